@@ -1,0 +1,38 @@
+//! `abide why`: what an agent does or waits for.
+
+use abide_kernel::explain::{Why, why};
+
+use crate::cli::WhyArgs;
+use crate::folder;
+use crate::output::Output;
+
+pub fn run(args: &WhyArgs, out: &Output) -> anyhow::Result<()> {
+    let fixture = folder::load(&args.fixture)?;
+    let why = why(&fixture.state, fixture.decision());
+    out.result(&serde_json::to_value(&why)?, || text(&why))
+}
+
+fn text(why: &Why) -> String {
+    let mut text = format!("{}\n", why.sentence);
+    let mut list = |title: &str, lines: Vec<String>| {
+        if !lines.is_empty() {
+            text.push_str(&format!("\n{title}\n"));
+            for line in lines {
+                text.push_str(&format!("  {line}\n"));
+            }
+        }
+    };
+    let since = |on: &abide_kernel::explain::WaitingOn| match on.since {
+        Some(time) if time > abide_kernel::time::Time::EPOCH => format!("{}, since {time} (seq {})", on.what, on.seq),
+        Some(_) | None => format!("{} (seq {})", on.what, on.seq),
+    };
+    list("Waiting on", why.waiting_on.iter().map(since).collect());
+    list("What would wake it", why.would_wake.clone());
+    let decision = &why.decision;
+    list(
+        &format!("Because (decision {}, {}, at seq {})", decision.kind, decision.reason, why.at_seq),
+        decision.evidence.clone(),
+    );
+    list("Ignored", decision.ignored.clone());
+    text
+}

@@ -1,0 +1,224 @@
+//! The loop's synchronous core for one agent: inbox → admit all → commit → decide → commit → effects.
+//!
+//! The driver calls `poll` until it rests. What `poll` hands out must be committed, in that order, one at a time;
+//! `committed` then releases what waited for it: answers, effects, and facts for the feed. The state runs ahead of the
+//! ledger by at most one commit; if that commit fails, the core is dropped, and the agent is recovered from the ledger.
+
+use std::collections::VecDeque;
+
+use abide_kernel::effect::Effect;
+use abide_kernel::id::{AgentId, Fresh, Seq};
+use abide_kernel::input::{Answer, Input, Refusal};
+use abide_kernel::rows::rows_of;
+use abide_kernel::time::Time;
+use abide_kernel::wake::{self, Wake};
+use abide_kernel::{AgentState, Decision, Fact, admit, carry_out, decide};
+use abide_ledger::{Append, Commit, Ledger, NewFact, RowOp, Snapshot, StreamId};
+
+use crate::fold::{Damage, fold};
+
+/// An input, and a number by which its asker knows the answer again.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asked {
+    pub token: u64,
+    pub input: Input,
+}
+
+/// What a commit released. Everything in here is durable.
+#[derive(Debug, Default, PartialEq)]
+pub struct Outputs {
+    pub answers: Vec<(u64, Result<Answer, Refusal>)>,
+    pub effects: Vec<Effect>,
+    pub facts: Vec<(Seq, Time, Fact)>,
+}
+
+/// Facts since the last snapshot after which another is worth writing; more for a state with much in it.
+const SNAPSHOT_EVERY: u64 = 512;
+
+#[derive(Debug)]
+pub struct Core {
+    stream: StreamId,
+    state: AgentState,
+    inbox: VecDeque<Asked>,
+    /// The head of the stream as the ledger has it.
+    durable: Seq,
+    snapshot_at: Seq,
+    in_flight: Option<Outputs>,
+    released: Outputs,
+    last_wake: Option<Wake>,
+}
+
+impl Core {
+    /// An agent that does not exist yet; its first input must create it.
+    #[must_use]
+    pub fn unborn(agent: AgentId) -> Core {
+        Core::around(AgentState::empty(agent))
+    }
+
+    /// An agent from its records. Whatever was in flight when its process ended is cut by the first input, a boot.
+    pub fn recover(ledger: &Ledger, agent: &AgentId) -> Result<Option<Core>, Damage> {
+        let Some(state) = fold(ledger, agent)? else { return Ok(None) };
+        let mut core = Core::around(state);
+        core.inbox.push_back(Asked { token: 0, input: Input::Boot });
+        Ok(Some(core))
+    }
+
+    fn around(state: AgentState) -> Core {
+        Core {
+            stream: StreamId::agent(state.id()),
+            durable: state.seq,
+            snapshot_at: state.seq,
+            state,
+            inbox: VecDeque::new(),
+            in_flight: None,
+            released: Outputs::default(),
+            last_wake: None,
+        }
+    }
+
+    /// The state, including facts of a commit that is still under way.
+    #[must_use]
+    pub fn state(&self) -> &AgentState {
+        &self.state
+    }
+
+    /// The last fact that is durable.
+    #[must_use]
+    pub fn durable(&self) -> Seq {
+        self.durable
+    }
+
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.inbox.len()
+    }
+
+    pub fn ask(&mut self, asked: Asked) {
+        self.inbox.push_back(asked);
+    }
+
+    /// The next thing to commit, or none when there is nothing to do until something is asked or comes due.
+    pub fn poll(&mut self, now: Time, entropy: u64) -> Option<Commit> {
+        assert!(self.in_flight.is_none(), "the commit before this one has not been answered");
+        let mut fresh = Fresh::new(now, entropy);
+        let mut step = Outputs::default();
+        let mut facts = self.admit_all(now, &mut fresh, &mut step);
+        if facts.is_empty() {
+            self.release(step);
+            step = Outputs::default();
+            let decision = decide(&self.state, now);
+            facts = self.carry_out(&decision, now, &mut fresh, &mut step);
+        }
+        if facts.is_empty() {
+            return None;
+        }
+        let first = self.state.seq + 1 - facts.len() as Seq;
+        step.facts = (first..).zip(facts).map(|(seq, fact)| (seq, now, fact)).collect();
+        let commit = self.commit_of(&step.facts, now);
+        #[cfg(feature = "planted")]
+        if crate::planted::is_on(crate::planted::Bug::AnswersBeforeCommit) {
+            self.released.answers.append(&mut step.answers);
+        }
+        self.in_flight = Some(step);
+        Some(commit)
+    }
+
+    /// The commit that `poll` handed out is durable.
+    pub fn committed(&mut self) {
+        if let Some(step) = self.in_flight.take() {
+            self.durable = self.state.seq;
+            self.release(step);
+        }
+    }
+
+    /// What may be answered, performed and published.
+    pub fn take_outputs(&mut self) -> Outputs {
+        std::mem::take(&mut self.released)
+    }
+
+    fn release(&mut self, step: Outputs) {
+        self.released.answers.extend(step.answers);
+        self.released.effects.extend(step.effects);
+        self.released.facts.extend(step.facts);
+    }
+
+    /// Everything in the inbox becomes facts of one commit, and then whatever has come due.
+    fn admit_all(&mut self, now: Time, fresh: &mut Fresh, step: &mut Outputs) -> Vec<Fact> {
+        let mut facts = Vec::new();
+        while let Some(Asked { token, input }) = self.inbox.pop_front() {
+            match admit(&mut self.state, input, now, fresh) {
+                Ok(admitted) => {
+                    facts.extend(admitted.facts);
+                    step.effects.extend(admitted.effects);
+                    step.answers.push((token, Ok(admitted.answer)));
+                }
+                Err(refusal) => step.answers.push((token, Err(refusal))),
+            }
+        }
+        let due = self.state.seq > 0 && self.state.is_runnable() && self.state.next_due().is_some_and(|due| due <= now);
+        if due && let Ok(admitted) = admit(&mut self.state, Input::FireDue, now, fresh) {
+            facts.extend(admitted.facts);
+            step.effects.extend(admitted.effects);
+        }
+        facts
+    }
+
+    fn carry_out(&mut self, decision: &Decision, now: Time, fresh: &mut Fresh, step: &mut Outputs) -> Vec<Fact> {
+        if self.state.seq == 0 {
+            return Vec::new();
+        }
+        let (facts, effects) = carry_out(&mut self.state, decision, now, fresh);
+        step.effects.extend(effects);
+        facts
+    }
+
+    fn commit_of(&mut self, facts: &[(Seq, Time, Fact)], now: Time) -> Commit {
+        let facts: Vec<NewFact> = facts.iter().map(|(seq, at, fact)| stored(*seq, *at, fact)).collect();
+        let append = Append { stream: self.stream.clone(), expected: self.durable, at: now, facts, fork_of: None };
+        let wake = wake::wake(&self.state);
+        let mut wakes = Vec::new();
+        if self.last_wake.as_ref() != Some(&wake) {
+            wakes.push((self.stream.clone(), index_entry(&wake)));
+            self.last_wake = Some(wake);
+        }
+        Commit { appends: vec![append], wakes, snapshots: self.snapshot().into_iter().collect() }
+    }
+
+    /// A snapshot when enough has happened since the last one, measured against what the state holds.
+    fn snapshot(&mut self) -> Option<Snapshot> {
+        let held = (self.state.queue.len() + self.state.waits.open().len() + self.state.work.items().len()) as u64;
+        if self.state.seq - self.snapshot_at < SNAPSHOT_EVERY.max(held) {
+            return None;
+        }
+        self.snapshot_at = self.state.seq;
+        Some(Snapshot {
+            stream: self.stream.clone(),
+            seq: self.state.seq,
+            fingerprint: AgentState::FINGERPRINT.to_owned(),
+            state: self.state.snapshot(),
+        })
+    }
+}
+
+fn index_entry(wake: &Wake) -> Option<abide_ledger::Wake> {
+    match wake {
+        Wake::Never => None,
+        Wake::AtOnce { why } => Some(abide_ledger::Wake { due: None, why: (*why).to_owned() }),
+        Wake::At { due, why } => Some(abide_ledger::Wake { due: Some(*due), why: (*why).to_owned() }),
+    }
+}
+
+/// A fact as the ledger takes it: its bytes, and the rows that lists show.
+#[must_use]
+pub fn stored(seq: Seq, at: Time, fact: &Fact) -> NewFact {
+    NewFact { kind: fact.kind().into(), payload: fact.encode(), rows: row_ops(seq, at, fact) }
+}
+
+/// The read rows of a fact, in the ledger's terms.
+#[must_use]
+pub fn row_ops(seq: Seq, at: Time, fact: &Fact) -> Vec<RowOp> {
+    rows_of(seq, at, fact)
+        .into_iter()
+        .map(|row| RowOp { plane: row.plane.into(), id: row.id, patch: row.patch })
+        .collect()
+}

@@ -1,0 +1,84 @@
+//! From stored facts to a state: how an agent is read, whole or up to a moment of its past.
+
+use abide_kernel::agent::Illegal;
+use abide_kernel::fact::DecodeError;
+use abide_kernel::id::{AgentId, Seq};
+use abide_kernel::{AgentState, Fact};
+use abide_ledger::{Ledger, ReadError, Recorded, StreamId};
+
+/// Why an agent's state can't be had from its records.
+#[derive(Debug, thiserror::Error)]
+pub enum Damage {
+    #[error("{stream} can't be read: {source}")]
+    Unreadable { stream: StreamId, source: ReadError },
+    #[error("{stream} at seq {seq}: {source}")]
+    Undecodable { stream: StreamId, seq: Seq, source: DecodeError },
+    #[error("{stream} at seq {seq}: its content was cut out, so what follows can't be told")]
+    Redacted { stream: StreamId, seq: Seq },
+    #[error("{stream}: {source}")]
+    Illegal { stream: StreamId, source: Illegal },
+    #[error("{stream} ends at seq {end}, before seq {wanted}")]
+    NotThatFar { stream: StreamId, end: Seq, wanted: Seq },
+}
+
+/// The fact in a record.
+pub fn decode(stream: &StreamId, recorded: &Recorded) -> Result<Fact, Damage> {
+    let Some(payload) = recorded.payload.bytes() else {
+        return Err(Damage::Redacted { stream: stream.clone(), seq: recorded.seq });
+    };
+    Fact::decode(&recorded.kind, payload).map_err(|source| Damage::Undecodable {
+        stream: stream.clone(),
+        seq: recorded.seq,
+        source,
+    })
+}
+
+/// The agent as it is now: its newest snapshot and the facts since, or all of them. None if there is no such agent.
+pub fn fold(ledger: &Ledger, agent: &AgentId) -> Result<Option<AgentState>, Damage> {
+    let stream = StreamId::agent(agent);
+    let unreadable = |source| Damage::Unreadable { stream: stream.clone(), source };
+    let Some(loaded) = ledger.load(&stream, AgentState::FINGERPRINT).map_err(unreadable)? else { return Ok(None) };
+    // A snapshot that does not read is as good as none: facts are the truth.
+    let snapshot = loaded.snapshot.as_ref().and_then(|snapshot| AgentState::from_snapshot(&snapshot.state).ok());
+    let whole = snapshot.is_none() && loaded.snapshot.is_some();
+    let mut state = snapshot.unwrap_or_else(|| AgentState::empty(agent.clone()));
+    if whole {
+        replay(ledger, &stream, &mut state, loaded.head.seq)?;
+    } else {
+        for recorded in &loaded.tail {
+            apply(&stream, &mut state, recorded)?;
+        }
+    }
+    Ok(Some(state))
+}
+
+/// The agent as it was right after the fact `seq`.
+pub fn fold_until(ledger: &Ledger, agent: &AgentId, seq: Seq) -> Result<AgentState, Damage> {
+    let stream = StreamId::agent(agent);
+    let mut state = AgentState::empty(agent.clone());
+    replay(ledger, &stream, &mut state, seq)?;
+    Ok(state)
+}
+
+const BATCH: usize = 1_000;
+
+fn replay(ledger: &Ledger, stream: &StreamId, state: &mut AgentState, until: Seq) -> Result<(), Damage> {
+    while state.seq < until {
+        let wanted = usize::try_from(until - state.seq).unwrap_or(usize::MAX).min(BATCH);
+        let batch = ledger
+            .read(stream, state.seq, wanted)
+            .map_err(|source| Damage::Unreadable { stream: stream.clone(), source })?;
+        if batch.is_empty() {
+            return Err(Damage::NotThatFar { stream: stream.clone(), end: state.seq, wanted: until });
+        }
+        for recorded in &batch {
+            apply(stream, state, recorded)?;
+        }
+    }
+    Ok(())
+}
+
+fn apply(stream: &StreamId, state: &mut AgentState, recorded: &Recorded) -> Result<(), Damage> {
+    let fact = decode(stream, recorded)?;
+    state.apply(recorded.at, &fact).map_err(|source| Damage::Illegal { stream: stream.clone(), source })
+}

@@ -1,0 +1,106 @@
+//! `admit`: an input becomes facts, or a refusal that changes nothing.
+
+mod act;
+mod control;
+mod due;
+mod ingress;
+mod settle;
+mod task;
+mod turn;
+mod waits;
+mod work;
+
+use crate::agent::AgentState;
+use crate::effect::Effect;
+use crate::fact::{
+    AgentConfigured, ContextCompacted, Fact, RuntimeErrorRecorded, WorkspaceOccupied, WorkspaceReleased,
+};
+use crate::id::Fresh;
+use crate::input::{Answer, Input, Refusal};
+use crate::step::Step;
+use crate::time::Time;
+
+pub(crate) use due::account_for_waiting_tick;
+pub(crate) use settle::settle;
+pub(crate) use turn::{end_sleeps, present};
+pub(crate) use waits::trigger_wait;
+
+/// What an admitted input came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Admitted {
+    pub facts: Vec<Fact>,
+    pub effects: Vec<Effect>,
+    pub answer: Answer,
+}
+
+/// Admits one input. On a refusal the state is as it was.
+pub fn admit(state: &mut AgentState, input: Input, now: Time, fresh: &mut Fresh) -> Result<Admitted, Refusal> {
+    if state.seq == 0 && !matches!(input, Input::Create { .. }) {
+        return Err(Refusal::new("not_found", "this agent does not exist", "create it first"));
+    }
+    let before = state.status();
+    let mut step = Step::new(state, now, fresh);
+    let answer = route(&mut step, input).inspect_err(|refusal| {
+        assert!(step.facts().is_empty(), "a refused input ({}) left facts behind", refusal.code);
+    })?;
+    if !step.facts().is_empty() {
+        settle(&mut step, before);
+    }
+    let (facts, effects) = step.finish();
+    Ok(Admitted { facts, effects, answer })
+}
+
+fn route(step: &mut Step<'_>, input: Input) -> Result<Answer, Refusal> {
+    match input {
+        Input::Create { identity, config, start } => control::create(step, identity, config, start),
+        Input::Configure { config } => {
+            if step.state.config == config {
+                return Ok(Answer::Unchanged);
+            }
+            step.emit(AgentConfigured { config });
+            Ok(Answer::Done)
+        }
+        Input::Fork { agent_id, parent, at_seq } => Ok(control::fork(step, agent_id, parent, at_seq)),
+        Input::Start => control::start(step),
+        Input::Stop => Ok(control::stop(step)),
+        Input::Abort { exec_id } => control::abort(step, exec_id),
+        Input::Shutdown => Ok(control::shutdown(step)),
+        Input::Boot => Ok(control::boot(step)),
+        Input::Quarantine { reason } => Ok(control::quarantine(step, reason)),
+        Input::Queue(message) => ingress::queue(step, message),
+        Input::Wake { reason, source, resource, body } => ingress::wake(step, reason, source, resource, body),
+        Input::FireDue => Ok(due::fire_due(step)),
+        Input::Act { by, act } => act::act(step, &act::Actor::Person(by), act).map(|done| Answer::Acted(done.result)),
+        Input::FinishRound { exec_id, round, reply } => Ok(turn::finish_round(step, &exec_id, round, reply)),
+        Input::FailRound { exec_id, round, error, retry_after_ms, message } => {
+            Ok(turn::fail_round(step, &exec_id, round, error, retry_after_ms, &message))
+        }
+        Input::OverflowBaseline { exec_id, needed_tokens, budget_tokens } => {
+            Ok(turn::overflow_baseline(step, &exec_id, needed_tokens, budget_tokens))
+        }
+        Input::FinishTool { exec_id, call_id, status, result } => {
+            Ok(turn::finish_tool(step, &exec_id, call_id, status, result))
+        }
+        Input::Checkpoint { exec_id, recap } => Ok(turn::checkpoint(step, &exec_id, recap)),
+        Input::Compact { compacted_messages, summary } => {
+            let epoch = step.state.compaction.as_ref().map_or(1, |last| last.epoch + 1);
+            step.emit(ContextCompacted { compacted_messages, epoch, summary });
+            Ok(Answer::Done)
+        }
+        Input::CreateTask(task) => task::create(step, task),
+        Input::RunTask { task_id, recovery } => Ok(task::run(step, task_id, recovery)),
+        Input::EndTask { status, end } => task::end(step, status, end),
+        Input::OccupyWorkspace { workspace } => {
+            step.emit(WorkspaceOccupied { workspace });
+            Ok(Answer::Done)
+        }
+        Input::ReleaseWorkspace { workspace, error } => {
+            step.emit(WorkspaceReleased { workspace, error });
+            Ok(Answer::Done)
+        }
+        Input::RecordRuntimeError { error } => {
+            step.emit(RuntimeErrorRecorded { error });
+            Ok(Answer::Done)
+        }
+    }
+}

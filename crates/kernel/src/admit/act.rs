@@ -1,0 +1,432 @@
+//! Acts: changes to the agent's own records, by its model or by a person. Each checks before it records.
+
+use serde_json::{Value, json};
+
+use crate::fact::{ApprovalDecided, ApprovalRequested, TaskCancelling, TriggerCreated, TriggerRevoked};
+use crate::fact::{Resource, Schedule, TimerCreated, WaitingIntentCreated};
+use crate::id::{ApprovalId, ExecId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
+use crate::input::{Act, Refusal, When};
+use crate::limits;
+use crate::step::Step;
+use crate::time::Time;
+use crate::vocabulary::{
+    ApprovalDefault, ApprovalStatus, BriefKind, CatchUp, DeliveryMode, TaskStatus, WaitKind, WaitSource,
+};
+
+use super::settle::tell_agent;
+use super::task::settle_result;
+use super::turn::tell;
+use super::waits::{cancel_timer, cancel_wait, naming};
+use super::{due, work};
+
+/// Who asks for it.
+#[derive(Debug, Clone)]
+pub(super) enum Actor {
+    Model(ExecId),
+    Person(String),
+}
+
+impl Actor {
+    fn name(&self) -> &str {
+        match self {
+            Actor::Model(exec) => exec.as_str(),
+            Actor::Person(name) => name,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Done {
+    pub result: Value,
+    pub ends_turn: bool,
+}
+
+type Acted = Result<Done, Refusal>;
+
+pub(super) fn done(result: Value) -> Acted {
+    Ok(Done { result, ends_turn: false })
+}
+
+pub(super) fn act(step: &mut Step<'_>, actor: &Actor, act: Act) -> Acted {
+    match act {
+        Act::WaitFor { wake, resource, after_ms, work_item_id, reason } => {
+            wait_for(step, actor, wake, resource, after_ms, work_item_id, reason)
+        }
+        Act::CancelWait { waiting_intent_id } => end_wait(step, actor, &waiting_intent_id),
+        Act::Sleep { reason, duration_ms } => sleep(step, reason, duration_ms),
+        Act::CreateTimer { summary, when, catch_up, work_item_id } => {
+            create_timer(step, summary, when, catch_up, work_item_id)
+        }
+        Act::CancelTimer { timer_id } => end_timer(step, actor, &timer_id),
+        Act::CreateTrigger { name, delivery_mode, work_item_id } => {
+            create_trigger(step, name, delivery_mode, work_item_id)
+        }
+        Act::RevokeTrigger { trigger_id } => revoke_trigger(step, actor, &trigger_id),
+        Act::CreateWorkItem { objective, plan, plan_status, todo } => {
+            work::create(step, objective, plan, plan_status, todo)
+        }
+        Act::PickWorkItem { work_item_id } => work::pick(step, &work_item_id),
+        Act::UpdateWorkItem { work_item_id, change } => work::update(step, &work_item_id, *change),
+        Act::CompleteWorkItem { work_item_id, report } => work::complete(step, &work_item_id, report),
+        Act::RequestApproval { summary, tool, deadline_ms, default } => {
+            request_approval(step, summary, tool, deadline_ms, default)
+        }
+        Act::DecideApproval { approval_id, grant } => decide_approval(step, actor, &approval_id, grant),
+        Act::NotifyOperator { text } => {
+            let text = line(text, limits::TEXT_BYTES, "text")?;
+            tell(step, BriefKind::Result, text, None);
+            let brief_id = step.state.briefs.back().map(|brief| brief.brief_id.to_string());
+            done(json!({ "brief_id": brief_id }))
+        }
+        Act::ReadResult { task_id } => read_result(step, actor, &task_id),
+        Act::StopTask { task_id } => stop_task(step, actor, &task_id),
+    }
+}
+
+/// A required text within its bound.
+pub(super) fn line(text: String, max: usize, field: &str) -> Result<String, Refusal> {
+    if text.trim().is_empty() {
+        return Err(Refusal::new("empty", format!("{field} is empty"), format!("say something in {field}")));
+    }
+    if text.len() > max {
+        let size = text.len();
+        return Err(Refusal::new("too_long", format!("{field} has {size} bytes"), format!("keep it under {max}")));
+    }
+    Ok(text)
+}
+
+pub(super) fn room(open: usize, what: &str) -> Result<(), Refusal> {
+    if open >= limits::OPEN_RECORDS_MAX {
+        return Err(Refusal::new("too_many", format!("{open} {what} are open"), "end some of them first"));
+    }
+    Ok(())
+}
+
+/// Where a wait belongs: the item named, else the turn's, else the one in focus, else the agent.
+fn anchor(step: &Step<'_>, named: Option<WorkItemId>) -> Result<Option<WorkItemId>, Refusal> {
+    if let Some(id) = named {
+        return work::require_open(step, &id).map(|()| Some(id));
+    }
+    let of_turn = step.state.turn.as_ref().and_then(|turn| turn.work_item_id.clone());
+    let item = of_turn.or_else(|| step.state.work.current_id().cloned());
+    Ok(item.filter(|id| step.state.work.open(id).is_some()))
+}
+
+fn wait_for(
+    step: &mut Step<'_>,
+    actor: &Actor,
+    kind: WaitKind,
+    resource: Option<String>,
+    after_ms: Option<u64>,
+    work_item_id: Option<WorkItemId>,
+    reason: String,
+) -> Acted {
+    let reason = line(reason, limits::LINE_BYTES, "reason")?;
+    let work_item_id = anchor(step, work_item_id)?;
+    room(step.state.waits.open().len(), "waits")?;
+    if kind == WaitKind::Task
+        && let Some(delivered) = deliver_owed(step, actor, resource.as_deref())
+    {
+        return done(delivered);
+    }
+    let after = after_ms.map(|ms| ahead(step, ms)).transpose()?;
+    if let (Some(at), WaitKind::Timer) = (after, kind) {
+        return Ok(wait_until(step, WaitKind::Timer, at, work_item_id, reason));
+    }
+    let resource = what_could_end(step, kind, resource)?;
+    let waiting_intent_id = register(step, kind, work_item_id, resource, reason);
+    Ok(Done { result: json!({ "waiting_intent_id": waiting_intent_id.as_str() }), ends_turn: true })
+}
+
+fn register(
+    step: &mut Step<'_>,
+    kind: WaitKind,
+    work_item_id: Option<WorkItemId>,
+    resource: Option<Resource>,
+    reason: String,
+) -> WaitId {
+    let waiting_intent_id = step.fresh.wait();
+    step.emit(WaitingIntentCreated {
+        waiting_intent_id: waiting_intent_id.clone(),
+        kind,
+        work_item_id,
+        source: WaitSource::Model,
+        resource,
+        delivery_mode: DeliveryMode::EnqueueMessage,
+        reason,
+    });
+    waiting_intent_id
+}
+
+/// A wait with a timer of its own, which ends with it.
+fn wait_until(step: &mut Step<'_>, kind: WaitKind, at: Time, work_item_id: Option<WorkItemId>, reason: String) -> Done {
+    let timer_id = step.fresh.timer();
+    let resource = Some(Resource::Timer(timer_id.clone()));
+    let wait = register(step, kind, work_item_id.clone(), resource, reason.clone());
+    step.emit(TimerCreated {
+        timer_id: timer_id.clone(),
+        summary: reason,
+        schedule: Schedule::Once { at },
+        next_fire_at: at,
+        catch_up: CatchUp::Latest,
+        waiting_intent_id: Some(wait.clone()),
+        work_item_id,
+    });
+    let result = json!({ "waiting_intent_id": wait.as_str(), "timer_id": timer_id.as_str() });
+    Done { result, ends_turn: true }
+}
+
+fn ahead(step: &Step<'_>, ms: u64) -> Result<Time, Refusal> {
+    if ms > limits::TIMER_AHEAD_MAX_MS {
+        return Err(Refusal::new("too_far_ahead", "that is more than a hundred years ahead", "choose a nearer time"));
+    }
+    Ok(step.now.plus_ms(ms))
+}
+
+/// A wait on a result that is owed already gets it now, and the turn goes on.
+fn deliver_owed(step: &mut Step<'_>, actor: &Actor, resource: Option<&str>) -> Option<Value> {
+    let Actor::Model(exec) = actor else { return None };
+    let owed = step.state.tasks.owed();
+    let presenting = |id: &TaskId| step.state.turn.as_ref().is_some_and(|turn| turn.presents.contains(id));
+    let task = match resource {
+        Some(id) => owed.get(&TaskId::new(id)),
+        None => owed.values().find(|task| !presenting(&task.task_id)),
+    }?;
+    let task_id = task.task_id.clone();
+    let delivered = json!({ "delivered": {
+        "task_id": task_id.as_str(), "status": task.status, "summary": task.summary,
+        "exit_code": task.end.as_ref().and_then(|end| end.exit_code),
+        "output_tail": task.end.as_ref().map(|end| end.output_tail.clone()),
+    }});
+    settle_result(step, &task_id, exec, "wait_for_found_it_owed");
+    Some(delivered)
+}
+
+/// What the wait names, checked: a wait that nothing could ever end is refused.
+fn what_could_end(step: &Step<'_>, kind: WaitKind, resource: Option<String>) -> Result<Option<Resource>, Refusal> {
+    let never = |message: String, hint: &str| Err(Refusal::new("nothing_would_end_it", message, hint));
+    match (kind, resource) {
+        (WaitKind::Task, Some(id)) => {
+            let task = TaskId::new(&id);
+            if step.state.tasks.open().contains_key(&task) {
+                return Ok(Some(Resource::Task(task)));
+            }
+            never(
+                format!("{id} is not a running task"),
+                "TaskList shows the tasks; a result that was read does not come again",
+            )
+        }
+        (WaitKind::Task, None) if step.state.tasks.open().is_empty() => {
+            never("no task is running".to_owned(), "start one first, or wait for something else")
+        }
+        (WaitKind::Timer, Some(id)) => {
+            let timer = TimerId::new(&id);
+            if step.state.timers.get(&timer).is_some() {
+                return Ok(Some(Resource::Timer(timer)));
+            }
+            never(format!("{id} is not an active timer"), "create a timer first, or give after_ms")
+        }
+        (WaitKind::Timer, None) if step.state.timers.active().is_empty() => {
+            never("no timer is active".to_owned(), "give after_ms, or create a timer first")
+        }
+        (WaitKind::External, Some(id)) => {
+            let trigger = TriggerId::new(&id);
+            if step.state.triggers.contains_key(&trigger) {
+                return Ok(Some(Resource::Trigger(trigger)));
+            }
+            if id.starts_with("trig_") {
+                return never(format!("{id} is not a trigger of this agent"), "create the trigger first");
+            }
+            Ok(Some(Resource::Correlation(line(id, limits::LINE_BYTES, "resource")?)))
+        }
+        (WaitKind::Operator, Some(_)) => {
+            Err(Refusal::new("no_resource_here", "a wait for the operator names no resource", "leave resource out"))
+        }
+        (WaitKind::Sleep, _) => Err(Refusal::new("not_a_wait", "a sleep is not waited for", "use Sleep")),
+        (WaitKind::Task | WaitKind::Timer | WaitKind::External | WaitKind::Operator, None) => Ok(None),
+    }
+}
+
+fn end_wait(step: &mut Step<'_>, actor: &Actor, id: &WaitId) -> Acted {
+    if step.state.waits.get(id).is_none() {
+        return Err(Refusal::new("not_found", format!("{id} is not an open wait"), "list the waits"));
+    }
+    if let Actor::Person(name) = actor {
+        tell_agent(step, id, &format!("{name} cancelled it"));
+    }
+    cancel_wait(step, id, &format!("cancelled_by {}", actor.name()));
+    done(json!({ "ended": id.as_str() }))
+}
+
+fn sleep(step: &mut Step<'_>, reason: Option<String>, duration_ms: Option<u64>) -> Acted {
+    let Some(ms) = duration_ms else {
+        return Ok(Done { result: json!({}), ends_turn: true });
+    };
+    room(step.state.waits.open().len(), "waits")?;
+    let at = ahead(step, ms)?;
+    let item = anchor(step, None)?;
+    let reason = reason.filter(|reason| !reason.trim().is_empty()).unwrap_or_else(|| "The sleep is over.".to_owned());
+    let reason = line(reason, limits::LINE_BYTES, "reason")?;
+    Ok(wait_until(step, WaitKind::Sleep, at, item, reason))
+}
+
+fn create_timer(
+    step: &mut Step<'_>,
+    summary: String,
+    when: When,
+    catch_up: CatchUp,
+    work_item_id: Option<WorkItemId>,
+) -> Acted {
+    let summary = line(summary, limits::LINE_BYTES, "summary")?;
+    room(step.state.timers.active().len(), "timers")?;
+    if let Some(item) = &work_item_id {
+        work::require_open(step, item)?;
+    }
+    let schedule = match when {
+        When::AfterMs(ms) => Schedule::Once { at: ahead(step, ms)? },
+        When::At(at) => {
+            ahead(step, at.since_ms(step.now))?;
+            Schedule::Once { at }
+        }
+        When::EveryMs(every_ms) => {
+            if every_ms < limits::TIMER_EVERY_MIN_MS {
+                let least = limits::TIMER_EVERY_MIN_MS;
+                return Err(Refusal::new(
+                    "too_often",
+                    format!("every {every_ms} ms is too often"),
+                    format!("at least {least}"),
+                ));
+            }
+            ahead(step, every_ms)?;
+            Schedule::Every { every_ms, from: step.now }
+        }
+    };
+    let (timer_id, next_fire_at) = (step.fresh.timer(), schedule.first());
+    let upcoming: Vec<String> = schedule.upcoming(Some(next_fire_at), 5).iter().map(Time::to_string).collect();
+    step.emit(TimerCreated {
+        timer_id: timer_id.clone(),
+        summary,
+        schedule,
+        next_fire_at,
+        catch_up,
+        waiting_intent_id: None,
+        work_item_id,
+    });
+    done(json!({ "timer_id": timer_id.as_str(), "next_fire_at": next_fire_at, "upcoming": upcoming }))
+}
+
+/// Ends the waits that name something that is gone. The agent is told, unless it did it itself.
+fn end_waits_naming(step: &mut Step<'_>, actor: &Actor, resource: &Resource, why: &str) -> Vec<String> {
+    let waits = naming(step, resource);
+    for wait in &waits {
+        if let Actor::Person(_) = actor {
+            tell_agent(step, wait, why);
+        }
+        cancel_wait(step, wait, why);
+    }
+    waits.iter().map(ToString::to_string).collect()
+}
+
+fn end_timer(step: &mut Step<'_>, actor: &Actor, id: &TimerId) -> Acted {
+    if step.state.timers.get(id).is_none() {
+        return Err(Refusal::new("not_found", format!("{id} is not an active timer"), "list the timers"));
+    }
+    let ended = end_waits_naming(step, actor, &Resource::Timer(id.clone()), "its timer was cancelled");
+    // A wait that owned the timer took it along.
+    if step.state.timers.get(id).is_some() {
+        cancel_timer(step, id, &format!("cancelled_by {}", actor.name()));
+    }
+    done(json!({ "timer_id": id.as_str(), "status": "cancelled", "ended_waits": ended }))
+}
+
+fn create_trigger(
+    step: &mut Step<'_>,
+    name: String,
+    delivery_mode: DeliveryMode,
+    work_item_id: Option<WorkItemId>,
+) -> Acted {
+    let name = line(name, limits::LINE_BYTES, "name")?;
+    room(step.state.triggers.len(), "triggers")?;
+    if let Some(item) = &work_item_id {
+        work::require_open(step, item)?;
+    }
+    let trigger_id = step.fresh.trigger();
+    step.emit(TriggerCreated { trigger_id: trigger_id.clone(), name, delivery_mode, work_item_id });
+    done(json!({ "trigger_id": trigger_id.as_str() }))
+}
+
+fn revoke_trigger(step: &mut Step<'_>, actor: &Actor, id: &TriggerId) -> Acted {
+    if !step.state.triggers.contains_key(id) {
+        return Err(Refusal::new("not_found", format!("{id} is not a trigger"), "list the triggers"));
+    }
+    step.emit(TriggerRevoked { trigger_id: id.clone(), evidence: vec![format!("revoked_by {}", actor.name())] });
+    let ended = end_waits_naming(step, actor, &Resource::Trigger(id.clone()), "its trigger was revoked");
+    done(json!({ "trigger_id": id.as_str(), "ended_waits": ended }))
+}
+
+fn request_approval(
+    step: &mut Step<'_>,
+    summary: String,
+    tool: Option<String>,
+    deadline_ms: Option<u64>,
+    default: ApprovalDefault,
+) -> Acted {
+    let summary = line(summary, limits::LINE_BYTES, "summary")?;
+    room(step.state.approvals.pending().len(), "approvals")?;
+    let deadline = deadline_ms.map(|ms| ahead(step, ms)).transpose()?;
+    let work_item_id = anchor(step, None)?;
+    let approval_id = step.fresh.approval();
+    let resource = Some(Resource::Approval(approval_id.clone()));
+    let wait = register(step, WaitKind::Operator, work_item_id.clone(), resource, summary.clone());
+    step.emit(ApprovalRequested {
+        approval_id: approval_id.clone(),
+        waiting_intent_id: wait.clone(),
+        tool,
+        summary,
+        work_item_id,
+        deadline,
+        default,
+    });
+    let result = json!({ "approval_id": approval_id.as_str(), "waiting_intent_id": wait.as_str() });
+    Ok(Done { result, ends_turn: true })
+}
+
+fn decide_approval(step: &mut Step<'_>, actor: &Actor, id: &ApprovalId, grant: bool) -> Acted {
+    if let Actor::Model(_) = actor {
+        return Err(Refusal::new("not_yours", "an agent can't decide its own approval", "wait for the operator"));
+    }
+    let Some(approval) = step.state.approvals.pending().get(id).cloned() else {
+        let hint = "list the approvals; each is decided once";
+        return Err(Refusal::new("not_pending", format!("{id} is not pending"), hint));
+    };
+    let (status, word) = if grant { (ApprovalStatus::Granted, "granted") } else { (ApprovalStatus::Denied, "denied") };
+    step.emit(ApprovalDecided { approval_id: id.clone(), status, decided_by: actor.name().to_owned() });
+    due::tell_decision(step, &approval, &format!("{} {word}: {}", actor.name(), approval.summary));
+    done(json!({ "approval_id": id.as_str(), "status": status }))
+}
+
+fn read_result(step: &mut Step<'_>, actor: &Actor, id: &TaskId) -> Acted {
+    let Actor::Model(exec) = actor else {
+        return Err(Refusal::new("not_yours", "only a turn can read a result", "look at the task's output instead"));
+    };
+    if !step.state.tasks.owed().contains_key(id) {
+        return Err(Refusal::new(
+            "not_owed",
+            format!("nothing is owed of {id}"),
+            "its result was read, or it still runs",
+        ));
+    }
+    settle_result(step, id, exec, "task_output_returned_the_end");
+    done(json!({ "task_id": id.as_str() }))
+}
+
+/// Asks first, forces the second time.
+fn stop_task(step: &mut Step<'_>, actor: &Actor, id: &TaskId) -> Acted {
+    let Some(task) = step.state.tasks.open().get(id) else {
+        return Err(Refusal::new("not_running", format!("{id} is not a running task"), "list the tasks"));
+    };
+    let force = task.status == TaskStatus::Cancelling;
+    let evidence = vec![format!("stopped_by {}", actor.name())];
+    step.emit(TaskCancelling { task_id: id.clone(), force, evidence });
+    done(json!({ "task": id.as_str(), "forced": force }))
+}

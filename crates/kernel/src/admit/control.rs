@@ -1,0 +1,258 @@
+//! Whether the agent may run: creation, start, stop, abort, shutdown, boot, quarantine, fork.
+//!
+//! Each is facts here, and what is left to do in the world follows from them as effects.
+
+use crate::agent::config::{Config, Identity};
+use crate::agent::lifecycle::Control;
+use crate::fact::{
+    AgentCreated, AgentForked, AgentQuarantined, ApprovalDecided, ControlAdmitted, ControlApplied, PostureChanged,
+    TaskCancelling, TaskEnd, TriggerRevoked, WaitingIntentCreated, WakeHintIgnored, WorkspaceReleased,
+};
+use crate::id::{AgentId, ExecId, MessageId, Seq, TaskId};
+use crate::input::{Answer, Refusal};
+use crate::step::Step;
+use crate::vocabulary::{
+    AbortReason, ApprovalStatus, Boundary, BriefKind, ControlAction, DeliveryMode, Status, TaskKind, TaskStatus,
+    WaitKind, WaitSource,
+};
+
+use super::task::end_open;
+use super::turn::{abort_turn, tell};
+use super::waits::{cancel_timer, cancel_wait};
+
+pub(super) fn create(step: &mut Step<'_>, identity: Identity, config: Config, start: bool) -> Result<Answer, Refusal> {
+    if step.state.seq > 0 {
+        return Err(Refusal::new(
+            "exists",
+            format!("an agent called {} exists already", step.state.id()),
+            "choose another name",
+        ));
+    }
+    step.emit(AgentCreated { identity, config, start });
+    if start {
+        apply(step, ControlAction::Start, Boundary::Bootstrap, Obligations::default());
+    }
+    Ok(Answer::Done)
+}
+
+/// What control leaves to be done outside, as the fact records it.
+#[derive(Default)]
+struct Obligations {
+    exec_id: Option<ExecId>,
+    task_ids: Vec<TaskId>,
+    workspace: Option<String>,
+    evidence: Vec<String>,
+}
+
+/// Admits and applies one action, and leaves its trail.
+fn apply(step: &mut Step<'_>, action: ControlAction, boundary: Boundary, obligations: Obligations) {
+    let previous_status = step.state.status();
+    let next_status = next_status(step, action);
+    step.emit(ControlApplied {
+        action,
+        boundary,
+        previous_status,
+        next_status,
+        exec_id: obligations.exec_id,
+        task_ids: obligations.task_ids,
+        workspace: obligations.workspace,
+        evidence: obligations.evidence,
+    });
+    let next_status = step.state.status();
+    if previous_status != next_status {
+        step.emit(PostureChanged { boundary, previous_status, next_status });
+    }
+}
+
+fn next_status(step: &Step<'_>, action: ControlAction) -> Status {
+    match action {
+        ControlAction::Start => Status::AwakeIdle,
+        ControlAction::Stop => Status::Stopped,
+        ControlAction::Shutdown => step.state.status(),
+        ControlAction::Restart if step.state.control == Control::Booting => Status::AwakeIdle,
+        ControlAction::Restart => step.state.status(),
+    }
+}
+
+fn admitted(step: &mut Step<'_>, action: ControlAction, boundary: Boundary) {
+    let previous_status = step.state.status();
+    step.emit(ControlAdmitted { action, boundary, previous_status, evidence: Vec::new() });
+}
+
+pub(super) fn start(step: &mut Step<'_>) -> Result<Answer, Refusal> {
+    let status = step.state.status();
+    match status {
+        Status::Stopped | Status::Booting => {}
+        Status::AwakeIdle | Status::AwakeRunning | Status::Asleep => {
+            return Err(Refusal::new(
+                "not_stopped",
+                format!("the agent is {status}, it runs already"),
+                "send it a message, or wake it; start is for stopped agents",
+            ));
+        }
+    }
+    admitted(step, ControlAction::Start, Boundary::Control);
+    let evidence = match &step.state.control {
+        Control::Quarantined { reason } => vec![format!("was_quarantined {reason}")],
+        Control::Booting | Control::Runnable | Control::Stopped => Vec::new(),
+    };
+    apply(step, ControlAction::Start, Boundary::Control, Obligations { evidence, ..Obligations::default() });
+    Ok(Answer::Done)
+}
+
+pub(super) fn stop(step: &mut Step<'_>) -> Answer {
+    if step.state.control == Control::Stopped {
+        return Answer::Unchanged;
+    }
+    admitted(step, ControlAction::Stop, Boundary::Control);
+    let exec_id = step.state.turn.as_ref().map(|turn| turn.exec_id.clone());
+    abort_turn(step, AbortReason::Stop, "stop");
+    end_autonomous_wakeups(step);
+    let task_ids = cancel_tasks(step, "stop");
+    let workspace = step.state.workspace.clone();
+    let evidence = vec![format!("messages_kept {}", step.state.queue.len())];
+    apply(step, ControlAction::Stop, Boundary::Control, Obligations { exec_id, task_ids, workspace, evidence });
+    Answer::Done
+}
+
+/// Sleeps end, and hints that would only have kept the agent going. What somebody said is kept.
+fn end_autonomous_wakeups(step: &mut Step<'_>) {
+    let sleeps = step.state.waits.open().values().filter(|wait| wait.kind == WaitKind::Sleep);
+    let sleeps: Vec<_> = sleeps.map(|wait| wait.waiting_intent_id.clone()).collect();
+    for sleep in sleeps {
+        cancel_wait(step, &sleep, "stop");
+    }
+    let blank = step.state.hints.pending().values().filter(|hint| !hint.is_contentful());
+    let blank: Vec<_> = blank.map(|hint| (hint.source.clone(), hint.generation, hint.reason.clone())).collect();
+    for (source, generation, reason) in blank {
+        let evidence = vec!["stop".to_owned()];
+        step.emit(WakeHintIgnored { source, generation, reason, resource: None, body: None, evidence });
+    }
+}
+
+/// Asks every open task to end. Those that were asked before are not asked again.
+fn cancel_tasks(step: &mut Step<'_>, evidence: &str) -> Vec<TaskId> {
+    let open: Vec<_> = step.state.tasks.open().values().map(|task| (task.task_id.clone(), task.status)).collect();
+    for (task_id, status) in &open {
+        if *status != TaskStatus::Cancelling {
+            let evidence = vec![evidence.to_owned()];
+            step.emit(TaskCancelling { task_id: task_id.clone(), force: false, evidence });
+        }
+    }
+    open.into_iter().map(|(id, _)| id).collect()
+}
+
+pub(super) fn abort(step: &mut Step<'_>, exec_id: Option<ExecId>) -> Result<Answer, Refusal> {
+    let Some(turn) = &step.state.turn else {
+        return Err(Refusal::new("no_turn", "no turn is running", "look at `why` for what the agent does"));
+    };
+    if let Some(wanted) = exec_id.filter(|wanted| *wanted != turn.exec_id) {
+        return Err(Refusal::new(
+            "stale_exec",
+            format!("{wanted} is over; {} runs", turn.exec_id),
+            "name the execution that runs, or none",
+        ));
+    }
+    abort_turn(step, AbortReason::Abort, "abort");
+    Ok(Answer::Done)
+}
+
+pub(super) fn shutdown(step: &mut Step<'_>) -> Answer {
+    if step.state.shutdown || matches!(step.state.control, Control::Stopped | Control::Quarantined { .. }) {
+        return Answer::Unchanged;
+    }
+    admitted(step, ControlAction::Shutdown, Boundary::Shutdown);
+    let task_ids = cancel_tasks(step, "shutdown");
+    apply(step, ControlAction::Shutdown, Boundary::Shutdown, Obligations { task_ids, ..Obligations::default() });
+    Answer::Done
+}
+
+/// What was in flight when the process ended is cut; a boot that finds nothing cut records nothing.
+pub(super) fn boot(step: &mut Step<'_>) -> Answer {
+    let lost: Vec<TaskId> = step
+        .state
+        .tasks
+        .open()
+        .values()
+        .filter(|task| task.kind == TaskKind::Command)
+        .map(|task| task.task_id.clone())
+        .collect();
+    let booting = step.state.control == Control::Booting;
+    if step.state.turn.is_none() && lost.is_empty() && !step.state.shutdown && !booting {
+        return Answer::Unchanged;
+    }
+    admitted(step, ControlAction::Restart, Boundary::Bootstrap);
+    let exec_id = step.state.turn.as_ref().map(|turn| turn.exec_id.clone());
+    abort_turn(step, AbortReason::Cut, "process_ended");
+    for task_id in &lost {
+        interrupt(step, task_id, "restart");
+    }
+    let obligations = Obligations { exec_id, task_ids: lost, ..Obligations::default() };
+    apply(step, ControlAction::Restart, Boundary::Bootstrap, obligations);
+    Answer::Done
+}
+
+fn interrupt(step: &mut Step<'_>, task_id: &TaskId, evidence: &str) {
+    let end = TaskEnd { task_id: task_id.clone(), evidence: vec![evidence.to_owned()], ..TaskEnd::default() };
+    end_open(step, TaskStatus::Interrupted, end);
+}
+
+pub(super) fn quarantine(step: &mut Step<'_>, reason: String) -> Answer {
+    if matches!(step.state.control, Control::Quarantined { .. }) {
+        return Answer::Unchanged;
+    }
+    let previous_status = step.state.status();
+    abort_turn(step, AbortReason::Stop, "quarantine");
+    step.emit(AgentQuarantined { reason });
+    let next_status = step.state.status();
+    if previous_status != next_status {
+        step.emit(PostureChanged { boundary: Boundary::Bootstrap, previous_status, next_status });
+    }
+    Answer::Done
+}
+
+/// The runtime asks a person about something it will not decide by itself.
+pub(super) fn ask_operator(step: &mut Step<'_>, question: String, about: Option<MessageId>) {
+    tell(step, BriefKind::Failure, question.clone(), about);
+    let waiting_intent_id = step.fresh.wait();
+    step.emit(WaitingIntentCreated {
+        waiting_intent_id,
+        kind: WaitKind::Operator,
+        work_item_id: None,
+        source: WaitSource::Runtime,
+        resource: None,
+        delivery_mode: DeliveryMode::EnqueueMessage,
+        reason: question,
+    });
+}
+
+/// A fork keeps the past and what was said to it; what the parent owns in the world stays the parent's.
+pub(super) fn fork(step: &mut Step<'_>, agent_id: AgentId, parent: AgentId, at_seq: Seq) -> Answer {
+    abort_turn(step, AbortReason::Cut, "fork");
+    step.emit(AgentForked { agent_id, parent, at_seq });
+    let open: Vec<TaskId> = step.state.tasks.open().keys().cloned().collect();
+    for task_id in &open {
+        interrupt(step, task_id, "fork");
+    }
+    let waits: Vec<_> = step.state.waits.open().keys().cloned().collect();
+    for wait in &waits {
+        cancel_wait(step, wait, "fork");
+    }
+    let timers: Vec<_> = step.state.timers.active().keys().cloned().collect();
+    for timer in &timers {
+        cancel_timer(step, timer, "fork");
+    }
+    let triggers: Vec<_> = step.state.triggers.keys().cloned().collect();
+    for trigger_id in triggers {
+        step.emit(TriggerRevoked { trigger_id, evidence: vec!["fork".to_owned()] });
+    }
+    let approvals: Vec<_> = step.state.approvals.pending().keys().cloned().collect();
+    for approval_id in approvals {
+        let decided_by = "fork".to_owned();
+        step.emit(ApprovalDecided { approval_id, status: ApprovalStatus::Expired, decided_by });
+    }
+    if let Some(workspace) = step.state.workspace.clone() {
+        step.emit(WorkspaceReleased { workspace, error: None });
+    }
+    Answer::Done
+}

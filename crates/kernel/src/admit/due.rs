@@ -1,0 +1,139 @@
+//! Time has passed: deadlines decide, timers fire, rechecks remind. A stopped agent is left alone.
+
+use std::sync::Arc;
+
+use crate::agent::timer::Timer;
+use crate::fact::{ApprovalDecided, MessageQueued, RecheckFired, TimerFired, TimerMissed};
+use crate::id::{ApprovalId, TimerId, WorkItemId};
+use crate::input::Answer;
+use crate::limits;
+use crate::message::{Message, Origin};
+use crate::scheduler::ticks;
+use crate::step::Step;
+use crate::time::Time;
+use crate::vocabulary::{ApprovalDefault, ApprovalStatus, CatchUp, MessageKind, MissedReason, OriginKind};
+
+pub(super) fn fire_due(step: &mut Step<'_>) -> Answer {
+    if !step.state.is_runnable() {
+        return Answer::Unchanged;
+    }
+    let now = step.now;
+    let approvals: Vec<ApprovalId> =
+        step.state.approvals.due_by(now).map(|approval| approval.approval_id.clone()).collect();
+    for approval in &approvals {
+        expire_approval(step, approval);
+    }
+    let timers: Vec<TimerId> = step.state.timers.due_by(now).map(|timer| timer.timer_id.clone()).collect();
+    for timer in &timers {
+        fire_timer(step, timer);
+    }
+    let rechecks: Vec<WorkItemId> =
+        step.state.work.rechecks_due_by(now).map(|item| item.work_item_id.clone()).collect();
+    for item in &rechecks {
+        fire_recheck(step, item);
+    }
+    Answer::Done
+}
+
+fn expire_approval(step: &mut Step<'_>, id: &ApprovalId) {
+    let Some(approval) = step.state.approvals.pending().get(id).cloned() else { return };
+    step.emit(ApprovalDecided {
+        approval_id: id.clone(),
+        status: ApprovalStatus::Expired,
+        decided_by: "deadline".to_owned(),
+    });
+    let outcome = match approval.default {
+        ApprovalDefault::Deny => "denied by default",
+        ApprovalDefault::Grant => "granted by default",
+    };
+    tell_decision(step, &approval, &format!("Nobody answered in time; {outcome}: {}", approval.summary));
+}
+
+/// The decision comes back as a message, and matches the wait that asked.
+pub(super) fn tell_decision(step: &mut Step<'_>, approval: &crate::agent::approval::Approval, text: &str) {
+    let message = Message {
+        text: Some(text.to_owned()),
+        approval_id: Some(approval.approval_id.clone()),
+        work_item_id: approval.work_item_id.clone(),
+        ..Message::bare(step.fresh.message(), MessageKind::InternalFollowup)
+    };
+    step.emit(MessageQueued { message: Arc::new(message) });
+}
+
+/// Accounts for every occurrence up to now: one becomes the tick, the others are told with it or skipped.
+fn fire_timer(step: &mut Step<'_>, id: &TimerId) {
+    let Some(timer) = step.state.timers.get(id).cloned() else { return };
+    let Some(next) = timer.next_fire_at else { return };
+    let Some(due) = timer.schedule.due(next, step.now) else { return };
+    let late = step.now.since_ms(due.last) > limits::LATE_GRACE_MS;
+    match timer.catch_up {
+        CatchUp::All => tick(step, &timer, due.first, timer.schedule.after(due.first)),
+        CatchUp::None if late => {
+            let (count, first, last) = (due.count, due.first, due.last);
+            missed(step, id, count, first, last, MissedReason::Skipped, due.next);
+        }
+        CatchUp::Latest | CatchUp::None => {
+            tick(step, &timer, due.last, due.next);
+            if due.count > 1 {
+                let reason = match timer.catch_up {
+                    CatchUp::None => MissedReason::Skipped,
+                    CatchUp::Latest | CatchUp::All => MissedReason::Coalesced,
+                };
+                let before_last = Time::from_ms(due.last.as_ms() - interval(due.first, due.last, due.count));
+                missed(step, id, due.count - 1, due.first, before_last, reason, due.next);
+            }
+        }
+    }
+}
+
+fn interval(first: Time, last: Time, count: u64) -> i64 {
+    let span = last.as_ms() - first.as_ms();
+    span / i64::try_from(count.saturating_sub(1).max(1)).unwrap_or(i64::MAX)
+}
+
+fn tick(step: &mut Step<'_>, timer: &Timer, due: Time, next_fire_at: Option<Time>) {
+    let message = Message {
+        origin: Origin::of(OriginKind::Timer, Some(timer.timer_id.as_str())),
+        text: Some(timer.summary.clone()),
+        timer_id: Some(timer.timer_id.clone()),
+        waiting_intent_id: timer.waiting_intent_id.clone(),
+        work_item_id: timer.work_item_id.clone(),
+        ..Message::bare(step.fresh.message(), MessageKind::TimerTick)
+    };
+    let message_id = message.message_id.clone();
+    step.emit(MessageQueued { message: Arc::new(message) });
+    step.emit(TimerFired { timer_id: timer.timer_id.clone(), due, message_id, next_fire_at });
+}
+
+fn missed(
+    step: &mut Step<'_>,
+    id: &TimerId,
+    count: u64,
+    first: Time,
+    last: Time,
+    reason: MissedReason,
+    next_fire_at: Option<Time>,
+) {
+    step.emit(TimerMissed { timer_id: id.clone(), count, first, last, reason, next_fire_at });
+}
+
+/// Occurrences that came due while the tick was waiting are told with it when it is taken.
+pub(crate) fn account_for_waiting_tick(step: &mut Step<'_>, id: &TimerId) {
+    let Some(timer) = step.state.timers.get(id) else { return };
+    if timer.catch_up == CatchUp::All {
+        return;
+    }
+    let Some(next) = timer.next_fire_at else { return };
+    let Some(due) = timer.schedule.due(next, step.now) else { return };
+    missed(step, id, due.count, due.first, due.last, MissedReason::Coalesced, due.next);
+}
+
+/// A recheck reminds; it unblocks nothing.
+fn fire_recheck(step: &mut Step<'_>, id: &WorkItemId) {
+    let Some(item) = step.state.work.open(id) else { return };
+    let Some(due) = item.recheck_at else { return };
+    let message_id = step.fresh.message();
+    let message = ticks::recheck_tick(message_id.clone(), item);
+    step.emit(RecheckFired { work_item_id: id.clone(), due, message_id });
+    step.emit(MessageQueued { message: Arc::new(message) });
+}

@@ -1,0 +1,148 @@
+//! What must hold after every step, whatever the step was: rules that belong to no single input.
+
+use std::sync::Arc;
+
+use crate::agent::task::Task;
+use crate::fact::{Fact, MessageQueued, MessageRequeued, PostureChanged, TaskResultQueued, TimerCompleted};
+use crate::id::{MessageId, WaitId};
+use crate::limits;
+use crate::message::{Message, Origin};
+use crate::scheduler::continuation::{Classified, classify};
+use crate::step::Step;
+use crate::vocabulary::{Boundary, MessageKind, OriginKind, RequeueReason, Standing, Status, WaitKind};
+
+use super::waits::{cancel_wait, drop_if_waiting};
+
+pub(crate) fn settle(step: &mut Step<'_>, before: Status) {
+    complete_finished_timers(step);
+    end_hopeless_waits(step);
+    drop_stale_ticks(step);
+    if !planted!(DroppedResult) {
+        queue_owed_results(step);
+    }
+    if step.facts().iter().any(is_about_waits) && !planted!(ForgottenParked) {
+        examine_parked(step);
+    }
+    let after = step.state.status();
+    if before == Status::Asleep && after == Status::AwakeIdle {
+        step.emit(PostureChanged { boundary: Boundary::MessageAdmission, previous_status: before, next_status: after });
+    }
+}
+
+fn is_about_waits(fact: &Fact) -> bool {
+    matches!(fact, Fact::WaitingIntentCreated(_) | Fact::WaitingIntentTriggered(_) | Fact::WaitingIntentCancelled(_))
+}
+
+/// A timer whose last occurrence was told and taken is done.
+fn complete_finished_timers(step: &mut Step<'_>) {
+    let finished: Vec<_> = step.state.timers.finished().iter().cloned().collect();
+    for timer_id in finished {
+        let waits = super::waits::naming(step, &crate::fact::Resource::Timer(timer_id.clone()));
+        step.emit(TimerCompleted { timer_id });
+        for wait in waits {
+            cancel_wait(step, &wait, "timer_completed");
+            tell_agent(step, &wait, "its timer ended without a tick for it");
+        }
+    }
+}
+
+/// A wait that nothing can end any more would be silence: it ends, and the agent is told.
+fn end_hopeless_waits(step: &mut Step<'_>) {
+    let no_task = step.state.tasks.open().is_empty() && step.state.tasks.owed().is_empty();
+    let no_timer = step.state.timers.active().is_empty();
+    for (kind, hopeless, why) in
+        [(WaitKind::Task, no_task, "no task is left"), (WaitKind::Timer, no_timer, "no timer is left")]
+    {
+        if !hopeless {
+            continue;
+        }
+        let waits: Vec<WaitId> = step.state.waits.unnamed(kind).map(|wait| wait.waiting_intent_id.clone()).collect();
+        for wait in waits {
+            tell_agent(step, &wait, why);
+            cancel_wait(step, &wait, why);
+        }
+    }
+}
+
+/// Tells the agent that a wait of its ended for another reason than what it waited for.
+pub(super) fn tell_agent(step: &mut Step<'_>, wait: &WaitId, why: &str) {
+    let item = step.state.waits.get(wait).and_then(|wait| wait.work_item_id.clone());
+    let message = Message {
+        text: Some(format!("The wait {wait} ended: {why}.")),
+        work_item_id: item,
+        causation_id: Some(wait.to_string()),
+        ..Message::bare(step.fresh.message(), MessageKind::InternalFollowup)
+    };
+    step.emit(MessageQueued { message: Arc::new(message) });
+}
+
+/// A tick that nobody took yet, for work that is no longer runnable, would only disturb what the item waits for.
+fn drop_stale_ticks(step: &mut Step<'_>) {
+    let stale: Vec<MessageId> = step
+        .state
+        .work
+        .ticking()
+        .iter()
+        .filter(|(_, item)| step.state.work.standing(item) != Some(Standing::Runnable))
+        .map(|(tick, _)| tick.clone())
+        .collect();
+    for tick in stale {
+        drop_if_waiting(step, &tick, "work_item_not_runnable");
+    }
+}
+
+/// Every owed result that nothing carries gets a message, in the commit that made it owed.
+fn queue_owed_results(step: &mut Step<'_>) {
+    let running = step.state.turn.as_ref();
+    let unsent: Vec<_> = step
+        .state
+        .tasks
+        .unsent()
+        .iter()
+        .filter(|task| !running.is_some_and(|turn| turn.presents.contains(task)))
+        .cloned()
+        .collect();
+    for task_id in unsent {
+        let Some(task) = step.state.tasks.owed().get(&task_id) else { continue };
+        let message_id = step.fresh.message();
+        let message = result_message(message_id.clone(), task);
+        step.emit(MessageQueued { message: Arc::new(message) });
+        step.emit(TaskResultQueued { task_id, message_id });
+    }
+}
+
+fn result_message(message_id: MessageId, task: &Task) -> Message {
+    let end = task.end.as_ref();
+    let mut text = format!("Task {} ({}) is {}", task.task_id, task.summary, task.status);
+    if let Some(code) = end.and_then(|end| end.exit_code) {
+        text.push_str(&format!(", exit code {code}"));
+    }
+    if let Some(signal) = end.and_then(|end| end.signal) {
+        text.push_str(&format!(", signal {signal}"));
+    }
+    if let Some(end) = end.filter(|end| !end.output_tail.is_empty()) {
+        text.push_str(":\n");
+        text.push_str(limits::clip(&end.output_tail, limits::LINE_BYTES));
+    }
+    Message {
+        origin: Origin::of(OriginKind::Task, Some(task.task_id.as_str())),
+        text: Some(text),
+        task_id: Some(task.task_id.clone()),
+        work_item_id: task.work_item_id.clone(),
+        ..Message::bare(message_id, MessageKind::TaskResult)
+    }
+}
+
+/// Whenever a wait is registered or ends, what is parked is looked at again.
+fn examine_parked(step: &mut Step<'_>) {
+    let free: Vec<MessageId> = step
+        .state
+        .queue
+        .parked_entries()
+        .filter(|entry| !matches!(classify(step.state, &entry.message), Classified::Park { .. }))
+        .map(|entry| entry.message.message_id.clone())
+        .collect();
+    for message_id in free {
+        step.emit(MessageRequeued { message_id, reason: RequeueReason::Unparked, not_before: None });
+    }
+}

@@ -1,0 +1,117 @@
+//! Reports about tasks, and the settling of their results.
+
+use crate::fact::{
+    Fact, Resource, TaskCancelled, TaskCompleted, TaskCreated, TaskEnd, TaskFailed, TaskInterrupted,
+    TaskResultDelivered, TaskRunning, TaskUpdateIgnored, WorkItemDelegated, WorkItemDelegationCompleted,
+};
+use crate::id::{ExecId, TaskId};
+use crate::input::{Answer, Refusal};
+use crate::limits;
+use crate::step::Step;
+use crate::vocabulary::{TaskKind, TaskStatus};
+
+use super::waits::{drop_if_waiting, naming, trigger_wait};
+
+pub(super) fn create(step: &mut Step<'_>, mut task: TaskCreated) -> Result<Answer, Refusal> {
+    if step.state.tasks.get(&task.task_id).is_some() {
+        step.emit(TaskUpdateIgnored {
+            task_id: task.task_id,
+            reported: TaskStatus::Queued,
+            evidence: vec!["created_twice".to_owned()],
+        });
+        return Ok(Answer::Unchanged);
+    }
+    if step.state.tasks.open().len() >= limits::OPEN_RECORDS_MAX {
+        return Err(Refusal::new("too_many_tasks", "too many tasks are open", "end some of them first"));
+    }
+    if task.work_item_id.is_none() {
+        let bound = step.state.turn.as_ref().and_then(|turn| turn.work_item_id.clone());
+        task.work_item_id = bound.filter(|item| step.state.work.open(item).is_some());
+    }
+    let delegated = match (&task.task_kind, &task.work_item_id, &task.child_agent_id) {
+        (TaskKind::ChildAgent, Some(item), Some(child)) if step.state.work.open(item).is_some() => {
+            Some(WorkItemDelegated {
+                work_item_id: item.clone(),
+                task_id: task.task_id.clone(),
+                child_agent_id: child.clone(),
+            })
+        }
+        (TaskKind::ChildAgent | TaskKind::Command, _, _) => None,
+    };
+    step.emit(task);
+    if let Some(delegated) = delegated {
+        step.emit(delegated);
+    }
+    Ok(Answer::Done)
+}
+
+pub(super) fn run(step: &mut Step<'_>, task_id: TaskId, recovery: Option<String>) -> Answer {
+    match step.state.tasks.open().get(&task_id).map(|task| task.status) {
+        Some(TaskStatus::Queued) => {
+            step.emit(TaskRunning { task_id, recovery });
+            Answer::Done
+        }
+        None if planted!(ReopenedTask) && step.state.tasks.owed().contains_key(&task_id) => {
+            step.emit(TaskRunning { task_id, recovery });
+            Answer::Done
+        }
+        _ => ignored(step, task_id, TaskStatus::Running),
+    }
+}
+
+pub(super) fn end(step: &mut Step<'_>, status: TaskStatus, end: TaskEnd) -> Result<Answer, Refusal> {
+    if !status.is_terminal() {
+        return Err(Refusal::new("not_terminal", format!("{status} is not an end"), "report how it ended"));
+    }
+    if !step.state.tasks.open().contains_key(&end.task_id) {
+        return Ok(ignored(step, end.task_id, status));
+    }
+    end_open(step, status, end);
+    Ok(Answer::Done)
+}
+
+/// Ends an open task. Its result is owed from here on; settling queues it in the same commit.
+pub(super) fn end_open(step: &mut Step<'_>, status: TaskStatus, end: TaskEnd) {
+    let task_id = end.task_id.clone();
+    let task = step.state.tasks.open().get(&task_id);
+    let delegated_for = task.filter(|task| task.delegated).and_then(|task| task.work_item_id.clone());
+    step.emit(match status {
+        TaskStatus::Completed => Fact::from(TaskCompleted { end }),
+        TaskStatus::Failed => TaskFailed { end }.into(),
+        TaskStatus::Cancelled => TaskCancelled { end }.into(),
+        TaskStatus::Interrupted | TaskStatus::Queued | TaskStatus::Running | TaskStatus::Cancelling => {
+            TaskInterrupted { end }.into()
+        }
+    });
+    if let Some(work_item_id) = delegated_for {
+        step.emit(WorkItemDelegationCompleted { work_item_id, task_id, task_status: status });
+    }
+}
+
+/// A late or doubled report is evidence, and changes nothing.
+fn ignored(step: &mut Step<'_>, task_id: TaskId, reported: TaskStatus) -> Answer {
+    let known = step.state.tasks.get(&task_id);
+    let why = known.map_or_else(|| "unknown_task".to_owned(), |task| format!("task_is {}", task.status));
+    step.emit(TaskUpdateIgnored { task_id, reported, evidence: vec![why] });
+    Answer::Unchanged
+}
+
+/// A result was read: it is no longer owed, nothing needs to carry it, and nobody waits for it any more.
+pub(super) fn settle_result(step: &mut Step<'_>, task_id: &TaskId, exec_id: &ExecId, evidence: &str) {
+    let Some(task) = step.state.tasks.owed().get(task_id) else { return };
+    let carried_by = task.result_message.clone();
+    step.emit(TaskResultDelivered {
+        task_id: task_id.clone(),
+        exec_id: exec_id.clone(),
+        evidence: vec![evidence.to_owned()],
+    });
+    if let Some(message) = carried_by {
+        drop_if_waiting(step, &message, "result_read");
+    }
+    if planted!(WaitOutlivesTask) {
+        return;
+    }
+    for wait in naming(step, &Resource::Task(task_id.clone())) {
+        trigger_wait(step, &wait, None, vec![format!("result_read {task_id}")]);
+    }
+}

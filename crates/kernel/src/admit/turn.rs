@@ -1,0 +1,398 @@
+//! What a turn's effects report back: rounds of the model, outcomes of tools. Between them lie the safe points, where
+//! interjections join, budgets are looked at, and a requested shutdown lands.
+
+use serde_json::Value;
+
+use crate::agent::AgentState;
+use crate::agent::turn::{Phase, Turn};
+use crate::fact::{
+    AssistantRoundRecorded, BriefRecorded, CallRecord, MessageAborted, MessageInterjected, MessageProcessed,
+    MessageRequeued, ProviderRoundCompleted, RoundStarted, StaleOutcomeIgnored, ToolFinished, ToolRoundCompleted,
+    ToolStarted, TurnAborted, TurnBaselineOverBudget, TurnCheckpointed, TurnTerminal,
+};
+use crate::id::{CallId, ExecId, MessageId, TaskId, WorkItemId};
+use crate::input::{Answer, Call, Does, Reply};
+use crate::limits;
+use crate::scheduler::continuation::matching;
+use crate::step::Step;
+use crate::vocabulary::{
+    AbortReason, BriefKind, MessageKind, ProviderError, RequeueReason, SafePoint, Scope, TerminalKind, ToolStatus,
+    WaitKind,
+};
+
+use super::act::{self, Actor};
+use super::control::ask_operator;
+use super::task::settle_result;
+use super::waits::{cancel_wait, return_interjections, trigger_wait};
+
+/// The running turn, if it is this execution's.
+fn turn_of<'a>(step: &'a Step<'_>, exec_id: &ExecId) -> Option<&'a Turn> {
+    step.state.turn.as_ref().filter(|turn| turn.exec_id == *exec_id)
+}
+
+fn stale(step: &mut Step<'_>, exec_id: &ExecId, what: &str) -> Answer {
+    step.emit(StaleOutcomeIgnored { exec_id: exec_id.clone(), evidence: vec![what.to_owned()] });
+    Answer::Unchanged
+}
+
+pub(super) fn finish_round(step: &mut Step<'_>, exec_id: &ExecId, round: u32, reply: Reply) -> Answer {
+    let expected = turn_of(step, exec_id).is_some_and(|turn| turn.phase == Phase::Model && turn.round == round);
+    if !expected {
+        return stale(step, exec_id, &format!("round {round} is over"));
+    }
+    step.emit(ProviderRoundCompleted {
+        exec_id: exec_id.clone(),
+        round,
+        usage: reply.usage,
+        elapsed_ms: reply.elapsed_ms,
+    });
+    let record =
+        |call: &Call| CallRecord { call_id: call.call_id.clone(), tool: call.tool.clone(), input: call.input.clone() };
+    let calls: Vec<CallRecord> = reply.calls.iter().map(record).collect();
+    let asked = !calls.is_empty();
+    step.emit(AssistantRoundRecorded { exec_id: exec_id.clone(), round, text: reply.text, calls });
+    let read = turn_of(step, exec_id).map(|turn| turn.presents.clone()).unwrap_or_default();
+    for task in read {
+        settle_result(step, &task, exec_id, &format!("round {round}"));
+    }
+    let joined = join_interjections(step, exec_id, SafePoint::AfterModelRound);
+    if step.state.shutdown {
+        abort_turn(step, AbortReason::Shutdown, "shutdown_requested");
+    } else if asked {
+        run_calls(step, exec_id, reply.calls, reply.tree);
+    } else {
+        go_on(step, exec_id, !joined, reply.tree);
+    }
+    Answer::Done
+}
+
+fn run_calls(step: &mut Step<'_>, exec_id: &ExecId, calls: Vec<Call>, tree: Option<String>) {
+    for call in calls {
+        step.emit(ToolStarted { exec_id: exec_id.clone(), call_id: call.call_id.clone(), tool: call.tool.clone() });
+        if let Does::Act(wanted) = call.does {
+            let (status, result, ends_turn) = match act::act(step, &Actor::Model(exec_id.clone()), wanted) {
+                Ok(done) => (ToolStatus::Completed, done.result, done.ends_turn),
+                Err(refusal) => {
+                    let error = serde_json::json!({
+                        "error": { "code": refusal.code, "message": refusal.message, "hint": refusal.hint }
+                    });
+                    (ToolStatus::Failed, error, false)
+                }
+            };
+            let (exec_id, call_id, tool) = (exec_id.clone(), call.call_id, call.tool);
+            step.emit(ToolFinished { exec_id, call_id, tool, status, result, ends_turn });
+        }
+    }
+    complete_tools(step, exec_id, tree);
+}
+
+pub(super) fn finish_tool(
+    step: &mut Step<'_>,
+    exec_id: &ExecId,
+    call_id: CallId,
+    status: ToolStatus,
+    result: Value,
+) -> Answer {
+    let tool = turn_of(step, exec_id).and_then(|turn| match &turn.phase {
+        Phase::Tools { running, .. } => running.get(&call_id).map(|call| call.tool.clone()),
+        Phase::Model | Phase::Safe => None,
+    });
+    let Some(tool) = tool else {
+        return stale(step, exec_id, &format!("{call_id} is over"));
+    };
+    step.emit(ToolFinished { exec_id: exec_id.clone(), call_id, tool, status, result, ends_turn: false });
+    complete_tools(step, exec_id, None);
+    Answer::Done
+}
+
+/// When the last call of a round has its outcome, the turn is at a safe point again.
+fn complete_tools(step: &mut Step<'_>, exec_id: &ExecId, tree: Option<String>) {
+    let Some(turn) = turn_of(step, exec_id) else { return };
+    let done = matches!(&turn.phase, Phase::Tools { running, waiting } if running.is_empty() && waiting.is_empty());
+    if !done {
+        return;
+    }
+    let (round, ends) = (turn.round, turn.ends);
+    step.emit(ToolRoundCompleted { exec_id: exec_id.clone(), round, calls: 0 });
+    let joined = join_interjections(step, exec_id, SafePoint::AfterToolResults);
+    if step.state.shutdown {
+        abort_turn(step, AbortReason::Shutdown, "shutdown_requested");
+    } else {
+        go_on(step, exec_id, ends && !joined, tree);
+    }
+}
+
+/// At a safe point: the turn ends, or begins its next round if it may.
+fn go_on(step: &mut Step<'_>, exec_id: &ExecId, done: bool, tree: Option<String>) {
+    if done {
+        return end_turn(step, TerminalKind::Completed, tree, None);
+    }
+    let Some(round) = turn_of(step, exec_id).map(|turn| turn.round) else { return };
+    if round >= limits::ROUNDS_MAX {
+        let error = format!("the turn took {round} rounds, which is the limit");
+        return end_turn(step, TerminalKind::Aborted, tree, Some(error));
+    }
+    // The turn that is running has been paid for by its start; what counts between rounds is what rounds use up.
+    if let Some(spent) = step.state.config.budget.spent(0, &step.state.usage) {
+        return abort_turn(step, AbortReason::Budget, &spent);
+    }
+    step.emit(RoundStarted { exec_id: exec_id.clone(), round: round + 1 });
+}
+
+/// Queued interjections become part of the message that the turn is about, and end the waits they satisfy.
+fn join_interjections(step: &mut Step<'_>, exec_id: &ExecId, safe_point: SafePoint) -> bool {
+    let Some(joined) = turn_of(step, exec_id).map(|turn| turn.message_id.clone()) else { return false };
+    let waiting = step.state.queue.interjections();
+    for message_id in &waiting {
+        let matched = match step.state.queue.get(message_id) {
+            Some(entry) => matching(step.state, &entry.message),
+            None => Vec::new(),
+        };
+        step.emit(MessageInterjected {
+            message_id: message_id.clone(),
+            joined: joined.clone(),
+            exec_id: exec_id.clone(),
+            safe_point,
+        });
+        for wait in matched {
+            trigger_wait(step, &wait, Some(message_id), vec!["interjected".to_owned()]);
+        }
+    }
+    !waiting.is_empty()
+}
+
+fn end_turn(step: &mut Step<'_>, terminal_kind: TerminalKind, tree: Option<String>, error: Option<String>) {
+    let Some(turn) = step.state.turn.clone() else { return };
+    let text = turn.last_text.clone();
+    emit_terminal(step, &turn, terminal_kind, tree, error.clone());
+    step.emit(MessageProcessed { message_id: turn.message_id.clone(), ignored: Vec::new() });
+    let to_operator = turn.continuation.trigger_kind == crate::vocabulary::TriggerKind::OperatorInput;
+    if to_operator {
+        let (kind, text) = match (error, text) {
+            (Some(error), _) => (BriefKind::Failure, error),
+            (None, Some(text)) if turn.ends => (BriefKind::Ack, text),
+            (None, None) if turn.ends => (BriefKind::Ack, "Waiting.".to_owned()),
+            (None, Some(text)) => (BriefKind::Result, text),
+            (None, None) => (BriefKind::Result, "Done.".to_owned()),
+        };
+        tell(step, kind, text, Some(turn.message_id));
+    }
+}
+
+fn emit_terminal(
+    step: &mut Step<'_>,
+    turn: &Turn,
+    terminal_kind: TerminalKind,
+    tree: Option<String>,
+    error: Option<String>,
+) {
+    let checkpoint = checkpoint_holds(step.state, turn);
+    step.emit(TurnTerminal {
+        exec_id: turn.exec_id.clone(),
+        turn_index: turn.turn_index,
+        message_id: turn.message_id.clone(),
+        terminal_kind,
+        rounds: turn.rounds_recorded,
+        last_assistant_message: turn
+            .last_text
+            .as_ref()
+            .map(|text| limits::clip(text, limits::LAST_ASSISTANT_BYTES).to_owned()),
+        checkpoint,
+        tree,
+        error,
+    });
+}
+
+/// A checkpoint means something only while the work item is what it was.
+#[must_use]
+pub fn checkpoint_holds(state: &AgentState, turn: &Turn) -> bool {
+    turn.checkpoint.as_ref().is_some_and(|checkpoint| {
+        let now = checkpoint.work_item_id.as_ref().and_then(|id| state.work.open(id)).map(|item| item.revision);
+        now == checkpoint.revision
+    })
+}
+
+pub(super) fn tell(step: &mut Step<'_>, kind: BriefKind, text: String, message_id: Option<MessageId>) {
+    let brief_id = step.fresh.brief();
+    step.emit(BriefRecorded { brief_id, kind, text, message_id, work_item_id: None });
+}
+
+/// Ends the running execution before its turn is done. What becomes of its message depends on why.
+pub(super) fn abort_turn(step: &mut Step<'_>, reason: AbortReason, evidence: &str) {
+    let Some(turn) = step.state.turn.clone() else { return };
+    if let Phase::Tools { running, .. } = &turn.phase {
+        for call in running.values() {
+            step.emit(ToolFinished {
+                exec_id: turn.exec_id.clone(),
+                call_id: call.call_id.clone(),
+                tool: call.tool.clone(),
+                status: ToolStatus::Unknown,
+                result: Value::Null,
+                ends_turn: false,
+            });
+        }
+    }
+    step.emit(TurnAborted {
+        exec_id: turn.exec_id.clone(),
+        turn_index: turn.turn_index,
+        message_id: turn.message_id.clone(),
+        reason,
+        rounds: turn.rounds_recorded,
+        evidence: vec![evidence.to_owned()],
+    });
+    let message_id = turn.message_id.clone();
+    let requeue = |reason| MessageRequeued { message_id: message_id.clone(), reason, not_before: None };
+    match reason {
+        AbortReason::Stop if planted!(StopLosesMessage) => {
+            step.emit(MessageProcessed { message_id: message_id.clone(), ignored: Vec::new() });
+        }
+        AbortReason::Stop => step.emit(requeue(RequeueReason::Stop)),
+        AbortReason::Shutdown => step.emit(requeue(RequeueReason::Shutdown)),
+        AbortReason::Budget => step.emit(requeue(RequeueReason::Budget)),
+        AbortReason::Cut => replay_or_give_up(step, &message_id),
+        AbortReason::Abort => {
+            let evidence = vec!["aborted_by_operator".to_owned()];
+            step.emit(MessageAborted { message_id: message_id.clone(), given_up: false, evidence });
+            return_interjections(step, &message_id);
+            tell(step, BriefKind::Failure, "Aborted by the operator.".to_owned(), Some(message_id));
+        }
+    }
+}
+
+/// A message that keeps taking the process down with it is given up, and becomes a question.
+fn replay_or_give_up(step: &mut Step<'_>, message_id: &MessageId) {
+    let Some(entry) = step.state.queue.get(message_id) else { return };
+    let (since_round, in_all) = (entry.crashes_since_round + 1, entry.crashes + 1);
+    let few = since_round < limits::CRASHES_WITHOUT_ROUND && in_all < limits::CRASHES_MAX;
+    if few || planted!(EndlessReplay) {
+        let reason = RequeueReason::Crash;
+        return step.emit(MessageRequeued { message_id: message_id.clone(), reason, not_before: None });
+    }
+    let evidence = vec![format!("crashes {in_all}"), format!("crashes_since_round {since_round}")];
+    give_up(step, message_id, evidence, format!("A message was being worked on in {in_all} crashes; it was given up."));
+}
+
+fn give_up(step: &mut Step<'_>, message_id: &MessageId, evidence: Vec<String>, text: String) {
+    step.emit(MessageAborted { message_id: message_id.clone(), given_up: true, evidence });
+    return_interjections(step, message_id);
+    ask_operator(step, text, Some(message_id.clone()));
+}
+
+pub(super) fn fail_round(
+    step: &mut Step<'_>,
+    exec_id: &ExecId,
+    round: u32,
+    error: ProviderError,
+    retry_after_ms: Option<u64>,
+    message: &str,
+) -> Answer {
+    let expected = turn_of(step, exec_id).filter(|turn| turn.phase == Phase::Model && turn.round == round).cloned();
+    let Some(turn) = expected else {
+        return stale(step, exec_id, &format!("round {round} is over"));
+    };
+    let text = format!("{error}: {}", limits::clip(message, limits::LINE_BYTES));
+    let kind = match error {
+        ProviderError::ContextLength => TerminalKind::BaselineOverBudget,
+        ProviderError::RateLimited
+        | ProviderError::Overloaded
+        | ProviderError::Timeout
+        | ProviderError::Disconnect
+        | ProviderError::Refusal
+        | ProviderError::Auth
+        | ProviderError::Invalid => TerminalKind::ProviderFailed,
+    };
+    emit_terminal(step, &turn, kind, None, Some(text.clone()));
+    let message_id = turn.message_id;
+    if error.passes_with_time() {
+        let failures = step.state.queue.get(&message_id).map_or(0, |entry| entry.provider_failures);
+        let not_before = Some(step.now.plus_ms(retry_after_ms.unwrap_or_else(|| provider_backoff(failures))));
+        step.emit(MessageRequeued { message_id, reason: RequeueReason::ProviderBackoff, not_before });
+    } else {
+        fail_message(step, &message_id, text);
+    }
+    Answer::Done
+}
+
+fn provider_backoff(failures: u32) -> u64 {
+    let waits = limits::PROVIDER_BACKOFF_MS;
+    let step = usize::try_from(failures).unwrap_or(usize::MAX).min(waits.len() - 1);
+    waits[step]
+}
+
+/// A failure that time does not mend ends its message visibly. A result stays owed, and waits for the operator.
+fn fail_message(step: &mut Step<'_>, message_id: &MessageId, text: String) {
+    let owes = step.state.queue.get(message_id).and_then(|entry| entry.message.task_id.clone());
+    if owes.is_some_and(|task| step.state.tasks.owed().contains_key(&task)) {
+        give_up(step, message_id, vec![text.clone()], text);
+    } else {
+        step.emit(MessageProcessed { message_id: message_id.clone(), ignored: vec![text.clone()] });
+        tell(step, BriefKind::Failure, text, Some(message_id.clone()));
+    }
+}
+
+pub(super) fn overflow_baseline(
+    step: &mut Step<'_>,
+    exec_id: &ExecId,
+    needed_tokens: u64,
+    budget_tokens: u64,
+) -> Answer {
+    let Some(turn) = turn_of(step, exec_id).filter(|turn| turn.phase == Phase::Model).cloned() else {
+        return stale(step, exec_id, "no model call is under way");
+    };
+    let (exec_id, turn_index) = (turn.exec_id.clone(), turn.turn_index);
+    step.emit(TurnBaselineOverBudget { exec_id, turn_index, needed_tokens, budget_tokens });
+    let text = format!("what must be kept needs {needed_tokens} tokens, the model takes {budget_tokens}");
+    emit_terminal(step, &turn, TerminalKind::BaselineOverBudget, None, Some(text.clone()));
+    fail_message(step, &turn.message_id, text);
+    Answer::Done
+}
+
+pub(super) fn checkpoint(step: &mut Step<'_>, exec_id: &ExecId, recap: String) -> Answer {
+    let Some(turn) = turn_of(step, exec_id) else {
+        return stale(step, exec_id, "the turn is over");
+    };
+    let (round, work_item_id) = (turn.round, turn.work_item_id.clone());
+    let revision = work_item_id.as_ref().and_then(|id| step.state.work.open(id)).map(|item| item.revision);
+    step.emit(TurnCheckpointed { exec_id: exec_id.clone(), round, work_item_id, revision, recap });
+    Answer::Done
+}
+
+/// The owed results that a turn about this message shows to the model.
+pub(crate) fn present(state: &AgentState, message: &MessageId) -> Vec<TaskId> {
+    let Some(entry) = state.queue.get(message) else { return Vec::new() };
+    let owed = state.tasks.owed();
+    match entry.message.kind {
+        MessageKind::TaskResult => {
+            entry.message.task_id.iter().filter(|task| owed.contains_key(*task)).cloned().collect()
+        }
+        MessageKind::OperatorPrompt => held_results(state),
+        MessageKind::ChannelEvent
+        | MessageKind::WebhookEvent
+        | MessageKind::CallbackEvent
+        | MessageKind::TimerTick
+        | MessageKind::SystemTick
+        | MessageKind::TaskStatus
+        | MessageKind::Control
+        | MessageKind::InternalFollowup
+        | MessageKind::BriefAck
+        | MessageKind::BriefResult => Vec::new(),
+    }
+}
+
+fn held_results(state: &AgentState) -> Vec<TaskId> {
+    let held = state.tasks.owed().values().filter(|task| task.held);
+    held.take(limits::RECENT_MAX).map(|task| task.task_id.clone()).collect()
+}
+
+/// A sleep lasts until it fires or the next turn of what it holds starts.
+pub(crate) fn end_sleeps(step: &mut Step<'_>, item: Option<&WorkItemId>) {
+    let of_agent = step.state.waits.of_kind(Scope::Agent, WaitKind::Sleep);
+    let of_item = item.into_iter().flat_map(|item| step.state.waits.of_item(item));
+    let sleeps: Vec<_> = of_agent
+        .chain(of_item.filter(|wait| wait.kind == WaitKind::Sleep))
+        .map(|wait| wait.waiting_intent_id.clone())
+        .collect();
+    for sleep in sleeps {
+        cancel_wait(step, &sleep, "turn_started");
+    }
+}

@@ -1,0 +1,177 @@
+//! The state of one agent: a fold of its facts, holding what is open and a bounded window of what was.
+//!
+//! `apply` is the only function that changes a state. It refuses facts that are not legal where the state is; a ledger
+//! that holds such a fact is damaged or was written by something else, and its agent is quarantined.
+
+mod apply;
+pub mod approval;
+pub mod config;
+pub mod hint;
+pub mod lifecycle;
+pub mod queue;
+pub mod task;
+pub mod timer;
+pub mod turn;
+pub mod waiting;
+pub mod work;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde::{Deserialize, Serialize};
+
+use crate::fact::{BriefRecorded, ContextCompacted, Usage};
+use crate::id::{AgentId, Seq, TriggerId, WorkItemId};
+use crate::limits;
+use crate::scheduler::continuation::Continuation;
+use crate::scheduler::decision::Decision;
+use crate::time::Time;
+use crate::vocabulary::TriggerKind;
+
+pub use apply::Illegal;
+use config::{Config, Identity};
+use hint::{Hints, Trigger};
+use lifecycle::Control;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AgentState {
+    /// The last fact that was applied, and its time.
+    pub seq: Seq,
+    pub at: Time,
+    pub identity: Identity,
+    pub config: Config,
+    pub control: Control,
+    pub shutdown: bool,
+    /// The last decision put the agent to rest, and nothing has come since.
+    pub resting: bool,
+    pub queue: queue::Queue,
+    pub turn: Option<turn::Turn>,
+    pub turn_index: u64,
+    pub last_terminal: Option<turn::LastTerminal>,
+    pub last_continuation: Option<Continuation>,
+    /// What started the last turn: fairness looks at it.
+    pub last_trigger: Option<LastTrigger>,
+    pub runtime_error: Option<String>,
+    pub tasks: task::Tasks,
+    pub work: work::Work,
+    pub waits: waiting::Waits,
+    pub timers: timer::Timers,
+    pub triggers: BTreeMap<TriggerId, Trigger>,
+    pub approvals: approval::Approvals,
+    pub hints: Hints,
+    pub usage: Usage,
+    pub tool_executions: u64,
+    pub compaction: Option<ContextCompacted>,
+    pub workspace: Option<String>,
+    /// The workspace's tree when a turn last ended.
+    pub tree: Option<String>,
+    pub decision: Option<Decision>,
+    pub decision_seq: Seq,
+    pub briefs: VecDeque<BriefRecorded>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastTrigger {
+    pub kind: TriggerKind,
+    pub work_tick: bool,
+}
+
+impl AgentState {
+    /// The state before the first fact. Only `AgentCreated` may follow.
+    #[must_use]
+    pub fn empty(id: AgentId) -> AgentState {
+        AgentState {
+            seq: 0,
+            at: Time::EPOCH,
+            identity: Identity::named(id),
+            config: Config::default(),
+            control: Control::Booting,
+            shutdown: false,
+            resting: false,
+            queue: queue::Queue::default(),
+            turn: None,
+            turn_index: 0,
+            last_terminal: None,
+            last_continuation: None,
+            last_trigger: None,
+            runtime_error: None,
+            tasks: task::Tasks::default(),
+            work: work::Work::default(),
+            waits: waiting::Waits::default(),
+            timers: timer::Timers::default(),
+            triggers: BTreeMap::new(),
+            approvals: approval::Approvals::default(),
+            hints: Hints::default(),
+            usage: Usage::default(),
+            tool_executions: 0,
+            compaction: None,
+            workspace: None,
+            tree: None,
+            decision: None,
+            decision_seq: 0,
+            briefs: VecDeque::new(),
+        }
+    }
+
+    #[must_use]
+    pub fn id(&self) -> &AgentId {
+        &self.identity.id
+    }
+
+    /// What has to be written so that the state can be had back without its facts.
+    #[must_use]
+    pub fn snapshot(&self) -> Vec<u8> {
+        match serde_json::to_vec(self) {
+            Ok(bytes) => bytes,
+            Err(error) => unreachable!("a state has only string keys and finite numbers: {error}"),
+        }
+    }
+
+    pub fn from_snapshot(bytes: &[u8]) -> Result<AgentState, serde_json::Error> {
+        let mut state: AgentState = serde_json::from_slice(bytes)?;
+        state.reindex();
+        Ok(state)
+    }
+
+    /// Tells apart snapshots whose shape is not ours. Bump it with every change of what a state holds.
+    pub const FINGERPRINT: &'static str = "agent-state-1";
+
+    /// Files every item under where it stands. Needed once, after records were put in place by hand.
+    pub(crate) fn reindex(&mut self) {
+        let ids: Vec<WorkItemId> = self.work.items().keys().cloned().collect();
+        for id in ids {
+            if let Some(tick) = self.work.open(&id).and_then(|item| item.ticks.undelivered.clone()) {
+                self.work.tick_is_out(&tick, &id);
+            }
+            self.restand(&id);
+        }
+    }
+
+    /// Computes anew where an item stands. To be called whenever its record or its waits changed.
+    pub(crate) fn restand(&mut self, id: &WorkItemId) {
+        let Some(item) = self.work.open(id) else { return };
+        let standing = item.standing(self.waits.item_kinds(id));
+        self.work.place(id, standing);
+    }
+
+    /// The next instant at which something comes due by itself, queue included.
+    #[must_use]
+    pub fn next_due(&self) -> Option<Time> {
+        [
+            self.timers.next_due().filter(|_| !planted!(UnindexedTimer)),
+            self.work.next_recheck(),
+            self.work.next_offer(),
+            self.approvals.next_deadline(),
+            self.queue.next_not_before(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    pub(crate) fn remember_brief(&mut self, brief: BriefRecorded) {
+        if self.briefs.len() == limits::RECENT_MAX {
+            self.briefs.pop_front();
+        }
+        self.briefs.push_back(brief);
+    }
+}

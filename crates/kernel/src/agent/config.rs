@@ -1,0 +1,75 @@
+//! Who an agent is, and what its operator set.
+
+use serde::{Deserialize, Serialize};
+
+use crate::fact::Usage;
+use crate::id::AgentId;
+use crate::vocabulary::{AgentKind, Ownership, Role, Visibility};
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Identity {
+    pub id: AgentId,
+    pub kind: AgentKind,
+    pub role: Role,
+    pub visibility: Visibility,
+    pub ownership: Ownership,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<AgentId>,
+}
+
+impl Identity {
+    /// A named agent that belongs to its operator.
+    #[must_use]
+    pub fn named(id: AgentId) -> Identity {
+        Identity {
+            id,
+            kind: AgentKind::Named,
+            role: Role::Orchestrator,
+            visibility: Visibility::Public,
+            ownership: Ownership::SelfOwned,
+            parent: None,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub model: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub network: bool,
+    #[serde(default)]
+    pub budget: Budget,
+}
+
+/// Hard limits on what an agent may use in all. Reached, nothing runs until a person raises them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Budget {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_turns: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_micro_usd: Option<u64>,
+}
+
+impl Budget {
+    /// The first limit that is reached, in words.
+    #[must_use]
+    pub fn spent(&self, turns: u64, usage: &Usage) -> Option<String> {
+        let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
+        let reached = |name: &str, used: u64, max: Option<u64>| {
+            max.filter(|max| used >= *max).map(|max| format!("{name}_spent {used} of {max}"))
+        };
+        reached("turns", turns, self.max_turns)
+            .or_else(|| reached("tokens", tokens, self.max_tokens))
+            .or_else(|| reached("micro_usd", usage.cost_micro_usd, self.max_micro_usd))
+    }
+}

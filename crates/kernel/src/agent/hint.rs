@@ -1,0 +1,121 @@
+//! Wake hints and the triggers that can send them.
+//!
+//! A hint is a liveness signal: pending until a tick carries it into the queue, one undelivered tick per source.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{MessageId, Seq, TriggerId, WorkItemId};
+use crate::limits;
+use crate::time::Time;
+use crate::vocabulary::DeliveryMode;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Hint {
+    pub source: String,
+    pub generation: u64,
+    pub reason: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource: Option<String>,
+    /// What was said, as far as it was kept.
+    #[serde(default)]
+    pub bodies: Vec<String>,
+    /// How many hints this one stands for.
+    pub count: u64,
+    pub at: Time,
+    pub seq: Seq,
+}
+
+impl Hint {
+    #[must_use]
+    pub fn is_contentful(&self) -> bool {
+        self.bodies.iter().any(|body| !body.trim().is_empty())
+    }
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Hints {
+    pending: BTreeMap<String, Hint>,
+    /// Ticks of a source that are still in the queue.
+    undelivered: BTreeMap<String, MessageId>,
+    generation: u64,
+}
+
+impl Hints {
+    #[must_use]
+    pub fn pending(&self) -> &BTreeMap<String, Hint> {
+        &self.pending
+    }
+
+    #[must_use]
+    pub fn undelivered(&self) -> &BTreeMap<String, MessageId> {
+        &self.undelivered
+    }
+
+    #[must_use]
+    pub fn next_generation(&self) -> u64 {
+        self.generation + 1
+    }
+
+    /// The oldest hint whose source has no tick under way. Bounded by the number of sources.
+    #[must_use]
+    pub fn deliverable(&self) -> Option<&Hint> {
+        self.pending
+            .values()
+            .filter(|hint| !self.undelivered.contains_key(&hint.source))
+            .min_by_key(|hint| hint.generation)
+    }
+
+    pub(super) fn submit(&mut self, hint: Hint) {
+        self.generation = self.generation.max(hint.generation);
+        match self.pending.get_mut(&hint.source) {
+            None => {
+                self.pending.insert(hint.source.clone(), hint);
+            }
+            Some(pending) => {
+                pending.count += 1;
+                pending.generation = hint.generation;
+                pending.reason = hint.reason;
+                pending.seq = hint.seq;
+                for body in hint.bodies {
+                    if pending.bodies.len() < limits::HINT_BODIES_MAX {
+                        pending.bodies.push(body);
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) fn delivered_as(&mut self, source: &str, message: &MessageId) {
+        self.pending.remove(source);
+        self.undelivered.insert(source.to_owned(), message.clone());
+    }
+
+    pub(super) fn tick_is_over(&mut self, message: &MessageId) {
+        self.undelivered.retain(|_, tick| tick != message);
+    }
+
+    pub(super) fn ignore(&mut self, source: &str, generation: u64) {
+        self.generation = self.generation.max(generation);
+        self.pending.remove(source);
+    }
+
+    pub(crate) fn restore(&mut self, hint: Hint) {
+        self.submit(hint);
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Trigger {
+    pub trigger_id: TriggerId,
+    pub name: String,
+    pub delivery_mode: DeliveryMode,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work_item_id: Option<WorkItemId>,
+    #[serde(default)]
+    pub delivery_count: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_delivered_at: Option<Time>,
+    pub seq: Seq,
+}

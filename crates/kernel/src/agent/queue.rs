@@ -1,0 +1,367 @@
+//! The queue: four lanes, each first in first out, and the status of every message that is still somewhere.
+//!
+//! A message that is processed, aborted or dropped leaves the state; the ledger remembers it. Places are numbers, so a
+//! message that goes back goes back to where it stood, and one that was taken out of turn goes to the front.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::id::{MessageId, Seq};
+use crate::message::Message;
+use crate::scheduler::continuation::Continuation;
+use crate::time::Time;
+use crate::vocabulary::{MessageKind, Priority, QueueStatus, RequeueReason};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    pub message: Arc<Message>,
+    pub status: QueueStatus,
+    pub place: i64,
+    /// The fact that brought it here.
+    pub seq: Seq,
+    pub at: Time,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Time>,
+    /// Times it was taken.
+    #[serde(default)]
+    pub taken: u32,
+    /// Times the process died while it was being worked on, in all and since the last committed round.
+    #[serde(default)]
+    pub crashes: u32,
+    #[serde(default)]
+    pub crashes_since_round: u32,
+    /// Times a provider failed under it.
+    #[serde(default)]
+    pub provider_failures: u32,
+    /// For an interjection: the message whose turn it joined.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joined: Option<MessageId>,
+    /// How it re-entered when it was first taken; a replay is the same delivery.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continuation: Option<Continuation>,
+    /// For a timer's tick: occurrences that it speaks for besides its own.
+    #[serde(default)]
+    pub missed: u64,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Queue {
+    entries: BTreeMap<MessageId, Entry>,
+    lanes: [BTreeMap<i64, MessageId>; 4],
+    parked: BTreeMap<i64, MessageId>,
+    /// Queued operator messages and queued work ticks, by lane and place: what fairness looks for.
+    operators: BTreeSet<(Priority, i64)>,
+    work_ticks: BTreeSet<(Priority, i64)>,
+    /// Queued messages that carry a time before which they must not be taken.
+    delayed: BTreeSet<(Time, MessageId)>,
+    dequeued: usize,
+    next_place: i64,
+}
+
+impl Queue {
+    #[must_use]
+    pub fn get(&self, id: &MessageId) -> Option<&Entry> {
+        self.entries.get(id)
+    }
+
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.values()
+    }
+
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Messages in their lanes, whether due or not.
+    #[must_use]
+    pub fn queued(&self) -> usize {
+        self.lanes.iter().map(BTreeMap::len).sum()
+    }
+
+    /// Messages that are an input still: in their lanes, or being worked on.
+    #[must_use]
+    pub fn pending(&self) -> usize {
+        self.queued() + self.dequeued
+    }
+
+    #[must_use]
+    pub fn parked(&self) -> usize {
+        self.parked.len()
+    }
+
+    pub fn parked_entries(&self) -> impl Iterator<Item = &Entry> {
+        self.parked.values().filter_map(|id| self.entries.get(id))
+    }
+
+    /// What a restart would take up again, in the order it would.
+    #[must_use]
+    pub fn replay_ids(&self) -> Vec<MessageId> {
+        let mut ids: Vec<(bool, Priority, i64, &MessageId)> = self
+            .entries
+            .values()
+            .filter(|entry| entry.status.replays())
+            .map(|entry| {
+                (entry.status == QueueStatus::Queued, entry.message.priority, entry.place, &entry.message.message_id)
+            })
+            .collect();
+        ids.sort();
+        ids.into_iter().map(|(.., id)| id.clone()).collect()
+    }
+
+    /// The first message of each lane that may be taken now, in lane order. A lane waits behind its first message.
+    pub fn due_heads(&self, now: Time) -> impl Iterator<Item = &Entry> {
+        self.lanes.iter().filter_map(move |lane| self.due_head(lane, now))
+    }
+
+    fn due_head(&self, lane: &BTreeMap<i64, MessageId>, now: Time) -> Option<&Entry> {
+        let entry = self.entries.get(lane.first_key_value()?.1)?;
+        entry.not_before.is_none_or(|time| time <= now).then_some(entry)
+    }
+
+    /// The first queued operator message whose lane is not held back.
+    #[must_use]
+    pub fn due_operator(&self, now: Time) -> Option<&Entry> {
+        self.first_due_of(&self.operators, now)
+    }
+
+    #[must_use]
+    pub fn due_work_tick(&self, now: Time) -> Option<&Entry> {
+        self.first_due_of(&self.work_ticks, now)
+    }
+
+    fn first_due_of(&self, set: &BTreeSet<(Priority, i64)>, now: Time) -> Option<&Entry> {
+        Priority::ALL.iter().find_map(|&lane| {
+            let &(_, place) = set.range((lane, i64::MIN)..=(lane, i64::MAX)).next()?;
+            // Whatever is held back holds back all that stands behind it in its lane.
+            let mut held = self.delayed.iter().filter_map(|(time, id)| Some((*time, self.entries.get(id)?)));
+            let behind =
+                |(time, entry): (Time, &Entry)| time > now && entry.message.priority == lane && entry.place <= place;
+            if held.any(behind) {
+                return None;
+            }
+            self.entries.get(self.lanes[lane as usize].get(&place)?)
+        })
+    }
+
+    /// The earliest time at which a message that is held back may be taken.
+    #[must_use]
+    pub fn next_not_before(&self) -> Option<Time> {
+        self.delayed.first().map(|(time, _)| *time)
+    }
+
+    /// How many queued messages are in lanes that wait behind a message with a time of its own.
+    #[must_use]
+    pub fn queued_delayed(&self) -> usize {
+        let held = |lane: &&BTreeMap<i64, MessageId>| {
+            let head = lane.first_key_value().and_then(|(_, id)| self.entries.get(id));
+            head.is_some_and(|entry| entry.not_before.is_some())
+        };
+        self.lanes.iter().filter(held).map(BTreeMap::len).sum()
+    }
+
+    /// A message that is held back, for explanations.
+    #[must_use]
+    pub fn first_delayed(&self) -> Option<&Entry> {
+        self.delayed.first().and_then(|(_, id)| self.entries.get(id))
+    }
+
+    /// Operator messages that want to join the running turn, in order.
+    #[must_use]
+    pub fn interjections(&self) -> Vec<MessageId> {
+        self.lanes[Priority::Interject as usize].values().cloned().collect()
+    }
+
+    #[must_use]
+    pub fn joined_to(&self, message: &MessageId) -> Vec<MessageId> {
+        let mut joined: Vec<&Entry> =
+            self.entries.values().filter(|entry| entry.joined.as_ref() == Some(message)).collect();
+        joined.sort_by_key(|entry| entry.place);
+        joined.into_iter().map(|entry| entry.message.message_id.clone()).collect()
+    }
+
+    pub(super) fn push(&mut self, message: Arc<Message>, seq: Seq, at: Time) -> Result<(), String> {
+        if self.entries.contains_key(&message.message_id) {
+            return Err(format!("{} is queued already", message.message_id));
+        }
+        let place = self.next_place;
+        self.next_place += 1;
+        let entry = Entry {
+            message,
+            status: QueueStatus::Queued,
+            place,
+            seq,
+            at,
+            not_before: None,
+            taken: 0,
+            crashes: 0,
+            crashes_since_round: 0,
+            provider_failures: 0,
+            joined: None,
+            continuation: None,
+            missed: 0,
+        };
+        self.insert(entry);
+        Ok(())
+    }
+
+    /// Moves a message from one of the statuses it may come from to a new one. The one place where a status changes.
+    pub(super) fn shift(
+        &mut self,
+        id: &MessageId,
+        from: &[QueueStatus],
+        to: QueueStatus,
+        change: impl FnOnce(&mut Entry),
+    ) -> Result<(), String> {
+        let mut entry = self.remove_from(id, from)?;
+        entry.status = to;
+        change(&mut entry);
+        self.insert(entry);
+        Ok(())
+    }
+
+    /// Takes a message out of the state for good.
+    pub(super) fn remove_from(&mut self, id: &MessageId, from: &[QueueStatus]) -> Result<Entry, String> {
+        let entry = self.entries.get(id).ok_or_else(|| format!("{id} is not in the queue"))?;
+        if !from.contains(&entry.status) {
+            return Err(format!("{id} is {}", entry.status));
+        }
+        self.unindex(id);
+        self.entries.remove(id).ok_or_else(|| format!("{id} is not in the queue"))
+    }
+
+    pub(super) fn edit(&mut self, id: &MessageId, change: impl FnOnce(&mut Entry)) {
+        if let Some(entry) = self.entries.get_mut(id) {
+            change(entry);
+        }
+    }
+
+    /// Back into its lane: to its own place, which is the front unless others were taken out of turn.
+    pub(super) fn requeue(
+        &mut self,
+        id: &MessageId,
+        reason: RequeueReason,
+        not_before: Option<Time>,
+    ) -> Result<(), String> {
+        let from = match reason {
+            RequeueReason::Unparked => &[QueueStatus::Parked][..],
+            RequeueReason::InterjectionReturned => &[QueueStatus::Interjected][..],
+            RequeueReason::Stop
+            | RequeueReason::Shutdown
+            | RequeueReason::Crash
+            | RequeueReason::Budget
+            | RequeueReason::ProviderBackoff => &[QueueStatus::Dequeued][..],
+        };
+        let entry = self.entries.get(id).ok_or_else(|| format!("{id} is not in the queue"))?;
+        let lane_front = self.lanes[entry.message.priority as usize].first_key_value().map(|(place, _)| *place);
+        // What was taken goes to the front; what only stood aside goes back to where it stood.
+        let was_taken = !matches!(reason, RequeueReason::Unparked | RequeueReason::InterjectionReturned);
+        let place = match lane_front {
+            Some(front) if was_taken && front < entry.place => front - 1,
+            Some(_) | None => entry.place,
+        };
+        self.shift(id, from, QueueStatus::Queued, |entry| {
+            entry.place = place;
+            entry.not_before = not_before;
+            entry.joined = None;
+            match reason {
+                RequeueReason::Crash => {
+                    entry.crashes += 1;
+                    entry.crashes_since_round += 1;
+                }
+                RequeueReason::ProviderBackoff => entry.provider_failures += 1,
+                RequeueReason::Stop
+                | RequeueReason::Shutdown
+                | RequeueReason::Budget
+                | RequeueReason::Unparked
+                | RequeueReason::InterjectionReturned => {}
+            }
+        })
+    }
+
+    fn insert(&mut self, entry: Entry) {
+        let id = entry.message.message_id.clone();
+        self.next_place = self.next_place.max(entry.place + 1);
+        match entry.status {
+            QueueStatus::Queued => {
+                let lane = entry.message.priority;
+                self.lanes[lane as usize].insert(entry.place, id.clone());
+                if entry.message.kind == MessageKind::OperatorPrompt {
+                    self.operators.insert((lane, entry.place));
+                }
+                if entry.message.is_work_tick() {
+                    self.work_ticks.insert((lane, entry.place));
+                }
+                if let Some(time) = entry.not_before {
+                    self.delayed.insert((time, id.clone()));
+                }
+            }
+            QueueStatus::Parked => {
+                self.parked.insert(entry.place, id.clone());
+            }
+            QueueStatus::Dequeued => self.dequeued += 1,
+            QueueStatus::Interjected | QueueStatus::Processed | QueueStatus::Aborted | QueueStatus::Dropped => {}
+        }
+        self.entries.insert(id, entry);
+    }
+
+    fn unindex(&mut self, id: &MessageId) {
+        let Some(entry) = self.entries.get(id) else { return };
+        let (lane, place) = (entry.message.priority, entry.place);
+        match entry.status {
+            QueueStatus::Queued => {
+                self.lanes[lane as usize].remove(&place);
+                self.operators.remove(&(lane, place));
+                self.work_ticks.remove(&(lane, place));
+                if let Some(time) = entry.not_before {
+                    self.delayed.remove(&(time, id.clone()));
+                }
+            }
+            QueueStatus::Parked => {
+                self.parked.remove(&place);
+            }
+            QueueStatus::Dequeued => self.dequeued -= 1,
+            QueueStatus::Interjected | QueueStatus::Processed | QueueStatus::Aborted | QueueStatus::Dropped => {}
+        }
+    }
+
+    /// Records from elsewhere: kept if they are still somewhere. The ledger of whoever wrote them has the rest.
+    pub(crate) fn restore(&mut self, entry: Entry) {
+        if entry.status.replays() || matches!(entry.status, QueueStatus::Parked | QueueStatus::Interjected) {
+            self.unindex(&entry.message.message_id);
+            self.insert(entry);
+        }
+    }
+}
+
+/// Places count on across a snapshot: what is replayed and what is read back must agree on the next one.
+#[derive(Serialize, Deserialize)]
+struct Stored<E> {
+    entries: E,
+    next_place: i64,
+}
+
+impl Serialize for Queue {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let entries: Vec<&Entry> = self.entries.values().collect();
+        Stored { entries, next_place: self.next_place }.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Queue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Queue, D::Error> {
+        let stored = Stored::<Vec<Entry>>::deserialize(deserializer)?;
+        let mut queue = Queue { next_place: stored.next_place, ..Queue::default() };
+        for entry in stored.entries {
+            queue.restore(entry);
+        }
+        Ok(queue)
+    }
+}

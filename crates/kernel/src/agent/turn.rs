@@ -1,0 +1,63 @@
+//! The running turn, and what is remembered of the last one.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::fact::{CallRecord, TurnCheckpointed};
+use crate::id::{CallId, ExecId, MessageId, Seq, TaskId, TurnId, WorkItemId};
+use crate::scheduler::continuation::Continuation;
+use crate::time::Time;
+use crate::vocabulary::TerminalKind;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Turn {
+    pub turn_id: TurnId,
+    pub exec_id: ExecId,
+    pub turn_index: u64,
+    pub message_id: MessageId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work_item_id: Option<WorkItemId>,
+    pub continuation: Continuation,
+    /// Owed results that the next committed round settles.
+    #[serde(default)]
+    pub presents: Vec<TaskId>,
+    pub started_at: Time,
+    pub seq: Seq,
+    /// The round that was last begun.
+    pub round: u32,
+    pub rounds_recorded: u32,
+    pub phase: Phase,
+    /// A tool asked for the turn to end once the calls of this round are done.
+    #[serde(default)]
+    pub ends: bool,
+    #[serde(default)]
+    pub last_text: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<TurnCheckpointed>,
+    /// Something about the bound item changed during this turn.
+    #[serde(default)]
+    pub progressed: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// A model call is under way.
+    Model,
+    /// Between rounds: a safe point.
+    Safe,
+    /// These calls have begun and have no outcome yet; `waiting` have not begun.
+    Tools { running: BTreeMap<CallId, CallRecord>, waiting: Vec<CallRecord> },
+}
+
+/// How the last turn ended, until something newer is admitted or awaited.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LastTerminal {
+    pub turn_index: u64,
+    pub kind: TerminalKind,
+    pub seq: Seq,
+    /// Something newer than this end was admitted or is awaited.
+    #[serde(default)]
+    pub superseded: bool,
+}

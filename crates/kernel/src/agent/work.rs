@@ -1,0 +1,460 @@
+//! Work items: what the work is, where each item stands, and how often it was offered without anything coming of it.
+//!
+//! `Work` keeps items sorted by where they stand, so that a decision looks at the first of a kind and never at all of
+//! them. Where an item stands is computed in one place (`AgentState::restand`), from its record and its waits.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use serde::{Deserialize, Serialize};
+
+use crate::fact::{Todo, WorkItemCreated};
+use crate::id::{MessageId, Seq, WorkItemId};
+use crate::limits;
+use crate::time::Time;
+use crate::vocabulary::{PlanStatus, Standing, WaitKind, WorkItemState};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WorkItem {
+    pub work_item_id: WorkItemId,
+    pub revision: u64,
+    pub objective: String,
+    pub state: WorkItemState,
+    pub plan_status: PlanStatus,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
+    #[serde(default)]
+    pub todo: Vec<Todo>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked_by: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recheck_at: Option<Time>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<String>,
+    /// The fact that created it: its age among items.
+    pub order: Seq,
+    /// The last fact that changed it.
+    pub seq: Seq,
+    #[serde(default)]
+    pub ticks: Ticks,
+}
+
+/// How the item was offered to the model, and what came of it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ticks {
+    /// Keys used up in this revision.
+    pub attempts: u32,
+    /// Offers in a row after which nothing had changed.
+    pub idle: u32,
+    /// When the last of them ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_at: Option<Time>,
+    /// The tick that is still in the queue or running.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undelivered: Option<MessageId>,
+    /// Turns started by ticks since somebody outside last said something, and when that was.
+    pub self_turns: u32,
+    #[serde(default)]
+    pub outside_epoch: u64,
+    /// The revision at which the operator was told that nothing will wake it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told: Option<u64>,
+}
+
+/// What started a turn, as far as an item's budget is concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TurnBy {
+    Tick,
+    Operator,
+    Other,
+}
+
+impl Ticks {
+    /// When the next offer is due: at once after a change, later after each one that came to nothing.
+    #[must_use]
+    pub fn due_at(&self) -> Option<Time> {
+        let last = self.last_at?;
+        let step = usize::try_from(self.idle.checked_sub(1)?).unwrap_or(usize::MAX);
+        let wait = limits::TICK_BACKOFF_MS.get(step).or(limits::TICK_BACKOFF_MS.last())?;
+        Some(last.plus_ms(*wait))
+    }
+
+    /// Something changed: the next offer is due at once, and the count of vain ones begins again.
+    pub(super) fn progress(&mut self) {
+        self.idle = 0;
+        self.last_at = None;
+    }
+
+    /// An offer after which nothing had changed.
+    pub(crate) fn came_to_nothing(&mut self, at: Time) {
+        self.idle += 1;
+        self.last_at = self.last_at.max(Some(at));
+    }
+
+    /// Offered too often: the operator has to say something first.
+    #[must_use]
+    pub fn is_spent(&self) -> bool {
+        let vain = usize::try_from(self.idle).unwrap_or(usize::MAX) > limits::TICK_BACKOFF_MS.len();
+        vain || self.self_turns >= limits::SELF_TURNS_MAX
+    }
+
+    /// A turn about the item ended. One that an operator asked for begins the count of vain offers anew.
+    pub(super) fn turn_ended(&mut self, progressed: bool, by: TurnBy, outside_epoch: u64, at: Time) {
+        self.heard_outside(outside_epoch);
+        match by {
+            TurnBy::Tick => self.self_turns += 1,
+            TurnBy::Operator => self.idle = 0,
+            TurnBy::Other => {}
+        }
+        if progressed || planted!(EndlessOffers) {
+            self.progress();
+        } else {
+            self.came_to_nothing(at);
+        }
+    }
+
+    /// Something came from outside since turns were last counted.
+    pub(super) fn heard_outside(&mut self, outside_epoch: u64) {
+        if self.outside_epoch != outside_epoch {
+            self.outside_epoch = outside_epoch;
+            self.self_turns = 0;
+        }
+    }
+}
+
+impl WorkItem {
+    pub(super) fn created(fact: &WorkItemCreated, seq: Seq) -> WorkItem {
+        WorkItem {
+            work_item_id: fact.work_item_id.clone(),
+            revision: 1,
+            objective: fact.objective.clone(),
+            state: WorkItemState::Open,
+            plan_status: fact.plan_status,
+            plan: fact.plan.clone(),
+            todo: fact.todo.clone(),
+            blocked_by: None,
+            recheck_at: None,
+            report: None,
+            order: seq,
+            seq,
+            ticks: Ticks::default(),
+        }
+    }
+
+    /// Where it stands, given the kinds of waits that hold it.
+    #[must_use]
+    pub fn standing(&self, waits: impl Iterator<Item = WaitKind>) -> Standing {
+        if self.state == WorkItemState::Completed {
+            return Standing::Completed;
+        }
+        if self.plan_status == PlanStatus::NeedsInput {
+            return Standing::NeedsInput;
+        }
+        if let Some(kind) = waits.min() {
+            return match kind {
+                WaitKind::Operator => Standing::WaitingForOperator,
+                WaitKind::Task => Standing::WaitingForTask,
+                WaitKind::External => Standing::WaitingForExternal,
+                WaitKind::Timer | WaitKind::Sleep => Standing::WaitingForTimer,
+            };
+        }
+        match (&self.blocked_by, self.recheck_at) {
+            (Some(_), Some(_)) => Standing::BlockedUntilRecheck,
+            (Some(_), None) => Standing::Stuck,
+            (None, _) if self.ticks.is_spent() => Standing::ProgressSpent,
+            (None, _) => Standing::Runnable,
+        }
+    }
+}
+
+/// How a runnable item is offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Offer {
+    Ready,
+    Later(Time),
+    UnderWay,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Place {
+    standing: Standing,
+    order: Seq,
+    offer: Option<Offer>,
+    recheck_at: Option<Time>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Work {
+    items: BTreeMap<WorkItemId, WorkItem>,
+    recent: VecDeque<WorkItem>,
+    pub(super) current: Option<WorkItemId>,
+    /// Counts what came from outside, so that an item notices without being touched.
+    pub(super) outside_epoch: u64,
+    #[serde(skip)]
+    places: BTreeMap<WorkItemId, Place>,
+    #[serde(skip)]
+    standings: BTreeSet<(Standing, Seq, WorkItemId)>,
+    #[serde(skip)]
+    counts: BTreeMap<Standing, usize>,
+    #[serde(skip)]
+    ready: BTreeSet<(Seq, WorkItemId)>,
+    #[serde(skip)]
+    later: BTreeSet<(Time, Seq, WorkItemId)>,
+    #[serde(skip)]
+    rechecks: BTreeSet<(Time, WorkItemId)>,
+    #[serde(skip)]
+    ticking: BTreeMap<MessageId, WorkItemId>,
+    /// Items whose budget is spent, whatever else holds them.
+    #[serde(skip)]
+    spent: BTreeSet<WorkItemId>,
+    /// Stuck items that the operator has not been told of.
+    #[serde(skip)]
+    untold: BTreeSet<WorkItemId>,
+}
+
+impl Work {
+    /// Open items.
+    #[must_use]
+    pub fn items(&self) -> &BTreeMap<WorkItemId, WorkItem> {
+        &self.items
+    }
+
+    #[must_use]
+    pub fn recent(&self) -> &VecDeque<WorkItem> {
+        &self.recent
+    }
+
+    #[must_use]
+    pub fn get(&self, id: &WorkItemId) -> Option<&WorkItem> {
+        self.items.get(id).or_else(|| self.recent.iter().rev().find(|item| item.work_item_id == *id))
+    }
+
+    #[must_use]
+    pub fn open(&self, id: &WorkItemId) -> Option<&WorkItem> {
+        self.items.get(id)
+    }
+
+    /// The item in focus.
+    #[must_use]
+    pub fn current(&self) -> Option<&WorkItem> {
+        self.current.as_ref().and_then(|id| self.items.get(id))
+    }
+
+    #[must_use]
+    pub fn current_id(&self) -> Option<&WorkItemId> {
+        self.current.as_ref()
+    }
+
+    #[must_use]
+    pub fn standing(&self, id: &WorkItemId) -> Option<Standing> {
+        self.places.get(id).map(|place| place.standing)
+    }
+
+    #[must_use]
+    pub fn count(&self, standing: Standing) -> usize {
+        self.counts.get(&standing).copied().unwrap_or(0)
+    }
+
+    pub fn of_standing(&self, standing: Standing) -> impl Iterator<Item = &WorkItem> {
+        self.standings
+            .range((standing, Seq::MIN, WorkItemId::new(""))..)
+            .take_while(move |(s, ..)| *s == standing)
+            .filter_map(|(.., id)| self.items.get(id))
+    }
+
+    /// Whether this runnable item may be offered now.
+    #[must_use]
+    pub fn offer_due(&self, id: &WorkItemId, now: Time) -> bool {
+        match self.places.get(id).and_then(|place| place.offer) {
+            Some(Offer::Ready) => true,
+            Some(Offer::Later(time)) => time <= now,
+            Some(Offer::UnderWay) | None => false,
+        }
+    }
+
+    /// The oldest item other than the one in focus that may be offered now.
+    #[must_use]
+    pub fn due_queued(&self, now: Time) -> Option<&WorkItem> {
+        let other = |id: &WorkItemId| Some(id) != self.current.as_ref();
+        let ready = self.ready.iter().find(|(_, id)| other(id)).map(|(order, id)| (*order, id));
+        // Among many retries that are due at once, the oldest of those that are due longest: a bounded look.
+        let due = self.later.iter().take_while(|(time, ..)| *time <= now).take(limits::DUE_LOOK_MAX);
+        let later = due.filter(|(.., id)| other(id)).map(|(_, order, id)| (*order, id)).min();
+        ready.into_iter().chain(later).min().and_then(|(_, id)| self.items.get(id))
+    }
+
+    /// A runnable item whose next offer lies ahead.
+    #[must_use]
+    pub fn first_later(&self) -> Option<(Time, &WorkItem)> {
+        self.later.first().and_then(|(time, _, id)| Some((*time, self.items.get(id)?)))
+    }
+
+    #[must_use]
+    pub fn next_offer(&self) -> Option<Time> {
+        self.later.first().map(|(time, ..)| *time)
+    }
+
+    #[must_use]
+    pub fn any_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    #[must_use]
+    pub fn next_recheck(&self) -> Option<Time> {
+        self.rechecks.first().map(|(time, _)| *time)
+    }
+
+    pub fn rechecks_due_by(&self, now: Time) -> impl Iterator<Item = &WorkItem> {
+        self.rechecks.iter().take_while(move |(time, _)| *time <= now).filter_map(|(_, id)| self.items.get(id))
+    }
+
+    /// Stuck items that the operator has not been told of, at this revision.
+    pub fn untold(&self) -> impl Iterator<Item = &WorkItem> {
+        self.untold.iter().filter_map(|id| self.items.get(id))
+    }
+
+    /// Items whose tick is in the queue or running, by that tick.
+    #[must_use]
+    pub fn ticking(&self) -> &BTreeMap<MessageId, WorkItemId> {
+        &self.ticking
+    }
+
+    pub(super) fn insert(&mut self, item: WorkItem) {
+        self.items.insert(item.work_item_id.clone(), item);
+    }
+
+    pub(super) fn edit(&mut self, id: &WorkItemId, change: impl FnOnce(&mut WorkItem)) -> Result<(), String> {
+        let item = self.items.get_mut(id).ok_or_else(|| format!("{id} is not an open work item"))?;
+        change(item);
+        Ok(())
+    }
+
+    pub(super) fn complete(&mut self, id: &WorkItemId) -> Result<(), String> {
+        let item = self.items.remove(id).ok_or_else(|| format!("{id} is not an open work item"))?;
+        if self.current.as_ref() == Some(id) {
+            self.current = None;
+        }
+        self.unplace(id);
+        self.spent.remove(id);
+        self.untold.remove(id);
+        if let Some(tick) = &item.ticks.undelivered {
+            self.ticking.remove(tick);
+        }
+        self.remember(item);
+        Ok(())
+    }
+
+    fn remember(&mut self, item: WorkItem) {
+        if self.recent.len() == limits::RECENT_MAX {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(item);
+    }
+
+    fn unplace(&mut self, id: &WorkItemId) {
+        let Some(place) = self.places.remove(id) else { return };
+        self.standings.remove(&(place.standing, place.order, id.clone()));
+        if let Some(count) = self.counts.get_mut(&place.standing) {
+            *count -= 1;
+            if *count == 0 {
+                self.counts.remove(&place.standing);
+            }
+        }
+        match place.offer {
+            Some(Offer::Ready) => {
+                self.ready.remove(&(place.order, id.clone()));
+            }
+            Some(Offer::Later(time)) => {
+                self.later.remove(&(time, place.order, id.clone()));
+            }
+            Some(Offer::UnderWay) | None => {}
+        }
+        if let Some(time) = place.recheck_at {
+            self.rechecks.remove(&(time, id.clone()));
+        }
+    }
+
+    /// Files an item under where it stands now.
+    pub(super) fn place(&mut self, id: &WorkItemId, standing: Standing) {
+        self.unplace(id);
+        let Some(item) = self.items.get(id) else { return };
+        let (order, recheck_at) = (item.order, item.recheck_at);
+        if item.ticks.is_spent() {
+            self.spent.insert(id.clone());
+        } else {
+            self.spent.remove(id);
+        }
+        if standing == Standing::Stuck && item.ticks.told != Some(item.revision) {
+            self.untold.insert(id.clone());
+        } else {
+            self.untold.remove(id);
+        }
+        let offer = (standing == Standing::Runnable).then(|| match (&item.ticks.undelivered, item.ticks.due_at()) {
+            (Some(_), _) => Offer::UnderWay,
+            (None, Some(time)) => Offer::Later(time),
+            (None, None) => Offer::Ready,
+        });
+        match offer {
+            Some(Offer::Ready) => {
+                self.ready.insert((order, id.clone()));
+            }
+            Some(Offer::Later(time)) => {
+                self.later.insert((time, order, id.clone()));
+            }
+            Some(Offer::UnderWay) | None => {}
+        }
+        if let Some(time) = recheck_at {
+            self.rechecks.insert((time, id.clone()));
+        }
+        self.standings.insert((standing, order, id.clone()));
+        *self.counts.entry(standing).or_default() += 1;
+        self.places.insert(id.clone(), Place { standing, order, offer, recheck_at });
+    }
+
+    pub(super) fn tick_is_out(&mut self, message: &MessageId, id: &WorkItemId) {
+        self.ticking.insert(message.clone(), id.clone());
+    }
+
+    pub(super) fn tick_is_over(&mut self, message: &MessageId) -> Option<WorkItemId> {
+        self.ticking.remove(message)
+    }
+
+    /// All items wait for their next offer no longer: somebody said that it is time to look again.
+    pub(super) fn waiting_offers(&self) -> Vec<WorkItemId> {
+        self.later.iter().map(|(.., id)| id.clone()).collect()
+    }
+
+    pub(super) fn spent_items(&self) -> Vec<WorkItemId> {
+        self.spent.iter().cloned().collect()
+    }
+
+    pub(crate) fn focus(&mut self, current: Option<WorkItemId>) {
+        self.current = current;
+    }
+
+    #[must_use]
+    pub fn outside_epoch(&self) -> u64 {
+        self.outside_epoch
+    }
+
+    pub(crate) fn count_tick(&mut self, id: &WorkItemId, count: impl FnOnce(&mut Ticks)) {
+        if let Some(item) = self.items.get_mut(id) {
+            count(&mut item.ticks);
+        }
+    }
+
+    /// A record from elsewhere. A completed item is never reopened by a later record of it.
+    pub(crate) fn restore(&mut self, item: WorkItem) {
+        let known = self.recent.iter().any(|done| done.work_item_id == item.work_item_id);
+        match item.state {
+            WorkItemState::Open if known => {}
+            WorkItemState::Open => self.insert(item),
+            WorkItemState::Completed => {
+                self.items.remove(&item.work_item_id);
+                self.unplace(&item.work_item_id);
+                if !known {
+                    self.remember(item);
+                }
+            }
+        }
+    }
+}

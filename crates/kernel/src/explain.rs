@@ -1,0 +1,190 @@
+//! `why`: what an agent does or waits for, since when, what would wake it, and which facts say so; in a sentence that
+//! a person can act on.
+
+use serde::Serialize;
+
+use crate::agent::AgentState;
+use crate::fact::Resource;
+use crate::id::Seq;
+use crate::scheduler::decision::Decision;
+use crate::scheduler::posture::posture;
+use crate::time::Time;
+use crate::vocabulary::{DecisionKind, Posture, Reason, Standing, Status, WaitKind};
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Why {
+    pub agent_id: String,
+    pub at_seq: Seq,
+    pub status: Status,
+    pub scheduling_posture: Posture,
+    pub decision: Decision,
+    pub waiting_on: Vec<WaitingOn>,
+    /// What would make it act again; empty when nothing will, except a person.
+    pub would_wake: Vec<String>,
+    pub sentence: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct WaitingOn {
+    pub what: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Time>,
+    pub seq: Seq,
+}
+
+/// How many records of one kind an explanation names.
+const NAMED: usize = 20;
+
+#[must_use]
+pub fn why(state: &AgentState, decision: Decision) -> Why {
+    let would_wake = would_wake(state);
+    let sentence = sentence(state, &decision, &would_wake);
+    Why {
+        agent_id: state.id().to_string(),
+        at_seq: state.seq,
+        status: state.status(),
+        scheduling_posture: posture(state),
+        waiting_on: waiting_on(state),
+        would_wake,
+        sentence,
+        decision,
+    }
+}
+
+fn waiting_on(state: &AgentState) -> Vec<WaitingOn> {
+    let mut on = Vec::new();
+    if let Some(turn) = &state.turn {
+        let what = format!("the running turn {}", turn.exec_id);
+        on.push(WaitingOn { what, since: Some(turn.started_at), seq: turn.seq });
+    }
+    for wait in state.waits.open().values().take(NAMED) {
+        let holder = wait.work_item_id.as_ref().map_or_else(|| "the agent".to_owned(), ToString::to_string);
+        let what = format!("{} for {holder}: {}", awaited(wait.kind, wait.resource.as_ref()), wait.reason);
+        on.push(WaitingOn { what, since: Some(wait.created_at), seq: wait.seq });
+    }
+    for approval in state.approvals.pending().values().take(NAMED) {
+        let what = format!("the approval {}: {}", approval.approval_id, approval.summary);
+        on.push(WaitingOn { what, since: None, seq: approval.seq });
+    }
+    for standing in [Standing::NeedsInput, Standing::ProgressSpent, Standing::BlockedUntilRecheck, Standing::Stuck] {
+        for item in state.work.of_standing(standing).take(NAMED) {
+            let blocker = item.blocked_by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+            let what = format!("the work item {} ({}), {standing}{blocker}", item.work_item_id, item.objective);
+            on.push(WaitingOn { what, since: None, seq: item.seq });
+        }
+    }
+    on
+}
+
+fn awaited(kind: WaitKind, resource: Option<&Resource>) -> String {
+    let what = match kind {
+        WaitKind::Operator => "an answer from the operator",
+        WaitKind::Task => "a task's result",
+        WaitKind::External => "an external event",
+        WaitKind::Timer => "a timer",
+        WaitKind::Sleep => "the end of a sleep",
+    };
+    resource.map_or_else(|| what.to_owned(), |resource| format!("{what} ({})", resource.as_str()))
+}
+
+fn would_wake(state: &AgentState) -> Vec<String> {
+    if state.status() == Status::Stopped {
+        return vec!["a start".to_owned()];
+    }
+    if state.config.budget.spent(state.turn_index, &state.usage).is_some() {
+        return vec!["a person who raises the budget".to_owned()];
+    }
+    let mut wakes = Vec::new();
+    let kinds = |kind| state.waits.open().values().any(|wait| wait.kind == kind);
+    if state.queue.queued() > state.queue.queued_delayed() {
+        wakes.push(format!("{} queued messages, now", state.queue.queued()));
+    }
+    if !state.hints.pending().is_empty() {
+        wakes.push("a pending wake hint, now".to_owned());
+    }
+    if state.work.any_ready() {
+        wakes.push("runnable work, now".to_owned());
+    }
+    if let Some(due) = state.next_due() {
+        wakes.push(format!("the clock, at {due}"));
+    }
+    for task in state.tasks.open().values().take(NAMED) {
+        wakes.push(format!("the end of the task {} ({})", task.task_id, task.summary));
+    }
+    if kinds(WaitKind::External) {
+        wakes.push("the external event it waits for".to_owned());
+    }
+    wakes.push("a message from the operator".to_owned());
+    wakes
+}
+
+fn sentence(state: &AgentState, decision: &Decision, would_wake: &[String]) -> String {
+    let id = state.id();
+    let item = decision.work_item_id.as_ref().and_then(|item| state.work.open(item));
+    let objective = item.map(|item| format!(" \"{}\"", item.objective)).unwrap_or_default();
+    let parked = match state.queue.parked() {
+        0 => String::new(),
+        count => format!(" {count} messages are parked behind what it waits for."),
+    };
+    let body = match (decision.kind, decision.reason) {
+        (DecisionKind::Stop, Reason::Quarantined) => {
+            format!("{id} is quarantined because its records could not be trusted; `start` tries it again.")
+        }
+        (DecisionKind::Stop, Reason::ShutdownRequested) => {
+            format!("{id} is shutting down; it goes on when the daemon is back.")
+        }
+        (DecisionKind::Stop, _) => {
+            format!("{id} is stopped; {} messages wait. Start it to have them worked on.", state.queue.pending())
+        }
+        (DecisionKind::Noop, Reason::TurnInProgress) => format!("{id} is running a turn."),
+        (DecisionKind::Noop, _) => format!("{id} has its next tick under way already."),
+        (DecisionKind::StartModelTurn, _) => format!("{id} is about to run a turn for a queued message."),
+        (DecisionKind::ReduceMessageOnly, _) => format!("{id} is about to take note of a message without a turn."),
+        (DecisionKind::EmitSystemTick, Reason::WakeHint) => format!("{id} was asked to look, and is about to."),
+        (DecisionKind::EmitSystemTick, _) => format!("{id} is about to work on{objective}."),
+        (DecisionKind::WaitForOperator, reason) => operator_sentence(state, reason, &objective),
+        (DecisionKind::WaitForTask, _) => {
+            let task = decision.task_id.as_ref().map_or_else(|| "a task".to_owned(), ToString::to_string);
+            format!("{id} sleeps until {task} ends{}.", for_item(&objective))
+        }
+        (DecisionKind::WaitForExternalChange, _) => {
+            format!("{id} sleeps until something outside happens{}.", for_item(&objective))
+        }
+        (DecisionKind::WaitForTimer, _) => {
+            let due = state.next_due().map_or_else(|| "a timer fires".to_owned(), |due| due.to_string());
+            format!("{id} sleeps until {due}{}.", for_item(&objective))
+        }
+        (DecisionKind::Sleep | DecisionKind::StayIdle, _) => {
+            format!("{id} has nothing to do; a message will wake it.")
+        }
+    };
+    let hopeless = if would_wake.is_empty() { " Nothing will wake it by itself." } else { "" };
+    format!("{body}{parked}{hopeless}")
+}
+
+fn for_item(objective: &str) -> String {
+    if objective.is_empty() { String::new() } else { format!(", for{objective}") }
+}
+
+#[allow(clippy::wildcard_enum_match_arm, reason = "the other reasons are all questions")]
+fn operator_sentence(state: &AgentState, reason: Reason, objective: &str) -> String {
+    let id = state.id();
+    match reason {
+        Reason::BudgetSpent => {
+            let spent = state.config.budget.spent(state.turn_index, &state.usage).unwrap_or_default();
+            format!("{id} has used up its budget ({spent}); raise it to go on.")
+        }
+        Reason::WorkItemNeedsInput => format!("{id} needs your input on{objective}; send it a message."),
+        Reason::ApprovalPending => format!("{id} waits for your approval{}; grant or deny it.", for_item(objective)),
+        Reason::NoProgressBudgetSpent => {
+            format!("{id} tried{objective} several times and nothing changed; send it a message to go on.")
+        }
+        Reason::WorkItemBlocked => {
+            format!("{id} is blocked on{objective}, and nothing will wake it; unblock the item or send a message.")
+        }
+        _ => {
+            let asked = state.waits.unnamed(WaitKind::Operator).next().map(|wait| wait.reason.clone());
+            format!("{id} waits for your answer: {}", asked.unwrap_or_else(|| "it asked something".to_owned()))
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! What happens to the agent as a whole.
+
+use serde::{Deserialize, Serialize};
+
+use crate::agent::config::{Config, Identity};
+use crate::id::{AgentId, ExecId, Seq, TaskId};
+use crate::scheduler::decision::Decision;
+use crate::vocabulary::{Boundary, ControlAction, Status};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentCreated {
+    pub identity: Identity,
+    pub config: Config,
+    /// Whether it was started with its creation.
+    pub start: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentConfigured {
+    pub config: Config,
+}
+
+/// This agent begins with the past of another. What the parent owned in the world stays the parent's.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentForked {
+    pub agent_id: AgentId,
+    pub parent: AgentId,
+    pub at_seq: Seq,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentQuarantined {
+    pub reason: String,
+}
+
+/// A request for control was accepted. The documents call the four actions StartRequested, StopRequested,
+/// ShutdownRequested and RuntimeRestarted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ControlAdmitted {
+    pub action: ControlAction,
+    pub boundary: Boundary,
+    pub previous_status: Status,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<String>,
+}
+
+/// A request for control took effect in the ledger. What is left to do in the world follows as effects.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ControlApplied {
+    pub action: ControlAction,
+    pub boundary: Boundary,
+    pub previous_status: Status,
+    pub next_status: Status,
+    /// The execution that was aborted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exec_id: Option<ExecId>,
+    /// The tasks that must be ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub task_ids: Vec<TaskId>,
+    /// The workspace whose occupancy must be released.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<String>,
+}
+
+/// The status changed at a boundary. The status itself is computed; this is its trail.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PostureChanged {
+    pub boundary: Boundary,
+    pub previous_status: Status,
+    pub next_status: Status,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SchedulerDecided {
+    pub decision: Decision,
+}
+
+/// Stands until a turn completes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RuntimeErrorRecorded {
+    pub error: String,
+}
+
+/// The outcome of an effect whose execution is over: kept as evidence, changes nothing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StaleOutcomeIgnored {
+    pub exec_id: ExecId,
+    pub evidence: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkspaceOccupied {
+    pub workspace: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkspaceReleased {
+    pub workspace: String,
+    /// What went wrong, where releasing failed: a control error, shown, never ignored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}

@@ -1,0 +1,45 @@
+//! Approvals and briefs.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{ApprovalId, BriefId, MessageId, WaitId, WorkItemId};
+use crate::time::Time;
+use crate::vocabulary::{ApprovalDefault, ApprovalStatus, BriefKind};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApprovalRequested {
+    pub approval_id: ApprovalId,
+    pub waiting_intent_id: WaitId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    pub summary: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work_item_id: Option<WorkItemId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Time>,
+    pub default: ApprovalDefault,
+}
+
+/// Decided once, by whoever was first: a person, or the deadline.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApprovalDecided {
+    pub approval_id: ApprovalId,
+    pub status: ApprovalStatus,
+    pub decided_by: String,
+}
+
+/// Something told to the operator: an answer, an acknowledgement, or a reason why not.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BriefRecorded {
+    pub brief_id: BriefId,
+    pub kind: BriefKind,
+    pub text: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<MessageId>,
+    /// Set where the operator is told that nothing will wake this item.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work_item_id: Option<WorkItemId>,
+}

@@ -1,0 +1,115 @@
+//! What happens to tasks. The reducer that accepts or refuses these is `agent::task`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{CallId, ExecId, MessageId, TaskId, WorkItemId};
+use crate::vocabulary::{TaskKind, TaskStatus, WaitPolicy};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaskCreated {
+    pub task_id: TaskId,
+    pub task_kind: TaskKind,
+    pub wait_policy: WaitPolicy,
+    pub summary: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work_item_id: Option<WorkItemId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child_agent_id: Option<String>,
+    /// How to find it again after a crash, in the words of whoever runs it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exec_id: Option<ExecId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<CallId>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaskRunning {
+    pub task_id: TaskId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaskCancelling {
+    pub task_id: TaskId,
+    /// Asked before, to no avail: now for certain.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub force: bool,
+    pub evidence: Vec<String>,
+}
+
+/// How a task ended, in detail.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaskEnd {
+    pub task_id: TaskId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    /// A bounded tail of the output.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub output_tail: String,
+    #[serde(default, skip_serializing_if = "is_none_written")]
+    pub output_bytes: u64,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<String>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_none_written(bytes: &u64) -> bool {
+    *bytes == 0
+}
+
+impl Default for TaskId {
+    fn default() -> Self {
+        TaskId::new("")
+    }
+}
+
+macro_rules! task_ends {
+    ($($name:ident),*) => {$(
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name {
+            pub end: TaskEnd,
+        }
+    )*};
+}
+
+task_ends!(TaskCompleted, TaskFailed, TaskCancelled, TaskInterrupted);
+
+/// An update that came too late or out of order: kept as evidence, changes nothing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaskUpdateIgnored {
+    pub task_id: TaskId,
+    pub reported: TaskStatus,
+    pub evidence: Vec<String>,
+}
+
+/// The result of a terminal task was put into the queue as this message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaskResultQueued {
+    pub task_id: TaskId,
+    pub message_id: MessageId,
+}
+
+/// A round that contained the result was committed, or the model asked for it and got it: it is no longer owed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaskResultDelivered {
+    pub task_id: TaskId,
+    pub exec_id: ExecId,
+    pub evidence: Vec<String>,
+}

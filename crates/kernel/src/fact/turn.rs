@@ -1,0 +1,182 @@
+//! What happens inside a turn: rounds of model and tools, and how it ends.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::id::{CallId, ExecId, MessageId, TaskId, TurnId, WorkItemId};
+use crate::scheduler::continuation::Continuation;
+use crate::vocabulary::{AbortReason, TerminalKind, ToolStatus};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TurnStarted {
+    pub turn_id: TurnId,
+    pub exec_id: ExecId,
+    pub turn_index: u64,
+    pub message_id: MessageId,
+    /// The item this one turn is about; the focus is a fact of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work_item_id: Option<WorkItemId>,
+    pub continuation: Continuation,
+    /// Owed results that this turn shows to the model.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub presents: Vec<TaskId>,
+}
+
+/// The intent to call the model; durable before the call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RoundStarted {
+    pub exec_id: ExecId,
+    pub round: u32,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Usage {
+    #[serde(default)]
+    pub input_tokens: u64,
+    #[serde(default)]
+    pub output_tokens: u64,
+    #[serde(default)]
+    pub cached_tokens: u64,
+    /// Millionths of a dollar: sums stay exact.
+    #[serde(default)]
+    pub cost_micro_usd: u64,
+}
+
+impl Usage {
+    pub fn add(&mut self, more: &Usage) {
+        self.input_tokens = self.input_tokens.saturating_add(more.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(more.output_tokens);
+        self.cached_tokens = self.cached_tokens.saturating_add(more.cached_tokens);
+        self.cost_micro_usd = self.cost_micro_usd.saturating_add(more.cost_micro_usd);
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProviderRoundCompleted {
+    pub exec_id: ExecId,
+    pub round: u32,
+    #[serde(default)]
+    pub usage: Usage,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elapsed_ms: Option<u64>,
+}
+
+/// A tool call as the model asked for it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CallRecord {
+    pub call_id: CallId,
+    pub tool: String,
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub input: Value,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AssistantRoundRecorded {
+    pub exec_id: ExecId,
+    pub round: u32,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<CallRecord>,
+}
+
+/// The intent to run one tool call; durable before it runs. The call itself is in the round that asked for it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ToolStarted {
+    pub exec_id: ExecId,
+    pub call_id: CallId,
+    pub tool: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ToolFinished {
+    pub exec_id: ExecId,
+    pub call_id: CallId,
+    pub tool: String,
+    pub status: ToolStatus,
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub result: Value,
+    /// The turn ends once the calls of this round are done.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ends_turn: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ToolRoundCompleted {
+    pub exec_id: ExecId,
+    pub round: u32,
+    pub calls: u32,
+}
+
+/// A turn-local checkpoint. It is anchored to what the work item was, and means nothing once that has changed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TurnCheckpointed {
+    pub exec_id: ExecId,
+    pub round: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work_item_id: Option<WorkItemId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<u64>,
+    pub recap: String,
+}
+
+/// What the turn must keep does not fit the model's window; the turn ends with this.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TurnBaselineOverBudget {
+    pub exec_id: ExecId,
+    pub turn_index: u64,
+    pub needed_tokens: u64,
+    pub budget_tokens: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TurnAborted {
+    pub exec_id: ExecId,
+    pub turn_index: u64,
+    pub message_id: MessageId,
+    pub reason: AbortReason,
+    pub rounds: u32,
+    pub evidence: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TurnTerminal {
+    pub exec_id: ExecId,
+    pub turn_index: u64,
+    pub message_id: MessageId,
+    pub terminal_kind: TerminalKind,
+    pub rounds: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_assistant_message: Option<String>,
+    /// Whether a checkpoint of this turn was still anchored when it ended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub checkpoint: bool,
+    /// The workspace's tree when the turn ended, where there is a workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// Cross-turn compaction: what the model sees became shorter. Scheduling never reads it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ContextCompacted {
+    pub compacted_messages: u64,
+    pub epoch: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+}

@@ -1,0 +1,169 @@
+//! What happens to waits, timers, wake hints and triggers.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{ApprovalId, MessageId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
+use crate::time::Time;
+use crate::vocabulary::{CatchUp, DeliveryMode, MissedReason, WaitKind, WaitSource};
+
+/// What a wait names. It is satisfied by that and nothing else.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Resource {
+    Task(TaskId),
+    Trigger(TriggerId),
+    Correlation(String),
+    Timer(TimerId),
+    Approval(ApprovalId),
+}
+
+impl Resource {
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Resource::Task(id) => id.as_str(),
+            Resource::Trigger(id) => id.as_str(),
+            Resource::Correlation(id) => id,
+            Resource::Timer(id) => id.as_str(),
+            Resource::Approval(id) => id.as_str(),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WaitingIntentCreated {
+    pub waiting_intent_id: WaitId,
+    pub kind: WaitKind,
+    /// The item that is held; without one, the wait is the agent's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work_item_id: Option<WorkItemId>,
+    pub source: WaitSource,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource: Option<Resource>,
+    pub delivery_mode: DeliveryMode,
+    pub reason: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WaitingIntentTriggered {
+    pub waiting_intent_id: WaitId,
+    pub trigger_count: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<MessageId>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WaitingIntentCancelled {
+    pub waiting_intent_id: WaitId,
+    pub evidence: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Schedule {
+    Once { at: Time },
+    Every { every_ms: u64, from: Time },
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TimerCreated {
+    pub timer_id: TimerId,
+    pub summary: String,
+    pub schedule: Schedule,
+    pub next_fire_at: Time,
+    pub catch_up: CatchUp,
+    /// Set for a timer that exists only for a wait, and ends with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_intent_id: Option<WaitId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work_item_id: Option<WorkItemId>,
+}
+
+/// The occurrence due at `due` was put into the queue as a tick.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TimerFired {
+    pub timer_id: TimerId,
+    pub due: Time,
+    pub message_id: MessageId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_fire_at: Option<Time>,
+}
+
+/// A run of occurrences that got no tick of their own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TimerMissed {
+    pub timer_id: TimerId,
+    pub count: u64,
+    pub first: Time,
+    pub last: Time,
+    pub reason: MissedReason,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_fire_at: Option<Time>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TimerCompleted {
+    pub timer_id: TimerId,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TimerCancelled {
+    pub timer_id: TimerId,
+    pub evidence: Vec<String>,
+}
+
+macro_rules! hints {
+    ($($(#[$doc:meta])* $name:ident),*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct $name {
+            /// What a repeated hint is told apart by: the wait or resource it names, else the sender's word.
+            pub source: String,
+            pub generation: u64,
+            pub reason: String,
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub resource: Option<String>,
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub body: Option<String>,
+            #[serde(default, skip_serializing_if = "Vec::is_empty")]
+            pub evidence: Vec<String>,
+        }
+    )*};
+}
+
+hints!(
+    /// A liveness signal that will become a tick at once.
+    WakeHintSubmitted,
+    /// A liveness signal that joins what is already under way; its tick follows when the agent is idle.
+    WakeHintCoalesced,
+    /// A liveness signal that nobody will act on.
+    WakeHintIgnored
+);
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TriggerCreated {
+    pub trigger_id: TriggerId,
+    pub name: String,
+    pub delivery_mode: DeliveryMode,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work_item_id: Option<WorkItemId>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TriggerRevoked {
+    pub trigger_id: TriggerId,
+    pub evidence: Vec<String>,
+}

@@ -1,0 +1,279 @@
+//! Everything that can be asked of an agent or reported to it. A closed set that fits on a screen or two.
+
+use serde_json::Value;
+
+use crate::agent::config::{Config, Identity};
+use crate::fact::{TaskCreated, TaskEnd, Todo, Usage};
+use crate::id::{AgentId, ApprovalId, CallId, ExecId, MessageId, Seq, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
+use crate::time::Time;
+use crate::vocabulary::{
+    ApprovalDefault, CatchUp, DeliveryMode, Disposition, MessageKind, PlanStatus, Priority, ProviderError, TaskStatus,
+    ToolStatus, WaitKind,
+};
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Input {
+    Create {
+        identity: Identity,
+        config: Config,
+        start: bool,
+    },
+    Configure {
+        config: Config,
+    },
+    Fork {
+        agent_id: AgentId,
+        parent: AgentId,
+        at_seq: Seq,
+    },
+    Start,
+    Stop,
+    /// Ends one execution: the named one, or whichever runs.
+    Abort {
+        exec_id: Option<ExecId>,
+    },
+    Shutdown,
+    /// The process is new: whatever was in flight is cut.
+    Boot,
+    Quarantine {
+        reason: String,
+    },
+
+    Queue(NewMessage),
+    Wake {
+        reason: String,
+        source: Option<String>,
+        resource: Option<String>,
+        body: Option<String>,
+    },
+    /// Time has passed: fire what is due.
+    FireDue,
+    /// A person acts on the agent's records.
+    Act {
+        by: String,
+        act: Act,
+    },
+
+    FinishRound {
+        exec_id: ExecId,
+        round: u32,
+        reply: Reply,
+    },
+    FailRound {
+        exec_id: ExecId,
+        round: u32,
+        error: ProviderError,
+        retry_after_ms: Option<u64>,
+        message: String,
+    },
+    OverflowBaseline {
+        exec_id: ExecId,
+        needed_tokens: u64,
+        budget_tokens: u64,
+    },
+    FinishTool {
+        exec_id: ExecId,
+        call_id: CallId,
+        status: ToolStatus,
+        result: Value,
+    },
+    Checkpoint {
+        exec_id: ExecId,
+        recap: String,
+    },
+    Compact {
+        compacted_messages: u64,
+        summary: Option<String>,
+    },
+
+    CreateTask(TaskCreated),
+    RunTask {
+        task_id: TaskId,
+        recovery: Option<String>,
+    },
+    EndTask {
+        status: TaskStatus,
+        end: TaskEnd,
+    },
+
+    OccupyWorkspace {
+        workspace: String,
+    },
+    ReleaseWorkspace {
+        workspace: String,
+        error: Option<String>,
+    },
+    RecordRuntimeError {
+        error: String,
+    },
+}
+
+/// A message as a surface hands it in; what follows from how it came is filled in on admission.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct NewMessage {
+    /// Only where the caller has to know it beforehand.
+    pub message_id: Option<MessageId>,
+    pub kind: Option<MessageKind>,
+    pub text: Option<String>,
+    pub json: Option<Value>,
+    pub priority: Option<Priority>,
+    /// Which sender of that kind: fills the origin's id.
+    pub origin_id: Option<String>,
+    /// The sender is another agent.
+    pub from_agent: Option<AgentId>,
+    pub work_item_id: Option<WorkItemId>,
+    pub trigger_id: Option<TriggerId>,
+    pub correlation_id: Option<String>,
+    pub causation_id: Option<String>,
+    pub idempotency_key: Option<String>,
+}
+
+/// What the model said in one round.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Reply {
+    pub text: String,
+    pub calls: Vec<Call>,
+    pub usage: Usage,
+    pub elapsed_ms: Option<u64>,
+    /// The workspace's tree, where it was looked at.
+    pub tree: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Call {
+    pub call_id: CallId,
+    pub tool: String,
+    pub input: Value,
+    pub does: Does,
+}
+
+/// Whether a call only changes the agent's own records, or something in the world.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Does {
+    Act(Act),
+    World,
+}
+
+/// A change to the agent's own records, asked for by its model or by a person.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Act {
+    WaitFor {
+        wake: WaitKind,
+        resource: Option<String>,
+        after_ms: Option<u64>,
+        work_item_id: Option<WorkItemId>,
+        reason: String,
+    },
+    CancelWait {
+        waiting_intent_id: WaitId,
+    },
+    Sleep {
+        reason: Option<String>,
+        duration_ms: Option<u64>,
+    },
+    CreateTimer {
+        summary: String,
+        when: When,
+        catch_up: CatchUp,
+        work_item_id: Option<WorkItemId>,
+    },
+    CancelTimer {
+        timer_id: TimerId,
+    },
+    CreateTrigger {
+        name: String,
+        delivery_mode: DeliveryMode,
+        work_item_id: Option<WorkItemId>,
+    },
+    RevokeTrigger {
+        trigger_id: TriggerId,
+    },
+    CreateWorkItem {
+        objective: String,
+        plan: Option<String>,
+        plan_status: Option<PlanStatus>,
+        todo: Vec<Todo>,
+    },
+    PickWorkItem {
+        work_item_id: WorkItemId,
+    },
+    UpdateWorkItem {
+        work_item_id: WorkItemId,
+        change: Box<WorkItemChange>,
+    },
+    CompleteWorkItem {
+        work_item_id: WorkItemId,
+        report: String,
+    },
+    RequestApproval {
+        summary: String,
+        tool: Option<String>,
+        deadline_ms: Option<u64>,
+        default: ApprovalDefault,
+    },
+    DecideApproval {
+        approval_id: ApprovalId,
+        grant: bool,
+    },
+    NotifyOperator {
+        text: String,
+    },
+    /// The end of a task's output was returned to the model: its result is read.
+    ReadResult {
+        task_id: TaskId,
+    },
+    StopTask {
+        task_id: TaskId,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct WorkItemChange {
+    pub objective: Option<String>,
+    pub plan: Option<String>,
+    pub plan_status: Option<PlanStatus>,
+    pub todo: Option<Vec<Todo>>,
+    /// `Some(None)` clears the blocker.
+    pub blocked_by: Option<Option<String>>,
+    pub recheck_after_ms: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    AfterMs(u64),
+    At(Time),
+    EveryMs(u64),
+}
+
+/// What the asker is told once the facts are durable.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    Done,
+    /// The state was already so; nothing was recorded.
+    Unchanged,
+    Queued {
+        message_id: MessageId,
+    },
+    Woken {
+        disposition: Disposition,
+        reason: String,
+    },
+    Acted(Value),
+}
+
+/// The request can't be met where the state is. Nothing was recorded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Refusal {
+    pub code: &'static str,
+    pub message: String,
+    /// What to do next.
+    pub hint: String,
+}
+
+impl Refusal {
+    #[must_use]
+    pub fn new(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Refusal {
+        Refusal { code, message: message.into(), hint: hint.into() }
+    }
+}

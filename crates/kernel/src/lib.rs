@@ -1,0 +1,42 @@
+//! The pure heart of Abide: what happened (facts), what is (state), what comes next (scheduler), and why.
+//!
+//! Nothing here reads a clock, an environment, a file or a source of randomness: time and new ids arrive with the
+//! input. So the same code runs live, in replay, in `why --at`, in forks and in the simulator, and gives the same answer.
+
+/// Whether a planted bug is on. Always false in a build without them.
+macro_rules! planted {
+    ($bug:ident) => {{
+        #[cfg(feature = "planted")]
+        let on = $crate::planted::is_on($crate::planted::Bug::$bug);
+        #[cfg(not(feature = "planted"))]
+        let on = false;
+        on
+    }};
+}
+
+pub mod admit;
+pub mod agent;
+pub mod effect;
+pub mod explain;
+pub mod fact;
+pub mod fixture;
+pub mod id;
+pub mod input;
+pub mod invariants;
+pub mod limits;
+pub mod message;
+#[cfg(feature = "planted")]
+pub mod planted;
+pub mod rows;
+pub mod scheduler;
+pub mod step;
+pub mod summary;
+pub mod time;
+pub mod vocabulary;
+pub mod wake;
+
+pub use admit::{Admitted, admit};
+pub use agent::AgentState;
+pub use fact::Fact;
+pub use scheduler::execute::carry_out;
+pub use scheduler::{Decision, decide};

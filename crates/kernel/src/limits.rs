@@ -1,0 +1,61 @@
+//! Every bound of the kernel, in one place. Nothing grows without one.
+
+/// Messages that are queued, parked or joined to a turn, per agent. More are refused before they are recorded.
+pub const QUEUE_MAX: usize = 10_000;
+/// The text or JSON of one message.
+pub const MESSAGE_BYTES: usize = 1 << 20;
+/// Open records of one kind (work items, waits, timers, tasks, triggers, approvals), per agent.
+pub const OPEN_RECORDS_MAX: usize = 131_072;
+/// Pending wake hints from different sources, per agent.
+pub const HINT_SOURCES_MAX: usize = 256;
+/// Bodies kept with one pending wake hint; further ones are counted.
+pub const HINT_BODIES_MAX: usize = 16;
+/// Names, summaries, reasons and other one-line texts.
+pub const LINE_BYTES: usize = 4_096;
+/// Plans, reports and other longer texts.
+pub const TEXT_BYTES: usize = 256 * 1024;
+/// Entries of one todo list.
+pub const TODO_MAX: usize = 256;
+/// What is kept of the last thing the model said, in a turn's terminal record.
+pub const LAST_ASSISTANT_BYTES: usize = 2_000;
+/// Closed records of one kind that a state still remembers, newest last.
+pub const RECENT_MAX: usize = 32;
+/// Evidence lines of one decision.
+pub const EVIDENCE_MAX: usize = 24;
+
+/// Waits between the first tick of unchanged work and its retries. After the last of them the operator is asked.
+pub const TICK_BACKOFF_MS: [u64; 3] = [30_000, 120_000, 600_000];
+/// How many due retries a decision looks at to find the oldest item among them.
+pub const DUE_LOOK_MAX: usize = 64;
+/// Turns an item may start by itself before somebody outside has to say something.
+pub const SELF_TURNS_MAX: u32 = 50;
+
+/// Crashes of one message with no newly committed round between them, before it is given up.
+pub const CRASHES_WITHOUT_ROUND: u32 = 3;
+/// Crashes of one message in all, before it is given up.
+pub const CRASHES_MAX: u32 = 10;
+
+/// Waits after provider failures that name no time of their own; the last one repeats.
+pub const PROVIDER_BACKOFF_MS: [u64; 5] = [2_000, 10_000, 60_000, 300_000, 600_000];
+
+/// The shortest interval of a repeating timer.
+pub const TIMER_EVERY_MIN_MS: u64 = 100;
+/// The farthest a timer, wait or deadline may lie ahead: a hundred years.
+pub const TIMER_AHEAD_MAX_MS: u64 = 100 * 365 * 24 * 3_600_000;
+/// An occurrence told within this span of its due time counts as on time for a timer that does not catch up.
+pub const LATE_GRACE_MS: u64 = 5_000;
+/// Model rounds of one turn.
+pub const ROUNDS_MAX: u32 = 500;
+
+/// `text`, cut to at most `max` bytes at a character boundary.
+#[must_use]
+pub fn clip(text: &str, max: usize) -> &str {
+    if text.len() <= max {
+        return text;
+    }
+    let mut end = max;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}

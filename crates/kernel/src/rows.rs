@@ -1,0 +1,207 @@
+//! Read rows: what lists and pages show, written beside the facts. A pure function of one fact, so that rows can be
+//! thrown away and made again; never an input to a decision.
+
+use serde_json::{Value, json};
+
+use crate::fact::Fact;
+use crate::id::Seq;
+use crate::time::Time;
+use crate::vocabulary::{ApprovalStatus, QueueStatus, TaskStatus, TimerStatus, WaitStatus, WorkItemState};
+
+/// One change of one row: merged into the row of that id, key by key.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    pub plane: &'static str,
+    pub id: String,
+    pub patch: Value,
+}
+
+fn row(plane: &'static str, id: impl ToString, patch: Value) -> Vec<Row> {
+    vec![Row { plane, id: id.to_string(), patch }]
+}
+
+/// A record as it is stored, with more beside it.
+fn with(record: &impl serde::Serialize, more: Value) -> Value {
+    let mut value = serde_json::to_value(record).unwrap_or_default();
+    if let (Some(fields), Value::Object(more)) = (value.as_object_mut(), more) {
+        fields.extend(more);
+    }
+    value
+}
+
+/// The rows that a fact changes.
+#[must_use]
+pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
+    match fact {
+        Fact::MessageQueued(_)
+        | Fact::MessageDequeued(_)
+        | Fact::MessageProcessed(_)
+        | Fact::MessageInterjected(_)
+        | Fact::MessageParked(_)
+        | Fact::MessageRequeued(_)
+        | Fact::MessageAborted(_)
+        | Fact::MessageDropped(_) => message_rows(seq, at, fact),
+        Fact::TaskCreated(_)
+        | Fact::TaskRunning(_)
+        | Fact::TaskCancelling(_)
+        | Fact::TaskCompleted(_)
+        | Fact::TaskFailed(_)
+        | Fact::TaskCancelled(_)
+        | Fact::TaskInterrupted(_) => task_rows(at, fact),
+        Fact::WorkItemCreated(_)
+        | Fact::WorkItemUpdated(_)
+        | Fact::WorkItemBlocked(_)
+        | Fact::WorkItemUnblocked(_)
+        | Fact::WorkItemCompleted(_)
+        | Fact::RecheckFired(_) => work_rows(fact),
+        Fact::WaitingIntentCreated(wait) => {
+            let scope = if wait.work_item_id.is_some() { "work_item" } else { "agent" };
+            let more = json!({ "scope": scope, "status": WaitStatus::Active, "trigger_count": 0, "created_at": at });
+            row("waits", &wait.waiting_intent_id, with(wait, more))
+        }
+        Fact::WaitingIntentTriggered(wait) => {
+            let patch = json!({ "status": WaitStatus::Triggered, "trigger_count": wait.trigger_count });
+            row("waits", &wait.waiting_intent_id, patch)
+        }
+        Fact::WaitingIntentCancelled(wait) => {
+            row("waits", &wait.waiting_intent_id, json!({ "status": WaitStatus::Cancelled }))
+        }
+        Fact::TimerCreated(timer) => {
+            let more = json!({ "status": TimerStatus::Active, "fire_count": 0, "missed_count": 0 });
+            row("timers", &timer.timer_id, with(timer, more))
+        }
+        Fact::TimerFired(timer) => {
+            let patch = json!({ "last_fired_at": timer.due, "next_fire_at": timer.next_fire_at });
+            row("timers", &timer.timer_id, patch)
+        }
+        Fact::TimerMissed(timer) => row("timers", &timer.timer_id, json!({ "next_fire_at": timer.next_fire_at })),
+        Fact::TimerCompleted(timer) => row("timers", &timer.timer_id, json!({ "status": TimerStatus::Completed })),
+        Fact::TimerCancelled(timer) => row("timers", &timer.timer_id, json!({ "status": TimerStatus::Cancelled })),
+        Fact::TriggerCreated(trigger) => {
+            row("triggers", &trigger.trigger_id, with(trigger, json!({ "status": "active" })))
+        }
+        Fact::TriggerRevoked(trigger) => row("triggers", &trigger.trigger_id, json!({ "status": "revoked" })),
+        Fact::ApprovalRequested(approval) => {
+            let more = json!({ "status": ApprovalStatus::Pending });
+            row("approvals", &approval.approval_id, with(approval, more))
+        }
+        Fact::ApprovalDecided(decided) => {
+            let patch = json!({ "status": decided.status, "decided_by": decided.decided_by, "decided_at": at });
+            row("approvals", &decided.approval_id, patch)
+        }
+        Fact::BriefRecorded(brief) => row("briefs", &brief.brief_id, with(brief, json!({ "at": at }))),
+        Fact::AgentCreated(_)
+        | Fact::AgentConfigured(_)
+        | Fact::AgentForked(_)
+        | Fact::AgentQuarantined(_)
+        | Fact::ControlAdmitted(_)
+        | Fact::ControlApplied(_)
+        | Fact::PostureChanged(_)
+        | Fact::SchedulerDecided(_)
+        | Fact::RuntimeErrorRecorded(_)
+        | Fact::StaleOutcomeIgnored(_)
+        | Fact::WorkspaceOccupied(_)
+        | Fact::WorkspaceReleased(_)
+        | Fact::TurnStarted(_)
+        | Fact::RoundStarted(_)
+        | Fact::ProviderRoundCompleted(_)
+        | Fact::AssistantRoundRecorded(_)
+        | Fact::ToolStarted(_)
+        | Fact::ToolFinished(_)
+        | Fact::ToolRoundCompleted(_)
+        | Fact::TurnCheckpointed(_)
+        | Fact::TurnBaselineOverBudget(_)
+        | Fact::TurnAborted(_)
+        | Fact::TurnTerminal(_)
+        | Fact::ContextCompacted(_)
+        | Fact::TaskUpdateIgnored(_)
+        | Fact::TaskResultQueued(_)
+        | Fact::TaskResultDelivered(_)
+        | Fact::WorkItemPicked(_)
+        | Fact::WorkItemDelegated(_)
+        | Fact::WorkItemDelegationCompleted(_)
+        | Fact::WakeHintSubmitted(_)
+        | Fact::WakeHintCoalesced(_)
+        | Fact::WakeHintIgnored(_) => Vec::new(),
+    }
+}
+
+#[allow(clippy::wildcard_enum_match_arm, reason = "only called with facts about messages")]
+fn message_rows(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
+    let status = |id: &crate::id::MessageId, status: QueueStatus| {
+        row("messages", id, json!({ "status": status, "not_before": null }))
+    };
+    match fact {
+        Fact::MessageQueued(queued) => {
+            let more = json!({ "seq": seq, "at": at, "status": QueueStatus::Queued });
+            row("messages", &queued.message.message_id, with(&*queued.message, more))
+        }
+        Fact::MessageRequeued(message) => {
+            let patch = json!({ "status": QueueStatus::Queued, "not_before": message.not_before });
+            row("messages", &message.message_id, patch)
+        }
+        Fact::MessageDequeued(message) => status(&message.message_id, QueueStatus::Dequeued),
+        Fact::MessageProcessed(message) => status(&message.message_id, QueueStatus::Processed),
+        Fact::MessageInterjected(message) => status(&message.message_id, QueueStatus::Interjected),
+        Fact::MessageParked(message) => status(&message.message_id, QueueStatus::Parked),
+        Fact::MessageAborted(message) => status(&message.message_id, QueueStatus::Aborted),
+        Fact::MessageDropped(message) => status(&message.message_id, QueueStatus::Dropped),
+        _ => Vec::new(),
+    }
+}
+
+#[allow(clippy::wildcard_enum_match_arm, reason = "only called with facts about tasks")]
+fn task_rows(at: Time, fact: &Fact) -> Vec<Row> {
+    let ended = |status: TaskStatus, end: &crate::fact::TaskEnd| {
+        let output = json!({ "bytes": end.output_bytes, "truncated": end.truncated });
+        let patch = json!({
+            "status": status, "ended_at": at, "exit_code": end.exit_code, "signal": end.signal,
+            "output": output, "evidence": end.evidence,
+        });
+        row("tasks", &end.task_id, patch)
+    };
+    match fact {
+        Fact::TaskCreated(task) => {
+            let patch = json!({
+                "task_id": task.task_id, "kind": task.task_kind, "status": TaskStatus::Queued,
+                "summary": task.summary, "command": task.command, "work_item_id": task.work_item_id,
+                "child_agent_id": task.child_agent_id, "recovery": task.recovery, "created_at": at,
+            });
+            row("tasks", &task.task_id, patch)
+        }
+        Fact::TaskRunning(task) => row("tasks", &task.task_id, json!({ "status": TaskStatus::Running })),
+        Fact::TaskCancelling(task) => {
+            row("tasks", &task.task_id, json!({ "status": TaskStatus::Cancelling, "evidence": task.evidence }))
+        }
+        Fact::TaskCompleted(task) => ended(TaskStatus::Completed, &task.end),
+        Fact::TaskFailed(task) => ended(TaskStatus::Failed, &task.end),
+        Fact::TaskCancelled(task) => ended(TaskStatus::Cancelled, &task.end),
+        Fact::TaskInterrupted(task) => ended(TaskStatus::Interrupted, &task.end),
+        _ => Vec::new(),
+    }
+}
+
+#[allow(clippy::wildcard_enum_match_arm, reason = "only called with facts about work items")]
+fn work_rows(fact: &Fact) -> Vec<Row> {
+    match fact {
+        Fact::WorkItemCreated(item) => {
+            let more = json!({ "revision": 1, "state": WorkItemState::Open });
+            row("work_items", &item.work_item_id, with(item, more))
+        }
+        Fact::WorkItemUpdated(item) => row("work_items", &item.work_item_id, with(item, json!({}))),
+        Fact::WorkItemBlocked(item) => row("work_items", &item.work_item_id, with(item, json!({}))),
+        Fact::WorkItemUnblocked(item) => {
+            let patch = json!({ "revision": item.revision, "blocked_by": null, "recheck_at": null });
+            row("work_items", &item.work_item_id, patch)
+        }
+        Fact::WorkItemCompleted(item) => {
+            let patch = json!({
+                "revision": item.revision, "state": WorkItemState::Completed, "report": item.report,
+                "blocked_by": null, "recheck_at": null,
+            });
+            row("work_items", &item.work_item_id, patch)
+        }
+        Fact::RecheckFired(item) => row("work_items", &item.work_item_id, json!({ "recheck_at": null })),
+        _ => Vec::new(),
+    }
+}

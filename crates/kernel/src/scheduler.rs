@@ -1,0 +1,14 @@
+//! The scheduler: a pure function of a state. It reads what is, and says what comes next and why.
+
+pub mod closure;
+pub mod continuation;
+pub mod decide;
+pub mod decision;
+pub mod execute;
+pub mod posture;
+pub mod projection;
+pub mod ticks;
+
+pub use decide::{decide, decide_next_action};
+pub use decision::Decision;
+pub use projection::SchedulerProjection;

@@ -1,0 +1,71 @@
+//! Closure: what the current facts amount to. Evidence-driven, and apart from whether the agent is awake.
+
+use serde::{Deserialize, Serialize};
+
+use crate::agent::AgentState;
+use crate::vocabulary::{ClosureOutcome, RuntimePosture, Scope, Standing, Status, WaitKind, WaitingReason};
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Closure {
+    /// None while a turn is in progress.
+    pub outcome: Option<ClosureOutcome>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_reason: Option<WaitingReason>,
+    pub runtime_posture: RuntimePosture,
+    pub evidence: Vec<String>,
+}
+
+#[must_use]
+pub fn closure(state: &AgentState) -> Closure {
+    let (outcome, waiting_reason, evidence) = outcome(state);
+    let runtime_posture = match state.status() {
+        Status::Asleep | Status::Stopped => RuntimePosture::Sleeping,
+        Status::Booting | Status::AwakeIdle | Status::AwakeRunning => RuntimePosture::Awake,
+    };
+    Closure { outcome, waiting_reason, runtime_posture, evidence }
+}
+
+type Outcome = (Option<ClosureOutcome>, Option<WaitingReason>, Vec<String>);
+
+fn outcome(state: &AgentState) -> Outcome {
+    let plain = |outcome, evidence: String| (Some(outcome), None, vec![evidence]);
+    if let Some(error) = &state.runtime_error {
+        return plain(ClosureOutcome::Failed, format!("runtime_error {}", crate::limits::clip(error, 200)));
+    }
+    if let Some(turn) = &state.turn {
+        return (None, None, vec![format!("turn_in_progress {} seq {}", turn.exec_id, turn.seq)]);
+    }
+    if let Some(last) = state.last_terminal.as_ref().filter(|last| last.kind.is_failure() && !last.superseded) {
+        return plain(ClosureOutcome::Failed, format!("turn_terminal {} seq {}", last.kind, last.seq));
+    }
+    let delayed = state.queue.next_not_before().is_some();
+    if state.queue.queued() > state.queue.queued_delayed() {
+        return plain(ClosureOutcome::Continuable, format!("queued_input {}", state.queue.queued()));
+    }
+    if state.work.count(Standing::Runnable) > 0 {
+        let runnable = state.work.count(Standing::Runnable);
+        return plain(ClosureOutcome::Continuable, format!("runnable_work_items {runnable}"));
+    }
+    match waiting_reason(state, delayed) {
+        Some((reason, evidence)) => (Some(ClosureOutcome::Waiting), Some(reason), vec![evidence]),
+        None => plain(ClosureOutcome::Completed, "no_waiting_condition".to_owned()),
+    }
+}
+
+fn waiting_reason(state: &AgentState, delayed: bool) -> Option<(WaitingReason, String)> {
+    let waits = |kind| state.waits.count(Scope::Agent, kind) + state.waits.count(Scope::WorkItem, kind);
+    let person = waits(WaitKind::Operator)
+        + state.work.count(Standing::NeedsInput)
+        + state.work.count(Standing::ProgressSpent)
+        + state.approvals.pending().len();
+    let stuck = state.work.count(Standing::Stuck);
+    let timed = state.timers.active().len() + state.work.count(Standing::BlockedUntilRecheck) + usize::from(delayed);
+    let found = [
+        (WaitingReason::Operator, person, "operator_waits"),
+        (WaitingReason::Task, waits(WaitKind::Task), "task_waits"),
+        (WaitingReason::External, waits(WaitKind::External), "external_waits"),
+        (WaitingReason::Timer, timed, "timers"),
+        (WaitingReason::Operator, stuck, "blocked_work_items"),
+    ];
+    found.into_iter().find(|(_, count, _)| *count > 0).map(|(reason, count, what)| (reason, format!("{what} {count}")))
+}

@@ -1,0 +1,226 @@
+//! `decide`: the table of decisions, row by row. The first row that holds is the decision.
+
+use super::continuation::Classified;
+use super::decision::Decision;
+use super::projection::SchedulerProjection;
+use super::ticks;
+use crate::agent::AgentState;
+use crate::agent::waiting::Wait;
+use crate::agent::work::WorkItem;
+use crate::fact::Resource;
+use crate::time::Time;
+use crate::vocabulary::{Boundary, DecisionKind, Reason, Scope, Standing, Status, TickKind, WaitKind};
+
+/// What comes next for this agent.
+#[must_use]
+pub fn decide(state: &AgentState, now: Time) -> Decision {
+    decide_next_action(&SchedulerProjection::of(state, now))
+}
+
+#[must_use]
+pub fn decide_next_action(p: &SchedulerProjection<'_>) -> Decision {
+    gated(p)
+        .or_else(|| if p.work_first { work(p) } else { None })
+        .or_else(|| message(p))
+        .unwrap_or_else(|| decide_idle(p))
+}
+
+/// The decision with the queue left aside: what the agent would do if nobody had sent it anything.
+#[must_use]
+pub fn decide_idle(p: &SchedulerProjection<'_>) -> Decision {
+    let decision = gated(p)
+        .or_else(|| hint(p))
+        .or_else(|| work(p))
+        .or_else(|| operator(p))
+        .or_else(|| task(p))
+        .or_else(|| external(p))
+        .or_else(|| timer(p))
+        .or_else(|| stuck(p))
+        .unwrap_or_else(|| rest(p));
+    with_ignored(p, decision)
+}
+
+/// Rows 1 to 3: control, a running turn, a spent budget.
+fn gated(p: &SchedulerProjection<'_>) -> Option<Decision> {
+    if let Some((reason, evidence)) = &p.gate {
+        return Some(Decision::new(DecisionKind::Stop, *reason).because(evidence.clone()));
+    }
+    if let Some(exec) = p.running {
+        let mut decision = Decision::new(DecisionKind::Noop, Reason::TurnInProgress).because(format!("turn {exec}"));
+        decision.boundary = Boundary::Turn;
+        return Some(decision);
+    }
+    let spent = p.budget_spent.as_ref()?;
+    Some(Decision::new(DecisionKind::WaitForOperator, Reason::BudgetSpent).because(spent.clone()))
+}
+
+/// Row 4: a queued message that is due.
+fn message(p: &SchedulerProjection<'_>) -> Option<Decision> {
+    let (entry, classified) = p.message.as_ref()?;
+    let (kind, reason) = match classified {
+        Classified::Reenter { .. } => (DecisionKind::StartModelTurn, Reason::ModelReentryMessage),
+        Classified::Reduce { .. } => (DecisionKind::ReduceMessageOnly, Reason::LivenessOnlyMessage),
+        Classified::Park { .. } => (DecisionKind::ReduceMessageOnly, Reason::MessageParked),
+    };
+    let continuation = classified.continuation();
+    let message = &entry.message;
+    let mut decision = Decision::new(kind, reason)
+        .because(format!("message_{} {} seq {}", entry.status, message.message_id, entry.seq))
+        .because(continuation.class.to_string());
+    decision.evidence.extend(continuation.evidence.iter().cloned());
+    decision.boundary = Boundary::Message;
+    decision.model_reentry = kind == DecisionKind::StartModelTurn;
+    decision.liveness_only = !decision.model_reentry;
+    decision.message_id = Some(message.message_id.clone());
+    decision.work_item_id = message.work_item_id.clone();
+    decision.task_id = message.task_id.clone();
+    Some(decision)
+}
+
+/// Row 5: a wake hint whose source has no tick under way.
+fn hint(p: &SchedulerProjection<'_>) -> Option<Decision> {
+    let hint = p.hint?;
+    let decision = Decision::new(DecisionKind::EmitSystemTick, Reason::WakeHint)
+        .because("runtime_idle")
+        .because(format!("pending_wake_hint {} seq {}", hint.source, hint.seq))
+        .because(format!("key {}", ticks::hint_key(hint)));
+    Some(Decision { liveness_only: !hint.is_contentful(), ..decision })
+}
+
+/// Rows 6 and 7: runnable work whose tick is due.
+fn work(p: &SchedulerProjection<'_>) -> Option<Decision> {
+    if p.sleep.is_some() {
+        return None;
+    }
+    let (item, kind, reason, what) = match (p.current, p.queued) {
+        (Some((item, true)), _) => {
+            (item, TickKind::ContinueActive, Reason::ContinueActive, "current_work_item_runnable")
+        }
+        (_, Some(item)) => (item, TickKind::QueuedAvailable, Reason::QueuedAvailable, "queued_work_item_runnable"),
+        (_, None) => return None,
+    };
+    let decision = Decision::new(DecisionKind::EmitSystemTick, reason)
+        .because("runtime_idle")
+        .because(what)
+        .because("no_duplicate_tick_for_generation")
+        .because(format!("work_item {} revision {} seq {}", item.work_item_id, item.revision, item.seq))
+        .because(format!("key {}", ticks::work_key(kind, item)));
+    Some(Decision { work_item_id: Some(item.work_item_id.clone()), ..decision })
+}
+
+fn about_item(kind: DecisionKind, reason: Reason, item: &WorkItem) -> Decision {
+    let evidence = format!("work_item {} {} seq {}", item.work_item_id, reason, item.seq);
+    Decision { work_item_id: Some(item.work_item_id.clone()), ..Decision::new(kind, reason) }.because(evidence)
+}
+
+fn about_wait(kind: DecisionKind, reason: Reason, wait: &Wait) -> Decision {
+    let task_id = match &wait.resource {
+        Some(Resource::Task(task)) => Some(task.clone()),
+        Some(Resource::Trigger(_) | Resource::Correlation(_) | Resource::Timer(_) | Resource::Approval(_)) | None => {
+            None
+        }
+    };
+    let named = wait.resource.as_ref().map(|resource| format!(" on {}", resource.as_str())).unwrap_or_default();
+    Decision { work_item_id: wait.work_item_id.clone(), task_id, ..Decision::new(kind, reason) }
+        .because(format!("wait {} {}{named} seq {}", wait.waiting_intent_id, wait.kind, wait.seq))
+}
+
+/// Row 8: something only a person can settle.
+fn operator(p: &SchedulerProjection<'_>) -> Option<Decision> {
+    let kind = DecisionKind::WaitForOperator;
+    if let Some(item) = p.item(Standing::NeedsInput) {
+        return Some(about_item(kind, Reason::WorkItemNeedsInput, item));
+    }
+    if let Some(wait) = p.question() {
+        return Some(about_wait(kind, Reason::ActiveOperatorWait, wait));
+    }
+    if let Some(approval) = p.state.approvals.pending().values().next() {
+        let decision = Decision::new(kind, Reason::ApprovalPending)
+            .because(format!("approval {} seq {}", approval.approval_id, approval.seq));
+        return Some(Decision { work_item_id: approval.work_item_id.clone(), ..decision });
+    }
+    p.item(Standing::ProgressSpent).map(|item| about_item(kind, Reason::NoProgressBudgetSpent, item))
+}
+
+/// Row 9: a task wait.
+fn task(p: &SchedulerProjection<'_>) -> Option<Decision> {
+    let of =
+        |scope, reason| p.wait(scope, WaitKind::Task).map(|wait| about_wait(DecisionKind::WaitForTask, reason, wait));
+    of(Scope::WorkItem, Reason::WorkItemTaskWait).or_else(|| of(Scope::Agent, Reason::ActiveTaskWait))
+}
+
+/// Row 10: an external wait.
+fn external(p: &SchedulerProjection<'_>) -> Option<Decision> {
+    let of = |scope, reason| {
+        p.wait(scope, WaitKind::External).map(|wait| about_wait(DecisionKind::WaitForExternalChange, reason, wait))
+    };
+    of(Scope::WorkItem, Reason::WorkItemExternalWait).or_else(|| of(Scope::Agent, Reason::ActiveAgentWaitingIntents))
+}
+
+/// Row 11: a timer, a recheck, a backoff.
+fn timer(p: &SchedulerProjection<'_>) -> Option<Decision> {
+    let kind = DecisionKind::WaitForTimer;
+    let item_wait = p.wait(Scope::WorkItem, WaitKind::Timer).or_else(|| p.wait(Scope::WorkItem, WaitKind::Sleep));
+    if let Some(wait) = item_wait {
+        return Some(about_wait(kind, Reason::WorkItemTimerWait, wait));
+    }
+    if let Some(timer) = p.timer() {
+        let next = timer.next_fire_at.map_or_else(|| "at once".to_owned(), |time| time.to_string());
+        return Some(
+            Decision::new(kind, Reason::ActiveTimers)
+                .because(format!("timer {} next {next} seq {}", timer.timer_id, timer.seq)),
+        );
+    }
+    if let Some(item) = p.item(Standing::BlockedUntilRecheck) {
+        return Some(about_item(kind, Reason::RecheckPending, item));
+    }
+    if let Some((due, item)) = p.state.work.first_later() {
+        return Some(about_item(kind, Reason::TickBackoff, item).because(format!("next_tick {due}")));
+    }
+    let entry = p.state.queue.first_delayed()?;
+    let until = entry.not_before?;
+    let decision = Decision::new(kind, Reason::ProviderBackoff)
+        .because(format!("message {} not_before {until} seq {}", entry.message.message_id, entry.seq));
+    Some(Decision { message_id: Some(entry.message.message_id.clone()), ..decision })
+}
+
+/// Row 12: a blocked item that nothing above will ever wake.
+fn stuck(p: &SchedulerProjection<'_>) -> Option<Decision> {
+    p.item(Standing::Stuck).map(|item| about_item(DecisionKind::WaitForOperator, Reason::WorkItemBlocked, item))
+}
+
+/// Row 13: nothing; unless the only thing there is already under way.
+fn rest(p: &SchedulerProjection<'_>) -> Decision {
+    if p.state.work.count(Standing::Runnable) > 0 && !p.state.work.ticking().is_empty() {
+        return Decision::new(DecisionKind::Noop, Reason::DuplicateTick).because("tick_under_way");
+    }
+    if !p.state.hints.pending().is_empty() {
+        return Decision::new(DecisionKind::Noop, Reason::DuplicateWakeHint).because("wake_tick_under_way");
+    }
+    if p.state.status() == Status::Asleep {
+        return Decision::new(DecisionKind::StayIdle, Reason::AlreadyAsleep).because("nothing_pending");
+    }
+    Decision::new(DecisionKind::Sleep, Reason::NoPendingSchedulerFacts).because("nothing_pending")
+}
+
+/// Says what was there and did not count, so that suppression is never silence.
+fn with_ignored(p: &SchedulerProjection<'_>, mut decision: Decision) -> Decision {
+    if p.gate.is_some() || p.running.is_some() || p.budget_spent.is_some() {
+        return decision;
+    }
+    if let Some((item, false)) = p.current {
+        let why = if item.ticks.undelivered.is_some() || item.ticks.attempts > 0 {
+            Reason::DuplicateTick
+        } else {
+            Reason::SuppressedAfterReentry
+        };
+        decision.ignored.push(format!("{why} {}", item.work_item_id));
+    }
+    if p.hint.is_none() && !p.state.hints.pending().is_empty() {
+        decision.ignored.push(format!("{} {}", Reason::DuplicateWakeHint, p.state.hints.pending().len()));
+    }
+    if let Some(sleep) = p.sleep {
+        decision.ignored.push(format!("held_by_sleep {}", sleep.waiting_intent_id));
+    }
+    decision
+}

@@ -1,0 +1,153 @@
+//! Carrying a decision out: the decision, and what follows from it, as facts of one commit.
+
+use std::sync::Arc;
+
+use super::continuation::{Classified, classify_entry};
+use super::decision::Decision;
+use super::ticks;
+use crate::admit::{account_for_waiting_tick, end_sleeps, present, settle, trigger_wait};
+use crate::agent::AgentState;
+use crate::agent::work::WorkItem;
+use crate::effect::Effect;
+use crate::fact::{
+    BriefRecorded, Fact, MessageDequeued, MessageParked, MessageProcessed, MessageQueued, PostureChanged, RoundStarted,
+    SchedulerDecided, TurnStarted,
+};
+use crate::id::{Fresh, MessageId, WorkItemId};
+use crate::step::Step;
+use crate::time::Time;
+use crate::vocabulary::{Boundary, BriefKind, DecisionKind, Reason, Status, TickKind};
+
+/// The facts and effects of a decision. Empty when it says nothing new.
+pub fn carry_out(
+    state: &mut AgentState,
+    decision: &Decision,
+    now: Time,
+    fresh: &mut Fresh,
+) -> (Vec<Fact>, Vec<Effect>) {
+    let before = state.status();
+    let mut step = Step::new(state, now, fresh);
+    match decision.kind {
+        DecisionKind::StartModelTurn => start_turn(&mut step, decision),
+        DecisionKind::ReduceMessageOnly => reduce(&mut step, decision),
+        DecisionKind::EmitSystemTick => emit_tick(&mut step, decision),
+        DecisionKind::WaitForTask
+        | DecisionKind::WaitForExternalChange
+        | DecisionKind::WaitForTimer
+        | DecisionKind::WaitForOperator
+        | DecisionKind::Sleep => rest(&mut step, decision, before),
+        DecisionKind::Stop => {
+            if step.state.decision.as_ref() != Some(decision) {
+                record(&mut step, decision);
+            }
+        }
+        DecisionKind::StayIdle | DecisionKind::Noop => {}
+    }
+    if !step.facts().is_empty() {
+        settle(&mut step, before);
+    }
+    step.finish()
+}
+
+fn record(step: &mut Step<'_>, decision: &Decision) {
+    step.emit(SchedulerDecided { decision: decision.clone() });
+}
+
+fn start_turn(step: &mut Step<'_>, decision: &Decision) {
+    let Some(message_id) = decision.message_id.clone() else { return };
+    let Some(entry) = step.state.queue.get(&message_id) else { return };
+    let Classified::Reenter { continuation, matched } = classify_entry(step.state, entry) else { return };
+    let (replays, message) = (entry.taken, entry.message.clone());
+    record(step, decision);
+    if let Some(timer) = &message.timer_id {
+        account_for_waiting_tick(step, timer);
+    }
+    step.emit(MessageDequeued { message_id: message_id.clone(), replays });
+    for wait in &matched {
+        trigger_wait(step, wait, Some(&message_id), Vec::new());
+    }
+    let work_item_id = binding(step.state, message.work_item_id.as_ref());
+    end_sleeps(step, work_item_id.as_ref());
+    let (turn_id, exec_id) = (step.fresh.turn(), step.fresh.exec());
+    let presents = present(step.state, &message_id);
+    step.emit(TurnStarted {
+        turn_id,
+        exec_id: exec_id.clone(),
+        turn_index: step.state.turn_index + 1,
+        message_id,
+        work_item_id,
+        continuation,
+        presents,
+    });
+    step.emit(RoundStarted { exec_id, round: 1 });
+}
+
+/// A turn is about the item its message names, else about the one in focus. It moves no focus.
+fn binding(state: &AgentState, named: Option<&WorkItemId>) -> Option<WorkItemId> {
+    named.filter(|id| state.work.open(id).is_some()).or_else(|| state.work.current_id()).cloned()
+}
+
+fn reduce(step: &mut Step<'_>, decision: &Decision) {
+    let Some(message_id) = decision.message_id.clone() else { return };
+    let Some(entry) = step.state.queue.get(&message_id) else { return };
+    let (classified, replays) = (classify_entry(step.state, entry), entry.taken);
+    record(step, decision);
+    match classified {
+        Classified::Park { behind, .. } => step.emit(MessageParked { message_id, behind }),
+        Classified::Reduce { continuation } | Classified::Reenter { continuation, .. } => {
+            step.emit(MessageDequeued { message_id: message_id.clone(), replays });
+            step.emit(MessageProcessed { message_id, ignored: continuation.evidence });
+        }
+    }
+}
+
+fn emit_tick(step: &mut Step<'_>, decision: &Decision) {
+    let message_id = step.fresh.message();
+    let Some(message) = tick(step.state, decision, message_id) else { return };
+    record(step, decision);
+    step.emit(MessageQueued { message: Arc::new(message) });
+}
+
+#[allow(clippy::wildcard_enum_match_arm, reason = "no other reason emits a tick")]
+fn tick(state: &AgentState, decision: &Decision, message_id: MessageId) -> Option<crate::message::Message> {
+    let item = decision.work_item_id.as_ref().and_then(|id| state.work.open(id));
+    match decision.reason {
+        Reason::ContinueActive => Some(ticks::work_tick(message_id, TickKind::ContinueActive, item?)),
+        Reason::QueuedAvailable => Some(ticks::work_tick(message_id, TickKind::QueuedAvailable, item?)),
+        Reason::WakeHint => {
+            let hint = state.hints.deliverable()?;
+            let named = hint.resource.as_deref().map(crate::id::WaitId::new);
+            let wait = named.filter(|id| state.waits.get(id).is_some());
+            Some(ticks::hint_tick(message_id, hint, wait))
+        }
+        _ => None,
+    }
+}
+
+/// Puts the agent to rest, once; and tells the operator, once, of work that nothing will wake.
+fn rest(step: &mut Step<'_>, decision: &Decision, before: Status) {
+    if before == Status::Asleep && step.state.decision.as_ref() == Some(decision) {
+        return;
+    }
+    record(step, decision);
+    tell_of_stuck_work(step);
+    let after = step.state.status();
+    if before != after {
+        step.emit(PostureChanged { boundary: Boundary::LifecycleSleep, previous_status: before, next_status: after });
+    }
+}
+
+fn tell_of_stuck_work(step: &mut Step<'_>) {
+    let text = |item: &WorkItem| {
+        let blocker = item.blocked_by.as_deref().unwrap_or("something");
+        let (id, objective) = (&item.work_item_id, &item.objective);
+        format!("Nothing will wake the work item {id} ({objective}): it is blocked by {blocker}.")
+    };
+    let untold: Vec<(WorkItemId, String)> =
+        step.state.work.untold().map(|item| (item.work_item_id.clone(), text(item))).collect();
+    for (id, text) in untold {
+        let brief_id = step.fresh.brief();
+        let work_item_id = Some(id);
+        step.emit(BriefRecorded { brief_id, kind: BriefKind::Failure, text, message_id: None, work_item_id });
+    }
+}

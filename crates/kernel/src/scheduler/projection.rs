@@ -1,0 +1,121 @@
+//! What a decision is made from: one look at the state, at the first of each kind, never at all of them.
+
+use crate::agent::AgentState;
+use crate::agent::hint::Hint;
+use crate::agent::lifecycle::Control;
+use crate::agent::queue::Entry;
+use crate::agent::timer::Timer;
+use crate::agent::waiting::Wait;
+use crate::agent::work::WorkItem;
+use crate::id::ExecId;
+use crate::time::Time;
+use crate::vocabulary::{Reason, Scope, Standing, TriggerKind, WaitKind};
+
+use super::continuation::{Classified, classify_entry};
+
+#[derive(Debug, Clone)]
+pub struct SchedulerProjection<'a> {
+    pub state: &'a AgentState,
+    /// Why nothing may run, if so.
+    pub gate: Option<(Reason, String)>,
+    pub running: Option<&'a ExecId>,
+    pub budget_spent: Option<String>,
+    /// The message that would be taken now, and what would become of it.
+    pub message: Option<(&'a Entry, Classified)>,
+    /// Fairness gives the next step to work instead of to another tick.
+    pub work_first: bool,
+    pub hint: Option<&'a Hint>,
+    pub hints_under_way: usize,
+    /// The item in focus, when it is runnable, and whether its tick is due.
+    pub current: Option<(&'a WorkItem, bool)>,
+    /// The oldest other item whose tick is due.
+    pub queued: Option<&'a WorkItem>,
+    /// A sleep of the agent holds back all offers of work.
+    pub sleep: Option<&'a Wait>,
+}
+
+impl<'a> SchedulerProjection<'a> {
+    #[must_use]
+    pub fn of(state: &'a AgentState, now: Time) -> SchedulerProjection<'a> {
+        let current = state
+            .work
+            .current()
+            .filter(|item| state.work.standing(&item.work_item_id) == Some(Standing::Runnable))
+            .map(|item| (item, state.work.offer_due(&item.work_item_id, now)));
+        let sleep = state.waits.first(Scope::Agent, WaitKind::Sleep);
+        let mut projection = SchedulerProjection {
+            state,
+            gate: gate(state),
+            running: state.turn.as_ref().map(|turn| &turn.exec_id),
+            budget_spent: state.config.budget.spent(state.turn_index, &state.usage),
+            message: None,
+            work_first: false,
+            hint: state.hints.deliverable(),
+            hints_under_way: state.hints.undelivered().len(),
+            current,
+            queued: state.work.due_queued(now),
+            sleep,
+        };
+        projection.choose_message(now);
+        projection
+    }
+
+    /// Lanes in their order; but no two timer or tick turns in a row while an operator, or then work, is waiting.
+    fn choose_message(&mut self, now: Time) {
+        let state = self.state;
+        let Some(first) = state.queue.due_heads(now).next() else { return };
+        let last = state.last_trigger;
+        let again = last.is_some_and(|last| matches!(last.kind, TriggerKind::TimerFire | TriggerKind::SystemTick))
+            && first.message.is_self_made_tick();
+        let mut chosen = first;
+        if again && !planted!(UnfairTimer) {
+            if let Some(operator) = state.queue.due_operator(now) {
+                chosen = operator;
+            } else if !last.is_some_and(|last| last.work_tick) && !first.message.is_work_tick() {
+                match state.queue.due_work_tick(now) {
+                    Some(tick) => chosen = tick,
+                    None => self.work_first = self.work_is_due(),
+                }
+            }
+        }
+        self.message = Some((chosen, classify_entry(state, chosen)));
+    }
+
+    fn work_is_due(&self) -> bool {
+        self.sleep.is_none() && (self.current.is_some_and(|(_, due)| due) || self.queued.is_some())
+    }
+
+    /// The oldest item that stands there.
+    #[must_use]
+    pub fn item(&self, standing: Standing) -> Option<&'a WorkItem> {
+        self.state.work.of_standing(standing).next()
+    }
+
+    #[must_use]
+    pub fn wait(&self, scope: Scope, kind: WaitKind) -> Option<&'a Wait> {
+        self.state.waits.first(scope, kind)
+    }
+
+    /// A question to the operator, other than a pending approval.
+    #[must_use]
+    pub fn question(&self) -> Option<&'a Wait> {
+        self.state.waits.unnamed(WaitKind::Operator).next()
+    }
+
+    #[must_use]
+    pub fn timer(&self) -> Option<&'a Timer> {
+        self.state.timers.first_due()
+    }
+}
+
+fn gate(state: &AgentState) -> Option<(Reason, String)> {
+    match &state.control {
+        Control::Stopped if planted!(TickAfterStop) && state.queue.queued() == 0 => None,
+        Control::Stopped => Some((Reason::Stopped, "control_stopped".to_owned())),
+        Control::Quarantined { reason } => Some((Reason::Quarantined, format!("quarantined {reason}"))),
+        Control::Booting | Control::Runnable if state.shutdown => {
+            Some((Reason::ShutdownRequested, "shutdown_requested".to_owned()))
+        }
+        Control::Booting | Control::Runnable => None,
+    }
+}

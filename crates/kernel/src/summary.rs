@@ -1,0 +1,130 @@
+//! `AgentSummary`: the one picture of an agent that every surface shows. Assembled on read from the state; nothing
+//! ever reads it back to decide something.
+
+use serde_json::{Value, json};
+
+use crate::agent::AgentState;
+use crate::agent::task::Task;
+use crate::agent::timer::Timer;
+use crate::agent::waiting::Wait;
+use crate::agent::work::WorkItem;
+use crate::scheduler::closure::closure;
+use crate::scheduler::posture::posture;
+use crate::scheduler::{self};
+use crate::time::Time;
+use crate::vocabulary::{Status, TaskKind, TimerStatus, WaitKind, WaitStatus};
+
+/// How many records of one kind a summary shows; the planes have the rest.
+const SHOWN: usize = 50;
+
+#[must_use]
+pub fn agent_summary(state: &AgentState, now: Time) -> Value {
+    let closure = closure(state);
+    let sleeping_until = state
+        .waits
+        .open()
+        .values()
+        .filter(|wait| wait.kind == WaitKind::Sleep)
+        .filter_map(|wait| match &wait.resource {
+            Some(crate::fact::Resource::Timer(id)) => state.timers.get(id)?.next_fire_at,
+            _ => None,
+        })
+        .min();
+    let children = state.tasks.open().values().filter(|task| task.kind == TaskKind::ChildAgent);
+    json!({
+        "identity": state.identity,
+        "agent": {
+            "status": state.status(),
+            "pending": state.queue.pending(),
+            "parked": state.queue.parked(),
+            "turn_index": state.turn_index,
+            "current_run_id": state.turn.as_ref().map(|turn| turn.exec_id.clone()),
+            "current_work_item_id": state.work.current_id(),
+            "current_turn_work_item_id": state.turn.as_ref().and_then(|turn| turn.work_item_id.clone()),
+            "sleeping_until": sleeping_until,
+        },
+        "scheduling_posture": posture(state),
+        "decision": scheduler::decide(state, now),
+        "closure": closure,
+        "continuation": state.last_continuation,
+        "lifecycle": lifecycle(state),
+        "model": {
+            "name": state.config.model,
+            "usage": {
+                "input_tokens": state.usage.input_tokens,
+                "output_tokens": state.usage.output_tokens,
+                "cached_tokens": state.usage.cached_tokens,
+                "cost_usd": usd(state.usage.cost_micro_usd),
+            },
+            "budget": state.config.budget,
+        },
+        "execution": { "workspace": state.workspace },
+        "active_children": children.take(SHOWN).map(task_shape).collect::<Vec<_>>(),
+        "active_waiting_intents": state.waits.open().values().take(SHOWN).map(wait_shape).collect::<Vec<_>>(),
+        "active_timers": state.timers.active().values().take(SHOWN).map(timer_shape).collect::<Vec<_>>(),
+        "active_external_triggers": state.triggers.values().take(SHOWN).collect::<Vec<_>>(),
+        "pending_approvals": state.approvals.pending().values().take(SHOWN).collect::<Vec<_>>(),
+        "owed_results": state.tasks.owed().values().take(SHOWN).map(task_shape).collect::<Vec<_>>(),
+    })
+}
+
+fn lifecycle(state: &AgentState) -> Value {
+    let hint = match state.status() {
+        Status::Stopped => Some("messages are kept; start the agent to have them worked on"),
+        Status::Booting | Status::AwakeIdle | Status::AwakeRunning | Status::Asleep => None,
+    };
+    json!({ "accepts_messages": true, "hint": hint })
+}
+
+#[allow(clippy::cast_precision_loss, reason = "for display only; sums are kept in millionths")]
+fn usd(micro: u64) -> f64 {
+    micro as f64 / 1e6
+}
+
+#[must_use]
+pub fn wait_shape(wait: &Wait) -> Value {
+    json!({
+        "waiting_intent_id": wait.waiting_intent_id, "scope": wait.scope(), "kind": wait.kind,
+        "work_item_id": wait.work_item_id, "source": wait.source,
+        "resource": wait.resource.as_ref().map(crate::fact::Resource::as_str),
+        "delivery_mode": wait.delivery_mode, "status": WaitStatus::Active, "trigger_count": wait.trigger_count,
+        "reason": wait.reason, "created_at": wait.created_at, "seq": wait.seq,
+    })
+}
+
+#[must_use]
+pub fn timer_shape(timer: &Timer) -> Value {
+    let every_ms = match &timer.schedule {
+        crate::fact::Schedule::Every { every_ms, .. } => Some(*every_ms),
+        crate::fact::Schedule::Once { .. } => None,
+    };
+    json!({
+        "timer_id": timer.timer_id, "summary": timer.summary, "next_fire_at": timer.next_fire_at,
+        "every_ms": every_ms, "status": TimerStatus::Active, "fire_count": timer.fire_count,
+        "missed_count": timer.missed_count, "last_fired_at": timer.last_fired_at,
+    })
+}
+
+#[must_use]
+pub fn task_shape(task: &Task) -> Value {
+    let end = task.end.as_ref();
+    json!({
+        "task_id": task.task_id, "kind": task.kind, "status": task.status, "summary": task.summary,
+        "command": task.command, "work_item_id": task.work_item_id, "child_agent_id": task.child_agent_id,
+        "created_at": task.created_at, "ended_at": task.ended_at,
+        "exit_code": end.and_then(|end| end.exit_code), "signal": end.and_then(|end| end.signal),
+        "output": { "bytes": end.map_or(0, |end| end.output_bytes), "truncated": end.is_some_and(|end| end.truncated) },
+        "recovery": task.recovery, "evidence": end.map(|end| end.evidence.clone()).unwrap_or_default(),
+    })
+}
+
+#[must_use]
+pub fn work_item_shape(state: &AgentState, item: &WorkItem) -> Value {
+    json!({
+        "work_item_id": item.work_item_id, "revision": item.revision, "objective": item.objective,
+        "state": item.state, "plan_status": item.plan_status, "plan": item.plan, "todo": item.todo,
+        "blocked_by": item.blocked_by, "recheck_at": item.recheck_at,
+        "readiness": state.work.standing(&item.work_item_id),
+        "current": state.work.current_id() == Some(&item.work_item_id), "report": item.report,
+    })
+}

@@ -1,0 +1,527 @@
+//! The words that are written down: every closed set of names that facts, records and surfaces share.
+//!
+//! A word is declared once, with its spelling; parsing an unknown spelling is an error that lists the known ones.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Declares an enum whose variants have one spelling each, used by serde, `Display` and parsing alike.
+macro_rules! words {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal $(| $alias:literal)*),* $(,)? })*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+            pub enum $name { $($(#[$vdoc])* $variant),* }
+
+            impl $name {
+                pub const ALL: &'static [$name] = &[$($name::$variant),*];
+
+                #[must_use]
+                pub fn as_str(self) -> &'static str {
+                    match self { $($name::$variant => $text),* }
+                }
+
+                /// The word behind a spelling; spellings that are only ever read count too.
+                #[must_use]
+                pub fn parse(text: &str) -> Option<$name> {
+                    match text {
+                        $($text $(| $alias)* => Some($name::$variant),)*
+                        _ => None,
+                    }
+                }
+            }
+
+            impl fmt::Display for $name {
+                fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                    f.write_str(self.as_str())
+                }
+            }
+
+            impl Serialize for $name {
+                fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                    serializer.serialize_str(self.as_str())
+                }
+            }
+
+            impl<'de> Deserialize<'de> for $name {
+                fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                    struct Visitor;
+                    impl serde::de::Visitor<'_> for Visitor {
+                        type Value = $name;
+                        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                            f.write_str(concat!("one of" $(, " ", $text)*))
+                        }
+                        fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$name, E> {
+                            $name::parse(text)
+                                .ok_or_else(|| E::unknown_variant(text, &[$($text),*]))
+                        }
+                    }
+                    deserializer.deserialize_str(Visitor)
+                }
+            }
+        )*
+    };
+}
+
+words! {
+    /// What an agent is doing, as a surface shows it. Computed, never stored: see `agent::lifecycle`.
+    Status {
+        Booting = "booting",
+        AwakeIdle = "awake_idle" | "awaiting_task",
+        AwakeRunning = "awake_running",
+        Asleep = "asleep",
+        Stopped = "stopped" | "paused",
+    }
+
+    MessageKind {
+        OperatorPrompt = "operator_prompt",
+        ChannelEvent = "channel_event",
+        WebhookEvent = "webhook_event",
+        CallbackEvent = "callback_event",
+        TimerTick = "timer_tick",
+        SystemTick = "system_tick",
+        TaskResult = "task_result",
+        TaskStatus = "task_status",
+        Control = "control",
+        InternalFollowup = "internal_followup",
+        /// Only ever read, in old records.
+        BriefAck = "brief_ack",
+        /// Only ever read, in old records.
+        BriefResult = "brief_result",
+    }
+
+    OriginKind {
+        Operator = "operator",
+        Channel = "channel",
+        Webhook = "webhook",
+        Callback = "callback",
+        Timer = "timer",
+        System = "system",
+        Task = "task",
+        Agent = "agent",
+    }
+
+    Trust {
+        TrustedOperator = "trusted_operator",
+        TrustedSystem = "trusted_system",
+        TrustedIntegration = "trusted_integration",
+        UntrustedExternal = "untrusted_external",
+    }
+
+    /// Four queues, each first in first out, taken in this order.
+    Priority {
+        Interject = "interject",
+        Next = "next",
+        Normal = "normal",
+        Background = "background",
+    }
+
+    QueueStatus {
+        Queued = "queued",
+        Dequeued = "dequeued",
+        Processed = "processed",
+        Interjected = "interjected",
+        Aborted = "aborted",
+        Dropped = "dropped",
+        Parked = "parked",
+    }
+
+    /// Why the runtime made a system tick.
+    TickKind {
+        WakeHint = "wake_hint",
+        ContinueActive = "continue_active",
+        QueuedAvailable = "queued_available",
+        Recheck = "recheck",
+    }
+
+    TaskKind {
+        Command = "command_task",
+        ChildAgent = "child_agent_task",
+    }
+
+    TaskStatus {
+        Queued = "queued",
+        Running = "running",
+        Cancelling = "cancelling",
+        Completed = "completed",
+        Failed = "failed",
+        Cancelled = "cancelled",
+        Interrupted = "interrupted",
+    }
+
+    /// Old records could say that a task blocks; live tasks never do: a wait says what is awaited.
+    WaitPolicy {
+        Blocking = "blocking",
+        Background = "background",
+    }
+
+    WorkItemState {
+        Open = "open",
+        Completed = "completed",
+    }
+
+    PlanStatus {
+        Draft = "draft",
+        Ready = "ready",
+        NeedsInput = "needs_input",
+    }
+
+    TodoState {
+        Pending = "pending",
+        InProgress = "in_progress",
+        Completed = "completed",
+    }
+
+    /// Where a work item stands, derived from its own record and its open waits. Order is the order of the decision table.
+    Standing {
+        Runnable = "runnable",
+        NeedsInput = "needs_input",
+        WaitingForOperator = "waiting_for_operator",
+        ProgressSpent = "progress_spent",
+        WaitingForTask = "waiting_for_task",
+        WaitingForExternal = "waiting_for_external",
+        WaitingForTimer = "waiting_for_timer",
+        /// Blocked, and a recheck will remind.
+        BlockedUntilRecheck = "blocked_until_recheck",
+        /// Blocked, and nothing will wake it.
+        Stuck = "blocked",
+        Completed = "completed",
+    }
+
+    WaitKind {
+        Operator = "operator_input",
+        Task = "task_result",
+        External = "external",
+        Timer = "timer",
+        /// A `Sleep` with a duration: holds ticks, never input.
+        Sleep = "sleep",
+    }
+
+    Scope {
+        Agent = "agent",
+        WorkItem = "work_item",
+    }
+
+    /// Who registered a wait.
+    WaitSource {
+        Model = "model",
+        Operator = "operator",
+        /// The runtime asks the operator about something it will not decide; such a wait holds back no input.
+        Runtime = "runtime",
+    }
+
+    WaitStatus {
+        Active = "active",
+        Triggered = "triggered",
+        Cancelled = "cancelled",
+    }
+
+    DeliveryMode {
+        EnqueueMessage = "enqueue_message",
+        WakeHint = "wake_hint",
+    }
+
+    TimerStatus {
+        Active = "active",
+        Completed = "completed",
+        Cancelled = "cancelled",
+    }
+
+    CatchUp {
+        Latest = "latest",
+        None = "none",
+        All = "all",
+    }
+
+    MissedReason {
+        /// Later occurrences came due before the earlier could be told.
+        Coalesced = "coalesced",
+        /// The timer does not catch up, and the occurrence was late.
+        Skipped = "skipped",
+    }
+
+    ApprovalStatus {
+        Pending = "pending",
+        Granted = "granted",
+        Denied = "denied",
+        Expired = "expired",
+    }
+
+    ApprovalDefault {
+        Deny = "deny",
+        Grant = "grant",
+    }
+
+    BriefKind {
+        Ack = "ack",
+        Result = "result",
+        Failure = "failure",
+    }
+
+    TerminalKind {
+        Completed = "completed",
+        Aborted = "aborted",
+        BaselineOverBudget = "baseline_over_budget",
+        DeferredToFallback = "deferred_to_fallback",
+        ProviderFailed = "provider_failed_needs_recovery",
+    }
+
+    /// Why an execution ended before its turn was done.
+    AbortReason {
+        /// An operator aborted this one execution.
+        Abort = "abort",
+        Stop = "stop",
+        Shutdown = "shutdown",
+        /// A hard limit was reached between two rounds.
+        Budget = "budget",
+        /// The process died under it.
+        Cut = "cut",
+    }
+
+    ProviderError {
+        RateLimited = "rate_limited",
+        Overloaded = "overloaded",
+        Timeout = "timeout",
+        Disconnect = "disconnect",
+        ContextLength = "context_length",
+        Refusal = "refusal",
+        Auth = "auth",
+        Invalid = "invalid",
+    }
+
+    ToolStatus {
+        Running = "running",
+        Completed = "completed" | "success",
+        Failed = "failed" | "error",
+        /// Cut off before its outcome was recorded; never run again by us.
+        Unknown = "unknown",
+    }
+
+    SafePoint {
+        AfterModelRound = "after_model_round",
+        BeforeTools = "before_tools",
+        AfterToolResults = "after_tool_results",
+        BeforeNextRound = "before_next_round",
+    }
+
+    ControlAction {
+        Start = "start",
+        Stop = "stop",
+        Shutdown = "shutdown",
+        Restart = "restart",
+    }
+
+    Boundary {
+        Control = "control",
+        Bootstrap = "bootstrap",
+        Shutdown = "shutdown",
+        LifecycleSleep = "lifecycle_sleep",
+        MessageAdmission = "message_admission",
+        Message = "message",
+        Idle = "idle",
+        Turn = "turn",
+    }
+
+    RequeueReason {
+        Stop = "stop",
+        Shutdown = "shutdown",
+        Crash = "crash",
+        Budget = "budget",
+        ProviderBackoff = "provider_backoff",
+        Unparked = "unparked",
+        InterjectionReturned = "interjection_returned",
+    }
+
+    AgentKind {
+        Default = "default",
+        Named = "named",
+        Child = "child",
+    }
+
+    Role {
+        Orchestrator = "orchestrator",
+        Execution = "execution",
+    }
+
+    Visibility {
+        Public = "public",
+        Private = "private",
+    }
+
+    Ownership {
+        SelfOwned = "self_owned",
+        ParentSupervised = "parent_supervised",
+    }
+
+    DecisionKind {
+        StartModelTurn = "StartModelTurn",
+        ReduceMessageOnly = "ReduceMessageOnly",
+        EmitSystemTick = "EmitSystemTick",
+        WaitForTask = "WaitForTask",
+        WaitForExternalChange = "WaitForExternalChange",
+        WaitForTimer = "WaitForTimer",
+        WaitForOperator = "WaitForOperator",
+        Sleep = "Sleep",
+        StayIdle = "StayIdle",
+        Stop = "Stop",
+        Noop = "Noop",
+    }
+
+    Reason {
+        Stopped = "stopped",
+        ShutdownRequested = "shutdown_requested",
+        Quarantined = "quarantined",
+        TurnInProgress = "turn_in_progress",
+        BudgetSpent = "budget_spent",
+        ModelReentryMessage = "model_reentry_message",
+        LivenessOnlyMessage = "liveness_only_message",
+        MessageParked = "message_parked",
+        WakeHint = "wake_hint",
+        DuplicateWakeHint = "duplicate_wake_hint",
+        ContinueActive = "continue_active",
+        QueuedAvailable = "queued_available",
+        DuplicateTick = "duplicate_tick",
+        SuppressedAfterReentry = "suppressed_after_reentry",
+        WorkItemNeedsInput = "work_item_needs_input",
+        ActiveOperatorWait = "active_operator_wait",
+        ApprovalPending = "approval_pending",
+        NoProgressBudgetSpent = "no_progress_budget_spent",
+        WorkItemTaskWait = "work_item_task_wait",
+        ActiveTaskWait = "active_task_wait",
+        WorkItemExternalWait = "work_item_external_wait",
+        ActiveAgentWaitingIntents = "active_agent_waiting_intents",
+        WorkItemTimerWait = "work_item_timer_wait",
+        ActiveTimers = "active_timers",
+        RecheckPending = "recheck_pending",
+        TickBackoff = "tick_backoff",
+        ProviderBackoff = "provider_backoff",
+        WorkItemBlocked = "work_item_blocked",
+        NoPendingSchedulerFacts = "no_pending_scheduler_facts",
+        AlreadyAsleep = "already_asleep",
+    }
+
+    TriggerKind {
+        OperatorInput = "operator_input",
+        TaskResult = "task_result",
+        ExternalEvent = "external_event",
+        TimerFire = "timer_fire",
+        InternalFollowup = "internal_followup",
+        SystemTick = "system_tick",
+    }
+
+    ContinuationClass {
+        ResumeExpectedWait = "resume_expected_wait",
+        ResumeOverride = "resume_override",
+        LocalContinuation = "local_continuation",
+        LivenessOnly = "liveness_only",
+    }
+
+    ClosureOutcome {
+        Completed = "completed",
+        Continuable = "continuable",
+        Failed = "failed",
+        Waiting = "waiting",
+    }
+
+    WaitingReason {
+        Operator = "awaiting_operator_input",
+        Task = "awaiting_task_result",
+        External = "awaiting_external_change",
+        Timer = "awaiting_timer",
+    }
+
+    RuntimePosture {
+        Awake = "awake",
+        Sleeping = "sleeping",
+    }
+
+    Posture {
+        Archived = "archived",
+        ActiveTurn = "active_turn",
+        HasQueuedInput = "has_queued_input",
+        HasRunnableWork = "has_runnable_work",
+        WaitingForTask = "waiting_for_task",
+        WaitingForExternal = "waiting_for_external",
+        WaitingForOperator = "waiting_for_operator",
+        Blocked = "blocked",
+        Idle = "idle",
+        Unknown = "unknown",
+    }
+
+    /// What became of a submitted wake hint.
+    Disposition {
+        Triggered = "triggered",
+        Coalesced = "coalesced",
+        Ignored = "ignored",
+    }
+}
+
+impl TaskStatus {
+    #[must_use]
+    pub fn is_terminal(self) -> bool {
+        match self {
+            TaskStatus::Queued | TaskStatus::Running | TaskStatus::Cancelling => false,
+            TaskStatus::Completed | TaskStatus::Failed | TaskStatus::Cancelled | TaskStatus::Interrupted => true,
+        }
+    }
+}
+
+impl TerminalKind {
+    /// All but a completed turn are failures for closure.
+    #[must_use]
+    pub fn is_failure(self) -> bool {
+        self != TerminalKind::Completed
+    }
+}
+
+impl QueueStatus {
+    /// Whether a message in this status is an input again after a restart.
+    #[must_use]
+    pub fn replays(self) -> bool {
+        match self {
+            QueueStatus::Queued | QueueStatus::Dequeued => true,
+            QueueStatus::Processed
+            | QueueStatus::Interjected
+            | QueueStatus::Aborted
+            | QueueStatus::Dropped
+            | QueueStatus::Parked => false,
+        }
+    }
+}
+
+impl DecisionKind {
+    /// Decisions that leave the agent asleep until something new is admitted or comes due.
+    #[must_use]
+    pub fn is_rest(self) -> bool {
+        match self {
+            DecisionKind::WaitForTask
+            | DecisionKind::WaitForExternalChange
+            | DecisionKind::WaitForTimer
+            | DecisionKind::WaitForOperator
+            | DecisionKind::Sleep
+            | DecisionKind::StayIdle => true,
+            DecisionKind::StartModelTurn
+            | DecisionKind::ReduceMessageOnly
+            | DecisionKind::EmitSystemTick
+            | DecisionKind::Stop
+            | DecisionKind::Noop => false,
+        }
+    }
+}
+
+impl ProviderError {
+    /// Whether the same request may succeed later without anybody changing anything.
+    #[must_use]
+    pub fn passes_with_time(self) -> bool {
+        match self {
+            ProviderError::RateLimited
+            | ProviderError::Overloaded
+            | ProviderError::Timeout
+            | ProviderError::Disconnect => true,
+            ProviderError::ContextLength | ProviderError::Refusal | ProviderError::Auth | ProviderError::Invalid => {
+                false
+            }
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! What can wake an agent: its place in the wake index. Derived from the state, never from a decision, because a
+//! decision may hide what is due behind what comes first.
+
+use crate::agent::AgentState;
+use crate::agent::lifecycle::Control;
+use crate::time::Time;
+use crate::vocabulary::{Scope, TaskKind, WaitKind};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wake {
+    /// Nothing by itself: somebody has to say something.
+    Never,
+    /// There is something to decide now.
+    AtOnce { why: &'static str },
+    /// There will be something to decide then.
+    At { due: Time, why: &'static str },
+}
+
+#[must_use]
+pub fn wake(state: &AgentState) -> Wake {
+    let cut = |why| Wake::AtOnce { why };
+    if state.turn.is_some() {
+        return cut("turn_running");
+    }
+    if state.tasks.open().values().any(|task| task.kind == TaskKind::Command) {
+        return cut("tasks_running");
+    }
+    match state.control {
+        Control::Stopped | Control::Quarantined { .. } => return Wake::Never,
+        Control::Booting => return cut("booting"),
+        Control::Runnable => {}
+    }
+    if state.shutdown {
+        return cut("shutdown");
+    }
+    if state.config.budget.spent(state.turn_index, &state.usage).is_none() {
+        let delayed = state.queue.queued_delayed();
+        if state.queue.queued() > delayed {
+            return cut("messages_queued");
+        }
+        if state.hints.deliverable().is_some() {
+            return cut("wake_hint");
+        }
+        if state.work.any_ready() && state.waits.first(Scope::Agent, WaitKind::Sleep).is_none() {
+            return cut("work_ready");
+        }
+    }
+    if !state.tasks.unsent().is_empty() {
+        return cut("results_owed");
+    }
+    match state.next_due() {
+        Some(due) => Wake::At { due, why: "due" },
+        None => Wake::Never,
+    }
+}

@@ -1,0 +1,205 @@
+//! One append-only ledger of facts, in memory or on disk.
+//!
+//! To the ledger a fact is opaque: a kind and bytes. It promises that a commit, over as many streams as it touches, is
+//! durable before it is acknowledged, whole or not at all, and refused when a stream is not where the caller saw it;
+//! that what was written is read back or its damage named; and that everything else it keeps (read rows, snapshots)
+//! can be made again from the facts.
+//!
+//! It never reads a clock to decide anything, never looks into a payload, and never drops a fact.
+
+use std::path::Path;
+
+use abide_kernel::id::Seq;
+use abide_kernel::time::Time;
+
+pub mod commit;
+pub mod error;
+mod follow;
+mod hash;
+mod memory;
+#[cfg(feature = "planted")]
+pub mod planted;
+mod prepared;
+mod receipt;
+mod record;
+mod rows;
+mod sqlite;
+mod stream;
+mod transfer;
+mod upkeep;
+
+pub use commit::{Append, Commit, Committed, ForkPoint, NewFact, RowOp, Snapshot, Wake};
+pub use error::{ArchiveError, CommitError, Damage, ExportError, ImportError, OpenError, ReadError, RedactError};
+pub use follow::Follow;
+pub use hash::{BadHash, BlobId, Hash};
+pub use memory::Memory;
+pub use receipt::Receipt;
+pub use record::{BadCursor, Cursor, Head, Loaded, Payload, Recorded, Row};
+pub use sqlite::Sqlite;
+pub use stream::{BadStreamId, StreamId};
+pub use transfer::Transferred;
+pub use upkeep::{ArchivePolicy, ArchiveReport, OnProgress, Progress, Stats, VerifyReport};
+
+/// A damaged snapshot falls back to the one before it; older ones serve nobody.
+pub(crate) const SNAPSHOTS_KEPT: usize = 2;
+
+/// The read rows that a fact means. For a fork it is asked about the shared facts too, under the fork's own name.
+pub type RowsOf<'a> = dyn Fn(&StreamId, &Recorded) -> Vec<RowOp> + 'a;
+
+/// A cheap handle to one ledger; clones share it. Closed: one more store is one more variant and nothing else.
+#[derive(Debug, Clone)]
+pub enum Ledger {
+    Memory(Memory),
+    Sqlite(Sqlite),
+}
+
+/// How to open a home.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub mode: Mode,
+    /// Of a new database, in bytes. Tests that try every byte take small ones.
+    #[doc(hidden)]
+    pub page_size: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Makes the home if need be; one process at a time.
+    ReadWrite,
+    /// Beside whoever writes it; changes nothing.
+    ReadOnly,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { mode: Mode::ReadWrite, page_size: 4096 }
+    }
+}
+
+impl Options {
+    #[must_use]
+    pub fn read_only() -> Options {
+        Options { mode: Mode::ReadOnly, ..Options::default() }
+    }
+}
+
+impl Ledger {
+    #[must_use]
+    pub fn memory() -> Ledger {
+        Ledger::Memory(Memory::new())
+    }
+
+    /// The ledger in a home: `ledger.db`, `archive/`, `blobs/`. Refuses a second writer, and names the first.
+    pub fn open(home: &Path, options: Options) -> Result<Ledger, OpenError> {
+        Sqlite::open(home, &options).map(Ledger::Sqlite)
+    }
+
+    /// Hands facts in. Blocks only while the queue is full or a large payload is written; the receipt resolves once
+    /// everything is on disk, or was refused.
+    pub fn commit(&self, commit: Commit) -> Receipt {
+        match self {
+            Ledger::Memory(memory) => memory.commit(commit),
+            Ledger::Sqlite(sqlite) => sqlite.commit(commit),
+        }
+    }
+
+    pub fn head(&self, stream: &StreamId) -> Result<Option<Head>, ReadError> {
+        match self {
+            Ledger::Memory(memory) => memory.with_state(|state| state.head(stream)),
+            Ledger::Sqlite(sqlite) => sqlite.head(stream),
+        }
+    }
+
+    /// What a stream forks from, and after which fact.
+    pub fn origin(&self, stream: &StreamId) -> Result<Option<(StreamId, Seq)>, ReadError> {
+        match self {
+            Ledger::Memory(memory) => memory.with_state(|state| state.origin(stream)),
+            Ledger::Sqlite(sqlite) => sqlite.origin(stream),
+        }
+    }
+
+    /// Streams by name.
+    pub fn streams(&self, after: Option<&StreamId>, limit: usize) -> Result<Vec<(StreamId, Head)>, ReadError> {
+        match self {
+            Ledger::Memory(memory) => memory.with_state(|state| state.streams(after, limit)),
+            Ledger::Sqlite(sqlite) => sqlite.streams(after, limit),
+        }
+    }
+
+    /// Facts of one stream in order, whether archived, its own, or shared with what it forks from.
+    pub fn read(&self, stream: &StreamId, after: Seq, limit: usize) -> Result<Vec<Recorded>, ReadError> {
+        match self {
+            Ledger::Memory(memory) => memory.with_state(|state| state.read(stream, after, limit)),
+            Ledger::Sqlite(sqlite) => sqlite.read(stream, after, limit),
+        }
+    }
+
+    /// The newest intact snapshot with this fingerprint, if any, and every fact after it. `None`: no such stream.
+    pub fn load(&self, stream: &StreamId, fingerprint: &str) -> Result<Option<Loaded>, ReadError> {
+        match self {
+            Ledger::Memory(memory) => memory.with_state(|state| state.load(stream, fingerprint)),
+            Ledger::Sqlite(sqlite) => sqlite.load(stream, fingerprint),
+        }
+    }
+
+    /// Every fact of every stream after a cursor, in commit order. Only what is durable is ever seen.
+    #[must_use]
+    pub fn follow(&self, after: Cursor) -> Follow {
+        Follow::new(self.clone(), after)
+    }
+
+    /// Just past the last durable fact.
+    pub fn end(&self) -> Result<Cursor, ReadError> {
+        match self {
+            Ledger::Memory(memory) => memory.with_state(|state| Cursor(state.len())),
+            Ledger::Sqlite(sqlite) => sqlite.cursor(),
+        }
+    }
+
+    /// Read rows of one plane by id.
+    pub fn rows(
+        &self,
+        stream: &StreamId,
+        plane: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<Row>, ReadError> {
+        match self {
+            Ledger::Memory(memory) => memory.with_state(|state| state.rows(stream, plane, after, limit)),
+            Ledger::Sqlite(sqlite) => sqlite.rows(stream, plane, after, limit),
+        }
+    }
+
+    /// The wake index: what is due at once first, then by due time; within one due time, older streams first.
+    /// With `due_by`, only what is due by then.
+    pub fn wakes(&self, due_by: Option<Time>, limit: usize) -> Result<Vec<(StreamId, Wake)>, ReadError> {
+        match self {
+            Ledger::Memory(memory) => memory.with_state(|state| state.wakes(due_by, limit)),
+            Ledger::Sqlite(sqlite) => sqlite.wakes(due_by, limit),
+        }
+    }
+
+    /// Durable when it returns. The same bytes are kept once.
+    pub fn put_blob(&self, bytes: &[u8]) -> Result<BlobId, CommitError> {
+        match self {
+            Ledger::Memory(memory) => Ok(memory.put_blob(bytes)),
+            Ledger::Sqlite(sqlite) => sqlite.put_blob(bytes),
+        }
+    }
+
+    /// Every blob there is, large payloads included, by name.
+    pub fn blob_ids(&self) -> Result<Vec<BlobId>, ReadError> {
+        match self {
+            Ledger::Memory(memory) => Ok(memory.blob_ids()),
+            Ledger::Sqlite(sqlite) => sqlite.blob_ids(),
+        }
+    }
+
+    /// The bytes, checked against their name.
+    pub fn get_blob(&self, id: &BlobId) -> Result<Vec<u8>, ReadError> {
+        match self {
+            Ledger::Memory(memory) => memory.get_blob(id),
+            Ledger::Sqlite(sqlite) => sqlite.get_blob(id),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! What a reader gets back.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use abide_kernel::id::Seq;
+use abide_kernel::time::Time;
+use serde_json::Value;
+
+use crate::commit::Snapshot;
+use crate::hash::Hash;
+
+/// A fact as the ledger holds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recorded {
+    pub seq: Seq,
+    pub at: Time,
+    pub kind: Arc<str>,
+    pub payload: Payload,
+    pub hash: Hash,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+pub enum Payload {
+    Bytes(Arc<[u8]>),
+    /// Cut out by `redact`. What remains is the digest, which the chain still needs.
+    Redacted {
+        digest: Hash,
+    },
+}
+
+/// Where a stream ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    pub seq: Seq,
+    pub hash: Hash,
+}
+
+/// A snapshot, if there is one to start from, and all facts after it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loaded {
+    pub head: Head,
+    pub snapshot: Option<Snapshot>,
+    pub tail: Vec<Recorded>,
+}
+
+/// One line of a list or page, derived from facts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    pub id: String,
+    /// The fact that changed it last.
+    pub seq: Seq,
+    pub value: Value,
+}
+
+/// A place in the order of all commits. Opaque: keep it, hand it back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Cursor(pub(crate) u64);
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is no cursor: use one that this ledger gave out, or \"start\"")]
+pub struct BadCursor {
+    text: String,
+}
+
+impl Cursor {
+    /// Before the first fact.
+    pub const START: Cursor = Cursor(0);
+}
+
+impl Payload {
+    #[must_use]
+    pub fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            Payload::Bytes(bytes) => Some(bytes),
+            Payload::Redacted { .. } => None,
+        }
+    }
+
+    /// What the chain hashes.
+    #[must_use]
+    pub fn digest(&self) -> Hash {
+        match self {
+            Payload::Bytes(bytes) => Hash::of(bytes),
+            Payload::Redacted { digest } => *digest,
+        }
+    }
+}
+
+impl fmt::Debug for Payload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Payload::Bytes(bytes) => match std::str::from_utf8(bytes) {
+                Ok(text) => f.write_str(text),
+                Err(_) => write!(f, "{} bytes", bytes.len()),
+            },
+            Payload::Redacted { digest } => write!(f, "redacted {digest}"),
+        }
+    }
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 == 0 { f.write_str("start") } else { write!(f, "c{:x}", self.0) }
+    }
+}
+
+impl FromStr for Cursor {
+    type Err = BadCursor;
+
+    fn from_str(text: &str) -> Result<Cursor, BadCursor> {
+        if text == "start" {
+            return Ok(Cursor::START);
+        }
+        let bad = || BadCursor { text: text.chars().take(40).collect() };
+        let digits = text.strip_prefix('c').ok_or_else(bad)?;
+        u64::from_str_radix(digits, 16).map(Cursor).map_err(|_| bad())
+    }
+}

@@ -1,0 +1,140 @@
+//! The tables, and how a connection to them is set up.
+//!
+//! Facts are appended by rowid, in commit order, and carry no index entry each: an index on (stream, seq) halves the
+//! speed of appending, clustering by it takes four fifths. Instead a fact points back to the one before it in its
+//! stream, every 64th fact of a stream has a mark, and a stream's head says where it ends. Nothing reuses or skips a
+//! rowid, so a rowid is also the cursor of `follow` and the number of facts so far.
+
+use std::path::Path;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+
+use crate::error::OpenError;
+
+/// "abid" in ASCII: tells our files from any other SQLite database.
+pub(crate) const APPLICATION_ID: i64 = 0x6162_6964;
+pub(crate) const FORMAT: i64 = 1;
+/// Earlier ones can corrupt a write-ahead log when a reset meets a checkpoint.
+const OLDEST_SQLITE: (i32, &str) = (3_051_003, "3.51.3");
+
+/// How far apart the marks of one stream are.
+pub(crate) const MARK_EVERY: u64 = 64;
+
+/// Each as `sqlite_schema` repeats it, so that a damaged schema shows by comparison.
+pub(crate) const TABLES: &[&str] = &[
+    "CREATE TABLE kinds (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
+    // `born` is the rowid of the stream's own first fact; `fork_fact` that of the parent's fact at `fork_seq`.
+    "CREATE TABLE streams (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, born INTEGER NOT NULL, parent INTEGER, fork_seq INTEGER NOT NULL, fork_fact INTEGER NOT NULL, digest BLOB NOT NULL)",
+    "CREATE TABLE heads (stream INTEGER PRIMARY KEY, seq INTEGER NOT NULL, hash BLOB NOT NULL, fact INTEGER NOT NULL)",
+    // `form` says what `payload` is: 0 the bytes, 1 the digest of a blob, 2 the digest of what was cut out.
+    "CREATE TABLE facts (id INTEGER PRIMARY KEY, stream INTEGER NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL, kind INTEGER NOT NULL, form INTEGER NOT NULL, payload BLOB NOT NULL, hash BLOB NOT NULL, prev INTEGER NOT NULL)",
+    "CREATE TABLE marks (stream INTEGER NOT NULL, seq INTEGER NOT NULL, fact INTEGER NOT NULL, PRIMARY KEY (stream, seq)) WITHOUT ROWID",
+    "CREATE TABLE rows (stream INTEGER NOT NULL, plane TEXT NOT NULL, id TEXT NOT NULL, seq INTEGER NOT NULL, value TEXT NOT NULL, PRIMARY KEY (stream, plane, id)) WITHOUT ROWID",
+    "CREATE TABLE wakes (stream INTEGER PRIMARY KEY, due INTEGER, why TEXT NOT NULL, digest BLOB NOT NULL)",
+    "CREATE INDEX wakes_by_due ON wakes (due)",
+    "CREATE TABLE snapshots (id INTEGER PRIMARY KEY, stream INTEGER NOT NULL, seq INTEGER NOT NULL, fingerprint TEXT NOT NULL, digest BLOB NOT NULL, state BLOB NOT NULL)",
+    "CREATE INDEX snapshots_by_stream ON snapshots (stream, seq)",
+    // Facts `first` to `last`, by rowid, are in the file.
+    "CREATE TABLE segments (first INTEGER PRIMARY KEY, last INTEGER NOT NULL, file TEXT NOT NULL, digest BLOB NOT NULL)",
+    // Says twice that a payload was cut out, so that damage can't pass for it.
+    "CREATE TABLE redactions (stream INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (stream, seq)) WITHOUT ROWID",
+];
+
+pub(crate) fn require_sqlite() -> Result<(), OpenError> {
+    let (oldest, needed) = OLDEST_SQLITE;
+    if rusqlite::version_number() < oldest {
+        return Err(OpenError::OldSqlite { found: rusqlite::version(), needed });
+    }
+    Ok(())
+}
+
+/// The writing connection; makes the database if there is none.
+pub(crate) fn open_writer(file: &Path, page_size: u32) -> Result<Connection, OpenError> {
+    let fail = |error| open_error(file, error);
+    let conn = Connection::open_with_flags(
+        file,
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )
+    .map_err(fail)?;
+    // Only a checkpoint that empties the log ever waits, for readers to finish.
+    conn.busy_timeout(std::time::Duration::from_secs(10)).map_err(fail)?;
+    let fresh: bool = conn.query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |row| row.get(0)).map_err(fail)?;
+    if fresh {
+        conn.execute_batch(&format!("PRAGMA page_size = {page_size}")).map_err(fail)?;
+    }
+    conn.execute_batch(
+        "PRAGMA journal_mode = WAL;
+         PRAGMA synchronous = FULL;
+         PRAGMA wal_autocheckpoint = 0;
+         PRAGMA foreign_keys = OFF;
+         PRAGMA temp_store = MEMORY;
+         PRAGMA cache_size = -65536;",
+    )
+    .map_err(fail)?;
+    if fresh {
+        conn.execute_batch(&format!(
+            "BEGIN IMMEDIATE; PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT}; {}; COMMIT",
+            TABLES.join(";")
+        ))
+        .map_err(fail)?;
+    }
+    keep_plans(&conn).map_err(fail)?;
+    require_ours(&conn, file)?;
+    Ok(conn)
+}
+
+pub(crate) fn open_reader(file: &Path) -> Result<Connection, rusqlite::Error> {
+    let conn = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    // A checkpoint that resets the log holds readers off for an instant; nothing else ever does.
+    conn.busy_timeout(std::time::Duration::from_secs(10))?;
+    conn.execute_batch("PRAGMA cache_size = -16384; PRAGMA query_only = ON")?;
+    keep_plans(&conn)?;
+    Ok(conn)
+}
+
+/// Prepares a statement once: without the guarantee SQLite plans anew when a bound value changes, for plans that here
+/// are always the same.
+fn keep_plans(conn: &Connection) -> Result<(), rusqlite::Error> {
+    conn.set_prepared_statement_cache_capacity(64);
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(|_| ())
+}
+
+/// Refuses what is not a ledger of this format, before anything is read from it.
+pub(crate) fn require_ours(conn: &Connection, file: &Path) -> Result<(), OpenError> {
+    let fail = |error| open_error(file, error);
+    let id: i64 = conn.query_row("PRAGMA application_id", [], |row| row.get(0)).map_err(fail)?;
+    if id != APPLICATION_ID {
+        let detail = format!("its application id is {id:#x}");
+        return Err(OpenError::NotALedger { file: file.to_owned(), detail });
+    }
+    let found: i64 = conn.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(fail)?;
+    if found != FORMAT {
+        return Err(OpenError::Format { file: file.to_owned(), found, known: FORMAT });
+    }
+    let differs = schema_differences(conn).map_err(fail)?;
+    match differs.into_iter().next() {
+        Some(detail) => Err(OpenError::NotALedger { file: file.to_owned(), detail }),
+        None => Ok(()),
+    }
+}
+
+pub(crate) fn schema_differences(conn: &Connection) -> Result<Vec<String>, rusqlite::Error> {
+    let mut statement = conn.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid")?;
+    let found: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    let missing = TABLES.iter().filter(|table| !found.iter().any(|other| other == *table));
+    let mut differs: Vec<String> = missing.map(|table| format!("the schema lacks: {table}")).collect();
+    if found.len() > TABLES.len() {
+        differs.push("the schema has tables that are not ours".to_owned());
+    }
+    Ok(differs)
+}
+
+pub(crate) fn open_error(file: &Path, error: rusqlite::Error) -> OpenError {
+    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+    let detail = error.to_string();
+    match error.sqlite_error_code() {
+        Some(DatabaseCorrupt | NotADatabase) => OpenError::NotALedger { file: file.to_owned(), detail },
+        Some(_) | None => OpenError::Store { file: file.to_owned(), detail },
+    }
+}

@@ -1,0 +1,32 @@
+//! A whole ledger as text, one JSON object a line, and back.
+//!
+//! ```text
+//! {"abide_ledger":1}
+//! {"blob":HASH,"text":…}                                    every blob, by hash
+//! {"fork":STREAM,"of":STREAM,"seq":N}                       before the fork's first fact
+//! {"stream":STREAM,"seq":N,"at":TIME,"kind":…,"text":…,"hash":HASH}      every fact, in commit order
+//! {"wake":STREAM,"due":TIME or null,"why":…}
+//! {"head":STREAM,"seq":N,"hash":HASH}                       every stream, by name
+//! {"end":{"facts":N,"streams":N,"blobs":N},"digest":HASH}   over all bytes before this line
+//! ```
+//!
+//! Bytes that are no UTF-8 are `"hex"` in place of `"text"`; a large payload is `"blob"`, one that was cut out
+//! `"redacted"`, both with the payload's hash. Read rows and snapshots are left out: they are made again. The same
+//! ledger gives the same bytes, wherever it is kept.
+
+mod export;
+mod import;
+mod line;
+
+pub(crate) use import::Sink;
+
+/// The version that the first line names.
+const FORMAT: u64 = 1;
+
+/// What an export wrote or an import took in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Transferred {
+    pub facts: u64,
+    pub streams: u64,
+    pub blobs: u64,
+}

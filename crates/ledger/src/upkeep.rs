@@ -1,0 +1,146 @@
+//! Looking after a ledger: moving old facts into the archive, checking everything, cutting a payload out.
+
+use abide_kernel::id::Seq;
+use abide_kernel::time::Time;
+
+use crate::error::{ArchiveError, CommitError, Damage, ReadError, RedactError};
+use crate::stream::StreamId;
+use crate::{Ledger, RowsOf};
+
+/// How far some long work has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    pub what: &'static str,
+    pub done: u64,
+    pub total: u64,
+}
+
+pub type OnProgress<'a> = dyn FnMut(Progress) + 'a;
+
+/// Which facts move into the archive: those that any of the two names. The default names none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ArchivePolicy {
+    /// Facts from before this time, up to the first that is not.
+    pub older_than: Option<Time>,
+    /// The oldest facts, until the rest takes about this much.
+    pub max_bytes: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ArchiveReport {
+    pub segments: u64,
+    pub facts: u64,
+    /// Of the segments written.
+    pub bytes: u64,
+}
+
+/// What `verify` looked at and what it found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct VerifyReport {
+    pub streams: u64,
+    pub facts: u64,
+    pub segments: u64,
+    pub blobs: u64,
+    pub snapshots: u64,
+    pub rows: u64,
+    pub wakes: u64,
+    /// Cut out on purpose: no damage.
+    pub redacted: Vec<(StreamId, Seq)>,
+    pub damage: Vec<Damage>,
+    /// Damage beyond what is listed.
+    pub unlisted: u64,
+}
+
+/// A ruined ledger could name every fact; a person reads the first thousand.
+const DAMAGE_LISTED: usize = 1000;
+
+impl VerifyReport {
+    #[must_use]
+    pub fn is_intact(&self) -> bool {
+        self.damage.is_empty()
+    }
+
+    pub(crate) fn found(&mut self, damage: Damage) {
+        if self.damage.len() < DAMAGE_LISTED {
+            self.damage.push(damage);
+        } else {
+            self.unlisted += 1;
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stats {
+    pub streams: u64,
+    pub facts: u64,
+    /// Everything on disk: database, log, segments, blobs.
+    pub bytes: u64,
+    pub database_bytes: u64,
+    pub blobs: u64,
+    pub blob_bytes: u64,
+    pub segments: u64,
+    pub segment_bytes: u64,
+    pub snapshots: u64,
+}
+
+impl Ledger {
+    /// Moves old facts into compressed segments, which are ledger like everything else. In memory there is nothing to
+    /// move.
+    pub fn archive(&self, policy: ArchivePolicy, progress: &mut OnProgress<'_>) -> Result<ArchiveReport, ArchiveError> {
+        match self {
+            Ledger::Memory(_) => Ok(ArchiveReport::default()),
+            Ledger::Sqlite(sqlite) => sqlite.archive(policy, progress),
+        }
+    }
+
+    /// Checks everything against everything: chains, heads, segments, blobs, snapshots, wakes, and the read rows
+    /// against what `rows_of` makes of the facts.
+    pub fn verify(&self, rows_of: &RowsOf<'_>, progress: &mut OnProgress<'_>) -> VerifyReport {
+        match self {
+            Ledger::Memory(memory) => match memory.with_state(|state| state.verify(rows_of)) {
+                Ok(report) => report,
+                Err(error) => {
+                    let damage = vec![Damage::Database { detail: error.to_string() }];
+                    VerifyReport { damage, ..VerifyReport::default() }
+                }
+            },
+            Ledger::Sqlite(sqlite) => sqlite.verify(rows_of, progress),
+        }
+    }
+
+    /// Makes the read rows again from the facts.
+    pub fn rebuild_rows(&self, rows_of: &RowsOf<'_>, progress: &mut OnProgress<'_>) -> Result<(), CommitError> {
+        match self {
+            Ledger::Memory(memory) => Ok(memory.with_state_mut(|state| state.rebuild_rows(rows_of))?),
+            Ledger::Sqlite(sqlite) => sqlite.rebuild_rows(rows_of, progress),
+        }
+    }
+
+    /// Cuts a fact's payload out, for good, from every stream that shares the fact; the chain still verifies. All
+    /// snapshots go with it, because they may hold it too. Read rows may as well: rebuild them.
+    pub fn redact(&self, stream: &StreamId, seq: Seq) -> Result<(), RedactError> {
+        match self {
+            Ledger::Memory(memory) => match memory.with_state_mut(|state| state.redact(stream, seq))? {
+                true => Ok(()),
+                false => Err(RedactError::NoFact { stream: stream.clone(), seq }),
+            },
+            Ledger::Sqlite(sqlite) => sqlite.redact(stream, seq),
+        }
+    }
+
+    pub fn stats(&self) -> Result<Stats, ReadError> {
+        match self {
+            Ledger::Memory(memory) => {
+                let blobs = memory.blob_ids().len() as u64;
+                memory.with_state(|state| Stats {
+                    streams: state.stream_count() as u64,
+                    facts: state.len(),
+                    blobs,
+                    snapshots: state.snapshots() as u64,
+                    ..Stats::default()
+                })
+            }
+            Ledger::Sqlite(sqlite) => sqlite.stats(),
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! The ledger through its front door: one contract on every store, then what only a disk can do wrong.
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
+
+mod child;
+mod contract;
+mod crash;
+mod damage;
+mod disk;
+mod memory;
+mod model;
+mod power;
+mod transfer;
+mod upkeep;
+mod world;

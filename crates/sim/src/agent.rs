@@ -1,0 +1,202 @@
+//! One inhabitant of the simulated world, as an observer from outside sees it: what it was told, what the ledger says,
+//! and every rule that can be checked against that.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use abide_engine::Core;
+use abide_kernel::effect::Effect;
+use abide_kernel::fact::Fact;
+use abide_kernel::id::{AgentId, CallId, MessageId, Seq, TaskId};
+use abide_kernel::invariants::{self, Change};
+use abide_kernel::scheduler::closure::closure;
+use abide_kernel::scheduler::posture::posture;
+use abide_kernel::time::Time;
+use abide_kernel::vocabulary::{AbortReason, DecisionKind};
+use abide_kernel::{AgentState, decide};
+
+use crate::model::Model;
+
+#[derive(Debug)]
+pub struct Inhabitant {
+    pub id: AgentId,
+    /// None while it is asleep in the ledger, or its process is dead.
+    pub core: Option<Core>,
+    /// The fold of what is durable, one fact at a time.
+    pub shadow: AgentState,
+    pub model: Model,
+    /// Effects that the world has not reported on yet.
+    pub effects: Vec<Effect>,
+    /// Tasks that really run.
+    pub processes: BTreeSet<TaskId>,
+    /// Messages that somebody was told are safe.
+    pub acknowledged: BTreeSet<MessageId>,
+    pub asked: BTreeSet<u64>,
+    keys: BTreeSet<String>,
+    calls_started: BTreeSet<CallId>,
+    tasks_ended: BTreeSet<TaskId>,
+    results_queued: BTreeMap<TaskId, u32>,
+    self_turns: u32,
+    /// The message of a turn that was cut short, until it is said what becomes of it.
+    cut_short: Option<MessageId>,
+}
+
+impl Inhabitant {
+    pub fn new(id: AgentId) -> Inhabitant {
+        Inhabitant {
+            core: None,
+            shadow: AgentState::empty(id.clone()),
+            model: Model::new(id.clone()),
+            effects: Vec::new(),
+            processes: BTreeSet::new(),
+            acknowledged: BTreeSet::new(),
+            asked: BTreeSet::new(),
+            keys: BTreeSet::new(),
+            calls_started: BTreeSet::new(),
+            tasks_ended: BTreeSet::new(),
+            results_queued: BTreeMap::new(),
+            self_turns: 0,
+            cut_short: None,
+            id,
+        }
+    }
+
+    /// Takes note of one durable fact, and checks everything that can be checked about it.
+    pub fn observe(&mut self, seq: Seq, at: Time, fact: &Fact, ends_commit: bool) -> Result<(), String> {
+        if seq != self.shadow.seq + 1 {
+            return Err(format!("fact {seq} follows {}", self.shadow.seq));
+        }
+        let before = self.shadow.clone();
+        self.shadow.apply(at, fact).map_err(|illegal| illegal.to_string())?;
+        let change = Change { before: &before, fact, after: &self.shadow };
+        if let Some(broken) = invariants::check(change, ends_commit).first() {
+            return Err(format!("invariant {}: {}", broken.invariant, broken.detail));
+        }
+        self.model.observe(seq, at, fact);
+        self.bookkeeping(fact)
+    }
+
+    /// Rules over the whole history, which no single state can show.
+    #[allow(clippy::wildcard_enum_match_arm, reason = "only some facts have a history")]
+    fn bookkeeping(&mut self, fact: &Fact) -> Result<(), String> {
+        match fact {
+            Fact::MessageQueued(queued) => {
+                if let Some(key) = queued.message.idempotency_key.clone().filter(|_| queued.message.tick.is_some())
+                    && !self.keys.insert(key.clone())
+                {
+                    return Err(format!("the key {key} was used twice"));
+                }
+                if let Some(task) = &queued.message.task_id {
+                    *self.results_queued.entry(task.clone()).or_default() += 1;
+                }
+                if queued.message.tick.is_none() && queued.message.timer_id.is_none() {
+                    self.self_turns = 0;
+                }
+            }
+            Fact::TurnStarted(_) => {
+                self.self_turns += 1;
+                // Items may take turns at being offered, each within its own budget; all of them together are bounded.
+                if self.self_turns > 2_000 {
+                    return Err("the agent runs in circles".to_owned());
+                }
+            }
+            Fact::TurnAborted(aborted) if aborted.reason != AbortReason::Abort => {
+                self.cut_short = Some(aborted.message_id.clone());
+            }
+            Fact::MessageRequeued(requeued) if self.cut_short.as_ref() == Some(&requeued.message_id) => {
+                self.cut_short = None;
+            }
+            Fact::MessageAborted(aborted) if self.cut_short.as_ref() == Some(&aborted.message_id) => {
+                self.cut_short = None;
+            }
+            Fact::MessageProcessed(processed) if self.cut_short.as_ref() == Some(&processed.message_id) => {
+                return Err(format!("{} counts as processed, and its turn was cut short", processed.message_id));
+            }
+            Fact::ToolStarted(started) if !self.calls_started.insert(started.call_id.clone()) => {
+                return Err(format!("{} was run twice", started.call_id));
+            }
+            Fact::TaskCompleted(ended) => self.task_ended(&ended.end.task_id)?,
+            Fact::TaskFailed(ended) => self.task_ended(&ended.end.task_id)?,
+            Fact::TaskCancelled(ended) => self.task_ended(&ended.end.task_id)?,
+            Fact::TaskInterrupted(ended) => self.task_ended(&ended.end.task_id)?,
+            Fact::TaskRunning(running) if self.tasks_ended.contains(&running.task_id) => {
+                return Err(format!("{} runs again after its end", running.task_id));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn task_ended(&mut self, id: &TaskId) -> Result<(), String> {
+        if self.tasks_ended.insert(id.clone()) { Ok(()) } else { Err(format!("{id} ended twice")) }
+    }
+
+    /// The live state is what the ledger says, and the reference model says the same of it.
+    pub fn compare(&self, now: Time) -> Result<(), String> {
+        if let Some(core) = &self.core
+            && *core.state() != self.shadow
+        {
+            return Err(format!(
+                "the live state differs from its replay: {}",
+                first_difference(core.state(), &self.shadow)
+            ));
+        }
+        if self.shadow.seq == 0 {
+            return Ok(());
+        }
+        let decision = decide(&self.shadow, now);
+        let expected = self.model.decide(now);
+        // Which message and which item is fixed where the decision acts on one; elsewhere it is only a name.
+        let same_subject = match decision.kind {
+            DecisionKind::StartModelTurn | DecisionKind::ReduceMessageOnly => {
+                decision.message_id == expected.message_id
+            }
+            DecisionKind::EmitSystemTick => decision.work_item_id == expected.work_item_id,
+            DecisionKind::WaitForTask
+            | DecisionKind::WaitForExternalChange
+            | DecisionKind::WaitForTimer
+            | DecisionKind::WaitForOperator
+            | DecisionKind::Sleep
+            | DecisionKind::StayIdle
+            | DecisionKind::Stop
+            | DecisionKind::Noop => true,
+        };
+        let same = decision.kind == expected.kind && decision.reason == expected.reason && same_subject;
+        if !same {
+            return Err(format!("the kernel decides {decision:?}, the reference model {expected:?}"));
+        }
+        let (kernel, model) = (self.shadow.status(), self.model.status());
+        if kernel != model {
+            return Err(format!("status: the kernel says {kernel}, the reference model {model}"));
+        }
+        let (kernel, model) = (posture(&self.shadow), self.model.posture());
+        if kernel != model {
+            return Err(format!("posture: the kernel says {kernel}, the reference model {model}"));
+        }
+        let (kernel, model) = (closure(&self.shadow), self.model.closure_outcome());
+        if (kernel.outcome, kernel.waiting_reason) != model {
+            return Err(format!("closure: the kernel says {kernel:?}, the reference model {model:?}"));
+        }
+        Ok(())
+    }
+
+    /// Every message that was acknowledged is somewhere.
+    pub fn nothing_lost(&self) -> Result<(), String> {
+        let accounts = self.model.accounts();
+        let lost = self.acknowledged.iter().find(|id| !accounts.messages.contains_key(*id));
+        match lost {
+            Some(id) => Err(format!("{id} was acknowledged and is nowhere")),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Where two states differ, as far as a reader needs it.
+fn first_difference(live: &AgentState, replayed: &AgentState) -> String {
+    let (live, replayed) = (serde_json::to_value(live), serde_json::to_value(replayed));
+    let (Ok(serde_json::Value::Object(live)), Ok(serde_json::Value::Object(replayed))) = (live, replayed) else {
+        return "unprintable".to_owned();
+    };
+    live.iter()
+        .find(|(key, value)| replayed.get(*key) != Some(value))
+        .map_or_else(|| "an index".to_owned(), |(key, value)| format!("{key}: {value} / {:?}", replayed.get(key)))
+}

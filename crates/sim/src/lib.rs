@@ -1,0 +1,78 @@
+//! The simulator: seeded worlds that drive the engine's own core, and a reference model that must agree with it.
+
+pub mod agent;
+mod mind;
+pub mod model;
+mod rng;
+pub mod world;
+
+use std::ops::Range;
+
+pub use world::{Failure, Tally, World};
+
+/// Steps of one world. Short worlds and many seeds find more than long worlds and few.
+pub const STEPS: u64 = 120;
+
+/// One world. A panic inside it is a failure of that seed like any other.
+pub fn run(seed: u64, steps: u64) -> Result<Tally, Failure> {
+    run_world(World::new(seed), steps)
+}
+
+pub fn run_world(mut world: World, steps: u64) -> Result<Tally, Failure> {
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| world.run(steps)));
+    match outcome {
+        Ok(Ok(())) => Ok(world.tally),
+        Ok(Err(failure)) => Err(failure),
+        Err(panic) => {
+            let what = panic
+                .downcast_ref::<String>()
+                .cloned()
+                .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
+                .unwrap_or_else(|| "a panic".to_owned());
+            Err(Failure { what: format!("panicked: {what}"), history: std::mem::take(&mut world.history) })
+        }
+    }
+}
+
+/// Many worlds on all cores. The lowest failing seed is the one reported.
+pub fn run_many(seeds: Range<u64>, steps: u64) -> Result<Tally, (u64, Failure)> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+    let outcomes: Vec<Result<Tally, (u64, Failure)>> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads)
+            .map(|worker| {
+                let seeds = seeds.clone();
+                scope.spawn(move || {
+                    let mut sum = Tally::default();
+                    for seed in seeds.filter(|seed| seed % threads == worker) {
+                        sum.add(run(seed, steps).map_err(|failure| (seed, failure))?);
+                    }
+                    Ok(sum)
+                })
+            })
+            .collect();
+        workers.into_iter().filter_map(|worker| worker.join().ok()).collect()
+    });
+    let mut sum = Tally::default();
+    let mut failed: Option<(u64, Failure)> = None;
+    for outcome in outcomes {
+        match outcome {
+            Ok(tally) => sum.add(tally),
+            Err((seed, failure)) => {
+                if failed.as_ref().is_none_or(|(other, _)| seed < *other) {
+                    failed = Some((seed, failure));
+                }
+            }
+        }
+    }
+    failed.map_or(Ok(sum), Err)
+}
+
+impl Tally {
+    fn add(&mut self, other: Tally) {
+        self.facts += other.facts;
+        self.commits += other.commits;
+        self.crashes += other.crashes;
+        self.turns += other.turns;
+        self.messages += other.messages;
+    }
+}

@@ -1,0 +1,197 @@
+//! What agents and people in the simulated world do: random replies of the model, random acts of an operator.
+//! They act on what is really there, and now and then on what is not.
+
+use abide_kernel::AgentState;
+use abide_kernel::fact::{Todo, Usage};
+use abide_kernel::id::{ApprovalId, CallId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
+use abide_kernel::input::{Act, Call, Does, NewMessage, Reply, When, WorkItemChange};
+use abide_kernel::vocabulary::{
+    ApprovalDefault, CatchUp, DeliveryMode, MessageKind, PlanStatus, Priority, TodoState, WaitKind,
+};
+use serde_json::{Value, json};
+
+use crate::rng::Rng;
+
+/// One of those that exist, or (rarely) one that does not.
+fn some_id<K: Clone>(rng: &mut Rng, ids: impl Iterator<Item = K>, none: K) -> K {
+    let ids: Vec<K> = ids.collect();
+    if rng.chance(4) {
+        return none;
+    }
+    rng.pick(&ids).cloned().unwrap_or(none)
+}
+
+fn item(rng: &mut Rng, state: &AgentState) -> WorkItemId {
+    some_id(rng, state.work.items().keys().cloned(), WorkItemId::new("work_none"))
+}
+
+fn maybe_item(rng: &mut Rng, state: &AgentState) -> Option<WorkItemId> {
+    rng.chance(30).then(|| item(rng, state))
+}
+
+fn task(rng: &mut Rng, state: &AgentState) -> TaskId {
+    let ids = state.tasks.open().keys().chain(state.tasks.owed().keys()).cloned();
+    some_id(rng, ids, TaskId::new("task_none"))
+}
+
+pub fn reply(rng: &mut Rng, state: &AgentState, calls_made: &mut u64) -> Reply {
+    let count = if rng.chance(45) { 0 } else { 1 + rng.below(3) };
+    let calls = (0..count)
+        .map(|_| {
+            *calls_made += 1;
+            let call_id = CallId::new(format!("call_{calls_made}"));
+            if rng.chance(35) {
+                let input = json!({ "cmd": format!("build {calls_made}") });
+                return Call { call_id, tool: "ExecCommand".to_owned(), input, does: Does::World };
+            }
+            let act = model_act(rng, state);
+            Call { call_id, tool: tool_name(&act).to_owned(), input: Value::Null, does: Does::Act(act) }
+        })
+        .collect();
+    let tree = rng.chance(10).then(|| format!("tree_{}", rng.below(3)));
+    let usage = Usage { input_tokens: 10, output_tokens: 5, ..Usage::default() };
+    Reply { text: format!("round {}", rng.below(1000)), calls, usage, elapsed_ms: None, tree }
+}
+
+fn tool_name(act: &Act) -> &'static str {
+    match act {
+        Act::WaitFor { .. } => "WaitFor",
+        Act::CancelWait { .. } => "CancelWait",
+        Act::Sleep { .. } => "Sleep",
+        Act::CreateTimer { .. } => "CreateTimer",
+        Act::CancelTimer { .. } => "CancelTimer",
+        Act::CreateTrigger { .. } => "CreateTrigger",
+        Act::RevokeTrigger { .. } => "RevokeTrigger",
+        Act::CreateWorkItem { .. } => "CreateWorkItem",
+        Act::PickWorkItem { .. } => "PickWorkItem",
+        Act::UpdateWorkItem { .. } => "UpdateWorkItem",
+        Act::CompleteWorkItem { .. } => "CompleteWorkItem",
+        Act::RequestApproval { .. } => "RequestApproval",
+        Act::DecideApproval { .. } => "DecideApproval",
+        Act::NotifyOperator { .. } => "NotifyOperator",
+        Act::ReadResult { .. } => "TaskOutput",
+        Act::StopTask { .. } => "TaskStop",
+    }
+}
+
+fn model_act(rng: &mut Rng, state: &AgentState) -> Act {
+    match rng.weighted(&[22, 4, 6, 8, 3, 4, 2, 14, 8, 12, 7, 4, 12, 2, 1]) {
+        0 => wait_for(rng, state),
+        1 => Act::CancelWait { waiting_intent_id: open_wait(rng, state) },
+        2 => Act::Sleep { reason: None, duration_ms: rng.chance(70).then(|| 1 + rng.below(120_000)) },
+        3 => create_timer(rng, state),
+        4 => Act::CancelTimer { timer_id: active_timer(rng, state) },
+        5 => Act::CreateTrigger {
+            name: "hook".to_owned(),
+            delivery_mode: if rng.chance(50) { DeliveryMode::EnqueueMessage } else { DeliveryMode::WakeHint },
+            work_item_id: maybe_item(rng, state),
+        },
+        6 => Act::RevokeTrigger { trigger_id: trigger(rng, state) },
+        7 => create_item(rng),
+        8 => Act::PickWorkItem { work_item_id: item(rng, state) },
+        9 => update_item(rng, state),
+        10 => Act::CompleteWorkItem { work_item_id: item(rng, state), report: "done".to_owned() },
+        11 => Act::RequestApproval {
+            summary: "may I".to_owned(),
+            tool: None,
+            deadline_ms: rng.chance(60).then(|| rng.below(300_000)),
+            default: if rng.chance(50) { ApprovalDefault::Deny } else { ApprovalDefault::Grant },
+        },
+        12 => Act::ReadResult { task_id: task(rng, state) },
+        13 => Act::StopTask { task_id: task(rng, state) },
+        _ => Act::NotifyOperator { text: "look".to_owned() },
+    }
+}
+
+fn open_wait(rng: &mut Rng, state: &AgentState) -> WaitId {
+    some_id(rng, state.waits.open().keys().cloned(), WaitId::new("wait_none"))
+}
+
+fn active_timer(rng: &mut Rng, state: &AgentState) -> TimerId {
+    some_id(rng, state.timers.active().keys().cloned(), TimerId::new("timer_none"))
+}
+
+fn trigger(rng: &mut Rng, state: &AgentState) -> TriggerId {
+    some_id(rng, state.triggers.keys().cloned(), TriggerId::new("trig_none"))
+}
+
+fn wait_for(rng: &mut Rng, state: &AgentState) -> Act {
+    let wake = [WaitKind::Operator, WaitKind::Task, WaitKind::External, WaitKind::Timer][rng.weighted(&[2, 4, 3, 3])];
+    let named = rng.chance(65);
+    let resource = match wake {
+        WaitKind::Task => named.then(|| task(rng, state).to_string()),
+        WaitKind::Timer => named.then(|| active_timer(rng, state).to_string()),
+        WaitKind::External if named && rng.chance(50) => Some(trigger(rng, state).to_string()),
+        WaitKind::External => named.then(|| format!("corr_{}", rng.below(3))),
+        WaitKind::Operator | WaitKind::Sleep => None,
+    };
+    let after_ms = (wake == WaitKind::Timer && !named).then(|| rng.below(60_000));
+    Act::WaitFor { wake, resource, after_ms, work_item_id: maybe_item(rng, state), reason: "waiting".to_owned() }
+}
+
+fn create_timer(rng: &mut Rng, state: &AgentState) -> Act {
+    let when = if rng.chance(50) { When::AfterMs(rng.below(90_000)) } else { When::EveryMs(100 + rng.below(60_000)) };
+    let catch_up = *rng.pick(CatchUp::ALL).unwrap_or(&CatchUp::Latest);
+    Act::CreateTimer { summary: "tick".to_owned(), when, catch_up, work_item_id: maybe_item(rng, state) }
+}
+
+fn create_item(rng: &mut Rng) -> Act {
+    let plan_status = rng.chance(10).then_some(PlanStatus::NeedsInput);
+    Act::CreateWorkItem { objective: "make it so".to_owned(), plan: None, plan_status, todo: Vec::new() }
+}
+
+fn update_item(rng: &mut Rng, state: &AgentState) -> Act {
+    let mut change = WorkItemChange::default();
+    match rng.below(5) {
+        0 => change.plan = Some(format!("plan {}", rng.below(3))),
+        1 => change.plan_status = rng.pick(PlanStatus::ALL).copied(),
+        2 => change.todo = Some(vec![Todo { text: format!("step {}", rng.below(3)), state: TodoState::Pending }]),
+        3 => {
+            change.blocked_by = Some(Some("the weather".to_owned()));
+            change.recheck_after_ms = rng.chance(60).then(|| 1 + rng.below(200_000));
+        }
+        _ => change.blocked_by = Some(None),
+    }
+    Act::UpdateWorkItem { work_item_id: item(rng, state), change: Box::new(change) }
+}
+
+/// What a person does to an agent's records.
+pub fn operator_act(rng: &mut Rng, state: &AgentState) -> Act {
+    match rng.below(9) {
+        0 => Act::CancelWait { waiting_intent_id: open_wait(rng, state) },
+        1 => Act::CancelTimer { timer_id: active_timer(rng, state) },
+        2 => create_timer(rng, state),
+        3 => create_item(rng),
+        4 => update_item(rng, state),
+        5 => Act::CompleteWorkItem { work_item_id: item(rng, state), report: "done by hand".to_owned() },
+        6 => Act::StopTask { task_id: task(rng, state) },
+        7 => Act::RevokeTrigger { trigger_id: trigger(rng, state) },
+        _ => {
+            let pending = state.approvals.pending().keys().cloned();
+            let approval_id = some_id(rng, pending, ApprovalId::new("appr_none"));
+            Act::DecideApproval { approval_id, grant: rng.chance(50) }
+        }
+    }
+}
+
+pub fn message(rng: &mut Rng, state: &AgentState) -> NewMessage {
+    let kinds =
+        [MessageKind::OperatorPrompt, MessageKind::ChannelEvent, MessageKind::WebhookEvent, MessageKind::CallbackEvent];
+    let kind = kinds[rng.weighted(&[5, 2, 2, 1])];
+    let priority = match kind {
+        MessageKind::OperatorPrompt if rng.chance(25) => Some(Priority::Interject),
+        _any if rng.chance(20) => rng.pick(&[Priority::Next, Priority::Normal, Priority::Background]).copied(),
+        _any => None,
+    };
+    let external = kind != MessageKind::OperatorPrompt;
+    let existing = external && rng.chance(30) && !state.triggers.is_empty();
+    NewMessage {
+        kind: Some(kind),
+        text: (!external || rng.chance(85)).then(|| format!("hello {}", rng.below(1000))),
+        priority,
+        trigger_id: existing.then(|| trigger(rng, state)),
+        correlation_id: (external && rng.chance(30)).then(|| format!("corr_{}", rng.below(3))),
+        work_item_id: if external { maybe_item(rng, state) } else { None },
+        ..NewMessage::default()
+    }
+}

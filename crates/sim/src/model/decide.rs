@@ -1,0 +1,307 @@
+//! The decision at an idle boundary, row by row.
+
+use abide_kernel::id::WorkItemId;
+use abide_kernel::time::Time;
+use abide_kernel::vocabulary::{
+    DecisionKind, MessageKind, PlanStatus, Priority, QueueStatus, Reason, Standing, TriggerKind, WaitKind,
+};
+
+use super::observe::{is_tick_of, is_work_tick};
+use super::{Entry, Expected, Gate, Item, Model, Verdict};
+
+type Row = Option<Expected>;
+
+/// What row 4 takes. Fairness may let work go before a message.
+enum Pick<'a> {
+    Message(&'a Entry),
+    Work(&'a Item, Reason),
+}
+
+impl Model {
+    /// What the specification says comes next.
+    #[must_use]
+    pub fn decide(&self, now: Time) -> Expected {
+        self.row_1_gate()
+            .or_else(|| self.row_2_turn())
+            .or_else(|| self.row_3_budget())
+            .or_else(|| self.row_4_message(now))
+            .or_else(|| self.row_5_wake_hint())
+            .or_else(|| self.rows_6_and_7_work(now))
+            .or_else(|| self.row_8_operator())
+            .or_else(|| self.row_9_task())
+            .or_else(|| self.row_10_external())
+            .or_else(|| self.row_11_timer(now))
+            .or_else(|| self.row_12_blocked())
+            .unwrap_or_else(|| self.row_13_nothing())
+    }
+
+    /// A booting agent has not been handed to the scheduler yet.
+    fn row_1_gate(&self) -> Row {
+        let reason = match self.gate {
+            Gate::Stopped | Gate::Booting => Reason::Stopped,
+            Gate::Quarantined => Reason::Quarantined,
+            Gate::Open if self.shutdown => Reason::ShutdownRequested,
+            Gate::Open => return None,
+        };
+        Some(bare(DecisionKind::Stop, reason))
+    }
+
+    fn row_2_turn(&self) -> Row {
+        let turn = self.turn.as_ref()?;
+        Some(Expected {
+            message_id: Some(turn.message_id.clone()),
+            ..about(DecisionKind::Noop, Reason::TurnInProgress, turn.work_item_id.as_ref())
+        })
+    }
+
+    fn row_3_budget(&self) -> Row {
+        let tokens = self.usage.input_tokens + self.usage.output_tokens;
+        let spent = self.budget.max_turns.is_some_and(|max| self.turn_index >= max)
+            || self.budget.max_tokens.is_some_and(|max| tokens >= max)
+            || self.budget.max_micro_usd.is_some_and(|max| self.usage.cost_micro_usd >= max);
+        spent.then(|| bare(DecisionKind::WaitForOperator, Reason::BudgetSpent))
+    }
+
+    fn row_4_message(&self, now: Time) -> Row {
+        let entry = match self.pick(now)? {
+            Pick::Message(entry) => entry,
+            Pick::Work(item, reason) => return Some(about(DecisionKind::EmitSystemTick, reason, Some(&item.id))),
+        };
+        let (kind, reason) = match self.verdict(entry) {
+            Verdict::Resume(_) | Verdict::Override | Verdict::Local | Verdict::Replay => {
+                (DecisionKind::StartModelTurn, Reason::ModelReentryMessage)
+            }
+            Verdict::LivenessOnly => (DecisionKind::ReduceMessageOnly, Reason::LivenessOnlyMessage),
+            Verdict::Parked => (DecisionKind::ReduceMessageOnly, Reason::MessageParked),
+        };
+        Some(Expected {
+            message_id: Some(entry.message.message_id.clone()),
+            ..about(kind, reason, entry.message.work_item_id.as_ref())
+        })
+    }
+
+    fn row_5_wake_hint(&self) -> Row {
+        let fresh = self.hints.iter().any(|hint| !self.has_undelivered_wake_tick(&hint.source));
+        fresh.then(|| bare(DecisionKind::EmitSystemTick, Reason::WakeHint))
+    }
+
+    fn rows_6_and_7_work(&self, now: Time) -> Row {
+        let (item, reason) = self.work_to_offer(now)?;
+        Some(about(DecisionKind::EmitSystemTick, reason, Some(&item.id)))
+    }
+
+    fn row_8_operator(&self) -> Row {
+        let ask = |reason, item| Some(about(DecisionKind::WaitForOperator, reason, item));
+        if let Some(item) = self.oldest(Standing::NeedsInput) {
+            return ask(Reason::WorkItemNeedsInput, Some(&item.id));
+        }
+        let question = self.open_waits().find(|wait| wait.kind == WaitKind::Operator && wait.resource.is_none());
+        if let Some(wait) = question {
+            return ask(Reason::ActiveOperatorWait, wait.work_item_id.as_ref());
+        }
+        if let Some(approval) = self.pending_approvals().next() {
+            return ask(Reason::ApprovalPending, approval.work_item_id.as_ref());
+        }
+        if let Some(item) = self.oldest(Standing::ProgressSpent) {
+            return ask(Reason::NoProgressBudgetSpent, Some(&item.id));
+        }
+        None
+    }
+
+    fn row_9_task(&self) -> Row {
+        self.waiting(DecisionKind::WaitForTask, WaitKind::Task, Reason::WorkItemTaskWait, Reason::ActiveTaskWait)
+    }
+
+    fn row_10_external(&self) -> Row {
+        self.waiting(
+            DecisionKind::WaitForExternalChange,
+            WaitKind::External,
+            Reason::WorkItemExternalWait,
+            Reason::ActiveAgentWaitingIntents,
+        )
+    }
+
+    fn row_11_timer(&self, now: Time) -> Row {
+        let rest = |reason, item| Some(about(DecisionKind::WaitForTimer, reason, item));
+        let held = self
+            .open_waits()
+            .find(|wait| matches!(wait.kind, WaitKind::Timer | WaitKind::Sleep) && wait.work_item_id.is_some());
+        if let Some(wait) = held {
+            return rest(Reason::WorkItemTimerWait, wait.work_item_id.as_ref());
+        }
+        if self.timers.iter().any(|timer| timer.active) {
+            return rest(Reason::ActiveTimers, None);
+        }
+        if let Some(item) = self.oldest(Standing::BlockedUntilRecheck) {
+            return rest(Reason::RecheckPending, Some(&item.id));
+        }
+        let backed_off = self.open_items().find(|item| {
+            self.standing(item) == Standing::Runnable && !item.is_due(now) && !self.has_undelivered_work_tick(item)
+        });
+        if let Some(item) = backed_off {
+            return rest(Reason::TickBackoff, Some(&item.id));
+        }
+        if self.queued().any(|entry| !entry.is_due(now)) {
+            return rest(Reason::ProviderBackoff, None);
+        }
+        None
+    }
+
+    fn row_12_blocked(&self) -> Row {
+        let item = self.oldest(Standing::Stuck)?;
+        Some(about(DecisionKind::WaitForOperator, Reason::WorkItemBlocked, Some(&item.id)))
+    }
+
+    /// Nothing is new. What is under way already is said so, rather than slept over.
+    fn row_13_nothing(&self) -> Expected {
+        if !self.hints.is_empty() {
+            return bare(DecisionKind::Noop, Reason::DuplicateWakeHint);
+        }
+        let under_way = self
+            .open_items()
+            .find(|item| self.standing(item) == Standing::Runnable && self.has_undelivered_work_tick(item));
+        if let Some(item) = under_way {
+            return about(DecisionKind::Noop, Reason::DuplicateTick, Some(&item.id));
+        }
+        if self.resting {
+            bare(DecisionKind::StayIdle, Reason::AlreadyAsleep)
+        } else {
+            bare(DecisionKind::Sleep, Reason::NoPendingSchedulerFacts)
+        }
+    }
+
+    fn waiting(&self, decision: DecisionKind, kind: WaitKind, of_item: Reason, of_agent: Reason) -> Row {
+        let waits = || self.open_waits().filter(|wait| wait.kind == kind);
+        if let Some(wait) = waits().find(|wait| wait.work_item_id.is_some()) {
+            return Some(about(decision, of_item, wait.work_item_id.as_ref()));
+        }
+        waits().next().map(|_| bare(decision, of_agent))
+    }
+
+    /// The head of the first lane that is due, unless fairness lets something else go first.
+    fn pick(&self, now: Time) -> Option<Pick<'_>> {
+        let lanes = self.due_lanes(now);
+        let candidate = *lanes.first()?.first()?;
+        let waiting = |wanted: &dyn Fn(&Entry) -> bool| {
+            lanes.iter().flatten().copied().find(|entry| entry.is_due(now) && wanted(entry))
+        };
+        let after_a_tick =
+            self.last_turn.filter(|last| matches!(last.trigger, TriggerKind::TimerFire | TriggerKind::SystemTick));
+        let is_tick = matches!(candidate.message.kind, MessageKind::TimerTick | MessageKind::SystemTick);
+        let (Some(last), true) = (after_a_tick, is_tick) else { return Some(Pick::Message(candidate)) };
+
+        if let Some(prompt) = waiting(&|entry| entry.message.kind == MessageKind::OperatorPrompt) {
+            return Some(Pick::Message(prompt));
+        }
+        if last.work_tick || is_work_tick(&candidate.message) {
+            return Some(Pick::Message(candidate));
+        }
+        if let Some(work_tick) = waiting(&|entry| is_work_tick(&entry.message)) {
+            return Some(Pick::Message(work_tick));
+        }
+        Some(match self.work_to_offer(now) {
+            Some((item, reason)) => Pick::Work(item, reason),
+            None => Pick::Message(candidate),
+        })
+    }
+
+    pub(super) fn queued(&self) -> impl Iterator<Item = &Entry> {
+        self.messages.iter().filter(|entry| entry.status == QueueStatus::Queued)
+    }
+
+    pub(super) fn lane(&self, priority: Priority) -> Vec<&Entry> {
+        let mut lane: Vec<&Entry> = self.queued().filter(|entry| entry.message.priority == priority).collect();
+        lane.sort_by_key(|entry| entry.place);
+        lane
+    }
+
+    /// What may be taken from each lane: everything in front of the first message that is held back.
+    fn due_lanes(&self, now: Time) -> Vec<Vec<&Entry>> {
+        let order = [Priority::Interject, Priority::Next, Priority::Normal, Priority::Background];
+        let mut lanes = order.map(|priority| self.lane(priority));
+        for lane in &mut lanes {
+            let due = lane.iter().take_while(|entry| entry.is_due(now)).count();
+            lane.truncate(due);
+        }
+        lanes.into_iter().filter(|lane| !lane.is_empty()).collect()
+    }
+
+    /// The item whose tick could be made now: the current one, else the oldest.
+    fn work_to_offer(&self, now: Time) -> Option<(&Item, Reason)> {
+        if self.open_waits().any(|wait| wait.kind == WaitKind::Sleep && wait.work_item_id.is_none()) {
+            return None;
+        }
+        let offered = |item: &&Item| {
+            self.standing(item) == Standing::Runnable && item.is_due(now) && !self.has_undelivered_work_tick(item)
+        };
+        let is_focus = |item: &&Item| self.focus.as_ref() == Some(&item.id);
+        let current = self.open_items().filter(is_focus).find(offered);
+        let others = || self.open_items().filter(|item| !is_focus(item)).find(offered);
+        current
+            .map(|item| (item, Reason::ContinueActive))
+            .or_else(|| others().map(|item| (item, Reason::QueuedAvailable)))
+    }
+
+    pub(super) fn has_undelivered_work_tick(&self, item: &Item) -> bool {
+        self.messages.iter().any(|entry| {
+            entry.is_undelivered()
+                && is_work_tick(&entry.message)
+                && entry.message.work_item_id.as_ref() == Some(&item.id)
+        })
+    }
+
+    fn has_undelivered_wake_tick(&self, source: &str) -> bool {
+        self.messages.iter().any(|entry| entry.is_undelivered() && is_tick_of(&entry.message, source))
+    }
+
+    /// The oldest item that stands so.
+    pub(super) fn oldest(&self, standing: Standing) -> Option<&Item> {
+        self.open_items().find(|item| self.standing(item) == standing)
+    }
+
+    pub(super) fn standing(&self, item: &Item) -> Standing {
+        let waits_for =
+            |kind| self.open_waits().any(|wait| wait.kind == kind && wait.work_item_id.as_ref() == Some(&item.id));
+        if item.completed {
+            Standing::Completed
+        } else if item.plan_status == PlanStatus::NeedsInput {
+            Standing::NeedsInput
+        } else if waits_for(WaitKind::Operator) {
+            Standing::WaitingForOperator
+        } else if waits_for(WaitKind::Task) {
+            Standing::WaitingForTask
+        } else if waits_for(WaitKind::External) {
+            Standing::WaitingForExternal
+        } else if waits_for(WaitKind::Timer) || waits_for(WaitKind::Sleep) {
+            Standing::WaitingForTimer
+        } else if item.blocked && item.recheck_at.is_some() {
+            Standing::BlockedUntilRecheck
+        } else if item.blocked {
+            Standing::Stuck
+        } else if item.is_spent() {
+            Standing::ProgressSpent
+        } else {
+            Standing::Runnable
+        }
+    }
+
+    /// How the item stands, for comparison.
+    #[must_use]
+    pub fn standing_of(&self, id: &WorkItemId) -> Option<Standing> {
+        self.items.iter().find(|item| item.id == *id).map(|item| self.standing(item))
+    }
+}
+
+impl Item {
+    fn is_due(&self, now: Time) -> bool {
+        self.not_before.is_none_or(|not_before| not_before <= now)
+    }
+}
+
+fn bare(kind: DecisionKind, reason: Reason) -> Expected {
+    about(kind, reason, None)
+}
+
+fn about(kind: DecisionKind, reason: Reason, item: Option<&WorkItemId>) -> Expected {
+    Expected { kind, reason, message_id: None, work_item_id: item.cloned() }
+}

@@ -1,0 +1,126 @@
+//! What surfaces show of an agent (status, posture, closure), and when it next comes due by itself.
+
+use abide_kernel::time::Time;
+use abide_kernel::vocabulary::{ClosureOutcome, Posture, Priority, Standing, Status, WaitKind, WaitingReason};
+
+use super::{Gate, Model};
+
+impl Model {
+    #[must_use]
+    pub fn status(&self) -> Status {
+        match self.gate {
+            Gate::Stopped | Gate::Quarantined => Status::Stopped,
+            Gate::Booting => Status::Booting,
+            Gate::Open if self.turn.is_some() => Status::AwakeRunning,
+            Gate::Open if self.resting => Status::Asleep,
+            Gate::Open => Status::AwakeIdle,
+        }
+    }
+
+    #[must_use]
+    pub fn posture(&self) -> Posture {
+        let blocked = [Standing::BlockedUntilRecheck, Standing::Stuck].into_iter().any(|it| self.oldest(it).is_some());
+        if self.status() == Status::Stopped {
+            Posture::Archived
+        } else if self.turn.is_some() {
+            Posture::ActiveTurn
+        } else if self.queued().next().is_some() {
+            Posture::HasQueuedInput
+        } else if self.oldest(Standing::Runnable).is_some() {
+            Posture::HasRunnableWork
+        } else if self.awaits(WaitKind::Task) {
+            Posture::WaitingForTask
+        } else if self.awaits(WaitKind::External) {
+            Posture::WaitingForExternal
+        } else if self.needs_a_person() {
+            Posture::WaitingForOperator
+        } else if blocked || self.awaits(WaitKind::Timer) || self.awaits(WaitKind::Sleep) {
+            Posture::Blocked
+        } else {
+            Posture::Idle
+        }
+    }
+
+    /// How the last stretch of activity ended, and what is awaited where something is; nothing while a turn runs.
+    #[must_use]
+    pub fn closure_outcome(&self) -> (Option<ClosureOutcome>, Option<WaitingReason>) {
+        if self.runtime_error {
+            (Some(ClosureOutcome::Failed), None)
+        } else if self.turn.is_some() {
+            (None, None)
+        } else if self.failed {
+            (Some(ClosureOutcome::Failed), None)
+        } else if self.has_input_to_take() || self.oldest(Standing::Runnable).is_some() {
+            (Some(ClosureOutcome::Continuable), None)
+        } else {
+            match self.awaited() {
+                Some(reason) => (Some(ClosureOutcome::Waiting), Some(reason)),
+                None => (Some(ClosureOutcome::Completed), None),
+            }
+        }
+    }
+
+    /// The earliest instant at which something comes due with nobody doing anything. It may lie in the past.
+    ///
+    /// Nothing comes due for a stopped agent. A shutdown is no such end: the next boot reads the same instants.
+    #[must_use]
+    pub fn next_wake(&self) -> Option<Time> {
+        if self.status() == Status::Stopped {
+            return None;
+        }
+        let timers = self
+            .timers
+            .iter()
+            .filter(|timer| timer.active && !timer.tick.as_ref().is_some_and(|tick| self.is_undelivered(tick)))
+            .filter_map(|timer| timer.next_fire_at);
+        let rechecks = self.open_items().filter(|item| item.blocked).filter_map(|item| item.recheck_at);
+        let backoffs = self
+            .open_items()
+            .filter(|item| self.standing(item) == Standing::Runnable && !self.has_undelivered_work_tick(item))
+            .filter_map(|item| item.not_before);
+        let deadlines = self.pending_approvals().filter_map(|approval| approval.deadline);
+        let held_back = self.queued().filter_map(|entry| entry.not_before);
+        timers.chain(rechecks).chain(backoffs).chain(deadlines).chain(held_back).min()
+    }
+
+    fn awaited(&self) -> Option<WaitingReason> {
+        if self.needs_a_person() {
+            Some(WaitingReason::Operator)
+        } else if self.awaits(WaitKind::Task) {
+            Some(WaitingReason::Task)
+        } else if self.awaits(WaitKind::External) {
+            Some(WaitingReason::External)
+        } else if self.time_will_tell() {
+            Some(WaitingReason::Timer)
+        } else if self.oldest(Standing::Stuck).is_some() {
+            Some(WaitingReason::Operator)
+        } else {
+            None
+        }
+    }
+
+    fn awaits(&self, kind: WaitKind) -> bool {
+        self.open_waits().any(|wait| wait.kind == kind)
+    }
+
+    fn needs_a_person(&self) -> bool {
+        self.awaits(WaitKind::Operator)
+            || self.pending_approvals().next().is_some()
+            || self.oldest(Standing::NeedsInput).is_some()
+            || self.oldest(Standing::ProgressSpent).is_some()
+    }
+
+    fn time_will_tell(&self) -> bool {
+        self.awaits(WaitKind::Timer)
+            || self.awaits(WaitKind::Sleep)
+            || self.timers.iter().any(|timer| timer.active)
+            || self.oldest(Standing::BlockedUntilRecheck).is_some()
+            || self.queued().any(|entry| entry.not_before.is_some())
+    }
+
+    /// Some lane could give its head without waiting for a provider. No clock is read: a head that was told to wait
+    /// waits until it is taken.
+    fn has_input_to_take(&self) -> bool {
+        Priority::ALL.iter().any(|priority| self.lane(*priority).first().is_some_and(|head| head.not_before.is_none()))
+    }
+}

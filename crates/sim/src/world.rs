@@ -1,0 +1,712 @@
+//! The simulated world: many agents, one ledger on a disk that forgets what was not synced, virtual time, crashes
+//! before and after every commit, and outcomes that are lost, late, doubled or out of order.
+
+use std::collections::BTreeMap;
+
+use abide_engine::{Asked, Core, Outputs, fold, fold_until};
+use abide_kernel::agent::config::{Budget, Config, Identity};
+use abide_kernel::agent::lifecycle::Control;
+use abide_kernel::effect::Effect;
+use abide_kernel::fact::{Fact, TaskCreated, TaskEnd};
+use abide_kernel::id::{AgentId, TaskId};
+use abide_kernel::input::{Act, Answer, Input, Reply};
+use abide_kernel::time::Time;
+use abide_kernel::vocabulary::{
+    ContinuationClass, DecisionKind, ProviderError, TaskKind, TaskStatus, ToolStatus, WaitPolicy,
+};
+use abide_kernel::{AgentState, decide};
+use abide_ledger::{Ledger, Memory, StreamId};
+
+use crate::agent::Inhabitant;
+use crate::mind;
+use crate::rng::Rng;
+
+/// Something that must not happen, happened.
+#[derive(Debug)]
+pub struct Failure {
+    pub what: String,
+    pub history: Vec<String>,
+}
+
+/// What a run did, so that a reader sees that it did something.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Tally {
+    pub facts: u64,
+    pub commits: u64,
+    pub crashes: u64,
+    pub turns: u64,
+    pub messages: u64,
+}
+
+/// The process died in the middle of something.
+struct Crashed;
+
+enum Cut {
+    Crash(Crashed),
+    Failed(String),
+}
+
+impl From<String> for Cut {
+    fn from(what: String) -> Cut {
+        Cut::Failed(what)
+    }
+}
+
+#[derive(Debug)]
+pub struct World {
+    rng: Rng,
+    now: Time,
+    memory: Memory,
+    ledger: Ledger,
+    agents: BTreeMap<AgentId, Inhabitant>,
+    /// Reports that arrive later than they should.
+    late: Vec<(AgentId, Input)>,
+    tokens: u64,
+    calls: u64,
+    tasks: u64,
+    crash_percent: u64,
+    weights: Vec<u64>,
+    pub history: Vec<String>,
+    /// How much of the history is kept to be shown.
+    pub history_kept: usize,
+    pub tally: Tally,
+}
+
+impl World {
+    #[must_use]
+    pub fn new(seed: u64) -> World {
+        let mut rng = Rng::new(seed);
+        let memory = Memory::with_manual_sync();
+        // Every world has its own temper: some operations are common in one and absent in another.
+        let weights = (0..12).map(|_| if rng.chance(15) { 0 } else { 1 + rng.below(10) }).collect();
+        // Some worlds are calm, some have the odd crash, and in some the process hardly lives.
+        let crash_percent = [0, 1, 3, 25][rng.weighted(&[3, 3, 3, 1])];
+        World {
+            now: Time::from_ms(1_800_000_000_000),
+            ledger: Ledger::Memory(memory.clone()),
+            memory,
+            agents: BTreeMap::new(),
+            late: Vec::new(),
+            tokens: 0,
+            calls: 0,
+            tasks: 0,
+            crash_percent,
+            weights,
+            history: Vec::new(),
+            history_kept: 60,
+            tally: Tally::default(),
+            rng,
+        }
+    }
+
+    /// The disk, for bugs that are planted there.
+    #[must_use]
+    pub fn disk(&self) -> &Memory {
+        &self.memory
+    }
+
+    pub fn run(&mut self, steps: u64) -> Result<(), Failure> {
+        let outcome = self.live(steps).and_then(|()| self.come_to_an_end());
+        outcome.map_err(|what| Failure { what, history: std::mem::take(&mut self.history) })
+    }
+
+    fn note(&mut self, line: String) {
+        if self.history.len() == self.history_kept {
+            self.history.remove(0);
+        }
+        self.history.push(format!("{} {line}", self.now));
+    }
+
+    fn live(&mut self, steps: u64) -> Result<(), String> {
+        let agents = 1 + self.rng.below(3);
+        for number in 0..agents {
+            self.create(number)?;
+        }
+        for _ in 0..steps {
+            self.step()?;
+        }
+        Ok(())
+    }
+
+    fn create(&mut self, number: u64) -> Result<(), String> {
+        let id = AgentId::new(&format!("a{number}")).map_err(|error| error.to_string())?;
+        let mut inhabitant = Inhabitant::new(id.clone());
+        inhabitant.core = Some(Core::unborn(id.clone()));
+        self.agents.insert(id.clone(), inhabitant);
+        let budget = if self.rng.chance(10) {
+            Budget { max_turns: Some(5 + self.rng.below(20)), ..Budget::default() }
+        } else {
+            Budget::default()
+        };
+        let config = Config { budget, ..Config::default() };
+        let start = !self.rng.chance(10);
+        self.ask(&id, Input::Create { identity: Identity::named(id.clone()), config, start })
+    }
+
+    fn step(&mut self) -> Result<(), String> {
+        let ids: Vec<AgentId> = self.agents.keys().cloned().collect();
+        let Some(id) = self.rng.pick(&ids).cloned() else { return Ok(()) };
+        match self.rng.weighted(&self.weights.clone()) {
+            0 | 1 => {
+                let message = mind::message(&mut self.rng, &self.agents[&id].shadow);
+                self.tally.messages += 1;
+                self.ask(&id, Input::Queue(message))
+            }
+            2..=4 => self.report_effect(&id),
+            5 => self.end_some_process(&id),
+            6 => self.pass_time(),
+            7 => {
+                let body = self.rng.chance(30).then(|| "news".to_owned());
+                let resource = self.rng.chance(30).then(|| format!("corr_{}", self.rng.below(3)));
+                let source = Some(format!("source_{}", self.rng.below(2)));
+                self.ask(&id, Input::Wake { reason: "look".to_owned(), source, resource, body })
+            }
+            8 => {
+                let act = mind::operator_act(&mut self.rng, &self.agents[&id].shadow);
+                self.ask(&id, Input::Act { by: "operator".to_owned(), act })
+            }
+            9 => self.control(&id),
+            10 => self.odds_and_ends(&id),
+            _ => match self.late.pop() {
+                Some((id, input)) => self.ask(&id, input),
+                None => self.hibernate(&id),
+            },
+        }
+    }
+
+    fn control(&mut self, id: &AgentId) -> Result<(), String> {
+        let stopped = self.agents[id].shadow.control != Control::Runnable;
+        let input = match self.rng.below(8) {
+            0..=3 if stopped => Input::Start,
+            0..=3 => Input::Stop,
+            4 => Input::Start,
+            5 => Input::Abort { exec_id: None },
+            6 if self.rng.chance(30) => return self.restart_cleanly(),
+            _ => {
+                // Somebody aborts, believing that an execution of the past still runs.
+                let exec_id = self.agents[id].shadow.turn.as_ref().map(|turn| turn.exec_id.clone());
+                Input::Abort { exec_id }
+            }
+        };
+        self.ask(id, input)
+    }
+
+    /// Every agent is asked to shut down; then the process ends, with nothing in flight or with something.
+    fn restart_cleanly(&mut self) -> Result<(), String> {
+        self.note("shutdown of all".to_owned());
+        let ids: Vec<AgentId> = self.agents.keys().cloned().collect();
+        for id in &ids {
+            self.ask(id, Input::Shutdown)?;
+        }
+        for id in &ids {
+            while self.rng.chance(80) && !self.agents[id].effects.is_empty() {
+                self.report_effect(id)?;
+            }
+        }
+        self.crash(0)
+    }
+
+    fn odds_and_ends(&mut self, id: &AgentId) -> Result<(), String> {
+        let input = match self.rng.below(5) {
+            0 => Input::Compact { compacted_messages: 3, summary: None },
+            1 => match &self.agents[id].shadow.turn {
+                Some(turn) => Input::Checkpoint { exec_id: turn.exec_id.clone(), recap: "so far".to_owned() },
+                None => return Ok(()),
+            },
+            2 => Input::OccupyWorkspace { workspace: "ws".to_owned() },
+            3 => Input::RecordRuntimeError { error: "something broke".to_owned() },
+            _ => {
+                let config = Config::default();
+                Input::Configure { config }
+            }
+        };
+        self.ask(id, input)
+    }
+
+    /// Hands an input to an agent, waking it if need be, and lets it run until it rests.
+    fn ask(&mut self, id: &AgentId, input: Input) -> Result<(), String> {
+        self.note(format!("{id}: {}", brief(&input)));
+        self.tokens += 1;
+        let token = self.tokens;
+        let queues = matches!(input, Input::Queue(_));
+        if !self.awake(id)? {
+            return Ok(());
+        }
+        if let Some(inhabitant) = self.agents.get_mut(id) {
+            if queues {
+                inhabitant.asked.insert(token);
+            }
+            if let Some(core) = &mut inhabitant.core {
+                core.ask(Asked { token, input });
+            }
+        }
+        self.drive(id)
+    }
+
+    /// Makes sure that the agent is in memory. False if it does not exist.
+    fn awake(&mut self, id: &AgentId) -> Result<bool, String> {
+        let Some(inhabitant) = self.agents.get_mut(id) else { return Ok(false) };
+        if inhabitant.core.is_some() {
+            return Ok(true);
+        }
+        let recovered = Core::recover(&self.ledger, id).map_err(|damage| damage.to_string())?;
+        match recovered {
+            Some(core) => inhabitant.core = Some(core),
+            None => {
+                // Its creation never became durable: nobody was told that it exists.
+                inhabitant.core = Some(Core::unborn(id.clone()));
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Runs one agent until it rests, however often the process dies on the way.
+    fn drive(&mut self, id: &AgentId) -> Result<(), String> {
+        match self.drive_until_rest(id) {
+            Ok(()) => Ok(()),
+            Err(Cut::Failed(what)) => Err(what),
+            Err(Cut::Crash(Crashed)) => {
+                let keep = usize::try_from(self.rng.below(3)).unwrap_or(0);
+                self.crash(keep)
+            }
+        }
+    }
+
+    fn drive_until_rest(&mut self, id: &AgentId) -> Result<(), Cut> {
+        for _ in 0..600 {
+            let (now, entropy) = (self.now, self.rng.next());
+            let Some(core) = self.agents.get_mut(id).and_then(|inhabitant| inhabitant.core.as_mut()) else {
+                return Ok(());
+            };
+            let commit = core.poll(now, entropy);
+            let early = core.take_outputs();
+            self.hand_out(id, early)?;
+            let Some(commit) = commit else {
+                return self.at_rest(id).map_err(Cut::Failed);
+            };
+            self.maybe_crash()?;
+            let mut receipt = self.ledger.commit(commit);
+            let mut result = receipt.try_take();
+            if result.is_none() {
+                self.maybe_crash()?;
+                self.memory.sync();
+                result = receipt.try_take();
+            }
+            match result {
+                Some(Ok(_)) => {}
+                other => return Err(Cut::Failed(format!("a commit was not taken: {other:?}"))),
+            }
+            self.tally.commits += 1;
+            let Some(core) = self.agents.get_mut(id).and_then(|inhabitant| inhabitant.core.as_mut()) else {
+                return Ok(());
+            };
+            core.committed();
+            let outputs = core.take_outputs();
+            self.hand_out(id, outputs)?;
+            // After an early answer the disk may still not know of it.
+            self.maybe_crash()?;
+            self.memory.sync();
+        }
+        Err(Cut::Failed("the agent does not come to rest".to_owned()))
+    }
+
+    fn maybe_crash(&mut self) -> Result<(), Cut> {
+        if self.rng.below(1_000) < self.crash_percent * 10 { Err(Cut::Crash(Crashed)) } else { Ok(()) }
+    }
+
+    /// What is durable is published, answered and performed.
+    fn hand_out(&mut self, id: &AgentId, outputs: Outputs) -> Result<(), String> {
+        let count = outputs.facts.len();
+        for (index, (seq, at, fact)) in outputs.facts.iter().enumerate() {
+            self.tally.facts += 1;
+            self.tally.turns += u64::from(matches!(fact, Fact::TurnStarted(_)));
+            self.note(format!("{id}:   {seq} {}", shown(fact)));
+            if let Some(inhabitant) = self.agents.get_mut(id) {
+                inhabitant.observe(*seq, *at, fact, index + 1 == count)?;
+            }
+        }
+        let now = self.now;
+        let Some(inhabitant) = self.agents.get_mut(id) else { return Ok(()) };
+        for (token, answer) in outputs.answers {
+            if let (true, Ok(Answer::Queued { message_id })) = (inhabitant.asked.remove(&token), answer) {
+                inhabitant.acknowledged.insert(message_id);
+            }
+        }
+        inhabitant.effects.extend(outputs.effects);
+        if count > 0 { inhabitant.compare(now) } else { Ok(()) }
+    }
+
+    /// What must hold whenever an agent has nothing to do.
+    fn at_rest(&mut self, id: &AgentId) -> Result<(), String> {
+        let now = self.now;
+        let inhabitant = &self.agents[id];
+        inhabitant.nothing_lost()?;
+        let state = &inhabitant.shadow;
+        if state.seq == 0 {
+            return Ok(());
+        }
+        let decision = decide(state, now);
+        let idle = decision.kind.is_rest() || matches!(decision.kind, DecisionKind::Stop | DecisionKind::Noop);
+        if !idle {
+            return Err(format!("at rest with {decision:?} undone"));
+        }
+        self.wake_is_indexed(id)?;
+        let state = &self.agents[id].shadow;
+        if self.rng.chance(5) {
+            self.replays_to(id, &state.clone())?;
+        }
+        Ok(())
+    }
+
+    /// Whatever can come due by itself is in the wake index, no later than that.
+    fn wake_is_indexed(&self, id: &AgentId) -> Result<(), String> {
+        let inhabitant = &self.agents[id];
+        if !inhabitant.shadow.is_runnable() || inhabitant.shadow.turn.is_some() {
+            return Ok(());
+        }
+        let Some(due) = inhabitant.model.next_wake() else { return Ok(()) };
+        let stream = StreamId::agent(id);
+        let wakes = self.ledger.wakes(None, usize::MAX).map_err(|error| error.to_string())?;
+        let entry = wakes.iter().find(|(known, _)| *known == stream);
+        let fits = entry.is_some_and(|(_, wake)| wake.due.is_none_or(|known| known <= due));
+        if fits { Ok(()) } else { Err(format!("{due} is due for {id}, the wake index says {entry:?}")) }
+    }
+
+    fn replays_to(&self, id: &AgentId, state: &AgentState) -> Result<(), String> {
+        let replayed = fold_until(&self.ledger, id, state.seq).map_err(|damage| damage.to_string())?;
+        if replayed != *state {
+            return Err(format!("{id} replayed to seq {} is another", state.seq));
+        }
+        let loaded = fold(&self.ledger, id).map_err(|damage| damage.to_string())?;
+        let behind = loaded.as_ref().map(|state| state.seq);
+        if behind < Some(state.seq) {
+            Err(format!("{id} loads at {behind:?}, {} is durable", state.seq))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The process dies: what was not synced is gone, or some of it, and nobody was told.
+    fn crash(&mut self, keep: usize) -> Result<(), String> {
+        self.note(format!("-- crash, keeping {keep} staged commits"));
+        self.tally.crashes += 1;
+        self.memory = self.memory.crash_keeping(keep);
+        self.ledger = Ledger::Memory(self.memory.clone());
+        let ids: Vec<AgentId> = self.agents.keys().cloned().collect();
+        for id in &ids {
+            let Some(inhabitant) = self.agents.get_mut(id) else { continue };
+            inhabitant.core = None;
+            inhabitant.asked.clear();
+            let lost = std::mem::take(&mut inhabitant.effects);
+            let processes = std::mem::take(&mut inhabitant.processes);
+            // A report may still be on its way from a process that outlived us.
+            for task_id in processes {
+                if self.rng.chance(20) {
+                    let end = TaskEnd { task_id, ..TaskEnd::default() };
+                    self.late.push((id.clone(), Input::EndTask { status: TaskStatus::Completed, end }));
+                }
+            }
+            for effect in lost {
+                if let (Effect::RunTool { exec_id, call_id, .. }, true) = (effect, self.rng.chance(20)) {
+                    let result = serde_json::Value::Null;
+                    let status = ToolStatus::Completed;
+                    self.late.push((id.clone(), Input::FinishTool { exec_id, call_id, status, result }));
+                }
+            }
+            self.catch_up(id)?;
+            self.agents[id].nothing_lost()?;
+        }
+        self.boot()
+    }
+
+    /// Facts that reached the disk although nobody was told.
+    fn catch_up(&mut self, id: &AgentId) -> Result<(), String> {
+        let stream = StreamId::agent(id);
+        let after = self.agents[id].shadow.seq;
+        let head = self.ledger.head(&stream).map_err(|error| error.to_string())?.map_or(0, |head| head.seq);
+        if head < after {
+            return Err(format!("{id} had {after} durable facts, {head} are left"));
+        }
+        let tail = self.ledger.read(&stream, after, usize::MAX).map_err(|error| error.to_string())?;
+        for recorded in tail {
+            let payload = recorded.payload.bytes().unwrap_or_default();
+            let fact = Fact::decode(&recorded.kind, payload).map_err(|error| error.to_string())?;
+            self.note(format!("{id}:   {} {} (unacknowledged)", recorded.seq, shown(&fact)));
+            let ends = recorded.seq == head;
+            if let Some(inhabitant) = self.agents.get_mut(id) {
+                inhabitant.observe(recorded.seq, recorded.at, &fact, ends)?;
+            }
+        }
+        let shadow = self.agents[id].shadow.clone();
+        if shadow.seq > 0 { self.replays_to(id, &shadow) } else { Ok(()) }
+    }
+
+    /// Loads what the wake index names as due or cut off; everybody else sleeps on.
+    fn boot(&mut self) -> Result<(), String> {
+        let wakes = self.ledger.wakes(Some(self.now), usize::MAX).map_err(|error| error.to_string())?;
+        for (stream, _) in wakes {
+            let Some(id) = stream.agent_name().and_then(|name| AgentId::new(name).ok()) else { continue };
+            if self.agents.get(&id).is_some_and(|inhabitant| inhabitant.core.is_none()) && self.awake(&id)? {
+                self.drive(&id)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn hibernate(&mut self, id: &AgentId) -> Result<(), String> {
+        let Some(inhabitant) = self.agents.get_mut(id) else { return Ok(()) };
+        let quiet =
+            inhabitant.effects.is_empty() && inhabitant.processes.is_empty() && inhabitant.shadow.turn.is_none();
+        if quiet && inhabitant.shadow.seq > 0 {
+            inhabitant.core = None;
+        }
+        Ok(())
+    }
+
+    fn pass_time(&mut self) -> Result<(), String> {
+        let ms = match self.rng.below(4) {
+            0 => self.rng.below(200),
+            1 => self.rng.below(20_000),
+            2 => self.rng.below(1_000_000),
+            _ => {
+                let next = self.agents.values().filter_map(|inhabitant| inhabitant.model.next_wake()).min();
+                next.map_or(0, |next| next.since_ms(self.now))
+            }
+        };
+        self.now = self.now.plus_ms(ms);
+        self.note(format!("-- {ms} ms pass"));
+        let awake: Vec<AgentId> =
+            self.agents.values().filter(|inhabitant| inhabitant.core.is_some()).map(|i| i.id.clone()).collect();
+        for id in awake {
+            self.drive(&id)?;
+        }
+        self.boot()
+    }
+
+    /// The world reports on one effect: in any order, sometimes twice, sometimes only later.
+    fn report_effect(&mut self, id: &AgentId) -> Result<(), String> {
+        let Some(inhabitant) = self.agents.get_mut(id) else { return Ok(()) };
+        if inhabitant.effects.is_empty() {
+            return Ok(());
+        }
+        let index = usize::try_from(self.rng.below(inhabitant.effects.len() as u64)).unwrap_or(0);
+        let effect = inhabitant.effects.remove(index);
+        let inputs = self.outcome(id, effect);
+        for input in inputs {
+            if self.rng.chance(5) {
+                self.late.push((id.clone(), input.clone()));
+            }
+            if self.rng.chance(4) {
+                self.late.push((id.clone(), input));
+            } else {
+                self.ask(id, input)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn outcome(&mut self, id: &AgentId, effect: Effect) -> Vec<Input> {
+        let inhabitant = &self.agents[id];
+        match effect {
+            Effect::CallModel { exec_id, round } if self.rng.chance(12) => {
+                let error = *self.rng.pick(ProviderError::ALL).unwrap_or(&ProviderError::Timeout);
+                let retry_after_ms = self.rng.chance(50).then(|| self.rng.below(100_000));
+                vec![Input::FailRound { exec_id, round, error, retry_after_ms, message: "no".to_owned() }]
+            }
+            Effect::CallModel { exec_id, .. } if self.rng.chance(2) => {
+                vec![Input::OverflowBaseline { exec_id, needed_tokens: 10, budget_tokens: 5 }]
+            }
+            Effect::CallModel { exec_id, round } => {
+                let reply = mind::reply(&mut self.rng, &inhabitant.shadow, &mut self.calls);
+                vec![Input::FinishRound { exec_id, round, reply }]
+            }
+            Effect::RunTool { exec_id, call_id, .. } => {
+                let finish = |status| Input::FinishTool {
+                    exec_id: exec_id.clone(),
+                    call_id: call_id.clone(),
+                    status,
+                    result: serde_json::Value::Null,
+                };
+                if self.rng.chance(50) {
+                    return vec![finish(if self.rng.chance(80) { ToolStatus::Completed } else { ToolStatus::Failed })];
+                }
+                let task_id = self.new_process(id);
+                let created = TaskCreated {
+                    task_id: task_id.clone(),
+                    task_kind: if self.rng.chance(80) { TaskKind::Command } else { TaskKind::ChildAgent },
+                    wait_policy: WaitPolicy::Background,
+                    summary: "build".to_owned(),
+                    command: None,
+                    work_item_id: None,
+                    child_agent_id: Some("child".to_owned()),
+                    recovery: None,
+                    exec_id: Some(exec_id.clone()),
+                    call_id: Some(call_id.clone()),
+                };
+                let running = Input::RunTask { task_id, recovery: None };
+                vec![Input::CreateTask(created), running, finish(ToolStatus::Completed)]
+            }
+            Effect::EndTask { task_id, .. } => {
+                if let Some(inhabitant) = self.agents.get_mut(id) {
+                    inhabitant.processes.remove(&task_id);
+                }
+                let status = if self.rng.chance(70) { TaskStatus::Cancelled } else { TaskStatus::Interrupted };
+                vec![Input::EndTask { status, end: TaskEnd { task_id, ..TaskEnd::default() } }]
+            }
+            Effect::ReleaseWorkspace { workspace } => {
+                let error = self.rng.chance(20).then(|| "busy".to_owned());
+                vec![Input::ReleaseWorkspace { workspace, error }]
+            }
+            Effect::EndExec { exec_id } => {
+                // What runs may or may not hear of it in time.
+                if let Some(inhabitant) = self.agents.get_mut(id).filter(|_| self.rng.chance(70)) {
+                    inhabitant.effects.retain(|effect| !is_of(effect, &exec_id));
+                }
+                Vec::new()
+            }
+            Effect::Notify { .. } => Vec::new(),
+        }
+    }
+
+    fn new_process(&mut self, id: &AgentId) -> TaskId {
+        self.tasks += 1;
+        let task_id = TaskId::new(format!("task_{}", self.tasks));
+        if let Some(inhabitant) = self.agents.get_mut(id) {
+            inhabitant.processes.insert(task_id.clone());
+        }
+        task_id
+    }
+
+    fn end_some_process(&mut self, id: &AgentId) -> Result<(), String> {
+        let processes: Vec<TaskId> = self.agents[id].processes.iter().cloned().collect();
+        let Some(task_id) = self.rng.pick(&processes).cloned() else { return Ok(()) };
+        if let Some(inhabitant) = self.agents.get_mut(id) {
+            inhabitant.processes.remove(&task_id);
+        }
+        let status = if self.rng.chance(75) { TaskStatus::Completed } else { TaskStatus::Failed };
+        let end = TaskEnd { task_id: task_id.clone(), exit_code: Some(0), ..TaskEnd::default() };
+        if self.rng.chance(10) {
+            self.late.push((id.clone(), Input::RunTask { task_id, recovery: None }));
+        }
+        self.ask(id, Input::EndTask { status, end })
+    }
+
+    /// Everybody is friendly from here on: nothing crashes, every outcome arrives, questions are answered. In the end
+    /// nothing may be left over.
+    fn come_to_an_end(&mut self) -> Result<(), String> {
+        self.note("-- coming to an end".to_owned());
+        self.crash_percent = 0;
+        let ids: Vec<AgentId> = self.agents.keys().cloned().collect();
+        for (id, input) in std::mem::take(&mut self.late) {
+            self.ask(&id, input)?;
+        }
+        for id in &ids {
+            self.awake(id)?;
+            self.drive(id)?;
+            if self.agents[id].shadow.seq > 0 {
+                self.settle_agent(id)?;
+            }
+        }
+        for id in &ids {
+            let inhabitant = &self.agents[id];
+            if inhabitant.shadow.seq > 0 {
+                self.replays_to(id, &inhabitant.shadow.clone())?;
+                nothing_left(inhabitant)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn settle_agent(&mut self, id: &AgentId) -> Result<(), String> {
+        if matches!(self.agents[id].shadow.control, Control::Stopped | Control::Quarantined { .. }) {
+            self.ask(id, Input::Start)?;
+        }
+        self.ask(id, Input::Configure { config: Config::default() })?;
+        for _ in 0..3_000 {
+            let inhabitant = &self.agents[id];
+            let state = &inhabitant.shadow;
+            if !inhabitant.effects.is_empty() {
+                self.friendly_effect(id)?;
+            } else if let Some(task) = state.tasks.open().keys().next().cloned() {
+                let end = TaskEnd { task_id: task, ..TaskEnd::default() };
+                self.ask(id, Input::EndTask { status: TaskStatus::Completed, end })?;
+            } else if let Some(timer_id) = state.timers.active().keys().next().cloned() {
+                self.ask(id, Input::Act { by: "operator".to_owned(), act: Act::CancelTimer { timer_id } })?;
+            } else if let Some(wait) = state.waits.open().keys().next().cloned() {
+                let act = Act::CancelWait { waiting_intent_id: wait };
+                self.ask(id, Input::Act { by: "operator".to_owned(), act })?;
+            } else if let Some(item) = state.work.items().keys().next().cloned() {
+                let act = Act::CompleteWorkItem { work_item_id: item, report: "closed".to_owned() };
+                self.ask(id, Input::Act { by: "operator".to_owned(), act })?;
+            } else if let Some(due) = state.queue.next_not_before().filter(|due| *due > self.now) {
+                self.now = due;
+                self.drive(id)?;
+            } else if state.tasks.owed().values().any(|task| task.held) {
+                let message = abide_kernel::input::NewMessage { text: Some("and?".to_owned()), ..Default::default() };
+                self.ask(id, Input::Queue(message))?;
+            } else {
+                return Ok(());
+            }
+        }
+        Err(format!("{id} does not come to an end"))
+    }
+
+    fn friendly_effect(&mut self, id: &AgentId) -> Result<(), String> {
+        let Some(inhabitant) = self.agents.get_mut(id) else { return Ok(()) };
+        let effect = inhabitant.effects.remove(0);
+        let input = match effect {
+            Effect::CallModel { exec_id, round } => {
+                let reply = Reply { text: "Done.".to_owned(), ..Reply::default() };
+                Input::FinishRound { exec_id, round, reply }
+            }
+            Effect::RunTool { exec_id, call_id, .. } => {
+                let (status, result) = (ToolStatus::Completed, serde_json::Value::Null);
+                Input::FinishTool { exec_id, call_id, status, result }
+            }
+            Effect::EndTask { task_id, .. } => {
+                let end = TaskEnd { task_id, ..TaskEnd::default() };
+                Input::EndTask { status: TaskStatus::Cancelled, end }
+            }
+            Effect::ReleaseWorkspace { workspace } => Input::ReleaseWorkspace { workspace, error: None },
+            Effect::EndExec { .. } | Effect::Notify { .. } => return Ok(()),
+        };
+        self.ask(id, input)
+    }
+}
+
+/// When everybody has been answered, nothing waits anywhere.
+fn nothing_left(inhabitant: &Inhabitant) -> Result<(), String> {
+    let state = &inhabitant.shadow;
+    let left = state.queue.entries().next();
+    if let Some(entry) = left {
+        return Err(format!("{} is left over: {entry:?}", entry.message.message_id));
+    }
+    if !state.tasks.owed().is_empty() || state.turn.is_some() {
+        return Err(format!("{} results are left owed, turn {:?}", state.tasks.owed().len(), state.turn));
+    }
+    let override_class = state.last_continuation.as_ref().map(|last| last.class);
+    if override_class == Some(ContinuationClass::LivenessOnly) {
+        return Err("a liveness-only message started a turn".to_owned());
+    }
+    inhabitant.nothing_lost()
+}
+
+fn is_of(effect: &Effect, exec: &abide_kernel::id::ExecId) -> bool {
+    match effect {
+        Effect::CallModel { exec_id, .. } | Effect::RunTool { exec_id, .. } => exec_id == exec,
+        Effect::EndExec { .. } | Effect::EndTask { .. } | Effect::ReleaseWorkspace { .. } | Effect::Notify { .. } => {
+            false
+        }
+    }
+}
+
+fn brief(input: &Input) -> String {
+    let text = format!("{input:?}");
+    abide_kernel::limits::clip(&text, 160).to_owned()
+}
+
+fn shown(fact: &Fact) -> String {
+    let payload = String::from_utf8_lossy(&fact.encode()).into_owned();
+    format!("{} {}", fact.kind(), abide_kernel::limits::clip(&payload, 240))
+}

@@ -1,0 +1,68 @@
+//! Commands as data: what will run is what is printed, and it runs at the root of the workspace.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+
+pub(crate) fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_path_buf()
+}
+
+/// A command at the workspace's root. The variables that `cargo run` sets for us describe xtask; a build script that
+/// watched one of them would rebuild whenever it ran through xtask and again when it did not.
+pub(crate) fn command(program: &str, args: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    command.args(args).current_dir(root());
+    for (name, _) in std::env::vars_os() {
+        let described = name.to_str().is_some_and(|name| {
+            name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") || name == "CARGO_PRIMARY_PACKAGE"
+        });
+        if described {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+/// Runs to the end with everything it says let through.
+pub(crate) fn run(program: &str, args: &[&str]) -> Result<()> {
+    let status = command(program, args).status().with_context(|| format!("`{program}` does not start"))?;
+    ensure!(status.success(), "`{}` failed ({status})", line(program, args));
+    Ok(())
+}
+
+/// Runs to the end and hands back what it said on stdout, which is shown only if it failed.
+pub(crate) fn read(program: &str, args: &[&str]) -> Result<String> {
+    let output = command(program, args)
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("`{program}` does not start"))?;
+    if !output.status.success() {
+        print!("{}", String::from_utf8_lossy(&output.stdout));
+        bail!("`{}` failed ({})", line(program, args), output.status);
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("`{}` did not print UTF-8", line(program, args)))
+}
+
+/// Whether it starts and succeeds, silently: the way to ask for a tool is to ask the tool.
+pub(crate) fn answers(program: &str, args: &[&str]) -> bool {
+    command(program, args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+/// The command as a person would type it.
+pub(crate) fn line(program: &str, args: &[&str]) -> String {
+    let mut line = program.to_owned();
+    for arg in args {
+        line.push(' ');
+        line.push_str(arg);
+    }
+    line
+}

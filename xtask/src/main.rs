@@ -1,0 +1,46 @@
+//! The project's own commands: `cargo xtask test`, `sim`, `bench`.
+//!
+//! Each is a short list of ordinary commands that a person could type. Nothing here knows what a crate does inside, and
+//! nothing is skipped without saying so.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to the person who called it")]
+
+mod bench;
+mod cargo;
+mod shipped;
+mod sim;
+mod test;
+mod tools;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+cargo xtask test [--fast]           format, clippy, all tests, simulator seeds, what ships (--fast: no simulator)
+cargo xtask sim --seeds N [FLAG…]   simulate N seeds
+cargo xtask sim --seed S [FLAG…]    repeat one seed
+cargo xtask bench [NAME…]           measure; NAME is a benchmark (ledger) or one of its rows (ledger.append)";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let (command, rest) = match args.split_first() {
+        Some((command, rest)) => (command.as_str(), rest),
+        None => ("help", [].as_slice()),
+    };
+    let done = match command {
+        "test" => test::run(rest),
+        "sim" => sim::run(rest),
+        "bench" => bench::run(rest),
+        "help" | "--help" | "-h" => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        unknown => Err(anyhow::anyhow!("there is no `cargo xtask {unknown}`; there is:\n\n{USAGE}")),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("\nxtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! `cargo xtask test`: the whole test command. The same for a person and for CI.
+//!
+//! Steps stand in the order in which they are cheap to fail. clippy, nextest and the doc tests share a profile and a set
+//! of features, so the dependencies' C code and build scripts are built once for them and once more for the release
+//! simulator.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+
+use crate::{cargo, shipped, sim, tools};
+
+/// At least as many as the tests of the planted bugs may use, so that what they show holds for this run.
+const SEEDS: &str = "2500";
+
+const DOC_TESTS: &[&str] = &["test", "--doc", "--workspace", "--all-features"];
+
+struct Step {
+    name: &'static str,
+    action: Action,
+    /// What to do when it fails.
+    then: &'static str,
+}
+
+enum Action {
+    Command(&'static [&'static str]),
+    Tools,
+    DocTests,
+    Simulator,
+    Shipped,
+}
+
+const STEPS: &[Step] = &[
+    Step {
+        name: "tools",
+        action: Action::Tools,
+        then: "install what is named above, then run `cargo xtask test` again",
+    },
+    Step {
+        name: "what ships",
+        action: Action::Shipped,
+        then: "bugs are planted in tests only: no default feature and no normal dependency may turn `planted` on",
+    },
+    Step { name: "format", action: Action::Command(&["fmt", "--all", "--check"]), then: "run `cargo fmt --all`" },
+    Step {
+        name: "clippy",
+        action: Action::Command(&["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"]),
+        then: "fix what clippy names; an `allow` carries a reason",
+    },
+    Step {
+        name: "tests",
+        action: Action::Command(&["nextest", "run", "--workspace", "--all-features"]),
+        then: "repeat one with `cargo nextest run --workspace --all-features NAME`",
+    },
+    Step {
+        name: "doc tests",
+        action: Action::DocTests,
+        then: "repeat one with `cargo test --doc --all-features -p CRATE NAME`",
+    },
+    Step {
+        name: "simulator",
+        action: Action::Simulator,
+        then: "repeat it with `cargo xtask sim --seed S`, S being the seed above, and keep the seed as a test",
+    },
+];
+
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    let mut fast = false;
+    for arg in args {
+        match arg.as_str() {
+            "--fast" => fast = true,
+            unknown => bail!("`cargo xtask test` has no {unknown}; it has --fast, which leaves the simulator out"),
+        }
+    }
+
+    let start = Instant::now();
+    let mut summary = Vec::new();
+    for (index, step) in STEPS.iter().enumerate() {
+        let place = format!("[{}/{}] {}", index + 1, STEPS.len(), step.name);
+        if fast && matches!(step.action, Action::Simulator) {
+            println!("{place}: left out (--fast)");
+            summary.push(format!("{} left out", step.name));
+            continue;
+        }
+        println!("{place}: {}", describe(&step.action));
+        let began = Instant::now();
+        let done = perform(&step.action);
+        let took = seconds(began.elapsed());
+        if let Err(error) = done {
+            bail!("{} failed after {took}: {error:#}\nnext: {}", step.name, step.then);
+        }
+        println!("{place}: done in {took}\n");
+        summary.push(format!("{} {took}", step.name));
+    }
+    println!("cargo xtask test: all steps succeeded in {} ({})", seconds(start.elapsed()), summary.join(", "));
+    Ok(())
+}
+
+fn perform(action: &Action) -> Result<()> {
+    match action {
+        Action::Command(args) => cargo::run("cargo", args),
+        Action::Tools => tools::ensure_all(&[tools::RUSTFMT, tools::CLIPPY, tools::NEXTEST, tools::GIT]),
+        // nextest does not run them. Their output is shown only on failure: most crates have none, and a line that says
+        // "0 passed" for each would bury nextest's count.
+        Action::DocTests => cargo::read("cargo", DOC_TESTS).map(drop),
+        Action::Simulator => cargo::run("cargo", &simulator()),
+        Action::Shipped => shipped::check(),
+    }
+}
+
+fn describe(action: &Action) -> String {
+    match action {
+        Action::Command(args) => cargo::line("cargo", args),
+        Action::Tools => "rustfmt, clippy, cargo-nextest, git are here, or are installed".to_owned(),
+        Action::DocTests => cargo::line("cargo", DOC_TESTS),
+        Action::Simulator => cargo::line("cargo", &simulator()),
+        Action::Shipped => "no planted bug in the `abide` that ships".to_owned(),
+    }
+}
+
+fn simulator() -> Vec<&'static str> {
+    [sim::COMMAND.as_slice(), &["--seeds", SEEDS]].concat()
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
+}

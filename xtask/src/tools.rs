@@ -1,0 +1,109 @@
+//! The tools that our commands call: which are here, and how to get one that is not.
+//!
+//! What can be had without root is installed. What needs root is installed too when we are root on Debian, and otherwise
+//! named with the line that installs it. No C compiler in the list: rustc linked this program with it.
+
+use std::path::Path;
+
+use anyhow::{Result, bail, ensure};
+
+use crate::cargo::{answers, line, read, run};
+
+pub(crate) enum Source {
+    /// A component of the Rust toolchain, or Debian's package of it where the toolchain is Debian's.
+    Component { name: &'static str, package: &'static str },
+    /// A program in the crate registry.
+    Crate { install: &'static [&'static str] },
+    /// A Debian package.
+    Package { name: &'static str },
+}
+
+pub(crate) struct Tool {
+    pub(crate) name: &'static str,
+    /// The call that succeeds exactly when the tool is here.
+    pub(crate) probe: (&'static str, &'static [&'static str]),
+    pub(crate) source: Source,
+}
+
+pub(crate) const RUSTFMT: Tool = Tool {
+    name: "rustfmt",
+    probe: ("cargo", &["fmt", "--version"]),
+    source: Source::Component { name: "rustfmt", package: "rustfmt" },
+};
+
+pub(crate) const CLIPPY: Tool = Tool {
+    name: "clippy",
+    probe: ("cargo", &["clippy", "--version"]),
+    source: Source::Component { name: "clippy", package: "rust-clippy" },
+};
+
+/// Without its self-update, which we never use: it brings an HTTP client and TLS to compile.
+pub(crate) const NEXTEST: Tool = Tool {
+    name: "cargo-nextest",
+    probe: ("cargo", &["nextest", "--version"]),
+    source: Source::Crate {
+        install: &["install", "--locked", "cargo-nextest", "--no-default-features", "--features", "default-no-update"],
+    },
+};
+
+pub(crate) const GIT: Tool =
+    Tool { name: "git", probe: ("git", &["--version"]), source: Source::Package { name: "git" } };
+
+pub(crate) const VALGRIND: Tool =
+    Tool { name: "valgrind", probe: ("valgrind", &["--version"]), source: Source::Package { name: "valgrind" } };
+
+/// Makes sure that each is here; an error says what to type.
+pub(crate) fn ensure_all(tools: &[Tool]) -> Result<()> {
+    for tool in tools {
+        if is_here(tool) {
+            continue;
+        }
+        println!("{} is missing", tool.name);
+        match tool.source {
+            Source::Component { name, package } => {
+                if answers("rustup", &["--version"]) {
+                    install("rustup", &["component", "add", name])?;
+                } else {
+                    install_package(package)?;
+                }
+            }
+            Source::Crate { install: args } => install("cargo", args)?,
+            Source::Package { name } => install_package(name)?,
+        }
+        ensure!(
+            is_here(tool),
+            "{} was installed, yet `{}` does not answer: is the folder of its programs in PATH?",
+            tool.name,
+            line(tool.probe.0, tool.probe.1)
+        );
+    }
+    Ok(())
+}
+
+fn is_here(tool: &Tool) -> bool {
+    answers(tool.probe.0, tool.probe.1)
+}
+
+fn install(program: &str, args: &[&str]) -> Result<()> {
+    println!("installing: {}", line(program, args));
+    run(program, args)
+}
+
+fn install_package(name: &str) -> Result<()> {
+    let debian = Path::new("/etc/debian_version").exists();
+    let root = read("id", &["-u"]).is_ok_and(|id| id.trim() == "0");
+    match (debian, root) {
+        (true, true) => {
+            // A fresh machine's package lists are empty or old; one that is merely old still installs.
+            install("apt-get", &["update"]).or_else(|error| {
+                println!("{error}; going on with the package lists that are here");
+                anyhow::Ok(())
+            })?;
+            install("env", &["DEBIAN_FRONTEND=noninteractive", "apt-get", "install", "-y", name])
+        }
+        (true, false) => {
+            bail!("installing {name} needs root. Run:\n\n    sudo apt-get install {name}\n\nand try again")
+        }
+        (false, _) => bail!("install {name} with this system's package manager (Debian: apt-get install {name})"),
+    }
+}
