@@ -57,6 +57,8 @@ pub struct Queue {
     /// Queued messages that carry a time before which they must not be taken.
     delayed: BTreeSet<(Time, MessageId)>,
     dequeued: usize,
+    /// Interjections by the message whose turn they joined, in order.
+    joined: BTreeSet<(MessageId, i64, MessageId)>,
     next_place: i64,
 }
 
@@ -181,10 +183,9 @@ impl Queue {
 
     #[must_use]
     pub fn joined_to(&self, message: &MessageId) -> Vec<MessageId> {
-        let mut joined: Vec<&Entry> =
-            self.entries.values().filter(|entry| entry.joined.as_ref() == Some(message)).collect();
-        joined.sort_by_key(|entry| entry.place);
-        joined.into_iter().map(|entry| entry.message.message_id.clone()).collect()
+        let from = (message.clone(), i64::MIN, MessageId::new(""));
+        let of_it = self.joined.range(from..).take_while(|(joined, ..)| joined == message);
+        of_it.map(|(.., id)| id.clone()).collect()
     }
 
     pub(super) fn push(&mut self, message: Arc<Message>, seq: Seq, at: Time) -> Result<(), String> {
@@ -238,8 +239,10 @@ impl Queue {
     }
 
     pub(super) fn edit(&mut self, id: &MessageId, change: impl FnOnce(&mut Entry)) {
-        if let Some(entry) = self.entries.get_mut(id) {
-            change(entry);
+        self.unindex(id);
+        if let Some(mut entry) = self.entries.remove(id) {
+            change(&mut entry);
+            self.insert(entry);
         }
     }
 
@@ -289,6 +292,9 @@ impl Queue {
     fn insert(&mut self, entry: Entry) {
         let id = entry.message.message_id.clone();
         self.next_place = self.next_place.max(entry.place + 1);
+        if let Some(joined) = &entry.joined {
+            self.joined.insert((joined.clone(), entry.place, id.clone()));
+        }
         match entry.status {
             QueueStatus::Queued => {
                 let lane = entry.message.priority;
@@ -315,6 +321,9 @@ impl Queue {
     fn unindex(&mut self, id: &MessageId) {
         let Some(entry) = self.entries.get(id) else { return };
         let (lane, place) = (entry.message.priority, entry.place);
+        if let Some(joined) = &entry.joined {
+            self.joined.remove(&(joined.clone(), place, id.clone()));
+        }
         match entry.status {
             QueueStatus::Queued => {
                 self.lanes[lane as usize].remove(&place);

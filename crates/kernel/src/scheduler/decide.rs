@@ -89,10 +89,10 @@ fn hint(p: &SchedulerProjection<'_>) -> Option<Decision> {
 
 /// Rows 6 and 7: runnable work whose tick is due.
 fn work(p: &SchedulerProjection<'_>) -> Option<Decision> {
-    if p.sleep.is_some() {
+    if p.sleep().is_some() {
         return None;
     }
-    let (item, kind, reason, what) = match (p.current, p.queued) {
+    let (item, kind, reason, what) = match (p.current, p.queued()) {
         (Some((item, true)), _) => {
             (item, TickKind::ContinueActive, Reason::ContinueActive, "current_work_item_runnable")
         }
@@ -219,7 +219,7 @@ fn with_ignored(p: &SchedulerProjection<'_>, mut decision: Decision) -> Decision
     if p.hint.is_none() && !p.state.hints.pending().is_empty() {
         decision.ignored.push(format!("{} {}", Reason::DuplicateWakeHint, p.state.hints.pending().len()));
     }
-    if let Some(sleep) = p.sleep {
+    if let Some(sleep) = p.sleep() {
         decision.ignored.push(format!("held_by_sleep {}", sleep.waiting_intent_id));
     }
     decision

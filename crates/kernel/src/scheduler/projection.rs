@@ -28,10 +28,7 @@ pub struct SchedulerProjection<'a> {
     pub hints_under_way: usize,
     /// The item in focus, when it is runnable, and whether its tick is due.
     pub current: Option<(&'a WorkItem, bool)>,
-    /// The oldest other item whose tick is due.
-    pub queued: Option<&'a WorkItem>,
-    /// A sleep of the agent holds back all offers of work.
-    pub sleep: Option<&'a Wait>,
+    now: Time,
 }
 
 impl<'a> SchedulerProjection<'a> {
@@ -42,7 +39,6 @@ impl<'a> SchedulerProjection<'a> {
             .current()
             .filter(|item| state.work.standing(&item.work_item_id) == Some(Standing::Runnable))
             .map(|item| (item, state.work.offer_due(&item.work_item_id, now)));
-        let sleep = state.waits.first(Scope::Agent, WaitKind::Sleep);
         let mut projection = SchedulerProjection {
             state,
             gate: gate(state),
@@ -53,8 +49,7 @@ impl<'a> SchedulerProjection<'a> {
             hint: state.hints.deliverable(),
             hints_under_way: state.hints.undelivered().len(),
             current,
-            queued: state.work.due_queued(now),
-            sleep,
+            now,
         };
         projection.choose_message(now);
         projection
@@ -82,7 +77,19 @@ impl<'a> SchedulerProjection<'a> {
     }
 
     fn work_is_due(&self) -> bool {
-        self.sleep.is_none() && (self.current.is_some_and(|(_, due)| due) || self.queued.is_some())
+        self.sleep().is_none() && (self.current.is_some_and(|(_, due)| due) || self.queued().is_some())
+    }
+
+    /// The oldest item other than the one in focus whose tick is due.
+    #[must_use]
+    pub fn queued(&self) -> Option<&'a WorkItem> {
+        self.state.work.due_queued(self.now)
+    }
+
+    /// A sleep of the agent holds back all offers of work.
+    #[must_use]
+    pub fn sleep(&self) -> Option<&'a Wait> {
+        self.state.waits.first(Scope::Agent, WaitKind::Sleep)
     }
 
     /// The oldest item that stands there.

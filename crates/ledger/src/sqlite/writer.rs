@@ -57,9 +57,9 @@ pub(crate) enum Stop {
 /// The thread's whole life.
 pub(crate) fn run(mut writer: Writer, queue: &Queue) {
     let mut spare = Vec::new();
-    // The last two batches together are everyone who commits; half of them can be written while the others come back.
+    // The larger of the last two batches is about everyone who commits: they are likely to come back together.
     let mut sizes = (0, 0);
-    while let Some(jobs) = queue.take(std::mem::take(&mut spare), usize::midpoint(sizes.0, sizes.1)) {
+    while let Some(jobs) = queue.take(std::mem::take(&mut spare), sizes.0.max(sizes.1)) {
         sizes = (sizes.1, jobs.len());
         let mut commits: Vec<(Prepared, Answer)> = Vec::with_capacity(jobs.len());
         let mut jobs = jobs;
