@@ -33,7 +33,7 @@ pub struct Outputs {
 }
 
 /// Facts since the last snapshot after which another is worth writing; more for a state with much in it.
-const SNAPSHOT_EVERY: u64 = 512;
+const SNAPSHOT_EVERY: u64 = 48;
 
 #[derive(Debug)]
 pub struct Core {

@@ -13,8 +13,8 @@ use std::process::Command;
 
 use abide_kernel::agent::config::{Config, Identity};
 use abide_kernel::fact::TaskCreated;
-use abide_kernel::id::{AgentId, Fresh, TaskId};
-use abide_kernel::input::{Act, Input, NewMessage, Reply, When};
+use abide_kernel::id::{AgentId, Fresh, TaskId, WorkItemId};
+use abide_kernel::input::{Act, Answer, Input, NewMessage, Reply, When};
 use abide_kernel::scheduler::decide::decide_idle;
 use abide_kernel::scheduler::projection::SchedulerProjection;
 use abide_kernel::time::Time;
@@ -108,6 +108,7 @@ struct World<'a> {
     now: Time,
     draws: u64,
     facts: Vec<(Time, Fact)>,
+    answer: Answer,
 }
 
 impl World<'_> {
@@ -116,10 +117,19 @@ impl World<'_> {
         let mut fresh = Fresh::new(self.now, self.draws);
         let admitted = admit(self.state, input, self.now, &mut fresh).unwrap();
         self.facts.extend(admitted.facts.into_iter().map(|fact| (self.now, fact)));
+        self.answer = admitted.answer;
     }
 
     fn act(&mut self, act: Act) {
         self.ask(Input::Act { by: "bench".to_owned(), act });
+    }
+
+    /// The item that the last act made.
+    fn item(&self) -> WorkItemId {
+        match &self.answer {
+            Answer::Acted(made) => WorkItemId::new(made["work_item_id"].as_str().unwrap()),
+            other => panic!("{other:?} made no item"),
+        }
     }
 
     fn decide(&mut self) {
@@ -136,7 +146,7 @@ fn open_records(size: usize) -> AgentState {
     let id = AgentId::new("bench").unwrap();
     let mut state = AgentState::empty(id.clone());
     let now = Time::from_ms(1_800_000_000_000);
-    let mut world = World { state: &mut state, now, draws: 0, facts: Vec::new() };
+    let mut world = World { state: &mut state, now, draws: 0, facts: Vec::new(), answer: Answer::Done };
     world.ask(Input::Create { identity: Identity::named(id), config: Config::default(), start: true });
     let each = size / 5;
     for n in 0..each {
@@ -146,6 +156,7 @@ fn open_records(size: usize) -> AgentState {
             plan_status: None,
             todo: Vec::new(),
         });
+        let item = world.item();
         world.act(Act::CreateTimer {
             summary: format!("timer {n}"),
             when: When::AfterMs(1_000_000 + n as u64),
@@ -153,12 +164,11 @@ fn open_records(size: usize) -> AgentState {
             work_item_id: None,
         });
         world.ask(Input::CreateTask(task(&format!("task_{n}"))));
-        let item = world.state.work.items().keys().next_back().cloned();
         world.act(Act::WaitFor {
             wake: WaitKind::External,
             resource: Some(format!("corr_{n}")),
             after_ms: None,
-            work_item_id: item.filter(|_| n % 2 == 0),
+            work_item_id: (n % 2 == 0).then_some(item),
             reason: "waiting".to_owned(),
         });
         world.facts.clear();
@@ -189,7 +199,7 @@ fn task(id: &str) -> TaskCreated {
 /// Twenty messages taken, answered and done with, an event, and a few records made and ended: the facts of it.
 fn a_day(state: &mut AgentState) -> Vec<(Time, Fact)> {
     let now = state.at;
-    let mut world = World { state, now, draws: 1 << 32, facts: Vec::new() };
+    let mut world = World { state, now, draws: 1 << 32, facts: Vec::new(), answer: Answer::Done };
     for n in 0..20 {
         let kind = if n % 4 == 0 { MessageKind::WebhookEvent } else { MessageKind::OperatorPrompt };
         let text = Some(format!("work {n}"));
@@ -205,7 +215,7 @@ fn a_day(state: &mut AgentState) -> Vec<(Time, Fact)> {
             plan_status: None,
             todo: Vec::new(),
         });
-        let item = world.state.work.items().keys().next_back().cloned().unwrap();
+        let item = world.item();
         world.act(Act::PickWorkItem { work_item_id: item.clone() });
         world.act(Act::CompleteWorkItem { work_item_id: item, report: "done".to_owned() });
     }

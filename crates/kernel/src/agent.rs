@@ -149,7 +149,7 @@ impl AgentState {
     /// Computes anew where an item stands. To be called whenever its record or its waits changed.
     pub(crate) fn restand(&mut self, id: &WorkItemId) {
         let Some(item) = self.work.open(id) else { return };
-        let standing = item.standing(self.waits.item_kinds(id));
+        let standing = item.standing(self.waits.holding(id));
         self.work.place(id, standing);
     }
 

@@ -45,7 +45,7 @@ pub struct Waits {
     open: BTreeMap<WaitId, Wait>,
     /// Oldest first within a scope and kind.
     by_kind: BTreeSet<(Scope, WaitKind, Seq, WaitId)>,
-    by_item: BTreeMap<WorkItemId, BTreeMap<WaitId, WaitKind>>,
+    by_item: BTreeMap<WorkItemId, BTreeSet<(WaitKind, WaitId)>>,
     by_resource: BTreeMap<Resource, BTreeSet<WaitId>>,
     unnamed: BTreeSet<(WaitKind, WaitId)>,
     counts: BTreeMap<(Scope, WaitKind), usize>,
@@ -82,11 +82,13 @@ impl Waits {
     }
 
     pub fn of_item(&self, item: &WorkItemId) -> impl Iterator<Item = &Wait> {
-        self.by_item.get(item).into_iter().flat_map(|waits| waits.keys()).filter_map(|id| self.open.get(id))
+        self.by_item.get(item).into_iter().flatten().filter_map(|(_, id)| self.open.get(id))
     }
 
-    pub fn item_kinds(&self, item: &WorkItemId) -> impl Iterator<Item = WaitKind> {
-        self.by_item.get(item).into_iter().flat_map(|waits| waits.values().copied())
+    /// What holds an item, when something does: the first kind in the order of the decision table.
+    #[must_use]
+    pub fn holding(&self, item: &WorkItemId) -> Option<WaitKind> {
+        self.by_item.get(item).and_then(BTreeSet::first).map(|(kind, _)| *kind)
     }
 
     pub fn naming(&self, resource: &Resource) -> impl Iterator<Item = &Wait> {
@@ -145,7 +147,7 @@ impl Waits {
         if let Some(item) = &wait.work_item_id
             && let Some(waits) = self.by_item.get_mut(item)
         {
-            waits.remove(&id);
+            waits.remove(&(wait.kind, id.clone()));
             if waits.is_empty() {
                 self.by_item.remove(item);
             }
@@ -192,7 +194,7 @@ impl Waits {
         self.by_kind.insert((wait.scope(), wait.kind, wait.seq, id.clone()));
         *self.counts.entry((wait.scope(), wait.kind)).or_default() += 1;
         if let Some(item) = &wait.work_item_id {
-            self.by_item.entry(item.clone()).or_default().insert(id.clone(), wait.kind);
+            self.by_item.entry(item.clone()).or_default().insert((wait.kind, id.clone()));
         }
         match &wait.resource {
             Some(resource) => {

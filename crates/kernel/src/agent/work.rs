@@ -140,16 +140,16 @@ impl WorkItem {
         }
     }
 
-    /// Where it stands, given the kinds of waits that hold it.
+    /// Where it stands, given what holds it.
     #[must_use]
-    pub fn standing(&self, waits: impl Iterator<Item = WaitKind>) -> Standing {
+    pub fn standing(&self, held: Option<WaitKind>) -> Standing {
         if self.state == WorkItemState::Completed {
             return Standing::Completed;
         }
         if self.plan_status == PlanStatus::NeedsInput {
             return Standing::NeedsInput;
         }
-        if let Some(kind) = waits.min() {
+        if let Some(kind) = held {
             return match kind {
                 WaitKind::Operator => Standing::WaitingForOperator,
                 WaitKind::Task => Standing::WaitingForTask,

@@ -1,0 +1,165 @@
+//! What it costs to read a ledger of a million facts: folding all of it, and booting with ten agents open.
+#![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, reason = "a bench prints")]
+
+use std::path::Path;
+use std::time::Instant;
+
+use abide_engine::{Asked, Core, fold_until};
+use abide_kernel::agent::config::{Config, Identity};
+use abide_kernel::effect::Effect;
+use abide_kernel::id::AgentId;
+use abide_kernel::input::{Input, NewMessage, Reply};
+use abide_kernel::time::Time;
+use abide_ledger::{Ledger, Options, StreamId};
+
+const AGENTS: u64 = 1_000;
+const OPEN: u64 = 10;
+const FACTS: u64 = 1_000_000;
+
+fn main() {
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
+    let runs = |name: &str| wanted.is_empty() || wanted.iter().any(|wanted| name.starts_with(wanted.as_str()));
+    if !runs("ledger.replay") && !runs("ledger.boot") {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let facts = fill(home.path());
+    if runs("ledger.replay") {
+        replay(home.path(), facts);
+    }
+    if runs("ledger.boot") {
+        boot(home.path());
+    }
+}
+
+fn agent(number: u64) -> AgentId {
+    AgentId::new(&format!("agent-{number}")).unwrap()
+}
+
+/// A home with a thousand agents that took messages and answered them; ten of them have one more message waiting.
+fn fill(home: &Path) -> u64 {
+    let ledger = Ledger::open(home, Options::default()).unwrap();
+    let mut facts = 0;
+    for number in 0..AGENTS {
+        let id = agent(number);
+        let mut core = Core::unborn(id.clone());
+        let mut driver =
+            Driver { ledger: &ledger, core: &mut core, now: Time::from_ms(1_800_000_000_000), draws: number << 32 };
+        driver.ask(Input::Create { identity: Identity::named(id), config: Config::default(), start: true });
+        while driver.core.durable() < FACTS / AGENTS {
+            driver.ask(Input::Queue(NewMessage {
+                text: Some("Please look at the build.".to_owned()),
+                ..NewMessage::default()
+            }));
+        }
+        if number < OPEN {
+            driver.core.ask(Asked {
+                token: 1,
+                input: Input::Queue(NewMessage { text: Some("More.".to_owned()), ..NewMessage::default() }),
+            });
+            driver.commit_once();
+        }
+        facts += core.durable();
+    }
+    facts
+}
+
+struct Driver<'a> {
+    ledger: &'a Ledger,
+    core: &'a mut Core,
+    now: Time,
+    draws: u64,
+}
+
+impl Driver<'_> {
+    /// Runs until the agent rests, answering every model call at once.
+    fn ask(&mut self, input: Input) {
+        self.core.ask(Asked { token: 1, input });
+        while self.commit_once() {
+            for effect in self.core.take_outputs().effects {
+                if let Effect::CallModel { exec_id, round } = effect {
+                    let reply = Reply { text: "The build is green; nothing to do.".to_owned(), ..Reply::default() };
+                    self.core.ask(Asked { token: 1, input: Input::FinishRound { exec_id, round, reply } });
+                }
+            }
+        }
+    }
+
+    /// Commits go out one after another without waiting: only the last one has to be on disk when the bench begins.
+    fn commit_once(&mut self) -> bool {
+        self.draws += 1;
+        self.now = self.now.plus_ms(10);
+        let Some(commit) = self.core.poll(self.now, self.draws) else { return false };
+        let receipt = self.ledger.commit(commit);
+        self.core.committed();
+        if self.draws.is_multiple_of(512) {
+            receipt.wait().unwrap();
+        }
+        true
+    }
+}
+
+fn replay(home: &Path, facts: u64) {
+    let ledger = Ledger::open(home, Options::read_only()).unwrap();
+    let mut read = 0;
+    let reading = Instant::now();
+    for number in 0..AGENTS {
+        read += ledger.read(&StreamId::agent(&agent(number)), 0, usize::MAX).unwrap().len() as u64;
+    }
+    let baseline = per_second(read, reading);
+    let folding = Instant::now();
+    let mut folded = 0;
+    for number in 0..AGENTS {
+        let id = agent(number);
+        let head = ledger.head(&StreamId::agent(&id)).unwrap().unwrap();
+        folded += fold_until(&ledger, &id, head.seq).unwrap().seq;
+    }
+    let value = per_second(folded, folding);
+    assert_eq!((read, folded), (facts, facts));
+    print(
+        "ledger.replay",
+        value,
+        "facts/s, read and folded on one core",
+        baseline,
+        value / baseline,
+        "value >= 1000000",
+    );
+}
+
+fn per_second(count: u64, since: Instant) -> f64 {
+    #[allow(clippy::cast_precision_loss, reason = "a figure to look at")]
+    let count = count as f64;
+    count / since.elapsed().as_secs_f64()
+}
+
+/// Opening a home, asking who has something to do, and loading them; against the same with an empty home.
+fn boot(home: &Path) {
+    let empty = tempfile::tempdir().unwrap();
+    drop(Ledger::open(empty.path(), Options::default()).unwrap());
+    let median = |home: &Path| {
+        let mut times: Vec<f64> = (0..15)
+            .map(|_| {
+                let start = Instant::now();
+                let ledger = Ledger::open(home, Options::default()).unwrap();
+                let open = ledger.wakes(None, usize::MAX).unwrap();
+                for (stream, _) in &open {
+                    let id = AgentId::new(stream.agent_name().unwrap()).unwrap();
+                    Core::recover(&ledger, &id).unwrap().unwrap();
+                }
+                let time = start.elapsed().as_secs_f64();
+                assert!(home == empty.path() || open.len() as u64 == OPEN, "{} agents are open", open.len());
+                time
+            })
+            .collect();
+        times.sort_by(f64::total_cmp);
+        times[times.len() / 2] * 1e3
+    };
+    let (baseline, value) = (median(empty.path()), median(home));
+    print("ledger.boot", value, "ms with a million facts and ten agents open", baseline, value / baseline, "<= 3");
+}
+
+fn print(name: &str, value: f64, unit: &str, baseline: f64, ratio: f64, goal: &str) {
+    println!(
+        r#"{{"name":"{name}","value":{value:.2},"unit":"{unit}","baseline":{baseline:.2},"ratio":{ratio:.3},"goal":"{goal}"}}"#
+    );
+}
