@@ -217,7 +217,8 @@ impl Sqlite {
                 let (id, text): (String, String) = (row.get(0).map_err(read_error)?, row.get(2).map_err(read_error)?);
                 let Ok(value) = serde_json::from_str(&text) else {
                     let (stream, plane) = (stream.to_string(), plane.to_owned());
-                    let what = "its value is not JSON: rebuild the rows".to_owned();
+                    let what =
+                        "its value is not JSON: `abide ledger verify --rebuild-rows` makes the rows again".to_owned();
                     return Err(ReadError::damaged(Damage::Row { stream, plane, id, what }));
                 };
                 found.push(Row { id, seq: row.get(1).map_err(read_error)?, value });

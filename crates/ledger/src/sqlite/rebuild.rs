@@ -46,7 +46,9 @@ impl Sqlite {
                 failed.is_none()
             })?;
             failed.map_or(Ok(()), Err)
-        })
+        })?;
+        // Rows that were made again may have lost what was cut out of a fact.
+        writer.write_anew()
     }
 
     pub(crate) fn stats(&self) -> Result<Stats, ReadError> {

@@ -23,8 +23,6 @@ impl Sqlite {
         }
         let archived_in = segment_of(&writer, fact.id)?;
         let rewritten = archived_in.as_ref().map(|row| rewrite(&writer, row, &fact)).transpose()?;
-        // Overwrites what is freed: the bytes must not stay in a page nobody looks at.
-        writer.conn.execute_batch("PRAGMA secure_delete = ON").map_err(commit_error)?;
         let done = writer.transaction(|writer| {
             let conn = &writer.conn;
             match (&archived_in, &rewritten) {
@@ -42,10 +40,8 @@ impl Sqlite {
             .and_then(|_| conn.execute("DELETE FROM snapshots", []))
             .map_err(commit_error)
         });
-        let _ = writer.conn.execute_batch("PRAGMA secure_delete = OFF");
         done?;
-        // The log still has the page as it was.
-        writer.checkpoint("TRUNCATE");
+        writer.write_anew()?;
         if let Some(row) = &archived_in {
             self.0.store.segments.forget(&row.file);
             remove(&self.0.store.segments.path(&row.file))?;

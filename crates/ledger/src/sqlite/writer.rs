@@ -205,6 +205,14 @@ impl Writer {
         let _ = self.conn.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |_| Ok(()));
     }
 
+    /// Writes the whole database anew, so that no page keeps a copy of what it once held. For rare upkeep: a page that
+    /// split long ago has such copies, and overwriting what is freed now does not reach them.
+    pub(crate) fn write_anew(&self) -> Result<(), CommitError> {
+        self.conn.execute_batch("VACUUM").map_err(commit_error)?;
+        self.checkpoint("TRUNCATE");
+        Ok(())
+    }
+
     fn kind(&mut self, name: &str) -> Result<i64, CommitError> {
         if let Some(&id) = self.kinds.get(name) {
             return Ok(id);

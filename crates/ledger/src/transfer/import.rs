@@ -212,7 +212,13 @@ impl<'a> Import<'a> {
             return Err(self.bad("field \"end\"", &format!("the head of {stream} is missing")));
         }
         if counts != self.counts {
-            return Err(self.bad("field \"end\"", &format!("before it came {:?}", self.counts)));
+            return Err(self.bad(
+                "field \"end\"",
+                &format!(
+                    "before it came {} facts, {} streams and {} blobs",
+                    self.counts.facts, self.counts.streams, self.counts.blobs
+                ),
+            ));
         }
         if named != digest {
             return Err(self.bad("field \"digest\"", "some line before this one was changed"));

@@ -1,6 +1,9 @@
 //! Archive, verify, rows made again, payloads cut out.
 
-use abide_ledger::{ArchivePolicy, Commit, Cursor, Ledger, Options, ReadError, RedactError, Snapshot, Wake};
+use abide_ledger::{
+    Append, ArchivePolicy, Commit, Cursor, Ledger, NewFact, Options, ReadError, Recorded, RedactError, RowOp, Snapshot,
+    StreamId, Wake,
+};
 use serde_json::json;
 
 use crate::world::{
@@ -208,4 +211,35 @@ fn nothing_of_a_redacted_payload_stays_in_the_files() {
     store.ledger.redact(&stream("a"), 8).unwrap();
     assert!(!holds());
     assert_eq!(verify(&store.ledger).redacted.len(), 1);
+}
+
+#[test]
+fn nothing_of_a_redacted_payload_stays_after_pages_have_split_and_rows_are_made_again() {
+    let store = sqlite();
+    let text = |i: u64| if i == 200 { "hunter2-".repeat(30) } else { format!("{i:08}").repeat(30) };
+    let rows_of = |i: u64| {
+        vec![RowOp {
+            plane: "messages".into(),
+            id: format!("m{:04}", i * 7919 % 400),
+            patch: json!({ "text": text(i) }),
+        }]
+    };
+    for i in 0..400 {
+        let payload = serde_json::to_vec(&text(i)).unwrap();
+        let fact = NewFact { kind: "message.queued".into(), payload, rows: rows_of(i) };
+        let append = Append { stream: stream("a"), expected: i, at: at(1), facts: vec![fact], fork_of: None };
+        store.ledger.commit(Commit { appends: vec![append], ..Commit::default() }).wait().unwrap();
+    }
+    store.ledger.redact(&stream("a"), 201).unwrap();
+    let again = |_: &StreamId, recorded: &Recorded| match recorded.payload.bytes() {
+        Some(_) if recorded.seq > 390 => rows_of(recorded.seq - 1),
+        Some(_) | None => Vec::new(),
+    };
+    store.ledger.rebuild_rows(&again, &mut |_| ()).unwrap();
+    drop(store.ledger);
+    let home = store.home.as_ref().unwrap().path();
+    for file in ["ledger.db", "ledger.db-wal"] {
+        let bytes = std::fs::read(home.join(file)).unwrap_or_default();
+        assert!(!bytes.windows(8).any(|window| window == b"hunter2-"), "{file} still holds it");
+    }
 }
