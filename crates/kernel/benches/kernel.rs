@@ -126,10 +126,8 @@ impl World<'_> {
 
     /// The item that the last act made.
     fn item(&self) -> WorkItemId {
-        match &self.answer {
-            Answer::Acted(made) => WorkItemId::new(made["work_item_id"].as_str().unwrap()),
-            other => panic!("{other:?} made no item"),
-        }
+        let Answer::Acted(made) = &self.answer else { panic!("{:?} made no item", self.answer) };
+        WorkItemId::new(made["work_item_id"].as_str().unwrap())
     }
 
     fn decide(&mut self) {

@@ -133,7 +133,7 @@ impl AgentState {
     }
 
     /// Tells apart snapshots whose shape is not ours. Bump it with every change of what a state holds.
-    pub const FINGERPRINT: &'static str = "agent-state-1";
+    pub const FINGERPRINT: &'static str = "agent-state-2";
 
     /// Files every item under where it stands. Needed once, after records were put in place by hand.
     pub(crate) fn reindex(&mut self) {

@@ -59,7 +59,8 @@ fn waiting_on(state: &AgentState) -> Vec<WaitingOn> {
     }
     for wait in state.waits.open().values().take(NAMED) {
         let holder = wait.work_item_id.as_ref().map_or_else(|| "the agent".to_owned(), ToString::to_string);
-        let what = format!("{} for {holder}: {}", awaited(wait.kind, wait.resource.as_ref()), wait.reason);
+        let reason = if wait.reason.is_empty() { String::new() } else { format!(": {}", wait.reason) };
+        let what = format!("{} for {holder}{reason}", awaited(wait.kind, wait.resource.as_ref()));
         on.push(WaitingOn { what, since: Some(wait.created_at), seq: wait.seq });
     }
     for approval in state.approvals.pending().values().take(NAMED) {
@@ -97,7 +98,7 @@ fn would_wake(state: &AgentState) -> Vec<String> {
     let mut wakes = Vec::new();
     let kinds = |kind| state.waits.open().values().any(|wait| wait.kind == kind);
     if state.queue.queued() > state.queue.queued_delayed() {
-        wakes.push(format!("{} queued messages, now", state.queue.queued()));
+        wakes.push(format!("{}, now", counted(state.queue.queued(), "queued message")));
     }
     if !state.hints.pending().is_empty() {
         wakes.push("a pending wake hint, now".to_owned());
@@ -109,7 +110,8 @@ fn would_wake(state: &AgentState) -> Vec<String> {
         wakes.push(format!("the clock, at {due}"));
     }
     for task in state.tasks.open().values().take(NAMED) {
-        wakes.push(format!("the end of the task {} ({})", task.task_id, task.summary));
+        let summary = if task.summary.is_empty() { String::new() } else { format!(" ({})", task.summary) };
+        wakes.push(format!("the end of the task {}{summary}", task.task_id));
     }
     if kinds(WaitKind::External) {
         wakes.push("the external event it waits for".to_owned());
@@ -124,6 +126,7 @@ fn sentence(state: &AgentState, decision: &Decision, would_wake: &[String]) -> S
     let objective = item.map(|item| format!(" \"{}\"", item.objective)).unwrap_or_default();
     let parked = match state.queue.parked() {
         0 => String::new(),
+        1 => " 1 message is parked behind what it waits for.".to_owned(),
         count => format!(" {count} messages are parked behind what it waits for."),
     };
     let body = match (decision.kind, decision.reason) {
@@ -133,9 +136,12 @@ fn sentence(state: &AgentState, decision: &Decision, would_wake: &[String]) -> S
         (DecisionKind::Stop, Reason::ShutdownRequested) => {
             format!("{id} is shutting down; it goes on when the daemon is back.")
         }
-        (DecisionKind::Stop, _) => {
-            format!("{id} is stopped; {} messages wait. Start it to have them worked on.", state.queue.pending())
-        }
+        (DecisionKind::Stop, _) => match state.queue.pending() {
+            0 => format!("{id} is stopped, and no message waits. Start it when there is something to do."),
+            waiting => {
+                format!("{id} is stopped; {} for it. Start it to go on.", waiting_messages(waiting))
+            }
+        },
         (DecisionKind::Noop, Reason::TurnInProgress) => format!("{id} is running a turn."),
         (DecisionKind::Noop, _) => format!("{id} has its next tick under way already."),
         (DecisionKind::StartModelTurn, _) => format!("{id} is about to run a turn for a queued message."),
@@ -160,6 +166,15 @@ fn sentence(state: &AgentState, decision: &Decision, would_wake: &[String]) -> S
     };
     let hopeless = if would_wake.is_empty() { " Nothing will wake it by itself." } else { "" };
     format!("{body}{parked}{hopeless}")
+}
+
+/// `1 thing`, `2 things`.
+fn counted(count: usize, thing: &str) -> String {
+    if count == 1 { format!("1 {thing}") } else { format!("{count} {thing}s") }
+}
+
+fn waiting_messages(count: usize) -> String {
+    if count == 1 { "1 message waits".to_owned() } else { format!("{count} messages wait") }
 }
 
 fn for_item(objective: &str) -> String {

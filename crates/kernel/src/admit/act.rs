@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::agent::AgentState;
+use crate::agent::timer::Timer;
 use crate::fact::{ApprovalDecided, ApprovalRequested, TaskCancelling, TriggerCreated, TriggerRevoked};
 use crate::fact::{Resource, Schedule, TimerCreated, WaitingIntentCreated};
 use crate::id::{ApprovalId, ExecId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
@@ -10,7 +12,7 @@ use crate::limits;
 use crate::step::Step;
 use crate::time::Time;
 use crate::vocabulary::{
-    ApprovalDefault, ApprovalStatus, BriefKind, CatchUp, DeliveryMode, TaskStatus, WaitKind, WaitSource,
+    ApprovalDefault, ApprovalStatus, BriefKind, CatchUp, DeliveryMode, QueueStatus, TaskStatus, WaitKind, WaitSource,
 };
 
 use super::settle::tell_agent;
@@ -221,13 +223,13 @@ fn what_could_end(step: &Step<'_>, kind: WaitKind, resource: Option<String>) -> 
         }
         (WaitKind::Timer, Some(id)) => {
             let timer = TimerId::new(&id);
-            if step.state.timers.get(&timer).is_some() {
+            if step.state.timers.get(&timer).is_some_and(|timer| will_tick(step.state, timer)) {
                 return Ok(Some(Resource::Timer(timer)));
             }
-            never(format!("{id} is not an active timer"), "create a timer first, or give after_ms")
+            never(format!("{id} is not a timer that will fire"), "create a timer first, or give after_ms")
         }
-        (WaitKind::Timer, None) if step.state.timers.active().is_empty() => {
-            never("no timer is active".to_owned(), "give after_ms, or create a timer first")
+        (WaitKind::Timer, None) if !step.state.timers.active().values().any(|timer| will_tick(step.state, timer)) => {
+            never("no timer will fire".to_owned(), "give after_ms, or create a timer first")
         }
         (WaitKind::External, Some(id)) => {
             let trigger = TriggerId::new(&id);
@@ -245,6 +247,12 @@ fn what_could_end(step: &Step<'_>, kind: WaitKind, resource: Option<String>) -> 
         (WaitKind::Sleep, _) => Err(Refusal::new("not_a_wait", "a sleep is not waited for", "use Sleep")),
         (WaitKind::Task | WaitKind::Timer | WaitKind::External | WaitKind::Operator, None) => Ok(None),
     }
+}
+
+/// Whether a tick of this timer is still to be taken: one ahead, or one in the queue.
+fn will_tick(state: &AgentState, timer: &Timer) -> bool {
+    let tick = timer.undelivered.as_ref().and_then(|tick| state.queue.get(tick));
+    timer.next_fire_at.is_some() || tick.is_some_and(|entry| entry.status == QueueStatus::Queued)
 }
 
 fn end_wait(step: &mut Step<'_>, actor: &Actor, id: &WaitId) -> Acted {

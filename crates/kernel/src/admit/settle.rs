@@ -40,8 +40,8 @@ fn complete_finished_timers(step: &mut Step<'_>) {
         let waits = super::waits::naming(step, &crate::fact::Resource::Timer(timer_id.clone()));
         step.emit(TimerCompleted { timer_id });
         for wait in waits {
-            cancel_wait(step, &wait, "timer_completed");
             tell_agent(step, &wait, "its timer ended without a tick for it");
+            cancel_wait(step, &wait, "timer_completed");
         }
     }
 }

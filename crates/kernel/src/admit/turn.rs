@@ -55,13 +55,13 @@ pub(super) fn finish_round(step: &mut Step<'_>, exec_id: &ExecId, round: u32, re
     for task in read {
         settle_result(step, &task, exec_id, &format!("round {round}"));
     }
-    let joined = join_interjections(step, exec_id, SafePoint::AfterModelRound);
+    join_interjections(step, exec_id, SafePoint::AfterModelRound);
     if step.state.shutdown {
         abort_turn(step, AbortReason::Shutdown, "shutdown_requested");
     } else if asked {
         run_calls(step, exec_id, reply.calls, reply.tree);
     } else {
-        go_on(step, exec_id, !joined, reply.tree);
+        go_on(step, exec_id, true, reply.tree);
     }
     Answer::Done
 }
@@ -114,20 +114,20 @@ fn complete_tools(step: &mut Step<'_>, exec_id: &ExecId, tree: Option<String>) {
     }
     let (round, ends) = (turn.round, turn.ends);
     step.emit(ToolRoundCompleted { exec_id: exec_id.clone(), round, calls: 0 });
-    let joined = join_interjections(step, exec_id, SafePoint::AfterToolResults);
+    join_interjections(step, exec_id, SafePoint::AfterToolResults);
     if step.state.shutdown {
         abort_turn(step, AbortReason::Shutdown, "shutdown_requested");
     } else {
-        go_on(step, exec_id, ends && !joined, tree);
+        go_on(step, exec_id, ends, tree);
     }
 }
 
-/// At a safe point: the turn ends, or begins its next round if it may.
+/// At a safe point: the turn ends, or begins its next round if it may. What joined it must be heard first.
 fn go_on(step: &mut Step<'_>, exec_id: &ExecId, done: bool, tree: Option<String>) {
-    if done {
+    let Some((round, unheard)) = turn_of(step, exec_id).map(|turn| (turn.round, turn.unheard)) else { return };
+    if done && !unheard {
         return end_turn(step, TerminalKind::Completed, tree, None);
     }
-    let Some(round) = turn_of(step, exec_id).map(|turn| turn.round) else { return };
     if round >= limits::ROUNDS_MAX {
         let error = format!("the turn took {round} rounds, which is the limit");
         return end_turn(step, TerminalKind::Aborted, tree, Some(error));
@@ -140,10 +140,9 @@ fn go_on(step: &mut Step<'_>, exec_id: &ExecId, done: bool, tree: Option<String>
 }
 
 /// Queued interjections become part of the message that the turn is about, and end the waits they satisfy.
-fn join_interjections(step: &mut Step<'_>, exec_id: &ExecId, safe_point: SafePoint) -> bool {
-    let Some(joined) = turn_of(step, exec_id).map(|turn| turn.message_id.clone()) else { return false };
-    let waiting = step.state.queue.interjections();
-    for message_id in &waiting {
+fn join_interjections(step: &mut Step<'_>, exec_id: &ExecId, safe_point: SafePoint) {
+    let Some(joined) = turn_of(step, exec_id).map(|turn| turn.message_id.clone()) else { return };
+    for message_id in &step.state.queue.interjections() {
         let matched = match step.state.queue.get(message_id) {
             Some(entry) => matching(step.state, &entry.message),
             None => Vec::new(),
@@ -158,13 +157,15 @@ fn join_interjections(step: &mut Step<'_>, exec_id: &ExecId, safe_point: SafePoi
             trigger_wait(step, &wait, Some(message_id), vec!["interjected".to_owned()]);
         }
     }
-    !waiting.is_empty()
 }
 
 fn end_turn(step: &mut Step<'_>, terminal_kind: TerminalKind, tree: Option<String>, error: Option<String>) {
     let Some(turn) = step.state.turn.clone() else { return };
     let text = turn.last_text.clone();
     emit_terminal(step, &turn, terminal_kind, tree, error.clone());
+    if error.is_some() {
+        return_interjections(step, &turn.message_id);
+    }
     step.emit(MessageProcessed { message_id: turn.message_id.clone(), ignored: Vec::new() });
     let to_operator = turn.continuation.trigger_kind == crate::vocabulary::TriggerKind::OperatorInput;
     if to_operator {
@@ -325,6 +326,7 @@ fn fail_message(step: &mut Step<'_>, message_id: &MessageId, text: String) {
     if owes.is_some_and(|task| step.state.tasks.owed().contains_key(&task)) {
         give_up(step, message_id, vec![text.clone()], text);
     } else {
+        return_interjections(step, message_id);
         step.emit(MessageProcessed { message_id: message_id.clone(), ignored: vec![text.clone()] });
         tell(step, BriefKind::Failure, text, Some(message_id.clone()));
     }

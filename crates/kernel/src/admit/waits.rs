@@ -8,6 +8,8 @@ use crate::id::{MessageId, TimerId, WaitId};
 use crate::step::Step;
 use crate::vocabulary::{ApprovalStatus, QueueStatus, RequeueReason};
 
+use super::settle::tell_agent;
+
 /// A wait got what it waited for.
 pub(crate) fn trigger_wait(step: &mut Step<'_>, id: &WaitId, message: Option<&MessageId>, evidence: Vec<String>) {
     let Some(wait) = step.state.waits.get(id) else { return };
@@ -40,6 +42,10 @@ fn end_owned(step: &mut Step<'_>, wait: &WaitId, resource: Option<Resource>, by:
                 owned.is_some_and(|timer| timer.undelivered.is_some() && timer.undelivered.as_ref() == by);
             if owned.is_some() && !by_own_tick {
                 cancel_timer(step, &timer, "wait_ended");
+                for other in naming(step, &Resource::Timer(timer)) {
+                    tell_agent(step, &other, "its timer was cancelled");
+                    cancel_wait(step, &other, "its timer was cancelled");
+                }
             }
         }
         Some(Resource::Approval(approval)) => {

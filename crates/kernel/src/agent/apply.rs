@@ -112,6 +112,7 @@ impl AgentState {
                 }
                 turn.round = fact.round;
                 turn.phase = Phase::Model;
+                turn.ends = false;
                 Ok(())
             }
             Fact::ProviderRoundCompleted(fact) => {
@@ -433,6 +434,7 @@ impl AgentState {
         if turn.message_id != fact.joined {
             return Err(format!("the turn is not about {}", fact.joined));
         }
+        turn.unheard = true;
         // What had joined the interjection in an earlier turn of its own comes along.
         for earlier in self.queue.joined_to(&fact.message_id) {
             self.queue.edit(&earlier, |entry| entry.joined = Some(fact.joined.clone()));
@@ -475,6 +477,7 @@ impl AgentState {
             rounds_recorded: 0,
             phase: Phase::Safe,
             ends: false,
+            unheard: false,
             last_text: None,
             checkpoint: None,
             progressed: false,
@@ -492,6 +495,7 @@ impl AgentState {
             return Err(format!("round {} is not under way", fact.round));
         }
         turn.rounds_recorded += 1;
+        turn.unheard = false;
         if !fact.text.is_empty() {
             turn.last_text = Some(fact.text.clone());
         }

@@ -31,6 +31,9 @@ pub struct Turn {
     /// A tool asked for the turn to end once the calls of this round are done.
     #[serde(default)]
     pub ends: bool,
+    /// An interjection joined since the last recorded round: the model has yet to hear it.
+    #[serde(default)]
+    pub unheard: bool,
     #[serde(default)]
     pub last_text: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -189,7 +189,8 @@ fn named_external(state: &AgentState, message: &Message) -> Vec<WaitId> {
     if let Some(correlation) = &message.correlation_id {
         of(Resource::Correlation(correlation.clone()));
     }
-    found.extend(message.waiting_intent_id.iter().filter(|id| state.waits.get(id).is_some()).cloned());
+    let external = |id: &&WaitId| state.waits.get(id).is_some_and(|wait| wait.kind == WaitKind::External);
+    found.extend(message.waiting_intent_id.iter().filter(external).cloned());
     found
 }
 

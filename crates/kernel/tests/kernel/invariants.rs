@@ -1,0 +1,267 @@
+//! The invariants are able to fail: for each, a violation is planted, and exactly that name is reported.
+//!
+//! A violation is a (before, fact, after) triple that the kernel itself would never make: a state edited as JSON.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use abide_kernel::AgentState;
+use abide_kernel::fact::{
+    ContextCompacted, Fact, MessageProcessed, MessageQueued, PostureChanged, RoundStarted, StaleOutcomeIgnored,
+    TurnStarted, WaitingIntentTriggered,
+};
+use abide_kernel::id::{ExecId, MessageId, TurnId, WaitId};
+use abide_kernel::invariants::{self, Change, INVARIANTS};
+use abide_kernel::message::Message;
+use abide_kernel::scheduler::continuation::Continuation;
+use abide_kernel::vocabulary::{Boundary, ContinuationClass, MessageKind, Status, TickKind, TriggerKind};
+use serde_json::{Value, json};
+
+use crate::story::Story;
+
+/// A change that must never happen. Most are looked at where a commit ends.
+struct Plant {
+    before: AgentState,
+    fact: Fact,
+    after: AgentState,
+    at_rest: bool,
+}
+
+fn plant(before: &AgentState, fact: impl Into<Fact>, after: &AgentState) -> Plant {
+    Plant { before: before.clone(), fact: fact.into(), after: after.clone(), at_rest: true }
+}
+
+impl Plant {
+    /// Looked at inside a commit.
+    fn inside(self) -> Plant {
+        Plant { at_rest: false, ..self }
+    }
+
+    /// Which invariants it breaks.
+    fn breaks(&self) -> Vec<&'static str> {
+        let change = Change { before: &self.before, fact: &self.fact, after: &self.after };
+        invariants::check(change, self.at_rest).iter().map(|violation| violation.invariant).collect()
+    }
+}
+
+fn told(lines: &str) -> AgentState {
+    let mut story = Story::begin();
+    for line in lines.lines().map(str::trim) {
+        story.tell(line).unwrap();
+    }
+    story.state
+}
+
+/// The state with its records edited by hand.
+fn edited(state: &AgentState, edit: impl FnOnce(&mut Value)) -> AgentState {
+    let mut records: Value = serde_json::from_slice(&state.snapshot()).unwrap();
+    edit(&mut records);
+    AgentState::from_snapshot(records.to_string().as_bytes()).unwrap()
+}
+
+/// The state with its items not filed under where they stand, as no reading of its records would leave it.
+fn unfiled(state: &AgentState) -> AgentState {
+    serde_json::from_slice(&state.snapshot()).unwrap()
+}
+
+/// A fact that says nothing.
+fn nothing() -> Fact {
+    StaleOutcomeIgnored { exec_id: ExecId::new("exec_over"), evidence: Vec::new() }.into()
+}
+
+fn first<'a>(records: &'a mut Value, plane: &str) -> &'a mut Value {
+    records.pointer_mut(plane).unwrap().as_object_mut().unwrap().values_mut().next().unwrap()
+}
+
+fn queued(tick: Option<TickKind>) -> Fact {
+    let message = Message { tick, ..Message::bare(MessageId::new("msg_new"), MessageKind::SystemTick) };
+    MessageQueued { message: Arc::new(message) }.into()
+}
+
+fn turn_about(message: &MessageId) -> Fact {
+    TurnStarted {
+        turn_id: TurnId::new("turn_new"),
+        exec_id: ExecId::new("exec_new"),
+        turn_index: 1,
+        message_id: message.clone(),
+        work_item_id: None,
+        continuation: Continuation {
+            trigger_kind: TriggerKind::SystemTick,
+            class: ContinuationClass::LocalContinuation,
+            model_reentry: true,
+            matched_waiting_reason: false,
+            evidence: Vec::new(),
+        },
+        presents: Vec::new(),
+    }
+    .into()
+}
+
+/// One planted violation for each name.
+macro_rules! planted {
+    ($($name:ident: $plant:block)*) => {
+        $(
+            #[test]
+            fn $name() {
+                let plant: Plant = $plant;
+                assert_eq!(plant.breaks(), [stringify!($name)]);
+            }
+        )*
+
+        const PLANTED: &[&str] = &[$(stringify!($name)),*];
+    };
+}
+
+planted! {
+    stopped_runtime_processes_no_message: {
+        let state = told("operator hi\nstop");
+        let message_id = state.queue.entries().next().unwrap().message.message_id.clone();
+        plant(&state, MessageProcessed { message_id, ignored: Vec::new() }, &state)
+    }
+
+    paused_runtime_starts_no_turn: {
+        let state = told("shutdown");
+        plant(&state, queued(Some(TickKind::ContinueActive)), &state)
+    }
+
+    run_id_only_while_a_run_is_active: {
+        let state = told("operator hi");
+        let message = state.turn.as_ref().unwrap().message_id.clone();
+        let without = edited(&state, |records| {
+            let entries = records["queue"]["entries"].as_array_mut().unwrap();
+            entries.retain(|entry| entry["message"]["message_id"] != json!(message));
+        });
+        plant(&state, nothing(), &without)
+    }
+
+    terminal_tasks_are_not_active: {
+        let state = told("task t1");
+        let ended = edited(&state, |records| first(records, "/tasks/open")["status"] = json!("completed"));
+        plant(&state, nothing(), &ended)
+    }
+
+    stale_updates_reopen_no_task: {
+        let owed = told("task t1\nstop\ntask t1 ends");
+        let open = told("task t1\nstop");
+        plant(&owed, nothing(), &open)
+    }
+
+    blocking_is_counted_from_open_tasks: {
+        let state = told("task t1");
+        let blocking = edited(&state, |records| first(records, "/tasks/open")["wait_policy"] = json!("blocking"));
+        plant(&state, nothing(), &blocking)
+    }
+
+    completed_items_are_not_runnable: {
+        let state = told("operator hi\nround CreateWorkItem build");
+        let completed = edited(&state, |records| first(records, "/work/items")["state"] = json!("completed"));
+        plant(&state, nothing(), &completed)
+    }
+
+    focus_moves_only_by_pick: {
+        let state = told("operator hi\nround CreateWorkItem build");
+        let picked = edited(&state, |records| {
+            let id = first(records, "/work/items")["work_item_id"].clone();
+            records["work"]["current"] = id;
+        });
+        plant(&state, nothing(), &picked)
+    }
+
+    needs_input_waits_for_the_operator: {
+        let state = told("operator hi\nround CreateWorkItem build status=needs_input");
+        plant(&state, nothing(), &unfiled(&state)).inside()
+    }
+
+    one_tick_under_way_per_item: {
+        let state = told("person CreateWorkItem build");
+        let doubled = edited(&state, |records| {
+            let entries = records["queue"]["entries"].as_array_mut().unwrap();
+            let mut again = entries[0].clone();
+            again["message"]["message_id"] = json!("msg_again");
+            again["place"] = json!(99);
+            entries.push(again);
+        });
+        plant(&state, nothing(), &doubled)
+    }
+
+    wake_hints_are_liveness_signals: {
+        let state = told("operator hi\nfail rate_limited after=1h");
+        let hinted = edited(&state, |records| {
+            let message = &mut records["queue"]["entries"][0]["message"];
+            message["kind"] = json!("system_tick");
+            message["tick"] = json!("wake_hint");
+            message["text"] = Value::Null;
+        });
+        let message = hinted.queue.entries().next().unwrap().message.message_id.clone();
+        plant(&hinted, turn_about(&message), &hinted)
+    }
+
+    mismatched_triggers_satisfy_nothing: {
+        let state = told("operator hi\nround WaitFor external c1\nevent corr=c2 news");
+        let waiting_intent_id: WaitId = state.waits.open().keys().next().unwrap().clone();
+        let message_id = Some(state.queue.entries().next().unwrap().message.message_id.clone());
+        let fact = WaitingIntentTriggered { waiting_intent_id, trigger_count: 1, message_id, evidence: Vec::new() };
+        plant(&state, fact, &state)
+    }
+
+    only_real_turn_ends_touch_work_items: {
+        let state = told("operator hi\nround CreateWorkItem build");
+        let revised = edited(&state, |records| first(records, "/work/items")["revision"] = json!(9));
+        let fact = MessageProcessed { message_id: MessageId::new("msg_x"), ignored: Vec::new() };
+        plant(&state, fact, &revised)
+    }
+
+    compaction_rewrites_no_truth: {
+        let state = told("operator hi\nround WaitFor external c1");
+        let forgotten = edited(&state, |records| records["waits"] = json!([]));
+        let fact = ContextCompacted { compacted_messages: 1, epoch: 1, summary: None };
+        plant(&state, fact, &forgotten)
+    }
+
+    records_explain_the_projection: {
+        let state = told("person CreateWorkItem build\nround done");
+        plant(&state, nothing(), &unfiled(&state))
+    }
+
+    no_wait_outlives_what_could_end_it: {
+        let state = told("task t1\noperator hi\nround WaitFor task t1");
+        let lost = edited(&state, |records| records["tasks"]["open"] = json!({}));
+        plant(&state, nothing(), &lost)
+    }
+
+    every_owed_result_has_a_carrier: {
+        let state = told("task t1\nstop\ntask t1 ends");
+        let lost = edited(&state, |records| records["queue"]["entries"] = json!([]));
+        plant(&state, nothing(), &lost)
+    }
+
+    undelivered_ticks_are_in_the_queue: {
+        let state = told("person CreateWorkItem build\nfail rate_limited after=1h");
+        let gone = edited(&state, |records| records["queue"]["entries"] = json!([]));
+        plant(&state, nothing(), &gone)
+    }
+}
+
+/// Nothing that happens in a story breaks any of them; here only that every one of them can be broken.
+#[test]
+fn every_invariant_has_a_planted_violation() {
+    let names: BTreeSet<&str> = INVARIANTS.iter().map(|(name, _)| *name).collect();
+    let planted: BTreeSet<&str> = PLANTED.iter().copied().collect();
+    assert_eq!(names, planted);
+    assert_eq!(names.len(), INVARIANTS.len(), "two invariants have one name");
+}
+
+/// Facts that are always allowed break nothing.
+#[test]
+fn a_sound_change_breaks_nothing() {
+    let state = told("operator hi");
+    let posture = PostureChanged {
+        boundary: Boundary::Control,
+        previous_status: Status::AwakeIdle,
+        next_status: Status::AwakeRunning,
+    };
+    let round = RoundStarted { exec_id: ExecId::new("exec_new"), round: 1 };
+    for fact in [nothing(), posture.into(), round.into(), queued(None)] {
+        assert!(plant(&state, fact.clone(), &state).breaks().is_empty(), "{fact:?}");
+    }
+}

@@ -1,0 +1,393 @@
+//! The verification plan of lifecycle control, line by line, and what control refuses (spec 2 to 4).
+
+use abide_kernel::agent::config::{Config, Identity};
+use abide_kernel::id::{AgentId, Fresh};
+use abide_kernel::input::Input;
+use abide_kernel::time::Time;
+use abide_kernel::vocabulary::Status;
+use abide_kernel::{AgentState, admit};
+
+use crate::story::{Story, check};
+
+fn created(start: bool) -> AgentState {
+    let id = AgentId::new("a").unwrap();
+    let mut state = AgentState::empty(id.clone());
+    let input = Input::Create { identity: Identity::named(id), config: Config::default(), start };
+    admit(&mut state, input, Time::EPOCH, &mut Fresh::new(Time::EPOCH, 1)).unwrap();
+    state
+}
+
+#[test]
+fn creating_an_agent_starts_it_unless_told_otherwise() {
+    assert_eq!(created(true).status(), Status::AwakeIdle);
+    assert_eq!(created(false).status(), Status::Stopped);
+}
+
+#[test]
+fn nothing_is_asked_of_an_agent_that_does_not_exist() {
+    let mut state = AgentState::empty(AgentId::new("a").unwrap());
+    let refusal = admit(&mut state, Input::Start, Time::EPOCH, &mut Fresh::new(Time::EPOCH, 1)).unwrap_err();
+    assert_eq!((refusal.code, state.seq), ("not_found", 0));
+}
+
+/// No direct writes of a status remain: there is no status to write, only what it is computed from.
+#[test]
+fn no_status_is_stored() {
+    let story = Story::begin();
+    let stored: serde_json::Value = serde_json::from_slice(&story.state.snapshot()).unwrap();
+    assert!(stored.get("control").is_some());
+    assert!(stored.get("status").is_none());
+}
+
+/// Statuses of old records: read, never written.
+#[test]
+fn paused_reads_as_stopped_and_awaiting_task_as_awake_idle() {
+    assert_eq!(Status::parse("paused"), Some(Status::Stopped));
+    assert_eq!(Status::parse("awaiting_task"), Some(Status::AwakeIdle));
+    assert!(Status::ALL.iter().all(|status| !["paused", "awaiting_task"].contains(&status.as_str())));
+}
+
+#[test]
+fn stopped_agent_does_not_dequeue_queued_messages() {
+    check(
+        "stop
+         ---
+         operator hi
+         event news
+         advance 1h
+         queue
+         decide",
+        "queued m1 operator_prompt
+         queued m2 webhook_event
+         m1 queued, m2 queued
+         Stop stopped",
+    );
+}
+
+#[test]
+fn start_does_not_directly_create_a_model_turn() {
+    check(
+        "stop
+         ---
+         start
+         kinds",
+        "control start awake_idle
+         Sleep no_pending_scheduler_facts
+         control.admitted control.applied posture.changed scheduler.decision posture.changed",
+    );
+}
+
+#[test]
+fn start_hands_queued_work_to_the_scheduler() {
+    check(
+        "stop
+         operator hi
+         ---
+         start
+         kinds",
+        "control start awake_idle
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         control.admitted control.applied posture.changed scheduler.decision message.dequeued turn.started turn.round_started",
+    );
+}
+
+#[test]
+fn stop_aborts_the_current_run() {
+    check(
+        "operator hi
+         ---
+         stop
+         kinds
+         effects
+         status",
+        "cut stop
+         requeued m1 stop
+         control stop stopped
+         Stop stopped
+         control.admitted exec.aborted message.requeued control.applied posture.changed scheduler.decision
+         end exec1
+         stopped",
+    );
+}
+
+#[test]
+fn stop_releases_workspace_occupancy() {
+    check(
+        "occupy ws
+         operator hi
+         ---
+         stop
+         effects
+         release ws
+         start",
+        "cut stop
+         requeued m1 stop
+         control stop stopped
+         Stop stopped
+         end exec1, release ws
+         released ws
+         control start awake_idle
+         StartModelTurn model_reentry_message m1
+         turn local_continuation",
+    );
+}
+
+#[test]
+fn a_failed_release_is_shown() {
+    check(
+        "occupy ws
+         stop
+         ---
+         release ws error=busy",
+        "released ws error busy",
+    );
+}
+
+#[test]
+fn stop_clears_sleep_and_wake_posture() {
+    check(
+        "operator hi
+         round Sleep 1h
+         ---
+         stop
+         waits
+         timers
+         wake?",
+        "wait1 cancelled: stop
+         timer1 cancelled: wait_ended
+         control stop stopped
+         Stop stopped
+         []
+         []
+         never",
+    );
+}
+
+#[test]
+fn stop_keeps_hints_that_say_something() {
+    check(
+        "operator hi
+         wake source=s
+         wake source=t news
+         ---
+         stop
+         hints
+         start",
+        "cut stop
+         requeued m1 stop
+         hint s ignored
+         control stop stopped
+         Stop stopped
+         t
+         control start awake_idle
+         StartModelTurn model_reentry_message m1
+         turn local_continuation",
+    );
+}
+
+#[test]
+fn stop_cancels_tasks_through_the_reducer() {
+    check(
+        "task t1
+         task t2
+         task t2 runs
+         operator hi
+         ---
+         stop
+         effects
+         task t1 ends cancelled
+         task t2 ends interrupted",
+        "cut stop
+         requeued m1 stop
+         t1 cancelling
+         t2 cancelling
+         control stop stopped
+         Stop stopped
+         end exec1, end t1, end t2
+         t1 cancelled
+         queued m2 task_result
+         result of t1 in m2
+         t2 interrupted
+         queued m3 task_result
+         result of t2 in m3",
+    );
+}
+
+#[test]
+fn a_result_after_stop_is_evidence_and_starts_no_turn() {
+    check(
+        "task t1
+         stop
+         ---
+         task t1 ends
+         owed
+         status
+         start",
+        "t1 completed
+         queued m1 task_result
+         result of t1 in m1
+         [t1]
+         stopped
+         control start awake_idle
+         StartModelTurn model_reentry_message m1 t1
+         turn local_continuation shows t1",
+    );
+}
+
+#[test]
+fn a_stopped_timer_wakes_nobody_and_is_looked_at_after_start() {
+    check(
+        "person CreateTimer every=1m tea
+         stop
+         ---
+         advance 5m
+         start",
+        "control start awake_idle
+         queued m1 timer_tick
+         timer1 fired in m1
+         timer1 missed 4 (+60s to +240s) coalesced
+         StartModelTurn model_reentry_message m1
+         turn local_continuation",
+    );
+}
+
+#[test]
+fn stop_keeps_work_waits_and_messages() {
+    check(
+        "person CreateWorkItem build
+         round WaitFor external c1
+         ---
+         stop
+         waits
+         item w1
+         start",
+        "control stop stopped
+         Stop stopped
+         [wait1]
+         waiting_for_external revision 1
+         control start awake_idle
+         WaitForExternalChange work_item_external_wait w1",
+    );
+}
+
+#[test]
+fn start_is_for_stopped_agents() {
+    check(
+        "start
+         operator hi
+         start",
+        "refused not_stopped
+         queued m1 operator_prompt
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         refused not_stopped",
+    );
+}
+
+#[test]
+fn stop_on_a_stopped_agent_changes_nothing() {
+    check(
+        "stop
+         ---
+         stop",
+        "unchanged",
+    );
+}
+
+#[test]
+fn a_stopped_agent_emits_no_tick() {
+    check(
+        "stop
+         ---
+         person CreateWorkItem build
+         wake source=s
+         advance 1h
+         decide
+         start",
+        "w1 created
+         hint s ignored
+         Stop stopped
+         control start awake_idle
+         EmitSystemTick queued_available w1
+         queued m1 system_tick work_queue:queued_available:w1:1
+         StartModelTurn model_reentry_message m1 w1
+         turn local_continuation of w1",
+    );
+}
+
+#[test]
+fn abort_needs_a_turn() {
+    check("abort", "refused no_turn");
+}
+
+#[test]
+fn a_forked_agent_starts_stopped_and_owns_nothing() {
+    check(
+        "task t1
+         person CreateTimer every=1h tea
+         person CreateTrigger hook
+         operator hi
+         round WaitFor external c1
+         occupy ws
+         ---
+         fork b
+         status",
+        "forked b
+         t1 interrupted: fork
+         wait1 cancelled: fork
+         timer1 cancelled: fork
+         trig1 revoked
+         released ws
+         queued m2 task_result
+         result of t1 in m2
+         Stop stopped
+         stopped",
+    );
+}
+
+#[test]
+fn compaction_changes_no_decision() {
+    check(
+        "operator hi
+         round WaitFor external c1
+         ---
+         decide
+         compact
+         decide
+         waits",
+        "WaitForExternalChange active_agent_waiting_intents
+         WaitForExternalChange active_agent_waiting_intents
+         [wait1]",
+    );
+}
+
+#[test]
+fn a_checkpoint_holds_while_its_item_is_the_same() {
+    check(
+        "person CreateWorkItem build
+         checkpoint
+         ---
+         round done",
+        "end completed checkpoint
+         processed m1
+         WaitForTimer tick_backoff w1",
+    );
+}
+
+#[test]
+fn a_changed_item_makes_a_checkpoint_void() {
+    check(
+        "person CreateWorkItem build
+         checkpoint
+         round UpdateWorkItem w1 plan=x
+         ---
+         round done",
+        "end completed
+         processed m1
+         EmitSystemTick queued_available w1
+         queued m2 system_tick work_queue:queued_available:w1:2
+         StartModelTurn model_reentry_message m2 w1
+         turn local_continuation of w1",
+    );
+}

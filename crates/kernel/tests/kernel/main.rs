@@ -1,0 +1,26 @@
+//! The kernel's tests, through its front door: text in, text out.
+
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::disallowed_types, reason = "tests")]
+
+mod closure;
+mod continuation;
+mod decisions;
+mod fairness;
+mod golden;
+mod ingress;
+mod interjections;
+mod invariants;
+mod lifecycle;
+mod matching;
+mod parking;
+mod property;
+mod reasons;
+mod restart;
+mod rests;
+mod story;
+mod tasks;
+mod ticks;
+mod timers;
+mod waits;
+mod wakes;
+mod why;

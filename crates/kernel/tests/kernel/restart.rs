@@ -1,0 +1,409 @@
+//! Restart and cuts: what replays, what is given up, what is only evidence (spec 11).
+
+use abide_kernel::vocabulary::QueueStatus;
+
+use crate::story::check;
+
+#[test]
+fn queued_and_dequeued_messages_replay_and_no_others() {
+    let replays = QueueStatus::ALL.iter().filter(|status| status.replays()).map(|status| status.as_str());
+    assert_eq!(replays.collect::<Vec<_>>(), ["queued", "dequeued"]);
+}
+
+#[test]
+fn a_boot_that_finds_nothing_cut_records_nothing() {
+    check(
+        "operator hi
+         round done
+         ---
+         crash",
+        "unchanged",
+    );
+}
+
+#[test]
+fn a_dequeued_message_replays_after_a_cut() {
+    check(
+        "operator a
+         operator b
+         ---
+         crash
+         queue",
+        "cut cut
+         requeued m1 crash
+         control restart awake_idle
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         m1 dequeued, m2 queued",
+    );
+}
+
+#[test]
+fn a_queued_message_replays_in_order() {
+    check(
+        "operator a
+         operator b
+         operator c
+         replay
+         crash
+         round done
+         round done",
+        "queued m1 operator_prompt
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         queued m2 operator_prompt
+         queued m3 operator_prompt
+         [m1, m2, m3]
+         cut cut
+         requeued m1 crash
+         control restart awake_idle
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         end completed
+         processed m1
+         told result: done
+         StartModelTurn model_reentry_message m2
+         turn local_continuation
+         end completed
+         processed m2
+         told result: done
+         StartModelTurn model_reentry_message m3
+         turn local_continuation",
+    );
+}
+
+#[test]
+fn no_recorded_call_runs_again() {
+    check(
+        "operator a
+         ---
+         round Tool make
+         effects
+         crash
+         effects",
+        "run Tool call1
+         call1 unknown
+         cut cut
+         requeued m1 crash
+         control restart awake_idle
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         end exec1, call model exec2 round 1",
+    );
+}
+
+#[test]
+fn a_running_task_is_interrupted_and_its_result_owed() {
+    check(
+        "task t1
+         task t1 runs
+         ---
+         crash",
+        "t1 interrupted: restart
+         control restart asleep
+         queued m1 task_result
+         result of t1 in m1
+         StartModelTurn model_reentry_message m1 t1
+         turn local_continuation shows t1",
+    );
+}
+
+#[test]
+fn a_child_is_not_interrupted_by_a_restart() {
+    check(
+        "operator hi
+         round CreateWorkItem build status=needs_input
+         round done
+         task t1 item=w1 child=kid
+         ---
+         crash
+         task t1 ends",
+        "unchanged
+         t1 completed
+         w1 delegation t1 completed
+         queued m2 task_result
+         result of t1 in m2
+         StartModelTurn model_reentry_message m2 w1 t1
+         turn local_continuation of w1 shows t1",
+    );
+}
+
+#[test]
+fn parked_stays_parked() {
+    check(
+        "operator hi
+         round WaitFor external c1
+         event news
+         ---
+         crash
+         pending
+         replay",
+        "unchanged
+         pending 0 parked 1
+         []",
+    );
+}
+
+#[test]
+fn three_crashes_without_a_round_give_a_message_up() {
+    check(
+        "operator a
+         ---
+         crash
+         crash
+         crash
+         decide
+         operator b",
+        "cut cut
+         requeued m1 crash
+         control restart awake_idle
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         cut cut
+         requeued m1 crash
+         control restart awake_idle
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         cut cut
+         aborted m1 given_up
+         told failure: A message was being worked on in 3 crashes; it was given up.
+         wait1 operator_input
+         control restart awake_idle
+         WaitForOperator active_operator_wait
+         WaitForOperator active_operator_wait
+         queued m2 operator_prompt
+         StartModelTurn model_reentry_message m2
+         wait1 triggered by m2
+         turn resume_expected_wait",
+    );
+}
+
+#[test]
+fn a_round_between_begins_the_count_anew() {
+    check(
+        "operator a
+         ---
+         crash
+         crash
+         round Tool make
+         crash
+         crash
+         crash",
+        "cut cut
+         requeued m1 crash
+         control restart awake_idle
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         cut cut
+         requeued m1 crash
+         control restart awake_idle
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         call1 unknown
+         cut cut
+         requeued m1 crash
+         control restart awake_idle
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         cut cut
+         requeued m1 crash
+         control restart awake_idle
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         cut cut
+         aborted m1 given_up
+         told failure: A message was being worked on in 5 crashes; it was given up.
+         wait1 operator_input
+         control restart awake_idle
+         WaitForOperator active_operator_wait",
+    );
+}
+
+#[test]
+fn ten_crashes_in_all_give_a_message_up() {
+    check(
+        "operator a
+         round Tool make
+         crash
+         round Tool make
+         crash
+         round Tool make
+         crash
+         round Tool make
+         crash
+         round Tool make
+         crash
+         round Tool make
+         crash
+         round Tool make
+         crash
+         round Tool make
+         crash
+         round Tool make
+         crash
+         round Tool make
+         ---
+         crash",
+        "call10 unknown
+         cut cut
+         aborted m1 given_up
+         told failure: A message was being worked on in 10 crashes; it was given up.
+         wait1 operator_input
+         control restart awake_idle
+         WaitForOperator active_operator_wait",
+    );
+}
+
+#[test]
+fn a_stop_in_a_turn_returns_its_message_to_the_front() {
+    check(
+        "operator a
+         operator b
+         ---
+         stop
+         queue
+         start",
+        "cut stop
+         requeued m1 stop
+         control stop stopped
+         Stop stopped
+         m1 queued, m2 queued
+         control start awake_idle
+         StartModelTurn model_reentry_message m1
+         turn local_continuation",
+    );
+}
+
+#[test]
+fn only_an_abort_makes_it_aborted() {
+    check(
+        "operator a
+         ---
+         abort
+         decide",
+        "cut abort
+         aborted m1
+         told failure: Aborted by the operator.
+         Sleep no_pending_scheduler_facts
+         StayIdle already_asleep",
+    );
+}
+
+#[test]
+fn an_abort_names_the_execution_it_means() {
+    check(
+        "operator a
+         round done
+         operator b
+         ---
+         abort exec1
+         abort exec2
+         abort",
+        "refused stale_exec
+         cut abort
+         aborted m2
+         told failure: Aborted by the operator.
+         Sleep no_pending_scheduler_facts
+         refused no_turn",
+    );
+}
+
+#[test]
+fn shutdown_is_cleared_by_boot() {
+    check(
+        "operator a
+         shutdown
+         round one
+         ---
+         decide
+         crash",
+        "Stop shutdown_requested
+         control restart awake_idle
+         StartModelTurn model_reentry_message m1
+         turn local_continuation",
+    );
+}
+
+#[test]
+fn a_quarantined_agent_can_be_started() {
+    check(
+        "quarantine bad
+         ---
+         start
+         status",
+        "control start awake_idle
+         Sleep no_pending_scheduler_facts
+         asleep",
+    );
+}
+
+#[test]
+fn stale_outcomes_are_evidence() {
+    check(
+        "operator a
+         round done
+         ---
+         round late
+         fail auth
+         tool call9
+         overflow
+         checkpoint",
+        "stale
+         unchanged
+         stale
+         unchanged
+         stale
+         unchanged
+         stale
+         unchanged
+         stale
+         unchanged",
+    );
+}
+
+#[test]
+fn an_acknowledged_round_is_kept_by_a_cut() {
+    check(
+        "operator a
+         round Tool make
+         ---
+         kinds
+         crash
+         kinds",
+        "turn.provider_round_completed turn.assistant_round_recorded tool.started
+         call1 unknown
+         cut cut
+         requeued m1 crash
+         control restart awake_idle
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         control.admitted tool.finished exec.aborted message.requeued control.applied scheduler.decision message.dequeued turn.started turn.round_started",
+    );
+}
+
+#[test]
+fn a_boot_puts_owners_of_something_open_into_the_wake_index() {
+    check(
+        "person CreateTimer every=1h tea
+         wake?
+         operator a
+         wake?
+         fail rate_limited after=1m
+         wake?
+         task t1
+         wake?",
+        "timer1 at +3600s every 3600s
+         WaitForTimer active_timers
+         +3600s: due
+         queued m1 operator_prompt
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         at once: turn_running
+         end provider_failed_needs_recovery
+         requeued m1 provider_backoff until +60s
+         WaitForTimer active_timers
+         +60s: due
+         t1 created
+         at once: tasks_running",
+    );
+}

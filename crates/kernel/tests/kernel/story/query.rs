@@ -1,0 +1,84 @@
+//! Questions to a story: what the state amounts to, without changing it.
+
+use abide_kernel::decide;
+use abide_kernel::effect::Effect;
+use abide_kernel::explain::why;
+use abide_kernel::id::WorkItemId;
+use abide_kernel::scheduler::closure::closure;
+use abide_kernel::scheduler::posture::posture;
+use abide_kernel::wake::{Wake, wake};
+
+use super::Story;
+use super::names::span;
+use super::show::decision;
+
+/// The answer, if the line is a question.
+pub fn ask(story: &Story, line: &str) -> Result<Option<String>, String> {
+    let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+    let state = &story.state;
+    Ok(Some(match word {
+        "decide" => decision(&decide(state, story.now)),
+        "evidence" => decide(state, story.now).evidence.join(", "),
+        "why" => why(state, decide(state, story.now)).sentence,
+        "wakers" => why(state, decide(state, story.now)).would_wake.join(", "),
+        "status" => state.status().to_string(),
+        "posture" => posture(state).to_string(),
+        "closure" => {
+            let closure = closure(state);
+            let outcome = closure.outcome.map_or("none", |outcome| outcome.as_str());
+            let waits = closure.waiting_reason.map(|reason| format!(" {reason}")).unwrap_or_default();
+            format!("{outcome}{waits} {}", closure.runtime_posture)
+        }
+        "item" => {
+            let id = WorkItemId::new(story.names.long(rest)?);
+            let item = state.work.get(&id).ok_or("no such item")?;
+            let standing = state.work.standing(&id).map_or("completed", |standing| standing.as_str());
+            let focus = if state.work.current_id() == Some(&id) { " current" } else { "" };
+            format!("{standing} revision {}{focus}", item.revision)
+        }
+        "queue" => {
+            let mut entries: Vec<_> = state.queue.entries().collect();
+            entries.sort_by_key(|entry| (entry.message.priority, entry.place));
+            let shown = entries.iter().map(|entry| format!("{} {}", entry.message.message_id, entry.status));
+            shown.collect::<Vec<_>>().join(", ")
+        }
+        "replay" => format!("{:?}", state.queue.replay_ids()),
+        "missed" => {
+            let missed = state.queue.entries().map(|entry| entry.missed.to_string());
+            missed.collect::<Vec<_>>().join(", ")
+        }
+        "pending" => format!("pending {} parked {}", state.queue.pending(), state.queue.parked()),
+        "owed" => format!("{:?}", state.tasks.owed().keys().collect::<Vec<_>>()),
+        "waits" => format!("{:?}", state.waits.open().keys().collect::<Vec<_>>()),
+        "timers" => format!("{:?}", state.timers.active().keys().collect::<Vec<_>>()),
+        "hints" => {
+            let sources: Vec<&str> = state.hints.pending().keys().map(String::as_str).collect();
+            if sources.is_empty() { "none".to_owned() } else { sources.join(", ") }
+        }
+        "wake?" => match wake(state) {
+            Wake::Never => "never".to_owned(),
+            Wake::AtOnce { why } => format!("at once: {why}"),
+            Wake::At { due, why } => format!("{}: {why}", span(due)),
+        },
+        "kinds" => {
+            let kinds: Vec<&str> = story.facts[story.told_from..].iter().map(|(_, fact)| fact.kind()).collect();
+            kinds.join(" ")
+        }
+        "effects" => {
+            let effects: Vec<String> = story.effects.iter().map(effect).collect();
+            effects.join(", ")
+        }
+        _ => return Ok(None),
+    }))
+}
+
+fn effect(effect: &Effect) -> String {
+    match effect {
+        Effect::CallModel { exec_id, round } => format!("call model {exec_id} round {round}"),
+        Effect::RunTool { call_id, tool, .. } => format!("run {tool} {call_id}"),
+        Effect::EndExec { exec_id } => format!("end {exec_id}"),
+        Effect::EndTask { task_id, force } => format!("end {task_id}{}", if *force { " force" } else { "" }),
+        Effect::ReleaseWorkspace { workspace } => format!("release {workspace}"),
+        Effect::Notify { .. } => "notify".to_owned(),
+    }
+}

@@ -1,0 +1,321 @@
+//! What the lines of a story mean: each becomes inputs.
+
+use std::collections::BTreeMap;
+
+use abide_kernel::agent::config::{Budget, Config};
+use abide_kernel::fact::{TaskCreated, TaskEnd, Todo, Usage};
+use abide_kernel::id::{AgentId, ApprovalId, CallId, ExecId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
+use abide_kernel::input::{Act, Call, Does, Input, NewMessage, Reply, When, WorkItemChange};
+use abide_kernel::vocabulary::{
+    ApprovalDefault, CatchUp, DeliveryMode, MessageKind, PlanStatus, Priority, ProviderError, TaskKind, TaskStatus,
+    TodoState, ToolStatus, WaitKind, WaitPolicy,
+};
+use serde_json::{Value, json};
+
+use super::Story;
+use super::names::Names;
+
+type Said<T> = Result<T, String>;
+
+/// One line: its words, and what was said as `key=value`.
+struct Line<'a> {
+    names: &'a Names,
+    words: Vec<&'a str>,
+    given: BTreeMap<&'a str, &'a str>,
+}
+
+impl<'a> Line<'a> {
+    fn of(names: &'a Names, text: &'a str) -> Line<'a> {
+        let (given, words) = text.split_whitespace().partition::<Vec<_>, _>(|word| word.contains('='));
+        let given = given.into_iter().filter_map(|word| word.split_once('=')).collect();
+        Line { names, words, given }
+    }
+
+    fn word(&self, at: usize) -> Said<&'a str> {
+        self.words.get(at).copied().ok_or_else(|| format!("a word is missing at {at}"))
+    }
+
+    fn text(&self, from: usize) -> String {
+        self.words.get(from..).unwrap_or_default().join(" ")
+    }
+
+    fn id<T>(&self, name: &str, make: fn(String) -> T) -> Said<T> {
+        self.names.long(name).map(make)
+    }
+
+    fn given_id<T>(&self, key: &str, make: fn(String) -> T) -> Said<Option<T>> {
+        self.given.get(key).map(|name| self.id(name, make)).transpose()
+    }
+
+    fn span(&self, key: &str) -> Said<Option<u64>> {
+        self.given.get(key).map(|text| span(text)).transpose()
+    }
+
+    fn item(&self) -> Said<Option<WorkItemId>> {
+        self.given_id("item", WorkItemId::new)
+    }
+}
+
+/// `250ms`, `30s`, `5m`, `2h`.
+fn span(text: &str) -> Said<u64> {
+    let digits = text.trim_end_matches(char::is_alphabetic);
+    let unit = match &text[digits.len()..] {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        other => return Err(format!("{other} is not a unit of time")),
+    };
+    digits.parse::<u64>().map(|count| count * unit).map_err(|error| format!("{text}: {error}"))
+}
+
+fn word<T>(parse: fn(&str) -> Option<T>, text: &str) -> Said<T> {
+    parse(text).ok_or_else(|| format!("{text} is not one of the words for this"))
+}
+
+pub fn speak(story: &mut Story, line: &str) -> Said<()> {
+    let (head, rest) = line.split_once(' ').unwrap_or((line, ""));
+    match head {
+        "crash" => story.crash(),
+        "reload" => story.reload(),
+        "advance" => {
+            story.now = story.now.plus_ms(span(rest)?);
+            story.drive(None);
+        }
+        _ => {
+            let input = input(story, head, rest)?;
+            story.input(input);
+        }
+    }
+    Ok(())
+}
+
+fn input(story: &mut Story, head: &str, rest: &str) -> Said<Input> {
+    if head == "round" {
+        return round(story, rest);
+    }
+    let exec_id = running(story);
+    let line = Line::of(&story.names, rest);
+    Ok(match head {
+        "operator" => message(&line, MessageKind::OperatorPrompt, line.text(0))?,
+        "interject" => {
+            let message =
+                NewMessage { text: Some(line.text(0)), priority: Some(Priority::Interject), ..NewMessage::default() };
+            Input::Queue(message)
+        }
+        "event" => message(&line, MessageKind::WebhookEvent, line.text(0))?,
+        "message" => message(&line, word(MessageKind::parse, line.word(0)?)?, line.text(1))?,
+        "wake" => Input::Wake {
+            reason: "look".to_owned(),
+            source: line.given.get("source").map(|source| (*source).to_owned()),
+            resource: line.given.get("resource").map(|name| line.names.long(name).unwrap_or((*name).to_owned())),
+            body: (!line.words.is_empty()).then(|| line.text(0)),
+        },
+        "fail" => Input::FailRound {
+            round: story.state.turn.as_ref().map_or(0, |turn| turn.round),
+            exec_id,
+            error: word(ProviderError::parse, line.word(0)?)?,
+            retry_after_ms: line.span("after")?,
+            message: "no".to_owned(),
+        },
+        "overflow" => Input::OverflowBaseline { exec_id, needed_tokens: 9, budget_tokens: 8 },
+        "checkpoint" => Input::Checkpoint { exec_id, recap: "so far".to_owned() },
+        "compact" => Input::Compact { compacted_messages: 7, summary: Some("short".to_owned()) },
+        "tool" => Input::FinishTool {
+            exec_id,
+            call_id: CallId::new(line.word(0)?),
+            status: ToolStatus::Completed,
+            result: Value::Null,
+        },
+        "task" => task(&line)?,
+        "person" => Input::Act { by: "ann".to_owned(), act: act(&line)? },
+        "start" => Input::Start,
+        "stop" => Input::Stop,
+        "boot" => Input::Boot,
+        "shutdown" => Input::Shutdown,
+        "abort" => Input::Abort { exec_id: line.words.first().map(|name| line.id(name, ExecId::new)).transpose()? },
+        "quarantine" => Input::Quarantine { reason: line.text(0) },
+        "error" => Input::RecordRuntimeError { error: line.text(0) },
+        "occupy" => Input::OccupyWorkspace { workspace: line.word(0)?.to_owned() },
+        "release" => Input::ReleaseWorkspace {
+            workspace: line.word(0)?.to_owned(),
+            error: line.given.get("error").map(|error| (*error).to_owned()),
+        },
+        "budget" => budget(&line)?,
+        "fork" => Input::Fork {
+            agent_id: AgentId::new(line.word(0)?).map_err(|error| error.to_string())?,
+            parent: story.state.id().clone(),
+            at_seq: story.state.seq,
+        },
+        _ => return Err(format!("{head} is not a word of stories")),
+    })
+}
+
+/// The running execution, or one that is not.
+fn running(story: &Story) -> ExecId {
+    story.state.turn.as_ref().map_or_else(|| ExecId::new("exec_over"), |turn| turn.exec_id.clone())
+}
+
+fn message(line: &Line<'_>, kind: MessageKind, text: String) -> Said<Input> {
+    Ok(Input::Queue(NewMessage {
+        kind: Some(kind),
+        text: (!text.is_empty()).then_some(text),
+        priority: line.given.get("priority").map(|text| word(Priority::parse, text)).transpose()?,
+        work_item_id: line.item()?,
+        trigger_id: line.given_id("trigger", TriggerId::new)?,
+        correlation_id: line.given.get("corr").map(|text| (*text).to_owned()),
+        from_agent: line.given.get("from").map(|name| AgentId::new(name).unwrap()),
+        ..NewMessage::default()
+    }))
+}
+
+/// `task t1` creates one, `task t1 runs` and `task t1 ends [how]` report about it.
+fn task(line: &Line<'_>) -> Said<Input> {
+    let task_id = TaskId::new(line.word(0)?);
+    Ok(match line.words.get(1).copied() {
+        None => Input::CreateTask(TaskCreated {
+            task_id,
+            task_kind: if line.given.contains_key("child") { TaskKind::ChildAgent } else { TaskKind::Command },
+            wait_policy: WaitPolicy::Background,
+            summary: "make".to_owned(),
+            command: None,
+            work_item_id: line.item()?,
+            child_agent_id: line.given.get("child").map(|name| (*name).to_owned()),
+            recovery: None,
+            exec_id: None,
+            call_id: None,
+        }),
+        Some("runs") => Input::RunTask { task_id, recovery: None },
+        Some("ends") => Input::EndTask {
+            status: line.words.get(2).map_or(Ok(TaskStatus::Completed), |text| word(TaskStatus::parse, text))?,
+            end: TaskEnd { task_id, exit_code: Some(0), ..TaskEnd::default() },
+        },
+        Some(other) => return Err(format!("tasks do not {other}")),
+    })
+}
+
+fn budget(line: &Line<'_>) -> Said<Input> {
+    let number = |key| line.given.get(key).map(|text| text.parse().map_err(|_| format!("{text}?"))).transpose();
+    let budget =
+        Budget { max_turns: number("turns")?, max_tokens: number("tokens")?, max_micro_usd: number("micro_usd")? };
+    Ok(Input::Configure { config: Config { budget, ..Config::default() } })
+}
+
+/// `round done` ends the turn; `round WaitFor operator` acts; `round Tool build` runs something in the world; several
+/// calls are divided by `;`.
+fn round(story: &mut Story, rest: &str) -> Said<Input> {
+    let (mut calls, mut text) = (Vec::new(), String::new());
+    let mut line = Line::of(&story.names, "");
+    for part in rest.split(" ; ") {
+        line = Line::of(&story.names, part);
+        let tool = line.words.first().copied().unwrap_or_default();
+        if !tool.starts_with(char::is_uppercase) {
+            text = line.text(0);
+            continue;
+        }
+        let does = if tool == "Tool" { Does::World } else { Does::Act(act(&line)?) };
+        let call_id = CallId::new(format!("call{}", story.calls + 1 + u32::try_from(calls.len()).unwrap()));
+        calls.push(Call { call_id, tool: tool.to_owned(), input: json!({}), does });
+    }
+    let tokens = line.given.get("tokens").and_then(|text| text.parse().ok()).unwrap_or(0);
+    let tree = line.given.get("tree").map(|tree| (*tree).to_owned());
+    story.calls += u32::try_from(calls.len()).unwrap();
+    let round = story.state.turn.as_ref().map_or(0, |turn| turn.round);
+    let usage = Usage { input_tokens: tokens, ..Usage::default() };
+    Ok(Input::FinishRound {
+        exec_id: running(story),
+        round,
+        reply: Reply { text, calls, usage, elapsed_ms: None, tree },
+    })
+}
+
+fn act(line: &Line<'_>) -> Said<Act> {
+    let first = |make: fn(String) -> WorkItemId| line.id(line.word(1)?, make);
+    Ok(match line.word(0)? {
+        "WaitFor" => wait_for(line)?,
+        "CancelWait" => Act::CancelWait { waiting_intent_id: line.id(line.word(1)?, WaitId::new)? },
+        "Sleep" => Act::Sleep { reason: None, duration_ms: line.words.get(1).map(|text| span(text)).transpose()? },
+        "CreateTimer" => Act::CreateTimer {
+            summary: line.text(1),
+            when: match (line.span("after")?, line.span("every")?) {
+                (Some(ms), _) => When::AfterMs(ms),
+                (None, Some(ms)) => When::EveryMs(ms),
+                (None, None) => return Err("say after= or every=".to_owned()),
+            },
+            catch_up: line.given.get("catch_up").map_or(Ok(CatchUp::Latest), |text| word(CatchUp::parse, text))?,
+            work_item_id: line.item()?,
+        },
+        "CancelTimer" => Act::CancelTimer { timer_id: line.id(line.word(1)?, TimerId::new)? },
+        "CreateTrigger" => Act::CreateTrigger {
+            name: line.text(1),
+            delivery_mode: line
+                .given
+                .get("mode")
+                .map_or(Ok(DeliveryMode::EnqueueMessage), |text| word(DeliveryMode::parse, text))?,
+            work_item_id: line.item()?,
+        },
+        "RevokeTrigger" => Act::RevokeTrigger { trigger_id: line.id(line.word(1)?, TriggerId::new)? },
+        "CreateWorkItem" => Act::CreateWorkItem {
+            objective: line.text(1),
+            plan: None,
+            plan_status: line.given.get("status").map(|text| word(PlanStatus::parse, text)).transpose()?,
+            todo: Vec::new(),
+        },
+        "PickWorkItem" => Act::PickWorkItem { work_item_id: first(WorkItemId::new)? },
+        "UpdateWorkItem" => {
+            Act::UpdateWorkItem { work_item_id: first(WorkItemId::new)?, change: Box::new(change(line)?) }
+        }
+        "CompleteWorkItem" => {
+            Act::CompleteWorkItem { work_item_id: first(WorkItemId::new)?, report: "done".to_owned() }
+        }
+        "RequestApproval" => Act::RequestApproval {
+            summary: line.text(1),
+            tool: None,
+            deadline_ms: line.span("deadline")?,
+            default: line
+                .given
+                .get("default")
+                .map_or(Ok(ApprovalDefault::Deny), |t| word(ApprovalDefault::parse, t))?,
+        },
+        "DecideApproval" => Act::DecideApproval {
+            approval_id: line.id(line.word(1)?, ApprovalId::new)?,
+            grant: line.word(2)? == "grant",
+        },
+        "NotifyOperator" => Act::NotifyOperator { text: line.text(1) },
+        "ReadResult" => Act::ReadResult { task_id: TaskId::new(line.word(1)?) },
+        "StopTask" => Act::StopTask { task_id: TaskId::new(line.word(1)?) },
+        other => return Err(format!("{other} is not an act")),
+    })
+}
+
+/// `WaitFor task t1`, `WaitFor external c1`, `WaitFor timer after=30s`, `WaitFor operator item=w1`.
+fn wait_for(line: &Line<'_>) -> Said<Act> {
+    let wake = match line.word(1)? {
+        "operator" => WaitKind::Operator,
+        "task" => WaitKind::Task,
+        "external" => WaitKind::External,
+        "timer" => WaitKind::Timer,
+        "sleep" => WaitKind::Sleep,
+        other => return Err(format!("nobody waits for {other}")),
+    };
+    let named = line.words.get(2).map(|name| line.names.long(name).unwrap_or((*name).to_owned()));
+    let after_ms = line.span("after")?;
+    Ok(Act::WaitFor { wake, resource: named, after_ms, work_item_id: line.item()?, reason: "later".to_owned() })
+}
+
+fn change(line: &Line<'_>) -> Said<WorkItemChange> {
+    let text = |key: &str| line.given.get(key).map(|text| (*text).to_owned());
+    let blocked_by = match (text("blocked"), line.words.contains(&"unblocked")) {
+        (_, true) => Some(None),
+        (Some(by), false) => Some(Some(by)),
+        (None, false) => None,
+    };
+    Ok(WorkItemChange {
+        objective: text("objective"),
+        plan: text("plan"),
+        plan_status: line.given.get("status").map(|text| word(PlanStatus::parse, text)).transpose()?,
+        todo: text("todo").map(|text| vec![Todo { text, state: TodoState::Pending }]),
+        blocked_by,
+        recheck_after_ms: line.span("recheck")?,
+    })
+}

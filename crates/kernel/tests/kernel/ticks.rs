@@ -1,0 +1,513 @@
+//! Never silent, never in circles (spec 13).
+
+use crate::story::check;
+
+#[test]
+fn a_key_is_used_once_per_revision() {
+    check(
+        "person CreateWorkItem build
+         round UpdateWorkItem w1 plan=a
+         ---
+         round done
+         round UpdateWorkItem w1 plan=b
+         round done",
+        "end completed
+         processed m1
+         EmitSystemTick queued_available w1
+         queued m2 system_tick work_queue:queued_available:w1:2
+         StartModelTurn model_reentry_message m2 w1
+         turn local_continuation of w1
+         w1 updated to 3
+         end completed
+         processed m2
+         EmitSystemTick queued_available w1
+         queued m3 system_tick work_queue:queued_available:w1:3
+         StartModelTurn model_reentry_message m3 w1
+         turn local_continuation of w1",
+    );
+}
+
+#[test]
+fn the_key_counts_on_with_every_attempt() {
+    check(
+        "person CreateWorkItem build
+         round done
+         ---
+         task t1 item=w1
+         round done
+         advance 30s",
+        "t1 created of w1
+         EmitSystemTick queued_available w1
+         queued m2 system_tick work_queue:queued_available:w1:1:1
+         StartModelTurn model_reentry_message m2 w1
+         turn local_continuation of w1
+         end completed
+         processed m2
+         WaitForTimer tick_backoff w1
+         EmitSystemTick queued_available w1
+         queued m3 system_tick work_queue:queued_available:w1:1:2
+         StartModelTurn model_reentry_message m3 w1
+         turn local_continuation of w1",
+    );
+}
+
+#[test]
+fn one_tick_and_three_retries_then_the_operator() {
+    check(
+        "person CreateWorkItem build
+         round done
+         ---
+         advance 29s
+         advance 1s
+         round done
+         advance 119s
+         advance 1s
+         round done
+         advance 599s
+         advance 1s
+         round done
+         advance 24h
+         decide",
+        "EmitSystemTick queued_available w1
+         queued m2 system_tick work_queue:queued_available:w1:1:1
+         StartModelTurn model_reentry_message m2 w1
+         turn local_continuation of w1
+         end completed
+         processed m2
+         WaitForTimer tick_backoff w1
+         EmitSystemTick queued_available w1
+         queued m3 system_tick work_queue:queued_available:w1:1:2
+         StartModelTurn model_reentry_message m3 w1
+         turn local_continuation of w1
+         end completed
+         processed m3
+         WaitForTimer tick_backoff w1
+         EmitSystemTick queued_available w1
+         queued m4 system_tick work_queue:queued_available:w1:1:3
+         StartModelTurn model_reentry_message m4 w1
+         turn local_continuation of w1
+         end completed
+         processed m4
+         WaitForOperator no_progress_budget_spent w1
+         WaitForOperator no_progress_budget_spent w1",
+    );
+}
+
+#[test]
+fn the_operators_next_message_restores_it() {
+    check(
+        "person CreateWorkItem build
+         round done
+         advance 30s
+         round done
+         advance 2m
+         round done
+         advance 10m
+         round done
+         ---
+         operator go
+         round done
+         decide",
+        "queued m5 operator_prompt
+         StartModelTurn model_reentry_message m5
+         turn local_continuation
+         end completed
+         processed m5
+         told result: done
+         EmitSystemTick queued_available w1
+         queued m6 system_tick work_queue:queued_available:w1:1:4
+         StartModelTurn model_reentry_message m6 w1
+         turn local_continuation of w1
+         Noop turn_in_progress",
+    );
+}
+
+#[test]
+fn a_bound_turn_counts_as_its_tick() {
+    check(
+        "stop
+         person CreateWorkItem build
+         person PickWorkItem w1
+         operator hi
+         start
+         ---
+         round done
+         advance 30s",
+        "end completed
+         processed m1
+         told result: done
+         WaitForTimer tick_backoff w1 ignoring suppressed_after_reentry w1
+         EmitSystemTick continue_active w1
+         queued m2 system_tick work_queue:continue_active:w1:1
+         StartModelTurn model_reentry_message m2 w1
+         turn local_continuation of w1",
+    );
+}
+
+#[test]
+fn progress_makes_the_next_tick_due_at_once() {
+    check(
+        "person CreateWorkItem build
+         ---
+         round UpdateWorkItem w1 todo=x
+         round done",
+        "w1 updated to 2
+         end completed
+         processed m1
+         EmitSystemTick queued_available w1
+         queued m2 system_tick work_queue:queued_available:w1:2
+         StartModelTurn model_reentry_message m2 w1
+         turn local_continuation of w1",
+    );
+}
+
+#[test]
+fn a_changed_tree_is_progress() {
+    check(
+        "person CreateWorkItem build
+         ---
+         round tree=aaa done
+         round tree=aaa done
+         round tree=bbb done",
+        "end completed
+         processed m1
+         EmitSystemTick queued_available w1
+         queued m2 system_tick work_queue:queued_available:w1:1:1
+         StartModelTurn model_reentry_message m2 w1
+         turn local_continuation of w1
+         end completed
+         processed m2
+         WaitForTimer tick_backoff w1
+         stale
+         unchanged",
+    );
+}
+
+#[test]
+fn an_aborted_turn_counts_as_the_items_tick() {
+    check(
+        "person CreateWorkItem build
+         ---
+         abort",
+        "cut abort
+         aborted m1
+         told failure: Aborted by the operator.
+         WaitForTimer tick_backoff w1",
+    );
+}
+
+#[test]
+fn a_completed_item_drops_its_undelivered_tick() {
+    check(
+        "person CreateWorkItem build
+         fail rate_limited after=1h
+         ---
+         person CompleteWorkItem w1",
+        "dropped m1: work_item_completed
+         w1 completed",
+    );
+}
+
+#[test]
+fn a_blocked_item_drops_its_undelivered_tick() {
+    check(
+        "person CreateWorkItem build
+         fail rate_limited after=1h
+         ---
+         person UpdateWorkItem w1 blocked=rain",
+        "w1 blocked
+         dropped m1: work_item_not_runnable
+         WaitForOperator work_item_blocked w1
+         told failure: Nothing will wake the work item w1 (build): it is blocked by rain.",
+    );
+}
+
+#[test]
+fn work_that_nothing_wakes_is_told_once() {
+    check(
+        "person CreateWorkItem build
+         round UpdateWorkItem w1 blocked=rain
+         round done
+         ---
+         operator hi
+         round done
+         person UpdateWorkItem w1 blocked=snow",
+        "queued m2 operator_prompt
+         StartModelTurn model_reentry_message m2
+         turn local_continuation
+         end completed
+         processed m2
+         told result: done
+         WaitForOperator work_item_blocked w1
+         w1 blocked
+         WaitForOperator work_item_blocked w1
+         told failure: Nothing will wake the work item w1 (build): it is blocked by snow.",
+    );
+}
+
+#[test]
+fn a_recheck_reminds_and_unblocks_nothing() {
+    check(
+        "person CreateWorkItem build
+         round UpdateWorkItem w1 blocked=rain recheck=1m
+         round done
+         ---
+         advance 1m
+         item w1
+         round done",
+        "w1 recheck
+         queued m2 recheck
+         StartModelTurn model_reentry_message m2 w1
+         turn local_continuation of w1
+         blocked revision 2
+         end completed
+         processed m2
+         WaitForOperator work_item_blocked w1
+         told failure: Nothing will wake the work item w1 (build): it is blocked by rain.",
+    );
+}
+
+#[test]
+fn oldest_queued_work_first() {
+    check(
+        "operator hi
+         round CreateWorkItem build
+         round CreateWorkItem test
+         ---
+         round done
+         round done",
+        "end completed
+         processed m1
+         told result: done
+         EmitSystemTick queued_available w1
+         queued m2 system_tick work_queue:queued_available:w1:1
+         StartModelTurn model_reentry_message m2 w1
+         turn local_continuation of w1
+         end completed
+         processed m2
+         EmitSystemTick queued_available w2
+         queued m3 system_tick work_queue:queued_available:w2:1
+         StartModelTurn model_reentry_message m3 w2
+         turn local_continuation of w2",
+    );
+}
+
+#[test]
+fn a_rate_limit_returns_the_message_to_the_front_of_its_lane() {
+    check(
+        "operator a
+         operator b
+         ---
+         fail rate_limited after=1m
+         decide
+         queue
+         advance 1m",
+        "end provider_failed_needs_recovery
+         requeued m1 provider_backoff until +60s
+         WaitForTimer provider_backoff m1
+         WaitForTimer provider_backoff m1
+         m1 queued, m2 queued
+         StartModelTurn model_reentry_message m1
+         turn local_continuation",
+    );
+}
+
+#[test]
+fn another_lane_does_not_wait_behind_it() {
+    check(
+        "operator a
+         ---
+         fail rate_limited after=1m
+         operator b
+         task t1
+         task t1 ends",
+        "end provider_failed_needs_recovery
+         requeued m1 provider_backoff until +60s
+         WaitForTimer provider_backoff m1
+         queued m2 operator_prompt
+         WaitForTimer provider_backoff m1
+         t1 created
+         t1 completed
+         queued m3 task_result
+         result of t1 in m3
+         StartModelTurn model_reentry_message m3 t1
+         turn local_continuation shows t1",
+    );
+}
+
+#[test]
+fn backoff_grows_when_the_provider_names_no_time() {
+    check(
+        "operator a
+         ---
+         fail overloaded
+         advance 2s
+         fail timeout
+         advance 10s
+         fail disconnect
+         advance 1m
+         fail rate_limited",
+        "end provider_failed_needs_recovery
+         requeued m1 provider_backoff until +2s
+         WaitForTimer provider_backoff m1
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         end provider_failed_needs_recovery
+         requeued m1 provider_backoff until +12s
+         WaitForTimer provider_backoff m1
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         end provider_failed_needs_recovery
+         requeued m1 provider_backoff until +72s
+         WaitForTimer provider_backoff m1
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         end provider_failed_needs_recovery
+         requeued m1 provider_backoff until +372s
+         WaitForTimer provider_backoff m1",
+    );
+}
+
+#[test]
+fn a_refusal_ends_the_message_visibly() {
+    check(
+        "operator a
+         ---
+         fail refusal",
+        "end provider_failed_needs_recovery
+         processed m1: refusal: no
+         told failure: refusal: no
+         Sleep no_pending_scheduler_facts",
+    );
+}
+
+#[test]
+fn a_context_that_is_too_long_ends_the_turn() {
+    check(
+        "operator a
+         ---
+         fail context_length
+         operator b
+         overflow",
+        "end baseline_over_budget
+         processed m1: context_length: no
+         told failure: context_length: no
+         Sleep no_pending_scheduler_facts
+         queued m2 operator_prompt
+         StartModelTurn model_reentry_message m2
+         turn local_continuation
+         end baseline_over_budget
+         processed m2: what must be kept needs 9 tokens, the model takes 8
+         told failure: what must be kept needs 9 tokens, the model takes 8
+         Sleep no_pending_scheduler_facts",
+    );
+}
+
+#[test]
+fn a_blank_hint_makes_a_retry_due_but_restores_no_budget() {
+    check(
+        "person CreateWorkItem build
+         round done
+         ---
+         wake source=s
+         round done
+         wake source=s
+         round done
+         wake source=s
+         round done
+         wake source=s
+         decide",
+        "hint s triggered
+         EmitSystemTick wake_hint
+         queued m2 wake_hint as next wake_hint:s:1
+         ReduceMessageOnly liveness_only_message m2
+         processed m2: blank
+         EmitSystemTick queued_available w1
+         queued m3 system_tick work_queue:queued_available:w1:1:1
+         StartModelTurn model_reentry_message m3 w1
+         turn local_continuation of w1
+         end completed
+         processed m3
+         WaitForTimer tick_backoff w1
+         hint s triggered
+         EmitSystemTick wake_hint
+         queued m4 wake_hint as next wake_hint:s:2
+         ReduceMessageOnly liveness_only_message m4
+         processed m4: blank
+         EmitSystemTick queued_available w1
+         queued m5 system_tick work_queue:queued_available:w1:1:2
+         StartModelTurn model_reentry_message m5 w1
+         turn local_continuation of w1
+         end completed
+         processed m5
+         WaitForTimer tick_backoff w1
+         hint s triggered
+         EmitSystemTick wake_hint
+         queued m6 wake_hint as next wake_hint:s:3
+         ReduceMessageOnly liveness_only_message m6
+         processed m6: blank
+         EmitSystemTick queued_available w1
+         queued m7 system_tick work_queue:queued_available:w1:1:3
+         StartModelTurn model_reentry_message m7 w1
+         turn local_continuation of w1
+         end completed
+         processed m7
+         WaitForOperator no_progress_budget_spent w1
+         hint s triggered
+         EmitSystemTick wake_hint
+         queued m8 wake_hint as next wake_hint:s:4
+         ReduceMessageOnly liveness_only_message m8
+         processed m8: blank
+         WaitForOperator no_progress_budget_spent w1
+         WaitForOperator no_progress_budget_spent w1",
+    );
+}
+
+/// Fifty turns that each changed something, all started by the item itself.
+fn fifty_turns() -> String {
+    let turns = (2..=50).map(|turn| format!("round UpdateWorkItem w1 plan={turn}\nround done\n"));
+    format!("person CreateWorkItem build\n{}", turns.collect::<String>())
+}
+
+#[test]
+fn after_fifty_turns_of_its_own_the_item_waits_whatever_changed() {
+    check(
+        &format!(
+            "{}
+             round UpdateWorkItem w1 plan=last
+             ---
+             round done
+             item w1
+             advance 24h",
+            fifty_turns()
+        ),
+        "end completed
+         processed m50
+         WaitForOperator no_progress_budget_spent w1
+         progress_spent revision 51",
+    );
+}
+
+#[test]
+fn anything_from_outside_begins_the_count_of_own_turns_anew() {
+    check(
+        &format!(
+            "{}
+             round UpdateWorkItem w1 plan=last
+             round done
+             ---
+             event news
+             round done",
+            fifty_turns()
+        ),
+        "queued m51 webhook_event
+         StartModelTurn model_reentry_message m51
+         turn local_continuation
+         end completed
+         processed m51
+         EmitSystemTick queued_available w1
+         queued m52 system_tick work_queue:queued_available:w1:51
+         StartModelTurn model_reentry_message m52 w1
+         turn local_continuation of w1",
+    );
+}

@@ -1,0 +1,327 @@
+//! How waits end, and which are refused (spec 9).
+
+use crate::story::check;
+
+#[test]
+fn completing_an_item_ends_its_waits_and_their_timers() {
+    check(
+        "person CreateWorkItem build
+         round WaitFor timer after=1h
+         person PickWorkItem w1
+         operator hi
+         ---
+         round CompleteWorkItem w1
+         timers",
+        "wait1 cancelled: work_item_completed
+         timer1 cancelled: wait_ended
+         w1 completed
+         []",
+    );
+}
+
+#[test]
+fn cancelling_a_timer_ends_the_waits_that_name_it() {
+    check(
+        "person CreateTimer every=1h tea
+         operator hi
+         round WaitFor timer timer1
+         ---
+         person CancelTimer timer1",
+        "queued m2 internal_followup
+         wait1 cancelled: its timer was cancelled
+         timer1 cancelled: cancelled_by ann
+         StartModelTurn model_reentry_message m2
+         turn local_continuation",
+    );
+}
+
+#[test]
+fn cancelling_the_timer_of_a_wait_ends_both() {
+    check(
+        "operator hi
+         round WaitFor timer after=1h
+         ---
+         person CancelTimer timer1",
+        "queued m2 internal_followup
+         wait1 cancelled: its timer was cancelled
+         timer1 cancelled: wait_ended
+         StartModelTurn model_reentry_message m2
+         turn local_continuation",
+    );
+}
+
+#[test]
+fn revoking_a_trigger_ends_the_waits_that_name_it() {
+    check(
+        "person CreateTrigger hook
+         operator hi
+         round WaitFor external trig1
+         ---
+         person RevokeTrigger trig1",
+        "trig1 revoked
+         queued m2 internal_followup
+         wait1 cancelled: its trigger was revoked
+         StartModelTurn model_reentry_message m2
+         turn local_continuation",
+    );
+}
+
+#[test]
+fn the_model_is_not_told_of_what_it_did_itself() {
+    check(
+        "person CreateTrigger hook
+         operator hi
+         round WaitFor external trig1
+         operator hi
+         ---
+         round RevokeTrigger trig1
+         round done",
+        "trig1 revoked
+         wait1 cancelled: its trigger was revoked
+         end completed
+         processed m2
+         told result: done
+         Sleep no_pending_scheduler_facts",
+    );
+}
+
+#[test]
+fn a_person_can_end_any_wait() {
+    check(
+        "operator hi
+         round WaitFor operator
+         ---
+         person CancelWait wait1
+         person CancelWait wait1",
+        "queued m2 internal_followup
+         wait1 cancelled: cancelled_by ann
+         StartModelTurn model_reentry_message m2
+         turn local_continuation
+         refused not_found",
+    );
+}
+
+#[test]
+fn the_model_can_end_any_wait() {
+    check(
+        "operator hi
+         round WaitFor external c1
+         operator hi
+         ---
+         round CancelWait wait1",
+        "wait1 cancelled: cancelled_by exec2",
+    );
+}
+
+#[test]
+fn ending_an_approvals_wait_expires_it() {
+    check(
+        "operator hi
+         round RequestApproval deploy
+         ---
+         person CancelWait wait1
+         person DecideApproval appr1 grant",
+        "queued m2 internal_followup
+         wait1 cancelled: cancelled_by ann
+         appr1 expired by wait_ended
+         StartModelTurn model_reentry_message m2
+         turn local_continuation
+         refused not_pending",
+    );
+}
+
+#[test]
+fn an_agent_does_not_decide_its_own_approval() {
+    check(
+        "operator hi
+         round RequestApproval deploy
+         operator hi
+         ---
+         round DecideApproval appr1 grant",
+        "DecideApproval refused not_yours",
+    );
+}
+
+#[test]
+fn an_approval_is_decided_once() {
+    check(
+        "operator hi
+         round RequestApproval deploy
+         ---
+         person DecideApproval appr1 deny
+         person DecideApproval appr1 grant",
+        "appr1 denied by ann
+         queued m2 internal_followup
+         StartModelTurn model_reentry_message m2
+         wait1 triggered by m2
+         turn resume_expected_wait
+         refused not_pending",
+    );
+}
+
+#[test]
+fn an_approval_expires_by_its_default() {
+    check(
+        "operator hi
+         round RequestApproval deadline=1m deploy
+         ---
+         advance 1m",
+        "appr1 expired by deadline
+         queued m2 internal_followup
+         StartModelTurn model_reentry_message m2
+         wait1 triggered by m2
+         turn resume_expected_wait",
+    );
+}
+
+#[test]
+fn waiting_for_an_unknown_task_is_refused() {
+    check(
+        "operator hi
+         ---
+         round WaitFor task t1",
+        "WaitFor refused nothing_would_end_it",
+    );
+}
+
+#[test]
+fn waiting_for_any_task_with_none_running_is_refused() {
+    check(
+        "operator hi
+         ---
+         round WaitFor task",
+        "WaitFor refused nothing_would_end_it",
+    );
+}
+
+#[test]
+fn waiting_for_an_unknown_timer_is_refused() {
+    check(
+        "operator hi
+         ---
+         round WaitFor timer timer_x",
+        "WaitFor refused nothing_would_end_it",
+    );
+}
+
+#[test]
+fn waiting_for_any_timer_with_none_active_is_refused() {
+    check(
+        "operator hi
+         ---
+         round WaitFor timer",
+        "WaitFor refused nothing_would_end_it",
+    );
+}
+
+#[test]
+fn waiting_for_a_revoked_trigger_is_refused() {
+    check(
+        "person CreateTrigger hook
+         person RevokeTrigger trig1
+         operator hi
+         ---
+         round WaitFor external trig1",
+        "WaitFor refused nothing_would_end_it",
+    );
+}
+
+#[test]
+fn an_operator_wait_names_nothing() {
+    check(
+        "operator hi
+         ---
+         round WaitFor operator c1",
+        "WaitFor refused no_resource_here",
+    );
+}
+
+#[test]
+fn a_wait_for_a_completed_item_is_refused() {
+    check(
+        "person CreateWorkItem build
+         round CompleteWorkItem w1
+         ---
+         round WaitFor operator item=w1",
+        "WaitFor refused not_open",
+    );
+}
+
+#[test]
+fn the_last_timer_takes_the_unnamed_timer_wait_with_it() {
+    check(
+        "person CreateTimer every=1h tea
+         operator hi
+         round WaitFor timer
+         ---
+         person CancelTimer timer1",
+        "timer1 cancelled: cancelled_by ann
+         queued m2 internal_followup
+         wait1 cancelled: no timer is left
+         StartModelTurn model_reentry_message m2
+         turn local_continuation",
+    );
+}
+
+#[test]
+fn the_last_result_takes_the_unnamed_task_wait_with_it() {
+    check(
+        "task t1
+         operator hi
+         round WaitFor task
+         operator hi
+         task t1 ends
+         ---
+         round ReadResult t1",
+        "read t1: task_output_returned_the_end
+         dropped m3: result_read
+         queued m4 internal_followup
+         wait1 cancelled: no task is left",
+    );
+}
+
+#[test]
+fn switching_focus_keeps_waits() {
+    check(
+        "person CreateWorkItem build
+         person CreateWorkItem test
+         round WaitFor external c1
+         ---
+         person PickWorkItem w2
+         waits",
+        "w2 picked
+         [wait1]",
+    );
+}
+
+#[test]
+fn a_sleep_takes_the_waits_on_its_timer_with_it() {
+    check(
+        "person CreateWorkItem build
+         round Sleep 1h
+         operator hi
+         round WaitFor timer timer1
+         ---
+         person CancelWait wait1",
+        "queued m3 internal_followup
+         wait1 cancelled: cancelled_by ann
+         timer1 cancelled: wait_ended
+         queued m4 internal_followup
+         wait2 cancelled: its timer was cancelled
+         StartModelTurn model_reentry_message m3 w1
+         turn local_continuation of w1",
+    );
+}
+
+#[test]
+fn waiting_for_a_timer_that_has_fired_for_the_last_time_is_refused() {
+    check(
+        "person CreateTimer after=1m tea
+         advance 1m
+         ---
+         round WaitFor timer timer1
+         round WaitFor timer",
+        "WaitFor refused nothing_would_end_it
+         WaitFor refused nothing_would_end_it",
+    );
+}

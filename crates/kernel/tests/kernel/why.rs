@@ -1,0 +1,146 @@
+//! What `why` says would wake an agent: never nothing without a person being named.
+
+use crate::story::check;
+
+#[test]
+fn a_stopped_agent() {
+    check(
+        "stop
+         operator hi
+         ---
+         wakers",
+        "a start",
+    );
+}
+
+#[test]
+fn a_task_wait() {
+    check(
+        "task t1
+         person CreateWorkItem build
+         round WaitFor task t1
+         ---
+         wakers",
+        "the end of the task t1 (make), a message from the operator",
+    );
+}
+
+#[test]
+fn an_external_wait() {
+    check(
+        "operator hi
+         round WaitFor external c1
+         event news
+         ---
+         wakers",
+        "the external event it waits for, a message from the operator",
+    );
+}
+
+#[test]
+fn a_timer() {
+    check(
+        "person CreateTimer every=1h tea
+         ---
+         wakers",
+        "the clock, at +3600s, a message from the operator",
+    );
+}
+
+#[test]
+fn a_question() {
+    check(
+        "operator hi
+         round WaitFor operator
+         ---
+         wakers",
+        "a message from the operator",
+    );
+}
+
+#[test]
+fn spent_progress() {
+    check(
+        "person CreateWorkItem build
+         round a
+         advance 30s
+         round b
+         advance 2m
+         round c
+         advance 10m
+         round d
+         ---
+         wakers",
+        "a message from the operator",
+    );
+}
+
+#[test]
+fn stuck_work() {
+    check(
+        "person CreateWorkItem build
+         round UpdateWorkItem w1 blocked=rain
+         round done
+         ---
+         wakers",
+        "a message from the operator",
+    );
+}
+
+#[test]
+fn a_spent_budget() {
+    check(
+        "budget turns=1
+         operator hi
+         round done
+         operator hi
+         ---
+         wakers",
+        "a person who raises the budget",
+    );
+}
+
+#[test]
+fn a_backoff() {
+    check(
+        "person CreateWorkItem build
+         round done
+         ---
+         wakers",
+        "the clock, at +30s, a message from the operator",
+    );
+}
+
+#[test]
+fn nothing_to_do() {
+    check(
+        "operator hi
+         round done
+         ---
+         wakers",
+        "a message from the operator",
+    );
+}
+
+#[test]
+fn a_quarantined_agent() {
+    check(
+        "quarantine bad
+         ---
+         wakers",
+        "a start",
+    );
+}
+
+#[test]
+fn a_clock_and_a_task_and_a_message() {
+    check(
+        "person CreateTimer every=1h tea
+         task t1
+         operator hi
+         fail rate_limited after=1m
+         ---
+         wakers",
+        "the clock, at +60s, the end of the task t1 (make), a message from the operator",
+    );
+}
