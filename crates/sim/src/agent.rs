@@ -8,10 +8,11 @@ use abide_kernel::effect::Effect;
 use abide_kernel::fact::Fact;
 use abide_kernel::id::{AgentId, CallId, MessageId, Seq, TaskId};
 use abide_kernel::invariants::{self, Change};
+use abide_kernel::limits;
 use abide_kernel::scheduler::closure::closure;
 use abide_kernel::scheduler::posture::posture;
 use abide_kernel::time::Time;
-use abide_kernel::vocabulary::{AbortReason, DecisionKind};
+use abide_kernel::vocabulary::{AbortReason, DecisionKind, RequeueReason};
 use abide_kernel::{AgentState, decide};
 
 use crate::model::Model;
@@ -38,6 +39,9 @@ pub struct Inhabitant {
     self_turns: u32,
     /// The message of a turn that was cut short, until it is said what becomes of it.
     cut_short: Option<MessageId>,
+    running: Option<MessageId>,
+    /// Crashes under each message: since the last recorded round, and in all.
+    crashes: BTreeMap<MessageId, (u32, u32)>,
 }
 
 impl Inhabitant {
@@ -56,6 +60,8 @@ impl Inhabitant {
             results_queued: BTreeMap::new(),
             self_turns: 0,
             cut_short: None,
+            running: None,
+            crashes: BTreeMap::new(),
             id,
         }
     }
@@ -92,7 +98,8 @@ impl Inhabitant {
                     self.self_turns = 0;
                 }
             }
-            Fact::TurnStarted(_) => {
+            Fact::TurnStarted(turn) => {
+                self.running = Some(turn.message_id.clone());
                 self.self_turns += 1;
                 // Items may take turns at being offered, each within its own budget; all of them together are bounded.
                 if self.self_turns > 2_000 {
@@ -102,8 +109,20 @@ impl Inhabitant {
             Fact::TurnAborted(aborted) if aborted.reason != AbortReason::Abort => {
                 self.cut_short = Some(aborted.message_id.clone());
             }
+            Fact::AssistantRoundRecorded(_) => {
+                if let Some(crashes) = self.running.as_ref().and_then(|id| self.crashes.get_mut(id)) {
+                    crashes.0 = 0;
+                }
+            }
             Fact::MessageRequeued(requeued) if self.cut_short.as_ref() == Some(&requeued.message_id) => {
                 self.cut_short = None;
+                if requeued.reason == RequeueReason::Crash {
+                    let crashes = self.crashes.entry(requeued.message_id.clone()).or_default();
+                    *crashes = (crashes.0 + 1, crashes.1 + 1);
+                    if crashes.0 >= limits::CRASHES_WITHOUT_ROUND || crashes.1 >= limits::CRASHES_MAX {
+                        return Err(format!("{} is taken again after {crashes:?} crashes", requeued.message_id));
+                    }
+                }
             }
             Fact::MessageAborted(aborted) if self.cut_short.as_ref() == Some(&aborted.message_id) => {
                 self.cut_short = None;

@@ -75,6 +75,22 @@ fn tool_name(act: &Act) -> &'static str {
 }
 
 fn model_act(rng: &mut Rng, state: &AgentState) -> Act {
+    // A model that sees a finished task looks at its output, whoever else waits for it.
+    if !state.tasks.owed().is_empty() && rng.chance(30) {
+        let task_id = some_id(rng, state.tasks.owed().keys().cloned(), TaskId::new("task_none"));
+        return Act::ReadResult { task_id };
+    }
+    // And one that has started something usually waits for it.
+    if !state.tasks.open().is_empty() && rng.chance(30) {
+        let task = some_id(rng, state.tasks.open().keys().cloned(), TaskId::new("task_none"));
+        return Act::WaitFor {
+            wake: WaitKind::Task,
+            resource: Some(task.to_string()),
+            after_ms: None,
+            work_item_id: maybe_item(rng, state),
+            reason: "waiting for it".to_owned(),
+        };
+    }
     match rng.weighted(&[22, 4, 6, 8, 3, 4, 2, 14, 8, 12, 7, 4, 12, 2, 1]) {
         0 => wait_for(rng, state),
         1 => Act::CancelWait { waiting_intent_id: open_wait(rng, state) },
