@@ -6,7 +6,13 @@ use abide_kernel::id::{AgentId, Seq};
 use clap::{Args, Parser, Subcommand};
 
 #[derive(Debug, Parser)]
-#[command(name = "abide", version, about = "A runtime for AI agents that stay", propagate_version = true)]
+#[command(
+    name = "abide",
+    version,
+    about = "A runtime for AI agents that stay",
+    propagate_version = true,
+    arg_required_else_help = true
+)]
 pub struct Cli {
     #[command(flatten)]
     pub home: HomeArgs,
@@ -19,15 +25,15 @@ pub struct Cli {
 
 #[derive(Debug, Args)]
 pub struct HomeArgs {
-    /// The folder that holds everything [default: $XDG_DATA_HOME/abide]
-    #[arg(long, global = true, value_name = "DIR", env = "ABIDE_HOME")]
+    /// The folder that holds everything [default: $ABIDE_HOME, else $XDG_DATA_HOME/abide]
+    #[arg(long, global = true, value_name = "DIR")]
     pub home: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Look after the ledger: the one place where everything is
-    #[command(subcommand)]
+    #[command(subcommand, arg_required_else_help = true)]
     Ledger(LedgerCommand),
     /// What an agent does or waits for, which facts say so, what would wake it
     Why(WhyArgs),
@@ -35,7 +41,7 @@ pub enum Command {
 
 #[derive(Debug, Args)]
 pub struct WhyArgs {
-    /// Explain the agent in this folder of records
+    /// Explain the agent in this folder of records: an agent.json and ledger/*.jsonl
     #[arg(long, value_name = "DIR")]
     pub fixture: PathBuf,
 }
@@ -45,7 +51,11 @@ pub enum LedgerCommand {
     /// How much is in it
     Stats,
     /// Check every chain, head, segment, blob and row; exits 1 and names what is damaged
-    Verify,
+    Verify {
+        /// First make the rows that lists read again, from the facts
+        #[arg(long)]
+        rebuild_rows: bool,
+    },
     /// Write one agent as a folder of records, or with --full the whole ledger as one file
     Export(ExportArgs),
     /// Read a file that `export --full` wrote; all of it, or nothing
@@ -62,8 +72,8 @@ pub enum LedgerCommand {
     Fork {
         /// The agent whose past it gets
         id: AgentId,
-        /// The last fact they share
-        #[arg(long, value_name = "SEQ")]
+        /// The last fact they share, counted from 1
+        #[arg(long, value_name = "SEQ", value_parser = seq, allow_negative_numbers = true)]
         at: Seq,
         /// The new agent's id
         #[arg(long = "as", value_name = "NEW")]
@@ -90,4 +100,8 @@ pub struct ExportArgs {
     /// Write the whole ledger, losslessly, into this file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["id", "dir"])]
     pub full: Option<PathBuf>,
+}
+
+fn seq(text: &str) -> Result<Seq, String> {
+    text.parse().map_err(|_| "it takes a whole number, the seq of a fact".to_owned())
 }

@@ -1,16 +1,33 @@
 //! Fixture folders on disk.
 
-use std::path::Path;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 use abide_kernel::fixture::{self, Files, Fixture, LEDGER_FILES};
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 
 use crate::output::Failed;
 
 /// Reads the records of a folder.
 pub fn load(dir: &Path) -> anyhow::Result<Fixture> {
-    if !dir.is_dir() {
-        return Err(Failed::NotFound(format!("{} is not a folder", dir.display())).into());
+    match fs::metadata(dir) {
+        Ok(found) if found.is_dir() => {}
+        Ok(_) => {
+            return Err(anyhow!(
+                "{} is not a folder; name the folder that holds agent.json and ledger/",
+                dir.display()
+            ));
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return Err(Failed::NotFound(format!("{} does not exist", dir.display())).into());
+        }
+        Err(error) => return Err(error).with_context(|| format!("can't look at {}", dir.display())),
+    }
+    // Every file is optional, but a folder with none of them was hardly meant.
+    if !["agent.json", "expected.json", "ledger"].iter().any(|name| dir.join(name).exists()) {
+        let message = format!("{} holds no records: no agent.json and no ledger/*.jsonl", dir.display());
+        return Err(Failed::NotFound(message).into());
     }
     let mut files = Files::new();
     let names = LEDGER_FILES.iter().map(|name| format!("ledger/{name}.jsonl")).chain(["agent.json".to_owned()]);
@@ -19,32 +36,42 @@ pub fn load(dir: &Path) -> anyhow::Result<Fixture> {
             files.insert(name, bytes);
         }
     }
-    if files.is_empty() {
-        let message = format!("{} holds no records: no agent.json and no ledger/*.jsonl", dir.display());
-        return Err(Failed::NotFound(message).into());
-    }
-    fixture::load(&files).with_context(|| format!("{} is not a fixture that can be read", dir.display()))
+    // What is wrong begins with the name of the file that it is in.
+    fixture::load(&files).map_err(|wrong| anyhow!("{}", dir.join(wrong.to_string()).display()))
 }
 
 pub fn read_if_there(path: &Path) -> anyhow::Result<Option<Vec<u8>>> {
-    match std::fs::read(path) {
+    match fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error).with_context(|| format!("can't read {}", path.display())),
     }
 }
 
-/// Writes a folder that does not exist yet, or is empty: nothing is ever overwritten.
+/// Writes a folder that does not exist yet, or is empty: nothing is ever overwritten, and what can't be written whole
+/// is taken away again, because half of an agent's records would read as another agent.
 pub fn save(dir: &Path, files: &Files) -> anyhow::Result<()> {
-    let taken = dir.exists() && std::fs::read_dir(dir).map(|mut entries| entries.next().is_some()).unwrap_or(true);
+    let existed = dir.exists();
+    let taken = existed && fs::read_dir(dir).map(|mut entries| entries.next().is_some()).unwrap_or(true);
     if taken {
         let message = format!("{} exists and is not an empty folder; choose another", dir.display());
         return Err(Failed::Refused(message).into());
     }
-    std::fs::create_dir_all(dir.join("ledger")).with_context(|| format!("can't create {}", dir.display()))?;
+    let ledger = dir.join("ledger");
+    fs::create_dir_all(&ledger).with_context(|| format!("can't create {}", dir.display()))?;
+    let mut written: Vec<PathBuf> = Vec::new();
     for (name, bytes) in files {
         let path = dir.join(name);
-        std::fs::write(&path, bytes).with_context(|| format!("can't write {}", path.display()))?;
+        written.push(path.clone());
+        if let Err(error) = fs::write(&path, bytes) {
+            // What can't be removed either is left to whoever reads the error.
+            written.iter().for_each(|path| drop(fs::remove_file(path)));
+            drop(fs::remove_dir(&ledger));
+            if !existed {
+                drop(fs::remove_dir(dir));
+            }
+            return Err(error).with_context(|| format!("can't write {}", path.display()));
+        }
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! The home: one folder that holds everything.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use abide_ledger::{Ledger, OpenError, Options};
 use anyhow::Context;
@@ -9,11 +9,14 @@ use crate::cli::HomeArgs;
 use crate::output::Failed;
 
 pub fn dir(args: &HomeArgs) -> anyhow::Result<PathBuf> {
-    if let Some(home) = &args.home {
-        return Ok(home.clone());
+    // A variable that is set to nothing counts as not set.
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if let Some(home) = args.home.clone().or_else(|| variable("ABIDE_HOME")) {
+        return Ok(home);
     }
-    let data = std::env::var_os("XDG_DATA_HOME").filter(|dir| !dir.is_empty()).map(PathBuf::from);
-    let data = data.or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/share")));
+    // The XDG specification has a relative path ignored.
+    let data = variable("XDG_DATA_HOME").filter(|dir| dir.is_absolute());
+    let data = data.or_else(|| variable("HOME").map(|home| home.join(".local/share")));
     let data = data.context("neither --home, $ABIDE_HOME, $XDG_DATA_HOME nor $HOME says where things are")?;
     Ok(data.join("abide"))
 }
@@ -21,8 +24,15 @@ pub fn dir(args: &HomeArgs) -> anyhow::Result<PathBuf> {
 /// The ledger of a home that exists. Looking at a home must not create one.
 pub fn open_existing(args: &HomeArgs, options: Options) -> anyhow::Result<Ledger> {
     let home = dir(args)?;
-    if !home.join("ledger.db").exists() {
-        let message = format!("{} holds no ledger; --home says where to look", home.display());
+    let database = home.join("ledger.db");
+    let there = database.try_exists();
+    if home.is_file() || !there.with_context(|| format!("can't look at {}", database.display()))? {
+        let what = match (home.is_dir(), home.exists()) {
+            (true, _) => "holds no ledger",
+            (false, true) => "is not a folder",
+            (false, false) => "does not exist",
+        };
+        let message = format!("{} {what}; --home DIR or $ABIDE_HOME says where the ledger is", home.display());
         return Err(Failed::NotFound(message).into());
     }
     open(&home, options)
@@ -35,9 +45,12 @@ pub fn open_or_create(args: &HomeArgs) -> anyhow::Result<Ledger> {
 }
 
 #[allow(clippy::wildcard_enum_match_arm, reason = "every other failure is an error like any")]
-fn open(home: &std::path::Path, options: Options) -> anyhow::Result<Ledger> {
+fn open(home: &Path, options: Options) -> anyhow::Result<Ledger> {
     Ledger::open(home, options).map_err(|error| match error {
-        held @ OpenError::Held { .. } => Failed::Refused(held.to_string()).into(),
+        held @ (OpenError::Held { .. } | OpenError::HeldByUnknown { .. }) => Failed::Refused(held.to_string()).into(),
+        ruined @ OpenError::NotALedger { .. } => anyhow::anyhow!(
+            "{ruined}; where there is an export of it, `abide --home NEW ledger import FILE` makes a new home of that"
+        ),
         other => anyhow::Error::from(other).context(format!("can't open the ledger in {}", home.display())),
     })
 }

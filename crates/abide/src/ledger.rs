@@ -8,15 +8,16 @@ mod replay;
 mod stats;
 mod verify;
 
-use abide_ledger::{Recorded, RowOp, StreamId};
+use abide_kernel::id::AgentId;
+use abide_ledger::{Ledger, Recorded, RowOp, StreamId};
 
 use crate::cli::{HomeArgs, LedgerCommand};
-use crate::output::Output;
+use crate::output::{Failed, Output, grouped};
 
 pub fn run(command: LedgerCommand, home: &HomeArgs, out: &Output) -> anyhow::Result<()> {
     match command {
         LedgerCommand::Stats => stats::run(home, out),
-        LedgerCommand::Verify => verify::run(home, out),
+        LedgerCommand::Verify { rebuild_rows } => verify::run(rebuild_rows, home, out),
         LedgerCommand::Export(args) => export::run(&args, home, out),
         LedgerCommand::Import { file } => import::run(&file, home, out),
         LedgerCommand::Replay { dir } => replay::run(&dir, out),
@@ -31,4 +32,19 @@ fn rows_of(stream: &StreamId, recorded: &Recorded) -> Vec<RowOp> {
         Ok(fact) => abide_engine::core::row_ops(recorded.seq, recorded.at, &fact),
         Err(_) => Vec::new(),
     }
+}
+
+/// That there is no such agent, and which there are.
+fn no_agent(ledger: &Ledger, id: &AgentId) -> anyhow::Error {
+    const NAMED: usize = 10;
+    let (Ok(stats), Ok(first)) = (ledger.stats(), ledger.streams(None, NAMED)) else {
+        return Failed::NotFound(format!("no agent is called {id}")).into();
+    };
+    let names: Vec<&str> = first.iter().filter_map(|(stream, _)| stream.agent_name()).collect();
+    let known = match stats.streams.saturating_sub(first.len() as u64) {
+        0 if names.is_empty() => "this ledger is empty".to_owned(),
+        0 => format!("there are {}", names.join(", ")),
+        more => format!("there are {} and {} more", names.join(", "), grouped(more)),
+    };
+    Failed::NotFound(format!("no agent is called {id}; {known}")).into()
 }

@@ -1,5 +1,4 @@
 //! `abide`: the command line. It parses, wires and prints; what it knows of agents it asks the other crates.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line program")]
 
 mod cli;
 mod clock;
@@ -17,7 +16,10 @@ use cli::{Cli, Command};
 use output::{Failed, Output};
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return not_parsed(&error),
+    };
     let out = Output::new(cli.json);
     let outcome = match cli.command {
         Command::Ledger(command) => ledger::run(command, &cli.home, &out),
@@ -30,4 +32,18 @@ fn main() -> ExitCode {
             ExitCode::from(Failed::code(&error))
         }
     }
+}
+
+/// Help that was asked for, or words that make no command. A script that asked for JSON gets JSON about these too.
+fn not_parsed(error: &clap::Error) -> ExitCode {
+    let json = std::env::args_os().take_while(|arg| arg != "--").any(|arg| arg == "--json");
+    if json && error.use_stderr() {
+        let text = error.to_string();
+        let first = text.split("\n\n").next().unwrap_or_default();
+        Output::new(json).error(&anyhow::anyhow!("{}", first.trim_start_matches("error: ")));
+    } else {
+        // Whoever reads it has gone, or there is nobody to tell.
+        let _unseen = error.print();
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }

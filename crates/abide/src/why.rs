@@ -1,24 +1,35 @@
 //! `abide why`: what an agent does or waits for.
 
+use abide_kernel::decide;
 use abide_kernel::explain::{Why, why};
+use abide_kernel::fixture::Fixture;
+use abide_kernel::scheduler::decision::Decision;
 
 use crate::cli::WhyArgs;
 use crate::folder;
-use crate::output::Output;
+use crate::output::{Output, one_line};
 
 pub fn run(args: &WhyArgs, out: &Output) -> anyhow::Result<()> {
     let fixture = folder::load(&args.fixture)?;
-    let why = why(&fixture.state, fixture.decision());
+    let why = why(&fixture.state, next(&fixture));
     out.result(&serde_json::to_value(&why)?, || text(&why))
 }
 
+/// What comes next. A replay leaves the queue aside; an agent with a message in it is not one with nothing to do.
+fn next(fixture: &Fixture) -> Decision {
+    let next = decide(&fixture.state, fixture.now);
+    let idle = fixture.decision();
+    // Without the queue in it, it is the same one, and the fixture's has the unknown events as evidence too.
+    if (next.kind, next.reason) == (idle.kind, idle.reason) { idle } else { next }
+}
+
 fn text(why: &Why) -> String {
-    let mut text = format!("{}\n", why.sentence);
+    let mut text = format!("{}\n", one_line(&why.sentence));
     let mut list = |title: &str, lines: Vec<String>| {
         if !lines.is_empty() {
             text.push_str(&format!("\n{title}\n"));
             for line in lines {
-                text.push_str(&format!("  {line}\n"));
+                text.push_str(&format!("  {}\n", one_line(&line)));
             }
         }
     };

@@ -3,7 +3,7 @@ use abide_ledger::{ArchivePolicy, Options};
 use serde_json::json;
 
 use crate::cli::HomeArgs;
-use crate::output::{Output, grouped};
+use crate::output::{Output, counted, grouped};
 use crate::{clock, home};
 
 pub fn run(older_than_days: u64, max_bytes: Option<u64>, args: &HomeArgs, out: &Output) -> anyhow::Result<()> {
@@ -16,11 +16,12 @@ pub fn run(older_than_days: u64, max_bytes: Option<u64>, args: &HomeArgs, out: &
     let report = report?;
     let value = json!({ "segments": report.segments, "facts": report.facts, "bytes": report.bytes });
     out.result(&value, || {
-        format!(
-            "moved {} facts into {} segments of {} bytes\n",
-            grouped(report.facts),
-            report.segments,
-            grouped(report.bytes)
-        )
+        if report.facts == 0 {
+            let small = max_bytes.map(|max| format!(", and they take no more than {} bytes", grouped(max)));
+            let days = counted(older_than_days, "day");
+            return format!("nothing to move: no fact is older than {days}{}\n", small.unwrap_or_default());
+        }
+        let (facts, segments) = (counted(report.facts, "fact"), counted(report.segments, "segment"));
+        format!("moved {facts} into {segments} of {} bytes\n", grouped(report.bytes))
     })
 }

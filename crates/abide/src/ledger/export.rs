@@ -1,4 +1,4 @@
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use anyhow::Context;
 use serde_json::json;
 
 use crate::cli::{ExportArgs, HomeArgs};
-use crate::output::{Failed, Output, grouped};
+use crate::output::{Failed, Output, counted};
 use crate::{folder, home};
 
 pub fn run(args: &ExportArgs, home: &HomeArgs, out: &Output) -> anyhow::Result<()> {
@@ -25,7 +25,9 @@ pub fn run(args: &ExportArgs, home: &HomeArgs, out: &Output) -> anyhow::Result<(
 /// One agent as a fixture: its records as they are, and what happened as events.
 fn agent(ledger: &Ledger, id: &AgentId, dir: &Path, out: &Output) -> anyhow::Result<()> {
     let stream = StreamId::agent(id);
-    let head = ledger.head(&stream)?.ok_or_else(|| Failed::NotFound(format!("no agent is called {id}")))?;
+    let Some(head) = ledger.head(&stream)? else {
+        return Err(super::no_agent(ledger, id));
+    };
     let state = fold_until(ledger, id, head.seq)?;
     let mut history = History::default();
     let mut after = 0;
@@ -39,8 +41,8 @@ fn agent(ledger: &Ledger, id: &AgentId, dir: &Path, out: &Output) -> anyhow::Res
     out.clear_progress();
     let now = state.at;
     folder::save(dir, &fixture::files(&state, now, history))?;
-    let value = json!({ "agent_id": id, "facts": head.seq, "dir": dir });
-    out.result(&value, || format!("wrote {} facts of {id} to {}\n", grouped(head.seq), dir.display()))
+    let value = json!({ "agent_id": id, "facts": head.seq, "dir": dir.display().to_string() });
+    out.result(&value, || format!("wrote {} of {id} to {}\n", counted(head.seq, "fact"), dir.display()))
 }
 
 /// The whole ledger, written beside its place and moved there when it is complete.
@@ -49,10 +51,10 @@ fn full(ledger: &Ledger, path: &Path, out: &Output) -> anyhow::Result<()> {
         return Err(Failed::Refused(format!("{} exists; choose another name", path.display())).into());
     }
     let mut name = path.file_name().map(ToOwned::to_owned).unwrap_or_default();
-    name.push(".partial");
+    name.push(format!(".{}.partial", std::process::id()));
     let partial = path.with_file_name(name);
     let written = (|| -> anyhow::Result<_> {
-        let mut file = BufWriter::new(File::create(&partial)?);
+        let mut file = BufWriter::new(fs::File::create_new(&partial)?);
         let report = ledger.export_full(&mut file, &mut |progress| out.progress(progress))?;
         file.flush()?;
         file.get_ref().sync_all()?;
@@ -63,8 +65,9 @@ fn full(ledger: &Ledger, path: &Path, out: &Output) -> anyhow::Result<()> {
     let report = written
         .inspect_err(|_| drop(fs::remove_file(&partial)))
         .with_context(|| format!("can't write {}", path.display()))?;
-    let value = json!({ "file": path, "facts": report.facts, "streams": report.streams, "blobs": report.blobs });
+    let value = json!({ "file": path.display().to_string(), "facts": report.facts, "streams": report.streams, "blobs": report.blobs });
     out.result(&value, || {
-        format!("wrote {} facts of {} streams to {}\n", grouped(report.facts), grouped(report.streams), path.display())
+        let (facts, streams) = (counted(report.facts, "fact"), counted(report.streams, "stream"));
+        format!("wrote {facts} of {streams} to {}\n", path.display())
     })
 }

@@ -1,21 +1,38 @@
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, ErrorKind};
 use std::path::Path;
 
-use anyhow::Context;
+use abide_ledger::ImportError;
+use anyhow::{Context, bail};
 use serde_json::json;
 
 use crate::cli::HomeArgs;
 use crate::home;
-use crate::output::{Output, grouped};
+use crate::output::{Failed, Output, counted};
 
 pub fn run(path: &Path, args: &HomeArgs, out: &Output) -> anyhow::Result<()> {
-    let file = File::open(path).with_context(|| format!("can't read {}", path.display()))?;
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return Err(Failed::NotFound(format!("{} does not exist", path.display())).into());
+        }
+        Err(error) => return Err(error).with_context(|| format!("can't read {}", path.display())),
+    };
+    if path.is_dir() {
+        bail!("{} is a folder; name a file that `abide ledger export --full` wrote", path.display());
+    }
     let ledger = home::open_or_create(args)?;
     let imported =
         ledger.import_full(&mut BufReader::new(file), &super::rows_of, &mut |progress| out.progress(progress));
     out.clear_progress();
-    let report = imported.with_context(|| format!("{}: nothing was imported", path.display()))?;
+    let report = imported.map_err(|error| match error {
+        ImportError::Exists { .. } => Failed::Refused(format!("{}: {error}", path.display())).into(),
+        ImportError::Line { .. } | ImportError::Commit(_) | ImportError::Read(_) | ImportError::Io(_) => {
+            anyhow::Error::from(error).context(path.display().to_string())
+        }
+    })?;
     let value = json!({ "facts": report.facts, "streams": report.streams, "blobs": report.blobs });
-    out.result(&value, || format!("imported {} facts of {} streams\n", grouped(report.facts), grouped(report.streams)))
+    out.result(&value, || {
+        format!("imported {} of {}\n", counted(report.facts, "fact"), counted(report.streams, "stream"))
+    })
 }

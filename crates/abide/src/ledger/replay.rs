@@ -1,8 +1,7 @@
 use std::path::Path;
 
-use abide_kernel::explain::why;
 use abide_kernel::fixture::differences;
-use anyhow::Context;
+use anyhow::{Context, bail};
 use serde_json::Value;
 
 use crate::folder;
@@ -10,27 +9,35 @@ use crate::output::{Failed, Output, table};
 
 pub fn run(dir: &Path, out: &Output) -> anyhow::Result<()> {
     let fixture = folder::load(dir)?;
+    let expected = expected(dir)?;
     let printed = fixture.projection();
-    let expected: Option<Value> = folder::read_if_there(&dir.join("expected.json"))?
-        .map(|bytes| serde_json::from_slice(&bytes).context("expected.json is not JSON"))
-        .transpose()?;
     out.result(&printed, || {
-        let sentence = why(&fixture.state, fixture.decision()).sentence;
-        let Value::Object(fields) = &printed else { return sentence };
-        let rows: Vec<(&str, String)> = fields.iter().map(|(name, value)| (name.as_str(), plain(value))).collect();
-        format!("{sentence}\n\n{}", table(&rows))
+        let fields = printed.as_object().into_iter().flatten();
+        table(&fields.map(|(name, value)| (name.as_str(), plain(value))).collect::<Vec<_>>())
     })?;
     let found = expected.map(|expected| differences(&expected, &printed)).unwrap_or_default();
     if found.is_empty() {
         return Ok(());
     }
-    Err(Failed::Found(format!("{} replays to something else:\n  {}", dir.display(), found.join("\n  "))).into())
+    let what = format!("{} replays to something else than its expected.json says", dir.display());
+    Err(Failed::Differs { what, differences: found }.into())
+}
+
+fn expected(dir: &Path) -> anyhow::Result<Option<Value>> {
+    let path = dir.join("expected.json");
+    let Some(bytes) = folder::read_if_there(&path)? else { return Ok(None) };
+    let expected: Value = serde_json::from_slice(&bytes).with_context(|| format!("{} is not JSON", path.display()))?;
+    if !expected.is_object() {
+        bail!("{} is not a JSON object: it takes keys of the projection, each with what it should be", path.display());
+    }
+    Ok(Some(expected))
 }
 
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Null => "-".to_owned(),
+        Value::Array(items) if items.is_empty() => "-".to_owned(),
         Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(", "),
         Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
     }

@@ -16,11 +16,12 @@ pub fn run(args: &HomeArgs, out: &Output) -> anyhow::Result<()> {
     out.result(&value, || {
         table(&[
             ("streams", grouped(stats.streams)),
-            ("facts", format!("{} ({} bytes)", grouped(stats.facts), grouped(stats.bytes))),
-            ("blobs", format!("{} ({} bytes)", grouped(stats.blobs), grouped(stats.blob_bytes))),
-            ("segments", format!("{} ({} bytes)", grouped(stats.segments), grouped(stats.segment_bytes))),
+            ("facts", grouped(stats.facts)),
             ("snapshots", grouped(stats.snapshots)),
             ("database", format!("{} bytes", grouped(stats.database_bytes))),
+            ("segments", format!("{} ({} bytes)", grouped(stats.segments), grouped(stats.segment_bytes))),
+            ("blobs", format!("{} ({} bytes)", grouped(stats.blobs), grouped(stats.blob_bytes))),
+            ("on disk", format!("{} bytes", grouped(stats.bytes))),
         ])
     })
 }

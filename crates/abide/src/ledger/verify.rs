@@ -3,10 +3,14 @@ use serde_json::json;
 
 use crate::cli::HomeArgs;
 use crate::home;
-use crate::output::{Failed, Output, grouped};
+use crate::output::{Failed, Output, counted, grouped};
 
-pub fn run(args: &HomeArgs, out: &Output) -> anyhow::Result<()> {
-    let ledger = home::open_existing(args, Options::read_only())?;
+pub fn run(rebuild_rows: bool, args: &HomeArgs, out: &Output) -> anyhow::Result<()> {
+    let options = if rebuild_rows { Options::default() } else { Options::read_only() };
+    let ledger = home::open_existing(args, options)?;
+    if rebuild_rows {
+        ledger.rebuild_rows(&super::rows_of, &mut |progress| out.progress(progress))?;
+    }
     let report = ledger.verify(&super::rows_of, &mut |progress| out.progress(progress));
     out.clear_progress();
     let damage: Vec<String> = report.damage.iter().map(ToString::to_string).collect();
@@ -17,7 +21,8 @@ pub fn run(args: &HomeArgs, out: &Output) -> anyhow::Result<()> {
         "redacted": redacted, "damage": damage, "more_damage": report.unlisted,
     });
     out.result(&value, || {
-        let mut text = format!("checked {} facts of {} streams\n", grouped(report.facts), grouped(report.streams));
+        let (facts, streams) = (counted(report.facts, "fact"), counted(report.streams, "stream"));
+        let mut text = format!("checked {facts} of {streams}\n");
         for line in &redacted {
             text.push_str(&format!("redacted: {line}\n"));
         }
@@ -25,7 +30,7 @@ pub fn run(args: &HomeArgs, out: &Output) -> anyhow::Result<()> {
             text.push_str(&format!("damaged: {line}\n"));
         }
         if report.unlisted > 0 {
-            text.push_str(&format!("… and {} more\n", report.unlisted));
+            text.push_str(&format!("… and {} more\n", grouped(report.unlisted)));
         }
         if report.is_intact() {
             text.push_str("everything is intact\n");
@@ -35,5 +40,8 @@ pub fn run(args: &HomeArgs, out: &Output) -> anyhow::Result<()> {
     if report.is_intact() {
         return Ok(());
     }
-    Err(Failed::Found("the ledger is damaged; agents that are not named above are not affected".to_owned()).into())
+    let count = report.damage.len() as u64 + report.unlisted;
+    let places = counted(count, "place");
+    let message = format!("the ledger is damaged in {places}; what is not named can still be read and exported");
+    Err(Failed::Found(message).into())
 }

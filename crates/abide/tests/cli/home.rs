@@ -28,9 +28,21 @@ pub const FORKED_AT: u64 = 10;
 pub struct Seeded {
     files: Vec<(PathBuf, Vec<u8>)>,
     pub agents: BTreeMap<AgentId, AgentState>,
+    /// How many facts the ledger has. More than a thousand, so that this shows where numbers are written for people.
+    pub facts: u64,
 }
 
 impl Seeded {
+    /// The seq of an agent's last fact.
+    pub fn seq(&self, name: &str) -> u64 {
+        self.agents[name].seq
+    }
+
+    pub fn facts_for_people(&self) -> String {
+        assert!((1_000..1_000_000).contains(&self.facts), "{}", self.facts);
+        format!("{},{:03}", self.facts / 1_000, self.facts % 1_000)
+    }
+
     /// Writes the home out. Every test gets its own.
     pub fn write_to(&self, home: &Path) {
         for (path, bytes) in &self.files {
@@ -47,9 +59,10 @@ pub fn seeded() -> &'static Seeded {
     SEEDED.get_or_init(|| {
         let home = tempfile::tempdir().expect("a temporary folder");
         let agents = seed(home.path());
+        let facts = agents.values().map(|state| state.seq).sum::<u64>() - FORKED_AT;
         let mut files = Vec::new();
         collect(home.path(), home.path(), &mut files);
-        Seeded { files, agents }
+        Seeded { files, agents, facts }
     })
 }
 
@@ -72,7 +85,7 @@ pub fn id(name: &str) -> AgentId {
 /// Fills a home, and returns what its agents were at the end.
 pub fn seed(home: &Path) -> BTreeMap<AgentId, AgentState> {
     let ledger = Ledger::open(home, Options::default()).expect("a new home");
-    let mut world = World { ledger, now: Time::from_ms(1_800_000_000_000), entropy: 7, agents: BTreeMap::new() };
+    let mut world = World { ledger, now: Time::from_ms(1_700_000_000_000), entropy: 7, agents: BTreeMap::new() };
     world.idle();
     world.builder();
     world.planner();
@@ -80,7 +93,8 @@ pub fn seed(home: &Path) -> BTreeMap<AgentId, AgentState> {
     world.stopped();
     world.busy();
     world.chatty();
-    let mut states = world.agents.iter().map(|(id, core)| (id.clone(), core.state().clone())).collect::<BTreeMap<_, _>>();
+    let mut states =
+        world.agents.iter().map(|(id, core)| (id.clone(), core.state().clone())).collect::<BTreeMap<_, _>>();
     let forked = fork(&world.ledger, &id("planner"), FORKED_AT, &id("forked"), world.now, 99).expect("a fork");
     states.insert(id("forked"), forked);
     states

@@ -1,1 +1,12 @@
-//! The command line, as a person or a script meets it.
+//! The command line, as a person or a script meets it: the real binary, on folders and homes of its own.
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "a test that can't go on has failed")]
+
+mod compact;
+mod export;
+mod fixtures;
+mod fork;
+mod home;
+mod import;
+mod place;
+mod streams;
+mod verify;

@@ -1,0 +1,134 @@
+//! A temporary place with a home in it, and the binary run against it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::home::seeded;
+
+/// A folder of its own for each test, gone when the test is over. The home in it is called `home`.
+pub struct Place(TempDir);
+
+/// How a command ended and what it said.
+#[derive(Debug, PartialEq)]
+pub struct Ran {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl Place {
+    pub fn empty() -> Place {
+        Place(tempfile::tempdir().unwrap())
+    }
+
+    pub fn seeded() -> Place {
+        let place = Place::empty();
+        seeded().write_to(&place.home());
+        place
+    }
+
+    pub fn home(&self) -> PathBuf {
+        self.path("home")
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, content).unwrap();
+        path
+    }
+
+    /// `abide`, in this place and with its home. Nothing of whoever runs the tests is seen.
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_abide"));
+        command.current_dir(self.0.path()).env_clear().env("ABIDE_HOME", "home").args(args);
+        command
+    }
+
+    pub fn run(&self, args: &[&str]) -> Ran {
+        Ran::of(self.command(args).output().unwrap())
+    }
+
+    /// Runs what is expected to go well, and returns what it says.
+    pub fn says(&self, args: &[&str]) -> String {
+        let ran = self.run(args);
+        assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{args:?}");
+        ran.out
+    }
+
+    /// The same, as JSON.
+    pub fn json(&self, args: &[&str]) -> Value {
+        document(&self.says(&[args, &["--json"]].concat()))
+    }
+
+    /// Runs what is expected to end with `code` and with nothing on stdout, as text and as JSON; returns the error.
+    pub fn refused(&self, code: i32, args: &[&str]) -> String {
+        let ran = self.run(args);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(code), ""), "{args:?}: {}", ran.err);
+        let error = ran.err.strip_prefix("abide: ").and_then(|error| error.strip_suffix('\n'));
+        let error = error.unwrap_or_else(|| panic!("{args:?} says {:?}", ran.err)).to_owned();
+        let ran = self.run(&[args, &["--json"]].concat());
+        assert_eq!((ran.code, ran.out.as_str()), (Some(code), ""), "{args:?}: {}", ran.err);
+        assert_eq!(document(&ran.err)["error"], error.as_str());
+        error
+    }
+
+    /// How much the ledger holds, apart from how it is kept.
+    pub fn held(&self) -> Value {
+        let stats = self.json(&["ledger", "stats"]);
+        let names = ["streams", "facts", "blobs", "blob_bytes"];
+        names.iter().map(|name| ((*name).to_owned(), stats[*name].clone())).collect::<serde_json::Map<_, _>>().into()
+    }
+}
+
+impl Ran {
+    pub fn of(output: Output) -> Ran {
+        Ran {
+            code: output.status.code(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+/// One JSON document on one line, and nothing else.
+pub fn document(text: &str) -> Value {
+    let line = text.strip_suffix('\n').unwrap_or_else(|| panic!("no line: {text:?}"));
+    assert!(!line.contains('\n'), "more than one line: {text:?}");
+    serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {text:?}"))
+}
+
+pub fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// Everything in a folder, by path.
+pub fn contents(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(contents(&path));
+        } else {
+            found.insert(path.clone(), fs::read(&path).unwrap());
+        }
+    }
+    found
+}
+
+pub fn copy(from: &Path, to: &Path) {
+    for (path, bytes) in contents(from) {
+        let path = to.join(path.strip_prefix(from).unwrap());
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+}
