@@ -194,10 +194,12 @@ pub fn message(rng: &mut Rng, state: &AgentState) -> NewMessage {
     let kinds =
         [MessageKind::OperatorPrompt, MessageKind::ChannelEvent, MessageKind::WebhookEvent, MessageKind::CallbackEvent];
     let kind = kinds[rng.weighted(&[5, 2, 2, 1])];
-    let priority = match kind {
-        MessageKind::OperatorPrompt if rng.chance(25) => Some(Priority::Interject),
-        _any if rng.chance(20) => rng.pick(&[Priority::Next, Priority::Normal, Priority::Background]).copied(),
-        _any => None,
+    let priority = if kind == MessageKind::OperatorPrompt && rng.chance(25) {
+        Some(Priority::Interject)
+    } else if rng.chance(20) {
+        rng.pick(&[Priority::Next, Priority::Normal, Priority::Background]).copied()
+    } else {
+        None
     };
     let external = kind != MessageKind::OperatorPrompt;
     let existing = external && rng.chance(30) && !state.triggers.is_empty();
