@@ -18,6 +18,27 @@ pub fn run(seed: u64, steps: u64) -> Result<Tally, Failure> {
     run_world(World::new(seed), steps)
 }
 
+/// The fewest steps with which a seed still fails, and how. A prefix of a world is a world, so halving finds one fast.
+pub fn shorten(seed: u64, steps: u64, history: usize) -> Option<(u64, Failure)> {
+    let fails = |steps: u64| {
+        let mut world = World::new(seed);
+        world.history_kept = history;
+        run_world(world, steps).err()
+    };
+    let (mut least, mut failure) = (steps, fails(steps)?);
+    let mut stride = steps / 2;
+    while stride > 0 {
+        match fails(least - stride.min(least)) {
+            Some(shorter) => (least, failure) = (least - stride.min(least), shorter),
+            None => stride /= 2,
+        }
+        if least == 0 {
+            break;
+        }
+    }
+    Some((least, failure))
+}
+
 pub fn run_world(mut world: World, steps: u64) -> Result<Tally, Failure> {
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| world.run(steps)));
     match outcome {

@@ -45,11 +45,12 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Err((seed, failure)) => {
+            let (least, failure) = abide_sim::shorten(seed, steps, history).unwrap_or((steps, failure));
             for line in &failure.history {
                 eprintln!("  {line}");
             }
-            eprintln!("seed {seed} failed: {}", failure.what);
-            eprintln!("repeat it with: cargo xtask sim --seed {seed}");
+            eprintln!("seed {seed} failed within {least} steps: {}", failure.what);
+            eprintln!("repeat it with: cargo xtask sim --seed {seed} --steps {least} --history 10000");
             ExitCode::FAILURE
         }
     }

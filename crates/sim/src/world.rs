@@ -1,19 +1,20 @@
 //! The simulated world: many agents, one ledger on a disk that forgets what was not synced, virtual time, crashes
 //! before and after every commit, and outcomes that are lost, late, doubled or out of order.
 
+mod effects;
+mod ending;
+
 use std::collections::BTreeMap;
 
 use abide_engine::{Asked, Core, Outputs, fold, fold_until};
 use abide_kernel::agent::config::{Budget, Config, Identity};
 use abide_kernel::agent::lifecycle::Control;
 use abide_kernel::effect::Effect;
-use abide_kernel::fact::{Fact, TaskCreated, TaskEnd};
-use abide_kernel::id::{AgentId, TaskId};
-use abide_kernel::input::{Act, Answer, Input, Reply};
+use abide_kernel::fact::{Fact, TaskEnd};
+use abide_kernel::id::AgentId;
+use abide_kernel::input::{Answer, Input};
 use abide_kernel::time::Time;
-use abide_kernel::vocabulary::{
-    ContinuationClass, DecisionKind, ProviderError, TaskKind, TaskStatus, ToolStatus, WaitPolicy,
-};
+use abide_kernel::vocabulary::{DecisionKind, TaskStatus, ToolStatus};
 use abide_kernel::{AgentState, decide};
 use abide_ledger::{Ledger, Memory, StreamId};
 
@@ -482,222 +483,6 @@ impl World {
             self.drive(&id)?;
         }
         self.boot()
-    }
-
-    /// The world reports on one effect: in any order, sometimes twice, sometimes only later.
-    fn report_effect(&mut self, id: &AgentId) -> Result<(), String> {
-        let Some(inhabitant) = self.agents.get_mut(id) else { return Ok(()) };
-        if inhabitant.effects.is_empty() {
-            return Ok(());
-        }
-        let index = usize::try_from(self.rng.below(inhabitant.effects.len() as u64)).unwrap_or(0);
-        let effect = inhabitant.effects.remove(index);
-        let inputs = self.outcome(id, effect);
-        for input in inputs {
-            if self.rng.chance(5) {
-                self.late.push((id.clone(), input.clone()));
-            }
-            if self.rng.chance(4) {
-                self.late.push((id.clone(), input));
-            } else {
-                self.ask(id, input)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn outcome(&mut self, id: &AgentId, effect: Effect) -> Vec<Input> {
-        let inhabitant = &self.agents[id];
-        match effect {
-            Effect::CallModel { exec_id, round } if self.rng.chance(12) => {
-                let error = *self.rng.pick(ProviderError::ALL).unwrap_or(&ProviderError::Timeout);
-                let retry_after_ms = self.rng.chance(50).then(|| self.rng.below(100_000));
-                vec![Input::FailRound { exec_id, round, error, retry_after_ms, message: "no".to_owned() }]
-            }
-            Effect::CallModel { exec_id, .. } if self.rng.chance(2) => {
-                vec![Input::OverflowBaseline { exec_id, needed_tokens: 10, budget_tokens: 5 }]
-            }
-            Effect::CallModel { exec_id, round } => {
-                let reply = mind::reply(&mut self.rng, &inhabitant.shadow, &mut self.calls);
-                vec![Input::FinishRound { exec_id, round, reply }]
-            }
-            Effect::RunTool { exec_id, call_id, .. } => {
-                let finish = |status| Input::FinishTool {
-                    exec_id: exec_id.clone(),
-                    call_id: call_id.clone(),
-                    status,
-                    result: serde_json::Value::Null,
-                };
-                if self.rng.chance(50) {
-                    return vec![finish(if self.rng.chance(80) { ToolStatus::Completed } else { ToolStatus::Failed })];
-                }
-                let task_id = self.new_process(id);
-                let created = TaskCreated {
-                    task_id: task_id.clone(),
-                    task_kind: if self.rng.chance(80) { TaskKind::Command } else { TaskKind::ChildAgent },
-                    wait_policy: WaitPolicy::Background,
-                    summary: "build".to_owned(),
-                    command: None,
-                    work_item_id: None,
-                    child_agent_id: Some("child".to_owned()),
-                    recovery: None,
-                    exec_id: Some(exec_id.clone()),
-                    call_id: Some(call_id.clone()),
-                };
-                let running = Input::RunTask { task_id, recovery: None };
-                vec![Input::CreateTask(created), running, finish(ToolStatus::Completed)]
-            }
-            Effect::EndTask { task_id, .. } => {
-                if let Some(inhabitant) = self.agents.get_mut(id) {
-                    inhabitant.processes.remove(&task_id);
-                }
-                let status = if self.rng.chance(70) { TaskStatus::Cancelled } else { TaskStatus::Interrupted };
-                vec![Input::EndTask { status, end: TaskEnd { task_id, ..TaskEnd::default() } }]
-            }
-            Effect::ReleaseWorkspace { workspace } => {
-                let error = self.rng.chance(20).then(|| "busy".to_owned());
-                vec![Input::ReleaseWorkspace { workspace, error }]
-            }
-            Effect::EndExec { exec_id } => {
-                // What runs may or may not hear of it in time.
-                if let Some(inhabitant) = self.agents.get_mut(id).filter(|_| self.rng.chance(70)) {
-                    inhabitant.effects.retain(|effect| !is_of(effect, &exec_id));
-                }
-                Vec::new()
-            }
-            Effect::Notify { .. } => Vec::new(),
-        }
-    }
-
-    fn new_process(&mut self, id: &AgentId) -> TaskId {
-        self.tasks += 1;
-        let task_id = TaskId::new(format!("task_{}", self.tasks));
-        if let Some(inhabitant) = self.agents.get_mut(id) {
-            inhabitant.processes.insert(task_id.clone());
-        }
-        task_id
-    }
-
-    fn end_some_process(&mut self, id: &AgentId) -> Result<(), String> {
-        let processes: Vec<TaskId> = self.agents[id].processes.iter().cloned().collect();
-        let Some(task_id) = self.rng.pick(&processes).cloned() else { return Ok(()) };
-        if let Some(inhabitant) = self.agents.get_mut(id) {
-            inhabitant.processes.remove(&task_id);
-        }
-        let status = if self.rng.chance(75) { TaskStatus::Completed } else { TaskStatus::Failed };
-        let end = TaskEnd { task_id: task_id.clone(), exit_code: Some(0), ..TaskEnd::default() };
-        if self.rng.chance(10) {
-            self.late.push((id.clone(), Input::RunTask { task_id, recovery: None }));
-        }
-        self.ask(id, Input::EndTask { status, end })
-    }
-
-    /// Everybody is friendly from here on: nothing crashes, every outcome arrives, questions are answered. In the end
-    /// nothing may be left over.
-    fn come_to_an_end(&mut self) -> Result<(), String> {
-        self.note("-- coming to an end".to_owned());
-        self.crash_percent = 0;
-        let ids: Vec<AgentId> = self.agents.keys().cloned().collect();
-        for (id, input) in std::mem::take(&mut self.late) {
-            self.ask(&id, input)?;
-        }
-        for id in &ids {
-            self.awake(id)?;
-            self.drive(id)?;
-            if self.agents[id].shadow.seq > 0 {
-                self.settle_agent(id)?;
-            }
-        }
-        for id in &ids {
-            let inhabitant = &self.agents[id];
-            if inhabitant.shadow.seq > 0 {
-                self.replays_to(id, &inhabitant.shadow.clone())?;
-                nothing_left(inhabitant)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn settle_agent(&mut self, id: &AgentId) -> Result<(), String> {
-        if matches!(self.agents[id].shadow.control, Control::Stopped | Control::Quarantined { .. }) {
-            self.ask(id, Input::Start)?;
-        }
-        self.ask(id, Input::Configure { config: Config::default() })?;
-        for _ in 0..3_000 {
-            let inhabitant = &self.agents[id];
-            let state = &inhabitant.shadow;
-            if !inhabitant.effects.is_empty() {
-                self.friendly_effect(id)?;
-            } else if let Some(task) = state.tasks.open().keys().next().cloned() {
-                let end = TaskEnd { task_id: task, ..TaskEnd::default() };
-                self.ask(id, Input::EndTask { status: TaskStatus::Completed, end })?;
-            } else if let Some(timer_id) = state.timers.active().keys().next().cloned() {
-                self.ask(id, Input::Act { by: "operator".to_owned(), act: Act::CancelTimer { timer_id } })?;
-            } else if let Some(wait) = state.waits.open().keys().next().cloned() {
-                let act = Act::CancelWait { waiting_intent_id: wait };
-                self.ask(id, Input::Act { by: "operator".to_owned(), act })?;
-            } else if let Some(item) = state.work.items().keys().next().cloned() {
-                let act = Act::CompleteWorkItem { work_item_id: item, report: "closed".to_owned() };
-                self.ask(id, Input::Act { by: "operator".to_owned(), act })?;
-            } else if let Some(due) = state.queue.next_not_before().filter(|due| *due > self.now) {
-                self.now = due;
-                self.drive(id)?;
-            } else if state.tasks.owed().values().any(|task| task.held) {
-                let message = abide_kernel::input::NewMessage { text: Some("and?".to_owned()), ..Default::default() };
-                self.ask(id, Input::Queue(message))?;
-            } else {
-                return Ok(());
-            }
-        }
-        Err(format!("{id} does not come to an end"))
-    }
-
-    fn friendly_effect(&mut self, id: &AgentId) -> Result<(), String> {
-        let Some(inhabitant) = self.agents.get_mut(id) else { return Ok(()) };
-        let effect = inhabitant.effects.remove(0);
-        let input = match effect {
-            Effect::CallModel { exec_id, round } => {
-                let reply = Reply { text: "Done.".to_owned(), ..Reply::default() };
-                Input::FinishRound { exec_id, round, reply }
-            }
-            Effect::RunTool { exec_id, call_id, .. } => {
-                let (status, result) = (ToolStatus::Completed, serde_json::Value::Null);
-                Input::FinishTool { exec_id, call_id, status, result }
-            }
-            Effect::EndTask { task_id, .. } => {
-                let end = TaskEnd { task_id, ..TaskEnd::default() };
-                Input::EndTask { status: TaskStatus::Cancelled, end }
-            }
-            Effect::ReleaseWorkspace { workspace } => Input::ReleaseWorkspace { workspace, error: None },
-            Effect::EndExec { .. } | Effect::Notify { .. } => return Ok(()),
-        };
-        self.ask(id, input)
-    }
-}
-
-/// When everybody has been answered, nothing waits anywhere.
-fn nothing_left(inhabitant: &Inhabitant) -> Result<(), String> {
-    let state = &inhabitant.shadow;
-    let left = state.queue.entries().next();
-    if let Some(entry) = left {
-        return Err(format!("{} is left over: {entry:?}", entry.message.message_id));
-    }
-    if !state.tasks.owed().is_empty() || state.turn.is_some() {
-        return Err(format!("{} results are left owed, turn {:?}", state.tasks.owed().len(), state.turn));
-    }
-    let override_class = state.last_continuation.as_ref().map(|last| last.class);
-    if override_class == Some(ContinuationClass::LivenessOnly) {
-        return Err("a liveness-only message started a turn".to_owned());
-    }
-    inhabitant.nothing_lost()
-}
-
-fn is_of(effect: &Effect, exec: &abide_kernel::id::ExecId) -> bool {
-    match effect {
-        Effect::CallModel { exec_id, .. } | Effect::RunTool { exec_id, .. } => exec_id == exec,
-        Effect::EndExec { .. } | Effect::EndTask { .. } | Effect::ReleaseWorkspace { .. } | Effect::Notify { .. } => {
-            false
-        }
     }
 }
 

@@ -1,0 +1,148 @@
+//! What facts about turns change.
+
+use super::Applied;
+use crate::agent::lifecycle::Control;
+use crate::agent::turn::{LastTerminal, Phase, Turn};
+use crate::agent::work::TurnBy;
+use crate::agent::{AgentState, LastTrigger};
+use crate::fact::{AssistantRoundRecorded, ToolFinished, ToolStarted, TurnAborted, TurnStarted, TurnTerminal};
+use crate::id::ExecId;
+use crate::time::Time;
+use crate::vocabulary::{AbortReason, MessageKind, QueueStatus, TerminalKind};
+
+impl AgentState {
+    pub(super) fn turn_started(&mut self, fact: &TurnStarted, at: Time) -> Applied {
+        if self.turn.is_some() {
+            return Err("a turn is running".to_owned());
+        }
+        if self.control != Control::Runnable {
+            return Err("the agent is not running".to_owned());
+        }
+        if fact.turn_index != self.turn_index + 1 {
+            return Err(format!("turn {} does not follow turn {}", fact.turn_index, self.turn_index));
+        }
+        let entry = self.queue.get(&fact.message_id).filter(|entry| entry.status == QueueStatus::Dequeued);
+        let message = entry.ok_or_else(|| format!("{} was not taken", fact.message_id))?.message.clone();
+        self.last_trigger =
+            Some(LastTrigger { kind: fact.continuation.trigger_kind, work_tick: message.is_work_tick() });
+        self.last_continuation = Some(fact.continuation.clone());
+        self.queue.edit(&fact.message_id, |entry| entry.continuation = Some(fact.continuation.clone()));
+        self.turn_index = fact.turn_index;
+        self.resting = false;
+        self.turn = Some(Turn {
+            turn_id: fact.turn_id.clone(),
+            exec_id: fact.exec_id.clone(),
+            turn_index: fact.turn_index,
+            message_id: fact.message_id.clone(),
+            work_item_id: fact.work_item_id.clone(),
+            continuation: fact.continuation.clone(),
+            presents: fact.presents.clone(),
+            started_at: at,
+            seq: self.seq,
+            round: 0,
+            rounds_recorded: 0,
+            phase: Phase::Safe,
+            ends: false,
+            unheard: false,
+            last_text: None,
+            checkpoint: None,
+            progressed: false,
+        });
+        Ok(())
+    }
+
+    pub(super) fn turn_of(&mut self, exec: &ExecId) -> Result<&mut Turn, String> {
+        self.turn.as_mut().filter(|turn| turn.exec_id == *exec).ok_or_else(|| format!("{exec} does not run"))
+    }
+
+    pub(super) fn assistant_round(&mut self, fact: &AssistantRoundRecorded) -> Applied {
+        let turn = self.turn_of(&fact.exec_id)?;
+        if turn.phase != Phase::Model || turn.round != fact.round {
+            return Err(format!("round {} is not under way", fact.round));
+        }
+        turn.rounds_recorded += 1;
+        turn.unheard = false;
+        if !fact.text.is_empty() {
+            turn.last_text = Some(fact.text.clone());
+        }
+        turn.phase = if fact.calls.is_empty() {
+            Phase::Safe
+        } else {
+            Phase::Tools { running: std::collections::BTreeMap::new(), waiting: fact.calls.clone() }
+        };
+        let message = turn.message_id.clone();
+        self.queue.edit(&message, |entry| entry.crashes_since_round = 0);
+        Ok(())
+    }
+
+    pub(super) fn tool_started(&mut self, fact: &ToolStarted) -> Applied {
+        let turn = self.turn_of(&fact.exec_id)?;
+        let Phase::Tools { running, waiting } = &mut turn.phase else {
+            return Err("no calls are open".to_owned());
+        };
+        let Some(index) = waiting.iter().position(|call| call.call_id == fact.call_id) else {
+            return Err(format!("{} was not asked for, or has begun already", fact.call_id));
+        };
+        let call = waiting.remove(index);
+        running.insert(call.call_id.clone(), call);
+        self.tool_executions += 1;
+        Ok(())
+    }
+
+    pub(super) fn tool_finished(&mut self, fact: &ToolFinished) -> Applied {
+        let turn = self.turn_of(&fact.exec_id)?;
+        let Phase::Tools { running, .. } = &mut turn.phase else {
+            return Err("no calls are open".to_owned());
+        };
+        if running.remove(&fact.call_id).is_none() {
+            return Err(format!("{} is not running", fact.call_id));
+        }
+        turn.ends |= fact.ends_turn;
+        Ok(())
+    }
+
+    pub(super) fn turn_aborted(&mut self, fact: &TurnAborted, at: Time) -> Applied {
+        let turn = self.turn_of(&fact.exec_id)?.clone();
+        // A message that will be taken again has not been worked through: only a real end counts as the item's tick.
+        if fact.reason == AbortReason::Abort {
+            self.count_turn(&turn, None, at)?;
+        }
+        self.end_turn(TerminalKind::Aborted);
+        Ok(())
+    }
+
+    pub(super) fn turn_terminal(&mut self, fact: &TurnTerminal, at: Time) -> Applied {
+        let turn = self.turn_of(&fact.exec_id)?.clone();
+        self.count_turn(&turn, fact.tree.as_deref(), at)?;
+        self.end_turn(fact.terminal_kind);
+        if fact.terminal_kind == TerminalKind::Completed {
+            self.runtime_error = None;
+        }
+        Ok(())
+    }
+
+    pub(super) fn end_turn(&mut self, kind: TerminalKind) {
+        self.turn = None;
+        self.last_terminal = Some(LastTerminal { turn_index: self.turn_index, kind, seq: self.seq, superseded: false });
+    }
+
+    /// A turn about an item counts as its tick.
+    pub(super) fn count_turn(&mut self, turn: &Turn, tree: Option<&str>, at: Time) -> Applied {
+        let tree_changed = tree.is_some() && self.tree.as_deref() != tree;
+        if let Some(tree) = tree {
+            self.tree = Some(tree.to_owned());
+        }
+        let Some(id) = turn.work_item_id.clone().filter(|id| self.work.open(id).is_some()) else { return Ok(()) };
+        let message = self.queue.get(&turn.message_id).map(|entry| &entry.message);
+        let by = match message {
+            Some(message) if message.is_work_tick() => TurnBy::Tick,
+            Some(message) if message.kind == MessageKind::OperatorPrompt => TurnBy::Operator,
+            Some(_) | None => TurnBy::Other,
+        };
+        let outside = self.work.outside_epoch;
+        let progressed = turn.progressed || tree_changed;
+        self.work.edit(&id, |item| item.ticks.turn_ended(progressed, by, outside, at))?;
+        self.restand(&id);
+        Ok(())
+    }
+}

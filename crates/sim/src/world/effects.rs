@@ -1,0 +1,129 @@
+//! What the world makes of effects: outcomes in any order, twice, late, or never.
+
+use abide_kernel::effect::Effect;
+use abide_kernel::fact::{TaskCreated, TaskEnd};
+use abide_kernel::id::{AgentId, TaskId};
+use abide_kernel::input::Input;
+use abide_kernel::vocabulary::{ProviderError, TaskKind, TaskStatus, ToolStatus, WaitPolicy};
+
+use super::World;
+use crate::mind;
+
+impl World {
+    /// The world reports on one effect: in any order, sometimes twice, sometimes only later.
+    pub(super) fn report_effect(&mut self, id: &AgentId) -> Result<(), String> {
+        let Some(inhabitant) = self.agents.get_mut(id) else { return Ok(()) };
+        if inhabitant.effects.is_empty() {
+            return Ok(());
+        }
+        let index = usize::try_from(self.rng.below(inhabitant.effects.len() as u64)).unwrap_or(0);
+        let effect = inhabitant.effects.remove(index);
+        let inputs = self.outcome(id, effect);
+        for input in inputs {
+            if self.rng.chance(5) {
+                self.late.push((id.clone(), input.clone()));
+            }
+            if self.rng.chance(4) {
+                self.late.push((id.clone(), input));
+            } else {
+                self.ask(id, input)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn outcome(&mut self, id: &AgentId, effect: Effect) -> Vec<Input> {
+        let inhabitant = &self.agents[id];
+        match effect {
+            Effect::CallModel { exec_id, round } if self.rng.chance(12) => {
+                let error = *self.rng.pick(ProviderError::ALL).unwrap_or(&ProviderError::Timeout);
+                let retry_after_ms = self.rng.chance(50).then(|| self.rng.below(100_000));
+                vec![Input::FailRound { exec_id, round, error, retry_after_ms, message: "no".to_owned() }]
+            }
+            Effect::CallModel { exec_id, .. } if self.rng.chance(2) => {
+                vec![Input::OverflowBaseline { exec_id, needed_tokens: 10, budget_tokens: 5 }]
+            }
+            Effect::CallModel { exec_id, round } => {
+                let reply = mind::reply(&mut self.rng, &inhabitant.shadow, &mut self.calls);
+                vec![Input::FinishRound { exec_id, round, reply }]
+            }
+            Effect::RunTool { exec_id, call_id, .. } => {
+                let finish = |status| Input::FinishTool {
+                    exec_id: exec_id.clone(),
+                    call_id: call_id.clone(),
+                    status,
+                    result: serde_json::Value::Null,
+                };
+                if self.rng.chance(50) {
+                    return vec![finish(if self.rng.chance(80) { ToolStatus::Completed } else { ToolStatus::Failed })];
+                }
+                let task_id = self.new_process(id);
+                let created = TaskCreated {
+                    task_id: task_id.clone(),
+                    task_kind: if self.rng.chance(80) { TaskKind::Command } else { TaskKind::ChildAgent },
+                    wait_policy: WaitPolicy::Background,
+                    summary: "build".to_owned(),
+                    command: None,
+                    work_item_id: None,
+                    child_agent_id: Some("child".to_owned()),
+                    recovery: None,
+                    exec_id: Some(exec_id.clone()),
+                    call_id: Some(call_id.clone()),
+                };
+                let running = Input::RunTask { task_id, recovery: None };
+                vec![Input::CreateTask(created), running, finish(ToolStatus::Completed)]
+            }
+            Effect::EndTask { task_id, .. } => {
+                if let Some(inhabitant) = self.agents.get_mut(id) {
+                    inhabitant.processes.remove(&task_id);
+                }
+                let status = if self.rng.chance(70) { TaskStatus::Cancelled } else { TaskStatus::Interrupted };
+                vec![Input::EndTask { status, end: TaskEnd { task_id, ..TaskEnd::default() } }]
+            }
+            Effect::ReleaseWorkspace { workspace } => {
+                let error = self.rng.chance(20).then(|| "busy".to_owned());
+                vec![Input::ReleaseWorkspace { workspace, error }]
+            }
+            Effect::EndExec { exec_id } => {
+                // What runs may or may not hear of it in time.
+                if let Some(inhabitant) = self.agents.get_mut(id).filter(|_| self.rng.chance(70)) {
+                    inhabitant.effects.retain(|effect| !is_of(effect, &exec_id));
+                }
+                Vec::new()
+            }
+            Effect::Notify { .. } => Vec::new(),
+        }
+    }
+
+    pub(super) fn new_process(&mut self, id: &AgentId) -> TaskId {
+        self.tasks += 1;
+        let task_id = TaskId::new(format!("task_{}", self.tasks));
+        if let Some(inhabitant) = self.agents.get_mut(id) {
+            inhabitant.processes.insert(task_id.clone());
+        }
+        task_id
+    }
+
+    pub(super) fn end_some_process(&mut self, id: &AgentId) -> Result<(), String> {
+        let processes: Vec<TaskId> = self.agents[id].processes.iter().cloned().collect();
+        let Some(task_id) = self.rng.pick(&processes).cloned() else { return Ok(()) };
+        if let Some(inhabitant) = self.agents.get_mut(id) {
+            inhabitant.processes.remove(&task_id);
+        }
+        let status = if self.rng.chance(75) { TaskStatus::Completed } else { TaskStatus::Failed };
+        let end = TaskEnd { task_id: task_id.clone(), exit_code: Some(0), ..TaskEnd::default() };
+        if self.rng.chance(10) {
+            self.late.push((id.clone(), Input::RunTask { task_id, recovery: None }));
+        }
+        self.ask(id, Input::EndTask { status, end })
+    }
+}
+
+fn is_of(effect: &Effect, exec: &abide_kernel::id::ExecId) -> bool {
+    match effect {
+        Effect::CallModel { exec_id, .. } | Effect::RunTool { exec_id, .. } => exec_id == exec,
+        Effect::EndExec { .. } | Effect::EndTask { .. } | Effect::ReleaseWorkspace { .. } | Effect::Notify { .. } => {
+            false
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! How a world ends: everybody is friendly, and nothing may be left over.
+
+use abide_kernel::agent::config::Config;
+use abide_kernel::agent::lifecycle::Control;
+use abide_kernel::effect::Effect;
+use abide_kernel::fact::TaskEnd;
+use abide_kernel::id::AgentId;
+use abide_kernel::input::{Act, Input, Reply};
+use abide_kernel::vocabulary::{ContinuationClass, TaskStatus, ToolStatus};
+
+use super::World;
+use crate::agent::Inhabitant;
+
+impl World {
+    /// Everybody is friendly from here on: nothing crashes, every outcome arrives, questions are answered. In the end
+    /// nothing may be left over.
+    pub(super) fn come_to_an_end(&mut self) -> Result<(), String> {
+        self.note("-- coming to an end".to_owned());
+        self.crash_percent = 0;
+        let ids: Vec<AgentId> = self.agents.keys().cloned().collect();
+        for (id, input) in std::mem::take(&mut self.late) {
+            self.ask(&id, input)?;
+        }
+        for id in &ids {
+            self.awake(id)?;
+            self.drive(id)?;
+            if self.agents[id].shadow.seq > 0 {
+                self.settle_agent(id)?;
+            }
+        }
+        for id in &ids {
+            let inhabitant = &self.agents[id];
+            if inhabitant.shadow.seq > 0 {
+                self.replays_to(id, &inhabitant.shadow.clone())?;
+                nothing_left(inhabitant)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn settle_agent(&mut self, id: &AgentId) -> Result<(), String> {
+        if matches!(self.agents[id].shadow.control, Control::Stopped | Control::Quarantined { .. }) {
+            self.ask(id, Input::Start)?;
+        }
+        self.ask(id, Input::Configure { config: Config::default() })?;
+        for _ in 0..3_000 {
+            let inhabitant = &self.agents[id];
+            let state = &inhabitant.shadow;
+            if !inhabitant.effects.is_empty() {
+                self.friendly_effect(id)?;
+            } else if let Some(task) = state.tasks.open().keys().next().cloned() {
+                let end = TaskEnd { task_id: task, ..TaskEnd::default() };
+                self.ask(id, Input::EndTask { status: TaskStatus::Completed, end })?;
+            } else if let Some(timer_id) = state.timers.active().keys().next().cloned() {
+                self.ask(id, Input::Act { by: "operator".to_owned(), act: Act::CancelTimer { timer_id } })?;
+            } else if let Some(wait) = state.waits.open().keys().next().cloned() {
+                let act = Act::CancelWait { waiting_intent_id: wait };
+                self.ask(id, Input::Act { by: "operator".to_owned(), act })?;
+            } else if let Some(item) = state.work.items().keys().next().cloned() {
+                let act = Act::CompleteWorkItem { work_item_id: item, report: "closed".to_owned() };
+                self.ask(id, Input::Act { by: "operator".to_owned(), act })?;
+            } else if let Some(due) = state.queue.next_not_before().filter(|due| *due > self.now) {
+                self.now = due;
+                self.drive(id)?;
+            } else if state.tasks.owed().values().any(|task| task.held) {
+                let message = abide_kernel::input::NewMessage { text: Some("and?".to_owned()), ..Default::default() };
+                self.ask(id, Input::Queue(message))?;
+            } else {
+                return Ok(());
+            }
+        }
+        Err(format!("{id} does not come to an end"))
+    }
+
+    pub(super) fn friendly_effect(&mut self, id: &AgentId) -> Result<(), String> {
+        let Some(inhabitant) = self.agents.get_mut(id) else { return Ok(()) };
+        let effect = inhabitant.effects.remove(0);
+        let input = match effect {
+            Effect::CallModel { exec_id, round } => {
+                let reply = Reply { text: "Done.".to_owned(), ..Reply::default() };
+                Input::FinishRound { exec_id, round, reply }
+            }
+            Effect::RunTool { exec_id, call_id, .. } => {
+                let (status, result) = (ToolStatus::Completed, serde_json::Value::Null);
+                Input::FinishTool { exec_id, call_id, status, result }
+            }
+            Effect::EndTask { task_id, .. } => {
+                let end = TaskEnd { task_id, ..TaskEnd::default() };
+                Input::EndTask { status: TaskStatus::Cancelled, end }
+            }
+            Effect::ReleaseWorkspace { workspace } => Input::ReleaseWorkspace { workspace, error: None },
+            Effect::EndExec { .. } | Effect::Notify { .. } => return Ok(()),
+        };
+        self.ask(id, input)
+    }
+}
+
+/// When everybody has been answered, nothing waits anywhere.
+fn nothing_left(inhabitant: &Inhabitant) -> Result<(), String> {
+    let state = &inhabitant.shadow;
+    let left = state.queue.entries().next();
+    if let Some(entry) = left {
+        return Err(format!("{} is left over: {entry:?}", entry.message.message_id));
+    }
+    if !state.tasks.owed().is_empty() || state.turn.is_some() {
+        return Err(format!("{} results are left owed, turn {:?}", state.tasks.owed().len(), state.turn));
+    }
+    let override_class = state.last_continuation.as_ref().map(|last| last.class);
+    if override_class == Some(ContinuationClass::LivenessOnly) {
+        return Err("a liveness-only message started a turn".to_owned());
+    }
+    inhabitant.nothing_lost()
+}
