@@ -41,7 +41,14 @@ pub fn carry_out(
                 record(&mut step, decision);
             }
         }
-        DecisionKind::StayIdle | DecisionKind::Noop => {}
+        DecisionKind::StayIdle => {
+            // Already asleep, and what it slept for is gone: said once, so that the last decision is never stale.
+            let last = step.state.decision.as_ref().map(|last| last.kind);
+            if !matches!(last, Some(DecisionKind::Sleep | DecisionKind::StayIdle)) {
+                record(&mut step, decision);
+            }
+        }
+        DecisionKind::Noop => {}
     }
     if !step.facts().is_empty() {
         settle(&mut step, before);

@@ -394,6 +394,31 @@ fn a_poisonous_result_stays_owed_for_the_operator() {
 }
 
 #[test]
+fn a_result_that_waits_for_the_operator_comes_with_an_interjection_too() {
+    check(
+        "task t1
+         task t1 ends
+         crash
+         crash
+         crash
+         event hello
+         ---
+         interject what
+         round hm
+         round ok
+         owed",
+        "queued m3 operator_prompt as interject
+         interjected m3 into m2
+         wait1 triggered by m3
+         read t1: round 2
+         end completed
+         processed m2
+         Sleep no_pending_scheduler_facts
+         []",
+    );
+}
+
+#[test]
 fn a_replay_is_the_same_delivery() {
     check(
         "task t1

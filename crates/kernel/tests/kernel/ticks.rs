@@ -204,7 +204,8 @@ fn a_completed_item_drops_its_undelivered_tick() {
          ---
          person CompleteWorkItem w1",
         "dropped m1: work_item_completed
-         w1 completed",
+         w1 completed
+         StayIdle already_asleep",
     );
 }
 

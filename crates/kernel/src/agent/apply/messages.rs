@@ -4,6 +4,7 @@ use super::Applied;
 use crate::agent::AgentState;
 use crate::fact::{MessageAborted, MessageInterjected, MessageProcessed, MessageQueued};
 use crate::id::MessageId;
+use crate::limits;
 use crate::message::Message;
 use crate::time::Time;
 use crate::vocabulary::{MessageKind, QueueStatus, TickKind};
@@ -145,6 +146,13 @@ impl AgentState {
         self.queue.shift(&fact.message_id, &[QueueStatus::Queued], QueueStatus::Interjected, |entry| {
             entry.joined = Some(fact.joined.clone());
             entry.not_before = None;
-        })
+        })?;
+        // Whatever an operator says brings along the results that wait for one.
+        let held = self.tasks.owed().values().filter(|task| task.held).take(limits::RECENT_MAX);
+        let held: Vec<_> = held.map(|task| task.task_id.clone()).collect();
+        if let Some(turn) = &mut self.turn {
+            turn.presents.extend(held.into_iter().filter(|task| !turn.presents.contains(task)).collect::<Vec<_>>());
+        }
+        Ok(())
     }
 }
