@@ -44,6 +44,8 @@ pub const TIMER_EVERY_MIN_MS: u64 = 100;
 pub const TIMER_AHEAD_MAX_MS: u64 = 100 * 365 * 24 * 3_600_000;
 /// An occurrence told within this span of its due time counts as on time for a timer that does not catch up.
 pub const LATE_GRACE_MS: u64 = 5_000;
+/// Missed occurrences that a timer which catches up with all of them still delivers; earlier ones are counted.
+pub const CATCH_UP_ALL_MAX: u64 = 100;
 /// Model rounds of one turn.
 pub const ROUNDS_MAX: u32 = 500;
 

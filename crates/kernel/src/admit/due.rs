@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::agent::timer::Timer;
+use crate::agent::timer::{Due, Timer};
 use crate::fact::{ApprovalDecided, MessageQueued, RecheckFired, TimerFired, TimerMissed};
 use crate::id::{ApprovalId, TimerId, WorkItemId};
 use crate::input::Answer;
@@ -67,7 +67,7 @@ fn fire_timer(step: &mut Step<'_>, id: &TimerId) {
     let Some(due) = timer.schedule.due(next, step.now) else { return };
     let late = step.now.since_ms(due.last) > limits::LATE_GRACE_MS;
     match timer.catch_up {
-        CatchUp::All => tick(step, &timer, due.first, timer.schedule.after(due.first)),
+        CatchUp::All => catch_up(step, &timer, due),
         CatchUp::None if late => {
             let (count, first, last) = (due.count, due.first, due.last);
             missed(step, id, count, first, last, MissedReason::Skipped, due.next);
@@ -84,6 +84,21 @@ fn fire_timer(step: &mut Step<'_>, id: &TimerId) {
             }
         }
     }
+}
+
+/// One occurrence after another, each with its own turn; but a backlog must not run for ever.
+fn catch_up(step: &mut Step<'_>, timer: &Timer, due: Due) {
+    let mut first = due.first;
+    if let Some(dropped) = due.count.checked_sub(limits::CATCH_UP_ALL_MAX).filter(|dropped| *dropped > 0) {
+        let every = interval(due.first, due.last, due.count);
+        let after = |count: u64| {
+            let span = every.saturating_mul(i64::try_from(count).unwrap_or(i64::MAX));
+            Time::from_ms(due.first.as_ms().saturating_add(span))
+        };
+        first = after(dropped);
+        missed(step, &timer.timer_id, dropped, due.first, after(dropped - 1), MissedReason::Coalesced, Some(first));
+    }
+    tick(step, timer, first, timer.schedule.after(first));
 }
 
 fn interval(first: Time, last: Time, count: u64) -> i64 {

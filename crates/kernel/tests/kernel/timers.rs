@@ -114,6 +114,23 @@ fn none_tells_what_is_on_time() {
 }
 
 #[test]
+fn all_is_bounded_too() {
+    check(
+        "person CreateTimer every=1m catch_up=all tea
+         stop
+         advance 150m
+         ---
+         start",
+        "control start awake_idle
+         timer1 missed 50 (+60s to +3000s) coalesced
+         queued m1 timer_tick
+         timer1 fired in m1
+         StartModelTurn model_reentry_message m1
+         turn local_continuation",
+    );
+}
+
+#[test]
 fn all_delivers_one_after_another() {
     check(
         "person CreateTimer every=1m catch_up=all tea

@@ -46,13 +46,13 @@ impl World {
         for _ in 0..3_000 {
             let inhabitant = &self.agents[id];
             let state = &inhabitant.shadow;
-            if !inhabitant.effects.is_empty() {
+            if let Some(timer_id) = state.timers.active().keys().next().cloned() {
+                self.ask(id, Input::Act { by: "operator".to_owned(), act: Act::CancelTimer { timer_id } })?;
+            } else if !inhabitant.effects.is_empty() {
                 self.friendly_effect(id)?;
             } else if let Some(task) = state.tasks.open().keys().next().cloned() {
                 let end = TaskEnd { task_id: task, ..TaskEnd::default() };
                 self.ask(id, Input::EndTask { status: TaskStatus::Completed, end })?;
-            } else if let Some(timer_id) = state.timers.active().keys().next().cloned() {
-                self.ask(id, Input::Act { by: "operator".to_owned(), act: Act::CancelTimer { timer_id } })?;
             } else if let Some(wait) = state.waits.open().keys().next().cloned() {
                 let act = Act::CancelWait { waiting_intent_id: wait };
                 self.ask(id, Input::Act { by: "operator".to_owned(), act })?;
