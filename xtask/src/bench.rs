@@ -88,6 +88,11 @@ fn select(benches: Vec<Bench>, names: &[String]) -> Result<Vec<Bench>> {
     Ok(benches.into_iter().filter(wanted).collect())
 }
 
+/// `ledger.append` asks for `ledger.append.64` too.
+fn is_under(row: &str, name: &str) -> bool {
+    row.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
 /// Runs one bench and takes its rows as they come. The names of rows are passed on, so that a bench can measure only
 /// those; rows that were not asked for are dropped here in any case.
 fn measure(bench: &Bench, names: &[String], rows: &mut Vec<Row>) -> Result<()> {
@@ -110,7 +115,7 @@ fn measure(bench: &Bench, names: &[String], rows: &mut Vec<Row>) -> Result<()> {
     for line in BufReader::new(stdout).lines() {
         let line = line?;
         match Row::parse(&line) {
-            Ok(row) if only.is_empty() || only.contains(&row.name.as_str()) => {
+            Ok(row) if only.is_empty() || only.iter().any(|name| is_under(&row.name, name)) => {
                 eprintln!("  {}", row.name);
                 rows.push(row);
             }
