@@ -298,6 +298,8 @@ words! {
         Unknown = "unknown",
     }
 
+    /// Where interjections join. A round's end and the start of its tools are one instant here, and so are the last
+    /// tool's end and the start of the next round: the earlier name of each pair is the one that is recorded.
     SafePoint {
         AfterModelRound = "after_model_round",
         BeforeTools = "before_tools",

@@ -113,7 +113,7 @@ fn complete_tools(step: &mut Step<'_>, exec_id: &ExecId, tree: Option<String>) {
         return;
     }
     let (round, ends) = (turn.round, turn.ends);
-    step.emit(ToolRoundCompleted { exec_id: exec_id.clone(), round, calls: 0 });
+    step.emit(ToolRoundCompleted { exec_id: exec_id.clone(), round });
     join_interjections(step, exec_id, SafePoint::AfterToolResults);
     if step.state.shutdown {
         abort_turn(step, AbortReason::Shutdown, "shutdown_requested");

@@ -109,12 +109,12 @@ pub struct ToolFinished {
     pub ends_turn: bool,
 }
 
+/// Every call of the round has its outcome. Which calls they were is in the round that asked for them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolRoundCompleted {
     pub exec_id: ExecId,
     pub round: u32,
-    pub calls: u32,
 }
 
 /// A turn-local checkpoint. It is anchored to what the work item was, and means nothing once that has changed.
