@@ -77,7 +77,7 @@ impl Driver<'_> {
         self.core.ask(Asked { token: 1, input });
         while self.commit_once() {
             for effect in self.core.take_outputs().effects {
-                if let Effect::CallModel { exec_id, round } = effect {
+                if let Effect::CallModel { exec_id, round, .. } = effect {
                     let reply = Reply { text: "The build is green; nothing to do.".to_owned(), ..Reply::default() };
                     self.core.ask(Asked { token: 1, input: Input::FinishRound { exec_id, round, reply } });
                 }

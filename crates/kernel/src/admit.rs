@@ -13,10 +13,12 @@ mod work;
 use crate::agent::AgentState;
 use crate::effect::Effect;
 use crate::fact::{
-    AgentConfigured, ContextCompacted, Fact, RuntimeErrorRecorded, WorkspaceOccupied, WorkspaceReleased,
+    AgentConfigured, ContextCompacted, Fact, ProviderRoundFailed, RuntimeErrorRecorded, WorkspaceOccupied,
+    WorkspaceReleased,
 };
 use crate::id::Fresh;
 use crate::input::{Answer, Input, Refusal};
+use crate::limits;
 use crate::step::Step;
 use crate::time::Time;
 
@@ -37,6 +39,9 @@ pub struct Admitted {
 pub fn admit(state: &mut AgentState, input: Input, now: Time, fresh: &mut Fresh) -> Result<Admitted, Refusal> {
     if state.seq == 0 && !matches!(input, Input::Create { .. }) {
         return Err(Refusal::new("not_found", "this agent does not exist", "create it first"));
+    }
+    if state.archived && !matches!(input, Input::Fork { .. }) {
+        return Err(Refusal::new("archived", "this agent was deleted", "create one under another name"));
     }
     let before = state.status();
     let mut step = Step::new(state, now, fresh);
@@ -64,16 +69,19 @@ fn route(step: &mut Step<'_>, input: Input) -> Result<Answer, Refusal> {
         Input::Start => control::start(step),
         Input::Stop => Ok(control::stop(step)),
         Input::Abort { exec_id } => control::abort(step, exec_id),
-        Input::Shutdown => Ok(control::shutdown(step)),
+        Input::Shutdown { at_once } => Ok(control::shutdown(step, at_once)),
         Input::Boot => Ok(control::boot(step)),
         Input::Quarantine { reason } => Ok(control::quarantine(step, reason)),
+        Input::Archive => control::archive(step),
         Input::Queue(message) => ingress::queue(step, message),
         Input::Wake { reason, source, resource, body } => ingress::wake(step, reason, source, resource, body),
         Input::FireDue => Ok(due::fire_due(step)),
         Input::Act { by, act } => act::act(step, &act::Actor::Person(by), act).map(|done| Answer::Acted(done.result)),
         Input::FinishRound { exec_id, round, reply } => Ok(turn::finish_round(step, &exec_id, round, reply)),
-        Input::FailRound { exec_id, round, error, retry_after_ms, message } => {
-            Ok(turn::fail_round(step, &exec_id, round, error, retry_after_ms, &message))
+        Input::FailRound { exec_id, round, error, retry_after_ms, message, carry } => {
+            let message = limits::clip(&message, limits::LINE_BYTES).to_owned();
+            let failed = ProviderRoundFailed { exec_id, round, error, message, retry_after_ms, carry };
+            Ok(turn::fail_round(step, failed))
         }
         Input::OverflowBaseline { exec_id, needed_tokens, budget_tokens } => {
             Ok(turn::overflow_baseline(step, &exec_id, needed_tokens, budget_tokens))

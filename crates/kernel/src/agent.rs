@@ -67,6 +67,9 @@ pub struct AgentState {
     pub decision: Option<Decision>,
     pub decision_seq: Seq,
     pub briefs: VecDeque<BriefRecorded>,
+    /// What the model's provider wants back with the next call.
+    pub carry: Option<serde_json::Value>,
+    pub archived: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,6 +112,8 @@ impl AgentState {
             decision: None,
             decision_seq: 0,
             briefs: VecDeque::new(),
+            carry: None,
+            archived: false,
         }
     }
 
@@ -133,7 +138,7 @@ impl AgentState {
     }
 
     /// Tells apart snapshots whose shape is not ours. Bump it with every change of what a state holds.
-    pub const FINGERPRINT: &'static str = "agent-state-2";
+    pub const FINGERPRINT: &'static str = "agent-state-3";
 
     /// Files every item under where it stands. Needed once, after records were put in place by hand.
     pub(crate) fn reindex(&mut self) {

@@ -1,12 +1,15 @@
 //! Effects: what is to be done in the world, as data. Each follows from a fact that is already durable, and what it
 //! does comes back as an input.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::agent::AgentState;
 use crate::agent::turn::Phase;
 use crate::fact::{CallRecord, Fact};
-use crate::id::{CallId, ExecId, TaskId};
+use crate::id::{CallId, ExecId, Seq, TaskId};
+use crate::message::Message;
 use crate::vocabulary::ControlAction;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -14,6 +17,7 @@ pub enum Effect {
     CallModel {
         exec_id: ExecId,
         round: u32,
+        call: Box<ModelCall>,
     },
     RunTool {
         exec_id: ExecId,
@@ -39,14 +43,28 @@ pub enum Effect {
     },
 }
 
+/// What a call to the model is about. What was said before is in the ledger, for models that want to know.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelCall {
+    pub model: String,
+    pub message: Arc<Message>,
+    /// What joined the turn, in order.
+    pub interjections: Vec<Arc<Message>>,
+    /// What the provider asked to be given back.
+    pub carry: Option<Value>,
+    /// The fact that started the turn.
+    pub turn_seq: Seq,
+}
+
 /// What a fact asks to be done. `state` is the state it has just been applied to.
 #[must_use]
 #[allow(clippy::wildcard_enum_match_arm, reason = "most facts ask for nothing")]
 pub fn effects_of(fact: &Fact, state: &AgentState) -> Vec<Effect> {
     match fact {
-        Fact::RoundStarted(fact) => {
-            vec![Effect::CallModel { exec_id: fact.exec_id.clone(), round: fact.round }]
-        }
+        Fact::RoundStarted(fact) => model_call(state)
+            .map(|call| Effect::CallModel { exec_id: fact.exec_id.clone(), round: fact.round, call: Box::new(call) })
+            .into_iter()
+            .collect(),
         Fact::ToolStarted(fact) => running_call(state, &fact.call_id)
             .map(|call| Effect::RunTool {
                 exec_id: fact.exec_id.clone(),
@@ -68,6 +86,18 @@ pub fn effects_of(fact: &Fact, state: &AgentState) -> Vec<Effect> {
         }
         _ => Vec::new(),
     }
+}
+
+fn model_call(state: &AgentState) -> Option<ModelCall> {
+    let turn = state.turn.as_ref()?;
+    let joined = state.queue.joined_to(&turn.message_id);
+    Some(ModelCall {
+        model: state.config.model.clone(),
+        message: state.queue.get(&turn.message_id)?.message.clone(),
+        interjections: joined.iter().filter_map(|id| Some(state.queue.get(id)?.message.clone())).collect(),
+        carry: state.carry.clone(),
+        turn_seq: turn.seq,
+    })
 }
 
 /// A call whose outcome is outstanding. Calls that only changed records have theirs already.

@@ -82,6 +82,7 @@ facts! {
     AgentConfigured = "agent.configured",
     AgentForked = "agent.forked",
     AgentQuarantined = "agent.quarantined",
+    AgentArchived = "agent.archived",
 
     ControlAdmitted = "control.admitted",
     ControlApplied = "control.applied",
@@ -104,6 +105,7 @@ facts! {
     TurnStarted = "turn.started",
     RoundStarted = "turn.round_started",
     ProviderRoundCompleted = "turn.provider_round_completed",
+    ProviderRoundFailed = "turn.provider_round_failed",
     AssistantRoundRecorded = "turn.assistant_round_recorded",
     ToolStarted = "tool.started",
     ToolFinished = "tool.finished",

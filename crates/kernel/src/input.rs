@@ -32,12 +32,17 @@ pub enum Input {
     Abort {
         exec_id: Option<ExecId>,
     },
-    Shutdown,
+    /// The process is about to end: the turn stops at its next safe point, or at once.
+    Shutdown {
+        at_once: bool,
+    },
     /// The process is new: whatever was in flight is cut.
     Boot,
     Quarantine {
         reason: String,
     },
+    /// Its operator deletes it. Only a stopped agent goes.
+    Archive,
 
     Queue(NewMessage),
     Wake {
@@ -65,6 +70,7 @@ pub enum Input {
         error: ProviderError,
         retry_after_ms: Option<u64>,
         message: String,
+        carry: Option<Value>,
     },
     OverflowBaseline {
         exec_id: ExecId,
@@ -135,6 +141,8 @@ pub struct Reply {
     pub calls: Vec<Call>,
     pub usage: Usage,
     pub elapsed_ms: Option<u64>,
+    /// What the provider wants back with its next call, whatever happens in between.
+    pub carry: Option<Value>,
     /// The workspace's tree, where it was looked at.
     pub tree: Option<String>,
 }
@@ -147,11 +155,13 @@ pub struct Call {
     pub does: Does,
 }
 
-/// Whether a call only changes the agent's own records, or something in the world.
+/// Whether a call only changes the agent's own records, or something in the world, or makes no sense.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Does {
     Act(Act),
     World,
+    /// There is no such tool, or not with such an input: the model is told so, and nothing runs.
+    Refused(Refusal),
 }
 
 /// A change to the agent's own records, asked for by its model or by a person.

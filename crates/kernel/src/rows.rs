@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::fact::Fact;
 use crate::id::Seq;
 use crate::time::Time;
-use crate::vocabulary::{ApprovalStatus, QueueStatus, TaskStatus, TimerStatus, WaitStatus, WorkItemState};
+use crate::vocabulary::{ApprovalStatus, QueueStatus, Status, TaskStatus, TimerStatus, WaitStatus, WorkItemState};
 
 /// One change of one row: merged into the row of that id, key by key.
 #[derive(Debug, Clone, PartialEq)]
@@ -94,9 +94,10 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
         | Fact::AgentConfigured(_)
         | Fact::AgentForked(_)
         | Fact::AgentQuarantined(_)
-        | Fact::ControlAdmitted(_)
+        | Fact::AgentArchived(_)
+        | Fact::PostureChanged(_) => agent_rows(at, fact),
+        Fact::ControlAdmitted(_)
         | Fact::ControlApplied(_)
-        | Fact::PostureChanged(_)
         | Fact::SchedulerDecided(_)
         | Fact::RuntimeErrorRecorded(_)
         | Fact::StaleOutcomeIgnored(_)
@@ -105,6 +106,7 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
         | Fact::TurnStarted(_)
         | Fact::RoundStarted(_)
         | Fact::ProviderRoundCompleted(_)
+        | Fact::ProviderRoundFailed(_)
         | Fact::AssistantRoundRecorded(_)
         | Fact::ToolStarted(_)
         | Fact::ToolFinished(_)
@@ -124,6 +126,28 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
         | Fact::WakeHintCoalesced(_)
         | Fact::WakeHintIgnored(_) => Vec::new(),
     }
+}
+
+/// The agent itself, as a list of agents shows one that sleeps: one row.
+pub const AGENT_PLANE: &str = "agent";
+pub const AGENT_ROW: &str = "agent";
+
+#[allow(clippy::wildcard_enum_match_arm, reason = "only called with facts about the agent as a whole")]
+fn agent_rows(at: Time, fact: &Fact) -> Vec<Row> {
+    let patch = match fact {
+        Fact::AgentCreated(created) => {
+            let status = if created.start { Status::AwakeIdle } else { Status::Stopped };
+            let model = &created.config.model;
+            with(&created.identity, json!({ "model": model, "status": status, "created_at": at }))
+        }
+        Fact::AgentConfigured(configured) => json!({ "model": configured.config.model }),
+        Fact::AgentForked(forked) => json!({ "id": forked.agent_id, "status": Status::Stopped, "created_at": at }),
+        Fact::AgentQuarantined(_) => json!({ "status": Status::Stopped }),
+        Fact::AgentArchived(_) => json!({ "archived": true }),
+        Fact::PostureChanged(changed) => json!({ "status": changed.next_status }),
+        _ => return Vec::new(),
+    };
+    row(AGENT_PLANE, AGENT_ROW, patch)
 }
 
 #[allow(clippy::wildcard_enum_match_arm, reason = "only called with facts about messages")]

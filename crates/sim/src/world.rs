@@ -197,7 +197,8 @@ impl World {
         self.note("shutdown of all".to_owned());
         let ids: Vec<AgentId> = self.agents.keys().cloned().collect();
         for id in &ids {
-            self.ask(id, Input::Shutdown)?;
+            let at_once = self.rng.chance(30);
+            self.ask(id, Input::Shutdown { at_once })?;
         }
         for id in &ids {
             while self.rng.chance(80) && !self.agents[id].effects.is_empty() {

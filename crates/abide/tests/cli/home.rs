@@ -262,7 +262,7 @@ impl World {
     /// The model answers the call that is among these effects.
     fn reply(&mut self, name: &str, effects: &[Effect], text: &str, calls: Vec<Call>) -> Vec<Effect> {
         let called = effects.iter().find_map(|effect| match effect {
-            Effect::CallModel { exec_id, round } => Some((exec_id.clone(), *round)),
+            Effect::CallModel { exec_id, round, .. } => Some((exec_id.clone(), *round)),
             _ => None,
         });
         let (exec_id, round) = called.unwrap_or_else(|| panic!("{name} does not call its model: {effects:?}"));

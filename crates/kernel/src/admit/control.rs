@@ -5,8 +5,8 @@
 use crate::agent::config::{Config, Identity};
 use crate::agent::lifecycle::Control;
 use crate::fact::{
-    AgentCreated, AgentForked, AgentQuarantined, ApprovalDecided, ControlAdmitted, ControlApplied, PostureChanged,
-    TaskCancelling, TaskEnd, TriggerRevoked, WaitingIntentCreated, WakeHintIgnored, WorkspaceReleased,
+    AgentArchived, AgentCreated, AgentForked, AgentQuarantined, ApprovalDecided, ControlAdmitted, ControlApplied,
+    PostureChanged, TaskCancelling, TaskEnd, TriggerRevoked, WaitingIntentCreated, WakeHintIgnored, WorkspaceReleased,
 };
 use crate::id::{AgentId, ExecId, MessageId, Seq, TaskId};
 use crate::input::{Answer, Refusal};
@@ -157,9 +157,12 @@ pub(super) fn abort(step: &mut Step<'_>, exec_id: Option<ExecId>) -> Result<Answ
     Ok(Answer::Done)
 }
 
-pub(super) fn shutdown(step: &mut Step<'_>) -> Answer {
+pub(super) fn shutdown(step: &mut Step<'_>, at_once: bool) -> Answer {
+    if at_once {
+        abort_turn(step, AbortReason::Shutdown, "shutdown_at_once");
+    }
     if step.state.shutdown || matches!(step.state.control, Control::Stopped | Control::Quarantined { .. }) {
-        return Answer::Unchanged;
+        return if step.facts().is_empty() { Answer::Unchanged } else { Answer::Done };
     }
     admitted(step, ControlAction::Shutdown, Boundary::Shutdown);
     let task_ids = cancel_tasks(step, "shutdown");
@@ -195,6 +198,19 @@ pub(super) fn boot(step: &mut Step<'_>) -> Answer {
 fn interrupt(step: &mut Step<'_>, task_id: &TaskId, evidence: &str) {
     let end = TaskEnd { task_id: task_id.clone(), evidence: vec![evidence.to_owned()], ..TaskEnd::default() };
     end_open(step, TaskStatus::Interrupted, end);
+}
+
+pub(super) fn archive(step: &mut Step<'_>) -> Result<Answer, Refusal> {
+    let status = step.state.status();
+    if status != Status::Stopped {
+        return Err(Refusal::new("not_stopped", format!("the agent is {status}"), "stop it first"));
+    }
+    if !step.state.tasks.open().is_empty() {
+        let open = step.state.tasks.open().len();
+        return Err(Refusal::new("tasks_open", format!("{open} of its tasks are still ending"), "try again soon"));
+    }
+    step.emit(AgentArchived {});
+    Ok(Answer::Done)
 }
 
 pub(super) fn quarantine(step: &mut Step<'_>, reason: String) -> Answer {

@@ -7,8 +7,8 @@ use crate::agent::AgentState;
 use crate::agent::turn::{Phase, Turn};
 use crate::fact::{
     AssistantRoundRecorded, BriefRecorded, CallRecord, MessageAborted, MessageInterjected, MessageProcessed,
-    MessageRequeued, ProviderRoundCompleted, RoundStarted, StaleOutcomeIgnored, ToolFinished, ToolRoundCompleted,
-    ToolStarted, TurnAborted, TurnBaselineOverBudget, TurnCheckpointed, TurnTerminal,
+    MessageRequeued, ProviderRoundCompleted, ProviderRoundFailed, RoundStarted, StaleOutcomeIgnored, ToolFinished,
+    ToolRoundCompleted, ToolStarted, TurnAborted, TurnBaselineOverBudget, TurnCheckpointed, TurnTerminal,
 };
 use crate::id::{CallId, ExecId, MessageId, TaskId, WorkItemId};
 use crate::input::{Answer, Call, Does, Reply};
@@ -45,6 +45,7 @@ pub(super) fn finish_round(step: &mut Step<'_>, exec_id: &ExecId, round: u32, re
         round,
         usage: reply.usage,
         elapsed_ms: reply.elapsed_ms,
+        carry: reply.carry,
     });
     let record =
         |call: &Call| CallRecord { call_id: call.call_id.clone(), tool: call.tool.clone(), input: call.input.clone() };
@@ -69,19 +70,22 @@ pub(super) fn finish_round(step: &mut Step<'_>, exec_id: &ExecId, round: u32, re
 fn run_calls(step: &mut Step<'_>, exec_id: &ExecId, calls: Vec<Call>, tree: Option<String>) {
     for call in calls {
         step.emit(ToolStarted { exec_id: exec_id.clone(), call_id: call.call_id.clone(), tool: call.tool.clone() });
-        if let Does::Act(wanted) = call.does {
-            let (status, result, ends_turn) = match act::act(step, &Actor::Model(exec_id.clone()), wanted) {
-                Ok(done) => (ToolStatus::Completed, done.result, done.ends_turn),
-                Err(refusal) => {
-                    let error = serde_json::json!({
-                        "error": { "code": refusal.code, "message": refusal.message, "hint": refusal.hint }
-                    });
-                    (ToolStatus::Failed, error, false)
-                }
-            };
-            let (exec_id, call_id, tool) = (exec_id.clone(), call.call_id, call.tool);
-            step.emit(ToolFinished { exec_id, call_id, tool, status, result, ends_turn });
-        }
+        let done = match call.does {
+            Does::Act(wanted) => act::act(step, &Actor::Model(exec_id.clone()), wanted),
+            Does::Refused(refusal) => Err(refusal),
+            Does::World => continue,
+        };
+        let (status, result, ends_turn) = match done {
+            Ok(done) => (ToolStatus::Completed, done.result, done.ends_turn),
+            Err(refusal) => {
+                let error = serde_json::json!({
+                    "error": { "code": refusal.code, "message": refusal.message, "hint": refusal.hint }
+                });
+                (ToolStatus::Failed, error, false)
+            }
+        };
+        let (exec_id, call_id, tool) = (exec_id.clone(), call.call_id, call.tool);
+        step.emit(ToolFinished { exec_id, call_id, tool, status, result, ends_turn });
     }
     complete_tools(step, exec_id, tree);
 }
@@ -279,19 +283,15 @@ fn give_up(step: &mut Step<'_>, message_id: &MessageId, evidence: Vec<String>, t
     ask_operator(step, text, Some(message_id.clone()));
 }
 
-pub(super) fn fail_round(
-    step: &mut Step<'_>,
-    exec_id: &ExecId,
-    round: u32,
-    error: ProviderError,
-    retry_after_ms: Option<u64>,
-    message: &str,
-) -> Answer {
-    let expected = turn_of(step, exec_id).filter(|turn| turn.phase == Phase::Model && turn.round == round).cloned();
+pub(super) fn fail_round(step: &mut Step<'_>, failed: ProviderRoundFailed) -> Answer {
+    let (round, error, retry_after_ms) = (failed.round, failed.error, failed.retry_after_ms);
+    let expected =
+        turn_of(step, &failed.exec_id).filter(|turn| turn.phase == Phase::Model && turn.round == round).cloned();
     let Some(turn) = expected else {
-        return stale(step, exec_id, &format!("round {round} is over"));
+        return stale(step, &failed.exec_id, &format!("round {round} is over"));
     };
-    let text = format!("{error}: {}", limits::clip(message, limits::LINE_BYTES));
+    let text = format!("{error}: {}", failed.message);
+    step.emit(failed);
     let kind = match error {
         ProviderError::ContextLength => TerminalKind::BaselineOverBudget,
         ProviderError::RateLimited

@@ -44,8 +44,13 @@ impl AgentState {
             }
             Fact::AgentForked(fact) => {
                 self.identity.id = fact.agent_id.clone();
+                self.archived = false;
                 self.control = Control::Stopped;
                 self.resting = false;
+                Ok(())
+            }
+            Fact::AgentArchived(_) => {
+                self.archived = true;
                 Ok(())
             }
             Fact::AgentQuarantined(fact) => {
@@ -117,6 +122,12 @@ impl AgentState {
             Fact::ProviderRoundCompleted(fact) => {
                 self.turn_of(&fact.exec_id)?;
                 self.usage.add(&fact.usage);
+                self.carry_over(fact.carry.as_ref());
+                Ok(())
+            }
+            Fact::ProviderRoundFailed(fact) => {
+                self.turn_of(&fact.exec_id)?;
+                self.carry_over(fact.carry.as_ref());
                 Ok(())
             }
             Fact::AssistantRoundRecorded(fact) => self.assistant_round(fact),

@@ -37,6 +37,11 @@ pub struct AgentQuarantined {
     pub reason: String,
 }
 
+/// Its operator deleted it. What it was stays in the ledger, and its id is taken for good.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentArchived {}
+
 /// A request for control was accepted. The documents call the four actions StartRequested, StopRequested,
 /// ShutdownRequested and RuntimeRestarted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::id::{CallId, ExecId, MessageId, TaskId, TurnId, WorkItemId};
 use crate::scheduler::continuation::Continuation;
-use crate::vocabulary::{AbortReason, TerminalKind, ToolStatus};
+use crate::vocabulary::{AbortReason, ProviderError, TerminalKind, ToolStatus};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -63,6 +63,23 @@ pub struct ProviderRoundCompleted {
     pub usage: Usage,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elapsed_ms: Option<u64>,
+    /// What this provider wants back with the next call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carry: Option<Value>,
+}
+
+/// A call to the model came to nothing; what becomes of the turn follows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProviderRoundFailed {
+    pub exec_id: ExecId,
+    pub round: u32,
+    pub error: ProviderError,
+    pub message: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carry: Option<Value>,
 }
 
 /// A tool call as the model asked for it.

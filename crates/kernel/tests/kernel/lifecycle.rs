@@ -391,3 +391,47 @@ fn a_changed_item_makes_a_checkpoint_void() {
          turn local_continuation of w1",
     );
 }
+
+#[test]
+fn a_shutdown_at_once_gives_the_message_back_without_waiting_for_the_model() {
+    check(
+        "operator hi
+         ---
+         shutdown now
+         decide
+         boot",
+        "cut shutdown
+         requeued m1 shutdown
+         control shutdown awake_idle
+         Stop shutdown_requested
+         Stop shutdown_requested
+         control restart awake_idle
+         StartModelTurn model_reentry_message m1
+         turn local_continuation",
+    );
+}
+
+#[test]
+fn only_a_stopped_agent_is_deleted_and_then_nothing_is_asked_of_it() {
+    check(
+        "archive
+         stop
+         ---
+         archive
+         start
+         operator hi
+         decide",
+        "archived
+         refused archived
+         refused archived
+         Stop stopped",
+    );
+}
+
+#[test]
+fn what_a_provider_wants_back_survives_a_failed_round() {
+    let mut story = Story::begin();
+    story.tell("operator hi").unwrap();
+    story.tell("fail rate_limited carry=three").unwrap();
+    assert_eq!(story.state.carry, Some("three".into()));
+}

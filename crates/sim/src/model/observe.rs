@@ -24,6 +24,7 @@ impl Model {
                 self.agent_id = fact.agent_id.clone();
                 self.gate = Gate::Stopped;
             }
+            Fact::AgentArchived(_) => {}
             Fact::AgentQuarantined(_) => self.gate = Gate::Quarantined,
             Fact::ControlApplied(fact) => self.control(fact.action),
             Fact::SchedulerDecided(fact) => self.resting |= fact.decision.kind.is_rest(),
@@ -67,6 +68,7 @@ impl Model {
                 self.usage.output_tokens += fact.usage.output_tokens;
                 self.usage.cost_micro_usd += fact.usage.cost_micro_usd;
             }
+            Fact::ProviderRoundFailed(_) => {}
             Fact::TurnAborted(fact) => {
                 self.failed = true;
                 match fact.reason {

@@ -35,15 +35,15 @@ impl World {
     pub(super) fn outcome(&mut self, id: &AgentId, effect: Effect) -> Vec<Input> {
         let inhabitant = &self.agents[id];
         match effect {
-            Effect::CallModel { exec_id, round } if self.rng.chance(12) => {
+            Effect::CallModel { exec_id, round, .. } if self.rng.chance(12) => {
                 let error = *self.rng.pick(ProviderError::ALL).unwrap_or(&ProviderError::Timeout);
                 let retry_after_ms = self.rng.chance(50).then(|| self.rng.below(100_000));
-                vec![Input::FailRound { exec_id, round, error, retry_after_ms, message: "no".to_owned() }]
+                vec![Input::FailRound { exec_id, round, error, retry_after_ms, message: "no".to_owned(), carry: None }]
             }
             Effect::CallModel { exec_id, .. } if self.rng.chance(2) => {
                 vec![Input::OverflowBaseline { exec_id, needed_tokens: 10, budget_tokens: 5 }]
             }
-            Effect::CallModel { exec_id, round } => {
+            Effect::CallModel { exec_id, round, .. } => {
                 let reply = mind::reply(&mut self.rng, &inhabitant.shadow, &mut self.calls);
                 vec![Input::FinishRound { exec_id, round, reply }]
             }

@@ -76,7 +76,7 @@ impl World {
         let Some(inhabitant) = self.agents.get_mut(id) else { return Ok(()) };
         let effect = inhabitant.effects.remove(0);
         let input = match effect {
-            Effect::CallModel { exec_id, round } => {
+            Effect::CallModel { exec_id, round, .. } => {
                 let reply = Reply { text: "Done.".to_owned(), ..Reply::default() };
                 Input::FinishRound { exec_id, round, reply }
             }

@@ -55,6 +55,13 @@ impl AgentState {
         self.turn.as_mut().filter(|turn| turn.exec_id == *exec).ok_or_else(|| format!("{exec} does not run"))
     }
 
+    /// What a provider wants back stands until one says otherwise.
+    pub(super) fn carry_over(&mut self, carry: Option<&serde_json::Value>) {
+        if let Some(carry) = carry {
+            self.carry = Some(carry.clone());
+        }
+    }
+
     pub(super) fn assistant_round(&mut self, fact: &AssistantRoundRecorded) -> Applied {
         let turn = self.turn_of(&fact.exec_id)?;
         if turn.phase != Phase::Model || turn.round != fact.round {

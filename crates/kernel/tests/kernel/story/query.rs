@@ -74,7 +74,7 @@ pub fn ask(story: &Story, line: &str) -> Result<Option<String>, String> {
 
 fn effect(effect: &Effect) -> String {
     match effect {
-        Effect::CallModel { exec_id, round } => format!("call model {exec_id} round {round}"),
+        Effect::CallModel { exec_id, round, .. } => format!("call model {exec_id} round {round}"),
         Effect::RunTool { call_id, tool, .. } => format!("run {tool} {call_id}"),
         Effect::EndExec { exec_id } => format!("end {exec_id}"),
         Effect::EndTask { task_id, force } => format!("end {task_id}{}", if *force { " force" } else { "" }),

@@ -10,6 +10,7 @@ use super::names::span;
 #[allow(clippy::wildcard_enum_match_arm, reason = "what is not shown goes along with what is")]
 pub fn show(fact: &Fact) -> Option<String> {
     Some(match fact {
+        Fact::AgentArchived(_) => "archived".to_owned(),
         Fact::AgentQuarantined(fact) => format!("quarantined {}", fact.reason),
         Fact::AgentForked(fact) => format!("forked {}", fact.agent_id),
         Fact::ControlApplied(fact) => format!("control {} {}", fact.action, fact.next_status),

@@ -117,6 +117,7 @@ fn input(story: &mut Story, head: &str, rest: &str) -> Said<Input> {
             error: word(ProviderError::parse, line.word(0)?)?,
             retry_after_ms: line.span("after")?,
             message: "no".to_owned(),
+            carry: line.given.get("carry").map(|carry| Value::from(*carry)),
         },
         "overflow" => Input::OverflowBaseline { exec_id, needed_tokens: 9, budget_tokens: 8 },
         "checkpoint" => Input::Checkpoint { exec_id, recap: "so far".to_owned() },
@@ -132,7 +133,8 @@ fn input(story: &mut Story, head: &str, rest: &str) -> Said<Input> {
         "start" => Input::Start,
         "stop" => Input::Stop,
         "boot" => Input::Boot,
-        "shutdown" => Input::Shutdown,
+        "shutdown" => Input::Shutdown { at_once: line.words.first() == Some(&"now") },
+        "archive" => Input::Archive,
         "abort" => Input::Abort { exec_id: line.words.first().map(|name| line.id(name, ExecId::new)).transpose()? },
         "quarantine" => Input::Quarantine { reason: line.text(0) },
         "error" => Input::RecordRuntimeError { error: line.text(0) },
@@ -225,7 +227,7 @@ fn round(story: &mut Story, rest: &str) -> Said<Input> {
     Ok(Input::FinishRound {
         exec_id: running(story),
         round,
-        reply: Reply { text, calls, usage, elapsed_ms: None, tree },
+        reply: Reply { text, calls, usage, elapsed_ms: None, carry: None, tree },
     })
 }
 
