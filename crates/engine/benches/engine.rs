@@ -53,10 +53,8 @@ fn fill(home: &Path) -> u64 {
             }));
         }
         if number < OPEN {
-            driver.core.ask(Asked {
-                token: 1,
-                input: Input::Queue(NewMessage { text: Some("More.".to_owned()), ..NewMessage::default() }),
-            });
+            let message = NewMessage { text: Some("More.".to_owned()), ..NewMessage::default() };
+            driver.core.ask(Asked::new(1, Input::Queue(message)));
             driver.commit_once();
         }
         facts += core.durable();
@@ -74,12 +72,12 @@ struct Driver<'a> {
 impl Driver<'_> {
     /// Runs until the agent rests, answering every model call at once.
     fn ask(&mut self, input: Input) {
-        self.core.ask(Asked { token: 1, input });
+        self.core.ask(Asked::new(1, input));
         while self.commit_once() {
             for effect in self.core.take_outputs().effects {
                 if let Effect::CallModel { exec_id, round, .. } = effect {
                     let reply = Reply { text: "The build is green; nothing to do.".to_owned(), ..Reply::default() };
-                    self.core.ask(Asked { token: 1, input: Input::FinishRound { exec_id, round, reply } });
+                    self.core.ask(Asked::new(1, Input::FinishRound { exec_id, round, reply }));
                 }
             }
         }

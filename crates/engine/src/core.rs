@@ -10,10 +10,14 @@ use abide_kernel::effect::Effect;
 use abide_kernel::id::{AgentId, Fresh, Seq};
 use abide_kernel::input::{Answer, Input, Refusal};
 use abide_kernel::rows::rows_of;
+use abide_kernel::summary::agent_summary;
 use abide_kernel::time::Time;
 use abide_kernel::wake::{self, Wake};
 use abide_kernel::{AgentState, Decision, Fact, admit, carry_out, decide};
 use abide_ledger::{Append, Commit, Ledger, NewFact, RowOp, Snapshot, StreamId};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::fold::{Damage, fold};
 
@@ -22,12 +26,54 @@ use crate::fold::{Damage, fold};
 pub struct Asked {
     pub token: u64,
     pub input: Input,
+    /// A request that must not be met twice.
+    pub claim: Option<Claim>,
+    /// Whether the answer comes with a summary of the agent as the input left it.
+    pub summary: bool,
+}
+
+impl Asked {
+    #[must_use]
+    pub fn new(token: u64, input: Input) -> Asked {
+        Asked { token, input, claim: None, summary: false }
+    }
+}
+
+/// The right to meet a request: recorded with the answer, in the same commit, so that a repeat finds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    pub key: StreamId,
+    /// Where the key's stream is: zero, unless the key was used long ago.
+    pub expected: Seq,
+    /// A digest of the request, to tell another one under the same key.
+    pub request: String,
+}
+
+/// What an input came to, as it is told and, for a claimed request, kept.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Answered {
+    pub answer: Answer,
+    /// The first fact of it; where there is none, the last one before it.
+    pub seq: Seq,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<Value>,
+}
+
+/// A request that was met, as its key's stream keeps it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Met {
+    pub request: String,
+    pub answered: Answered,
+}
+
+impl Met {
+    pub const KIND: &'static str = "request.met";
 }
 
 /// What a commit released. Everything in here is durable.
 #[derive(Debug, Default, PartialEq)]
 pub struct Outputs {
-    pub answers: Vec<(u64, Result<Answer, Refusal>)>,
+    pub answers: Vec<(u64, Result<Answered, Refusal>)>,
     pub effects: Vec<Effect>,
     pub facts: Vec<(Seq, Time, Fact)>,
 }
@@ -44,6 +90,8 @@ pub struct Core {
     durable: Seq,
     snapshot_at: Seq,
     in_flight: Option<Outputs>,
+    /// Requests met by what is about to be committed.
+    met: Vec<(Claim, Answered)>,
     released: Outputs,
     last_wake: Option<Wake>,
 }
@@ -59,8 +107,13 @@ impl Core {
     pub fn recover(ledger: &Ledger, agent: &AgentId) -> Result<Option<Core>, Damage> {
         let Some(state) = fold(ledger, agent)? else { return Ok(None) };
         let mut core = Core::around(state);
-        core.inbox.push_back(Asked { token: 0, input: Input::Boot });
+        core.inbox.push_back(Asked::new(0, Input::Boot));
         Ok(Some(core))
+    }
+
+    /// The same agent again after a commit of it was refused: nothing was cut, only what was not kept is forgotten.
+    pub fn reread(ledger: &Ledger, agent: &AgentId) -> Result<Core, Damage> {
+        Ok(Core::around(fold(ledger, agent)?.unwrap_or_else(|| AgentState::empty(agent.clone()))))
     }
 
     fn around(state: AgentState) -> Core {
@@ -71,6 +124,7 @@ impl Core {
             state,
             inbox: VecDeque::new(),
             in_flight: None,
+            met: Vec::new(),
             released: Outputs::default(),
             last_wake: None,
         }
@@ -103,13 +157,13 @@ impl Core {
         let mut fresh = Fresh::new(now, entropy);
         let mut step = Outputs::default();
         let mut facts = self.admit_all(now, &mut fresh, &mut step);
-        if facts.is_empty() {
+        if facts.is_empty() && self.met.is_empty() {
             self.release(step);
             step = Outputs::default();
             let decision = decide(&self.state, now);
             facts = self.carry_out(&decision, now, &mut fresh, &mut step);
         }
-        if facts.is_empty() {
+        if facts.is_empty() && self.met.is_empty() {
             return None;
         }
         let first = self.state.seq + 1 - facts.len() as Seq;
@@ -145,12 +199,19 @@ impl Core {
     /// Everything in the inbox becomes facts of one commit, and then whatever has come due.
     fn admit_all(&mut self, now: Time, fresh: &mut Fresh, step: &mut Outputs) -> Vec<Fact> {
         let mut facts = Vec::new();
-        while let Some(Asked { token, input }) = self.inbox.pop_front() {
+        while let Some(Asked { token, input, claim, summary }) = self.inbox.pop_front() {
             match admit(&mut self.state, input, now, fresh) {
                 Ok(admitted) => {
+                    let seq = match admitted.facts.len() as Seq {
+                        0 => self.state.seq,
+                        count => self.state.seq + 1 - count,
+                    };
+                    let summary = summary.then(|| agent_summary(&self.state, now));
+                    let answered = Answered { answer: admitted.answer, seq, summary };
+                    self.met.extend(claim.map(|claim| (claim, answered.clone())));
                     facts.extend(admitted.facts);
                     step.effects.extend(admitted.effects);
-                    step.answers.push((token, Ok(admitted.answer)));
+                    step.answers.push((token, Ok(answered)));
                 }
                 Err(refusal) => step.answers.push((token, Err(refusal))),
             }
@@ -174,14 +235,18 @@ impl Core {
 
     fn commit_of(&mut self, facts: &[(Seq, Time, Fact)], now: Time) -> Commit {
         let facts: Vec<NewFact> = facts.iter().map(|(seq, at, fact)| stored(*seq, *at, fact)).collect();
-        let append = Append { stream: self.stream.clone(), expected: self.durable, at: now, facts, fork_of: None };
+        let mut appends: Vec<Append> = self.met.drain(..).map(|(claim, answered)| keep(claim, answered, now)).collect();
+        if !facts.is_empty() {
+            let stream = self.stream.clone();
+            appends.push(Append { stream, expected: self.durable, at: now, facts, fork_of: None });
+        }
         let wake = wake::wake(&self.state);
         let mut wakes = Vec::new();
-        if self.last_wake.as_ref() != Some(&wake) {
+        if self.state.seq > 0 && self.last_wake.as_ref() != Some(&wake) {
             wakes.push((self.stream.clone(), index_entry(&wake)));
             self.last_wake = Some(wake);
         }
-        Commit { appends: vec![append], wakes, snapshots: self.snapshot().into_iter().collect() }
+        Commit { appends, wakes, snapshots: self.snapshot().into_iter().collect() }
     }
 
     /// A snapshot when enough has happened since the last one, measured against what the state holds.
@@ -198,6 +263,16 @@ impl Core {
             state: self.state.snapshot(),
         })
     }
+}
+
+/// The record of a request that was met.
+fn keep(claim: Claim, answered: Answered, at: Time) -> Append {
+    let payload = match serde_json::to_vec(&Met { request: claim.request, answered }) {
+        Ok(payload) => payload,
+        Err(error) => unreachable!("an answer has only string keys and finite numbers: {error}"),
+    };
+    let facts = vec![NewFact::new(Met::KIND, payload)];
+    Append { stream: claim.key, expected: claim.expected, at, facts, fork_of: None }
 }
 
 fn index_entry(wake: &Wake) -> Option<abide_ledger::Wake> {

@@ -1,13 +1,18 @@
 //! The engine: the loop around the pure kernel, and recovery, which is the only way to start.
 //!
-//! What is here so far is the loop's synchronous core. It never waits and never reads a clock: whoever drives it hands
-//! in time and entropy, commits what it asks to have committed, and performs the effects it gives back.
+//! The loop's synchronous core never waits and never reads a clock: whoever drives it hands in time and entropy, commits
+//! what it asks to have committed, and performs the effects it gives back. The host drives it for live agents.
 
+pub mod clock;
 pub mod core;
 pub mod fold;
 pub mod fork;
+pub mod host;
+pub mod meter;
 #[cfg(feature = "planted")]
 pub mod planted;
 
-pub use core::{Asked, Core, Outputs};
+pub use clock::Clock;
+pub use core::{Answered, Asked, Claim, Core, Met, Outputs};
 pub use fold::{Damage, fold, fold_until};
+pub use host::{AskError, Claimed, Host, Perform};

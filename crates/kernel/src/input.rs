@@ -1,5 +1,6 @@
 //! Everything that can be asked of an agent or reported to it. A closed set that fits on a screen or two.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::agent::config::{Config, Identity};
@@ -256,7 +257,8 @@ pub enum When {
 }
 
 /// What the asker is told once the facts are durable.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Answer {
     Done,
     /// The state was already so; nothing was recorded.

@@ -179,6 +179,15 @@ impl Ledger {
         }
     }
 
+    /// What comes due in a span of time, in that order: after `after`, up to and with `until`. Nothing that is to be
+    /// looked at at once.
+    pub fn due(&self, after: Time, until: Time, limit: usize) -> Result<Vec<(StreamId, Time)>, ReadError> {
+        match self {
+            Ledger::Memory(memory) => memory.with_state(|state| state.due(after, until, limit)),
+            Ledger::Sqlite(sqlite) => sqlite.due(after, until, limit),
+        }
+    }
+
     /// Durable when it returns. The same bytes are kept once.
     pub fn put_blob(&self, bytes: &[u8]) -> Result<BlobId, CommitError> {
         match self {

@@ -248,6 +248,20 @@ impl Sqlite {
         })
     }
 
+    pub(crate) fn due(&self, after: Time, until: Time, limit: usize) -> Result<Vec<(StreamId, Time)>, ReadError> {
+        const BETWEEN: &str = "SELECT s.name, w.due FROM wakes w CROSS JOIN streams s ON s.id = w.stream
+            WHERE w.due > ?1 AND w.due <= ?2 ORDER BY w.due, w.stream LIMIT ?3";
+        self.view(|view| {
+            let mut statement = view.conn.prepare_cached(BETWEEN).map_err(read_error)?;
+            let mut rows = statement.query((after.as_ms(), until.as_ms(), sql_limit(limit))).map_err(read_error)?;
+            let mut found = Vec::new();
+            while let Some(row) = rows.next().map_err(read_error)? {
+                found.push((stream_name(row, 0)?, Time::from_ms(row.get(1).map_err(read_error)?)));
+            }
+            Ok(found)
+        })
+    }
+
     pub(crate) fn put_blob(&self, bytes: &[u8]) -> Result<BlobId, CommitError> {
         if self.0.writing.is_none() {
             return Err(CommitError::ReadOnly);

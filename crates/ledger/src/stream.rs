@@ -1,4 +1,4 @@
-//! Names of streams. A stream is one agent's facts, in order.
+//! Names of streams. A stream is one agent's facts, in order; what belongs to no agent has streams of its own.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,9 +6,13 @@ use std::sync::Arc;
 
 use abide_kernel::id::AgentId;
 
-const AGENT: &str = "agent/";
+use crate::hash::Hash;
 
-/// `agent/NAME`. Cheap to clone; ordered by its text.
+const AGENT: &str = "agent/";
+const HOME: &str = "home";
+const KEY: &str = "key/";
+
+/// `agent/NAME`, `home`, or `key/DIGEST`. Cheap to clone; ordered by its text, so agents come first.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(Arc<str>);
 
@@ -22,6 +26,18 @@ impl StreamId {
     #[must_use]
     pub fn agent(agent: &AgentId) -> StreamId {
         StreamId(Arc::from(format!("{AGENT}{agent}")))
+    }
+
+    /// What holds for the home as a whole: who may talk to it.
+    #[must_use]
+    pub fn home() -> StreamId {
+        StreamId(Arc::from(HOME))
+    }
+
+    /// A request that must not be met twice, by what makes it the same.
+    #[must_use]
+    pub fn key(digest: Hash) -> StreamId {
+        StreamId(Arc::from(format!("{KEY}{digest}")))
     }
 
     #[must_use]
@@ -39,9 +55,12 @@ impl FromStr for StreamId {
     type Err = BadStreamId;
 
     fn from_str(text: &str) -> Result<StreamId, BadStreamId> {
-        match text.strip_prefix(AGENT).map(AgentId::new) {
-            Some(Ok(_)) => Ok(StreamId(Arc::from(text))),
-            Some(Err(_)) | None => Err(BadStreamId { text: text.chars().take(80).collect() }),
+        let agent = text.strip_prefix(AGENT).is_some_and(|name| AgentId::new(name).is_ok());
+        let key = text.strip_prefix(KEY).is_some_and(|digest| digest.parse::<Hash>().is_ok());
+        if agent || key || text == HOME {
+            Ok(StreamId(Arc::from(text)))
+        } else {
+            Err(BadStreamId { text: text.chars().take(80).collect() })
         }
     }
 }

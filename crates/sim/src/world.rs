@@ -239,7 +239,7 @@ impl World {
                 inhabitant.asked.insert(token);
             }
             if let Some(core) = &mut inhabitant.core {
-                core.ask(Asked { token, input });
+                core.ask(Asked::new(token, input));
             }
         }
         self.drive(id)
@@ -331,6 +331,7 @@ impl World {
         let now = self.now;
         let Some(inhabitant) = self.agents.get_mut(id) else { return Ok(()) };
         for (token, answer) in outputs.answers {
+            let answer = answer.map(|answered| answered.answer);
             if let (true, Ok(Answer::Queued { message_id })) = (inhabitant.asked.remove(&token), answer) {
                 inhabitant.acknowledged.insert(message_id);
             }

@@ -274,7 +274,7 @@ impl World {
     fn ask(&mut self, name: &str, input: Input) -> Vec<Effect> {
         self.now = self.now.plus_ms(1_000);
         let core = self.agents.get_mut(name).expect("it was created");
-        core.ask(Asked { token: 1, input });
+        core.ask(Asked::new(1, input));
         let mut effects = Vec::new();
         loop {
             self.entropy += 1;

@@ -246,6 +246,15 @@ impl State {
         .collect()
     }
 
+    pub(crate) fn due(&self, after: Time, until: Time, limit: usize) -> Vec<(StreamId, Time)> {
+        let timed = self.wakes.iter().filter_map(|(due, lane)| Some((due.as_ref()?, lane)));
+        timed
+            .filter(|(due, _)| **due > after && **due <= until)
+            .map(|(due, lane)| (self.lanes[*lane].stream.clone(), *due))
+            .take(limit)
+            .collect()
+    }
+
     pub(crate) fn large_payload(&self, id: &BlobId) -> Option<&Arc<[u8]>> {
         self.large.get(id)
     }

@@ -1,0 +1,52 @@
+//! The only clock of the engine, and the only source of chance. Everything below it is handed both.
+//!
+//! A simulated clock runs on the runtime's own time, which a test may pause: then an hour passes in no time, and the
+//! same seed draws the same numbers.
+
+use std::hash::{BuildHasher, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use abide_kernel::time::Time;
+use tokio::time::Instant;
+
+/// No sleep is longer: a wall clock may be set, and a machine may have slept, while we did.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
+
+#[derive(Debug)]
+pub enum Clock {
+    System,
+    Simulated { from: Time, since: Instant, drawn: AtomicU64 },
+}
+
+impl Clock {
+    /// Must be called inside a runtime.
+    #[must_use]
+    pub fn simulated(from: Time, seed: u64) -> Clock {
+        Clock::Simulated { from, since: Instant::now(), drawn: AtomicU64::new(seed) }
+    }
+
+    #[must_use]
+    pub fn now(&self) -> Time {
+        let ms = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+        match self {
+            Clock::System => Time::EPOCH.plus_ms(ms(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())),
+            Clock::Simulated { from, since, .. } => from.plus_ms(ms(since.elapsed())),
+        }
+    }
+
+    /// Unpredictable enough to tell ids apart: the standard library seeds its hashers from the system's randomness.
+    #[must_use]
+    pub fn entropy(&self) -> u64 {
+        match self {
+            Clock::System => std::hash::RandomState::new().build_hasher().finish(),
+            Clock::Simulated { drawn, .. } => drawn.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed),
+        }
+    }
+
+    /// Sleeps until then, or for a while if that is far off: the caller looks again.
+    pub async fn sleep_towards(&self, due: Time) {
+        let left = Duration::from_millis(due.since_ms(self.now()));
+        tokio::time::sleep(left.min(LOOK_AGAIN)).await;
+    }
+}

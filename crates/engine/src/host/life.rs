@@ -1,0 +1,431 @@
+//! The life of one agent that is awake: take in what was posted, admit it, commit, act, decide, and rest.
+//!
+//! The loop owns the agent's state, its jobs and its box. It falls asleep when it has rested for a moment with nothing
+//! under way; what it was is then in the ledger alone. If a commit is refused, nothing of it happened: askers are told,
+//! the state is read again, and what the world has reported is put to it once more.
+
+use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use abide_kernel::effect::Effect;
+use abide_kernel::fact::Fact;
+use abide_kernel::id::{AgentId, CallId, ExecId};
+use abide_kernel::input::Input;
+use abide_kernel::vocabulary::{ProviderError, TaskKind, ToolStatus};
+use abide_ledger::CommitError;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::json;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
+
+use super::{AskError, Closing, Post, Shared, load};
+use crate::core::{Answered, Asked, Core};
+
+/// How long an agent that rests stays awake: long enough that a conversation does not read it anew each time.
+const LINGER_MS: u64 = 1_000;
+/// The same where very many are awake.
+const CROWD: usize = 4_096;
+/// Crashes in a row, with no rest between, before an agent is left alone.
+const CRASHES_MAX: u32 = 3;
+/// Waits after a refused commit; the last one repeats.
+const REFUSED_WAIT: [Duration; 4] =
+    [Duration::from_millis(50), Duration::from_millis(250), Duration::from_secs(1), Duration::from_secs(5)];
+
+type Reply = oneshot::Sender<Result<Answered, AskError>>;
+
+struct Life {
+    shared: Arc<Shared>,
+    agent: AgentId,
+    core: Core,
+    posts: mpsc::Receiver<Post>,
+    closing: watch::Receiver<Closing>,
+    /// Who waits for which answer.
+    askers: HashMap<u64, Reply>,
+    tokens: u64,
+    jobs: JoinSet<Vec<Input>>,
+    running: HashMap<Id, Running>,
+    /// What the world reported, until it is durable.
+    reported: Vec<Input>,
+    refused: usize,
+    told_to_close: Closing,
+}
+
+/// A job under way, and what has to be said if it is lost.
+struct Running {
+    handle: AbortHandle,
+    what: What,
+}
+
+enum What {
+    Round { exec_id: ExecId, round: u32 },
+    Call { exec_id: ExecId, call_id: CallId },
+    Other,
+}
+
+/// How a loop ended, other than by falling asleep.
+enum End {
+    Closed,
+    Damaged(String),
+}
+
+/// Starts the loop of an agent. Whatever happens in it, the host hears of its end.
+pub(super) fn spawn(shared: Arc<Shared>, agent: AgentId, posts: mpsc::Receiver<Post>) {
+    shared.alive.send_modify(|alive| *alive += 1);
+    tokio::spawn(async move {
+        let lived = AssertUnwindSafe(live(Arc::clone(&shared), agent.clone(), posts)).catch_unwind().await;
+        match lived {
+            Ok(Ok(())) => {}
+            Ok(Err(End::Closed)) => shared.directory.gone(&agent),
+            Ok(Err(End::Damaged(reason))) => {
+                shared.meter.quarantined.add(1);
+                tracing::error!(%agent, reason, "left alone: its records can't be read");
+                shared.directory.broken(&agent, reason);
+            }
+            Err(panic) => crashed(&shared, &agent, &said(&*panic)).await,
+        }
+        shared.alive.send_modify(|alive| *alive -= 1);
+    });
+}
+
+/// What a panic said.
+fn said(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no reason given".to_owned())
+}
+
+/// A crash is recovered from like any other end: by reading the agent again, which cuts what was in flight. One that
+/// keeps crashing is quarantined, and the others go on.
+async fn crashed(shared: &Arc<Shared>, agent: &AgentId, reason: &str) {
+    shared.meter.crashes.add(1);
+    let crashes = shared.directory.count_crash(agent);
+    tracing::error!(%agent, reason, crashes, "the loop of an agent crashed");
+    shared.directory.gone(agent);
+    if crashes < CRASHES_MAX {
+        shared.wake(agent);
+        return;
+    }
+    shared.meter.quarantined.add(1);
+    let reason = format!("it crashed {crashes} times in a row: {reason}");
+    let recorded = AssertUnwindSafe(quarantine(shared, agent, reason.clone())).catch_unwind().await;
+    if !matches!(recorded, Ok(true)) {
+        shared.directory.broken(agent, reason);
+    }
+    shared.directory.forget_crashes(agent);
+}
+
+/// Records the quarantine, if the agent can be read at all.
+async fn quarantine(shared: &Shared, agent: &AgentId, reason: String) -> bool {
+    let Ok(mut core) = load(shared, agent, false).await else { return false };
+    core.ask(Asked::new(0, Input::Quarantine { reason }));
+    while let Some(commit) = core.poll(shared.clock.now(), shared.clock.entropy()) {
+        if shared.ledger.commit(commit).await.is_err() {
+            return false;
+        }
+        core.committed();
+    }
+    true
+}
+
+async fn live(shared: Arc<Shared>, agent: AgentId, posts: mpsc::Receiver<Post>) -> Result<(), End> {
+    shared.meter.loads.add(1);
+    let core = match load(&shared, &agent, true).await {
+        Ok(core) => core,
+        Err(damage) => {
+            let reason = damage.to_string();
+            turn_away(posts, &AskError::Damaged(reason.clone()));
+            return Err(End::Damaged(reason));
+        }
+    };
+    let closing = shared.closing.subscribe();
+    let mut life = Life {
+        shared,
+        agent,
+        core,
+        posts,
+        closing,
+        askers: HashMap::new(),
+        tokens: 0,
+        jobs: JoinSet::new(),
+        running: HashMap::new(),
+        reported: Vec::new(),
+        refused: 0,
+        told_to_close: Closing::Open,
+    };
+    life.go_on().await
+}
+
+/// Answers everybody who posted to a loop that can't take it.
+fn turn_away(mut posts: mpsc::Receiver<Post>, error: &AskError) {
+    posts.close();
+    while let Ok(post) = posts.try_recv() {
+        if let Post::Ask { reply, .. } = post {
+            // The asker may have gone.
+            let _unheard = reply.send(Err(error.clone()));
+        }
+    }
+}
+
+impl Life {
+    async fn go_on(&mut self) -> Result<(), End> {
+        loop {
+            self.take_posts();
+            let (now, entropy) = (self.shared.clock.now(), self.shared.clock.entropy());
+            let Some(commit) = self.core.poll(now, entropy) else {
+                self.hand_out();
+                if self.rest().await? {
+                    return Ok(());
+                }
+                continue;
+            };
+            match self.shared.ledger.commit(commit).await {
+                Ok(_) => {
+                    self.core.committed();
+                    self.reported.clear();
+                    self.refused = 0;
+                    self.shared.meter.commits.add(1);
+                    self.hand_out();
+                }
+                Err(error) => self.begin_again(error).await?,
+            }
+        }
+    }
+
+    /// Everything in the box, without waiting.
+    fn take_posts(&mut self) {
+        while let Ok(post) = self.posts.try_recv() {
+            self.take(post);
+        }
+        while let Some(done) = self.jobs.try_join_next_with_id() {
+            self.take_outcome(done);
+        }
+    }
+
+    fn take(&mut self, post: Post) {
+        match post {
+            Post::Ask { asked, reply } => {
+                self.tokens += 1;
+                self.askers.insert(self.tokens, reply);
+                self.core.ask(Asked { token: self.tokens, ..*asked });
+            }
+            // Between commits the state is what the ledger says.
+            Post::Look(look) => look(self.core.state(), self.shared.clock.now()),
+            Post::Poke => {}
+        }
+    }
+
+    fn report(&mut self, inputs: Vec<Input>) {
+        for input in &inputs {
+            self.core.ask(Asked::new(0, input.clone()));
+        }
+        self.reported.extend(inputs);
+    }
+
+    fn take_outcome(&mut self, done: Result<(Id, Vec<Input>), JoinError>) {
+        match done {
+            Ok((id, inputs)) => {
+                let job = self.running.remove(&id);
+                let silent = inputs.is_empty();
+                self.report(inputs);
+                if let Some(job) = job.filter(|_| silent) {
+                    self.report(lost(job.what, "it came to no result"));
+                }
+            }
+            Err(error) => {
+                let job = self.running.remove(&error.id());
+                // What was ended on purpose has nothing to say.
+                if let (Some(job), Ok(panic)) = (job, error.try_into_panic()) {
+                    tracing::error!(agent = %self.agent, reason = said(&*panic), "a job crashed");
+                    self.report(lost(job.what, "it crashed"));
+                }
+            }
+        }
+    }
+
+    /// What is durable is published, answered and performed.
+    fn hand_out(&mut self) {
+        let outputs = self.core.take_outputs();
+        if !outputs.facts.is_empty() {
+            let turns = outputs.facts.iter().filter(|(_, _, fact)| matches!(fact, Fact::TurnStarted(_))).count();
+            self.shared.meter.turns.add(turns as u64);
+            self.shared.meter.facts.add(outputs.facts.len() as u64);
+            self.shared.feed.publish(&self.agent, self.core.durable());
+        }
+        for (token, answer) in outputs.answers {
+            if let Some(reply) = self.askers.remove(&token) {
+                // The asker may have gone; what it asked for is done all the same.
+                let _unheard = reply.send(answer.map_err(AskError::Refused));
+            }
+        }
+        for effect in outputs.effects {
+            self.perform(effect);
+        }
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        let what = match &effect {
+            Effect::EndExec { exec_id } => return self.end_jobs(exec_id),
+            Effect::CallModel { exec_id, round, .. } => What::Round { exec_id: exec_id.clone(), round: *round },
+            Effect::RunTool { exec_id, call_id, .. } => {
+                What::Call { exec_id: exec_id.clone(), call_id: call_id.clone() }
+            }
+            Effect::EndTask { .. } | Effect::ReleaseWorkspace { .. } | Effect::Notify { .. } => What::Other,
+        };
+        match self.shared.perform.perform(&self.agent, effect) {
+            Some(job) => self.start(what, job),
+            None => self.report(lost(what, "nothing here does that")),
+        }
+    }
+
+    fn start(&mut self, what: What, job: BoxFuture<'static, Vec<Input>>) {
+        let handle = self.jobs.spawn(job);
+        self.running.insert(handle.id(), Running { handle, what });
+    }
+
+    fn end_jobs(&mut self, exec: &ExecId) {
+        for job in self.running.values() {
+            let of_it = match &job.what {
+                What::Round { exec_id, .. } | What::Call { exec_id, .. } => exec_id == exec,
+                What::Other => false,
+            };
+            if of_it {
+                job.handle.abort();
+            }
+        }
+    }
+
+    /// Whether anything is under way that only this process can see to its end.
+    fn is_busy(&self) -> bool {
+        let state = self.core.state();
+        let commands = state.tasks.open().values().any(|task| task.kind == TaskKind::Command);
+        state.turn.is_some() || commands || !self.jobs.is_empty()
+    }
+
+    /// Waits until something happens. True when the agent fell asleep.
+    async fn rest(&mut self) -> Result<bool, End> {
+        if self.close()? {
+            return Ok(false);
+        }
+        self.shared.directory.forget_crashes(&self.agent);
+        let now = self.shared.clock.now();
+        let runnable = self.core.state().is_runnable();
+        let due = self.core.state().next_due().filter(|_| runnable);
+        let busy = self.is_busy();
+        let crowded = *self.shared.alive.borrow() > CROWD;
+        let linger = if crowded || self.core.state().seq == 0 { 0 } else { LINGER_MS };
+        let until = match due {
+            Some(due) if busy || due < now.plus_ms(linger) => due,
+            Some(_) | None if busy => abide_kernel::time::Time::MAX,
+            Some(_) | None => now.plus_ms(linger),
+        };
+        tokio::select! {
+            biased;
+            _ = self.closing.changed() => Ok(false),
+            post = self.posts.recv() => {
+                if let Some(post) = post {
+                    self.take(post);
+                }
+                Ok(false)
+            }
+            Some(done) = self.jobs.join_next_with_id(), if !self.jobs.is_empty() => {
+                self.take_outcome(done);
+                Ok(false)
+            }
+            () = self.shared.clock.sleep_towards(until) => Ok(!busy && self.fall_asleep()),
+        }
+    }
+
+    /// True when nobody has posted anything and nothing is due.
+    fn fall_asleep(&mut self) -> bool {
+        let now = self.shared.clock.now();
+        let state = self.core.state();
+        if state.is_runnable() && state.next_due().is_some_and(|due| due <= now) {
+            return false;
+        }
+        match self.shared.directory.fall_asleep(&self.agent, &mut self.posts) {
+            Ok(()) => {
+                self.shared.due_changed.notify_one();
+                true
+            }
+            Err((left, posts)) => {
+                self.posts = posts;
+                for post in left {
+                    self.take(post);
+                }
+                false
+            }
+        }
+    }
+
+    /// A shutdown lets a turn come to its next safe point. True when there is something to commit first.
+    fn close(&mut self) -> Result<bool, End> {
+        let wanted = *self.closing.borrow_and_update();
+        if wanted == Closing::Open {
+            return Ok(false);
+        }
+        if !self.is_busy() {
+            self.posts.close();
+            while let Ok(post) = self.posts.try_recv() {
+                if let Post::Ask { reply, .. } = post {
+                    // The asker may have gone.
+                    let _unheard = reply.send(Err(AskError::Closing));
+                }
+            }
+            return Err(End::Closed);
+        }
+        if self.told_to_close >= wanted {
+            return Ok(false);
+        }
+        self.told_to_close = wanted;
+        self.report(vec![Input::Shutdown { at_once: wanted == Closing::AtOnce }]);
+        Ok(true)
+    }
+
+    /// Nothing of the last commit was kept. Whoever asked is told, and the state is read again.
+    async fn begin_again(&mut self, error: CommitError) -> Result<(), End> {
+        self.shared.meter.commits_refused.add(1);
+        tracing::warn!(agent = %self.agent, %error, "a commit was refused");
+        for (_, reply) in self.askers.drain() {
+            // The asker may have gone.
+            let _unheard = reply.send(Err(AskError::Store(error.to_string())));
+        }
+        if let CommitError::Damaged(damage) = &error {
+            return Err(End::Damaged(damage.to_string()));
+        }
+        let wait = REFUSED_WAIT[self.refused.min(REFUSED_WAIT.len() - 1)];
+        self.refused += 1;
+        tokio::time::sleep(wait).await;
+        self.core = match load(&self.shared, &self.agent, false).await {
+            Ok(core) => core,
+            Err(damage) => return Err(End::Damaged(damage.to_string())),
+        };
+        let reported = std::mem::take(&mut self.reported);
+        self.report(reported);
+        Ok(())
+    }
+}
+
+/// What to say of a job that will not say it itself.
+fn lost(what: What, why: &str) -> Vec<Input> {
+    match what {
+        What::Round { exec_id, round } => {
+            let message = format!("the model was called, and {why}");
+            vec![Input::FailRound {
+                exec_id,
+                round,
+                error: ProviderError::Invalid,
+                retry_after_ms: None,
+                message,
+                carry: None,
+            }]
+        }
+        What::Call { exec_id, call_id } => {
+            let result = json!({ "error": { "code": "crashed", "message": format!("the tool was called, and {why}"),
+                "hint": "what it did is not known; look before you call it again" } });
+            vec![Input::FinishTool { exec_id, call_id, status: ToolStatus::Unknown, result }]
+        }
+        What::Other => Vec::new(),
+    }
+}
