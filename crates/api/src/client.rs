@@ -1,0 +1,296 @@
+//! The typed client: what the command line, and every other surface that is not a browser, speaks to a daemon with.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, StatusCode, Uri, header};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper_util::client::legacy::Client as HttpClient;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::problem::Problem;
+use crate::sse::{SseEvent, SseParser};
+use crate::types::{
+    Abort, Accepted, AgentChange, AgentCreate, AgentItem, AgentSummary, Brief, Deleted, Ended, Event, Fork, Health,
+    Message, MessageCreate, Page, Timer, TimerCreate, TimerCreated, TokenCreate, TokenCreated, TokenItem,
+    TranscriptEntry, Wait, Wake, Why, Woken,
+};
+
+/// Answers are bounded on the other side; this is for whoever else may answer there.
+const ANSWER_MAX: usize = 64 << 20;
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    #[error("no daemon answers at {url} ({detail})")]
+    Unreachable { url: String, detail: String },
+    #[error("{}", .0.detail)]
+    Refused(Box<Problem>),
+    #[error("{url} answered something that is not ours ({detail})")]
+    Foreign { url: String, detail: String },
+    #[error("{0:?} is no address of a daemon: write http://HOST:PORT")]
+    BadUrl(String),
+}
+
+#[derive(Debug, Clone)]
+pub struct Client {
+    http: HttpClient<HttpConnector, Full<Bytes>>,
+    base: String,
+    token: String,
+}
+
+/// A stream of events; dropping it ends it.
+#[derive(Debug)]
+pub struct Events {
+    body: Incoming,
+    parser: SseParser,
+    ready: std::collections::VecDeque<SseEvent>,
+}
+
+impl Client {
+    pub fn new(base: &str, token: &str) -> Result<Client, ClientError> {
+        let base = base.trim_end_matches('/').to_owned();
+        let parsed: Uri = base.parse().map_err(|_| ClientError::BadUrl(base.clone()))?;
+        if parsed.scheme_str() != Some("http") || parsed.host().is_none() {
+            return Err(ClientError::BadUrl(base));
+        }
+        let http = HttpClient::builder(TokioExecutor::new()).build_http();
+        Ok(Client { http, base, token: token.to_owned() })
+    }
+
+    #[must_use]
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Vec<u8>>,
+    ) -> Result<(StatusCode, Incoming), ClientError> {
+        let url = format!("{}{path}", self.base);
+        let mut request = Request::builder().method(method).uri(&url);
+        if !self.token.is_empty() {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {}", self.token));
+        }
+        if body.is_some() {
+            request = request.header(header::CONTENT_TYPE, "application/json");
+        }
+        let request = request
+            .body(Full::new(Bytes::from(body.unwrap_or_default())))
+            .map_err(|_| ClientError::BadUrl(url.clone()))?;
+        let unreachable = |detail: String| ClientError::Unreachable { url: self.base.clone(), detail };
+        let sent = tokio::time::timeout(TIMEOUT, self.http.request(request));
+        let answer = sent.await.map_err(|_| unreachable("it takes too long".to_owned()))?;
+        let answer = answer.map_err(|error| unreachable(reason(&error)))?;
+        Ok((answer.status(), answer.into_body()))
+    }
+
+    /// The body of an answer that is no refusal.
+    async fn open(&self, method: Method, path: &str, body: Option<Vec<u8>>) -> Result<Incoming, ClientError> {
+        let (status, body) = self.send(method, path, body).await?;
+        if status.is_success() {
+            return Ok(body);
+        }
+        let bytes = self.whole(body).await?;
+        match serde_json::from_slice::<Problem>(&bytes) {
+            Ok(problem) => Err(ClientError::Refused(Box::new(problem))),
+            Err(_) => Err(ClientError::Foreign { url: self.base.clone(), detail: format!("status {status}") }),
+        }
+    }
+
+    async fn whole(&self, body: Incoming) -> Result<Bytes, ClientError> {
+        let foreign = |detail: String| ClientError::Foreign { url: self.base.clone(), detail };
+        let limited = http_body_util::Limited::new(body, ANSWER_MAX);
+        Ok(limited.collect().await.map_err(|error| foreign(error.to_string()))?.to_bytes())
+    }
+
+    /// Any operation, as JSON.
+    pub async fn call(&self, method: Method, path: &str, body: Option<&impl Serialize>) -> Result<Value, ClientError> {
+        self.typed(method, path, body).await
+    }
+
+    async fn typed<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&impl Serialize>,
+    ) -> Result<T, ClientError> {
+        let body = body.map(|body| serde_json::to_vec(body).unwrap_or_default());
+        let answer = self.open(method, path, body).await?;
+        let bytes = self.whole(answer).await?;
+        serde_json::from_slice(&bytes)
+            .map_err(|error| ClientError::Foreign { url: self.base.clone(), detail: error.to_string() })
+    }
+
+    pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+        self.typed(Method::GET, path, None::<&()>).await
+    }
+
+    pub async fn health(&self) -> Result<Health, ClientError> {
+        self.get("/readyz").await
+    }
+
+    pub async fn agents(&self, after: Option<&str>) -> Result<Page<AgentItem>, ClientError> {
+        self.get(&format!("/v1/agents?limit=1000{}", after.map(|after| format!("&after={after}")).unwrap_or_default()))
+            .await
+    }
+
+    pub async fn create_agent(&self, new: &AgentCreate) -> Result<AgentSummary, ClientError> {
+        self.typed(Method::POST, "/v1/agents", Some(new)).await
+    }
+
+    pub async fn agent(&self, id: &str) -> Result<AgentSummary, ClientError> {
+        self.get(&format!("/v1/agents/{}", part(id))).await
+    }
+
+    pub async fn change_agent(&self, id: &str, change: &AgentChange) -> Result<AgentSummary, ClientError> {
+        self.typed(Method::PATCH, &format!("/v1/agents/{}", part(id)), Some(change)).await
+    }
+
+    pub async fn delete_agent(&self, id: &str) -> Result<Deleted, ClientError> {
+        self.typed(Method::DELETE, &format!("/v1/agents/{}", part(id)), None::<&()>).await
+    }
+
+    /// `start`, `stop`, and their old spellings.
+    pub async fn control(&self, id: &str, action: &str) -> Result<AgentSummary, ClientError> {
+        self.typed(Method::POST, &format!("/v1/agents/{}/{action}", part(id)), None::<&()>).await
+    }
+
+    pub async fn abort(&self, id: &str, abort: &Abort) -> Result<AgentSummary, ClientError> {
+        self.typed(Method::POST, &format!("/v1/agents/{}/abort", part(id)), Some(abort)).await
+    }
+
+    pub async fn wake(&self, id: &str, wake: &Wake) -> Result<Woken, ClientError> {
+        self.typed(Method::POST, &format!("/v1/agents/{}/wake", part(id)), Some(wake)).await
+    }
+
+    pub async fn send_message(&self, id: &str, message: &MessageCreate) -> Result<Accepted, ClientError> {
+        self.typed(Method::POST, &format!("/v1/agents/{}/messages", part(id)), Some(message)).await
+    }
+
+    pub async fn why(&self, id: &str, at: Option<u64>) -> Result<Why, ClientError> {
+        let at = at.map(|at| format!("?at={at}")).unwrap_or_default();
+        self.get(&format!("/v1/agents/{}/why{at}", part(id))).await
+    }
+
+    /// A page of a plane by its name in the route: `messages`, `briefs`, `timers`, …
+    pub async fn plane<T: DeserializeOwned>(&self, id: &str, plane: &str, query: &str) -> Result<Page<T>, ClientError> {
+        self.get(&format!("/v1/agents/{}/{plane}?{query}", part(id))).await
+    }
+
+    pub async fn messages(&self, id: &str, query: &str) -> Result<Page<Message>, ClientError> {
+        self.plane(id, "messages", query).await
+    }
+
+    pub async fn briefs(&self, id: &str, query: &str) -> Result<Page<Brief>, ClientError> {
+        self.plane(id, "briefs", query).await
+    }
+
+    pub async fn transcript(&self, id: &str, query: &str) -> Result<Page<TranscriptEntry>, ClientError> {
+        self.plane(id, "transcript", query).await
+    }
+
+    pub async fn events(&self, id: &str, query: &str) -> Result<Page<Event>, ClientError> {
+        self.plane(id, "events", query).await
+    }
+
+    pub async fn timers(&self, id: &str, query: &str) -> Result<Page<Timer>, ClientError> {
+        self.plane(id, "timers", query).await
+    }
+
+    pub async fn waits(&self, id: &str, query: &str) -> Result<Page<Wait>, ClientError> {
+        self.plane(id, "waits", query).await
+    }
+
+    pub async fn create_timer(&self, id: &str, timer: &TimerCreate) -> Result<TimerCreated, ClientError> {
+        self.typed(Method::POST, &format!("/v1/agents/{}/timers", part(id)), Some(timer)).await
+    }
+
+    /// Ends one item of a plane: `timers`, `waits`.
+    pub async fn end(&self, id: &str, plane: &str, item: &str) -> Result<Ended, ClientError> {
+        let path = format!("/v1/agents/{}/{plane}/{}", part(id), part(item));
+        self.typed(Method::DELETE, &path, None::<&()>).await
+    }
+
+    pub async fn fork(&self, fork: &Fork) -> Result<Value, ClientError> {
+        self.typed(Method::POST, "/v1/ledger/fork", Some(fork)).await
+    }
+
+    pub async fn create_token(&self, token: &TokenCreate) -> Result<TokenCreated, ClientError> {
+        self.typed(Method::POST, "/v1/tokens", Some(token)).await
+    }
+
+    pub async fn tokens(&self) -> Result<Page<TokenItem>, ClientError> {
+        self.get("/v1/tokens?limit=1000").await
+    }
+
+    pub async fn revoke_token(&self, id: &str) -> Result<Ended, ClientError> {
+        self.typed(Method::DELETE, &format!("/v1/tokens/{}", part(id)), None::<&()>).await
+    }
+
+    /// Follows one agent, or all of them where none is named.
+    pub async fn follow(&self, id: Option<&str>, after: Option<&str>) -> Result<Events, ClientError> {
+        let path =
+            id.map_or_else(|| "/v1/events/stream".to_owned(), |id| format!("/v1/agents/{}/events/stream", part(id)));
+        let after = after.map(|after| format!("?after={after}")).unwrap_or_default();
+        let body = self.open(Method::GET, &format!("{path}{after}"), None).await?;
+        Ok(Events { body, parser: SseParser::default(), ready: std::collections::VecDeque::new() })
+    }
+
+    /// The body of a large answer, piece by piece.
+    pub async fn download(
+        &self,
+        path: &str,
+        mut piece: impl FnMut(&[u8]) -> std::io::Result<()>,
+    ) -> Result<std::io::Result<()>, ClientError> {
+        let mut body = self.open(Method::GET, path, None).await?;
+        while let Some(frame) = body.frame().await {
+            let broken = |detail: String| ClientError::Unreachable { url: self.base.clone(), detail };
+            let frame = frame.map_err(|error| broken(error.to_string()))?;
+            if let Some(data) = frame.data_ref()
+                && let Err(error) = piece(data)
+            {
+                return Ok(Err(error));
+            }
+        }
+        Ok(Ok(()))
+    }
+}
+
+impl Events {
+    /// The next event; none when the other side ended the stream.
+    pub async fn next(&mut self) -> Option<SseEvent> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Some(event);
+            }
+            let frame = self.body.frame().await?.ok()?;
+            if let Some(data) = frame.data_ref() {
+                self.ready.extend(self.parser.push(data));
+            }
+        }
+    }
+}
+
+/// The innermost reason: the outer ones only say that a request failed.
+fn reason(error: &dyn std::error::Error) -> String {
+    let mut inner = error;
+    while let Some(source) = inner.source() {
+        inner = source;
+    }
+    inner.to_string()
+}
+
+/// An id as one part of a path.
+#[must_use]
+pub fn part(id: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
+    id.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}

@@ -1,0 +1,186 @@
+//! The OpenAPI 3.1 document: the table of operations, and the schemas of the shapes.
+
+use serde_json::{Map, Value, json};
+use utoipa::OpenApi;
+
+use crate::operations::{Answer, Body, Method, OPERATIONS, Operation, Param};
+use crate::problem::{self, Problem};
+use crate::types;
+
+#[derive(OpenApi)]
+#[openapi(components(schemas(
+    Problem,
+    types::AgentCreate,
+    types::AgentChange,
+    types::AgentItem,
+    types::AgentSummary,
+    types::Why,
+    types::Abort,
+    types::Wake,
+    types::Woken,
+    types::MessageCreate,
+    types::Accepted,
+    types::Deleted,
+    types::Message,
+    types::Task,
+    types::WorkItem,
+    types::Wait,
+    types::Timer,
+    types::TimerCreate,
+    types::TimerCreated,
+    types::Ended,
+    types::Trigger,
+    types::Approval,
+    types::Brief,
+    types::TranscriptEntry,
+    types::Event,
+    types::DecisionEntry,
+    types::Health,
+    types::TokenCreate,
+    types::TokenCreated,
+    types::TokenItem,
+    types::Fork,
+    types::Compact,
+    types::Verify,
+)))]
+struct Schemas;
+
+#[must_use]
+pub fn document() -> Value {
+    let mut paths = Map::new();
+    for operation in OPERATIONS {
+        let path = paths.entry(operation.path).or_insert_with(|| json!({}));
+        path[method(operation.method)] = described(operation);
+    }
+    let schemas = serde_json::to_value(Schemas::openapi()).unwrap_or_default();
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Abide",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "A runtime for AI agents that stay.",
+            "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
+        },
+        "paths": paths,
+        "components": {
+            "schemas": schemas["components"]["schemas"],
+            "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
+        },
+        "security": [{ "token": [] }],
+    })
+}
+
+fn method(method: Method) -> &'static str {
+    match method {
+        Method::Get => "get",
+        Method::Post => "post",
+        Method::Patch => "patch",
+        Method::Delete => "delete",
+    }
+}
+
+fn schema(name: &str) -> Value {
+    json!({ "$ref": format!("#/components/schemas/{name}") })
+}
+
+fn described(operation: &Operation) -> Value {
+    let in_path = operation.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+    let mut parameters: Vec<Value> = in_path
+        .map(|name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } }))
+        .collect();
+    parameters.extend(operation.query.iter().map(query));
+    if operation.method == Method::Post {
+        parameters.push(json!({
+            "name": "Idempotency-Key", "in": "header", "required": false,
+            "description": "a repeat with the same key gets the first answer, for 24 hours",
+            "schema": { "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$" },
+        }));
+    }
+    let mut described = json!({
+        "operationId": operation.id,
+        "summary": operation.summary,
+        "parameters": parameters,
+        "responses": answers(operation),
+    });
+    match operation.body {
+        Body::None => {}
+        Body::Empty => {
+            let empty = json!({ "type": "object", "additionalProperties": false });
+            described["requestBody"] =
+                json!({ "required": false, "content": { "application/json": { "schema": empty } } });
+        }
+        Body::Required(name) => {
+            described["requestBody"] =
+                json!({ "required": true, "content": { "application/json": { "schema": schema(name) } } });
+        }
+        Body::Optional(name) => {
+            described["requestBody"] =
+                json!({ "required": false, "content": { "application/json": { "schema": schema(name) } } });
+        }
+    }
+    if operation.scope.is_none() {
+        described["security"] = json!([]);
+    }
+    described
+}
+
+fn query(param: &Param) -> Value {
+    let schema = match (param.name, param.number) {
+        ("limit" | "last", _) => json!({ "type": "integer", "minimum": 1, "maximum": 1000 }),
+        (_, true) => json!({ "type": "integer", "minimum": 0 }),
+        (_, false) => json!({ "type": "string" }),
+    };
+    json!({ "name": param.name, "in": "query", "required": false, "description": param.about, "schema": schema })
+}
+
+fn answers(operation: &Operation) -> Value {
+    let mut answers = Map::new();
+    let (status, content) = match operation.answer {
+        Answer::One(status, name) => (status, json!({ "application/json": { "schema": schema(name) } })),
+        Answer::Page(name) => {
+            let page = json!({
+                "type": "object",
+                "required": ["items", "next"],
+                "properties": {
+                    "items": { "type": "array", "items": schema(name) },
+                    "next": { "type": ["string", "null"] },
+                },
+            });
+            (200, json!({ "application/json": { "schema": page } }))
+        }
+        Answer::Object(status) => (status, json!({ "application/json": { "schema": { "type": "object" } } })),
+        Answer::Text(media) => (200, json!({ media: { "schema": { "type": "string" } } })),
+        Answer::Events => (200, json!({ "text/event-stream": { "schema": { "type": "string" } } })),
+    };
+    answers.insert(status.to_string(), json!({ "description": operation.summary, "content": content }));
+    for status in problems(operation) {
+        let content = json!({ problem::MEDIA_TYPE: { "schema": schema("Problem") } });
+        let mut answer = json!({ "description": Problem::new(status, "", "").title, "content": content });
+        if status == 429 || status == 503 {
+            answer["headers"] = json!({ "Retry-After": { "schema": { "type": "integer" } } });
+        }
+        answers.insert(status.to_string(), answer);
+    }
+    Value::Object(answers)
+}
+
+/// Every refusal that an operation may answer with.
+#[must_use]
+pub fn problems(operation: &Operation) -> Vec<u16> {
+    // Every route knows overload, a body that is too large, a method it has not, and a foreign origin.
+    let mut statuses = vec![403, 405, 408, 413, 429, 503];
+    if operation.scope.is_some() {
+        statuses.push(401);
+    }
+    let takes_body = !matches!(operation.body, Body::None);
+    if takes_body || !operation.query.is_empty() || operation.path.contains('{') {
+        statuses.extend([400, 422]);
+    }
+    if operation.method == Method::Post {
+        statuses.extend([400, 409, 422]);
+    }
+    statuses.extend(operation.problems);
+    statuses.sort_unstable();
+    statuses.dedup();
+    statuses
+}

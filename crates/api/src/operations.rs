@@ -1,0 +1,225 @@
+//! The table of operations: every route there is, who may call it, what it takes and what it answers. The server routes
+//! by this table and the OpenAPI document is made from it, so neither knows one that the other does not.
+
+use crate::types::Scope;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    Get,
+    Post,
+    Patch,
+    Delete,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Operation {
+    pub id: &'static str,
+    pub method: Method,
+    pub path: &'static str,
+    pub summary: &'static str,
+    /// The least scope that may call it; none is open to everybody.
+    pub scope: Option<Scope>,
+    pub query: &'static [Param],
+    pub body: Body,
+    pub answer: Answer,
+    /// Statuses of refusals besides those that every operation shares.
+    pub problems: &'static [u16],
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Param {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub number: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub enum Body {
+    None,
+    /// Nothing, or `{}`.
+    Empty,
+    Required(&'static str),
+    Optional(&'static str),
+}
+
+#[derive(Debug, Clone, Copy)]
+pub enum Answer {
+    One(u16, &'static str),
+    Page(&'static str),
+    /// A JSON object whose keys are not fixed here.
+    Object(u16),
+    Text(&'static str),
+    Events,
+}
+
+const LIMIT: Param = Param { name: "limit", about: "how many at most, 1 to 1000", number: true };
+const AFTER: Param = Param { name: "after", about: "where the page before ended", number: false };
+const AFTER_SEQ: Param = Param { name: "after", about: "facts after this seq", number: true };
+const LAST: Param = Param { name: "last", about: "instead: the newest so many, oldest first", number: true };
+const AT: Param = Param { name: "at", about: "as it was right after this fact", number: true };
+const PAGE: &[Param] = &[LIMIT, AFTER];
+const SEQ_PAGE: &[Param] = &[LIMIT, AFTER_SEQ, LAST];
+
+const fn get(id: &'static str, path: &'static str, summary: &'static str, answer: Answer) -> Operation {
+    Operation {
+        id,
+        method: Method::Get,
+        path,
+        summary,
+        scope: Some(Scope::Observer),
+        query: &[],
+        body: Body::None,
+        answer,
+        problems: &[],
+    }
+}
+
+const fn post(id: &'static str, path: &'static str, summary: &'static str, body: Body, answer: Answer) -> Operation {
+    let get = get(id, path, summary, answer);
+    Operation { method: Method::Post, scope: Some(Scope::Operator), body, problems: &[404, 409], ..get }
+}
+
+const fn page(id: &'static str, path: &'static str, summary: &'static str, of: &'static str) -> Operation {
+    Operation { query: PAGE, problems: &[404], ..get(id, path, summary, Answer::Page(of)) }
+}
+
+const fn open(operation: Operation) -> Operation {
+    Operation { scope: None, ..operation }
+}
+
+const fn admin(operation: Operation) -> Operation {
+    Operation { scope: Some(Scope::Admin), ..operation }
+}
+
+const fn delete(id: &'static str, path: &'static str, summary: &'static str, answer: Answer) -> Operation {
+    Operation {
+        method: Method::Delete,
+        scope: Some(Scope::Operator),
+        problems: &[404, 409],
+        ..get(id, path, summary, answer)
+    }
+}
+
+const fn seq_page(id: &'static str, path: &'static str, summary: &'static str, of: &'static str) -> Operation {
+    Operation { query: SEQ_PAGE, ..page(id, path, summary, of) }
+}
+
+const fn of_agent(operation: Operation) -> Operation {
+    Operation { problems: &[404], ..operation }
+}
+
+use Answer::{Object, One, Page, Text};
+
+pub const OPERATIONS: &[Operation] = &[
+    Operation { problems: &[], ..open(get("healthz", "/healthz", "The process lives", One(200, "Health"))) },
+    Operation {
+        problems: &[503],
+        ..open(get("readyz", "/readyz", "The ledger is open and agents are served", One(200, "Health")))
+    },
+    get("metrics", "/metrics", "Counters for Prometheus", Text("text/plain; version=0.0.4")),
+    get("openapi", "/openapi.json", "This document", Object(200)),
+    Operation {
+        problems: &[409],
+        ..post("agent_create", "/v1/agents", "Create an agent", Body::Required("AgentCreate"), One(201, "AgentSummary"))
+    },
+    Operation { query: PAGE, ..get("agent_list", "/v1/agents", "Agents by id", Page("AgentItem")) },
+    of_agent(get("agent_show", "/v1/agents/{id}", "The whole picture of one agent", One(200, "AgentSummary"))),
+    Operation {
+        method: Method::Patch,
+        ..post(
+            "agent_change",
+            "/v1/agents/{id}",
+            "Change its settings",
+            Body::Required("AgentChange"),
+            One(200, "AgentSummary"),
+        )
+    },
+    delete("agent_delete", "/v1/agents/{id}", "Archive a stopped agent; its id is not used again", One(200, "Deleted")),
+    post("agent_start", "/v1/agents/{id}/start", "Hand it to the scheduler", Body::Empty, One(200, "AgentSummary")),
+    post("agent_stop", "/v1/agents/{id}/stop", "Stop it; messages are kept", Body::Empty, One(200, "AgentSummary")),
+    post("agent_resume", "/v1/agents/{id}/resume", "Deprecated: start", Body::Empty, One(200, "AgentSummary")),
+    post("agent_pause", "/v1/agents/{id}/pause", "Deprecated: stop", Body::Empty, One(200, "AgentSummary")),
+    post(
+        "agent_abort",
+        "/v1/agents/{id}/abort",
+        "End the running execution",
+        Body::Optional("Abort"),
+        One(200, "AgentSummary"),
+    ),
+    post("agent_wake", "/v1/agents/{id}/wake", "Have it look", Body::Required("Wake"), One(200, "Woken")),
+    post(
+        "message_create",
+        "/v1/agents/{id}/messages",
+        "Queue a message; answered once it is durable",
+        Body::Required("MessageCreate"),
+        One(202, "Accepted"),
+    ),
+    page("message_list", "/v1/agents/{id}/messages", "Messages and what became of them", "Message"),
+    seq_page("transcript", "/v1/agents/{id}/transcript", "What was said and done", "TranscriptEntry"),
+    page("brief_list", "/v1/agents/{id}/briefs", "What was told to the operator", "Brief"),
+    page("task_list", "/v1/agents/{id}/tasks", "Tasks", "Task"),
+    page("work_item_list", "/v1/agents/{id}/work-items", "Work items", "WorkItem"),
+    page("timer_list", "/v1/agents/{id}/timers", "Timers", "Timer"),
+    post(
+        "timer_create",
+        "/v1/agents/{id}/timers",
+        "Create a timer",
+        Body::Required("TimerCreate"),
+        One(201, "TimerCreated"),
+    ),
+    delete("timer_cancel", "/v1/agents/{id}/timers/{item}", "Cancel a timer", One(200, "Ended")),
+    page("wait_list", "/v1/agents/{id}/waits", "What it waits and waited for", "Wait"),
+    delete("wait_cancel", "/v1/agents/{id}/waits/{item}", "End a wait", One(200, "Ended")),
+    page("trigger_list", "/v1/agents/{id}/triggers", "External triggers", "Trigger"),
+    page("approval_list", "/v1/agents/{id}/approvals", "Approvals", "Approval"),
+    page("child_list", "/v1/agents/{id}/children", "Supervised children", "Task"),
+    seq_page("decision_list", "/v1/agents/{id}/decisions", "What the scheduler decided", "DecisionEntry"),
+    Operation {
+        query: &[AT],
+        ..of_agent(get(
+            "why",
+            "/v1/agents/{id}/why",
+            "What it does or waits for, and which facts say so",
+            One(200, "Why"),
+        ))
+    },
+    seq_page("event_list", "/v1/agents/{id}/events", "Facts", "Event"),
+    Operation {
+        query: &[AFTER_SEQ],
+        ..of_agent(get("event_stream", "/v1/agents/{id}/events/stream", "Facts as they become durable", Answer::Events))
+    },
+    Operation {
+        query: &[AFTER],
+        ..get("event_stream_all", "/v1/events/stream", "Facts of all agents as they become durable", Answer::Events)
+    },
+    of_agent(get("agent_export", "/v1/agents/{id}/export", "Its records, as files of a fixture", Object(200))),
+    get("ledger_stats", "/v1/ledger/stats", "How much is in it", Object(200)),
+    admin(post("ledger_verify", "/v1/ledger/verify", "Check every chain", Body::Optional("Verify"), Object(200))),
+    admin(post(
+        "ledger_compact",
+        "/v1/ledger/compact",
+        "Move old facts into segments",
+        Body::Optional("Compact"),
+        Object(200),
+    )),
+    post(
+        "ledger_fork",
+        "/v1/ledger/fork",
+        "A stopped agent with the past of another",
+        Body::Required("Fork"),
+        Object(200),
+    ),
+    admin(get("ledger_export", "/v1/ledger/export", "The whole ledger, losslessly", Text("application/x-ndjson"))),
+    admin(post(
+        "token_create",
+        "/v1/tokens",
+        "Make a token; it is shown once",
+        Body::Required("TokenCreate"),
+        One(201, "TokenCreated"),
+    )),
+    admin(Operation {
+        query: PAGE,
+        ..get("token_list", "/v1/tokens", "Tokens, without what they are", Page("TokenItem"))
+    }),
+    admin(delete("token_revoke", "/v1/tokens/{item}", "Revoke a token", One(200, "Ended"))),
+];

@@ -1,0 +1,230 @@
+//! The planes of an agent: what lists show.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Message {
+    pub message_id: String,
+    pub seq: u64,
+    pub at: String,
+    pub kind: String,
+    pub origin: Origin,
+    pub trust: String,
+    pub priority: String,
+    pub status: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub json: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work_item_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub causation_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Origin {
+    pub kind: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Task {
+    pub task_id: String,
+    pub kind: String,
+    pub status: String,
+    pub summary: String,
+    pub command: Option<String>,
+    pub work_item_id: Option<String>,
+    pub child_agent_id: Option<String>,
+    pub created_at: String,
+    pub ended_at: Option<String>,
+    pub exit_code: Option<i64>,
+    pub signal: Option<i64>,
+    pub output: Option<TaskOutput>,
+    pub recovery: Option<String>,
+    #[serde(default)]
+    pub evidence: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TaskOutput {
+    pub bytes: u64,
+    pub truncated: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct WorkItem {
+    pub work_item_id: String,
+    pub revision: u64,
+    pub objective: String,
+    pub state: String,
+    pub plan_status: Option<String>,
+    pub plan: Option<String>,
+    pub todo: Vec<Todo>,
+    pub blocked_by: Option<String>,
+    pub recheck_at: Option<String>,
+    pub readiness: Option<String>,
+    pub current: bool,
+    pub report: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Todo {
+    pub text: String,
+    pub state: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Wait {
+    pub waiting_intent_id: String,
+    pub scope: String,
+    pub kind: String,
+    pub work_item_id: Option<String>,
+    pub source: String,
+    pub resource: Option<String>,
+    pub delivery_mode: String,
+    pub status: String,
+    pub trigger_count: u64,
+    pub reason: String,
+    pub created_at: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Timer {
+    pub timer_id: String,
+    pub summary: String,
+    pub next_fire_at: Option<String>,
+    pub every_ms: Option<u64>,
+    pub status: String,
+    pub fire_count: u64,
+    pub missed_count: u64,
+    pub last_fired_at: Option<String>,
+}
+
+/// Exactly one of `after_ms`, `at` and `every_ms`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TimerCreate {
+    pub summary: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after_ms: Option<u64>,
+    /// RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 100)]
+    pub every_ms: Option<u64>,
+    /// What happens with occurrences that were missed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub catch_up: Option<CatchUp>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CatchUp {
+    Latest,
+    None,
+    All,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TimerCreated {
+    pub timer_id: String,
+    pub next_fire_at: Option<String>,
+    /// The next five.
+    pub upcoming: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Ended {
+    pub ended: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Trigger {
+    pub trigger_id: String,
+    pub name: String,
+    pub delivery_mode: String,
+    pub work_item_id: Option<String>,
+    #[serde(default)]
+    pub status: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Approval {
+    pub approval_id: String,
+    pub tool: Option<String>,
+    pub summary: String,
+    pub status: String,
+    pub deadline: Option<String>,
+    pub default: String,
+    pub decided_by: Option<String>,
+    pub decided_at: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Brief {
+    pub brief_id: String,
+    /// ack, result or failure
+    pub kind: String,
+    pub text: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work_item_id: Option<String>,
+    pub at: String,
+}
+
+/// What was said and done.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TranscriptEntry {
+    pub seq: u64,
+    pub at: String,
+    /// input, assistant, tool_call, tool_result or note
+    pub role: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub json: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exec_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+}
+
+/// One fact of a stream.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Event {
+    pub seq: u64,
+    pub at: String,
+    pub agent_id: String,
+    /// `domain.action`
+    pub kind: String,
+    pub data: Value,
+}
+
+/// A decision, and when it was taken.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct DecisionEntry {
+    pub seq: u64,
+    pub at: String,
+    pub decision: super::agent::Decision,
+}
