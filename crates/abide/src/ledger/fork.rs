@@ -9,7 +9,7 @@ use crate::{clock, home};
 
 pub fn run(id: &AgentId, at: Seq, name: &AgentId, args: &HomeArgs, out: &Output) -> anyhow::Result<()> {
     let ledger = home::open_existing(args, Options::default())?;
-    let state = fork(&ledger, id, at, name, clock::now(), clock::entropy()).map_err(|error| match error {
+    let state = fork(&ledger, id, at, name, clock::now(), clock::entropy(), None).map_err(|error| match error {
         ForkError::NoParent(parent) => super::no_agent(&ledger, &parent),
         refused @ (ForkError::Exists(_) | ForkError::NoSuchMoment { .. }) => {
             Failed::Refused(refused.to_string()).into()
