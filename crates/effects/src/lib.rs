@@ -3,6 +3,7 @@
 
 pub mod limits;
 pub mod model;
+mod nearest;
 pub mod tools;
 
 pub use model::{Model, Past, ProviderFailure};

@@ -2,5 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 mod echo;
+mod malformed;
+mod place;
 mod script;
 mod stage;
+mod substitution;
+mod tools;

@@ -57,19 +57,27 @@ impl Stage {
         std::fs::write(self.path(file), script).unwrap();
     }
 
-    /// One call, in an execution of its own.
-    pub fn call(&mut self, message: &Message) -> Result<Reply, ProviderFailure> {
-        self.exec += 1;
-        let exec_id = ExecId::new(format!("exec_{}", self.exec));
-        let call = ModelCall {
+    /// A call about this message, as the kernel would ask for it.
+    pub fn model_call(&self, message: &Message) -> ModelCall {
+        ModelCall {
             model: self.model.clone(),
             message: Arc::new(message.clone()),
             interjections: self.joined.clone(),
             carry: self.carry.clone(),
             turn_seq: 1,
-        };
-        let model = Model::parse(&self.model).unwrap();
-        let outcome = self.runtime.block_on(model.call(&call, &exec_id, 1, &self.past));
+        }
+    }
+
+    pub fn run<T>(&self, future: impl Future<Output = T>) -> T {
+        self.runtime.block_on(future)
+    }
+
+    /// One call, in an execution of its own.
+    pub fn call(&mut self, message: &Message) -> Result<Reply, ProviderFailure> {
+        self.exec += 1;
+        let exec_id = ExecId::new(format!("exec_{}", self.exec));
+        let (call, model) = (self.model_call(message), Model::parse(&self.model).unwrap());
+        let outcome = self.run(model.call(&call, &exec_id, 1, &self.past));
         let carry = match &outcome {
             Ok(reply) => &reply.carry,
             Err(failure) => &failure.carry,
@@ -92,22 +100,12 @@ impl Stage {
         }
     }
 
-    /// What an execution answers that gives up after so long: nothing, if it took longer.
+    /// What it answers to somebody who gives up after so long, and drops the call: nothing, if it takes longer.
     pub fn say_within(&mut self, message: &Message, limit: Duration) -> Option<Reply> {
-        let call = ModelCall {
-            model: self.model.clone(),
-            message: Arc::new(message.clone()),
-            interjections: Vec::new(),
-            carry: self.carry.clone(),
-            turn_seq: 1,
-        };
-        let model = Model::parse(&self.model).unwrap();
+        let (call, model) = (self.model_call(message), Model::parse(&self.model).unwrap());
         let exec_id = ExecId::new("exec_short");
-        let past = Results::default();
-        self.runtime.block_on(async {
-            let outcome = tokio::time::timeout(limit, model.call(&call, &exec_id, 1, &past)).await;
-            outcome.ok().map(Result::unwrap)
-        })
+        let outcome = self.run(async { tokio::time::timeout(limit, model.call(&call, &exec_id, 1, &self.past)).await });
+        outcome.ok().map(Result::unwrap)
     }
 }
 

@@ -1,40 +1,38 @@
 //! A script as its file says it. Parsed whole and strictly before anything of it plays: a fault names the file, the
 //! line and the field.
 
+use std::fmt;
 use std::io::Read;
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
 use abide_kernel::limits::{LINE_BYTES, TIMER_AHEAD_MAX_MS};
 use abide_kernel::vocabulary::ProviderError;
-use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use super::substitute;
 use crate::limits;
 use crate::model::ProviderFailure;
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug)]
 pub(super) struct Script {
-    #[serde(default)]
     pub rounds: Vec<Round>,
-    #[serde(default)]
     pub when: Vec<When>,
     /// The main rounds start again once they are played out. Entries never do.
-    #[serde(default, rename = "loop")]
     pub repeats: bool,
 }
 
 /// Rounds that a message sets off by what it says.
-#[derive(Debug, Deserialize)]
-#[serde(try_from = "WhenFields")]
+#[derive(Debug)]
 pub(super) struct When {
     pub contains: String,
     pub rounds: Vec<Round>,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(try_from = "RoundFields")]
+#[derive(Debug)]
 pub(super) struct Round {
     pub says: Says,
     pub delay_ms: u64,
@@ -46,8 +44,7 @@ pub(super) enum Says {
     Error { error: ProviderError, retry_after_ms: Option<u64> },
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(try_from = "ToolFields")]
+#[derive(Debug)]
 pub(super) struct Tool {
     pub name: String,
     /// As written: what it leaves open is said right, and not yet filled in.
@@ -80,6 +77,63 @@ fn load(path: PathBuf) -> Result<Script, String> {
         return Err(format!("is too large for a script: at most {} bytes", limits::SCRIPT_BYTES));
     }
     serde_json::from_slice(&bytes).map_err(|error| format!("is not a script: {error}"))
+}
+
+/// What is written is an object of known fields, and what is meant is more than that: each type here is read as the one,
+/// and checked as it becomes the other.
+macro_rules! read_as {
+    ($($meant:ty: $written:ty, $what:literal;)*) => {
+        $(
+            impl<'de> Deserialize<'de> for $meant {
+                fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                    let written: $written = deserializer.deserialize_map(Object { what: $what, is: PhantomData })?;
+                    Self::try_from(written).map_err(serde::de::Error::custom)
+                }
+            }
+        )*
+    };
+}
+
+read_as! {
+    Script: ScriptFields, "a script: an object with rounds";
+    When: WhenFields, "an entry: an object with contains and rounds";
+    Round: RoundFields, "a round: an object with text, tools or an error";
+    Tool: ToolFields, "a tool: an object with a name and an input";
+}
+
+/// Takes an object and nothing else. Left to itself, serde takes a list for the fields in their order too.
+struct Object<T> {
+    what: &'static str,
+    is: PhantomData<T>,
+}
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Object<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.what)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map))
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ScriptFields {
+    #[serde(default)]
+    rounds: Vec<Round>,
+    #[serde(default)]
+    when: Vec<When>,
+    #[serde(default)]
+    r#loop: bool,
+}
+
+impl From<ScriptFields> for Script {
+    fn from(ScriptFields { rounds, when, r#loop }: ScriptFields) -> Script {
+        Script { rounds, when, repeats: r#loop }
+    }
 }
 
 #[derive(Deserialize)]
