@@ -164,3 +164,12 @@ fn the_place_stays_small() {
     }
     assert!(stage.carry.unwrap().to_string().len() < 2_000);
 }
+
+#[test]
+fn more_interjections_than_places_that_are_kept_end_all_the_same() {
+    let mut stage = Stage::of(r#"{"when": [{"contains": "go", "rounds": [{"text": "going"}]}]}"#);
+    stage.joined = (0..40).map(|n| Arc::new(message(&format!("i{n}"), "go"))).collect();
+    let said: Vec<String> = (0..42).map(|_| stage.say(&message("m1", "go"))).collect();
+    assert_eq!(said.iter().filter(|said| *said == "going").count(), 41);
+    assert_eq!(said[41], "Done.");
+}

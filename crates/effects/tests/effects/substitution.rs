@@ -104,3 +104,15 @@ fn a_pointer_that_leads_nowhere_is_named_and_the_place_stays() {
         assert_eq!(stage.say(&message("m2", "go")), r#" Any{"x":1}"#);
     }
 }
+
+#[test]
+fn a_round_is_filled_in_with_so_much_and_no_more() {
+    let input = |times| json!({ "all": vec![json!({ "$result": "" }); times] });
+    let past = vec![json!("x".repeat(1 << 20))];
+    let mut stage = stage(&input(8));
+    stage.past.0 = past;
+    let failure = stage.call(&message("m1", "go")).unwrap_err();
+    assert!(failure.message.contains(r#"{"$result": ""} is too much"#), "{failure}");
+    stage.write("play.json", &script(&input(7)));
+    assert!(stage.call(&message("m1", "go")).is_ok());
+}

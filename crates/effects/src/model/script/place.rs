@@ -13,9 +13,11 @@
 //!   unless that one's own message comes again.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use abide_kernel::effect::ModelCall;
 use abide_kernel::id::MessageId;
+use abide_kernel::message::Message;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -73,7 +75,7 @@ impl Place {
     }
 
     fn open_plays(&mut self, script: &Script, call: &ModelCall) {
-        for message in std::iter::once(&call.message).chain(&call.interjections) {
+        for message in messages(call) {
             if self.plays.iter().any(|play| play.message_id == message.message_id) {
                 continue;
             }
@@ -83,16 +85,17 @@ impl Place {
                 self.plays.push(Play { message_id, contains, next: 0, failed: false });
             }
         }
-        let excess = self.plays.len().saturating_sub(limits::PLAYS_MAX);
-        self.plays.drain(..excess);
+        // The oldest go, but none of this call's: it would be new again at the next call, and so without end.
+        let mut excess = self.plays.len().saturating_sub(limits::PLAYS_MAX);
+        self.plays.retain(|play| {
+            let stays = excess == 0 || play.is_of(call);
+            excess -= usize::from(!stays);
+            stays
+        });
     }
 
     fn play_on<'s>(&mut self, script: &'s Script, call: &ModelCall) -> Option<&'s Round> {
-        let is_own = |play: &Play| {
-            let mut messages = std::iter::once(&call.message).chain(&call.interjections);
-            messages.any(|message| message.message_id == play.message_id)
-        };
-        let own = self.plays.iter().rposition(|play| is_own(play) && play.round(script).is_some());
+        let own = self.plays.iter().rposition(|play| play.is_of(call) && play.round(script).is_some());
         let on = || self.plays.len().checked_sub(1).filter(|&last| !self.plays[last].failed);
         let mut play = self.plays.remove(own.or_else(on)?);
         let round = play.round(script);
@@ -118,7 +121,16 @@ impl Place {
     }
 }
 
+/// What the turn is about, then what joined it.
+fn messages(call: &ModelCall) -> impl Iterator<Item = &Arc<Message>> {
+    std::iter::once(&call.message).chain(&call.interjections)
+}
+
 impl Play {
+    fn is_of(&self, call: &ModelCall) -> bool {
+        messages(call).any(|message| message.message_id == self.message_id)
+    }
+
     fn round<'s>(&self, script: &'s Script) -> Option<&'s Round> {
         script.when(&self.contains)?.rounds.get(self.next)
     }

@@ -27,8 +27,16 @@ pub(super) fn check(value: &Value) -> Result<(), String> {
 pub(super) fn inputs(tools: &[Tool], message: &Message, past: &dyn Past) -> Result<Vec<Value>, String> {
     let back = farthest_of(tools.iter().map(|tool| &tool.input))?;
     let results = if back == 0 { Vec::new() } else { past.tool_results(back) };
-    let input = message_object(message)?;
-    tools.iter().map(|tool| fill(&tool.input, &results, &input)).collect()
+    let mut from = Sources { results, input: message_object(message)?, room: limits::FILLED_IN_BYTES };
+    tools.iter().map(|tool| fill(&tool.input, &mut from)).collect()
+}
+
+/// What is filled in comes from here, as long as there is room for it.
+struct Sources {
+    /// The latest first.
+    results: Vec<Value>,
+    input: Value,
+    room: usize,
 }
 
 /// How far back it looks for tool results; 0 is not at all.
@@ -48,18 +56,16 @@ fn farthest_of<'a>(mut values: impl Iterator<Item = &'a Value>) -> Result<usize,
     values.try_fold(0, |back, value| Ok(farthest(value)?.max(back)))
 }
 
-fn fill(value: &Value, results: &[Value], input: &Value) -> Result<Value, String> {
+fn fill(value: &Value, from: &mut Sources) -> Result<Value, String> {
     match value {
         Value::Object(fields) => match Open::parse(fields)? {
-            Some(open) => open.resolve(results, input),
+            Some(open) => open.resolve(from),
             None => {
-                let filled = fields.iter().map(|(key, value)| Ok((key.clone(), fill(value, results, input)?)));
+                let filled = fields.iter().map(|(key, value)| Ok((key.clone(), fill(value, from)?)));
                 filled.collect::<Result<Map<_, _>, String>>().map(Value::Object)
             }
         },
-        Value::Array(items) => {
-            items.iter().map(|item| fill(item, results, input)).collect::<Result<_, _>>().map(Value::Array)
-        }
+        Value::Array(items) => items.iter().map(|item| fill(item, from)).collect::<Result<_, _>>().map(Value::Array),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(value.clone()),
     }
 }
@@ -90,15 +96,20 @@ impl Open<'_> {
         Ok(Some(Open::Result { pointer, back }))
     }
 
-    fn resolve(&self, results: &[Value], input: &Value) -> Result<Value, String> {
+    fn resolve(&self, from: &mut Sources) -> Result<Value, String> {
         let (pointer, place) = match self {
             Open::Result { pointer, back } => {
-                let place = results.get(back - 1);
-                (pointer, place.ok_or_else(|| format!("{self} leads nowhere: {} are there", results.len()))?)
+                let place = from.results.get(back - 1);
+                (pointer, place.ok_or_else(|| format!("{self} leads nowhere: {} are there", from.results.len()))?)
             }
-            Open::Input { pointer } => (pointer, input),
+            Open::Input { pointer } => (pointer, &from.input),
         };
-        place.pointer(pointer).cloned().ok_or_else(|| format!("{self} leads nowhere in {}", shape(place)))
+        let found = place.pointer(pointer).ok_or_else(|| format!("{self} leads nowhere in {}", shape(place)))?;
+        let room = from.room.checked_sub(found.to_string().len());
+        let most = limits::FILLED_IN_BYTES;
+        from.room =
+            room.ok_or_else(|| format!("{self} is too much: one round is filled in with {most} bytes at most"))?;
+        Ok(found.clone())
     }
 }
 
