@@ -35,8 +35,20 @@ pub enum Command {
     /// Look after the ledger: the one place where everything is
     #[command(subcommand, arg_required_else_help = true)]
     Ledger(LedgerCommand),
+    /// The daemon in the foreground, with everything in the home
+    Up(UpArgs),
     /// What an agent does or waits for, which facts say so, what would wake it
     Why(WhyArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct UpArgs {
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4173")]
+    pub listen: std::net::SocketAddr,
+    /// The model of agents that are created without one
+    #[arg(long, value_name = "MODEL", default_value = "script/echo")]
+    pub model: String,
 }
 
 #[derive(Debug, Args)]

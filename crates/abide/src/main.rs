@@ -5,7 +5,10 @@ mod clock;
 mod folder;
 mod home;
 mod ledger;
+mod logs;
 mod output;
+mod perform;
+mod up;
 mod why;
 
 use std::process::ExitCode;
@@ -23,6 +26,12 @@ fn main() -> ExitCode {
     let out = Output::new(cli.json);
     let outcome = match cli.command {
         Command::Ledger(command) => ledger::run(command, &cli.home, &out),
+        Command::Up(args) => home::open_or_create(&cli.home).and_then(|ledger| {
+            logs::begin(tracing::level_filters::LevelFilter::INFO);
+            let grace = std::time::Duration::from_secs(5);
+            let daemon = up::Daemon { listen: args.listen, model: args.model, grace };
+            up::run(&home::dir(&cli.home)?, ledger, &daemon, &out)
+        }),
         Command::Why(args) => why::run(&args, &out),
     };
     match outcome {
