@@ -185,7 +185,8 @@ impl<'a> View<'a> {
         };
         let above = "SELECT seq, fact FROM marks WHERE stream = ? AND seq >= ? AND seq <= ? ORDER BY seq LIMIT 1";
         let below = "SELECT seq, fact FROM marks WHERE stream = ? AND seq > ? AND seq <= ? ORDER BY seq DESC LIMIT 1";
-        let (top, end) = mark(above, high, reach.top).map_err(read_error)?.unwrap_or((reach.top, reach.fact));
+        let above = if high < reach.top { mark(above, high, reach.top).map_err(read_error)? } else { None };
+        let (top, end) = above.unwrap_or((reach.top, reach.fact));
         let (bottom, begin) =
             mark(below, reach.floor, low + 1).map_err(read_error)?.unwrap_or((reach.floor + 1, reach.born));
         let start = into.len();

@@ -280,5 +280,7 @@ pub(crate) fn wake_digest(stream: i64, due: Option<i64>, why: &str) -> Hash {
 }
 
 pub(crate) fn snapshot_digest(stream: i64, seq: Seq, fingerprint: &str, state: &[u8]) -> Hash {
-    Hash::of_fields(&[&stream.to_le_bytes(), &seq.to_le_bytes(), fingerprint.as_bytes(), state])
+    // The state by itself first: hashed from its beginning, all lanes of the processor work on it.
+    let state = Hash::of(state);
+    Hash::of_fields(&[&stream.to_le_bytes(), &seq.to_le_bytes(), fingerprint.as_bytes(), &state.0])
 }
