@@ -432,3 +432,19 @@ fn a_replay_waits_for_the_lanes_in_front_of_it() {
          turn local_continuation",
     );
 }
+
+/// A restart alone interrupts nothing: a clean one less than any.
+#[test]
+fn a_shutdown_ends_no_child() {
+    check(
+        "task t1
+         task t2 child=kid
+         ---
+         shutdown
+         effects",
+        "t1 cancelling
+         control shutdown asleep
+         Stop shutdown_requested
+         end t1",
+    );
+}
