@@ -83,7 +83,12 @@ impl Model {
                 if tree_changed {
                     self.last_tree.clone_from(&fact.tree);
                 }
-                self.turn_ended(&fact.exec_id, at, tree_changed);
+                if fact.returned {
+                    // Its message will be taken again: only then does the turn come to anything.
+                    self.turn = None;
+                } else {
+                    self.turn_ended(&fact.exec_id, at, tree_changed);
+                }
             }
 
             Fact::TaskCreated(fact) => {
