@@ -13,7 +13,7 @@ use crate::fact::{
     BriefRecorded, Fact, MessageDequeued, MessageParked, MessageProcessed, MessageQueued, PostureChanged, RoundStarted,
     SchedulerDecided, TurnStarted,
 };
-use crate::id::{Fresh, MessageId, WorkItemId};
+use crate::id::{Fresh, MessageId, TriggerId, WaitId, WorkItemId};
 use crate::step::Step;
 use crate::time::Time;
 use crate::vocabulary::{Boundary, BriefKind, DecisionKind, Reason, Status, TickKind};
@@ -123,9 +123,10 @@ fn tick(state: &AgentState, decision: &Decision, message_id: MessageId) -> Optio
         Reason::QueuedAvailable => Some(ticks::work_tick(message_id, TickKind::QueuedAvailable, item?)),
         Reason::WakeHint => {
             let hint = state.hints.deliverable()?;
-            let named = hint.resource.as_deref().map(crate::id::WaitId::new);
-            let wait = named.filter(|id| state.waits.get(id).is_some());
-            Some(ticks::hint_tick(message_id, hint, wait))
+            let named = hint.resource.as_deref();
+            let wait = named.map(WaitId::new).filter(|id| state.waits.get(id).is_some());
+            let trigger = named.map(TriggerId::new).filter(|id| state.triggers.contains_key(id));
+            Some(crate::message::Message { trigger_id: trigger, ..ticks::hint_tick(message_id, hint, wait) })
         }
         _ => None,
     }

@@ -187,7 +187,6 @@ impl Model {
                 self.hinted(&fact.source, fact.body.as_deref());
             }
             Fact::WakeHintCoalesced(fact) => self.hinted(&fact.source, fact.body.as_deref()),
-            Fact::WakeHintIgnored(fact) => self.hints.retain(|hint| hint.source != fact.source),
             Fact::TriggerCreated(fact) => {
                 self.triggers.push(Trigger { id: fact.trigger_id.clone(), delivery_mode: fact.delivery_mode })
             }
@@ -221,6 +220,8 @@ impl Model {
             | Fact::TaskRunning(_)
             | Fact::TaskCancelling(_)
             | Fact::TaskUpdateIgnored(_)
+            // Of a hint that was never taken in; those that a stop ends, it ends by itself.
+            | Fact::WakeHintIgnored(_)
             | Fact::BriefRecorded(_) => {}
         }
     }
