@@ -15,6 +15,7 @@ use abide_kernel::id::AgentId;
 use abide_kernel::input::{Answer, Input};
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::{DecisionKind, TaskStatus, ToolStatus};
+use abide_kernel::wake::{Wake, wake};
 use abide_kernel::{AgentState, decide};
 use abide_ledger::{Ledger, Memory, StreamId};
 
@@ -354,6 +355,7 @@ impl World {
         }
         self.wake_is_indexed(id)?;
         let state = &self.agents[id].shadow;
+        nothing_due(state, now)?;
         if self.rng.chance(5) {
             self.replays_to(id, &state.clone())?;
         }
@@ -483,6 +485,18 @@ impl World {
             self.drive(&id)?;
         }
         self.boot()
+    }
+}
+
+/// The index promises nothing for now: an agent at rest that is due would be looked at for ever.
+fn nothing_due(state: &AgentState, now: Time) -> Result<(), String> {
+    if !state.is_runnable() || state.turn.is_some() {
+        return Ok(());
+    }
+    match wake(state) {
+        Wake::Never | Wake::AtOnce { why: "tasks_running" } => Ok(()),
+        Wake::At { due, .. } if due > now => Ok(()),
+        promised @ (Wake::At { .. } | Wake::AtOnce { .. }) => Err(format!("at rest, but the index says {promised:?}")),
     }
 }
 

@@ -365,3 +365,35 @@ fn nothing_to_do() {
          StayIdle already_asleep",
     );
 }
+
+/// What a sleep or a spent budget holds back comes due for nobody: an index that said otherwise would never rest.
+#[test]
+fn what_is_held_back_is_not_due() {
+    check(
+        "person CreateWorkItem build
+         round done
+         wake?
+         operator hi
+         round Sleep 1h
+         ---
+         wake?
+         wakers
+         advance 10m
+         wake?",
+        "+3600s: due
+         the clock, at +3600s, a message from the operator
+         +3600s: due",
+    );
+    check(
+        "operator hi
+         fail rate_limited after=1m
+         ---
+         wake?
+         budget turns=1
+         advance 2m
+         wake?",
+        "+60s: due
+         WaitForOperator budget_spent
+         never",
+    );
+}
