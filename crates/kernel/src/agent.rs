@@ -132,8 +132,9 @@ impl AgentState {
         Ok(state)
     }
 
-    /// Tells apart snapshots whose shape is not ours. Bump it with every change of what a state holds.
-    pub const FINGERPRINT: &'static str = "agent-state-2";
+    /// Tells apart snapshots that are not ours: of another shape, or folded by other rules. Bump it with every change of
+    /// either.
+    pub const FINGERPRINT: &'static str = "agent-state-3";
 
     /// Files every item under where it stands. Needed once, after records were put in place by hand.
     pub(crate) fn reindex(&mut self) {

@@ -134,8 +134,10 @@ fn tick(state: &AgentState, decision: &Decision, message_id: MessageId) -> Optio
 
 /// Puts the agent to rest, once; and tells the operator, once, of work that nothing will wake.
 fn rest(step: &mut Step<'_>, decision: &Decision, before: Status) {
-    if before == Status::Asleep && step.state.decision.as_ref() == Some(decision) {
-        return;
+    // Work may get stuck while the agent sleeps for something else.
+    let same = before == Status::Asleep && step.state.decision.as_ref() == Some(decision);
+    if same {
+        return tell_of_stuck_work(step);
     }
     record(step, decision);
     tell_of_stuck_work(step);

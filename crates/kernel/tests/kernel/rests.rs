@@ -397,3 +397,22 @@ fn what_is_held_back_is_not_due() {
          never",
     );
 }
+
+/// The agent sleeps on for something else; the operator hears of the work all the same.
+#[test]
+fn work_that_gets_stuck_while_the_agent_sleeps_is_told() {
+    check(
+        "person CreateWorkItem build
+         round UpdateWorkItem w1 blocked=rain recheck=1h
+         round done
+         operator hi
+         round WaitFor external c1
+         ---
+         person UpdateWorkItem w1 blocked=snow
+         status
+         person UpdateWorkItem w1 blocked=snow",
+        "w1 blocked
+         told failure: Nothing will wake the work item w1 (build): it is blocked by snow.
+         asleep",
+    );
+}
