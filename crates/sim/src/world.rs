@@ -159,7 +159,7 @@ impl World {
             6 => self.pass_time(),
             7 => {
                 let body = self.rng.chance(30).then(|| "news".to_owned());
-                let resource = self.rng.chance(30).then(|| format!("corr_{}", self.rng.below(3)));
+                let resource = self.rng.chance(40).then(|| mind::hinted(&mut self.rng, &self.agents[&id].shadow));
                 let source = Some(format!("source_{}", self.rng.below(2)));
                 self.ask(&id, Input::Wake { reason: "look".to_owned(), source, resource, body })
             }

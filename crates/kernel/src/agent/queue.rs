@@ -154,26 +154,29 @@ impl Queue {
         })
     }
 
-    /// The earliest time at which a message that is held back may be taken.
+    /// The earliest time at which a lane that is held back may go on. The time of a message behind the first does not
+    /// matter yet.
     #[must_use]
     pub fn next_not_before(&self) -> Option<Time> {
-        self.delayed.first().map(|(time, _)| *time)
+        self.first_delayed().and_then(|entry| entry.not_before)
     }
 
     /// How many queued messages are in lanes that wait behind a message with a time of its own.
     #[must_use]
     pub fn queued_delayed(&self) -> usize {
-        let held = |lane: &&BTreeMap<i64, MessageId>| {
-            let head = lane.first_key_value().and_then(|(_, id)| self.entries.get(id));
-            head.is_some_and(|entry| entry.not_before.is_some())
-        };
-        self.lanes.iter().filter(held).map(BTreeMap::len).sum()
+        self.lanes.iter().filter(|lane| self.held_by(lane).is_some()).map(BTreeMap::len).sum()
     }
 
-    /// A message that is held back, for explanations.
+    /// The message that is held back and holds back its lane; of several, the one that goes on first.
     #[must_use]
     pub fn first_delayed(&self) -> Option<&Entry> {
-        self.delayed.first().and_then(|(_, id)| self.entries.get(id))
+        self.lanes.iter().filter_map(|lane| self.held_by(lane)).min_by_key(|entry| entry.not_before)
+    }
+
+    /// The first message of a lane, where it has a time of its own.
+    fn held_by(&self, lane: &BTreeMap<i64, MessageId>) -> Option<&Entry> {
+        let head = lane.first_key_value().and_then(|(_, id)| self.entries.get(id));
+        head.filter(|entry| entry.not_before.is_some())
     }
 
     /// Operator messages that want to join the running turn, in order.

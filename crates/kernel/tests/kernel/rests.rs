@@ -416,3 +416,23 @@ fn work_that_gets_stuck_while_the_agent_sleeps_is_told() {
          asleep",
     );
 }
+
+/// Only the first message of a lane holds it back: a time further behind that has passed is nothing to wake for.
+#[test]
+fn a_lane_waits_for_its_first_message_only() {
+    check(
+        "person CreateWorkItem build
+         fail rate_limited after=1m
+         operator hi
+         advance 2m
+         ---
+         fail rate_limited after=1h
+         queue
+         wake?",
+        "end provider_failed_needs_recovery
+         requeued m2 provider_backoff until +3720s
+         WaitForTimer provider_backoff m2
+         m2 queued, m1 queued
+         +3720s: due",
+    );
+}

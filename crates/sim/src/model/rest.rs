@@ -82,7 +82,9 @@ impl Model {
             .filter(|_| !spent && !self.agent_sleeps())
             .filter_map(|item| item.not_before);
         let deadlines = self.pending_approvals().filter_map(|approval| approval.deadline);
-        let held_back = self.queued().filter(|_| !spent).filter_map(|entry| entry.not_before);
+        // A lane goes on when its first message may; the times of those behind it do not matter until then.
+        let heads = Priority::ALL.iter().filter_map(|priority| self.lane(*priority).first()?.not_before);
+        let held_back = heads.filter(|_| !spent);
         timers.chain(rechecks).chain(backoffs).chain(deadlines).chain(held_back).min()
     }
 
