@@ -39,16 +39,14 @@ pub fn open_existing(args: &HomeArgs, options: Options) -> anyhow::Result<Ledger
 }
 
 pub fn open_or_create(args: &HomeArgs) -> anyhow::Result<Ledger> {
-    let home = dir(args)?;
-    std::fs::create_dir_all(&home).with_context(|| format!("can't create {}", home.display()))?;
-    open(&home, Options::default())
+    open(&dir(args)?, Options::default())
 }
 
 #[allow(clippy::wildcard_enum_match_arm, reason = "every other failure is an error like any")]
 fn open(home: &Path, options: Options) -> anyhow::Result<Ledger> {
     Ledger::open(home, options).map_err(|error| match error {
         held @ (OpenError::Held { .. } | OpenError::HeldByUnknown { .. }) => Failed::Refused(held.to_string()).into(),
-        ruined @ OpenError::NotALedger { .. } => anyhow::anyhow!(
+        ruined @ (OpenError::NotALedger { .. } | OpenError::Short { .. } | OpenError::Empty { .. }) => anyhow::anyhow!(
             "{ruined}; where there is an export of it, `abide --home NEW ledger import FILE` makes a new home of that"
         ),
         other => anyhow::Error::from(other).context(format!("can't open the ledger in {}", home.display())),

@@ -384,6 +384,8 @@ impl Process {
             self.pass(5_000, asked).await?;
             let mut quiet = true;
             for id in &ids {
+                // What is held back by a provider comes when its time comes.
+                quiet &= self.world.outside().agents[id].shadow.queue.next_not_before().is_none();
                 if let Some(input) = self.mend(id) {
                     quiet = false;
                     self.ask(id, input, asked);

@@ -25,6 +25,10 @@ pub fn run(path: &Path, args: &HomeArgs, out: &Output) -> anyhow::Result<()> {
     let imported =
         ledger.import_full(&mut BufReader::new(file), &super::rows_of, &mut |progress| out.progress(progress));
     out.clear_progress();
+    if imported.is_err() {
+        // Nothing was imported, so nothing is there that was not there before.
+        ledger.discard_if_new();
+    }
     let report = imported.map_err(|error| match error {
         ImportError::Exists { .. } => Failed::Refused(format!("{}: {error}", path.display())).into(),
         ImportError::Line { .. } | ImportError::Commit(_) | ImportError::Read(_) | ImportError::Io(_) => {

@@ -166,7 +166,7 @@ fn join_interjections(step: &mut Step<'_>, exec_id: &ExecId, safe_point: SafePoi
 fn end_turn(step: &mut Step<'_>, terminal_kind: TerminalKind, tree: Option<String>, error: Option<String>) {
     let Some(turn) = step.state.turn.clone() else { return };
     let text = turn.last_text.clone();
-    emit_terminal(step, &turn, terminal_kind, tree, error.clone());
+    emit_terminal(step, &turn, terminal_kind, tree, error.clone(), false);
     if error.is_some() {
         return_interjections(step, &turn.message_id);
     }
@@ -190,6 +190,7 @@ fn emit_terminal(
     terminal_kind: TerminalKind,
     tree: Option<String>,
     error: Option<String>,
+    returned: bool,
 ) {
     let checkpoint = checkpoint_holds(step.state, turn);
     step.emit(TurnTerminal {
@@ -205,6 +206,7 @@ fn emit_terminal(
         checkpoint,
         tree,
         error,
+        returned,
     });
 }
 
@@ -302,7 +304,7 @@ pub(super) fn fail_round(step: &mut Step<'_>, failed: ProviderRoundFailed) -> An
         | ProviderError::Auth
         | ProviderError::Invalid => TerminalKind::ProviderFailed,
     };
-    emit_terminal(step, &turn, kind, None, Some(text.clone()));
+    emit_terminal(step, &turn, kind, None, Some(text.clone()), error.passes_with_time());
     let message_id = turn.message_id;
     if error.passes_with_time() {
         let failures = step.state.queue.get(&message_id).map_or(0, |entry| entry.provider_failures);
@@ -344,7 +346,7 @@ pub(super) fn overflow_baseline(
     let (exec_id, turn_index) = (turn.exec_id.clone(), turn.turn_index);
     step.emit(TurnBaselineOverBudget { exec_id, turn_index, needed_tokens, budget_tokens });
     let text = format!("what must be kept needs {needed_tokens} tokens, the model takes {budget_tokens}");
-    emit_terminal(step, &turn, TerminalKind::BaselineOverBudget, None, Some(text.clone()));
+    emit_terminal(step, &turn, TerminalKind::BaselineOverBudget, None, Some(text.clone()), false);
     fail_message(step, &turn.message_id, text);
     Answer::Done
 }

@@ -186,6 +186,9 @@ pub struct TurnTerminal {
     pub tree: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// Its message went back to its queue, to be taken again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub returned: bool,
 }
 
 /// Cross-turn compaction: what the model sees became shorter. Scheduling never reads it.

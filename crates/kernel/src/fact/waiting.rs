@@ -94,6 +94,9 @@ pub struct TimerFired {
     pub message_id: MessageId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_fire_at: Option<Time>,
+    /// Ticks of this timer so far, with this one.
+    #[serde(default)]
+    pub fire_count: u64,
 }
 
 /// A run of occurrences that got no tick of their own.
@@ -107,6 +110,9 @@ pub struct TimerMissed {
     pub reason: MissedReason,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_fire_at: Option<Time>,
+    /// Occurrences of this timer so far that got no tick, with these.
+    #[serde(default)]
+    pub missed_count: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

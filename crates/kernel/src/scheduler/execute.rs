@@ -13,7 +13,7 @@ use crate::fact::{
     BriefRecorded, Fact, MessageDequeued, MessageParked, MessageProcessed, MessageQueued, PostureChanged, RoundStarted,
     SchedulerDecided, TurnStarted,
 };
-use crate::id::{Fresh, MessageId, WorkItemId};
+use crate::id::{Fresh, MessageId, TriggerId, WaitId, WorkItemId};
 use crate::step::Step;
 use crate::time::Time;
 use crate::vocabulary::{Boundary, BriefKind, DecisionKind, Reason, Status, TickKind};
@@ -123,9 +123,10 @@ fn tick(state: &AgentState, decision: &Decision, message_id: MessageId) -> Optio
         Reason::QueuedAvailable => Some(ticks::work_tick(message_id, TickKind::QueuedAvailable, item?)),
         Reason::WakeHint => {
             let hint = state.hints.deliverable()?;
-            let named = hint.resource.as_deref().map(crate::id::WaitId::new);
-            let wait = named.filter(|id| state.waits.get(id).is_some());
-            Some(ticks::hint_tick(message_id, hint, wait))
+            let named = hint.resource.as_deref();
+            let wait = named.map(WaitId::new).filter(|id| state.waits.get(id).is_some());
+            let trigger = named.map(TriggerId::new).filter(|id| state.triggers.contains_key(id));
+            Some(crate::message::Message { trigger_id: trigger, ..ticks::hint_tick(message_id, hint, wait) })
         }
         _ => None,
     }
@@ -133,8 +134,10 @@ fn tick(state: &AgentState, decision: &Decision, message_id: MessageId) -> Optio
 
 /// Puts the agent to rest, once; and tells the operator, once, of work that nothing will wake.
 fn rest(step: &mut Step<'_>, decision: &Decision, before: Status) {
-    if before == Status::Asleep && step.state.decision.as_ref() == Some(decision) {
-        return;
+    // Work may get stuck while the agent sleeps for something else.
+    let same = before == Status::Asleep && step.state.decision.as_ref() == Some(decision);
+    if same {
+        return tell_of_stuck_work(step);
     }
     record(step, decision);
     tell_of_stuck_work(step);

@@ -17,6 +17,7 @@ mod property;
 mod reasons;
 mod restart;
 mod rests;
+mod rows;
 mod story;
 mod tasks;
 mod ticks;

@@ -125,6 +125,7 @@ fn turn(message: &str, trigger_kind: TriggerKind, item: Option<&str>) -> Vec<Fac
             checkpoint: false,
             tree: None,
             error: None,
+            returned: false,
         }),
         Fact::from(MessageProcessed { message_id, ignored: Vec::new() }),
     ]

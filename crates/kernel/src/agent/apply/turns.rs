@@ -120,7 +120,10 @@ impl AgentState {
 
     pub(super) fn turn_terminal(&mut self, fact: &TurnTerminal, at: Time) -> Applied {
         let turn = self.turn_of(&fact.exec_id)?.clone();
-        self.count_turn(&turn, fact.tree.as_deref(), at)?;
+        // As above: a provider that could not be reached says nothing about the work.
+        if !fact.returned {
+            self.count_turn(&turn, fact.tree.as_deref(), at)?;
+        }
         self.end_turn(fact.terminal_kind);
         if fact.terminal_kind == TerminalKind::Completed {
             self.runtime_error = None;

@@ -8,13 +8,14 @@ use super::{Stop, Writer, commit_error};
 use crate::SNAPSHOTS_KEPT;
 use crate::commit::{Committed, ForkPoint, RowOp, Snapshot, Wake};
 use crate::error::CommitError;
-use crate::hash::Hash;
+use crate::hash::{BlobId, Hash};
 use crate::prepared::{Body, INLINE_LIMIT, Prepared, PreparedAppend, PreparedFact};
 use crate::record::Cursor;
 use crate::rows;
 use crate::sqlite::fact::Link;
 use crate::sqlite::heads::Table;
 use crate::sqlite::history::{StreamHead, View};
+use crate::sqlite::io_refusal;
 use crate::sqlite::schema::MARK_EVERY;
 use crate::stream::StreamId;
 
@@ -148,7 +149,13 @@ impl Writer {
         let kind = self.kind(&fact.kind)?;
         let (form, stored): (u8, &[u8]) = match &fact.body {
             Body::Bytes(bytes) if bytes.len() <= INLINE_LIMIT => (0, bytes),
-            Body::Bytes(_) => (1, &fact.digest.0),
+            Body::Bytes(bytes) => {
+                // Upkeep takes blobs away while it has the writer; one that was there when this was handed in may be gone.
+                if !self.store.blobs.exists(&BlobId(fact.digest)) {
+                    self.store.blobs.put(fact.digest, bytes).map_err(io_refusal)?;
+                }
+                (1, &fact.digest.0)
+            }
             Body::Redacted => (2, &fact.digest.0),
         };
         let link = Link { form, at: append.at, kind, prev: head.fact, hash };
