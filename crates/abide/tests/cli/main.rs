@@ -2,6 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "a test that can't go on has failed")]
 
 mod compact;
+mod config;
+mod daemon;
+mod doctor;
 mod export;
 mod fixtures;
 mod fork;
@@ -10,3 +13,4 @@ mod import;
 mod place;
 mod streams;
 mod verify;
+mod words;
