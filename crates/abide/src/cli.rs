@@ -78,7 +78,9 @@ pub enum Command {
     /// Questions that an agent asked
     #[command(subcommand, arg_required_else_help = true)]
     Approval(ListCommand),
-    /// Run the daemon in the background
+    /// The daemon in the foreground, with everything in the home
+    Up(UpArgs),
+    /// The daemon in the background
     #[command(subcommand, arg_required_else_help = true)]
     Daemon(DaemonCommand),
     /// Look after the ledger: the one place where everything is

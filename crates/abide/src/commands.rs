@@ -12,6 +12,7 @@ pub mod send;
 pub mod timer;
 pub mod token;
 pub mod transcript;
+pub mod up;
 pub mod wait;
 pub mod watch;
 pub mod why;

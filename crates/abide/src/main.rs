@@ -8,8 +8,11 @@ mod connection;
 mod folder;
 mod follow;
 mod home;
+mod logs;
 mod output;
+mod perform;
 mod span;
+mod up;
 
 use std::process::ExitCode;
 
@@ -51,6 +54,7 @@ fn run(cli: Cli, out: &Output) -> anyhow::Result<()> {
         Command::Wait(command) => commands::wait::run(&command, place, out),
         Command::Trigger(command) => commands::plane::trigger(&command, place, out),
         Command::Approval(command) => commands::plane::approval(&command, place, out),
+        Command::Up(args) => commands::up::run(&args, place, out),
         Command::Daemon(command) => commands::daemon::run(&command, place, out),
         Command::Ledger(command) => commands::ledger::run(command, place, out),
         Command::Config(command) => commands::config::run(&command, place, out),

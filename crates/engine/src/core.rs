@@ -266,7 +266,8 @@ impl Core {
 }
 
 /// The record of a request that was met.
-fn keep(claim: Claim, answered: Answered, at: Time) -> Append {
+#[must_use]
+pub fn keep(claim: Claim, answered: Answered, at: Time) -> Append {
     let payload = match serde_json::to_vec(&Met { request: claim.request, answered }) {
         Ok(payload) => payload,
         Err(error) => unreachable!("an answer has only string keys and finite numbers: {error}"),

@@ -6,7 +6,7 @@ use abide_kernel::time::Time;
 use abide_kernel::{AgentState, admit};
 use abide_ledger::{Append, Commit, CommitError, ForkPoint, Ledger, ReadError, StreamId};
 
-use crate::core::{row_ops, stored};
+use crate::core::{Answered, Claim, keep, row_ops, stored};
 use crate::fold::{Damage, decode, fold_until};
 
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +25,8 @@ pub enum ForkError {
     NotCommitted(#[from] CommitError),
 }
 
-/// Makes `name` a fork of `parent` as it was right after the fact `at`. Returns the fork's state.
+/// Makes `name` a fork of `parent` as it was right after the fact `at`. Returns the fork's state. A claimed request is
+/// recorded as met in the same commit.
 pub fn fork(
     ledger: &Ledger,
     parent: &AgentId,
@@ -33,6 +34,7 @@ pub fn fork(
     name: &AgentId,
     now: Time,
     entropy: u64,
+    claim: Option<(Claim, Answered)>,
 ) -> Result<AgentState, ForkError> {
     let (from, to) = (StreamId::agent(parent), StreamId::agent(name));
     let head = ledger.head(&from)?.ok_or_else(|| ForkError::NoParent(parent.clone()))?;
@@ -53,7 +55,9 @@ pub fn fork(
     let mut point = ForkPoint::new(from.clone(), at);
     point.rows = shared_rows(ledger, &from, at)?;
     let append = Append { stream: to, expected: 0, at: now, facts, fork_of: Some(point) };
-    ledger.commit(Commit { appends: vec![append], ..Commit::default() }).wait()?;
+    let kept = claim.map(|(claim, answered)| keep(claim, answered, now));
+    let appends = kept.into_iter().chain([append]).collect();
+    ledger.commit(Commit { appends, ..Commit::default() }).wait()?;
     Ok(state)
 }
 

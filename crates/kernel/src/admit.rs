@@ -38,7 +38,7 @@ pub struct Admitted {
 /// Admits one input. On a refusal the state is as it was.
 pub fn admit(state: &mut AgentState, input: Input, now: Time, fresh: &mut Fresh) -> Result<Admitted, Refusal> {
     if state.seq == 0 && !matches!(input, Input::Create { .. }) {
-        return Err(Refusal::new("not_found", "this agent does not exist", "create it first"));
+        return Err(Refusal::new("no_agent", "this agent does not exist", "create it first"));
     }
     if state.archived && !matches!(input, Input::Fork { .. }) {
         return Err(Refusal::new("archived", "this agent was deleted", "create one under another name"));
@@ -58,11 +58,12 @@ pub fn admit(state: &mut AgentState, input: Input, now: Time, fresh: &mut Fresh)
 fn route(step: &mut Step<'_>, input: Input) -> Result<Answer, Refusal> {
     match input {
         Input::Create { identity, config, start } => control::create(step, identity, config, start),
-        Input::Configure { config } => {
-            if step.state.config == config {
+        Input::Configure { config, role } => {
+            let role = role.filter(|role| *role != step.state.identity.role);
+            if step.state.config == config && role.is_none() {
                 return Ok(Answer::Unchanged);
             }
-            step.emit(AgentConfigured { config });
+            step.emit(AgentConfigured { config, role });
             Ok(Answer::Done)
         }
         Input::Fork { agent_id, parent, at_seq } => Ok(control::fork(step, agent_id, parent, at_seq)),

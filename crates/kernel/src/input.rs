@@ -8,8 +8,8 @@ use crate::fact::{TaskCreated, TaskEnd, Todo, Usage};
 use crate::id::{AgentId, ApprovalId, CallId, ExecId, MessageId, Seq, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use crate::time::Time;
 use crate::vocabulary::{
-    ApprovalDefault, CatchUp, DeliveryMode, Disposition, MessageKind, PlanStatus, Priority, ProviderError, TaskStatus,
-    ToolStatus, WaitKind,
+    ApprovalDefault, CatchUp, DeliveryMode, Disposition, MessageKind, PlanStatus, Priority, ProviderError, Role,
+    TaskStatus, ToolStatus, WaitKind,
 };
 
 #[derive(Debug, Clone, PartialEq)]
@@ -21,6 +21,7 @@ pub enum Input {
     },
     Configure {
         config: Config,
+        role: Option<Role>,
     },
     Fork {
         agent_id: AgentId,

@@ -32,6 +32,7 @@ pub mod scheduler;
 pub mod step;
 pub mod summary;
 pub mod time;
+pub mod transcript;
 pub mod vocabulary;
 pub mod wake;
 

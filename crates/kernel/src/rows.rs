@@ -140,7 +140,10 @@ fn agent_rows(at: Time, fact: &Fact) -> Vec<Row> {
             let model = &created.config.model;
             with(&created.identity, json!({ "model": model, "status": status, "created_at": at }))
         }
-        Fact::AgentConfigured(configured) => json!({ "model": configured.config.model }),
+        Fact::AgentConfigured(configured) => match configured.role {
+            Some(role) => json!({ "model": configured.config.model, "role": role }),
+            None => json!({ "model": configured.config.model }),
+        },
         Fact::AgentForked(forked) => json!({ "id": forked.agent_id, "status": Status::Stopped, "created_at": at }),
         Fact::AgentQuarantined(_) => json!({ "status": Status::Stopped }),
         Fact::AgentArchived(_) => json!({ "archived": true }),

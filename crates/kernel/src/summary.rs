@@ -56,7 +56,11 @@ pub fn agent_summary(state: &AgentState, now: Time) -> Value {
                 "cached_tokens": state.usage.cached_tokens,
                 "cost_usd": usd(state.usage.cost_micro_usd),
             },
-            "budget": state.config.budget,
+            "budget": {
+                "max_turns": state.config.budget.max_turns,
+                "max_tokens": state.config.budget.max_tokens,
+                "max_usd": state.config.budget.max_micro_usd.map(usd),
+            },
         },
         "execution": { "workspace": state.workspace },
         "active_children": children.take(SHOWN).map(task_shape).collect::<Vec<_>>(),
@@ -64,6 +68,7 @@ pub fn agent_summary(state: &AgentState, now: Time) -> Value {
         "active_timers": state.timers.active().values().take(SHOWN).map(timer_shape).collect::<Vec<_>>(),
         "active_external_triggers": state.triggers.values().take(SHOWN).collect::<Vec<_>>(),
         "pending_approvals": state.approvals.pending().values().take(SHOWN).collect::<Vec<_>>(),
+        "at_seq": state.seq,
         "owed_results": state.tasks.owed().values().take(SHOWN).map(task_shape).collect::<Vec<_>>(),
     })
 }

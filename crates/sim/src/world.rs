@@ -219,7 +219,7 @@ impl World {
             3 => Input::RecordRuntimeError { error: "something broke".to_owned() },
             _ => {
                 let config = Config::default();
-                Input::Configure { config }
+                Input::Configure { config, role: None }
             }
         };
         self.ask(id, input)

@@ -95,7 +95,7 @@ pub fn seed(home: &Path) -> BTreeMap<AgentId, AgentState> {
     world.chatty();
     let mut states =
         world.agents.iter().map(|(id, core)| (id.clone(), core.state().clone())).collect::<BTreeMap<_, _>>();
-    let forked = fork(&world.ledger, &id("planner"), FORKED_AT, &id("forked"), world.now, 99).expect("a fork");
+    let forked = fork(&world.ledger, &id("planner"), FORKED_AT, &id("forked"), world.now, 99, None).expect("a fork");
     states.insert(id("forked"), forked);
     states
 }

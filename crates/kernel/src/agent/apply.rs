@@ -40,6 +40,9 @@ impl AgentState {
             Fact::AgentCreated(fact) => self.agent_created(fact),
             Fact::AgentConfigured(fact) => {
                 self.config = fact.config.clone();
+                if let Some(role) = fact.role {
+                    self.identity.role = role;
+                }
                 Ok(())
             }
             Fact::AgentForked(fact) => {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::agent::config::{Config, Identity};
 use crate::id::{AgentId, ExecId, Seq, TaskId};
 use crate::scheduler::decision::Decision;
-use crate::vocabulary::{Boundary, ControlAction, Status};
+use crate::vocabulary::{Boundary, ControlAction, Role, Status};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -20,6 +20,8 @@ pub struct AgentCreated {
 #[serde(deny_unknown_fields)]
 pub struct AgentConfigured {
     pub config: Config,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
 }
 
 /// This agent begins with the past of another. What the parent owned in the world stays the parent's.

@@ -27,7 +27,7 @@ fn creating_an_agent_starts_it_unless_told_otherwise() {
 fn nothing_is_asked_of_an_agent_that_does_not_exist() {
     let mut state = AgentState::empty(AgentId::new("a").unwrap());
     let refusal = admit(&mut state, Input::Start, Time::EPOCH, &mut Fresh::new(Time::EPOCH, 1)).unwrap_err();
-    assert_eq!((refusal.code, state.seq), ("not_found", 0));
+    assert_eq!((refusal.code, state.seq), ("no_agent", 0));
 }
 
 /// No direct writes of a status remain: there is no status to write, only what it is computed from.

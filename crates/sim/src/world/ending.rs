@@ -42,7 +42,7 @@ impl World {
         if matches!(self.agents[id].shadow.control, Control::Stopped | Control::Quarantined { .. }) {
             self.ask(id, Input::Start)?;
         }
-        self.ask(id, Input::Configure { config: Config::default() })?;
+        self.ask(id, Input::Configure { config: Config::default(), role: None })?;
         for _ in 0..3_000 {
             let inhabitant = &self.agents[id];
             let state = &inhabitant.shadow;

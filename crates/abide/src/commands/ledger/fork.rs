@@ -27,7 +27,7 @@ pub fn run(id: &AgentId, at: Seq, name: &AgentId, place: &PlaceArgs, out: &Outpu
 
 fn of_home(id: &AgentId, at: Seq, name: &AgentId, place: &PlaceArgs) -> anyhow::Result<Value> {
     let ledger = home::open_existing(place, Options::default())?;
-    let state = fork(&ledger, id, at, name, clock::now(), clock::entropy()).map_err(|error| match error {
+    let state = fork(&ledger, id, at, name, clock::now(), clock::entropy(), None).map_err(|error| match error {
         ForkError::NoParent(parent) => super::no_agent(&ledger, &parent),
         refused @ (ForkError::Exists(_) | ForkError::NoSuchMoment { .. }) => {
             Failed::Refused(refused.to_string()).into()

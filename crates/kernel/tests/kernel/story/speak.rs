@@ -200,7 +200,7 @@ fn budget(line: &Line<'_>) -> Said<Input> {
     let number = |key| line.given.get(key).map(|text| text.parse().map_err(|_| format!("{text}?"))).transpose();
     let budget =
         Budget { max_turns: number("turns")?, max_tokens: number("tokens")?, max_micro_usd: number("micro_usd")? };
-    Ok(Input::Configure { config: Config { budget, ..Config::default() } })
+    Ok(Input::Configure { config: Config { budget, ..Config::default() }, role: None })
 }
 
 /// `round done` ends the turn; `round WaitFor operator` acts; `round Tool build` runs something in the world; several

@@ -1,0 +1,115 @@
+//! What does the effects of agents in a daemon: the one place that brings the engine and `effects` together.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use abide_effects::model::{Model, Past, ProviderFailure};
+use abide_engine::Perform;
+use abide_engine::fold::decode;
+use abide_kernel::effect::{Effect, ModelCall};
+use abide_kernel::fact::{Fact, TaskEnd};
+use abide_kernel::id::{AgentId, ExecId};
+use abide_kernel::input::{Input, Reply};
+use abide_kernel::vocabulary::{ProviderError, TaskStatus, ToolStatus};
+use abide_ledger::{Ledger, StreamId};
+use serde_json::{Value, json};
+
+type Job = std::pin::Pin<Box<dyn Future<Output = Vec<Input>> + Send>>;
+
+#[derive(Debug)]
+pub struct Hands {
+    pub ledger: Ledger,
+}
+
+impl Perform for Hands {
+    fn perform(&self, agent: &AgentId, effect: Effect) -> Option<Job> {
+        match effect {
+            Effect::CallModel { exec_id, round, call } => {
+                let past = LedgerPast { ledger: self.ledger.clone(), stream: StreamId::agent(agent) };
+                Some(Box::pin(async move { vec![round_of(exec_id, round, &call, &past).await] }))
+            }
+            // No tool that reaches into the world is known to `tools::read`, so none is ever asked for here.
+            Effect::RunTool { exec_id, call_id, tool, .. } => {
+                let message = format!("there is no tool called {tool}");
+                let result = json!({ "error": { "code": "unknown_tool", "message": message, "hint": "use another" } });
+                let finish = Input::FinishTool { exec_id, call_id, status: ToolStatus::Failed, result };
+                Some(Box::pin(async move { vec![finish] }))
+            }
+            // A task that this process did not start does not run: nothing else starts any.
+            Effect::EndTask { task_id, .. } => {
+                let evidence = vec!["nothing of it runs here".to_owned()];
+                let end = TaskEnd { task_id, evidence, ..TaskEnd::default() };
+                Some(Box::pin(async move { vec![Input::EndTask { status: TaskStatus::Interrupted, end }] }))
+            }
+            Effect::ReleaseWorkspace { workspace } => {
+                Some(Box::pin(async move { vec![Input::ReleaseWorkspace { workspace, error: None }] }))
+            }
+            // Briefs are read by whoever asks for them; the loop ends its own jobs.
+            Effect::Notify { .. } | Effect::EndExec { .. } => None,
+        }
+    }
+}
+
+async fn round_of(exec_id: ExecId, round: u32, call: &ModelCall, past: &LedgerPast) -> Input {
+    let began = Instant::now();
+    let said = match Model::parse(&call.model) {
+        Ok(model) => model.call(call, &exec_id, round, past).await,
+        Err(error) => Err(ProviderFailure {
+            error: ProviderError::Invalid,
+            retry_after_ms: None,
+            message: error.to_string(),
+            carry: None,
+        }),
+    };
+    match said {
+        Ok(reply) => {
+            let elapsed_ms = u64::try_from(began.elapsed().as_millis()).ok();
+            Input::FinishRound { exec_id, round, reply: Reply { elapsed_ms, ..reply } }
+        }
+        Err(failure) => Input::FailRound {
+            exec_id,
+            round,
+            error: failure.error,
+            retry_after_ms: failure.retry_after_ms,
+            message: failure.message,
+            carry: failure.carry,
+        },
+    }
+}
+
+/// An agent's past, read from its records when a model asks for it: a few reads of the disk, and most never ask.
+#[derive(Debug)]
+struct LedgerPast {
+    ledger: Ledger,
+    stream: StreamId,
+}
+
+const BATCH: u64 = 256;
+/// How far back anybody looks for a result.
+const SCANNED_MAX: u64 = 20_000;
+
+impl Past for LedgerPast {
+    fn tool_results(&self, count: usize) -> Vec<Value> {
+        let mut results = Vec::new();
+        let Ok(Some(head)) = self.ledger.head(&self.stream) else { return results };
+        let mut end = head.seq;
+        while end > 0 && results.len() < count && head.seq - end < SCANNED_MAX {
+            let begin = end.saturating_sub(BATCH);
+            let wanted = usize::try_from(end - begin).unwrap_or_default();
+            let Ok(facts) = self.ledger.read(&self.stream, begin, wanted) else { break };
+            let finished = facts.iter().rev().filter_map(|recorded| match decode(&self.stream, recorded) {
+                Ok(Fact::ToolFinished(finished)) => Some(finished.result),
+                Ok(_) | Err(_) => None,
+            });
+            results.extend(finished);
+            end = begin;
+        }
+        results.truncate(count);
+        results
+    }
+}
+
+/// Handed to the engine.
+pub fn hands(ledger: &Ledger) -> Arc<dyn Perform> {
+    Arc::new(Hands { ledger: ledger.clone() })
+}

@@ -1,0 +1,157 @@
+//! `abide up`: the daemon in the foreground. It opens the home, serves it until it is told to end, and leaves nothing
+//! running and nothing half written.
+
+use std::fs;
+use std::io::{ErrorKind, Write};
+use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use abide_effects::model::Model;
+use abide_engine::{Clock, Host};
+use abide_kernel::agent::config::{Config, Identity};
+use abide_kernel::id::AgentId;
+use abide_kernel::input::Input;
+use abide_kernel::vocabulary::AgentKind;
+use abide_ledger::Ledger;
+use abide_server::{Access, App, Limits, Options, Server, fresh_token};
+use anyhow::Context;
+use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::output::Output;
+use crate::perform;
+
+/// The agent that a new home begins with.
+pub const FIRST_AGENT: &str = "main";
+
+/// What a daemon is started with.
+#[derive(Debug, Clone)]
+pub struct Daemon {
+    pub listen: SocketAddr,
+    pub model: String,
+    pub grace: Duration,
+}
+
+pub fn run(home: &Path, ledger: Ledger, daemon: &Daemon, out: &Output) -> anyhow::Result<()> {
+    let token = admin_token(home)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let served = runtime.block_on(serve(home, ledger, &token, daemon, out));
+    // Nothing is left that anybody waits for: what still runs are reads that nobody will see.
+    runtime.shutdown_timeout(Duration::from_millis(200));
+    served
+}
+
+async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &Output) -> anyhow::Result<()> {
+    // Asked for first, so that no signal falls into the gap before.
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let empty = ledger.streams(None, 1)?.is_empty();
+    let access = Access::read(ledger.clone(), token)?;
+    let host = Host::start(ledger.clone(), perform::hands(&ledger), Clock::System)?;
+    if empty {
+        create_first(&host, &daemon.model).await?;
+    }
+    let options = Options {
+        limits: Limits::default(),
+        default_model: daemon.model.clone(),
+        check_model: Box::new(|name| Model::parse(name).map(|_| ()).map_err(|error| error.to_string())),
+        loopback: daemon.listen.ip().is_loopback(),
+    };
+    let app = App::new(host.clone(), access, options);
+    let server = Server::bind(daemon.listen, Arc::clone(&app)).await;
+    let server = server.with_context(|| format!("can't listen on {}", daemon.listen))?;
+    let url = format!("http://{}", server.address()?);
+    let notice = Notice::post(home, &url)?;
+    let (close, closed) = tokio::sync::oneshot::channel::<()>();
+    let serving = tokio::spawn(server.serve(async {
+        // Dropped or sent, it means the same.
+        let _told = closed.await;
+    }));
+    let ready = json!({ "event": "ready", "url": url, "pid": std::process::id() });
+    out.result(&ready, || welcome(&url, home, &daemon.model, empty))?;
+
+    let first = tokio::select! {
+        _ = terminate.recv() => "SIGTERM",
+        _ = interrupt.recv() => "SIGINT",
+    };
+    tracing::info!(signal = first, "shutting down");
+    app.close();
+    let ending = async {
+        host.shutdown(daemon.grace).await;
+        drop(close);
+        // The server only ends; it has no other outcome.
+        let _ended = serving.await;
+    };
+    let second = tokio::select! {
+        () = ending => None,
+        _ = terminate.recv() => Some(143),
+        _ = interrupt.recv() => Some(130),
+    };
+    drop(notice);
+    if let Some(code) = second {
+        // Whoever asks twice does not want to wait for anything. What was answered is durable.
+        std::process::exit(code);
+    }
+    out.result(&json!({ "event": "stopped" }), || "abide has stopped\n".to_owned())
+}
+
+async fn create_first(host: &Host, model: &str) -> anyhow::Result<()> {
+    let id = AgentId::new(FIRST_AGENT)?;
+    let identity = Identity { kind: AgentKind::Default, ..Identity::named(id.clone()) };
+    let config = Config { model: model.to_owned(), ..Config::default() };
+    host.ask(&id, Input::Create { identity, config, start: true }).await.context("can't create the first agent")?;
+    Ok(())
+}
+
+fn welcome(url: &str, home: &Path, model: &str, first: bool) -> String {
+    let mut text = format!("abide is up at {url}, home {}\n", home.display());
+    if model == "script/echo" {
+        text.push_str("no model is set: agents answer with what they are told (script/echo)\n");
+    }
+    if first {
+        text.push_str(&format!("try, in another terminal:  abide send {FIRST_AGENT} --wait \"hello\"\n"));
+    }
+    text.push_str("Ctrl-C ends it; agents go on where they were when it is back\n");
+    text
+}
+
+/// The token of the home, made on the first start.
+fn admin_token(home: &Path) -> anyhow::Result<String> {
+    let path = home.join("token");
+    match fs::read_to_string(&path) {
+        Ok(token) if token.trim().len() >= 16 => return Ok(token.trim().to_owned()),
+        Ok(_) => anyhow::bail!("{} holds no token; remove it, and a new one is made", path.display()),
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(error).with_context(|| format!("can't read {}", path.display())),
+    }
+    let token = fresh_token().context("the system gives no randomness")?;
+    // Written beside and moved into place: a half-written token would lock everybody out.
+    let partial = home.join(format!("token.{}", std::process::id()));
+    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&partial)?;
+    writeln!(file, "{token}")?;
+    file.sync_all()?;
+    fs::rename(&partial, &path).with_context(|| format!("can't write {}", path.display()))?;
+    Ok(token)
+}
+
+/// `daemon.json`: where this home is served. Gone when the daemon is.
+struct Notice<'a>(&'a Path);
+
+impl Notice<'_> {
+    fn post<'a>(home: &'a Path, url: &str) -> anyhow::Result<Notice<'a>> {
+        let partial = home.join(format!("daemon.json.{}", std::process::id()));
+        fs::write(&partial, json!({ "url": url, "pid": std::process::id() }).to_string())?;
+        fs::rename(&partial, home.join("daemon.json"))?;
+        Ok(Notice(home))
+    }
+}
+
+impl Drop for Notice<'_> {
+    fn drop(&mut self) {
+        // A notice that stays names a process that is gone; readers check.
+        let _left = fs::remove_file(self.0.join("daemon.json"));
+    }
+}

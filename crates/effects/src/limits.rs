@@ -1,0 +1,15 @@
+//! Every bound of this crate, in one place.
+
+/// A script's file. More is refused before it is parsed.
+pub const SCRIPT_BYTES: u64 = 4 << 20;
+/// How long a scripted round may take: a day.
+pub const SCRIPT_DELAY_MAX_MS: u64 = 24 * 3_600_000;
+/// How far back a script may look for a tool result.
+pub const RESULT_BACK_MAX: u64 = 1_000;
+/// What may be filled in, in the tool inputs of one round: a large result that is named often is large often.
+pub const FILLED_IN_BYTES: usize = 8 << 20;
+/// Messages that set off a `when` entry and whose place is still known, besides those of the running turn. A message
+/// that comes again after that many others have done so starts its entry anew.
+pub const PLAYS_MAX: usize = 16;
+/// How much of a name or value that somebody else wrote is repeated in a refusal.
+pub const QUOTED_CHARS: usize = 80;

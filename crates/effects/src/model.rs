@@ -1,0 +1,157 @@
+//! Models: whatever answers a call with text and tool calls. A closed set, chosen by name (`PROVIDER/MODEL`).
+//!
+//! A call has no memory of its own. What a provider must know at its next call travels in the *carry*, which the
+//! caller records with the outcome; so a restart between two calls changes nothing. Dropping a call's future ends it.
+
+mod echo;
+mod script;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use abide_kernel::effect::ModelCall;
+use abide_kernel::fact::Usage;
+use abide_kernel::id::{CallId, ExecId};
+use abide_kernel::input::Reply;
+use abide_kernel::message::Message;
+use abide_kernel::vocabulary::ProviderError;
+use serde_json::Value;
+
+use crate::limits;
+
+/// The providers there are, as they are spelled in a model's name.
+pub const PROVIDERS: &[&str] = &["script"];
+
+/// A model that can be called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Model {
+    /// `script/echo`: answers with its input's text.
+    Echo,
+    /// `script/FILE`: plays a file. The path is absolute, so that it means the same to whoever reads it.
+    Script { file: PathBuf },
+}
+
+/// The name does not name a model that can be called.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadModel {
+    #[error("{name:?} names no model: a model is PROVIDER/MODEL, such as script/echo")]
+    NotAName { name: String },
+    #[error("there is no provider {provider:?}; there is: {}", PROVIDERS.join(", "))]
+    UnknownProvider { provider: String },
+    #[error("the script {file:?} has no absolute path; say where it is, as in script//path/to/{file}")]
+    RelativeScript { file: String },
+}
+
+/// What earlier tool calls of the agent came to. Read only when it is asked for: most calls never look.
+pub trait Past: Send + Sync {
+    /// The newest `count` results, newest first; fewer where there are no more.
+    fn tool_results(&self, count: usize) -> Vec<Value>;
+}
+
+/// A call that came to nothing, as the ledger records it.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{error}: {message}")]
+pub struct ProviderFailure {
+    pub error: ProviderError,
+    /// When the provider says to come again.
+    pub retry_after_ms: Option<u64>,
+    pub message: String,
+    /// What the provider wants back with its next call. Nothing: what it had before.
+    pub carry: Option<Value>,
+}
+
+impl ProviderFailure {
+    /// The call makes no sense, and won't until somebody changes something.
+    fn invalid(message: impl Into<String>) -> ProviderFailure {
+        ProviderFailure { error: ProviderError::Invalid, retry_after_ms: None, message: message.into(), carry: None }
+    }
+}
+
+impl Model {
+    pub fn parse(name: &str) -> Result<Model, BadModel> {
+        let quoted = |text: &str| text.chars().take(limits::QUOTED_CHARS).collect::<String>();
+        let (provider, model) = match name.split_once('/') {
+            Some((provider, model)) if !provider.is_empty() && !model.is_empty() => (provider, model),
+            Some(_) | None => return Err(BadModel::NotAName { name: quoted(name) }),
+        };
+        match (provider, model) {
+            ("script", "echo") => Ok(Model::Echo),
+            ("script", file) if Path::new(file).is_absolute() => Ok(Model::Script { file: PathBuf::from(file) }),
+            ("script", file) => Err(BadModel::RelativeScript { file: quoted(file) }),
+            (unknown, _) => Err(BadModel::UnknownProvider { provider: quoted(unknown) }),
+        }
+    }
+
+    /// One call: the answer to `round` of the execution, which also name the tool calls it asks for.
+    pub async fn call(
+        &self,
+        call: &ModelCall,
+        exec_id: &ExecId,
+        round: u32,
+        past: &dyn Past,
+    ) -> Result<Reply, ProviderFailure> {
+        match self {
+            Model::Echo => Ok(echo::answer(call)),
+            Model::Script { file } => script::call(file, call, exec_id, round, past).await,
+        }
+    }
+}
+
+impl FromStr for Model {
+    type Err = BadModel;
+
+    fn from_str(name: &str) -> Result<Model, BadModel> {
+        Model::parse(name)
+    }
+}
+
+impl fmt::Display for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Model::Echo => f.write_str("script/echo"),
+            Model::Script { file } => write!(f, "script/{}", file.display()),
+        }
+    }
+}
+
+/// `name` with a script's relative file taken from `folder`; every other name as it is. For callers that know the
+/// folder of the person who typed the name. A file called `echo` is `script/./echo`.
+#[must_use]
+pub fn absolute(name: &str, folder: &Path) -> String {
+    match name.split_once('/') {
+        Some(("script", file)) if !file.is_empty() && file != "echo" && Path::new(file).is_relative() => {
+            // Through components, so that `./` leaves no trace and one file has one name.
+            let path: PathBuf = folder.join(file).components().collect();
+            format!("script/{}", path.display())
+        }
+        Some(_) | None => name.to_owned(),
+    }
+}
+
+/// The text of a message as a model reads it: what was written, else its JSON on one line.
+fn text_of(message: &Message) -> String {
+    match (&message.text, &message.json) {
+        (Some(text), _) => text.clone(),
+        (None, Some(json)) => json.to_string(),
+        (None, None) => String::new(),
+    }
+}
+
+/// All that a turn gives a model to read: its message, then what joined it.
+fn input_text(call: &ModelCall) -> String {
+    let messages = std::iter::once(&call.message).chain(&call.interjections);
+    messages.map(|message| text_of(message)).collect::<Vec<_>>().join("\n")
+}
+
+/// Usage where nobody counts tokens: four characters are about one. It costs nothing.
+fn estimate(input: &str, output: &str) -> Usage {
+    let tokens = |text: &str| u64::try_from(text.chars().count().div_ceil(4)).unwrap_or(u64::MAX);
+    Usage { input_tokens: tokens(input), output_tokens: tokens(output), cached_tokens: 0, cost_micro_usd: 0 }
+}
+
+/// An execution and its rounds are never used again, so neither is this id.
+fn call_id(exec_id: &ExecId, round: u32, index: usize) -> CallId {
+    let exec = exec_id.as_str();
+    CallId::new(format!("call_{}-{round}-{index}", exec.strip_prefix("exec_").unwrap_or(exec)))
+}

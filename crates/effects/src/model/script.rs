@@ -1,0 +1,74 @@
+//! `script/FILE`: plays a JSON file, one round per model call. For demos, tests and dry runs without a key.
+//!
+//! The file is read at every call, so it can be edited while it plays. The place is in the carry: see `place`.
+
+mod file;
+mod place;
+mod substitute;
+
+use std::path::Path;
+use std::time::Duration;
+
+use abide_kernel::effect::ModelCall;
+use abide_kernel::id::ExecId;
+use abide_kernel::input::{Call, Reply};
+use serde_json::Value;
+
+use super::{Past, ProviderFailure, call_id, estimate, input_text};
+use crate::tools;
+use file::{Round, Says, Script};
+use place::Place;
+
+/// What a script says once it has nothing more to say.
+const PLAYED_OUT: &str = "Done.";
+
+pub(super) async fn call(
+    file: &Path,
+    call: &ModelCall,
+    exec_id: &ExecId,
+    round: u32,
+    past: &dyn Past,
+) -> Result<Reply, ProviderFailure> {
+    let script = Script::read(file).await?;
+    let mut place = Place::from_carry(call.carry.as_ref(), file);
+    let Some(Round { says, delay_ms }) = place.next(&script, call) else {
+        return Ok(reply(PLAYED_OUT.to_owned(), Vec::new(), call, place.to_carry()));
+    };
+    match says {
+        Says::Reply { text, tools } => {
+            // Before the delay: a round that can't be played fails at once.
+            let inputs = substitute::inputs(tools, &call.message, past).map_err(|fault| {
+                // Without a carry: the place stays before this round, so that mending the file mends the agent.
+                ProviderFailure::invalid(format!("{}: {fault}", file.display()))
+            })?;
+            let calls = tools.iter().zip(inputs).enumerate();
+            let calls = calls.map(|(index, (tool, input))| {
+                let does = tools::read(&tool.name, &input);
+                Call { call_id: call_id(exec_id, round, index), tool: tool.name.clone(), input, does }
+            });
+            let reply = reply(text.clone(), calls.collect(), call, place.to_carry());
+            pause(*delay_ms).await;
+            Ok(reply)
+        }
+        Says::Error { error, retry_after_ms } => {
+            pause(*delay_ms).await;
+            Err(ProviderFailure {
+                error: *error,
+                retry_after_ms: *retry_after_ms,
+                message: format!("{} says so", file.display()),
+                carry: Some(place.to_carry()),
+            })
+        }
+    }
+}
+
+fn reply(text: String, calls: Vec<Call>, call: &ModelCall, carry: Value) -> Reply {
+    let usage = estimate(&input_text(call), &text);
+    Reply { text, calls, usage, carry: Some(carry), ..Reply::default() }
+}
+
+async fn pause(delay_ms: u64) {
+    if delay_ms > 0 {
+        tokio::time::sleep(Duration::from_millis(delay_ms)).await;
+    }
+}

@@ -1,0 +1,90 @@
+//! Tools: what a model may ask for, and how its calls are read. Reading changes nothing and touches nothing; a call that
+//! makes no sense becomes a refusal that the model can act on.
+//!
+//! A tool's schema is what providers are told about it and what its input is held against: one text, so that the two
+//! can't differ.
+
+mod cancel_timer;
+mod cancel_wait;
+mod complete_work_item;
+mod create_timer;
+mod create_work_item;
+mod fields;
+mod notify_operator;
+mod pick_work_item;
+mod request_approval;
+mod sleep;
+mod todo;
+mod update_work_item;
+mod wait_for;
+
+use abide_kernel::input::{Does, Refusal};
+use serde_json::{Value, json};
+
+use crate::nearest::nearest;
+use fields::{Fields, quoted};
+
+/// Every tool there is, in the order in which models are told of them.
+pub const ALL: &[Tool] = &[
+    wait_for::TOOL,
+    cancel_wait::TOOL,
+    sleep::TOOL,
+    create_timer::TOOL,
+    cancel_timer::TOOL,
+    create_work_item::TOOL,
+    pick_work_item::TOOL,
+    update_work_item::TOOL,
+    complete_work_item::TOOL,
+    notify_operator::TOOL,
+    request_approval::TOOL,
+];
+
+/// One tool, as a model is told of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Tool {
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub description: &'static str,
+    schema: fn() -> Value,
+    /// Fields that callers reach for here and that there are none of, and what to do instead.
+    instead: &'static [(&'static str, &'static str)],
+    read: fn(&Fields<'_>) -> Result<Does, Refusal>,
+}
+
+impl Tool {
+    /// The JSON Schema of its input.
+    #[must_use]
+    pub fn schema(&self) -> Value {
+        (self.schema)()
+    }
+
+    fn read(&self, input: &Value) -> Result<Does, Refusal> {
+        let fields = Fields::of(self.name, input, &self.schema(), self.instead)?;
+        (self.read)(&fields)
+    }
+}
+
+/// What a model's call means.
+#[must_use]
+pub fn read(name: &str, input: &Value) -> Does {
+    let tool = ALL.iter().find(|tool| tool.name == name);
+    match tool.ok_or_else(|| unknown(name)).and_then(|tool| tool.read(input)) {
+        Ok(does) => does,
+        Err(refusal) => Does::Refused(refusal),
+    }
+}
+
+fn unknown(name: &str) -> Refusal {
+    let names: Vec<&str> = ALL.iter().map(|tool| tool.name).collect();
+    let list = format!("the tools are: {}", names.join(", "));
+    let hint = match nearest(name, names) {
+        Some(near) => format!("did you mean {near}? {list}"),
+        None => list,
+    };
+    Refusal::new("unknown_tool", format!("there is no tool {}", quoted(name)), hint)
+}
+
+/// The schema of an object that takes these fields and no others.
+fn object(required: &[&str], properties: Value) -> Value {
+    json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
+}

@@ -1,0 +1,42 @@
+//! `RequestApproval`: a question that only a person may answer. The turn ends; the decision starts the next one.
+
+use abide_kernel::input::{Act, Does, Refusal};
+use abide_kernel::limits::TIMER_AHEAD_MAX_MS;
+use abide_kernel::vocabulary::ApprovalDefault;
+use serde_json::{Value, json};
+
+use super::fields::Fields;
+use super::{Tool, object};
+
+pub(super) const TOOL: Tool = Tool {
+    name: "RequestApproval",
+    description: "End this turn and ask the operator to grant or deny something; the decision comes back as a message.",
+    schema,
+    instead: &[],
+    read,
+};
+
+fn schema() -> Value {
+    object(
+        &["summary"],
+        json!({
+            "summary": { "type": "string", "description": "What is to be approved, so that a person can decide it." },
+            "deadline_ms": {
+                "type": "integer", "minimum": 0, "maximum": TIMER_AHEAD_MAX_MS,
+                "description": "Decide by default after so long. Left out: wait for ever.",
+            },
+            "default": {
+                "type": "string", "enum": ApprovalDefault::ALL,
+                "description": "What holds once the deadline has passed. Left out: deny.",
+            },
+        }),
+    )
+}
+
+fn read(fields: &Fields<'_>) -> Result<Does, Refusal> {
+    let summary = fields.text("summary")?;
+    let deadline_ms = fields.ms("deadline_ms", 0..=TIMER_AHEAD_MAX_MS)?;
+    let default = fields.word("default", ApprovalDefault::ALL, ApprovalDefault::as_str)?;
+    let default = default.unwrap_or(ApprovalDefault::Deny);
+    Ok(Does::Act(Act::RequestApproval { summary, tool: None, deadline_ms, default }))
+}

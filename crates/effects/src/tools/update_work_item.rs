@@ -1,0 +1,51 @@
+//! `UpdateWorkItem`: what changed about a work item. What is left out stays.
+
+use abide_kernel::id::WorkItemId;
+use abide_kernel::input::{Act, Does, Refusal, WorkItemChange};
+use abide_kernel::limits::TIMER_AHEAD_MAX_MS;
+use abide_kernel::vocabulary::PlanStatus;
+use serde_json::{Value, json};
+
+use super::fields::Fields;
+use super::{Tool, object, todo};
+
+pub(super) const TOOL: Tool = Tool {
+    name: "UpdateWorkItem",
+    description: "Change a work item: its objective, plan, todo list, or what blocks it. What is left out stays.",
+    schema,
+    instead: &[("state", "an item is completed with CompleteWorkItem, and blocked with `blocked_by`.")],
+    read,
+};
+
+fn schema() -> Value {
+    object(
+        &["work_item_id"],
+        json!({
+            "work_item_id": { "type": "string" },
+            "objective": { "type": "string" },
+            "plan": { "type": "string" },
+            "plan_status": { "type": "string", "enum": PlanStatus::ALL },
+            "todo": todo::schema(),
+            "blocked_by": { "type": ["string", "null"], "description": "What keeps it from going on; null: nothing any more." },
+            "recheck_after_ms": {
+                "type": "integer", "minimum": 0, "maximum": TIMER_AHEAD_MAX_MS,
+                "description": "Be reminded of the blocker after so long.",
+            },
+        }),
+    )
+}
+
+fn read(fields: &Fields<'_>) -> Result<Does, Refusal> {
+    let work_item_id = WorkItemId::new(fields.text("work_item_id")?);
+    let blocker = fields.optional_text("blocked_by")?;
+    let change = WorkItemChange {
+        objective: fields.optional_text("objective")?,
+        plan: fields.optional_text("plan")?,
+        plan_status: fields.word("plan_status", PlanStatus::ALL, PlanStatus::as_str)?,
+        todo: todo::read(fields)?,
+        // The one field whose null says something: the blocker is gone.
+        blocked_by: fields.has("blocked_by").then_some(blocker),
+        recheck_after_ms: fields.ms("recheck_after_ms", 0..=TIMER_AHEAD_MAX_MS)?,
+    };
+    Ok(Does::Act(Act::UpdateWorkItem { work_item_id, change: Box::new(change) }))
+}

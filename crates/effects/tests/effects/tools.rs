@@ -1,0 +1,352 @@
+//! What a model's tool calls mean, and what it is told when they mean nothing.
+
+use abide_effects::tools::{self, Tool};
+use abide_kernel::fact::Todo;
+use abide_kernel::id::{TimerId, WaitId, WorkItemId};
+use abide_kernel::input::{Act, Does, Refusal, When, WorkItemChange};
+use abide_kernel::vocabulary::{ApprovalDefault, CatchUp, PlanStatus, TodoState, WaitKind};
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+fn refused(tool: &str, input: &Value) -> Refusal {
+    match tools::read(tool, input) {
+        Does::Refused(refusal) => refusal,
+        other @ (Does::Act(_) | Does::World) => panic!("{tool} {input} is {other:?}"),
+    }
+}
+
+#[test]
+fn calls_mean_acts() {
+    let todo = |text: &str, state| Todo { text: text.to_owned(), state };
+    let wait = |wake, resource: Option<&str>, after_ms, item: Option<&str>, reason: &str| Act::WaitFor {
+        wake,
+        resource: resource.map(str::to_owned),
+        after_ms,
+        work_item_id: item.map(WorkItemId::new),
+        reason: reason.to_owned(),
+    };
+    let timer =
+        |when| Act::CreateTimer { summary: "s".to_owned(), when, catch_up: CatchUp::Latest, work_item_id: None };
+    let update = |change| Act::UpdateWorkItem { work_item_id: WorkItemId::new("work_1"), change: Box::new(change) };
+    let approval =
+        |deadline_ms, default| Act::RequestApproval { summary: "s".to_owned(), tool: None, deadline_ms, default };
+    let same = WorkItemChange::default;
+    let cases = [
+        (
+            "WaitFor",
+            json!({ "wake": "task_result", "resource": "task_1", "work_item_id": "work_1", "reason": "build" }),
+            wait(WaitKind::Task, Some("task_1"), None, Some("work_1"), "build"),
+        ),
+        (
+            "WaitFor",
+            json!({ "wake": "operator_input", "reason": "a word" }),
+            wait(WaitKind::Operator, None, None, None, "a word"),
+        ),
+        (
+            "WaitFor",
+            json!({ "wake": "external", "resource": "pr-7", "after_ms": null, "reason": "review" }),
+            wait(WaitKind::External, Some("pr-7"), None, None, "review"),
+        ),
+        (
+            "WaitFor",
+            json!({ "wake": "timer", "after_ms": 0, "reason": "a moment" }),
+            wait(WaitKind::Timer, None, Some(0), None, "a moment"),
+        ),
+        (
+            "CancelWait",
+            json!({ "waiting_intent_id": "wait_1" }),
+            Act::CancelWait { waiting_intent_id: WaitId::new("wait_1") },
+        ),
+        ("Sleep", json!({}), Act::Sleep { reason: None, duration_ms: None }),
+        (
+            "Sleep",
+            json!({ "reason": "night", "duration_ms": 5_000 }),
+            Act::Sleep { reason: Some("night".to_owned()), duration_ms: Some(5_000) },
+        ),
+        ("CreateTimer", json!({ "summary": "s", "after_ms": 7 }), timer(When::AfterMs(7))),
+        (
+            "CreateTimer",
+            json!({ "summary": "s", "at": "2026-01-31T12:00:00Z" }),
+            timer(When::At("2026-01-31T12:00:00Z".parse().unwrap())),
+        ),
+        ("CreateTimer", json!({ "summary": "s", "every_ms": 100 }), timer(When::EveryMs(100))),
+        ("CancelTimer", json!({ "timer_id": "timer_1" }), Act::CancelTimer { timer_id: TimerId::new("timer_1") }),
+        (
+            "CreateWorkItem",
+            json!({ "objective": "o" }),
+            Act::CreateWorkItem { objective: "o".to_owned(), plan: None, plan_status: None, todo: Vec::new() },
+        ),
+        (
+            "CreateWorkItem",
+            json!({ "objective": "o", "plan": "p", "plan_status": "ready",
+                "todo": [{ "text": "a", "state": "in_progress" }, { "text": "b" }] }),
+            Act::CreateWorkItem {
+                objective: "o".to_owned(),
+                plan: Some("p".to_owned()),
+                plan_status: Some(PlanStatus::Ready),
+                todo: vec![todo("a", TodoState::InProgress), todo("b", TodoState::Pending)],
+            },
+        ),
+        (
+            "PickWorkItem",
+            json!({ "work_item_id": "work_1" }),
+            Act::PickWorkItem { work_item_id: WorkItemId::new("work_1") },
+        ),
+        ("UpdateWorkItem", json!({ "work_item_id": "work_1" }), update(same())),
+        (
+            "UpdateWorkItem",
+            json!({ "work_item_id": "work_1", "blocked_by": null }),
+            update(WorkItemChange { blocked_by: Some(None), ..same() }),
+        ),
+        (
+            "UpdateWorkItem",
+            json!({ "work_item_id": "work_1", "objective": "o", "plan": "p", "plan_status": "needs_input",
+                "todo": [], "blocked_by": "review", "recheck_after_ms": 9 }),
+            update(WorkItemChange {
+                objective: Some("o".to_owned()),
+                plan: Some("p".to_owned()),
+                plan_status: Some(PlanStatus::NeedsInput),
+                todo: Some(Vec::new()),
+                blocked_by: Some(Some("review".to_owned())),
+                recheck_after_ms: Some(9),
+            }),
+        ),
+        (
+            "CompleteWorkItem",
+            json!({ "work_item_id": "work_1", "report": "done" }),
+            Act::CompleteWorkItem { work_item_id: WorkItemId::new("work_1"), report: "done".to_owned() },
+        ),
+        ("NotifyOperator", json!({ "text": "look" }), Act::NotifyOperator { text: "look".to_owned() }),
+        ("RequestApproval", json!({ "summary": "s" }), approval(None, ApprovalDefault::Deny)),
+        (
+            "RequestApproval",
+            json!({ "summary": "s", "deadline_ms": 60_000, "default": "grant" }),
+            approval(Some(60_000), ApprovalDefault::Grant),
+        ),
+    ];
+    for (tool, input, act) in &cases {
+        assert_eq!(tools::read(tool, input), Does::Act(act.clone()), "{tool} {input}");
+    }
+    for tool in tools::ALL {
+        assert!(cases.iter().any(|(name, ..)| *name == tool.name), "{} has no case", tool.name);
+    }
+}
+
+#[test]
+fn inputs_that_mean_nothing_are_refused_by_field_and_with_a_hint() {
+    let far = 100_u64 * 365 * 24 * 3_600_000 + 1;
+    let cases = [
+        ("Sleep", json!(null), "null, not an object", "may have: duration_ms, reason"),
+        ("Sleep", json!("x"), "the text \"x\", not an object", "may have"),
+        ("Sleep", json!([]), "a list", "give an object"),
+        ("Sleep", json!({ "duration": 5 }), "\"duration\"", "did you mean `duration_ms`?"),
+        ("Sleep", json!({ "durationMs": 5 }), "\"durationMs\"", "did you mean `duration_ms`?"),
+        ("Sleep", json!({ "quite_something_else": 5 }), "\"quite_something_else\"", "may have: duration_ms, reason"),
+        (
+            "Sleep",
+            json!({ "duration_ms": "5" }),
+            "`duration_ms` of Sleep is the text \"5\"",
+            "a whole number of milliseconds",
+        ),
+        ("Sleep", json!({ "duration_ms": -5 }), "`duration_ms` of Sleep is -5", "from 0 to 3153600000000"),
+        ("Sleep", json!({ "duration_ms": 1.5 }), "`duration_ms` of Sleep is 1.5", "whole number"),
+        ("Sleep", json!({ "duration_ms": far }), "`duration_ms` of Sleep is", "to 3153600000000"),
+        ("Sleep", json!({ "reason": ["x"] }), "`reason` of Sleep is a list", "give a text"),
+        ("WaitFor", json!({ "reason": "r" }), "lacks `wake`", "give: wake, reason; optional: after_ms"),
+        ("WaitFor", json!({ "wake": null, "reason": "r" }), "lacks `wake`", "give: wake"),
+        ("WaitFor", json!({ "wake": "timer", "after_ms": 5 }), "lacks `reason`", "give: wake, reason"),
+        (
+            "WaitFor",
+            json!({ "wake": "sleep", "reason": "r" }),
+            "`wake`",
+            "operator_input, task_result, external, timer",
+        ),
+        ("WaitFor", json!({ "wake": "taskresult", "reason": "r" }), "`wake`", "did you mean task_result?"),
+        ("WaitFor", json!({ "wake": 4, "reason": "r" }), "`wake` of WaitFor is 4", "give one of"),
+        ("WaitFor", json!({ "wake": "task_result", "task_id": "t", "reason": "r" }), "\"task_id\"", "in `resource`"),
+        (
+            "WaitFor",
+            json!({ "wake": "task_result", "timeout_ms": 5, "reason": "r" }),
+            "\"timeout_ms\"",
+            "create a timer",
+        ),
+        ("WaitFor", json!({ "wake": "external", "after_ms": 5, "reason": "r" }), "`after_ms`", "create a timer"),
+        (
+            "WaitFor",
+            json!({ "wake": "timer", "after_ms": 5, "resource": "t", "reason": "r" }),
+            "both `after_ms`",
+            "`resource` for",
+        ),
+        ("WaitFor", json!({ "wake": "timer", "after_ms": far, "reason": "r" }), "`after_ms`", "to 3153600000000"),
+        ("CancelWait", json!({ "wait_id": "w" }), "\"wait_id\"", "give: waiting_intent_id"),
+        ("CreateTimer", json!({ "summary": "s" }), "doesn't say when", "`after_ms`, `at`, `every_ms`"),
+        ("CreateTimer", json!({ "summary": "s", "after_ms": 1, "at": "x" }), "both `after_ms` and `at`", "exactly one"),
+        (
+            "CreateTimer",
+            json!({ "summary": "s", "after_ms": 1, "every_ms": 100 }),
+            "both `after_ms` and `every_ms`",
+            "exactly one",
+        ),
+        (
+            "CreateTimer",
+            json!({ "summary": "s", "at": "x", "every_ms": 100 }),
+            "both `at` and `every_ms`",
+            "exactly one",
+        ),
+        ("CreateTimer", json!({ "summary": "s", "at": "tomorrow" }), "`at` of CreateTimer", "2026-01-31T12:00:00Z"),
+        ("CreateTimer", json!({ "summary": "s", "every_ms": 99 }), "`every_ms` of CreateTimer is 99", "from 100 to"),
+        (
+            "CreateTimer",
+            json!({ "summary": "s", "cron": "0 7 * * *", "time_zone": "UTC" }),
+            "\"cron\"",
+            "can't be used yet",
+        ),
+        (
+            "CreateTimer",
+            json!({ "summary": "s", "every_ms": 100, "time_zone": "UTC" }),
+            "\"time_zone\"",
+            "can't be used yet",
+        ),
+        ("CreateWorkItem", json!({ "objective": "o", "plan_status": "redy" }), "`plan_status`", "did you mean ready?"),
+        ("CreateWorkItem", json!({ "objective": "o", "todo": "x" }), "`todo` of CreateWorkItem", "give a list"),
+        (
+            "CreateWorkItem",
+            json!({ "objective": "o", "todo": ["x"] }),
+            "todo[0] is the text \"x\"",
+            "give: text; optional: state",
+        ),
+        (
+            "CreateWorkItem",
+            json!({ "objective": "o", "todo": [{ "text": "a" }, {}] }),
+            "todo[1] lacks `text`",
+            "give: text",
+        ),
+        (
+            "CreateWorkItem",
+            json!({ "objective": "o", "todo": [{ "text": "a", "state": "done" }] }),
+            "`state` of todo[0]",
+            "pending, in_progress, completed",
+        ),
+        (
+            "CreateWorkItem",
+            json!({ "objective": "o", "todo": [{ "text": "a", "status": "x" }] }),
+            "todo[0] has no field \"status\"",
+            "did you mean `state`?",
+        ),
+        ("CreateWorkItem", json!({ "objective": "o", "todo": vec![0; 257] }), "`todo` has 257 entries", "at most 256"),
+        ("UpdateWorkItem", json!({ "work_item_id": 7 }), "`work_item_id` of UpdateWorkItem is 7", "give a text"),
+        ("UpdateWorkItem", json!({ "work_item_id": "w", "blocked_by": 7 }), "`blocked_by`", "give a text"),
+        ("UpdateWorkItem", json!({ "work_item_id": "w", "state": "completed" }), "\"state\"", "CompleteWorkItem"),
+        ("CompleteWorkItem", json!({ "work_item_id": "w" }), "lacks `report`", "give: work_item_id, report"),
+        ("NotifyOperator", json!({ "message": "x" }), "\"message\"", "give: text"),
+        ("RequestApproval", json!({ "summary": "s", "default": "maybe" }), "`default`", "give one of: deny, grant"),
+        (
+            "RequestApproval",
+            json!({ "summary": "s", "deadline_ms": true }),
+            "`deadline_ms` of RequestApproval is true",
+            "whole number",
+        ),
+    ];
+    for (tool, input, says, hints) in cases {
+        let refusal = refused(tool, &input);
+        assert_eq!(refusal.code, "invalid_input", "{tool} {input}: {refusal:?}");
+        assert!(refusal.message.contains(says) && refusal.hint.contains(hints), "{tool} {input}: {refusal:?}");
+    }
+}
+
+#[test]
+fn a_tool_there_is_none_of_brings_the_nearest_and_the_list() {
+    for (name, near) in [("wait_for", "WaitFor"), ("Slep", "Sleep"), ("CreateWorkitems", "CreateWorkItem")] {
+        let refusal = refused(name, &json!({}));
+        assert_eq!(refusal.code, "unknown_tool");
+        assert!(refusal.message.contains(name), "{refusal:?}");
+        assert!(refusal.hint.starts_with(&format!("did you mean {near}? the tools are: WaitFor, ")), "{refusal:?}");
+    }
+    for name in ["", "ReticulateSplines", &"x".repeat(100_000)] {
+        let refusal = refused(name, &json!({}));
+        assert!(refusal.hint.starts_with("the tools are: WaitFor, ") && refusal.message.len() < 200, "{refusal:?}");
+    }
+}
+
+/// An input that has every field, each of the kind its schema asks for.
+fn fields(tool: &Tool) -> Map<String, Value> {
+    tool.schema()["properties"].as_object().unwrap().clone()
+}
+
+#[test]
+fn schemas_say_what_is_read() {
+    for tool in tools::ALL {
+        let schema = tool.schema();
+        assert_eq!((&schema["type"], &schema["additionalProperties"]), (&json!("object"), &json!(false)));
+        assert!(!tool.description.contains('\n') && tool.description.ends_with('.'), "{}", tool.description);
+        let required: Vec<&str> =
+            schema["required"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+        for name in &required {
+            let mut input: Map<String, Value> = required.iter().map(|name| ((*name).to_owned(), json!("x"))).collect();
+            input.remove(*name);
+            assert!(refused(tool.name, &Value::Object(input)).message.contains(&format!("lacks `{name}`")));
+        }
+        // A field that is in the schema is known, and looked at: no kind of value but its own is taken.
+        for name in fields(tool).keys() {
+            let mut input: Map<String, Value> = required.iter().map(|name| ((*name).to_owned(), json!("x"))).collect();
+            if required.contains(&"wake") {
+                input.insert("wake".to_owned(), json!("timer"));
+            }
+            input.insert(name.clone(), json!({ "an": "object" }));
+            let refusal = refused(tool.name, &Value::Object(input));
+            assert!(refusal.message.starts_with(&format!("`{name}` of {} is an object", tool.name)), "{refusal:?}");
+        }
+    }
+}
+
+#[test]
+fn names_differ() {
+    let mut names: Vec<&str> = tools::ALL.iter().map(|tool| tool.name).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), tools::ALL.len());
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        ".{0,8}".prop_map(Value::from),
+        prop::sample::select(vec!["timer", "task_result", "ready", "deny", "pending"]).prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 16, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::Array),
+            prop::collection::btree_map(any_key(), inner, 0..4)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+/// Mostly names that some tool knows, so that what is behind them is reached.
+fn any_key() -> impl Strategy<Value = String> {
+    let known: Vec<String> =
+        tools::ALL.iter().flat_map(|tool| fields(tool).into_iter().map(|(name, _)| name)).collect();
+    prop_oneof![4 => prop::sample::select(known), 1 => ".{0,8}"]
+}
+
+fn any_tool() -> impl Strategy<Value = String> {
+    let known: Vec<String> = tools::ALL.iter().map(|tool| tool.name.to_owned()).collect();
+    prop_oneof![8 => prop::sample::select(known), 1 => ".{0,80}"]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nothing_a_model_says_makes_it_panic(name in any_tool(), input in any_json()) {
+        if let Does::Refused(refusal) = tools::read(&name, &input) {
+            prop_assert!(matches!(refusal.code, "invalid_input" | "unknown_tool"));
+            prop_assert!(!refusal.message.is_empty() && !refusal.hint.is_empty());
+            prop_assert!(refusal.message.len() < 1_000 && refusal.hint.len() < 1_000);
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Reading what a request says: its body, its query, its headers. What can't be read is refused with the place of it.
+
+use std::collections::BTreeMap;
+
+use abide_api::Problem;
+use serde::de::DeserializeOwned;
+
+/// Most problems of a body are about one field; this is where.
+pub(crate) fn json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    // First whether it is JSON at all: a body cut short is another mistake than a field too many.
+    let value: serde_json::Value = serde_json::from_slice(bytes).map_err(|error| {
+        Problem::new(400, "not_json", format!("the body is not JSON: {error}"))
+            .hint("send a JSON object with Content-Type: application/json")
+    })?;
+    if !value.is_object() {
+        return Err(Problem::new(422, "wrong_fields", "the body is not a JSON object").pointer(""));
+    }
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let pointer = pointer(error.path());
+        Problem::new(422, "wrong_fields", error.inner().to_string()).pointer(pointer)
+    })
+}
+
+/// The same where a body may be left out.
+pub(crate) fn json_or_default<T: DeserializeOwned + Default>(bytes: &[u8]) -> Result<T, Problem> {
+    if bytes.iter().all(u8::is_ascii_whitespace) { Ok(T::default()) } else { json(bytes) }
+}
+
+/// Nothing, or `{}`.
+pub(crate) fn empty(bytes: &[u8]) -> Result<(), Problem> {
+    #[derive(serde::Deserialize, Default)]
+    #[serde(deny_unknown_fields)]
+    struct Nothing {}
+    json_or_default::<Nothing>(bytes).map(|_| ())
+}
+
+fn pointer(path: &serde_path_to_error::Path) -> String {
+    use serde_path_to_error::Segment;
+    path.iter()
+        .map(|segment| match segment {
+            Segment::Seq { index } => format!("/{index}"),
+            Segment::Map { key } => format!("/{}", key.replace('~', "~0").replace('/', "~1")),
+            Segment::Enum { variant } => format!("/{variant}"),
+            Segment::Unknown => String::new(),
+        })
+        .collect()
+}
+
+/// The parameters of a query, each at most once and each one that the operation knows.
+#[derive(Debug, Default)]
+pub(crate) struct Query(BTreeMap<String, String>);
+
+pub(crate) const LIMIT_DEFAULT: usize = 100;
+pub(crate) const LIMIT_MAX: usize = 1_000;
+
+impl Query {
+    pub fn read(uri: &http::Uri, known: &[&str]) -> Result<Query, Problem> {
+        let bad = |detail: String| Problem::new(400, "bad_query", detail);
+        let pairs = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(uri);
+        let pairs = pairs.map_err(|error| bad(format!("the query can't be read: {error}")))?;
+        let mut query = Query::default();
+        for (name, value) in pairs.0 {
+            if name.eq_ignore_ascii_case("token") || name.eq_ignore_ascii_case("access_token") {
+                return Err(bad("a token never goes into a URL".to_owned()).hint("send Authorization: Bearer TOKEN"));
+            }
+            if !known.contains(&name.as_str()) {
+                let hint = match known {
+                    [] => "this route takes no parameters".to_owned(),
+                    known => format!("there are {}", known.join(", ")),
+                };
+                return Err(bad(format!("there is no parameter {name:?}")).hint(hint));
+            }
+            if query.0.insert(name.clone(), value).is_some() {
+                return Err(bad(format!("{name} is given twice")));
+            }
+        }
+        Ok(query)
+    }
+
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    pub fn number(&self, name: &str) -> Result<Option<u64>, Problem> {
+        let Some(text) = self.text(name) else { return Ok(None) };
+        // Plain digits: no sign, no blanks.
+        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        match text.parse::<u64>().ok().filter(|number| digits && i64::try_from(*number).is_ok()) {
+            Some(number) => Ok(Some(number)),
+            None => Err(Problem::new(400, "bad_query", format!("{name} takes a whole number, not {text:?}"))),
+        }
+    }
+
+    fn count(&self, name: &str) -> Result<Option<usize>, Problem> {
+        let range = 1..=LIMIT_MAX as u64;
+        match self.number(name)? {
+            None => Ok(None),
+            Some(count) if range.contains(&count) => Ok(usize::try_from(count).ok()),
+            Some(count) => {
+                Err(Problem::new(400, "bad_query", format!("{name} goes from 1 to {LIMIT_MAX}, not {count}")))
+            }
+        }
+    }
+
+    pub fn limit(&self) -> Result<usize, Problem> {
+        Ok(self.count("limit")?.unwrap_or(LIMIT_DEFAULT))
+    }
+
+    pub fn last(&self) -> Result<Option<usize>, Problem> {
+        self.count("last")
+    }
+}

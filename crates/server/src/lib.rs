@@ -1,0 +1,17 @@
+//! HTTP over the engine. It routes by the table of operations in `api`, checks who calls and how much they ask for, and
+//! turns requests into inputs and states into shapes. It decides nothing about agents.
+
+mod access;
+mod app;
+mod body;
+mod connection;
+mod gate;
+mod metrics;
+mod once;
+mod problems;
+mod router;
+mod routes;
+
+pub use access::{Access, fresh_token};
+pub use app::{App, Limits, Options};
+pub use connection::Server;

@@ -1,0 +1,32 @@
+//! Requests under a key: met once, and answered alike for a day.
+
+use abide_api::Problem;
+use abide_engine::{Answered, Claim, Claimed};
+use abide_ledger::{Hash, StreamId};
+
+use crate::gate::Call;
+use crate::problems;
+
+/// What to do with a request, as far as its key says.
+pub(crate) enum Once {
+    /// Meet it. What is held must be kept until it is answered.
+    Meet(Option<Claim>, #[allow(dead_code, reason = "held, not read")] Option<abide_engine::host::Holding>),
+    /// It was met before.
+    Again(Box<Answered>),
+}
+
+pub(crate) async fn once(call: &Call) -> Result<Once, Problem> {
+    let Some(key) = &call.key else { return Ok(Once::Meet(None, None)) };
+    // The same key of another caller, or on another route, is another key.
+    let named = format!("{}\n{}\n{}\n{key}", call.caller.token_id, call.operation.id, call.path_text);
+    let stream = StreamId::key(Hash::of(named.as_bytes()));
+    let request = Hash::of(&call.body).to_string();
+    match call.app.host.claim(stream, request).await.map_err(|error| problems::unreadable(&error))? {
+        Claimed::New(claim, holding) => Ok(Once::Meet(Some(claim), Some(holding))),
+        Claimed::Met(answered) => Ok(Once::Again(Box::new(answered))),
+        Claimed::Other => Err(Problem::new(422, "key_reused", "this Idempotency-Key was used with another body")
+            .hint("take a new key for a new request")),
+        Claimed::UnderWay => Err(Problem::new(409, "key_under_way", "a request with this key is still being met")
+            .hint("wait for its answer, then repeat it to read it")),
+    }
+}

@@ -1,0 +1,82 @@
+//! From what went wrong inside to what a caller is told.
+
+use abide_api::problem::{MEDIA_TYPE, Problem};
+use abide_engine::AskError;
+use abide_kernel::input::Refusal;
+use abide_ledger::ReadError;
+use axum::body::Body;
+use axum::response::Response;
+use http::{HeaderValue, StatusCode, header};
+
+pub(crate) fn response(problem: &Problem) -> Response {
+    let body = serde_json::to_vec(problem).unwrap_or_default();
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
+    match problem.status {
+        401 => {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        429 | 503 => {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        _ => {}
+    }
+    response
+}
+
+pub(crate) fn no_agent(id: &str) -> Problem {
+    let id: String = id.chars().take(80).collect();
+    Problem::new(404, "not_found", format!("no agent is called {id}")).hint("GET /v1/agents lists those there are")
+}
+
+pub(crate) fn overloaded(what: &str) -> Problem {
+    Problem::new(429, "overloaded", what).hint("try again after the time in Retry-After; nothing was recorded")
+}
+
+pub(crate) fn ask(error: AskError, agent: &str) -> Problem {
+    match error {
+        AskError::Refused(refusal) => refused(refusal, agent),
+        AskError::Busy => overloaded("the agent has more to take in than it can"),
+        AskError::Damaged(reason) => damaged(agent, &reason),
+        AskError::Store(reason) => Problem::new(503, "store", format!("nothing was recorded: {reason}"))
+            .hint("see to the disk of the daemon's home, then send it again"),
+        AskError::Closing => closing(),
+        AskError::Crashed => Problem::new(503, "crashed", AskError::Crashed.to_string())
+            .hint("read the agent's events before you send it again, or use an Idempotency-Key"),
+    }
+}
+
+pub(crate) fn damaged(agent: &str, reason: &str) -> Problem {
+    Problem::new(409, "quarantined", format!("{agent} is quarantined: {reason}"))
+        .hint("`abide ledger verify` names what is damaged; `start` tries it again")
+}
+
+pub(crate) fn closing() -> Problem {
+    Problem::new(503, "closing", "the daemon is shutting down; nothing was recorded").hint("try again when it is back")
+}
+
+/// A refusal by the kernel is about the state, unless it says that the request itself makes no sense.
+fn refused(refusal: Refusal, agent: &str) -> Problem {
+    let status = match refusal.code {
+        "no_agent" => return no_agent(agent),
+        "archived" => return no_agent(agent).hint("it was deleted; its records are in the ledger"),
+        "not_found" => 404,
+        "queue_full" | "too_many_hints" => 429,
+        "message_too_large" | "wake_too_large" => 413,
+        "kind_origin_mismatch" | "only_operators_interject" | "empty" | "too_long" | "too_far_ahead" | "too_often" => {
+            422
+        }
+        _ => 409,
+    };
+    Problem::new(status, refusal.code, refusal.message).hint(refusal.hint)
+}
+
+pub(crate) fn unreadable(error: &ReadError) -> Problem {
+    let problem = Problem::new(503, "store", error.to_string());
+    match error {
+        ReadError::CursorAhead { .. } => Problem::new(400, "bad_cursor", error.to_string()),
+        ReadError::Damaged(_) => Problem::new(409, "damaged", error.to_string()),
+        ReadError::NoBlob(_) | ReadError::Store { .. } | ReadError::Closed => problem,
+    }
+}

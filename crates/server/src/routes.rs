@@ -1,0 +1,100 @@
+//! What each operation does, one file per group.
+
+mod agents;
+mod history;
+mod ledger;
+mod lifecycle;
+mod messages;
+mod planes;
+mod stream;
+mod tokens;
+mod well;
+
+use abide_api::Problem;
+use abide_kernel::id::AgentId;
+use axum::body::Body;
+use axum::response::Response;
+use http::{HeaderValue, StatusCode, header};
+use serde::Serialize;
+
+use crate::gate::Call;
+use crate::problems;
+
+pub(crate) type Met = Result<Response, Problem>;
+
+pub(crate) async fn meet(call: Call) -> Met {
+    match call.operation.id {
+        "healthz" => well::healthz(&call),
+        "readyz" => well::readyz(&call),
+        "metrics" => well::metrics(&call),
+        "openapi" => Ok(json(200, &abide_api::openapi::document())),
+        "agent_create" => agents::create(call).await,
+        "agent_list" => agents::list(call).await,
+        "agent_show" => agents::show(call).await,
+        "agent_change" => agents::change(call).await,
+        "agent_delete" => agents::delete(call).await,
+        "agent_start" => lifecycle::start(call, None).await,
+        "agent_stop" => lifecycle::stop(call, None).await,
+        "agent_resume" => lifecycle::start(call, Some("use start")).await,
+        "agent_pause" => lifecycle::stop(call, Some("use stop")).await,
+        "agent_abort" => lifecycle::abort(call).await,
+        "agent_wake" => lifecycle::wake(call).await,
+        "why" => agents::why(call).await,
+        "agent_export" => agents::export(call).await,
+        "message_create" => messages::create(call).await,
+        "message_list" => planes::list(call, &planes::MESSAGES).await,
+        "brief_list" => planes::list(call, &planes::BRIEFS).await,
+        "task_list" => planes::list(call, &planes::TASKS).await,
+        "child_list" => planes::list(call, &planes::CHILDREN).await,
+        "work_item_list" => planes::list(call, &planes::WORK_ITEMS).await,
+        "timer_list" => planes::list(call, &planes::TIMERS).await,
+        "timer_create" => planes::create_timer(call).await,
+        "timer_cancel" => planes::cancel_timer(call).await,
+        "wait_list" => planes::list(call, &planes::WAITS).await,
+        "wait_cancel" => planes::cancel_wait(call).await,
+        "trigger_list" => planes::list(call, &planes::TRIGGERS).await,
+        "approval_list" => planes::list(call, &planes::APPROVALS).await,
+        "transcript" => history::list(call, history::transcript).await,
+        "decision_list" => history::list(call, history::decisions).await,
+        "event_list" => history::list(call, history::events).await,
+        "event_stream" => stream::of_agent(call).await,
+        "event_stream_all" => stream::of_all(call).await,
+        "ledger_stats" => ledger::stats(call).await,
+        "ledger_verify" => ledger::verify(call).await,
+        "ledger_compact" => ledger::compact(call).await,
+        "ledger_fork" => ledger::fork(call).await,
+        "ledger_export" => ledger::export(call),
+        "token_create" => tokens::create(call).await,
+        "token_list" => tokens::list(&call),
+        "token_revoke" => tokens::revoke(call).await,
+        // A test holds this list against the table.
+        unknown => Err(Problem::new(404, "no_route", format!("nothing does {unknown}"))),
+    }
+}
+
+pub(crate) fn json(status: u16, value: &impl Serialize) -> Response {
+    text(status, "application/json", serde_json::to_vec(value).unwrap_or_default())
+}
+
+pub(crate) fn text(status: u16, media: &'static str, body: impl Into<Body>) -> Response {
+    let mut response = Response::new(body.into());
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media));
+    response
+}
+
+/// The agent in the path. A name that no agent can have is one that no agent has.
+pub(crate) fn agent(call: &Call) -> Result<AgentId, Problem> {
+    let id = call.param("id");
+    AgentId::new(id).map_err(|_| problems::no_agent(id))
+}
+
+/// Runs what reads the disk where it holds nobody up.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => Err(Problem::new(503, "crashed", format!("reading failed: {error}"))),
+    }
+}

@@ -1,0 +1,271 @@
+//! Agents: made, listed, seen, changed, explained, exported, archived.
+
+use abide_api::Problem;
+use abide_api::types::{AgentChange, AgentCreate, AgentItem, Budget, Deleted, Page, Role};
+use abide_engine::fold::{decode, fold_until};
+use abide_engine::{Answered, AskError, Damage};
+use abide_kernel::agent::config::{Budget as KernelBudget, Config, Identity};
+use abide_kernel::decide;
+use abide_kernel::explain;
+use abide_kernel::fixture::{self, History};
+use abide_kernel::id::AgentId;
+use abide_kernel::input::Input;
+use abide_kernel::limits;
+use abide_kernel::rows::{AGENT_PLANE, AGENT_ROW};
+use abide_kernel::summary::agent_summary;
+use abide_kernel::vocabulary;
+use abide_ledger::StreamId;
+use serde_json::{Value, json as object};
+
+use super::{Met, agent, blocking, json};
+use crate::app::App;
+use crate::body;
+use crate::gate::Call;
+use crate::once::{Once, once};
+use crate::problems;
+
+pub(super) async fn create(call: Call) -> Met {
+    let new: AgentCreate = body::json(&call.body)?;
+    let wrong = |detail: String, pointer: &str| Problem::new(422, "wrong_fields", detail).pointer(pointer);
+    let id = AgentId::new(&new.id).map_err(|error| wrong(error.to_string(), "/id"))?;
+    let settings = AgentChange {
+        model: Some(new.model.unwrap_or_else(|| call.app.options.default_model.clone())),
+        workspace: new.workspace,
+        role: None,
+        instructions: new.instructions,
+        network: new.network,
+        budget: None,
+    };
+    let config = settle(&call.app, Config::default(), settings)?;
+    let role = new.role.map_or(vocabulary::Role::Orchestrator, role);
+    let identity = Identity { role, ..Identity::named(id.clone()) };
+    let input = Input::Create { identity, config, start: new.start.unwrap_or(true) };
+    let answered = match once(&call).await? {
+        Once::Again(answered) => *answered,
+        Once::Meet(claim, _holding) => {
+            let asked = call.app.host.ask_for_summary(&id, input, claim).await;
+            asked.map_err(|error| {
+                // A deleted agent keeps its name.
+                let archived = matches!(&error, AskError::Refused(refusal) if refusal.code == "archived");
+                if archived {
+                    return Problem::new(409, "exists", format!("{id} was deleted, and its id is not used again"))
+                        .hint("choose another name");
+                }
+                problems::ask(error, id.as_str())
+            })?
+        }
+    };
+    Ok(json(201, &summary(answered)))
+}
+
+pub(super) fn summary(answered: Answered) -> Value {
+    answered.summary.unwrap_or_default()
+}
+
+fn role(role: Role) -> vocabulary::Role {
+    match role {
+        Role::Orchestrator => vocabulary::Role::Orchestrator,
+        Role::Execution => vocabulary::Role::Execution,
+    }
+}
+
+/// The settings after a change, or what is wrong with it.
+fn settle(app: &App, mut config: Config, change: AgentChange) -> Result<Config, Problem> {
+    let wrong = |detail: String, pointer: &str| Problem::new(422, "wrong_fields", detail).pointer(pointer);
+    if let Some(model) = change.model {
+        if model.len() > limits::LINE_BYTES {
+            return Err(wrong("the name of the model is too long".to_owned(), "/model"));
+        }
+        (app.options.check_model)(&model).map_err(|problem| wrong(problem, "/model"))?;
+        config.model = model;
+    }
+    if let Some(workspace) = change.workspace {
+        if !workspace.starts_with('/') || workspace.len() > limits::LINE_BYTES || workspace.contains('\0') {
+            return Err(wrong("a workspace is an absolute path".to_owned(), "/workspace"));
+        }
+        config.workspace = Some(workspace);
+    }
+    if let Some(instructions) = change.instructions {
+        if instructions.len() > limits::TEXT_BYTES {
+            let detail = format!("instructions have at most {} bytes", limits::TEXT_BYTES);
+            return Err(wrong(detail, "/instructions"));
+        }
+        config.instructions = (!instructions.is_empty()).then_some(instructions);
+    }
+    if let Some(network) = change.network {
+        config.network = network;
+    }
+    if let Some(budget) = change.budget {
+        config.budget = kernel_budget(&budget).map_err(|detail| wrong(detail, "/budget/max_usd"))?;
+    }
+    Ok(config)
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked first")]
+fn kernel_budget(budget: &Budget) -> Result<KernelBudget, String> {
+    let max_micro_usd = match budget.max_usd {
+        None => None,
+        Some(usd) if (0.0..=1e9).contains(&usd) => Some((usd * 1e6).round() as u64),
+        Some(_) => return Err("max_usd goes from 0 to 1000000000".to_owned()),
+    };
+    Ok(KernelBudget { max_turns: budget.max_turns, max_tokens: budget.max_tokens, max_micro_usd })
+}
+
+pub(super) async fn list(call: Call) -> Met {
+    let limit = call.query.limit()?;
+    let after = match call.query.text("after") {
+        None => None,
+        Some(after) => {
+            let id = AgentId::new(after);
+            Some(id.map_err(|_| Problem::new(400, "bad_cursor", format!("{after:?} is no place in this list")))?)
+        }
+    };
+    let app = call.app;
+    let page = blocking(move || page(&app, after.as_ref(), limit)).await?;
+    Ok(json(200, &page))
+}
+
+/// One page of agents that are not archived. Those that sleep are shown from their row, without being read.
+fn page(app: &App, after: Option<&AgentId>, limit: usize) -> Result<Page<AgentItem>, Problem> {
+    let ledger = app.host.ledger();
+    let unreadable = |error| problems::unreadable(&error);
+    let mut items = Vec::new();
+    let mut place = after.map(StreamId::agent);
+    loop {
+        let streams = ledger.streams(place.as_ref(), limit).map_err(unreadable)?;
+        for (stream, head) in &streams {
+            // Agents come first among the streams.
+            let Some(name) = stream.agent_name() else { return Ok(Page { items, next: None }) };
+            if items.len() == limit {
+                let next = items.last().map(|item: &AgentItem| item.id.clone());
+                return Ok(Page { items, next });
+            }
+            place = Some(stream.clone());
+            let rows = ledger.rows(stream, AGENT_PLANE, None, 1).map_err(unreadable)?;
+            let row = rows.into_iter().find(|row| row.id == AGENT_ROW).map(|row| row.value).unwrap_or_default();
+            if row["archived"] == true {
+                continue;
+            }
+            let text = |key: &str, otherwise: &str| row[key].as_str().unwrap_or(otherwise).to_owned();
+            items.push(AgentItem {
+                id: name.to_owned(),
+                status: text("status", "stopped"),
+                kind: text("kind", "named"),
+                role: text("role", "orchestrator"),
+                model: text("model", ""),
+                created_at: text("created_at", ""),
+                seq: head.seq,
+            });
+        }
+        if streams.len() < limit {
+            return Ok(Page { items, next: None });
+        }
+    }
+}
+
+pub(super) async fn show(call: Call) -> Met {
+    let id = agent(&call)?;
+    let seen = call.app.host.look(&id, |state, now| (!state.archived).then(|| agent_summary(state, now))).await;
+    match seen.map_err(|error| problems::ask(error, id.as_str()))?.flatten() {
+        Some(summary) => Ok(json(200, &summary)),
+        None => Err(problems::no_agent(id.as_str())),
+    }
+}
+
+pub(super) async fn change(call: Call) -> Met {
+    let id = agent(&call)?;
+    let change: AgentChange = body::json(&call.body)?;
+    let host = &call.app.host;
+    let refused = |error| problems::ask(error, id.as_str());
+    let seen = host.look(&id, |state, _| (!state.archived).then(|| state.config.clone())).await;
+    let config = seen.map_err(refused)?.flatten().ok_or_else(|| problems::no_agent(id.as_str()))?;
+    let role = change.role.map(role);
+    let config = settle(&call.app, config, change)?;
+    let answered = host.ask_for_summary(&id, Input::Configure { config, role }, None).await.map_err(refused)?;
+    Ok(json(200, &summary(answered)))
+}
+
+pub(super) async fn delete(call: Call) -> Met {
+    let id = agent(&call)?;
+    let asked = call.app.host.ask(&id, Input::Archive).await;
+    asked.map_err(|error| problems::ask(error, id.as_str()))?;
+    Ok(json(200, &Deleted { id: id.to_string(), archived: true }))
+}
+
+pub(super) async fn why(call: Call) -> Met {
+    let id = agent(&call)?;
+    if let Some(at) = call.query.number("at")? {
+        let (app, named) = (call.app.clone(), id.clone());
+        let why = blocking(move || {
+            let ledger = app.host.ledger();
+            let head = ledger.head(&StreamId::agent(&named)).map_err(|error| problems::unreadable(&error))?;
+            let head = head.ok_or_else(|| problems::no_agent(named.as_str()))?;
+            if at == 0 || at > head.seq {
+                return Err(Problem::new(
+                    404,
+                    "no_such_moment",
+                    format!("{named} has {} facts, there is no {at}", head.seq),
+                )
+                .hint("choose a seq from its events"));
+            }
+            let state = fold_until(ledger, &named, at)
+                .map_err(|damage| problems::damaged(named.as_str(), &damage.to_string()))?;
+            let decision = decide(&state, state.at);
+            Ok(explain::why(&state, decision))
+        })
+        .await?;
+        return Ok(json(200, &why));
+    }
+    let seen =
+        call.app.host.look(&id, |state, now| (!state.archived).then(|| explain::why(state, decide(state, now)))).await;
+    match seen {
+        Ok(Some(Some(why))) => Ok(json(200, &why)),
+        Ok(Some(None) | None) => Err(problems::no_agent(id.as_str())),
+        // What can't be read can still be explained.
+        Err(AskError::Damaged(reason)) => Ok(json(200, &damaged(&call.app, &id, &reason))),
+        Err(error) => Err(problems::ask(error, id.as_str())),
+    }
+}
+
+fn damaged(app: &App, id: &AgentId, reason: &str) -> Value {
+    let head = app.host.ledger().head(&StreamId::agent(id)).ok().flatten().map_or(0, |head| head.seq);
+    object!({
+        "agent_id": id, "at_seq": head, "status": vocabulary::Status::Stopped,
+        "scheduling_posture": vocabulary::Posture::Unknown,
+        "decision": {
+            "kind": vocabulary::DecisionKind::Stop, "reason": vocabulary::Reason::Quarantined,
+            "boundary": vocabulary::Boundary::Bootstrap, "model_reentry": false, "liveness_only": false,
+            "ignored": [], "evidence": [reason],
+        },
+        "waiting_on": [], "would_wake": [],
+        "sentence": format!("{id} is quarantined because its records can't be read: {reason}. See `abide ledger verify`; `abide agent start {id}` tries it again."),
+    })
+}
+
+pub(super) async fn export(call: Call) -> Met {
+    let id = agent(&call)?;
+    let app = call.app.clone();
+    let files = blocking(move || {
+        let ledger = app.host.ledger();
+        let stream = StreamId::agent(&id);
+        let head = ledger.head(&stream).map_err(|error| problems::unreadable(&error))?;
+        let head = head.ok_or_else(|| problems::no_agent(id.as_str()))?;
+        let broken = |damage: Damage| problems::damaged(id.as_str(), &damage.to_string());
+        let state = fold_until(ledger, &id, head.seq).map_err(broken)?;
+        let mut history = History::default();
+        let mut after = 0;
+        while after < head.seq {
+            for recorded in ledger.read(&stream, after, 1_000).map_err(|error| problems::unreadable(&error))? {
+                after = recorded.seq;
+                if after <= head.seq {
+                    history.add(recorded.seq, recorded.at, &decode(&stream, &recorded).map_err(broken)?);
+                }
+            }
+        }
+        Ok(fixture::files(&state, state.at, history))
+    })
+    .await?;
+    let files: serde_json::Map<String, Value> =
+        files.into_iter().map(|(name, bytes)| (name, String::from_utf8_lossy(&bytes).into_owned().into())).collect();
+    Ok(json(200, &object!({ "files": files })))
+}

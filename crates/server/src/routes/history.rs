@@ -1,0 +1,119 @@
+//! What happened, read from the facts: events, the transcript, decisions. Pages go forward from a seq, or are the
+//! newest so many.
+
+use std::sync::Arc;
+
+use abide_api::Problem;
+use abide_api::types::Page;
+use abide_engine::fold::decode;
+use abide_kernel::fact::Fact;
+use abide_kernel::id::AgentId;
+use abide_kernel::transcript;
+use abide_ledger::{Ledger, Recorded, StreamId};
+use serde_json::{Value, json as object};
+
+use super::{Met, agent, blocking, json};
+use crate::gate::Call;
+use crate::problems;
+
+/// What one fact is in a history: mostly one entry, or none.
+type View = fn(&StreamId, &AgentId, &Recorded) -> Vec<Value>;
+
+/// Facts that are read at once, and at most for one page: a page of a history that has few entries may be short.
+const BATCH: usize = 1_000;
+const SCANNED_MAX: u64 = 50_000;
+
+pub(super) async fn list(call: Call, view: View) -> Met {
+    let id = agent(&call)?;
+    let (limit, last) = (call.query.limit()?, call.query.last()?);
+    let after = call.query.number("after")?;
+    if last.is_some() && after.is_some() {
+        return Err(Problem::new(400, "bad_query", "give after or last, not both"));
+    }
+    let app = Arc::clone(&call.app);
+    let page = blocking(move || {
+        let ledger = app.host.ledger();
+        match last {
+            Some(last) => newest(ledger, &id, view, last),
+            None => forward(ledger, &id, view, after.unwrap_or(0), limit),
+        }
+    })
+    .await?;
+    Ok(json(200, &page))
+}
+
+fn head(ledger: &Ledger, id: &AgentId) -> Result<(StreamId, u64), Problem> {
+    let stream = StreamId::agent(id);
+    let head = ledger.head(&stream).map_err(|error| problems::unreadable(&error))?;
+    let head = head.ok_or_else(|| problems::no_agent(id.as_str()))?;
+    Ok((stream, head.seq))
+}
+
+fn forward(ledger: &Ledger, id: &AgentId, view: View, after: u64, limit: usize) -> Result<Page<Value>, Problem> {
+    let (stream, head) = head(ledger, id)?;
+    let mut items = Vec::new();
+    let mut place = after;
+    let until = after.saturating_add(SCANNED_MAX);
+    while place < head && place < until {
+        for recorded in
+            &ledger.read(&stream, place, BATCH.min(limit.max(64))).map_err(|error| problems::unreadable(&error))?
+        {
+            let more = view(&stream, id, recorded);
+            if !items.is_empty() && items.len() + more.len() > limit {
+                return Ok(Page { items, next: Some(place.to_string()) });
+            }
+            place = recorded.seq;
+            items.extend(more);
+        }
+    }
+    Ok(Page { items, next: (place < head).then(|| place.to_string()) })
+}
+
+fn newest(ledger: &Ledger, id: &AgentId, view: View, last: usize) -> Result<Page<Value>, Problem> {
+    let (stream, head) = head(ledger, id)?;
+    let mut items: Vec<Value> = Vec::new();
+    let mut end = head;
+    while end > 0 && items.len() < last && head - end < SCANNED_MAX {
+        let begin = end.saturating_sub(BATCH as u64);
+        let wanted = usize::try_from(end - begin).unwrap_or(BATCH);
+        let facts = ledger.read(&stream, begin, wanted).map_err(|error| problems::unreadable(&error))?;
+        let earlier: Vec<Value> = facts.iter().flat_map(|recorded| view(&stream, id, recorded)).collect();
+        items = earlier.into_iter().chain(items).collect();
+        end = begin;
+    }
+    let surplus = items.len().saturating_sub(last);
+    Ok(Page { items: items.split_off(surplus), next: None })
+}
+
+/// A fact as it goes out.
+pub(super) fn event(id: &str, recorded: &Recorded) -> Value {
+    let data = recorded.payload.bytes().and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok());
+    let mut event = object!({ "seq": recorded.seq, "at": recorded.at, "agent_id": id, "kind": &*recorded.kind });
+    match data {
+        Some(data) => event["data"] = data,
+        None => {
+            event["data"] = Value::Null;
+            event["redacted"] = Value::Bool(true);
+        }
+    }
+    event
+}
+
+pub(super) fn events(_: &StreamId, id: &AgentId, recorded: &Recorded) -> Vec<Value> {
+    vec![event(id.as_str(), recorded)]
+}
+
+pub(super) fn transcript(stream: &StreamId, _: &AgentId, recorded: &Recorded) -> Vec<Value> {
+    let Ok(fact) = decode(stream, recorded) else { return Vec::new() };
+    let entries = transcript::entries(recorded.seq, recorded.at, &fact);
+    entries.iter().map(|entry| serde_json::to_value(entry).unwrap_or_default()).collect()
+}
+
+pub(super) fn decisions(stream: &StreamId, _: &AgentId, recorded: &Recorded) -> Vec<Value> {
+    match decode(stream, recorded) {
+        Ok(Fact::SchedulerDecided(fact)) => {
+            vec![object!({ "seq": recorded.seq, "at": recorded.at, "decision": fact.decision })]
+        }
+        Ok(_) | Err(_) => Vec::new(),
+    }
+}

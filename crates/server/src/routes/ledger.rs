@@ -1,0 +1,155 @@
+//! The ledger, for the command line: while a daemon serves a home, nobody else opens it.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use abide_api::Problem;
+use abide_api::types::{Compact, Fork, Verify};
+use abide_engine::fold::decode;
+use abide_engine::fork::{ForkError, fork as make_fork};
+use abide_engine::{Answered, core};
+use abide_kernel::id::AgentId;
+use abide_kernel::input::Answer;
+use abide_kernel::time::Time;
+use abide_ledger::{ArchivePolicy, Recorded, RowOp, StreamId};
+use axum::body::Body;
+use bytes::Bytes;
+use futures_util::stream;
+use serde_json::json as object;
+use tokio::sync::mpsc;
+
+use super::{Met, blocking, json, text};
+use crate::body;
+use crate::gate::Call;
+use crate::once::{Once, once};
+use crate::problems;
+
+pub(super) async fn stats(call: Call) -> Met {
+    let app = Arc::clone(&call.app);
+    let stats = blocking(move || app.host.ledger().stats().map_err(|error| problems::unreadable(&error))).await?;
+    Ok(json(
+        200,
+        &object!({
+            "streams": stats.streams, "facts": stats.facts, "bytes": stats.bytes,
+            "blobs": stats.blobs, "blob_bytes": stats.blob_bytes,
+            "segments": stats.segments, "segment_bytes": stats.segment_bytes,
+            "snapshots": stats.snapshots, "database_bytes": stats.database_bytes,
+        }),
+    ))
+}
+
+/// The read rows of a stored fact. One that does not decode has none; verification names it by other means.
+fn rows_of(stream: &StreamId, recorded: &Recorded) -> Vec<RowOp> {
+    match decode(stream, recorded) {
+        Ok(fact) => core::row_ops(recorded.seq, recorded.at, &fact),
+        Err(_) => Vec::new(),
+    }
+}
+
+pub(super) async fn verify(call: Call) -> Met {
+    let verify: Verify = body::json_or_default(&call.body)?;
+    let app = Arc::clone(&call.app);
+    let value = blocking(move || {
+        let ledger = app.host.ledger();
+        if verify.rebuild_rows {
+            let rebuilt = ledger.rebuild_rows(&rows_of, &mut |_| ());
+            rebuilt.map_err(|error| Problem::new(503, "store", error.to_string()))?;
+        }
+        let report = ledger.verify(&rows_of, &mut |_| ());
+        let damage: Vec<String> = report.damage.iter().map(ToString::to_string).collect();
+        let redacted: Vec<String> =
+            report.redacted.iter().map(|(stream, seq)| format!("{stream} at seq {seq}")).collect();
+        Ok(object!({
+            "intact": report.is_intact(), "streams": report.streams, "facts": report.facts,
+            "segments": report.segments, "blobs": report.blobs, "snapshots": report.snapshots, "rows": report.rows,
+            "redacted": redacted, "damage": damage, "more_damage": report.unlisted,
+        }))
+    })
+    .await?;
+    Ok(json(200, &value))
+}
+
+pub(super) async fn compact(call: Call) -> Met {
+    const DAYS: u64 = 30;
+    let compact: Compact = body::json_or_default(&call.body)?;
+    let app = Arc::clone(&call.app);
+    let value = blocking(move || {
+        let days = compact.older_than_days.unwrap_or(DAYS);
+        let ms = i64::try_from(days.saturating_mul(24 * 3_600_000)).unwrap_or(i64::MAX);
+        let older_than = Time::from_ms(app.host.clock().now().as_ms().saturating_sub(ms));
+        let policy = ArchivePolicy { older_than: Some(older_than), max_bytes: compact.max_bytes };
+        let report = app.host.ledger().archive(policy, &mut |_| ());
+        let report = report.map_err(|error| Problem::new(503, "store", error.to_string()))?;
+        Ok(object!({ "segments": report.segments, "facts": report.facts, "bytes": report.bytes }))
+    })
+    .await?;
+    Ok(json(200, &value))
+}
+
+pub(super) async fn fork(call: Call) -> Met {
+    let fork: Fork = body::json(&call.body)?;
+    let wrong = |detail: String, pointer: &str| Problem::new(422, "wrong_fields", detail).pointer(pointer);
+    let parent = AgentId::new(&fork.agent).map_err(|error| wrong(error.to_string(), "/agent"))?;
+    let name = AgentId::new(&fork.name).map_err(|error| wrong(error.to_string(), "/as"))?;
+    let (claim, _holding) = match once(&call).await? {
+        Once::Again(answered) => return Ok(json(200, &answered.summary.unwrap_or_default())),
+        Once::Meet(claim, holding) => (claim, holding),
+    };
+    let app = Arc::clone(&call.app);
+    let value = blocking(move || {
+        let clock = app.host.clock();
+        let value = object!({ "agent_id": name, "parent": parent, "at_seq": fork.at, "status": "stopped" });
+        let answered = Answered { answer: Answer::Done, seq: fork.at, summary: Some(value.clone()) };
+        let claim = claim.map(|claim| (claim, answered));
+        let forked = make_fork(app.host.ledger(), &parent, fork.at, &name, clock.now(), clock.entropy(), claim);
+        forked.map(|_| value).map_err(|error| refused(error, &parent))
+    })
+    .await?;
+    Ok(json(200, &value))
+}
+
+fn refused(error: ForkError, parent: &AgentId) -> Problem {
+    match error {
+        ForkError::NoParent(_) => problems::no_agent(parent.as_str()),
+        ForkError::Exists(_) => Problem::new(409, "exists", error.to_string()).hint("choose another name"),
+        ForkError::NoSuchMoment { .. } => Problem::new(404, "no_such_moment", error.to_string()),
+        ForkError::Damaged(damage) => problems::damaged(parent.as_str(), &damage.to_string()),
+        ForkError::Unreadable(error) => problems::unreadable(&error),
+        ForkError::NotCommitted(error) => Problem::new(503, "store", format!("nothing was recorded: {error}")),
+    }
+}
+
+/// The whole ledger, as it is written; a client that stops reading stops the writing.
+pub(super) fn export(call: Call) -> Met {
+    let (sender, pieces) = mpsc::channel::<Result<Bytes, io::Error>>(4);
+    let app = Arc::clone(&call.app);
+    // It ends with its reader: every write waits for room, and fails once nobody reads.
+    tokio::task::spawn_blocking(move || {
+        let mut out = io::BufWriter::with_capacity(64 * 1024, Pieces(sender.clone()));
+        let written = app.host.ledger().export_full(&mut out, &mut |_| ());
+        let failed = match written {
+            Ok(_) => out.flush().err(),
+            Err(error) => Some(io::Error::other(error.to_string())),
+        };
+        if let Some(error) = failed {
+            // A body that ends in an error is cut, so that nobody takes half a ledger for a whole one.
+            let _unread = sender.blocking_send(Err(error));
+        }
+    });
+    let pieces = stream::unfold(pieces, |mut pieces| async move { Some((pieces.recv().await?, pieces)) });
+    Ok(text(200, "application/x-ndjson", Body::from_stream(pieces)))
+}
+
+struct Pieces(mpsc::Sender<Result<Bytes, io::Error>>);
+
+impl Write for Pieces {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let gone = |_| io::Error::new(io::ErrorKind::BrokenPipe, "nobody reads any more");
+        self.0.blocking_send(Ok(Bytes::copy_from_slice(bytes))).map_err(gone)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,80 @@
+//! Messages come in here. A 202 means that the message is on disk.
+
+use abide_api::Problem;
+use abide_api::types::{Accepted, MessageCreate, PostKind, Priority};
+use abide_kernel::input::{Answer, Input, NewMessage};
+use abide_kernel::limits;
+use abide_kernel::vocabulary;
+
+use super::{Met, agent, json};
+use crate::body;
+use crate::gate::Call;
+use crate::once::{Once, once};
+use crate::problems;
+
+pub(super) async fn create(call: Call) -> Met {
+    let id = agent(&call)?;
+    let new: MessageCreate = body::json(&call.body)?;
+    let message = message(new, call.key.clone())?;
+    let answered = match once(&call).await? {
+        Once::Again(answered) => *answered,
+        Once::Meet(claim, _holding) => {
+            let asked = call.app.host.ask_once(&id, Input::Queue(message), claim).await;
+            asked.map_err(|error| problems::ask(error, id.as_str()))?
+        }
+    };
+    match answered.answer {
+        Answer::Queued { message_id } => {
+            Ok(json(202, &Accepted { message_id: message_id.to_string(), seq: answered.seq }))
+        }
+        Answer::Done | Answer::Unchanged | Answer::Woken { .. } | Answer::Acted(_) => {
+            Err(Problem::new(503, "crashed", "the message was answered as something else"))
+        }
+    }
+}
+
+fn message(new: MessageCreate, key: Option<String>) -> Result<NewMessage, Problem> {
+    let wrong = |detail: &str, pointer: &str| Problem::new(422, "wrong_fields", detail).pointer(pointer);
+    if new.text.is_some() == new.json.is_some() {
+        return Err(wrong("a message has either text or json", "/text"));
+    }
+    for (name, line) in
+        [("/origin", &new.origin), ("/correlation_id", &new.correlation_id), ("/causation_id", &new.causation_id)]
+    {
+        if line.as_ref().is_some_and(|line| line.len() > limits::LINE_BYTES || line.is_empty()) {
+            return Err(wrong(&format!("it has 1 to {} bytes", limits::LINE_BYTES), name));
+        }
+    }
+    if new.text.as_ref().is_some_and(|text| text.trim().is_empty()) {
+        return Err(wrong("the text is empty", "/text"));
+    }
+    Ok(NewMessage {
+        kind: new.kind.map(kind),
+        text: new.text,
+        json: new.json,
+        priority: new.priority.map(priority),
+        origin_id: new.origin,
+        correlation_id: new.correlation_id,
+        causation_id: new.causation_id,
+        idempotency_key: key,
+        ..NewMessage::default()
+    })
+}
+
+fn kind(kind: PostKind) -> vocabulary::MessageKind {
+    match kind {
+        PostKind::OperatorPrompt => vocabulary::MessageKind::OperatorPrompt,
+        PostKind::ChannelEvent => vocabulary::MessageKind::ChannelEvent,
+        PostKind::WebhookEvent => vocabulary::MessageKind::WebhookEvent,
+        PostKind::CallbackEvent => vocabulary::MessageKind::CallbackEvent,
+    }
+}
+
+fn priority(priority: Priority) -> vocabulary::Priority {
+    match priority {
+        Priority::Interject => vocabulary::Priority::Interject,
+        Priority::Next => vocabulary::Priority::Next,
+        Priority::Normal => vocabulary::Priority::Normal,
+        Priority::Background => vocabulary::Priority::Background,
+    }
+}

@@ -1,0 +1,171 @@
+//! The planes of an agent: pages of rows. What is still open is shown as the state has it, because a row knows only
+//! what single facts said.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use abide_api::Problem;
+use abide_api::types::{CatchUp, Ended, Page, TimerCreate, TimerCreated};
+use abide_kernel::AgentState;
+use abide_kernel::id::{TaskId, TimerId, WaitId, WorkItemId};
+use abide_kernel::input::{Act, Answer, Input, When};
+use abide_kernel::summary::{task_shape, timer_shape, wait_shape, work_item_shape};
+use abide_kernel::time::Time;
+use abide_kernel::vocabulary;
+use abide_ledger::StreamId;
+use serde_json::{Value, json as object};
+
+use super::lifecycle::asked;
+use super::{Met, agent, blocking, json};
+use crate::body;
+use crate::gate::Call;
+use crate::problems;
+
+/// How one plane is read.
+pub(super) struct Plane {
+    rows: &'static str,
+    /// What a row that lacks it has.
+    defaults: fn() -> Value,
+    /// The record as the state has it, while it is open.
+    open: fn(&AgentState, &str) -> Option<Value>,
+    keep: fn(&Value) -> bool,
+}
+
+const fn plane(rows: &'static str, defaults: fn() -> Value, open: fn(&AgentState, &str) -> Option<Value>) -> Plane {
+    Plane { rows, defaults, open, keep: |_| true }
+}
+
+fn nothing() -> Value {
+    object!({})
+}
+
+fn never(_: &AgentState, _: &str) -> Option<Value> {
+    None
+}
+
+fn open_task(state: &AgentState, id: &str) -> Option<Value> {
+    let id = TaskId::new(id);
+    state.tasks.open().get(&id).or_else(|| state.tasks.owed().get(&id)).map(task_shape)
+}
+
+pub(super) const MESSAGES: Plane = plane("messages", nothing, never);
+pub(super) const BRIEFS: Plane = plane("briefs", nothing, never);
+pub(super) const TASKS: Plane = plane("tasks", nothing, open_task);
+pub(super) const CHILDREN: Plane =
+    Plane { keep: |task| task["child_agent_id"].is_string(), ..plane("tasks", nothing, open_task) };
+pub(super) const WORK_ITEMS: Plane = plane(
+    "work_items",
+    || object!({ "todo": [], "current": false }),
+    |state, id| state.work.open(&WorkItemId::new(id)).map(|item| work_item_shape(state, item)),
+);
+pub(super) const TIMERS: Plane =
+    plane("timers", nothing, |state, id| state.timers.active().get(&TimerId::new(id)).map(timer_shape));
+pub(super) const WAITS: Plane =
+    plane("waits", nothing, |state, id| state.waits.open().get(&WaitId::new(id)).map(wait_shape));
+pub(super) const TRIGGERS: Plane = plane("triggers", nothing, never);
+pub(super) const APPROVALS: Plane = plane("approvals", nothing, never);
+
+pub(super) async fn list(call: Call, plane: &'static Plane) -> Met {
+    let id = agent(&call)?;
+    let limit = call.query.limit()?;
+    let after = call.query.text("after").map(str::to_owned);
+    let (app, stream) = (Arc::clone(&call.app), StreamId::agent(&id));
+    let missing = problems::no_agent(id.as_str());
+    let rows = blocking(move || {
+        let ledger = app.host.ledger();
+        let unreadable = |error| problems::unreadable(&error);
+        if ledger.head(&stream).map_err(unreadable)?.is_none() {
+            return Err(missing);
+        }
+        ledger.rows(&stream, plane.rows, after.as_deref(), limit + 1).map_err(unreadable)
+    })
+    .await?;
+    let more = rows.len() > limit;
+    let ids: Vec<String> = rows.iter().take(limit).map(|row| row.id.clone()).collect();
+    let next = ids.last().filter(|_| more).cloned();
+    let look = move |state: &AgentState, _: Time| -> Option<HashMap<String, Value>> {
+        let open = ids.iter().filter_map(|id| Some((id.clone(), (plane.open)(state, id)?)));
+        (!state.archived).then(|| open.collect())
+    };
+    let seen = call.app.host.look(&id, look).await.map_err(|error| problems::ask(error, id.as_str()))?;
+    let mut open = seen.flatten().ok_or_else(|| problems::no_agent(id.as_str()))?;
+    let items = rows.into_iter().take(limit).map(|row| open.remove(&row.id).unwrap_or_else(|| whole(row.value, plane)));
+    Ok(json(200, &Page { items: items.filter(plane.keep).collect(), next }))
+}
+
+fn whole(row: Value, plane: &Plane) -> Value {
+    let mut value = (plane.defaults)();
+    if let (Some(fields), Value::Object(row)) = (value.as_object_mut(), row) {
+        fields.extend(row);
+    }
+    // Rows keep resources as they are recorded; a reader wants the name.
+    if let Some(Value::Object(resource)) = value.get("resource") {
+        let name = resource.values().next().cloned().unwrap_or_default();
+        value["resource"] = name;
+    }
+    value
+}
+
+pub(super) async fn create_timer(call: Call) -> Met {
+    let id = agent(&call)?;
+    let new: TimerCreate = body::json(&call.body)?;
+    let act = timer(new)?;
+    let input = Input::Act { by: call.caller.name.clone(), act };
+    let created = acted(asked(&call, &id, input).await?)?;
+    let first = created["next_fire_at"].as_str().map(str::to_owned);
+    let upcoming = upcoming(first.as_deref(), created["every_ms"].as_u64());
+    let timer_id = created["timer_id"].as_str().unwrap_or_default().to_owned();
+    Ok(json(201, &TimerCreated { timer_id, next_fire_at: first, upcoming }))
+}
+
+fn timer(new: TimerCreate) -> Result<Act, Problem> {
+    let wrong = |detail: String, pointer: &str| Problem::new(422, "wrong_fields", detail).pointer(pointer);
+    let when = match (new.after_ms, new.at, new.every_ms) {
+        (Some(after), None, None) => When::AfterMs(after),
+        (None, Some(at), None) => When::At(at.parse().map_err(|error| wrong(format!("{error}"), "/at"))?),
+        (None, None, Some(every)) => When::EveryMs(every),
+        _ => return Err(wrong("a timer has exactly one of after_ms, at and every_ms".to_owned(), "")),
+    };
+    let catch_up = match new.catch_up {
+        None | Some(CatchUp::Latest) => vocabulary::CatchUp::Latest,
+        Some(CatchUp::None) => vocabulary::CatchUp::None,
+        Some(CatchUp::All) => vocabulary::CatchUp::All,
+    };
+    Ok(Act::CreateTimer { summary: new.summary, when, catch_up, work_item_id: None })
+}
+
+/// The next five occurrences.
+fn upcoming(first: Option<&str>, every_ms: Option<u64>) -> Vec<String> {
+    let Some(first) = first.and_then(|first| first.parse::<Time>().ok()) else { return Vec::new() };
+    match every_ms {
+        None => vec![first.to_string()],
+        Some(every) => (0..5).map(|n| first.plus_ms(every.saturating_mul(n)).to_string()).collect(),
+    }
+}
+
+fn acted(answer: Answer) -> Result<Value, Problem> {
+    match answer {
+        Answer::Acted(value) => Ok(value),
+        Answer::Done | Answer::Unchanged => Ok(Value::Null),
+        Answer::Queued { .. } | Answer::Woken { .. } => {
+            Err(Problem::new(503, "crashed", "it was answered as something else"))
+        }
+    }
+}
+
+pub(super) async fn cancel_timer(call: Call) -> Met {
+    let act = Act::CancelTimer { timer_id: TimerId::new(call.param("item")) };
+    end(call, act).await
+}
+
+pub(super) async fn cancel_wait(call: Call) -> Met {
+    let act = Act::CancelWait { waiting_intent_id: WaitId::new(call.param("item")) };
+    end(call, act).await
+}
+
+async fn end(call: Call, act: Act) -> Met {
+    let id = agent(&call)?;
+    let input = Input::Act { by: call.caller.name.clone(), act };
+    acted(asked(&call, &id, input).await?)?;
+    Ok(json(200, &Ended { ended: true }))
+}

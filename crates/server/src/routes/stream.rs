@@ -1,0 +1,206 @@
+//! Server-sent events: one per fact, in order, with neither gap nor repeat. A follower reads from the ledger at its own
+//! pace; what is new wakes it, and one that takes nothing is cut off by its connection.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use abide_api::Problem;
+use abide_engine::host::Heads;
+use abide_kernel::id::{AgentId, Seq};
+use abide_ledger::{Cursor, Follow, StreamId};
+use axum::body::Body;
+use bytes::Bytes;
+use futures_util::stream;
+use http::{HeaderValue, header};
+use serde_json::json as object;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+
+use super::history::event;
+use super::{Met, agent, blocking, text};
+use crate::app::App;
+use crate::gate::Call;
+use crate::problems;
+
+/// Facts per piece: what one follower holds in memory.
+const BATCH: usize = 64;
+
+/// What both kinds of followers have.
+struct Follower {
+    app: Arc<App>,
+    closing: watch::Receiver<bool>,
+    heartbeat: Duration,
+    begun: bool,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Follower {
+    fn new(app: &Arc<App>) -> Result<Follower, Problem> {
+        let place = Arc::clone(&app.streams).try_acquire_owned();
+        let place = place.map_err(|_| problems::overloaded("too many event streams are open"))?;
+        let heartbeat = app.options.limits.heartbeat;
+        Ok(Follower { closing: app.closing.subscribe(), app: Arc::clone(app), heartbeat, begun: false, _place: place })
+    }
+}
+
+fn piece(text: &mut String, name: &str, id: &str, data: &serde_json::Value) {
+    text.push_str(&format!("event: {name}\nid: {id}\ndata: {data}\n\n"));
+}
+
+fn resync(id: &str, why: &str) -> Bytes {
+    let mut text = String::new();
+    piece(&mut text, "resync", id, &object!({ "after": id, "reason": why }));
+    Bytes::from(text)
+}
+
+/// Where a client was, from the header that browsers send or from the query; the header is the newer one.
+fn resume(call: &Call) -> Option<String> {
+    let header = call.headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
+    header.filter(|id| !id.is_empty()).or_else(|| call.query.text("after").map(str::to_owned))
+}
+
+fn answer(
+    pieces: impl futures_util::Stream<Item = Result<Bytes, std::io::Error>> + Send + 'static,
+) -> axum::response::Response {
+    let mut response = text(200, "text/event-stream", Body::from_stream(pieces));
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+pub(super) async fn of_agent(call: Call) -> Met {
+    let id = agent(&call)?;
+    let after = match resume(&call) {
+        None => None,
+        Some(text) => Some(text.parse::<Seq>().map_err(|_| bad_cursor(&text))?),
+    };
+    let follower = Follower::new(&call.app)?;
+    // Subscribed before the head is read: nothing falls between.
+    let heads = call.app.host.follow(&id);
+    let (app, stream_id) = (Arc::clone(&call.app), StreamId::agent(&id));
+    let head =
+        blocking(move || app.host.ledger().head(&stream_id).map_err(|error| problems::unreadable(&error))).await?;
+    let head = head.ok_or_else(|| problems::no_agent(id.as_str()))?.seq;
+    let (after, lost) = match after {
+        Some(after) if after > head => (head, Some(resync(&head.to_string(), "the ledger ends before that"))),
+        Some(after) => (after, None),
+        None => (head, None),
+    };
+    let state = OfAgent { follower, heads, id, after, lost };
+    Ok(answer(stream::unfold(state, |mut state| async move { Some((Ok(state.next().await?), state)) })))
+}
+
+struct OfAgent {
+    follower: Follower,
+    heads: Heads,
+    id: AgentId,
+    after: Seq,
+    lost: Option<Bytes>,
+}
+
+impl OfAgent {
+    /// The next piece; none ends the stream.
+    async fn next(&mut self) -> Option<Bytes> {
+        if !std::mem::replace(&mut self.follower.begun, true) {
+            return Some(Bytes::from_static(b": hello\n\n"));
+        }
+        if let Some(lost) = self.lost.take() {
+            return Some(lost);
+        }
+        loop {
+            let (app, stream, after) = (Arc::clone(&self.follower.app), StreamId::agent(&self.id), self.after);
+            let read =
+                move || app.host.ledger().read(&stream, after, BATCH).map_err(|error| problems::unreadable(&error));
+            let Ok(facts) = blocking(read).await else { return None };
+            if let Some(last) = facts.last() {
+                self.after = last.seq;
+                let mut text = String::new();
+                for fact in &facts {
+                    piece(&mut text, &fact.kind, &fact.seq.to_string(), &event(self.id.as_str(), fact));
+                }
+                return Some(Bytes::from(text));
+            }
+            tokio::select! {
+                biased;
+                _ = self.follower.closing.wait_for(|closing| *closing) => return None,
+                () = self.heads.moved() => {}
+                () = tokio::time::sleep(self.follower.heartbeat) => return Some(Bytes::from_static(b": still here\n\n")),
+            }
+        }
+    }
+}
+
+pub(super) async fn of_all(call: Call) -> Met {
+    let follower = Follower::new(&call.app)?;
+    let ledger = call.app.host.ledger().clone();
+    let end = ledger.end().map_err(|error| problems::unreadable(&error))?;
+    let (after, lost) = match resume(&call) {
+        None => (end, None),
+        Some(text) => match text.parse::<Cursor>().map_err(|_| bad_cursor(&text))? {
+            after if after > end => (end, Some(resync(&end.to_string(), "the ledger ends before that"))),
+            after => (after, None),
+        },
+    };
+    let state = OfAll { follower, follow: Some(ledger.follow(after)), lost };
+    Ok(answer(stream::unfold(state, |mut state| async move { Some((Ok(state.next().await?), state)) })))
+}
+
+struct OfAll {
+    follower: Follower,
+    /// Lent to the thread that reads.
+    follow: Option<Follow>,
+    lost: Option<Bytes>,
+}
+
+impl OfAll {
+    async fn next(&mut self) -> Option<Bytes> {
+        if !std::mem::replace(&mut self.follower.begun, true) {
+            return Some(Bytes::from_static(b": hello\n\n"));
+        }
+        if let Some(lost) = self.lost.take() {
+            return Some(lost);
+        }
+        loop {
+            let mut follow = self.follow.take()?;
+            let (follow, facts) = blocking(move || {
+                let facts = follow.next_batch(BATCH);
+                Ok((follow, facts))
+            })
+            .await
+            .ok()?;
+            let follow = self.follow.insert(follow);
+            let mut text = String::new();
+            match facts {
+                Ok(facts) if facts.is_empty() => {
+                    tokio::select! {
+                        biased;
+                        _ = self.follower.closing.wait_for(|closing| *closing) => return None,
+                        more = follow.more() => more.ok()?,
+                        () = tokio::time::sleep(self.follower.heartbeat) => {
+                            return Some(Bytes::from_static(b": still here\n\n"));
+                        }
+                    }
+                }
+                Ok(facts) => {
+                    for (cursor, stream, fact) in &facts {
+                        // Keys and tokens are nobody's news.
+                        if let Some(agent) = stream.agent_name() {
+                            piece(&mut text, &fact.kind, &cursor.to_string(), &event(agent, fact));
+                        }
+                    }
+                }
+                Err(error) => {
+                    let note = object!({ "detail": error.to_string() });
+                    piece(&mut text, "damaged", &follow.cursor().to_string(), &note);
+                }
+            }
+            if !text.is_empty() {
+                return Some(Bytes::from(text));
+            }
+        }
+    }
+}
+
+fn bad_cursor(text: &str) -> Problem {
+    let text: String = text.chars().take(80).collect();
+    Problem::new(400, "bad_cursor", format!("{text:?} is no place in this stream"))
+        .hint("resume with the id of an event")
+}

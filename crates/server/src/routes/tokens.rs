@@ -1,0 +1,75 @@
+//! Tokens: made, listed, revoked.
+
+use std::sync::Arc;
+
+use abide_api::Problem;
+use abide_api::types::{Ended, Page, TokenCreate, TokenCreated};
+use abide_engine::{Answered, core};
+use abide_kernel::input::Answer;
+use serde_json::json as object;
+
+use super::{Met, blocking, json};
+use crate::access::{AccessError, fresh_token};
+use crate::body;
+use crate::gate::Call;
+use crate::once::{Once, once};
+
+const NAME_MAX: usize = 64;
+
+fn failed(error: AccessError) -> Problem {
+    match error {
+        AccessError::TooMany => Problem::new(409, "too_many", error.to_string()).hint("revoke those nobody uses"),
+        AccessError::Read(_) | AccessError::Damaged { .. } | AccessError::Commit(_) => {
+            Problem::new(503, "store", error.to_string())
+        }
+    }
+}
+
+pub(super) async fn create(call: Call) -> Met {
+    let new: TokenCreate = body::json(&call.body)?;
+    if new.name.trim().is_empty() || new.name.chars().count() > NAME_MAX || new.name.chars().any(char::is_control) {
+        let detail = format!("a name has 1 to {NAME_MAX} characters");
+        return Err(Problem::new(422, "wrong_fields", detail).pointer("/name"));
+    }
+    let (claim, _holding) = match once(&call).await? {
+        Once::Meet(claim, holding) => (claim, holding),
+        Once::Again(_) => {
+            return Err(Problem::new(409, "shown_once", "this token was made, and shown to whoever asked first")
+                .hint("revoke it and make another, under another key"));
+        }
+    };
+    let app = Arc::clone(&call.app);
+    let created = blocking(move || {
+        let token = fresh_token().map_err(|error| Problem::new(503, "no_randomness", error.to_string()))?;
+        let clock = app.host.clock();
+        let now = clock.now();
+        let token_id = format!("tok_{:016x}", clock.entropy());
+        // What is kept of the answer is not the token.
+        let answered = Answered { answer: Answer::Done, seq: 0, summary: Some(object!({ "token_id": token_id })) };
+        let claim = claim.map(|claim| core::keep(claim, answered, now));
+        app.access.create(&token_id, &new.name, new.scope, &token, now, claim).map_err(failed)?;
+        Ok(TokenCreated { token_id, name: new.name, scope: new.scope, token })
+    })
+    .await?;
+    Ok(json(201, &created))
+}
+
+pub(super) fn list(call: &Call) -> Met {
+    let limit = call.query.limit()?;
+    let after = call.query.text("after").unwrap_or_default();
+    let mut items: Vec<_> = call.app.access.list().into_iter().filter(|item| item.token_id.as_str() > after).collect();
+    let more = items.len() > limit;
+    items.truncate(limit);
+    let next = items.last().filter(|_| more).map(|item| item.token_id.clone());
+    Ok(json(200, &Page { items, next }))
+}
+
+pub(super) async fn revoke(call: Call) -> Met {
+    let item = call.param("item").to_owned();
+    let app = Arc::clone(&call.app);
+    let there = blocking(move || app.access.revoke(&item, app.host.clock().now()).map_err(failed)).await?;
+    if there {
+        return Ok(json(200, &Ended { ended: true }));
+    }
+    Err(Problem::new(404, "not_found", "there is no such token to revoke").hint("GET /v1/tokens lists them"))
+}
