@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use abide_api::types::{CatchUp, PostKind, Priority, Role, Scope};
 use abide_kernel::id::{AgentId, Seq};
+use abide_kernel::limits::TIMER_EVERY_MIN_MS;
 use abide_kernel::time::Time;
 use clap::{Args, Parser, Subcommand};
 
@@ -282,8 +283,8 @@ pub struct TimerArgs {
     /// Once, at this time: 2026-01-31T12:00:00Z
     #[arg(long, value_name = "RFC3339", value_parser = time)]
     pub at: Option<Time>,
-    /// Again and again, this far apart
-    #[arg(long, value_name = "DURATION", value_parser = span::duration)]
+    /// Again and again, this far apart: 100ms or more
+    #[arg(long, value_name = "DURATION", value_parser = every)]
     pub every: Option<Duration>,
     /// What becomes of occurrences that were missed: latest, none or all
     #[arg(long, value_name = "HOW", value_parser = catch_up)]
@@ -435,6 +436,14 @@ fn seq(text: &str) -> Result<Seq, String> {
 
 fn time(text: &str) -> Result<Time, String> {
     text.parse().map_err(|error: abide_kernel::time::BadTime| error.to_string())
+}
+
+fn every(text: &str) -> Result<Duration, String> {
+    let every = span::duration(text)?;
+    if span::as_ms(every) < TIMER_EVERY_MIN_MS {
+        return Err(format!("it takes {TIMER_EVERY_MIN_MS}ms or more"));
+    }
+    Ok(every)
 }
 
 fn role(text: &str) -> Result<Role, String> {

@@ -115,9 +115,10 @@ impl Output {
         }
     }
 
-    /// A time, from here where a person sees it and in full elsewhere.
+    /// A time, from here where a person sees it and in full elsewhere; nothing where none was ever recorded.
     pub fn time(&self, text: &str) -> String {
         match text.parse::<Time>() {
+            Ok(Time::EPOCH) => "-".to_owned(),
             Ok(time) if self.seen => span::relative(time, clock::now()),
             Ok(_) | Err(_) => one_line(text),
         }

@@ -19,7 +19,7 @@ pub struct Plane<T> {
     pub titles: &'static [&'static str],
     pub id: fn(&T) -> &str,
     pub row: fn(&T, &Output) -> Vec<Cell>,
-    /// What to say where there is nothing.
+    /// What to say of the agent where there is nothing; ID is the agent.
     pub empty: &'static str,
 }
 
@@ -40,7 +40,8 @@ pub fn list<T: DeserializeOwned + Serialize>(
     let items: Vec<T> = block_on(items(&client, &of.agent, plane.route))?;
     out.result(&json!({ "items": items, "next": null }), || {
         if items.is_empty() {
-            return format!("{} {}\n", of.agent, plane.empty);
+            let agent = of.agent.as_str();
+            return format!("{agent} {}\n", plane.empty.replace("ID", agent));
         }
         let ids = out.ids(&items.iter().map(plane.id).collect::<Vec<_>>());
         let row = |(item, id): (&T, String)| {

@@ -1,5 +1,6 @@
 //! `abide send`: a message to an agent, and with `--wait` what it answers.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use abide_api::Client;
@@ -87,6 +88,9 @@ async fn answer(
 fn said(brief: &Brief, accepted: &Accepted, out: &Output) -> anyhow::Result<()> {
     let mut value = json!(brief);
     value["seq"] = json!(accepted.seq);
+    if brief.brief_id.is_empty() {
+        value["brief_id"] = Value::Null;
+    }
     out.result(&value, || many_lines(&brief.text))
 }
 
@@ -111,7 +115,9 @@ struct Awaited {
     message_id: String,
     /// The turn about it ended, and the agent waits for something before it goes on.
     acknowledged: bool,
-    /// What it said last since then.
+    /// What it has begun to wait for since the message came, and has not got yet.
+    open: BTreeSet<String>,
+    /// What it said when it had gone on and waited for nothing more.
     last_said: Option<String>,
 }
 
@@ -127,7 +133,7 @@ enum Heard {
 
 impl Awaited {
     fn new(message_id: &str) -> Awaited {
-        Awaited { message_id: message_id.to_owned(), acknowledged: false, last_said: None }
+        Awaited { message_id: message_id.to_owned(), acknowledged: false, open: BTreeSet::new(), last_said: None }
     }
 
     fn see(&mut self, seen: &Seen) -> Heard {
@@ -143,14 +149,21 @@ impl Awaited {
             "message.dropped" if ours => Heard::Failure(format!("{} was dropped", self.message_id)),
             "posture.changed" | "control.applied" if text("next_status") == "stopped" => Heard::Stopped,
             "agent.archived" => Heard::Stopped,
-            "turn.terminal" if self.acknowledged => {
-                self.last_said = data.get("last_assistant_message").and_then(Value::as_str).map(str::to_owned);
+            "wait.created" => {
+                self.open.insert(text("waiting_intent_id").to_owned());
+                Heard::Nothing
+            }
+            "wait.triggered" | "wait.cancelled" => {
+                self.open.remove(text("waiting_intent_id"));
+                Heard::Nothing
+            }
+            "turn.terminal" => {
+                let gone_on = self.acknowledged && self.open.is_empty();
+                self.last_said = gone_on.then(|| text("last_assistant_message").to_owned());
                 Heard::Nothing
             }
             "scheduler.decision" if text("kind") == "WaitForOperator" => Heard::MayWait,
-            "scheduler.decision" if self.acknowledged && matches!(text("kind"), "Sleep" | "StayIdle") => {
-                self.rests(seen)
-            }
+            "scheduler.decision" => self.decided(seen),
             _ => Heard::Nothing,
         }
     }
@@ -175,9 +188,11 @@ impl Awaited {
         }
     }
 
-    /// What it waited for has come, it has gone on, and there is nothing left to do: what it said last is the answer.
-    fn rests(&mut self, seen: &Seen) -> Heard {
+    /// What it waited for has come, and it has gone on: what it said then is the answer, unless a brief brought one
+    /// before this decision. A turn that nobody's message began leaves no brief by itself.
+    fn decided(&mut self, seen: &Seen) -> Heard {
         let Some(text) = self.last_said.take() else { return Heard::Nothing };
+        let text = if text.is_empty() { "Done.".to_owned() } else { text };
         let message_id = Some(self.message_id.clone());
         let (brief_id, kind, at) = (String::new(), "result".to_owned(), seen.event.at.clone());
         Heard::Result(Box::new(Brief { brief_id, kind, text, message_id, work_item_id: None, at }))
@@ -235,11 +250,17 @@ mod tests {
 
     #[test]
     fn after_an_acknowledgement_what_it_says_when_it_went_on_is_the_answer() {
-        let ack = || brief("ack", "Building.", Some("msg_1"));
+        let wait = |kind: &'static str| (kind, json!({ "waiting_intent_id": "wait_1" }));
+        let acknowledged = [wait("wait.created"), brief("ack", "Building.", Some("msg_1"))];
         let terminal = ("turn.terminal", json!({ "last_assistant_message": "It said hi." }));
-        let rests = ("scheduler.decision", json!({ "kind": "Sleep" }));
-        assert_eq!(result(&hear(&[ack(), terminal.clone(), rests.clone()])), "It said hi.");
-        assert_eq!(result(&hear(&[ack(), brief("result", "told", None), terminal.clone()])), "told");
+        let rests = ("scheduler.decision", json!({ "kind": "WaitForTimer" }));
+        let after = |more: &[(&'static str, Value)]| hear(&[&acknowledged, more].concat());
+        let gone_on = [wait("wait.triggered"), terminal.clone(), rests.clone()];
+        assert_eq!(result(&after(&gone_on)), "It said hi.");
+        let told = brief("result", "told", None);
+        assert_eq!(result(&after(&[wait("wait.triggered"), terminal.clone(), told, rests.clone()])), "told");
+        // A turn about something else, while it still waits; and one before it was acknowledged.
+        assert_eq!(after(&[terminal.clone(), rests.clone()]), Heard::Nothing);
         assert_eq!(hear(&[terminal, rests]), Heard::Nothing);
     }
 

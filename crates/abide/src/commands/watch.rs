@@ -41,7 +41,7 @@ pub fn run(args: &WatchArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<
 }
 
 fn line(event: &Event, out: &Output) -> String {
-    let kind = out.paint(paint(&event.kind), &format!("{:<24}", one_line(&event.kind)));
+    let kind = out.paint(paint(&event.kind), &format!("{:<30}", one_line(&event.kind)));
     let line = format!("{}  {:<12}  {kind}  {}", one_line(&event.at), one_line(&event.agent_id), about(event));
     format!("{}\n", line.trim_end())
 }

@@ -69,6 +69,10 @@ impl Failed {
             ClientError::Refused(problem) if problem.status == 401 && problem.hint.is_none() => {
                 Some("--token TOKEN or $ABIDE_TOKEN says who you are; the home's own is in its file token".to_owned())
             }
+            // The daemon speaks of routes there.
+            ClientError::Refused(problem) if problem.status == 404 && problem.code == "not_found" => {
+                Some("`abide agent list` has the agents there are".to_owned())
+            }
             ClientError::Refused(problem) => problem.hint.clone(),
             ClientError::Foreign { .. } => Some("is --url the address of an abide daemon?".to_owned()),
             ClientError::BadUrl(_) => None,

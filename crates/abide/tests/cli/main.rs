@@ -10,6 +10,7 @@ mod fixtures;
 mod fork;
 mod home;
 mod import;
+mod live;
 mod place;
 mod streams;
 mod verify;

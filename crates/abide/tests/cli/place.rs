@@ -92,14 +92,12 @@ impl Place {
 }
 
 /// A daemon that serves a place's home, killed when the test is over.
-#[allow(dead_code, reason = "for tests of what only a live daemon shows")]
 pub struct Daemon {
     child: Child,
     stdout: BufReader<ChildStdout>,
     pub url: String,
 }
 
-#[allow(dead_code, reason = "for tests of what only a live daemon shows")]
 impl Daemon {
     /// Starts `abide up` on a free port, and returns when it is ready.
     pub fn start(place: &Place, more: &[&str]) -> Daemon {

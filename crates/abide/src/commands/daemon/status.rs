@@ -6,7 +6,7 @@ use abide_api::Client;
 use serde_json::json;
 
 use crate::connection::{self, block_on};
-use crate::output::{Output, grouped, table};
+use crate::output::{Output, counted, table};
 
 pub fn run(home: &Path, out: &Output) -> anyhow::Result<()> {
     let home_text = home.display().to_string();
@@ -26,7 +26,7 @@ pub fn run(home: &Path, out: &Output) -> anyhow::Result<()> {
             ("url", served.url.clone()),
             ("pid", served.pid.to_string()),
             ("version", health.version.clone()),
-            ("awake", format!("{} agents", grouped(health.agents_awake))),
+            ("awake", counted(health.agents_awake, "agent")),
         ])
     })
 }
