@@ -83,9 +83,14 @@ impl Output {
         }
     }
 
+    /// Whether a person is there for hints: what is asked only for their sake can be left out otherwise.
+    pub fn has_hints(&self) -> bool {
+        self.terminal && !self.json
+    }
+
     /// What a person may want to do next.
     pub fn hint(&self, text: &str) {
-        if self.terminal && !self.json {
+        if self.has_hints() {
             tell(&format!("  {}\n", one_line(text)));
         }
     }

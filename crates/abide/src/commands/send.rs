@@ -30,8 +30,8 @@ pub fn run(args: &SendArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<(
     block_on(async {
         let accepted = client.send_message(args.id.as_str(), &message).await?;
         if !args.wait {
-            return out
-                .result(&json!(accepted), || format!("queued as {} (seq {})\n", accepted.message_id, accepted.seq));
+            out.result(&json!(accepted), || format!("queued as {} (seq {})\n", accepted.message_id, accepted.seq))?;
+            return hint_if_stopped(&client, args, out).await;
         }
         let answer = answer(&client, args, &accepted, place, out);
         let Some(timeout) = args.timeout else { return answer.await };
@@ -40,6 +40,14 @@ pub fn run(args: &SendArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<(
             Err(_) => Err(too_late(args, &accepted)),
         }
     })
+}
+
+async fn hint_if_stopped(client: &Client, args: &SendArgs, out: &Output) -> anyhow::Result<()> {
+    let id = args.id.as_str();
+    if out.has_hints() && client.agent(id).await?.agent.status == "stopped" {
+        out.hint(&format!("{id} is stopped, and reads it once it starts: `abide agent start {id}`"));
+    }
+    Ok(())
 }
 
 fn too_late(args: &SendArgs, accepted: &Accepted) -> anyhow::Error {
