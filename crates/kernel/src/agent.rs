@@ -132,7 +132,11 @@ impl AgentState {
     }
 
     pub fn from_snapshot(bytes: &[u8]) -> Result<AgentState, serde_json::Error> {
-        let mut state: AgentState = serde_json::from_slice(bytes)?;
+        // Text is checked once, not string by string; what is no text fails where it stops being any.
+        let mut state: AgentState = match std::str::from_utf8(bytes) {
+            Ok(text) => serde_json::from_str(text)?,
+            Err(_) => serde_json::from_slice(bytes)?,
+        };
         state.reindex();
         Ok(state)
     }

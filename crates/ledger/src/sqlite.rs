@@ -129,9 +129,12 @@ impl Sqlite {
             Some(conn) => conn,
             None => schema::open_reader(&self.0.store.home.database()).map_err(read_error)?,
         };
-        let transaction = conn.unchecked_transaction().map_err(read_error)?;
-        let result = View::new(&transaction, &self.0.store).and_then(|view| read(&view));
-        transaction.finish().map_err(read_error)?;
+        // Prepared once per connection, as all else a read asks. A connection that leaves here early is dropped, and its
+        // transaction with it.
+        let execute = |sql: &str| conn.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
+        execute("BEGIN").map_err(read_error)?;
+        let result = View::new(&conn, &self.0.store).and_then(|view| read(&view));
+        execute("ROLLBACK").map_err(read_error)?;
         let mut readers = self.0.readers.lock().expect("the pool is never held across a panic");
         if readers.len() < READERS_KEPT {
             readers.push(conn);

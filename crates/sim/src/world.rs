@@ -18,6 +18,8 @@ use abide_kernel::vocabulary::{DecisionKind, TaskStatus, ToolStatus};
 use abide_kernel::{AgentState, decide};
 use abide_ledger::{Ledger, Memory, StreamId};
 
+pub(crate) use ending::nothing_left;
+
 use crate::agent::Inhabitant;
 use crate::mind;
 use crate::rng::Rng;

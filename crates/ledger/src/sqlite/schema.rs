@@ -27,8 +27,9 @@ pub(crate) const TABLES: &[&str] = &[
     // `born` is the rowid of the stream's own first fact; `fork_fact` that of the parent's fact at `fork_seq`.
     "CREATE TABLE streams (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, born INTEGER NOT NULL, parent INTEGER, fork_seq INTEGER NOT NULL, fork_fact INTEGER NOT NULL, digest BLOB NOT NULL)",
     "CREATE TABLE heads (stream INTEGER PRIMARY KEY, seq INTEGER NOT NULL, hash BLOB NOT NULL, fact INTEGER NOT NULL)",
-    // `form` says what `payload` is: 0 the bytes, 1 the digest of a blob, 2 the digest of what was cut out.
-    "CREATE TABLE facts (id INTEGER PRIMARY KEY, stream INTEGER NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL, kind INTEGER NOT NULL, form INTEGER NOT NULL, payload BLOB NOT NULL, hash BLOB NOT NULL, prev INTEGER NOT NULL)",
+    // `link` is all that is looked at only when the whole fact is (see `fact::Link`): a column costs as much to write
+    // and to read as fifty bytes do.
+    "CREATE TABLE facts (id INTEGER PRIMARY KEY, stream INTEGER NOT NULL, seq INTEGER NOT NULL, link BLOB NOT NULL, payload BLOB NOT NULL)",
     "CREATE TABLE marks (stream INTEGER NOT NULL, seq INTEGER NOT NULL, fact INTEGER NOT NULL, PRIMARY KEY (stream, seq)) WITHOUT ROWID",
     "CREATE TABLE rows (stream INTEGER NOT NULL, plane TEXT NOT NULL, id TEXT NOT NULL, seq INTEGER NOT NULL, value TEXT NOT NULL, PRIMARY KEY (stream, plane, id)) WITHOUT ROWID",
     "CREATE TABLE wakes (stream INTEGER PRIMARY KEY, due INTEGER, why TEXT NOT NULL, digest BLOB NOT NULL)",
