@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use abide_ledger::{Ledger, OpenError, Options};
 use anyhow::Context;
 
-use crate::cli::HomeArgs;
+use crate::cli::PlaceArgs;
 use crate::output::Failed;
 
-pub fn dir(args: &HomeArgs) -> anyhow::Result<PathBuf> {
+pub fn dir(args: &PlaceArgs) -> anyhow::Result<PathBuf> {
     // A variable that is set to nothing counts as not set.
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(home) = args.home.clone().or_else(|| variable("ABIDE_HOME")) {
@@ -22,7 +22,7 @@ pub fn dir(args: &HomeArgs) -> anyhow::Result<PathBuf> {
 }
 
 /// The ledger of a home that exists. Looking at a home must not create one.
-pub fn open_existing(args: &HomeArgs, options: Options) -> anyhow::Result<Ledger> {
+pub fn open_existing(args: &PlaceArgs, options: Options) -> anyhow::Result<Ledger> {
     let home = dir(args)?;
     let database = home.join("ledger.db");
     let there = database.try_exists();
@@ -38,7 +38,7 @@ pub fn open_existing(args: &HomeArgs, options: Options) -> anyhow::Result<Ledger
     open(&home, options)
 }
 
-pub fn open_or_create(args: &HomeArgs) -> anyhow::Result<Ledger> {
+pub fn open_or_create(args: &PlaceArgs) -> anyhow::Result<Ledger> {
     open(&dir(args)?, Options::default())
 }
 
