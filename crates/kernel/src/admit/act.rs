@@ -156,6 +156,10 @@ fn register(
     reason: String,
 ) -> WaitId {
     let waiting_intent_id = step.fresh.wait();
+    let answers = match actor {
+        Actor::Model(_) => step.state.turn.as_ref().and_then(|turn| turn.answers.clone()),
+        Actor::Person(_) => None,
+    };
     step.emit(WaitingIntentCreated {
         waiting_intent_id: waiting_intent_id.clone(),
         kind,
@@ -164,6 +168,7 @@ fn register(
         resource,
         delivery_mode: DeliveryMode::EnqueueMessage,
         reason,
+        answers,
     });
     waiting_intent_id
 }

@@ -242,6 +242,7 @@ pub(super) fn ask_operator(step: &mut Step<'_>, question: String, about: Option<
         resource: None,
         delivery_mode: DeliveryMode::EnqueueMessage,
         reason: question,
+        answers: None,
     });
 }
 

@@ -66,10 +66,14 @@ fn end_hopeless_waits(step: &mut Step<'_>) {
 
 /// Tells the agent that a wait of its ended for another reason than what it waited for.
 pub(super) fn tell_agent(step: &mut Step<'_>, wait: &WaitId, why: &str) {
-    let item = step.state.waits.get(wait).and_then(|wait| wait.work_item_id.clone());
+    let (item, answers) = match step.state.waits.get(wait) {
+        Some(wait) => (wait.work_item_id.clone(), wait.answers.clone()),
+        None => (None, None),
+    };
     let message = Message {
         text: Some(format!("The wait {wait} ended: {why}.")),
         work_item_id: item,
+        answers,
         causation_id: Some(wait.to_string()),
         ..Message::bare(step.fresh.message(), MessageKind::InternalFollowup)
     };

@@ -229,6 +229,9 @@ impl AgentState {
                     return Err(format!("{item} is not an open work item"));
                 }
                 self.waits.create(fact, self.seq, at)?;
+                if let Some(turn) = &mut self.turn {
+                    turn.puts_off |= fact.answers.is_some();
+                }
                 if let Some(last) = &mut self.last_terminal {
                     last.superseded = true;
                 }

@@ -41,6 +41,9 @@ pub struct Entry {
     /// How it re-entered when it was first taken; a replay is the same delivery.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continuation: Option<Continuation>,
+    /// The operator's message that a turn about this one answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<MessageId>,
     /// For a timer's tick: occurrences that it speaks for besides its own.
     #[serde(default)]
     pub missed: u64,
@@ -211,6 +214,7 @@ impl Queue {
             provider_failures: 0,
             joined: None,
             continuation: None,
+            answers: None,
             missed: 0,
         };
         self.insert(entry);

@@ -43,6 +43,9 @@ pub struct WaitingIntentCreated {
     pub resource: Option<Resource>,
     pub delivery_mode: DeliveryMode,
     pub reason: String,
+    /// The operator's message that is still unanswered because of this wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<MessageId>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

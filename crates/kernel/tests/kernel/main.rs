@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::disallowed_types, reason = "tests")]
 
+mod answers;
 mod closure;
 mod continuation;
 mod decisions;
