@@ -17,7 +17,7 @@ use crate::{cargo, tools};
 use row::Row;
 
 /// Benches that count instructions: they re-run themselves under callgrind.
-const COUNTING: &[&str] = &["kernel"];
+const COUNTING: &[&str] = &["kernel", "engine"];
 
 /// One bench target of the workspace.
 #[derive(Debug)]

@@ -1,5 +1,7 @@
-//! What it costs to read a ledger of a million facts: folding all of it, and booting with ten agents open.
+//! What it costs to read a ledger of a million facts, and what turns cost.
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, reason = "a bench prints")]
+
+mod turns;
 
 use std::path::Path;
 use std::time::Instant;
@@ -18,7 +20,24 @@ const FACTS: u64 = 1_000_000;
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
+    if let [flag, count, home] = wanted.as_slice()
+        && flag == "--measure"
+    {
+        return turns::measured(count.parse().unwrap(), Path::new(home));
+    }
     let runs = |name: &str| wanted.is_empty() || wanted.iter().any(|wanted| name.starts_with(wanted.as_str()));
+    if runs("engine.turn_flat") {
+        turns::flat();
+    }
+    if runs("engine.turn_cost") || runs("engine.turns_one") {
+        turns::cost_and_one();
+    }
+    if runs("engine.turns_many") {
+        turns::many();
+    }
+    if runs("engine.wake") {
+        turns::wake();
+    }
     if !runs("ledger.replay") && !runs("ledger.boot") {
         return;
     }
@@ -81,6 +100,14 @@ impl Driver<'_> {
                 }
             }
         }
+    }
+
+    /// Everything that went out is on disk.
+    fn wait(&self) {
+        let facts = vec![abide_ledger::NewFact::new("Done", Vec::new())];
+        let last = abide_ledger::Commit::append(StreamId::home(), 0, self.now, facts);
+        // Once there, it may be there already; either way what came before it is.
+        let _answered = self.ledger.commit(last).wait();
     }
 
     /// Commits go out one after another without waiting: only the last one has to be on disk when the bench begins.

@@ -60,7 +60,7 @@ pub enum AskError {
 /// Posts that may wait for one agent. A loop takes all of them into one commit, so this bounds a commit, too.
 const POSTS_MAX: usize = 256;
 /// Agents that are read from the ledger at the same time; reading is work for a core, not waiting.
-const LOADS_MAX: usize = 8;
+const LOADS_MAX: usize = 2;
 /// How often a post finds its agent falling asleep before we call that a bug.
 const TRIES_MAX: usize = 64;
 
