@@ -96,8 +96,13 @@ pub fn serving(home: &Path) -> anyhow::Result<Option<Served>> {
     Ok((lives(served.pid) && writes_lock(home, served.pid)).then_some(served))
 }
 
-/// Whether a process of this id exists, whoever's it is.
+/// Whether a process of this id exists, whoever's it is. One that is dead and only not yet buried does not.
 pub fn lives(pid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The state follows the name, which may itself hold brackets.
+    if stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with(['Z', 'X'])) {
+        return false;
+    }
     match Pid::from_raw(pid) {
         // Not allowed to signal it, but it is there.
         Some(pid) if pid.as_raw_nonzero().get() > 0 => !matches!(test_kill_process(pid), Err(rustix::io::Errno::SRCH)),
