@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::fact::Fact;
+use crate::fact::{Fact, Schedule};
 use crate::id::Seq;
 use crate::time::Time;
 use crate::vocabulary::{ApprovalStatus, QueueStatus, Status, TaskStatus, TimerStatus, WaitStatus, WorkItemState};
@@ -56,7 +56,9 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
         | Fact::RecheckFired(_) => work_rows(fact),
         Fact::WaitingIntentCreated(wait) => {
             let scope = if wait.work_item_id.is_some() { "work_item" } else { "agent" };
-            let more = json!({ "scope": scope, "status": WaitStatus::Active, "trigger_count": 0, "created_at": at });
+            let more = json!({
+                "scope": scope, "status": WaitStatus::Active, "trigger_count": 0, "created_at": at, "seq": seq,
+            });
             row("waits", &wait.waiting_intent_id, with(wait, more))
         }
         Fact::WaitingIntentTriggered(wait) => {
@@ -67,7 +69,12 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
             row("waits", &wait.waiting_intent_id, json!({ "status": WaitStatus::Cancelled }))
         }
         Fact::TimerCreated(timer) => {
-            let more = json!({ "status": TimerStatus::Active, "fire_count": 0, "missed_count": 0 });
+            let every_ms = match &timer.schedule {
+                Schedule::Every { every_ms, .. } => Some(*every_ms),
+                Schedule::Once { .. } => None,
+            };
+            let more =
+                json!({ "every_ms": every_ms, "status": TimerStatus::Active, "fire_count": 0, "missed_count": 0 });
             row("timers", &timer.timer_id, with(timer, more))
         }
         Fact::TimerFired(timer) => {
@@ -75,8 +82,14 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
             row("timers", &timer.timer_id, patch)
         }
         Fact::TimerMissed(timer) => row("timers", &timer.timer_id, json!({ "next_fire_at": timer.next_fire_at })),
-        Fact::TimerCompleted(timer) => row("timers", &timer.timer_id, json!({ "status": TimerStatus::Completed })),
-        Fact::TimerCancelled(timer) => row("timers", &timer.timer_id, json!({ "status": TimerStatus::Cancelled })),
+        Fact::TimerCompleted(timer) => {
+            let (fired, missed) = (timer.fire_count, timer.missed_count);
+            row("timers", &timer.timer_id, timer_end(TimerStatus::Completed, fired, missed))
+        }
+        Fact::TimerCancelled(timer) => {
+            let (fired, missed) = (timer.fire_count, timer.missed_count);
+            row("timers", &timer.timer_id, timer_end(TimerStatus::Cancelled, fired, missed))
+        }
         Fact::TriggerCreated(trigger) => {
             row("triggers", &trigger.trigger_id, with(trigger, json!({ "status": "active" })))
         }
@@ -126,6 +139,10 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
         | Fact::WakeHintCoalesced(_)
         | Fact::WakeHintIgnored(_) => Vec::new(),
     }
+}
+
+fn timer_end(status: TimerStatus, fire_count: u64, missed_count: u64) -> Value {
+    json!({ "status": status, "fire_count": fire_count, "missed_count": missed_count, "next_fire_at": null })
 }
 
 /// The agent itself, as a list of agents shows one that sleeps: one row.

@@ -23,6 +23,14 @@ pub struct Message {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timer_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trigger_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_intent_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub causation_id: Option<String>,
@@ -99,6 +107,9 @@ pub struct Wait {
     pub trigger_count: u64,
     pub reason: String,
     pub created_at: String,
+    /// The fact that registered it.
+    #[serde(default)]
+    pub seq: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -158,8 +169,10 @@ pub struct Trigger {
     pub name: String,
     pub delivery_mode: String,
     pub work_item_id: Option<String>,
-    #[serde(default)]
     pub status: String,
+    #[serde(default)]
+    pub delivery_count: u64,
+    pub last_delivered_at: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -219,6 +232,9 @@ pub struct Event {
     /// `domain.action`
     pub kind: String,
     pub data: Value,
+    /// Its data was cut out of the ledger.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub redacted: bool,
 }
 
 /// A decision, and when it was taken.

@@ -38,7 +38,9 @@ fn complete_finished_timers(step: &mut Step<'_>) {
     let finished: Vec<_> = step.state.timers.finished().iter().cloned().collect();
     for timer_id in finished {
         let waits = super::waits::naming(step, &crate::fact::Resource::Timer(timer_id.clone()));
-        step.emit(TimerCompleted { timer_id });
+        let timer = step.state.timers.get(&timer_id);
+        let (fire_count, missed_count) = timer.map_or((0, 0), |timer| (timer.fire_count, timer.missed_count));
+        step.emit(TimerCompleted { timer_id, fire_count, missed_count });
         for wait in waits {
             tell_agent(step, &wait, "its timer ended without a tick for it");
             cancel_wait(step, &wait, "timer_completed");

@@ -113,6 +113,11 @@ pub struct TimerMissed {
 #[serde(deny_unknown_fields)]
 pub struct TimerCompleted {
     pub timer_id: TimerId,
+    /// How often it fired in all: with this fact the state forgets the timer.
+    #[serde(default, skip_serializing_if = "is_never")]
+    pub fire_count: u64,
+    #[serde(default, skip_serializing_if = "is_never")]
+    pub missed_count: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -120,6 +125,15 @@ pub struct TimerCompleted {
 pub struct TimerCancelled {
     pub timer_id: TimerId,
     pub evidence: Vec<String>,
+    #[serde(default, skip_serializing_if = "is_never")]
+    pub fire_count: u64,
+    #[serde(default, skip_serializing_if = "is_never")]
+    pub missed_count: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands it in so")]
+fn is_never(count: &u64) -> bool {
+    *count == 0
 }
 
 macro_rules! hints {
