@@ -128,13 +128,14 @@ pub struct Timer {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TimerCreate {
+    #[schema(min_length = 1)]
     pub summary: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "super::within_int64", skip_serializing_if = "Option::is_none")]
     pub after_ms: Option<u64>,
     /// RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "super::within_int64", skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 100)]
     pub every_ms: Option<u64>,
     /// What happens with occurrences that were missed.

@@ -16,9 +16,9 @@ async fn walk(daemon: &Daemon, path: &str, limit: usize) -> Vec<Value> {
         let together = path.ends_with("transcript") && found.iter().all(|entry| entry["seq"] == found[0]["seq"]);
         assert!(found.len() <= limit || together, "{path} with {limit}: {}", found.len());
         items.extend(found.iter().cloned());
-        match &page["next"] {
-            Value::Null => return items,
-            next => after = format!("&after={}", next.as_str().unwrap()),
+        match page["next"].as_str() {
+            None => return items,
+            Some(next) => after = format!("&after={next}"),
         }
         assert!(!found.is_empty(), "{path} with {limit} goes on after an empty page");
     }

@@ -66,7 +66,9 @@ async fn wrong_and_unknown_fields_are_named() {
     for (body, pointer) in [
         (json!({ "id": "b" }), "/id"),
         (json!({ "budget": { "max_turns": "x" } }), "/budget/max_turns"),
+        (json!({ "budget": { "max_turns": 9_223_372_036_854_775_808_u64 } }), "/budget/max_turns"),
         (json!({ "budget": { "max_usd": -1.0 } }), "/budget/max_usd"),
+        (json!({ "budget": [1, 2] }), "/budget"),
         (json!({ "budget": { "max_cats": 1 } }), "/budget/max_cats"),
     ] {
         let problem = daemon.patch("/v1/agents/a", body.clone()).await.refused(422, "wrong_fields");
