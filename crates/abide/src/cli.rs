@@ -1,9 +1,15 @@
 //! The words of the command line. Names here are a contract: add to them, do not rename.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
+use abide_api::types::{CatchUp, PostKind, Priority, Role, Scope};
 use abide_kernel::id::{AgentId, Seq};
+use abide_kernel::limits::TIMER_EVERY_MIN_MS;
+use abide_kernel::time::Time;
 use clap::{Args, Parser, Subcommand};
+
+use crate::span;
 
 #[derive(Debug, Parser)]
 #[command(
@@ -15,47 +21,357 @@ use clap::{Args, Parser, Subcommand};
 )]
 pub struct Cli {
     #[command(flatten)]
-    pub home: HomeArgs,
-    /// Print one JSON document on stdout, and nothing else there
+    pub place: PlaceArgs,
+    /// Print one JSON document on stdout (streams: one a line), and nothing else there
     #[arg(long, global = true)]
     pub json: bool,
+    /// In a session of its own, so that no terminal ends it: how `daemon start` starts `up`
+    #[arg(long, hide = true)]
+    pub detached: bool,
     #[command(subcommand)]
     pub command: Command,
 }
 
+/// Where things are: a home, and the daemon that serves it or another one.
 #[derive(Debug, Args)]
-pub struct HomeArgs {
+pub struct PlaceArgs {
     /// The folder that holds everything [default: $ABIDE_HOME, else $XDG_DATA_HOME/abide]
     #[arg(long, global = true, value_name = "DIR")]
     pub home: Option<PathBuf>,
+    /// Talk to the daemon at this address [default: $ABIDE_URL, else the one that serves the home]
+    #[arg(long, global = true, value_name = "URL")]
+    pub url: Option<String>,
+    /// What it knows us by [default: $ABIDE_TOKEN, else the home's token]
+    #[arg(long, global = true, value_name = "TOKEN")]
+    pub token: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Make, see, start, stop and delete agents
+    #[command(subcommand, arg_required_else_help = true)]
+    Agent(AgentCommand),
+    /// Send an agent a message
+    Send(SendArgs),
+    /// What an agent does or waits for, which facts say so, what would wake it
+    Why(WhyArgs),
+    /// What happens, as it happens
+    Watch(WatchArgs),
+    /// What was said and done
+    Transcript(LastArgs),
+    /// What an agent told you
+    Briefs(LastArgs),
+    /// Goals that an agent works on
+    #[command(subcommand, arg_required_else_help = true)]
+    Work(ListCommand),
+    /// Commands and children that an agent runs
+    #[command(subcommand, arg_required_else_help = true)]
+    Task(ListCommand),
+    /// Schedules that wake an agent
+    #[command(subcommand, arg_required_else_help = true)]
+    Timer(TimerCommand),
+    /// What an agent waits for
+    #[command(subcommand, arg_required_else_help = true)]
+    Wait(WaitCommand),
+    /// Ways in from outside
+    #[command(subcommand, arg_required_else_help = true)]
+    Trigger(ListCommand),
+    /// Questions that an agent asked
+    #[command(subcommand, arg_required_else_help = true)]
+    Approval(ListCommand),
+    /// The daemon in the foreground, with everything in the home
+    Up(UpArgs),
+    /// The daemon in the background
+    #[command(subcommand, arg_required_else_help = true)]
+    Daemon(DaemonCommand),
     /// Look after the ledger: the one place where everything is
     #[command(subcommand, arg_required_else_help = true)]
     Ledger(LedgerCommand),
-    /// The daemon in the foreground, with everything in the home
-    Up(UpArgs),
-    /// What an agent does or waits for, which facts say so, what would wake it
-    Why(WhyArgs),
+    /// Settings, and where each came from
+    #[command(subcommand, arg_required_else_help = true)]
+    Config(ConfigCommand),
+    /// Who may talk to the daemon
+    #[command(subcommand, arg_required_else_help = true)]
+    Token(TokenCommand),
+    /// Check that everything is in order, and say what to do where it is not
+    Doctor,
+    /// Print a script that completes these words in a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// What the daemon is started with; each of them outranks the environment and config.toml.
+#[derive(Debug, Default, Args)]
+pub struct UpArgs {
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<String>,
+    /// Where the ledger is kept: sqlite, in the home
+    #[arg(long, value_name = "URL")]
+    pub store: Option<String>,
+    /// What agents think with unless they say otherwise: PROVIDER/MODEL
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum AgentCommand {
+    /// Make an agent, and start it
+    Create(CreateArgs),
+    /// All agents
+    List,
+    /// The whole picture of one agent
+    Show {
+        /// The agent
+        id: AgentId,
+    },
+    /// Hand it to the scheduler
+    Start {
+        /// The agent
+        id: AgentId,
+    },
+    /// Stop it; messages are kept, and it can be started again
+    Stop {
+        /// The agent
+        id: AgentId,
+    },
+    /// End what it is doing right now; the agent goes on
+    Abort {
+        /// The agent
+        id: AgentId,
+        /// Only this execution; another one that runs by then is left alone
+        #[arg(long, value_name = "EXEC")]
+        exec: Option<String>,
+    },
+    /// Archive a stopped agent; its id is not used again
+    Delete {
+        /// The agent
+        id: AgentId,
+    },
+    /// Deprecated: start
+    #[command(hide = true)]
+    Resume {
+        /// The agent
+        id: AgentId,
+    },
+    /// Deprecated: stop
+    #[command(hide = true)]
+    Pause {
+        /// The agent
+        id: AgentId,
+    },
 }
 
 #[derive(Debug, Args)]
-pub struct UpArgs {
-    /// Where to listen; port 0 takes a free one
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4173")]
-    pub listen: std::net::SocketAddr,
-    /// The model of agents that are created without one
-    #[arg(long, value_name = "MODEL", default_value = "script/echo")]
-    pub model: String,
+pub struct CreateArgs {
+    /// Its name: 1 to 64 of a-z, 0-9, '.', '_' and '-'
+    pub id: AgentId,
+    /// What it thinks with: PROVIDER/MODEL [default: the daemon's]
+    #[arg(long, value_name = "MODEL", value_parser = crate::config::model)]
+    pub model: Option<String>,
+    /// The folder it works in
+    #[arg(long, value_name = "DIR")]
+    pub workspace: Option<PathBuf>,
+    /// What it is for
+    #[arg(long, value_name = "ROLE", value_parser = role)]
+    pub role: Option<Role>,
+    /// What it should always know, from this file; - reads stdin
+    #[arg(long, value_name = "FILE")]
+    pub instructions: Option<PathBuf>,
+    /// Let it reach the network
+    #[arg(long)]
+    pub network: bool,
+    /// Leave it stopped
+    #[arg(long)]
+    pub no_start: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct SendArgs {
+    /// The agent
+    pub id: AgentId,
+    /// What to say; - reads stdin
+    pub text: String,
+    /// Wait for the answer and print it; exits 4 when the agent waits for a person instead
+    #[arg(long)]
+    pub wait: bool,
+    /// How long to wait: 30, 30s, 5m
+    #[arg(long, value_name = "S", requires = "wait", value_parser = span::seconds)]
+    pub timeout: Option<Duration>,
+    /// interject joins a running turn; next, normal and background are queued
+    #[arg(long, value_name = "P", value_parser = priority)]
+    pub priority: Option<Priority>,
+    /// operator_prompt, channel_event, webhook_event or callback_event
+    #[arg(long, value_name = "K", value_parser = post_kind)]
+    pub kind: Option<PostKind>,
 }
 
 #[derive(Debug, Args)]
 pub struct WhyArgs {
+    /// The agent; all of them, a line each, where none is named
+    pub id: Option<AgentId>,
+    /// As it was right after this fact
+    #[arg(long, value_name = "SEQ", requires = "id", value_parser = seq, allow_negative_numbers = true)]
+    pub at: Option<Seq>,
+    /// Write its records into this folder too, so that anybody can replay them
+    #[arg(long, value_name = "DIR", requires = "id", conflicts_with = "at")]
+    pub export: Option<PathBuf>,
     /// Explain the agent in this folder of records: an agent.json and ledger/*.jsonl
-    #[arg(long, value_name = "DIR")]
-    pub fixture: PathBuf,
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["id", "at", "export"])]
+    pub fixture: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct WatchArgs {
+    /// The agent; all of them where none is named
+    pub id: Option<AgentId>,
+    /// Begin after this fact; where no agent is named, after this cursor
+    #[arg(long, value_name = "SEQ")]
+    pub after: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct LastArgs {
+    /// The agent
+    pub id: AgentId,
+    /// Only the newest so many
+    #[arg(long, value_name = "N")]
+    pub last: Option<usize>,
+}
+
+/// The plane of one agent.
+#[derive(Debug, Args)]
+pub struct OfAgent {
+    /// The agent
+    #[arg(long, value_name = "ID")]
+    pub agent: AgentId,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ListCommand {
+    /// All of them, newest last
+    List(OfAgent),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum TimerCommand {
+    /// Make a timer
+    Create(TimerArgs),
+    /// All of them, newest last
+    List(OfAgent),
+    /// End one
+    Cancel {
+        #[command(flatten)]
+        of: OfAgent,
+        /// The timer, or the end of its id
+        timer: String,
+    },
+}
+
+#[derive(Debug, Args)]
+#[group(id = "when", required = true, multiple = false, args = ["after", "at", "every"])]
+pub struct TimerArgs {
+    #[command(flatten)]
+    pub of: OfAgent,
+    /// What the agent is told when it fires
+    pub summary: String,
+    /// Once, after this long: 500ms, 30s, 5m, 2h, 1d
+    #[arg(long = "in", id = "after", value_name = "DURATION", value_parser = span::duration)]
+    pub after: Option<Duration>,
+    /// Once, at this time: 2026-01-31T12:00:00Z
+    #[arg(long, value_name = "RFC3339", value_parser = time)]
+    pub at: Option<Time>,
+    /// Again and again, this far apart: 100ms or more
+    #[arg(long, value_name = "DURATION", value_parser = every)]
+    pub every: Option<Duration>,
+    /// What becomes of occurrences that were missed: latest, none or all
+    #[arg(long, value_name = "HOW", value_parser = catch_up)]
+    pub catch_up: Option<CatchUp>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum WaitCommand {
+    /// All of them, newest last
+    List(OfAgent),
+    /// End one, as if nothing had been waited for
+    Cancel {
+        #[command(flatten)]
+        of: OfAgent,
+        /// The wait, or the end of its id
+        wait: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum DaemonCommand {
+    /// Start it; returns when it is ready
+    Start(UpArgs),
+    /// Stop it; agents go on where they were when it starts again
+    Stop,
+    /// Stop it if it runs, and start it
+    Restart(UpArgs),
+    /// Whether it runs, and where
+    Status,
+    /// What it wrote
+    Logs {
+        /// Go on as it writes more
+        #[arg(long, short)]
+        follow: bool,
+        /// Only the newest so many lines
+        #[arg(long, value_name = "N", default_value_t = 200)]
+        last: usize,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Every setting
+    Show {
+        /// Say where each came from
+        #[arg(long)]
+        origin: bool,
+    },
+    /// One setting
+    Get {
+        /// Its name
+        key: String,
+    },
+    /// Write one into config.toml; the rest of the file stays as it is
+    Set {
+        /// Its name
+        key: String,
+        /// What it should be
+        value: String,
+    },
+    /// Take one out of config.toml
+    Unset {
+        /// Its name
+        key: String,
+    },
+    /// A JSON schema of config.toml
+    Schema,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum TokenCommand {
+    /// Make a token; it is shown once
+    Create {
+        /// Who it is for
+        #[arg(long, value_name = "NAME")]
+        name: String,
+        /// observer reads; operator talks to agents too; admin may do everything
+        #[arg(long, value_name = "SCOPE", value_parser = scope)]
+        scope: Scope,
+    },
+    /// All tokens, without what they are
+    List,
+    /// Make one worthless
+    Revoke {
+        /// The token's id
+        id: String,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -116,4 +432,41 @@ pub struct ExportArgs {
 
 fn seq(text: &str) -> Result<Seq, String> {
     text.parse().map_err(|_| "it takes a whole number, the seq of a fact".to_owned())
+}
+
+fn time(text: &str) -> Result<Time, String> {
+    text.parse().map_err(|error: abide_kernel::time::BadTime| error.to_string())
+}
+
+fn every(text: &str) -> Result<Duration, String> {
+    let every = span::duration(text)?;
+    if span::as_ms(every) < TIMER_EVERY_MIN_MS {
+        return Err(format!("it takes {TIMER_EVERY_MIN_MS}ms or more"));
+    }
+    Ok(every)
+}
+
+fn role(text: &str) -> Result<Role, String> {
+    word(text, "orchestrator, execution")
+}
+
+fn priority(text: &str) -> Result<Priority, String> {
+    word(text, "interject, next, normal, background")
+}
+
+fn post_kind(text: &str) -> Result<PostKind, String> {
+    word(text, "operator_prompt, channel_event, webhook_event, callback_event")
+}
+
+fn catch_up(text: &str) -> Result<CatchUp, String> {
+    word(text, "latest, none, all")
+}
+
+fn scope(text: &str) -> Result<Scope, String> {
+    word(text, "observer, operator, admin")
+}
+
+/// A word as it goes over the wire, so that the shapes alone say what it may be.
+fn word<T: serde::de::DeserializeOwned>(text: &str, known: &str) -> Result<T, String> {
+    serde_json::from_value(text.into()).map_err(|_| format!("it takes one of {known}"))
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use abide_kernel::fixture::{self, Files, Fixture, LEDGER_FILES};
+use abide_kernel::fixture::{self, Files, Fixture, is_ledger_file};
 use anyhow::{Context, anyhow};
 
 use crate::output::Failed;
@@ -30,14 +30,32 @@ pub fn load(dir: &Path) -> anyhow::Result<Fixture> {
         return Err(Failed::NotFound(message).into());
     }
     let mut files = Files::new();
-    let names = LEDGER_FILES.iter().map(|name| format!("ledger/{name}.jsonl")).chain(["agent.json".to_owned()]);
-    for name in names {
-        if let Some(bytes) = read_if_there(&dir.join(&name))? {
-            files.insert(name, bytes);
-        }
+    for name in ledger_files(&dir.join("ledger"))? {
+        // What is none of ours is refused by its name, whatever is in it.
+        let bytes = if is_ledger_file(&name) { read_if_there(&dir.join(&name))? } else { Some(Vec::new()) };
+        files.extend(bytes.map(|bytes| (name, bytes)));
+    }
+    if let Some(bytes) = read_if_there(&dir.join("agent.json"))? {
+        files.insert("agent.json".to_owned(), bytes);
     }
     // What is wrong begins with the name of the file that it is in.
     fixture::load(&files).map_err(|wrong| anyhow!("{}", dir.join(wrong.to_string()).display()))
+}
+
+/// What is in the folder of ledger files, whatever it is called; only what is hidden is none of ours.
+fn ledger_files(dir: &Path) -> anyhow::Result<Vec<String>> {
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error).with_context(|| format!("can't look at {}", dir.display())),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry.with_context(|| format!("can't look at {}", dir.display()))?;
+        names.push(entry.file_name().to_string_lossy().into_owned());
+    }
+    names.retain(|name| !name.starts_with('.'));
+    Ok(names.into_iter().map(|name| format!("ledger/{name}")).collect())
 }
 
 pub fn read_if_there(path: &Path) -> anyhow::Result<Option<Vec<u8>>> {

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use abide_ledger::{Ledger, OpenError, Options};
 use anyhow::Context;
 
-use crate::cli::HomeArgs;
+use crate::cli::PlaceArgs;
 use crate::output::Failed;
 
-pub fn dir(args: &HomeArgs) -> anyhow::Result<PathBuf> {
+pub fn dir(args: &PlaceArgs) -> anyhow::Result<PathBuf> {
     // A variable that is set to nothing counts as not set.
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(home) = args.home.clone().or_else(|| variable("ABIDE_HOME")) {
@@ -22,7 +22,7 @@ pub fn dir(args: &HomeArgs) -> anyhow::Result<PathBuf> {
 }
 
 /// The ledger of a home that exists. Looking at a home must not create one.
-pub fn open_existing(args: &HomeArgs, options: Options) -> anyhow::Result<Ledger> {
+pub fn open_existing(args: &PlaceArgs, options: Options) -> anyhow::Result<Ledger> {
     let home = dir(args)?;
     let database = home.join("ledger.db");
     let there = database.try_exists();
@@ -38,17 +38,15 @@ pub fn open_existing(args: &HomeArgs, options: Options) -> anyhow::Result<Ledger
     open(&home, options)
 }
 
-pub fn open_or_create(args: &HomeArgs) -> anyhow::Result<Ledger> {
-    let home = dir(args)?;
-    std::fs::create_dir_all(&home).with_context(|| format!("can't create {}", home.display()))?;
-    open(&home, Options::default())
+pub fn open_or_create(args: &PlaceArgs) -> anyhow::Result<Ledger> {
+    open(&dir(args)?, Options::default())
 }
 
 #[allow(clippy::wildcard_enum_match_arm, reason = "every other failure is an error like any")]
 fn open(home: &Path, options: Options) -> anyhow::Result<Ledger> {
     Ledger::open(home, options).map_err(|error| match error {
         held @ (OpenError::Held { .. } | OpenError::HeldByUnknown { .. }) => Failed::Refused(held.to_string()).into(),
-        ruined @ OpenError::NotALedger { .. } => anyhow::anyhow!(
+        ruined @ (OpenError::NotALedger { .. } | OpenError::Short { .. } | OpenError::Empty { .. }) => anyhow::anyhow!(
             "{ruined}; where there is an export of it, `abide --home NEW ledger import FILE` makes a new home of that"
         ),
         other => anyhow::Error::from(other).context(format!("can't open the ledger in {}", home.display())),

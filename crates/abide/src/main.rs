@@ -2,14 +2,17 @@
 
 mod cli;
 mod clock;
+mod commands;
+mod config;
+mod connection;
 mod folder;
+mod follow;
 mod home;
-mod ledger;
 mod logs;
 mod output;
 mod perform;
+mod span;
 mod up;
-mod why;
 
 use std::process::ExitCode;
 
@@ -24,22 +27,40 @@ fn main() -> ExitCode {
         Err(error) => return not_parsed(&error),
     };
     let out = Output::new(cli.json);
-    let outcome = match cli.command {
-        Command::Ledger(command) => ledger::run(command, &cli.home, &out),
-        Command::Up(args) => home::open_or_create(&cli.home).and_then(|ledger| {
-            logs::begin(tracing::level_filters::LevelFilter::INFO);
-            let grace = std::time::Duration::from_secs(5);
-            let daemon = up::Daemon { listen: args.listen, model: args.model, grace };
-            up::run(&home::dir(&cli.home)?, ledger, &daemon, &out)
-        }),
-        Command::Why(args) => why::run(&args, &out),
-    };
-    match outcome {
+    match run(cli, &out) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             out.error(&error);
             ExitCode::from(Failed::code(&error))
         }
+    }
+}
+
+fn run(cli: Cli, out: &Output) -> anyhow::Result<()> {
+    if cli.detached {
+        commands::daemon::leave_terminal()?;
+    }
+    let place = &cli.place;
+    match cli.command {
+        Command::Agent(command) => commands::agent::run(command, place, out),
+        Command::Send(args) => commands::send::run(&args, place, out),
+        Command::Why(args) => commands::why::run(&args, place, out),
+        Command::Watch(args) => commands::watch::run(&args, place, out),
+        Command::Transcript(args) => commands::transcript::run(&args, place, out),
+        Command::Briefs(args) => commands::briefs::run(&args, place, out),
+        Command::Work(command) => commands::plane::work(&command, place, out),
+        Command::Task(command) => commands::plane::task(&command, place, out),
+        Command::Timer(command) => commands::timer::run(&command, place, out),
+        Command::Wait(command) => commands::wait::run(&command, place, out),
+        Command::Trigger(command) => commands::plane::trigger(&command, place, out),
+        Command::Approval(command) => commands::plane::approval(&command, place, out),
+        Command::Up(args) => commands::up::run(&args, place, out),
+        Command::Daemon(command) => commands::daemon::run(&command, place, out),
+        Command::Ledger(command) => commands::ledger::run(command, place, out),
+        Command::Config(command) => commands::config::run(&command, place, out),
+        Command::Token(command) => commands::token::run(&command, place, out),
+        Command::Doctor => commands::doctor::run(place, out),
+        Command::Completions { shell } => commands::completions::run(shell, out),
     }
 }
 

@@ -1,68 +1,97 @@
-//! What goes where: results on stdout, everything else on stderr, progress only to a terminal.
+//! What goes where: results on stdout, everything else on stderr, progress and hints only to a terminal.
+
+mod columns;
+mod failed;
 
 use std::io::{IsTerminal, Write};
 
+use abide_kernel::time::Time;
 use abide_ledger::Progress;
 use anyhow::Context;
 use serde_json::{Value, json};
 
-/// An outcome with an exit code of its own.
-#[derive(Debug, thiserror::Error)]
-pub enum Failed {
-    /// The command ran, and what it found is bad. It has said so already.
-    #[error("{0}")]
-    Found(String),
-    #[error("{what}:\n  {}", differences.join("\n  "))]
-    Differs { what: String, differences: Vec<String> },
-    #[error("{0}")]
-    Refused(String),
-    #[error("{0}")]
-    NotFound(String),
-}
+use columns::columns;
+pub use columns::{Cell, Paint, meant};
+pub use failed::{Failed, START_ONE};
 
-impl Failed {
-    pub fn code(error: &anyhow::Error) -> u8 {
-        match error.downcast_ref::<Failed>() {
-            Some(Failed::Found(_) | Failed::Differs { .. }) | None => 1,
-            Some(Failed::Refused(_)) => 6,
-            Some(Failed::NotFound(_)) => 8,
-        }
-    }
-}
+use crate::{clock, span};
 
 #[derive(Debug)]
 pub struct Output {
     json: bool,
+    /// Whether a person sees stderr.
     terminal: bool,
+    /// Whether a person sees stdout, and not a program or a file.
+    seen: bool,
+    colour: bool,
 }
 
 impl Output {
     pub fn new(json: bool) -> Output {
-        Output { json, terminal: std::io::stderr().is_terminal() }
+        let seen = std::io::stdout().is_terminal() && !json;
+        // https://no-color.org: set to anything but nothing.
+        let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Output { json, terminal: std::io::stderr().is_terminal(), seen, colour: seen && !plain }
     }
 
     /// The result: one JSON document, or text for people.
     pub fn result(&self, value: &Value, text: impl FnOnce() -> String) -> anyhow::Result<()> {
+        self.line(value, text).map(|_read| ())
+    }
+
+    /// One of many results; false when nobody reads them any more.
+    pub fn line(&self, value: &Value, text: impl FnOnce() -> String) -> anyhow::Result<bool> {
         let shown = if self.json { format!("{value}\n") } else { text() };
         let mut stdout = std::io::stdout().lock();
         match stdout.write_all(shown.as_bytes()).and_then(|()| stdout.flush()) {
+            Ok(()) => Ok(true),
             // Whoever read us has seen enough.
-            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-            other => other.context("can't write to stdout"),
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+            Err(error) => Err(error).context("can't write to stdout"),
         }
     }
 
     pub fn error(&self, error: &anyhow::Error) {
         self.clear_progress();
         let text = said(error);
+        let hint = Failed::hint(error);
         if self.json {
             let mut value = json!({ "error": text });
             if let Some(Failed::Differs { differences, .. }) = error.downcast_ref() {
                 value["differences"] = json!(differences);
             }
+            if let Some(code) = Failed::word(error) {
+                value["code"] = json!(code);
+            }
+            if let Some(hint) = hint {
+                value["hint"] = json!(hint);
+            }
             tell(&format!("{value}\n"));
         } else {
             tell(&format!("abide: {text}\n"));
+            if let Some(hint) = hint {
+                self.hint(&hint);
+            }
+        }
+    }
+
+    /// What happens meanwhile, for whoever reads along; a program that reads JSON has no use for it.
+    pub fn note(&self, text: &str) {
+        if !self.json || self.terminal {
+            self.clear_progress();
+            tell(&format!("abide: {}\n", one_line(text)));
+        }
+    }
+
+    /// Whether a person is there for hints: what is asked only for their sake can be left out otherwise.
+    pub fn has_hints(&self) -> bool {
+        self.terminal && !self.json
+    }
+
+    /// What a person may want to do next.
+    pub fn hint(&self, text: &str) {
+        if self.has_hints() {
+            tell(&format!("  {}\n", one_line(text)));
         }
     }
 
@@ -89,6 +118,29 @@ impl Output {
         if self.terminal {
             tell("\r\x1b[K");
         }
+    }
+
+    /// A time, from here where a person sees it and in full elsewhere; nothing where none was ever recorded.
+    pub fn time(&self, text: &str) -> String {
+        match text.parse::<Time>() {
+            Ok(Time::EPOCH) => "-".to_owned(),
+            Ok(time) if self.seen => span::relative(time, clock::now()),
+            Ok(_) | Err(_) => one_line(text),
+        }
+    }
+
+    /// Ids as a table shows them: a person sees as much of their ends as tells them apart, a program all of them.
+    pub fn ids(&self, ids: &[&str]) -> Vec<String> {
+        if self.seen { columns::short_ids(ids) } else { ids.iter().map(|id| one_line(id)).collect() }
+    }
+
+    pub fn paint(&self, paint: Paint, text: &str) -> String {
+        if self.colour { paint.on(text) } else { text.to_owned() }
+    }
+
+    /// Aligned columns under their titles.
+    pub fn columns(&self, titles: &[&str], rows: &[Vec<Cell>]) -> String {
+        columns(titles, rows, self.colour)
     }
 }
 
@@ -145,4 +197,17 @@ pub fn table(rows: &[(&str, String)]) -> String {
 pub fn one_line(text: &str) -> String {
     let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
     text.chars().map(shown).collect()
+}
+
+/// The same where lines are welcome: an answer, a log.
+pub fn many_lines(text: &str) -> String {
+    text.lines().map(|line| line.split('\t').map(one_line).collect::<Vec<_>>().join("\t") + "\n").collect()
+}
+
+/// The beginning of a text, on one line.
+pub fn gist(text: &str, bytes: usize) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let kept = abide_kernel::limits::clip(&line, bytes);
+    let more = if kept.len() < line.len() { " …" } else { "" };
+    format!("{}{more}", one_line(kept))
 }

@@ -16,9 +16,9 @@ use serde_json::Value;
 use crate::problem::Problem;
 use crate::sse::{SseEvent, SseParser};
 use crate::types::{
-    Abort, Accepted, AgentChange, AgentCreate, AgentItem, AgentSummary, Brief, Deleted, Ended, Event, Fork, Health,
-    Message, MessageCreate, Page, Timer, TimerCreate, TimerCreated, TokenCreate, TokenCreated, TokenItem,
-    TranscriptEntry, Wait, Wake, Why, Woken,
+    Abort, Accepted, AgentChange, AgentCreate, AgentItem, AgentSummary, Brief, Compact, Deleted, Ended, Event,
+    Exported, Fork, Health, Message, MessageCreate, Page, Timer, TimerCreate, TimerCreated, TokenCreate, TokenCreated,
+    TokenItem, TranscriptEntry, Verify, Wait, Wake, Why, Woken,
 };
 
 /// Answers are bounded on the other side; this is for whoever else may answer there.
@@ -42,6 +42,7 @@ pub struct Client {
     http: HttpClient<HttpConnector, Full<Bytes>>,
     base: String,
     token: String,
+    timeout: Duration,
 }
 
 /// A stream of events; dropping it ends it.
@@ -60,7 +61,14 @@ impl Client {
             return Err(ClientError::BadUrl(base));
         }
         let http = HttpClient::builder(TokioExecutor::new()).build_http();
-        Ok(Client { http, base, token: token.to_owned() })
+        Ok(Client { http, base, token: token.to_owned(), timeout: TIMEOUT })
+    }
+
+    /// The same, for what takes as long as there is data: a check of the whole ledger, say.
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Duration) -> Client {
+        self.timeout = timeout;
+        self
     }
 
     #[must_use]
@@ -86,7 +94,7 @@ impl Client {
             .body(Full::new(Bytes::from(body.unwrap_or_default())))
             .map_err(|_| ClientError::BadUrl(url.clone()))?;
         let unreachable = |detail: String| ClientError::Unreachable { url: self.base.clone(), detail };
-        let sent = tokio::time::timeout(TIMEOUT, self.http.request(request));
+        let sent = tokio::time::timeout(self.timeout, self.http.request(request));
         let answer = sent.await.map_err(|_| unreachable("it takes too long".to_owned()))?;
         let answer = answer.map_err(|error| unreachable(reason(&error)))?;
         Ok((answer.status(), answer.into_body()))
@@ -217,6 +225,23 @@ impl Client {
     pub async fn end(&self, id: &str, plane: &str, item: &str) -> Result<Ended, ClientError> {
         let path = format!("/v1/agents/{}/{plane}/{}", part(id), part(item));
         self.typed(Method::DELETE, &path, None::<&()>).await
+    }
+
+    /// Its records, as the files of a fixture.
+    pub async fn export_agent(&self, id: &str) -> Result<Exported, ClientError> {
+        self.get(&format!("/v1/agents/{}/export", part(id))).await
+    }
+
+    pub async fn ledger_stats(&self) -> Result<Value, ClientError> {
+        self.get("/v1/ledger/stats").await
+    }
+
+    pub async fn verify_ledger(&self, verify: &Verify) -> Result<Value, ClientError> {
+        self.typed(Method::POST, "/v1/ledger/verify", Some(verify)).await
+    }
+
+    pub async fn compact_ledger(&self, compact: &Compact) -> Result<Value, ClientError> {
+        self.typed(Method::POST, "/v1/ledger/compact", Some(compact)).await
     }
 
     pub async fn fork(&self, fork: &Fork) -> Result<Value, ClientError> {

@@ -27,6 +27,11 @@ impl Clock {
     }
 
     #[must_use]
+    pub fn is_simulated(&self) -> bool {
+        matches!(self, Clock::Simulated { .. })
+    }
+
+    #[must_use]
     pub fn now(&self) -> Time {
         let ms = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
         match self {

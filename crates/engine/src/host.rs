@@ -60,7 +60,7 @@ pub enum AskError {
 /// Posts that may wait for one agent. A loop takes all of them into one commit, so this bounds a commit, too.
 const POSTS_MAX: usize = 256;
 /// Agents that are read from the ledger at the same time; reading is work for a core, not waiting.
-const LOADS_MAX: usize = 8;
+const LOADS_MAX: usize = 2;
 /// How often a post finds its agent falling asleep before we call that a bug.
 const TRIES_MAX: usize = 64;
 
@@ -240,7 +240,9 @@ impl Host {
         look: impl FnOnce(&AgentState, Time) -> T + Send + 'static,
     ) -> Result<Option<T>, AskError> {
         let (ledger, agent, now) = (self.0.ledger.clone(), agent.clone(), self.0.clock.now());
-        let seen = blocking(move || fold(&ledger, &agent).map(|state| state.map(|state| look(&state, now)))).await;
+        let seen =
+            blocking(&self.0.clock, move || fold(&ledger, &agent).map(|state| state.map(|state| look(&state, now))))
+                .await;
         seen.map_err(|damage| AskError::Damaged(damage.to_string()))
     }
 
@@ -253,7 +255,7 @@ impl Host {
     /// The right to meet a request once, or what it was answered before.
     pub async fn claim(&self, key: StreamId, request: String) -> Result<Claimed, ReadError> {
         let (shared, now) = (Arc::clone(&self.0), self.0.clock.now());
-        blocking(move || keys::claim(&shared, key, request, now)).await
+        blocking(&self.0.clock, move || keys::claim(&shared, key, request, now)).await
     }
 
     /// Lets every turn come to its next safe point, for at most `grace`; then cuts short what still runs. When this
@@ -302,8 +304,12 @@ impl Shared {
     }
 }
 
-/// Runs what reads the disk where it holds nobody up.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+/// Runs what reads the disk where it holds nobody up. In simulated time it runs right here, so that a seed always means
+/// the same order of things.
+async fn blocking<T: Send + 'static>(clock: &Clock, work: impl FnOnce() -> T + Send + 'static) -> T {
+    if clock.is_simulated() {
+        return work();
+    }
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         // It panicked, or the runtime is going down: either way, so are we.
@@ -318,7 +324,7 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 pub(crate) async fn load(shared: &Shared, agent: &AgentId, boot: bool) -> Result<crate::core::Core, Damage> {
     let permit = shared.loads.acquire().await;
     let (ledger, agent) = (shared.ledger.clone(), agent.clone());
-    let core = blocking(move || match boot {
+    let core = blocking(&shared.clock, move || match boot {
         true => crate::Core::recover(&ledger, &agent).map(|core| core.unwrap_or_else(|| crate::Core::unborn(agent))),
         false => crate::Core::reread(&ledger, &agent),
     })

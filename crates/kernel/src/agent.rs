@@ -25,7 +25,7 @@ use crate::limits;
 use crate::scheduler::continuation::Continuation;
 use crate::scheduler::decision::Decision;
 use crate::time::Time;
-use crate::vocabulary::TriggerKind;
+use crate::vocabulary::{Scope, TriggerKind, WaitKind};
 
 pub use apply::Illegal;
 use config::{Config, Identity};
@@ -132,13 +132,18 @@ impl AgentState {
     }
 
     pub fn from_snapshot(bytes: &[u8]) -> Result<AgentState, serde_json::Error> {
-        let mut state: AgentState = serde_json::from_slice(bytes)?;
+        // Text is checked once, not string by string; what is no text fails where it stops being any.
+        let mut state: AgentState = match std::str::from_utf8(bytes) {
+            Ok(text) => serde_json::from_str(text)?,
+            Err(_) => serde_json::from_slice(bytes)?,
+        };
         state.reindex();
         Ok(state)
     }
 
-    /// Tells apart snapshots whose shape is not ours. Bump it with every change of what a state holds.
-    pub const FINGERPRINT: &'static str = "agent-state-3";
+    /// Tells apart snapshots that are not ours: of another shape, or folded by other rules. Bump it with every change of
+    /// either.
+    pub const FINGERPRINT: &'static str = "agent-state-6";
 
     /// Files every item under where it stands. Needed once, after records were put in place by hand.
     pub(crate) fn reindex(&mut self) {
@@ -158,15 +163,18 @@ impl AgentState {
         self.work.place(id, standing);
     }
 
-    /// The next instant at which something comes due by itself, queue included.
+    /// The next instant at which something comes due by itself, queue included. What a spent budget or a sleep of the
+    /// agent holds back does not: its time may pass, and there would still be nothing to do.
     #[must_use]
     pub fn next_due(&self) -> Option<Time> {
+        let may_start = self.config.budget.spent(self.turn_index, &self.usage).is_none();
+        let asleep = self.waits.first(Scope::Agent, WaitKind::Sleep).is_some();
         [
             self.timers.next_due().filter(|_| !planted!(UnindexedTimer)),
             self.work.next_recheck(),
-            self.work.next_offer(),
+            self.work.next_offer().filter(|_| may_start && !asleep),
             self.approvals.next_deadline(),
-            self.queue.next_not_before(),
+            self.queue.next_not_before().filter(|_| may_start),
         ]
         .into_iter()
         .flatten()

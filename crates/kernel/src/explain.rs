@@ -9,7 +9,7 @@ use crate::id::Seq;
 use crate::scheduler::decision::Decision;
 use crate::scheduler::posture::posture;
 use crate::time::Time;
-use crate::vocabulary::{DecisionKind, Posture, Reason, Standing, Status, WaitKind};
+use crate::vocabulary::{DecisionKind, Posture, Reason, Scope, Standing, Status, WaitKind};
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Why {
@@ -92,6 +92,9 @@ fn would_wake(state: &AgentState) -> Vec<String> {
     if state.status() == Status::Stopped {
         return vec!["a start".to_owned()];
     }
+    if state.shutdown {
+        return vec!["the daemon, when it is back".to_owned()];
+    }
     if state.config.budget.spent(state.turn_index, &state.usage).is_some() {
         return vec!["a person who raises the budget".to_owned()];
     }
@@ -100,10 +103,10 @@ fn would_wake(state: &AgentState) -> Vec<String> {
     if state.queue.queued() > state.queue.queued_delayed() {
         wakes.push(format!("{}, now", counted(state.queue.queued(), "queued message")));
     }
-    if !state.hints.pending().is_empty() {
+    if state.hints.deliverable().is_some() {
         wakes.push("a pending wake hint, now".to_owned());
     }
-    if state.work.any_ready() {
+    if state.work.any_ready() && state.waits.first(Scope::Agent, WaitKind::Sleep).is_none() {
         wakes.push("runnable work, now".to_owned());
     }
     if let Some(due) = state.next_due() {

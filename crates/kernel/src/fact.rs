@@ -73,8 +73,10 @@ fn encode<T: Serialize>(fact: &T) -> Vec<u8> {
 }
 
 fn decode<'a, T: Deserialize<'a>>(kind: &str, payload: &'a [u8]) -> Result<T, DecodeError> {
-    serde_json::from_slice(payload)
-        .map_err(|error| DecodeError::BadPayload { kind: kind.to_owned(), problem: error.to_string() })
+    let bad = |problem: String| DecodeError::BadPayload { kind: kind.to_owned(), problem };
+    // Once for the whole payload: `from_slice` would check each string in it by itself.
+    let text = std::str::from_utf8(payload).map_err(|error| bad(error.to_string()))?;
+    serde_json::from_str(text).map_err(|error| bad(error.to_string()))
 }
 
 facts! {

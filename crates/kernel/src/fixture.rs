@@ -40,6 +40,13 @@ pub const LEDGER_FILES: &[&str] = &[
     "briefs",
 ];
 
+/// Whether a file of a folder is one of those.
+#[must_use]
+pub fn is_ledger_file(file: &str) -> bool {
+    let name = file.strip_prefix("ledger/").and_then(|name| name.strip_suffix(".jsonl"));
+    name.is_some_and(|name| LEDGER_FILES.contains(&name))
+}
+
 /// An agent as its records tell it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fixture {

@@ -6,7 +6,7 @@ pub const QUEUE_MAX: usize = 10_000;
 pub const MESSAGE_BYTES: usize = 1 << 20;
 /// Open records of one kind (work items, waits, timers, tasks, triggers, approvals), per agent.
 pub const OPEN_RECORDS_MAX: usize = 131_072;
-/// Pending wake hints from different sources, per agent.
+/// Wake hints from different sources, pending or on their way as a tick, per agent.
 pub const HINT_SOURCES_MAX: usize = 256;
 /// Bodies kept with one pending wake hint; further ones are counted.
 pub const HINT_BODIES_MAX: usize = 16;

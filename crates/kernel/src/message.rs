@@ -32,6 +32,9 @@ pub struct Message {
     pub waiting_intent_id: Option<WaitId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tick: Option<TickKind>,
+    /// The operator's message that is still unanswered because of what this one is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<MessageId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -76,6 +79,7 @@ impl Message {
             approval_id: None,
             waiting_intent_id: None,
             tick: None,
+            answers: None,
             correlation_id: None,
             causation_id: None,
             idempotency_key: None,

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::fact::{Fact, Schedule};
-use crate::id::Seq;
+use crate::id::{Seq, WorkItemId};
 use crate::time::Time;
 use crate::vocabulary::{ApprovalStatus, QueueStatus, Status, TaskStatus, TimerStatus, WaitStatus, WorkItemState};
 
@@ -49,6 +49,7 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
         | Fact::TaskCancelled(_)
         | Fact::TaskInterrupted(_) => task_rows(at, fact),
         Fact::WorkItemCreated(_)
+        | Fact::WorkItemPicked(_)
         | Fact::WorkItemUpdated(_)
         | Fact::WorkItemBlocked(_)
         | Fact::WorkItemUnblocked(_)
@@ -78,18 +79,16 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
             row("timers", &timer.timer_id, with(timer, more))
         }
         Fact::TimerFired(timer) => {
-            let patch = json!({ "last_fired_at": timer.due, "next_fire_at": timer.next_fire_at });
+            let (due, next, count) = (timer.due, timer.next_fire_at, timer.fire_count);
+            let patch = json!({ "last_fired_at": due, "next_fire_at": next, "fire_count": count });
             row("timers", &timer.timer_id, patch)
         }
-        Fact::TimerMissed(timer) => row("timers", &timer.timer_id, json!({ "next_fire_at": timer.next_fire_at })),
-        Fact::TimerCompleted(timer) => {
-            let (fired, missed) = (timer.fire_count, timer.missed_count);
-            row("timers", &timer.timer_id, timer_end(TimerStatus::Completed, fired, missed))
+        Fact::TimerMissed(timer) => {
+            let patch = json!({ "next_fire_at": timer.next_fire_at, "missed_count": timer.missed_count });
+            row("timers", &timer.timer_id, patch)
         }
-        Fact::TimerCancelled(timer) => {
-            let (fired, missed) = (timer.fire_count, timer.missed_count);
-            row("timers", &timer.timer_id, timer_end(TimerStatus::Cancelled, fired, missed))
-        }
+        Fact::TimerCompleted(timer) => row("timers", &timer.timer_id, timer_end(TimerStatus::Completed)),
+        Fact::TimerCancelled(timer) => row("timers", &timer.timer_id, timer_end(TimerStatus::Cancelled)),
         Fact::TriggerCreated(trigger) => {
             row("triggers", &trigger.trigger_id, with(trigger, json!({ "status": "active" })))
         }
@@ -132,7 +131,6 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
         | Fact::TaskUpdateIgnored(_)
         | Fact::TaskResultQueued(_)
         | Fact::TaskResultDelivered(_)
-        | Fact::WorkItemPicked(_)
         | Fact::WorkItemDelegated(_)
         | Fact::WorkItemDelegationCompleted(_)
         | Fact::WakeHintSubmitted(_)
@@ -141,8 +139,8 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
     }
 }
 
-fn timer_end(status: TimerStatus, fire_count: u64, missed_count: u64) -> Value {
-    json!({ "status": status, "fire_count": fire_count, "missed_count": missed_count, "next_fire_at": null })
+fn timer_end(status: TimerStatus) -> Value {
+    json!({ "status": status, "next_fire_at": null })
 }
 
 /// The agent itself, as a list of agents shows one that sleeps: one row.
@@ -213,7 +211,7 @@ fn task_rows(at: Time, fact: &Fact) -> Vec<Row> {
             });
             row("tasks", &task.task_id, patch)
         }
-        Fact::TaskRunning(task) => row("tasks", &task.task_id, json!({ "status": TaskStatus::Running })),
+        Fact::TaskRunning(task) => row("tasks", &task.task_id, with(task, json!({ "status": TaskStatus::Running }))),
         Fact::TaskCancelling(task) => {
             row("tasks", &task.task_id, json!({ "status": TaskStatus::Cancelling, "evidence": task.evidence }))
         }
@@ -229,11 +227,20 @@ fn task_rows(at: Time, fact: &Fact) -> Vec<Row> {
 fn work_rows(fact: &Fact) -> Vec<Row> {
     match fact {
         Fact::WorkItemCreated(item) => {
-            let more = json!({ "revision": 1, "state": WorkItemState::Open });
+            let more = json!({ "revision": 1, "state": WorkItemState::Open, "current": false });
             row("work_items", &item.work_item_id, with(item, more))
         }
+        Fact::WorkItemPicked(item) => {
+            let current = |id: &WorkItemId, current| row("work_items", id, json!({ "current": current }));
+            let left = item.previous.iter().flat_map(|previous| current(previous, false));
+            left.chain(current(&item.work_item_id, true)).collect()
+        }
         Fact::WorkItemUpdated(item) => row("work_items", &item.work_item_id, with(item, json!({}))),
-        Fact::WorkItemBlocked(item) => row("work_items", &item.work_item_id, with(item, json!({}))),
+        Fact::WorkItemBlocked(item) => {
+            // Without a recheck of its own, it takes away the one that was set before.
+            let patch = with(item, json!({ "recheck_at": item.recheck_at }));
+            row("work_items", &item.work_item_id, patch)
+        }
         Fact::WorkItemUnblocked(item) => {
             let patch = json!({ "revision": item.revision, "blocked_by": null, "recheck_at": null });
             row("work_items", &item.work_item_id, patch)
@@ -241,7 +248,7 @@ fn work_rows(fact: &Fact) -> Vec<Row> {
         Fact::WorkItemCompleted(item) => {
             let patch = json!({
                 "revision": item.revision, "state": WorkItemState::Completed, "report": item.report,
-                "blocked_by": null, "recheck_at": null,
+                "blocked_by": null, "recheck_at": null, "current": false,
             });
             row("work_items", &item.work_item_id, patch)
         }

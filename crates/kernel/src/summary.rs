@@ -95,7 +95,7 @@ pub fn wait_shape(wait: &Wait) -> Value {
         "work_item_id": wait.work_item_id, "source": wait.source,
         "resource": wait.resource.as_ref().map(crate::fact::Resource::as_str),
         "delivery_mode": wait.delivery_mode, "status": WaitStatus::Active, "trigger_count": wait.trigger_count,
-        "reason": wait.reason, "created_at": wait.created_at, "seq": wait.seq,
+        "reason": wait.reason, "answers": wait.answers, "created_at": wait.created_at, "seq": wait.seq,
     })
 }
 

@@ -171,7 +171,8 @@ fn bare_database(dir: &Path) -> Connection {
     conn
 }
 
-/// The same rows of facts, by one thread, in transactions of a size: no chain, no heads, nobody to answer.
+/// The same facts, a column for each field, by one thread, in transactions of a size: no chain, no heads, nobody to
+/// answer.
 fn bare(dir: &Path, streams: u64, batch: u64, count: u64) -> f64 {
     let conn = bare_database(dir);
     let begin = Instant::now();

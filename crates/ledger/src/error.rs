@@ -63,6 +63,10 @@ pub enum OpenError {
     Format { file: PathBuf, found: i64, known: i64 },
     #[error("{} is no ledger of ours, or its first page is damaged ({detail})", file.display())]
     NotALedger { file: PathBuf, detail: String },
+    #[error("{} has {found} bytes, and says that it has {wanted}: its end is missing", file.display())]
+    Short { file: PathBuf, found: u64, wanted: u64 },
+    #[error("{} is empty, which no ledger ever is: bring its content back, or remove it to begin anew", file.display())]
+    Empty { file: PathBuf },
     #[error("SQLite {found} can corrupt a write-ahead log: build with {needed} or later")]
     OldSqlite { found: &'static str, needed: &'static str },
     #[error("{}: {source}", path.display())]

@@ -94,6 +94,15 @@ impl Ledger {
         Sqlite::open(home, &options).map(Ledger::Sqlite)
     }
 
+    /// Gives up a ledger that this handle made: when the last handle is dropped, nothing of it stays. One that was there
+    /// before, or that holds a fact by then, stays as it is.
+    pub fn discard_if_new(self) {
+        match self {
+            Ledger::Memory(memory) => drop(memory),
+            Ledger::Sqlite(sqlite) => sqlite.discard_if_new(),
+        }
+    }
+
     /// Hands facts in. Blocks only while the queue is full or a large payload is written; the receipt resolves once
     /// everything is on disk, or was refused.
     pub fn commit(&self, commit: Commit) -> Receipt {

@@ -1,7 +1,9 @@
 //! The ledger on disk: one SQLite database, its archive and its blobs in one home.
 
 use std::fs::File;
-use std::path::Path;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 
@@ -40,6 +42,7 @@ use fact::{Store, read_error};
 use history::View;
 use home::Home;
 use queue::{Job, Queue};
+use schema::Reading;
 use writer::Writer;
 
 /// Reading connections kept open between reads. More are opened when more threads read at once.
@@ -53,6 +56,7 @@ pub struct Sqlite(Arc<Shared>);
 struct Shared {
     store: Arc<Store>,
     readers: Mutex<Vec<Connection>>,
+    reading: Reading,
     end: watch::Sender<u64>,
     writing: Option<Writing>,
 }
@@ -63,6 +67,10 @@ struct Writing {
     thread: Option<JoinHandle<()>>,
     /// Held until the writer has gone.
     lock: File,
+    /// The folders that were made for a new ledger; none where there was a ledger before.
+    made: Option<Vec<PathBuf>>,
+    /// Take the new ledger away when it is closed.
+    discard: AtomicBool,
 }
 
 impl Sqlite {
@@ -72,21 +80,38 @@ impl Sqlite {
         let file = home.database();
         let end = watch::Sender::new(0);
         let store = Arc::new(Store::new(home));
-        let writing = match options.mode {
+        let (writing, reading) = match options.mode {
             Mode::ReadWrite => {
-                store.home.create()?;
+                let made = store.home.create()?;
                 let lock = store.home.lock()?;
-                let conn = schema::open_writer(&file, options.page_size)?;
+                // A link whose target is not there now is no reason to begin anew.
+                let new = std::fs::symlink_metadata(&file).is_err_and(|error| error.kind() == ErrorKind::NotFound);
+                if new {
+                    schema::create(&file, options.page_size)?;
+                }
+                schema::require_content(&file)?;
+                let conn = schema::open_writer(&file)?;
                 let writer = Writer::new(conn, Arc::clone(&store), end.clone())
                     .map_err(|error| OpenError::NotALedger { file: file.clone(), detail: error.to_string() })?;
-                Some(Writing::start(writer, lock).map_err(|source| OpenError::Io { path: root.to_owned(), source })?)
+                let started = Writing::start(writer, lock, new.then_some(made));
+                let writing = started.map_err(|source| OpenError::Io { path: root.to_owned(), source })?;
+                (Some(writing), Reading::Beside)
             }
             Mode::ReadOnly if !file.exists() => return Err(OpenError::Missing { home: root.to_owned() }),
-            Mode::ReadOnly => None,
+            Mode::ReadOnly => {
+                schema::require_content(&file)?;
+                (None, Reading::of(&file))
+            }
         };
-        let reader = schema::open_reader(&file).map_err(|error| schema::open_error(&file, error))?;
+        let reader = schema::open_reader(&file, reading).map_err(|error| schema::open_error(&file, error))?;
         schema::require_ours(&reader, &file)?;
-        Ok(Sqlite(Arc::new(Shared { store, readers: Mutex::new(vec![reader]), end, writing })))
+        Ok(Sqlite(Arc::new(Shared { store, readers: Mutex::new(vec![reader]), reading, end, writing })))
+    }
+
+    pub(crate) fn discard_if_new(self) {
+        if let Some(writing) = &self.0.writing {
+            writing.discard.store(true, Ordering::Relaxed);
+        }
     }
 
     pub(crate) fn commit(&self, commit: Commit) -> Receipt {
@@ -127,11 +152,14 @@ impl Sqlite {
         let pooled = self.0.readers.lock().expect("the pool is never held across a panic").pop();
         let conn = match pooled {
             Some(conn) => conn,
-            None => schema::open_reader(&self.0.store.home.database()).map_err(read_error)?,
+            None => schema::open_reader(&self.0.store.home.database(), self.0.reading).map_err(read_error)?,
         };
-        let transaction = conn.unchecked_transaction().map_err(read_error)?;
-        let result = View::new(&transaction, &self.0.store).and_then(|view| read(&view));
-        transaction.finish().map_err(read_error)?;
+        // Prepared once per connection, as all else a read asks. A connection that leaves here early is dropped, and its
+        // transaction with it.
+        let execute = |sql: &str| conn.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
+        execute("BEGIN").map_err(read_error)?;
+        let result = View::new(&conn, &self.0.store).and_then(|view| read(&view));
+        execute("ROLLBACK").map_err(read_error)?;
         let mut readers = self.0.readers.lock().expect("the pool is never held across a panic");
         if readers.len() < READERS_KEPT {
             readers.push(conn);
@@ -294,14 +322,14 @@ impl Sqlite {
 }
 
 impl Writing {
-    fn start(writer: Writer, lock: File) -> std::io::Result<Writing> {
+    fn start(writer: Writer, lock: File, made: Option<Vec<PathBuf>>) -> std::io::Result<Writing> {
         let queue = Arc::new(Queue::default());
         let theirs = Arc::clone(&queue);
         let thread = std::thread::Builder::new().name("ledger".to_owned()).spawn(move || {
             let gone = Abandon(theirs);
             writer::run(writer, &gone.0);
         })?;
-        Ok(Writing { queue, thread: Some(thread), lock })
+        Ok(Writing { queue, thread: Some(thread), lock, made, discard: AtomicBool::new(false) })
     }
 }
 
@@ -323,6 +351,12 @@ impl Drop for Shared {
             if let Some(thread) = writing.thread.take() {
                 // A writer that panicked has said so on its own; its commits were answered by `Abandon`.
                 let _ = thread.join();
+            }
+            if let Some(made) = &writing.made
+                && *writing.discard.get_mut()
+                && *self.end.borrow() == 0
+            {
+                self.store.home.remove(made);
             }
             // Not left to closing the file: a process that is being started right now still shares it for an instant.
             let _ = writing.lock.unlock();

@@ -1,6 +1,7 @@
 //! The simulator: seeded worlds that drive the engine's own core, and a reference model that must agree with it.
 
 pub mod agent;
+pub mod live;
 mod mind;
 pub mod model;
 mod rng;
@@ -40,23 +41,32 @@ pub fn shorten(seed: u64, steps: u64, history: usize) -> Option<(u64, Failure)> 
 }
 
 pub fn run_world(mut world: World, steps: u64) -> Result<Tally, Failure> {
-    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| world.run(steps)));
-    match outcome {
+    match caught(|| world.run(steps)) {
         Ok(Ok(())) => Ok(world.tally),
         Ok(Err(failure)) => Err(failure),
-        Err(panic) => {
-            let what = panic
-                .downcast_ref::<String>()
-                .cloned()
-                .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
-                .unwrap_or_else(|| "a panic".to_owned());
-            Err(Failure { what: format!("panicked: {what}"), history: std::mem::take(&mut world.history) })
-        }
+        Err(what) => Err(Failure { what, history: std::mem::take(&mut world.history) }),
     }
 }
 
+/// One live world: the engine's own loops, in simulated time.
+pub fn run_live(seed: u64, steps: u64) -> Result<Tally, Failure> {
+    caught(|| live::run(seed, steps)).unwrap_or_else(|what| Err(Failure { what, history: Vec::new() }))
+}
+
+fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).map_err(|panic| {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        format!("panicked: {}", text.unwrap_or_else(|| "no reason given".to_owned()))
+    })
+}
+
 /// Many worlds on all cores. The lowest failing seed is the one reported.
-pub fn run_many(seeds: Range<u64>, steps: u64) -> Result<Tally, (u64, Failure)> {
+pub fn run_many(
+    seeds: Range<u64>,
+    run: impl Fn(u64) -> Result<Tally, Failure> + Sync,
+) -> Result<Tally, (u64, Failure)> {
+    let run = &run;
     let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
     let outcomes: Vec<Result<Tally, (u64, Failure)>> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads)
@@ -65,7 +75,7 @@ pub fn run_many(seeds: Range<u64>, steps: u64) -> Result<Tally, (u64, Failure)> 
                 scope.spawn(move || {
                     let mut sum = Tally::default();
                     for seed in seeds.filter(|seed| seed % threads == worker) {
-                        sum.add(run(seed, steps).map_err(|failure| (seed, failure))?);
+                        sum.add(run(seed).map_err(|failure| (seed, failure))?);
                     }
                     Ok(sum)
                 })

@@ -3,55 +3,82 @@
 
 use std::process::ExitCode;
 
-use abide_sim::{World, run_many, run_world};
+use abide_sim::{Failure, Tally, live, run, run_live, run_many, shorten};
+
+/// One in so many seeds is a live world, too: they cost more, and there is less in them that chance decides.
+const LIVE_EVERY: u64 = 8;
+
+struct Wanted {
+    seeds: u64,
+    from: u64,
+    seed: Option<u64>,
+    live: bool,
+    steps: Option<u64>,
+    history: usize,
+}
 
 fn main() -> ExitCode {
-    let mut args = std::env::args().skip(1);
-    let (mut seeds, mut seed, mut from, mut steps) = (200, None, 0, abide_sim::STEPS);
-    let mut history = 60;
-    while let Some(flag) = args.next() {
-        let value = args.next().and_then(|value| value.parse::<u64>().ok());
-        match (flag.as_str(), value) {
-            ("--seeds", Some(n)) => seeds = n,
-            ("--seed", Some(n)) => seed = Some(n),
-            ("--from", Some(n)) => from = n,
-            ("--steps", Some(n)) => steps = n,
-            ("--history", Some(n)) => history = usize::try_from(n).unwrap_or(usize::MAX),
-            _ => {
-                eprintln!("abide-sim [--seeds N [--from S]] [--seed S] [--steps N] [--history LINES]");
-                return ExitCode::from(2);
+    let Some(wanted) = wanted() else {
+        eprintln!("abide-sim [--live yes] [--seeds N [--from S]] [--seed S] [--steps N] [--history LINES]");
+        return ExitCode::from(2);
+    };
+    let seeds = wanted.seed.map_or(wanted.from..wanted.from + wanted.seeds, |seed| seed..seed + 1);
+    let steps = wanted.steps.unwrap_or(abide_sim::STEPS);
+    if !wanted.live {
+        match run_many(seeds.clone(), |seed| run(seed, steps)) {
+            Ok(tally) => say("worlds", seeds.end - seeds.start, tally),
+            Err((seed, failure)) => {
+                let (least, failure) = shorten(seed, steps, wanted.history).unwrap_or((steps, failure));
+                return failed(&failure, seed, &format!("--seed {seed} --steps {least} --history 10000"));
             }
         }
     }
-    let outcome = match seed {
-        Some(seed) => {
-            let mut world = World::new(seed);
-            world.history_kept = history;
-            run_world(world, steps).map_err(|failure| (seed, failure))
-        }
-        None => run_many(from..from + seeds, steps),
-    };
-    match outcome {
+    let share = if wanted.live || wanted.seed.is_some() { 1 } else { LIVE_EVERY };
+    if wanted.seed.is_some() && !wanted.live {
+        return ExitCode::SUCCESS;
+    }
+    let live_seeds = seeds.start..seeds.start + (seeds.end - seeds.start).div_ceil(share);
+    let steps = wanted.steps.unwrap_or(live::STEPS);
+    match run_many(live_seeds.clone(), |seed| run_live(seed, steps)) {
         Ok(tally) => {
-            println!(
-                "simulated {} worlds: {} facts, {} commits, {} turns, {} messages, {} crashes; all invariants held",
-                seed.map_or(seeds, |_| 1),
-                tally.facts,
-                tally.commits,
-                tally.turns,
-                tally.messages,
-                tally.crashes
-            );
+            say("live worlds", live_seeds.end - live_seeds.start, tally);
             ExitCode::SUCCESS
         }
-        Err((seed, failure)) => {
-            let (least, failure) = abide_sim::shorten(seed, steps, history).unwrap_or((steps, failure));
-            for line in &failure.history {
-                eprintln!("  {line}");
-            }
-            eprintln!("seed {seed} failed within {least} steps: {}", failure.what);
-            eprintln!("repeat it with: cargo xtask sim --seed {seed} --steps {least} --history 10000");
-            ExitCode::FAILURE
+        Err((seed, failure)) => failed(&failure, seed, &format!("--live yes --seed {seed} --steps {steps}")),
+    }
+}
+
+fn wanted() -> Option<Wanted> {
+    let mut wanted = Wanted { seeds: 200, from: 0, seed: None, live: false, steps: None, history: 60 };
+    let mut args = std::env::args().skip(1);
+    while let Some(flag) = args.next() {
+        let text = args.next()?;
+        let number = text.parse::<u64>();
+        match flag.as_str() {
+            "--live" => wanted.live = text == "yes",
+            "--seeds" => wanted.seeds = number.ok()?,
+            "--seed" => wanted.seed = Some(number.ok()?),
+            "--from" => wanted.from = number.ok()?,
+            "--steps" => wanted.steps = Some(number.ok()?),
+            "--history" => wanted.history = usize::try_from(number.ok()?).unwrap_or(usize::MAX),
+            _ => return None,
         }
     }
+    Some(wanted)
+}
+
+fn say(what: &str, count: u64, tally: Tally) {
+    println!(
+        "simulated {count} {what}: {} facts, {} commits, {} turns, {} messages, {} crashes; all invariants held",
+        tally.facts, tally.commits, tally.turns, tally.messages, tally.crashes
+    );
+}
+
+fn failed(failure: &Failure, seed: u64, again: &str) -> ExitCode {
+    for line in &failure.history {
+        eprintln!("  {line}");
+    }
+    eprintln!("seed {seed} failed: {}", failure.what);
+    eprintln!("repeat it with: cargo xtask sim {again}");
+    ExitCode::FAILURE
 }

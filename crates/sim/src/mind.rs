@@ -74,6 +74,15 @@ fn tool_name(act: &Act) -> &'static str {
     }
 }
 
+/// What a wake hint is about: a correlation, a trigger or a wait.
+pub fn hinted(rng: &mut Rng, state: &AgentState) -> String {
+    match rng.below(3) {
+        0 => format!("corr_{}", rng.below(3)),
+        1 => trigger(rng, state).to_string(),
+        _ => open_wait(rng, state).to_string(),
+    }
+}
+
 fn model_act(rng: &mut Rng, state: &AgentState) -> Act {
     // A model that sees a finished task looks at its output, whoever else waits for it.
     if !state.tasks.owed().is_empty() && rng.chance(30) {

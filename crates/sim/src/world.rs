@@ -15,8 +15,11 @@ use abide_kernel::id::AgentId;
 use abide_kernel::input::{Answer, Input};
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::{DecisionKind, TaskStatus, ToolStatus};
+use abide_kernel::wake::{Wake, wake};
 use abide_kernel::{AgentState, decide};
 use abide_ledger::{Ledger, Memory, StreamId};
+
+pub(crate) use ending::nothing_left;
 
 use crate::agent::Inhabitant;
 use crate::mind;
@@ -158,7 +161,7 @@ impl World {
             6 => self.pass_time(),
             7 => {
                 let body = self.rng.chance(30).then(|| "news".to_owned());
-                let resource = self.rng.chance(30).then(|| format!("corr_{}", self.rng.below(3)));
+                let resource = self.rng.chance(40).then(|| mind::hinted(&mut self.rng, &self.agents[&id].shadow));
                 let source = Some(format!("source_{}", self.rng.below(2)));
                 self.ask(&id, Input::Wake { reason: "look".to_owned(), source, resource, body })
             }
@@ -356,6 +359,7 @@ impl World {
         }
         self.wake_is_indexed(id)?;
         let state = &self.agents[id].shadow;
+        nothing_due(state, now)?;
         if self.rng.chance(5) {
             self.replays_to(id, &state.clone())?;
         }
@@ -485,6 +489,18 @@ impl World {
             self.drive(&id)?;
         }
         self.boot()
+    }
+}
+
+/// The index promises nothing for now: an agent at rest that is due would be looked at for ever.
+fn nothing_due(state: &AgentState, now: Time) -> Result<(), String> {
+    if !state.is_runnable() || state.turn.is_some() {
+        return Ok(());
+    }
+    match wake(state) {
+        Wake::Never | Wake::AtOnce { why: "tasks_running" } => Ok(()),
+        Wake::At { due, .. } if due > now => Ok(()),
+        promised @ (Wake::At { .. } | Wake::AtOnce { .. }) => Err(format!("at rest, but the index says {promised:?}")),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use abide_ledger::{Ledger, Options};
 use serde_json::json;
 
 use crate::home::seeded;
@@ -62,8 +63,7 @@ fn a_ledger_with_nothing_old_is_left_alone() {
 #[test]
 fn an_empty_ledger_has_nothing_to_move() {
     let place = Place::empty();
-    place.write("cut", "{\"abide_ledger\":1}\n");
-    place.refused(1, &["ledger", "import", "cut"]);
+    drop(Ledger::open(&place.home(), Options::default()).unwrap());
     assert_eq!(place.says(&["ledger", "compact"]), "nothing to move: no fact is older than 30 days\n");
     assert_eq!(place.says(&["ledger", "verify"]), "checked 0 facts of 0 streams\neverything is intact\n");
     assert_eq!(place.refused(8, &["ledger", "export", "idle", "x"]), "no agent is called idle; this ledger is empty");

@@ -257,3 +257,32 @@ fn long_lines_are_read_and_never_repeated_at_length() {
     let error = place.refused(1, &["why", "--fixture", "fixture"]);
     assert!(error.starts_with("fixture/ledger/messages.jsonl: line 1: "), "{error}");
 }
+
+#[test]
+fn a_line_is_told_once_and_is_the_files_own() {
+    let place = Place::empty();
+    let error = || place.refused(1, &["why", "--fixture", "fixture"]);
+    place.write("fixture/agent.json", "{\n  \"turn_index\": 3,\n  \"status\" \"asleep\"\n}\n");
+    assert_eq!(error(), "fixture/agent.json: line 3: not JSON: expected `:` at column 12");
+    place.write("fixture/agent.json", b"{\n  \"id\":\n\n\"\xff\"}");
+    assert!(error().starts_with("fixture/agent.json: line 4: not UTF-8: "), "{}", error());
+    place.write("fixture/agent.json", "{\n  \"turn_index\": 3,\n  \"status\": \"dozing\"\n}\n");
+    assert!(error().starts_with("fixture/agent.json: field `status`: unknown variant `dozing`"), "{}", error());
+    place.write("fixture/agent.json", "{}");
+    place.write("fixture/ledger/timers.jsonl", "{\"id\":\"t1\"}\n\n{\"id\"}\n");
+    assert_eq!(error(), "fixture/ledger/timers.jsonl: line 3: not JSON: expected `:` at column 6");
+}
+
+#[test]
+fn a_misspelled_ledger_file_is_refused() {
+    for name in ["work_item.jsonl", "messages.json", "old/messages.jsonl"] {
+        let place = Place::empty();
+        place.write(&format!("fixture/ledger/{name}"), "{}\n");
+        place.write("fixture/ledger/.hidden", "");
+        let first = name.split('/').next().unwrap();
+        let error = place.refused(1, &["ledger", "replay", "fixture"]);
+        let known = "messages.jsonl, queue_entries.jsonl, events.jsonl, transcript.jsonl, tasks.jsonl, \
+                     work_items.jsonl, waiting_intents.jsonl, timers.jsonl, tools.jsonl, briefs.jsonl";
+        assert_eq!(error, format!("fixture/ledger/{first}: it is no file of a fixture; those are {known}"));
+    }
+}

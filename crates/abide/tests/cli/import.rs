@@ -5,6 +5,7 @@ use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 
+use abide_ledger::{Ledger, Options};
 use serde_json::json;
 
 use crate::home::seeded;
@@ -16,9 +17,7 @@ fn export() -> (Place, Vec<String>) {
     from.says(&["ledger", "export", "--full", "file"]);
     let text = fs::read_to_string(from.path("file")).unwrap();
     let to = Place::empty();
-    to.write("nothing", "{\"abide_ledger\":1}\n");
-    // A refused import leaves a home behind, with a ledger that is empty.
-    to.refused(1, &["ledger", "import", "nothing"]);
+    drop(Ledger::open(&to.home(), Options::default()).unwrap());
     assert_eq!(to.held(), json!({ "streams": 0, "facts": 0, "blobs": 0, "blob_bytes": 0 }));
     (to, text.lines().map(str::to_owned).collect())
 }
@@ -125,6 +124,28 @@ fn what_is_no_file_makes_no_home() {
         "folder is a folder; name a file that `abide ledger export --full` wrote"
     );
     assert!(!place.home().exists());
+}
+
+#[test]
+fn a_refused_import_into_a_new_home_leaves_nothing() {
+    let place = Place::empty();
+    let nothing = "{\"abide_ledger\":1}\n";
+    place.write("nothing", nothing);
+    let before = contents(&place.path(""));
+    place.refused(1, &["ledger", "import", "nothing"]);
+    assert!(!place.home().exists());
+    place.refused(1, &["--home", "deep/er", "ledger", "import", "nothing"]);
+    assert!(!place.path("deep").exists());
+    assert_eq!(contents(&place.path("")), before);
+    // What somebody else put there stays.
+    place.write("home/config.toml", "");
+    place.refused(1, &["ledger", "import", "nothing"]);
+    let left: Vec<_> = fs::read_dir(place.home()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["config.toml"]);
+    // And so does a ledger that was there, however empty.
+    drop(Ledger::open(&place.home(), Options::default()).unwrap());
+    place.refused(1, &["ledger", "import", "nothing"]);
+    assert_eq!(place.held()["facts"], 0);
 }
 
 #[test]

@@ -2,11 +2,16 @@
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "a test that can't go on has failed")]
 
 mod compact;
+mod config;
+mod daemon;
+mod doctor;
 mod export;
 mod fixtures;
 mod fork;
 mod home;
 mod import;
+mod live;
 mod place;
 mod streams;
 mod verify;
+mod words;

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -87,6 +88,54 @@ impl Place {
         let stats = self.json(&["ledger", "stats"]);
         let names = ["streams", "facts", "blobs", "blob_bytes"];
         names.iter().map(|name| ((*name).to_owned(), stats[*name].clone())).collect::<serde_json::Map<_, _>>().into()
+    }
+}
+
+/// A daemon that serves a place's home, killed when the test is over.
+pub struct Daemon {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+    pub url: String,
+}
+
+impl Daemon {
+    /// Starts `abide up` on a free port, and returns when it is ready.
+    pub fn start(place: &Place, more: &[&str]) -> Daemon {
+        let words = [&["up", "--listen", "127.0.0.1:0", "--json"], more].concat();
+        let mut child = place.command(&words).stdout(Stdio::piped()).spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        let ready = document(&line);
+        assert_eq!(ready["event"], "ready", "{line}");
+        assert_eq!(ready["pid"], child.id());
+        Daemon { child, stdout, url: ready["url"].as_str().unwrap().to_owned() }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// As `kill -9` would.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Waits for an end that somebody asked for, and returns its exit code.
+    pub fn ended(&mut self) -> Option<i32> {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).unwrap();
+        assert_eq!(document(&line)["event"], "stopped", "{line}");
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _gone = self.child.kill();
+        let _gone = self.child.wait();
     }
 }
 

@@ -88,7 +88,9 @@ fn words_that_make_no_command() {
         (&["ledger", "fork", "idle", "--at", "-1", "--as", "x"], "it takes a whole number, the seq of a fact"),
         (&["ledger", "fork", "idle", "--at", "1", "--as", "../x"], "\"../x\" can't be an agent's id"),
         (&["ledger", "compact", "--older-than-days", "few"], "invalid value 'few'"),
-        (&["why"], "the following required arguments were not provided:\n  --fixture <DIR>"),
+        (&["why", "idle", "--fixture", "x"], "cannot be used with"),
+        (&["why", "--at", "3"], "the following required arguments were not provided:\n  <ID>"),
+        (&["why", "idle", "--at", "soon"], "it takes a whole number, the seq of a fact"),
     ];
     for (words, wanted) in cases {
         let ran = place.run(words);

@@ -112,3 +112,54 @@ fn how_much_there_is() {
     assert_eq!(names, ["streams", "facts", "snapshots", "database", "segments", "blobs", "on disk"]);
     assert!(said.starts_with(&format!("streams    8\nfacts      {}\n", seeded().facts_for_people())), "{said}");
 }
+
+#[test]
+fn a_database_that_lost_its_end_is_said_to_be_short() {
+    let place = Place::seeded();
+    let path = place.home().join("ledger.db");
+    let whole = fs::read(&path).unwrap();
+    let short = &whole[..whole.len() / 2];
+    fs::write(&path, short).unwrap();
+    for command in ["stats", "verify", "compact"] {
+        assert_eq!(
+            place.refused(1, &["ledger", command]),
+            format!(
+                "home/ledger.db has {} bytes, and says that it has {}: its end is missing; where there is an export of \
+                 it, `abide --home NEW ledger import FILE` makes a new home of that",
+                short.len(),
+                whole.len()
+            )
+        );
+    }
+    assert_eq!(fs::read(&path).unwrap(), short);
+}
+
+/// It held everything once: to begin anew would be to say that there never was anything.
+#[test]
+fn a_database_without_content_is_refused_by_readers_and_writers() {
+    let place = Place::seeded();
+    place.says(&["ledger", "export", "--full", "file"]);
+    let path = place.write("home/ledger.db", "");
+    for words in
+        [&["ledger", "stats"][..], &["ledger", "verify"], &["ledger", "compact"], &["ledger", "import", "file"]]
+    {
+        let error = place.refused(1, words);
+        assert!(error.starts_with("home/ledger.db is empty, which no ledger ever is: "), "{error}");
+        assert!(error.contains("ledger import FILE"), "{error}");
+    }
+    assert_eq!(fs::read(path).unwrap(), b"");
+}
+
+#[test]
+fn looking_leaves_nothing_behind() {
+    let place = Place::seeded();
+    let names = || {
+        let names = fs::read_dir(place.home()).unwrap().map(|entry| entry.unwrap().file_name());
+        names.collect::<std::collections::BTreeSet<_>>()
+    };
+    let before = (names(), fs::read(place.home().join("ledger.db")).unwrap());
+    for words in [&["ledger", "stats"][..], &["ledger", "verify"], &["ledger", "export", "idle", "idle"]] {
+        place.says(words);
+        assert_eq!((names(), fs::read(place.home().join("ledger.db")).unwrap()), before, "{words:?}");
+    }
+}

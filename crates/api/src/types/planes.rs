@@ -110,6 +110,8 @@ pub struct Wait {
     /// The fact that registered it.
     #[serde(default)]
     pub seq: u64,
+    /// The message that is still unanswered because of it.
+    pub answers: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]

@@ -1,5 +1,7 @@
 //! The ledger, tokens, and whether the daemon is well.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -70,4 +72,10 @@ pub struct Compact {
 pub struct Verify {
     #[serde(default)]
     pub rebuild_rows: bool,
+}
+
+/// An agent's records: the files of a fixture by their names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Exported {
+    pub files: BTreeMap<String, String>,
 }

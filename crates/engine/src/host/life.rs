@@ -315,6 +315,11 @@ impl Life {
         let busy = self.is_busy();
         let crowded = *self.shared.alive.borrow() > CROWD;
         let linger = if crowded || self.core.state().seq == 0 { 0 } else { LINGER_MS };
+        // What is due and did not fire is a bug of ours; it must not become a loop that never rests.
+        if due.is_some_and(|due| due <= now) {
+            tracing::error!(agent = %self.agent, ?due, "something is due, and nothing came of it");
+        }
+        let due = due.map(|due| if due <= now { now.plus_ms(LINGER_MS) } else { due });
         let until = match due {
             Some(due) if busy || due < now.plus_ms(linger) => due,
             Some(_) | None if busy => abide_kernel::time::Time::MAX,

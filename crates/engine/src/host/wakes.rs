@@ -39,7 +39,7 @@ pub(super) fn spawn(shared: Arc<Shared>) {
 /// Wakes who is due, and says when the next one is.
 async fn ring(shared: &Arc<Shared>, after: Time, now: Time) -> Result<Time, ReadError> {
     let reader = Arc::clone(shared);
-    let (due, next) = blocking(move || {
+    let (due, next) = blocking(&shared.clock, move || {
         let due = reader.ledger.due(after, now, usize::MAX)?;
         let next = reader.ledger.due(now, Time::MAX, 1)?;
         Ok::<_, ReadError>((due, next.first().map_or(Time::MAX, |(_, due)| *due)))

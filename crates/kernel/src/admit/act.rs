@@ -35,6 +35,13 @@ impl Actor {
             Actor::Person(name) => name,
         }
     }
+
+    fn source(&self) -> WaitSource {
+        match self {
+            Actor::Model(_) => WaitSource::Model,
+            Actor::Person(_) => WaitSource::Operator,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -55,7 +62,7 @@ pub(super) fn act(step: &mut Step<'_>, actor: &Actor, act: Act) -> Acted {
             wait_for(step, actor, wake, resource, after_ms, work_item_id, reason)
         }
         Act::CancelWait { waiting_intent_id } => end_wait(step, actor, &waiting_intent_id),
-        Act::Sleep { reason, duration_ms } => sleep(step, reason, duration_ms),
+        Act::Sleep { reason, duration_ms } => sleep(step, actor, reason, duration_ms),
         Act::CreateTimer { summary, when, catch_up, work_item_id } => {
             create_timer(step, summary, when, catch_up, work_item_id)
         }
@@ -71,7 +78,7 @@ pub(super) fn act(step: &mut Step<'_>, actor: &Actor, act: Act) -> Acted {
         Act::UpdateWorkItem { work_item_id, change } => work::update(step, &work_item_id, *change),
         Act::CompleteWorkItem { work_item_id, report } => work::complete(step, &work_item_id, report),
         Act::RequestApproval { summary, tool, deadline_ms, default } => {
-            request_approval(step, summary, tool, deadline_ms, default)
+            request_approval(step, actor, summary, tool, deadline_ms, default)
         }
         Act::DecideApproval { approval_id, grant } => decide_approval(step, actor, &approval_id, grant),
         Act::NotifyOperator { text } => {
@@ -133,38 +140,51 @@ fn wait_for(
     }
     let after = after_ms.map(|ms| ahead(step, ms)).transpose()?;
     if let (Some(at), WaitKind::Timer) = (after, kind) {
-        return Ok(wait_until(step, WaitKind::Timer, at, work_item_id, reason));
+        return Ok(wait_until(step, actor, WaitKind::Timer, at, work_item_id, reason));
     }
     let resource = what_could_end(step, kind, resource)?;
-    let waiting_intent_id = register(step, kind, work_item_id, resource, reason);
+    let waiting_intent_id = register(step, actor, kind, work_item_id, resource, reason);
     Ok(Done { result: json!({ "waiting_intent_id": waiting_intent_id.as_str() }), ends_turn: true })
 }
 
 fn register(
     step: &mut Step<'_>,
+    actor: &Actor,
     kind: WaitKind,
     work_item_id: Option<WorkItemId>,
     resource: Option<Resource>,
     reason: String,
 ) -> WaitId {
     let waiting_intent_id = step.fresh.wait();
+    let answers = match actor {
+        Actor::Model(_) => step.state.turn.as_ref().and_then(|turn| turn.answers.clone()),
+        Actor::Person(_) => None,
+    };
     step.emit(WaitingIntentCreated {
         waiting_intent_id: waiting_intent_id.clone(),
         kind,
         work_item_id,
-        source: WaitSource::Model,
+        source: actor.source(),
         resource,
         delivery_mode: DeliveryMode::EnqueueMessage,
         reason,
+        answers,
     });
     waiting_intent_id
 }
 
 /// A wait with a timer of its own, which ends with it.
-fn wait_until(step: &mut Step<'_>, kind: WaitKind, at: Time, work_item_id: Option<WorkItemId>, reason: String) -> Done {
+fn wait_until(
+    step: &mut Step<'_>,
+    actor: &Actor,
+    kind: WaitKind,
+    at: Time,
+    work_item_id: Option<WorkItemId>,
+    reason: String,
+) -> Done {
     let timer_id = step.fresh.timer();
     let resource = Some(Resource::Timer(timer_id.clone()));
-    let wait = register(step, kind, work_item_id.clone(), resource, reason.clone());
+    let wait = register(step, actor, kind, work_item_id.clone(), resource, reason.clone());
     step.emit(TimerCreated {
         timer_id: timer_id.clone(),
         summary: reason,
@@ -266,7 +286,7 @@ fn end_wait(step: &mut Step<'_>, actor: &Actor, id: &WaitId) -> Acted {
     done(json!({ "ended": id.as_str() }))
 }
 
-fn sleep(step: &mut Step<'_>, reason: Option<String>, duration_ms: Option<u64>) -> Acted {
+fn sleep(step: &mut Step<'_>, actor: &Actor, reason: Option<String>, duration_ms: Option<u64>) -> Acted {
     let Some(ms) = duration_ms else {
         return Ok(Done { result: json!({}), ends_turn: true });
     };
@@ -275,7 +295,7 @@ fn sleep(step: &mut Step<'_>, reason: Option<String>, duration_ms: Option<u64>) 
     let item = anchor(step, None)?;
     let reason = reason.filter(|reason| !reason.trim().is_empty()).unwrap_or_else(|| "The sleep is over.".to_owned());
     let reason = line(reason, limits::LINE_BYTES, "reason")?;
-    Ok(wait_until(step, WaitKind::Sleep, at, item, reason))
+    Ok(wait_until(step, actor, WaitKind::Sleep, at, item, reason))
 }
 
 fn create_timer(
@@ -374,6 +394,7 @@ fn revoke_trigger(step: &mut Step<'_>, actor: &Actor, id: &TriggerId) -> Acted {
 
 fn request_approval(
     step: &mut Step<'_>,
+    actor: &Actor,
     summary: String,
     tool: Option<String>,
     deadline_ms: Option<u64>,
@@ -385,7 +406,7 @@ fn request_approval(
     let work_item_id = anchor(step, None)?;
     let approval_id = step.fresh.approval();
     let resource = Some(Resource::Approval(approval_id.clone()));
-    let wait = register(step, WaitKind::Operator, work_item_id.clone(), resource, summary.clone());
+    let wait = register(step, actor, WaitKind::Operator, work_item_id.clone(), resource, summary.clone());
     step.emit(ApprovalRequested {
         approval_id: approval_id.clone(),
         waiting_intent_id: wait.clone(),

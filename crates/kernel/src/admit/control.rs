@@ -4,6 +4,7 @@
 
 use crate::agent::config::{Config, Identity};
 use crate::agent::lifecycle::Control;
+use crate::agent::task::Task;
 use crate::fact::{
     AgentArchived, AgentCreated, AgentForked, AgentQuarantined, ApprovalDecided, ControlAdmitted, ControlApplied,
     PostureChanged, TaskCancelling, TaskEnd, TriggerRevoked, WaitingIntentCreated, WakeHintIgnored, WorkspaceReleased,
@@ -108,7 +109,7 @@ pub(super) fn stop(step: &mut Step<'_>) -> Answer {
     let exec_id = step.state.turn.as_ref().map(|turn| turn.exec_id.clone());
     abort_turn(step, AbortReason::Stop, "stop");
     end_autonomous_wakeups(step);
-    let task_ids = cancel_tasks(step, "stop");
+    let task_ids = cancel_tasks(step, "stop", |_| true);
     let workspace = step.state.workspace.clone();
     let evidence = vec![format!("messages_kept {}", step.state.queue.len())];
     apply(step, ControlAction::Stop, Boundary::Control, Obligations { exec_id, task_ids, workspace, evidence });
@@ -130,9 +131,10 @@ fn end_autonomous_wakeups(step: &mut Step<'_>) {
     }
 }
 
-/// Asks every open task to end. Those that were asked before are not asked again.
-fn cancel_tasks(step: &mut Step<'_>, evidence: &str) -> Vec<TaskId> {
-    let open: Vec<_> = step.state.tasks.open().values().map(|task| (task.task_id.clone(), task.status)).collect();
+/// Asks open tasks to end. Those that were asked before are not asked again.
+fn cancel_tasks(step: &mut Step<'_>, evidence: &str, which: fn(&Task) -> bool) -> Vec<TaskId> {
+    let open = step.state.tasks.open().values().filter(|task| which(task));
+    let open: Vec<_> = open.map(|task| (task.task_id.clone(), task.status)).collect();
     for (task_id, status) in &open {
         if *status != TaskStatus::Cancelling {
             let evidence = vec![evidence.to_owned()];
@@ -165,7 +167,8 @@ pub(super) fn shutdown(step: &mut Step<'_>, at_once: bool) -> Answer {
         return if step.facts().is_empty() { Answer::Unchanged } else { Answer::Done };
     }
     admitted(step, ControlAction::Shutdown, Boundary::Shutdown);
-    let task_ids = cancel_tasks(step, "shutdown");
+    // A child goes on by itself when the daemon is back, as after a crash; only a process can't outlive it.
+    let task_ids = cancel_tasks(step, "shutdown", |task| task.kind == TaskKind::Command);
     apply(step, ControlAction::Shutdown, Boundary::Shutdown, Obligations { task_ids, ..Obligations::default() });
     Answer::Done
 }
@@ -239,6 +242,7 @@ pub(super) fn ask_operator(step: &mut Step<'_>, question: String, about: Option<
         resource: None,
         delivery_mode: DeliveryMode::EnqueueMessage,
         reason: question,
+        answers: None,
     });
 }
 

@@ -116,8 +116,9 @@ fn tick(step: &mut Step<'_>, timer: &Timer, due: Time, next_fire_at: Option<Time
         ..Message::bare(step.fresh.message(), MessageKind::TimerTick)
     };
     let message_id = message.message_id.clone();
+    let fire_count = timer.fire_count + 1;
     step.emit(MessageQueued { message: Arc::new(message) });
-    step.emit(TimerFired { timer_id: timer.timer_id.clone(), due, message_id, next_fire_at });
+    step.emit(TimerFired { timer_id: timer.timer_id.clone(), due, message_id, next_fire_at, fire_count });
 }
 
 fn missed(
@@ -129,7 +130,8 @@ fn missed(
     reason: MissedReason,
     next_fire_at: Option<Time>,
 ) {
-    step.emit(TimerMissed { timer_id: id.clone(), count, first, last, reason, next_fire_at });
+    let missed_count = step.state.timers.get(id).map_or(0, |timer| timer.missed_count).saturating_add(count);
+    step.emit(TimerMissed { timer_id: id.clone(), count, first, last, reason, next_fire_at, missed_count });
 }
 
 /// Occurrences that came due while the tick was waiting are told with it when it is taken.

@@ -101,9 +101,7 @@ pub(super) fn wake(
     let status = step.state.status();
     let (disposition, why) = if status == Status::Stopped {
         (Disposition::Ignored, "the agent is stopped; start it first")
-    } else if !step.state.hints.pending().contains_key(&source)
-        && step.state.hints.pending().len() >= limits::HINT_SOURCES_MAX
-    {
+    } else if step.state.hints.sources() >= limits::HINT_SOURCES_MAX && !step.state.hints.knows(&source) {
         return Err(Refusal::new("too_many_hints", "too many sources have hints pending", "send it again later"));
     } else if status == Status::AwakeRunning {
         (Disposition::Coalesced, "a turn is running; the hint follows it")

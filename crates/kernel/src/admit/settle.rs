@@ -38,9 +38,7 @@ fn complete_finished_timers(step: &mut Step<'_>) {
     let finished: Vec<_> = step.state.timers.finished().iter().cloned().collect();
     for timer_id in finished {
         let waits = super::waits::naming(step, &crate::fact::Resource::Timer(timer_id.clone()));
-        let timer = step.state.timers.get(&timer_id);
-        let (fire_count, missed_count) = timer.map_or((0, 0), |timer| (timer.fire_count, timer.missed_count));
-        step.emit(TimerCompleted { timer_id, fire_count, missed_count });
+        step.emit(TimerCompleted { timer_id });
         for wait in waits {
             tell_agent(step, &wait, "its timer ended without a tick for it");
             cancel_wait(step, &wait, "timer_completed");
@@ -68,10 +66,14 @@ fn end_hopeless_waits(step: &mut Step<'_>) {
 
 /// Tells the agent that a wait of its ended for another reason than what it waited for.
 pub(super) fn tell_agent(step: &mut Step<'_>, wait: &WaitId, why: &str) {
-    let item = step.state.waits.get(wait).and_then(|wait| wait.work_item_id.clone());
+    let (item, answers) = match step.state.waits.get(wait) {
+        Some(wait) => (wait.work_item_id.clone(), wait.answers.clone()),
+        None => (None, None),
+    };
     let message = Message {
         text: Some(format!("The wait {wait} ended: {why}.")),
         work_item_id: item,
+        answers,
         causation_id: Some(wait.to_string()),
         ..Message::bare(step.fresh.message(), MessageKind::InternalFollowup)
     };

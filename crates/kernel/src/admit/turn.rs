@@ -166,22 +166,22 @@ fn join_interjections(step: &mut Step<'_>, exec_id: &ExecId, safe_point: SafePoi
 fn end_turn(step: &mut Step<'_>, terminal_kind: TerminalKind, tree: Option<String>, error: Option<String>) {
     let Some(turn) = step.state.turn.clone() else { return };
     let text = turn.last_text.clone();
-    emit_terminal(step, &turn, terminal_kind, tree, error.clone());
+    emit_terminal(step, &turn, terminal_kind, tree, error.clone(), false);
     if error.is_some() {
         return_interjections(step, &turn.message_id);
     }
     step.emit(MessageProcessed { message_id: turn.message_id.clone(), ignored: Vec::new() });
-    let to_operator = turn.continuation.trigger_kind == crate::vocabulary::TriggerKind::OperatorInput;
-    if to_operator {
-        let (kind, text) = match (error, text) {
-            (Some(error), _) => (BriefKind::Failure, error),
-            (None, Some(text)) if turn.ends => (BriefKind::Ack, text),
-            (None, None) if turn.ends => (BriefKind::Ack, "Waiting.".to_owned()),
-            (None, Some(text)) => (BriefKind::Result, text),
-            (None, None) => (BriefKind::Result, "Done.".to_owned()),
-        };
-        tell(step, kind, text, Some(turn.message_id));
-    }
+    let Some(asked) = turn.answers else { return };
+    let (kind, text) = match (error, text) {
+        (Some(error), _) => (BriefKind::Failure, error),
+        (None, Some(text)) if turn.puts_off => (BriefKind::Ack, text),
+        // Once is enough to say that an answer will take its time.
+        (None, None) if turn.puts_off && asked != turn.message_id => return,
+        (None, None) if turn.puts_off => (BriefKind::Ack, "Waiting.".to_owned()),
+        (None, Some(text)) => (BriefKind::Result, text),
+        (None, None) => (BriefKind::Result, "Done.".to_owned()),
+    };
+    tell(step, kind, text, Some(asked));
 }
 
 fn emit_terminal(
@@ -190,6 +190,7 @@ fn emit_terminal(
     terminal_kind: TerminalKind,
     tree: Option<String>,
     error: Option<String>,
+    returned: bool,
 ) {
     let checkpoint = checkpoint_holds(step.state, turn);
     step.emit(TurnTerminal {
@@ -205,6 +206,7 @@ fn emit_terminal(
         checkpoint,
         tree,
         error,
+        returned,
     });
 }
 
@@ -259,7 +261,8 @@ pub(super) fn abort_turn(step: &mut Step<'_>, reason: AbortReason, evidence: &st
             let evidence = vec!["aborted_by_operator".to_owned()];
             step.emit(MessageAborted { message_id: message_id.clone(), given_up: false, evidence });
             return_interjections(step, &message_id);
-            tell(step, BriefKind::Failure, "Aborted by the operator.".to_owned(), Some(message_id));
+            let about = turn.answers.clone().unwrap_or(message_id);
+            tell(step, BriefKind::Failure, "Aborted by the operator.".to_owned(), Some(about));
         }
     }
 }
@@ -302,14 +305,14 @@ pub(super) fn fail_round(step: &mut Step<'_>, failed: ProviderRoundFailed) -> An
         | ProviderError::Auth
         | ProviderError::Invalid => TerminalKind::ProviderFailed,
     };
-    emit_terminal(step, &turn, kind, None, Some(text.clone()));
+    emit_terminal(step, &turn, kind, None, Some(text.clone()), error.passes_with_time());
     let message_id = turn.message_id;
     if error.passes_with_time() {
         let failures = step.state.queue.get(&message_id).map_or(0, |entry| entry.provider_failures);
         let not_before = Some(step.now.plus_ms(retry_after_ms.unwrap_or_else(|| provider_backoff(failures))));
         step.emit(MessageRequeued { message_id, reason: RequeueReason::ProviderBackoff, not_before });
     } else {
-        fail_message(step, &message_id, text);
+        fail_message(step, &message_id, turn.answers, text);
     }
     Answer::Done
 }
@@ -321,14 +324,14 @@ fn provider_backoff(failures: u32) -> u64 {
 }
 
 /// A failure that time does not mend ends its message visibly. A result stays owed, and waits for the operator.
-fn fail_message(step: &mut Step<'_>, message_id: &MessageId, text: String) {
+fn fail_message(step: &mut Step<'_>, message_id: &MessageId, answers: Option<MessageId>, text: String) {
     let owes = step.state.queue.get(message_id).and_then(|entry| entry.message.task_id.clone());
     if owes.is_some_and(|task| step.state.tasks.owed().contains_key(&task)) {
         give_up(step, message_id, vec![text.clone()], text);
     } else {
         return_interjections(step, message_id);
         step.emit(MessageProcessed { message_id: message_id.clone(), ignored: vec![text.clone()] });
-        tell(step, BriefKind::Failure, text, Some(message_id.clone()));
+        tell(step, BriefKind::Failure, text, Some(answers.unwrap_or_else(|| message_id.clone())));
     }
 }
 
@@ -344,8 +347,8 @@ pub(super) fn overflow_baseline(
     let (exec_id, turn_index) = (turn.exec_id.clone(), turn.turn_index);
     step.emit(TurnBaselineOverBudget { exec_id, turn_index, needed_tokens, budget_tokens });
     let text = format!("what must be kept needs {needed_tokens} tokens, the model takes {budget_tokens}");
-    emit_terminal(step, &turn, TerminalKind::BaselineOverBudget, None, Some(text.clone()));
-    fail_message(step, &turn.message_id, text);
+    emit_terminal(step, &turn, TerminalKind::BaselineOverBudget, None, Some(text.clone()), false);
+    fail_message(step, &turn.message_id, turn.answers, text);
     Answer::Done
 }
 

@@ -63,11 +63,8 @@ fn end_owned(step: &mut Step<'_>, wait: &WaitId, resource: Option<Resource>, by:
 
 /// Cancels a timer and drops its undelivered tick. Waits that name it are the caller's to end.
 pub(super) fn cancel_timer(step: &mut Step<'_>, id: &TimerId, evidence: &str) {
-    let timer = step.state.timers.get(id);
-    let tick = timer.and_then(|timer| timer.undelivered.clone());
-    let (fire_count, missed_count) = timer.map_or((0, 0), |timer| (timer.fire_count, timer.missed_count));
-    let evidence = vec![evidence.to_owned()];
-    step.emit(TimerCancelled { timer_id: id.clone(), evidence, fire_count, missed_count });
+    let tick = step.state.timers.get(id).and_then(|timer| timer.undelivered.clone());
+    step.emit(TimerCancelled { timer_id: id.clone(), evidence: vec![evidence.to_owned()] });
     if let Some(tick) = tick.filter(|_| !planted!(OrphanedTick)) {
         drop_if_waiting(step, &tick, "timer_cancelled");
     }

@@ -229,6 +229,9 @@ impl AgentState {
                     return Err(format!("{item} is not an open work item"));
                 }
                 self.waits.create(fact, self.seq, at)?;
+                if let Some(turn) = &mut self.turn {
+                    turn.puts_off |= fact.answers.is_some();
+                }
                 if let Some(last) = &mut self.last_terminal {
                     last.superseded = true;
                 }
@@ -332,12 +335,12 @@ impl AgentState {
     fn timer_missed(&mut self, fact: &TimerMissed) -> Applied {
         let mut tick = None;
         self.timers.edit(&fact.timer_id, |timer| {
-            timer.missed_count += fact.count;
+            timer.missed_count = timer.missed_count.saturating_add(fact.count);
             timer.next_fire_at = fact.next_fire_at;
             tick.clone_from(&timer.undelivered);
         })?;
         if let Some(tick) = tick {
-            self.queue.edit(&tick, |entry| entry.missed += fact.count);
+            self.queue.edit(&tick, |entry| entry.missed = entry.missed.saturating_add(fact.count));
         }
         Ok(())
     }

@@ -53,6 +53,17 @@ impl Hints {
         &self.undelivered
     }
 
+    /// Hints that are pending, and ticks that are not over yet.
+    #[must_use]
+    pub fn sources(&self) -> usize {
+        self.pending.len() + self.undelivered.len()
+    }
+
+    #[must_use]
+    pub fn knows(&self, source: &str) -> bool {
+        self.pending.contains_key(source) || self.undelivered.contains_key(source)
+    }
+
     #[must_use]
     pub fn next_generation(&self) -> u64 {
         self.generation + 1
@@ -96,9 +107,12 @@ impl Hints {
         self.undelivered.retain(|_, tick| tick != message);
     }
 
+    /// A hint that nobody will act on. An earlier one of that source, of another generation, still waits.
     pub(super) fn ignore(&mut self, source: &str, generation: u64) {
         self.generation = self.generation.max(generation);
-        self.pending.remove(source);
+        if self.pending.get(source).is_some_and(|hint| hint.generation == generation) {
+            self.pending.remove(source);
+        }
     }
 
     pub(crate) fn restore(&mut self, hint: Hint) {

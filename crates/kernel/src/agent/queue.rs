@@ -41,6 +41,9 @@ pub struct Entry {
     /// How it re-entered when it was first taken; a replay is the same delivery.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continuation: Option<Continuation>,
+    /// The operator's message that a turn about this one answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<MessageId>,
     /// For a timer's tick: occurrences that it speaks for besides its own.
     #[serde(default)]
     pub missed: u64,
@@ -103,15 +106,16 @@ impl Queue {
         self.parked.values().filter_map(|id| self.entries.get(id))
     }
 
-    /// What a restart would take up again, in the order it would.
+    /// What a restart would take up again, in the order it would: lane by lane, and what had been taken goes back to
+    /// the front of its own lane.
     #[must_use]
     pub fn replay_ids(&self) -> Vec<MessageId> {
-        let mut ids: Vec<(bool, Priority, i64, &MessageId)> = self
+        let mut ids: Vec<(Priority, bool, i64, &MessageId)> = self
             .entries
             .values()
             .filter(|entry| entry.status.replays())
             .map(|entry| {
-                (entry.status == QueueStatus::Queued, entry.message.priority, entry.place, &entry.message.message_id)
+                (entry.message.priority, entry.status == QueueStatus::Queued, entry.place, &entry.message.message_id)
             })
             .collect();
         ids.sort();
@@ -153,26 +157,29 @@ impl Queue {
         })
     }
 
-    /// The earliest time at which a message that is held back may be taken.
+    /// The earliest time at which a lane that is held back may go on. The time of a message behind the first does not
+    /// matter yet.
     #[must_use]
     pub fn next_not_before(&self) -> Option<Time> {
-        self.delayed.first().map(|(time, _)| *time)
+        self.first_delayed().and_then(|entry| entry.not_before)
     }
 
     /// How many queued messages are in lanes that wait behind a message with a time of its own.
     #[must_use]
     pub fn queued_delayed(&self) -> usize {
-        let held = |lane: &&BTreeMap<i64, MessageId>| {
-            let head = lane.first_key_value().and_then(|(_, id)| self.entries.get(id));
-            head.is_some_and(|entry| entry.not_before.is_some())
-        };
-        self.lanes.iter().filter(held).map(BTreeMap::len).sum()
+        self.lanes.iter().filter(|lane| self.held_by(lane).is_some()).map(BTreeMap::len).sum()
     }
 
-    /// A message that is held back, for explanations.
+    /// The message that is held back and holds back its lane; of several, the one that goes on first.
     #[must_use]
     pub fn first_delayed(&self) -> Option<&Entry> {
-        self.delayed.first().and_then(|(_, id)| self.entries.get(id))
+        self.lanes.iter().filter_map(|lane| self.held_by(lane)).min_by_key(|entry| entry.not_before)
+    }
+
+    /// The first message of a lane, where it has a time of its own.
+    fn held_by(&self, lane: &BTreeMap<i64, MessageId>) -> Option<&Entry> {
+        let head = lane.first_key_value().and_then(|(_, id)| self.entries.get(id));
+        head.filter(|entry| entry.not_before.is_some())
     }
 
     /// Operator messages that want to join the running turn, in order.
@@ -207,6 +214,7 @@ impl Queue {
             provider_failures: 0,
             joined: None,
             continuation: None,
+            answers: None,
             missed: 0,
         };
         self.insert(entry);
@@ -266,8 +274,10 @@ impl Queue {
         let lane_front = self.lanes[entry.message.priority as usize].first_key_value().map(|(place, _)| *place);
         // What was taken goes to the front; what only stood aside goes back to where it stood.
         let was_taken = !matches!(reason, RequeueReason::Unparked | RequeueReason::InterjectionReturned);
+        // In front of what is parked too, which comes back to its own place.
+        let parked_front = self.parked.first_key_value().map_or(i64::MAX, |(place, _)| *place);
         let place = match lane_front {
-            Some(front) if was_taken && front < entry.place => front - 1,
+            Some(front) if was_taken && front < entry.place => front.min(parked_front) - 1,
             Some(_) | None => entry.place,
         };
         self.shift(id, from, QueueStatus::Queued, |entry| {
@@ -291,7 +301,7 @@ impl Queue {
 
     fn insert(&mut self, entry: Entry) {
         let id = entry.message.message_id.clone();
-        self.next_place = self.next_place.max(entry.place + 1);
+        self.next_place = self.next_place.max(entry.place.saturating_add(1));
         if let Some(joined) = &entry.joined {
             self.joined.insert((joined.clone(), entry.place, id.clone()));
         }

@@ -19,6 +19,12 @@ pub struct Turn {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work_item_id: Option<WorkItemId>,
     pub continuation: Continuation,
+    /// The operator's message that this turn has to answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<MessageId>,
+    /// The answer was put off: a wait of this turn stands between.
+    #[serde(default)]
+    pub puts_off: bool,
     /// Owed results that the next committed round settles.
     #[serde(default)]
     pub presents: Vec<TaskId>,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::fact::{Resource, WaitingIntentCreated};
-use crate::id::{Seq, WaitId, WorkItemId};
+use crate::id::{MessageId, Seq, WaitId, WorkItemId};
 use crate::time::Time;
 use crate::vocabulary::{DeliveryMode, Scope, WaitKind, WaitSource};
 
@@ -22,6 +22,9 @@ pub struct Wait {
     #[serde(default)]
     pub trigger_count: u32,
     pub reason: String,
+    /// The operator's message that is still unanswered because of this wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<MessageId>,
     pub created_at: Time,
     pub seq: Seq,
 }
@@ -128,6 +131,7 @@ impl Waits {
             delivery_mode: fact.delivery_mode,
             trigger_count: 0,
             reason: fact.reason.clone(),
+            answers: fact.answers.clone(),
             created_at: at,
             seq,
         });

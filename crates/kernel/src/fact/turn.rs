@@ -18,6 +18,9 @@ pub struct TurnStarted {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work_item_id: Option<WorkItemId>,
     pub continuation: Continuation,
+    /// The operator's message that this turn has to answer, be it its own or one that it was waited for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<MessageId>,
     /// Owed results that this turn shows to the model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub presents: Vec<TaskId>,
@@ -186,6 +189,9 @@ pub struct TurnTerminal {
     pub tree: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// Its message went back to its queue, to be taken again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub returned: bool,
 }
 
 /// Cross-turn compaction: what the model sees became shorter. Scheduling never reads it.

@@ -43,6 +43,9 @@ pub struct WaitingIntentCreated {
     pub resource: Option<Resource>,
     pub delivery_mode: DeliveryMode,
     pub reason: String,
+    /// The operator's message that is still unanswered because of this wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<MessageId>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -94,6 +97,9 @@ pub struct TimerFired {
     pub message_id: MessageId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_fire_at: Option<Time>,
+    /// Ticks of this timer so far, with this one.
+    #[serde(default)]
+    pub fire_count: u64,
 }
 
 /// A run of occurrences that got no tick of their own.
@@ -107,17 +113,15 @@ pub struct TimerMissed {
     pub reason: MissedReason,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_fire_at: Option<Time>,
+    /// Occurrences of this timer so far that got no tick, with these.
+    #[serde(default)]
+    pub missed_count: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TimerCompleted {
     pub timer_id: TimerId,
-    /// How often it fired in all: with this fact the state forgets the timer.
-    #[serde(default, skip_serializing_if = "is_never")]
-    pub fire_count: u64,
-    #[serde(default, skip_serializing_if = "is_never")]
-    pub missed_count: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -125,15 +129,6 @@ pub struct TimerCompleted {
 pub struct TimerCancelled {
     pub timer_id: TimerId,
     pub evidence: Vec<String>,
-    #[serde(default, skip_serializing_if = "is_never")]
-    pub fire_count: u64,
-    #[serde(default, skip_serializing_if = "is_never")]
-    pub missed_count: u64,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands it in so")]
-fn is_never(count: &u64) -> bool {
-    *count == 0
 }
 
 macro_rules! hints {

@@ -2,21 +2,22 @@
 
 use std::sync::Arc;
 
-use super::continuation::{Classified, classify_entry};
+use super::continuation::{Classified, Continuation, classify_entry};
 use super::decision::Decision;
 use super::ticks;
 use crate::admit::{account_for_waiting_tick, end_sleeps, present, settle, trigger_wait};
 use crate::agent::AgentState;
+use crate::agent::queue::Entry;
 use crate::agent::work::WorkItem;
 use crate::effect::Effect;
 use crate::fact::{
     BriefRecorded, Fact, MessageDequeued, MessageParked, MessageProcessed, MessageQueued, PostureChanged, RoundStarted,
     SchedulerDecided, TurnStarted,
 };
-use crate::id::{Fresh, MessageId, WorkItemId};
+use crate::id::{Fresh, MessageId, TriggerId, WaitId, WorkItemId};
 use crate::step::Step;
 use crate::time::Time;
-use crate::vocabulary::{Boundary, BriefKind, DecisionKind, Reason, Status, TickKind};
+use crate::vocabulary::{Boundary, BriefKind, DecisionKind, Reason, Status, TickKind, TriggerKind};
 
 /// The facts and effects of a decision. Empty when it says nothing new.
 pub fn carry_out(
@@ -65,6 +66,7 @@ fn start_turn(step: &mut Step<'_>, decision: &Decision) {
     let Some(entry) = step.state.queue.get(&message_id) else { return };
     let Classified::Reenter { continuation, matched } = classify_entry(step.state, entry) else { return };
     let (replays, message) = (entry.taken, entry.message.clone());
+    let answers = answers(step.state, entry, &continuation, &matched);
     record(step, decision);
     if let Some(timer) = &message.timer_id {
         account_for_waiting_tick(step, timer);
@@ -84,9 +86,25 @@ fn start_turn(step: &mut Step<'_>, decision: &Decision) {
         message_id,
         work_item_id,
         continuation,
+        answers,
         presents,
     });
     step.emit(RoundStarted { exec_id, round: 1 });
+}
+
+/// The operator's message that a turn about this one owes an answer to: its own, or the one that was waited with. A
+/// replay owes what it owed before.
+fn answers(
+    state: &AgentState,
+    entry: &Entry,
+    continuation: &Continuation,
+    matched: &[crate::id::WaitId],
+) -> Option<MessageId> {
+    if continuation.trigger_kind == TriggerKind::OperatorInput {
+        return Some(entry.message.message_id.clone());
+    }
+    let awaited = || matched.iter().find_map(|wait| state.waits.get(wait)?.answers.clone());
+    entry.answers.clone().or_else(|| entry.message.answers.clone()).or_else(awaited)
 }
 
 /// A turn is about the item its message names, else about the one in focus. It moves no focus.
@@ -123,9 +141,10 @@ fn tick(state: &AgentState, decision: &Decision, message_id: MessageId) -> Optio
         Reason::QueuedAvailable => Some(ticks::work_tick(message_id, TickKind::QueuedAvailable, item?)),
         Reason::WakeHint => {
             let hint = state.hints.deliverable()?;
-            let named = hint.resource.as_deref().map(crate::id::WaitId::new);
-            let wait = named.filter(|id| state.waits.get(id).is_some());
-            Some(ticks::hint_tick(message_id, hint, wait))
+            let named = hint.resource.as_deref();
+            let wait = named.map(WaitId::new).filter(|id| state.waits.get(id).is_some());
+            let trigger = named.map(TriggerId::new).filter(|id| state.triggers.contains_key(id));
+            Some(crate::message::Message { trigger_id: trigger, ..ticks::hint_tick(message_id, hint, wait) })
         }
         _ => None,
     }
@@ -133,8 +152,10 @@ fn tick(state: &AgentState, decision: &Decision, message_id: MessageId) -> Optio
 
 /// Puts the agent to rest, once; and tells the operator, once, of work that nothing will wake.
 fn rest(step: &mut Step<'_>, decision: &Decision, before: Status) {
-    if before == Status::Asleep && step.state.decision.as_ref() == Some(decision) {
-        return;
+    // Work may get stuck while the agent sleeps for something else.
+    let same = before == Status::Asleep && step.state.decision.as_ref() == Some(decision);
+    if same {
+        return tell_of_stuck_work(step);
     }
     record(step, decision);
     tell_of_stuck_work(step);

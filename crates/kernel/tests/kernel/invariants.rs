@@ -80,6 +80,7 @@ fn queued(tick: Option<TickKind>) -> Fact {
 
 fn turn_about(message: &MessageId) -> Fact {
     TurnStarted {
+        answers: None,
         turn_id: TurnId::new("turn_new"),
         exec_id: ExecId::new("exec_new"),
         turn_index: 1,

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::disallowed_types, reason = "tests")]
 
+mod answers;
 mod closure;
 mod continuation;
 mod decisions;
@@ -17,6 +18,7 @@ mod property;
 mod reasons;
 mod restart;
 mod rests;
+mod rows;
 mod story;
 mod tasks;
 mod ticks;

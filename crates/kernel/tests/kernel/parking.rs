@@ -222,3 +222,37 @@ fn a_hint_with_a_body_is_parked_behind_what_it_does_not_name() {
          WaitForExternalChange active_agent_waiting_intents",
     );
 }
+
+/// What was taken out of turn goes back to the front; the parked message whose place that was keeps its own.
+#[test]
+fn a_returned_message_takes_no_parked_messages_place() {
+    check(
+        "operator hi
+         round WaitFor external c1
+         event news
+         person CreateWorkItem build
+         stop
+         operator first
+         start
+         stop
+         person CancelWait wait1
+         ---
+         pending
+         start
+         round done
+         round done",
+        "pending 4 parked 0
+         control start awake_idle
+         StartModelTurn model_reentry_message m4
+         turn resume_override
+         end completed
+         processed m4
+         told result: done
+         StartModelTurn model_reentry_message m2
+         turn local_continuation
+         end completed
+         processed m2
+         StartModelTurn model_reentry_message m3 w1
+         turn local_continuation of w1",
+    );
+}

@@ -407,3 +407,44 @@ fn a_boot_puts_owners_of_something_open_into_the_wake_index() {
          at once: tasks_running",
     );
 }
+
+/// What was taken goes back to the front of its own lane, and the lanes in front of that come first.
+#[test]
+fn a_replay_waits_for_the_lanes_in_front_of_it() {
+    check(
+        "operator a
+         operator b
+         operator c priority=next
+         ---
+         replay
+         crash
+         round done",
+        "[m3, m1, m2]
+         cut cut
+         requeued m1 crash
+         control restart awake_idle
+         StartModelTurn model_reentry_message m3
+         turn local_continuation
+         end completed
+         processed m3
+         told result: done
+         StartModelTurn model_reentry_message m1
+         turn local_continuation",
+    );
+}
+
+/// A restart alone interrupts nothing: a clean one less than any.
+#[test]
+fn a_shutdown_ends_no_child() {
+    check(
+        "task t1
+         task t2 child=kid
+         ---
+         shutdown
+         effects",
+        "t1 cancelling
+         control shutdown asleep
+         Stop shutdown_requested
+         end t1",
+    );
+}

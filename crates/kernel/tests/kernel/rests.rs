@@ -365,3 +365,74 @@ fn nothing_to_do() {
          StayIdle already_asleep",
     );
 }
+
+/// What a sleep or a spent budget holds back comes due for nobody: an index that said otherwise would never rest.
+#[test]
+fn what_is_held_back_is_not_due() {
+    check(
+        "person CreateWorkItem build
+         round done
+         wake?
+         operator hi
+         round Sleep 1h
+         ---
+         wake?
+         wakers
+         advance 10m
+         wake?",
+        "+3600s: due
+         the clock, at +3600s, a message from the operator
+         +3600s: due",
+    );
+    check(
+        "operator hi
+         fail rate_limited after=1m
+         ---
+         wake?
+         budget turns=1
+         advance 2m
+         wake?",
+        "+60s: due
+         WaitForOperator budget_spent
+         never",
+    );
+}
+
+/// The agent sleeps on for something else; the operator hears of the work all the same.
+#[test]
+fn work_that_gets_stuck_while_the_agent_sleeps_is_told() {
+    check(
+        "person CreateWorkItem build
+         round UpdateWorkItem w1 blocked=rain recheck=1h
+         round done
+         operator hi
+         round WaitFor external c1
+         ---
+         person UpdateWorkItem w1 blocked=snow
+         status
+         person UpdateWorkItem w1 blocked=snow",
+        "w1 blocked
+         told failure: Nothing will wake the work item w1 (build): it is blocked by snow.
+         asleep",
+    );
+}
+
+/// Only the first message of a lane holds it back: a time further behind that has passed is nothing to wake for.
+#[test]
+fn a_lane_waits_for_its_first_message_only() {
+    check(
+        "person CreateWorkItem build
+         fail rate_limited after=1m
+         operator hi
+         advance 2m
+         ---
+         fail rate_limited after=1h
+         queue
+         wake?",
+        "end provider_failed_needs_recovery
+         requeued m2 provider_backoff until +3720s
+         WaitForTimer provider_backoff m2
+         m2 queued, m1 queued
+         +3720s: due",
+    );
+}

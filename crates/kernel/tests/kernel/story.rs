@@ -100,6 +100,11 @@ impl Story {
         story
     }
 
+    /// The short name of an id.
+    pub fn short(&self, id: &str) -> String {
+        self.names.short(id)
+    }
+
     /// Tells one line. An error means that the line makes no sense here, and that nothing happened.
     pub fn tell(&mut self, line: &str) -> Result<(), String> {
         if let Some(answer) = query::ask(self, line)? {

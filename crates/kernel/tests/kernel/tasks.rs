@@ -193,6 +193,7 @@ fn a_cancelled_wait_drops_no_result() {
          [t1]
          end completed
          processed m2
+         told result: done
          StartModelTurn model_reentry_message m3 t1
          turn local_continuation shows t1",
     );

@@ -512,3 +512,47 @@ fn anything_from_outside_begins_the_count_of_own_turns_anew() {
          turn local_continuation of w1",
     );
 }
+
+/// A provider that can't be reached says nothing about the work: its message is taken again, and counts once.
+#[test]
+fn a_provider_that_fails_spends_no_offers() {
+    check(
+        "person CreateWorkItem build
+         fail rate_limited after=1m
+         advance 1m
+         fail rate_limited after=1m
+         advance 1m
+         fail rate_limited after=1m
+         advance 1m
+         ---
+         fail rate_limited after=1m
+         item w1
+         advance 1m
+         round done
+         item w1",
+        "end provider_failed_needs_recovery
+         requeued m1 provider_backoff until +240s
+         WaitForTimer provider_backoff m1
+         runnable revision 1
+         StartModelTurn model_reentry_message m1 w1
+         turn local_continuation of w1
+         end completed
+         processed m1
+         WaitForTimer tick_backoff w1
+         runnable revision 1",
+    );
+}
+
+/// A failure that time does not mend ends the tick, so it counts: else the item would be offered for ever.
+#[test]
+fn a_failure_for_good_spends_an_offer() {
+    check(
+        "person CreateWorkItem build
+         ---
+         fail auth",
+        "end provider_failed_needs_recovery
+         processed m1: auth: no
+         told failure: auth: no
+         WaitForTimer tick_backoff w1",
+    );
+}

@@ -1,6 +1,8 @@
 //! How waits end, and which are refused (spec 9).
 
-use crate::story::check;
+use abide_kernel::vocabulary::WaitSource;
+
+use crate::story::{Story, check};
 
 #[test]
 fn completing_an_item_ends_its_waits_and_their_timers() {
@@ -324,4 +326,14 @@ fn waiting_for_a_timer_that_has_fired_for_the_last_time_is_refused() {
         "WaitFor refused nothing_would_end_it
          WaitFor refused nothing_would_end_it",
     );
+}
+
+#[test]
+fn a_wait_says_who_registered_it() {
+    let mut story = Story::begin();
+    for line in ["person WaitFor external c1", "operator hi", "round WaitFor external c2"] {
+        story.tell(line).unwrap();
+    }
+    let sources: Vec<WaitSource> = story.state.waits.open().values().map(|wait| wait.source).collect();
+    assert_eq!(sources, [WaitSource::Operator, WaitSource::Model]);
 }

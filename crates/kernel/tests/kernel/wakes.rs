@@ -1,6 +1,8 @@
 //! Wake hints: what becomes of them (spec neighbours), one tick per source, keys.
 
-use crate::story::check;
+use abide_kernel::limits::HINT_SOURCES_MAX;
+
+use crate::story::{Story, check};
 
 #[test]
 fn a_hint_to_a_resting_agent_triggers() {
@@ -169,4 +171,62 @@ fn a_hint_that_names_a_wait_of_another_kind_does_not_end_it() {
          WaitForOperator approval_pending
          [wait1]",
     );
+}
+
+#[test]
+fn a_hint_that_is_ignored_takes_no_earlier_one_along() {
+    check(
+        "operator hi
+         wake source=s news
+         stop
+         ---
+         wake source=s
+         hints
+         start
+         round done",
+        "hint s ignored
+         s
+         control start awake_idle
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         end completed
+         processed m1
+         told result: done
+         EmitSystemTick wake_hint
+         queued m2 wake_hint as next wake_hint:s:1
+         StartModelTurn model_reentry_message m2
+         turn local_continuation",
+    );
+}
+
+#[test]
+fn the_hint_of_a_trigger_ends_the_wait_that_names_it() {
+    check(
+        "operator hi
+         round CreateTrigger mode=wake_hint builds
+         round WaitFor external trig1
+         ---
+         wake resource=trig1",
+        "hint trig1 triggered
+         EmitSystemTick wake_hint
+         queued m2 wake_hint as next wake_hint:trig1:1
+         StartModelTurn model_reentry_message m2
+         wait1 triggered by m2
+         turn resume_expected_wait",
+    );
+}
+
+/// Hints become ticks, and ticks that say something are parked: their sources count until they are over.
+#[test]
+fn sources_whose_ticks_are_parked_count_too() {
+    let mut story = Story::begin();
+    story.tell("operator hi").unwrap();
+    story.tell("round WaitFor operator").unwrap();
+    for source in 0..2 * HINT_SOURCES_MAX {
+        story.tell(&format!("wake source=s{source} news")).unwrap();
+    }
+    assert_eq!(story.state.queue.parked(), HINT_SOURCES_MAX);
+    // A source that is known already joins its own tick, and takes no more room.
+    story.tell("wake source=s1 more").unwrap();
+    assert_eq!(story.state.hints.pending().len(), 1);
 }

@@ -144,3 +144,48 @@ fn a_clock_and_a_task_and_a_message() {
         "the clock, at +60s, the end of the task t1 (make), a message from the operator",
     );
 }
+
+/// Until the daemon is back nobody is there to hear the operator: what is said meanwhile is kept, and wakes nobody.
+#[test]
+fn an_agent_that_shuts_down() {
+    check(
+        "operator hi
+         shutdown
+         round done
+         ---
+         wakers
+         crash
+         wakers",
+        "the daemon, when it is back
+         control restart awake_idle
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         a message from the operator",
+    );
+}
+
+#[test]
+fn work_behind_a_sleep() {
+    check(
+        "operator hi
+         round CreateWorkItem build ; Sleep 1h
+         ---
+         wakers",
+        "the clock, at +3600s, a message from the operator",
+    );
+}
+
+#[test]
+fn a_hint_whose_source_has_a_parked_tick() {
+    check(
+        "operator hi
+         round WaitFor operator
+         wake source=s one
+         wake source=s two
+         ---
+         hints
+         wakers",
+        "s
+         a message from the operator",
+    );
+}

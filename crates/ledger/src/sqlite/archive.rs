@@ -5,15 +5,14 @@
 //! nothing names, which the next run writes again.
 
 use abide_kernel::time::Time;
-use rusqlite::OptionalExtension;
 
 use super::Sqlite;
-use super::fact::read_error;
+use super::fact::{Link, read_error};
 use super::history::View;
 use super::home::write_durably;
 use super::segment::Encoder;
 use super::writer::commit_error;
-use crate::error::{ArchiveError, ReadError};
+use crate::error::{ArchiveError, Damage, ReadError};
 use crate::upkeep::{ArchivePolicy, ArchiveReport, OnProgress, Progress};
 
 /// One file, compressed: small enough to hold in memory while it is made, large enough that a year is a few thousand.
@@ -94,11 +93,19 @@ impl View<'_> {
 
     /// Up to the first fact that is young enough: rowids are in commit order, and so, nearly, are times.
     fn cut_by_age(&self, limit: Time) -> Result<u64, ReadError> {
-        let sql = "SELECT id FROM facts WHERE at >= ? ORDER BY id LIMIT 1";
-        let mut statement = self.conn.prepare_cached(sql).map_err(read_error)?;
-        let young: Option<u64> =
-            statement.query_row([limit.as_ms()], |row| row.get(0)).optional().map_err(read_error)?;
-        young.map_or_else(|| self.end(), |id| Ok(id - 1))
+        let mut statement = self.conn.prepare_cached("SELECT id, link FROM facts ORDER BY id").map_err(read_error)?;
+        let mut rows = statement.query([]).map_err(read_error)?;
+        while let Some(row) = rows.next().map_err(read_error)? {
+            let id: u64 = row.get(0).map_err(read_error)?;
+            let link: Vec<u8> = row.get(1).map_err(read_error)?;
+            let link = Link::decode(&link).ok_or_else(|| {
+                ReadError::damaged(Damage::Database { detail: format!("fact number {id} has no time") })
+            })?;
+            if link.at >= limit {
+                return Ok(id - 1);
+            }
+        }
+        self.end()
     }
 
     fn cut_by_size(&self, limit: u64) -> Result<u64, ReadError> {

@@ -29,6 +29,46 @@ pub(crate) struct RawFact {
     pub prev: u64,
 }
 
+/// What a fact's row says of it besides its place and its payload. In the table it is one column, fixed in width:
+/// form · time · kind · rowid of the fact before · hash, numbers with the least byte first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Link {
+    /// What the payload column holds: 0 the bytes, 1 the digest of a blob, 2 the digest of what was cut out.
+    pub form: u8,
+    pub at: Time,
+    pub kind: i64,
+    pub prev: u64,
+    pub hash: Hash,
+}
+
+impl Link {
+    const LEN: usize = 1 + 8 + 8 + 8 + 32;
+
+    pub(crate) fn encode(&self) -> [u8; Link::LEN] {
+        let mut bytes = [0; Link::LEN];
+        bytes[0] = self.form;
+        bytes[1..9].copy_from_slice(&self.at.as_ms().to_le_bytes());
+        bytes[9..17].copy_from_slice(&self.kind.to_le_bytes());
+        bytes[17..25].copy_from_slice(&self.prev.to_le_bytes());
+        bytes[25..].copy_from_slice(&self.hash.0);
+        bytes
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Link> {
+        let (&form, rest) = bytes.split_first()?;
+        let (at, rest) = rest.split_first_chunk()?;
+        let (kind, rest) = rest.split_first_chunk()?;
+        let (prev, rest) = rest.split_first_chunk()?;
+        Some(Link {
+            form,
+            at: Time::from_ms(i64::from_le_bytes(*at)),
+            kind: i64::from_le_bytes(*kind),
+            prev: u64::from_le_bytes(*prev),
+            hash: Hash::from_slice(rest)?,
+        })
+    }
+}
+
 #[derive(Debug, Clone)]
 pub(crate) enum RawBody {
     Inline(Arc<[u8]>),
@@ -52,7 +92,7 @@ impl RawBody {
         }
     }
 
-    pub(crate) fn from_stored(form: i64, bytes: &[u8]) -> Option<RawBody> {
+    pub(crate) fn from_stored(form: u8, bytes: &[u8]) -> Option<RawBody> {
         match form {
             0 => Some(RawBody::Inline(Arc::from(bytes))),
             1 => Hash::from_slice(bytes).map(RawBody::Blob),
@@ -70,7 +110,7 @@ impl RawBody {
 }
 
 impl RawFact {
-    /// From a row `id, stream, seq, at, kind, form, payload, hash, prev`. A value of the wrong type is damage, and says in which column.
+    /// From a row `id, stream, seq, link, payload`. A value of the wrong type is damage, and says in which column.
     pub(crate) fn from_row(row: &Row<'_>) -> Result<RawFact, rusqlite::Error> {
         let wrong = |column: usize, name: &str| {
             rusqlite::Error::InvalidColumnType(column, name.to_owned(), rusqlite::types::Type::Blob)
@@ -81,16 +121,28 @@ impl RawFact {
                 Err(wrong(column, "bytes"))
             }
         };
-        Ok(RawFact {
-            id: row.get(0)?,
-            stream: row.get(1)?,
-            seq: row.get(2)?,
-            at: Time::from_ms(row.get(3)?),
-            kind: row.get(4)?,
-            body: RawBody::from_stored(row.get(5)?, blob(6)?).ok_or_else(|| wrong(6, "payload"))?,
-            hash: Hash::from_slice(blob(7)?).ok_or_else(|| wrong(7, "hash"))?,
-            prev: row.get(8)?,
-        })
+        let (id, stream, seq) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let Link { form, at, kind, prev, hash } = Link::decode(blob(3)?).ok_or_else(|| wrong(3, "link"))?;
+        let body = RawBody::from_stored(form, blob(4)?).ok_or_else(|| wrong(4, "payload"))?;
+        Ok(RawFact { id, stream, seq, at, kind, body, hash, prev })
+    }
+
+    pub(crate) fn link(&self) -> Link {
+        Link { form: self.body.form(), at: self.at, kind: self.kind, prev: self.prev, hash: self.hash }
+    }
+}
+
+/// Some facts of one stream: sequences `first` to `last`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Part {
+    pub stream: i64,
+    pub first: Seq,
+    pub last: Seq,
+}
+
+impl Part {
+    pub(crate) fn holds(&self, fact: &RawFact) -> bool {
+        fact.stream == self.stream && (self.first..=self.last).contains(&fact.seq)
     }
 }
 
@@ -100,10 +152,14 @@ pub(crate) struct Store {
     pub home: Home,
     pub blobs: Blobs,
     pub segments: Segments,
-    /// Names of kinds, by id. A name that was once committed never changes.
-    kinds: Mutex<HashMap<i64, Arc<str>>>,
+    /// Names of kinds, by id; every fact read asks for one. A name that was once committed never changes.
+    kinds: Mutex<Vec<Option<Arc<str>>>>,
     streams: Mutex<HashMap<i64, StreamId>>,
 }
+
+/// Kinds are numbered from 1 as they first come, and there are as many as the program has variants of facts. A number
+/// past this is looked up each time.
+const KIND_NAMES: usize = 1024;
 
 /// Names of streams that followers keep at hand. Past this they are looked up again.
 const STREAM_NAMES: usize = 65_536;
@@ -116,7 +172,8 @@ impl Store {
 
     pub(crate) fn kind(&self, conn: &Connection, id: i64) -> Result<Option<Arc<str>>, ReadError> {
         let mut kinds = self.kinds.lock().expect("names are never held across a panic");
-        if let Some(name) = kinds.get(&id) {
+        let place = usize::try_from(id).ok().filter(|place| *place < KIND_NAMES);
+        if let Some(Some(name)) = place.and_then(|place| kinds.get(place)) {
             return Ok(Some(Arc::clone(name)));
         }
         let found = conn
@@ -125,7 +182,12 @@ impl Store {
             .map_err(read_error)?;
         let Some(name) = found else { return Ok(None) };
         let name: Arc<str> = Arc::from(name);
-        kinds.insert(id, Arc::clone(&name));
+        if let Some(place) = place {
+            if kinds.len() <= place {
+                kinds.resize(place + 1, None);
+            }
+            kinds[place] = Some(Arc::clone(&name));
+        }
         Ok(Some(name))
     }
 

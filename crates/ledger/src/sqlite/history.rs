@@ -6,7 +6,7 @@
 use abide_kernel::id::Seq;
 use rusqlite::{Connection, OptionalExtension};
 
-use super::fact::{RawFact, Store, read_error};
+use super::fact::{Part, RawFact, Store, read_error};
 use crate::error::{Damage, ReadError};
 use crate::hash::Hash;
 use crate::record::{Head, Recorded};
@@ -185,16 +185,21 @@ impl<'a> View<'a> {
         };
         let above = "SELECT seq, fact FROM marks WHERE stream = ? AND seq >= ? AND seq <= ? ORDER BY seq LIMIT 1";
         let below = "SELECT seq, fact FROM marks WHERE stream = ? AND seq > ? AND seq <= ? ORDER BY seq DESC LIMIT 1";
-        let (top, end) = mark(above, high, reach.top).map_err(read_error)?.unwrap_or((reach.top, reach.fact));
-        let begin = mark(below, reach.floor, low + 1).map_err(read_error)?.map_or(reach.born, |(_, fact)| fact);
+        let above = if high < reach.top { mark(above, high, reach.top).map_err(read_error)? } else { None };
+        let (top, end) = above.unwrap_or((reach.top, reach.fact));
+        let (bottom, begin) =
+            mark(below, reach.floor, low + 1).map_err(read_error)?.unwrap_or((reach.floor + 1, reach.born));
         let start = into.len();
-        let dense = end.saturating_sub(begin) <= SCAN_FACTOR * (top - low);
+        let dense = end.saturating_sub(begin) <= SCAN_FACTOR * top.saturating_sub(low);
+        // Rowids grow at least as fast as sequences, so where facts of a stream lie side by side, as an agent alone at
+        // work writes them, the scan passes over nothing. A mark may be damaged: no arithmetic on it overflows.
+        let first = begin.saturating_add((low + 1).saturating_sub(bottom));
+        let last = end.saturating_sub(top.saturating_sub(high));
+        let part = Part { stream: reach.stream, first: low + 1, last: high };
         let scanned = dense
             && self
-                .scan(begin, end, Some(reach.stream), &mut |fact| {
-                    if low < fact.seq && fact.seq <= high {
-                        into.push(fact);
-                    }
+                .scan(first, last, Some(part), &mut |fact| {
+                    into.push(fact);
                     true
                 })
                 .is_ok();
@@ -244,17 +249,15 @@ impl<'a> View<'a> {
         statement.query_row([id], RawFact::from_row).optional().map_err(read_error)
     }
 
-    /// Facts from rowid `first` to `last`, of one stream or of all, in commit order, until `each` says false.
+    /// Facts from rowid `first` to `last`, all or one stream's part, in commit order, until `each` says false.
     pub(crate) fn scan(
         &self,
         first: u64,
         last: u64,
-        stream: Option<i64>,
+        part: Option<Part>,
         each: &mut dyn FnMut(RawFact) -> bool,
     ) -> Result<(), ReadError> {
-        if first <= self.archived
-            && !self.store.segments.scan(self.conn, first, last.min(self.archived), stream, each)?
-        {
+        if first <= self.archived && !self.store.segments.scan(self.conn, first, last.min(self.archived), part, each)? {
             return Ok(());
         }
         let first = first.max(self.archived + 1);
@@ -263,9 +266,9 @@ impl<'a> View<'a> {
         }
         // One statement each, so that neither carries a condition it does not need.
         let mut statement =
-            self.conn.prepare_cached(if stream.is_some() { SCAN_STREAM } else { SCAN_ALL }).map_err(read_error)?;
-        let mut rows = match stream {
-            Some(stream) => statement.query((first, last, stream)),
+            self.conn.prepare_cached(if part.is_some() { SCAN_PART } else { SCAN_ALL }).map_err(read_error)?;
+        let mut rows = match part {
+            Some(part) => statement.query((first, last, part.stream, part.first, part.last)),
             None => statement.query((first, last)),
         }
         .map_err(read_error)?;
@@ -285,10 +288,10 @@ impl<'a> View<'a> {
     }
 }
 
-const FACT_BY_ID: &str = "SELECT id, stream, seq, at, kind, form, payload, hash, prev FROM facts WHERE id = ?";
-const SCAN_ALL: &str =
-    "SELECT id, stream, seq, at, kind, form, payload, hash, prev FROM facts WHERE id BETWEEN ? AND ? ORDER BY id";
-const SCAN_STREAM: &str = "SELECT id, stream, seq, at, kind, form, payload, hash, prev FROM facts WHERE id BETWEEN ? AND ? AND stream = ? ORDER BY id";
+pub(crate) const FACT_BY_ID: &str = "SELECT id, stream, seq, link, payload FROM facts WHERE id = ?";
+const SCAN_ALL: &str = "SELECT id, stream, seq, link, payload FROM facts WHERE id BETWEEN ? AND ? ORDER BY id";
+const SCAN_PART: &str = "SELECT id, stream, seq, link, payload FROM facts
+    WHERE id BETWEEN ? AND ? AND stream = ? AND seq BETWEEN ? AND ? ORDER BY id";
 
 fn missing_fact(stream: &StreamId, seq: Seq) -> Damage {
     Damage::Fact { stream: stream.clone(), seq, what: "it is not where the facts around it say it is".to_owned() }

@@ -16,8 +16,13 @@ impl Home {
         Home { root: root.to_owned() }
     }
 
-    pub(crate) fn create(&self) -> Result<(), OpenError> {
-        for folder in [self.root.clone(), self.archive(), self.blobs()] {
+    /// Makes what is not there yet of the folders, and says what that was: the innermost first.
+    pub(crate) fn create(&self) -> Result<Vec<PathBuf>, OpenError> {
+        let (archive, blobs) = (self.archive(), self.blobs());
+        let above = self.root.ancestors().filter(|folder| !folder.as_os_str().is_empty());
+        let all = [archive.as_path(), blobs.as_path()].into_iter().chain(above);
+        let made: Vec<PathBuf> = all.filter(|folder| !folder.exists()).map(Path::to_owned).collect();
+        for folder in [archive, blobs] {
             fs::create_dir_all(&folder).map_err(|source| OpenError::Io { path: folder, source })?;
         }
         if !self.database().exists() {
@@ -27,7 +32,7 @@ impl Home {
                 sync_folder(folder).map_err(|source| OpenError::Io { path: folder.to_owned(), source })?;
             }
         }
-        Ok(())
+        Ok(made)
     }
 
     pub(crate) fn database(&self) -> PathBuf {
@@ -42,33 +47,70 @@ impl Home {
         self.root.join("blobs")
     }
 
+    pub(crate) fn lock_file(&self) -> PathBuf {
+        self.root.join("ledger.lock")
+    }
+
     /// Held for as long as the file is open; the system lets go of it however this process ends.
     pub(crate) fn lock(&self) -> Result<File, OpenError> {
-        let path = self.root.join("ledger.lock");
+        let path = self.lock_file();
         let fail = |source| OpenError::Io { path: path.clone(), source };
-        let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).clone();
-        let mut file = options.open(&path).map_err(fail)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::Error(source)) => return Err(fail(source)),
-            Err(TryLockError::WouldBlock) => {
-                let mut text = String::new();
-                file.read_to_string(&mut text).map_err(fail)?;
-                let home = self.root.clone();
-                return Err(match text.trim().parse() {
-                    Ok(pid) => OpenError::Held { home, pid },
-                    Err(_) => OpenError::HeldByUnknown { home },
-                });
+        loop {
+            let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).clone();
+            let mut file = options.open(&path).map_err(fail)?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::Error(source)) => return Err(fail(source)),
+                Err(TryLockError::WouldBlock) => {
+                    let mut text = String::new();
+                    file.read_to_string(&mut text).map_err(fail)?;
+                    let home = self.root.clone();
+                    return Err(match text.trim().parse() {
+                        Ok(pid) => OpenError::Held { home, pid },
+                        Err(_) => OpenError::HeldByUnknown { home },
+                    });
+                }
             }
+            // Whoever held it may have taken the file away between our opening and our locking it.
+            if !is_file_at(&file, &path).map_err(fail)? {
+                continue;
+            }
+            let write_pid = |file: &mut File| -> io::Result<()> {
+                file.set_len(0)?;
+                file.rewind()?;
+                writeln!(file, "{}", std::process::id())
+            };
+            write_pid(&mut file).map_err(fail)?;
+            return Ok(file);
         }
-        let write_pid = |file: &mut File| -> io::Result<()> {
-            file.set_len(0)?;
-            file.rewind()?;
-            writeln!(file, "{}", std::process::id())
-        };
-        write_pid(&mut file).map_err(fail)?;
-        Ok(file)
     }
+
+    /// Takes a new home away again, as long as its lock is held. Folders that hold something else stay.
+    pub(crate) fn remove(&self, made: &[PathBuf]) {
+        // What can't be removed is empty, and harmless.
+        let _ = super::schema::remove_database(&self.database());
+        let _ = fs::remove_file(self.lock_file());
+        for folder in made {
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}
+
+#[cfg(unix)]
+fn is_file_at(file: &File, path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let (ours, there) = (file.metadata()?, fs::metadata(path));
+    match there {
+        Ok(there) => Ok((ours.dev(), ours.ino()) == (there.dev(), there.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Elsewhere an open file can't be taken away.
+#[cfg(not(unix))]
+fn is_file_at(_file: &File, _path: &Path) -> io::Result<bool> {
+    Ok(true)
 }
 
 /// Writes a whole file so that it is either there, complete and durable, or not there.

@@ -31,8 +31,9 @@ impl Sqlite {
                     conn.execute(sql, (file, &digest.0[..], row.first))
                 }
                 (_, _) => {
-                    let digest = fact.body.digest();
-                    conn.execute("UPDATE facts SET form = 2, payload = ? WHERE id = ?", (&digest.0[..], fact.id))
+                    let cut = RawFact { body: RawBody::Redacted(fact.body.digest()), ..fact.clone() };
+                    let sql = "UPDATE facts SET link = ?, payload = ? WHERE id = ?";
+                    conn.execute(sql, (&cut.link().encode()[..], cut.body.stored(), cut.id))
                 }
             }
             .and_then(|_| conn.execute("INSERT INTO redactions (stream, seq) VALUES (?, ?)", (fact.stream, fact.seq)))

@@ -5,11 +5,14 @@
 //! stream, every 64th fact of a stream has a mark, and a stream's head says where it ends. Nothing reuses or skips a
 //! rowid, so a rowid is also the cursor of `follow` and the number of facts so far.
 
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::Path;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
+use super::home::sync_folder;
 use crate::error::OpenError;
 
 /// "abid" in ASCII: tells our files from any other SQLite database.
@@ -27,8 +30,9 @@ pub(crate) const TABLES: &[&str] = &[
     // `born` is the rowid of the stream's own first fact; `fork_fact` that of the parent's fact at `fork_seq`.
     "CREATE TABLE streams (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, born INTEGER NOT NULL, parent INTEGER, fork_seq INTEGER NOT NULL, fork_fact INTEGER NOT NULL, digest BLOB NOT NULL)",
     "CREATE TABLE heads (stream INTEGER PRIMARY KEY, seq INTEGER NOT NULL, hash BLOB NOT NULL, fact INTEGER NOT NULL)",
-    // `form` says what `payload` is: 0 the bytes, 1 the digest of a blob, 2 the digest of what was cut out.
-    "CREATE TABLE facts (id INTEGER PRIMARY KEY, stream INTEGER NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL, kind INTEGER NOT NULL, form INTEGER NOT NULL, payload BLOB NOT NULL, hash BLOB NOT NULL, prev INTEGER NOT NULL)",
+    // `link` is all that is looked at only when the whole fact is (see `fact::Link`): a column costs as much to write
+    // and to read as fifty bytes do.
+    "CREATE TABLE facts (id INTEGER PRIMARY KEY, stream INTEGER NOT NULL, seq INTEGER NOT NULL, link BLOB NOT NULL, payload BLOB NOT NULL)",
     "CREATE TABLE marks (stream INTEGER NOT NULL, seq INTEGER NOT NULL, fact INTEGER NOT NULL, PRIMARY KEY (stream, seq)) WITHOUT ROWID",
     "CREATE TABLE rows (stream INTEGER NOT NULL, plane TEXT NOT NULL, id TEXT NOT NULL, seq INTEGER NOT NULL, value TEXT NOT NULL, PRIMARY KEY (stream, plane, id)) WITHOUT ROWID",
     "CREATE TABLE wakes (stream INTEGER PRIMARY KEY, due INTEGER, why TEXT NOT NULL, digest BLOB NOT NULL)",
@@ -49,20 +53,60 @@ pub(crate) fn require_sqlite() -> Result<(), OpenError> {
     Ok(())
 }
 
-/// The writing connection; makes the database if there is none.
-pub(crate) fn open_writer(file: &Path, page_size: u32) -> Result<Connection, OpenError> {
-    let fail = |error| open_error(file, error);
-    let conn = Connection::open_with_flags(
-        file,
-        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
-    )
+/// Makes an empty ledger, under another name until it is whole: so a file that is there is a ledger or was one, and
+/// never one that was interrupted in the making.
+pub(crate) fn create(file: &Path, page_size: u32) -> Result<(), OpenError> {
+    let unfinished = file.with_extension("db-new");
+    let fail = |error| open_error(&unfinished, error);
+    let io = |source| OpenError::Io { path: file.to_owned(), source };
+    remove_database(&unfinished).map_err(io)?;
+    // A log whose database is gone would be taken for one of the new database.
+    remove(file, &["-wal", "-shm"]).map_err(io)?;
+    let conn = connect(&unfinished, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE).map_err(fail)?;
+    let tables = TABLES.join(";");
+    conn.execute_batch(&format!(
+        "PRAGMA page_size = {page_size}; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
+         BEGIN IMMEDIATE; PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT}; {tables}; COMMIT;
+         PRAGMA wal_checkpoint(TRUNCATE);"
+    ))
     .map_err(fail)?;
-    // Only a checkpoint that empties the log ever waits, for readers to finish.
-    conn.busy_timeout(std::time::Duration::from_secs(10)).map_err(fail)?;
-    let fresh: bool = conn.query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |row| row.get(0)).map_err(fail)?;
-    if fresh {
-        conn.execute_batch(&format!("PRAGMA page_size = {page_size}")).map_err(fail)?;
+    // The last connection to close puts the log away.
+    conn.close().map_err(|(_, error)| fail(error))?;
+    File::open(&unfinished).and_then(|new| new.sync_all()).map_err(io)?;
+    fs::rename(&unfinished, file).map_err(io)?;
+    sync_folder(file.parent().unwrap_or(Path::new("."))).map_err(io)
+}
+
+/// Takes away a database and its log, whatever of them is there.
+pub(crate) fn remove_database(file: &Path) -> io::Result<()> {
+    remove(file, &["", "-wal", "-shm"])
+}
+
+fn remove(file: &Path, suffixes: &[&str]) -> io::Result<()> {
+    for suffix in suffixes {
+        let mut name = file.as_os_str().to_owned();
+        name.push(suffix);
+        match fs::remove_file(&name) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
     }
+    Ok(())
+}
+
+/// Something has to be in it: what is empty lost its content, and must not begin anew as if nothing had been there.
+pub(crate) fn require_content(file: &Path) -> Result<(), OpenError> {
+    match fs::metadata(file) {
+        Ok(found) if found.len() == 0 => Err(OpenError::Empty { file: file.to_owned() }),
+        Ok(_) => Ok(()),
+        Err(source) => Err(OpenError::Io { path: file.to_owned(), source }),
+    }
+}
+
+/// The writing connection.
+pub(crate) fn open_writer(file: &Path) -> Result<Connection, OpenError> {
+    let fail = |error| open_error(file, error);
+    let conn = connect(file, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(fail)?;
     conn.execute_batch(
         "PRAGMA journal_mode = WAL;
          PRAGMA synchronous = FULL;
@@ -72,23 +116,41 @@ pub(crate) fn open_writer(file: &Path, page_size: u32) -> Result<Connection, Ope
          PRAGMA cache_size = -65536;",
     )
     .map_err(fail)?;
-    if fresh {
-        conn.execute_batch(&format!(
-            "BEGIN IMMEDIATE; PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT}; {}; COMMIT",
-            TABLES.join(";")
-        ))
-        .map_err(fail)?;
-    }
-    keep_plans(&conn).map_err(fail)?;
     require_ours(&conn, file)?;
     Ok(conn)
 }
 
-pub(crate) fn open_reader(file: &Path) -> Result<Connection, rusqlite::Error> {
-    let conn = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    // A checkpoint that resets the log holds readers off for an instant; nothing else ever does.
-    conn.busy_timeout(std::time::Duration::from_secs(10))?;
+/// How a ledger is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// Somebody writes it, or did and was cut off: the log is not ours to touch.
+    Beside,
+    /// There was no log. Reading makes one, and only a connection that could write takes it away again when it closes.
+    Alone,
+}
+
+impl Reading {
+    pub(crate) fn of(file: &Path) -> Reading {
+        if file.with_extension("db-wal").exists() { Reading::Beside } else { Reading::Alone }
+    }
+}
+
+pub(crate) fn open_reader(file: &Path, reading: Reading) -> Result<Connection, rusqlite::Error> {
+    let conn = connect(
+        file,
+        match reading {
+            Reading::Beside => OpenFlags::SQLITE_OPEN_READ_ONLY,
+            Reading::Alone => OpenFlags::SQLITE_OPEN_READ_WRITE,
+        },
+    )?;
     conn.execute_batch("PRAGMA cache_size = -16384; PRAGMA query_only = ON")?;
+    Ok(conn)
+}
+
+fn connect(file: &Path, flags: OpenFlags) -> Result<Connection, rusqlite::Error> {
+    let conn = Connection::open_with_flags(file, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    // Only a checkpoint that empties the log ever waits, for readers to finish, or holds them off for an instant.
+    conn.busy_timeout(std::time::Duration::from_secs(10))?;
     keep_plans(&conn)?;
     Ok(conn)
 }
@@ -133,8 +195,25 @@ pub(crate) fn schema_differences(conn: &Connection) -> Result<Vec<String>, rusql
 pub(crate) fn open_error(file: &Path, error: rusqlite::Error) -> OpenError {
     use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
     let detail = error.to_string();
-    match error.sqlite_error_code() {
-        Some(DatabaseCorrupt | NotADatabase) => OpenError::NotALedger { file: file.to_owned(), detail },
-        Some(_) | None => OpenError::Store { file: file.to_owned(), detail },
+    let file = file.to_owned();
+    match (error.sqlite_error_code(), cut_short(&file)) {
+        (Some(DatabaseCorrupt | NotADatabase), Some((found, wanted))) => OpenError::Short { file, found, wanted },
+        (Some(DatabaseCorrupt | NotADatabase), None) => OpenError::NotALedger { file, detail },
+        (Some(_) | None, _) => OpenError::Store { file, detail },
     }
+}
+
+/// How long a database is and how long its first page says it is, where that is more. Asked only when it could not be
+/// read: after a checkpoint that was cut off the log makes up for what is missing.
+fn cut_short(file: &Path) -> Option<(u64, u64)> {
+    let mut file = File::open(file).ok()?;
+    let mut header = [0; 32];
+    file.read_exact(&mut header).ok()?;
+    let [.., a, b, c, d] = header;
+    let page_size = match u16::from_be_bytes([header[16], header[17]]) {
+        1 => 65_536,
+        size => u64::from(size),
+    };
+    let (found, wanted) = (file.metadata().ok()?.len(), page_size * u64::from(u32::from_be_bytes([a, b, c, d])));
+    (header.starts_with(b"SQLite format 3\0") && found < wanted).then_some((found, wanted))
 }

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 use abide_kernel::time::Time;
 use rusqlite::{Connection, OptionalExtension};
 
-use super::fact::{RawBody, RawFact, read_error};
+use super::fact::{Part, RawBody, RawFact, read_error};
 use crate::error::{Damage, ReadError};
 use crate::hash::Hash;
 
@@ -91,7 +91,7 @@ impl Segments {
         conn: &Connection,
         first: u64,
         last: u64,
-        stream: Option<i64>,
+        part: Option<Part>,
         each: &mut dyn FnMut(RawFact) -> bool,
     ) -> Result<bool, ReadError> {
         let sql = "SELECT first, last, file, digest FROM segments WHERE first <= ?1 AND last >= ?1 ORDER BY first DESC LIMIT 1";
@@ -107,12 +107,11 @@ impl Segments {
                 if block.first + u64::from(block.count) <= next || block.first > last {
                     continue;
                 }
-                if stream.is_some_and(|stream| !segment.index.streams.contains_key(&stream)) {
+                if part.is_some_and(|part| !segment.index.streams.contains_key(&part.stream)) {
                     continue;
                 }
                 for fact in self.block(&segment, i, block)?.iter() {
-                    let wanted =
-                        fact.id >= next && fact.id <= last && stream.is_none_or(|stream| stream == fact.stream);
+                    let wanted = fact.id >= next && fact.id <= last && part.is_none_or(|part| part.holds(fact));
                     if wanted && !each(fact.clone()) {
                         return Ok(false);
                     }
@@ -220,5 +219,5 @@ fn time(ms: i64) -> Time {
 
 /// What is stored of a body, from its form.
 fn body(form: u8, bytes: &[u8]) -> Option<RawBody> {
-    RawBody::from_stored(i64::from(form), bytes)
+    RawBody::from_stored(form, bytes)
 }

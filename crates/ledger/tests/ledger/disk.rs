@@ -162,3 +162,50 @@ fn a_home_is_its_own_proof_after_reopening() {
     drop(store.ledger);
     assert_intact(&Ledger::open(home.path(), Options::read_only()).unwrap());
 }
+
+/// A ledger comes to be whole: what was left of one in the making is passed over, and so is a log without a database.
+#[test]
+fn an_interrupted_beginning_begins_again() {
+    let home = tempfile::tempdir().unwrap();
+    for leftover in ["ledger.db-new", "ledger.db-new-wal", "ledger.db-wal", "ledger.db-shm"] {
+        std::fs::write(home.path().join(leftover), "half of something").unwrap();
+    }
+    let ledger = Ledger::open(home.path(), Options::default()).unwrap();
+    say(&ledger, "a", 0, &["x"]);
+    drop(ledger);
+    let ledger = Ledger::open(home.path(), Options::read_only()).unwrap();
+    assert_eq!(said(&ledger, "a"), ["x"]);
+    assert_intact_without_rows(&ledger);
+    drop(ledger);
+    let mut left: Vec<_> = std::fs::read_dir(home.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["archive", "blobs", "ledger.db", "ledger.lock"]);
+}
+
+/// What a writer that was cut off left in its log is read, and stays where it is.
+#[test]
+fn reading_beside_a_log_leaves_the_log() {
+    let store = sqlite();
+    say(&store.ledger, "a", 0, &["x"]);
+    let copy = tempfile::tempdir().unwrap();
+    for file in ["ledger.db", "ledger.db-wal"] {
+        std::fs::copy(store.home.as_ref().unwrap().path().join(file), copy.path().join(file)).unwrap();
+    }
+    let log = || std::fs::read(copy.path().join("ledger.db-wal")).unwrap();
+    let before = log();
+    assert_eq!(said(&Ledger::open(copy.path(), Options::read_only()).unwrap(), "a"), ["x"]);
+    assert_eq!(log(), before);
+}
+
+#[test]
+fn only_a_new_ledger_without_facts_is_discarded() {
+    let place = tempfile::tempdir().unwrap();
+    let home = place.path().join("deep/home");
+    Ledger::open(&home, Options::default()).unwrap().discard_if_new();
+    assert!(!place.path().join("deep").exists());
+    let ledger = Ledger::open(&home, Options::default()).unwrap();
+    say(&ledger, "a", 0, &["x"]);
+    ledger.discard_if_new();
+    Ledger::open(&home, Options::default()).unwrap().discard_if_new();
+    assert_eq!(said(&Ledger::open(&home, Options::read_only()).unwrap(), "a"), ["x"]);
+}

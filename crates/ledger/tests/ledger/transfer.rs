@@ -131,3 +131,60 @@ fn whatever_is_wrong_is_named_and_nothing_is_imported() {
         });
     }
 }
+
+/// Lines of an import, with a commit between two of them.
+struct Interrupted<'a> {
+    ledger: &'a Ledger,
+    lines: std::vec::IntoIter<String>,
+    line: Vec<u8>,
+    read: usize,
+    commit: Option<Commit>,
+    receipt: Option<abide_ledger::Receipt>,
+}
+
+impl std::io::Read for Interrupted<'_> {
+    fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+        unreachable!("an import reads lines")
+    }
+}
+
+impl std::io::BufRead for Interrupted<'_> {
+    fn fill_buf(&mut self) -> std::io::Result<&[u8]> {
+        if self.read == self.line.len() {
+            self.read = 0;
+            self.line = self.lines.next().unwrap_or_default().into_bytes();
+            if self.line.is_empty() {
+                self.receipt = self.commit.take().map(|commit| self.ledger.commit(commit));
+            }
+        }
+        Ok(&self.line[self.read..])
+    }
+
+    fn consume(&mut self, amount: usize) {
+        self.read += amount;
+    }
+}
+
+/// A payload that was found on disk when its commit was handed in may be gone when the commit is written: a refused
+/// import takes its blobs away again.
+#[test]
+fn a_refused_import_takes_no_payload_from_a_commit() {
+    let store = sqlite();
+    let payload = "x".repeat(9000);
+    let name = Ledger::memory().put_blob(payload.as_bytes()).unwrap();
+    let lines = vec!["{\"abide_ledger\":1}\n".to_owned(), format!("{{\"blob\":\"{name}\",\"text\":\"{payload}\"}}\n")];
+    let commit = Commit::append(stream("a"), 0, at(0), vec![NewFact::new("Raw", payload.clone())]);
+    let mut from = Interrupted {
+        ledger: &store.ledger,
+        lines: lines.into_iter(),
+        line: Vec::new(),
+        read: 0,
+        commit: Some(commit),
+        receipt: None,
+    };
+    let refused = store.ledger.import_full(&mut from, &|_, _| Vec::new(), &mut |_| {});
+    assert!(matches!(refused, Err(ImportError::Line { line: 3, .. })), "{refused:?}");
+    from.receipt.unwrap().wait().unwrap();
+    let facts = store.ledger.read(&stream("a"), 0, 9).unwrap();
+    assert_eq!(facts[0].payload.bytes(), Some(payload.as_bytes()));
+}

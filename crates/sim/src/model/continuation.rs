@@ -176,9 +176,11 @@ impl Wait {
     }
 }
 
+/// A hint can name any wait, and is something from outside: it ends only a wait for that.
 fn names_wait(message: &Message, wait: &Wait) -> bool {
-    let is_tick = matches!(message.kind, MessageKind::TimerTick | MessageKind::SystemTick);
-    is_tick && message.waiting_intent_id.as_ref() == Some(&wait.id)
+    let may_end = message.kind == MessageKind::TimerTick
+        || (message.kind == MessageKind::SystemTick && wait.kind == WaitKind::External);
+    may_end && message.waiting_intent_id.as_ref() == Some(&wait.id)
 }
 
 fn names_resource(message: &Message, resource: &Resource) -> bool {

@@ -55,11 +55,18 @@ impl Model {
     }
 
     fn row_3_budget(&self) -> Row {
+        self.budget_is_spent().then(|| bare(DecisionKind::WaitForOperator, Reason::BudgetSpent))
+    }
+
+    pub(super) fn budget_is_spent(&self) -> bool {
         let tokens = self.usage.input_tokens + self.usage.output_tokens;
-        let spent = self.budget.max_turns.is_some_and(|max| self.turn_index >= max)
+        self.budget.max_turns.is_some_and(|max| self.turn_index >= max)
             || self.budget.max_tokens.is_some_and(|max| tokens >= max)
-            || self.budget.max_micro_usd.is_some_and(|max| self.usage.cost_micro_usd >= max);
-        spent.then(|| bare(DecisionKind::WaitForOperator, Reason::BudgetSpent))
+            || self.budget.max_micro_usd.is_some_and(|max| self.usage.cost_micro_usd >= max)
+    }
+
+    pub(super) fn agent_sleeps(&self) -> bool {
+        self.open_waits().any(|wait| wait.kind == WaitKind::Sleep && wait.work_item_id.is_none())
     }
 
     fn row_4_message(&self, now: Time) -> Row {
@@ -228,7 +235,7 @@ impl Model {
 
     /// The item whose tick could be made now: the current one, else the oldest.
     fn work_to_offer(&self, now: Time) -> Option<(&Item, Reason)> {
-        if self.open_waits().any(|wait| wait.kind == WaitKind::Sleep && wait.work_item_id.is_none()) {
+        if self.agent_sleeps() {
             return None;
         }
         let offered = |item: &&Item| {

@@ -85,7 +85,12 @@ impl Model {
                 if tree_changed {
                     self.last_tree.clone_from(&fact.tree);
                 }
-                self.turn_ended(&fact.exec_id, at, tree_changed);
+                if fact.returned {
+                    // Its message will be taken again: only then does the turn come to anything.
+                    self.turn = None;
+                } else {
+                    self.turn_ended(&fact.exec_id, at, tree_changed);
+                }
             }
 
             Fact::TaskCreated(fact) => {
@@ -184,7 +189,6 @@ impl Model {
                 self.hinted(&fact.source, fact.body.as_deref());
             }
             Fact::WakeHintCoalesced(fact) => self.hinted(&fact.source, fact.body.as_deref()),
-            Fact::WakeHintIgnored(fact) => self.hints.retain(|hint| hint.source != fact.source),
             Fact::TriggerCreated(fact) => {
                 self.triggers.push(Trigger { id: fact.trigger_id.clone(), delivery_mode: fact.delivery_mode })
             }
@@ -218,6 +222,8 @@ impl Model {
             | Fact::TaskRunning(_)
             | Fact::TaskCancelling(_)
             | Fact::TaskUpdateIgnored(_)
+            // Of a hint that was never taken in; those that a stop ends, it ends by itself.
+            | Fact::WakeHintIgnored(_)
             | Fact::BriefRecorded(_) => {}
         }
     }

@@ -60,7 +60,8 @@ impl Model {
         }
     }
 
-    /// The earliest instant at which something comes due with nobody doing anything. It may lie in the past.
+    /// The earliest instant at which something comes due with nobody doing anything. It may lie in the past. What a spent
+    /// budget or a sleep of the agent holds back is not due, whatever its time.
     ///
     /// Nothing comes due for a stopped agent. A shutdown is no such end: the next boot reads the same instants.
     #[must_use]
@@ -68,6 +69,7 @@ impl Model {
         if self.status() == Status::Stopped {
             return None;
         }
+        let spent = self.budget_is_spent();
         let timers = self
             .timers
             .iter()
@@ -77,9 +79,12 @@ impl Model {
         let backoffs = self
             .open_items()
             .filter(|item| self.standing(item) == Standing::Runnable && !self.has_undelivered_work_tick(item))
+            .filter(|_| !spent && !self.agent_sleeps())
             .filter_map(|item| item.not_before);
         let deadlines = self.pending_approvals().filter_map(|approval| approval.deadline);
-        let held_back = self.queued().filter_map(|entry| entry.not_before);
+        // A lane goes on when its first message may; the times of those behind it do not matter until then.
+        let heads = Priority::ALL.iter().filter_map(|priority| self.lane(*priority).first()?.not_before);
+        let held_back = heads.filter(|_| !spent);
         timers.chain(rechecks).chain(backoffs).chain(deadlines).chain(held_back).min()
     }
 

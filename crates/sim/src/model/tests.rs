@@ -84,6 +84,7 @@ fn item(id: &str) -> Fact {
 
 fn wait(id: &str, kind: WaitKind, item: Option<&str>, resource: Option<Resource>) -> Fact {
     Fact::from(WaitingIntentCreated {
+        answers: None,
         waiting_intent_id: WaitId::new(id),
         kind,
         work_item_id: item.map(WorkItemId::new),
@@ -107,6 +108,7 @@ fn turn(message: &str, trigger_kind: TriggerKind, item: Option<&str>) -> Vec<Fac
     vec![
         Fact::from(MessageDequeued { message_id: message_id.clone(), replays: 0 }),
         Fact::from(TurnStarted {
+            answers: None,
             turn_id: TurnId::new(message),
             exec_id: exec_id.clone(),
             turn_index: 1,
@@ -125,6 +127,7 @@ fn turn(message: &str, trigger_kind: TriggerKind, item: Option<&str>) -> Vec<Fac
             checkpoint: false,
             tree: None,
             error: None,
+            returned: false,
         }),
         Fact::from(MessageProcessed { message_id, ignored: Vec::new() }),
     ]

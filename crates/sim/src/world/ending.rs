@@ -96,7 +96,7 @@ impl World {
 }
 
 /// When everybody has been answered, nothing waits anywhere.
-fn nothing_left(inhabitant: &Inhabitant) -> Result<(), String> {
+pub(crate) fn nothing_left(inhabitant: &Inhabitant) -> Result<(), String> {
     let state = &inhabitant.shadow;
     let left = state.queue.entries().next();
     if let Some(entry) = left {

@@ -6,7 +6,7 @@ mod planted;
 
 #[test]
 fn healthy_worlds_hold() {
-    if let Err((seed, failure)) = abide_sim::run_many(0..150, abide_sim::STEPS) {
+    if let Err((seed, failure)) = abide_sim::run_many(0..150, |seed| abide_sim::run(seed, abide_sim::STEPS)) {
         panic!("seed {seed}: {}\n{}", failure.what, failure.history.join("\n"));
     }
 }

@@ -26,7 +26,10 @@ impl AgentState {
         self.last_trigger =
             Some(LastTrigger { kind: fact.continuation.trigger_kind, work_tick: message.is_work_tick() });
         self.last_continuation = Some(fact.continuation.clone());
-        self.queue.edit(&fact.message_id, |entry| entry.continuation = Some(fact.continuation.clone()));
+        self.queue.edit(&fact.message_id, |entry| {
+            entry.continuation = Some(fact.continuation.clone());
+            entry.answers = fact.answers.clone();
+        });
         self.turn_index = fact.turn_index;
         self.resting = false;
         self.turn = Some(Turn {
@@ -36,6 +39,8 @@ impl AgentState {
             message_id: fact.message_id.clone(),
             work_item_id: fact.work_item_id.clone(),
             continuation: fact.continuation.clone(),
+            answers: fact.answers.clone(),
+            puts_off: false,
             presents: fact.presents.clone(),
             started_at: at,
             seq: self.seq,
@@ -120,7 +125,10 @@ impl AgentState {
 
     pub(super) fn turn_terminal(&mut self, fact: &TurnTerminal, at: Time) -> Applied {
         let turn = self.turn_of(&fact.exec_id)?.clone();
-        self.count_turn(&turn, fact.tree.as_deref(), at)?;
+        // As above: a provider that could not be reached says nothing about the work.
+        if !fact.returned {
+            self.count_turn(&turn, fact.tree.as_deref(), at)?;
+        }
         self.end_turn(fact.terminal_kind);
         if fact.terminal_kind == TerminalKind::Completed {
             self.runtime_error = None;

@@ -5,6 +5,7 @@ use rusqlite::Row;
 use super::{Check, Progress, REPORT_EVERY, as_damage};
 use crate::error::{Damage, ReadError};
 use crate::sqlite::fact::{RawFact, read_error};
+use crate::sqlite::history::FACT_BY_ID;
 use crate::sqlite::segment::{Edge, SegmentRow, Segments};
 
 impl Check<'_, '_> {
@@ -83,7 +84,7 @@ impl Check<'_, '_> {
 
     fn table_until_error(&mut self, next: &mut u64, end: u64) -> Result<(), (u64, String)> {
         let conn = self.view.conn;
-        let sql = "SELECT id, stream, seq, at, kind, form, payload, hash, prev FROM facts WHERE id >= ? ORDER BY id";
+        let sql = "SELECT id, stream, seq, link, payload FROM facts WHERE id >= ? ORDER BY id";
         let failed = |at: u64, error: rusqlite::Error| (at, error.to_string());
         let mut statement = conn.prepare_cached(sql).map_err(|error| failed(*next, error))?;
         let mut rows = statement.query([*next]).map_err(|error| failed(*next, error))?;
@@ -122,8 +123,8 @@ impl Check<'_, '_> {
     }
 
     fn readable(&self, id: u64) -> bool {
-        let sql = "SELECT id, stream, seq, at, kind, form, payload, hash, prev FROM facts WHERE id = ?";
-        let found = self.view.conn.prepare_cached(sql).and_then(|mut one| one.query_row([id], RawFact::from_row));
+        let conn = self.view.conn;
+        let found = conn.prepare_cached(FACT_BY_ID).and_then(|mut one| one.query_row([id], RawFact::from_row));
         found.map_err(read_error).is_ok()
     }
 

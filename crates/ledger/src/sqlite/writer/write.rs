@@ -8,12 +8,14 @@ use super::{Stop, Writer, commit_error};
 use crate::SNAPSHOTS_KEPT;
 use crate::commit::{Committed, ForkPoint, RowOp, Snapshot, Wake};
 use crate::error::CommitError;
-use crate::hash::Hash;
+use crate::hash::{BlobId, Hash};
 use crate::prepared::{Body, INLINE_LIMIT, Prepared, PreparedAppend, PreparedFact};
 use crate::record::Cursor;
 use crate::rows;
+use crate::sqlite::fact::Link;
 use crate::sqlite::heads::Table;
 use crate::sqlite::history::{StreamHead, View};
+use crate::sqlite::io_refusal;
 use crate::sqlite::schema::MARK_EVERY;
 use crate::stream::StreamId;
 
@@ -24,8 +26,7 @@ enum Start {
     Fork { parent: i64, fact: u64, hash: Hash },
 }
 
-const ADD_FACT: &str =
-    "INSERT INTO facts (id, stream, seq, at, kind, form, payload, hash, prev) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
+const ADD_FACT: &str = "INSERT INTO facts (id, stream, seq, link, payload) VALUES (?, ?, ?, ?, ?)";
 const ADD_MARK: &str = "INSERT INTO marks (stream, seq, fact) VALUES (?, ?, ?)";
 const ADD_STREAM: &str =
     "INSERT INTO streams (id, name, born, parent, fork_seq, fork_fact, digest) VALUES (?, ?, ?, ?, ?, ?, ?)";
@@ -146,14 +147,20 @@ impl Writer {
         let (seq, id) = (head.seq + 1, self.last_fact + 1);
         let hash = head.hash.then(seq, append.at, &fact.kind, &fact.digest);
         let kind = self.kind(&fact.kind)?;
-        let (form, stored): (i64, &[u8]) = match &fact.body {
+        let (form, stored): (u8, &[u8]) = match &fact.body {
             Body::Bytes(bytes) if bytes.len() <= INLINE_LIMIT => (0, bytes),
-            Body::Bytes(_) => (1, &fact.digest.0),
+            Body::Bytes(bytes) => {
+                // Upkeep takes blobs away while it has the writer; one that was there when this was handed in may be gone.
+                if !self.store.blobs.exists(&BlobId(fact.digest)) {
+                    self.store.blobs.put(fact.digest, bytes).map_err(io_refusal)?;
+                }
+                (1, &fact.digest.0)
+            }
             Body::Redacted => (2, &fact.digest.0),
         };
-        let at = append.at.as_ms();
+        let link = Link { form, at: append.at, kind, prev: head.fact, hash };
         let mut add = self.conn.prepare_cached(ADD_FACT).map_err(commit_error)?;
-        add.execute((id, head.id, seq, at, kind, form, stored, &hash.0[..], head.fact)).map_err(commit_error)?;
+        add.execute((id, head.id, seq, &link.encode()[..], stored)).map_err(commit_error)?;
         if seq.is_multiple_of(MARK_EVERY) {
             let mut add = self.conn.prepare_cached(ADD_MARK).map_err(commit_error)?;
             add.execute((head.id, seq, id)).map_err(commit_error)?;
@@ -280,5 +287,7 @@ pub(crate) fn wake_digest(stream: i64, due: Option<i64>, why: &str) -> Hash {
 }
 
 pub(crate) fn snapshot_digest(stream: i64, seq: Seq, fingerprint: &str, state: &[u8]) -> Hash {
-    Hash::of_fields(&[&stream.to_le_bytes(), &seq.to_le_bytes(), fingerprint.as_bytes(), state])
+    // The state by itself first: hashed from its beginning, all lanes of the processor work on it.
+    let state = Hash::of(state);
+    Hash::of_fields(&[&stream.to_le_bytes(), &seq.to_le_bytes(), fingerprint.as_bytes(), &state.0])
 }

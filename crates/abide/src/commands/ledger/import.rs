@@ -1,3 +1,5 @@
+//! `abide ledger import`: all of a file that `export --full` wrote, or nothing of it.
+
 use std::fs::File;
 use std::io::{BufReader, ErrorKind};
 use std::path::Path;
@@ -6,11 +8,11 @@ use abide_ledger::ImportError;
 use anyhow::{Context, bail};
 use serde_json::json;
 
-use crate::cli::HomeArgs;
-use crate::home;
+use crate::cli::PlaceArgs;
 use crate::output::{Failed, Output, counted};
+use crate::{connection, home};
 
-pub fn run(path: &Path, args: &HomeArgs, out: &Output) -> anyhow::Result<()> {
+pub fn run(path: &Path, args: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -21,10 +23,21 @@ pub fn run(path: &Path, args: &HomeArgs, out: &Output) -> anyhow::Result<()> {
     if path.is_dir() {
         bail!("{} is a folder; name a file that `abide ledger export --full` wrote", path.display());
     }
+    let home = home::dir(args)?;
+    if let Some(served) = connection::serving(&home)? {
+        let (home, url) = (home.display(), served.url);
+        let message =
+            format!("a daemon serves {home} at {url}; `abide daemon stop` first, or import into another --home");
+        return Err(Failed::Refused(message).into());
+    }
     let ledger = home::open_or_create(args)?;
     let imported =
         ledger.import_full(&mut BufReader::new(file), &super::rows_of, &mut |progress| out.progress(progress));
     out.clear_progress();
+    if imported.is_err() {
+        // Nothing was imported, so nothing is there that was not there before.
+        ledger.discard_if_new();
+    }
     let report = imported.map_err(|error| match error {
         ImportError::Exists { .. } => Failed::Refused(format!("{}: {error}", path.display())).into(),
         ImportError::Line { .. } | ImportError::Commit(_) | ImportError::Read(_) | ImportError::Io(_) => {

@@ -1,4 +1,5 @@
-//! `abide ledger`: one file per command.
+//! `abide ledger`: one file per command. Where a daemon serves the home they go through it, else they open the home
+//! themselves.
 
 mod compact;
 mod export;
@@ -8,13 +9,19 @@ mod replay;
 mod stats;
 mod verify;
 
+use std::time::Duration;
+
 use abide_kernel::id::AgentId;
 use abide_ledger::{Ledger, Recorded, RowOp, StreamId};
+use serde_json::Value;
 
-use crate::cli::{HomeArgs, LedgerCommand};
+use crate::cli::{LedgerCommand, PlaceArgs};
 use crate::output::{Failed, Output, grouped};
 
-pub fn run(command: LedgerCommand, home: &HomeArgs, out: &Output) -> anyhow::Result<()> {
+/// What goes over the whole ledger takes as long as there is ledger.
+const AS_LONG_AS_IT_TAKES: Duration = Duration::from_secs(24 * 3_600);
+
+pub fn run(command: LedgerCommand, home: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     match command {
         LedgerCommand::Stats => stats::run(home, out),
         LedgerCommand::Verify { rebuild_rows } => verify::run(rebuild_rows, home, out),
@@ -47,4 +54,9 @@ fn no_agent(ledger: &Ledger, id: &AgentId) -> anyhow::Error {
         more => format!("there are {} and {} more", names.join(", "), grouped(more)),
     };
     Failed::NotFound(format!("no agent is called {id}; {known}")).into()
+}
+
+/// A count in a report.
+fn number(value: &Value, name: &str) -> u64 {
+    value.get(name).and_then(Value::as_u64).unwrap_or(0)
 }

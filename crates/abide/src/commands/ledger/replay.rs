@@ -1,3 +1,5 @@
+//! `abide ledger replay`: what a folder of records amounts to.
+
 use std::path::Path;
 
 use abide_kernel::fixture::differences;

@@ -1,0 +1,18 @@
+//! What the words do: one command per file.
+
+pub mod agent;
+pub mod briefs;
+pub mod completions;
+pub mod config;
+pub mod daemon;
+pub mod doctor;
+pub mod ledger;
+pub mod plane;
+pub mod send;
+pub mod timer;
+pub mod token;
+pub mod transcript;
+pub mod up;
+pub mod wait;
+pub mod watch;
+pub mod why;

@@ -1,0 +1,181 @@
+//! `abide agent`: making, seeing and controlling agents.
+
+use std::io::Read;
+use std::path::Path;
+
+use abide_api::Client;
+use abide_api::types::{Abort, AgentCreate, AgentItem, AgentSummary};
+use abide_kernel::id::AgentId;
+use anyhow::Context;
+use serde_json::json;
+
+use crate::cli::{AgentCommand, CreateArgs, PlaceArgs};
+use crate::config::ECHO;
+use crate::connection::{self, block_on};
+use crate::output::{Cell, Failed, Output, grouped, table};
+
+pub fn run(command: AgentCommand, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
+    match command {
+        AgentCommand::Create(args) => create(&args, place, out),
+        AgentCommand::List => list(place, out),
+        AgentCommand::Show { id } => show(&id, place, out),
+        AgentCommand::Start { id } => control(&id, "start", place, out),
+        AgentCommand::Stop { id } => control(&id, "stop", place, out),
+        AgentCommand::Resume { id } => control(&id, "resume", place, out),
+        AgentCommand::Pause { id } => control(&id, "pause", place, out),
+        AgentCommand::Abort { id, exec } => abort(&id, exec, place, out),
+        AgentCommand::Delete { id } => delete(&id, place, out),
+    }
+}
+
+fn create(args: &CreateArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
+    let client = connection::find(place)?;
+    let new = AgentCreate {
+        id: args.id.to_string(),
+        model: args.model.clone(),
+        workspace: args.workspace.as_deref().map(absolute).transpose()?,
+        role: args.role,
+        instructions: args.instructions.as_deref().map(read).transpose()?,
+        network: args.network.then_some(true),
+        start: args.no_start.then_some(false),
+    };
+    let made = block_on(async { Ok(client.create_agent(&new).await?) })?;
+    out.result(&json!(made), || {
+        let (id, model) = (&made.identity.id, &made.model.name);
+        let echo = if model == ECHO { ", which answers with what it is told" } else { "" };
+        format!("made {id}, {}, with {model}{echo}\n", made.agent.status)
+    })?;
+    if args.no_start {
+        out.hint(&format!("start it with `abide agent start {}`", args.id));
+    } else {
+        out.hint(&format!("talk to it with `abide send {} TEXT --wait`", args.id));
+    }
+    Ok(())
+}
+
+/// The daemon has another folder than its caller.
+fn absolute(path: &Path) -> anyhow::Result<String> {
+    let path = std::path::absolute(path).with_context(|| format!("can't find {}", path.display()))?;
+    path.to_str().map(str::to_owned).with_context(|| format!("{} is not UTF-8", path.display()))
+}
+
+fn read(path: &Path) -> anyhow::Result<String> {
+    if path == Path::new("-") {
+        return stdin();
+    }
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(text),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err(Failed::NotFound(format!("{} does not exist", path.display())).into())
+        }
+        Err(error) => Err(error).with_context(|| format!("can't read {}", path.display())),
+    }
+}
+
+pub fn stdin() -> anyhow::Result<String> {
+    let mut text = String::new();
+    std::io::stdin().lock().read_to_string(&mut text).context("can't read stdin")?;
+    Ok(text)
+}
+
+/// Every agent there is.
+pub async fn all(client: &Client) -> anyhow::Result<Vec<AgentItem>> {
+    connection::all(|after| async move { client.agents(after.as_deref()).await }).await
+}
+
+fn list(place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
+    let client = connection::find(place)?;
+    let agents = block_on(all(&client))?;
+    out.result(&json!({ "items": agents, "next": null }), || {
+        if agents.is_empty() {
+            return "no agents yet; make one with `abide agent create ID`\n".to_owned();
+        }
+        let row = |agent: &AgentItem| {
+            let AgentItem { id, status, role, model, created_at, .. } = agent;
+            vec![
+                id.as_str().into(),
+                Cell::status(status),
+                role.as_str().into(),
+                model.as_str().into(),
+                out.time(created_at).into(),
+            ]
+        };
+        out.columns(&["id", "status", "role", "model", "made"], &agents.iter().map(row).collect::<Vec<_>>())
+    })
+}
+
+fn show(id: &AgentId, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
+    let client = connection::find(place)?;
+    let summary = block_on(async { Ok(client.agent(id.as_str()).await?) })?;
+    out.result(&json!(summary), || picture(&summary, out))
+}
+
+fn picture(summary: &AgentSummary, out: &Output) -> String {
+    let AgentSummary { identity, agent, decision, closure, model, execution, .. } = summary;
+    let some = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+    let mut rows = vec![
+        ("agent", format!("{} ({}, {})", identity.id, identity.kind, identity.role)),
+        ("status", agent.status.clone()),
+        ("posture", summary.scheduling_posture.clone()),
+        ("decision", format!("{} ({})", decision.kind, decision.reason)),
+        ("outcome", some(&closure.outcome)),
+        ("turns", grouped(agent.turn_index)),
+        ("messages", format!("{} pending, {} parked", grouped(agent.pending), grouped(agent.parked))),
+    ];
+    let mut more = |name, value: Option<String>| rows.extend(value.map(|value| (name, value)));
+    more("waits for", closure.waiting_reason.clone());
+    more("running", agent.current_run_id.clone());
+    more("work item", agent.current_work_item_id.clone());
+    more("sleeps until", agent.sleeping_until.as_ref().map(|until| out.time(until)));
+    more("hint", summary.lifecycle.hint.clone());
+    let some_of = |count: usize| (count > 0).then(|| grouped(count as u64));
+    more("waits", some_of(summary.active_waiting_intents.len()));
+    more("timers", some_of(summary.active_timers.len()));
+    more("triggers", some_of(summary.active_external_triggers.len()));
+    more("approvals", some_of(summary.pending_approvals.len()).map(|count| format!("{count} pending")));
+    more("children", some_of(summary.active_children.len()));
+    more("owed results", some_of(summary.owed_results.len()));
+    more("workspace", execution.workspace.clone());
+    let usage = &model.usage;
+    let cached = grouped(usage.cached_tokens);
+    more("model", Some(model.name.clone()));
+    let (input, output) = (grouped(usage.input_tokens), grouped(usage.output_tokens));
+    more("used", Some(format!("{input} tokens in ({cached} cached), {output} out, ${:.4}", usage.cost_usd)));
+    more("budget", limits(&model.budget));
+    more("last fact", Some(format!("seq {}", grouped(summary.at_seq))));
+    table(&rows)
+}
+
+fn limits(budget: &abide_api::types::Budget) -> Option<String> {
+    let turns = budget.max_turns.map(|turns| format!("{} turns", grouped(turns)));
+    let tokens = budget.max_tokens.map(|tokens| format!("{} tokens", grouped(tokens)));
+    let usd = budget.max_usd.map(|usd| format!("${usd}"));
+    let limits: Vec<String> = [turns, tokens, usd].into_iter().flatten().collect();
+    (!limits.is_empty()).then(|| limits.join(", "))
+}
+
+fn control(id: &AgentId, action: &str, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
+    let client = connection::find(place)?;
+    let summary = block_on(async { Ok(client.control(id.as_str(), action).await?) })?;
+    if let Some(deprecated) = &summary.deprecated {
+        out.note(&format!("`{action}` will go: {deprecated}"));
+    }
+    status(&summary, out)
+}
+
+fn abort(id: &AgentId, exec: Option<String>, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
+    let client = connection::find(place)?;
+    let abort = Abort { exec_id: exec };
+    let summary = block_on(async { Ok(client.abort(id.as_str(), &abort).await?) })?;
+    status(&summary, out)
+}
+
+fn status(summary: &AgentSummary, out: &Output) -> anyhow::Result<()> {
+    out.result(&json!(summary), || format!("{} is {}\n", summary.identity.id, summary.agent.status))
+}
+
+fn delete(id: &AgentId, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
+    let client = connection::find(place)?;
+    let deleted = block_on(async { Ok(client.delete_agent(id.as_str()).await?) })?;
+    out.result(&json!(deleted), || format!("{id} is archived; its past stays in the ledger\n"))
+}

@@ -1,0 +1,37 @@
+//! `abide briefs`: what an agent told its operator.
+
+use abide_api::types::Brief;
+use serde_json::json;
+
+use crate::cli::{LastArgs, PlaceArgs};
+use crate::connection::{self, block_on, page_query};
+use crate::output::{Output, Paint, many_lines, one_line};
+
+pub fn run(args: &LastArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
+    let client = connection::find(place)?;
+    let id = args.id.as_str();
+    let briefs = block_on(async {
+        let client = &client;
+        let page = |after: Option<String>| async move { client.briefs(id, &page_query(after.as_deref())).await };
+        let mut briefs = connection::all(page).await?;
+        let from = args.last.map_or(0, |last| briefs.len().saturating_sub(last));
+        Ok(briefs.split_off(from))
+    })?;
+    out.result(&json!({ "items": briefs, "next": null }), || {
+        if briefs.is_empty() {
+            return format!("{id} has told nothing yet; `abide why {id}` says what it does\n");
+        }
+        briefs.iter().map(|brief| told(brief, out)).collect::<Vec<_>>().join("\n")
+    })
+}
+
+fn told(brief: &Brief, out: &Output) -> String {
+    let paint = if brief.kind == "failure" { Paint::Bad } else { Paint::Bold };
+    let about = brief.message_id.as_deref().map(|id| format!("  to {}", one_line(id))).unwrap_or_default();
+    let head = out.paint(paint, &one_line(&brief.kind));
+    format!(
+        "{head}  {}\n{}",
+        out.paint(Paint::Dim, &format!("{}{about}", out.time(&brief.at))),
+        many_lines(&brief.text)
+    )
+}

@@ -1,0 +1,58 @@
+//! `abide daemon stop`: asks it to end, asks again when it takes long, and returns when it has gone.
+
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+
+use crate::connection::{self, Served};
+use crate::output::{Failed, Output};
+
+/// Longer than turns get to come to a safe point, by default.
+const ASK_AGAIN_AFTER: Duration = Duration::from_secs(12);
+/// The second request means at once.
+const GONE_WITHIN: Duration = Duration::from_secs(30);
+const LOOK_EVERY: Duration = Duration::from_millis(30);
+
+pub fn run(home: &Path, out: &Output) -> anyhow::Result<()> {
+    let served = stop(home)?;
+    out.result(&json!({ "pid": served.pid, "stopped": true }), || {
+        format!("the daemon of {} has stopped\n", home.display())
+    })
+}
+
+pub fn stop(home: &Path) -> anyhow::Result<Served> {
+    let served = connection::serving(home)?.ok_or_else(|| connection::none(home))?;
+    let pid = served.pid;
+    if !connection::holds_ledger(home, pid) {
+        // The id may be a stranger's by now.
+        let message = format!("process {pid} does not hold the ledger of {}; it is left alone", home.display());
+        return Err(Failed::NoDaemon(message).into());
+    }
+    ask(pid)?;
+    let begun = Instant::now();
+    let mut asked_again = false;
+    while connection::lives(pid) && connection::holds_ledger(home, pid) {
+        if !asked_again && begun.elapsed() >= ASK_AGAIN_AFTER {
+            ask(pid)?;
+            asked_again = true;
+        }
+        if begun.elapsed() >= GONE_WITHIN {
+            return Err(anyhow!("process {pid} was asked to end twice and goes on; `abide daemon logs` may say why"));
+        }
+        sleep(LOOK_EVERY);
+    }
+    Ok(served)
+}
+
+fn ask(pid: i32) -> anyhow::Result<()> {
+    let process = Pid::from_raw(pid).context("no process has this id")?;
+    match kill_process(process, Signal::TERM) {
+        // It went by itself.
+        Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
+        Err(error) => Err(error).with_context(|| format!("can't ask process {pid} to end")),
+    }
+}

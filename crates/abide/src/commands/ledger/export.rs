@@ -1,0 +1,140 @@
+//! `abide ledger export`: one agent as a folder of records, or the whole ledger as one file.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use abide_api::Client;
+use abide_engine::fold::{decode, fold_until};
+use abide_kernel::fixture::{self, History};
+use abide_kernel::id::AgentId;
+use abide_ledger::{Ledger, Options, Progress, StreamId};
+use anyhow::{Context, anyhow};
+use serde_json::{Value, json};
+
+use super::AS_LONG_AS_IT_TAKES;
+use crate::cli::{ExportArgs, PlaceArgs};
+use crate::commands::why;
+use crate::connection::{self, block_on};
+use crate::output::{Failed, Output, counted};
+use crate::{folder, home};
+
+pub fn run(args: &ExportArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
+    let from = match connection::find_if_any(place)? {
+        Some(client) => From::Daemon(client.with_timeout(AS_LONG_AS_IT_TAKES)),
+        None => From::Home(home::open_existing(place, Options::read_only())?),
+    };
+    match (&args.full, &args.id, &args.dir) {
+        (Some(file), _, _) => full(&from, file, out),
+        (None, Some(id), Some(dir)) => agent(&from, id, dir, out),
+        (None, _, _) => Err(Failed::Refused("say which agent and which folder, or --full FILE".to_owned()).into()),
+    }
+}
+
+enum From {
+    Home(Ledger),
+    Daemon(Client),
+}
+
+/// One agent as a fixture: its records as they are, and what happened as events.
+fn agent(from: &From, id: &AgentId, dir: &Path, out: &Output) -> anyhow::Result<()> {
+    let facts = match from {
+        From::Home(ledger) => agent_of_home(ledger, id, dir, out)?,
+        From::Daemon(client) => {
+            let (why, exported) = block_on(async {
+                let exported = client.export_agent(id.as_str()).await?;
+                Ok((client.why(id.as_str(), None).await?, exported))
+            })?;
+            why::save(dir, exported.files)?;
+            why.at_seq
+        }
+    };
+    let value = json!({ "agent_id": id, "facts": facts, "dir": dir.display().to_string() });
+    out.result(&value, || format!("wrote {} of {id} to {}\n", counted(facts, "fact"), dir.display()))
+}
+
+fn agent_of_home(ledger: &Ledger, id: &AgentId, dir: &Path, out: &Output) -> anyhow::Result<u64> {
+    let stream = StreamId::agent(id);
+    let Some(head) = ledger.head(&stream)? else {
+        return Err(super::no_agent(ledger, id));
+    };
+    let state = fold_until(ledger, id, head.seq)?;
+    let mut history = History::default();
+    let mut after = 0;
+    while after < head.seq {
+        for recorded in ledger.read(&stream, after, 1_000)? {
+            after = recorded.seq;
+            history.add(recorded.seq, recorded.at, &decode(&stream, &recorded)?);
+        }
+        out.progress(Progress { what: "exporting", done: after, total: head.seq });
+    }
+    out.clear_progress();
+    folder::save(dir, &fixture::files(&state, state.at, history))?;
+    Ok(head.seq)
+}
+
+/// The whole ledger, written beside its place and moved there when it is complete.
+fn full(from: &From, path: &Path, out: &Output) -> anyhow::Result<()> {
+    if path.exists() {
+        return Err(Failed::Refused(format!("{} exists; choose another name", path.display())).into());
+    }
+    let mut name = path.file_name().map(ToOwned::to_owned).unwrap_or_default();
+    name.push(format!(".{}.partial", std::process::id()));
+    let partial = path.with_file_name(name);
+    let written = (|| -> anyhow::Result<Counts> {
+        let mut file = BufWriter::new(File::create_new(&partial)?);
+        let counts = match from {
+            From::Home(ledger) => {
+                let report = ledger.export_full(&mut file, &mut |progress| out.progress(progress))?;
+                Counts { facts: report.facts, streams: report.streams, blobs: report.blobs }
+            }
+            From::Daemon(client) => download(client, &mut file, out)?,
+        };
+        file.flush()?;
+        file.get_ref().sync_all()?;
+        fs::rename(&partial, path)?;
+        Ok(counts)
+    })();
+    out.clear_progress();
+    let Counts { facts, streams, blobs } =
+        written.inspect_err(|_| drop(fs::remove_file(&partial))).map_err(|error| {
+            if Failed::is_of_daemon(&error) { error } else { error.context(format!("can't write {}", path.display())) }
+        })?;
+    let value = json!({ "file": path.display().to_string(), "facts": facts, "streams": streams, "blobs": blobs });
+    out.result(&value, || {
+        let (facts, streams) = (counted(facts, "fact"), counted(streams, "stream"));
+        format!("wrote {facts} of {streams} to {}\n", path.display())
+    })
+}
+
+/// What a full export says of itself in its last line.
+struct Counts {
+    facts: u64,
+    streams: u64,
+    blobs: u64,
+}
+
+/// The last line is the proof that everything came: a stream that broke off has none.
+fn download(client: &Client, file: &mut impl Write, out: &Output) -> anyhow::Result<Counts> {
+    let mut line: Vec<u8> = Vec::new();
+    let mut last: Vec<u8> = Vec::new();
+    let mut done = 0;
+    let piece = |bytes: &[u8]| {
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            line.extend_from_slice(part);
+            if part.ends_with(b"\n") {
+                last = std::mem::take(&mut line);
+            }
+        }
+        done += bytes.len() as u64;
+        out.progress(Progress { what: "exporting", done, total: 0 });
+        file.write_all(bytes)
+    };
+    block_on(async { Ok(client.download("/v1/ledger/export", piece).await?) })??;
+    let end = serde_json::from_slice::<Value>(&last).ok().filter(|_| line.is_empty());
+    let end = end.and_then(|value| value.get("end").cloned());
+    let end =
+        end.ok_or_else(|| anyhow!("the export broke off before its end; try again")).context("from the daemon")?;
+    let count = |name| super::number(&end, name);
+    Ok(Counts { facts: count("facts"), streams: count("streams"), blobs: count("blobs") })
+}

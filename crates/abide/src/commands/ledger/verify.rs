@@ -1,0 +1,68 @@
+//! `abide ledger verify`: whether everything is as it was written.
+
+use abide_api::types::Verify;
+use abide_ledger::Options;
+use serde_json::{Value, json};
+
+use super::{AS_LONG_AS_IT_TAKES, number};
+use crate::cli::PlaceArgs;
+use crate::connection::{self, block_on};
+use crate::home;
+use crate::output::{Failed, Output, counted, grouped};
+
+pub fn run(rebuild_rows: bool, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
+    let value = match connection::find_if_any(place)? {
+        Some(client) => {
+            let client = client.with_timeout(AS_LONG_AS_IT_TAKES);
+            block_on(async { Ok(client.verify_ledger(&Verify { rebuild_rows }).await?) })?
+        }
+        None => of_home(rebuild_rows, place, out)?,
+    };
+    let intact = value.get("intact").and_then(Value::as_bool).unwrap_or(false);
+    let damage = lines(&value, "damage");
+    let unlisted = number(&value, "more_damage");
+    out.result(&value, || {
+        let (facts, streams) = (counted(number(&value, "facts"), "fact"), counted(number(&value, "streams"), "stream"));
+        let mut text = format!("checked {facts} of {streams}\n");
+        for line in lines(&value, "redacted") {
+            text.push_str(&format!("redacted: {line}\n"));
+        }
+        for line in &damage {
+            text.push_str(&format!("damaged: {line}\n"));
+        }
+        if unlisted > 0 {
+            text.push_str(&format!("… and {} more\n", grouped(unlisted)));
+        }
+        if intact {
+            text.push_str("everything is intact\n");
+        }
+        text
+    })?;
+    if intact {
+        return Ok(());
+    }
+    let places = counted(damage.len() as u64 + unlisted, "place");
+    let message = format!("the ledger is damaged in {places}; what is not named can still be read and exported");
+    Err(Failed::Found(message).into())
+}
+
+fn lines<'a>(value: &'a Value, name: &str) -> Vec<&'a str> {
+    value.get(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+fn of_home(rebuild_rows: bool, place: &PlaceArgs, out: &Output) -> anyhow::Result<Value> {
+    let options = if rebuild_rows { Options::default() } else { Options::read_only() };
+    let ledger = home::open_existing(place, options)?;
+    if rebuild_rows {
+        ledger.rebuild_rows(&super::rows_of, &mut |progress| out.progress(progress))?;
+    }
+    let report = ledger.verify(&super::rows_of, &mut |progress| out.progress(progress));
+    out.clear_progress();
+    let damage: Vec<String> = report.damage.iter().map(ToString::to_string).collect();
+    let redacted: Vec<String> = report.redacted.iter().map(|(stream, seq)| format!("{stream} at seq {seq}")).collect();
+    Ok(json!({
+        "intact": report.is_intact(), "streams": report.streams, "facts": report.facts,
+        "segments": report.segments, "blobs": report.blobs, "snapshots": report.snapshots, "rows": report.rows,
+        "redacted": redacted, "damage": damage, "more_damage": report.unlisted,
+    }))
+}

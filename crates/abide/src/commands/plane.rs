@@ -1,0 +1,164 @@
+//! `abide work|task|trigger|approval list`: what is on one plane of an agent.
+
+use abide_api::Client;
+use abide_api::types::{Approval, Task, Trigger, WorkItem};
+use abide_kernel::id::AgentId;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use crate::cli::{ListCommand, OfAgent, PlaceArgs};
+use crate::connection::{self, block_on, page_query};
+use crate::output::{Cell, Failed, Output, gist, meant};
+
+const GIST_BYTES: usize = 80;
+
+/// How a plane is shown: its name in the route, its titles, the id of an item and what else is in its row.
+pub struct Plane<T> {
+    pub route: &'static str,
+    pub titles: &'static [&'static str],
+    pub id: fn(&T) -> &str,
+    pub row: fn(&T, &Output) -> Vec<Cell>,
+    /// What to say of the agent where there is nothing; ID is the agent.
+    pub empty: &'static str,
+}
+
+/// All items of a plane.
+pub async fn items<T: DeserializeOwned>(client: &Client, agent: &AgentId, route: &str) -> anyhow::Result<Vec<T>> {
+    let id = agent.as_str();
+    connection::all(|after: Option<String>| async move { client.plane(id, route, &page_query(after.as_deref())).await })
+        .await
+}
+
+pub fn list<T: DeserializeOwned + Serialize>(
+    plane: &Plane<T>,
+    of: &OfAgent,
+    place: &PlaceArgs,
+    out: &Output,
+) -> anyhow::Result<()> {
+    let client = connection::find(place)?;
+    let items: Vec<T> = block_on(items(&client, &of.agent, plane.route))?;
+    out.result(&json!({ "items": items, "next": null }), || {
+        if items.is_empty() {
+            let agent = of.agent.as_str();
+            return format!("{agent} {}\n", plane.empty.replace("ID", agent));
+        }
+        let ids = out.ids(&items.iter().map(plane.id).collect::<Vec<_>>());
+        let row = |(item, id): (&T, String)| {
+            let mut cells = vec![Cell::from(id)];
+            cells.extend((plane.row)(item, out));
+            cells
+        };
+        let titles: Vec<&str> = std::iter::once("id").chain(plane.titles.iter().copied()).collect();
+        out.columns(&titles, &items.iter().zip(ids).map(row).collect::<Vec<_>>())
+    })
+}
+
+/// Ends the item that a person named by its id or the end of it.
+pub fn cancel<T: DeserializeOwned>(
+    plane: &Plane<T>,
+    of: &OfAgent,
+    named: &str,
+    place: &PlaceArgs,
+    out: &Output,
+) -> anyhow::Result<()> {
+    let client = connection::find(place)?;
+    let (id, ended) = block_on(async {
+        let items: Vec<T> = items(&client, &of.agent, plane.route).await?;
+        let ids: Vec<&str> = items.iter().map(plane.id).collect();
+        let id = match meant(&ids, named) {
+            // The daemon says what is wrong with one that it does not know.
+            Ok(found) => found.unwrap_or(named).to_owned(),
+            Err(several) => {
+                let several = several.join(", ");
+                return Err(Failed::Usage(format!("{named:?} may be any of {several}; write more of it")).into());
+            }
+        };
+        let ended = client.end(of.agent.as_str(), plane.route, &id).await?;
+        Ok((id, ended))
+    })?;
+    let mut value = json!(ended);
+    value["id"] = json!(id);
+    out.result(
+        &value,
+        || if ended.ended { format!("{id} is cancelled\n") } else { format!("{id} had ended already\n") },
+    )
+}
+
+pub fn work(command: &ListCommand, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
+    let ListCommand::List(of) = command;
+    let plane = Plane::<WorkItem> {
+        route: "work-items",
+        titles: &["state", "readiness", "objective"],
+        id: |item| &item.work_item_id,
+        row: |item, _| {
+            let state = if item.current { "current" } else { item.state.as_str() };
+            vec![Cell::status(state), or_dash(item.readiness.as_deref()), gist(&item.objective, GIST_BYTES).into()]
+        },
+        empty: "has no work items",
+    };
+    list(&plane, of, place, out)
+}
+
+pub fn task(command: &ListCommand, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
+    let ListCommand::List(of) = command;
+    let plane = Plane::<Task> {
+        route: "tasks",
+        titles: &["status", "exit", "made", "summary"],
+        id: |task| &task.task_id,
+        row: |task, out| {
+            let exit = match (task.exit_code, task.signal) {
+                (Some(code), _) => code.to_string(),
+                (None, Some(signal)) => format!("signal {signal}"),
+                (None, None) => "-".to_owned(),
+            };
+            let what = if task.summary.is_empty() { task.command.as_deref().unwrap_or("-") } else { &task.summary };
+            vec![
+                Cell::status(&task.status),
+                exit.into(),
+                out.time(&task.created_at).into(),
+                gist(what, GIST_BYTES).into(),
+            ]
+        },
+        empty: "has no tasks",
+    };
+    list(&plane, of, place, out)
+}
+
+pub fn trigger(command: &ListCommand, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
+    let ListCommand::List(of) = command;
+    let plane = Plane::<Trigger> {
+        route: "triggers",
+        titles: &["status", "delivers", "name"],
+        id: |trigger| &trigger.trigger_id,
+        row: |trigger, _| {
+            vec![
+                Cell::status(&trigger.status),
+                trigger.delivery_mode.as_str().into(),
+                gist(&trigger.name, GIST_BYTES).into(),
+            ]
+        },
+        empty: "has no triggers",
+    };
+    list(&plane, of, place, out)
+}
+
+pub fn approval(command: &ListCommand, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
+    let ListCommand::List(of) = command;
+    let plane = Plane::<Approval> {
+        route: "approvals",
+        titles: &["status", "deadline", "default", "summary"],
+        id: |approval| &approval.approval_id,
+        row: |approval, out| {
+            let deadline = approval.deadline.as_deref().map_or_else(|| "-".to_owned(), |at| out.time(at));
+            let summary = gist(&approval.summary, GIST_BYTES);
+            vec![Cell::status(&approval.status), deadline.into(), approval.default.as_str().into(), summary.into()]
+        },
+        empty: "has asked for no approval",
+    };
+    list(&plane, of, place, out)
+}
+
+pub fn or_dash(text: Option<&str>) -> Cell {
+    text.unwrap_or("-").into()
+}

@@ -1,0 +1,280 @@
+//! `abide send`: a message to an agent, and with `--wait` what it answers.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use abide_api::Client;
+use abide_api::types::{Accepted, Brief, MessageCreate, PostKind, Why};
+use serde_json::{Value, json};
+
+use super::agent::stdin;
+use crate::cli::{PlaceArgs, SendArgs};
+use crate::connection::{self, block_on};
+use crate::follow::{Follow, Seen};
+use crate::output::{Failed, Output, gist, many_lines};
+
+/// How long a daemon may be away while its answer is waited for.
+const AWAY: Duration = Duration::from_secs(60);
+
+pub fn run(args: &SendArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
+    let spoken = args.kind.is_none_or(|kind| kind == PostKind::OperatorPrompt);
+    if args.wait && !spoken {
+        return Err(Failed::Usage("--wait is for an operator_prompt: no other kind is answered".to_owned()).into());
+    }
+    let client = connection::find(place)?;
+    let text = if args.text == "-" { stdin()? } else { args.text.clone() };
+    if text.trim().is_empty() {
+        return Err(Failed::Usage("there is nothing to send: the text is empty".to_owned()).into());
+    }
+    let message = MessageCreate { text: Some(text), kind: args.kind, priority: args.priority, ..Default::default() };
+    block_on(async {
+        let accepted = client.send_message(args.id.as_str(), &message).await?;
+        if !args.wait {
+            out.result(&json!(accepted), || format!("queued as {} (seq {})\n", accepted.message_id, accepted.seq))?;
+            return hint_if_stopped(&client, args, out).await;
+        }
+        let answer = answer(&client, args, &accepted, place, out);
+        let Some(timeout) = args.timeout else { return answer.await };
+        match tokio::time::timeout(timeout, answer).await {
+            Ok(answered) => answered,
+            Err(_) => Err(too_late(args, &accepted)),
+        }
+    })
+}
+
+async fn hint_if_stopped(client: &Client, args: &SendArgs, out: &Output) -> anyhow::Result<()> {
+    let id = args.id.as_str();
+    if out.has_hints() && client.agent(id).await?.agent.status == "stopped" {
+        out.hint(&format!("{id} is stopped, and reads it once it starts: `abide agent start {id}`"));
+    }
+    Ok(())
+}
+
+fn too_late(args: &SendArgs, accepted: &Accepted) -> anyhow::Error {
+    let (id, message) = (&args.id, &accepted.message_id);
+    anyhow::anyhow!(
+        "{id} has not answered {message} yet, and will: `abide why {id}` says what it does, `abide briefs {id}` has the answer"
+    )
+}
+
+/// Follows the agent from the message on, until it is answered or it is certain that it will not be.
+async fn answer(
+    client: &Client,
+    args: &SendArgs,
+    accepted: &Accepted,
+    place: &PlaceArgs,
+    out: &Output,
+) -> anyhow::Result<()> {
+    let id = args.id.as_str();
+    let now = client.why(id, None).await?;
+    if now.status == "stopped" {
+        return Err(stopped(id, accepted));
+    }
+    if let Some(spent) = budget_spent(&now) {
+        return Err(spent);
+    }
+    let after = Some(accepted.seq.to_string());
+    let mut follow = Follow::new(client.clone(), place, out, Some(id), after, Some(AWAY));
+    let mut awaited = Awaited::new(&accepted.message_id);
+    loop {
+        let seen = follow.next().await?;
+        match awaited.see(&seen) {
+            Heard::Nothing => {}
+            Heard::Result(brief) => return said(&brief, accepted, out),
+            Heard::Failure(text) => return Err(anyhow::anyhow!("{text}")),
+            Heard::Stopped => return Err(stopped(id, accepted)),
+            Heard::MayWait => {
+                let why = connection::find(place)?.why(id, None).await?;
+                if let Some(waits) = budget_spent(&why).or_else(|| waits_for_person(&why)) {
+                    return Err(waits);
+                }
+            }
+        }
+    }
+}
+
+fn said(brief: &Brief, accepted: &Accepted, out: &Output) -> anyhow::Result<()> {
+    let mut value = json!(brief);
+    value["seq"] = json!(accepted.seq);
+    if brief.brief_id.is_empty() {
+        value["brief_id"] = Value::Null;
+    }
+    out.result(&value, || many_lines(&brief.text))
+}
+
+fn stopped(id: &str, accepted: &Accepted) -> anyhow::Error {
+    let message = &accepted.message_id;
+    Failed::Refused(format!("{id} is stopped; {message} is kept, and read once it starts: `abide agent start {id}`"))
+        .into()
+}
+
+fn budget_spent(why: &Why) -> Option<anyhow::Error> {
+    (why.decision.reason == "budget_spent").then(|| Failed::BudgetSpent(why.sentence.clone()).into())
+}
+
+fn waits_for_person(why: &Why) -> Option<anyhow::Error> {
+    (why.decision.kind == "WaitForOperator").then(|| Failed::WaitsForPerson(why.sentence.clone()).into())
+}
+
+/// What is known of the message so far.
+#[derive(Debug)]
+struct Awaited {
+    /// The message; or the one that it joined, whose turn answers both.
+    message_id: String,
+    /// The turn about it ended, and the agent waits for something before it goes on.
+    acknowledged: bool,
+    /// What it has begun to wait for since the message came, and has not got yet.
+    open: BTreeSet<String>,
+    /// What it said when it had gone on and waited for nothing more.
+    last_said: Option<String>,
+}
+
+#[derive(Debug, PartialEq)]
+enum Heard {
+    Nothing,
+    Result(Box<Brief>),
+    Failure(String),
+    Stopped,
+    /// The agent has come to rest; whether for a person is to be asked.
+    MayWait,
+}
+
+impl Awaited {
+    fn new(message_id: &str) -> Awaited {
+        Awaited { message_id: message_id.to_owned(), acknowledged: false, open: BTreeSet::new(), last_said: None }
+    }
+
+    fn see(&mut self, seen: &Seen) -> Heard {
+        let data = &seen.event.data;
+        let text = |name: &str| data.get(name).and_then(Value::as_str).unwrap_or_default();
+        let ours = text("message_id") == self.message_id;
+        match seen.event.kind.as_str() {
+            "brief.recorded" => self.brief(seen),
+            "message.interjected" if ours => {
+                self.message_id = text("joined").to_owned();
+                Heard::Nothing
+            }
+            "message.dropped" if ours => Heard::Failure(format!("{} was dropped", self.message_id)),
+            "posture.changed" | "control.applied" if text("next_status") == "stopped" => Heard::Stopped,
+            "agent.archived" => Heard::Stopped,
+            "wait.created" => {
+                self.open.insert(text("waiting_intent_id").to_owned());
+                Heard::Nothing
+            }
+            "wait.triggered" | "wait.cancelled" => {
+                self.open.remove(text("waiting_intent_id"));
+                Heard::Nothing
+            }
+            "turn.terminal" => {
+                let gone_on = self.acknowledged && self.open.is_empty();
+                self.last_said = gone_on.then(|| text("last_assistant_message").to_owned());
+                Heard::Nothing
+            }
+            "scheduler.decision" if text("kind") == "WaitForOperator" => Heard::MayWait,
+            "scheduler.decision" => self.decided(seen),
+            _ => Heard::Nothing,
+        }
+    }
+
+    fn brief(&mut self, seen: &Seen) -> Heard {
+        let mut value = seen.event.data.clone();
+        value["at"] = json!(seen.event.at);
+        let Ok(brief) = serde_json::from_value::<Brief>(value) else { return Heard::Nothing };
+        let answers = match &brief.message_id {
+            Some(message_id) => *message_id == self.message_id,
+            // Said of its own accord, once it had gone on.
+            None => self.acknowledged && brief.kind == "result",
+        };
+        match brief.kind.as_str() {
+            "result" if answers => Heard::Result(Box::new(brief)),
+            "failure" if answers => Heard::Failure(gist(&brief.text, 2_000)),
+            "ack" if answers => {
+                self.acknowledged = true;
+                Heard::MayWait
+            }
+            _ => Heard::Nothing,
+        }
+    }
+
+    /// What it waited for has come, and it has gone on: what it said then is the answer, unless a brief brought one
+    /// before this decision. A turn that nobody's message began leaves no brief by itself.
+    fn decided(&mut self, seen: &Seen) -> Heard {
+        let Some(text) = self.last_said.take() else { return Heard::Nothing };
+        let text = if text.is_empty() { "Done.".to_owned() } else { text };
+        let message_id = Some(self.message_id.clone());
+        let (brief_id, kind, at) = (String::new(), "result".to_owned(), seen.event.at.clone());
+        Heard::Result(Box::new(Brief { brief_id, kind, text, message_id, work_item_id: None, at }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hear(events: &[(&str, Value)]) -> Heard {
+        let mut awaited = Awaited::new("msg_1");
+        for (kind, data) in events {
+            let event =
+                json!({ "seq": 9, "at": "2026-01-31T12:00:00.000Z", "agent_id": "a", "kind": kind, "data": data });
+            let seen = Seen { event: serde_json::from_value(event.clone()).unwrap(), value: event, cursor: "9".into() };
+            let heard = awaited.see(&seen);
+            if !matches!(heard, Heard::Nothing | Heard::MayWait) {
+                return heard;
+            }
+        }
+        Heard::Nothing
+    }
+
+    fn brief(kind: &str, text: &str, message_id: Option<&str>) -> (&'static str, Value) {
+        let mut value = json!({ "brief_id": "brief_1", "kind": kind, "text": text });
+        if let Some(id) = message_id {
+            value["message_id"] = json!(id);
+        }
+        ("brief.recorded", value)
+    }
+
+    fn result(heard: &Heard) -> &str {
+        let Heard::Result(brief) = heard else { panic!("{heard:?}") };
+        &brief.text
+    }
+
+    #[test]
+    fn only_its_own_brief_answers_a_message() {
+        let heard = hear(&[
+            brief("result", "no", Some("msg_2")),
+            brief("result", "no", None),
+            brief("result", "yes", Some("msg_1")),
+        ]);
+        assert_eq!(result(&heard), "yes");
+        assert_eq!(hear(&[brief("failure", "it\nbroke", Some("msg_1"))]), Heard::Failure("it broke".into()));
+        assert_eq!(hear(&[brief("failure", "other", None)]), Heard::Nothing);
+    }
+
+    #[test]
+    fn a_message_that_joined_a_turn_is_answered_with_it() {
+        let joined = ("message.interjected", json!({ "message_id": "msg_1", "joined": "msg_0" }));
+        assert_eq!(result(&hear(&[joined, brief("result", "both", Some("msg_0"))])), "both");
+    }
+
+    #[test]
+    fn after_an_acknowledgement_what_it_says_when_it_went_on_is_the_answer() {
+        let wait = |kind: &'static str| (kind, json!({ "waiting_intent_id": "wait_1" }));
+        let acknowledged = [wait("wait.created"), brief("ack", "Building.", Some("msg_1"))];
+        let terminal = ("turn.terminal", json!({ "last_assistant_message": "It said hi." }));
+        let rests = ("scheduler.decision", json!({ "kind": "WaitForTimer" }));
+        let after = |more: &[(&'static str, Value)]| hear(&[&acknowledged, more].concat());
+        let gone_on = [wait("wait.triggered"), terminal.clone(), rests.clone()];
+        assert_eq!(result(&after(&gone_on)), "It said hi.");
+        let told = brief("result", "told", None);
+        assert_eq!(result(&after(&[wait("wait.triggered"), terminal.clone(), told, rests.clone()])), "told");
+        // A turn about something else, while it still waits; and one before it was acknowledged.
+        assert_eq!(after(&[terminal.clone(), rests.clone()]), Heard::Nothing);
+        assert_eq!(hear(&[terminal, rests]), Heard::Nothing);
+    }
+
+    #[test]
+    fn a_stop_ends_the_waiting() {
+        let stop = ("control.applied", json!({ "action": "stop", "next_status": "stopped" }));
+        assert_eq!(hear(&[stop]), Heard::Stopped);
+    }
+}

@@ -1,0 +1,43 @@
+//! `abide transcript`: what was said and done, tool calls and their results included.
+
+use abide_api::types::TranscriptEntry;
+use serde_json::json;
+
+use crate::cli::{LastArgs, PlaceArgs};
+use crate::connection::{self, block_on, page_query};
+use crate::output::{Output, Paint, gist, many_lines, one_line};
+
+/// The most that one page holds.
+const PAGE: usize = 1_000;
+const GIST_BYTES: usize = 2_000;
+
+pub fn run(args: &LastArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
+    let client = connection::find(place)?;
+    let id = args.id.as_str();
+    let entries = block_on(async {
+        if let Some(last) = args.last.filter(|last| (1..=PAGE).contains(last)) {
+            return Ok(client.transcript(id, &format!("last={last}")).await?.items);
+        }
+        let client = &client;
+        let page = |after: Option<String>| async move { client.transcript(id, &page_query(after.as_deref())).await };
+        let mut entries = connection::all(page).await?;
+        let from = args.last.map_or(0, |last| entries.len().saturating_sub(last));
+        Ok(entries.split_off(from))
+    })?;
+    out.result(&json!({ "items": entries, "next": null }), || {
+        if entries.is_empty() {
+            return format!("{id} has said nothing yet; `abide send {id} TEXT --wait` asks it something\n");
+        }
+        entries.iter().map(|entry| said(entry, out)).collect::<Vec<_>>().join("\n")
+    })
+}
+
+fn said(entry: &TranscriptEntry, out: &Output) -> String {
+    let tool = entry.tool.as_deref().map(|tool| format!(" {}", one_line(tool))).unwrap_or_default();
+    let status = entry.status.as_deref().map(|status| format!(" ({})", one_line(status))).unwrap_or_default();
+    let head = format!("[{}] {}{tool}{status}", entry.seq, one_line(&entry.role));
+    let head = format!("{}  {}\n", out.paint(Paint::Bold, &head), out.paint(Paint::Dim, &out.time(&entry.at)));
+    let text = entry.text.as_deref().map(many_lines).unwrap_or_default();
+    let json = entry.json.as_ref().map(|json| format!("{}\n", gist(&json.to_string(), GIST_BYTES))).unwrap_or_default();
+    format!("{head}{text}{json}")
+}

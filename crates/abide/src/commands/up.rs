@@ -1,0 +1,36 @@
+//! `abide up`: reads the settings, opens the home and serves it.
+
+use std::time::Duration;
+
+use tracing::level_filters::LevelFilter;
+
+use crate::cli::{PlaceArgs, UpArgs};
+use crate::config::{Log, Settings, Store};
+use crate::output::Output;
+use crate::up::Daemon;
+use crate::{home, logs, up};
+
+pub fn run(args: &UpArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
+    let home = home::dir(place)?;
+    let settings = Settings::load(&home, args)?;
+    let ledger = match settings.store.value {
+        Store::Sqlite => home::open_or_create(place)?,
+    };
+    logs::begin(level(settings.log.value));
+    let daemon = Daemon {
+        listen: settings.listen.value,
+        model: settings.model.value,
+        grace: Duration::from_millis(settings.shutdown_grace_ms.value),
+    };
+    up::run(&home, ledger, &daemon, out)
+}
+
+fn level(log: Log) -> LevelFilter {
+    match log {
+        Log::Error => LevelFilter::ERROR,
+        Log::Warn => LevelFilter::WARN,
+        Log::Info => LevelFilter::INFO,
+        Log::Debug => LevelFilter::DEBUG,
+        Log::Trace => LevelFilter::TRACE,
+    }
+}

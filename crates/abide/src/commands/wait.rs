@@ -1,0 +1,32 @@
+//! `abide wait`: what an agent waits for.
+
+use abide_api::types::Wait;
+
+use super::plane::{self, Plane, or_dash};
+use crate::cli::{PlaceArgs, WaitCommand};
+use crate::output::{Cell, Output, gist};
+
+const PLANE: Plane<Wait> = Plane {
+    route: "waits",
+    titles: &["status", "kind", "for", "since", "reason"],
+    id: |wait| &wait.waiting_intent_id,
+    row: |wait, out| {
+        let since = out.time(&wait.created_at);
+        let awaited = or_dash(wait.resource.as_deref());
+        vec![
+            Cell::status(&wait.status),
+            wait.kind.as_str().into(),
+            awaited,
+            since.into(),
+            gist(&wait.reason, 80).into(),
+        ]
+    },
+    empty: "waits for nothing; `abide why ID` says what it does",
+};
+
+pub fn run(command: &WaitCommand, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
+    match command {
+        WaitCommand::List(of) => plane::list(&PLANE, of, place, out),
+        WaitCommand::Cancel { of, wait } => plane::cancel(&PLANE, of, wait, place, out),
+    }
+}

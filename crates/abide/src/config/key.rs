@@ -1,0 +1,230 @@
+//! Which settings there are, what each may be, and what it is where nobody says.
+
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+
+use serde_json::json;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Key {
+    Listen,
+    Store,
+    Model,
+    Log,
+    ShutdownGraceMs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Store {
+    /// In the home.
+    Sqlite,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Log {
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    Listen(SocketAddr),
+    Store(Store),
+    Model(String),
+    Log(Log),
+    ShutdownGraceMs(u64),
+}
+
+const PORT: u16 = 4173;
+const GRACE_MS: u64 = 5_000;
+/// Longer than this, and whoever stops the daemon takes it for stuck.
+const GRACE_MAX_MS: u64 = 600_000;
+/// The model of those who have set none: it answers with what it was told, and costs nothing.
+pub const ECHO: &str = "script/echo";
+
+impl Key {
+    pub const ALL: [Key; 5] = [Key::Listen, Key::Store, Key::Model, Key::Log, Key::ShutdownGraceMs];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Key::Listen => "listen",
+            Key::Store => "store",
+            Key::Model => "model",
+            Key::Log => "log",
+            Key::ShutdownGraceMs => "shutdown_grace_ms",
+        }
+    }
+
+    pub fn environment(self) -> Option<&'static str> {
+        match self {
+            Key::Listen => Some("ABIDE_LISTEN"),
+            Key::Store => Some("ABIDE_STORE"),
+            Key::Model => Some("ABIDE_MODEL"),
+            Key::Log => Some("ABIDE_LOG"),
+            Key::ShutdownGraceMs => None,
+        }
+    }
+
+    pub fn default(self) -> Value {
+        match self {
+            Key::Listen => Value::Listen(SocketAddr::from((Ipv4Addr::LOCALHOST, PORT))),
+            Key::Store => Value::Store(Store::Sqlite),
+            Key::Model => Value::Model(ECHO.to_owned()),
+            Key::Log => Value::Log(Log::Info),
+            Key::ShutdownGraceMs => Value::ShutdownGraceMs(GRACE_MS),
+        }
+    }
+
+    /// The key of this name, or what to say about a name that is none.
+    pub fn named(name: &str) -> Result<Key, String> {
+        if let Some(key) = Key::ALL.into_iter().find(|key| key.name() == name) {
+            return Ok(key);
+        }
+        let distance = |key: &Key| strsim::damerau_levenshtein(name, key.name());
+        let nearest = Key::ALL.into_iter().min_by_key(distance).filter(|key| distance(key) <= 3);
+        let instead = match nearest {
+            Some(key) => format!("did you mean {}?", key.name()),
+            None => format!("there are {}", Key::ALL.map(Key::name).join(", ")),
+        };
+        Err(format!("no setting is called {name:?}; {instead}"))
+    }
+
+    /// A value as it is written on a command line.
+    pub fn parse(self, text: &str) -> Result<Value, String> {
+        match self {
+            Key::Listen => {
+                let wrong = |_| format!("{text:?} is no address to listen on: write IP:PORT, such as 127.0.0.1:{PORT}");
+                text.parse().map(Value::Listen).map_err(wrong)
+            }
+            Key::Store => store(text).map(Value::Store),
+            Key::Model => model(text).map(Value::Model),
+            Key::Log => Log::parse(text).map(Value::Log),
+            Key::ShutdownGraceMs => {
+                let number = text.parse().ok().filter(|ms| *ms <= GRACE_MAX_MS).map(Value::ShutdownGraceMs);
+                number.ok_or_else(|| format!("{text:?} is no number of milliseconds from 0 to {GRACE_MAX_MS}"))
+            }
+        }
+    }
+
+    /// Whether a file writes it as a number; the others are text.
+    pub fn is_number(self) -> bool {
+        match self {
+            Key::ShutdownGraceMs => true,
+            Key::Listen | Key::Store | Key::Model | Key::Log => false,
+        }
+    }
+
+    pub fn schema(self) -> serde_json::Value {
+        let about = match self {
+            Key::Listen => json!({
+                "type": "string", "description": "Where the daemon listens: IP:PORT; port 0 takes a free one",
+            }),
+            Key::Store => json!({
+                "type": "string", "enum": ["sqlite"], "description": "Where the ledger is kept: sqlite, in the home",
+            }),
+            Key::Model => json!({
+                "type": "string", "pattern": "^[^/]+/.+$",
+                "description": "What agents think with unless they say otherwise: PROVIDER/MODEL",
+            }),
+            Key::Log => json!({
+                "type": "string", "enum": Log::ALL.map(|log| log.to_string()),
+                "description": "How much the daemon writes to its log",
+            }),
+            Key::ShutdownGraceMs => json!({
+                "type": "integer", "minimum": 0, "maximum": GRACE_MAX_MS,
+                "description": "How long running turns may take to come to a safe point when the daemon stops",
+            }),
+        };
+        let mut about = about;
+        about["default"] = self.default().json();
+        about
+    }
+}
+
+impl Value {
+    pub fn json(&self) -> serde_json::Value {
+        match self {
+            Value::ShutdownGraceMs(ms) => json!(ms),
+            Value::Listen(_) | Value::Store(_) | Value::Model(_) | Value::Log(_) => json!(self.to_string()),
+        }
+    }
+
+    pub fn listen(self) -> Option<SocketAddr> {
+        if let Value::Listen(address) = self { Some(address) } else { None }
+    }
+
+    pub fn store(self) -> Option<Store> {
+        if let Value::Store(store) = self { Some(store) } else { None }
+    }
+
+    pub fn model(self) -> Option<String> {
+        if let Value::Model(model) = self { Some(model) } else { None }
+    }
+
+    pub fn log(self) -> Option<Log> {
+        if let Value::Log(log) = self { Some(log) } else { None }
+    }
+
+    pub fn shutdown_grace_ms(self) -> Option<u64> {
+        if let Value::ShutdownGraceMs(ms) = self { Some(ms) } else { None }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Listen(address) => write!(f, "{address}"),
+            Value::Store(Store::Sqlite) => f.write_str("sqlite"),
+            Value::Model(model) => f.write_str(model),
+            Value::Log(log) => write!(f, "{log}"),
+            Value::ShutdownGraceMs(ms) => write!(f, "{ms}"),
+        }
+    }
+}
+
+impl Log {
+    pub const ALL: [Log; 5] = [Log::Error, Log::Warn, Log::Info, Log::Debug, Log::Trace];
+
+    fn parse(text: &str) -> Result<Log, String> {
+        let known = Log::ALL.into_iter().find(|log| log.to_string() == text);
+        known.ok_or_else(|| format!("{text:?} is no level: it takes error, warn, info, debug or trace"))
+    }
+}
+
+impl fmt::Display for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Log::Error => "error",
+            Log::Warn => "warn",
+            Log::Info => "info",
+            Log::Debug => "debug",
+            Log::Trace => "trace",
+        })
+    }
+}
+
+fn store(text: &str) -> Result<Store, String> {
+    match text {
+        "sqlite" => Ok(Store::Sqlite),
+        _ => Err(format!("{text:?} is no store that this version knows: it takes sqlite")),
+    }
+}
+
+/// `PROVIDER/MODEL`. A script's file is taken from the caller's folder and kept absolute, because the daemon has another.
+pub fn model(text: &str) -> Result<String, String> {
+    let wrong = || format!("{text:?} is no model: write PROVIDER/MODEL, such as {ECHO}");
+    let (provider, name) = text.split_once('/').ok_or_else(wrong)?;
+    if provider.is_empty() || name.is_empty() || text.contains(char::is_control) {
+        return Err(wrong());
+    }
+    if provider != "script" || text == ECHO {
+        return Ok(text.to_owned());
+    }
+    let path = std::path::absolute(Path::new(name)).map_err(|error| format!("{name:?}: {error}"))?;
+    let path = path.to_str().ok_or_else(|| format!("{} is not UTF-8", path.display()))?;
+    Ok(format!("script/{path}"))
+}

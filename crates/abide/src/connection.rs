@@ -1,0 +1,147 @@
+//! Finding the daemon, and talking to it.
+
+use std::fs::{self, File, TryLockError};
+use std::future::Future;
+use std::path::{Path, PathBuf};
+
+use abide_api::Client;
+use abide_api::types::Page;
+use anyhow::Context;
+use rustix::process::{Pid, test_kill_process};
+use serde::Deserialize;
+
+use crate::cli::PlaceArgs;
+use crate::config::variable;
+use crate::output::{Failed, START_ONE};
+use crate::{folder, home};
+
+/// What the daemon of a home says of itself while it serves.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Served {
+    pub url: String,
+    pub pid: i32,
+}
+
+/// The daemon that was asked for. What it is asked may still find that nobody answers.
+pub fn find(place: &PlaceArgs) -> anyhow::Result<Client> {
+    match elsewhere(place)? {
+        Some(client) => Ok(client),
+        None => {
+            let home = home::dir(place)?;
+            of_home(place, &home)?.ok_or_else(|| none(&home))
+        }
+    }
+}
+
+/// The daemon that a command which can do without one goes through: the one that was named, or the home's.
+pub fn find_if_any(place: &PlaceArgs) -> anyhow::Result<Option<Client>> {
+    match elsewhere(place)? {
+        Some(client) => Ok(Some(client)),
+        None => of_home(place, &home::dir(place)?),
+    }
+}
+
+pub fn none(home: &Path) -> anyhow::Error {
+    Failed::NoDaemon(format!("no daemon serves {}; {START_ONE}", home.display())).into()
+}
+
+/// Runs what talks to a daemon. One thread is enough to wait with.
+pub fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.context("can't start waiting for answers")?.block_on(future)
+}
+
+/// The daemon at `--url`. It gets the token that goes with it and never the home's, which is another daemon's secret.
+fn elsewhere(place: &PlaceArgs) -> anyhow::Result<Option<Client>> {
+    let Some(url) = place.url.clone().or_else(|| variable("ABIDE_URL")) else { return Ok(None) };
+    let same = || {
+        let home = home::dir(place).ok()?;
+        let served = serving(&home).ok()??;
+        (served.url == url.trim_end_matches('/')).then(|| read_token(&home).ok()).flatten()
+    };
+    let token = token(place).or_else(same).unwrap_or_default();
+    Ok(Some(Client::new(&url, &token)?))
+}
+
+fn of_home(place: &PlaceArgs, home: &Path) -> anyhow::Result<Option<Client>> {
+    let Some(served) = serving(home)? else { return Ok(None) };
+    let token = token(place).map_or_else(|| read_token(home), Ok)?;
+    Ok(Some(Client::new(&served.url, &token)?))
+}
+
+fn token(place: &PlaceArgs) -> Option<String> {
+    place.token.clone().filter(|token| !token.is_empty()).or_else(|| variable("ABIDE_TOKEN"))
+}
+
+pub fn token_path(home: &Path) -> PathBuf {
+    home.join("token")
+}
+
+fn read_token(home: &Path) -> anyhow::Result<String> {
+    let path = token_path(home);
+    let text = fs::read_to_string(&path).with_context(|| format!("can't read {}", path.display()))?;
+    Ok(text.trim().to_owned())
+}
+
+/// What `daemon.json` says, unless the process that wrote it has gone.
+pub fn serving(home: &Path) -> anyhow::Result<Option<Served>> {
+    let path = home.join("daemon.json");
+    // A home that is no folder has no daemon; what is wrong with it is said by whoever opens it.
+    if home.is_file() {
+        return Ok(None);
+    }
+    let Some(bytes) = folder::read_if_there(&path)? else { return Ok(None) };
+    // One that does not read was cut off, and whoever wrote it with it.
+    let Ok(served) = serde_json::from_slice::<Served>(&bytes) else { return Ok(None) };
+    Ok((lives(served.pid) && writes_lock(home, served.pid)).then_some(served))
+}
+
+/// Whether a process of this id exists, whoever's it is.
+pub fn lives(pid: i32) -> bool {
+    match Pid::from_raw(pid) {
+        // Not allowed to signal it, but it is there.
+        Some(pid) if pid.as_raw_nonzero().get() > 0 => !matches!(test_kill_process(pid), Err(rustix::io::Errno::SRCH)),
+        Some(_) | None => false,
+    }
+}
+
+/// Whether the ledger's lock names this process. Its id alone may have passed to a stranger since.
+fn writes_lock(home: &Path, pid: i32) -> bool {
+    fs::read_to_string(lock_path(home)).is_ok_and(|text| text.trim() == pid.to_string())
+}
+
+/// Whether this process holds the ledger at this moment: what has to be known before it is sent a signal.
+pub fn holds_ledger(home: &Path, pid: i32) -> bool {
+    let Ok(file) = File::open(lock_path(home)) else { return false };
+    // Taken and let go at once when nobody holds it.
+    let held = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+    held && writes_lock(home, pid)
+}
+
+fn lock_path(home: &Path) -> PathBuf {
+    home.join("ledger.lock")
+}
+
+/// All items of a list, page by page.
+pub async fn all<T, F>(mut page: impl FnMut(Option<String>) -> F) -> anyhow::Result<Vec<T>>
+where
+    F: Future<Output = Result<Page<T>, abide_api::ClientError>>,
+{
+    let mut items = Vec::new();
+    let mut after = None;
+    loop {
+        let found = page(after).await?;
+        let (count, next) = (found.items.len(), found.next);
+        items.extend(found.items);
+        match next {
+            Some(next) if count > 0 => after = Some(next),
+            Some(_) | None => return Ok(items),
+        }
+    }
+}
+
+/// The query of one page.
+pub fn page_query(after: Option<&str>) -> String {
+    let after = after.map(|after| format!("&after={}", abide_api::client::part(after))).unwrap_or_default();
+    format!("limit=1000{after}")
+}

@@ -1,0 +1,114 @@
+//! Following facts as they become durable, over the daemon's restarts: a stream that breaks is taken up after the last
+//! fact that was seen, so none is lost and none is seen twice.
+
+use std::time::Duration;
+
+use abide_api::client::Events;
+use abide_api::types::Event;
+use abide_api::{Client, ClientError};
+use anyhow::Context;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::cli::PlaceArgs;
+use crate::connection;
+use crate::output::{Failed, Output};
+
+const RETRY: Duration = Duration::from_millis(300);
+
+#[derive(Debug)]
+pub struct Follow<'a> {
+    place: &'a PlaceArgs,
+    out: &'a Output,
+    agent: Option<String>,
+    client: Client,
+    events: Option<Events>,
+    /// The last fact that was seen, in the words of the stream.
+    last: Option<String>,
+    /// How long to look for a daemon that has gone.
+    patience: Option<Duration>,
+}
+
+/// A fact, and where to go on after it.
+#[derive(Debug)]
+pub struct Seen {
+    pub event: Event,
+    pub value: Value,
+    pub cursor: String,
+}
+
+impl<'a> Follow<'a> {
+    pub fn new(
+        client: Client,
+        place: &'a PlaceArgs,
+        out: &'a Output,
+        agent: Option<&str>,
+        after: Option<String>,
+        patience: Option<Duration>,
+    ) -> Follow<'a> {
+        Follow { place, out, agent: agent.map(str::to_owned), client, events: None, last: after, patience }
+    }
+
+    /// The next fact. It ends only with an error: a refusal, or a daemon that stays away.
+    pub async fn next(&mut self) -> anyhow::Result<Seen> {
+        loop {
+            let events = match &mut self.events {
+                Some(events) => events,
+                None => {
+                    let events = self.client.follow(self.agent.as_deref(), self.last.as_deref()).await?;
+                    self.events.insert(events)
+                }
+            };
+            let Some(event) = events.next().await else {
+                self.reconnect().await?;
+                continue;
+            };
+            if event.name == "resync" {
+                self.last = event.id;
+                self.events = None;
+                self.out.note("facts from here back are too old to be followed; `abide ledger export` has them");
+                continue;
+            }
+            // What has no id is no fact: the text of a turn as it is spoken. The turn's facts will have it whole.
+            let Some(cursor) = event.id else { continue };
+            self.last = Some(cursor.clone());
+            let value: Value = serde_json::from_str(&event.data).context("an event that is not JSON")?;
+            let event = serde_json::from_value(value.clone()).context("an event that is not ours")?;
+            return Ok(Seen { event, value, cursor });
+        }
+    }
+
+    async fn reconnect(&mut self) -> anyhow::Result<()> {
+        let until = self.patience.map(|patience| Instant::now() + patience);
+        let mut told = false;
+        loop {
+            match self.again().await {
+                Ok(events) => {
+                    if told {
+                        self.out.note("the daemon is back");
+                    }
+                    self.events = Some(events);
+                    return Ok(());
+                }
+                Err(error) if Failed::code(&error) != 7 => match error.downcast_ref::<ClientError>() {
+                    // It is there, and not ready yet.
+                    Some(ClientError::Refused(problem)) if problem.status == 503 => {}
+                    Some(_) | None => return Err(error),
+                },
+                Err(error) if until.is_some_and(|until| Instant::now() >= until) => return Err(error),
+                Err(_) => {}
+            }
+            if !told {
+                self.out.note("the daemon has gone; waiting for it to come back");
+                told = true;
+            }
+            tokio::time::sleep(RETRY).await;
+        }
+    }
+
+    /// It may come back at another address.
+    async fn again(&mut self) -> anyhow::Result<Events> {
+        self.client = connection::find(self.place)?;
+        Ok(self.client.follow(self.agent.as_deref(), self.last.as_deref()).await?)
+    }
+}

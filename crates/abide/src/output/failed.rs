@@ -1,0 +1,92 @@
+//! How a command fails: the exit code, a word for programs, and what to do next.
+
+use abide_api::ClientError;
+
+/// An outcome with an exit code of its own.
+#[derive(Debug, thiserror::Error)]
+pub enum Failed {
+    /// The command ran, and what it found is bad. It has said so already.
+    #[error("{0}")]
+    Found(String),
+    #[error("{what}:\n  {}", differences.join("\n  "))]
+    Differs { what: String, differences: Vec<String> },
+    /// The words are fine one by one, and make no sense together.
+    #[error("{0}")]
+    Usage(String),
+    /// The agent needs an answer, an approval or a decision.
+    #[error("{0}")]
+    WaitsForPerson(String),
+    #[error("{0}")]
+    BudgetSpent(String),
+    #[error("{0}")]
+    Refused(String),
+    #[error("{0}")]
+    NoDaemon(String),
+    #[error("{0}")]
+    NotFound(String),
+}
+
+pub const START_ONE: &str = "start one with `abide daemon start`, or with `abide up` in the foreground";
+
+impl Failed {
+    pub fn code(error: &anyhow::Error) -> u8 {
+        if let Some(error) = error.downcast_ref::<ClientError>() {
+            return match error {
+                ClientError::Unreachable { .. } => 7,
+                ClientError::BadUrl(_) => 2,
+                ClientError::Foreign { .. } => 1,
+                ClientError::Refused(problem) => of_status(problem.status),
+            };
+        }
+        match error.downcast_ref::<Failed>() {
+            Some(Failed::Found(_) | Failed::Differs { .. }) | None => 1,
+            Some(Failed::Usage(_)) => 2,
+            Some(Failed::WaitsForPerson(_)) => 4,
+            Some(Failed::BudgetSpent(_)) => 5,
+            Some(Failed::Refused(_)) => 6,
+            Some(Failed::NoDaemon(_)) => 7,
+            Some(Failed::NotFound(_)) => 8,
+        }
+    }
+
+    /// Whether it came from talking to the daemon, and not from this machine.
+    pub fn is_of_daemon(error: &anyhow::Error) -> bool {
+        error.is::<ClientError>()
+    }
+
+    /// The daemon's own word for a refusal.
+    pub fn word(error: &anyhow::Error) -> Option<&str> {
+        match error.downcast_ref::<ClientError>() {
+            Some(ClientError::Refused(problem)) => Some(&problem.code),
+            Some(ClientError::Unreachable { .. } | ClientError::BadUrl(_) | ClientError::Foreign { .. }) | None => None,
+        }
+    }
+
+    /// What to do next, where that is not in the error already.
+    pub fn hint(error: &anyhow::Error) -> Option<String> {
+        match error.downcast_ref::<ClientError>()? {
+            ClientError::Unreachable { .. } => Some(START_ONE.to_owned()),
+            ClientError::Refused(problem) if problem.status == 401 && problem.hint.is_none() => {
+                Some("--token TOKEN or $ABIDE_TOKEN says who you are; the home's own is in its file token".to_owned())
+            }
+            // The daemon speaks of routes there.
+            ClientError::Refused(problem) if problem.status == 404 && problem.code == "not_found" => {
+                Some("`abide agent list` has the agents there are".to_owned())
+            }
+            ClientError::Refused(problem) => problem.hint.clone(),
+            ClientError::Foreign { .. } => Some("is --url the address of an abide daemon?".to_owned()),
+            ClientError::BadUrl(_) => None,
+        }
+    }
+}
+
+/// A state or a policy that says no is 6. Wrong fields (400, 422) are an error like any: what the command line can know
+/// to be wrong it refuses by itself, with 2. A wrong token, too many requests and a daemon that is not ready are errors
+/// of the moment.
+fn of_status(status: u16) -> u8 {
+    match status {
+        404 => 8,
+        403 | 409 => 6,
+        _ => 1,
+    }
+}

@@ -1,0 +1,149 @@
+//! `abide config`: what outranks what, and a file that keeps what somebody wrote in it.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::place::{Place, Ran, document};
+
+fn origin(place: &Place, variables: &[(&str, &str)], key: &str) -> (String, String) {
+    let mut command = place.command(&["config", "show", "--origin", "--json"]);
+    let ran = Ran::of(command.envs(variables.iter().copied()).output().unwrap());
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    let setting = &document(&ran.out)[key];
+    (setting["value"].as_str().unwrap().to_owned(), setting["origin"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn the_environment_outranks_the_file_and_that_the_default() {
+    let place = Place::empty();
+    let found = |variables: &[(&str, &str)], key: &str| origin(&place, variables, key);
+    assert_eq!(found(&[], "listen"), ("127.0.0.1:4173".into(), "default".into()));
+    assert_eq!(found(&[], "model"), ("script/echo".into(), "default".into()));
+    place.write("home/config.toml", "listen = \"127.0.0.1:5000\"\nlog = \"debug\"\n");
+    assert_eq!(found(&[], "listen"), ("127.0.0.1:5000".into(), "file home/config.toml".into()));
+    let set = [("ABIDE_LISTEN", "[::1]:6000"), ("ABIDE_LOG", ""), ("ABIDE_MODEL", "ollama/small")];
+    assert_eq!(found(&set, "listen"), ("[::1]:6000".into(), "environment ABIDE_LISTEN".into()));
+    assert_eq!(found(&set, "log"), ("debug".into(), "file home/config.toml".into()), "set to nothing is not set");
+    assert_eq!(found(&set, "model"), ("ollama/small".into(), "environment ABIDE_MODEL".into()));
+    let ran = Ran::of(place.command(&["config", "show"]).env("ABIDE_STORE", "postgres://x").output().unwrap());
+    assert_eq!(ran.code, Some(1));
+    assert_eq!(ran.err, "abide: $ABIDE_STORE: \"postgres://x\" is no store that this version knows: it takes sqlite\n");
+}
+
+#[test]
+fn settings_for_people() {
+    let place = Place::empty();
+    place.write("home/config.toml", "shutdown_grace_ms = 100\n");
+    assert_eq!(
+        place.says(&["config", "show", "--origin"]),
+        "\
+KEY                VALUE                                                                 ORIGIN
+listen             127.0.0.1:4173                                                        default
+store              sqlite                                                                default
+model              script/echo (no model is set: agents answer with what they are told)  default
+log                info                                                                  default
+shutdown_grace_ms  100                                                                   file home/config.toml
+"
+    );
+    assert_eq!(place.says(&["config", "get", "log"]), "info\n");
+    let got = place.json(&["config", "get", "shutdown_grace_ms"]);
+    assert_eq!(got, json!({ "key": "shutdown_grace_ms", "value": 100, "origin": "file home/config.toml" }));
+    assert_eq!(place.json(&["config", "show"])["shutdown_grace_ms"], 100);
+}
+
+#[test]
+fn a_file_that_is_wrong_is_named_with_what_is_wrong() {
+    let place = Place::empty();
+    let cases = [
+        ("listn = 1", "no setting is called \"listn\"; did you mean listen?"),
+        (
+            "[providers.x]\n",
+            "no setting is called \"providers\"; there are listen, store, model, log, shutdown_grace_ms",
+        ),
+        ("listen = 4173", "listen takes text in quotes, not a number"),
+        ("shutdown_grace_ms = \"5000\"", "shutdown_grace_ms takes a whole number, not text"),
+        ("shutdown_grace_ms = -1", "shutdown_grace_ms: \"-1\" is no number of milliseconds from 0 to 600000"),
+        ("listen = \"localhost\"", "listen: \"localhost\" is no address to listen on: write IP:PORT"),
+        ("store = \"postgres://x\"", "store: \"postgres://x\" is no store that this version knows: it takes sqlite"),
+        ("model = \"echo\"", "model: \"echo\" is no model: write PROVIDER/MODEL, such as script/echo"),
+        ("log = \"loud\"", "log: \"loud\" is no level: it takes error, warn, info, debug or trace"),
+    ];
+    for (content, wanted) in cases {
+        place.write("home/config.toml", content);
+        for command in [&["config", "show"][..], &["config", "get", "log"], &["config", "set", "log", "info"]] {
+            let error = place.refused(1, command);
+            assert!(error.starts_with(&format!("home/config.toml: {wanted}")), "{content}: {error}");
+        }
+        assert_eq!(fs::read_to_string(place.path("home/config.toml")).unwrap(), content, "it is left as it was");
+    }
+    place.write("home/config.toml", "listen = \n");
+    let error = place.refused(1, &["config", "show"]);
+    assert!(error.starts_with("home/config.toml is not TOML: TOML parse error at line 1"), "{error}");
+}
+
+#[test]
+fn a_change_keeps_everything_else() {
+    let place = Place::empty();
+    let before = "\
+# Ours since spring.
+
+listen   =  '127.0.0.1:5000'   # the proxy knows this one
+# Loud while we look for the leak.
+log = \"debug\"
+shutdown_grace_ms = 1_000 # short
+";
+    place.write("home/config.toml", before);
+    let now = || fs::read_to_string(place.path("home/config.toml")).unwrap();
+    place.says(&["config", "set", "listen", "127.0.0.1:5001"]);
+    assert_eq!(now(), before.replace("'127.0.0.1:5000'", "\"127.0.0.1:5001\""));
+    place.says(&["config", "set", "shutdown_grace_ms", "2000"]);
+    place.says(&["config", "set", "model", "ollama/small"]);
+    let changed = before.replace("'127.0.0.1:5000'", "\"127.0.0.1:5001\"").replace("1_000", "2000");
+    assert_eq!(now(), format!("{changed}model = \"ollama/small\"\n"));
+    assert_eq!(place.json(&["config", "unset", "log"])["was_set"], true);
+    assert!(!now().contains("log ="), "{}", now());
+    for kept in ["# Ours since spring.", "# the proxy knows this one", "# Loud while we look for the leak.", "# short"]
+    {
+        assert!(now().contains(kept), "{kept} is gone:\n{}", now());
+    }
+    assert_eq!(place.json(&["config", "unset", "log"])["was_set"], false);
+    assert_eq!(place.json(&["config", "get", "log"])["origin"], "default");
+    let left: Vec<_> = fs::read_dir(place.home()).unwrap().collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+}
+
+#[test]
+fn what_can_not_be_set_is_refused() {
+    let place = Place::empty();
+    let wrong = |words: &[&str]| place.refused(2, &[&["config", "set"], words].concat());
+    assert_eq!(wrong(&["modle", "x/y"]), "no setting is called \"modle\"; did you mean model?");
+    assert!(wrong(&["listen", "here"]).starts_with("listen: \"here\" is no address to listen on"));
+    assert!(wrong(&["shutdown_grace_ms", "soon"]).starts_with("shutdown_grace_ms: \"soon\" is no number"));
+    assert_eq!(place.refused(2, &["config", "get", "logs"]), "no setting is called \"logs\"; did you mean log?");
+    assert!(!place.home().exists(), "nothing was written");
+}
+
+#[test]
+fn a_script_is_kept_with_its_whole_path() {
+    let place = Place::empty();
+    place.says(&["config", "set", "model", "script/demo.json"]);
+    let model = place.says(&["config", "get", "model"]);
+    let here = fs::canonicalize(place.path("")).unwrap();
+    assert_eq!(model.trim_end(), format!("script/{}", here.join("demo.json").display()));
+    place.says(&["config", "set", "model", "script/echo"]);
+    assert_eq!(place.says(&["config", "get", "model"]), "script/echo\n");
+}
+
+#[test]
+fn the_schema_has_every_setting() {
+    let place = Place::empty();
+    let schema = place.json(&["config", "schema"]);
+    let settings = place.json(&["config", "show"]);
+    let names = |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(&schema["properties"]), names(&settings));
+    assert_eq!(schema["additionalProperties"], false);
+    for (name, default) in settings.as_object().unwrap() {
+        assert_eq!(schema["properties"][name]["default"], *default);
+    }
+}

@@ -1,0 +1,182 @@
+//! The command line against a live daemon.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::place::{Daemon, Place, document};
+
+fn script(place: &Place, name: &str, rounds: &Value) -> String {
+    place.write(&format!("{name}.json"), json!({ "rounds": rounds }).to_string());
+    format!("script/{name}.json")
+}
+
+#[test]
+fn an_agent_from_its_creation_to_its_end() {
+    let place = Place::empty();
+    let daemon = Daemon::start(&place, &[]);
+    let made = place.json(&["agent", "create", "scout", "--role", "execution"]);
+    assert_eq!((&made["identity"]["id"], &made["identity"]["role"]), (&json!("scout"), &json!("execution")));
+    assert_eq!(place.says(&["send", "scout", "hello", "--wait", "--timeout", "30"]), "hello\n");
+    let brief = place.json(&["send", "scout", "again", "--wait", "--timeout", "30"]);
+    assert_eq!((&brief["kind"], &brief["text"]), (&json!("result"), &json!("again")));
+    let briefs = place.json(&["briefs", "scout", "--last", "1"]);
+    assert_eq!(briefs["items"][0]["message_id"], brief["message_id"]);
+    assert!(place.says(&["transcript", "scout"]).contains("\nhello\n"));
+    assert_eq!(place.json(&["transcript", "scout", "--last", "2"])["items"].as_array().unwrap().len(), 2);
+    assert_eq!(place.json(&["why", "scout"])["agent_id"], "scout");
+    assert_eq!(place.json(&["why"])["items"].as_array().unwrap().len(), 2);
+    let timer = place.json(&["timer", "create", "--agent", "scout", "tea", "--in", "1d"]);
+    let id = timer["timer_id"].as_str().unwrap();
+    assert!(place.says(&["timer", "list", "--agent", "scout"]).contains(id));
+    let end = &id[id.len() - 8..];
+    assert_eq!(place.json(&["timer", "cancel", "--agent", "scout", end]), json!({ "ended": true, "id": id }));
+    place.says(&["why", "scout", "--export", "records"]);
+    assert_eq!(
+        place.json(&["ledger", "replay", "records"])["status"],
+        place.json(&["agent", "show", "scout"])["agent"]["status"]
+    );
+    assert_eq!(place.refused(8, &["agent", "show", "nobody"]), "no agent is called nobody");
+    assert_eq!(place.run(&["agent", "delete", "scout"]).code, Some(6), "it is not stopped");
+    assert_eq!(place.says(&["agent", "stop", "scout"]), "scout is stopped\n");
+    let ran = place.run(&["send", "scout", "are you there", "--wait"]);
+    assert_eq!(ran.code, Some(6));
+    assert!(ran.err.contains("is kept, and read once it starts: `abide agent start scout`"), "{}", ran.err);
+    place.says(&["agent", "delete", "scout"]);
+    let token = place.says(&["token", "create", "--name", "reader", "--scope", "observer"]);
+    let reader = ["--url", &daemon.url, "--token", token.trim()];
+    place.says(&[&reader[..], &["agent", "list"]].concat());
+    assert_eq!(place.run(&[&reader[..], &["agent", "stop", "main"]].concat()).code, Some(6), "it may only read");
+    assert_eq!(place.run(&["--token", "wrong", "agent", "list"]).code, Some(1));
+    assert_eq!(place.json(&["doctor"])["ok"], true);
+}
+
+#[test]
+fn how_waiting_for_an_answer_ends() {
+    let place = Place::empty();
+    let _daemon = Daemon::start(&place, &[]);
+    let wait = |wake: &str, after_ms: Option<u64>| {
+        let input = json!({ "wake": wake, "after_ms": after_ms, "reason": "which colour" });
+        let input: serde_json::Map<String, Value> =
+            input.as_object().unwrap().clone().into_iter().filter(|(_, value)| !value.is_null()).collect();
+        json!({ "text": "A moment.", "tools": [{ "name": "WaitFor", "input": input }] })
+    };
+    let models = [
+        ("asks", json!([wait("operator_input", None), { "text": "Blue it is." }])),
+        ("naps", json!([wait("timer", Some(200)), { "text": "Tea is ready." }])),
+        ("fails", json!([{ "error": "auth" }])),
+        ("dawdles", json!([{ "text": "slow", "delay_ms": 600_000 }])),
+    ];
+    for (name, rounds) in &models {
+        place.says(&["agent", "create", name, "--model", &script(&place, name, rounds)]);
+    }
+    let send = |name, text| place.run(&["send", name, text, "--wait", "--timeout", "60"]);
+    let asked = send("asks", "paint it");
+    assert_eq!((asked.code, asked.out.as_str()), (Some(4), ""));
+    assert_eq!(asked.err, "abide: asks waits for your answer: which colour\n");
+    assert_eq!(send("asks", "blue").out, "Blue it is.\n");
+    assert_eq!(send("naps", "tea please").out, "Tea is ready.\n");
+    let failed = send("fails", "go");
+    assert_eq!((failed.code, failed.out.as_str()), (Some(1), ""));
+    assert!(failed.err.contains("auth"), "{}", failed.err);
+    let late = place.run(&["send", "dawdles", "go", "--wait", "--timeout", "500ms"]);
+    assert_eq!(late.code, Some(1));
+    assert!(late.err.starts_with("abide: dawdles has not answered msg_"), "{}", late.err);
+}
+
+#[test]
+fn watching_goes_on_when_the_daemon_is_back() {
+    let place = Place::empty();
+    let mut daemon = Daemon::start(&place, &[]);
+    place.says(&["send", "main", "one", "--wait", "--timeout", "30"]);
+    let mut watch = place.command(&["watch", "main", "--after", "0", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+    let mut seqs = Vec::new();
+    let mut until_said = |text: &str| {
+        for line in lines.by_ref() {
+            let event = document(&format!("{}\n", line.unwrap()));
+            seqs.push(event["seq"].as_u64().unwrap());
+            if event["kind"] == "brief.recorded" && event["data"]["text"] == text {
+                return;
+            }
+        }
+        panic!("the stream ended before {text:?}");
+    };
+    until_said("one");
+    daemon.kill();
+    let _again = Daemon::start(&place, &[]);
+    place.says(&["send", "main", "two", "--wait", "--timeout", "30"]);
+    until_said("two");
+    watch.kill().unwrap();
+    watch.wait().unwrap();
+    assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<_>>(), "none is lost, none comes twice");
+}
+
+#[test]
+fn the_ledger_is_reached_through_its_daemon() {
+    let place = Place::seeded();
+    let mut daemon = Daemon::start(&place, &[]);
+    assert_eq!(place.json(&["ledger", "verify"])["intact"], true);
+    place.says(&["ledger", "fork", "idle", "--at", "3", "--as", "twin"]);
+    place.says(&["ledger", "export", "twin", "twin"]);
+    place.says(&["ledger", "compact"]);
+    let facts = place.json(&["ledger", "export", "--full", "file"])["facts"].as_u64().unwrap();
+    assert!(facts >= crate::home::seeded().facts);
+    let error = place.refused(6, &["ledger", "import", "file"]);
+    assert!(error.starts_with(&format!("a daemon serves home at {}; ", daemon.url)), "{error}");
+    daemon.kill();
+    let copy = ["--home", "copy"];
+    place.says(&[&copy[..], &["ledger", "import", "file"]].concat());
+    assert_eq!(place.json(&[&copy[..], &["ledger", "stats"]].concat())["facts"], facts);
+}
+
+/// Leaves no daemon behind, however a test ends.
+struct Stopped<'a>(&'a Place);
+
+impl Drop for Stopped<'_> {
+    fn drop(&mut self) {
+        self.0.run(&["daemon", "stop"]);
+    }
+}
+
+#[test]
+fn a_daemon_in_the_background() {
+    let place = Place::empty();
+    let _stopped = Stopped(&place);
+    let started = place.json(&["daemon", "start", "--listen", "127.0.0.1:0"]);
+    let pid = started["pid"].as_u64().unwrap();
+    // In a session of its own: no terminal ends it.
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
+    if let Ok(stat) = stat {
+        let session = stat.rsplit(") ").next().unwrap().split(' ').nth(3).unwrap().to_owned();
+        assert_eq!(session, pid.to_string());
+    }
+    let again = place.json(&["daemon", "start"]);
+    assert_eq!((&again["pid"], &again["started"]), (&started["pid"], &json!(false)));
+    assert_eq!(place.run(&["daemon", "start", "--model", "script/echo"]).code, Some(6));
+    assert_eq!(place.json(&["daemon", "status"])["status"], "ready");
+    let restarted = place.json(&["daemon", "restart", "--listen", "127.0.0.1:0"]);
+    assert_ne!(restarted["pid"], started["pid"]);
+    assert!(place.path("home/daemon.log.1").exists());
+    assert!(place.says(&["daemon", "logs"]).contains("abide is up at"));
+    assert_eq!(place.json(&["daemon", "stop"])["stopped"], true);
+    assert_eq!(place.run(&["daemon", "status"]).code, Some(7));
+    // What dies at once is said, with what it said itself.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let error = place.refused(1, &["daemon", "start", "--listen", &address]);
+    assert!(error.starts_with("the daemon did not start: it ended at once ("), "{error}");
+    assert!(error.contains(&format!("can't listen on {address}")), "{error}");
+}
+
+#[test]
+fn a_signal_ends_a_daemon_in_order() {
+    let place = Place::empty();
+    let mut daemon = Daemon::start(&place, &[]);
+    let signal = Command::new("kill").arg(daemon.pid().to_string()).status().unwrap();
+    assert!(signal.success());
+    assert_eq!(daemon.ended(), Some(0));
+    assert!(!place.path("home/daemon.json").exists());
+}

@@ -1,0 +1,72 @@
+//! Agents that go wrong, and the others that must not notice.
+
+use std::time::Duration;
+
+use abide_engine::AskError;
+use abide_kernel::input::Input;
+use abide_ledger::{Commit, Ledger, NewFact, StreamId};
+
+use crate::world::{all_asleep, briefs, create, host, id, kinds, noon, say};
+
+#[tokio::test(start_paused = true)]
+async fn a_model_call_that_crashes_ends_its_turn_visibly() {
+    let ledger = Ledger::memory();
+    let host = host(&ledger);
+    create(&host, "a").await;
+    say(&host, "a", "crash the call").await.unwrap();
+    say(&host, "a", "hello").await.unwrap();
+    all_asleep(&host).await;
+    let told = briefs(&ledger, "a");
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].contains("crashed"), "{told:?}");
+    assert_eq!(told[1], "hello");
+}
+
+/// The loop itself dies under a message: three times it is taken up again, then it becomes a question.
+#[tokio::test(start_paused = true)]
+async fn a_message_that_crashes_its_agent_is_given_up_and_the_others_run() {
+    let ledger = Ledger::memory();
+    let host = host(&ledger);
+    create(&host, "a").await;
+    create(&host, "b").await;
+    say(&host, "a", "crash the loop").await.unwrap();
+    say(&host, "b", "hello").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(briefs(&ledger, "b"), ["hello"]);
+    // Whoever gives up, the runtime by quarantine or the kernel by a question, says so.
+    let gave_up = kinds(&ledger, "a").contains(&"agent.quarantined")
+        || briefs(&ledger, "a").iter().any(|text| text.contains("given up"));
+    assert!(gave_up, "{:?} {:?}", kinds(&ledger, "a"), briefs(&ledger, "a"));
+    let agent = id("a");
+    let why = host.look(&agent, |state, now| abide_kernel::explain::why(state, abide_kernel::decide(state, now)));
+    let why = why.await.unwrap().unwrap();
+    assert!(why.sentence.contains("quarantined") || why.sentence.contains("given up"), "{}", why.sentence);
+    // A person can go on with it.
+    if kinds(&ledger, "a").contains(&"agent.quarantined") {
+        host.ask(&id("a"), Input::Start).await.unwrap();
+    }
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    say(&host, "a", "hello").await.unwrap();
+    all_asleep(&host).await;
+    assert!(briefs(&ledger, "a").contains(&"hello".to_owned()), "{:?}", briefs(&ledger, "a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_whose_records_do_not_read_is_left_alone_and_says_so() {
+    let ledger = Ledger::memory();
+    let bad = StreamId::agent(&id("a"));
+    let facts = vec![NewFact::new("message.dequeued", br#"{"message_id":"m"}"#.to_vec())];
+    ledger.commit(Commit::append(bad, 0, noon(), facts)).wait().unwrap();
+    let host = host(&ledger);
+    create(&host, "b").await;
+    for _ in 0..2 {
+        let error = say(&host, "a", "hello").await.unwrap_err();
+        assert!(matches!(error, AskError::Damaged(_)), "{error:?}");
+    }
+    assert!(matches!(host.look(&id("a"), |_, _| ()).await, Err(AskError::Damaged(_))));
+    // `start` tries it again.
+    assert!(matches!(host.ask(&id("a"), Input::Start).await, Err(AskError::Damaged(_))));
+    say(&host, "b", "hello").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(briefs(&ledger, "b"), ["hello"]);
+}

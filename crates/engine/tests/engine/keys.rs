@@ -1,0 +1,54 @@
+//! Requests under a key.
+
+use abide_engine::{Claimed, Host};
+use abide_kernel::input::{Input, NewMessage};
+use abide_ledger::{Hash, Ledger, StreamId};
+
+use crate::world::{all_asleep, briefs, create, host, host_at, id, noon};
+
+async fn claim(host: &Host, key: &str, request: &str) -> Claimed {
+    host.claim(StreamId::key(Hash::of(key.as_bytes())), request.to_owned()).await.unwrap()
+}
+
+async fn say_once(host: &Host, key: &str, text: &str) -> String {
+    match claim(host, key, text).await {
+        Claimed::New(claim, _holding) => {
+            let message = NewMessage { text: Some(text.to_owned()), ..NewMessage::default() };
+            let answered = host.ask_once(&id("a"), Input::Queue(message), Some(claim)).await.unwrap();
+            format!("new {:?}", answered.answer)
+        }
+        Claimed::Met(answered) => format!("new {:?}", answered.answer),
+        Claimed::Other => "other".to_owned(),
+        Claimed::UnderWay => "under way".to_owned(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repeat_gets_the_first_answer_for_a_day_also_after_a_restart() {
+    let ledger = Ledger::memory();
+    let first = host(&ledger);
+    create(&first, "a").await;
+    let answer = say_once(&first, "k", "hello").await;
+    assert_eq!(say_once(&first, "k", "hello").await, answer);
+    assert_eq!(say_once(&first, "k", "something else").await, "other");
+    all_asleep(&first).await;
+    let second = host_at(&ledger, noon().plus_ms(23 * 3_600_000));
+    assert_eq!(say_once(&second, "k", "hello").await, answer);
+    all_asleep(&second).await;
+    assert_eq!(briefs(&ledger, "a"), ["hello"]);
+    let third = host_at(&ledger, noon().plus_ms(25 * 3_600_000));
+    assert_ne!(say_once(&third, "k", "something else").await, answer);
+    all_asleep(&third).await;
+    assert_eq!(briefs(&ledger, "a"), ["hello", "something else"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_whose_request_is_being_met_is_under_way_and_one_that_failed_is_free() {
+    let ledger = Ledger::memory();
+    let host = host(&ledger);
+    create(&host, "a").await;
+    let Claimed::New(_, holding) = claim(&host, "k", "x").await else { panic!("it is new") };
+    assert!(matches!(claim(&host, "k", "x").await, Claimed::UnderWay));
+    drop(holding);
+    assert!(matches!(claim(&host, "k", "x").await, Claimed::New(..)));
+}

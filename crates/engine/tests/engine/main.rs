@@ -1,0 +1,8 @@
+//! The host through its front door, in simulated time: an hour passes in no time, and nothing depends on a clock.
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "a test that unwraps fails with a line number")]
+
+mod asleep;
+mod broken;
+mod keys;
+mod shutdown;
+mod world;
