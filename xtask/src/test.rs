@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-use crate::{cargo, shipped, sim, tools};
+use crate::{api, cargo, shipped, sim, tools};
 
 /// At least as many as the tests of the planted bugs may use, so that what they show holds for this run.
 const SEEDS: &str = "2500";
@@ -26,6 +26,7 @@ enum Action {
     Command(&'static [&'static str]),
     Tools,
     DocTests,
+    Api,
     Simulator,
     Shipped,
 }
@@ -56,6 +57,11 @@ const STEPS: &[Step] = &[
         name: "doc tests",
         action: Action::DocTests,
         then: "repeat one with `cargo test --doc --all-features -p CRATE NAME`",
+    },
+    Step {
+        name: "api",
+        action: Action::Api,
+        then: "the curl line above repeats the request; mend the server, or what `crates/api` says of it",
     },
     Step {
         name: "simulator",
@@ -103,6 +109,7 @@ fn perform(action: &Action) -> Result<()> {
         // nextest does not run them. Their output is shown only on failure: most crates have none, and a line that says
         // "0 passed" for each would bury nextest's count.
         Action::DocTests => cargo::read("cargo", DOC_TESTS).map(drop),
+        Action::Api => api::check(),
         Action::Simulator => cargo::run("cargo", &simulator()),
         Action::Shipped => shipped::check(),
     }
@@ -113,6 +120,7 @@ fn describe(action: &Action) -> String {
         Action::Command(args) => cargo::line("cargo", args),
         Action::Tools => "rustfmt, clippy, cargo-nextest, git are here, or are installed".to_owned(),
         Action::DocTests => cargo::line("cargo", DOC_TESTS),
+        Action::Api => "schemathesis over /openapi.json of a live `abide up`".to_owned(),
         Action::Simulator => cargo::line("cargo", &simulator()),
         Action::Shipped => "no planted bug in the `abide` that ships".to_owned(),
     }

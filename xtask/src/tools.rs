@@ -49,6 +49,13 @@ pub(crate) const NEXTEST: Tool = Tool {
 pub(crate) const GIT: Tool =
     Tool { name: "git", probe: ("git", &["--version"]), source: Source::Package { name: "git" } };
 
+/// Debian leaves out of python3 what a virtual environment begins with.
+pub(crate) const PYTHON_VENV: Tool = Tool {
+    name: "python3 with venv",
+    probe: ("python3", &["-c", "import venv, ensurepip"]),
+    source: Source::Package { name: "python3-venv" },
+};
+
 pub(crate) const VALGRIND: Tool =
     Tool { name: "valgrind", probe: ("valgrind", &["--version"]), source: Source::Package { name: "valgrind" } };
 

@@ -167,17 +167,22 @@ fn answers(operation: &Operation) -> Value {
 /// Every refusal that an operation may answer with.
 #[must_use]
 pub fn problems(operation: &Operation) -> Vec<u16> {
-    // Every route knows overload, a body that is too large, a method it has not, and a foreign origin.
-    let mut statuses = vec![403, 405, 408, 413, 429, 503];
+    // Every route knows a query that it has no parameter for, overload, a body that is too large or too slow, a method
+    // it has not, and a foreign origin.
+    let mut statuses = vec![400, 403, 405, 408, 413, 429, 503];
     if operation.scope.is_some() {
         statuses.push(401);
     }
     let takes_body = !matches!(operation.body, Body::None);
-    if takes_body || !operation.query.is_empty() || operation.path.contains('{') {
-        statuses.extend([400, 422]);
+    if takes_body {
+        statuses.push(422);
     }
     if operation.method == Method::Post {
-        statuses.extend([400, 409, 422]);
+        statuses.extend([409, 422]);
+    }
+    // One whose records do not read is quarantined, for whoever looks at it, too.
+    if operation.path.contains("{id}") {
+        statuses.extend([404, 409]);
     }
     statuses.extend(operation.problems);
     statuses.sort_unstable();

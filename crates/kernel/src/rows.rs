@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::fact::Fact;
+use crate::fact::{Fact, Schedule};
 use crate::id::{Seq, WorkItemId};
 use crate::time::Time;
 use crate::vocabulary::{ApprovalStatus, QueueStatus, Status, TaskStatus, TimerStatus, WaitStatus, WorkItemState};
@@ -57,7 +57,9 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
         | Fact::RecheckFired(_) => work_rows(fact),
         Fact::WaitingIntentCreated(wait) => {
             let scope = if wait.work_item_id.is_some() { "work_item" } else { "agent" };
-            let more = json!({ "scope": scope, "status": WaitStatus::Active, "trigger_count": 0, "created_at": at });
+            let more = json!({
+                "scope": scope, "status": WaitStatus::Active, "trigger_count": 0, "created_at": at, "seq": seq,
+            });
             row("waits", &wait.waiting_intent_id, with(wait, more))
         }
         Fact::WaitingIntentTriggered(wait) => {
@@ -68,7 +70,12 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
             row("waits", &wait.waiting_intent_id, json!({ "status": WaitStatus::Cancelled }))
         }
         Fact::TimerCreated(timer) => {
-            let more = json!({ "status": TimerStatus::Active, "fire_count": 0, "missed_count": 0 });
+            let every_ms = match &timer.schedule {
+                Schedule::Every { every_ms, .. } => Some(*every_ms),
+                Schedule::Once { .. } => None,
+            };
+            let more =
+                json!({ "every_ms": every_ms, "status": TimerStatus::Active, "fire_count": 0, "missed_count": 0 });
             row("timers", &timer.timer_id, with(timer, more))
         }
         Fact::TimerFired(timer) => {
@@ -80,8 +87,8 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
             let patch = json!({ "next_fire_at": timer.next_fire_at, "missed_count": timer.missed_count });
             row("timers", &timer.timer_id, patch)
         }
-        Fact::TimerCompleted(timer) => row("timers", &timer.timer_id, json!({ "status": TimerStatus::Completed })),
-        Fact::TimerCancelled(timer) => row("timers", &timer.timer_id, json!({ "status": TimerStatus::Cancelled })),
+        Fact::TimerCompleted(timer) => row("timers", &timer.timer_id, timer_end(TimerStatus::Completed)),
+        Fact::TimerCancelled(timer) => row("timers", &timer.timer_id, timer_end(TimerStatus::Cancelled)),
         Fact::TriggerCreated(trigger) => {
             row("triggers", &trigger.trigger_id, with(trigger, json!({ "status": "active" })))
         }
@@ -130,6 +137,10 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
         | Fact::WakeHintCoalesced(_)
         | Fact::WakeHintIgnored(_) => Vec::new(),
     }
+}
+
+fn timer_end(status: TimerStatus) -> Value {
+    json!({ "status": status, "next_fire_at": null })
 }
 
 /// The agent itself, as a list of agents shows one that sleeps: one row.

@@ -4,6 +4,8 @@
 use serde_json::{Value, json};
 
 use crate::agent::AgentState;
+use crate::agent::approval::Approval;
+use crate::agent::hint::Trigger;
 use crate::agent::task::Task;
 use crate::agent::timer::Timer;
 use crate::agent::waiting::Wait;
@@ -12,7 +14,7 @@ use crate::scheduler::closure::closure;
 use crate::scheduler::posture::posture;
 use crate::scheduler::{self};
 use crate::time::Time;
-use crate::vocabulary::{Status, TaskKind, TimerStatus, WaitKind, WaitStatus};
+use crate::vocabulary::{ApprovalStatus, Status, TaskKind, TimerStatus, WaitKind, WaitStatus};
 
 /// How many records of one kind a summary shows; the planes have the rest.
 const SHOWN: usize = 50;
@@ -66,8 +68,8 @@ pub fn agent_summary(state: &AgentState, now: Time) -> Value {
         "active_children": children.take(SHOWN).map(task_shape).collect::<Vec<_>>(),
         "active_waiting_intents": state.waits.open().values().take(SHOWN).map(wait_shape).collect::<Vec<_>>(),
         "active_timers": state.timers.active().values().take(SHOWN).map(timer_shape).collect::<Vec<_>>(),
-        "active_external_triggers": state.triggers.values().take(SHOWN).collect::<Vec<_>>(),
-        "pending_approvals": state.approvals.pending().values().take(SHOWN).collect::<Vec<_>>(),
+        "active_external_triggers": state.triggers.values().take(SHOWN).map(trigger_shape).collect::<Vec<_>>(),
+        "pending_approvals": state.approvals.pending().values().take(SHOWN).map(approval_shape).collect::<Vec<_>>(),
         "at_seq": state.seq,
         "owed_results": state.tasks.owed().values().take(SHOWN).map(task_shape).collect::<Vec<_>>(),
     })
@@ -107,6 +109,24 @@ pub fn timer_shape(timer: &Timer) -> Value {
         "timer_id": timer.timer_id, "summary": timer.summary, "next_fire_at": timer.next_fire_at,
         "every_ms": every_ms, "status": TimerStatus::Active, "fire_count": timer.fire_count,
         "missed_count": timer.missed_count, "last_fired_at": timer.last_fired_at,
+    })
+}
+
+#[must_use]
+pub fn approval_shape(approval: &Approval) -> Value {
+    json!({
+        "approval_id": approval.approval_id, "tool": approval.tool, "summary": approval.summary,
+        "status": ApprovalStatus::Pending, "deadline": approval.deadline, "default": approval.default,
+        "decided_by": null, "decided_at": null,
+    })
+}
+
+#[must_use]
+pub fn trigger_shape(trigger: &Trigger) -> Value {
+    json!({
+        "trigger_id": trigger.trigger_id, "name": trigger.name, "delivery_mode": trigger.delivery_mode,
+        "work_item_id": trigger.work_item_id, "status": "active", "delivery_count": trigger.delivery_count,
+        "last_delivered_at": trigger.last_delivered_at,
     })
 }
 

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, Request, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::Body as _;
 
 use crate::access::Caller;
 use crate::app::App;
@@ -45,7 +46,13 @@ const KEY_MAX: usize = 255;
 
 pub(crate) async fn pass(app: Arc<App>, operation: &'static Operation, request: Request<Body>) -> Response {
     let began = Instant::now();
-    let answered = met(Arc::clone(&app), operation, request).await;
+    let (parts, mut body) = request.into_parts();
+    let waits_to_send = parts.headers.contains_key(header::EXPECT);
+    let answered = met(Arc::clone(&app), operation, parts, &mut body).await;
+    if answered.is_err() && !waits_to_send && !body.is_end_stream() {
+        // It ends with the client's last byte, or with its own limits.
+        tokio::spawn(drain(Arc::clone(&app), body));
+    }
     let response = answered.unwrap_or_else(|problem| {
         if problem.status >= 500 {
             tracing::warn!(operation = operation.id, code = problem.code, detail = problem.detail, "refused");
@@ -58,9 +65,33 @@ pub(crate) async fn pass(app: Arc<App>, operation: &'static Operation, request: 
     response
 }
 
-async fn met(app: Arc<App>, operation: &'static Operation, request: Request<Body>) -> Result<Response, Problem> {
+/// What is drained of a body that nobody wants.
+const DRAINED_MAX: usize = 16 << 20;
+
+/// Takes in what a refused client still sends. A connection that is closed on unread bytes is reset, and then the client
+/// may never see why it was refused.
+async fn drain(app: Arc<App>, mut body: Body) {
+    let drained = async {
+        let mut left = DRAINED_MAX;
+        while let Some(Ok(frame)) = body.frame().await {
+            let size = frame.data_ref().map_or(0, Bytes::len);
+            match left.checked_sub(size) {
+                Some(rest) => left = rest,
+                None => break,
+            }
+        }
+    };
+    // Whoever sends for longer than this is cut off after all.
+    let _cut = tokio::time::timeout(app.options.limits.read, drained).await;
+}
+
+async fn met(
+    app: Arc<App>,
+    operation: &'static Operation,
+    mut parts: Parts,
+    body: &mut Body,
+) -> Result<Response, Problem> {
     let _room = app.requests.try_acquire().map_err(|_| problems::overloaded("too many requests at once"))?;
-    let (mut parts, body) = request.into_parts();
     same_site(&app, &parts.headers)?;
     let caller = caller(&app, operation, &parts.headers)?;
     if app.is_closing() && operation.id != "healthz" {
@@ -160,7 +191,7 @@ async fn read(
     app: &App,
     operation: &Operation,
     parts: &Parts,
-    body: Body,
+    body: &mut Body,
     held: usize,
 ) -> Result<(Bytes, Option<tokio::sync::OwnedSemaphorePermit>), Problem> {
     let limit = app.options.limits.body_bytes;

@@ -50,7 +50,7 @@ pub struct AgentChange {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<bool>,
     /// Replaces the whole budget; a limit that is left out is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "super::object", skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
 }
 
@@ -58,9 +58,9 @@ pub struct AgentChange {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "super::within_int64", skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "super::within_int64", skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0, maximum = 1_000_000_000)]
@@ -220,6 +220,7 @@ pub struct Abort {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Wake {
+    #[schema(min_length = 1)]
     pub reason: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,

@@ -23,6 +23,14 @@ pub struct Message {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timer_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trigger_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_intent_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub causation_id: Option<String>,
@@ -99,6 +107,11 @@ pub struct Wait {
     pub trigger_count: u64,
     pub reason: String,
     pub created_at: String,
+    /// The fact that registered it.
+    #[serde(default)]
+    pub seq: u64,
+    /// The message that is still unanswered because of it.
+    pub answers: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -117,13 +130,14 @@ pub struct Timer {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TimerCreate {
+    #[schema(min_length = 1)]
     pub summary: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "super::within_int64", skip_serializing_if = "Option::is_none")]
     pub after_ms: Option<u64>,
     /// RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "super::within_int64", skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 100)]
     pub every_ms: Option<u64>,
     /// What happens with occurrences that were missed.
@@ -158,8 +172,10 @@ pub struct Trigger {
     pub name: String,
     pub delivery_mode: String,
     pub work_item_id: Option<String>,
-    #[serde(default)]
     pub status: String,
+    #[serde(default)]
+    pub delivery_count: u64,
+    pub last_delivered_at: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -219,6 +235,9 @@ pub struct Event {
     /// `domain.action`
     pub kind: String,
     pub data: Value,
+    /// Its data was cut out of the ledger.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub redacted: bool,
 }
 
 /// A decision, and when it was taken.

@@ -1,1 +1,19 @@
-//! The server through its front door: HTTP on loopback.
+//! The server through its front door: HTTP on loopback, a host on a real ledger behind it. Only the world that agents
+//! act in is faked, and every answer is held against the OpenAPI document.
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
+
+mod access;
+mod agents;
+mod daemon;
+mod hands;
+mod history;
+mod http;
+mod keys;
+mod lifecycle;
+mod lists;
+mod overload;
+mod planes;
+mod requests;
+mod routes;
+mod schema;
+mod streams;

@@ -1,0 +1,205 @@
+//! Agents: made, changed, forked, deleted, and left alone when their records can't be read.
+
+use abide_api::types::{AgentChange, AgentCreate, AgentSummary, Budget, Fork, Role};
+use abide_kernel::id::AgentId;
+use abide_kernel::time::Time;
+use abide_ledger::{Append, Commit, NewFact, StreamId};
+use serde_json::{Value, json};
+
+use crate::daemon::Daemon;
+use crate::http::Ask;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_is_made_with_what_was_said() {
+    let daemon = Daemon::start().await;
+    let new = AgentCreate {
+        id: "a".to_owned(),
+        model: Some("script/x.json".to_owned()),
+        workspace: Some("/tmp".to_owned()),
+        role: Some(Role::Execution),
+        instructions: Some("be brief".to_owned()),
+        network: Some(true),
+        start: Some(false),
+    };
+    let made = daemon.client().create_agent(&new).await.unwrap();
+    assert_eq!((made.identity.kind.as_str(), made.identity.role.as_str()), ("named", "execution"));
+    assert_eq!((made.agent.status.as_str(), made.agent.pending, made.agent.turn_index), ("stopped", 0, 0));
+    assert_eq!(made.model.name, "script/x.json");
+    assert!(made.lifecycle.accepts_messages && made.lifecycle.hint.is_some());
+    let seen = daemon.client().agent("a").await.unwrap();
+    assert_eq!(AgentSummary { at_seq: made.at_seq, ..seen }, made);
+    let recorded = &daemon.events("a").await[0]["data"]["config"];
+    assert_eq!(recorded["workspace"], "/tmp");
+    assert_eq!((&recorded["instructions"], &recorded["network"]), (&json!("be brief"), &json!(true)));
+    daemon.post("/v1/agents", json!({ "id": "a" })).await.refused(409, "exists");
+
+    let plain = daemon.create("plain").await;
+    assert_eq!((&plain["model"]["name"], &plain["identity"]["role"]), (&json!("script/echo"), &json!("orchestrator")));
+    daemon.event("plain", "posture.changed", |data| data["next_status"] == "asleep").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_is_what_it_says_and_nothing_else() {
+    let daemon = Daemon::start().await;
+    daemon.post("/v1/agents", json!({ "id": "a", "start": false, "instructions": "be brief" })).await.is(201);
+    daemon.event("a", "scheduler.decision", |_| true).await;
+    let change = AgentChange {
+        model: Some("script/y.json".to_owned()),
+        role: Some(Role::Execution),
+        budget: Some(Budget { max_turns: Some(7), max_tokens: None, max_usd: Some(1.5) }),
+        ..AgentChange::default()
+    };
+    let changed: AgentSummary = daemon.client().change_agent("a", &change).await.unwrap();
+    assert_eq!((changed.model.name.as_str(), changed.identity.role.as_str()), ("script/y.json", "execution"));
+    assert_eq!(changed.model.budget, Budget { max_turns: Some(7), max_tokens: None, max_usd: Some(1.5) });
+    let config = async || {
+        let mut events = daemon.events("a").await.into_iter();
+        events.rfind(|event| event["kind"] == "agent.configured").unwrap()["data"]["config"].clone()
+    };
+    assert_eq!(config().await["instructions"], "be brief");
+    // Nothing new is no fact.
+    daemon.patch("/v1/agents/a", json!({})).await.is(200);
+    daemon.patch("/v1/agents/a", json!({ "model": "script/y.json" })).await.is(200);
+    assert_eq!(daemon.kinds("a").await, ["agent.created", "agent.configured"]);
+    let cleared = daemon.patch("/v1/agents/a", json!({ "instructions": "", "budget": {} })).await.is(200);
+    assert_eq!(cleared["model"]["budget"], json!({ "max_turns": null, "max_tokens": null, "max_usd": null }));
+    assert_eq!(config().await.get("instructions"), None);
+    let listed = &daemon.items("/v1/agents").await[0];
+    assert_eq!((&listed["model"], &listed["role"]), (&json!("script/y.json"), &json!("execution")));
+    daemon.patch("/v1/agents/nobody", json!({})).await.refused(404, "not_found");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_spent_budget_stops_turns_until_it_is_raised() {
+    let daemon = Daemon::start().await;
+    daemon.create_stopped("a").await;
+    daemon.patch("/v1/agents/a", json!({ "budget": { "max_turns": 1 } })).await.is(200);
+    daemon.post("/v1/agents/a/start", json!({})).await.is(200);
+    daemon.finish("a", "first").await;
+    let second = daemon.say("a", "second").await;
+    daemon.event("a", "scheduler.decision", |data| data["reason"] == "budget_spent").await;
+    assert_eq!(daemon.summary("a").await["agent"]["pending"], 1);
+    daemon.patch("/v1/agents/a", json!({ "budget": { "max_turns": 2 } })).await.is(200);
+    daemon.event("a", "message.processed", |data| data["message_id"] == second.as_str()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn deleting_takes_a_stopped_agent_and_its_id_for_good() {
+    let daemon = Daemon::start().await;
+    daemon.delete("/v1/agents/a").await.refused(404, "not_found");
+    daemon.create("a").await;
+    daemon.finish("a", "hello").await;
+    daemon.delete("/v1/agents/a").await.refused(409, "not_stopped");
+    daemon.post("/v1/agents/a/stop", json!({})).await.is(200);
+    assert_eq!(daemon.delete("/v1/agents/a").await.is(200), json!({ "id": "a", "archived": true }));
+    is_gone(&daemon).await;
+    is_gone(&daemon.restart().await).await;
+}
+
+/// An agent that was deleted is not there, and what it was can still be read.
+async fn is_gone(daemon: &Daemon) {
+    for path in ["/v1/agents/a", "/v1/agents/a/why", "/v1/agents/a/messages", "/v1/agents/a/timers"] {
+        daemon.ask(Ask::get(path)).await.refused(404, "not_found");
+    }
+    for (path, body) in [
+        ("start", json!({})),
+        ("stop", json!({})),
+        ("abort", json!({})),
+        ("wake", json!({ "reason": "x" })),
+        ("messages", json!({ "text": "x" })),
+        ("timers", json!({ "summary": "x", "after_ms": 1 })),
+    ] {
+        daemon.post(&format!("/v1/agents/a/{path}"), body).await.refused(404, "not_found");
+    }
+    daemon.patch("/v1/agents/a", json!({})).await.refused(404, "not_found");
+    daemon.delete("/v1/agents/a").await.refused(404, "not_found");
+    daemon.post("/v1/agents", json!({ "id": "a" })).await.refused(409, "exists");
+    assert!(daemon.items("/v1/agents").await.is_empty());
+    assert_eq!(daemon.kinds("a").await.last().unwrap(), "agent.archived");
+    let said = daemon.items("/v1/agents/a/transcript").await;
+    assert_eq!(said.last().unwrap()["text"], "hello");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fork_is_a_stopped_agent_with_the_past_of_another() {
+    let daemon = Daemon::start().await;
+    daemon.create("a").await;
+    daemon.finish("a", "before").await;
+    let at = daemon.summary("a").await["at_seq"].as_u64().unwrap();
+    daemon.finish("a", "after").await;
+    let fork = Fork { agent: "a".to_owned(), at, name: "b".to_owned() };
+    let forked = daemon.client().fork(&fork).await.unwrap();
+    assert_eq!(forked, json!({ "agent_id": "b", "parent": "a", "at_seq": at, "status": "stopped" }));
+    let (parent, child) = (daemon.events("a").await, daemon.events("b").await);
+    let at = usize::try_from(at).unwrap();
+    let past = |events: &[Value]| events[..at].iter().map(|event| event["data"].clone()).collect::<Vec<_>>();
+    assert_eq!(past(&parent), past(&child));
+    assert_eq!(child[at]["kind"], "agent.forked");
+    assert!(!json!(child).to_string().contains("after"));
+    daemon.post("/v1/agents/b/start", json!({})).await.is(200);
+    daemon.finish("b", "on its own").await;
+
+    let fork = |agent: &str, at: usize, name: &str| json!({ "agent": agent, "at": at, "as": name });
+    daemon.post("/v1/ledger/fork", fork("a", 1, "b")).await.refused(409, "exists");
+    daemon.post("/v1/ledger/fork", fork("nobody", 1, "c")).await.refused(404, "not_found");
+    daemon.post("/v1/ledger/fork", fork("a", 0, "c")).await.refused(404, "no_such_moment");
+    daemon.post("/v1/ledger/fork", fork("a", 9999, "c")).await.refused(404, "no_such_moment");
+    daemon.ask(Ask::get("/v1/agents/c")).await.refused(404, "not_found");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_whose_records_do_not_read_is_left_alone_and_the_others_live() {
+    let daemon = Daemon::start().await;
+    daemon.create("good").await;
+    let stream = StreamId::agent(&AgentId::new("bad").unwrap());
+    let facts = vec![NewFact::new("nonsense.happened", b"{}".to_vec())];
+    let append = Append { stream, expected: 0, at: Time::EPOCH, facts, fork_of: None };
+    daemon.app.host.ledger().commit(Commit { appends: vec![append], ..Commit::default() }).await.unwrap();
+
+    daemon.ask(Ask::get("/v1/agents/bad")).await.refused(409, "quarantined");
+    daemon.ask(Ask::get("/v1/agents/bad/timers")).await.refused(409, "quarantined");
+    daemon.ask(Ask::get("/v1/agents/bad/why?at=1")).await.refused(409, "quarantined");
+    daemon.ask(Ask::get("/v1/agents/bad/export")).await.refused(409, "quarantined");
+    daemon.post("/v1/agents/bad/messages", json!({ "text": "x" })).await.refused(409, "quarantined");
+    daemon.post("/v1/agents/bad/start", json!({})).await.refused(409, "quarantined");
+    daemon.patch("/v1/agents/bad", json!({})).await.refused(409, "quarantined");
+    daemon.delete("/v1/agents/bad").await.refused(409, "quarantined");
+    let why = daemon.get("/v1/agents/bad/why").await;
+    assert!(why["sentence"].as_str().unwrap().contains("quarantined"), "{why}");
+    assert_eq!(daemon.kinds("bad").await, ["nonsense.happened"]);
+    assert_eq!(daemon.items("/v1/agents").await.len(), 2);
+    daemon.finish("good", "still here").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_export_is_the_files_of_a_fixture() {
+    let daemon = Daemon::start().await;
+    daemon.create("a").await;
+    daemon.finish("a", "hello").await;
+    let files = daemon.get("/v1/agents/a/export").await["files"].clone();
+    let agent: Value = serde_json::from_str(files["agent.json"].as_str().unwrap()).unwrap();
+    assert_eq!(agent["turn_index"], 1);
+    assert!(files["ledger/events.jsonl"].as_str().unwrap().contains("hello"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_ledger_is_looked_after_while_it_is_served() {
+    let daemon = Daemon::start().await;
+    daemon.create("a").await;
+    daemon.finish("a", "hello").await;
+    let stats = daemon.get("/v1/ledger/stats").await;
+    assert!(stats["facts"].as_u64().unwrap() > 5, "{stats}");
+    for body in [json!({}), json!({ "rebuild_rows": true })] {
+        let report = daemon.post("/v1/ledger/verify", body).await.is(200);
+        assert_eq!((&report["intact"], &report["damage"]), (&json!(true), &json!([])));
+    }
+    let compacted = daemon.post("/v1/ledger/compact", json!({ "older_than_days": 0 })).await.is(200);
+    assert!(compacted["facts"].is_u64(), "{compacted}");
+    let report = daemon.ask(Ask::post("/v1/ledger/verify")).await.is(200);
+    assert_eq!(report["intact"], true, "{report}");
+    daemon.finish("a", "still here").await;
+    let export = daemon.ask(Ask::get("/v1/ledger/export")).await;
+    let lines = export.body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    let lines: Vec<Value> = lines.map(|line| serde_json::from_slice(line).unwrap()).collect();
+    assert!(lines.len() > 5, "{lines:#?}");
+}

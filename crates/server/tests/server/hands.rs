@@ -1,0 +1,171 @@
+//! The world of these tests: a `Perform` that does what the text of a message says. Only this is faked; everything
+//! between it and the wire is ours.
+
+use std::sync::{Condvar, Mutex};
+
+use abide_engine::Perform;
+use abide_kernel::effect::{Effect, ModelCall};
+use abide_kernel::fact::{TaskCreated, TaskEnd};
+use abide_kernel::id::{AgentId, CallId, ExecId, TaskId};
+use abide_kernel::input::{Act, Call, Does, Input, Reply};
+use abide_kernel::vocabulary::{
+    ApprovalDefault, DeliveryMode, PlanStatus, TaskKind, TaskStatus, ToolStatus, WaitKind, WaitPolicy,
+};
+use tokio::sync::watch;
+
+type Job = std::pin::Pin<Box<dyn Future<Output = Vec<Input>> + Send>>;
+
+/// Does what the first word of a message says; any other message is echoed.
+///
+/// - `hold`: the model answers when the test lets go
+/// - `block`: the loop of the agent itself stands still until the test lets go
+/// - `panic`: the model call panics
+/// - `crash`: the loop of the agent panics
+/// - `wait`, `sleep`, `ask`, `plan`, `tell`, `open`: the model changes its records, then says `done`
+/// - `run`: a command is started, and ends when the test lets go
+/// - `occupy`: a workspace is held
+#[derive(Debug)]
+pub struct Hands {
+    open: watch::Sender<bool>,
+    blocked: Mutex<bool>,
+    unblocked: Condvar,
+}
+
+impl Default for Hands {
+    fn default() -> Hands {
+        Hands { open: watch::Sender::new(false), blocked: Mutex::new(true), unblocked: Condvar::new() }
+    }
+}
+
+impl Hands {
+    /// Everything that is held, and everything that would be, comes to its end.
+    pub fn let_go(&self) {
+        self.open.send_replace(true);
+        *self.blocked.lock().unwrap() = false;
+        self.unblocked.notify_all();
+    }
+
+    fn stand_still(&self) {
+        // Only this agent stands still: what else its thread had to do goes to another.
+        tokio::task::block_in_place(|| {
+            let blocked = self.blocked.lock().unwrap();
+            drop(self.unblocked.wait_while(blocked, |blocked| *blocked).unwrap());
+        });
+    }
+}
+
+impl Perform for Hands {
+    fn perform(&self, _: &AgentId, effect: Effect) -> Option<Job> {
+        let mut open = self.open.subscribe();
+        match effect {
+            Effect::CallModel { exec_id, round, call } => {
+                let word = first_word(&call);
+                match word.as_str() {
+                    "block" => self.stand_still(),
+                    "crash" => panic!("the loop was told to crash"),
+                    _ => {}
+                }
+                Some(Box::pin(async move {
+                    match word.as_str() {
+                        "hold" => {
+                            open.wait_for(|open| *open).await.unwrap();
+                        }
+                        "panic" => panic!("the model was told to panic"),
+                        _ => {}
+                    }
+                    answer(exec_id, round, &call, &word)
+                }))
+            }
+            Effect::RunTool { exec_id, call_id, .. } => {
+                let result = serde_json::json!({ "ok": true });
+                let finish = Input::FinishTool { exec_id, call_id, status: ToolStatus::Completed, result };
+                Some(Box::pin(async move { vec![finish] }))
+            }
+            Effect::EndTask { task_id, .. } => Some(Box::pin(async move {
+                open.wait_for(|open| *open).await.unwrap();
+                let output_tail = "all of its output".to_owned();
+                let end = TaskEnd { task_id, exit_code: Some(0), output_tail, ..TaskEnd::default() };
+                vec![Input::EndTask { status: TaskStatus::Completed, end }]
+            })),
+            Effect::ReleaseWorkspace { workspace } => {
+                Some(Box::pin(async move { vec![Input::ReleaseWorkspace { workspace, error: None }] }))
+            }
+            Effect::Notify { .. } | Effect::EndExec { .. } => None,
+        }
+    }
+}
+
+fn text(call: &ModelCall) -> String {
+    let texts = std::iter::once(&call.message).chain(&call.interjections);
+    texts.filter_map(|message| message.text.clone()).collect::<Vec<_>>().join("\n")
+}
+
+fn first_word(call: &ModelCall) -> String {
+    text(call).split_whitespace().next().unwrap_or_default().to_owned()
+}
+
+fn answer(exec_id: ExecId, round: u32, call: &ModelCall, word: &str) -> Vec<Input> {
+    let act = (round == 1).then(|| act(word)).flatten();
+    let calls = act.map(|(tool, act)| Call {
+        call_id: CallId::new(format!("call_{exec_id}")),
+        tool: tool.to_owned(),
+        input: serde_json::json!({}),
+        does: Does::Act(act),
+    });
+    let said = if act_of(word) { "done".to_owned() } else { text(call) };
+    let reply = Reply { text: said, calls: calls.into_iter().collect(), ..Reply::default() };
+    let mut inputs = Vec::new();
+    if word == "run" && round == 1 {
+        let task_id = TaskId::new(format!("task_{exec_id}"));
+        inputs.push(Input::CreateTask(TaskCreated {
+            task_id: task_id.clone(),
+            task_kind: TaskKind::Command,
+            wait_policy: WaitPolicy::Background,
+            summary: "a long command".to_owned(),
+            command: Some("sleep 1000".to_owned()),
+            work_item_id: None,
+            child_agent_id: None,
+            recovery: None,
+            exec_id: Some(exec_id.clone()),
+            call_id: None,
+        }));
+        inputs.push(Input::RunTask { task_id, recovery: None });
+    }
+    if word == "occupy" && round == 1 {
+        inputs.push(Input::OccupyWorkspace { workspace: "/somewhere".to_owned() });
+    }
+    inputs.push(Input::FinishRound { exec_id, round, reply });
+    inputs
+}
+
+fn act_of(word: &str) -> bool {
+    act(word).is_some()
+}
+
+fn act(word: &str) -> Option<(&'static str, Act)> {
+    Some(match word {
+        "wait" => {
+            let resource = Some("order-7".to_owned());
+            let reason = "the order comes".to_owned();
+            let act = Act::WaitFor { wake: WaitKind::External, resource, after_ms: None, work_item_id: None, reason };
+            ("WaitFor", act)
+        }
+        "sleep" => ("Sleep", Act::Sleep { reason: Some("tired".to_owned()), duration_ms: Some(3_600_000) }),
+        "ask" => {
+            let summary = "may I?".to_owned();
+            let default = ApprovalDefault::Deny;
+            ("RequestApproval", Act::RequestApproval { summary, tool: None, deadline_ms: Some(3_600_000), default })
+        }
+        "plan" => {
+            let objective = "the big one".to_owned();
+            let plan_status = Some(PlanStatus::NeedsInput);
+            ("CreateWorkItem", Act::CreateWorkItem { objective, plan: None, plan_status, todo: Vec::new() })
+        }
+        "tell" => ("NotifyOperator", Act::NotifyOperator { text: "look at this".to_owned() }),
+        "open" => {
+            let (name, delivery_mode) = ("door".to_owned(), DeliveryMode::EnqueueMessage);
+            ("CreateTrigger", Act::CreateTrigger { name, delivery_mode, work_item_id: None })
+        }
+        _ => return None,
+    })
+}
