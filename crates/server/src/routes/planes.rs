@@ -112,10 +112,10 @@ pub(super) async fn create_timer(call: Call) -> Met {
     let act = timer(new)?;
     let input = Input::Act { by: call.caller.name.clone(), act };
     let created = acted(asked(&call, &id, input).await?)?;
-    let first = created["next_fire_at"].as_str().map(str::to_owned);
-    let upcoming = upcoming(first.as_deref(), created["every_ms"].as_u64());
-    let timer_id = created["timer_id"].as_str().unwrap_or_default().to_owned();
-    Ok(json(201, &TimerCreated { timer_id, next_fire_at: first, upcoming }))
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let upcoming = created["upcoming"].as_array().into_iter().flatten().filter_map(text).collect();
+    let timer_id = text(&created["timer_id"]).unwrap_or_default();
+    Ok(json(201, &TimerCreated { timer_id, next_fire_at: text(&created["next_fire_at"]), upcoming }))
 }
 
 fn timer(new: TimerCreate) -> Result<Act, Problem> {
@@ -132,15 +132,6 @@ fn timer(new: TimerCreate) -> Result<Act, Problem> {
         Some(CatchUp::All) => vocabulary::CatchUp::All,
     };
     Ok(Act::CreateTimer { summary: new.summary, when, catch_up, work_item_id: None })
-}
-
-/// The next five occurrences.
-fn upcoming(first: Option<&str>, every_ms: Option<u64>) -> Vec<String> {
-    let Some(first) = first.and_then(|first| first.parse::<Time>().ok()) else { return Vec::new() };
-    match every_ms {
-        None => vec![first.to_string()],
-        Some(every) => (0..5).map(|n| first.plus_ms(every.saturating_mul(n)).to_string()).collect(),
-    }
 }
 
 fn acted(answer: Answer) -> Result<Value, Problem> {
