@@ -246,6 +246,13 @@ impl Host {
         seen.map_err(|damage| AskError::Damaged(damage.to_string()))
     }
 
+    /// Whether this agent is left alone because its records can't be read. One that nobody asked for yet is not known
+    /// to be.
+    #[must_use]
+    pub fn is_quarantined(&self, agent: &AgentId) -> bool {
+        matches!(self.0.directory.get(agent), Some(Found::Broken(_)))
+    }
+
     /// The head of an agent's stream as it moves.
     #[must_use]
     pub fn follow(&self, agent: &AgentId) -> Heads {

@@ -21,6 +21,8 @@ use abide_kernel::vocabulary::{
 use abide_ledger::{Ledger, Options};
 use serde_json::json;
 
+use crate::place::Place;
+
 /// Where `forked` leaves the past of `planner`.
 pub const FORKED_AT: u64 = 10;
 
@@ -50,6 +52,14 @@ impl Seeded {
             fs::create_dir_all(path.parent().expect("inside the home")).expect("a writable folder");
             fs::write(path, bytes).expect("a writable folder");
         }
+    }
+}
+
+impl Place {
+    pub fn seeded() -> Place {
+        let place = Place::empty();
+        seeded().write_to(&place.home());
+        place
     }
 }
 

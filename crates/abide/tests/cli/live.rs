@@ -2,8 +2,10 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
+use std::time::Duration;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::place::{Daemon, Place, document};
@@ -175,8 +177,7 @@ fn a_daemon_in_the_background() {
 fn a_signal_ends_a_daemon_in_order() {
     let place = Place::empty();
     let mut daemon = Daemon::start(&place, &[]);
-    let signal = Command::new("kill").arg(daemon.pid().to_string()).status().unwrap();
-    assert!(signal.success());
-    assert_eq!(daemon.ended(), Some(0));
+    daemon.signal(Signal::TERM);
+    assert_eq!(daemon.gone(Duration::from_secs(10)), (Some(0), "{\"event\":\"stopped\"}\n".to_owned()));
     assert!(!place.path("home/daemon.json").exists());
 }

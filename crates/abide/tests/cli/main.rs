@@ -11,6 +11,7 @@ mod fork;
 mod home;
 mod import;
 mod live;
+#[allow(dead_code, reason = "shared with the tests of the daemon, which use more of it")]
 mod place;
 mod streams;
 mod verify;

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
-
-use crate::home::seeded;
 
 /// A folder of its own for each test, gone when the test is over. The home in it is called `home`.
 pub struct Place(TempDir);
@@ -25,12 +25,6 @@ pub struct Ran {
 impl Place {
     pub fn empty() -> Place {
         Place(tempfile::tempdir().unwrap())
-    }
-
-    pub fn seeded() -> Place {
-        let place = Place::empty();
-        seeded().write_to(&place.home());
-        place
     }
 
     pub fn home(&self) -> PathBuf {
@@ -122,12 +116,24 @@ impl Daemon {
         self.child.wait().unwrap();
     }
 
-    /// Waits for an end that somebody asked for, and returns its exit code.
-    pub fn ended(&mut self) -> Option<i32> {
-        let mut line = String::new();
-        self.stdout.read_line(&mut line).unwrap();
-        assert_eq!(document(&line)["event"], "stopped", "{line}");
-        self.child.wait().unwrap().code()
+    pub fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.child.id().try_into().unwrap()).unwrap();
+        kill_process(pid, signal).unwrap();
+    }
+
+    /// Waits for the end, for so long at most; returns the exit code and what else it said on stdout.
+    pub fn gone(&mut self, within: Duration) -> (Option<i32>, String) {
+        let began = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(began.elapsed() < within, "it is still there after {within:?}");
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        let mut said = String::new();
+        self.stdout.read_to_string(&mut said).unwrap();
+        (status.code(), said)
     }
 }
 

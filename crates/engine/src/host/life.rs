@@ -82,7 +82,6 @@ pub(super) fn spawn(shared: Arc<Shared>, agent: AgentId, posts: mpsc::Receiver<P
             Ok(Err(End::Damaged(reason))) => {
                 shared.meter.quarantined.add(1);
                 tracing::error!(%agent, reason, "left alone: its records can't be read");
-                shared.directory.broken(&agent, reason);
             }
             Err(panic) => crashed(&shared, &agent, &said(&*panic)).await,
         }
@@ -135,7 +134,7 @@ async fn live(shared: Arc<Shared>, agent: AgentId, posts: mpsc::Receiver<Post>) 
         Ok(core) => core,
         Err(damage) => {
             let reason = damage.to_string();
-            turn_away(posts, &AskError::Damaged(reason.clone()));
+            leave_alone(&shared, &agent, posts, &reason);
             return Err(End::Damaged(reason));
         }
     };
@@ -154,11 +153,18 @@ async fn live(shared: Arc<Shared>, agent: AgentId, posts: mpsc::Receiver<Post>) 
         refused: 0,
         told_to_close: Closing::Open,
     };
-    life.go_on().await
+    let lived = life.go_on().await;
+    if let Err(End::Damaged(reason)) = &lived {
+        leave_alone(&life.shared, &life.agent, life.posts, reason);
+    }
+    lived
 }
 
-/// Answers everybody who posted to a loop that can't take it.
-fn turn_away(mut posts: mpsc::Receiver<Post>, error: &AskError) {
+/// Answers everybody who posted to a loop that can't take it. Who comes later finds that out first: a box that is closed
+/// and still in its place would only be tried again.
+fn leave_alone(shared: &Shared, agent: &AgentId, mut posts: mpsc::Receiver<Post>, reason: &str) {
+    shared.directory.broken(agent, reason.to_owned());
+    let error = AskError::Damaged(reason.to_owned());
     posts.close();
     while let Ok(post) = posts.try_recv() {
         if let Post::Ask { reply, .. } = post {

@@ -57,12 +57,12 @@ pub(super) fn finish_round(step: &mut Step<'_>, exec_id: &ExecId, round: u32, re
         settle_result(step, &task, exec_id, &format!("round {round}"));
     }
     join_interjections(step, exec_id, SafePoint::AfterModelRound);
-    if step.state.shutdown {
-        abort_turn(step, AbortReason::Shutdown, "shutdown_requested");
-    } else if asked {
-        run_calls(step, exec_id, reply.calls, reply.tree);
-    } else {
+    if !asked {
         go_on(step, exec_id, true, reply.tree);
+    } else if step.state.shutdown {
+        abort_turn(step, AbortReason::Shutdown, "shutdown_requested");
+    } else {
+        run_calls(step, exec_id, reply.calls, reply.tree);
     }
     Answer::Done
 }
@@ -119,18 +119,18 @@ fn complete_tools(step: &mut Step<'_>, exec_id: &ExecId, tree: Option<String>) {
     let (round, ends) = (turn.round, turn.ends);
     step.emit(ToolRoundCompleted { exec_id: exec_id.clone(), round });
     join_interjections(step, exec_id, SafePoint::AfterToolResults);
-    if step.state.shutdown {
-        abort_turn(step, AbortReason::Shutdown, "shutdown_requested");
-    } else {
-        go_on(step, exec_id, ends, tree);
-    }
+    go_on(step, exec_id, ends, tree);
 }
 
-/// At a safe point: the turn ends, or begins its next round if it may. What joined it must be heard first.
+/// At a safe point: the turn ends, or begins its next round if it may. What joined it must be heard first. A shutdown
+/// takes nothing from a turn that has come to its end: its answer is there, and asking for it again would cost another.
 fn go_on(step: &mut Step<'_>, exec_id: &ExecId, done: bool, tree: Option<String>) {
     let Some((round, unheard)) = turn_of(step, exec_id).map(|turn| (turn.round, turn.unheard)) else { return };
     if done && !unheard {
         return end_turn(step, TerminalKind::Completed, tree, None);
+    }
+    if step.state.shutdown {
+        return abort_turn(step, AbortReason::Shutdown, "shutdown_requested");
     }
     if round >= limits::ROUNDS_MAX {
         let error = format!("the turn took {round} rounds, which is the limit");

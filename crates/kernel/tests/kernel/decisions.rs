@@ -35,7 +35,7 @@ fn a_requested_shutdown_decides_stop() {
     check(
         "operator hi
          shutdown
-         round one
+         round Tool make
          operator more
          decide",
         "queued m1 operator_prompt

@@ -313,7 +313,7 @@ fn shutdown_is_cleared_by_boot() {
     check(
         "operator a
          shutdown
-         round one
+         round Tool make
          ---
          decide
          crash",
@@ -321,6 +321,40 @@ fn shutdown_is_cleared_by_boot() {
          control restart awake_idle
          StartModelTurn model_reentry_message m1
          turn local_continuation",
+    );
+}
+
+/// The answer is there: to ask for it again would cost another, and perhaps be another.
+#[test]
+fn an_answer_that_comes_during_a_shutdown_is_the_answer() {
+    check(
+        "operator a
+         ---
+         shutdown
+         round one
+         crash",
+        "control shutdown awake_running
+         Stop shutdown_requested
+         end completed
+         processed m1
+         told result: one
+         control restart awake_idle
+         Sleep no_pending_scheduler_facts",
+    );
+}
+
+/// A word that joined the turn is part of its message, and has not been heard.
+#[test]
+fn an_answer_during_a_shutdown_that_has_not_heard_all_is_not_the_last() {
+    check(
+        "operator a
+         interject b
+         shutdown
+         ---
+         round one",
+        "interjected m2 into m1
+         cut shutdown
+         requeued m1 shutdown",
     );
 }
 

@@ -151,7 +151,7 @@ fn an_agent_that_shuts_down() {
     check(
         "operator hi
          shutdown
-         round done
+         round Tool make
          ---
          wakers
          crash

@@ -147,9 +147,12 @@ fn page(app: &App, after: Option<&AgentId>, limit: usize) -> Result<Page<AgentIt
                 continue;
             }
             let text = |key: &str, otherwise: &str| row[key].as_str().unwrap_or(otherwise).to_owned();
+            // What its row says is what it was before it could not be read.
+            let quarantined = AgentId::new(name).is_ok_and(|id| app.host.is_quarantined(&id));
+            let stopped = vocabulary::Status::Stopped.as_str();
             items.push(AgentItem {
                 id: name.to_owned(),
-                status: text("status", "stopped"),
+                status: if quarantined { stopped.to_owned() } else { text("status", stopped) },
                 kind: text("kind", "named"),
                 role: text("role", "orchestrator"),
                 model: text("model", ""),

@@ -1,0 +1,18 @@
+//! The daemon, as a machine treats it: the real program, killed, stopped, damaged, crowded and started again. Every test
+//! has a home and a port of its own, and ends only what it started.
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "a test that can't go on has failed")]
+
+mod boundary;
+mod crowd;
+mod interject;
+mod kill;
+#[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
+#[path = "../cli/place.rs"]
+mod place;
+mod quarantine;
+mod refused;
+mod served;
+mod shutdown;
+mod stream;
+mod timers;
+mod wire;

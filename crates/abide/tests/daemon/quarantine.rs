@@ -1,0 +1,96 @@
+//! Records that can't be trusted: their agent is left alone, and says so; the others never notice.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::place::Place;
+use crate::served::Served;
+
+const MARK: &str = "the-text-that-gets-damaged";
+
+/// Changes every copy of a text in the database, so that it is no longer UTF-8.
+fn damage(place: &Place) {
+    let path = place.home().join("ledger.db");
+    let mut bytes = fs::read(&path).unwrap();
+    let copies = bytes.windows(MARK.len()).enumerate().filter(|(_, window)| *window == MARK.as_bytes());
+    let copies: Vec<usize> = copies.map(|(at, _)| at).collect();
+    assert!(!copies.is_empty(), "{MARK:?} is nowhere in the database");
+    for at in copies {
+        bytes[at] ^= 0x80;
+    }
+    fs::write(path, bytes).unwrap();
+}
+
+fn look_at(served: &Served, sick: &str) {
+    let why = served.get(&format!("/v1/agents/{sick}/why"));
+    assert_eq!((&why["status"], &why["decision"]["reason"]), (&json!("stopped"), &json!("quarantined")), "{why}");
+    assert!(why["sentence"].as_str().unwrap().contains("is quarantined"), "{why}");
+    let said = served.place.says(&["why", sick]);
+    assert!(said.contains(&format!("{sick} is quarantined")), "{said}");
+    assert!(served.place.says(&["why"]).contains(&format!("{sick} is quarantined")));
+    assert!(served.place.says(&["agent", "list"]).contains(sick));
+    for part in [
+        "",
+        "/messages",
+        "/briefs",
+        "/events",
+        "/transcript",
+        "/decisions",
+        "/timers",
+        "/waits",
+        "/work-items",
+        "/export",
+    ] {
+        let answer = served.call("GET", &format!("/v1/agents/{sick}{part}"), &[], None);
+        assert!(answer.status < 500, "{part}: {} {}", answer.status, answer.body);
+    }
+    let show = served.call("GET", &format!("/v1/agents/{sick}"), &[], None);
+    assert_eq!((show.status, &show.body["code"]), (409, &json!("quarantined")));
+    for (path, body) in [("messages", json!({ "text": "are you well?" })), ("stop", json!({})), ("start", json!({}))] {
+        let answer = served.call("POST", &format!("/v1/agents/{sick}/{path}"), &[], Some(&body));
+        assert_eq!((answer.status, &answer.body["code"]), (409, &json!("quarantined")), "{path}");
+    }
+    let list = served.get("/v1/agents?limit=1000");
+    let listed = list["items"].as_array().unwrap().iter().find(|item| item["id"] == sick);
+    assert_eq!(listed.unwrap()["status"], "stopped", "{list}");
+}
+
+#[test]
+fn an_agent_whose_records_are_damaged_is_left_alone() {
+    let mut served = Served::start();
+    // One of them is damaged while it sleeps; the other is woken by the start itself.
+    served.create("asleep", "script/echo");
+    let rounds = json!([{ "text": "late", "delay_ms": 600_000 }]);
+    served.create_playing("busy", &rounds);
+    for well in ["well-a", "well-b"] {
+        served.create(well, "script/echo");
+    }
+    let told = served.send("asleep", MARK);
+    served.until_told("asleep", &told);
+    served.until_asleep("asleep");
+    let busy = served.send("busy", MARK);
+    served.until_fact("busy", "turn.started", |turn| turn["message_id"] == busy.as_str());
+    let left = served.send("well-a", "before");
+    served.until_told("well-a", &left);
+    served.kill();
+    // What was not yet moved out of the write-ahead log is moved by whoever opens it next.
+    served.place.says(&["ledger", "compact"]);
+    damage(&served.place);
+    served.up();
+    for well in ["well-a", "well-b"] {
+        let message = served.send(well, "after");
+        assert_eq!(served.until_told(well, &message)["text"], "after");
+    }
+    for sick in ["asleep", "busy"] {
+        look_at(&served, sick);
+    }
+    // Whatever was tried with them, the others go on, in this daemon and the next.
+    served.stop();
+    let ran = served.place.run(&["ledger", "verify", "--json"]);
+    assert_eq!(ran.code, Some(1), "damage is an exit code: {}", ran.out);
+    served.up();
+    let message = served.send("well-b", "still here");
+    served.until_told("well-b", &message);
+    look_at(&served, "busy");
+}

@@ -1,0 +1,70 @@
+//! Starts that can't go well say why, touch nothing, and leave whoever is there in peace.
+
+use std::fs;
+use std::net::TcpListener;
+
+use crate::served::Served;
+
+const UP: [&str; 3] = ["up", "--listen", "127.0.0.1:0"];
+
+#[test]
+fn a_second_daemon_on_the_same_home() {
+    let mut served = Served::start();
+    let pid = served.daemon.as_ref().unwrap().pid().to_string();
+    let notice = fs::read(served.place.home().join("daemon.json")).unwrap();
+    let error = served.place.refused(6, &UP);
+    assert!(error.contains(&pid), "{error}");
+    assert_eq!(fs::read(served.place.home().join("daemon.json")).unwrap(), notice, "the first one's notice stays");
+    let message = served.send("main", "still there?");
+    served.until_told("main", &message);
+    // A kill holds nothing.
+    served.kill_and_up();
+    served.stop_and_verify();
+}
+
+#[test]
+fn a_port_in_use() {
+    let mut served = Served::down("");
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let error = served.place.refused(1, &["up", "--listen", &address]);
+    assert!(error.contains(&format!("can't listen on {address}")) && error.contains("in use"), "{error}");
+    assert!(!served.place.home().join("daemon.json").exists());
+    served.up();
+    served.stop_and_verify();
+}
+
+#[test]
+fn a_token_file_that_is_none() {
+    let mut served = Served::down("");
+    fs::create_dir(served.place.home().join("token")).unwrap();
+    let error = served.place.refused(1, &UP);
+    assert!(error.starts_with("can't read home/token"), "{error}");
+    fs::remove_dir(served.place.home().join("token")).unwrap();
+    served.place.write("home/token", "short\n");
+    let error = served.place.refused(1, &UP);
+    assert!(error.contains("holds no token; remove it, and a new one is made"), "{error}");
+    assert!(!served.place.home().join("daemon.json").exists());
+    fs::remove_file(served.place.home().join("token")).unwrap();
+    served.up();
+    served.stop_and_verify();
+}
+
+#[test]
+fn a_home_that_can_t_be_written() {
+    let served = Served::down("");
+    served.place.write("file", "");
+    // The superuser may write anywhere, but nobody writes below a file, or makes a folder in /proc.
+    for home in ["file", "file/home", "/proc/abide"] {
+        let error = served.place.refused(1, &[&["--home", home][..], &UP].concat());
+        assert!(error.contains(home), "{home}: {error}");
+    }
+    if !rustix::process::geteuid().is_root() {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(served.place.home(), fs::Permissions::from_mode(0o555)).unwrap();
+        let error = served.place.refused(1, &UP);
+        fs::set_permissions(served.place.home(), fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(error.contains("home"), "{error}");
+    }
+    assert!(!served.place.home().join("ledger.db").exists());
+}
