@@ -106,10 +106,6 @@ impl Daemon {
         Daemon { child, stdout, url: ready["url"].as_str().unwrap().to_owned() }
     }
 
-    pub fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
     /// As `kill -9` would.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();

@@ -231,6 +231,8 @@ fn check(agent: &str, events: &[Value], sent: &[Sent]) {
     let processed = of_kind(events, "message.processed");
     let mut given_up = of_kind(events, "message.aborted");
     given_up.retain(|aborted| aborted["given_up"] == true);
+    let mut cut = of_kind(events, "exec.aborted");
+    cut.retain(|aborted| aborted["reason"] == "cut");
     let started = of_kind(events, "turn.started");
     let mut completed = of_kind(events, "turn.terminal");
     completed.retain(|terminal| terminal["terminal_kind"] == "completed");
@@ -240,6 +242,7 @@ fn check(agent: &str, events: &[Value], sent: &[Sent]) {
         let what = format!("{agent}: {} ({id})", text(message, "text"));
         // Three crashes without a round between, and a message is a question to the operator.
         let lost = count(&ids(&given_up), id);
+        assert!(lost == 0 || count(&ids(&cut), id) >= 3, "{what} was given up too early");
         assert_eq!(count(&ids(&processed), id) + lost, 1, "{what} is not done exactly once");
         assert_eq!(count(&ids(&completed), id) + lost, 1, "{what} has not exactly one turn that ended");
         let told: Vec<&Value> = briefs.iter().filter(|brief| brief["message_id"] == id).collect();

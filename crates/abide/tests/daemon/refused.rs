@@ -3,6 +3,8 @@
 use std::fs;
 use std::net::TcpListener;
 
+use serde_json::Value;
+
 use crate::served::Served;
 
 const UP: [&str; 3] = ["up", "--listen", "127.0.0.1:0"];
@@ -10,11 +12,15 @@ const UP: [&str; 3] = ["up", "--listen", "127.0.0.1:0"];
 #[test]
 fn a_second_daemon_on_the_same_home() {
     let mut served = Served::start();
-    let pid = served.daemon.as_ref().unwrap().pid().to_string();
-    let notice = fs::read(served.place.home().join("daemon.json")).unwrap();
+    let notice = fs::read_to_string(served.place.home().join("daemon.json")).unwrap();
+    let pid = serde_json::from_str::<Value>(&notice).unwrap()["pid"].to_string();
     let error = served.place.refused(6, &UP);
     assert!(error.contains(&pid), "{error}");
-    assert_eq!(fs::read(served.place.home().join("daemon.json")).unwrap(), notice, "the first one's notice stays");
+    assert_eq!(
+        fs::read_to_string(served.place.home().join("daemon.json")).unwrap(),
+        notice,
+        "the first one's notice stays"
+    );
     let message = served.send("main", "still there?");
     served.until_told("main", &message);
     // A kill holds nothing.
