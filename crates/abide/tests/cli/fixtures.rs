@@ -104,10 +104,12 @@ fn why_has_the_keys_of_the_contract_and_a_sentence() {
 }
 
 #[test]
-fn the_first_command_of_the_readme() {
+fn the_fixture_that_the_readme_explains() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let readme = fs::read_to_string(root.join("README.md")).unwrap();
-    let command = readme.lines().find_map(|line| line.strip_prefix("$ cargo run --release -- ")).unwrap();
+    let command =
+        readme.split('`').find_map(|part| part.strip_prefix("abide ").filter(|part| part.contains("--fixture")));
+    let command = command.unwrap();
     let words: Vec<&str> = command.split(' ').collect();
     let place = Place::empty();
     let output = place.command(&words).current_dir(root).output().unwrap();

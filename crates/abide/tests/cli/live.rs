@@ -181,3 +181,37 @@ fn a_signal_ends_a_daemon_in_order() {
     assert_eq!(daemon.gone(Duration::from_secs(10)), (Some(0), "{\"event\":\"stopped\"}\n".to_owned()));
     assert!(!place.path("home/daemon.json").exists());
 }
+
+/// What the README promises for the first minute, as it is written there.
+#[test]
+fn the_first_minute_of_the_readme() {
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
+    let first = readme.lines().find_map(|line| line.strip_prefix("$ cargo run --release -- ")).unwrap();
+    assert_eq!(first, "up");
+    let place = Place::empty();
+    let _daemon = Daemon::start(&place, &[]);
+    let minute = readme.split("## The first minute").nth(1).unwrap().split("```").nth(1).unwrap();
+    let mut shown = minute.lines().peekable();
+    let mut checked = 0;
+    while let Some(line) = shown.next() {
+        let Some(command) = line.strip_prefix("$ abide ") else { continue };
+        let command = command.split(" #").next().unwrap().trim().replace('"', "");
+        // One that never ends by itself.
+        if command.starts_with("watch") {
+            continue;
+        }
+        // Whatever was quoted is one word, and the last one.
+        let words: Vec<&str> = match command.split_once("--wait ").or_else(|| command.split_once("send main ")) {
+            Some((_, text)) => command.trim_end_matches(text).split_whitespace().chain([text]).collect(),
+            None => command.split_whitespace().collect(),
+        };
+        let output = place.command(&words).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        if let Some(expected) = shown.next_if(|line| !line.starts_with('$')) {
+            let said = String::from_utf8(output.stdout).unwrap();
+            assert_eq!(said.lines().next(), Some(expected), "{words:?}");
+            checked += 1;
+        }
+    }
+    assert_eq!(checked, 3);
+}
