@@ -5,6 +5,7 @@
 //! ledger by at most one commit; if that commit fails, the core is dropped, and the agent is recovered from the ledger.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use abide_kernel::effect::Effect;
 use abide_kernel::id::{AgentId, Fresh, Seq};
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::fold::{Damage, fold};
+use crate::host::Holding;
 
 /// An input, and a number by which its asker knows the answer again.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,6 +49,8 @@ pub struct Claim {
     pub expected: Seq,
     /// A digest of the request, to tell another one under the same key.
     pub request: String,
+    /// Keeps everybody else from the key until the request is answered, whoever waits for that.
+    pub hold: Option<Arc<Holding>>,
 }
 
 /// What an input came to, as it is told and, for a claimed request, kept.

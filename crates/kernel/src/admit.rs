@@ -58,8 +58,9 @@ pub fn admit(state: &mut AgentState, input: Input, now: Time, fresh: &mut Fresh)
 fn route(step: &mut Step<'_>, input: Input) -> Result<Answer, Refusal> {
     match input {
         Input::Create { identity, config, start } => control::create(step, identity, config, start),
-        Input::Configure { config, role } => {
-            let role = role.filter(|role| *role != step.state.identity.role);
+        Input::Configure { change } => {
+            let role = change.role.filter(|role| *role != step.state.identity.role);
+            let config = step.state.config.with(*change);
             if step.state.config == config && role.is_none() {
                 return Ok(Answer::Unchanged);
             }

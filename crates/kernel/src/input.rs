@@ -3,13 +3,13 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::agent::config::{Config, Identity};
+use crate::agent::config::{Config, ConfigChange, Identity};
 use crate::fact::{TaskCreated, TaskEnd, Todo, Usage};
 use crate::id::{AgentId, ApprovalId, CallId, ExecId, MessageId, Seq, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use crate::time::Time;
 use crate::vocabulary::{
-    ApprovalDefault, CatchUp, DeliveryMode, Disposition, MessageKind, PlanStatus, Priority, ProviderError, Role,
-    TaskStatus, ToolStatus, WaitKind,
+    ApprovalDefault, CatchUp, DeliveryMode, Disposition, MessageKind, PlanStatus, Priority, ProviderError, TaskStatus,
+    ToolStatus, WaitKind,
 };
 
 #[derive(Debug, Clone, PartialEq)]
@@ -20,8 +20,7 @@ pub enum Input {
         start: bool,
     },
     Configure {
-        config: Config,
-        role: Option<Role>,
+        change: Box<ConfigChange>,
     },
     Fork {
         agent_id: AgentId,

@@ -9,20 +9,20 @@ use crate::problems;
 
 /// What to do with a request, as far as its key says.
 pub(crate) enum Once {
-    /// Meet it. What is held must be kept until it is answered.
-    Meet(Option<Claim>, #[allow(dead_code, reason = "held, not read")] Option<abide_engine::host::Holding>),
+    /// Meet it.
+    Meet(Option<Claim>),
     /// It was met before.
     Again(Box<Answered>),
 }
 
 pub(crate) async fn once(call: &Call) -> Result<Once, Problem> {
-    let Some(key) = &call.key else { return Ok(Once::Meet(None, None)) };
+    let Some(key) = &call.key else { return Ok(Once::Meet(None)) };
     // The same key of another caller, or on another route, is another key.
     let named = format!("{}\n{}\n{}\n{key}", call.caller.token_id, call.operation.id, call.path_text);
     let stream = StreamId::key(Hash::of(named.as_bytes()));
     let request = Hash::of(&call.body).to_string();
     match call.app.host.claim(stream, request).await.map_err(|error| problems::unreadable(&error))? {
-        Claimed::New(claim, holding) => Ok(Once::Meet(Some(claim), Some(holding))),
+        Claimed::New(claim) => Ok(Once::Meet(Some(claim))),
         Claimed::Met(answered) => Ok(Once::Again(Box::new(answered))),
         Claimed::Other => Err(Problem::new(422, "key_reused", "this Idempotency-Key was used with another body")
             .hint("take a new key for a new request")),

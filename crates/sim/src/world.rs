@@ -7,7 +7,7 @@ mod ending;
 use std::collections::BTreeMap;
 
 use abide_engine::{Asked, Core, Outputs, fold, fold_until};
-use abide_kernel::agent::config::{Budget, Config, Identity};
+use abide_kernel::agent::config::{Budget, Config, ConfigChange, Identity};
 use abide_kernel::agent::lifecycle::Control;
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::{Fact, TaskEnd};
@@ -221,8 +221,8 @@ impl World {
             2 => Input::OccupyWorkspace { workspace: "ws".to_owned() },
             3 => Input::RecordRuntimeError { error: "something broke".to_owned() },
             _ => {
-                let config = Config::default();
-                Input::Configure { config, role: None }
+                let change = ConfigChange { budget: Some(Budget::default()), ..ConfigChange::default() };
+                Input::Configure { change: Box::new(change) }
             }
         };
         self.ask(id, input)

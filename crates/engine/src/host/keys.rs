@@ -19,8 +19,8 @@ pub(crate) struct Keys(Arc<Mutex<HashSet<StreamId>>>);
 /// What is known of a request under its key.
 #[derive(Debug)]
 pub enum Claimed {
-    /// It is new. Whoever holds this may meet it; dropping it lets the key go.
-    New(Claim, Holding),
+    /// It is new. Whoever has this may meet it; dropping it lets the key go.
+    New(Claim),
     /// It was met, and this was the answer.
     Met(Answered),
     /// The key was used for another request.
@@ -29,11 +29,20 @@ pub enum Claimed {
     UnderWay,
 }
 
+/// A key that is being used. Dropping the last of it lets the key go.
 #[derive(Debug)]
 pub struct Holding {
     key: StreamId,
     held: Arc<Mutex<HashSet<StreamId>>>,
 }
+
+impl PartialEq for Holding {
+    fn eq(&self, other: &Holding) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for Holding {}
 
 impl Drop for Holding {
     fn drop(&mut self) {
@@ -47,9 +56,9 @@ pub(super) fn claim(shared: &Shared, key: StreamId, request: String, now: Time) 
         return Ok(Claimed::UnderWay);
     }
     // Held before it is looked up: whoever met it before us has let go of it only after it was durable.
-    let holding = Holding { key: key.clone(), held };
+    let hold = Some(Arc::new(Holding { key: key.clone(), held }));
     let Some(head) = shared.ledger.head(&key)? else {
-        return Ok(Claimed::New(Claim { key, expected: 0, request }, holding));
+        return Ok(Claimed::New(Claim { key, expected: 0, request, hold }));
     };
     let last = shared.ledger.read(&key, head.seq - 1, 1)?;
     let known =
@@ -62,6 +71,6 @@ pub(super) fn claim(shared: &Shared, key: StreamId, request: String, now: Time) 
                 Claimed::Other
             }
         }
-        Some(_) | None => Claimed::New(Claim { key, expected: head.seq, request }, holding),
+        Some(_) | None => Claimed::New(Claim { key, expected: head.seq, request, hold }),
     })
 }

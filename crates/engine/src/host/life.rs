@@ -21,7 +21,7 @@ use serde_json::json;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 
-use super::{AskError, Closing, Post, Shared, load};
+use super::{AskError, Closing, Holding, Post, Shared, load};
 use crate::core::{Answered, Asked, Core};
 
 /// How long an agent that rests stays awake: long enough that a conversation does not read it anew each time.
@@ -36,6 +36,12 @@ const REFUSED_WAIT: [Duration; 4] =
 
 type Reply = oneshot::Sender<Result<Answered, AskError>>;
 
+/// Who waits for an answer; and, for a request under a key, the key, which is not let go before.
+struct Asker {
+    reply: Reply,
+    _hold: Option<Arc<Holding>>,
+}
+
 struct Life {
     shared: Arc<Shared>,
     agent: AgentId,
@@ -43,7 +49,7 @@ struct Life {
     posts: mpsc::Receiver<Post>,
     closing: watch::Receiver<Closing>,
     /// Who waits for which answer.
-    askers: HashMap<u64, Reply>,
+    askers: HashMap<u64, Asker>,
     tokens: u64,
     jobs: JoinSet<Vec<Input>>,
     running: HashMap<Id, Running>,
@@ -213,7 +219,8 @@ impl Life {
         match post {
             Post::Ask { asked, reply } => {
                 self.tokens += 1;
-                self.askers.insert(self.tokens, reply);
+                let hold = asked.claim.as_ref().and_then(|claim| claim.hold.clone());
+                self.askers.insert(self.tokens, Asker { reply, _hold: hold });
                 self.core.ask(Asked { token: self.tokens, ..*asked });
             }
             // Between commits the state is what the ledger says.
@@ -260,9 +267,9 @@ impl Life {
             self.shared.feed.publish(&self.agent, self.core.durable());
         }
         for (token, answer) in outputs.answers {
-            if let Some(reply) = self.askers.remove(&token) {
+            if let Some(asker) = self.askers.remove(&token) {
                 // The asker may have gone; what it asked for is done all the same.
-                let _unheard = reply.send(answer.map_err(AskError::Refused));
+                let _unheard = asker.reply.send(answer.map_err(AskError::Refused));
             }
         }
         for effect in outputs.effects {
@@ -398,9 +405,9 @@ impl Life {
     async fn begin_again(&mut self, error: CommitError) -> Result<(), End> {
         self.shared.meter.commits_refused.add(1);
         tracing::warn!(agent = %self.agent, %error, "a commit was refused");
-        for (_, reply) in self.askers.drain() {
+        for (_, asker) in self.askers.drain() {
             // The asker may have gone.
-            let _unheard = reply.send(Err(AskError::Store(error.to_string())));
+            let _unheard = asker.reply.send(Err(AskError::Store(error.to_string())));
         }
         if let CommitError::Damaged(damage) = &error {
             return Err(End::Damaged(damage.to_string()));

@@ -12,7 +12,7 @@ async fn claim(host: &Host, key: &str, request: &str) -> Claimed {
 
 async fn say_once(host: &Host, key: &str, text: &str) -> String {
     match claim(host, key, text).await {
-        Claimed::New(claim, _holding) => {
+        Claimed::New(claim) => {
             let message = NewMessage { text: Some(text.to_owned()), ..NewMessage::default() };
             let answered = host.ask_once(&id("a"), Input::Queue(message), Some(claim)).await.unwrap();
             format!("new {:?}", answered.answer)
@@ -47,8 +47,37 @@ async fn a_key_whose_request_is_being_met_is_under_way_and_one_that_failed_is_fr
     let ledger = Ledger::memory();
     let host = host(&ledger);
     create(&host, "a").await;
-    let Claimed::New(_, holding) = claim(&host, "k", "x").await else { panic!("it is new") };
+    let Claimed::New(held) = claim(&host, "k", "x").await else { panic!("it is new") };
     assert!(matches!(claim(&host, "k", "x").await, Claimed::UnderWay));
-    drop(holding);
-    assert!(matches!(claim(&host, "k", "x").await, Claimed::New(..)));
+    drop(held);
+    assert!(matches!(claim(&host, "k", "x").await, Claimed::New(_)));
+}
+
+/// A client that goes away in the middle does not free its key: its request is still being met.
+#[tokio::test(start_paused = true)]
+async fn a_key_is_held_until_its_request_is_durable_whoever_waits() {
+    let memory = abide_ledger::Memory::with_manual_sync();
+    let ledger = Ledger::Memory(memory.clone());
+    let host = host(&ledger);
+    let created = tokio::spawn({
+        let host = host.clone();
+        async move { create(&host, "a").await }
+    });
+    while !created.is_finished() {
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        memory.sync();
+    }
+    let asking = tokio::spawn({
+        let host = host.clone();
+        async move { say_once(&host, "k", "hello").await }
+    });
+    while memory.staged() == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    asking.abort();
+    assert!(asking.await.unwrap_err().is_cancelled());
+    assert!(matches!(claim(&host, "k", "hello").await, Claimed::UnderWay));
+    memory.sync();
+    tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    assert!(matches!(claim(&host, "k", "hello").await, Claimed::Met(_)));
 }

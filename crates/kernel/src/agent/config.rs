@@ -48,6 +48,31 @@ pub struct Config {
     pub budget: Budget,
 }
 
+/// What an operator changes. What is left out stays as it is, also when somebody else changes it at the same moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ConfigChange {
+    pub model: Option<String>,
+    pub workspace: Option<String>,
+    /// `Some(None)` takes them away.
+    pub instructions: Option<Option<String>>,
+    pub network: Option<bool>,
+    pub budget: Option<Budget>,
+    pub role: Option<Role>,
+}
+
+impl Config {
+    #[must_use]
+    pub fn with(&self, change: ConfigChange) -> Config {
+        Config {
+            model: change.model.unwrap_or_else(|| self.model.clone()),
+            workspace: change.workspace.or_else(|| self.workspace.clone()),
+            instructions: change.instructions.unwrap_or_else(|| self.instructions.clone()),
+            network: change.network.unwrap_or(self.network),
+            budget: change.budget.unwrap_or_else(|| self.budget.clone()),
+        }
+    }
+}
+
 /// Hard limits on what an agent may use in all. Reached, nothing runs until a person raises them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -4,7 +4,7 @@ use abide_api::Problem;
 use abide_api::types::{AgentChange, AgentCreate, AgentItem, Budget, Deleted, Page, Role};
 use abide_engine::fold::{decode, fold_until};
 use abide_engine::{Answered, AskError, Damage};
-use abide_kernel::agent::config::{Budget as KernelBudget, Config, Identity};
+use abide_kernel::agent::config::{Budget as KernelBudget, Config, ConfigChange, Identity};
 use abide_kernel::decide;
 use abide_kernel::explain;
 use abide_kernel::fixture::{self, History};
@@ -36,13 +36,13 @@ pub(super) async fn create(call: Call) -> Met {
         network: new.network,
         budget: None,
     };
-    let config = settle(&call.app, Config::default(), settings)?;
+    let config = Config::default().with(checked(&call.app, settings)?);
     let role = new.role.map_or(vocabulary::Role::Orchestrator, role);
     let identity = Identity { role, ..Identity::named(id.clone()) };
     let input = Input::Create { identity, config, start: new.start.unwrap_or(true) };
     let answered = match once(&call).await? {
         Once::Again(answered) => *answered,
-        Once::Meet(claim, _holding) => {
+        Once::Meet(claim) => {
             let asked = call.app.host.ask_for_summary(&id, input, claim).await;
             asked.map_err(|error| {
                 // A deleted agent keeps its name.
@@ -69,36 +69,32 @@ fn role(role: Role) -> vocabulary::Role {
     }
 }
 
-/// The settings after a change, or what is wrong with it.
-fn settle(app: &App, mut config: Config, change: AgentChange) -> Result<Config, Problem> {
+/// A change that makes sense, or what is wrong with it.
+fn checked(app: &App, change: AgentChange) -> Result<ConfigChange, Problem> {
     let wrong = |detail: String, pointer: &str| Problem::new(422, "wrong_fields", detail).pointer(pointer);
-    if let Some(model) = change.model {
+    if let Some(model) = &change.model {
         if model.len() > limits::LINE_BYTES {
             return Err(wrong("the name of the model is too long".to_owned(), "/model"));
         }
-        (app.options.check_model)(&model).map_err(|problem| wrong(problem, "/model"))?;
-        config.model = model;
+        (app.options.check_model)(model).map_err(|problem| wrong(problem, "/model"))?;
     }
-    if let Some(workspace) = change.workspace {
-        if !workspace.starts_with('/') || workspace.len() > limits::LINE_BYTES || workspace.contains('\0') {
-            return Err(wrong("a workspace is an absolute path".to_owned(), "/workspace"));
-        }
-        config.workspace = Some(workspace);
+    let absolute = |path: &str| path.starts_with('/') && path.len() <= limits::LINE_BYTES && !path.contains('\0');
+    if change.workspace.as_ref().is_some_and(|workspace| !absolute(workspace)) {
+        return Err(wrong("a workspace is an absolute path".to_owned(), "/workspace"));
     }
-    if let Some(instructions) = change.instructions {
-        if instructions.len() > limits::TEXT_BYTES {
-            let detail = format!("instructions have at most {} bytes", limits::TEXT_BYTES);
-            return Err(wrong(detail, "/instructions"));
-        }
-        config.instructions = (!instructions.is_empty()).then_some(instructions);
+    if change.instructions.as_ref().is_some_and(|text| text.len() > limits::TEXT_BYTES) {
+        let detail = format!("instructions have at most {} bytes", limits::TEXT_BYTES);
+        return Err(wrong(detail, "/instructions"));
     }
-    if let Some(network) = change.network {
-        config.network = network;
-    }
-    if let Some(budget) = change.budget {
-        config.budget = kernel_budget(&budget).map_err(|detail| wrong(detail, "/budget/max_usd"))?;
-    }
-    Ok(config)
+    let budget = change.budget.map(|budget| kernel_budget(&budget)).transpose();
+    Ok(ConfigChange {
+        model: change.model,
+        workspace: change.workspace,
+        instructions: change.instructions.map(|text| (!text.is_empty()).then_some(text)),
+        network: change.network,
+        budget: budget.map_err(|detail| wrong(detail, "/budget/max_usd"))?,
+        role: change.role.map(role),
+    })
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked first")]
@@ -178,13 +174,9 @@ pub(super) async fn show(call: Call) -> Met {
 pub(super) async fn change(call: Call) -> Met {
     let id = agent(&call)?;
     let change: AgentChange = body::json(&call.body)?;
-    let host = &call.app.host;
-    let refused = |error| problems::ask(error, id.as_str());
-    let seen = host.look(&id, |state, _| (!state.archived).then(|| state.config.clone())).await;
-    let config = seen.map_err(refused)?.flatten().ok_or_else(|| problems::no_agent(id.as_str()))?;
-    let role = change.role.map(role);
-    let config = settle(&call.app, config, change)?;
-    let answered = host.ask_for_summary(&id, Input::Configure { config, role }, None).await.map_err(refused)?;
+    let change = Box::new(checked(&call.app, change)?);
+    let asked = call.app.host.ask_for_summary(&id, Input::Configure { change }, None).await;
+    let answered = asked.map_err(|error| problems::ask(error, id.as_str()))?;
     Ok(json(200, &summary(answered)))
 }
 

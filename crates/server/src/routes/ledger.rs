@@ -91,13 +91,15 @@ pub(super) async fn fork(call: Call) -> Met {
     let wrong = |detail: String, pointer: &str| Problem::new(422, "wrong_fields", detail).pointer(pointer);
     let parent = AgentId::new(&fork.agent).map_err(|error| wrong(error.to_string(), "/agent"))?;
     let name = AgentId::new(&fork.name).map_err(|error| wrong(error.to_string(), "/as"))?;
-    let (claim, _holding) = match once(&call).await? {
+    let claim = match once(&call).await? {
         Once::Again(answered) => return Ok(json(200, &answered.summary.unwrap_or_default())),
-        Once::Meet(claim, holding) => (claim, holding),
+        Once::Meet(claim) => claim,
     };
     let app = Arc::clone(&call.app);
     let value = blocking(move || {
         let clock = app.host.clock();
+        // The key is held until the fork is on disk.
+        let _hold = claim.as_ref().and_then(|claim| claim.hold.clone());
         let value = object!({ "agent_id": name, "parent": parent, "at_seq": fork.at, "status": "stopped" });
         let answered = Answered { answer: Answer::Done, seq: fork.at, summary: Some(value.clone()) };
         let claim = claim.map(|claim| (claim, answered));

@@ -32,7 +32,7 @@ async fn control(call: Call, input: Input, deprecated: Option<&str>) -> Met {
     let id = agent(&call)?;
     let answered = match once(&call).await? {
         Once::Again(answered) => *answered,
-        Once::Meet(claim, _holding) => {
+        Once::Meet(claim) => {
             let asked = call.app.host.ask_for_summary(&id, input, claim).await;
             asked.map_err(|error| problems::ask(error, id.as_str()))?
         }
@@ -64,7 +64,7 @@ pub(super) async fn wake(call: Call) -> Met {
 pub(super) async fn asked(call: &Call, id: &AgentId, input: Input) -> Result<Answer, Problem> {
     match once(call).await? {
         Once::Again(answered) => Ok(answered.answer),
-        Once::Meet(claim, _holding) => match call.app.host.ask_once(id, input, claim).await {
+        Once::Meet(claim) => match call.app.host.ask_once(id, input, claim).await {
             Ok(answered) => Ok(answered.answer),
             Err(error) => Err(problems::ask(error, id.as_str())),
         },

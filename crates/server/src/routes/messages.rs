@@ -18,7 +18,7 @@ pub(super) async fn create(call: Call) -> Met {
     let message = message(new, call.key.clone())?;
     let answered = match once(&call).await? {
         Once::Again(answered) => *answered,
-        Once::Meet(claim, _holding) => {
+        Once::Meet(claim) => {
             let asked = call.app.host.ask_once(&id, Input::Queue(message), claim).await;
             asked.map_err(|error| problems::ask(error, id.as_str()))?
         }

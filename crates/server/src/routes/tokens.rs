@@ -31,8 +31,8 @@ pub(super) async fn create(call: Call) -> Met {
         let detail = format!("a name has 1 to {NAME_MAX} characters");
         return Err(Problem::new(422, "wrong_fields", detail).pointer("/name"));
     }
-    let (claim, _holding) = match once(&call).await? {
-        Once::Meet(claim, holding) => (claim, holding),
+    let claim = match once(&call).await? {
+        Once::Meet(claim) => claim,
         Once::Again(_) => {
             return Err(Problem::new(409, "shown_once", "this token was made, and shown to whoever asked first")
                 .hint("revoke it and make another, under another key"));
@@ -42,6 +42,8 @@ pub(super) async fn create(call: Call) -> Met {
     let created = blocking(move || {
         let token = fresh_token().map_err(|error| Problem::new(503, "no_randomness", error.to_string()))?;
         let clock = app.host.clock();
+        // The key is held until the token is on disk.
+        let _hold = claim.as_ref().and_then(|claim| claim.hold.clone());
         let now = clock.now();
         let token_id = format!("tok_{:016x}", clock.entropy());
         // What is kept of the answer is not the token.

@@ -1,6 +1,6 @@
 //! How a world ends: everybody is friendly, and nothing may be left over.
 
-use abide_kernel::agent::config::Config;
+use abide_kernel::agent::config::{Budget, ConfigChange};
 use abide_kernel::agent::lifecycle::Control;
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::TaskEnd;
@@ -42,7 +42,8 @@ impl World {
         if matches!(self.agents[id].shadow.control, Control::Stopped | Control::Quarantined { .. }) {
             self.ask(id, Input::Start)?;
         }
-        self.ask(id, Input::Configure { config: Config::default(), role: None })?;
+        let change = ConfigChange { budget: Some(Budget::default()), ..ConfigChange::default() };
+        self.ask(id, Input::Configure { change: Box::new(change) })?;
         for _ in 0..3_000 {
             let inhabitant = &self.agents[id];
             let state = &inhabitant.shadow;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use abide_kernel::agent::config::{Budget, Config};
+use abide_kernel::agent::config::{Budget, ConfigChange};
 use abide_kernel::fact::{TaskCreated, TaskEnd, Todo, Usage};
 use abide_kernel::id::{AgentId, ApprovalId, CallId, ExecId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use abide_kernel::input::{Act, Call, Does, Input, NewMessage, Reply, When, WorkItemChange};
@@ -200,7 +200,7 @@ fn budget(line: &Line<'_>) -> Said<Input> {
     let number = |key| line.given.get(key).map(|text| text.parse().map_err(|_| format!("{text}?"))).transpose();
     let budget =
         Budget { max_turns: number("turns")?, max_tokens: number("tokens")?, max_micro_usd: number("micro_usd")? };
-    Ok(Input::Configure { config: Config { budget, ..Config::default() }, role: None })
+    Ok(Input::Configure { change: Box::new(ConfigChange { budget: Some(budget), ..ConfigChange::default() }) })
 }
 
 /// `round done` ends the turn; `round WaitFor operator` acts; `round Tool build` runs something in the world; several
