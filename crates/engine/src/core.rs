@@ -15,12 +15,12 @@ use abide_kernel::summary::agent_summary;
 use abide_kernel::time::Time;
 use abide_kernel::wake::{self, Wake};
 use abide_kernel::{AgentState, Decision, Fact, admit, carry_out, decide};
-use abide_ledger::{Append, Commit, Ledger, NewFact, RowOp, Snapshot, StreamId};
+use abide_ledger::{Append, Commit, Ledger, NewFact, Recorded, RowOp, Snapshot, StreamId};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::fold::{Damage, fold};
+use crate::fold::{Damage, decode, fold};
 use crate::host::Holding;
 
 /// An input, and a number by which its asker knows the answer again.
@@ -292,6 +292,15 @@ fn index_entry(wake: &Wake) -> Option<abide_ledger::Wake> {
 #[must_use]
 pub fn stored(seq: Seq, at: Time, fact: &Fact) -> NewFact {
     NewFact { kind: fact.kind().into(), payload: fact.encode(), rows: row_ops(seq, at, fact) }
+}
+
+/// The read rows of a stored fact. One that does not decode has none; verification names it by other means.
+#[must_use]
+pub fn rows_of_stored(stream: &StreamId, recorded: &Recorded) -> Vec<RowOp> {
+    match decode(stream, recorded) {
+        Ok(fact) => row_ops(recorded.seq, recorded.at, &fact),
+        Err(_) => Vec::new(),
+    }
 }
 
 /// The read rows of a fact, in the ledger's terms.

@@ -5,6 +5,7 @@
 
 pub mod clock;
 pub mod core;
+pub mod export;
 pub mod fold;
 pub mod fork;
 pub mod host;

@@ -12,11 +12,11 @@ mod verify;
 use std::time::Duration;
 
 use abide_kernel::id::AgentId;
-use abide_ledger::{Ledger, Recorded, RowOp, StreamId};
+use abide_ledger::Ledger;
 use serde_json::Value;
 
 use crate::cli::{LedgerCommand, PlaceArgs};
-use crate::output::{Failed, Output, grouped};
+use crate::output::{Failed, Output};
 
 /// What goes over the whole ledger takes as long as there is ledger.
 const AS_LONG_AS_IT_TAKES: Duration = Duration::from_secs(24 * 3_600);
@@ -33,25 +33,18 @@ pub fn run(command: LedgerCommand, home: &PlaceArgs, out: &Output) -> anyhow::Re
     }
 }
 
-/// The read rows of a stored fact. One that does not decode has none; verification names it by other means.
-fn rows_of(stream: &StreamId, recorded: &Recorded) -> Vec<RowOp> {
-    match abide_engine::fold::decode(stream, recorded) {
-        Ok(fact) => abide_engine::core::row_ops(recorded.seq, recorded.at, &fact),
-        Err(_) => Vec::new(),
-    }
-}
-
 /// That there is no such agent, and which there are.
 fn no_agent(ledger: &Ledger, id: &AgentId) -> anyhow::Error {
     const NAMED: usize = 10;
-    let (Ok(stats), Ok(first)) = (ledger.stats(), ledger.streams(None, NAMED)) else {
+    let Ok(first) = ledger.streams(None, NAMED + 1) else {
         return Failed::NotFound(format!("no agent is called {id}")).into();
     };
+    // Streams that are no agents' come after all agents.
     let names: Vec<&str> = first.iter().filter_map(|(stream, _)| stream.agent_name()).collect();
-    let known = match stats.streams.saturating_sub(first.len() as u64) {
-        0 if names.is_empty() => "this ledger is empty".to_owned(),
-        0 => format!("there are {}", names.join(", ")),
-        more => format!("there are {} and {} more", names.join(", "), grouped(more)),
+    let known = match names.len() {
+        0 => "this ledger is empty".to_owned(),
+        count if count > NAMED => format!("there are {} and more", names[..NAMED].join(", ")),
+        _ => format!("there are {}", names.join(", ")),
     };
     Failed::NotFound(format!("no agent is called {id}; {known}")).into()
 }

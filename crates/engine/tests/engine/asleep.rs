@@ -78,6 +78,18 @@ async fn a_timer_wakes_a_sleeping_agent_on_time() {
     assert!(kinds(&ledger, "a").contains(&"turn.started"));
 }
 
+/// The alarm clock looks now and then in any case; a deadline that is nearer than that must be heard of.
+#[tokio::test(start_paused = true)]
+async fn a_deadline_that_is_nearer_than_the_next_look_is_kept() {
+    let ledger = Ledger::memory();
+    let host = host(&ledger);
+    create(&host, "a").await;
+    set_timer(&host, "a", 3_000).await;
+    all_asleep(&host).await;
+    tokio::time::sleep(Duration::from_millis(3_000)).await;
+    assert_eq!(fired_at(&ledger, "a").len(), 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_owned_only_a_timer_wakes_on_time_after_a_restart() {
     let ledger = Ledger::memory();

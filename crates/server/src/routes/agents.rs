@@ -2,12 +2,12 @@
 
 use abide_api::Problem;
 use abide_api::types::{AgentChange, AgentCreate, AgentItem, Budget, Deleted, Page, Role};
-use abide_engine::fold::{decode, fold_until};
+use abide_engine::export::records;
+use abide_engine::fold::fold_until;
 use abide_engine::{Answered, AskError, Damage};
 use abide_kernel::agent::config::{Budget as KernelBudget, Config, ConfigChange, Identity};
 use abide_kernel::decide;
 use abide_kernel::explain;
-use abide_kernel::fixture::{self, History};
 use abide_kernel::id::AgentId;
 use abide_kernel::input::Input;
 use abide_kernel::limits;
@@ -241,23 +241,9 @@ pub(super) async fn export(call: Call) -> Met {
     let id = agent(&call)?;
     let app = call.app.clone();
     let files = blocking(move || {
-        let ledger = app.host.ledger();
-        let stream = StreamId::agent(&id);
-        let head = ledger.head(&stream).map_err(|error| problems::unreadable(&error))?;
-        let head = head.ok_or_else(|| problems::no_agent(id.as_str()))?;
         let broken = |damage: Damage| problems::damaged(id.as_str(), &damage.to_string());
-        let state = fold_until(ledger, &id, head.seq).map_err(broken)?;
-        let mut history = History::default();
-        let mut after = 0;
-        while after < head.seq {
-            for recorded in ledger.read(&stream, after, 1_000).map_err(|error| problems::unreadable(&error))? {
-                after = recorded.seq;
-                if after <= head.seq {
-                    history.add(recorded.seq, recorded.at, &decode(&stream, &recorded).map_err(broken)?);
-                }
-            }
-        }
-        Ok(fixture::files(&state, state.at, history))
+        let exported = records(app.host.ledger(), &id, &mut |_| ()).map_err(broken)?;
+        exported.map(|(_, files)| files).ok_or_else(|| problems::no_agent(id.as_str()))
     })
     .await?;
     let files: serde_json::Map<String, Value> =

@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use abide_api::Problem;
 use abide_api::types::{Compact, Fork, Verify};
-use abide_engine::fold::decode;
 use abide_engine::fork::{ForkError, fork as make_fork};
 use abide_engine::{Answered, core};
 use abide_kernel::id::AgentId;
 use abide_kernel::input::Answer;
 use abide_kernel::time::Time;
-use abide_ledger::{ArchivePolicy, Recorded, RowOp, StreamId};
+use abide_ledger::ArchivePolicy;
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
@@ -38,24 +37,16 @@ pub(super) async fn stats(call: Call) -> Met {
     ))
 }
 
-/// The read rows of a stored fact. One that does not decode has none; verification names it by other means.
-fn rows_of(stream: &StreamId, recorded: &Recorded) -> Vec<RowOp> {
-    match decode(stream, recorded) {
-        Ok(fact) => core::row_ops(recorded.seq, recorded.at, &fact),
-        Err(_) => Vec::new(),
-    }
-}
-
 pub(super) async fn verify(call: Call) -> Met {
     let verify: Verify = body::json_or_default(&call.body)?;
     let app = Arc::clone(&call.app);
     let value = blocking(move || {
         let ledger = app.host.ledger();
         if verify.rebuild_rows {
-            let rebuilt = ledger.rebuild_rows(&rows_of, &mut |_| ());
+            let rebuilt = ledger.rebuild_rows(&core::rows_of_stored, &mut |_| ());
             rebuilt.map_err(|error| Problem::new(503, "store", error.to_string()))?;
         }
-        let report = ledger.verify(&rows_of, &mut |_| ());
+        let report = ledger.verify(&core::rows_of_stored, &mut |_| ());
         let damage: Vec<String> = report.damage.iter().map(ToString::to_string).collect();
         let redacted: Vec<String> =
             report.redacted.iter().map(|(stream, seq)| format!("{stream} at seq {seq}")).collect();

@@ -5,10 +5,9 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use abide_api::Client;
-use abide_engine::fold::{decode, fold_until};
-use abide_kernel::fixture::{self, History};
+use abide_engine::export;
 use abide_kernel::id::AgentId;
-use abide_ledger::{Ledger, Options, Progress, StreamId};
+use abide_ledger::{Ledger, Options, Progress};
 use anyhow::{Context, anyhow};
 use serde_json::{Value, json};
 
@@ -54,23 +53,13 @@ fn agent(from: &From, id: &AgentId, dir: &Path, out: &Output) -> anyhow::Result<
 }
 
 fn agent_of_home(ledger: &Ledger, id: &AgentId, dir: &Path, out: &Output) -> anyhow::Result<u64> {
-    let stream = StreamId::agent(id);
-    let Some(head) = ledger.head(&stream)? else {
+    let exported = export::records(ledger, id, &mut |progress| out.progress(progress));
+    out.clear_progress();
+    let Some((facts, files)) = exported? else {
         return Err(super::no_agent(ledger, id));
     };
-    let state = fold_until(ledger, id, head.seq)?;
-    let mut history = History::default();
-    let mut after = 0;
-    while after < head.seq {
-        for recorded in ledger.read(&stream, after, 1_000)? {
-            after = recorded.seq;
-            history.add(recorded.seq, recorded.at, &decode(&stream, &recorded)?);
-        }
-        out.progress(Progress { what: "exporting", done: after, total: head.seq });
-    }
-    out.clear_progress();
-    folder::save(dir, &fixture::files(&state, state.at, history))?;
-    Ok(head.seq)
+    folder::save(dir, &files)?;
+    Ok(facts)
 }
 
 /// The whole ledger, written beside its place and moved there when it is complete.

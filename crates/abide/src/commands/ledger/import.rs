@@ -32,7 +32,9 @@ pub fn run(path: &Path, args: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     }
     let ledger = home::open_or_create(args)?;
     let imported =
-        ledger.import_full(&mut BufReader::new(file), &super::rows_of, &mut |progress| out.progress(progress));
+        ledger.import_full(&mut BufReader::new(file), &abide_engine::core::rows_of_stored, &mut |progress| {
+            out.progress(progress)
+        });
     out.clear_progress();
     if imported.is_err() {
         // Nothing was imported, so nothing is there that was not there before.

@@ -54,9 +54,9 @@ fn of_home(rebuild_rows: bool, place: &PlaceArgs, out: &Output) -> anyhow::Resul
     let options = if rebuild_rows { Options::default() } else { Options::read_only() };
     let ledger = home::open_existing(place, options)?;
     if rebuild_rows {
-        ledger.rebuild_rows(&super::rows_of, &mut |progress| out.progress(progress))?;
+        ledger.rebuild_rows(&abide_engine::core::rows_of_stored, &mut |progress| out.progress(progress))?;
     }
-    let report = ledger.verify(&super::rows_of, &mut |progress| out.progress(progress));
+    let report = ledger.verify(&abide_engine::core::rows_of_stored, &mut |progress| out.progress(progress));
     out.clear_progress();
     let damage: Vec<String> = report.damage.iter().map(ToString::to_string).collect();
     let redacted: Vec<String> = report.redacted.iter().map(|(stream, seq)| format!("{stream} at seq {seq}")).collect();
