@@ -8,8 +8,8 @@ use crate::fact::{TaskCreated, TaskEnd, Todo, Usage};
 use crate::id::{AgentId, ApprovalId, CallId, ExecId, MessageId, Seq, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use crate::time::Time;
 use crate::vocabulary::{
-    ApprovalDefault, CatchUp, DeliveryMode, Disposition, MessageKind, PlanStatus, Priority, ProviderError, TaskStatus,
-    ToolStatus, WaitKind,
+    ApprovalDefault, CatchUp, DeliveryMode, Disposition, MessageKind, PlanStatus, Priority, ProviderError, SideEffect,
+    TaskStatus, ToolStatus, WaitKind,
 };
 
 #[derive(Debug, Clone, PartialEq)]
@@ -160,7 +160,8 @@ pub struct Call {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Does {
     Act(Act),
-    World,
+    /// It runs outside, and may change this much there.
+    World(SideEffect),
     /// There is no such tool, or not with such an input: the model is told so, and nothing runs.
     Refused(Refusal),
 }

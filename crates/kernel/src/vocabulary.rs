@@ -290,6 +290,14 @@ words! {
         Invalid = "invalid",
     }
 
+    /// What a tool call may change in the world: told to people and models. Recovery never asks.
+    SideEffect {
+        ReadOnly = "read_only",
+        WorkspaceMutation = "workspace_mutation",
+        ExternalMutation = "external_mutation",
+        Unknown = "unknown",
+    }
+
     ToolStatus {
         Running = "running",
         Completed = "completed" | "success",

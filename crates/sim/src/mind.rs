@@ -6,7 +6,7 @@ use abide_kernel::fact::{Todo, Usage};
 use abide_kernel::id::{ApprovalId, CallId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use abide_kernel::input::{Act, Call, Does, NewMessage, Reply, When, WorkItemChange};
 use abide_kernel::vocabulary::{
-    ApprovalDefault, CatchUp, DeliveryMode, MessageKind, PlanStatus, Priority, TodoState, WaitKind,
+    ApprovalDefault, CatchUp, DeliveryMode, MessageKind, PlanStatus, Priority, SideEffect, TodoState, WaitKind,
 };
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ pub fn reply(rng: &mut Rng, state: &AgentState, calls_made: &mut u64) -> Reply {
             let call_id = CallId::new(format!("call_{calls_made}"));
             if rng.chance(35) {
                 let input = json!({ "cmd": format!("build {calls_made}") });
-                return Call { call_id, tool: "ExecCommand".to_owned(), input, does: Does::World };
+                return Call { call_id, tool: "ExecCommand".to_owned(), input, does: Does::World(SideEffect::Unknown) };
             }
             let act = model_act(rng, state);
             Call { call_id, tool: tool_name(&act).to_owned(), input: Value::Null, does: Does::Act(act) }

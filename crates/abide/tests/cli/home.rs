@@ -15,8 +15,8 @@ use abide_kernel::id::{AgentId, CallId, ExecId, TaskId};
 use abide_kernel::input::{Act, Call, Does, Input, NewMessage, Reply, When, WorkItemChange};
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::{
-    ApprovalDefault, CatchUp, DeliveryMode, MessageKind, PlanStatus, TaskKind, TaskStatus, ToolStatus, WaitKind,
-    WaitPolicy,
+    ApprovalDefault, CatchUp, DeliveryMode, MessageKind, PlanStatus, SideEffect, TaskKind, TaskStatus, ToolStatus,
+    WaitKind, WaitPolicy,
 };
 use abide_ledger::{Ledger, Options};
 use serde_json::json;
@@ -129,7 +129,7 @@ impl World {
     fn builder(&mut self) {
         self.create("builder");
         let effects = self.say("builder", &format!("Build this: {}", "source ".repeat(2_000)));
-        let command = Does::World;
+        let command = Does::World(SideEffect::Unknown);
         let effects = self.reply("builder", &effects, "Building.", vec![call("call_build", "ExecCommand", command)]);
         let exec_id = exec_of(&effects);
         let task_id = TaskId::new("task_build");

@@ -69,11 +69,16 @@ pub(super) fn finish_round(step: &mut Step<'_>, exec_id: &ExecId, round: u32, re
 
 fn run_calls(step: &mut Step<'_>, exec_id: &ExecId, calls: Vec<Call>, tree: Option<String>) {
     for call in calls {
-        step.emit(ToolStarted { exec_id: exec_id.clone(), call_id: call.call_id.clone(), tool: call.tool.clone() });
+        let side_effect = match &call.does {
+            Does::World(level) => Some(*level),
+            Does::Act(_) | Does::Refused(_) => None,
+        };
+        let (call_id, tool) = (call.call_id.clone(), call.tool.clone());
+        step.emit(ToolStarted { exec_id: exec_id.clone(), call_id, tool, side_effect });
         let done = match call.does {
             Does::Act(wanted) => act::act(step, &Actor::Model(exec_id.clone()), wanted),
             Does::Refused(refusal) => Err(refusal),
-            Does::World => continue,
+            Does::World(_) => continue,
         };
         let (status, result, ends_turn) = match done {
             Ok(done) => (ToolStatus::Completed, done.result, done.ends_turn),

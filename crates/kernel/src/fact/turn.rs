@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::id::{CallId, ExecId, MessageId, TaskId, TurnId, WorkItemId};
 use crate::scheduler::continuation::Continuation;
-use crate::vocabulary::{AbortReason, ProviderError, TerminalKind, ToolStatus};
+use crate::vocabulary::{AbortReason, ProviderError, SideEffect, TerminalKind, ToolStatus};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -113,6 +113,9 @@ pub struct ToolStarted {
     pub exec_id: ExecId,
     pub call_id: CallId,
     pub tool: String,
+    /// What it may change in the world; left out for a call that only changes the agent's own records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub side_effect: Option<SideEffect>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

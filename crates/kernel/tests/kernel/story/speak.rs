@@ -7,8 +7,8 @@ use abide_kernel::fact::{TaskCreated, TaskEnd, Todo, Usage};
 use abide_kernel::id::{AgentId, ApprovalId, CallId, ExecId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use abide_kernel::input::{Act, Call, Does, Input, NewMessage, Reply, When, WorkItemChange};
 use abide_kernel::vocabulary::{
-    ApprovalDefault, CatchUp, DeliveryMode, MessageKind, PlanStatus, Priority, ProviderError, TaskKind, TaskStatus,
-    TodoState, ToolStatus, WaitKind, WaitPolicy,
+    ApprovalDefault, CatchUp, DeliveryMode, MessageKind, PlanStatus, Priority, ProviderError, SideEffect, TaskKind,
+    TaskStatus, TodoState, ToolStatus, WaitKind, WaitPolicy,
 };
 use serde_json::{Value, json};
 
@@ -215,7 +215,7 @@ fn round(story: &mut Story, rest: &str) -> Said<Input> {
             text = line.text(0);
             continue;
         }
-        let does = if tool == "Tool" { Does::World } else { Does::Act(act(&line)?) };
+        let does = if tool == "Tool" { Does::World(SideEffect::Unknown) } else { Does::Act(act(&line)?) };
         let call_id = CallId::new(format!("call{}", story.calls + 1 + u32::try_from(calls.len()).unwrap()));
         calls.push(Call { call_id, tool: tool.to_owned(), input: json!({}), does });
     }
