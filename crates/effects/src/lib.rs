@@ -4,6 +4,8 @@
 pub mod limits;
 pub mod model;
 mod nearest;
+pub mod process;
+pub mod sandbox;
 pub mod tools;
 
 pub use model::{Model, Past, ProviderFailure};
