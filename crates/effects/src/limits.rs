@@ -23,6 +23,9 @@ pub const DRAIN_MS: u64 = 1_000;
 /// How often a supervisor looks whether there are too many processes, where no control group counts them, and whether
 /// those that were killed are gone.
 pub const FAMILY_TICK_MS: u64 = 50;
+/// How many times its processes a command's user may have before the system refuses more, where nobody but the
+/// supervisor counts and it takes a moment to look.
+pub const USER_PROCESSES_TIMES: u64 = 4;
 /// The start of a command's output that is kept, and as much of its end; what lies between is counted.
 pub const OUTPUT_HEAD_BYTES: usize = 512 << 10;
 pub const OUTPUT_TAIL_BYTES: usize = 512 << 10;

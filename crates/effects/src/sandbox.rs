@@ -11,6 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use rustix::thread::{CapabilitySet, CapabilitySets};
 use serde::{Deserialize, Serialize};
 
 use self::bubblewrap::View;
@@ -143,7 +144,7 @@ impl Sandbox {
             .map(|folder| folder.join("bwrap"))
             .find(|program| program.is_file())
             .ok_or("there is no program bwrap in PATH; install bubblewrap")?;
-        let view = View { writable: &[], readable: &[], network: false };
+        let view = View { writable: &[], readable: &[], network: false, foreign: false };
         let tried = Command::new(&program)
             .args(bubblewrap::arguments(&self.places, &view))
             .args(["--", "true"])
@@ -230,7 +231,12 @@ impl Sandbox {
     /// The program and arguments that come before the supervisor's own, if it is to be wrapped.
     pub(crate) fn wrapping(&self, allowed: &Allowed) -> Option<(PathBuf, Vec<std::ffi::OsString>)> {
         let program = self.bubblewrap.clone()?;
-        let view = View { writable: &allowed.write, readable: &allowed.read, network: allowed.network };
+        let view = View {
+            writable: &allowed.write,
+            readable: &allowed.read,
+            network: allowed.network,
+            foreign: allowed.foreign,
+        };
         Some((program, bubblewrap::arguments(&self.places, &view)))
     }
 
@@ -253,13 +259,17 @@ impl Sandbox {
                 landlock: self.ability.is_some_and(Ability::peers).then_some(Rules { files: None, network: true }),
                 sockets: self.seccomp.then_some(Sockets::Any),
                 unprivileged: true,
+                powers_over_files: allowed.foreign,
             },
             Mechanism::Landlock => Confinement {
                 landlock: Some(Rules { files: Some(files(self)), network: allowed.network }),
                 sockets: Some(if allowed.network { Sockets::Internet } else { Sockets::None }),
                 unprivileged: true,
+                powers_over_files: false,
             },
-            Mechanism::None => Confinement { landlock: None, sockets: None, unprivileged: false },
+            Mechanism::None => {
+                Confinement { landlock: None, sockets: None, unprivileged: false, powers_over_files: false }
+            }
         }
     }
 }
@@ -270,6 +280,8 @@ pub(crate) struct Allowed {
     pub read: Vec<PathBuf>,
     pub write: Vec<PathBuf>,
     pub network: bool,
+    /// Some of it belongs to another user than the daemon's.
+    pub foreign: bool,
 }
 
 /// What a command lays upon itself before it becomes what was asked for.
@@ -279,7 +291,12 @@ pub(crate) struct Confinement {
     sockets: Option<Sockets>,
     /// Without the powers of the superuser, and without a way to get any.
     unprivileged: bool,
+    /// Except for those over files that belong to others.
+    powers_over_files: bool,
 }
+
+/// The superuser's powers over files that belong to others.
+const FILE_POWERS: CapabilitySet = CapabilitySet::CHOWN.union(CapabilitySet::DAC_OVERRIDE).union(CapabilitySet::FOWNER);
 
 /// A confinement with all that can fail early done.
 #[derive(Debug)]
@@ -287,21 +304,25 @@ pub(crate) struct Prepared {
     landlock: Option<::landlock::RulesetCreated>,
     filter: Option<seccompiler::BpfProgram>,
     unprivileged: bool,
+    powers_over_files: bool,
 }
 
 impl Prepared {
     pub(crate) fn new(confinement: &Confinement) -> io::Result<Prepared> {
         let landlock = confinement.landlock.as_ref().map(landlock::ruleset).transpose()?;
         let filter = confinement.sockets.map(seccomp::program).transpose().map_err(io::Error::other)?;
-        Ok(Prepared { landlock, filter, unprivileged: confinement.unprivileged })
+        let Confinement { unprivileged, powers_over_files, .. } = *confinement;
+        Ok(Prepared { landlock, filter, unprivileged, powers_over_files })
     }
 
     /// There is no way back.
     pub(crate) fn confine(self) -> io::Result<()> {
         if self.unprivileged {
             rustix::thread::set_no_new_privs(true)?;
-            let none = rustix::thread::CapabilitySet::empty();
-            let sets = rustix::thread::CapabilitySets { effective: none, permitted: none, inheritable: none };
+            // What bubblewrap left is what it was told to leave: power over files, all of which it chose.
+            let kept = if self.powers_over_files { FILE_POWERS } else { CapabilitySet::empty() };
+            let left = rustix::thread::capabilities(None)?.permitted & kept;
+            let sets = CapabilitySets { effective: left, permitted: left, inheritable: CapabilitySet::empty() };
             rustix::thread::set_capabilities(None, sets)?;
         }
         if let Some(ruleset) = self.landlock {

@@ -7,14 +7,14 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::watch;
 
 use super::group::Group;
-use super::orders::{self, Orders, Report, SUPERVISE};
+use super::orders::{self, Orders, Report, Root, SUPERVISE};
 use super::output::Bounded;
 use super::owner::Begun;
 use super::{Launch, Owner, Shared, StartError, Store, family, kept, marker, wires};
@@ -29,7 +29,7 @@ pub(super) fn begin(owner: &Owner, launch: &Launch) -> Result<Begun, StartError>
         return Err(StartError::new("sandbox_required", format!("no sandbox works here: {why}"), hint));
     }
     let nth = owner.started.fetch_add(1, Ordering::Relaxed);
-    let mut allowed = allowed(owner, launch)?;
+    let (mut allowed, roots) = allowed(owner, launch)?;
     let cwd = folder(&launch.cwd)?;
     let private = Private::make(owner, nth, &mut allowed).map_err(|error| failed(&error))?;
     let marker = owner.marker.of(&launch.label);
@@ -45,11 +45,14 @@ pub(super) fn begin(owner: &Owner, launch: &Launch) -> Result<Begun, StartError>
         program: owner.shell.clone(),
         arguments: vec!["-c".to_owned(), launch.command.clone()],
         cwd,
+        roots,
         environment: environment_of(owner, launch, &private, &marker),
         tty: launch.tty,
         namespace: owner.sandbox.mechanism() == Mechanism::Bubblewrap,
         confinement: owner.sandbox.confinement(&allowed),
         processes_max: group.is_none().then_some(launch.processes_max),
+        user_processes_max: (group.is_none() && !rustix::process::getuid().is_root())
+            .then(|| family::of_this_user() + u64::from(launch.processes_max) * limits::USER_PROCESSES_TIMES),
         grace_ms: limits::END_GRACE_MS,
     };
     let (child, control) = spawn(owner, &allowed, &marker).map_err(|error| failed(&error))?;
@@ -62,42 +65,51 @@ fn failed(error: &io::Error) -> StartError {
     StartError::new("system", format!("the command could not be started: {error}"), hint)
 }
 
-/// A folder that is there, by its real name. A workspace that is reached through a symbolic link is refused: the link
-/// can be turned elsewhere between the question and the mount.
-fn folder(path: &Path) -> Result<PathBuf, StartError> {
+fn bad_folder(path: &Path, why: &dyn std::fmt::Display) -> StartError {
     let hint = "name a folder that exists, by its real path";
-    let bad = |why: &dyn std::fmt::Display| {
-        StartError::new("bad_folder", format!("{} can't be used: {why}", path.display()), hint)
-    };
-    let real = path.canonicalize().map_err(|error| bad(&error))?;
+    StartError::new("bad_folder", format!("{} can't be used: {why}", path.display()), hint)
+}
+
+/// A folder that is there, by its real name.
+fn folder(path: &Path) -> Result<PathBuf, StartError> {
+    let real = path.canonicalize().map_err(|error| bad_folder(path, &error))?;
     if !real.is_dir() {
-        return Err(bad(&"it is no folder"));
+        return Err(bad_folder(path, &"it is no folder"));
     }
     if real.to_str().is_none() {
-        return Err(bad(&"its name is not text"));
+        return Err(bad_folder(path, &"its name is not text"));
     }
     Ok(real)
 }
 
-fn allowed(owner: &Owner, launch: &Launch) -> Result<Allowed, StartError> {
-    let mut write = vec![folder(&launch.root)?];
-    for path in &launch.extra_write {
-        write.push(folder(path)?);
+/// A folder that a command may write to. One that is reached through a symbolic link is refused: whoever may write
+/// where the link lies could turn it to any place, and have that place opened.
+fn writable(owner: &Owner, path: &Path) -> Result<Root, StartError> {
+    let real = folder(path)?;
+    if real != path {
+        return Err(bad_folder(path, &format_args!("it leads through a symbolic link to {}", real.display())));
     }
-    let read: Vec<PathBuf> = launch.extra_read.iter().filter_map(|path| path.canonicalize().ok()).collect();
-    let confined = owner.sandbox.mechanism() != Mechanism::None;
-    for path in write.iter().filter(|_| confined) {
-        if owner.home.starts_with(path) || path.components().count() < 2 {
-            let exposed = owner.sandbox.mechanism() != Mechanism::Bubblewrap || path.components().count() < 2;
-            if exposed || *path == owner.home {
-                return Err(too_wide(path, &owner.home));
-            }
-        }
-        if let Some(secret) = owner.sandbox.exposes(path) {
-            return Err(too_wide(path, secret));
+    if owner.sandbox.mechanism() != Mechanism::None {
+        let everything = real.parent().is_none() || real == owner.home;
+        let exposed = if everything { Some(owner.home.as_path()) } else { owner.sandbox.exposes(&real) };
+        if let Some(secret) = exposed {
+            return Err(too_wide(&real, secret));
         }
     }
-    Ok(Allowed { read, write, network: launch.network })
+    Root::of(real).map_err(|error| bad_folder(path, &error))
+}
+
+fn allowed(owner: &Owner, launch: &Launch) -> Result<(Allowed, Vec<Root>), StartError> {
+    let paths = std::iter::once(&launch.root).chain(&launch.extra_write);
+    let roots: Vec<Root> = paths.map(|path| writable(owner, path)).collect::<Result<_, _>>()?;
+    let own = rustix::process::geteuid().as_raw();
+    let allowed = Allowed {
+        read: launch.extra_read.iter().filter_map(|path| path.canonicalize().ok()).collect(),
+        write: roots.iter().map(|root| root.path.clone()).collect(),
+        network: launch.network,
+        foreign: roots.iter().any(|root| root.owner != own),
+    };
+    Ok((allowed, roots))
 }
 
 fn too_wide(path: &Path, secret: &Path) -> StartError {
@@ -249,7 +261,7 @@ impl Hired {
             control: self.control,
             input: Mutex::new(wires.input.take()),
             store: Mutex::new(store),
-            stopped: AtomicBool::new(false),
+            asked: AtomicU8::new(0),
             ended: watch::Sender::new(None),
             recovery: format!("pid {pid} started {began} marker {}", self.marker),
         });

@@ -85,7 +85,7 @@ impl Begun {
         self.scratch = None;
         let mut guard = self.shared.store();
         evidence.extend(guard.end().map(|problem| format!("output_not_kept {problem}")));
-        let stopped = self.shared.stopped.load(Ordering::Relaxed);
+        let stopped = self.shared.asked.load(Ordering::Relaxed) > 0;
         // Said while the store is held: who asks to keep the output either sees the end or is in time for it.
         self.shared.ended.send_replace(Some(Ended { exit_code, signal, evidence, stopped }));
         drop(guard);

@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitId, WaitIdOptions, WaitOptions};
 
 use super::family::{self, Stat};
-use super::orders::{self, Ask, Orders, Report, SUPERVISE};
+use super::orders::{self, Ask, Orders, Report, Root, SUPERVISE};
 use crate::limits;
 use crate::sandbox::Prepared;
 
@@ -79,6 +79,13 @@ fn close_with_the_start() {
 }
 
 fn start(orders: &Orders, [stdin, stdout, stderr]: [OwnedFd; 3]) -> io::Result<i32> {
+    orders.roots.iter().try_for_each(Root::check)?;
+    // A command that crashes leaves no image of its memory where it happens to stand.
+    let nothing = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
+    rustix::process::setrlimit(rustix::process::Resource::Core, nothing)?;
+    let user_processes_max = orders.user_processes_max;
+    // A bomb that this process must outrun gets less of the machine than this process does.
+    let yields = orders.processes_max.is_some() && !orders.namespace;
     let mut prepared = Some(Prepared::new(&orders.confinement)?);
     let tty = orders.tty;
     let mut command = Command::new(&orders.program);
@@ -96,6 +103,16 @@ fn start(orders: &Orders, [stdin, stdout, stderr]: [OwnedFd; 3]) -> io::Result<i
             if tty {
                 rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
             }
+            // When memory runs out it is the command that goes, not who looks after it. Not everywhere may this be said.
+            let _as_it_is = std::fs::write("/proc/self/oom_score_adj", "500");
+            if let Some(most) = user_processes_max {
+                use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+                let most = getrlimit(Resource::Nproc).maximum.map_or(most, |maximum| maximum.min(most));
+                setrlimit(Resource::Nproc, Rlimit { current: Some(most), maximum: Some(most) })?;
+            }
+            if yields {
+                rustix::process::setpriority_process(None, LOWEST)?;
+            }
             let confined = prepared.take().map_or(Ok(()), Prepared::confine);
             // After everything that changes who we are, for that would forget it.
             rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -105,6 +122,9 @@ fn start(orders: &Orders, [stdin, stdout, stderr]: [OwnedFd; 3]) -> io::Result<i
     let child = command.spawn()?;
     i32::try_from(child.id()).map_err(io::Error::other)
 }
+
+const LOWEST: i32 = 19;
+const HIGHEST: i32 = -20;
 
 /// How far the end of everything has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,6 +153,8 @@ struct Supervisor {
 
 impl Supervisor {
     fn new(control: UnixStream, orders: Orders, main: i32) -> io::Result<Supervisor> {
+        // Allowed to the superuser; to others the difference to their commands must do.
+        let _as_it_is = rustix::process::setpriority_process(None, HIGHEST);
         let (deaths, bell) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
         let (dealt_with, next) = sync_channel(1);
         // The only thread besides the first, begun after the only fork: a descriptor that says "a child died" exists
