@@ -16,6 +16,8 @@ pub const QUOTED_CHARS: usize = 80;
 
 /// How long a command that was asked to end may take before it is made to.
 pub const END_GRACE_MS: u64 = 5_000;
+/// How long a supervisor may take beyond that to say that everything ended, before it is ended with the rest.
+pub const SUPERVISOR_GRACE_MS: u64 = 5_000;
 /// How long the supervisor of a command may take until the command runs.
 pub const START_TIMEOUT_MS: u64 = 30_000;
 /// How long output is still read once nothing of a command runs: what is in a pipe then comes at once.

@@ -215,6 +215,8 @@ struct Shared {
     store: Mutex<Store>,
     /// How far it was asked to end: not, gently, for certain.
     asked: AtomicU8,
+    /// Rung when it is asked to end, so that its thread can see to it that this comes to something.
+    bell: OwnedFd,
     ended: watch::Sender<Option<Ended>>,
     recovery: String,
 }
@@ -239,14 +241,12 @@ impl Shared {
         if self.ended.borrow().is_some() {
             return;
         }
-        let urgency = match ask {
-            Ask::End => 1,
-            Ask::Kill => 2,
-        };
+        let urgency = ask.urgency();
         // Once each: a supervisor that is slow to listen must not hold up whoever repeats himself.
         if self.asked.fetch_max(urgency, Ordering::Relaxed) >= urgency {
             return;
         }
+        let _rung = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
         // Refused only by a supervisor that is gone, and with it everything there was to end.
         let _gone = orders::write_frame(&self.control, &ask);
     }

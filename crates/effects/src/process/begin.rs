@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::{self, Read};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -11,13 +11,15 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use rustix::event::EventfdFlags;
 use tokio::sync::watch;
 
+use super::family::Member;
 use super::group::Group;
 use super::orders::{self, Orders, Report, Root, SUPERVISE};
 use super::output::Bounded;
 use super::owner::Begun;
-use super::{Launch, Owner, Shared, StartError, Store, family, kept, marker, wires};
+use super::{Launch, Owner, Shared, StartError, Store, family, kept, marker, sweep, wires};
 use crate::limits;
 use crate::sandbox::environment::{self, Given};
 use crate::sandbox::{Allowed, Mechanism};
@@ -31,6 +33,10 @@ pub(super) fn begin(owner: &Owner, launch: &Launch) -> Result<Begun, StartError>
     let nth = owner.started.fetch_add(1, Ordering::Relaxed);
     let (mut allowed, roots) = allowed(owner, launch)?;
     let cwd = folder(&launch.cwd)?;
+    let shown = allowed.write.iter().chain(&allowed.read).any(|path| cwd.starts_with(path));
+    if owner.sandbox.mechanism() != Mechanism::None && !shown {
+        return Err(bad_folder(&launch.cwd, &"it lies outside of the workspace"));
+    }
     let private = Private::make(owner, nth, &mut allowed).map_err(|error| failed(&error))?;
     let marker = owner.marker.of(&launch.label);
     let group = match &owner.groups {
@@ -189,7 +195,7 @@ fn spawn(owner: &Owner, allowed: &Allowed, marker: &str) -> io::Result<(Child, U
         None => Command::new(SELF),
     };
     command.arg(SUPERVISE).arg(marker).env_clear().env(marker::VARIABLE, marker).current_dir("/");
-    command.stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)));
+    command.stdin(Stdio::from(OwnedFd::from(theirs)));
     command.stdout(Stdio::from(owner.program.try_clone()?)).stderr(Stdio::piped());
     use std::os::unix::process::CommandExt;
     // Not in the daemon's group: a ^C at its terminal is the daemon's to hear.
@@ -209,12 +215,12 @@ struct Hired {
 impl Hired {
     fn instruct(mut self, orders: &Orders, launch: &Launch) -> Result<Begun, StartError> {
         match self.exchange(orders, launch) {
-            Ok((pid, wires)) => Ok(self.begun(pid, wires, launch)),
+            Ok((supervisor, wires, bell)) => Ok(self.begun(supervisor, wires, bell, launch)),
             Err(error) => Err(self.dismiss(&error)),
         }
     }
 
-    fn exchange(&mut self, orders: &Orders, launch: &Launch) -> io::Result<(i32, wires::Ours)> {
+    fn exchange(&mut self, orders: &Orders, launch: &Launch) -> io::Result<(Member, wires::Ours, OwnedFd)> {
         let gone = || io::Error::other("its supervisor ended before it began");
         self.control.set_read_timeout(Some(Duration::from_millis(limits::START_TIMEOUT_MS)))?;
         let pid = orders::receive_hello(&self.control)?.ok_or_else(gone)?;
@@ -231,25 +237,31 @@ impl Hired {
             Report::Ended { .. } => return Err(gone()),
         }
         self.control.set_read_timeout(None)?;
-        Ok((pid, ours))
+        let supervisor = family::stat(pid).map_or(Member { pid, began: 0 }, |stat| stat.member);
+        let bell = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok((supervisor, ours, bell))
     }
 
     fn dismiss(mut self, error: &io::Error) -> StartError {
-        // It has nothing running; closing its connection would do, this is sooner.
         let _gone = self.child.kill();
         let _status = self.child.wait();
+        // Nothing, unless the command began and kept its supervisor from saying so.
+        let _swept = sweep::sweep(|found| (found == self.marker).then(String::new));
         let mut said = Vec::new();
         if let Some(stderr) = self.child.stderr.take() {
             let _partial = stderr.take(limits::COMPLAINT_BYTES as u64).read_to_end(&mut said);
         }
         let said = String::from_utf8_lossy(&said);
-        let why = if said.trim().is_empty() { error.to_string() } else { said.trim().to_owned() };
+        let why = match (said.trim(), error.kind()) {
+            ("", io::ErrorKind::WouldBlock) => "its supervisor did not answer in time".to_owned(),
+            ("", _) => error.to_string(),
+            (said, _) => said.to_owned(),
+        };
         let hint = "`abide doctor` tries the sandbox and says what is wrong with it";
         StartError::new("not_started", format!("the command could not be started: {why}"), hint)
     }
 
-    fn begun(mut self, pid: i32, mut wires: wires::Ours, launch: &Launch) -> Begun {
-        let began = family::stat(pid).map_or(0, |stat| stat.member.began);
+    fn begun(mut self, supervisor: Member, mut wires: wires::Ours, bell: OwnedFd, launch: &Launch) -> Begun {
         let combined = Bounded::combined();
         let (files, problem) = match launch.output.as_deref().map(|folder| kept::Files::create(folder, &combined)) {
             Some(Ok(files)) => (Some(files), None),
@@ -262,13 +274,15 @@ impl Hired {
             input: Mutex::new(wires.input.take()),
             store: Mutex::new(store),
             asked: AtomicU8::new(0),
+            bell,
             ended: watch::Sender::new(None),
-            recovery: format!("pid {pid} started {began} marker {}", self.marker),
+            recovery: format!("pid {} started {} marker {}", supervisor.pid, supervisor.began, self.marker),
         });
         // It speaks on its connection now. A full pipe that nobody reads must not hold it up.
         self.child.stderr = None;
         Begun {
             shared,
+            supervisor,
             child: self.child,
             wires,
             group: self.group,

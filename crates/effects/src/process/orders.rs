@@ -67,10 +67,20 @@ impl Root {
 }
 
 /// What a supervisor is told while its command runs. The end of the connection is the last word: end everything.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Ask {
     End,
     Kill,
+}
+
+impl Ask {
+    /// More than not having been asked, which is 0.
+    pub(crate) fn urgency(self) -> u8 {
+        match self {
+            Ask::End => 1,
+            Ask::Kill => 2,
+        }
+    }
 }
 
 /// What a supervisor says.

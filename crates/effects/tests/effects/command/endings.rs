@@ -221,6 +221,17 @@ async fn the_environment_holds_no_credentials(world: World) {
 }
 
 #[tokio::test]
+async fn one_that_stops_its_supervisor_is_ended() {
+    let world = World::new(Mechanism::None).unwrap();
+    let process = world.start("sleep 0.5; kill -STOP $PPID; setsid sleep 1000 & touch up; sleep 1000").await;
+    until("it runs", || world.path("root/up").exists()).await;
+    process.end(true);
+    let ended = process.wait().await;
+    assert_eq!(ended.evidence.first().map(String::as_str), Some("supervisor_lost"));
+    assert_eq!(world.alive(&process), [0; 0]);
+}
+
+#[tokio::test]
 async fn required_refuses_where_nothing_works() {
     let dir = tempfile::tempdir().unwrap();
     let sandbox = Sandbox::probe_among(Mode::Required, dir.path(), &[]);
