@@ -97,9 +97,9 @@ fn writable(owner: &Owner, path: &Path) -> Result<Root, StartError> {
     }
     if owner.sandbox.mechanism() != Mechanism::None {
         let everything = real.parent().is_none() || real == owner.home;
-        let exposed = if everything { Some(owner.home.as_path()) } else { owner.sandbox.exposes(&real) };
+        let exposed = if everything { Some(owner.home.clone()) } else { owner.sandbox.exposes(&real) };
         if let Some(secret) = exposed {
-            return Err(too_wide(&real, secret));
+            return Err(too_wide(&real, &secret));
         }
     }
     Root::of(real).map_err(|error| bad_folder(path, &error))

@@ -99,7 +99,7 @@ fn push(arguments: &mut Vec<OsString>, path: &Path, mount: &Mount) {
     let mut add = |words: &[&std::ffi::OsStr]| arguments.extend(words.iter().map(|word| (*word).to_owned()));
     let size = limits::SCRATCH_BYTES.to_string();
     match mount {
-        Mount::Read => add(&["--ro-bind".as_ref(), path, path]),
+        Mount::Read => add(&["--ro-bind-try".as_ref(), path, path]),
         Mount::Write => add(&["--bind".as_ref(), path, path]),
         Mount::Private => add(&["--size".as_ref(), size.as_ref(), "--tmpfs".as_ref(), path]),
         Mount::Hidden if Path::new(path).is_dir() => {

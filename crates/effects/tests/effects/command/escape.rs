@@ -1,6 +1,6 @@
 //! What a confined command must not be able to do, tried.
 
-use super::{World, in_each_sandbox};
+use super::{STAND_IN, World, in_each_sandbox, until};
 use abide_effects::sandbox::Mechanism;
 use std::fs;
 use std::os::linux::net::SocketAddrExt;
@@ -10,6 +10,7 @@ in_each_sandbox!(
     writes_only_in_its_workspace,
     reads_no_token_and_no_other_folder,
     reads_no_secrets_of_the_system,
+    reads_toolchains_without_their_credentials,
     has_no_way_to_loopback,
     follows_no_link_out,
     loses_a_race_of_links,
@@ -62,6 +63,24 @@ async fn reads_no_secrets_of_the_system(world: World) {
     refused(&world, "cat /etc/ssh/ssh_host_*_key | grep .").await;
     let (text, code) = world.say("grep -c root /etc/passwd").await;
     assert_eq!((text.trim(), code), ("1", Some(0)));
+}
+
+async fn reads_toolchains_without_their_credentials(world: World) {
+    let cargo = world.path("person/.cargo");
+    fs::create_dir_all(cargo.join("bin")).unwrap();
+    for (name, text) in [("config.toml", "settings"), ("credentials.toml", "secret"), ("../.netrc", "secret")] {
+        fs::write(cargo.join(name), text).unwrap();
+    }
+    // The home of the person is the process's, so this takes another process.
+    let command = "cat $CARGO_HOME/config.toml $CARGO_HOME/credentials.toml > seen; cat $CARGO_HOME/../.netrc ~/.netrc >> seen; touch $CARGO_HOME/new; touch up";
+    let mut start = std::process::Command::new(STAND_IN);
+    start.arg(world.path("home")).arg(world.path("root")).arg(world.mechanism.as_str()).arg(command);
+    let mut daemon = start.env("HOME", world.path("person")).env_remove("CARGO_HOME").spawn().unwrap();
+    until("it has looked", || world.path("root/up").exists()).await;
+    daemon.kill().unwrap();
+    daemon.wait().unwrap();
+    assert_eq!(fs::read_to_string(world.path("root/seen")).unwrap(), "settings");
+    assert!(!cargo.join("new").exists());
 }
 
 async fn has_no_way_to_loopback(world: World) {
