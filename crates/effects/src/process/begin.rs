@@ -15,7 +15,7 @@ use rustix::event::EventfdFlags;
 use tokio::sync::watch;
 
 use super::family::Member;
-use super::group::Group;
+use super::group::{Door, Group};
 use super::orders::{self, Orders, Report, Root, SUPERVISE};
 use super::output::Bounded;
 use super::owner::Begun;
@@ -42,8 +42,8 @@ pub(super) fn begin(owner: &Owner, launch: &Launch) -> Result<Begun, StartError>
     let group = match &owner.groups {
         Ok(groups) => {
             let name = format!("abide-{}-{}-{nth}", owner.marker.home(), owner.marker.life());
-            // The supervisor and its second thread are counted too.
-            groups.create(&name, launch.processes_max.saturating_add(2)).ok()
+            // The supervisor, its second thread and what wraps it are counted too.
+            groups.create(&name, launch.processes_max.saturating_add(3)).ok()
         }
         Err(_) => None,
     };
@@ -61,8 +61,9 @@ pub(super) fn begin(owner: &Owner, launch: &Launch) -> Result<Begun, StartError>
             .then(|| family::of_this_user() + u64::from(launch.processes_max) * limits::USER_PROCESSES_TIMES),
         grace_ms: limits::END_GRACE_MS,
     };
-    let (child, control) = spawn(owner, &allowed, &marker).map_err(|error| failed(&error))?;
-    let hired = Hired { child, control, group, scratch: private.scratch, marker };
+    let door = group.as_ref().and_then(Group::door);
+    let (child, inside, control) = spawn(owner, &allowed, &marker, door).map_err(|error| failed(&error))?;
+    let hired = Hired { child, inside, control, group, scratch: private.scratch, marker };
     hired.instruct(&orders, launch)
 }
 
@@ -182,7 +183,7 @@ fn environment_of(owner: &Owner, launch: &Launch, private: &Private, marker: &st
 /// The supervisor, wrapped or not. Its standard input is our connection to it. Its standard output is our own binary,
 /// opened: so it can be started by that descriptor in any mount namespace, and needs none but the three descriptors
 /// that every process has. Its standard error is what it, or its wrapping, has to say when it fails.
-fn spawn(owner: &Owner, allowed: &Allowed, marker: &str) -> io::Result<(Child, UnixStream)> {
+fn spawn(owner: &Owner, allowed: &Allowed, marker: &str, door: Option<Door>) -> io::Result<(Child, bool, UnixStream)> {
     const SELF: &str = "/proc/self/fd/1";
     let (control, theirs) = UnixStream::pair()?;
     rustix::net::sockopt::set_socket_passcred(&control, true)?;
@@ -200,12 +201,15 @@ fn spawn(owner: &Owner, allowed: &Allowed, marker: &str) -> io::Result<(Child, U
     use std::os::unix::process::CommandExt;
     // Not in the daemon's group: a ^C at its terminal is the daemon's to hear.
     command.process_group(0);
-    Ok((owner.spawner.spawn(command)?, control))
+    let (child, inside) = owner.spawner.spawn(command, door)?;
+    Ok((child, inside, control))
 }
 
 /// A supervisor that was started and has no orders yet.
 struct Hired {
     child: Child,
+    /// It is in its group already.
+    inside: bool,
     control: UnixStream,
     group: Option<Group>,
     scratch: Option<Scratch>,
@@ -224,7 +228,7 @@ impl Hired {
         let gone = || io::Error::other("its supervisor ended before it began");
         self.control.set_read_timeout(Some(Duration::from_millis(limits::START_TIMEOUT_MS)))?;
         let pid = orders::receive_hello(&self.control)?.ok_or_else(gone)?;
-        if let Some(group) = &self.group {
+        if let (Some(group), false) = (&self.group, self.inside) {
             group.join(pid)?;
         }
         let (ours, theirs) = wires::make(launch.tty, launch.accepts_input)?;

@@ -4,6 +4,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// A folder in which groups can be made.
 #[derive(Debug, Clone)]
@@ -15,6 +16,28 @@ pub(crate) struct Groups {
 #[derive(Debug)]
 pub(crate) struct Group {
     folder: PathBuf,
+    base: PathBuf,
+}
+
+/// How a single thread goes into a group and comes back, where threads can be in different ones. What it starts while
+/// it is inside begins inside. To move another process instead takes the kernel ten milliseconds and more.
+#[derive(Debug)]
+pub(crate) struct Door {
+    inside: PathBuf,
+    outside: PathBuf,
+}
+
+impl Door {
+    /// Does `work` inside; says whether it was.
+    pub(crate) fn through<T>(&self, work: impl FnOnce() -> T) -> (T, bool) {
+        let inside = fs::write(&self.inside, "0").is_ok();
+        let done = work();
+        if inside {
+            // It stays where it is only if the group it came from is gone, and then this is as good.
+            let _stays = fs::write(&self.outside, "0");
+        }
+        (done, inside)
+    }
 }
 
 impl Groups {
@@ -30,7 +53,7 @@ impl Groups {
     pub(crate) fn create(&self, name: &str, max: u32) -> io::Result<Group> {
         let folder = self.base.join(name);
         fs::create_dir(&folder)?;
-        let group = Group { folder };
+        let group = Group { folder, base: self.base.clone() };
         fs::write(group.folder.join("pids.max"), max.to_string())?;
         Ok(group)
     }
@@ -54,6 +77,11 @@ impl Groups {
 }
 
 impl Group {
+    pub(crate) fn door(&self) -> Option<Door> {
+        let door = Door { inside: self.folder.join("tasks"), outside: self.base.join("tasks") };
+        door.inside.exists().then_some(door)
+    }
+
     pub(crate) fn join(&self, pid: i32) -> io::Result<()> {
         fs::write(self.folder.join("cgroup.procs"), pid.to_string())
     }
@@ -68,10 +96,17 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // Refused while somebody is in it; the next boot looks again.
-        let _kept = fs::remove_dir(&self.folder);
+        // Refused while somebody is in it, and the dead are until they are buried; the next boot looks again.
+        for _ in 0..BURIALS {
+            if !fs::remove_dir(&self.folder).is_err_and(|error| error.kind() == io::ErrorKind::ResourceBusy) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 }
+
+const BURIALS: usize = 20;
 
 fn members(folder: &Path) -> Vec<i32> {
     let text = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();

@@ -223,9 +223,9 @@ pub(super) fn sweep(owner: &Owner) -> Vec<Swept> {
     if let Ok(groups) = &owner.groups {
         let (home, life) = (format!("abide-{}-", owner.marker.home()), format!("-{}-", owner.marker.life()));
         for (name, pids) in groups.named(&home).into_iter().filter(|(name, _)| !name.contains(&life)) {
+            let members = || groups.named(&name).into_iter().flat_map(|(_, pids)| pids);
+            sweep::until_gone(|| members().filter_map(family::stat).collect());
             if !pids.is_empty() {
-                let members = || groups.named(&name).into_iter().flat_map(|(_, pids)| pids);
-                family::kill_frozen(|| members().filter_map(family::stat).collect());
                 swept.push(Swept { label: name.clone(), pids });
             }
             groups.remove(&name);

@@ -5,6 +5,8 @@ use std::io;
 use std::process::{Child, Command};
 use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
 
+use super::group::Door;
+
 #[derive(Debug, Clone)]
 pub(crate) struct Spawner {
     requests: Sender<Request>,
@@ -13,7 +15,8 @@ pub(crate) struct Spawner {
 #[derive(Debug)]
 struct Request {
     command: Command,
-    answer: SyncSender<io::Result<Child>>,
+    door: Option<Door>,
+    answer: SyncSender<io::Result<(Child, bool)>>,
 }
 
 impl Spawner {
@@ -21,20 +24,24 @@ impl Spawner {
         // Unbounded: each entry belongs to a caller that waits for it.
         let (requests, inbox) = channel::<Request>();
         std::thread::Builder::new().name("spawner".to_owned()).spawn(move || {
-            for Request { mut command, answer } in inbox {
-                let spawned = command.spawn();
+            for Request { mut command, door, answer } in inbox {
+                let (spawned, inside) = match door {
+                    Some(door) => door.through(|| command.spawn()),
+                    None => (command.spawn(), false),
+                };
                 // Ours of the descriptors that it was given are closed before the caller listens for theirs.
                 drop(command);
-                let _gone = answer.send(spawned);
+                let _gone = answer.send(spawned.map(|child| (child, inside)));
             }
         })?;
         Ok(Spawner { requests })
     }
 
-    pub(crate) fn spawn(&self, command: Command) -> io::Result<Child> {
+    /// The child, and whether it went through the door.
+    pub(crate) fn spawn(&self, command: Command, door: Option<Door>) -> io::Result<(Child, bool)> {
         let gone = || io::Error::other("the owner of processes is gone");
         let (answer, answered) = sync_channel(1);
-        self.requests.send(Request { command, answer }).map_err(|_| gone())?;
+        self.requests.send(Request { command, door, answer }).map_err(|_| gone())?;
         answered.recv().map_err(|_| gone())?
     }
 }

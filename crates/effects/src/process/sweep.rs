@@ -1,6 +1,7 @@
 //! Finds processes by their marker and ends them for certain. For the boot after a life that was cut off, and for a
 //! command whose supervisor was killed. Touches nothing that carries no marker and descends from nothing that does.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::time::Duration;
@@ -18,19 +19,16 @@ pub struct Swept {
 
 /// Ends everything whose marker `wanted` gives a label for; comes back when nothing of it runs.
 pub(crate) fn sweep(wanted: impl Fn(&str) -> Option<String>) -> Vec<Swept> {
-    let mut found: BTreeMap<String, HashSet<i32>> = BTreeMap::new();
-    for _ in 0..ROUNDS {
+    let found: RefCell<BTreeMap<String, HashSet<i32>>> = RefCell::default();
+    until_gone(|| {
         let marked = marked(&wanted);
-        if marked.is_empty() {
-            break;
-        }
         for (label, one) in &marked {
-            found.entry(label.clone()).or_default().insert(one.member.pid);
+            found.borrow_mut().entry(label.clone()).or_default().insert(one.member.pid);
         }
-        family::kill_frozen(|| self::marked(&wanted).into_iter().map(|(_, one)| one).collect());
-        std::thread::sleep(BETWEEN);
-    }
+        marked.into_iter().map(|(_, one)| one).collect()
+    });
     found
+        .into_inner()
         .into_iter()
         .map(|(label, pids)| {
             let mut pids: Vec<i32> = pids.into_iter().collect();
@@ -38,6 +36,16 @@ pub(crate) fn sweep(wanted: impl Fn(&str) -> Option<String>) -> Vec<Swept> {
             Swept { label, pids }
         })
         .collect()
+}
+
+/// Kills whomever `list` finds until it finds nobody that lives.
+pub(crate) fn until_gone(list: impl Fn() -> Vec<Stat>) {
+    for _ in 0..ROUNDS {
+        if family::kill_frozen(&list) == 0 {
+            return;
+        }
+        std::thread::sleep(BETWEEN);
+    }
 }
 
 /// A process that sleeps in the system may die late; it is dead to us once the signal is sent.

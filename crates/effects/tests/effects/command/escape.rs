@@ -75,10 +75,13 @@ async fn reads_toolchains_without_their_credentials(world: World) {
     let command = "cat $CARGO_HOME/config.toml $CARGO_HOME/credentials.toml > seen; cat $CARGO_HOME/../.netrc ~/.netrc >> seen; touch $CARGO_HOME/new; touch up";
     let mut start = std::process::Command::new(STAND_IN);
     start.arg(world.path("home")).arg(world.path("root")).arg(world.mechanism.as_str()).arg(command);
+    start.stdout(std::process::Stdio::null());
     let mut daemon = start.env("HOME", world.path("person")).env_remove("CARGO_HOME").spawn().unwrap();
     until("it has looked", || world.path("root/up").exists()).await;
     daemon.kill().unwrap();
     daemon.wait().unwrap();
+    // Its group and its scratch folder go, as they would when it is back.
+    let _swept = world.processes.sweep();
     assert_eq!(fs::read_to_string(world.path("root/seen")).unwrap(), "settings");
     assert!(!cargo.join("new").exists());
 }

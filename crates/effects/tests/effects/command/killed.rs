@@ -67,6 +67,7 @@ async fn nothing_outlives_a_killed_daemon(world: World) {
     until("it runs", || world.path("root/up").exists() && carriers(daemon.marker()).len() >= 4).await;
     daemon.kill();
     until("nothing is left", || carriers(daemon.marker()).is_empty()).await;
+    assert_eq!(world.processes.sweep(), []);
 }
 
 async fn nothing_outlives_daemon_and_supervisor_killed_together(world: World) {
