@@ -8,3 +8,4 @@ mod script;
 mod stage;
 mod substitution;
 mod tools;
+mod workspace;
