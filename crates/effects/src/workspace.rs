@@ -9,6 +9,7 @@ mod check;
 mod durable;
 mod git;
 mod keep;
+mod occupancy;
 mod patch;
 mod reconcile;
 mod remove;
@@ -21,6 +22,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 pub use check::check;
+pub use occupancy::{Occupancy, occupy};
 pub use patch::{PatchHolds, PatchRecord, PatchStory, list_patches};
 pub use reconcile::{Finding, reconcile};
 pub use remove::{Removed, remove_worktree};

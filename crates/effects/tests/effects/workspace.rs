@@ -2,6 +2,7 @@
 
 mod check;
 mod create;
+mod occupancy;
 mod odd;
 mod patches;
 mod reconcile;
