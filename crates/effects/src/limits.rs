@@ -35,3 +35,17 @@ pub const PATH_SHOWN: usize = 300;
 /// Lines of a file that a refusal shows, and how much of each.
 pub const LINES_SHOWN: usize = 12;
 pub const LINE_SHOWN_CHARS: usize = 160;
+/// What git may say in one answer: the names of all files of a very large repository. Patches go to disk unbounded.
+pub const GIT_OUTPUT_BYTES: u64 = 128 << 20;
+/// How much of git's complaints is repeated in a refusal.
+pub const GIT_WORDS_BYTES: u64 = 4 << 10;
+/// Entries of a folder outside git that are looked at to see whether it changed.
+pub const SCAN_ENTRIES: usize = 50_000;
+/// How often a worktree that changes while it is saved is saved again.
+pub const SAVE_TRIES: u32 = 3;
+/// Names of files that a patch's story holds; their number is always told.
+pub const PATCH_FILES: usize = 1_000;
+/// Names that one line of evidence holds.
+pub const EVIDENCE_NAMES: usize = 10;
+/// Numbers that are tried to find a name that is not taken.
+pub const NAME_TRIES: u32 = 10_000;

@@ -14,3 +14,4 @@ mod script;
 mod stage;
 mod substitution;
 mod tools;
+mod workspace;
