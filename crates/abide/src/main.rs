@@ -22,6 +22,10 @@ use cli::{Cli, Command};
 use output::{Failed, Output};
 
 fn main() -> ExitCode {
+    // Before anything else: a supervisor of a command is no command line, and must stay one thread.
+    if abide_effects::process::is_supervisor() {
+        abide_effects::process::supervise();
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return not_parsed(&error),

@@ -5,6 +5,8 @@ pub mod files;
 pub mod limits;
 pub mod model;
 mod nearest;
+pub mod process;
+pub mod sandbox;
 pub mod tools;
 pub mod workspace;
 

@@ -1,6 +1,7 @@
 //! The effects through their front door: models are called as the runtime calls them, tools are read as models say them.
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
+mod command;
 mod echo;
 mod files_confined;
 mod files_disk;

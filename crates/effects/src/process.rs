@@ -1,0 +1,339 @@
+//! Commands: started under a supervisor, confined, owned and ended. Whoever holds a [`Process`] can wait for it, read
+//! it and end it; when nobody holds it any more, it is ended. Nothing that was started here outlives its owner, not
+//! even one that was killed: what a killed owner left is found by its marker. Nothing here decides what to run.
+
+mod begin;
+mod family;
+mod group;
+mod kept;
+mod marker;
+mod orders;
+mod output;
+mod owner;
+mod spawner;
+mod supervise;
+mod sweep;
+mod wires;
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use rustix::io::Errno;
+use tokio::sync::{oneshot, watch};
+
+use self::group::Groups;
+use self::marker::Marker;
+use self::orders::Ask;
+use self::output::Bounded;
+use self::spawner::Spawner;
+use crate::limits;
+use crate::sandbox::Sandbox;
+
+pub use self::kept::read_kept;
+pub use self::output::{Chunk, Kept, Output};
+pub use self::supervise::{is_supervisor, supervise};
+pub use self::sweep::Swept;
+
+#[derive(Debug)]
+pub struct Options {
+    /// A binary that calls [`supervise`] when [`is_supervisor`] says so: ourselves.
+    pub program: PathBuf,
+    /// The runtime's home. It names the marker, and holds the scratch folders of commands.
+    pub home: PathBuf,
+    pub sandbox: Sandbox,
+    /// Let the kernel count the processes of a command where it can. Otherwise, and without this, its supervisor does.
+    pub control_groups: bool,
+}
+
+/// What is to be run, and how.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    /// For the shell: bash where there is one.
+    pub command: String,
+    /// The workspace: it may be changed.
+    pub root: PathBuf,
+    pub cwd: PathBuf,
+    pub network: bool,
+    /// On a terminal of its own, with one stream of output.
+    pub tty: bool,
+    pub accepts_input: bool,
+    /// The task's or call's id. Goes into the marker.
+    pub label: String,
+    /// Where its output is kept in files, from the start. Can be said later: [`Process::keep`].
+    pub output: Option<PathBuf>,
+    /// More processes than this are refused to it, or end it; which one, its evidence says.
+    pub processes_max: u32,
+    /// Readable besides the system and the workspace.
+    pub extra_read: Vec<PathBuf>,
+    /// Writable besides the workspace: the git folder of a worktree, say.
+    pub extra_write: Vec<PathBuf>,
+}
+
+/// Why a command does not run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct StartError {
+    pub code: &'static str,
+    pub message: String,
+    /// What to do next.
+    pub hint: String,
+}
+
+impl StartError {
+    fn new(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> StartError {
+        StartError { code, message: message.into(), hint: hint.into() }
+    }
+}
+
+/// Why input was not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum InputError {
+    #[error("the command was not started to take input")]
+    NotAccepted,
+    #[error("the command takes no more input")]
+    Closed,
+    #[error("the command does not read its input")]
+    Full,
+}
+
+/// How a command came to its end. Nothing of it runs any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    pub exit_code: Option<i32>,
+    pub signal: Option<i32>,
+    /// What was done to it, and what could not be: `term_sent`, `killed`, `process_limit 512`, `ended 2 processes it
+    /// left behind` and the like.
+    pub evidence: Vec<String>,
+    /// It was our doing.
+    pub stopped: bool,
+}
+
+/// All commands of one owner. Cheap to clone; when the last clone is gone, so are the commands.
+#[derive(Debug, Clone)]
+pub struct Processes(Arc<Owner>);
+
+#[derive(Debug)]
+struct Owner {
+    program: File,
+    home: PathBuf,
+    sandbox: Sandbox,
+    marker: Marker,
+    spawner: Spawner,
+    groups: Result<Groups, String>,
+    shell: PathBuf,
+    started: AtomicU64,
+    running: Mutex<Vec<Weak<Shared>>>,
+}
+
+impl Owner {
+    fn remember(&self, shared: &Arc<Shared>) {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.retain(|one| one.strong_count() > 0);
+        running.push(Arc::downgrade(shared));
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        let running = self.running.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for shared in running.iter().filter_map(Weak::upgrade) {
+            shared.ask(Ask::Kill);
+        }
+    }
+}
+
+impl Processes {
+    pub fn new(options: Options) -> io::Result<Processes> {
+        let home = options.home.canonicalize()?;
+        let shells = ["/bin/bash", "/usr/bin/bash", "/bin/sh"].map(PathBuf::from);
+        Ok(Processes(Arc::new(Owner {
+            // Open, so that it is the same program even after an upgrade took its place.
+            program: File::open(&options.program)?,
+            marker: Marker::new(&home),
+            home,
+            sandbox: options.sandbox,
+            spawner: Spawner::new()?,
+            groups: match options.control_groups {
+                true => Groups::find(),
+                false => Err("control groups are not used, by setting".to_owned()),
+            },
+            shell: shells.into_iter().find(|shell| shell.exists()).unwrap_or_else(|| PathBuf::from("/bin/sh")),
+            started: AtomicU64::new(0),
+            running: Mutex::new(Vec::new()),
+        })))
+    }
+
+    #[must_use]
+    pub fn sandbox(&self) -> &Sandbox {
+        &self.0.sandbox
+    }
+
+    /// How the number of processes is bounded: by the kernel, or, for the reason given, by looking.
+    pub fn counted_by(&self) -> Result<&'static str, &str> {
+        self.0.groups.as_ref().map(|_| "control group").map_err(String::as_str)
+    }
+
+    /// Runs once the command does. Dropping it before that ends the command.
+    pub async fn start(&self, launch: Launch) -> Result<Process, StartError> {
+        let system = |error: &dyn std::fmt::Display| {
+            StartError::new("system", format!("no thread for the command: {error}"), "end something, then try again")
+        };
+        let (ready, is_ready) = oneshot::channel();
+        let owner = Arc::clone(&self.0);
+        std::thread::Builder::new()
+            .name("command".to_owned())
+            .spawn(move || owner::own(owner, &launch, ready))
+            .map_err(|error| system(&error))?;
+        is_ready.await.map_err(|error| system(&error))?
+    }
+
+    /// At boot: ends whatever an earlier life of this home left behind, and says what it was. Scratch folders go too.
+    #[must_use]
+    pub fn sweep(&self) -> Vec<Swept> {
+        owner::sweep(&self.0)
+    }
+}
+
+/// One command. Cheap to clone; the last clone ends it, if it still runs.
+#[derive(Debug, Clone)]
+pub struct Process(Arc<Handle>);
+
+#[derive(Debug)]
+struct Handle(Arc<Shared>);
+
+/// What the holder of a command and the thread that owns it share.
+#[derive(Debug)]
+struct Shared {
+    control: UnixStream,
+    input: Mutex<Option<OwnedFd>>,
+    store: Mutex<Store>,
+    stopped: AtomicBool,
+    ended: watch::Sender<Option<Ended>>,
+    recovery: String,
+}
+
+#[derive(Debug)]
+struct Store {
+    combined: Bounded,
+    stdout: Bounded,
+    stderr: Bounded,
+    files: Option<kept::Files>,
+    /// Why there are no files, though there were to be.
+    problem: Option<String>,
+}
+
+impl Shared {
+    /// A thread that died while it held the store left it as whole as any other moment does.
+    fn store(&self) -> MutexGuard<'_, Store> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ask(&self, ask: Ask) {
+        if self.ended.borrow().is_some() {
+            return;
+        }
+        self.stopped.store(true, Ordering::Relaxed);
+        // Refused only by a supervisor that is gone, and with it everything there was to end.
+        let _gone = orders::write_frame(&self.control, &ask);
+    }
+}
+
+impl Process {
+    /// Comes back when nothing of the command runs; at once if that is so already.
+    pub async fn wait(&self) -> Ended {
+        let mut ended = self.0.0.ended.subscribe();
+        loop {
+            if let Some(ended) = ended.borrow_and_update().clone() {
+                return ended;
+            }
+            // The sender is ours; it can't be gone.
+            let _here = ended.changed().await;
+        }
+    }
+
+    /// How it ended, if it did.
+    #[must_use]
+    pub fn ended(&self) -> Option<Ended> {
+        self.0.0.ended.borrow().clone()
+    }
+
+    /// Every process of it is asked to end, and made to after a grace; or, forced, made to at once.
+    pub fn end(&self, force: bool) {
+        self.0.0.ask(if force { Ask::Kill } else { Ask::End });
+    }
+
+    /// To its standard input or terminal. Says how much was taken; all of it, unless the command does not read.
+    pub async fn write(&self, bytes: &[u8]) -> Result<usize, InputError> {
+        let mut taken = 0;
+        for _ in 0..limits::INPUT_WAIT_MS / INPUT_PAUSE_MS {
+            if self.ended().is_some() {
+                return Err(InputError::Closed);
+            }
+            match self.write_some(&bytes[taken..])? {
+                Some(count) => taken += count,
+                None => tokio::time::sleep(Duration::from_millis(INPUT_PAUSE_MS)).await,
+            }
+            if taken == bytes.len() {
+                return Ok(taken);
+            }
+        }
+        if taken > 0 { Ok(taken) } else { Err(InputError::Full) }
+    }
+
+    fn write_some(&self, bytes: &[u8]) -> Result<Option<usize>, InputError> {
+        let input = self.0.0.input.lock().unwrap_or_else(PoisonError::into_inner);
+        match rustix::io::write(input.as_ref().ok_or(InputError::NotAccepted)?, bytes) {
+            Ok(count) => Ok(Some(count)),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(None),
+            Err(_) => Err(InputError::Closed),
+        }
+    }
+
+    /// No more input: the command reads the end of it. A terminal has none; send it a `^D`.
+    pub fn close_input(&self) {
+        self.0.0.input.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    /// From now on the output is in files there too, what came before included. What is there is replaced.
+    pub fn keep(&self, folder: &Path) -> io::Result<()> {
+        let mut store = self.0.0.store();
+        let mut files = kept::Files::create(folder, &store.combined)?;
+        if self.ended().is_some() {
+            files.end(&store.combined);
+        }
+        store.files = Some(files);
+        Ok(())
+    }
+
+    #[must_use]
+    pub fn output(&self) -> Output {
+        let store = self.0.0.store();
+        Output { combined: store.combined.kept(), stdout: store.stdout.kept(), stderr: store.stderr.kept() }
+    }
+
+    /// Of both streams, as they came, from an absolute offset.
+    #[must_use]
+    pub fn read(&self, offset: u64, max: usize) -> Chunk {
+        self.0.0.store().combined.read(offset, max)
+    }
+
+    /// How to find it again, in words.
+    #[must_use]
+    pub fn recovery(&self) -> String {
+        self.0.0.recovery.clone()
+    }
+}
+
+const INPUT_PAUSE_MS: u64 = 10;
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.0.ask(Ask::End);
+    }
+}

@@ -1,0 +1,268 @@
+//! From a launch to a command that runs: what it may use is settled, a supervisor is started, counted and given its
+//! orders. Until the orders are given nothing of the command exists, so it is confined and counted from its first step.
+
+use std::fs;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::group::Group;
+use super::orders::{self, Orders, Report, SUPERVISE};
+use super::output::Bounded;
+use super::owner::Begun;
+use super::{Launch, Owner, Shared, StartError, Store, family, kept, marker, wires};
+use crate::limits;
+use crate::sandbox::environment::{self, Given};
+use crate::sandbox::{Allowed, Mechanism};
+
+pub(super) fn begin(owner: &Owner, launch: &Launch) -> Result<Begun, StartError> {
+    if owner.sandbox.refuses() {
+        let why = owner.sandbox.problems().join("; ");
+        let hint = "make one of them work, or set the sandbox to `auto` to run commands without one";
+        return Err(StartError::new("sandbox_required", format!("no sandbox works here: {why}"), hint));
+    }
+    let nth = owner.started.fetch_add(1, Ordering::Relaxed);
+    let mut allowed = allowed(owner, launch)?;
+    let cwd = folder(&launch.cwd)?;
+    let private = Private::make(owner, nth, &mut allowed).map_err(|error| failed(&error))?;
+    let marker = owner.marker.of(&launch.label);
+    let group = match &owner.groups {
+        Ok(groups) => {
+            let name = format!("abide-{}-{}-{nth}", owner.marker.home(), owner.marker.life());
+            // The supervisor and its second thread are counted too.
+            groups.create(&name, launch.processes_max.saturating_add(2)).ok()
+        }
+        Err(_) => None,
+    };
+    let orders = Orders {
+        program: owner.shell.clone(),
+        arguments: vec!["-c".to_owned(), launch.command.clone()],
+        cwd,
+        environment: environment_of(owner, launch, &private, &marker),
+        tty: launch.tty,
+        namespace: owner.sandbox.mechanism() == Mechanism::Bubblewrap,
+        confinement: owner.sandbox.confinement(&allowed),
+        processes_max: group.is_none().then_some(launch.processes_max),
+        grace_ms: limits::END_GRACE_MS,
+    };
+    let (child, control) = spawn(owner, &allowed, &marker).map_err(|error| failed(&error))?;
+    let hired = Hired { child, control, group, scratch: private.scratch, marker };
+    hired.instruct(&orders, launch)
+}
+
+fn failed(error: &io::Error) -> StartError {
+    let hint = "look at the machine: memory, disk, open files, processes";
+    StartError::new("system", format!("the command could not be started: {error}"), hint)
+}
+
+/// A folder that is there, by its real name. A workspace that is reached through a symbolic link is refused: the link
+/// can be turned elsewhere between the question and the mount.
+fn folder(path: &Path) -> Result<PathBuf, StartError> {
+    let hint = "name a folder that exists, by its real path";
+    let bad = |why: &dyn std::fmt::Display| {
+        StartError::new("bad_folder", format!("{} can't be used: {why}", path.display()), hint)
+    };
+    let real = path.canonicalize().map_err(|error| bad(&error))?;
+    if !real.is_dir() {
+        return Err(bad(&"it is no folder"));
+    }
+    if real.to_str().is_none() {
+        return Err(bad(&"its name is not text"));
+    }
+    Ok(real)
+}
+
+fn allowed(owner: &Owner, launch: &Launch) -> Result<Allowed, StartError> {
+    let mut write = vec![folder(&launch.root)?];
+    for path in &launch.extra_write {
+        write.push(folder(path)?);
+    }
+    let read: Vec<PathBuf> = launch.extra_read.iter().filter_map(|path| path.canonicalize().ok()).collect();
+    let confined = owner.sandbox.mechanism() != Mechanism::None;
+    for path in write.iter().filter(|_| confined) {
+        if owner.home.starts_with(path) || path.components().count() < 2 {
+            let exposed = owner.sandbox.mechanism() != Mechanism::Bubblewrap || path.components().count() < 2;
+            if exposed || *path == owner.home {
+                return Err(too_wide(path, &owner.home));
+            }
+        }
+        if let Some(secret) = owner.sandbox.exposes(path) {
+            return Err(too_wide(path, secret));
+        }
+    }
+    Ok(Allowed { read, write, network: launch.network })
+}
+
+fn too_wide(path: &Path, secret: &Path) -> StartError {
+    StartError::new(
+        "workspace_too_wide",
+        format!("{} can't be a workspace: {} lies in it, which no command may read", path.display(), secret.display()),
+        "use a folder that holds the work and nothing else",
+    )
+}
+
+/// Where a command's own home and temporary files are.
+struct Private {
+    home: PathBuf,
+    temporary: PathBuf,
+    scratch: Option<Scratch>,
+}
+
+/// A private folder on disk, for a command that can't have one in memory. Gone with the value.
+pub(super) struct Scratch(PathBuf);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _kept = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The folder of the home that holds them.
+pub(super) const SCRATCH: &str = "scratch";
+
+impl Private {
+    fn make(owner: &Owner, nth: u64, allowed: &mut Allowed) -> io::Result<Private> {
+        let person = owner.sandbox.person().to_path_buf();
+        match owner.sandbox.mechanism() {
+            Mechanism::Bubblewrap => Ok(Private { home: person, temporary: PathBuf::from("/tmp"), scratch: None }),
+            Mechanism::Landlock => {
+                let folder = owner.home.join(SCRATCH).join(format!("{}-{nth}", owner.marker.life()));
+                let scratch = Scratch(folder.clone());
+                let (home, temporary) = (folder.join("home"), folder.join("tmp"));
+                fs::create_dir_all(&home)?;
+                fs::create_dir_all(&temporary)?;
+                allowed.write.push(folder);
+                Ok(Private { home, temporary, scratch: Some(scratch) })
+            }
+            Mechanism::None => Ok(Private { home: person, temporary: std::env::temp_dir(), scratch: None }),
+        }
+    }
+}
+
+fn environment_of(owner: &Owner, launch: &Launch, private: &Private, marker: &str) -> Vec<(String, String)> {
+    let given = Given {
+        person: owner.sandbox.person(),
+        home: &private.home,
+        temporary: &private.temporary,
+        tty: launch.tty,
+        network: launch.network,
+        marker: (marker::VARIABLE, marker),
+    };
+    let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+        Some((name.into_string().ok()?, value.into_string().ok()?))
+    };
+    environment::build(std::env::vars_os().filter_map(text), &given)
+}
+
+/// The supervisor, wrapped or not. Its standard input is our connection to it. Its standard output is our own binary,
+/// opened: so it can be started by that descriptor in any mount namespace, and needs none but the three descriptors
+/// that every process has. Its standard error is what it, or its wrapping, has to say when it fails.
+fn spawn(owner: &Owner, allowed: &Allowed, marker: &str) -> io::Result<(Child, UnixStream)> {
+    const SELF: &str = "/proc/self/fd/1";
+    let (control, theirs) = UnixStream::pair()?;
+    rustix::net::sockopt::set_socket_passcred(&control, true)?;
+    let mut command = match owner.sandbox.wrapping(allowed) {
+        Some((program, arguments)) => {
+            let mut command = Command::new(program);
+            command.args(arguments).arg("--").arg(SELF);
+            command
+        }
+        None => Command::new(SELF),
+    };
+    command.arg(SUPERVISE).arg(marker).env_clear().env(marker::VARIABLE, marker).current_dir("/");
+    command.stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)));
+    command.stdout(Stdio::from(owner.program.try_clone()?)).stderr(Stdio::piped());
+    use std::os::unix::process::CommandExt;
+    // Not in the daemon's group: a ^C at its terminal is the daemon's to hear.
+    command.process_group(0);
+    Ok((owner.spawner.spawn(command)?, control))
+}
+
+/// A supervisor that was started and has no orders yet.
+struct Hired {
+    child: Child,
+    control: UnixStream,
+    group: Option<Group>,
+    scratch: Option<Scratch>,
+    marker: String,
+}
+
+impl Hired {
+    fn instruct(mut self, orders: &Orders, launch: &Launch) -> Result<Begun, StartError> {
+        match self.exchange(orders, launch) {
+            Ok((pid, wires)) => Ok(self.begun(pid, wires, launch)),
+            Err(error) => Err(self.dismiss(&error)),
+        }
+    }
+
+    fn exchange(&mut self, orders: &Orders, launch: &Launch) -> io::Result<(i32, wires::Ours)> {
+        let gone = || io::Error::other("its supervisor ended before it began");
+        self.control.set_read_timeout(Some(Duration::from_millis(limits::START_TIMEOUT_MS)))?;
+        let pid = orders::receive_hello(&self.control)?.ok_or_else(gone)?;
+        if let Some(group) = &self.group {
+            group.join(pid)?;
+        }
+        let (ours, theirs) = wires::make(launch.tty, launch.accepts_input)?;
+        orders::send_descriptors(&self.control, &theirs.each_ref().map(AsFd::as_fd))?;
+        drop(theirs);
+        orders::write_frame(&self.control, orders)?;
+        match orders::read_frame(&self.control)?.ok_or_else(gone)? {
+            Report::Started => {}
+            Report::NotStarted { message } => return Err(io::Error::other(message)),
+            Report::Ended { .. } => return Err(gone()),
+        }
+        self.control.set_read_timeout(None)?;
+        Ok((pid, ours))
+    }
+
+    fn dismiss(mut self, error: &io::Error) -> StartError {
+        // It has nothing running; closing its connection would do, this is sooner.
+        let _gone = self.child.kill();
+        let _status = self.child.wait();
+        let mut said = Vec::new();
+        if let Some(stderr) = self.child.stderr.take() {
+            let _partial = stderr.take(limits::COMPLAINT_BYTES as u64).read_to_end(&mut said);
+        }
+        let said = String::from_utf8_lossy(&said);
+        let why = if said.trim().is_empty() { error.to_string() } else { said.trim().to_owned() };
+        let hint = "`abide doctor` tries the sandbox and says what is wrong with it";
+        StartError::new("not_started", format!("the command could not be started: {why}"), hint)
+    }
+
+    fn begun(mut self, pid: i32, mut wires: wires::Ours, launch: &Launch) -> Begun {
+        let began = family::stat(pid).map_or(0, |stat| stat.member.began);
+        let combined = Bounded::combined();
+        let (files, problem) = match launch.output.as_deref().map(|folder| kept::Files::create(folder, &combined)) {
+            Some(Ok(files)) => (Some(files), None),
+            Some(Err(error)) => (None, Some(error.to_string())),
+            None => (None, None),
+        };
+        let store = Store { combined, stdout: Bounded::stream(), stderr: Bounded::stream(), files, problem };
+        let shared = Arc::new(Shared {
+            control: self.control,
+            input: Mutex::new(wires.input.take()),
+            store: Mutex::new(store),
+            stopped: AtomicBool::new(false),
+            ended: watch::Sender::new(None),
+            recovery: format!("pid {pid} started {began} marker {}", self.marker),
+        });
+        // It speaks on its connection now. A full pipe that nobody reads must not hold it up.
+        self.child.stderr = None;
+        Begun {
+            shared,
+            child: self.child,
+            wires,
+            group: self.group,
+            scratch: self.scratch,
+            marker: self.marker,
+            processes_max: launch.processes_max,
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The processes that descend from one, as the system lists them, and signals to them. A process is known by its id
+//! and the moment it began: before a signal is sent, the id is pinned by a descriptor and the moment compared, so a
+//! recycled id is never touched.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::os::fd::OwnedFd;
+
+use rustix::process::{Pid, PidfdFlags, Signal};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Member {
+    pub pid: i32,
+    /// In ticks since the machine started.
+    pub began: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stat {
+    pub member: Member,
+    pub parent: i32,
+    pub state: u8,
+}
+
+impl Stat {
+    /// Over, and waiting only for its parent to notice.
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(self.state, b'Z' | b'X')
+    }
+
+    fn is_frozen(&self) -> bool {
+        matches!(self.state, b'T' | b't')
+    }
+}
+
+/// What `/proc/PID/stat` says. The name in it may hold anything, parentheses and spaces too: it ends at the last one.
+pub(crate) fn stat(pid: i32) -> Option<Stat> {
+    let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let after = text.iter().rposition(|byte| *byte == b')')? + 1;
+    let rest = std::str::from_utf8(&text[after..]).ok()?;
+    let mut fields = rest.split_ascii_whitespace();
+    let state = fields.next()?.bytes().next()?;
+    let parent = fields.next()?.parse().ok()?;
+    let began = fields.nth(17)?.parse().ok()?;
+    Some(Stat { member: Member { pid, began }, parent, state })
+}
+
+/// All processes that can be seen.
+pub(crate) fn everyone() -> Vec<Stat> {
+    pids().filter_map(stat).collect()
+}
+
+pub(crate) fn pids() -> impl Iterator<Item = i32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// Of `all`, those that descend from one of `roots`; the roots themselves are not among them.
+pub(crate) fn descendants(all: &[Stat], roots: &HashSet<i32>) -> Vec<Stat> {
+    let mut children: HashMap<i32, Vec<&Stat>> = HashMap::new();
+    for one in all {
+        children.entry(one.parent).or_default().push(one);
+    }
+    let (mut found, mut seen) = (Vec::new(), roots.clone());
+    let mut next: Vec<i32> = roots.iter().copied().collect();
+    while let Some(parent) = next.pop() {
+        for child in children.get(&parent).into_iter().flatten() {
+            if seen.insert(child.member.pid) {
+                found.push(**child);
+                next.push(child.member.pid);
+            }
+        }
+    }
+    found
+}
+
+/// Pins the process, if it is still the one that was meant.
+pub(crate) fn pin(member: Member) -> Option<OwnedFd> {
+    let pinned = rustix::process::pidfd_open(Pid::from_raw(member.pid)?, PidfdFlags::empty()).ok()?;
+    (stat(member.pid)?.member == member).then_some(pinned)
+}
+
+/// Whether the signal was sent: not if the process is gone.
+pub(crate) fn signal(member: Member, signal: Signal) -> bool {
+    pin(member).is_some_and(|pinned| rustix::process::pidfd_send_signal(pinned, signal).is_ok())
+}
+
+/// One round of ending for certain: everybody whom `list` finds is frozen until nobody new turns up, so that nobody
+/// is left who could start another; then all are killed. Says how many there were.
+pub(crate) fn kill_frozen(list: impl Fn() -> Vec<Stat>) -> usize {
+    let mut frozen: HashSet<Member> = HashSet::new();
+    // A process that can't be stopped (it sleeps in the system) must not keep the others alive, hence the bound.
+    for _ in 0..FREEZE_ROUNDS {
+        let moving: Vec<Stat> = list().into_iter().filter(|one| !one.is_over()).collect();
+        let fresh = moving.iter().filter(|one| !one.is_frozen() && !frozen.contains(&one.member)).count();
+        for one in &moving {
+            if frozen.insert(one.member) && !one.is_frozen() {
+                signal(one.member, Signal::STOP);
+            }
+        }
+        if fresh == 0 {
+            break;
+        }
+    }
+    for member in &frozen {
+        signal(*member, Signal::KILL);
+    }
+    frozen.len()
+}
+
+const FREEZE_ROUNDS: usize = 50;

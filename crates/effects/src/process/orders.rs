@@ -1,0 +1,119 @@
+//! What the daemon and a supervisor say to each other, and how: frames of JSON over a socket pair, the first of them
+//! with the descriptors that the command gets. Nothing here acts on a word of it.
+
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::limits;
+use crate::sandbox::Confinement;
+
+/// The argument that makes our binary a supervisor.
+pub(crate) const SUPERVISE: &str = "__supervise";
+
+/// Everything a supervisor needs to know to start one command.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Orders {
+    pub program: PathBuf,
+    pub arguments: Vec<String>,
+    pub cwd: PathBuf,
+    pub environment: Vec<(String, String)>,
+    pub tty: bool,
+    /// The supervisor is the first process of a namespace that holds only what it starts.
+    pub namespace: bool,
+    pub confinement: Confinement,
+    /// Nobody else counts the processes: more than this many end the command.
+    pub processes_max: Option<u32>,
+    pub grace_ms: u64,
+}
+
+/// What a supervisor is told while its command runs. The end of the connection is the last word: end everything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Ask {
+    End,
+    Kill,
+}
+
+/// What a supervisor says.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Report {
+    Started,
+    NotStarted { message: String },
+    Ended { exit_code: Option<i32>, signal: Option<i32>, evidence: Vec<String> },
+}
+
+pub(crate) fn write_frame<T: Serialize>(mut to: impl Write, value: &T) -> io::Result<()> {
+    let body = serde_json::to_vec(value)?;
+    let mut frame = u32::try_from(body.len()).map_err(io::Error::other)?.to_le_bytes().to_vec();
+    frame.extend_from_slice(&body);
+    to.write_all(&frame)
+}
+
+/// The next frame; nothing once the other side is gone.
+pub(crate) fn read_frame<T: DeserializeOwned>(mut from: impl Read) -> io::Result<Option<T>> {
+    let mut length = [0; 4];
+    match from.read_exact(&mut length) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        Err(error) => return Err(error),
+    }
+    let length = usize::try_from(u32::from_le_bytes(length)).map_err(io::Error::other)?;
+    if length > limits::ORDERS_BYTES {
+        return Err(io::Error::other("a frame is too large"));
+    }
+    let mut body = vec![0; length];
+    from.read_exact(&mut body)?;
+    Ok(Some(serde_json::from_slice(&body)?))
+}
+
+/// The command's input, output and error, ahead of the orders.
+pub(crate) fn send_descriptors(to: &UnixStream, descriptors: &[BorrowedFd<'_>; 3]) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !ancillary.push(SendAncillaryMessage::ScmRights(descriptors)) {
+        return Err(io::Error::other("no room for descriptors"));
+    }
+    rustix::net::sendmsg(to, &[IoSlice::new(b"d")], &mut ancillary, SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+pub(crate) fn receive_descriptors(from: &UnixStream) -> io::Result<[OwnedFd; 3]> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    rustix::net::recvmsg(from, &mut [IoSliceMut::new(&mut byte)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+    let mut descriptors = Vec::new();
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(received) = message {
+            descriptors.extend(received);
+        }
+    }
+    descriptors.try_into().map_err(|_| io::Error::other("three descriptors were to come"))
+}
+
+/// A supervisor's first byte. With it the system says who sent it: its process id as this process sees it, whatever
+/// namespace it lives in. Nothing if it is gone before it spoke.
+pub(crate) fn receive_hello(from: &UnixStream) -> io::Result<Option<i32>> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    let received =
+        rustix::net::recvmsg(from, &mut [IoSliceMut::new(&mut byte)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+    if received.bytes == 0 {
+        return Ok(None);
+    }
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmCredentials(who) = message {
+            return Ok(Some(who.pid.as_raw_nonzero().get()));
+        }
+    }
+    Err(io::Error::other("the system did not say who spoke"))
+}

@@ -1,0 +1,211 @@
+//! The thread that owns one command until nothing of it is left: it takes in the output and says how the command
+//! ended. It must come to its end whatever the command and its supervisor do.
+
+use std::fs;
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::Child;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use tokio::sync::oneshot;
+
+use super::begin::{self, SCRATCH, Scratch};
+use super::group::Group;
+use super::orders::{self, Report};
+use super::sweep::{self, Swept};
+use super::{Ended, Handle, Launch, Owner, Process, Shared, StartError, Store, family, wires};
+use crate::limits;
+
+pub(super) fn own(owner: Arc<Owner>, launch: &Launch, ready: oneshot::Sender<Result<Process, StartError>>) {
+    match begin::begin(&owner, launch) {
+        Ok(begun) => {
+            owner.remember(&begun.shared);
+            // While it runs it must not keep its owner: the owner's end is its end.
+            drop(owner);
+            let process = Process(Arc::new(Handle(Arc::clone(&begun.shared))));
+            // Whoever asked may be gone; then this drops the only handle, and that ends it.
+            let _gone = ready.send(Ok(process));
+            begun.attend();
+        }
+        Err(error) => {
+            let _gone = ready.send(Err(error));
+        }
+    }
+}
+
+/// A command that runs.
+pub(super) struct Begun {
+    pub shared: Arc<Shared>,
+    pub child: Child,
+    pub wires: wires::Ours,
+    pub group: Option<Group>,
+    pub scratch: Option<Scratch>,
+    pub marker: String,
+    pub processes_max: u32,
+}
+
+#[derive(Clone, Copy)]
+enum Stream {
+    Output,
+    Error,
+}
+
+/// How the supervisor says it ended.
+struct Told {
+    exit_code: Option<i32>,
+    signal: Option<i32>,
+    evidence: Vec<String>,
+}
+
+const KILLED: i32 = 9;
+
+impl Begun {
+    fn attend(mut self) {
+        let told = self.take_in();
+        let supervised = told.is_some();
+        let Told { exit_code, signal, mut evidence } = told.unwrap_or(Told {
+            exit_code: None,
+            signal: Some(KILLED),
+            evidence: vec!["supervisor_lost".to_owned()],
+        });
+        if !supervised {
+            // Whatever the supervisor did not live to end. With a namespace it is nothing: that died with it.
+            let left = sweep::sweep(|found| (found == self.marker).then(String::new));
+            let count: usize = left.iter().map(|swept| swept.pids.len()).sum();
+            evidence.push(format!("ended {count} by their marker"));
+        }
+        let _status = self.child.wait();
+        if self.group.as_ref().is_some_and(Group::was_full) {
+            evidence.push(format!("process_limit {}", self.processes_max));
+        }
+        self.group = None;
+        self.scratch = None;
+        let mut guard = self.shared.store();
+        evidence.extend(guard.end().map(|problem| format!("output_not_kept {problem}")));
+        let stopped = self.shared.stopped.load(Ordering::Relaxed);
+        // Said while the store is held: who asks to keep the output either sees the end or is in time for it.
+        self.shared.ended.send_replace(Some(Ended { exit_code, signal, evidence, stopped }));
+        drop(guard);
+    }
+
+    /// Reads until the supervisor said its last word and nobody is left who could write.
+    fn take_in(&mut self) -> Option<Told> {
+        let mut buffer = vec![0; limits::READ_BYTES];
+        let (mut told, mut drained_by, mut connected) = (None, None, true);
+        loop {
+            let open = self.wires.output.is_some() || self.wires.error.is_some();
+            let drained = drained_by.is_some_and(|by| Instant::now() >= by);
+            if !connected && (!open || drained) {
+                return told;
+            }
+            let ready = self.poll(connected, drained_by);
+            if ready.output {
+                Self::read(&self.shared, &mut self.wires.output, Stream::Output, &mut buffer);
+            }
+            if ready.error {
+                Self::read(&self.shared, &mut self.wires.error, Stream::Error, &mut buffer);
+            }
+            if ready.control {
+                told = match orders::read_frame(&self.shared.control) {
+                    Ok(Some(Report::Ended { exit_code, signal, evidence })) => {
+                        Some(Told { exit_code, signal, evidence })
+                    }
+                    Ok(Some(Report::Started | Report::NotStarted { .. }) | None) | Err(_) => told,
+                };
+                connected = false;
+                drained_by = Some(Instant::now() + Duration::from_millis(limits::DRAIN_MS));
+            }
+            self.shared.store().advance_files();
+        }
+    }
+
+    fn poll(&self, connected: bool, until: Option<Instant>) -> Ready {
+        let control = connected.then(|| self.shared.control.as_fd());
+        let wires = [control, self.wires.output.as_ref().map(AsFd::as_fd), self.wires.error.as_ref().map(AsFd::as_fd)];
+        let mut polled: Vec<PollFd<'_>> =
+            wires.iter().flatten().map(|wire| PollFd::from_borrowed_fd(*wire, PollFlags::IN)).collect();
+        let due = self.shared.store().files_due();
+        let until = [until, due].into_iter().flatten().min();
+        let timeout = until.map(|until| until.saturating_duration_since(Instant::now()));
+        let timeout = timeout.and_then(|wait| Timespec::try_from(wait).ok());
+        if rustix::event::poll(&mut polled, timeout.as_ref()).is_err() {
+            return Ready { control: false, output: false, error: false };
+        }
+        let mut found = polled.iter().map(|one| !one.revents().is_empty());
+        let [control, output, error] = wires.map(|wire| wire.is_some() && found.next().unwrap_or_default());
+        Ready { control, output, error }
+    }
+
+    fn read(shared: &Shared, wire: &mut Option<OwnedFd>, stream: Stream, buffer: &mut [u8]) {
+        let Some(open) = wire.as_ref() else { return };
+        match rustix::io::read(open, &mut *buffer) {
+            Ok(0) => *wire = None,
+            Ok(count) => shared.store().push(stream, &buffer[..count]),
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            // A terminal that nobody has open any more answers with an error.
+            Err(_) => *wire = None,
+        }
+    }
+}
+
+struct Ready {
+    control: bool,
+    output: bool,
+    error: bool,
+}
+
+impl Store {
+    fn push(&mut self, stream: Stream, bytes: &[u8]) {
+        self.combined.push(bytes);
+        match stream {
+            Stream::Output => self.stdout.push(bytes),
+            Stream::Error => self.stderr.push(bytes),
+        }
+    }
+
+    fn advance_files(&mut self) {
+        if let Some(files) = &mut self.files {
+            files.advance(&self.combined);
+        }
+    }
+
+    /// When the files want to be looked after, if nothing else happens.
+    fn files_due(&self) -> Option<Instant> {
+        self.files.as_ref()?.due(&self.combined)
+    }
+
+    /// The last of it is in the files; or what went wrong with them.
+    fn end(&mut self) -> Option<String> {
+        let files = self.files.as_mut();
+        let late = files.and_then(|files| {
+            files.end(&self.combined);
+            files.problem().map(str::to_owned)
+        });
+        self.problem.take().or(late)
+    }
+}
+
+/// What earlier lives left: what carries their marker, what sits in their groups, and their scratch folders.
+pub(super) fn sweep(owner: &Owner) -> Vec<Swept> {
+    let mut swept = sweep::sweep(|found| owner.marker.earlier(found).map(str::to_owned));
+    if let Ok(groups) = &owner.groups {
+        let (home, life) = (format!("abide-{}-", owner.marker.home()), format!("-{}-", owner.marker.life()));
+        for (name, pids) in groups.named(&home).into_iter().filter(|(name, _)| !name.contains(&life)) {
+            if !pids.is_empty() {
+                let members = || groups.named(&name).into_iter().flat_map(|(_, pids)| pids);
+                family::kill_frozen(|| members().filter_map(family::stat).collect());
+                swept.push(Swept { label: name.clone(), pids });
+            }
+            groups.remove(&name);
+        }
+    }
+    for entry in fs::read_dir(owner.home.join(SCRATCH)).into_iter().flatten().flatten() {
+        if !entry.file_name().to_string_lossy().starts_with(owner.marker.life()) {
+            let _kept = fs::remove_dir_all(entry.path());
+        }
+    }
+    swept
+}

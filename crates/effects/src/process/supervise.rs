@@ -1,0 +1,315 @@
+//! The supervisor: our own binary, started once per command, between the daemon and the command. It starts the command
+//! as it is ordered to, adopts whatever the command leaves behind, and ends all of it: when it is asked, when there are
+//! too many, when the command itself is over, and when the daemon is gone. It says that a command ended only when
+//! nothing of it is left. It keeps nothing, reads no settings, and never outlives its command.
+
+use std::collections::HashSet;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use rustix::process::{DumpableBehavior, Pid, Signal, WaitId, WaitIdOptions, WaitOptions};
+
+use super::family::{self, Stat};
+use super::orders::{self, Ask, Orders, Report, SUPERVISE};
+use crate::limits;
+use crate::sandbox::Prepared;
+
+/// Whether this process was started to be a supervisor.
+pub fn is_supervisor() -> bool {
+    std::env::args_os().nth(1).is_some_and(|argument| argument == SUPERVISE)
+}
+
+/// Never returns: the process ends with its command.
+pub fn supervise() -> ! {
+    let code = match run() {
+        Ok(()) => 0,
+        Err(error) => {
+            // Standard error still goes to the daemon, which repeats it as the reason.
+            let _unheard = writeln!(io::stderr(), "{error}");
+            1
+        }
+    };
+    std::process::exit(code)
+}
+
+fn run() -> io::Result<()> {
+    // Nothing that the command starts may look into this process or trace it, even as the same user.
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    close_with_the_start();
+    let control = UnixStream::from(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?);
+    // Standard output was our own binary, opened, so that it could be started under any name.
+    let nothing = std::fs::File::options().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&nothing)?;
+    rustix::stdio::dup2_stdout(&nothing)?;
+    (&control).write_all(b"h")?;
+    let descriptors = orders::receive_descriptors(&control)?;
+    let Some(orders) = orders::read_frame::<Orders>(&control)? else { return Ok(()) };
+    let started = start(&orders, descriptors);
+    rustix::stdio::dup2_stderr(&nothing)?;
+    match started {
+        Ok(main) => {
+            orders::write_frame(&control, &Report::Started)?;
+            Supervisor::new(control, orders, main)?.attend();
+            Ok(())
+        }
+        Err(error) => orders::write_frame(&control, &Report::NotStarted { message: error.to_string() }),
+    }
+}
+
+/// What the daemon has open is not the command's, even where somebody forgot to say so.
+fn close_with_the_start() {
+    let entries = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    for descriptor in entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()) {
+        if descriptor > 2 {
+            #[allow(unsafe_code, reason = "these descriptors have no owner in this program, so no type for one fits")]
+            // SAFETY: the flag changes nothing for this process; a number that is not open is refused.
+            unsafe {
+                libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC);
+            }
+        }
+    }
+}
+
+fn start(orders: &Orders, [stdin, stdout, stderr]: [OwnedFd; 3]) -> io::Result<i32> {
+    let mut prepared = Some(Prepared::new(&orders.confinement)?);
+    let tty = orders.tty;
+    let mut command = Command::new(&orders.program);
+    command.args(&orders.arguments).current_dir(&orders.cwd);
+    command.env_clear().envs(orders.environment.iter().map(|(name, value)| (name, value)));
+    command.stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout)).stderr(Stdio::from(stderr));
+    #[allow(
+        unsafe_code,
+        reason = "this process has one thread, so its child may do anything before it becomes another"
+    )]
+    // SAFETY: no other thread exists that could hold a lock at the moment of the fork.
+    unsafe {
+        command.pre_exec(move || {
+            rustix::process::setsid()?;
+            if tty {
+                rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
+            }
+            let confined = prepared.take().map_or(Ok(()), Prepared::confine);
+            // After everything that changes who we are, for that would forget it.
+            rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+            confined
+        });
+    }
+    let child = command.spawn()?;
+    i32::try_from(child.id()).map_err(io::Error::other)
+}
+
+/// How far the end of everything has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    No,
+    /// Asked to end; made to when the time is over.
+    Gently {
+        until: Instant,
+    },
+    Killing,
+}
+
+struct Supervisor {
+    control: UnixStream,
+    daemon: bool,
+    orders: Orders,
+    main: i32,
+    main_status: Option<(Option<i32>, Option<i32>)>,
+    ending: Ending,
+    evidence: Vec<String>,
+    deaths: OwnedFd,
+    /// Releases the thread that listens for deaths once they are dealt with.
+    dealt_with: SyncSender<()>,
+    last_forked: Option<u64>,
+}
+
+impl Supervisor {
+    fn new(control: UnixStream, orders: Orders, main: i32) -> io::Result<Supervisor> {
+        let (deaths, bell) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+        let (dealt_with, next) = sync_channel(1);
+        // The only thread besides the first, begun after the only fork: a descriptor that says "a child died" exists
+        // for one child, not for those that are yet to be adopted.
+        std::thread::Builder::new().stack_size(64 << 10).spawn(move || {
+            loop {
+                let found = rustix::process::waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+                if matches!(found, Err(Errno::INTR)) {
+                    continue;
+                }
+                let told = rustix::io::write(&bell, b"x");
+                if found.is_err() || told.is_err() || next.recv().is_err() {
+                    return;
+                }
+            }
+        })?;
+        Ok(Supervisor {
+            control,
+            daemon: true,
+            orders,
+            main,
+            main_status: None,
+            ending: Ending::No,
+            evidence: Vec::new(),
+            deaths,
+            dealt_with,
+            last_forked: None,
+        })
+    }
+
+    /// Until nothing of the command is left.
+    fn attend(mut self) {
+        loop {
+            let (asked, died) = self.rest();
+            if asked {
+                self.listen();
+            }
+            if died && self.reap() {
+                break;
+            }
+            self.look_after_time();
+        }
+        let (exit_code, signal) = self.main_status.unwrap_or_default();
+        let report = Report::Ended { exit_code, signal, evidence: self.evidence };
+        // A daemon that is gone finds nothing left to find.
+        let _unheard = orders::write_frame(&self.control, &report);
+    }
+
+    /// Sleeps until something is said, something died, or it is time to look.
+    fn rest(&self) -> (bool, bool) {
+        let tick = Duration::from_millis(limits::FAMILY_TICK_MS);
+        let timeout = match self.ending {
+            Ending::No => self.orders.processes_max.map(|_| tick),
+            Ending::Gently { until } => Some(until.saturating_duration_since(Instant::now()).min(tick)),
+            Ending::Killing => Some(tick),
+        };
+        let timeout = timeout.and_then(|wait| Timespec::try_from(wait).ok());
+        let control = if self.daemon { PollFlags::IN } else { PollFlags::empty() };
+        let mut polled =
+            [PollFd::from_borrowed_fd(self.deaths.as_fd(), PollFlags::IN), PollFd::new(&self.control, control)];
+        if rustix::event::poll(&mut polled, timeout.as_ref()).is_err() {
+            return (false, false);
+        }
+        (self.daemon && !polled[1].revents().is_empty(), !polled[0].revents().is_empty())
+    }
+
+    fn listen(&mut self) {
+        match orders::read_frame(&self.control) {
+            Ok(Some(Ask::End)) => self.end_gently("term_sent"),
+            Ok(Some(Ask::Kill)) => self.kill("killed"),
+            Ok(None) | Err(_) => {
+                self.daemon = false;
+                self.kill("daemon_gone");
+            }
+        }
+    }
+
+    /// Takes leave of the dead. True when nobody is left: what lives on lives below some child of ours, for whoever
+    /// loses its parent is adopted.
+    fn reap(&mut self) -> bool {
+        let mut byte = [0];
+        let _spent = rustix::io::read(&self.deaths, &mut byte);
+        loop {
+            match rustix::process::wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) => {
+                    if pid.as_raw_nonzero().get() == self.main {
+                        self.main_status = Some((status.exit_status(), status.terminating_signal()));
+                    }
+                }
+                Ok(None) => break,
+                Err(Errno::INTR) => {}
+                Err(_) => return true,
+            }
+        }
+        if self.main_status.is_some() && self.ending == Ending::No {
+            let left = self.family().iter().filter(|one| !one.is_over()).count();
+            if left > 0 {
+                let processes = if left == 1 { "process" } else { "processes" };
+                self.end_gently(&format!("ended {left} {processes} it left behind"));
+            }
+        }
+        let _gone = self.dealt_with.send(());
+        false
+    }
+
+    fn look_after_time(&mut self) {
+        match self.ending {
+            Ending::No => self.count(),
+            Ending::Gently { until } if Instant::now() >= until => self.kill("killed"),
+            Ending::Gently { .. } => self.count(),
+            // Who was started while the others died.
+            Ending::Killing => self.kill_round(),
+        }
+    }
+
+    fn count(&mut self) {
+        let Some(max) = self.orders.processes_max else { return };
+        // The last id that was given out: unless it moved, nobody was started, and nobody needs counting.
+        let last_forked = std::fs::read_to_string("/proc/loadavg")
+            .ok()
+            .and_then(|text| text.split_ascii_whitespace().nth(4)?.parse().ok());
+        if last_forked.is_some() && last_forked == self.last_forked {
+            return;
+        }
+        self.last_forked = last_forked;
+        if self.family().len() > usize::try_from(max).unwrap_or(usize::MAX) {
+            self.kill(&format!("process_limit {max}"));
+        }
+    }
+
+    fn end_gently(&mut self, why: &str) {
+        if self.ending != Ending::No {
+            return;
+        }
+        self.evidence.push(why.to_owned());
+        self.ending = Ending::Gently { until: Instant::now() + Duration::from_millis(self.orders.grace_ms) };
+        self.signal_all(Signal::TERM);
+        // One that is stopped hears nothing before it goes on.
+        self.signal_all(Signal::CONT);
+    }
+
+    fn kill(&mut self, why: &str) {
+        if self.ending == Ending::Killing {
+            return;
+        }
+        self.evidence.push(why.to_owned());
+        self.ending = Ending::Killing;
+        self.kill_round();
+    }
+
+    fn kill_round(&self) {
+        if self.orders.namespace {
+            self.signal_all(Signal::KILL);
+            return;
+        }
+        // The command's own group at once, which stops the widest bombs; then each of the others. Its id can't belong
+        // to anybody else while its leader was not taken leave of.
+        if let (None, Some(group)) = (self.main_status, Pid::from_raw(self.main)) {
+            let _gone = rustix::process::kill_process_group(group, Signal::STOP);
+        }
+        family::kill_frozen(|| self.family());
+    }
+
+    fn signal_all(&self, signal: Signal) {
+        if self.orders.namespace {
+            // The group of the first process stands for everybody in its namespace but itself.
+            let _nobody = rustix::process::kill_process_group(Pid::INIT, signal);
+            return;
+        }
+        for one in self.family() {
+            family::signal(one.member, signal);
+        }
+    }
+
+    /// Everybody who descends from the command, the dead among them.
+    fn family(&self) -> Vec<Stat> {
+        let own = rustix::process::getpid().as_raw_nonzero().get();
+        family::descendants(&family::everyone(), &HashSet::from([own]))
+    }
+}

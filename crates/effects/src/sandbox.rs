@@ -1,0 +1,315 @@
+//! What keeps a command where it belongs, and what of that works on this machine. Each mechanism is tried once; what
+//! does not work is kept with its reason and never passed over in silence. Starts no command.
+
+mod bubblewrap;
+pub(crate) mod environment;
+mod landlock;
+mod places;
+mod seccomp;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde::{Deserialize, Serialize};
+
+use self::bubblewrap::View;
+use self::landlock::{Ability, Files, Rules};
+use self::places::Places;
+use self::seccomp::Sockets;
+use crate::limits;
+
+/// What the operator wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// The strongest that works; nothing where nothing works, and said so.
+    #[default]
+    Auto,
+    /// No command without one.
+    Required,
+    Off,
+}
+
+/// What is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mechanism {
+    Bubblewrap,
+    Landlock,
+    None,
+}
+
+impl Mechanism {
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Mechanism::Bubblewrap => "bubblewrap",
+            Mechanism::Landlock => "landlock",
+            Mechanism::None => "none",
+        }
+    }
+}
+
+/// The sandbox of this machine, as it was found.
+#[derive(Debug, Clone)]
+pub struct Sandbox {
+    mode: Mode,
+    mechanism: Mechanism,
+    bubblewrap: Option<PathBuf>,
+    ability: Option<Ability>,
+    seccomp: bool,
+    problems: Vec<String>,
+    places: Places,
+}
+
+impl Sandbox {
+    /// Tries what there is, the strongest first. `home` is the runtime's own, which no command may read.
+    #[must_use]
+    pub fn probe(mode: Mode, home: &Path) -> Sandbox {
+        Sandbox::probe_among(mode, home, &[Mechanism::Bubblewrap, Mechanism::Landlock])
+    }
+
+    /// The same with fewer to choose from.
+    #[must_use]
+    pub fn probe_among(mode: Mode, home: &Path, among: &[Mechanism]) -> Sandbox {
+        let home = home.canonicalize().unwrap_or_else(|_| home.to_path_buf());
+        let person = std::env::home_dir().unwrap_or_else(|| PathBuf::from("/nonexistent"));
+        let person = person.canonicalize().unwrap_or(person);
+        let path = std::env::var("PATH").unwrap_or_else(|_| environment::PATH.to_owned());
+        let places = Places::find(&home, &person, &path);
+        let mut sandbox = Sandbox {
+            mode,
+            mechanism: Mechanism::None,
+            bubblewrap: None,
+            ability: None,
+            seccomp: false,
+            problems: Vec::new(),
+            places,
+        };
+        match mode {
+            Mode::Off => sandbox.problems.push("the sandbox is off by setting".to_owned()),
+            Mode::Auto | Mode::Required => sandbox.try_all(among),
+        }
+        sandbox
+    }
+
+    fn try_all(&mut self, among: &[Mechanism]) {
+        match landlock::probe() {
+            Ok(ability) => self.ability = Some(ability),
+            Err(problem) => self.problems.push(format!("landlock: {problem}")),
+        }
+        match seccomp::program(Sockets::None) {
+            Ok(_) => self.seccomp = true,
+            Err(problem) => self.problems.push(format!("seccomp: {problem}")),
+        }
+        if among.contains(&Mechanism::Bubblewrap) {
+            match self.try_bubblewrap() {
+                Ok(program) => {
+                    self.bubblewrap = Some(program);
+                    self.mechanism = Mechanism::Bubblewrap;
+                    return;
+                }
+                Err(problem) => self.problems.push(format!("bubblewrap: {problem}")),
+            }
+        }
+        // Landlock alone leaves every socket but TCP open, so it counts only with the filter.
+        if among.contains(&Mechanism::Landlock) && self.ability.is_some() && self.seccomp {
+            self.mechanism = Mechanism::Landlock;
+            self.note_gaps();
+            return;
+        }
+        self.problems.push("nothing confines commands: they can read and change what the daemon's user can".to_owned());
+    }
+
+    /// What bubblewrap would do and Landlock can't.
+    fn note_gaps(&mut self) {
+        let mut note = |gap: &str| self.problems.push(format!("landlock: {gap}"));
+        note("modes and owners of files outside of the workspace are not protected from their owner");
+        note("names and arguments of other processes can be seen");
+        if let Some(ability) = self.ability {
+            if ability.version < 3 {
+                note("this kernel's version can't keep files outside of the workspace from being truncated");
+            }
+            if !ability.peers() {
+                note("this kernel's version can't keep signals from other processes of the same user");
+            }
+        }
+    }
+
+    fn try_bubblewrap(&self) -> Result<PathBuf, String> {
+        let path = std::env::var("PATH").unwrap_or_else(|_| environment::PATH.to_owned());
+        let program = std::env::split_paths(&path)
+            .map(|folder| folder.join("bwrap"))
+            .find(|program| program.is_file())
+            .ok_or("there is no program bwrap in PATH; install bubblewrap")?;
+        let view = View { writable: &[], readable: &[], network: false };
+        let tried = Command::new(&program)
+            .args(bubblewrap::arguments(&self.places, &view))
+            .args(["--", "true"])
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| error.to_string())?;
+        if tried.status.success() {
+            return Ok(program);
+        }
+        let said = String::from_utf8_lossy(&tried.stderr);
+        Err(said.trim().chars().take(limits::COMPLAINT_BYTES).collect())
+    }
+
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    #[must_use]
+    pub fn mechanism(&self) -> Mechanism {
+        self.mechanism
+    }
+
+    /// Why something is not enforced.
+    #[must_use]
+    pub fn problems(&self) -> &[String] {
+        &self.problems
+    }
+
+    /// Whether no command may be started, for one is wanted and there is none.
+    #[must_use]
+    pub fn refuses(&self) -> bool {
+        self.mode == Mode::Required && self.mechanism == Mechanism::None
+    }
+
+    /// What a command is really kept from, with or without network.
+    #[must_use]
+    pub fn enforced(&self, network: bool) -> Vec<&'static str> {
+        let mut enforced = Vec::new();
+        if self.mechanism == Mechanism::None {
+            return enforced;
+        }
+        enforced.push("filesystem");
+        if !network {
+            enforced.push("network");
+        }
+        enforced.push("processes");
+        let peers = self.ability.is_some_and(Ability::peers);
+        let abstract_sockets = match self.mechanism {
+            Mechanism::Bubblewrap => {
+                enforced.push("pid_namespace");
+                !network || peers
+            }
+            Mechanism::Landlock => true,
+            Mechanism::None => false,
+        };
+        if abstract_sockets {
+            enforced.push("abstract_sockets");
+        }
+        if self.mechanism == Mechanism::Bubblewrap || peers {
+            enforced.push("signals");
+        }
+        if self.mechanism == Mechanism::Landlock && !network && self.ability.is_some_and(Ability::ports) {
+            enforced.push("tcp_ports");
+        }
+        if self.seccomp {
+            enforced.push("seccomp");
+        }
+        enforced
+    }
+
+    pub(crate) fn person(&self) -> &Path {
+        &self.places.person
+    }
+
+    /// A hidden place below `folder` that this mechanism would have to show with it.
+    pub(crate) fn exposes(&self, folder: &Path) -> Option<&Path> {
+        match self.mechanism {
+            Mechanism::Bubblewrap | Mechanism::None => None,
+            Mechanism::Landlock => self.places.hidden_in(folder),
+        }
+    }
+
+    /// The program and arguments that come before the supervisor's own, if it is to be wrapped.
+    pub(crate) fn wrapping(&self, allowed: &Allowed) -> Option<(PathBuf, Vec<std::ffi::OsString>)> {
+        let program = self.bubblewrap.clone()?;
+        let view = View { writable: &allowed.write, readable: &allowed.read, network: allowed.network };
+        Some((program, bubblewrap::arguments(&self.places, &view)))
+    }
+
+    /// What the supervisor lays upon the command.
+    pub(crate) fn confinement(&self, allowed: &Allowed) -> Confinement {
+        let files = |sandbox: &Sandbox| {
+            let readable = sandbox.places.readable.iter();
+            let mut read: Vec<PathBuf> =
+                readable.flat_map(|path| places::around(path, &sandbox.places.hidden)).collect();
+            read.extend(allowed.read.iter().cloned());
+            // Landlock itself keeps what is private of other processes from being read there.
+            read.push(PathBuf::from("/proc"));
+            if let (true, Ok(real)) = (allowed.network, Path::new("/etc/resolv.conf").canonicalize()) {
+                read.push(real);
+            }
+            Files { read, write: allowed.write.clone() }
+        };
+        match self.mechanism {
+            Mechanism::Bubblewrap => Confinement {
+                landlock: self.ability.is_some_and(Ability::peers).then_some(Rules { files: None, network: true }),
+                sockets: self.seccomp.then_some(Sockets::Any),
+                unprivileged: true,
+            },
+            Mechanism::Landlock => Confinement {
+                landlock: Some(Rules { files: Some(files(self)), network: allowed.network }),
+                sockets: Some(if allowed.network { Sockets::Internet } else { Sockets::None }),
+                unprivileged: true,
+            },
+            Mechanism::None => Confinement { landlock: None, sockets: None, unprivileged: false },
+        }
+    }
+}
+
+/// What one command may use, in paths without symbolic links.
+#[derive(Debug)]
+pub(crate) struct Allowed {
+    pub read: Vec<PathBuf>,
+    pub write: Vec<PathBuf>,
+    pub network: bool,
+}
+
+/// What a command lays upon itself before it becomes what was asked for.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Confinement {
+    landlock: Option<Rules>,
+    sockets: Option<Sockets>,
+    /// Without the powers of the superuser, and without a way to get any.
+    unprivileged: bool,
+}
+
+/// A confinement with all that can fail early done.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    landlock: Option<::landlock::RulesetCreated>,
+    filter: Option<seccompiler::BpfProgram>,
+    unprivileged: bool,
+}
+
+impl Prepared {
+    pub(crate) fn new(confinement: &Confinement) -> io::Result<Prepared> {
+        let landlock = confinement.landlock.as_ref().map(landlock::ruleset).transpose()?;
+        let filter = confinement.sockets.map(seccomp::program).transpose().map_err(io::Error::other)?;
+        Ok(Prepared { landlock, filter, unprivileged: confinement.unprivileged })
+    }
+
+    /// There is no way back.
+    pub(crate) fn confine(self) -> io::Result<()> {
+        if self.unprivileged {
+            rustix::thread::set_no_new_privs(true)?;
+            let none = rustix::thread::CapabilitySet::empty();
+            let sets = rustix::thread::CapabilitySets { effective: none, permitted: none, inheritable: none };
+            rustix::thread::set_capabilities(None, sets)?;
+        }
+        if let Some(ruleset) = self.landlock {
+            ruleset.restrict_self().map_err(io::Error::other)?;
+        }
+        if let Some(filter) = &self.filter {
+            seccompiler::apply_filter(filter).map_err(io::Error::other)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,105 @@
+//! The arguments for bubblewrap: a new root that holds the system read-only, the workspace, and nothing else.
+//! Mounts are made from the shallow to the deep, so the deeper word counts. Runs nothing.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use super::places::Places;
+use crate::limits;
+
+/// What a command may see and change, in paths without symbolic links.
+#[derive(Debug)]
+pub(crate) struct View<'a> {
+    pub writable: &'a [PathBuf],
+    pub readable: &'a [PathBuf],
+    pub network: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Mount {
+    Read,
+    Write,
+    /// Empty, writable, private, in memory.
+    Private,
+    /// A folder or a file that is there and says nothing.
+    Hidden,
+    Link(PathBuf),
+}
+
+/// Everything up to the program to be run.
+pub(crate) fn arguments(places: &Places, view: &View<'_>) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = Vec::new();
+    let mut add = |words: &[&str]| arguments.extend(words.iter().map(OsString::from));
+    add(&["--die-with-parent", "--as-pid-1", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]);
+    add(&["--unshare-cgroup-try", "--cap-drop", "ALL"]);
+    if !rustix::process::geteuid().is_root() {
+        add(&["--unshare-user"]);
+    }
+    if !view.network {
+        add(&["--unshare-net"]);
+    }
+    for ((_, path), mount) in mounts(places, view) {
+        push(&mut arguments, &path, &mount);
+    }
+    // Last, for it forbids new mount points: nothing but what is named above can be written to.
+    arguments.extend(["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/"].map(OsString::from));
+    arguments
+}
+
+/// Ordered by depth first.
+type Mounts = BTreeMap<(usize, PathBuf), Mount>;
+
+fn mounts(places: &Places, view: &View<'_>) -> Mounts {
+    let mut mounts = Mounts::new();
+    let depth = |path: &Path| path.components().count();
+    let mut put = |path: &Path, mount: Mount| mounts.insert((depth(path), path.to_path_buf()), mount);
+    for private in [Path::new("/tmp"), Path::new("/var/tmp"), Path::new("/run"), &places.person] {
+        put(private, Mount::Private);
+    }
+    for path in places.readable.iter().chain(view.readable) {
+        match path.read_link() {
+            // The system's own links (/bin and the like); a person's toolchain is shown where the link leads.
+            Ok(target) if depth(path) == 2 => put(path, Mount::Link(target)),
+            Ok(_) | Err(_) => put(path, Mount::Read),
+        };
+    }
+    let resolver = Path::new("/etc/resolv.conf");
+    if let (true, Ok(real)) = (view.network, resolver.canonicalize())
+        && real != resolver
+    {
+        put(&real, Mount::Read);
+    }
+    for path in view.writable {
+        put(path, Mount::Write);
+    }
+    let shown: Vec<PathBuf> = mounts
+        .iter()
+        .filter(|(_, mount)| matches!(mount, Mount::Read | Mount::Write))
+        .map(|((_, path), _)| path.clone())
+        .collect();
+    for secret in &places.hidden {
+        let reachable = shown.iter().any(|path| secret.starts_with(path) && secret != path);
+        if reachable {
+            mounts.entry((depth(secret), secret.clone())).or_insert(Mount::Hidden);
+        }
+    }
+    mounts
+}
+
+fn push(arguments: &mut Vec<OsString>, path: &Path, mount: &Mount) {
+    let path = path.as_os_str();
+    let mut add = |words: &[&std::ffi::OsStr]| arguments.extend(words.iter().map(|word| (*word).to_owned()));
+    let size = limits::SCRATCH_BYTES.to_string();
+    match mount {
+        Mount::Read => add(&["--ro-bind".as_ref(), path, path]),
+        Mount::Write => add(&["--bind".as_ref(), path, path]),
+        Mount::Private => add(&["--size".as_ref(), size.as_ref(), "--tmpfs".as_ref(), path]),
+        Mount::Hidden if Path::new(path).is_dir() => {
+            add(&["--size".as_ref(), "4096".as_ref(), "--tmpfs".as_ref(), path])
+        }
+        // A device on a mount that allows no devices: it is there, and can't be opened.
+        Mount::Hidden => add(&["--ro-bind".as_ref(), "/dev/null".as_ref(), path]),
+        Mount::Link(target) => add(&["--symlink".as_ref(), target.as_os_str(), path]),
+    }
+}

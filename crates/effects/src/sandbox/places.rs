@@ -1,0 +1,151 @@
+//! Which places of the machine a confined command may read, and which it must not even where it may read around them.
+//! Only lists and questions about paths; who enforces them is chosen elsewhere.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The system's own folders: programs, libraries, settings.
+const SYSTEM: &[&str] = &[
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/etc",
+    "/opt",
+    "/nix",
+    "/run/current-system",
+    "/sys/devices/system/cpu",
+];
+
+/// Where toolchains live below a person's home.
+const TOOLCHAINS: &[&str] = &[
+    ".asdf",
+    ".bun",
+    ".cargo",
+    ".deno",
+    ".ghcup",
+    ".goenv",
+    ".juliaup",
+    ".local/bin",
+    ".local/lib",
+    ".local/share/fnm",
+    ".local/share/mise",
+    ".local/share/pnpm",
+    ".local/share/uv",
+    ".nodenv",
+    ".nvm",
+    ".opam",
+    ".pyenv",
+    ".rbenv",
+    ".rustup",
+    ".sdkman",
+    ".volta",
+    "go",
+];
+
+/// What opens doors elsewhere, below a person's home.
+const SECRETS: &[&str] = &[
+    ".abide",
+    ".aws",
+    ".azure",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".claude",
+    ".codex",
+    ".config/gcloud",
+    ".config/gh",
+    ".config/git/credentials",
+    ".docker",
+    ".git-credentials",
+    ".gnupg",
+    ".kube",
+    ".local/share/keyrings",
+    ".netrc",
+    ".npmrc",
+    ".pgpass",
+    ".pypirc",
+    ".ssh",
+];
+
+const SYSTEM_SECRETS: &[&str] = &[
+    "/etc/NetworkManager/system-connections",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/kubernetes",
+    "/etc/krb5.keytab",
+    "/etc/letsencrypt",
+    "/etc/security/opasswd",
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/ssl/private",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+    "/etc/wireguard",
+];
+
+#[derive(Debug, Clone)]
+pub(crate) struct Places {
+    /// The home of the person the daemon runs as.
+    pub person: PathBuf,
+    /// Readable. As they are found: some are symbolic links.
+    pub readable: Vec<PathBuf>,
+    /// Not to be read, though some lie below what is readable.
+    pub hidden: Vec<PathBuf>,
+}
+
+impl Places {
+    /// As this machine has them. `home` is the runtime's own.
+    pub(crate) fn find(home: &Path, person: &Path, path_variable: &str) -> Places {
+        let mut hidden: BTreeSet<PathBuf> = SYSTEM_SECRETS.iter().map(PathBuf::from).collect();
+        hidden.extend(SECRETS.iter().map(|name| person.join(name)));
+        hidden.extend(host_keys());
+        hidden.insert(home.to_path_buf());
+        let hidden: Vec<PathBuf> = hidden.into_iter().filter(|path| path.symlink_metadata().is_ok()).collect();
+
+        let mut readable: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).collect();
+        readable.extend(TOOLCHAINS.iter().map(|name| person.join(name)));
+        readable.retain(|path| path.symlink_metadata().is_ok());
+        for folder in std::env::split_paths(path_variable) {
+            let known = readable.iter().any(|path| folder.starts_with(path));
+            // A folder that holds a secret or somebody's home is not one of programs.
+            let wide = person.starts_with(&folder) || hidden.iter().any(|path| path.starts_with(&folder));
+            let secret = hidden.iter().any(|path| folder.starts_with(path));
+            if folder.is_absolute() && folder.is_dir() && !known && !wide && !secret {
+                readable.push(folder);
+            }
+        }
+        Places { person: person.to_path_buf(), readable, hidden }
+    }
+
+    /// The first hidden place that lies in `folder` or is it.
+    pub(crate) fn hidden_in(&self, folder: &Path) -> Option<&Path> {
+        self.hidden.iter().map(PathBuf::as_path).find(|path| path.starts_with(folder))
+    }
+}
+
+fn host_keys() -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir("/etc/ssh").into_iter().flatten().flatten();
+    entries
+        .filter(|entry| {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            name.starts_with("ssh_host_") && name.ends_with("_key")
+        })
+        .map(|entry| entry.path())
+}
+
+/// `path`, or, where something hidden lies below it, what else is in it: for rules that can only allow.
+pub(crate) fn around(path: &Path, hidden: &[PathBuf]) -> Vec<PathBuf> {
+    if hidden.iter().any(|secret| path.starts_with(secret)) {
+        return Vec::new();
+    }
+    if !hidden.iter().any(|secret| secret.starts_with(path)) {
+        return vec![path.to_path_buf()];
+    }
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    entries.flat_map(|entry| around(&entry.path(), hidden)).collect()
+}

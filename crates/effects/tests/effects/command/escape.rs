@@ -1,0 +1,175 @@
+//! What a confined command must not be able to do, tried.
+
+use super::{World, in_each_sandbox};
+use std::fs;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
+
+in_each_sandbox!(
+    writes_only_in_its_workspace,
+    reads_no_token_and_no_other_folder,
+    reads_no_secrets_of_the_system,
+    has_no_way_to_loopback,
+    follows_no_link_out,
+    loses_a_race_of_links,
+    sees_nothing_of_other_processes,
+    traces_nobody_outside,
+    signals_nobody_outside,
+    has_no_way_to_abstract_sockets,
+    has_no_way_to_sockets_with_a_path,
+    has_no_powers,
+    cannot_end_or_read_its_supervisor,
+    inherits_no_descriptors,
+);
+
+async fn refused(world: &World, command: &str) {
+    let (text, code) = world.say(command).await;
+    assert_ne!(code, Some(0), "{command}: {text}");
+}
+
+async fn writes_only_in_its_workspace(world: World) {
+    let outside = world.path("outside");
+    let (text, code) =
+        world.say("echo x > inside && mkdir d && mv inside d/moved && cat d/moved && touch $TMPDIR/t $HOME/h").await;
+    assert_eq!((text.as_str(), code), ("x\n", Some(0)));
+    refused(&world, &format!("echo x > {}/new", outside.display())).await;
+    refused(&world, &format!("echo x > {}/file", outside.display())).await;
+    refused(&world, &format!("rm {}/file", outside.display())).await;
+    refused(&world, &format!("ln {}/file inside", outside.display())).await;
+    refused(&world, &format!("truncate -s0 {}/file", outside.display())).await;
+    for place in ["/etc/abide-test", "/usr/abide-test", "/abide-test"] {
+        refused(&world, &format!("touch {place}")).await;
+        assert!(!std::path::Path::new(place).exists());
+    }
+    assert_eq!(fs::read_to_string(outside.join("file")).unwrap(), "not yours");
+    assert_eq!(fs::read_dir(outside).unwrap().count(), 1);
+}
+
+async fn reads_no_token_and_no_other_folder(world: World) {
+    refused(&world, &format!("cat {}", world.path("home/token").display())).await;
+    refused(&world, &format!("ls {}", world.path("home").display())).await;
+    refused(&world, &format!("cat {}", world.path("outside/file").display())).await;
+    refused(&world, "ls ~/.ssh /home/* /root/.ssh 2>/dev/null | grep .").await;
+}
+
+async fn reads_no_secrets_of_the_system(world: World) {
+    refused(&world, "cat /etc/shadow").await;
+    refused(&world, "cat /etc/ssh/ssh_host_*_key | grep .").await;
+    let (text, code) = world.say("grep -c root /etc/passwd").await;
+    assert_eq!((text.trim(), code), ("1", Some(0)));
+}
+
+async fn has_no_way_to_loopback(world: World) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    refused(&world, &format!("exec 3<>/dev/tcp/127.0.0.1/{port}")).await;
+    refused(
+        &world,
+        &format!(
+            "exec 3<>/dev/udp/127.0.0.1/{port} && echo x >&3 && test -z \"$(ls /sys/class/net 2>/dev/null)\" && false"
+        ),
+    )
+    .await;
+    let mut launch = world.launch(&format!("exec 3<>/dev/tcp/127.0.0.1/{port} && echo there"));
+    launch.network = true;
+    let process = world.processes.start(launch).await.unwrap();
+    assert_eq!(process.wait().await.exit_code, Some(0), "an agent that has the network has it");
+}
+
+async fn follows_no_link_out(world: World) {
+    std::os::unix::fs::symlink(world.path("outside"), world.path("root/link")).unwrap();
+    std::os::unix::fs::symlink(world.path("home/token"), world.path("root/token")).unwrap();
+    refused(&world, "echo x > link/file").await;
+    refused(&world, "cat link/file").await;
+    refused(&world, "cat token").await;
+    assert_eq!(fs::read_to_string(world.path("outside/file")).unwrap(), "not yours");
+}
+
+async fn loses_a_race_of_links(world: World) {
+    let command = format!(
+        "mkdir -p real; echo mine > real/file
+         ( for i in $(seq 300); do ln -sfn real link; ln -sfn {} link; done ) &
+         for i in $(seq 300); do cat link/file 2>/dev/null; echo x > link/file 2>/dev/null; done; wait; true",
+        world.path("outside").display()
+    );
+    let (text, _) = world.say(&command).await;
+    assert!(!text.contains("not yours"));
+    assert_eq!(fs::read_to_string(world.path("outside/file")).unwrap(), "not yours");
+}
+
+async fn sees_nothing_of_other_processes(world: World) {
+    let own = std::process::id();
+    for file in ["environ", "maps", "root/etc/hostname", "cwd/", "fd/"] {
+        refused(&world, &format!("test $$ != {own} && ls -l /proc/{own}/{file} && cat /proc/{own}/{file}")).await;
+    }
+    refused(&world, &format!("test $$ != {own} && head -c1 /proc/{own}/mem")).await;
+    let (text, _) = world.say("cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n' | grep ^CARGO_MANIFEST_DIR").await;
+    assert_eq!(text, "");
+}
+
+async fn traces_nobody_outside(world: World) {
+    let mut victim = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+    let pid = victim.id();
+    // A debugger is not everywhere; a program that reads another's memory takes the same permission.
+    let program = format!(
+        "perl -e '$r = syscall(101, 16, {pid}, 0, 0); exit($r == 0 ? 0 : 1)'" // PTRACE_ATTACH
+    );
+    if cfg!(target_arch = "x86_64") {
+        refused(&world, &program).await;
+    }
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    assert!(status.contains("TracerPid:\t0"));
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+}
+
+async fn signals_nobody_outside(world: World) {
+    let mut victim = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+    refused(&world, &format!("test $$ != {0} && kill -9 {0}", victim.id())).await;
+    assert_eq!(victim.try_wait().unwrap(), None);
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+}
+
+/// Connects to what the arguments name: a path, or `@NAME` for an abstract one.
+const CONNECT: &str = r#"perl -MSocket -e 'socket(S, AF_UNIX, SOCK_STREAM, 0) or exit 1;
+    $n = shift; $n =~ s/^@/\0/; connect(S, pack_sockaddr_un($n)) or exit 2; exit 0'"#;
+
+async fn has_no_way_to_abstract_sockets(world: World) {
+    let name = format!("abide-test-{}-{:?}", std::process::id(), world.mechanism);
+    let _listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
+    for network in [false, true] {
+        let mut launch = world.launch(&format!("{CONNECT} @{name}"));
+        launch.network = network;
+        let process = world.processes.start(launch).await.unwrap();
+        assert_ne!(process.wait().await.exit_code, Some(0), "network {network}");
+    }
+}
+
+async fn has_no_way_to_sockets_with_a_path(world: World) {
+    let path = world.path("outside/socket");
+    let _listener = UnixListener::bind(&path).unwrap();
+    refused(&world, &format!("{CONNECT} {}", path.display())).await;
+}
+
+async fn has_no_powers(world: World) {
+    let (text, _) = world
+        .say("grep -E 'Cap(Prm|Eff|Inh|Amb)|NoNewPrivs|Seccomp:' /proc/self/status | awk '{print $2}' | sort -u")
+        .await;
+    assert_eq!(text, "0000000000000000\n1\n2\n");
+    refused(&world, "mount -t tmpfs x $PWD").await;
+    refused(&world, "mknod dev b 8 0").await;
+}
+
+async fn cannot_end_or_read_its_supervisor(world: World) {
+    let (text, code) = world.say("kill -9 $PPID; kill -STOP $PPID; cat /proc/$PPID/environ | head -c 10; readlink /proc/$PPID/fd/3 /proc/$PPID/exe; echo still here").await;
+    assert_eq!((text.as_str(), code), ("still here\n", Some(0)));
+}
+
+async fn inherits_no_descriptors(world: World) {
+    // Open in this process, and not marked to be closed: as a careless library leaves them.
+    let careless = fs::File::open("/etc/passwd").unwrap();
+    rustix::io::fcntl_setfd(&careless, rustix::io::FdFlags::empty()).unwrap();
+    let (text, _) = world.say("ls /proc/self/fd").await;
+    assert_eq!(text, "0\n1\n2\n3\n", "the last one is the folder that is listed");
+}

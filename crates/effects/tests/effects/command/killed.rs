@@ -1,0 +1,110 @@
+//! The daemon is killed, alone or with its supervisors: nothing of its commands runs once it is back.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal};
+
+use super::{STAND_IN, World, carriers, in_each_sandbox, marker_in, until};
+use abide_effects::process::{Options, Processes, read_kept};
+use abide_effects::sandbox::{Mode, Sandbox};
+
+in_each_sandbox!(
+    nothing_outlives_a_killed_daemon,
+    nothing_outlives_daemon_and_supervisor_killed_together,
+    output_outlives_both,
+    others_are_not_touched,
+);
+
+/// A daemon in another process, with one command that runs.
+struct Daemon {
+    child: Child,
+    recovery: String,
+}
+
+impl Daemon {
+    fn start(world: &World, command: &str, control_groups: bool) -> Daemon {
+        let mut start = Command::new(STAND_IN);
+        start.arg(world.path("home")).arg(world.path("root")).arg(world.mechanism.as_str()).arg(command);
+        if !control_groups {
+            start.env("NO_CONTROL_GROUPS", "1");
+        }
+        let mut child = start.env("KEEP", world.path("kept")).stdout(Stdio::piped()).spawn().unwrap();
+        let mut recovery = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut recovery).unwrap();
+        Daemon { child, recovery: recovery.trim().to_owned() }
+    }
+
+    fn marker(&self) -> &str {
+        marker_in(&self.recovery)
+    }
+
+    fn supervisor(&self) -> Pid {
+        Pid::from_raw(self.recovery.split(' ').nth(1).unwrap().parse().unwrap()).unwrap()
+    }
+
+    fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Neither gets to notice that the other is gone.
+    fn kill_with_supervisor(&mut self) {
+        let daemon = Pid::from_child(&self.child);
+        rustix::process::kill_process(daemon, Signal::STOP).unwrap();
+        rustix::process::kill_process(self.supervisor(), Signal::STOP).unwrap();
+        rustix::process::kill_process(daemon, Signal::KILL).unwrap();
+        rustix::process::kill_process(self.supervisor(), Signal::KILL).unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+const STUBBORN: &str =
+    "trap '' TERM HUP; (setsid sh -c \"trap '' TERM; sleep 1000; sleep 1000\" &) ; touch up; while :; do sleep 1; done";
+
+async fn nothing_outlives_a_killed_daemon(world: World) {
+    let mut daemon = Daemon::start(&world, STUBBORN, true);
+    until("it runs", || world.path("root/up").exists() && carriers(daemon.marker()).len() >= 4).await;
+    daemon.kill();
+    until("nothing is left", || carriers(daemon.marker()).is_empty()).await;
+}
+
+async fn nothing_outlives_daemon_and_supervisor_killed_together(world: World) {
+    for control_groups in [true, false] {
+        let mut daemon = Daemon::start(&world, STUBBORN, control_groups);
+        until("it runs", || world.path("root/up").exists() && carriers(daemon.marker()).len() >= 4).await;
+        daemon.kill_with_supervisor();
+        let swept = world.processes.sweep();
+        assert_eq!(carriers(daemon.marker()), [0; 0], "{swept:?}");
+        assert!(swept.iter().all(|one| one.label == "stand_in"), "{swept:?}");
+        std::fs::remove_file(world.path("root/up")).unwrap();
+    }
+    assert_eq!(std::fs::read_dir(world.path("home/scratch")).map_or(0, Iterator::count), 0);
+}
+
+async fn output_outlives_both(world: World) {
+    let mut daemon = Daemon::start(&world, "echo early; sleep 1000", true);
+    let read = || read_kept(&world.path("kept"), 0, 100).map(|chunk| chunk.bytes).unwrap_or_default();
+    until("it said something", || read() == b"early\n").await;
+    daemon.kill_with_supervisor();
+    let _swept = world.processes.sweep();
+    assert_eq!(read(), b"early\n");
+}
+
+async fn others_are_not_touched(world: World) {
+    // The same command of another home, and one of this life.
+    let other = World::new(world.mechanism).unwrap();
+    let (theirs, ours) = (other.start("sleep 1000").await, world.start("sleep 1000").await);
+    let mut daemon = Daemon::start(&world, "sleep 1000", true);
+    daemon.kill_with_supervisor();
+    let home = world.path("home");
+    let sandbox = Sandbox::probe_among(Mode::Required, &home, &[world.mechanism]);
+    let _swept = world.processes.sweep();
+    assert_eq!((theirs.ended(), ours.ended()), (None, None));
+    // The next life of this home takes them for what they are not: its own past.
+    let options = Options { program: STAND_IN.into(), home, sandbox, control_groups: true };
+    let swept = Processes::new(options).unwrap().sweep();
+    assert!(swept.iter().any(|one| one.label == "label"), "{swept:?}");
+    assert_eq!(theirs.ended(), None);
+    ours.wait().await;
+}

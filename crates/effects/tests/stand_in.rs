@@ -1,0 +1,44 @@
+//! Only for the tests of commands. As a supervisor it is what the daemon's own binary is. Otherwise it stands in for
+//! the daemon: it starts one command, says what came of that, and stays until it is killed.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test stops where it fails, and is told by a line")]
+
+use std::path::PathBuf;
+
+use abide_effects::process::{self, Launch, Options, Processes};
+use abide_effects::sandbox::{Mechanism, Mode, Sandbox};
+
+fn main() {
+    if process::is_supervisor() {
+        process::supervise();
+    }
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [home, root, mechanism, command] = arguments.as_slice() else { panic!("HOME ROOT MECHANISM COMMAND") };
+    let (home, root) = (PathBuf::from(home), PathBuf::from(root));
+    let sandbox = match mechanism.as_str() {
+        "bubblewrap" => Sandbox::probe_among(Mode::Required, &home, &[Mechanism::Bubblewrap]),
+        "landlock" => Sandbox::probe_among(Mode::Required, &home, &[Mechanism::Landlock]),
+        other => panic!("no mechanism {other}"),
+    };
+    let program = std::env::current_exe().unwrap();
+    let control_groups = std::env::var_os("NO_CONTROL_GROUPS").is_none();
+    let processes = Processes::new(Options { program, home, sandbox, control_groups }).unwrap();
+    let launch = Launch {
+        command: command.clone(),
+        cwd: root.clone(),
+        root,
+        network: false,
+        tty: false,
+        accepts_input: false,
+        label: "stand_in".to_owned(),
+        output: std::env::var_os("KEEP").map(PathBuf::from),
+        processes_max: 64,
+        extra_read: Vec::new(),
+        extra_write: Vec::new(),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let process = runtime.block_on(processes.start(launch)).unwrap();
+    println!("{}", process.recovery());
+    loop {
+        std::thread::park();
+    }
+}
