@@ -9,7 +9,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use abide_effects::Hands;
+use abide_effects::hands::Setup;
 use abide_effects::model::Model;
+use abide_effects::sandbox::Mode;
 use abide_engine::{Clock, Host};
 use abide_kernel::agent::config::{Config, Identity};
 use abide_kernel::id::AgentId;
@@ -32,6 +35,7 @@ pub const FIRST_AGENT: &str = "main";
 pub struct Daemon {
     pub listen: SocketAddr,
     pub model: String,
+    pub sandbox: Mode,
     pub grace: Duration,
 }
 
@@ -50,7 +54,8 @@ async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &
     let mut interrupt = signal(SignalKind::interrupt())?;
     let empty = ledger.streams(None, 1)?.is_empty();
     let access = Access::read(ledger.clone(), token)?;
-    let host = Host::start(ledger.clone(), perform::hands(&ledger), Clock::System)?;
+    let hands = hands(home, daemon.sandbox)?;
+    let host = Host::start(ledger.clone(), perform::perform(&ledger, &hands), Clock::System)?;
     if empty {
         create_first(&host, &daemon.model).await?;
     }
@@ -96,6 +101,17 @@ async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &
         std::process::exit(code);
     }
     out.result(&json!({ "event": "stopped" }), || "abide has stopped\n".to_owned())
+}
+
+/// Whatever an earlier life of this home left running is ended before any agent is read.
+fn hands(home: &Path, sandbox: Mode) -> anyhow::Result<Hands> {
+    let moment = || (Clock::System.now(), Clock::System.entropy());
+    // The running program, also when another has taken its place on disk.
+    let program = Path::new("/proc/self/exe").to_path_buf();
+    let hands = Hands::new(Setup { program, home: home.to_path_buf(), sandbox, moment })?;
+    let found = hands.sandbox();
+    tracing::info!(mechanism = found.mechanism().as_str(), problems = ?found.problems(), "sandbox");
+    Ok(hands)
 }
 
 async fn create_first(host: &Host, model: &str) -> anyhow::Result<()> {

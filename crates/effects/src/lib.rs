@@ -2,6 +2,7 @@
 //! gives back what came of it; nothing here decides what happens next, and nothing here knows the ledger.
 
 pub mod files;
+pub mod hands;
 pub mod limits;
 pub mod model;
 mod nearest;
@@ -10,4 +11,5 @@ pub mod sandbox;
 pub mod tools;
 pub mod workspace;
 
+pub use hands::Hands;
 pub use model::{Model, Past, ProviderFailure};

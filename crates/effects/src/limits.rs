@@ -65,7 +65,7 @@ pub const OUTPUT_TAIL_BYTES: usize = 512 << 10;
 pub const STREAM_HEAD_BYTES: usize = 64 << 10;
 pub const STREAM_TAIL_BYTES: usize = 64 << 10;
 /// How much is taken from a command's pipe at once, and how much the pipe may hold.
-pub const READ_BYTES: usize = 256 << 10;
+pub const TAKEN_BYTES: usize = 256 << 10;
 pub const PIPE_BYTES: usize = 1 << 20;
 /// How often the end of a running command's output is written to its file.
 pub const TAIL_EVERY_MS: u64 = 1_000;
@@ -77,3 +77,25 @@ pub const SCRATCH_BYTES: u64 = 1 << 30;
 pub const ORDERS_BYTES: usize = 4 << 20;
 /// How much of what a failed sandbox said is repeated.
 pub const COMPLAINT_BYTES: usize = 2_000;
+
+/// A command's text.
+pub const COMMAND_BYTES: usize = 256 << 10;
+/// How long a call waits for its command before it becomes a task, and the longest that may be.
+pub const YIELD_MS: u64 = 10_000;
+pub const YIELD_MAX_MS: u64 = 600_000;
+/// What a call returns of each stream of its command.
+pub const COMMAND_OUTPUT_BYTES: u64 = 32 << 10;
+pub const COMMAND_OUTPUT_MAX_BYTES: u64 = 256 << 10;
+/// How long TaskOutput waits for a task, and the longest that may be.
+pub const TASK_WAIT_MS: u64 = 30_000;
+pub const TASK_WAIT_MAX_MS: u64 = 600_000;
+/// What TaskOutput returns at most.
+pub const TASK_OUTPUT_BYTES: usize = 32 << 10;
+/// What goes to a task's input at once.
+pub const INPUT_BYTES: usize = 64 << 10;
+/// The end of a task's output, as its result carries it.
+pub const RESULT_TAIL_BYTES: usize = 4 << 10;
+/// Commands of one agent that run at the same time.
+pub const COMMANDS_MAX: usize = 64;
+/// Processes of one command.
+pub const PROCESSES_MAX: u32 = 1_024;

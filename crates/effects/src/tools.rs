@@ -10,14 +10,21 @@ mod complete_work_item;
 mod create_timer;
 mod create_work_item;
 pub(crate) mod edit_file;
+pub(crate) mod exec_command;
 mod fields;
 mod notify_operator;
 mod pick_work_item;
 pub(crate) mod read_file;
 mod request_approval;
 mod sleep;
+pub(crate) mod task_input;
+mod task_list;
+pub(crate) mod task_output;
+mod task_status;
+mod task_stop;
 mod todo;
 mod update_work_item;
+pub(crate) mod use_workspace;
 mod wait_for;
 pub(crate) mod write_file;
 
@@ -29,6 +36,12 @@ use fields::{Fields, quoted};
 
 /// Every tool there is, in the order in which models are told of them.
 pub const ALL: &[Tool] = &[
+    exec_command::TOOL,
+    task_list::TOOL,
+    task_status::TOOL,
+    task_output::TOOL,
+    task_input::TOOL,
+    task_stop::TOOL,
     read_file::TOOL,
     write_file::TOOL,
     edit_file::TOOL,
@@ -41,6 +54,7 @@ pub const ALL: &[Tool] = &[
     pick_work_item::TOOL,
     update_work_item::TOOL,
     complete_work_item::TOOL,
+    use_workspace::TOOL,
     notify_operator::TOOL,
     request_approval::TOOL,
 ];

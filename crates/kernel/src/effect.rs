@@ -94,6 +94,8 @@ pub struct Place {
     pub workspace: Option<Workspace>,
     /// Else the folder that its operator set; else it has one of its own.
     pub configured: Option<String>,
+    /// Folders that are bound to it: it may choose among them.
+    pub attached: Vec<String>,
     pub network: bool,
 }
 
@@ -103,6 +105,7 @@ impl Place {
         Place {
             workspace: state.workspaces.active().cloned(),
             configured: state.config.workspace.clone(),
+            attached: state.workspaces.attached().values().map(|workspace| workspace.workspace.clone()).collect(),
             network: state.config.network,
         }
     }

@@ -87,8 +87,8 @@ pub enum Input {
         call_id: CallId,
         status: ToolStatus,
         result: Value,
-        /// The end of this task was in the result: it is no longer owed.
-        reads: Option<TaskId>,
+        /// The task whose output is in the result.
+        reads: Option<Reads>,
     },
     Checkpoint {
         exec_id: ExecId,
@@ -130,6 +130,14 @@ pub enum Input {
     },
 }
 
+/// A look at a task's output. The task as the state has it belongs into the result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reads {
+    pub task_id: TaskId,
+    /// The end was in it: the result is no longer owed.
+    pub end: bool,
+}
+
 /// What is left in the world of an agent that is read again: by a new process, or by this one after a sleep.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Remains {
@@ -143,7 +151,7 @@ pub struct Remains {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Removal {
     pub patch: Option<String>,
-    pub branch: Option<String>,
+    pub branches: Vec<String>,
     pub evidence: Vec<String>,
 }
 

@@ -4,7 +4,7 @@
 use abide_kernel::AgentState;
 use abide_kernel::fact::{Todo, Usage};
 use abide_kernel::id::{ApprovalId, CallId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
-use abide_kernel::input::{Act, Call, Does, NewMessage, Reply, When, WorkItemChange};
+use abide_kernel::input::{Act, Call, Does, NewMessage, Reads, Reply, When, WorkItemChange};
 use abide_kernel::vocabulary::{
     ApprovalDefault, CatchUp, DeliveryMode, MessageKind, PlanStatus, Priority, SideEffect, TodoState, WaitKind,
 };
@@ -54,9 +54,12 @@ pub fn reply(rng: &mut Rng, state: &AgentState, calls_made: &mut u64) -> Reply {
 }
 
 /// A call may return the end of a task's output, whoever else waits for it.
-pub fn reads(rng: &mut Rng, state: &AgentState) -> Option<TaskId> {
+pub fn reads(rng: &mut Rng, state: &AgentState) -> Option<Reads> {
     let owed = state.tasks.owed();
-    (!owed.is_empty() && rng.chance(60)).then(|| some_id(rng, owed.keys().cloned(), TaskId::new("task_none")))
+    (!owed.is_empty() && rng.chance(60)).then(|| {
+        let task_id = some_id(rng, owed.keys().cloned(), TaskId::new("task_none"));
+        Reads { task_id, end: rng.chance(90) }
+    })
 }
 
 fn tool_name(act: &Act) -> &'static str {

@@ -93,7 +93,7 @@ impl Begun {
 
     /// Reads until the supervisor said its last word and nobody is left who could write.
     fn take_in(&mut self) -> Option<Told> {
-        let mut buffer = vec![0; limits::READ_BYTES];
+        let mut buffer = vec![0; limits::TAKEN_BYTES];
         let (mut told, mut drained_by, mut connected) = (None, None, true);
         loop {
             let open = self.wires.output.is_some() || self.wires.error.is_some();

@@ -5,6 +5,7 @@
 
 use std::ops::RangeInclusive;
 
+use abide_kernel::id::TaskId;
 use abide_kernel::input::Refusal;
 use serde_json::{Map, Value};
 
@@ -102,6 +103,16 @@ impl<'a> Fields<'a> {
             None => Ok(None),
             Some(Value::Bool(flag)) => Ok(Some(*flag)),
             Some(other) => Err(self.wrong(name, other, "give true or false")),
+        }
+    }
+
+    /// The id of a task. Files are found by it, so it is held against how ids are spelled.
+    pub(super) fn task(&self, name: &str) -> Result<TaskId, Refusal> {
+        let id = self.text(name)?;
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        match id.strip_prefix("task_").is_some_and(|rest| rest.len() <= 64 && rest.chars().all(plain)) {
+            true => Ok(TaskId::new(id)),
+            false => Err(self.wrong(name, &Value::from(id), "give a task's id as ExecCommand or TaskList returned it")),
         }
     }
 

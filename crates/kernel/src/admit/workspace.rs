@@ -84,7 +84,7 @@ pub(super) fn removed(step: &mut Step<'_>, root: String, removal: Result<Removal
         return Answer::Unchanged;
     }
     match removal {
-        Ok(Removal { patch, branch, evidence }) => step.emit(WorktreeRemoved { root, patch, branch, evidence }),
+        Ok(Removal { patch, branches, evidence }) => step.emit(WorktreeRemoved { root, patch, branches, evidence }),
         Err(error) => step.emit(WorktreeKept { root, error }),
     }
     Answer::Done

@@ -39,6 +39,10 @@ impl AgentState {
         match fact {
             Fact::AgentCreated(fact) => self.agent_created(fact),
             Fact::AgentConfigured(fact) => {
+                // Whoever names another folder means it to be worked in.
+                if self.config.workspace != fact.config.workspace {
+                    self.workspaces.choose_none();
+                }
                 self.config = fact.config.clone();
                 if let Some(role) = fact.role {
                     self.identity.role = role;

@@ -86,6 +86,10 @@ impl Workspaces {
         Ok(())
     }
 
+    pub(super) fn choose_none(&mut self) {
+        self.active = None;
+    }
+
     pub(super) fn detach(&mut self, root: &str) -> Result<(), String> {
         self.attached.remove(root).ok_or_else(|| format!("{root} is not attached"))?;
         self.active.take_if(|active| active == root);

@@ -23,6 +23,8 @@ pub struct WorkspaceAttached {
 pub struct Worktree {
     pub branch: String,
     pub base_commit: String,
+    /// The top of the working tree that it was made from.
+    pub repo: String,
 }
 
 /// The agent works here from now on.
@@ -73,9 +75,9 @@ pub struct WorktreeRemoved {
     pub root: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patch: Option<String>,
-    /// The branch, where it has commits of its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub branch: Option<String>,
+    /// Branches that hold commits of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub branches: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<String>,
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use abide_kernel::agent::config::{Budget, ConfigChange};
 use abide_kernel::fact::{TaskCreated, TaskEnd, Todo, Usage};
 use abide_kernel::id::{AgentId, ApprovalId, CallId, ExecId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
-use abide_kernel::input::{Act, Call, Does, Input, NewMessage, Remains, Reply, When, WorkItemChange};
+use abide_kernel::input::{Act, Call, Does, Input, NewMessage, Reads, Remains, Reply, When, WorkItemChange};
 use abide_kernel::vocabulary::{
     ApprovalDefault, CatchUp, DeliveryMode, MessageKind, PlanStatus, Priority, ProviderError, SideEffect, TaskKind,
     TaskStatus, TodoState, ToolStatus, WaitKind, WaitPolicy,
@@ -127,7 +127,7 @@ fn input(story: &mut Story, head: &str, rest: &str) -> Said<Input> {
             call_id: CallId::new(line.word(0)?),
             status: ToolStatus::Completed,
             result: Value::Null,
-            reads: line.given.get("reads").map(|task| TaskId::new(*task)),
+            reads: line.given.get("reads").map(|task| Reads { task_id: TaskId::new(*task), end: true }),
         },
         "task" => task(&line)?,
         "person" => Input::Act { by: "ann".to_owned(), act: act(&line)? },
