@@ -5,10 +5,12 @@
 //! Work is never lost here: a worktree's changes are a proven patch on disk before its folder goes, commits stay on
 //! their branch, and what can't be saved is refused and left as it is. A folder that is missing is an error.
 
+mod aside;
 mod check;
 mod durable;
 mod git;
 mod keep;
+mod look;
 mod occupancy;
 mod patch;
 mod reconcile;
