@@ -118,6 +118,22 @@ impl Git {
         Ok(text.strip_suffix('\n').unwrap_or(&text).to_owned())
     }
 
+    /// Where things are. In one run, because starting git is most of what that costs, unless a path has line ends.
+    pub(super) fn places<const N: usize>(&self, questions: [&str; N]) -> Result<[String; N], Refusal> {
+        let start: [&dyn AsRef<OsStr>; 2] = [&"rev-parse", &"--path-format=absolute"];
+        let all: Vec<&dyn AsRef<OsStr>> = start.into_iter().chain(questions.iter().map(|one| one as _)).collect();
+        let together = self.line(&all)?;
+        let mut lines = together.split('\n');
+        if together.matches('\n').count() == N - 1 {
+            return Ok(questions.map(|_| lines.next().unwrap_or_default().to_owned()));
+        }
+        let mut answers = questions.map(|_| String::new());
+        for (answer, question) in answers.iter_mut().zip(questions) {
+            *answer = self.line(&[start[0], start[1], &question])?;
+        }
+        Ok(answers)
+    }
+
     /// Runs git with its output going to the end of a file, however long it is.
     pub(super) fn run_into(&self, args: &[&dyn AsRef<OsStr>], file: &File) -> Result<(), Refusal> {
         let stdout = file.try_clone().map_err(|error| self.unrunnable(&error))?;

@@ -38,9 +38,8 @@ pub(super) struct Snapshot {
 impl Snapshot {
     pub(super) fn take(folder: &Path) -> Result<Snapshot, Refusal> {
         let git = Git::at(folder)?;
-        let git_dir = PathBuf::from(git.line(&[&"rev-parse", &"--absolute-git-dir"])?);
-        let common_dir = PathBuf::from(git.line(&[&"rev-parse", &"--path-format=absolute", &"--git-common-dir"])?);
-        let prefix = git.line(&[&"rev-parse", &"--show-prefix"])?;
+        let [git_dir, common_dir, prefix] = git.places(["--absolute-git-dir", "--git-common-dir", "--show-prefix"])?;
+        let (git_dir, common_dir) = (PathBuf::from(git_dir), PathBuf::from(common_dir));
         let scratch = tempfile::Builder::new().prefix("abide-tree-").tempdir().map_err(|error| no_room(&error))?;
         let index = scratch.path().join("index");
         let objects = scratch.path().join("objects");
