@@ -16,7 +16,7 @@ mod patch;
 mod reconcile;
 mod remove;
 mod scan;
-mod snapshot;
+mod tree;
 mod worktree;
 
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ pub use occupancy::{Occupancy, occupy};
 pub use patch::{PatchHolds, PatchRecord, PatchStory, list_patches};
 pub use reconcile::{Finding, reconcile};
 pub use remove::{Removed, remove_worktree};
-pub use snapshot::tree;
+pub use tree::tree;
 pub use worktree::{Worktree, create_worktree, reopen_worktree, uncommitted};
 
 /// Where in a home worktrees are made. The only place below a home that may be a workspace.

@@ -124,7 +124,7 @@ fn git_root(folder: &Path) -> Result<Option<GitRoot>, Refusal> {
             "give the folder with the files, or clone the repository first",
         ));
     }
-    let [toplevel, common_dir] = git.places(["--show-toplevel", "--git-common-dir"])?.map(PathBuf::from);
+    let [toplevel, common_dir] = git.where_are(["--show-toplevel", "--git-common-dir"])?.map(PathBuf::from);
     if !folder.starts_with(&toplevel) {
         let message = format!("git says that the files of {} are in {}", folder.display(), toplevel.display());
         return Err(Refusal::new("git_elsewhere", message, "remove core.worktree from the repository's configuration"));

@@ -9,6 +9,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -119,7 +120,7 @@ impl Git {
     }
 
     /// Where things are. In one run, because starting git is most of what that costs, unless a path has line ends.
-    pub(super) fn places<const N: usize>(&self, questions: [&str; N]) -> Result<[String; N], Refusal> {
+    pub(super) fn where_are<const N: usize>(&self, questions: [&str; N]) -> Result<[String; N], Refusal> {
         let start: [&dyn AsRef<OsStr>; 2] = [&"rev-parse", &"--path-format=absolute"];
         let all: Vec<&dyn AsRef<OsStr>> = start.into_iter().chain(questions.iter().map(|one| one as _)).collect();
         let together = self.line(&all)?;
@@ -175,6 +176,8 @@ impl Git {
     fn command(&self, args: &[&dyn AsRef<OsStr>]) -> Command {
         let mut command = Command::new(&self.program);
         command.env_clear().current_dir(&self.dir).stdin(Stdio::null()).stderr(Stdio::piped());
+        // What a terminal sends to the daemon is not meant for a git that is half done.
+        command.process_group(0);
         for name in ["HOME", "XDG_CONFIG_HOME", "TMPDIR"] {
             if let Some(value) = std::env::var_os(name) {
                 command.env(name, value);

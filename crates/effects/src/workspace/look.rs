@@ -10,13 +10,14 @@ use super::check::head;
 use super::git::Git;
 use super::patch::{PatchHolds, Unsaved};
 use super::remove::not_ours;
-use super::snapshot::Snapshot;
+use super::tree::Tree;
 use super::worktree::Worktree;
 
 /// Everything uncommitted in a worktree at one moment.
 #[derive(Debug)]
 pub(super) struct Look {
-    pub(super) snapshot: Snapshot,
+    /// What is in the files.
+    pub(super) tree: Tree,
     head: Option<String>,
     /// The tree of the commit that is checked out.
     committed: String,
@@ -34,18 +35,18 @@ impl Look {
             return Err(not_ours(folder, &format!("git takes it for part of {top}")));
         }
         let head = head(&own)?;
-        let snapshot = Snapshot::take(folder)?;
+        let tree = Tree::of(folder)?;
         let committed = match &head {
             Some(head) => own.line(&[&"rev-parse", &format!("{head}^{{tree}}")])?,
-            None => snapshot.git.line(&[&"hash-object", &"-t", &"tree", &"/dev/null"])?,
+            None => tree.git.line(&[&"hash-object", &"-t", &"tree", &"/dev/null"])?,
         };
         let conflicts = !own.run(&[&"ls-files", &"--unmerged", &"-z"])?.is_empty();
-        let staged = if conflicts { None } else { snapshot.staged()? };
-        Ok(Look { snapshot, head, committed, conflicts, staged })
+        let staged = if conflicts { None } else { tree.staged()? };
+        Ok(Look { tree, head, committed, conflicts, staged })
     }
 
     pub(super) fn same_as(&self, other: &Look) -> bool {
-        self.snapshot.tree == other.snapshot.tree && self.head == other.head && self.staged == other.staged
+        self.tree.hash == other.tree.hash && self.head == other.head && self.staged == other.staged
     }
 
     pub(super) fn save(
@@ -55,8 +56,8 @@ impl Look {
         now: Time,
         evidence: &mut Vec<String>,
     ) -> Result<Option<PathBuf>, Refusal> {
-        let files = self.unsaved(worktree, PatchHolds::Files, &self.snapshot.tree);
-        let staged = self.staged.as_deref().filter(|staged| *staged != self.snapshot.tree);
+        let files = self.unsaved(worktree, PatchHolds::Files, &self.tree.hash);
+        let staged = self.staged.as_deref().filter(|staged| *staged != self.tree.hash);
         let staged = staged.and_then(|staged| self.unsaved(worktree, PatchHolds::Staged, staged));
         if let Some(staged) = &staged {
             let patch = staged.save(patches, now)?;
@@ -71,16 +72,16 @@ impl Look {
         Ok(Some(patch))
     }
 
-    fn unsaved<'a>(&'a self, worktree: &'a Worktree, holds: PatchHolds, tree: &'a str) -> Option<Unsaved<'a>> {
-        let (snapshot, from) = (&self.snapshot, self.committed.as_str());
+    fn unsaved<'a>(&'a self, worktree: &'a Worktree, holds: PatchHolds, to: &'a str) -> Option<Unsaved<'a>> {
+        let (tree, from) = (&self.tree, self.committed.as_str());
         let head = self.head.as_deref();
-        (tree != from).then_some(Unsaved { worktree, snapshot, head, holds, from, tree })
+        (to != from).then_some(Unsaved { worktree, tree, head, holds, from, to })
     }
 
     /// Whether the files are some of those that are committed, unchanged: a checkout that was cut off.
     pub(super) fn only_lacks_files(&self) -> Result<bool, Refusal> {
         let args: [&dyn AsRef<std::ffi::OsStr>; 6] =
-            [&"diff-tree", &"-r", &"--no-renames", &"--diff-filter=d", &self.committed, &self.snapshot.tree];
-        Ok(self.snapshot.git.run(&args)?.is_empty())
+            [&"diff-tree", &"-r", &"--no-renames", &"--diff-filter=d", &self.committed, &self.tree.hash];
+        Ok(self.tree.git.run(&args)?.is_empty())
     }
 }

@@ -53,7 +53,8 @@ pub fn remove_worktree(worktree: &Worktree, patches: &Path, now: Time) -> Result
         found.unlocked()?;
     }
     let mut removed = Removed { patch: None, branches_kept: Vec::new(), evidence: Vec::new() };
-    let saved = save(worktree, &found, patches, now, &mut removed)?;
+    let [common_dir] = repo.where_are(["--git-common-dir"])?.map(PathBuf::from);
+    let saved = save(worktree, &common_dir, &found, patches, now, &mut removed)?;
     note_ignored(worktree, &mut removed)?;
     let found = aside.move_there(&saved)?;
     if let Err(refusal) = keep_commits(&repo, worktree, &found, &mut removed).and_then(|()| aside.write_note(&removed))
@@ -77,15 +78,21 @@ fn finish(repo: &Git, worktree: &Worktree, aside: &Aside<'_>, mut removed: Remov
 /// Saves until nothing changed between the look before and the look after, which is returned.
 fn save(
     worktree: &Worktree,
+    common_dir: &Path,
     found: &Listed,
     patches: &Path,
     now: Time,
     removed: &mut Removed,
 ) -> Result<Look, Refusal> {
     let mut look = Look::take(&worktree.path)?;
+    // What links the folder to its repository lies in the folder, where anybody can write.
+    if look.tree.common_dir != *common_dir {
+        let theirs = look.tree.common_dir.display();
+        return Err(not_ours(&worktree.path, &format!("it is linked to another repository, {theirs}")));
+    }
     for _ in 0..limits::SAVE_TRIES {
-        keep::nothing_under_way(worktree, &look.snapshot.git_dir, look.conflicts)?;
-        keep::no_repository_inside(worktree, &look.snapshot)?;
+        keep::nothing_under_way(worktree, &look.tree.git_dir, look.conflicts)?;
+        keep::no_repository_inside(worktree, &look.tree)?;
         let half_made = found.unfinished() && look.only_lacks_files()?;
         if half_made {
             removed.evidence.push("git had not finished making it, and nothing was in it yet".into());

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::check::{canonical_as_far_as_it_exists, head};
 use super::git::Git;
-use super::snapshot::path_of;
+use super::tree::path_of;
 use super::{BRANCHES, GitRoot, Workspace};
 use crate::limits;
 

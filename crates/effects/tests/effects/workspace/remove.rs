@@ -167,6 +167,13 @@ fn a_folder_that_is_not_the_worktree_is_left_alone() {
     put(&stranger.path.join("file"), "work");
     assert_eq!(refused(ground.remove(&stranger)), "not_a_worktree");
     assert!(stranger.path.join("file").exists());
+    // Linked to a repository that knows nothing of what is there.
+    let other = Ground::new();
+    put(
+        &worktree.path.join(".git"),
+        format!("gitdir: {}\n", other.worktree("two").repo.join(".git/worktrees/two").display()),
+    );
+    assert_eq!(refused(ground.remove(&worktree)), "not_a_worktree");
     fs::remove_file(worktree.path.join(".git")).unwrap();
     assert!(ground.remove(&worktree).is_err());
     assert!(worktree.path.join("kept.txt").exists());
