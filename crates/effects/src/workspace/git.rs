@@ -2,6 +2,8 @@
 //! inherited that would point it at another repository. Its own configuration for the user still counts, because what
 //! is ignored and which folders are trusted is the user's to say.
 //!
+//! It has to be git 2.36 or later, which lists worktrees so that every path can be read.
+//!
 //! Programs that a repository's own configuration names are never run: an agent can write that file, and we run outside
 //! of its sandbox. Filters of the user's configuration (large files, say) are.
 

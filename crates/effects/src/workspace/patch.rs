@@ -166,7 +166,7 @@ impl Unsaved<'_> {
         write!(
             file,
             "From {zeros} Mon Sep 17 00:00:00 2001\nFrom: Abide <abide@localhost>\nSubject: [PATCH] {what} work of {branch}\n\n\
-             {files} files in {path}, onto {onto}.\n---\n\n"
+             {files} files in {path}, onto {onto}.\nPut back with git am --keep-cr, or with git apply.\n---\n\n"
         )
         .map_err(failed)?;
         let git = &self.tree.git;
