@@ -32,7 +32,7 @@ impl Perform for Hands {
             Effect::RunTool { exec_id, call_id, tool, .. } => {
                 let message = format!("there is no tool called {tool}");
                 let result = json!({ "error": { "code": "unknown_tool", "message": message, "hint": "use another" } });
-                let finish = Input::FinishTool { exec_id, call_id, status: ToolStatus::Failed, result };
+                let finish = Input::FinishTool { exec_id, call_id, status: ToolStatus::Failed, result, reads: None };
                 Some(Box::pin(async move { vec![finish] }))
             }
             // A task that this process did not start does not run: nothing else starts any.
@@ -45,7 +45,12 @@ impl Perform for Hands {
                 Some(Box::pin(async move { vec![Input::ReleaseWorkspace { workspace, error: None }] }))
             }
             // Briefs are read by whoever asks for them; the loop ends its own jobs.
-            Effect::Notify { .. } | Effect::EndExec { .. } => None,
+            Effect::StartTask { .. }
+            | Effect::AwaitTask { .. }
+            | Effect::CloseTask { .. }
+            | Effect::RemoveWorktree { .. }
+            | Effect::Notify { .. }
+            | Effect::EndExec { .. } => None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What is done in the world, and how what a model says is read. Each part takes an effect, or a piece of one, and
 //! gives back what came of it; nothing here decides what happens next, and nothing here knows the ledger.
 
+pub mod files;
 pub mod limits;
 pub mod model;
 mod nearest;

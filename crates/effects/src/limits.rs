@@ -13,6 +13,28 @@ pub const FILLED_IN_BYTES: usize = 8 << 20;
 pub const PLAYS_MAX: usize = 16;
 /// How much of a name or value that somebody else wrote is repeated in a refusal.
 pub const QUOTED_CHARS: usize = 80;
+
+/// A file that is written, edited or patched: it is held in memory, twice.
+pub const FILE_BYTES: u64 = 8 << 20;
+/// What ReadFile returns at most, in bytes and in lines, and how many lines when none are asked for.
+pub const READ_BYTES: usize = 256 << 10;
+pub const READ_LINES: u64 = 2_000;
+pub const READ_LINES_MAX: u64 = 20_000;
+/// How much of one line ReadFile returns.
+pub const READ_LINE_BYTES: usize = 16 << 10;
+/// How far into a file ReadFile looks, for the lines that are asked for and to count the rest.
+pub const READ_LOOKED_AT_BYTES: u64 = 64 << 20;
+/// Links that may lead to one another, as the system has it too.
+pub const LINKS_FOLLOWED: usize = 40;
+/// How often something is opened that others keep renaming.
+pub const OPEN_TRIES: usize = 256;
+/// Entries of a folder that are looked at for files a crash left behind.
+pub const LEFTOVERS_LOOKED_AT: usize = 20_000;
+/// How much of a path is repeated in a refusal.
+pub const PATH_SHOWN: usize = 300;
+/// Lines of a file that a refusal shows, and how much of each.
+pub const LINES_SHOWN: usize = 12;
+pub const LINE_SHOWN_CHARS: usize = 160;
 /// What git may say in one answer: the names of all files of a very large repository. Patches go to disk unbounded.
 pub const GIT_OUTPUT_BYTES: u64 = 128 << 20;
 /// How much of git's complaints is repeated in a refusal.

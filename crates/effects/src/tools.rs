@@ -9,14 +9,17 @@ mod cancel_wait;
 mod complete_work_item;
 mod create_timer;
 mod create_work_item;
+pub(crate) mod edit_file;
 mod fields;
 mod notify_operator;
 mod pick_work_item;
+pub(crate) mod read_file;
 mod request_approval;
 mod sleep;
 mod todo;
 mod update_work_item;
 mod wait_for;
+pub(crate) mod write_file;
 
 use abide_kernel::input::{Does, Refusal};
 use serde_json::{Value, json};
@@ -26,6 +29,9 @@ use fields::{Fields, quoted};
 
 /// Every tool there is, in the order in which models are told of them.
 pub const ALL: &[Tool] = &[
+    read_file::TOOL,
+    write_file::TOOL,
+    edit_file::TOOL,
     wait_for::TOOL,
     cancel_wait::TOOL,
     sleep::TOOL,
@@ -59,8 +65,11 @@ impl Tool {
     }
 
     fn read(&self, input: &Value) -> Result<Does, Refusal> {
-        let fields = Fields::of(self.name, input, &self.schema(), self.instead)?;
-        (self.read)(&fields)
+        (self.read)(&self.fields(input)?)
+    }
+
+    fn fields<'a>(&self, input: &'a Value) -> Result<Fields<'a>, Refusal> {
+        Fields::of(self.name, input, &self.schema(), self.instead)
     }
 }
 

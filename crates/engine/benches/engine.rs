@@ -10,7 +10,7 @@ use abide_engine::{Asked, Core, fold_until};
 use abide_kernel::agent::config::{Config, Identity};
 use abide_kernel::effect::Effect;
 use abide_kernel::id::AgentId;
-use abide_kernel::input::{Input, NewMessage, Reply};
+use abide_kernel::input::{Input, NewMessage, Remains, Reply};
 use abide_kernel::time::Time;
 use abide_ledger::{Ledger, Options, StreamId};
 
@@ -175,7 +175,7 @@ fn boot(home: &Path) {
         let open = ledger.wakes(None, usize::MAX).unwrap();
         for (stream, _) in &open {
             let id = AgentId::new(stream.agent_name().unwrap()).unwrap();
-            Core::recover(&ledger, &id).unwrap().unwrap();
+            Core::recover(&ledger, &id, Remains::default()).unwrap().unwrap();
         }
         let time = start.elapsed().as_secs_f64() * 1e3;
         assert!(home == empty.path() || open.len() as u64 == OPEN, "{} agents are open", open.len());

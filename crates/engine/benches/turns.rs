@@ -28,7 +28,11 @@ impl Perform for Echo {
             }
             Effect::RunTool { .. }
             | Effect::EndExec { .. }
+            | Effect::StartTask { .. }
+            | Effect::AwaitTask { .. }
             | Effect::EndTask { .. }
+            | Effect::CloseTask { .. }
+            | Effect::RemoveWorktree { .. }
             | Effect::ReleaseWorkspace { .. }
             | Effect::Notify { .. } => None,
         }
@@ -283,7 +287,8 @@ fn counted(home: &Path, turns: u64) -> f64 {
 /// The measured process: one agent with a past takes so many messages, one after another.
 pub fn measured(turns: u64, home: &Path) {
     let ledger = Ledger::open(home, Options::default()).unwrap();
-    let mut core = abide_engine::Core::recover(&ledger, &agent(0)).unwrap().unwrap();
+    let mut core =
+        abide_engine::Core::recover(&ledger, &agent(0), abide_kernel::input::Remains::default()).unwrap().unwrap();
     let mut driver = Driver { ledger: &ledger, core: &mut core, now: Time::from_ms(1_750_000_000_000), draws: 1 << 40 };
     for number in 0..turns {
         driver.ask(message(usize::try_from(number).unwrap()));

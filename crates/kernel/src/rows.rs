@@ -101,6 +101,18 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
             let patch = json!({ "status": decided.status, "decided_by": decided.decided_by, "decided_at": at });
             row("approvals", &decided.approval_id, patch)
         }
+        Fact::WorkspaceAttached(workspace) => {
+            let more = json!({ "status": "attached", "attached_at": at });
+            row("workspaces", &workspace.root, with(workspace, more))
+        }
+        Fact::WorkspaceDetached(workspace) => row("workspaces", &workspace.root, json!({ "status": "detached" })),
+        Fact::WorktreeRemoving(worktree) => row("workspaces", &worktree.root, json!({ "status": "removing" })),
+        Fact::WorktreeRemoved(worktree) => {
+            row("workspaces", &worktree.root, json!({ "status": "removed", "patch": worktree.patch }))
+        }
+        Fact::WorktreeKept(worktree) => {
+            row("workspaces", &worktree.root, json!({ "status": "attached", "kept": worktree.error }))
+        }
         Fact::BriefRecorded(brief) => row("briefs", &brief.brief_id, with(brief, json!({ "at": at }))),
         Fact::AgentCreated(_)
         | Fact::AgentConfigured(_)
@@ -113,6 +125,7 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
         | Fact::SchedulerDecided(_)
         | Fact::RuntimeErrorRecorded(_)
         | Fact::StaleOutcomeIgnored(_)
+        | Fact::WorkspaceUsed(_)
         | Fact::WorkspaceOccupied(_)
         | Fact::WorkspaceReleased(_)
         | Fact::TurnStarted(_)

@@ -2,6 +2,12 @@
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 mod echo;
+mod files_confined;
+mod files_disk;
+mod files_edit;
+mod files_read;
+mod files_stage;
+mod files_write;
 mod malformed;
 mod place;
 mod script;

@@ -7,10 +7,11 @@ use crate::agent::lifecycle::Control;
 use crate::agent::task::Task;
 use crate::fact::{
     AgentArchived, AgentCreated, AgentForked, AgentQuarantined, ApprovalDecided, ControlAdmitted, ControlApplied,
-    PostureChanged, TaskCancelling, TaskEnd, TriggerRevoked, WaitingIntentCreated, WakeHintIgnored, WorkspaceReleased,
+    PostureChanged, TaskCancelling, TaskEnd, TriggerRevoked, WaitingIntentCreated, WakeHintIgnored, WorkspaceDetached,
+    WorkspaceReleased, WorktreeRemoving,
 };
 use crate::id::{AgentId, ExecId, MessageId, Seq, TaskId};
-use crate::input::{Answer, Refusal};
+use crate::input::{Answer, Refusal, Remains};
 use crate::step::Step;
 use crate::vocabulary::{
     AbortReason, ApprovalStatus, Boundary, BriefKind, ControlAction, DeliveryMode, Status, TaskKind, TaskStatus,
@@ -110,7 +111,7 @@ pub(super) fn stop(step: &mut Step<'_>) -> Answer {
     abort_turn(step, AbortReason::Stop, "stop");
     end_autonomous_wakeups(step);
     let task_ids = cancel_tasks(step, "stop", |_| true);
-    let workspace = step.state.workspace.clone();
+    let workspace = step.state.workspaces.occupied().map(str::to_owned);
     let evidence = vec![format!("messages_kept {}", step.state.queue.len())];
     apply(step, ControlAction::Stop, Boundary::Control, Obligations { exec_id, task_ids, workspace, evidence });
     Answer::Done
@@ -174,7 +175,7 @@ pub(super) fn shutdown(step: &mut Step<'_>, at_once: bool) -> Answer {
 }
 
 /// What was in flight when the process ended is cut; a boot that finds nothing cut records nothing.
-pub(super) fn boot(step: &mut Step<'_>) -> Answer {
+pub(super) fn boot(step: &mut Step<'_>, mut remains: Remains) -> Answer {
     let lost: Vec<TaskId> = step
         .state
         .tasks
@@ -184,22 +185,40 @@ pub(super) fn boot(step: &mut Step<'_>) -> Answer {
         .map(|task| task.task_id.clone())
         .collect();
     let booting = step.state.control == Control::Booting;
-    if step.state.turn.is_none() && lost.is_empty() && !step.state.shutdown && !booting {
+    let left = step.state.workspaces.occupied().filter(|root| remains.occupied.as_deref() != Some(root));
+    let left = left.map(str::to_owned);
+    let removals = removals(step);
+    let cut = step.state.turn.is_some() || !lost.is_empty() || left.is_some() || !removals.is_empty();
+    if !cut && !step.state.shutdown && !booting {
         return Answer::Unchanged;
     }
     admitted(step, ControlAction::Restart, Boundary::Bootstrap);
     let exec_id = step.state.turn.as_ref().map(|turn| turn.exec_id.clone());
     abort_turn(step, AbortReason::Cut, "process_ended");
     for task_id in &lost {
-        interrupt(step, task_id, "restart");
+        let found = remains.ended.remove(task_id).unwrap_or_default();
+        interrupt(step, task_id, std::iter::once("restart".to_owned()).chain(found).collect());
+    }
+    if let Some(workspace) = left {
+        step.emit(WorkspaceReleased { workspace, error: None, evidence: vec!["process_ended".to_owned()] });
+    }
+    // Whether it was removed is for git to say; asking again loses nothing.
+    for root in removals {
+        step.emit(WorktreeRemoving { root, evidence: vec!["restart".to_owned()] });
     }
     let obligations = Obligations { exec_id, task_ids: lost, ..Obligations::default() };
     apply(step, ControlAction::Restart, Boundary::Bootstrap, obligations);
     Answer::Done
 }
 
-fn interrupt(step: &mut Step<'_>, task_id: &TaskId, evidence: &str) {
-    let end = TaskEnd { task_id: task_id.clone(), evidence: vec![evidence.to_owned()], ..TaskEnd::default() };
+/// Worktrees whose removal was under way.
+fn removals(step: &Step<'_>) -> Vec<String> {
+    let attached = step.state.workspaces.attached().values();
+    attached.filter(|workspace| workspace.removing).map(|workspace| workspace.root.clone()).collect()
+}
+
+fn interrupt(step: &mut Step<'_>, task_id: &TaskId, evidence: Vec<String>) {
+    let end = TaskEnd { task_id: task_id.clone(), evidence, ..TaskEnd::default() };
     end_open(step, TaskStatus::Interrupted, end);
 }
 
@@ -211,6 +230,10 @@ pub(super) fn archive(step: &mut Step<'_>) -> Result<Answer, Refusal> {
     if !step.state.tasks.open().is_empty() {
         let open = step.state.tasks.open().len();
         return Err(Refusal::new("tasks_open", format!("{open} of its tasks are still ending"), "try again soon"));
+    }
+    if let Some(worktree) = step.state.workspaces.attached().values().find(|workspace| workspace.worktree.is_some()) {
+        let hint = "detach it first: what is not committed in it is saved as a patch";
+        return Err(Refusal::new("worktree_left", format!("it has the worktree {}", worktree.root), hint));
     }
     step.emit(AgentArchived {});
     Ok(Answer::Done)
@@ -252,7 +275,7 @@ pub(super) fn fork(step: &mut Step<'_>, agent_id: AgentId, parent: AgentId, at_s
     step.emit(AgentForked { agent_id, parent, at_seq });
     let open: Vec<TaskId> = step.state.tasks.open().keys().cloned().collect();
     for task_id in &open {
-        interrupt(step, task_id, "fork");
+        interrupt(step, task_id, vec!["fork".to_owned()]);
     }
     let waits: Vec<_> = step.state.waits.open().keys().cloned().collect();
     for wait in &waits {
@@ -271,8 +294,14 @@ pub(super) fn fork(step: &mut Step<'_>, agent_id: AgentId, parent: AgentId, at_s
         let decided_by = "fork".to_owned();
         step.emit(ApprovalDecided { approval_id, status: ApprovalStatus::Expired, decided_by });
     }
-    if let Some(workspace) = step.state.workspace.clone() {
-        step.emit(WorkspaceReleased { workspace, error: None });
+    let evidence = || vec!["fork".to_owned()];
+    if let Some(workspace) = step.state.workspaces.occupied().map(str::to_owned) {
+        step.emit(WorkspaceReleased { workspace, error: None, evidence: evidence() });
+    }
+    let worktrees = step.state.workspaces.attached().values().filter(|workspace| workspace.worktree.is_some());
+    let worktrees: Vec<String> = worktrees.map(|workspace| workspace.root.clone()).collect();
+    for root in worktrees {
+        step.emit(WorkspaceDetached { root, evidence: evidence() });
     }
     Answer::Done
 }

@@ -101,6 +101,7 @@ pub(super) fn finish_tool(
     call_id: CallId,
     status: ToolStatus,
     result: Value,
+    reads: Option<TaskId>,
 ) -> Answer {
     let tool = turn_of(step, exec_id).and_then(|turn| match &turn.phase {
         Phase::Tools { running, .. } => running.get(&call_id).map(|call| call.tool.clone()),
@@ -110,6 +111,9 @@ pub(super) fn finish_tool(
         return stale(step, exec_id, &format!("{call_id} is over"));
     };
     step.emit(ToolFinished { exec_id: exec_id.clone(), call_id, tool, status, result, ends_turn: false });
+    if let Some(task) = reads {
+        settle_result(step, &task, exec_id, "task_output_returned_the_end");
+    }
     complete_tools(step, exec_id, None);
     Answer::Done
 }

@@ -78,7 +78,7 @@ impl Perform for Hands {
             }
             Effect::RunTool { exec_id, call_id, .. } => {
                 let result = serde_json::json!({ "ok": true });
-                let finish = Input::FinishTool { exec_id, call_id, status: ToolStatus::Completed, result };
+                let finish = Input::FinishTool { exec_id, call_id, status: ToolStatus::Completed, result, reads: None };
                 Some(Box::pin(async move { vec![finish] }))
             }
             Effect::EndTask { task_id, .. } => Some(Box::pin(async move {
@@ -90,7 +90,12 @@ impl Perform for Hands {
             Effect::ReleaseWorkspace { workspace } => {
                 Some(Box::pin(async move { vec![Input::ReleaseWorkspace { workspace, error: None }] }))
             }
-            Effect::Notify { .. } | Effect::EndExec { .. } => None,
+            Effect::StartTask { .. }
+            | Effect::AwaitTask { .. }
+            | Effect::CloseTask { .. }
+            | Effect::RemoveWorktree { .. }
+            | Effect::Notify { .. }
+            | Effect::EndExec { .. } => None,
         }
     }
 }
@@ -123,6 +128,9 @@ fn answer(exec_id: ExecId, round: u32, call: &ModelCall, word: &str) -> Vec<Inpu
             wait_policy: WaitPolicy::Background,
             summary: "a long command".to_owned(),
             command: Some("sleep 1000".to_owned()),
+            workdir: None,
+            tty: false,
+            accepts_input: false,
             work_item_id: None,
             child_agent_id: None,
             recovery: None,

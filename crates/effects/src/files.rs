@@ -1,0 +1,53 @@
+//! The file tools at work, inside one workspace. Everything here blocks; who calls it does so where blocking is fine.
+//!
+//! A call is read first, which touches nothing, and then run. Whatever goes wrong is a refusal that the model can act
+//! on, and unless it says otherwise, nothing was changed.
+
+mod changes;
+mod edit;
+mod near;
+mod path;
+mod read;
+mod root;
+mod target;
+mod write;
+
+use abide_kernel::input::Refusal;
+use serde_json::Value;
+
+use crate::tools;
+pub use crate::tools::edit_file::EditFile;
+pub use crate::tools::read_file::ReadFile;
+pub use crate::tools::write_file::WriteFile;
+pub use path::WorkspacePath;
+pub use root::Root;
+
+/// One call of a file tool, whose input makes sense.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Call {
+    Read(ReadFile),
+    Write(WriteFile),
+    Edit(EditFile),
+}
+
+impl Call {
+    /// What a model's call means, or nothing if the tool is none of these.
+    #[must_use]
+    pub fn read(tool: &str, input: &Value) -> Option<Result<Call, Refusal>> {
+        Some(match tool {
+            "ReadFile" => tools::read_file::call(input).map(Call::Read),
+            "WriteFile" => tools::write_file::call(input).map(Call::Write),
+            "EditFile" => tools::edit_file::call(input).map(Call::Edit),
+            _ => return None,
+        })
+    }
+
+    /// Does it, and says what came of it.
+    pub fn run(&self, root: &Root) -> Result<Value, Refusal> {
+        match self {
+            Call::Read(call) => read::run(call, root),
+            Call::Write(call) => write::run(call, root),
+            Call::Edit(call) => edit::run(call, root),
+        }
+    }
+}
