@@ -5,16 +5,18 @@
 //! Work is never lost here: a worktree's changes are a proven patch on disk before its folder goes, commits stay on
 //! their branch, and what can't be saved is refused and left as it is. A folder that is missing is an error.
 
+mod aside;
 mod check;
 mod durable;
 mod git;
 mod keep;
+mod look;
 mod occupancy;
 mod patch;
 mod reconcile;
 mod remove;
 mod scan;
-mod snapshot;
+mod tree;
 mod worktree;
 
 use std::path::PathBuf;
@@ -26,7 +28,7 @@ pub use occupancy::{Occupancy, occupy};
 pub use patch::{PatchHolds, PatchRecord, PatchStory, list_patches};
 pub use reconcile::{Finding, reconcile};
 pub use remove::{Removed, remove_worktree};
-pub use snapshot::tree;
+pub use tree::tree;
 pub use worktree::{Worktree, create_worktree, reopen_worktree, uncommitted};
 
 /// Where in a home worktrees are made. The only place below a home that may be a workspace.

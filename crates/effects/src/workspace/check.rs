@@ -124,7 +124,7 @@ fn git_root(folder: &Path) -> Result<Option<GitRoot>, Refusal> {
             "give the folder with the files, or clone the repository first",
         ));
     }
-    let toplevel = PathBuf::from(git.line(&[&"rev-parse", &"--show-toplevel"])?);
+    let [toplevel, common_dir] = git.where_are(["--show-toplevel", "--git-common-dir"])?.map(PathBuf::from);
     if !folder.starts_with(&toplevel) {
         let message = format!("git says that the files of {} are in {}", folder.display(), toplevel.display());
         return Err(Refusal::new("git_elsewhere", message, "remove core.worktree from the repository's configuration"));
@@ -133,7 +133,6 @@ fn git_root(folder: &Path) -> Result<Option<GitRoot>, Refusal> {
     if folder != toplevel && git.ask(&[&"check-ignore", &"-q", &"--", &folder])?.ok {
         return Ok(None);
     }
-    let common_dir = PathBuf::from(git.line(&[&"rev-parse", &"--path-format=absolute", &"--git-common-dir"])?);
     let head = head(&git)?;
     Ok(Some(GitRoot { toplevel, common_dir, head }))
 }

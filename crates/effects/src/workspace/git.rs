@@ -2,6 +2,8 @@
 //! inherited that would point it at another repository. Its own configuration for the user still counts, because what
 //! is ignored and which folders are trusted is the user's to say.
 //!
+//! It has to be git 2.36 or later, which lists worktrees so that every path can be read.
+//!
 //! Programs that a repository's own configuration names are never run: an agent can write that file, and we run outside
 //! of its sandbox. Filters of the user's configuration (large files, say) are.
 
@@ -9,6 +11,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -118,6 +121,22 @@ impl Git {
         Ok(text.strip_suffix('\n').unwrap_or(&text).to_owned())
     }
 
+    /// Where things are. In one run, because starting git is most of what that costs, unless a path has line ends.
+    pub(super) fn where_are<const N: usize>(&self, questions: [&str; N]) -> Result<[String; N], Refusal> {
+        let start: [&dyn AsRef<OsStr>; 2] = [&"rev-parse", &"--path-format=absolute"];
+        let all: Vec<&dyn AsRef<OsStr>> = start.into_iter().chain(questions.iter().map(|one| one as _)).collect();
+        let together = self.line(&all)?;
+        let mut lines = together.split('\n');
+        if together.matches('\n').count() == N - 1 {
+            return Ok(questions.map(|_| lines.next().unwrap_or_default().to_owned()));
+        }
+        let mut answers = questions.map(|_| String::new());
+        for (answer, question) in answers.iter_mut().zip(questions) {
+            *answer = self.line(&[start[0], start[1], &question])?;
+        }
+        Ok(answers)
+    }
+
     /// Runs git with its output going to the end of a file, however long it is.
     pub(super) fn run_into(&self, args: &[&dyn AsRef<OsStr>], file: &File) -> Result<(), Refusal> {
         let stdout = file.try_clone().map_err(|error| self.unrunnable(&error))?;
@@ -159,6 +178,8 @@ impl Git {
     fn command(&self, args: &[&dyn AsRef<OsStr>]) -> Command {
         let mut command = Command::new(&self.program);
         command.env_clear().current_dir(&self.dir).stdin(Stdio::null()).stderr(Stdio::piped());
+        // What a terminal sends to the daemon is not meant for a git that is half done.
+        command.process_group(0);
         for name in ["HOME", "XDG_CONFIG_HOME", "TMPDIR"] {
             if let Some(value) = std::env::var_os(name) {
                 command.env(name, value);

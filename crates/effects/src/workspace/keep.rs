@@ -6,7 +6,7 @@ use std::path::Path;
 use abide_kernel::input::Refusal;
 
 use super::git::Git;
-use super::snapshot::{Snapshot, path_of};
+use super::tree::{Tree, path_of};
 use super::worktree::{Listed, Worktree, listed};
 use super::{BRANCHES, durable};
 
@@ -40,13 +40,13 @@ pub(super) fn nothing_under_way(worktree: &Worktree, git_dir: &Path, conflicts: 
 }
 
 /// Refuses when there is a repository inside: git sees a commit there, and none of its files.
-pub(super) fn no_repository_inside(worktree: &Worktree, snapshot: &Snapshot) -> Result<(), Refusal> {
+pub(super) fn no_repository_inside(worktree: &Worktree, tree: &Tree) -> Result<(), Refusal> {
     let refused = |what: &Path| {
         let message = format!("{} has a repository of its own inside: {}", worktree.path.display(), what.display());
         let hint = "push or move what is in it, and delete it or run git submodule deinit; nothing was removed";
         Err(Refusal::new("nested_repository", message, hint))
     };
-    let staged = snapshot.git.run(&[&"ls-files", &"--stage", &"-z"])?;
+    let staged = tree.git.run(&[&"ls-files", &"--stage", &"-z"])?;
     for entry in staged.split(|byte| *byte == 0).filter(|entry| entry.starts_with(b"160000 ")) {
         let tab = entry.iter().position(|byte| *byte == b'\t').unwrap_or(0);
         let name = path_of(&entry[tab + 1..]);
@@ -55,7 +55,7 @@ pub(super) fn no_repository_inside(worktree: &Worktree, snapshot: &Snapshot) -> 
         }
     }
     // A submodule that was put away keeps its commits in the worktree's records.
-    let modules = snapshot.git_dir.join("modules");
+    let modules = tree.git_dir.join("modules");
     if has_entries(&modules) { refused(&modules) } else { Ok(()) }
 }
 

@@ -71,6 +71,14 @@ impl Occupancy {
     }
 }
 
+impl Drop for Occupancy {
+    fn drop(&mut self) {
+        // Said aloud, because a process that is just being started has the file open for a moment as well. Whoever wants
+        // to know about a failure releases; closing the file is all that is left to do here.
+        let _ = self.file.unlock();
+    }
+}
+
 fn apart(workspace: &Workspace, agent: &str, occupant: &Occupant) -> Result<(), Refusal> {
     let (ours, theirs) = (&workspace.path, &occupant.path);
     let who = &occupant.agent;

@@ -10,7 +10,7 @@ use abide_kernel::input::Refusal;
 use abide_kernel::time::Time;
 use serde::{Deserialize, Serialize};
 
-use super::snapshot::Snapshot;
+use super::tree::Tree;
 use super::worktree::Worktree;
 use super::{BRANCHES, durable};
 use crate::limits;
@@ -76,12 +76,13 @@ pub fn list_patches(patches: &Path) -> Result<Vec<PatchRecord>, Refusal> {
 #[derive(Debug)]
 pub(super) struct Unsaved<'a> {
     pub(super) worktree: &'a Worktree,
-    pub(super) snapshot: &'a Snapshot,
+    /// The means to look at both trees.
+    pub(super) tree: &'a Tree,
     pub(super) head: Option<&'a str>,
     pub(super) holds: PatchHolds,
     /// The trees that the patch leads from and to.
     pub(super) from: &'a str,
-    pub(super) tree: &'a str,
+    pub(super) to: &'a str,
 }
 
 impl Unsaved<'_> {
@@ -102,7 +103,7 @@ impl Unsaved<'_> {
             branch: self.worktree.branch.clone(),
             base_commit: self.worktree.base_commit.clone(),
             applies_to: self.head.map(str::to_owned),
-            tree: self.tree.into(),
+            tree: self.to.into(),
             saved_at: now,
             files,
             files_total,
@@ -144,7 +145,7 @@ impl Unsaved<'_> {
             story.holds == self.holds
                 && story.worktree == self.worktree.path
                 && story.applies_to.as_deref() == self.head
-                && story.tree == self.tree
+                && story.tree == self.to
         };
         let saved = list_patches(patches)?
             .into_iter()
@@ -165,10 +166,10 @@ impl Unsaved<'_> {
         write!(
             file,
             "From {zeros} Mon Sep 17 00:00:00 2001\nFrom: Abide <abide@localhost>\nSubject: [PATCH] {what} work of {branch}\n\n\
-             {files} files in {path}, onto {onto}.\n---\n\n"
+             {files} files in {path}, onto {onto}.\nPut back with git am --keep-cr, or with git apply.\n---\n\n"
         )
         .map_err(failed)?;
-        let git = &self.snapshot.git;
+        let git = &self.tree.git;
         // Every setting that changes what a diff looks like is overruled; exact renames alone cost nothing to find.
         let form: [&str; 11] = [
             "diff-tree",
@@ -184,27 +185,27 @@ impl Unsaved<'_> {
             "--dst-prefix=b/",
         ];
         let mut args: Vec<&dyn AsRef<std::ffi::OsStr>> = form.iter().map(|arg| arg as _).collect();
-        args.extend([&"--no-color" as &dyn AsRef<std::ffi::OsStr>, &"-O/dev/null", &self.from, &self.tree]);
+        args.extend([&"--no-color" as &dyn AsRef<std::ffi::OsStr>, &"-O/dev/null", &self.from, &self.to]);
         git.run_into(&args, file)?;
         file.write_all(b"-- \nabide\n").map_err(failed)
     }
 
     /// Applies the patch to what it is for, in an index of its own, and compares what comes out.
     fn prove(&self, patch: &Path) -> Result<(), Refusal> {
-        let git = self.snapshot.with_index("proof", self.from)?;
+        let git = self.tree.with_index("proof", self.from)?;
         git.run(&[&"apply", &"--cached", &"--whitespace=nowarn", &patch])?;
         let reached = git.line(&[&"write-tree"])?;
-        if reached == self.tree {
+        if reached == self.to {
             return Ok(());
         }
-        let message = format!("the patch of {} leads to {reached}, not to {}", self.worktree.path.display(), self.tree);
+        let message = format!("the patch of {} leads to {reached}, not to {}", self.worktree.path.display(), self.to);
         Err(Refusal::new("patch_unproven", message, "commit the work in the worktree yourself; nothing was removed"))
     }
 
     fn files(&self) -> Result<(Vec<String>, usize), Refusal> {
         let args: [&dyn AsRef<std::ffi::OsStr>; 7] =
-            [&"diff-tree", &"-r", &"-z", &"--name-only", &"--no-renames", &self.from, &self.tree];
-        let out = self.snapshot.git.run(&args)?;
+            [&"diff-tree", &"-r", &"-z", &"--name-only", &"--no-renames", &self.from, &self.to];
+        let out = self.tree.git.run(&args)?;
         let names = out.split(|byte| *byte == 0).filter(|name| !name.is_empty());
         let total = names.clone().count();
         Ok((names.take(limits::PATCH_FILES).map(|name| String::from_utf8_lossy(name).into_owned()).collect(), total))

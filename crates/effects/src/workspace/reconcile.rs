@@ -4,6 +4,7 @@ use std::path::Path;
 
 use abide_kernel::input::Refusal;
 
+use super::aside::own_place;
 use super::check::canonical_as_far_as_it_exists;
 use super::worktree::{Listed, Worktree, listed, repository};
 use super::{BRANCHES, Workspace};
@@ -13,7 +14,7 @@ use super::{BRANCHES, Workspace};
 pub enum Finding {
     /// Recorded and there.
     Present(Worktree),
-    /// Recorded, and the folder is gone. Removing it makes git forget it too, when it is listed.
+    /// Recorded, and the folder is gone. Removing it finishes a removal that was cut off, or makes git forget it.
     Gone { worktree: Worktree, listed: bool },
     /// Recorded, and there is something at its path that git does not know as a worktree. Nobody may remove it.
     Unlinked(Worktree),
@@ -25,11 +26,12 @@ pub enum Finding {
 /// `recorded` may hold worktrees of other repositories; those are not looked at.
 pub fn reconcile(repo: &Workspace, recorded: &[Worktree], worktrees_root: &Path) -> Result<Vec<Finding>, Refusal> {
     let (git, root) = repository(repo)?;
-    let there = listed(&git)?;
+    let there = listed(&git)?.into_iter().map(|found| Listed { path: own_place(&found.path), ..found });
+    let there: Vec<Listed> = there.filter(|found| !found.main).collect();
     let below = canonical_as_far_as_it_exists(worktrees_root)?;
     let mut findings = Vec::new();
     for worktree in recorded.iter().filter(|worktree| worktree.repo == root.toplevel) {
-        let listed = there.iter().any(|found| found.path == worktree.path && !found.main);
+        let listed = there.iter().any(|found| found.path == worktree.path);
         findings.push(match (worktree.path.symlink_metadata().is_ok(), listed) {
             (true, true) => Finding::Present(worktree.clone()),
             (true, false) => Finding::Unlinked(worktree.clone()),

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use abide_kernel::input::Refusal;
 use serde::{Deserialize, Serialize};
 
+use super::aside::{Aside, own_place};
 use super::check::{canonical_as_far_as_it_exists, head};
 use super::git::Git;
-use super::snapshot::path_of;
+use super::tree::path_of;
 use super::{BRANCHES, GitRoot, Workspace};
 use crate::limits;
 
@@ -60,6 +61,7 @@ pub fn create_worktree(repo: &Workspace, folder: &Path, branch: &str) -> Result<
 pub fn reopen_worktree(worktree: &Worktree) -> Result<(), Refusal> {
     let git = Git::at(&worktree.repo)?;
     ours(&git, &worktree.branch)?;
+    Aside::of(&git, worktree).nothing_left()?;
     let folder = free(&worktree.path)?;
     // git keeps the record of a folder that vanished, and takes the branch for checked out there.
     if let Some(stale) = listed(&git)?.iter().find(|other| other.path == worktree.path) {
@@ -103,6 +105,10 @@ fn free(folder: &Path) -> Result<PathBuf, Refusal> {
     };
     if folder.to_str().is_none() {
         return Err(Refusal::new("not_utf8", format!("{shown} is not UTF-8"), "choose a plain name"));
+    }
+    if own_place(&folder) != folder {
+        let message = format!("{shown} has a name that folders have while they are removed");
+        return Err(Refusal::new("folder_name", message, "choose another name"));
     }
     match fs::read_dir(&folder) {
         Ok(mut entries) => entries.next().map_or(Ok(()), |_| Err(occupied()))?,

@@ -14,7 +14,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use abide_effects::workspace::{self, Removed, Workspace, Worktree};
 use abide_kernel::input::Refusal;
@@ -100,16 +100,20 @@ pub(crate) fn put(path: &Path, text: impl AsRef<[u8]>) {
 
 /// git as a person runs it, but for the configuration, which is nobody's.
 pub(crate) fn git(at: &Path, args: &[impl AsRef<OsStr>]) -> String {
+    let output = try_git(at, args);
+    let words = String::from_utf8_lossy(&output.stderr);
+    let asked: Vec<_> = args.iter().map(AsRef::as_ref).collect();
+    assert!(output.status.success(), "git {asked:?} in {}: {words}", at.display());
+    String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
+}
+
+pub(crate) fn try_git(at: &Path, args: &[impl AsRef<OsStr>]) -> Output {
     let mut command = Command::new("git");
     command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).current_dir(at).args(args);
     for who in ["AUTHOR", "COMMITTER"] {
         command.env(format!("GIT_{who}_NAME"), "Ada").env(format!("GIT_{who}_EMAIL"), "ada@example.org");
     }
-    let output = command.output().unwrap();
-    let words = String::from_utf8_lossy(&output.stderr);
-    let asked: Vec<_> = args.iter().map(AsRef::as_ref).collect();
-    assert!(output.status.success(), "git {asked:?} in {}: {words}", at.display());
-    String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
+    command.output().unwrap()
 }
 
 /// Everything below a folder: what it is, its bits, and what is in it. Without the `.git` at its top.

@@ -47,6 +47,7 @@ fn what_can_not_be_made_is_refused_and_leaves_nothing() {
     assert_eq!(code(&taken, "abide/one"), "folder_exists");
     assert_eq!(code(&ground.worktrees().join("file"), "abide/one"), "folder_exists");
     assert_eq!(code(std::path::Path::new("relative"), "abide/one"), "relative_path");
+    assert_eq!(code(&ground.worktrees().join(".going-one"), "abide/one"), "folder_name");
     assert_eq!(code(&free, "abide/there"), "branch_exists");
     for name in ["main", "abide/", "abide/a b", "abide/..", "-abide/x", "abide/x.lock"] {
         assert_eq!(code(&free, name), "branch_name", "{name}");
@@ -99,4 +100,14 @@ fn a_worktree_whose_folder_vanished_is_opened_again_with_its_commits() {
     fs::remove_dir_all(&worktree.path).unwrap();
     reopen_worktree(&worktree).unwrap();
     assert_eq!(fs::read_to_string(worktree.path.join("work")).unwrap(), "done");
+}
+
+#[test]
+fn one_whose_removal_was_cut_off_is_not_opened_before_that_is_finished() {
+    let ground = Ground::new();
+    let worktree = ground.worktree("one");
+    put(&worktree.path.join("work"), "work");
+    fs::rename(&worktree.path, ground.worktrees().join(".going-one")).unwrap();
+    assert_eq!(refused(reopen_worktree(&worktree)), "removal_cut_off");
+    assert!(ground.remove(&worktree).unwrap().patch.is_some());
 }

@@ -1,7 +1,9 @@
 //! Who writes where.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use abide_effects::workspace::{Workspace, occupy};
 
@@ -39,16 +41,47 @@ fn inside_and_around_count_and_beside_does_not() {
 }
 
 #[test]
-fn what_a_daemon_that_died_left_behind_holds_nobody_up() {
+fn a_file_that_nobody_holds_holds_nobody_up() {
     let ground = Ground::empty();
     let place = folder(&ground.repo);
-    // Without a release, as the kernel does it for a process that ends.
+    // Without a release the file stays.
     drop(occupy(&place, &ground.home, "ada").unwrap());
     assert_eq!(fs::read_dir(ground.home.join("occupancy")).unwrap().count(), 2);
     let held = occupy(&folder(&ground.repo.join("inner")), &ground.home, "ben").unwrap();
     held.release().unwrap();
     // The door alone stays.
     assert_eq!(fs::read_dir(ground.home.join("occupancy")).unwrap().count(), 1);
+}
+
+/// Says to a copy of this test which ground it is to hold.
+const HOLD: &str = "ABIDE_TEST_HOLD";
+
+#[test]
+fn a_process_that_is_killed_lets_go() {
+    if let Some(ground) = std::env::var_os(HOLD) {
+        let ground = Path::new(&ground);
+        let _held = occupy(&folder(&ground.join("repo")), &ground.join("home"), "ada").unwrap();
+        println!("\nheld");
+        // Until it is killed, or whoever waits for it is gone.
+        std::io::stdin().read_line(&mut String::new()).unwrap();
+        return;
+    }
+    let ground = Ground::empty();
+    let place = folder(&ground.repo);
+    let mut holder = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "workspace::occupancy::a_process_that_is_killed_lets_go", "--nocapture"])
+        .env(HOLD, ground.repo.parent().unwrap())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let said = BufReader::new(holder.stdout.take().unwrap());
+    assert!(said.lines().any(|line| line.unwrap() == "held"));
+    let refusal = occupy(&place, &ground.home, "ben").unwrap_err();
+    assert!(refusal.message.starts_with("ada is writing in"), "{}", refusal.message);
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    occupy(&place, &ground.home, "ben").unwrap().release().unwrap();
 }
 
 #[test]

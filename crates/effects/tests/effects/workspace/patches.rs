@@ -5,7 +5,7 @@ use std::fs;
 use abide_effects::workspace::{PatchHolds, list_patches};
 use abide_kernel::time::Time;
 
-use super::{Ground, git, put};
+use super::{Ground, git, put, refused};
 
 #[test]
 fn a_patch_has_its_story_beside_it() {
@@ -45,14 +45,16 @@ fn a_removal_that_was_cut_off_after_saving_does_not_save_twice() {
     let ground = Ground::new();
     let worktree = ground.worktree("one");
     put(&worktree.path.join("work"), "work");
-    // Cut off there: the patch is saved, and git will not let go of the folder.
-    let records = ground.repo.join(".git/worktrees/one");
+    // The patch is saved, and then the folder can't be taken away.
+    let in_the_way = ground.worktrees().join(".going-one");
+    put(&in_the_way.join("file"), "");
+    assert_eq!(refused(ground.remove(&worktree)), "in_the_way");
+    assert_eq!(fs::read_to_string(worktree.path.join("work")).unwrap(), "work");
+    let saved = list_patches(&ground.patches()).unwrap();
+    fs::remove_dir_all(in_the_way).unwrap();
     let patch = ground.remove(&worktree).unwrap().patch.unwrap();
-    assert!(!records.exists());
-    let worktree = ground.worktree("one");
-    put(&worktree.path.join("work"), "work");
-    assert_eq!(ground.remove(&worktree).unwrap().patch.unwrap(), patch);
-    assert_eq!(list_patches(&ground.patches()).unwrap().len(), 1);
+    assert_eq!(patch, saved[0].patch);
+    assert_eq!(list_patches(&ground.patches()).unwrap(), saved);
     // A patch that was damaged since proves nothing and is not taken for a saved one.
     fs::write(&patch, "damaged").unwrap();
     let worktree = ground.worktree("one");

@@ -1,10 +1,11 @@
 //! What was recorded against what is there.
 
 use std::fs;
+use std::path::PathBuf;
 
-use abide_effects::workspace::{Finding, Worktree, create_worktree, list_patches, reconcile};
+use abide_effects::workspace::{Finding, Removed, Worktree, create_worktree, reconcile};
 
-use super::{Ground, git, put};
+use super::{Ground, git, put, refused};
 
 fn findings(ground: &Ground, recorded: &[Worktree]) -> Vec<Finding> {
     reconcile(&ground.workspace(), recorded, &ground.worktrees()).unwrap()
@@ -88,18 +89,68 @@ fn the_users_own_worktrees_and_other_repositories_are_not_ours() {
     assert_eq!(findings(&ground, &[elsewhere]), []);
 }
 
+/// Where a removal moves the folder before it is gone for good.
+fn going(ground: &Ground) -> PathBuf {
+    ground.worktrees().join(".going-one")
+}
+
 #[test]
-fn cut_off_between_saving_and_removing() {
+fn cut_off_when_the_folder_was_moved_and_not_yet_compared() {
+    for git_noticed in [false, true] {
+        let ground = Ground::new();
+        let made = ground.worktree("one");
+        put(&made.path.join("work"), "work");
+        fs::rename(&made.path, going(&ground)).unwrap();
+        if git_noticed {
+            ground.git(&["worktree", "repair", going(&ground).to_str().unwrap()]);
+        }
+        let gone = Finding::Gone { worktree: made.clone(), listed: true };
+        assert_eq!(findings(&ground, std::slice::from_ref(&made)), [gone]);
+        assert_eq!(findings(&ground, &[]), [Finding::Unrecorded { worktree: made.clone(), finished: true }]);
+        // Nobody knows whether it was saved as it is now, so it is saved again.
+        let patch = ground.remove(&made).unwrap().patch.unwrap();
+        assert!(fs::read_to_string(patch).unwrap().contains("+work"));
+        assert_eq!(fs::read_dir(ground.worktrees()).unwrap().count(), 0);
+        assert_eq!(findings(&ground, &[]), []);
+    }
+}
+
+#[test]
+fn cut_off_while_the_folder_was_deleted() {
+    // With everything still there, with half of it, and with nothing but git's record.
+    for left in [3, 2, 1] {
+        let ground = Ground::new();
+        let made = ground.worktree("one");
+        let patch = Some(ground.patches().join("one.patch"));
+        let was = Removed { patch: patch.clone(), branches_kept: Vec::new(), evidence: vec!["saved".into()] };
+        put(&ground.worktrees().join(".going-one.json"), serde_json::to_string(&was).unwrap());
+        fs::rename(&made.path, going(&ground)).unwrap();
+        if left < 3 {
+            fs::remove_file(going(&ground).join(".git")).unwrap();
+        }
+        if left < 2 {
+            fs::remove_dir_all(going(&ground)).unwrap();
+        }
+        let removed = ground.remove(&made).unwrap();
+        assert_eq!(removed.patch, patch);
+        assert!(removed.evidence.iter().any(|line| line.contains("cut off was finished")), "{:?}", removed.evidence);
+        assert_eq!(fs::read_dir(ground.worktrees()).unwrap().count(), 0);
+        assert_eq!(findings(&ground, &[]), []);
+        assert_eq!(ground.git(&["branch", "--format=%(refname:short)"]), "main");
+        // Done is done.
+        assert_eq!(refused(ground.remove(&made)), "missing");
+    }
+}
+
+#[test]
+fn cut_off_and_its_place_taken_again() {
     let ground = Ground::new();
     let made = ground.worktree("one");
-    put(&made.path.join("work"), "work");
-    // The folder is kept from going after the patch was made, as a crash would.
-    let path = made.path.to_str().unwrap();
+    let was = Removed { patch: None, branches_kept: Vec::new(), evidence: Vec::new() };
+    put(&ground.worktrees().join(".going-one.json"), serde_json::to_string(&was).unwrap());
+    put(&going(&ground).join("rest"), "saved long ago");
+    put(&made.path.join("work"), "new");
     let removed = ground.remove(&made).unwrap();
-    ground.git(&["worktree", "add", "-q", "-b", "abide/one", path]);
-    put(&made.path.join("work"), "work");
-    assert_eq!(findings(&ground, std::slice::from_ref(&made)), [Finding::Present(made.clone())]);
-    assert_eq!(ground.remove(&made).unwrap().patch, removed.patch);
-    assert_eq!(list_patches(&ground.patches()).unwrap().len(), 1);
-    assert_eq!(findings(&ground, std::slice::from_ref(&made)), [Finding::Gone { worktree: made, listed: false }]);
+    assert!(fs::read_to_string(removed.patch.unwrap()).unwrap().contains("+new"));
+    assert_eq!(fs::read_dir(ground.worktrees()).unwrap().count(), 0);
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use abide_effects::workspace::{Worktree, list_patches};
 
-use super::{Ground, contents, git, is_root, put, refused};
+use super::{Ground, contents, git, is_root, put, refused, try_git};
 
 /// Removes it, which has to leave a patch that leads back to what was there.
 fn saves_everything(ground: &Ground, worktree: &Worktree) {
@@ -167,6 +167,13 @@ fn a_folder_that_is_not_the_worktree_is_left_alone() {
     put(&stranger.path.join("file"), "work");
     assert_eq!(refused(ground.remove(&stranger)), "not_a_worktree");
     assert!(stranger.path.join("file").exists());
+    // Linked to a repository that knows nothing of what is there.
+    let other = Ground::new();
+    put(
+        &worktree.path.join(".git"),
+        format!("gitdir: {}\n", other.worktree("two").repo.join(".git/worktrees/two").display()),
+    );
+    assert_eq!(refused(ground.remove(&worktree)), "not_a_worktree");
     fs::remove_file(worktree.path.join(".git")).unwrap();
     assert!(ground.remove(&worktree).is_err());
     assert!(worktree.path.join("kept.txt").exists());
@@ -202,8 +209,7 @@ fn conflicts_are_refused() {
     put(&worktree.path.join("kept.txt"), "ours");
     git(&worktree.path, &["commit", "-q", "-am", "ours"]);
     // A stash that does not fit leaves conflicts, and no trace of an operation.
-    let popped = std::process::Command::new("git").args(["stash", "pop"]).current_dir(&worktree.path).output().unwrap();
-    assert!(!popped.status.success());
+    assert!(!try_git(&worktree.path, &["stash", "pop"]).status.success());
     nothing_removed(&ground, &worktree, "under_way");
 }
 
@@ -263,32 +269,43 @@ fn patches_that_can_not_be_written_leave_everything() {
 }
 
 #[test]
-fn a_worktree_that_keeps_changing_is_saved_and_left() {
+fn whatever_was_written_while_it_was_removed_is_there_or_in_the_patch() {
     let ground = Ground::new();
     let worktree = ground.worktree("one");
     let file = worktree.path.join("counter");
-    put(&file, "0");
+    let next = ground.home.join("next");
+    put(&file, "0\n");
     let done = AtomicBool::new(false);
-    let refusal = std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut number = 0u64;
+    let (removed, last) = std::thread::scope(|scope| {
+        // In one piece each, so that it is never half written, and until there is nowhere to write to.
+        let writer = scope.spawn(|| {
+            let mut written = 0u64;
             while !done.load(Ordering::Relaxed) {
-                number += 1;
-                // In one piece, so that it is never half written.
-                let next = ground.home.join("next");
-                fs::write(&next, number.to_string()).unwrap();
-                fs::rename(next, &file).unwrap();
+                fs::write(&next, format!("{}\n", written + 1)).unwrap();
+                if fs::rename(&next, &file).is_err() {
+                    break;
+                }
+                written += 1;
             }
+            written
         });
-        let refusal = ground.remove(&worktree);
+        let removed = ground.remove(&worktree);
         done.store(true, Ordering::Relaxed);
-        refusal
+        (removed, writer.join().unwrap())
     });
-    // git may notice it before we do; either way nothing is gone.
-    let code = refused(refusal);
-    assert!(matches!(code, "still_written" | "git_failed" | "unreadable"), "{code}");
-    assert!(file.exists());
-    saves_everything(&ground, &worktree);
+    match removed {
+        // The writer was slower than we were.
+        Ok(removed) => {
+            let patch = fs::read_to_string(removed.patch.unwrap()).unwrap();
+            assert!(patch.contains(&format!("+{last}\n")), "{last}: {patch}");
+        }
+        Err(refusal) => {
+            // git may notice it before we do.
+            assert!(matches!(refusal.code, "still_written" | "git_failed"), "{refusal:?}");
+            assert_eq!(fs::read_to_string(&file).unwrap(), format!("{last}\n"));
+            saves_everything(&ground, &worktree);
+        }
+    }
 }
 
 #[test]

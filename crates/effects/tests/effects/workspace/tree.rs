@@ -12,8 +12,10 @@ fn seen(workspace: &Workspace) -> String {
     tree(workspace).unwrap()
 }
 
+type Change<'a> = &'a dyn Fn(&Path);
+
 /// Each change is seen, and undoing it leads back.
-fn sees_changes(workspace: &Workspace, changes: &[(&dyn Fn(&Path), &dyn Fn(&Path))], comes_back: bool) {
+fn sees_changes(workspace: &Workspace, changes: &[(Change<'_>, Change<'_>)], comes_back: bool) {
     let at = workspace.path.as_path();
     for (number, (change, undo)) in changes.iter().enumerate() {
         let before = seen(workspace);

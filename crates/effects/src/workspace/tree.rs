@@ -19,28 +19,29 @@ use super::scan;
 #[must_use]
 pub fn tree(workspace: &Workspace) -> Option<String> {
     match &workspace.git {
-        Some(_) => Snapshot::take(&workspace.path).ok().map(|snapshot| snapshot.tree),
+        Some(_) => Tree::of(&workspace.path).ok().map(|tree| tree.hash),
         None => scan::digest(&workspace.path),
     }
 }
 
 /// A tree and the means to look into it.
 #[derive(Debug)]
-pub(super) struct Snapshot {
-    /// Hash of the tree of everything below the folder.
-    pub(super) tree: String,
+pub(super) struct Tree {
+    /// Of everything below the folder.
+    pub(super) hash: String,
     /// Sees the repository's objects and those made here; its index holds the tree.
     pub(super) git: Git,
     pub(super) git_dir: PathBuf,
+    pub(super) common_dir: PathBuf,
     scratch: TempDir,
 }
 
-impl Snapshot {
-    pub(super) fn take(folder: &Path) -> Result<Snapshot, Refusal> {
+impl Tree {
+    pub(super) fn of(folder: &Path) -> Result<Tree, Refusal> {
         let git = Git::at(folder)?;
-        let git_dir = PathBuf::from(git.line(&[&"rev-parse", &"--absolute-git-dir"])?);
-        let common_dir = PathBuf::from(git.line(&[&"rev-parse", &"--path-format=absolute", &"--git-common-dir"])?);
-        let prefix = git.line(&[&"rev-parse", &"--show-prefix"])?;
+        let [git_dir, common_dir, prefix] =
+            git.where_are(["--absolute-git-dir", "--git-common-dir", "--show-prefix"])?;
+        let (git_dir, common_dir) = (PathBuf::from(git_dir), PathBuf::from(common_dir));
         let scratch = tempfile::Builder::new().prefix("abide-tree-").tempdir().map_err(|error| no_room(&error))?;
         let index = scratch.path().join("index");
         let objects = scratch.path().join("objects");
@@ -49,8 +50,8 @@ impl Snapshot {
         let git = git.with(Scratch { index, objects, behind: common_dir.join("objects") });
         show_everything(&git)?;
         git.run(&[&"add", &"-A", &"--sparse", &"--", &"."])?;
-        let tree = write_tree(&git, &prefix)?;
-        Ok(Snapshot { tree, git, git_dir, scratch })
+        let hash = write_tree(&git, &prefix)?;
+        Ok(Tree { hash, git, git_dir, common_dir, scratch })
     }
 
     /// git with an index that holds `tree`, and the same objects.
