@@ -13,7 +13,7 @@ use anyhow::anyhow;
 
 use crate::cli::UpArgs;
 pub use file::File;
-pub use key::{ECHO, Key, Log, Store, Value, model};
+pub use key::{ECHO, Key, Log, Store, Value, mode_name, model};
 
 /// What `up` and `config` work with.
 #[derive(Debug, Clone, PartialEq, Eq)]

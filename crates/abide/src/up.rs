@@ -25,6 +25,7 @@ use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::output::Output;
+use crate::outside::Outside;
 use crate::perform;
 
 /// The agent that a new home begins with.
@@ -63,6 +64,7 @@ async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &
         limits: Limits::default(),
         default_model: daemon.model.clone(),
         check_model: Box::new(|name| Model::parse(name).map(|_| ()).map_err(|error| error.to_string())),
+        world: Arc::new(Outside(hands)),
         loopback: daemon.listen.ip().is_loopback(),
     };
     let app = App::new(host.clone(), access, options);

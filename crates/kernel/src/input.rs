@@ -109,10 +109,8 @@ pub enum Input {
         end: TaskEnd,
     },
 
-    AttachWorkspace(WorkspaceAttached),
-    UseWorkspace {
-        root: String,
-    },
+    /// Binds a folder, and has the agent work there.
+    UseWorkspace(WorkspaceAttached),
     OccupyWorkspace {
         workspace: String,
     },

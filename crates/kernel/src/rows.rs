@@ -102,8 +102,14 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
             row("approvals", &decided.approval_id, patch)
         }
         Fact::WorkspaceAttached(workspace) => {
-            let more = json!({ "status": "attached", "attached_at": at });
-            row("workspaces", &workspace.root, with(workspace, more))
+            let worktree = workspace.worktree.as_ref();
+            let patch = json!({
+                "workspace": workspace.workspace, "root": workspace.root, "mode": workspace.mode,
+                "branch": worktree.map(|worktree| &worktree.branch), "note": workspace.note,
+                "base_commit": worktree.map(|worktree| &worktree.base_commit),
+                "status": "attached", "attached_at": at,
+            });
+            row("workspaces", &workspace.root, patch)
         }
         Fact::WorkspaceDetached(workspace) => row("workspaces", &workspace.root, json!({ "status": "detached" })),
         Fact::WorktreeRemoving(worktree) => row("workspaces", &worktree.root, json!({ "status": "removing" })),

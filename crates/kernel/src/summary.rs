@@ -83,7 +83,7 @@ fn execution(state: &AgentState) -> Value {
         "workspace": active.map(|workspace| &workspace.workspace).or(state.config.workspace.as_ref()),
         "cwd": active.map(|workspace| &workspace.root).or(state.config.workspace.as_ref()),
         "mode": active.map(|workspace| workspace.mode),
-        "occupied": state.workspaces.occupied(),
+        "occupied": state.workspaces.occupied(), "network": state.config.network,
     })
 }
 
@@ -164,7 +164,7 @@ pub fn workspace_shape(state: &AgentState, workspace: &Workspace) -> Value {
         "base_commit": workspace.worktree.as_ref().map(|worktree| &worktree.base_commit),
         "status": if workspace.removing { "removing" } else { "attached" },
         "active": active, "occupied": state.workspaces.occupied() == Some(workspace.root.as_str()),
-        "kept": workspace.kept, "attached_at": workspace.attached_at,
+        "kept": workspace.kept, "note": workspace.note, "attached_at": workspace.attached_at,
     })
 }
 

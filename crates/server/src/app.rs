@@ -8,6 +8,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::access::Access;
 use crate::metrics::Metrics;
+use crate::world::World;
 
 /// Bounds of one server. All of them refuse; none of them drops what was accepted.
 #[derive(Debug, Clone)]
@@ -56,6 +57,7 @@ pub struct Options {
     /// The model of an agent that is created without one.
     pub default_model: String,
     pub check_model: CheckModel,
+    pub world: Arc<dyn World>,
     /// Only names of this machine are taken in the `Host` header.
     pub loopback: bool,
 }

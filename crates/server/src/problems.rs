@@ -57,7 +57,7 @@ pub(crate) fn closing() -> Problem {
 }
 
 /// A refusal by the kernel is about the state, unless it says that the request itself makes no sense.
-fn refused(refusal: Refusal, agent: &str) -> Problem {
+pub(crate) fn refused(refusal: Refusal, agent: &str) -> Problem {
     let status = match refusal.code {
         "no_agent" => return no_agent(agent),
         "archived" => return no_agent(agent).hint("it was deleted; its records are in the ledger"),

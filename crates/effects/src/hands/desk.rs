@@ -85,13 +85,8 @@ impl Hands {
         let mut first = Vec::new();
         if place.workspace.is_none() {
             let (workspace, mode) = (root.clone(), WorkspaceMode::Direct);
-            first.push(Input::AttachWorkspace(WorkspaceAttached {
-                workspace,
-                root: root.clone(),
-                mode,
-                worktree: None,
-            }));
-            first.push(Input::UseWorkspace { root: root.clone() });
+            let bound = WorkspaceAttached { workspace, root: root.clone(), mode, worktree: None, note: None };
+            first.push(Input::UseWorkspace(bound));
         }
         first.push(Input::OccupyWorkspace { workspace: root });
         let (extra_read, extra_write) = git_folders(&folder);

@@ -26,39 +26,36 @@ impl Hands {
         blocking(move || {
             let path = within(&path, &place)?;
             let bound = hands.bind(&agent, &path, mode)?;
-            let (root, note) = (bound.attached.root.clone(), bound.note);
+            let root = bound.root.clone();
             let folder = workspace::check(Path::new(&root), &hands.0.home)?;
             hands.0.desks.take(&agent, &folder, &hands.0.home)?;
-            let mut result = json!({ "workspace": bound.attached.workspace, "cwd": root });
-            if let Some(note) = note {
+            let mut result = json!({ "workspace": bound.workspace, "cwd": root });
+            if let Some(note) = &bound.note {
                 result["note"] = json!(note);
             }
-            let occupied = Input::OccupyWorkspace { workspace: root.clone() };
-            let first = vec![Input::AttachWorkspace(bound.attached), Input::UseWorkspace { root }, occupied];
+            let first = vec![Input::UseWorkspace(bound), Input::OccupyWorkspace { workspace: root }];
             Ok(Outcome::after(result, first))
         })
         .await
     }
 
-    /// A person binds a folder to an agent: what has to be recorded, and what they should know.
+    /// A person binds a folder to an agent: what has to be recorded.
     pub async fn attach(
         &self,
         agent: &AgentId,
-        path: &str,
+        path: String,
         mode: WorkspaceMode,
-    ) -> Result<(WorkspaceAttached, Option<String>), Refusal> {
-        let (hands, agent, path) = (self.clone(), agent.clone(), PathBuf::from(path));
-        let bound = blocking(move || hands.bind(&agent, &path, mode)).await?;
-        Ok((bound.attached, bound.note))
+    ) -> Result<WorkspaceAttached, Refusal> {
+        let (hands, agent) = (self.clone(), agent.clone());
+        blocking(move || hands.bind(&agent, Path::new(&path), mode)).await
     }
 
-    fn bind(&self, agent: &AgentId, path: &Path, mode: WorkspaceMode) -> Result<Bound, Refusal> {
+    fn bind(&self, agent: &AgentId, path: &Path, mode: WorkspaceMode) -> Result<WorkspaceAttached, Refusal> {
         let folder = workspace::check(path, &self.0.home)?;
         let workspace = folder.path.display().to_string();
         match mode {
             WorkspaceMode::Direct => {
-                let attached = WorkspaceAttached { root: workspace.clone(), workspace, mode, worktree: None };
-                Ok(Bound { attached, note: None })
+                Ok(WorkspaceAttached { root: workspace.clone(), workspace, mode, worktree: None, note: None })
             }
             WorkspaceMode::Worktree => {
                 let name = self.fresh().task().to_string();
@@ -72,16 +69,10 @@ impl Hands {
                 };
                 let root = made.path.display().to_string();
                 let note = made.left_out.then(|| format!("what is not committed in {workspace} is not in it"));
-                let attached = WorkspaceAttached { workspace, root, mode, worktree: Some(worktree) };
-                Ok(Bound { attached, note })
+                Ok(WorkspaceAttached { workspace, root, mode, worktree: Some(worktree), note })
             }
         }
     }
-}
-
-struct Bound {
-    attached: WorkspaceAttached,
-    note: Option<String>,
 }
 
 /// The folder that a model names, if it may.

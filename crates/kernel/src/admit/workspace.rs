@@ -12,28 +12,24 @@ use crate::summary::workspace_shape;
 
 use super::act::{Acted, Actor, done, room};
 
-/// Binding a root twice changes nothing; another folder or mode under the same root can't be.
-pub(super) fn attach(step: &mut Step<'_>, attached: WorkspaceAttached) -> Result<Answer, Refusal> {
-    if step.state.workspaces.attached().contains_key(&attached.root) {
-        return Ok(Answer::Unchanged);
+/// Binds a folder unless it is bound, and chooses it unless it is chosen.
+pub(super) fn use_one(step: &mut Step<'_>, attached: WorkspaceAttached) -> Result<Answer, Refusal> {
+    let root = attached.root.clone();
+    match step.state.workspaces.attached().get(&root) {
+        Some(bound) if bound.removing => {
+            return Err(Refusal::new("being_removed", format!("{root} is being removed"), "use another workspace"));
+        }
+        Some(_) => {}
+        None => {
+            room(step.state.workspaces.attached().len(), "workspaces")?;
+            step.emit(attached);
+        }
     }
-    room(step.state.workspaces.attached().len(), "workspaces")?;
-    step.emit(attached);
-    Ok(Answer::Done)
-}
-
-pub(super) fn use_root(step: &mut Step<'_>, root: String) -> Result<Answer, Refusal> {
-    let Some(workspace) = step.state.workspaces.attached().get(&root) else {
-        return Err(Refusal::new("not_attached", format!("{root} is not attached"), "attach it first"));
-    };
-    if workspace.removing {
-        return Err(Refusal::new("being_removed", format!("{root} is being removed"), "use another workspace"));
+    if step.state.workspaces.active().is_none_or(|active| active.root != root) {
+        step.emit(WorkspaceUsed { root: root.clone() });
     }
-    if step.state.workspaces.active().is_some_and(|active| active.root == root) {
-        return Ok(Answer::Unchanged);
-    }
-    step.emit(WorkspaceUsed { root });
-    Ok(Answer::Done)
+    let shown = step.state.workspaces.attached().get(&root).map(|bound| workspace_shape(step.state, bound));
+    Ok(Answer::Acted(shown.unwrap_or_default()))
 }
 
 pub(super) fn occupy(step: &mut Step<'_>, workspace: String) -> Answer {

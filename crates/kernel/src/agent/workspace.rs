@@ -17,6 +17,8 @@ pub struct Workspace {
     pub mode: WorkspaceMode,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<Worktree>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     pub attached_at: Time,
     pub seq: Seq,
     /// Its worktree is being removed.
@@ -71,6 +73,7 @@ impl Workspaces {
             root: fact.root.clone(),
             mode: fact.mode,
             worktree: fact.worktree.clone(),
+            note: fact.note.clone(),
             attached_at: at,
             seq,
             removing: false,

@@ -15,6 +15,9 @@ pub struct WorkspaceAttached {
     pub mode: WorkspaceMode,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<Worktree>,
+    /// What whoever works there should know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// A worktree as git knows it.

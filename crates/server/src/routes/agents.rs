@@ -55,11 +55,21 @@ pub(super) async fn create(call: Call) -> Met {
             })?
         }
     };
-    Ok(json(201, &summary(answered)))
+    Ok(json(201, &summary(&call.app, answered)))
 }
 
-pub(super) fn summary(answered: Answered) -> Value {
-    answered.summary.unwrap_or_default()
+/// The summary that an answer came with.
+pub(super) fn summary(app: &App, answered: Answered) -> Value {
+    confined(app, answered.summary.unwrap_or_default())
+}
+
+/// What is really enforced is for the daemon that runs the commands to say.
+fn confined(app: &App, mut summary: Value) -> Value {
+    let network = summary["execution"]["network"] == true;
+    if let Some(execution) = summary["execution"].as_object_mut() {
+        execution.insert("sandbox".to_owned(), app.options.world.sandbox(network));
+    }
+    summary
 }
 
 fn role(role: Role) -> vocabulary::Role {
@@ -166,7 +176,7 @@ pub(super) async fn show(call: Call) -> Met {
     let id = agent(&call)?;
     let seen = call.app.host.look(&id, |state, now| (!state.archived).then(|| agent_summary(state, now))).await;
     match seen.map_err(|error| problems::ask(error, id.as_str()))?.flatten() {
-        Some(summary) => Ok(json(200, &summary)),
+        Some(summary) => Ok(json(200, &confined(&call.app, summary))),
         None => Err(problems::no_agent(id.as_str())),
     }
 }
@@ -177,7 +187,7 @@ pub(super) async fn change(call: Call) -> Met {
     let change = Box::new(checked(&call.app, change)?);
     let asked = call.app.host.ask_for_summary(&id, Input::Configure { change }, None).await;
     let answered = asked.map_err(|error| problems::ask(error, id.as_str()))?;
-    Ok(json(200, &summary(answered)))
+    Ok(json(200, &summary(&call.app, answered)))
 }
 
 pub(super) async fn delete(call: Call) -> Met {

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use abide_api::Problem;
 use abide_api::types::{
     Approval, Brief, CatchUp, Ended, Message, Page, Task, Timer, TimerCreate, TimerCreated, Trigger, Wait, WorkItem,
+    Workspace,
 };
 use abide_kernel::AgentState;
-use abide_kernel::id::{TaskId, TimerId, WaitId, WorkItemId};
+use abide_kernel::id::{AgentId, TaskId, TimerId, WaitId, WorkItemId};
 use abide_kernel::input::{Act, Answer, Input, When};
-use abide_kernel::summary::{task_shape, timer_shape, wait_shape, work_item_shape};
+use abide_kernel::summary::{task_shape, timer_shape, wait_shape, work_item_shape, workspace_shape};
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary;
 use abide_ledger::StreamId;
@@ -68,6 +69,11 @@ fn open_task(state: &AgentState, id: &str) -> Option<Value> {
 pub(super) const MESSAGES: Plane = plane::<Message>("messages", nothing, never);
 pub(super) const BRIEFS: Plane = plane::<Brief>("briefs", nothing, never);
 pub(super) const TASKS: Plane = plane::<Task>("tasks", nothing, open_task);
+pub(super) const WORKSPACES: Plane = plane::<Workspace>(
+    "workspaces",
+    || object!({ "active": false, "occupied": false }),
+    |state, root| state.workspaces.attached().get(root).map(|workspace| workspace_shape(state, workspace)),
+);
 pub(super) const CHILDREN: Plane =
     Plane { keep: |task| task["child_agent_id"].is_string(), ..plane::<Task>("tasks", nothing, open_task) };
 pub(super) const WORK_ITEMS: Plane = plane::<WorkItem>(
@@ -110,6 +116,23 @@ pub(super) async fn list(call: Call, plane: &'static Plane) -> Met {
     Ok(json(200, &Page { items: items.filter(plane.keep).map(plane.shape).collect(), next }))
 }
 
+/// One row of a plane. Names that begin alike lie together, so one page from just before it has it.
+pub(super) async fn one(
+    call: &Call,
+    id: &AgentId,
+    plane: &'static Plane,
+    item: &str,
+) -> Result<Option<Value>, Problem> {
+    const ALIKE: usize = 256;
+    let (app, stream, item) = (Arc::clone(&call.app), StreamId::agent(id), item.to_owned());
+    let before: String = item.chars().take(item.chars().count().saturating_sub(1)).collect();
+    let rows = blocking(move || {
+        let rows = app.host.ledger().rows(&stream, plane.rows, Some(&before), ALIKE);
+        Ok(rows.map_err(|error| problems::unreadable(&error))?.into_iter().find(|row| row.id == item))
+    });
+    Ok(rows.await?.map(|row| (plane.shape)(whole(row.value, plane))))
+}
+
 fn whole(row: Value, plane: &Plane) -> Value {
     let mut value = (plane.defaults)();
     if let (Some(fields), Value::Object(row)) = (value.as_object_mut(), row) {
@@ -150,7 +173,7 @@ fn timer(new: TimerCreate) -> Result<Act, Problem> {
     Ok(Act::CreateTimer { summary: new.summary, when, catch_up, work_item_id: None })
 }
 
-fn acted(answer: Answer) -> Result<Value, Problem> {
+pub(super) fn acted(answer: Answer) -> Result<Value, Problem> {
     match answer {
         Answer::Acted(value) => Ok(value),
         Answer::Done | Answer::Unchanged => Ok(Value::Null),
