@@ -6,6 +6,7 @@
 mod changes;
 mod edit;
 mod near;
+mod patch;
 mod path;
 mod read;
 mod root;
@@ -16,9 +17,12 @@ use abide_kernel::input::Refusal;
 use serde_json::Value;
 
 use crate::tools;
+pub use crate::tools::apply_patch::ApplyPatch;
 pub use crate::tools::edit_file::EditFile;
 pub use crate::tools::read_file::ReadFile;
 pub use crate::tools::write_file::WriteFile;
+pub(crate) use patch::parse as parse_patch;
+pub use patch::{FilePatch, Hunk, Line, Side};
 pub use path::WorkspacePath;
 pub use root::Root;
 
@@ -28,6 +32,7 @@ pub enum Call {
     Read(ReadFile),
     Write(WriteFile),
     Edit(EditFile),
+    Patch(ApplyPatch),
 }
 
 impl Call {
@@ -38,6 +43,7 @@ impl Call {
             "ReadFile" => tools::read_file::call(input).map(Call::Read),
             "WriteFile" => tools::write_file::call(input).map(Call::Write),
             "EditFile" => tools::edit_file::call(input).map(Call::Edit),
+            "ApplyPatch" => tools::apply_patch::call(input).map(Call::Patch),
             _ => return None,
         })
     }
@@ -48,6 +54,7 @@ impl Call {
             Call::Read(call) => read::run(call, root),
             Call::Write(call) => write::run(call, root),
             Call::Edit(call) => edit::run(call, root),
+            Call::Patch(call) => patch::run(call, root),
         }
     }
 }

@@ -35,3 +35,11 @@ pub const PATH_SHOWN: usize = 300;
 /// Lines of a file that a refusal shows, and how much of each.
 pub const LINES_SHOWN: usize = 12;
 pub const LINE_SHOWN_CHARS: usize = 160;
+/// A patch, the files in it, and all that they are before and after.
+pub const PATCH_BYTES: usize = 8 << 20;
+pub const PATCH_FILES_MAX: usize = 1_000;
+pub const PATCH_HELD_BYTES: usize = 64 << 20;
+/// Lines that are compared to find where the hunks of one file fit.
+pub const PATCH_COMPARISONS: u64 = 20_000_000;
+/// How far a hunk may have moved. Farther away it has to fit in one place only.
+pub const PATCH_MOVED_LINES: usize = 100;

@@ -4,6 +4,7 @@
 //! A tool's schema is what providers are told about it and what its input is held against: one text, so that the two
 //! can't differ.
 
+pub(crate) mod apply_patch;
 mod cancel_timer;
 mod cancel_wait;
 mod complete_work_item;
@@ -32,6 +33,7 @@ pub const ALL: &[Tool] = &[
     read_file::TOOL,
     write_file::TOOL,
     edit_file::TOOL,
+    apply_patch::TOOL,
     wait_for::TOOL,
     cancel_wait::TOOL,
     sleep::TOOL,

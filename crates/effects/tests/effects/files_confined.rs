@@ -13,6 +13,8 @@ fn calls(path: &str) -> Vec<(&'static str, Value)> {
         ("ReadFile", json!({ "path": path })),
         ("WriteFile", json!({ "path": path, "content": "changed" })),
         ("EditFile", json!({ "path": path, "old": "secret", "new": "changed" })),
+        ("ApplyPatch", json!({ "patch": format!("--- {path}\n+++ {path}\n@@ -1 +1 @@\n-secret\n+changed\n") })),
+        ("ApplyPatch", json!({ "patch": format!("--- {path}\n+++ /dev/null\n@@ -1 +0,0 @@\n-secret\n") })),
     ]
 }
 
@@ -55,6 +57,9 @@ fn what_leads_out_is_refused_by_every_tool() {
         }
     }
     workspace.refuses("WriteFile", json!({ "path": "made", "content": "x" }), "outside_workspace");
+    let patch = "diff --git a/d/f b/d/f\nrename from d/f\nrename to up/f\n";
+    workspace.put("d/f", "");
+    workspace.refuses("ApplyPatch", json!({ "patch": patch }), "outside_workspace");
     workspace.refuses("WriteFile", json!({ "path": "up/new/file", "content": "x" }), "outside_workspace");
     assert_eq!(std::fs::read_to_string(&secret).unwrap(), "secret");
     let mut beside: Vec<_> =

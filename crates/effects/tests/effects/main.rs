@@ -5,6 +5,8 @@ mod echo;
 mod files_confined;
 mod files_disk;
 mod files_edit;
+mod files_patch;
+mod files_patch_git;
 mod files_read;
 mod files_stage;
 mod files_write;
