@@ -5,12 +5,16 @@
 
 mod changes;
 mod edit;
+mod glob;
+mod grep;
 mod near;
 mod patch;
 mod path;
+mod pattern;
 mod read;
 mod root;
 mod target;
+mod walk;
 mod write;
 
 use abide_kernel::input::Refusal;
@@ -19,11 +23,15 @@ use serde_json::Value;
 use crate::tools;
 pub use crate::tools::apply_patch::ApplyPatch;
 pub use crate::tools::edit_file::EditFile;
+pub use crate::tools::glob::Glob;
+pub use crate::tools::grep::Grep;
 pub use crate::tools::read_file::ReadFile;
 pub use crate::tools::write_file::WriteFile;
+pub(crate) use grep::matcher as check_regex;
 pub(crate) use patch::parse as parse_patch;
 pub use patch::{FilePatch, Hunk, Line, Side};
 pub use path::WorkspacePath;
+pub(crate) use pattern::Pattern;
 pub use root::Root;
 
 /// One call of a file tool, whose input makes sense.
@@ -33,6 +41,8 @@ pub enum Call {
     Write(WriteFile),
     Edit(EditFile),
     Patch(ApplyPatch),
+    Glob(Glob),
+    Grep(Grep),
 }
 
 impl Call {
@@ -44,6 +54,8 @@ impl Call {
             "WriteFile" => tools::write_file::call(input).map(Call::Write),
             "EditFile" => tools::edit_file::call(input).map(Call::Edit),
             "ApplyPatch" => tools::apply_patch::call(input).map(Call::Patch),
+            "Glob" => tools::glob::call(input).map(Call::Glob),
+            "Grep" => tools::grep::call(input).map(Call::Grep),
             _ => return None,
         })
     }
@@ -55,6 +67,8 @@ impl Call {
             Call::Write(call) => write::run(call, root),
             Call::Edit(call) => edit::run(call, root),
             Call::Patch(call) => patch::run(call, root),
+            Call::Glob(call) => glob::run(call, root),
+            Call::Grep(call) => grep::run(call, root),
         }
     }
 }

@@ -43,3 +43,17 @@ pub const PATCH_HELD_BYTES: usize = 64 << 20;
 pub const PATCH_COMPARISONS: u64 = 20_000_000;
 /// How far a hunk may have moved. Farther away it has to fit in one place only.
 pub const PATCH_MOVED_LINES: usize = 100;
+/// Names that one Glob or Grep looks at, and how deep in folders.
+pub const WALK_ENTRIES: usize = 200_000;
+pub const WALK_DEPTH: usize = 128;
+pub const IGNORE_FILE_BYTES: u64 = 256 << 10;
+pub const GLOB_MATCHES: usize = 1_000;
+/// Lines that Grep returns when none are asked for, and at most; how much of each, and of all.
+pub const GREP_MATCHES: u64 = 200;
+pub const GREP_MATCHES_MAX: u64 = 2_000;
+pub const GREP_LINE_BYTES: usize = 500;
+pub const GREP_BYTES: usize = 256 << 10;
+pub const GREP_CONTEXT_MAX: u64 = 20;
+/// What one Grep reads of all files together, and what it holds of a line while it searches.
+pub const GREP_READ_BYTES: u64 = 2 << 30;
+pub const GREP_HEAP_BYTES: usize = 16 << 20;

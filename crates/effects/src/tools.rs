@@ -12,6 +12,8 @@ mod create_timer;
 mod create_work_item;
 pub(crate) mod edit_file;
 mod fields;
+pub(crate) mod glob;
+pub(crate) mod grep;
 mod notify_operator;
 mod pick_work_item;
 pub(crate) mod read_file;
@@ -34,6 +36,8 @@ pub const ALL: &[Tool] = &[
     write_file::TOOL,
     edit_file::TOOL,
     apply_patch::TOOL,
+    glob::TOOL,
+    grep::TOOL,
     wait_for::TOOL,
     cancel_wait::TOOL,
     sleep::TOOL,

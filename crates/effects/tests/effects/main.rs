@@ -5,6 +5,8 @@ mod echo;
 mod files_confined;
 mod files_disk;
 mod files_edit;
+mod files_glob;
+mod files_grep;
 mod files_patch;
 mod files_patch_git;
 mod files_read;

@@ -138,6 +138,8 @@ const WORLD: &[(&str, &str, SideEffect)] = &[
     ("WriteFile", r#"{ "path": "a", "content": "" }"#, SideEffect::WorkspaceMutation),
     ("EditFile", r#"{ "path": "a", "old": "b", "new": "" }"#, SideEffect::WorkspaceMutation),
     ("ApplyPatch", r#"{ "patch": "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n" }"#, SideEffect::WorkspaceMutation),
+    ("Glob", r#"{ "pattern": "**/*.rs" }"#, SideEffect::ReadOnly),
+    ("Grep", r#"{ "pattern": "fn .*main" }"#, SideEffect::ReadOnly),
 ];
 
 #[test]
