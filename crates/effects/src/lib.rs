@@ -6,5 +6,6 @@ pub mod limits;
 pub mod model;
 mod nearest;
 pub mod tools;
+pub mod web;
 
 pub use model::{Model, Past, ProviderFailure};

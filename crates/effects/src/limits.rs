@@ -57,3 +57,10 @@ pub const GREP_CONTEXT_MAX: u64 = 20;
 /// What one Grep reads of all files together, and what it holds of a line while it searches.
 pub const GREP_READ_BYTES: u64 = 2 << 30;
 pub const GREP_HEAP_BYTES: usize = 16 << 20;
+/// What WebFetch returns when nothing is asked for, and at most.
+pub const FETCH_BYTES: u64 = 256 << 10;
+pub const FETCH_BYTES_MAX: u64 = 4 << 20;
+pub const FETCH_HEADER_BYTES: usize = 64 << 10;
+pub const FETCH_REDIRECTS: usize = 5;
+/// From asking to the end of the answer, for each address on the way.
+pub const FETCH_TIMEOUT_MS: u64 = 20_000;

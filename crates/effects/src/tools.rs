@@ -22,6 +22,7 @@ mod sleep;
 mod todo;
 mod update_work_item;
 mod wait_for;
+pub(crate) mod web_fetch;
 pub(crate) mod write_file;
 
 use abide_kernel::input::{Does, Refusal};
@@ -38,6 +39,7 @@ pub const ALL: &[Tool] = &[
     apply_patch::TOOL,
     glob::TOOL,
     grep::TOOL,
+    web_fetch::TOOL,
     wait_for::TOOL,
     cancel_wait::TOOL,
     sleep::TOOL,

@@ -18,3 +18,4 @@ mod script;
 mod stage;
 mod substitution;
 mod tools;
+mod web;

@@ -140,6 +140,7 @@ const WORLD: &[(&str, &str, SideEffect)] = &[
     ("ApplyPatch", r#"{ "patch": "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n" }"#, SideEffect::WorkspaceMutation),
     ("Glob", r#"{ "pattern": "**/*.rs" }"#, SideEffect::ReadOnly),
     ("Grep", r#"{ "pattern": "fn .*main" }"#, SideEffect::ReadOnly),
+    ("WebFetch", r#"{ "url": "https://example.com" }"#, SideEffect::ReadOnly),
 ];
 
 #[test]
