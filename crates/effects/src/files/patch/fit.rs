@@ -115,7 +115,8 @@ impl Lines {
                 (Some(at), None) | (None, Some(at)) => at,
             };
             let alone = distance <= limits::PATCH_MOVED_LINES || !(from..=last).any(|other| other != at && fits(other));
-            return if alone { Ok(at) } else { Err(Why::Ambiguous) };
+            // Who has given up looking does not know that it is the only one.
+            return if alone && *budget > 0 { Ok(at) } else { Err(Why::Ambiguous) };
         }
         Err(Why::NotThere)
     }
