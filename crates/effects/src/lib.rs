@@ -9,6 +9,7 @@ mod nearest;
 pub mod process;
 pub mod sandbox;
 pub mod tools;
+pub mod web;
 pub mod workspace;
 
 pub use hands::Hands;

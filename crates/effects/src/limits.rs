@@ -99,3 +99,33 @@ pub const RESULT_TAIL_BYTES: usize = 4 << 10;
 pub const COMMANDS_MAX: usize = 64;
 /// Processes of one command.
 pub const PROCESSES_MAX: u32 = 1_024;
+
+/// A patch, the files in it, and all that they are before and after.
+pub const PATCH_BYTES: usize = 8 << 20;
+pub const PATCH_FILES_MAX: usize = 1_000;
+pub const PATCH_HELD_BYTES: usize = 64 << 20;
+/// Lines that are compared to find where the hunks of one file fit.
+pub const PATCH_COMPARISONS: u64 = 20_000_000;
+/// How far a hunk may have moved. Farther away it has to fit in one place only.
+pub const PATCH_MOVED_LINES: usize = 100;
+/// Names that one Glob or Grep looks at, and how deep in folders.
+pub const WALK_ENTRIES: usize = 200_000;
+pub const WALK_DEPTH: usize = 128;
+pub const IGNORE_FILE_BYTES: u64 = 256 << 10;
+pub const GLOB_MATCHES: usize = 1_000;
+/// Lines that Grep returns when none are asked for, and at most; how much of each, and of all.
+pub const GREP_MATCHES: u64 = 200;
+pub const GREP_MATCHES_MAX: u64 = 2_000;
+pub const GREP_LINE_BYTES: usize = 500;
+pub const GREP_BYTES: usize = 256 << 10;
+pub const GREP_CONTEXT_MAX: u64 = 20;
+/// What one Grep reads of all files together, and what it holds of a line while it searches.
+pub const GREP_READ_BYTES: u64 = 2 << 30;
+pub const GREP_HEAP_BYTES: usize = 16 << 20;
+/// What WebFetch returns when nothing is asked for, and at most.
+pub const FETCH_BYTES: u64 = 256 << 10;
+pub const FETCH_BYTES_MAX: u64 = 4 << 20;
+pub const FETCH_HEADER_BYTES: usize = 64 << 10;
+pub const FETCH_REDIRECTS: usize = 5;
+/// From asking to the end of the answer, for each address on the way.
+pub const FETCH_TIMEOUT_MS: u64 = 20_000;

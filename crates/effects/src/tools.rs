@@ -4,6 +4,7 @@
 //! A tool's schema is what providers are told about it and what its input is held against: one text, so that the two
 //! can't differ.
 
+pub(crate) mod apply_patch;
 mod cancel_timer;
 mod cancel_wait;
 mod complete_work_item;
@@ -12,6 +13,8 @@ mod create_work_item;
 pub(crate) mod edit_file;
 pub(crate) mod exec_command;
 mod fields;
+pub(crate) mod glob;
+pub(crate) mod grep;
 mod notify_operator;
 mod pick_work_item;
 pub(crate) mod read_file;
@@ -26,6 +29,7 @@ mod todo;
 mod update_work_item;
 pub(crate) mod use_workspace;
 mod wait_for;
+pub(crate) mod web_fetch;
 pub(crate) mod write_file;
 
 use abide_kernel::input::{Does, Refusal};
@@ -45,6 +49,10 @@ pub const ALL: &[Tool] = &[
     read_file::TOOL,
     write_file::TOOL,
     edit_file::TOOL,
+    apply_patch::TOOL,
+    glob::TOOL,
+    grep::TOOL,
+    web_fetch::TOOL,
     wait_for::TOOL,
     cancel_wait::TOOL,
     sleep::TOOL,

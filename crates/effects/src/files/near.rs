@@ -69,16 +69,16 @@ fn by_lines(file: &[&[u8]], wanted: &[&[u8]]) -> Option<usize> {
 fn by_letters(file: &[&[u8]], wanted: &[&[u8]]) -> Option<usize> {
     let first = wanted.iter().take(limits::LINES_SHOWN).enumerate();
     let (place, line) = first.max_by_key(|(at, line)| (line.len().min(COMPARED_BYTES), std::cmp::Reverse(*at)))?;
-    let pairs = pairs(line);
-    if pairs.is_empty() {
-        return None;
-    }
+    let wanted: HashSet<[u8; 2]> = pairs(line).collect();
     let mut best: Option<(usize, usize)> = None;
     for (at, other) in file.iter().take(COMPARED_LINES).enumerate() {
-        let others = self::pairs(other);
-        let shared = pairs.intersection(&others).count();
-        // At least half of all pairs are shared.
-        let likeness = shared * 2 * 1_000 / (pairs.len() + others.len()).max(1);
+        let (mut shared, mut all) = (0, 0);
+        for pair in pairs(other) {
+            all += 1;
+            shared += usize::from(wanted.contains(&pair));
+        }
+        // At least half of all pairs are shared; one that comes again and again does not count for more.
+        let likeness = shared.min(wanted.len()) * 2 * 1_000 / (wanted.len() + all).max(1);
         if likeness >= 500 && best.is_none_or(|(most, _)| likeness > most) {
             best = Some((likeness, at));
         }
@@ -86,9 +86,10 @@ fn by_letters(file: &[&[u8]], wanted: &[&[u8]]) -> Option<usize> {
     best.map(|(_, at)| at.saturating_sub(place))
 }
 
-fn pairs(line: &[u8]) -> HashSet<[u8; 2]> {
-    let plain = spaceless(&line[..line.len().min(COMPARED_BYTES)]);
-    plain.windows(2).map(|pair| [pair[0].to_ascii_lowercase(), pair[1].to_ascii_lowercase()]).collect()
+fn pairs(line: &[u8]) -> impl Iterator<Item = [u8; 2]> {
+    let letters = line[..line.len().min(COMPARED_BYTES)].iter().filter(|byte| !byte.is_ascii_whitespace());
+    let letters = letters.map(u8::to_ascii_lowercase);
+    letters.clone().zip(letters.skip(1)).map(|(a, b)| [a, b])
 }
 
 fn spaceless(line: &[u8]) -> Vec<u8> {

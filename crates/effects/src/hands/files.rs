@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::{Hands, Outcome, blocking};
 use crate::files::{Call, Root};
+use crate::web::WebFetch;
 
 impl Hands {
     pub(super) async fn file_tool(
@@ -16,6 +17,10 @@ impl Hands {
         input: &Value,
         place: &Place,
     ) -> Result<Outcome, Refusal> {
+        if tool == "WebFetch" {
+            let (wanted, network) = (WebFetch::read(input)?, place.network);
+            return blocking(move || wanted.run(network).map(Outcome::of)).await;
+        }
         let Some(call) = Call::read(tool, input) else {
             // `tools::read` knows no other; a record of an older version might.
             return Err(Refusal::new("unknown_tool", format!("there is no tool called {tool}"), "use another"));

@@ -13,6 +13,8 @@ fn calls(path: &str) -> Vec<(&'static str, Value)> {
         ("ReadFile", json!({ "path": path })),
         ("WriteFile", json!({ "path": path, "content": "changed" })),
         ("EditFile", json!({ "path": path, "old": "secret", "new": "changed" })),
+        ("ApplyPatch", json!({ "patch": format!("--- {path}\n+++ {path}\n@@ -1 +1 @@\n-secret\n+changed\n") })),
+        ("ApplyPatch", json!({ "patch": format!("--- {path}\n+++ /dev/null\n@@ -1 +0,0 @@\n-secret\n") })),
     ]
 }
 
@@ -54,7 +56,19 @@ fn what_leads_out_is_refused_by_every_tool() {
             assert!(refusal.message.contains(path) && refusal.hint.contains("relative to the workspace") || missing);
         }
     }
+    for path in ["..", "up", "proc/etc", "d/../..", "/etc", "up/w/up"] {
+        workspace.refuses("Glob", json!({ "pattern": "**/*", "path": path }), "outside_workspace");
+        workspace.refuses("Grep", json!({ "pattern": ".", "path": path }), "outside_workspace");
+    }
+    workspace.refuses("Glob", json!({ "pattern": "up/*" }), "outside_workspace");
+    workspace.refuses("Grep", json!({ "pattern": ".", "path": "file" }), "outside_workspace");
+    assert_eq!(workspace.does("Grep", json!({ "pattern": "secret" }))["matches"], json!([]));
+    let listed = workspace.does("Glob", json!({ "pattern": "**/*" }));
+    assert_eq!(listed["matches"], json!(["absolute", "chain", "d/deep", "file", "made", "proc", "up"]));
     workspace.refuses("WriteFile", json!({ "path": "made", "content": "x" }), "outside_workspace");
+    let patch = "diff --git a/d/f b/d/f\nrename from d/f\nrename to up/f\n";
+    workspace.put("d/f", "");
+    workspace.refuses("ApplyPatch", json!({ "patch": patch }), "outside_workspace");
     workspace.refuses("WriteFile", json!({ "path": "up/new/file", "content": "x" }), "outside_workspace");
     assert_eq!(std::fs::read_to_string(&secret).unwrap(), "secret");
     let mut beside: Vec<_> =
@@ -85,6 +99,7 @@ fn a_folder_that_is_swapped_for_a_link_leads_nowhere() {
     workspace.put("real/file", "inside");
     std::fs::create_dir(workspace.outside("out")).unwrap();
     std::fs::write(workspace.outside("out/file"), "secret").unwrap();
+    std::fs::write(workspace.outside("out/beside"), "secret").unwrap();
     workspace.link("link", "../out");
     std::fs::rename(workspace.path("real"), workspace.path("d")).unwrap();
     let over = AtomicBool::new(false);
@@ -102,15 +117,18 @@ fn a_folder_that_is_swapped_for_a_link_leads_nowhere() {
         let mut seen = (0, 0);
         for round in 0..1_500 {
             let root = if round % 2 == 0 { &workspace.root } else { &Root::open(&workspace.path(".")).unwrap() };
-            let (tool, input) = match round % 3 {
+            let (tool, input) = match round % 5 {
                 0 => ("ReadFile", json!({ "path": "d/file" })),
                 1 => ("WriteFile", json!({ "path": "d/made/file", "content": "inside" })),
+                2 => ("Grep", json!({ "pattern": "secret" })),
+                3 => ("Glob", json!({ "pattern": "d/**/beside" })),
                 _ => ("WriteFile", json!({ "path": "d/file", "content": format!("inside {round}") })),
             };
             match Call::read(tool, &input).unwrap().unwrap().run(root) {
                 Ok(result) => {
                     seen.0 += 1;
-                    assert!(!result.to_string().contains("secret"), "{result}");
+                    let said = result.to_string();
+                    assert!(!said.contains("secret") && !said.contains("beside"), "{result}");
                 }
                 Err(refusal) => {
                     seen.1 += 1;
@@ -123,5 +141,5 @@ fn a_folder_that_is_swapped_for_a_link_leads_nowhere() {
         assert!(seen.0 > 0, "{seen:?}");
     });
     assert_eq!(std::fs::read_to_string(workspace.outside("out/file")).unwrap(), "secret");
-    assert_eq!(std::fs::read_dir(workspace.outside("out")).unwrap().count(), 1);
+    assert_eq!(std::fs::read_dir(workspace.outside("out")).unwrap().count(), 2);
 }

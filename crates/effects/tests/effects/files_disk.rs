@@ -35,6 +35,15 @@ fn call(root: &Root, tool: &str, input: Value) -> Result<Value, abide_kernel::in
     Call::read(tool, &input).unwrap().unwrap().run(root)
 }
 
+/// A small change to one file and a large new one.
+fn patch(old: &str, large: &str) -> String {
+    let no_end = "\\ No newline at end of file";
+    format!(
+        "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-{old}\n{no_end}\n+small\n{no_end}\n--- /dev/null\n+++ b/n/b\n@@ -0,0 +1 @@\n\
+         +{large}\n"
+    )
+}
+
 #[test]
 #[ignore = "runs as a child process"]
 fn child_on_a_small_disk() {
@@ -53,6 +62,8 @@ fn child_on_a_small_disk() {
         ("WriteFile", json!({ "path": "a", "content": "x".repeat(2_000_000) })),
         ("WriteFile", json!({ "path": "new/folder/b", "content": "x".repeat(2_000_000) })),
         ("EditFile", json!({ "path": "a", "old": "o", "new": "xxxxx", "all": true })),
+        // The first file is written, the second has no room, and the first is put back.
+        ("ApplyPatch", json!({ "patch": patch(&old, &"x".repeat(2_000_000)) })),
     ] {
         let refusal = call(&root, tool, input).unwrap_err();
         assert!(!mounted || refusal.code == "disk_full", "{refusal:?}");

@@ -96,7 +96,7 @@ fn crlf_is_matched_by_lf_and_stays() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// For files without CRLF, it is what replacing in a text is.
     #[test]

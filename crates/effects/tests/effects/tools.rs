@@ -137,6 +137,10 @@ const WORLD: &[(&str, &str, SideEffect)] = &[
     ("ReadFile", r#"{ "path": "a" }"#, SideEffect::ReadOnly),
     ("WriteFile", r#"{ "path": "a", "content": "" }"#, SideEffect::WorkspaceMutation),
     ("EditFile", r#"{ "path": "a", "old": "b", "new": "" }"#, SideEffect::WorkspaceMutation),
+    ("ApplyPatch", r#"{ "patch": "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n" }"#, SideEffect::WorkspaceMutation),
+    ("Glob", r#"{ "pattern": "**/*.rs" }"#, SideEffect::ReadOnly),
+    ("Grep", r#"{ "pattern": "fn .*main" }"#, SideEffect::ReadOnly),
+    ("WebFetch", r#"{ "url": "https://example.com" }"#, SideEffect::ReadOnly),
 ];
 
 #[test]
