@@ -51,6 +51,8 @@ pub const EVIDENCE_NAMES: usize = 10;
 pub const NAME_TRIES: u32 = 10_000;
 /// How long a command that was asked to end may take before it is made to.
 pub const END_GRACE_MS: u64 = 5_000;
+/// How long a supervisor may take beyond that to say that everything ended, before it is ended with the rest.
+pub const SUPERVISOR_GRACE_MS: u64 = 5_000;
 /// How long the supervisor of a command may take until the command runs.
 pub const START_TIMEOUT_MS: u64 = 30_000;
 /// How long output is still read once nothing of a command runs: what is in a pipe then comes at once.
@@ -58,6 +60,9 @@ pub const DRAIN_MS: u64 = 1_000;
 /// How often a supervisor looks whether there are too many processes, where no control group counts them, and whether
 /// those that were killed are gone.
 pub const FAMILY_TICK_MS: u64 = 50;
+/// How many times its processes a command's user may have before the system refuses more, where nobody but the
+/// supervisor counts and it takes a moment to look.
+pub const USER_PROCESSES_TIMES: u64 = 4;
 /// The start of a command's output that is kept, and as much of its end; what lies between is counted.
 pub const OUTPUT_HEAD_BYTES: usize = 512 << 10;
 pub const OUTPUT_TAIL_BYTES: usize = 512 << 10;

@@ -20,7 +20,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ pub struct Options {
 pub struct Launch {
     /// For the shell: bash where there is one.
     pub command: String,
-    /// The workspace: it may be changed.
+    /// The workspace: it may be changed. By its real path: one that leads through a symbolic link is refused.
     pub root: PathBuf,
     pub cwd: PathBuf,
     pub network: bool,
@@ -213,7 +213,10 @@ struct Shared {
     control: UnixStream,
     input: Mutex<Option<OwnedFd>>,
     store: Mutex<Store>,
-    stopped: AtomicBool,
+    /// How far it was asked to end: not, gently, for certain.
+    asked: AtomicU8,
+    /// Rung when it is asked to end, so that its thread can see to it that this comes to something.
+    bell: OwnedFd,
     ended: watch::Sender<Option<Ended>>,
     recovery: String,
 }
@@ -238,7 +241,12 @@ impl Shared {
         if self.ended.borrow().is_some() {
             return;
         }
-        self.stopped.store(true, Ordering::Relaxed);
+        let urgency = ask.urgency();
+        // Once each: a supervisor that is slow to listen must not hold up whoever repeats himself.
+        if self.asked.fetch_max(urgency, Ordering::Relaxed) >= urgency {
+            return;
+        }
+        let _rung = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
         // Refused only by a supervisor that is gone, and with it everything there was to end.
         let _gone = orders::write_frame(&self.control, &ask);
     }

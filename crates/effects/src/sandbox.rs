@@ -2,18 +2,19 @@
 //! does not work is kept with its reason and never passed over in silence. Starts no command.
 
 mod bubblewrap;
+mod confinement;
 pub(crate) mod environment;
 mod landlock;
 mod places;
 mod seccomp;
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
 
 use self::bubblewrap::View;
+pub(crate) use self::confinement::{Confinement, Prepared};
 use self::landlock::{Ability, Files, Rules};
 use self::places::Places;
 use self::seccomp::Sockets;
@@ -60,7 +61,9 @@ pub struct Sandbox {
     ability: Option<Ability>,
     seccomp: bool,
     problems: Vec<String>,
-    places: Places,
+    home: PathBuf,
+    person: PathBuf,
+    path: String,
 }
 
 impl Sandbox {
@@ -75,9 +78,10 @@ impl Sandbox {
     pub fn probe_among(mode: Mode, home: &Path, among: &[Mechanism]) -> Sandbox {
         let home = home.canonicalize().unwrap_or_else(|_| home.to_path_buf());
         let person = std::env::home_dir().unwrap_or_else(|| PathBuf::from("/nonexistent"));
-        let person = person.canonicalize().unwrap_or(person);
+        // Whose home is everything has none.
+        let person = person.canonicalize().ok().filter(|person| person.parent().is_some());
+        let person = person.unwrap_or_else(|| PathBuf::from("/nonexistent"));
         let path = std::env::var("PATH").unwrap_or_else(|_| environment::PATH.to_owned());
-        let places = Places::find(&home, &person, &path);
         let mut sandbox = Sandbox {
             mode,
             mechanism: Mechanism::None,
@@ -85,7 +89,9 @@ impl Sandbox {
             ability: None,
             seccomp: false,
             problems: Vec::new(),
-            places,
+            home,
+            person,
+            path,
         };
         match mode {
             Mode::Off => sandbox.problems.push("the sandbox is off by setting".to_owned()),
@@ -138,14 +144,13 @@ impl Sandbox {
     }
 
     fn try_bubblewrap(&self) -> Result<PathBuf, String> {
-        let path = std::env::var("PATH").unwrap_or_else(|_| environment::PATH.to_owned());
-        let program = std::env::split_paths(&path)
+        let program = std::env::split_paths(&self.path)
             .map(|folder| folder.join("bwrap"))
             .find(|program| program.is_file())
             .ok_or("there is no program bwrap in PATH; install bubblewrap")?;
-        let view = View { writable: &[], readable: &[], network: false };
+        let view = View { writable: &[], readable: &[], network: false, foreign: false };
         let tried = Command::new(&program)
-            .args(bubblewrap::arguments(&self.places, &view))
+            .args(bubblewrap::arguments(&self.places(), &view))
             .args(["--", "true"])
             .stdin(Stdio::null())
             .output()
@@ -182,7 +187,8 @@ impl Sandbox {
     /// What a command is really kept from, with or without network.
     #[must_use]
     pub fn enforced(&self, network: bool) -> Vec<&'static str> {
-        let mut enforced = Vec::new();
+        // Their number is bounded whatever the sandbox is.
+        let mut enforced = vec!["processes"];
         if self.mechanism == Mechanism::None {
             return enforced;
         }
@@ -190,7 +196,6 @@ impl Sandbox {
         if !network {
             enforced.push("network");
         }
-        enforced.push("processes");
         let peers = self.ability.is_some_and(Ability::peers);
         let abstract_sockets = match self.mechanism {
             Mechanism::Bubblewrap => {
@@ -216,30 +221,39 @@ impl Sandbox {
     }
 
     pub(crate) fn person(&self) -> &Path {
-        &self.places.person
+        &self.person
+    }
+
+    /// As they are now: a secret may have been put down, and a toolchain taken away, since the last command.
+    fn places(&self) -> Places {
+        Places::find(&self.home, &self.person, &self.path)
     }
 
     /// A hidden place below `folder` that this mechanism would have to show with it.
-    pub(crate) fn exposes(&self, folder: &Path) -> Option<&Path> {
+    pub(crate) fn exposes(&self, folder: &Path) -> Option<PathBuf> {
         match self.mechanism {
             Mechanism::Bubblewrap | Mechanism::None => None,
-            Mechanism::Landlock => self.places.hidden_in(folder),
+            Mechanism::Landlock => self.places().hidden_in(folder).map(Path::to_path_buf),
         }
     }
 
     /// The program and arguments that come before the supervisor's own, if it is to be wrapped.
     pub(crate) fn wrapping(&self, allowed: &Allowed) -> Option<(PathBuf, Vec<std::ffi::OsString>)> {
         let program = self.bubblewrap.clone()?;
-        let view = View { writable: &allowed.write, readable: &allowed.read, network: allowed.network };
-        Some((program, bubblewrap::arguments(&self.places, &view)))
+        let view = View {
+            writable: &allowed.write,
+            readable: &allowed.read,
+            network: allowed.network,
+            foreign: allowed.foreign,
+        };
+        Some((program, bubblewrap::arguments(&self.places(), &view)))
     }
 
     /// What the supervisor lays upon the command.
     pub(crate) fn confinement(&self, allowed: &Allowed) -> Confinement {
-        let files = |sandbox: &Sandbox| {
-            let readable = sandbox.places.readable.iter();
-            let mut read: Vec<PathBuf> =
-                readable.flat_map(|path| places::around(path, &sandbox.places.hidden)).collect();
+        let files = || {
+            let Places { readable, hidden, .. } = self.places();
+            let mut read: Vec<PathBuf> = readable.iter().flat_map(|path| places::around(path, &hidden)).collect();
             read.extend(allowed.read.iter().cloned());
             // Landlock itself keeps what is private of other processes from being read there.
             read.push(PathBuf::from("/proc"));
@@ -253,13 +267,17 @@ impl Sandbox {
                 landlock: self.ability.is_some_and(Ability::peers).then_some(Rules { files: None, network: true }),
                 sockets: self.seccomp.then_some(Sockets::Any),
                 unprivileged: true,
+                powers_over_files: allowed.foreign,
             },
             Mechanism::Landlock => Confinement {
-                landlock: Some(Rules { files: Some(files(self)), network: allowed.network }),
+                landlock: Some(Rules { files: Some(files()), network: allowed.network }),
                 sockets: Some(if allowed.network { Sockets::Internet } else { Sockets::None }),
                 unprivileged: true,
+                powers_over_files: false,
             },
-            Mechanism::None => Confinement { landlock: None, sockets: None, unprivileged: false },
+            Mechanism::None => {
+                Confinement { landlock: None, sockets: None, unprivileged: false, powers_over_files: false }
+            }
         }
     }
 }
@@ -270,46 +288,6 @@ pub(crate) struct Allowed {
     pub read: Vec<PathBuf>,
     pub write: Vec<PathBuf>,
     pub network: bool,
-}
-
-/// What a command lays upon itself before it becomes what was asked for.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Confinement {
-    landlock: Option<Rules>,
-    sockets: Option<Sockets>,
-    /// Without the powers of the superuser, and without a way to get any.
-    unprivileged: bool,
-}
-
-/// A confinement with all that can fail early done.
-#[derive(Debug)]
-pub(crate) struct Prepared {
-    landlock: Option<::landlock::RulesetCreated>,
-    filter: Option<seccompiler::BpfProgram>,
-    unprivileged: bool,
-}
-
-impl Prepared {
-    pub(crate) fn new(confinement: &Confinement) -> io::Result<Prepared> {
-        let landlock = confinement.landlock.as_ref().map(landlock::ruleset).transpose()?;
-        let filter = confinement.sockets.map(seccomp::program).transpose().map_err(io::Error::other)?;
-        Ok(Prepared { landlock, filter, unprivileged: confinement.unprivileged })
-    }
-
-    /// There is no way back.
-    pub(crate) fn confine(self) -> io::Result<()> {
-        if self.unprivileged {
-            rustix::thread::set_no_new_privs(true)?;
-            let none = rustix::thread::CapabilitySet::empty();
-            let sets = rustix::thread::CapabilitySets { effective: none, permitted: none, inheritable: none };
-            rustix::thread::set_capabilities(None, sets)?;
-        }
-        if let Some(ruleset) = self.landlock {
-            ruleset.restrict_self().map_err(io::Error::other)?;
-        }
-        if let Some(filter) = &self.filter {
-            seccompiler::apply_filter(filter).map_err(io::Error::other)?;
-        }
-        Ok(())
-    }
+    /// Some of it belongs to another user than the daemon's.
+    pub foreign: bool,
 }

@@ -3,21 +3,23 @@
 
 use std::fs;
 use std::io::{self, Read};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use rustix::event::EventfdFlags;
 use tokio::sync::watch;
 
+use super::family::Member;
 use super::group::Group;
-use super::orders::{self, Orders, Report, SUPERVISE};
+use super::orders::{self, Orders, Report, Root, SUPERVISE};
 use super::output::Bounded;
 use super::owner::Begun;
-use super::{Launch, Owner, Shared, StartError, Store, family, kept, marker, wires};
+use super::{Launch, Owner, Shared, StartError, Store, family, kept, marker, sweep, wires};
 use crate::limits;
 use crate::sandbox::environment::{self, Given};
 use crate::sandbox::{Allowed, Mechanism};
@@ -29,8 +31,12 @@ pub(super) fn begin(owner: &Owner, launch: &Launch) -> Result<Begun, StartError>
         return Err(StartError::new("sandbox_required", format!("no sandbox works here: {why}"), hint));
     }
     let nth = owner.started.fetch_add(1, Ordering::Relaxed);
-    let mut allowed = allowed(owner, launch)?;
+    let (mut allowed, roots) = allowed(owner, launch)?;
     let cwd = folder(&launch.cwd)?;
+    let shown = allowed.write.iter().chain(&allowed.read).any(|path| cwd.starts_with(path));
+    if owner.sandbox.mechanism() != Mechanism::None && !shown {
+        return Err(bad_folder(&launch.cwd, &"it lies outside of the workspace"));
+    }
     let private = Private::make(owner, nth, &mut allowed).map_err(|error| failed(&error))?;
     let marker = owner.marker.of(&launch.label);
     let group = match &owner.groups {
@@ -45,11 +51,14 @@ pub(super) fn begin(owner: &Owner, launch: &Launch) -> Result<Begun, StartError>
         program: owner.shell.clone(),
         arguments: vec!["-c".to_owned(), launch.command.clone()],
         cwd,
+        roots,
         environment: environment_of(owner, launch, &private, &marker),
         tty: launch.tty,
         namespace: owner.sandbox.mechanism() == Mechanism::Bubblewrap,
         confinement: owner.sandbox.confinement(&allowed),
         processes_max: group.is_none().then_some(launch.processes_max),
+        user_processes_max: (group.is_none() && !rustix::process::getuid().is_root())
+            .then(|| family::of_this_user() + u64::from(launch.processes_max) * limits::USER_PROCESSES_TIMES),
         grace_ms: limits::END_GRACE_MS,
     };
     let (child, control) = spawn(owner, &allowed, &marker).map_err(|error| failed(&error))?;
@@ -62,42 +71,51 @@ fn failed(error: &io::Error) -> StartError {
     StartError::new("system", format!("the command could not be started: {error}"), hint)
 }
 
-/// A folder that is there, by its real name. A workspace that is reached through a symbolic link is refused: the link
-/// can be turned elsewhere between the question and the mount.
-fn folder(path: &Path) -> Result<PathBuf, StartError> {
+fn bad_folder(path: &Path, why: &dyn std::fmt::Display) -> StartError {
     let hint = "name a folder that exists, by its real path";
-    let bad = |why: &dyn std::fmt::Display| {
-        StartError::new("bad_folder", format!("{} can't be used: {why}", path.display()), hint)
-    };
-    let real = path.canonicalize().map_err(|error| bad(&error))?;
+    StartError::new("bad_folder", format!("{} can't be used: {why}", path.display()), hint)
+}
+
+/// A folder that is there, by its real name.
+fn folder(path: &Path) -> Result<PathBuf, StartError> {
+    let real = path.canonicalize().map_err(|error| bad_folder(path, &error))?;
     if !real.is_dir() {
-        return Err(bad(&"it is no folder"));
+        return Err(bad_folder(path, &"it is no folder"));
     }
     if real.to_str().is_none() {
-        return Err(bad(&"its name is not text"));
+        return Err(bad_folder(path, &"its name is not text"));
     }
     Ok(real)
 }
 
-fn allowed(owner: &Owner, launch: &Launch) -> Result<Allowed, StartError> {
-    let mut write = vec![folder(&launch.root)?];
-    for path in &launch.extra_write {
-        write.push(folder(path)?);
+/// A folder that a command may write to. One that is reached through a symbolic link is refused: whoever may write
+/// where the link lies could turn it to any place, and have that place opened.
+fn writable(owner: &Owner, path: &Path) -> Result<Root, StartError> {
+    let real = folder(path)?;
+    if real != path {
+        return Err(bad_folder(path, &format_args!("it leads through a symbolic link to {}", real.display())));
     }
-    let read: Vec<PathBuf> = launch.extra_read.iter().filter_map(|path| path.canonicalize().ok()).collect();
-    let confined = owner.sandbox.mechanism() != Mechanism::None;
-    for path in write.iter().filter(|_| confined) {
-        if owner.home.starts_with(path) || path.components().count() < 2 {
-            let exposed = owner.sandbox.mechanism() != Mechanism::Bubblewrap || path.components().count() < 2;
-            if exposed || *path == owner.home {
-                return Err(too_wide(path, &owner.home));
-            }
-        }
-        if let Some(secret) = owner.sandbox.exposes(path) {
-            return Err(too_wide(path, secret));
+    if owner.sandbox.mechanism() != Mechanism::None {
+        let everything = real.parent().is_none() || real == owner.home;
+        let exposed = if everything { Some(owner.home.clone()) } else { owner.sandbox.exposes(&real) };
+        if let Some(secret) = exposed {
+            return Err(too_wide(&real, &secret));
         }
     }
-    Ok(Allowed { read, write, network: launch.network })
+    Root::of(real).map_err(|error| bad_folder(path, &error))
+}
+
+fn allowed(owner: &Owner, launch: &Launch) -> Result<(Allowed, Vec<Root>), StartError> {
+    let paths = std::iter::once(&launch.root).chain(&launch.extra_write);
+    let roots: Vec<Root> = paths.map(|path| writable(owner, path)).collect::<Result<_, _>>()?;
+    let own = rustix::process::geteuid().as_raw();
+    let allowed = Allowed {
+        read: launch.extra_read.iter().filter_map(|path| path.canonicalize().ok()).collect(),
+        write: roots.iter().map(|root| root.path.clone()).collect(),
+        network: launch.network,
+        foreign: roots.iter().any(|root| root.owner != own),
+    };
+    Ok((allowed, roots))
 }
 
 fn too_wide(path: &Path, secret: &Path) -> StartError {
@@ -177,7 +195,7 @@ fn spawn(owner: &Owner, allowed: &Allowed, marker: &str) -> io::Result<(Child, U
         None => Command::new(SELF),
     };
     command.arg(SUPERVISE).arg(marker).env_clear().env(marker::VARIABLE, marker).current_dir("/");
-    command.stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)));
+    command.stdin(Stdio::from(OwnedFd::from(theirs)));
     command.stdout(Stdio::from(owner.program.try_clone()?)).stderr(Stdio::piped());
     use std::os::unix::process::CommandExt;
     // Not in the daemon's group: a ^C at its terminal is the daemon's to hear.
@@ -197,12 +215,12 @@ struct Hired {
 impl Hired {
     fn instruct(mut self, orders: &Orders, launch: &Launch) -> Result<Begun, StartError> {
         match self.exchange(orders, launch) {
-            Ok((pid, wires)) => Ok(self.begun(pid, wires, launch)),
+            Ok((supervisor, wires, bell)) => Ok(self.begun(supervisor, wires, bell, launch)),
             Err(error) => Err(self.dismiss(&error)),
         }
     }
 
-    fn exchange(&mut self, orders: &Orders, launch: &Launch) -> io::Result<(i32, wires::Ours)> {
+    fn exchange(&mut self, orders: &Orders, launch: &Launch) -> io::Result<(Member, wires::Ours, OwnedFd)> {
         let gone = || io::Error::other("its supervisor ended before it began");
         self.control.set_read_timeout(Some(Duration::from_millis(limits::START_TIMEOUT_MS)))?;
         let pid = orders::receive_hello(&self.control)?.ok_or_else(gone)?;
@@ -219,25 +237,31 @@ impl Hired {
             Report::Ended { .. } => return Err(gone()),
         }
         self.control.set_read_timeout(None)?;
-        Ok((pid, ours))
+        let supervisor = family::stat(pid).map_or(Member { pid, began: 0 }, |stat| stat.member);
+        let bell = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok((supervisor, ours, bell))
     }
 
     fn dismiss(mut self, error: &io::Error) -> StartError {
-        // It has nothing running; closing its connection would do, this is sooner.
         let _gone = self.child.kill();
         let _status = self.child.wait();
+        // Nothing, unless the command began and kept its supervisor from saying so.
+        let _swept = sweep::sweep(|found| (found == self.marker).then(String::new));
         let mut said = Vec::new();
         if let Some(stderr) = self.child.stderr.take() {
             let _partial = stderr.take(limits::COMPLAINT_BYTES as u64).read_to_end(&mut said);
         }
         let said = String::from_utf8_lossy(&said);
-        let why = if said.trim().is_empty() { error.to_string() } else { said.trim().to_owned() };
+        let why = match (said.trim(), error.kind()) {
+            ("", io::ErrorKind::WouldBlock) => "its supervisor did not answer in time".to_owned(),
+            ("", _) => error.to_string(),
+            (said, _) => said.to_owned(),
+        };
         let hint = "`abide doctor` tries the sandbox and says what is wrong with it";
         StartError::new("not_started", format!("the command could not be started: {why}"), hint)
     }
 
-    fn begun(mut self, pid: i32, mut wires: wires::Ours, launch: &Launch) -> Begun {
-        let began = family::stat(pid).map_or(0, |stat| stat.member.began);
+    fn begun(mut self, supervisor: Member, mut wires: wires::Ours, bell: OwnedFd, launch: &Launch) -> Begun {
         let combined = Bounded::combined();
         let (files, problem) = match launch.output.as_deref().map(|folder| kept::Files::create(folder, &combined)) {
             Some(Ok(files)) => (Some(files), None),
@@ -249,14 +273,16 @@ impl Hired {
             control: self.control,
             input: Mutex::new(wires.input.take()),
             store: Mutex::new(store),
-            stopped: AtomicBool::new(false),
+            asked: AtomicU8::new(0),
+            bell,
             ended: watch::Sender::new(None),
-            recovery: format!("pid {pid} started {began} marker {}", self.marker),
+            recovery: format!("pid {} started {} marker {}", supervisor.pid, supervisor.began, self.marker),
         });
         // It speaks on its connection now. A full pipe that nobody reads must not hold it up.
         self.child.stderr = None;
         Begun {
             shared,
+            supervisor,
             child: self.child,
             wires,
             group: self.group,

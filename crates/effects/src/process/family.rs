@@ -5,6 +5,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 
 use rustix::process::{Pid, PidfdFlags, Signal};
 
@@ -20,6 +21,7 @@ pub(crate) struct Stat {
     pub member: Member,
     pub parent: i32,
     pub state: u8,
+    pub threads: u64,
 }
 
 impl Stat {
@@ -41,13 +43,21 @@ pub(crate) fn stat(pid: i32) -> Option<Stat> {
     let mut fields = rest.split_ascii_whitespace();
     let state = fields.next()?.bytes().next()?;
     let parent = fields.next()?.parse().ok()?;
-    let began = fields.nth(17)?.parse().ok()?;
-    Some(Stat { member: Member { pid, began }, parent, state })
+    let threads = fields.nth(15)?.parse().ok()?;
+    let began = fields.nth(1)?.parse().ok()?;
+    Some(Stat { member: Member { pid, began }, parent, state, threads })
 }
 
 /// All processes that can be seen.
 pub(crate) fn everyone() -> Vec<Stat> {
     pids().filter_map(stat).collect()
+}
+
+/// How many processes and threads this user has.
+pub(crate) fn of_this_user() -> u64 {
+    let own = rustix::process::getuid().as_raw();
+    let mine = |pid: &i32| fs::metadata(format!("/proc/{pid}")).is_ok_and(|found| found.uid() == own);
+    pids().filter(mine).filter_map(stat).map(|one| one.threads).sum()
 }
 
 pub(crate) fn pids() -> impl Iterator<Item = i32> {

@@ -4,6 +4,7 @@
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
@@ -25,6 +26,8 @@ pub(crate) struct Orders {
     pub program: PathBuf,
     pub arguments: Vec<String>,
     pub cwd: PathBuf,
+    /// What the command may write to, as it was when that was decided.
+    pub roots: Vec<Root>,
     pub environment: Vec<(String, String)>,
     pub tty: bool,
     /// The supervisor is the first process of a namespace that holds only what it starts.
@@ -32,7 +35,35 @@ pub(crate) struct Orders {
     pub confinement: Confinement,
     /// Nobody else counts the processes: more than this many end the command.
     pub processes_max: Option<u32>,
+    /// The system refuses its user's processes beyond this. A second line, for bombs that grow faster than anybody looks;
+    /// it does not bind the superuser.
+    pub user_processes_max: Option<u64>,
     pub grace_ms: u64,
+}
+
+/// A folder, by its name and by what it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Root {
+    pub path: PathBuf,
+    pub owner: u32,
+    device: u64,
+    inode: u64,
+}
+
+impl Root {
+    pub(crate) fn of(path: PathBuf) -> io::Result<Root> {
+        let found = path.symlink_metadata()?;
+        Ok(Root { path, owner: found.uid(), device: found.dev(), inode: found.ino() })
+    }
+
+    /// Whether the name still leads to the same folder. Asked inside the sandbox, where names can't change any more.
+    pub(crate) fn check(&self) -> io::Result<()> {
+        let found = self.path.symlink_metadata()?;
+        if (found.dev(), found.ino()) == (self.device, self.inode) {
+            return Ok(());
+        }
+        Err(io::Error::other(format!("{} was replaced by something else meanwhile", self.path.display())))
+    }
 }
 
 /// What a supervisor is told while its command runs. The end of the connection is the last word: end everything.
@@ -40,6 +71,16 @@ pub(crate) struct Orders {
 pub(crate) enum Ask {
     End,
     Kill,
+}
+
+impl Ask {
+    /// More than not having been asked, which is 0.
+    pub(crate) fn urgency(self) -> u8 {
+        match self {
+            Ask::End => 1,
+            Ask::Kill => 2,
+        }
+    }
 }
 
 /// What a supervisor says.

@@ -10,11 +10,13 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
+use rustix::process::Signal;
 use tokio::sync::oneshot;
 
 use super::begin::{self, SCRATCH, Scratch};
+use super::family::Member;
 use super::group::Group;
-use super::orders::{self, Report};
+use super::orders::{self, Ask, Report};
 use super::sweep::{self, Swept};
 use super::{Ended, Handle, Launch, Owner, Process, Shared, StartError, Store, family, wires};
 use crate::limits;
@@ -39,6 +41,7 @@ pub(super) fn own(owner: Arc<Owner>, launch: &Launch, ready: oneshot::Sender<Res
 /// A command that runs.
 pub(super) struct Begun {
     pub shared: Arc<Shared>,
+    pub supervisor: Member,
     pub child: Child,
     pub wires: wires::Ours,
     pub group: Option<Group>,
@@ -85,7 +88,7 @@ impl Begun {
         self.scratch = None;
         let mut guard = self.shared.store();
         evidence.extend(guard.end().map(|problem| format!("output_not_kept {problem}")));
-        let stopped = self.shared.stopped.load(Ordering::Relaxed);
+        let stopped = self.shared.asked.load(Ordering::Relaxed) > 0;
         // Said while the store is held: who asks to keep the output either sees the end or is in time for it.
         self.shared.ended.send_replace(Some(Ended { exit_code, signal, evidence, stopped }));
         drop(guard);
@@ -95,13 +98,21 @@ impl Begun {
     fn take_in(&mut self) -> Option<Told> {
         let mut buffer = vec![0; limits::TAKEN_BYTES];
         let (mut told, mut drained_by, mut connected) = (None, None, true);
+        let mut given_up_at = None;
         loop {
             let open = self.wires.output.is_some() || self.wires.error.is_some();
             let drained = drained_by.is_some_and(|by| Instant::now() >= by);
             if !connected && (!open || drained) {
                 return told;
             }
-            let ready = self.poll(connected, drained_by);
+            let ready = self.poll(connected, [drained_by, given_up_at]);
+            if ready.asked {
+                given_up_at = Some(self.patience());
+            }
+            if connected && given_up_at.is_some_and(|at| Instant::now() >= at) {
+                given_up_at = None;
+                self.give_up();
+            }
             if ready.output {
                 Self::read(&self.shared, &mut self.wires.output, Stream::Output, &mut buffer);
             }
@@ -122,21 +133,38 @@ impl Begun {
         }
     }
 
-    fn poll(&self, connected: bool, until: Option<Instant>) -> Ready {
+    /// Until when the supervisor may take to do what it was asked to.
+    fn patience(&self) -> Instant {
+        let mut count = [0; 8];
+        let _rung = rustix::io::read(&self.shared.bell, &mut count);
+        let gently = self.shared.asked.load(Ordering::Relaxed) < Ask::Kill.urgency();
+        let grace = if gently { limits::END_GRACE_MS } else { 0 };
+        Instant::now() + Duration::from_millis(grace + limits::SUPERVISOR_GRACE_MS)
+    }
+
+    /// The supervisor does not do its part: somebody stopped it, say. Its end is noticed as the end of its connection.
+    fn give_up(&mut self) {
+        family::signal(self.supervisor, Signal::KILL);
+        let _gone = self.child.kill();
+    }
+
+    fn poll(&self, connected: bool, times: [Option<Instant>; 2]) -> Ready {
         let control = connected.then(|| self.shared.control.as_fd());
-        let wires = [control, self.wires.output.as_ref().map(AsFd::as_fd), self.wires.error.as_ref().map(AsFd::as_fd)];
+        let bell = connected.then(|| self.shared.bell.as_fd());
+        let (output, error) = (self.wires.output.as_ref().map(AsFd::as_fd), self.wires.error.as_ref().map(AsFd::as_fd));
+        let wires = [control, output, error, bell];
         let mut polled: Vec<PollFd<'_>> =
             wires.iter().flatten().map(|wire| PollFd::from_borrowed_fd(*wire, PollFlags::IN)).collect();
         let due = self.shared.store().files_due();
-        let until = [until, due].into_iter().flatten().min();
+        let until = times.into_iter().chain([due]).flatten().min();
         let timeout = until.map(|until| until.saturating_duration_since(Instant::now()));
         let timeout = timeout.and_then(|wait| Timespec::try_from(wait).ok());
         if rustix::event::poll(&mut polled, timeout.as_ref()).is_err() {
-            return Ready { control: false, output: false, error: false };
+            return Ready { control: false, output: false, error: false, asked: false };
         }
         let mut found = polled.iter().map(|one| !one.revents().is_empty());
-        let [control, output, error] = wires.map(|wire| wire.is_some() && found.next().unwrap_or_default());
-        Ready { control, output, error }
+        let [control, output, error, asked] = wires.map(|wire| wire.is_some() && found.next().unwrap_or_default());
+        Ready { control, output, error, asked }
     }
 
     fn read(shared: &Shared, wire: &mut Option<OwnedFd>, stream: Stream, buffer: &mut [u8]) {
@@ -155,6 +183,7 @@ struct Ready {
     control: bool,
     output: bool,
     error: bool,
+    asked: bool,
 }
 
 impl Store {

@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitId, WaitIdOptions, WaitOptions};
 
 use super::family::{self, Stat};
-use super::orders::{self, Ask, Orders, Report, SUPERVISE};
+use super::orders::{self, Ask, Orders, Report, Root, SUPERVISE};
 use crate::limits;
 use crate::sandbox::Prepared;
 
@@ -52,12 +52,13 @@ fn run() -> io::Result<()> {
     (&control).write_all(b"h")?;
     let descriptors = orders::receive_descriptors(&control)?;
     let Some(orders) = orders::read_frame::<Orders>(&control)? else { return Ok(()) };
+    let deaths = Deaths::new()?;
     let started = start(&orders, descriptors);
     rustix::stdio::dup2_stderr(&nothing)?;
     match started {
         Ok(main) => {
             orders::write_frame(&control, &Report::Started)?;
-            Supervisor::new(control, orders, main)?.attend();
+            Supervisor::new(control, orders, main, deaths).attend();
             Ok(())
         }
         Err(error) => orders::write_frame(&control, &Report::NotStarted { message: error.to_string() }),
@@ -79,6 +80,13 @@ fn close_with_the_start() {
 }
 
 fn start(orders: &Orders, [stdin, stdout, stderr]: [OwnedFd; 3]) -> io::Result<i32> {
+    orders.roots.iter().try_for_each(Root::check)?;
+    // A command that crashes leaves no image of its memory where it happens to stand.
+    let nothing = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
+    rustix::process::setrlimit(rustix::process::Resource::Core, nothing)?;
+    let user_processes_max = orders.user_processes_max;
+    // A bomb that this process must outrun gets less of the machine than this process does.
+    let yields = orders.processes_max.is_some() && !orders.namespace;
     let mut prepared = Some(Prepared::new(&orders.confinement)?);
     let tty = orders.tty;
     let mut command = Command::new(&orders.program);
@@ -87,14 +95,24 @@ fn start(orders: &Orders, [stdin, stdout, stderr]: [OwnedFd; 3]) -> io::Result<i
     command.stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout)).stderr(Stdio::from(stderr));
     #[allow(
         unsafe_code,
-        reason = "this process has one thread, so its child may do anything before it becomes another"
+        reason = "nothing here holds a lock, so the child may do anything before it becomes the command"
     )]
-    // SAFETY: no other thread exists that could hold a lock at the moment of the fork.
+    // SAFETY: the only other thread sleeps until the command has begun, and holds no lock at the moment of the fork.
     unsafe {
         command.pre_exec(move || {
             rustix::process::setsid()?;
             if tty {
                 rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
+            }
+            // When memory runs out it is the command that goes, not who looks after it. Not everywhere may this be said.
+            let _as_it_is = std::fs::write("/proc/self/oom_score_adj", "500");
+            if let Some(most) = user_processes_max {
+                use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+                let most = getrlimit(Resource::Nproc).maximum.map_or(most, |maximum| maximum.min(most));
+                setrlimit(Resource::Nproc, Rlimit { current: Some(most), maximum: Some(most) })?;
+            }
+            if yields {
+                rustix::process::setpriority_process(None, LOWEST)?;
             }
             let confined = prepared.take().map_or(Ok(()), Prepared::confine);
             // After everything that changes who we are, for that would forget it.
@@ -105,6 +123,9 @@ fn start(orders: &Orders, [stdin, stdout, stderr]: [OwnedFd; 3]) -> io::Result<i
     let child = command.spawn()?;
     i32::try_from(child.id()).map_err(io::Error::other)
 }
+
+const LOWEST: i32 = 19;
+const HIGHEST: i32 = -20;
 
 /// How far the end of everything has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,6 +138,36 @@ enum Ending {
     Killing,
 }
 
+/// Says when a child has died, those among them that were adopted: a descriptor for that exists for one child, not for
+/// all. The thread behind it begins before the command does, which might leave no room for it.
+struct Deaths {
+    bell: OwnedFd,
+    next: SyncSender<()>,
+}
+
+impl Deaths {
+    fn new() -> io::Result<Deaths> {
+        let (bell, rung) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+        let (next, wanted) = sync_channel(1);
+        std::thread::Builder::new().stack_size(64 << 10).spawn(move || {
+            while wanted.recv().is_ok() {
+                let died = || rustix::process::waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+                // Nobody left to wait for is news too.
+                while died().is_err_and(|error| error == Errno::INTR) {}
+                if rustix::io::write(&rung, b"x").is_err() {
+                    return;
+                }
+            }
+        })?;
+        Ok(Deaths { bell, next })
+    }
+
+    /// For the next death: those before it were dealt with.
+    fn listen(&self) {
+        let _gone = self.next.send(());
+    }
+}
+
 struct Supervisor {
     control: UnixStream,
     daemon: bool,
@@ -125,31 +176,16 @@ struct Supervisor {
     main_status: Option<(Option<i32>, Option<i32>)>,
     ending: Ending,
     evidence: Vec<String>,
-    deaths: OwnedFd,
-    /// Releases the thread that listens for deaths once they are dealt with.
-    dealt_with: SyncSender<()>,
+    deaths: Deaths,
     last_forked: Option<u64>,
 }
 
 impl Supervisor {
-    fn new(control: UnixStream, orders: Orders, main: i32) -> io::Result<Supervisor> {
-        let (deaths, bell) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-        let (dealt_with, next) = sync_channel(1);
-        // The only thread besides the first, begun after the only fork: a descriptor that says "a child died" exists
-        // for one child, not for those that are yet to be adopted.
-        std::thread::Builder::new().stack_size(64 << 10).spawn(move || {
-            loop {
-                let found = rustix::process::waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
-                if matches!(found, Err(Errno::INTR)) {
-                    continue;
-                }
-                let told = rustix::io::write(&bell, b"x");
-                if found.is_err() || told.is_err() || next.recv().is_err() {
-                    return;
-                }
-            }
-        })?;
-        Ok(Supervisor {
+    fn new(control: UnixStream, orders: Orders, main: i32, deaths: Deaths) -> Supervisor {
+        // Allowed to the superuser; to others the difference to their commands must do.
+        let _as_it_is = rustix::process::setpriority_process(None, HIGHEST);
+        deaths.listen();
+        Supervisor {
             control,
             daemon: true,
             orders,
@@ -158,9 +194,8 @@ impl Supervisor {
             ending: Ending::No,
             evidence: Vec::new(),
             deaths,
-            dealt_with,
             last_forked: None,
-        })
+        }
     }
 
     /// Until nothing of the command is left.
@@ -192,7 +227,7 @@ impl Supervisor {
         let timeout = timeout.and_then(|wait| Timespec::try_from(wait).ok());
         let control = if self.daemon { PollFlags::IN } else { PollFlags::empty() };
         let mut polled =
-            [PollFd::from_borrowed_fd(self.deaths.as_fd(), PollFlags::IN), PollFd::new(&self.control, control)];
+            [PollFd::from_borrowed_fd(self.deaths.bell.as_fd(), PollFlags::IN), PollFd::new(&self.control, control)];
         if rustix::event::poll(&mut polled, timeout.as_ref()).is_err() {
             return (false, false);
         }
@@ -214,7 +249,7 @@ impl Supervisor {
     /// loses its parent is adopted.
     fn reap(&mut self) -> bool {
         let mut byte = [0];
-        let _spent = rustix::io::read(&self.deaths, &mut byte);
+        let _spent = rustix::io::read(&self.deaths.bell, &mut byte);
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) => {
@@ -234,7 +269,7 @@ impl Supervisor {
                 self.end_gently(&format!("ended {left} {processes} it left behind"));
             }
         }
-        let _gone = self.dealt_with.send(());
+        self.deaths.listen();
         false
     }
 

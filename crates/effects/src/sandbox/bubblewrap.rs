@@ -14,6 +14,8 @@ pub(crate) struct View<'a> {
     pub writable: &'a [PathBuf],
     pub readable: &'a [PathBuf],
     pub network: bool,
+    /// Some of what is writable belongs to another user.
+    pub foreign: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +37,9 @@ pub(crate) fn arguments(places: &Places, view: &View<'_>) -> Vec<OsString> {
     add(&["--unshare-cgroup-try", "--cap-drop", "ALL"]);
     if !rustix::process::geteuid().is_root() {
         add(&["--unshare-user"]);
+    } else if view.foreign {
+        // As the superuser outside of a sandbox could; here it is a power over what is shown, and no more.
+        add(&["--cap-add", "CAP_CHOWN", "--cap-add", "CAP_DAC_OVERRIDE", "--cap-add", "CAP_FOWNER"]);
     }
     if !view.network {
         add(&["--unshare-net"]);
@@ -43,7 +48,9 @@ pub(crate) fn arguments(places: &Places, view: &View<'_>) -> Vec<OsString> {
         push(&mut arguments, &path, &mount);
     }
     // Last, for it forbids new mount points: nothing but what is named above can be written to.
-    arguments.extend(["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/"].map(OsString::from));
+    arguments.extend(["--proc", "/proc", "--dev", "/dev"].map(OsString::from));
+    push(&mut arguments, Path::new("/dev/shm"), &Mount::Private);
+    arguments.extend(["--remount-ro", "/"].map(OsString::from));
     arguments
 }
 
@@ -92,7 +99,7 @@ fn push(arguments: &mut Vec<OsString>, path: &Path, mount: &Mount) {
     let mut add = |words: &[&std::ffi::OsStr]| arguments.extend(words.iter().map(|word| (*word).to_owned()));
     let size = limits::SCRATCH_BYTES.to_string();
     match mount {
-        Mount::Read => add(&["--ro-bind".as_ref(), path, path]),
+        Mount::Read => add(&["--ro-bind-try".as_ref(), path, path]),
         Mount::Write => add(&["--bind".as_ref(), path, path]),
         Mount::Private => add(&["--size".as_ref(), size.as_ref(), "--tmpfs".as_ref(), path]),
         Mount::Hidden if Path::new(path).is_dir() => {

@@ -2,12 +2,15 @@
 //! privilege. It can't forbid below what it allows, so what is hidden must lie outside of everything that is allowed.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, LandlockStatus, Ruleset, RulesetAttr, RulesetCreated,
-    RulesetCreatedAttr, RulesetStatus, Scope, path_beneath_rules,
+    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, LandlockStatus, PathBeneath, Ruleset, RulesetAttr,
+    RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope, path_beneath_rules,
 };
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 /// The newest version that was looked at; an older kernel does what it can, and [`probe`] says what that is.
@@ -43,10 +46,24 @@ pub(crate) fn ruleset(rules: &Rules) -> io::Result<RulesetCreated> {
     let mut created = ruleset.handle_access(all).and_then(Ruleset::create).map_err(io::Error::other)?;
     created = created
         .add_rules(path_beneath_rules(&files.read, AccessFs::from_read(NEWEST)))
-        .and_then(|created| created.add_rules(path_beneath_rules(&files.write, all)))
         .and_then(|created| created.add_rules(path_beneath_rules(DEVICES, device)))
         .map_err(io::Error::other)?;
+    for path in &files.write {
+        created = created.add_rule(PathBeneath::new(unlinked(path)?, all)).map_err(io::Error::other)?;
+    }
     Ok(created)
+}
+
+/// The folder of that name, with no symbolic link on the way to it: somebody may have put one there since it was
+/// looked at.
+fn unlinked(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    match rustix::fs::openat2(rustix::fs::CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        Ok(folder) => Ok(folder),
+        // A kernel that knows Landlock knows this call; a filter around us may not.
+        Err(Errno::NOSYS | Errno::PERM) => Ok(rustix::fs::open(path, flags | OFlags::NOFOLLOW, Mode::empty())?),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// What this kernel's Landlock can do.

@@ -7,12 +7,27 @@ mod killed;
 mod output;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use abide_effects::process::{Ended, Launch, Options, Output, Process, Processes};
 use abide_effects::sandbox::{Mechanism, Mode, Sandbox};
 use tempfile::TempDir;
+
+/// Each named function as a test in each mechanism, and without any.
+macro_rules! with_and_without_sandbox {
+    ($($name:ident),* $(,)?) => {
+        $crate::command::in_each_sandbox!($($name),*);
+        mod bare {
+            $(#[tokio::test]
+            async fn $name() {
+                let world = $crate::command::World::new(abide_effects::sandbox::Mechanism::None);
+                super::$name(world.unwrap()).await;
+            })*
+        }
+    };
+}
+pub(crate) use with_and_without_sandbox;
 
 /// Each named function as a test in each mechanism.
 macro_rules! in_each_sandbox {
@@ -59,7 +74,7 @@ impl World {
         let home = dir.path().join("home");
         fs::write(home.join("token"), "the runtime's token").unwrap();
         fs::write(dir.path().join("outside/file"), "not yours").unwrap();
-        let sandbox = Sandbox::probe_among(Mode::Required, &home, &[mechanism]);
+        let sandbox = probe(mechanism, &home);
         if sandbox.refuses() {
             println!("not tested here: {:?}", sandbox.problems());
             return None;
@@ -112,6 +127,11 @@ impl World {
     pub(crate) fn alive(&self, process: &Process) -> Vec<i32> {
         carriers(marker_in(&process.recovery()))
     }
+}
+
+pub(crate) fn probe(mechanism: Mechanism, home: &Path) -> Sandbox {
+    let mode = if mechanism == Mechanism::None { Mode::Off } else { Mode::Required };
+    Sandbox::probe_among(mode, home, &[mechanism])
 }
 
 pub(crate) fn marker_in(recovery: &str) -> &str {

@@ -1,6 +1,7 @@
 //! What a confined command must not be able to do, tried.
 
-use super::{World, in_each_sandbox};
+use super::{STAND_IN, World, in_each_sandbox, until};
+use abide_effects::sandbox::Mechanism;
 use std::fs;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
@@ -9,6 +10,7 @@ in_each_sandbox!(
     writes_only_in_its_workspace,
     reads_no_token_and_no_other_folder,
     reads_no_secrets_of_the_system,
+    reads_toolchains_without_their_credentials,
     has_no_way_to_loopback,
     follows_no_link_out,
     loses_a_race_of_links,
@@ -20,6 +22,10 @@ in_each_sandbox!(
     has_no_powers,
     cannot_end_or_read_its_supervisor,
     inherits_no_descriptors,
+    a_workspace_around_the_home_shows_nothing_of_it,
+    a_workspace_that_was_turned_elsewhere_is_refused,
+    a_workspace_of_another_user_can_be_worked_in,
+    reads_and_writes_what_it_is_given_besides,
 );
 
 async fn refused(world: &World, command: &str) {
@@ -57,6 +63,24 @@ async fn reads_no_secrets_of_the_system(world: World) {
     refused(&world, "cat /etc/ssh/ssh_host_*_key | grep .").await;
     let (text, code) = world.say("grep -c root /etc/passwd").await;
     assert_eq!((text.trim(), code), ("1", Some(0)));
+}
+
+async fn reads_toolchains_without_their_credentials(world: World) {
+    let cargo = world.path("person/.cargo");
+    fs::create_dir_all(cargo.join("bin")).unwrap();
+    for (name, text) in [("config.toml", "settings"), ("credentials.toml", "secret"), ("../.netrc", "secret")] {
+        fs::write(cargo.join(name), text).unwrap();
+    }
+    // The home of the person is the process's, so this takes another process.
+    let command = "cat $CARGO_HOME/config.toml $CARGO_HOME/credentials.toml > seen; cat $CARGO_HOME/../.netrc ~/.netrc >> seen; touch $CARGO_HOME/new; touch up";
+    let mut start = std::process::Command::new(STAND_IN);
+    start.arg(world.path("home")).arg(world.path("root")).arg(world.mechanism.as_str()).arg(command);
+    let mut daemon = start.env("HOME", world.path("person")).env_remove("CARGO_HOME").spawn().unwrap();
+    until("it has looked", || world.path("root/up").exists()).await;
+    daemon.kill().unwrap();
+    daemon.wait().unwrap();
+    assert_eq!(fs::read_to_string(world.path("root/seen")).unwrap(), "settings");
+    assert!(!cargo.join("new").exists());
 }
 
 async fn has_no_way_to_loopback(world: World) {
@@ -172,4 +196,55 @@ async fn inherits_no_descriptors(world: World) {
     rustix::io::fcntl_setfd(&careless, rustix::io::FdFlags::empty()).unwrap();
     let (text, _) = world.say("ls /proc/self/fd").await;
     assert_eq!(text, "0\n1\n2\n3\n", "the last one is the folder that is listed");
+}
+
+async fn a_workspace_around_the_home_shows_nothing_of_it(world: World) {
+    let mut launch = world.launch("cat home/token; ls home; echo x > outside/file");
+    (launch.root, launch.cwd) = (world.path(""), world.path(""));
+    launch.root = launch.root.components().collect();
+    match (world.mechanism, world.processes.start(launch).await) {
+        (Mechanism::Bubblewrap, Ok(process)) => {
+            process.wait().await;
+            assert_eq!(process.output().stdout.whole().unwrap(), b"");
+            assert_eq!(fs::read_to_string(world.path("outside/file")).unwrap(), "x\n", "the rest is its workspace");
+        }
+        // It can't hide a part of what it allows.
+        (Mechanism::Landlock, Err(error)) => assert_eq!(error.code, "workspace_too_wide"),
+        (mechanism, other) => panic!("{mechanism:?} {other:?}"),
+    }
+    let mut launch = world.launch("true");
+    launch.root = world.path("home");
+    assert_eq!(world.processes.start(launch).await.unwrap_err().code, "workspace_too_wide");
+}
+
+async fn a_workspace_that_was_turned_elsewhere_is_refused(world: World) {
+    // What an agent that may write to a folder could do to the workspace of another below it.
+    fs::remove_dir(world.path("root")).unwrap();
+    std::os::unix::fs::symlink(world.path("outside"), world.path("root")).unwrap();
+    assert_eq!(world.processes.start(world.launch("echo x > file")).await.unwrap_err().code, "bad_folder");
+    assert_eq!(fs::read_to_string(world.path("outside/file")).unwrap(), "not yours");
+}
+
+async fn a_workspace_of_another_user_can_be_worked_in(world: World) {
+    if !rustix::process::geteuid().is_root() || world.mechanism == Mechanism::Landlock {
+        println!("not tested here: it takes the superuser, and a sandbox in which that is safe");
+        return;
+    }
+    std::os::unix::fs::chown(world.path("root"), Some(12345), Some(12345)).unwrap();
+    let (text, code) = world.say("echo x > file && cat file && cat /proc/self/status | grep CapEff").await;
+    assert_eq!((text.as_str(), code), ("x\nCapEff:\t000000000000000b\n", Some(0)));
+    refused(&world, "cat /etc/shadow").await;
+    refused(&world, "chmod 777 /etc/passwd").await;
+}
+
+async fn reads_and_writes_what_it_is_given_besides(world: World) {
+    fs::create_dir(world.path("git")).unwrap();
+    let outside = world.path("outside/file");
+    let mut launch = world.launch(&format!("cat {0}; touch ../git/there; echo x > {0}", outside.display()));
+    (launch.extra_read, launch.extra_write) = (vec![outside.clone()], vec![world.path("git")]);
+    let process = world.processes.start(launch).await.unwrap();
+    assert_ne!(process.wait().await.exit_code, Some(0));
+    assert_eq!(process.output().stdout.whole().unwrap(), b"not yours");
+    assert!(world.path("git/there").exists());
+    assert_eq!(fs::read_to_string(outside).unwrap(), "not yours");
 }

@@ -5,15 +5,15 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal};
 
-use super::{STAND_IN, World, carriers, in_each_sandbox, marker_in, until};
+use super::{STAND_IN, World, carriers, marker_in, probe, until, with_and_without_sandbox};
 use abide_effects::process::{Options, Processes, read_kept};
-use abide_effects::sandbox::{Mode, Sandbox};
 
-in_each_sandbox!(
+with_and_without_sandbox!(
     nothing_outlives_a_killed_daemon,
     nothing_outlives_daemon_and_supervisor_killed_together,
     output_outlives_both,
     others_are_not_touched,
+    one_without_a_marker_is_found_by_its_group,
 );
 
 /// A daemon in another process, with one command that runs.
@@ -98,7 +98,7 @@ async fn others_are_not_touched(world: World) {
     let mut daemon = Daemon::start(&world, "sleep 1000", true);
     daemon.kill_with_supervisor();
     let home = world.path("home");
-    let sandbox = Sandbox::probe_among(Mode::Required, &home, &[world.mechanism]);
+    let sandbox = probe(world.mechanism, &home);
     let _swept = world.processes.sweep();
     assert_eq!((theirs.ended(), ours.ended()), (None, None));
     // The next life of this home takes them for what they are not: its own past.
@@ -107,4 +107,18 @@ async fn others_are_not_touched(world: World) {
     assert!(swept.iter().any(|one| one.label == "label"), "{swept:?}");
     assert_eq!(theirs.ended(), None);
     ours.wait().await;
+}
+
+async fn one_without_a_marker_is_found_by_its_group(world: World) {
+    if world.processes.counted_by().is_err() {
+        println!("not tested here: {:?}", world.processes.counted_by());
+        return;
+    }
+    let mut daemon = Daemon::start(&world, "(env -i setsid sh -c 'touch up; exec sleep 1000' &) ; sleep 1000", true);
+    until("it runs", || world.path("root/up").exists()).await;
+    daemon.kill_with_supervisor();
+    let _swept = world.processes.sweep();
+    let in_root = |pid: &i32| std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == world.path("root"));
+    let left: Vec<i32> = carriers("sleep\x001000").into_iter().filter(in_root).collect();
+    assert_eq!(left, [0; 0]);
 }

@@ -1,10 +1,10 @@
 //! What a command writes: any bytes, any amount, within bounds, while it runs and after.
 
-use super::{World, in_each_sandbox, until};
+use super::{World, until, with_and_without_sandbox};
 use abide_effects::limits::{OUTPUT_HEAD_BYTES, OUTPUT_TAIL_BYTES};
 use abide_effects::process::read_kept;
 
-in_each_sandbox!(
+with_and_without_sandbox!(
     any_bytes,
     a_line_of_a_megabyte,
     an_endless_writer_is_bounded_and_stoppable,

@@ -1,0 +1,61 @@
+//! What a command lays upon itself before it becomes what was asked for: no powers, Landlock's rules, a filter of system
+//! calls. Decided by the daemon, prepared by the supervisor, done by the command; there is no way back.
+
+use std::io;
+
+use rustix::thread::{CapabilitySet, CapabilitySets};
+use serde::{Deserialize, Serialize};
+
+use super::landlock::{self, Rules};
+use super::seccomp::{self, Sockets};
+
+/// What a command lays upon itself before it becomes what was asked for.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Confinement {
+    pub landlock: Option<Rules>,
+    pub sockets: Option<Sockets>,
+    /// Without the powers of the superuser, and without a way to get any.
+    pub unprivileged: bool,
+    /// Except for those over files that belong to others.
+    pub powers_over_files: bool,
+}
+
+/// The superuser's powers over files that belong to others.
+const FILE_POWERS: CapabilitySet = CapabilitySet::CHOWN.union(CapabilitySet::DAC_OVERRIDE).union(CapabilitySet::FOWNER);
+
+/// A confinement with all that can fail early done.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    landlock: Option<::landlock::RulesetCreated>,
+    filter: Option<seccompiler::BpfProgram>,
+    unprivileged: bool,
+    powers_over_files: bool,
+}
+
+impl Prepared {
+    pub(crate) fn new(confinement: &Confinement) -> io::Result<Prepared> {
+        let landlock = confinement.landlock.as_ref().map(landlock::ruleset).transpose()?;
+        let filter = confinement.sockets.map(seccomp::program).transpose().map_err(io::Error::other)?;
+        let Confinement { unprivileged, powers_over_files, .. } = *confinement;
+        Ok(Prepared { landlock, filter, unprivileged, powers_over_files })
+    }
+
+    /// There is no way back.
+    pub(crate) fn confine(self) -> io::Result<()> {
+        if self.unprivileged {
+            rustix::thread::set_no_new_privs(true)?;
+            // What bubblewrap left is what it was told to leave: power over files, all of which it chose.
+            let kept = if self.powers_over_files { FILE_POWERS } else { CapabilitySet::empty() };
+            let left = rustix::thread::capabilities(None)?.permitted & kept;
+            let sets = CapabilitySets { effective: left, permitted: left, inheritable: CapabilitySet::empty() };
+            rustix::thread::set_capabilities(None, sets)?;
+        }
+        if let Some(ruleset) = self.landlock {
+            ruleset.restrict_self().map_err(io::Error::other)?;
+        }
+        if let Some(filter) = &self.filter {
+            seccompiler::apply_filter(filter).map_err(io::Error::other)?;
+        }
+        Ok(())
+    }
+}
