@@ -28,6 +28,8 @@ use crate::problems;
 /// How one plane is read.
 pub(super) struct Plane {
     rows: &'static str,
+    /// How the ids of its rows begin; they are the cursors of its pages.
+    prefix: &'static str,
     /// What a row that lacks it has.
     defaults: fn() -> Value,
     /// The record as the state has it, while it is open.
@@ -39,10 +41,11 @@ pub(super) struct Plane {
 
 const fn plane<T: Serialize + DeserializeOwned>(
     rows: &'static str,
+    prefix: &'static str,
     defaults: fn() -> Value,
     open: fn(&AgentState, &str) -> Option<Value>,
 ) -> Plane {
-    Plane { rows, defaults, open, keep: |_| true, shape: shaped::<T> }
+    Plane { rows, prefix, defaults, open, keep: |_| true, shape: shaped::<T> }
 }
 
 /// Rows hold more than is shown, and leave out what is null. One that does not read goes out as it is: `verify` names
@@ -65,27 +68,33 @@ fn open_task(state: &AgentState, id: &str) -> Option<Value> {
     state.tasks.open().get(&id).or_else(|| state.tasks.owed().get(&id)).map(task_shape)
 }
 
-pub(super) const MESSAGES: Plane = plane::<Message>("messages", nothing, never);
-pub(super) const BRIEFS: Plane = plane::<Brief>("briefs", nothing, never);
-pub(super) const TASKS: Plane = plane::<Task>("tasks", nothing, open_task);
+pub(super) const MESSAGES: Plane = plane::<Message>("messages", "msg_", nothing, never);
+pub(super) const BRIEFS: Plane = plane::<Brief>("briefs", "brief_", nothing, never);
+pub(super) const TASKS: Plane = plane::<Task>("tasks", "task_", nothing, open_task);
 pub(super) const CHILDREN: Plane =
-    Plane { keep: |task| task["child_agent_id"].is_string(), ..plane::<Task>("tasks", nothing, open_task) };
+    Plane { keep: |task| task["child_agent_id"].is_string(), ..plane::<Task>("tasks", "task_", nothing, open_task) };
 pub(super) const WORK_ITEMS: Plane = plane::<WorkItem>(
     "work_items",
+    "work_",
     || object!({ "todo": [], "current": false }),
     |state, id| state.work.open(&WorkItemId::new(id)).map(|item| work_item_shape(state, item)),
 );
-pub(super) const TIMERS: Plane =
-    plane::<Timer>("timers", nothing, |state, id| state.timers.active().get(&TimerId::new(id)).map(timer_shape));
+pub(super) const TIMERS: Plane = plane::<Timer>("timers", "timer_", nothing, |state, id| {
+    state.timers.active().get(&TimerId::new(id)).map(timer_shape)
+});
 pub(super) const WAITS: Plane =
-    plane::<Wait>("waits", nothing, |state, id| state.waits.open().get(&WaitId::new(id)).map(wait_shape));
-pub(super) const TRIGGERS: Plane = plane::<Trigger>("triggers", nothing, never);
-pub(super) const APPROVALS: Plane = plane::<Approval>("approvals", nothing, never);
+    plane::<Wait>("waits", "wait_", nothing, |state, id| state.waits.open().get(&WaitId::new(id)).map(wait_shape));
+pub(super) const TRIGGERS: Plane = plane::<Trigger>("triggers", "trig_", nothing, never);
+pub(super) const APPROVALS: Plane = plane::<Approval>("approvals", "appr_", nothing, never);
 
 pub(super) async fn list(call: Call, plane: &'static Plane) -> Met {
     let id = agent(&call)?;
     let limit = call.query.limit()?;
     let after = call.query.text("after").map(str::to_owned);
+    if let Some(after) = after.as_deref().filter(|after| !after.starts_with(plane.prefix)) {
+        let detail = format!("{after:?} is no place in this list");
+        return Err(Problem::new(400, "bad_cursor", detail).hint("take the next of the page before"));
+    }
     let (app, stream) = (Arc::clone(&call.app), StreamId::agent(&id));
     let missing = problems::no_agent(id.as_str());
     let rows = blocking(move || {
