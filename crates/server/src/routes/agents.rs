@@ -165,8 +165,9 @@ fn page(app: &App, after: Option<&AgentId>, limit: usize) -> Result<Page<AgentIt
 pub(super) async fn show(call: Call) -> Met {
     let id = agent(&call)?;
     let seen = call.app.host.look(&id, |state, now| (!state.archived).then(|| agent_summary(state, now))).await;
-    match seen.map_err(|error| problems::ask(error, id.as_str()))?.flatten() {
-        Some(summary) => Ok(json(200, &summary)),
+    match seen.map_err(|error| problems::ask(error, id.as_str()))? {
+        Some(Some(summary)) => Ok(json(200, &summary)),
+        Some(None) => Err(problems::deleted(id.as_str())),
         None => Err(problems::no_agent(id.as_str())),
     }
 }
@@ -215,7 +216,8 @@ pub(super) async fn why(call: Call) -> Met {
         call.app.host.look(&id, |state, now| (!state.archived).then(|| explain::why(state, decide(state, now)))).await;
     match seen {
         Ok(Some(Some(why))) => Ok(json(200, &why)),
-        Ok(Some(None) | None) => Err(problems::no_agent(id.as_str())),
+        Ok(Some(None)) => Err(problems::deleted(id.as_str())),
+        Ok(None) => Err(problems::no_agent(id.as_str())),
         // What can't be read can still be explained.
         Err(AskError::Damaged(reason)) => Ok(json(200, &damaged(&call.app, &id, &reason))),
         Err(error) => Err(problems::ask(error, id.as_str())),

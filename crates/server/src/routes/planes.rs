@@ -114,7 +114,8 @@ pub(super) async fn list(call: Call, plane: &'static Plane) -> Met {
         (!state.archived).then(|| open.collect())
     };
     let seen = call.app.host.look(&id, look).await.map_err(|error| problems::ask(error, id.as_str()))?;
-    let mut open = seen.flatten().ok_or_else(|| problems::no_agent(id.as_str()))?;
+    let seen = seen.ok_or_else(|| problems::no_agent(id.as_str()))?;
+    let mut open = seen.ok_or_else(|| problems::deleted(id.as_str()))?;
     let items = rows.into_iter().take(limit).map(|row| open.remove(&row.id).unwrap_or_else(|| whole(row.value, plane)));
     Ok(json(200, &Page { items: items.filter(plane.keep).map(plane.shape).collect(), next }))
 }
