@@ -91,11 +91,12 @@ async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &
         _ = interrupt.recv() => Some(130),
     };
     drop(notice);
+    let told = out.result(&json!({ "event": "stopped" }), || "abide has stopped\n".to_owned());
     if let Some(code) = second {
         // Whoever asks twice does not want to wait for anything. What was answered is durable.
         std::process::exit(code);
     }
-    out.result(&json!({ "event": "stopped" }), || "abide has stopped\n".to_owned())
+    told
 }
 
 async fn create_first(host: &Host, model: &str) -> anyhow::Result<()> {
