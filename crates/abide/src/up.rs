@@ -9,7 +9,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use abide_effects::model::Model;
 use abide_engine::{Clock, Host};
 use abide_kernel::agent::config::{Config, Identity};
 use abide_kernel::id::AgentId;
@@ -21,7 +20,7 @@ use anyhow::Context;
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::output::Output;
+use crate::output::{Failed, Output};
 use crate::perform;
 
 /// The agent that a new home begins with.
@@ -52,12 +51,13 @@ async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &
     let access = Access::read(ledger.clone(), token)?;
     let host = Host::start(ledger.clone(), perform::hands(&ledger), Clock::System)?;
     if empty {
+        perform::check_model(&daemon.model).map_err(|problem| Failed::Usage(format!("--model: {problem}")))?;
         create_first(&host, &daemon.model).await?;
     }
     let options = Options {
         limits: Limits::default(),
         default_model: daemon.model.clone(),
-        check_model: Box::new(|name| Model::parse(name).map(|_| ()).map_err(|error| error.to_string())),
+        check_model: Box::new(perform::check_model),
         loopback: daemon.listen.ip().is_loopback(),
     };
     let app = App::new(host.clone(), access, options);
