@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use abide_api::types::{CatchUp, PostKind, Priority, Role, Scope};
+use abide_engine::upkeep::OLDER_THAN_DAYS;
 use abide_kernel::id::{AgentId, Seq};
 use abide_kernel::limits::TIMER_EVERY_MIN_MS;
 use abide_kernel::time::Time;
@@ -497,7 +498,7 @@ pub enum LedgerCommand {
     /// Move old facts into compressed segments; nothing is dropped
     Compact {
         /// Facts older than this many days move
-        #[arg(long, value_name = "DAYS", default_value_t = 30)]
+        #[arg(long, value_name = "DAYS", default_value_t = OLDER_THAN_DAYS)]
         older_than_days: u64,
         /// Move the oldest facts until the database holds at most this many bytes of them
         #[arg(long, value_name = "BYTES")]

@@ -1,5 +1,6 @@
 //! What does the effects of agents in a daemon: the one place that brings the engine and `effects` together.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -76,6 +77,23 @@ async fn round_of(exec_id: ExecId, round: u32, call: ModelCall, past: &LedgerPas
             retry_after_ms: failure.retry_after_ms,
             message: failure.message,
             carry: failure.carry,
+        },
+    }
+}
+
+/// What is wrong with giving an agent this model here and now: its name, or a script that is not there. Refused where a
+/// person names it, because the agent's first turn would fail otherwise, when nobody looks.
+pub fn check_model(name: &str) -> Result<(), String> {
+    match Model::parse(name).map_err(|error| error.to_string())? {
+        Model::Echo => Ok(()),
+        Model::Script { file } => match std::fs::metadata(&file) {
+            Ok(found) if found.is_file() => Ok(()),
+            Ok(_) => Err(format!("{} is not a file; name the script itself", file.display())),
+            Err(error) => {
+                let why =
+                    if error.kind() == ErrorKind::NotFound { "does not exist".to_owned() } else { error.to_string() };
+                Err(format!("the script {} {why}; write it first, or name another", file.display()))
+            }
         },
     }
 }

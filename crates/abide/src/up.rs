@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use abide_effects::Hands;
 use abide_effects::hands::Setup;
-use abide_effects::model::Model;
 use abide_effects::sandbox::Mode;
 use abide_engine::{Clock, Host};
 use abide_kernel::agent::config::{Config, Identity};
@@ -24,7 +23,7 @@ use anyhow::Context;
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::output::Output;
+use crate::output::{Failed, Output};
 use crate::outside::Outside;
 use crate::perform;
 
@@ -58,12 +57,13 @@ async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &
     let hands = hands(home, daemon.sandbox)?;
     let host = Host::start(ledger.clone(), perform::perform(&ledger, &hands), Clock::System)?;
     if empty {
+        perform::check_model(&daemon.model).map_err(|problem| Failed::Usage(format!("--model: {problem}")))?;
         create_first(&host, &daemon.model).await?;
     }
     let options = Options {
         limits: Limits::default(),
         default_model: daemon.model.clone(),
-        check_model: Box::new(|name| Model::parse(name).map(|_| ()).map_err(|error| error.to_string())),
+        check_model: Box::new(perform::check_model),
         world: Arc::new(Outside(hands)),
         loopback: daemon.listen.ip().is_loopback(),
     };
@@ -98,11 +98,12 @@ async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &
         _ = interrupt.recv() => Some(130),
     };
     drop(notice);
+    let told = out.result(&json!({ "event": "stopped" }), || "abide has stopped\n".to_owned());
     if let Some(code) = second {
         // Whoever asks twice does not want to wait for anything. What was answered is durable.
         std::process::exit(code);
     }
-    out.result(&json!({ "event": "stopped" }), || "abide has stopped\n".to_owned())
+    told
 }
 
 /// Whatever an earlier life of this home left running is ended before any agent is read.

@@ -48,7 +48,7 @@ impl Default for Limits {
     }
 }
 
-/// Says what is wrong with the name of a model.
+/// Says what is wrong with a model, by its name or because it is not there. It may read the disk.
 pub type CheckModel = Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
 
 /// What the server is told by whoever starts it.

@@ -32,7 +32,8 @@ pub(super) fn create(step: &mut Step<'_>, identity: Identity, config: Config, st
     }
     step.emit(AgentCreated { identity, config, start });
     if start {
-        apply(step, ControlAction::Start, Boundary::Bootstrap, Obligations::default());
+        let previous_status = step.state.status();
+        apply(step, ControlAction::Start, Boundary::Bootstrap, previous_status, Obligations::default());
     }
     Ok(Answer::Done)
 }
@@ -46,9 +47,15 @@ struct Obligations {
     evidence: Vec<String>,
 }
 
-/// Admits and applies one action, and leaves its trail.
-fn apply(step: &mut Step<'_>, action: ControlAction, boundary: Boundary, obligations: Obligations) {
-    let previous_status = step.state.status();
+/// Applies one action, and leaves its trail. The previous status is the one it was admitted at: an execution that was
+/// aborted in between is part of what the action did.
+fn apply(
+    step: &mut Step<'_>,
+    action: ControlAction,
+    boundary: Boundary,
+    previous_status: Status,
+    obligations: Obligations,
+) {
     let next_status = next_status(step, action);
     step.emit(ControlApplied {
         action,
@@ -76,9 +83,11 @@ fn next_status(step: &Step<'_>, action: ControlAction) -> Status {
     }
 }
 
-fn admitted(step: &mut Step<'_>, action: ControlAction, boundary: Boundary) {
+/// The status at which the action was admitted.
+fn admitted(step: &mut Step<'_>, action: ControlAction, boundary: Boundary) -> Status {
     let previous_status = step.state.status();
     step.emit(ControlAdmitted { action, boundary, previous_status, evidence: Vec::new() });
+    previous_status
 }
 
 pub(super) fn start(step: &mut Step<'_>) -> Result<Answer, Refusal> {
@@ -93,27 +102,35 @@ pub(super) fn start(step: &mut Step<'_>) -> Result<Answer, Refusal> {
             ));
         }
     }
-    admitted(step, ControlAction::Start, Boundary::Control);
+    let previous = admitted(step, ControlAction::Start, Boundary::Control);
     let evidence = match &step.state.control {
         Control::Quarantined { reason } => vec![format!("was_quarantined {reason}")],
         Control::Booting | Control::Runnable | Control::Stopped => Vec::new(),
     };
-    apply(step, ControlAction::Start, Boundary::Control, Obligations { evidence, ..Obligations::default() });
+    apply(step, ControlAction::Start, Boundary::Control, previous, Obligations { evidence, ..Obligations::default() });
     Ok(Answer::Done)
 }
 
 pub(super) fn stop(step: &mut Step<'_>) -> Answer {
-    if step.state.control == Control::Stopped {
-        return Answer::Unchanged;
+    match step.state.control {
+        Control::Stopped => return Answer::Unchanged,
+        // It does not run; a stop only lets go of what it still holds.
+        Control::Quarantined { .. }
+            if step.state.tasks.open().is_empty() && step.state.workspaces.occupied().is_none() =>
+        {
+            return Answer::Unchanged;
+        }
+        Control::Quarantined { .. } | Control::Booting | Control::Runnable => {}
     }
-    admitted(step, ControlAction::Stop, Boundary::Control);
+    let previous = admitted(step, ControlAction::Stop, Boundary::Control);
     let exec_id = step.state.turn.as_ref().map(|turn| turn.exec_id.clone());
     abort_turn(step, AbortReason::Stop, "stop");
     end_autonomous_wakeups(step);
     let task_ids = cancel_tasks(step, "stop", |_| true);
     let workspace = step.state.workspaces.occupied().map(str::to_owned);
     let evidence = vec![format!("messages_kept {}", step.state.queue.len())];
-    apply(step, ControlAction::Stop, Boundary::Control, Obligations { exec_id, task_ids, workspace, evidence });
+    let obligations = Obligations { exec_id, task_ids, workspace, evidence };
+    apply(step, ControlAction::Stop, Boundary::Control, previous, obligations);
     Answer::Done
 }
 
@@ -167,10 +184,11 @@ pub(super) fn shutdown(step: &mut Step<'_>, at_once: bool) -> Answer {
     if step.state.shutdown || matches!(step.state.control, Control::Stopped | Control::Quarantined { .. }) {
         return if step.facts().is_empty() { Answer::Unchanged } else { Answer::Done };
     }
-    admitted(step, ControlAction::Shutdown, Boundary::Shutdown);
+    let previous = admitted(step, ControlAction::Shutdown, Boundary::Shutdown);
     // A child goes on by itself when the daemon is back, as after a crash; only a process can't outlive it.
     let task_ids = cancel_tasks(step, "shutdown", |task| task.kind == TaskKind::Command);
-    apply(step, ControlAction::Shutdown, Boundary::Shutdown, Obligations { task_ids, ..Obligations::default() });
+    let obligations = Obligations { task_ids, ..Obligations::default() };
+    apply(step, ControlAction::Shutdown, Boundary::Shutdown, previous, obligations);
     Answer::Done
 }
 
@@ -192,7 +210,7 @@ pub(super) fn boot(step: &mut Step<'_>, mut remains: Remains) -> Answer {
     if !cut && !step.state.shutdown && !booting {
         return Answer::Unchanged;
     }
-    admitted(step, ControlAction::Restart, Boundary::Bootstrap);
+    let previous = admitted(step, ControlAction::Restart, Boundary::Bootstrap);
     let exec_id = step.state.turn.as_ref().map(|turn| turn.exec_id.clone());
     abort_turn(step, AbortReason::Cut, "process_ended");
     for task_id in &lost {
@@ -207,7 +225,7 @@ pub(super) fn boot(step: &mut Step<'_>, mut remains: Remains) -> Answer {
         step.emit(WorktreeRemoving { root, evidence: vec!["restart".to_owned()] });
     }
     let obligations = Obligations { exec_id, task_ids: lost, ..Obligations::default() };
-    apply(step, ControlAction::Restart, Boundary::Bootstrap, obligations);
+    apply(step, ControlAction::Restart, Boundary::Bootstrap, previous, obligations);
     Answer::Done
 }
 
@@ -225,7 +243,8 @@ fn interrupt(step: &mut Step<'_>, task_id: &TaskId, evidence: Vec<String>) {
 pub(super) fn archive(step: &mut Step<'_>) -> Result<Answer, Refusal> {
     let status = step.state.status();
     if status != Status::Stopped {
-        return Err(Refusal::new("not_stopped", format!("the agent is {status}"), "stop it first"));
+        let detail = format!("the agent is {status}, and only a stopped one can be deleted");
+        return Err(Refusal::new("not_stopped", detail, "stop it first"));
     }
     if !step.state.tasks.open().is_empty() {
         let open = step.state.tasks.open().len();

@@ -323,7 +323,10 @@ impl AgentState {
                 self.resting = false;
             }
             ControlAction::Stop => {
-                self.control = Control::Stopped;
+                // Why its records can't be trusted is known until it is tried again.
+                if !matches!(self.control, Control::Quarantined { .. }) {
+                    self.control = Control::Stopped;
+                }
                 self.resting = false;
             }
             ControlAction::Shutdown => self.shutdown = true,

@@ -241,7 +241,9 @@ impl Model {
                 self.resting = false;
             }
             ControlAction::Stop => {
-                self.gate = Gate::Stopped;
+                if self.gate != Gate::Quarantined {
+                    self.gate = Gate::Stopped;
+                }
                 self.resting = false;
                 // Hints without content exist only to keep the agent going.
                 self.hints.retain(|hint| hint.contentful);
