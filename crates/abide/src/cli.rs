@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use abide_api::types::{CatchUp, PostKind, Priority, Role, Scope};
+use abide_engine::upkeep::OLDER_THAN_DAYS;
 use abide_kernel::id::{AgentId, Seq};
 use abide_kernel::limits::TIMER_EVERY_MIN_MS;
 use abide_kernel::time::Time;
@@ -66,7 +67,7 @@ pub enum Command {
     Work(ListCommand),
     /// Commands and children that an agent runs
     #[command(subcommand, arg_required_else_help = true)]
-    Task(ListCommand),
+    Task(TaskCommand),
     /// Schedules that wake an agent
     #[command(subcommand, arg_required_else_help = true)]
     Timer(TimerCommand),
@@ -76,6 +77,9 @@ pub enum Command {
     /// Ways in from outside
     #[command(subcommand, arg_required_else_help = true)]
     Trigger(ListCommand),
+    /// Folders that an agent works in
+    #[command(subcommand, arg_required_else_help = true)]
+    Workspace(WorkspaceCommand),
     /// Questions that an agent asked
     #[command(subcommand, arg_required_else_help = true)]
     Approval(ListCommand),
@@ -256,6 +260,90 @@ pub enum ListCommand {
 }
 
 #[derive(Debug, Subcommand)]
+pub enum TaskCommand {
+    /// All of them, newest last
+    List(OfAgent),
+    /// One of them
+    Show(OneTask),
+    /// What it wrote
+    Output {
+        #[command(flatten)]
+        task: OneTask,
+        /// From this byte on, instead of the newest
+        #[arg(long, value_name = "BYTE")]
+        offset: Option<u64>,
+        /// Go on as it writes, until it ends
+        #[arg(long, short)]
+        follow: bool,
+    },
+    /// Write to it, if it accepts input
+    Input {
+        #[command(flatten)]
+        task: OneTask,
+        /// What to write, with a line end; - reads stdin and adds none
+        text: String,
+    },
+    /// Ask it to end, with everything it started; the second time it is forced
+    Stop(OneTask),
+    /// Run a command in the agent's workspace
+    Run(RunArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct OneTask {
+    #[command(flatten)]
+    pub of: OfAgent,
+    /// The task, or the end of its id
+    pub task: String,
+}
+
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub of: OfAgent,
+    /// The command, for a shell; several words are joined
+    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
+    pub command: Vec<String>,
+    /// Where, below the workspace
+    #[arg(long, value_name = "DIR")]
+    pub workdir: Option<String>,
+    /// On a terminal of its own
+    #[arg(long)]
+    pub tty: bool,
+    /// Let `task input` write to it
+    #[arg(long)]
+    pub accepts_input: bool,
+    /// Print what it writes until it ends, and exit 1 if it fails
+    #[arg(long)]
+    pub wait: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum WorkspaceCommand {
+    /// All that are or were attached
+    List(OfAgent),
+    /// Bind a folder, and have the agent work there
+    Attach {
+        #[command(flatten)]
+        of: OfAgent,
+        /// The folder
+        path: PathBuf,
+        /// In a new git worktree of it
+        #[arg(long)]
+        worktree: bool,
+    },
+    /// End a binding; files stay, and what is not committed in a worktree is saved as a patch before it goes
+    Detach {
+        #[command(flatten)]
+        of: OfAgent,
+        /// The folder, or the root of a worktree
+        path: PathBuf,
+    },
+    /// What was saved of worktrees that went
+    Patches(OfAgent),
+}
+
+#[derive(Debug, Subcommand)]
 pub enum TimerCommand {
     /// Make a timer
     Create(TimerArgs),
@@ -410,7 +498,7 @@ pub enum LedgerCommand {
     /// Move old facts into compressed segments; nothing is dropped
     Compact {
         /// Facts older than this many days move
-        #[arg(long, value_name = "DAYS", default_value_t = 30)]
+        #[arg(long, value_name = "DAYS", default_value_t = OLDER_THAN_DAYS)]
         older_than_days: u64,
         /// Move the oldest facts until the database holds at most this many bytes of them
         #[arg(long, value_name = "BYTES")]

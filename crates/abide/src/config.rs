@@ -8,11 +8,12 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use abide_effects::sandbox::Mode;
 use anyhow::anyhow;
 
 use crate::cli::UpArgs;
 pub use file::File;
-pub use key::{ECHO, Key, Log, Store, Value, model};
+pub use key::{ECHO, Key, Log, Store, Value, mode_name, model};
 
 /// What `up` and `config` work with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +23,7 @@ pub struct Settings {
     /// `PROVIDER/MODEL`; a script's file is absolute.
     pub model: Setting<String>,
     pub log: Setting<Log>,
+    pub sandbox: Setting<Mode>,
     /// How long running turns may take to come to a safe point when the daemon stops.
     pub shutdown_grace_ms: Setting<u64>,
 }
@@ -61,6 +63,7 @@ impl Settings {
             store: read(Key::Store)?.map(|value| value.store()),
             model: read(Key::Model)?.map(|value| value.model()),
             log: read(Key::Log)?.map(|value| value.log()),
+            sandbox: read(Key::Sandbox)?.map(|value| value.sandbox()),
             shutdown_grace_ms: read(Key::ShutdownGraceMs)?.map(|value| value.shutdown_grace_ms()),
         })
     }
@@ -75,6 +78,7 @@ impl Settings {
             (Key::Store, as_value(&self.store, Value::Store)),
             (Key::Model, as_value(&self.model, Value::Model)),
             (Key::Log, as_value(&self.log, Value::Log)),
+            (Key::Sandbox, as_value(&self.sandbox, Value::Sandbox)),
             (Key::ShutdownGraceMs, as_value(&self.shutdown_grace_ms, Value::ShutdownGraceMs)),
         ]
     }
@@ -99,7 +103,7 @@ fn setting(key: Key, flags: &UpArgs, file: &File) -> anyhow::Result<Setting<Valu
         Key::Listen => flags.listen.as_deref().map(|text| ("--listen", text)),
         Key::Store => flags.store.as_deref().map(|text| ("--store", text)),
         Key::Model => flags.model.as_deref().map(|text| ("--model", text)),
-        Key::Log | Key::ShutdownGraceMs => None,
+        Key::Log | Key::Sandbox | Key::ShutdownGraceMs => None,
     };
     if let Some((name, text)) = flag {
         let value = key.parse(text).map_err(|problem| wrong(name, problem))?;

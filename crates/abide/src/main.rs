@@ -10,6 +10,7 @@ mod follow;
 mod home;
 mod logs;
 mod output;
+mod outside;
 mod perform;
 mod span;
 mod up;
@@ -53,7 +54,8 @@ fn run(cli: Cli, out: &Output) -> anyhow::Result<()> {
         Command::Transcript(args) => commands::transcript::run(&args, place, out),
         Command::Briefs(args) => commands::briefs::run(&args, place, out),
         Command::Work(command) => commands::plane::work(&command, place, out),
-        Command::Task(command) => commands::plane::task(&command, place, out),
+        Command::Task(command) => commands::task::run(&command, place, out),
+        Command::Workspace(command) => commands::workspace::run(&command, place, out),
         Command::Timer(command) => commands::timer::run(&command, place, out),
         Command::Wait(command) => commands::wait::run(&command, place, out),
         Command::Trigger(command) => commands::plane::trigger(&command, place, out),

@@ -1,59 +1,59 @@
 //! What does the effects of agents in a daemon: the one place that brings the engine and `effects` together.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Instant;
 
+use abide_effects::Hands;
 use abide_effects::model::{Model, Past, ProviderFailure};
 use abide_engine::Perform;
 use abide_engine::fold::decode;
 use abide_kernel::effect::{Effect, ModelCall};
-use abide_kernel::fact::{Fact, TaskEnd};
+use abide_kernel::fact::Fact;
 use abide_kernel::id::{AgentId, ExecId};
-use abide_kernel::input::{Input, Reply};
-use abide_kernel::vocabulary::{ProviderError, TaskStatus, ToolStatus};
+use abide_kernel::input::{Input, Remains, Reply};
+use abide_kernel::vocabulary::ProviderError;
 use abide_ledger::{Ledger, StreamId};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 type Job = std::pin::Pin<Box<dyn Future<Output = Vec<Input>> + Send>>;
 
+/// Models and hands.
 #[derive(Debug)]
-pub struct Hands {
-    pub ledger: Ledger,
+struct Effects {
+    ledger: Ledger,
+    hands: Hands,
 }
 
-impl Perform for Hands {
+impl Perform for Effects {
     fn perform(&self, agent: &AgentId, effect: Effect) -> Option<Job> {
         match effect {
             Effect::CallModel { exec_id, round, call } => {
                 let past = LedgerPast { ledger: self.ledger.clone(), stream: StreamId::agent(agent) };
-                Some(Box::pin(async move { vec![round_of(exec_id, round, &call, &past).await] }))
+                let hands = self.hands.clone();
+                Some(Box::pin(async move { vec![round_of(exec_id, round, *call, &past, &hands).await] }))
             }
-            // No tool that reaches into the world is known to `tools::read`, so none is ever asked for here.
-            Effect::RunTool { exec_id, call_id, tool, .. } => {
-                let message = format!("there is no tool called {tool}");
-                let result = json!({ "error": { "code": "unknown_tool", "message": message, "hint": "use another" } });
-                let finish = Input::FinishTool { exec_id, call_id, status: ToolStatus::Failed, result };
-                Some(Box::pin(async move { vec![finish] }))
-            }
-            // A task that this process did not start does not run: nothing else starts any.
-            Effect::EndTask { task_id, .. } => {
-                let evidence = vec!["nothing of it runs here".to_owned()];
-                let end = TaskEnd { task_id, evidence, ..TaskEnd::default() };
-                Some(Box::pin(async move { vec![Input::EndTask { status: TaskStatus::Interrupted, end }] }))
-            }
-            Effect::ReleaseWorkspace { workspace } => {
-                Some(Box::pin(async move { vec![Input::ReleaseWorkspace { workspace, error: None }] }))
-            }
+            Effect::RunTool { .. }
+            | Effect::StartTask { .. }
+            | Effect::AwaitTask { .. }
+            | Effect::EndTask { .. }
+            | Effect::CloseTask { .. }
+            | Effect::ReleaseWorkspace { .. }
+            | Effect::RemoveWorktree { .. } => self.hands.perform(agent, effect),
             // Briefs are read by whoever asks for them; the loop ends its own jobs.
             Effect::Notify { .. } | Effect::EndExec { .. } => None,
         }
     }
+
+    fn remains(&self, agent: &AgentId) -> Remains {
+        self.hands.remains(agent)
+    }
 }
 
-async fn round_of(exec_id: ExecId, round: u32, call: &ModelCall, past: &LedgerPast) -> Input {
+async fn round_of(exec_id: ExecId, round: u32, call: ModelCall, past: &LedgerPast, hands: &Hands) -> Input {
     let began = Instant::now();
     let said = match Model::parse(&call.model) {
-        Ok(model) => model.call(call, &exec_id, round, past).await,
+        Ok(model) => model.call(&call, &exec_id, round, past).await,
         Err(error) => Err(ProviderFailure {
             error: ProviderError::Invalid,
             retry_after_ms: None,
@@ -64,7 +64,11 @@ async fn round_of(exec_id: ExecId, round: u32, call: &ModelCall, past: &LedgerPa
     match said {
         Ok(reply) => {
             let elapsed_ms = u64::try_from(began.elapsed().as_millis()).ok();
-            Input::FinishRound { exec_id, round, reply: Reply { elapsed_ms, ..reply } }
+            let tree = match call.place {
+                Some(place) => hands.tree(*place).await,
+                None => None,
+            };
+            Input::FinishRound { exec_id, round, reply: Reply { elapsed_ms, tree, ..reply } }
         }
         Err(failure) => Input::FailRound {
             exec_id,
@@ -73,6 +77,23 @@ async fn round_of(exec_id: ExecId, round: u32, call: &ModelCall, past: &LedgerPa
             retry_after_ms: failure.retry_after_ms,
             message: failure.message,
             carry: failure.carry,
+        },
+    }
+}
+
+/// What is wrong with giving an agent this model here and now: its name, or a script that is not there. Refused where a
+/// person names it, because the agent's first turn would fail otherwise, when nobody looks.
+pub fn check_model(name: &str) -> Result<(), String> {
+    match Model::parse(name).map_err(|error| error.to_string())? {
+        Model::Echo => Ok(()),
+        Model::Script { file } => match std::fs::metadata(&file) {
+            Ok(found) if found.is_file() => Ok(()),
+            Ok(_) => Err(format!("{} is not a file; name the script itself", file.display())),
+            Err(error) => {
+                let why =
+                    if error.kind() == ErrorKind::NotFound { "does not exist".to_owned() } else { error.to_string() };
+                Err(format!("the script {} {why}; write it first, or name another", file.display()))
+            }
         },
     }
 }
@@ -110,6 +131,6 @@ impl Past for LedgerPast {
 }
 
 /// Handed to the engine.
-pub fn hands(ledger: &Ledger) -> Arc<dyn Perform> {
-    Arc::new(Hands { ledger: ledger.clone() })
+pub fn perform(ledger: &Ledger, hands: &Hands) -> Arc<dyn Perform> {
+    Arc::new(Effects { ledger: ledger.clone(), hands: hands.clone() })
 }

@@ -9,7 +9,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use abide_effects::model::Model;
+use abide_effects::Hands;
+use abide_effects::hands::Setup;
+use abide_effects::sandbox::Mode;
 use abide_engine::{Clock, Host};
 use abide_kernel::agent::config::{Config, Identity};
 use abide_kernel::id::AgentId;
@@ -21,7 +23,8 @@ use anyhow::Context;
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::output::Output;
+use crate::output::{Failed, Output};
+use crate::outside::Outside;
 use crate::perform;
 
 /// The agent that a new home begins with.
@@ -32,6 +35,7 @@ pub const FIRST_AGENT: &str = "main";
 pub struct Daemon {
     pub listen: SocketAddr,
     pub model: String,
+    pub sandbox: Mode,
     pub grace: Duration,
 }
 
@@ -50,14 +54,17 @@ async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &
     let mut interrupt = signal(SignalKind::interrupt())?;
     let empty = ledger.streams(None, 1)?.is_empty();
     let access = Access::read(ledger.clone(), token)?;
-    let host = Host::start(ledger.clone(), perform::hands(&ledger), Clock::System)?;
+    let hands = hands(home, daemon.sandbox)?;
+    let host = Host::start(ledger.clone(), perform::perform(&ledger, &hands), Clock::System)?;
     if empty {
+        perform::check_model(&daemon.model).map_err(|problem| Failed::Usage(format!("--model: {problem}")))?;
         create_first(&host, &daemon.model).await?;
     }
     let options = Options {
         limits: Limits::default(),
         default_model: daemon.model.clone(),
-        check_model: Box::new(|name| Model::parse(name).map(|_| ()).map_err(|error| error.to_string())),
+        check_model: Box::new(perform::check_model),
+        world: Arc::new(Outside(hands)),
         loopback: daemon.listen.ip().is_loopback(),
     };
     let app = App::new(host.clone(), access, options);
@@ -91,11 +98,23 @@ async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &
         _ = interrupt.recv() => Some(130),
     };
     drop(notice);
+    let told = out.result(&json!({ "event": "stopped" }), || "abide has stopped\n".to_owned());
     if let Some(code) = second {
         // Whoever asks twice does not want to wait for anything. What was answered is durable.
         std::process::exit(code);
     }
-    out.result(&json!({ "event": "stopped" }), || "abide has stopped\n".to_owned())
+    told
+}
+
+/// Whatever an earlier life of this home left running is ended before any agent is read.
+fn hands(home: &Path, sandbox: Mode) -> anyhow::Result<Hands> {
+    let moment = || (Clock::System.now(), Clock::System.entropy());
+    // The running program, also when another has taken its place on disk.
+    let program = Path::new("/proc/self/exe").to_path_buf();
+    let hands = Hands::new(Setup { program, home: home.to_path_buf(), sandbox, moment })?;
+    let found = hands.sandbox();
+    tracing::info!(mechanism = found.mechanism().as_str(), problems = ?found.problems(), "sandbox");
+    Ok(hands)
 }
 
 async fn create_first(host: &Host, model: &str) -> anyhow::Result<()> {

@@ -16,9 +16,10 @@ use serde_json::Value;
 use crate::problem::Problem;
 use crate::sse::{SseEvent, SseParser};
 use crate::types::{
-    Abort, Accepted, AgentChange, AgentCreate, AgentItem, AgentSummary, Brief, Compact, Deleted, Ended, Event,
-    Exported, Fork, Health, Message, MessageCreate, Page, Timer, TimerCreate, TimerCreated, TokenCreate, TokenCreated,
-    TokenItem, TranscriptEntry, Verify, Wait, Wake, Why, Woken,
+    Abort, Accepted, AgentChange, AgentCreate, AgentItem, AgentSummary, Brief, Compact, Deleted, Detached, Ended,
+    Event, Exported, Fork, Health, Message, MessageCreate, Page, Patch, Task, TaskInput, TaskRead, TaskRun,
+    TaskStopped, TaskTaken, Timer, TimerCreate, TimerCreated, TokenCreate, TokenCreated, TokenItem, TranscriptEntry,
+    Verify, Wait, Wake, Why, Woken, Workspace, WorkspaceAttach,
 };
 
 /// Answers are bounded on the other side; this is for whoever else may answer there.
@@ -225,6 +226,46 @@ impl Client {
     pub async fn end(&self, id: &str, plane: &str, item: &str) -> Result<Ended, ClientError> {
         let path = format!("/v1/agents/{}/{plane}/{}", part(id), part(item));
         self.typed(Method::DELETE, &path, None::<&()>).await
+    }
+
+    pub async fn run_task(&self, id: &str, run: &TaskRun) -> Result<Task, ClientError> {
+        self.typed(Method::POST, &format!("/v1/agents/{}/tasks", part(id)), Some(run)).await
+    }
+
+    pub async fn task(&self, id: &str, task: &str) -> Result<Task, ClientError> {
+        self.get(&format!("/v1/agents/{}/tasks/{}", part(id), part(task))).await
+    }
+
+    /// What a task wrote, once it ended or the time is up.
+    pub async fn read_task(
+        &self,
+        id: &str,
+        task: &str,
+        offset: Option<u64>,
+        wait_ms: u64,
+    ) -> Result<TaskRead, ClientError> {
+        let offset = offset.map(|offset| format!("&offset={offset}")).unwrap_or_default();
+        self.get(&format!("/v1/agents/{}/tasks/{}/output?wait_ms={wait_ms}{offset}", part(id), part(task))).await
+    }
+
+    pub async fn write_task(&self, id: &str, task: &str, input: &TaskInput) -> Result<TaskTaken, ClientError> {
+        self.typed(Method::POST, &format!("/v1/agents/{}/tasks/{}/input", part(id), part(task)), Some(input)).await
+    }
+
+    pub async fn stop_task(&self, id: &str, task: &str) -> Result<TaskStopped, ClientError> {
+        self.typed(Method::POST, &format!("/v1/agents/{}/tasks/{}/stop", part(id), part(task)), None::<&()>).await
+    }
+
+    pub async fn attach_workspace(&self, id: &str, attach: &WorkspaceAttach) -> Result<Workspace, ClientError> {
+        self.typed(Method::POST, &format!("/v1/agents/{}/workspaces", part(id)), Some(attach)).await
+    }
+
+    pub async fn detach_workspace(&self, id: &str, root: &str) -> Result<Detached, ClientError> {
+        self.typed(Method::DELETE, &format!("/v1/agents/{}/workspaces/{}", part(id), part(root)), None::<&()>).await
+    }
+
+    pub async fn patches(&self, id: &str) -> Result<Page<Patch>, ClientError> {
+        self.get(&format!("/v1/agents/{}/patches", part(id))).await
     }
 
     /// Its records, as the files of a fixture.

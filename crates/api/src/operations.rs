@@ -55,10 +55,18 @@ pub enum Answer {
 const LIMIT: Param = Param { name: "limit", about: "how many at most, 1 to 1000", number: true };
 const AFTER: Param = Param { name: "after", about: "where the page before ended", number: false };
 const AFTER_SEQ: Param = Param { name: "after", about: "facts after this seq", number: true };
+const AFTER_ENTRY: Param = Param {
+    name: "after",
+    about: "where the page before ended: a seq, or SEQ.N within the fact after it",
+    number: false,
+};
 const LAST: Param = Param { name: "last", about: "instead: the newest so many, oldest first", number: true };
 const AT: Param = Param { name: "at", about: "as it was right after this fact", number: true };
+const OFFSET: Param = Param { name: "offset", about: "from this byte on; left out: the newest", number: true };
+const WAIT_MS: Param = Param { name: "wait_ms", about: "wait so long for its end, at most 25000", number: true };
 const PAGE: &[Param] = &[LIMIT, AFTER];
 const SEQ_PAGE: &[Param] = &[LIMIT, AFTER_SEQ, LAST];
+const ENTRY_PAGE: &[Param] = &[LIMIT, AFTER_ENTRY, LAST];
 
 const fn get(id: &'static str, path: &'static str, summary: &'static str, answer: Answer) -> Operation {
     Operation {
@@ -155,9 +163,52 @@ pub const OPERATIONS: &[Operation] = &[
         One(202, "Accepted"),
     ),
     page("message_list", "/v1/agents/{id}/messages", "Messages and what became of them", "Message"),
-    seq_page("transcript", "/v1/agents/{id}/transcript", "What was said and done", "TranscriptEntry"),
+    Operation {
+        query: ENTRY_PAGE,
+        ..page("transcript", "/v1/agents/{id}/transcript", "What was said and done", "TranscriptEntry")
+    },
     page("brief_list", "/v1/agents/{id}/briefs", "What was told to the operator", "Brief"),
     page("task_list", "/v1/agents/{id}/tasks", "Tasks", "Task"),
+    post("task_run", "/v1/agents/{id}/tasks", "Run a command as a task", Body::Required("TaskRun"), One(201, "Task")),
+    of_agent(get("task_show", "/v1/agents/{id}/tasks/{item}", "One task", One(200, "Task"))),
+    Operation {
+        query: &[OFFSET, WAIT_MS],
+        ..of_agent(get(
+            "task_output",
+            "/v1/agents/{id}/tasks/{item}/output",
+            "What a task wrote, perhaps once it has ended",
+            One(200, "TaskRead"),
+        ))
+    },
+    post(
+        "task_input",
+        "/v1/agents/{id}/tasks/{item}/input",
+        "Write to a task that accepts input",
+        Body::Required("TaskInput"),
+        One(200, "TaskTaken"),
+    ),
+    post(
+        "task_stop",
+        "/v1/agents/{id}/tasks/{item}/stop",
+        "Ask a task to end; the second time it is made to",
+        Body::Empty,
+        One(200, "TaskStopped"),
+    ),
+    page("workspace_list", "/v1/agents/{id}/workspaces", "Folders bound to it", "Workspace"),
+    post(
+        "workspace_attach",
+        "/v1/agents/{id}/workspaces",
+        "Bind a folder to it, and have it work there",
+        Body::Required("WorkspaceAttach"),
+        One(201, "Workspace"),
+    ),
+    delete(
+        "workspace_detach",
+        "/v1/agents/{id}/workspaces/{item}",
+        "End a binding; a worktree goes once what is in it is saved",
+        One(200, "Detached"),
+    ),
+    of_agent(get("patch_list", "/v1/agents/{id}/patches", "What was saved of removed worktrees", Page("Patch"))),
     page("work_item_list", "/v1/agents/{id}/work-items", "Work items", "WorkItem"),
     page("timer_list", "/v1/agents/{id}/timers", "Timers", "Timer"),
     post(

@@ -1,10 +1,12 @@
 //! Shapes of requests and answers. Requests refuse fields they do not know; answers may grow.
 
 mod agent;
+mod hands;
 mod planes;
 mod rest;
 
 pub use agent::*;
+pub use hands::*;
 pub use planes::*;
 pub use rest::*;
 

@@ -1,11 +1,16 @@
 //! What is done in the world, and how what a model says is read. Each part takes an effect, or a piece of one, and
 //! gives back what came of it; nothing here decides what happens next, and nothing here knows the ledger.
 
+pub mod files;
+pub mod hands;
 pub mod limits;
 pub mod model;
 mod nearest;
 pub mod process;
 pub mod sandbox;
 pub mod tools;
+pub mod web;
+pub mod workspace;
 
+pub use hands::Hands;
 pub use model::{Model, Past, ProviderFailure};

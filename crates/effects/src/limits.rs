@@ -14,6 +14,41 @@ pub const PLAYS_MAX: usize = 16;
 /// How much of a name or value that somebody else wrote is repeated in a refusal.
 pub const QUOTED_CHARS: usize = 80;
 
+/// A file that is written, edited or patched: it is held in memory, twice.
+pub const FILE_BYTES: u64 = 8 << 20;
+/// What ReadFile returns at most, in bytes and in lines, and how many lines when none are asked for.
+pub const READ_BYTES: usize = 256 << 10;
+pub const READ_LINES: u64 = 2_000;
+pub const READ_LINES_MAX: u64 = 20_000;
+/// How much of one line ReadFile returns.
+pub const READ_LINE_BYTES: usize = 16 << 10;
+/// How far into a file ReadFile looks, for the lines that are asked for and to count the rest.
+pub const READ_LOOKED_AT_BYTES: u64 = 64 << 20;
+/// Links that may lead to one another, as the system has it too.
+pub const LINKS_FOLLOWED: usize = 40;
+/// How often something is opened that others keep renaming.
+pub const OPEN_TRIES: usize = 256;
+/// Entries of a folder that are looked at for files a crash left behind.
+pub const LEFTOVERS_LOOKED_AT: usize = 20_000;
+/// How much of a path is repeated in a refusal.
+pub const PATH_SHOWN: usize = 300;
+/// Lines of a file that a refusal shows, and how much of each.
+pub const LINES_SHOWN: usize = 12;
+pub const LINE_SHOWN_CHARS: usize = 160;
+/// What git may say in one answer: the names of all files of a very large repository. Patches go to disk unbounded.
+pub const GIT_OUTPUT_BYTES: u64 = 128 << 20;
+/// How much of git's complaints is repeated in a refusal.
+pub const GIT_WORDS_BYTES: u64 = 4 << 10;
+/// Entries of a folder outside git that are looked at to see whether it changed.
+pub const SCAN_ENTRIES: usize = 50_000;
+/// How often a worktree that changes while it is saved is saved again.
+pub const SAVE_TRIES: u32 = 3;
+/// Names of files that a patch's story holds; their number is always told.
+pub const PATCH_FILES: usize = 1_000;
+/// Names that one line of evidence holds.
+pub const EVIDENCE_NAMES: usize = 10;
+/// Numbers that are tried to find a name that is not taken.
+pub const NAME_TRIES: u32 = 10_000;
 /// How long a command that was asked to end may take before it is made to.
 pub const END_GRACE_MS: u64 = 5_000;
 /// How long a supervisor may take beyond that to say that everything ended, before it is ended with the rest.
@@ -35,7 +70,7 @@ pub const OUTPUT_TAIL_BYTES: usize = 512 << 10;
 pub const STREAM_HEAD_BYTES: usize = 64 << 10;
 pub const STREAM_TAIL_BYTES: usize = 64 << 10;
 /// How much is taken from a command's pipe at once, and how much the pipe may hold.
-pub const READ_BYTES: usize = 256 << 10;
+pub const TAKEN_BYTES: usize = 256 << 10;
 pub const PIPE_BYTES: usize = 1 << 20;
 /// How often the end of a running command's output is written to its file.
 pub const TAIL_EVERY_MS: u64 = 1_000;
@@ -47,3 +82,55 @@ pub const SCRATCH_BYTES: u64 = 1 << 30;
 pub const ORDERS_BYTES: usize = 4 << 20;
 /// How much of what a failed sandbox said is repeated.
 pub const COMPLAINT_BYTES: usize = 2_000;
+
+/// A command's text.
+pub const COMMAND_BYTES: usize = 256 << 10;
+/// How long a call waits for its command before it becomes a task, and the longest that may be.
+pub const YIELD_MS: u64 = 10_000;
+pub const YIELD_MAX_MS: u64 = 600_000;
+/// What a call returns of each stream of its command.
+pub const COMMAND_OUTPUT_BYTES: u64 = 32 << 10;
+pub const COMMAND_OUTPUT_MAX_BYTES: u64 = 256 << 10;
+/// How long TaskOutput waits for a task, and the longest that may be.
+pub const TASK_WAIT_MS: u64 = 30_000;
+pub const TASK_WAIT_MAX_MS: u64 = 600_000;
+/// What TaskOutput returns at most.
+pub const TASK_OUTPUT_BYTES: usize = 32 << 10;
+/// What goes to a task's input at once.
+pub const INPUT_BYTES: usize = 64 << 10;
+/// The end of a task's output, as its result carries it.
+pub const RESULT_TAIL_BYTES: usize = 4 << 10;
+/// Commands of one agent that run at the same time.
+pub const COMMANDS_MAX: usize = 64;
+/// Processes of one command.
+pub const PROCESSES_MAX: u32 = 1_024;
+
+/// A patch, the files in it, and all that they are before and after.
+pub const PATCH_BYTES: usize = 8 << 20;
+pub const PATCH_FILES_MAX: usize = 1_000;
+pub const PATCH_HELD_BYTES: usize = 64 << 20;
+/// Lines that are compared to find where the hunks of one file fit.
+pub const PATCH_COMPARISONS: u64 = 20_000_000;
+/// How far a hunk may have moved. Farther away it has to fit in one place only.
+pub const PATCH_MOVED_LINES: usize = 100;
+/// Names that one Glob or Grep looks at, and how deep in folders.
+pub const WALK_ENTRIES: usize = 200_000;
+pub const WALK_DEPTH: usize = 128;
+pub const IGNORE_FILE_BYTES: u64 = 256 << 10;
+pub const GLOB_MATCHES: usize = 1_000;
+/// Lines that Grep returns when none are asked for, and at most; how much of each, and of all.
+pub const GREP_MATCHES: u64 = 200;
+pub const GREP_MATCHES_MAX: u64 = 2_000;
+pub const GREP_LINE_BYTES: usize = 500;
+pub const GREP_BYTES: usize = 256 << 10;
+pub const GREP_CONTEXT_MAX: u64 = 20;
+/// What one Grep reads of all files together, and what it holds of a line while it searches.
+pub const GREP_READ_BYTES: u64 = 2 << 30;
+pub const GREP_HEAP_BYTES: usize = 16 << 20;
+/// What WebFetch returns when nothing is asked for, and at most.
+pub const FETCH_BYTES: u64 = 256 << 10;
+pub const FETCH_BYTES_MAX: u64 = 4 << 20;
+pub const FETCH_HEADER_BYTES: usize = 64 << 10;
+pub const FETCH_REDIRECTS: usize = 5;
+/// From asking to the end of the answer, for each address on the way.
+pub const FETCH_TIMEOUT_MS: u64 = 20_000;

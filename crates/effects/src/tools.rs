@@ -4,19 +4,33 @@
 //! A tool's schema is what providers are told about it and what its input is held against: one text, so that the two
 //! can't differ.
 
+pub(crate) mod apply_patch;
 mod cancel_timer;
 mod cancel_wait;
 mod complete_work_item;
 mod create_timer;
 mod create_work_item;
+pub(crate) mod edit_file;
+pub(crate) mod exec_command;
 mod fields;
+pub(crate) mod glob;
+pub(crate) mod grep;
 mod notify_operator;
 mod pick_work_item;
+pub(crate) mod read_file;
 mod request_approval;
 mod sleep;
+pub(crate) mod task_input;
+mod task_list;
+pub(crate) mod task_output;
+mod task_status;
+mod task_stop;
 mod todo;
 mod update_work_item;
+pub(crate) mod use_workspace;
 mod wait_for;
+pub(crate) mod web_fetch;
+pub(crate) mod write_file;
 
 use abide_kernel::input::{Does, Refusal};
 use serde_json::{Value, json};
@@ -26,6 +40,19 @@ use fields::{Fields, quoted};
 
 /// Every tool there is, in the order in which models are told of them.
 pub const ALL: &[Tool] = &[
+    exec_command::TOOL,
+    task_list::TOOL,
+    task_status::TOOL,
+    task_output::TOOL,
+    task_input::TOOL,
+    task_stop::TOOL,
+    read_file::TOOL,
+    write_file::TOOL,
+    edit_file::TOOL,
+    apply_patch::TOOL,
+    glob::TOOL,
+    grep::TOOL,
+    web_fetch::TOOL,
     wait_for::TOOL,
     cancel_wait::TOOL,
     sleep::TOOL,
@@ -35,6 +62,7 @@ pub const ALL: &[Tool] = &[
     pick_work_item::TOOL,
     update_work_item::TOOL,
     complete_work_item::TOOL,
+    use_workspace::TOOL,
     notify_operator::TOOL,
     request_approval::TOOL,
 ];
@@ -59,8 +87,11 @@ impl Tool {
     }
 
     fn read(&self, input: &Value) -> Result<Does, Refusal> {
-        let fields = Fields::of(self.name, input, &self.schema(), self.instead)?;
-        (self.read)(&fields)
+        (self.read)(&self.fields(input)?)
+    }
+
+    fn fields<'a>(&self, input: &'a Value) -> Result<Fields<'a>, Refusal> {
+        Fields::of(self.name, input, &self.schema(), self.instead)
     }
 }
 

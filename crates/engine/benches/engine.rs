@@ -10,7 +10,7 @@ use abide_engine::{Asked, Core, fold_until};
 use abide_kernel::agent::config::{Config, Identity};
 use abide_kernel::effect::Effect;
 use abide_kernel::id::AgentId;
-use abide_kernel::input::{Input, NewMessage, Reply};
+use abide_kernel::input::{Input, NewMessage, Remains, Reply};
 use abide_kernel::time::Time;
 use abide_ledger::{Ledger, Options, StreamId};
 
@@ -25,9 +25,17 @@ fn main() {
     {
         return turns::measured(count.parse().unwrap(), Path::new(home));
     }
+    if let [flag, count, home] = wanted.as_slice()
+        && flag == "--measure-hosted"
+    {
+        return turns::measured_hosted(count.parse().unwrap(), Path::new(home));
+    }
     let runs = |name: &str| wanted.is_empty() || wanted.iter().any(|wanted| name.starts_with(wanted.as_str()));
     if runs("engine.turn_flat") {
         turns::flat();
+    }
+    if runs("engine.turn_others") {
+        turns::others();
     }
     if runs("engine.turn_cost") || runs("engine.turns_one") {
         turns::cost_and_one();
@@ -91,11 +99,19 @@ struct Driver<'a> {
 impl Driver<'_> {
     /// Runs until the agent rests, answering every model call at once.
     fn ask(&mut self, input: Input) {
+        self.ask_and_reply(input, || Reply {
+            text: "The build is green; nothing to do.".to_owned(),
+            ..Reply::default()
+        });
+    }
+
+    /// The same, with what is answered.
+    fn ask_and_reply(&mut self, input: Input, reply: impl Fn() -> Reply) {
         self.core.ask(Asked::new(1, input));
         while self.commit_once() {
             for effect in self.core.take_outputs().effects {
                 if let Effect::CallModel { exec_id, round, .. } = effect {
-                    let reply = Reply { text: "The build is green; nothing to do.".to_owned(), ..Reply::default() };
+                    let reply = reply();
                     self.core.ask(Asked::new(1, Input::FinishRound { exec_id, round, reply }));
                 }
             }
@@ -175,7 +191,7 @@ fn boot(home: &Path) {
         let open = ledger.wakes(None, usize::MAX).unwrap();
         for (stream, _) in &open {
             let id = AgentId::new(stream.agent_name().unwrap()).unwrap();
-            Core::recover(&ledger, &id).unwrap().unwrap();
+            Core::recover(&ledger, &id, Remains::default()).unwrap().unwrap();
         }
         let time = start.elapsed().as_secs_f64() * 1e3;
         assert!(home == empty.path() || open.len() as u64 == OPEN, "{} agents are open", open.len());

@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 use abide_engine::{Clock, Host, Perform};
 use abide_kernel::agent::config::{Config, Identity};
 use abide_kernel::effect::Effect;
-use abide_kernel::id::AgentId;
-use abide_kernel::input::{Act, Input, NewMessage, Reply, When};
+use abide_kernel::id::{AgentId, CallId};
+use abide_kernel::input::{Act, Call, Does, Input, NewMessage, Reply, When};
 use abide_kernel::time::Time;
-use abide_kernel::vocabulary::CatchUp;
+use abide_kernel::vocabulary::{CatchUp, WaitKind};
 use abide_ledger::{Commit, Ledger, NewFact, Options, StreamId};
+use serde_json::Value;
 
 use crate::{Driver, agent, print};
 
@@ -28,7 +29,11 @@ impl Perform for Echo {
             }
             Effect::RunTool { .. }
             | Effect::EndExec { .. }
+            | Effect::StartTask { .. }
+            | Effect::AwaitTask { .. }
             | Effect::EndTask { .. }
+            | Effect::CloseTask { .. }
+            | Effect::RemoveWorktree { .. }
             | Effect::ReleaseWorkspace { .. }
             | Effect::Notify { .. } => None,
         }
@@ -231,6 +236,7 @@ pub fn flat() {
         make_history(home.path(), history);
         let again = tempfile::tempdir().unwrap();
         copy(home.path(), again.path());
+        let counted = |home: &Path, turns| counted("--measure", home, turns);
         let (few, more) = (counted(home.path(), 50), counted(again.path(), 250));
         (more - few) / 200.0
     };
@@ -243,6 +249,60 @@ pub fn flat() {
         long / short,
         "<= 1.1",
     );
+}
+
+/// Instructions per turn where ten thousand other agents wait for a person, for something outside or for a far time,
+/// against none. The turns run in a host, with its alarm clock and its feed: all that could look at the others.
+pub fn others() {
+    const OTHERS: u64 = 10_000;
+    let per_turn = |others: u64| {
+        let home = tempfile::tempdir().unwrap();
+        make_history(home.path(), 200);
+        make_waiting(home.path(), others);
+        let again = tempfile::tempdir().unwrap();
+        copy(home.path(), again.path());
+        let counted = |home: &Path, turns| counted("--measure-hosted", home, turns);
+        let (few, more) = (counted(home.path(), 100), counted(again.path(), 500));
+        (more - few) / 400.0
+    };
+    let (many, none) = (per_turn(OTHERS), per_turn(0));
+    print(
+        "engine.turn_others",
+        many,
+        "instructions per turn beside 10000 agents with an open wait, baseline beside none",
+        none,
+        many / none,
+        "<= 1.1",
+    );
+}
+
+/// So many agents that each had a message, and wait since then.
+fn make_waiting(home: &Path, agents: u64) {
+    // Decades: whoever waits for a time is not due while this runs, whenever that is.
+    const FAR_MS: u64 = 10_000 * 24 * 3_600_000;
+    let ledger = Ledger::open(home, Options::default()).unwrap();
+    for number in 1..=agents {
+        let (wake, resource, after_ms) = match number % 3 {
+            0 => (WaitKind::Operator, None, None),
+            1 => (WaitKind::External, Some(format!("pull-request-{number}")), None),
+            _ => (WaitKind::Timer, None, Some(FAR_MS)),
+        };
+        let reason = "the build".to_owned();
+        let act = Act::WaitFor { wake, resource, after_ms, work_item_id: None, reason };
+        let call_id = CallId::new(format!("call_{number}"));
+        let call = Call { call_id, tool: "WaitFor".to_owned(), input: Value::Null, does: Does::Act(act) };
+        let id = agent(number);
+        let mut core = abide_engine::Core::unborn(id.clone());
+        let (now, draws) = (Time::from_ms(1_750_000_000_000), number << 32);
+        let mut driver = Driver { ledger: &ledger, core: &mut core, now, draws };
+        driver.ask(create(&id, true));
+        driver.ask_and_reply(message(0), || Reply { calls: vec![call.clone()], ..Reply::default() });
+        // Now and then: what waits to be written is in memory.
+        if number.is_multiple_of(100) || number == agents {
+            driver.wait();
+        }
+        assert_eq!(core.state().waits.open().len(), 1, "{id} waits");
+    }
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -266,11 +326,11 @@ fn make_history(home: &Path, turns: u64) {
     driver.wait();
 }
 
-fn counted(home: &Path, turns: u64) -> f64 {
+fn counted(flag: &str, home: &Path, turns: u64) -> f64 {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg(std::env::current_exe().unwrap())
-        .args(["--measure", &turns.to_string()])
+        .args([flag, &turns.to_string()])
         .arg(home)
         .output()
         .expect("valgrind is needed to count instructions: apt-get install valgrind");
@@ -283,10 +343,32 @@ fn counted(home: &Path, turns: u64) -> f64 {
 /// The measured process: one agent with a past takes so many messages, one after another.
 pub fn measured(turns: u64, home: &Path) {
     let ledger = Ledger::open(home, Options::default()).unwrap();
-    let mut core = abide_engine::Core::recover(&ledger, &agent(0)).unwrap().unwrap();
+    let mut core =
+        abide_engine::Core::recover(&ledger, &agent(0), abide_kernel::input::Remains::default()).unwrap().unwrap();
     let mut driver = Driver { ledger: &ledger, core: &mut core, now: Time::from_ms(1_750_000_000_000), draws: 1 << 40 };
     for number in 0..turns {
         driver.ask(message(usize::try_from(number).unwrap()));
     }
     driver.wait();
+}
+
+/// The measured process: one agent with a past takes so many messages, in a host of its own. They are all there before
+/// it starts, so that the turns are the only thing that is waited for.
+pub fn measured_hosted(turns: u64, home: &Path) {
+    let ledger = Ledger::open(home, Options::default()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let host = host(&ledger);
+        let id = agent(0);
+        host.ask(&id, Input::Stop).await.unwrap();
+        for number in 0..turns {
+            host.ask(&id, message(usize::try_from(number).unwrap())).await.unwrap();
+        }
+        host.ask(&id, Input::Start).await.unwrap();
+        // Seldom: looking costs instructions, too.
+        while host.meter().turns.get() < turns {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        host.shutdown(Duration::from_secs(60)).await;
+    });
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use abide_kernel::effect::Effect;
 use abide_kernel::id::{AgentId, Fresh, Seq};
-use abide_kernel::input::{Answer, Input, Refusal};
+use abide_kernel::input::{Answer, Input, Refusal, Remains};
 use abide_kernel::rows::rows_of;
 use abide_kernel::summary::agent_summary;
 use abide_kernel::time::Time;
@@ -108,10 +108,10 @@ impl Core {
     }
 
     /// An agent from its records. Whatever was in flight when its process ended is cut by the first input, a boot.
-    pub fn recover(ledger: &Ledger, agent: &AgentId) -> Result<Option<Core>, Damage> {
+    pub fn recover(ledger: &Ledger, agent: &AgentId, remains: Remains) -> Result<Option<Core>, Damage> {
         let Some(state) = fold(ledger, agent)? else { return Ok(None) };
         let mut core = Core::around(state);
-        core.inbox.push_back(Asked::new(0, Input::Boot));
+        core.inbox.push_back(Asked::new(0, Input::Boot { remains }));
         Ok(Some(core))
     }
 

@@ -16,7 +16,7 @@ use std::time::Duration;
 use abide_kernel::AgentState;
 use abide_kernel::effect::Effect;
 use abide_kernel::id::AgentId;
-use abide_kernel::input::{Input, Refusal};
+use abide_kernel::input::{Input, Refusal, Remains};
 use abide_kernel::time::Time;
 use abide_ledger::{Ledger, ReadError, StreamId};
 use futures_util::future::BoxFuture;
@@ -37,6 +37,11 @@ pub use keys::{Claimed, Holding};
 pub trait Perform: Send + Sync + 'static {
     /// `None` where there is nothing to do. What the job comes to is handed back to the agent.
     fn perform(&self, agent: &AgentId, effect: Effect) -> Option<BoxFuture<'static, Vec<Input>>>;
+
+    /// What is left of an agent in the world when it is read from its records.
+    fn remains(&self, _agent: &AgentId) -> Remains {
+        Remains::default()
+    }
 }
 
 /// Why a question got no answer.
@@ -331,8 +336,10 @@ async fn blocking<T: Send + 'static>(clock: &Clock, work: impl FnOnce() -> T + S
 pub(crate) async fn load(shared: &Shared, agent: &AgentId, boot: bool) -> Result<crate::core::Core, Damage> {
     let permit = shared.loads.acquire().await;
     let (ledger, agent) = (shared.ledger.clone(), agent.clone());
+    let remains = shared.perform.remains(&agent);
     let core = blocking(&shared.clock, move || match boot {
-        true => crate::Core::recover(&ledger, &agent).map(|core| core.unwrap_or_else(|| crate::Core::unborn(agent))),
+        true => crate::Core::recover(&ledger, &agent, remains)
+            .map(|core| core.unwrap_or_else(|| crate::Core::unborn(agent))),
         false => crate::Core::reread(&ledger, &agent),
     })
     .await;

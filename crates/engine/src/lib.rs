@@ -12,6 +12,7 @@ pub mod host;
 pub mod meter;
 #[cfg(feature = "planted")]
 pub mod planted;
+pub mod upkeep;
 
 pub use clock::Clock;
 pub use core::{Answered, Asked, Claim, Core, Met, Outputs};

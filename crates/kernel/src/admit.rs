@@ -9,13 +9,11 @@ mod task;
 mod turn;
 mod waits;
 mod work;
+mod workspace;
 
 use crate::agent::AgentState;
 use crate::effect::Effect;
-use crate::fact::{
-    AgentConfigured, ContextCompacted, Fact, ProviderRoundFailed, RuntimeErrorRecorded, WorkspaceOccupied,
-    WorkspaceReleased,
-};
+use crate::fact::{AgentConfigured, ContextCompacted, Fact, ProviderRoundFailed, RuntimeErrorRecorded};
 use crate::id::Fresh;
 use crate::input::{Answer, Input, Refusal};
 use crate::limits;
@@ -72,7 +70,7 @@ fn route(step: &mut Step<'_>, input: Input) -> Result<Answer, Refusal> {
         Input::Stop => Ok(control::stop(step)),
         Input::Abort { exec_id } => control::abort(step, exec_id),
         Input::Shutdown { at_once } => Ok(control::shutdown(step, at_once)),
-        Input::Boot => Ok(control::boot(step)),
+        Input::Boot { remains } => Ok(control::boot(step, remains)),
         Input::Quarantine { reason } => Ok(control::quarantine(step, reason)),
         Input::Archive => control::archive(step),
         Input::Queue(message) => ingress::queue(step, message),
@@ -88,8 +86,8 @@ fn route(step: &mut Step<'_>, input: Input) -> Result<Answer, Refusal> {
         Input::OverflowBaseline { exec_id, needed_tokens, budget_tokens } => {
             Ok(turn::overflow_baseline(step, &exec_id, needed_tokens, budget_tokens))
         }
-        Input::FinishTool { exec_id, call_id, status, result } => {
-            Ok(turn::finish_tool(step, &exec_id, call_id, status, result))
+        Input::FinishTool { exec_id, call_id, status, result, reads } => {
+            Ok(turn::finish_tool(step, &exec_id, call_id, status, result, reads))
         }
         Input::Checkpoint { exec_id, recap } => Ok(turn::checkpoint(step, &exec_id, recap)),
         Input::Compact { compacted_messages, summary } => {
@@ -100,14 +98,10 @@ fn route(step: &mut Step<'_>, input: Input) -> Result<Answer, Refusal> {
         Input::CreateTask(task) => task::create(step, task),
         Input::RunTask { task_id, recovery } => Ok(task::run(step, task_id, recovery)),
         Input::EndTask { status, end } => task::end(step, status, end),
-        Input::OccupyWorkspace { workspace } => {
-            step.emit(WorkspaceOccupied { workspace });
-            Ok(Answer::Done)
-        }
-        Input::ReleaseWorkspace { workspace, error } => {
-            step.emit(WorkspaceReleased { workspace, error });
-            Ok(Answer::Done)
-        }
+        Input::UseWorkspace(attached) => workspace::use_one(step, attached),
+        Input::OccupyWorkspace { workspace } => Ok(workspace::occupy(step, workspace)),
+        Input::ReleaseWorkspace { workspace, error } => Ok(workspace::release(step, workspace, error)),
+        Input::FinishRemoval { root, removal } => Ok(workspace::removed(step, root, removal)),
         Input::RecordRuntimeError { error } => {
             step.emit(RuntimeErrorRecorded { error });
             Ok(Answer::Done)

@@ -14,6 +14,7 @@ pub mod timer;
 pub mod turn;
 pub mod waiting;
 pub mod work;
+pub mod workspace;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -61,7 +62,7 @@ pub struct AgentState {
     pub usage: Usage,
     pub tool_executions: u64,
     pub compaction: Option<ContextCompacted>,
-    pub workspace: Option<String>,
+    pub workspaces: workspace::Workspaces,
     /// The workspace's tree when a turn last ended.
     pub tree: Option<String>,
     pub decision: Option<Decision>,
@@ -107,7 +108,7 @@ impl AgentState {
             usage: Usage::default(),
             tool_executions: 0,
             compaction: None,
-            workspace: None,
+            workspaces: workspace::Workspaces::default(),
             tree: None,
             decision: None,
             decision_seq: 0,
@@ -143,7 +144,7 @@ impl AgentState {
 
     /// Tells apart snapshots that are not ours: of another shape, or folded by other rules. Bump it with every change of
     /// either.
-    pub const FINGERPRINT: &'static str = "agent-state-6";
+    pub const FINGERPRINT: &'static str = "agent-state-7";
 
     /// Files every item under where it stands. Needed once, after records were put in place by hand.
     pub(crate) fn reindex(&mut self) {

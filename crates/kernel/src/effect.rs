@@ -7,10 +7,11 @@ use serde_json::Value;
 
 use crate::agent::AgentState;
 use crate::agent::turn::Phase;
-use crate::fact::{CallRecord, Fact};
+use crate::agent::workspace::Workspace;
+use crate::fact::{CallRecord, Fact, TaskCreated, TaskEnd};
 use crate::id::{CallId, ExecId, Seq, TaskId};
 use crate::message::Message;
-use crate::vocabulary::ControlAction;
+use crate::vocabulary::{ControlAction, TaskKind};
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
@@ -24,17 +25,36 @@ pub enum Effect {
         call_id: CallId,
         tool: String,
         input: Value,
+        place: Box<Place>,
     },
     /// End whatever this execution still has under way: the model call, tools that run inline.
     EndExec {
         exec_id: ExecId,
     },
+    /// Start the command of a task that is queued.
+    StartTask {
+        task_id: TaskId,
+        command: Box<Command>,
+        place: Box<Place>,
+    },
+    /// Report the end of a command that runs.
+    AwaitTask {
+        task_id: TaskId,
+    },
     EndTask {
         task_id: TaskId,
         force: bool,
     },
+    /// The end of a command is durable: see to it that nothing of it is left, and let go of it.
+    CloseTask {
+        task_id: TaskId,
+    },
     ReleaseWorkspace {
         workspace: String,
+    },
+    /// Save what is not committed in a worktree, and remove it.
+    RemoveWorktree {
+        workspace: Box<Workspace>,
     },
     /// Tell the operator, at least once, under this id.
     Notify {
@@ -54,6 +74,41 @@ pub struct ModelCall {
     pub carry: Option<Value>,
     /// The fact that started the turn.
     pub turn_seq: Seq,
+    /// Where its tools run, while it writes there: whether a turn got anywhere shows in the files, too.
+    pub place: Option<Box<Place>>,
+}
+
+/// A command as it is to be started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Command {
+    pub command: String,
+    pub workdir: Option<String>,
+    pub tty: bool,
+    pub accepts_input: bool,
+}
+
+/// Where an agent's tools run, and what they may reach.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Place {
+    /// The binding it works in, where there is one.
+    pub workspace: Option<Workspace>,
+    /// Else the folder that its operator set; else it has one of its own.
+    pub configured: Option<String>,
+    /// Folders that are bound to it: it may choose among them.
+    pub attached: Vec<String>,
+    pub network: bool,
+}
+
+impl Place {
+    #[must_use]
+    pub fn of(state: &AgentState) -> Place {
+        Place {
+            workspace: state.workspaces.active().cloned(),
+            configured: state.config.workspace.clone(),
+            attached: state.workspaces.attached().values().map(|workspace| workspace.workspace.clone()).collect(),
+            network: state.config.network,
+        }
+    }
 }
 
 /// What a fact asks to be done. `state` is the state it has just been applied to.
@@ -71,13 +126,29 @@ pub fn effects_of(fact: &Fact, state: &AgentState) -> Vec<Effect> {
                 call_id: call.call_id.clone(),
                 tool: call.tool.clone(),
                 input: call.input.clone(),
+                place: Box::new(Place::of(state)),
             })
             .into_iter()
             .collect(),
         Fact::TurnAborted(fact) => vec![Effect::EndExec { exec_id: fact.exec_id.clone() }],
+        Fact::TaskCreated(fact) => start_of(fact, state).into_iter().collect(),
+        Fact::TaskRunning(fact) if is_command(state, &fact.task_id) => {
+            vec![Effect::AwaitTask { task_id: fact.task_id.clone() }]
+        }
         Fact::TaskCancelling(fact) => {
             vec![Effect::EndTask { task_id: fact.task_id.clone(), force: fact.force }]
         }
+        Fact::TaskCompleted(fact) => close_of(&fact.end, state),
+        Fact::TaskFailed(fact) => close_of(&fact.end, state),
+        Fact::TaskCancelled(fact) => close_of(&fact.end, state),
+        Fact::TaskInterrupted(fact) => close_of(&fact.end, state),
+        Fact::WorktreeRemoving(fact) => state
+            .workspaces
+            .attached()
+            .get(&fact.root)
+            .map(|workspace| Effect::RemoveWorktree { workspace: Box::new(workspace.clone()) })
+            .into_iter()
+            .collect(),
         Fact::ControlApplied(fact) if fact.action == ControlAction::Stop => {
             fact.workspace.iter().map(|workspace| Effect::ReleaseWorkspace { workspace: workspace.clone() }).collect()
         }
@@ -86,6 +157,30 @@ pub fn effects_of(fact: &Fact, state: &AgentState) -> Vec<Effect> {
         }
         _ => Vec::new(),
     }
+}
+
+fn is_command(state: &AgentState, task: &TaskId) -> bool {
+    state.tasks.get(task).is_some_and(|task| task.kind == TaskKind::Command)
+}
+
+/// A task that came out of a tool call runs already.
+fn start_of(task: &TaskCreated, state: &AgentState) -> Option<Effect> {
+    if task.task_kind != TaskKind::Command || task.call_id.is_some() {
+        return None;
+    }
+    let command = Command {
+        command: task.command.clone()?,
+        workdir: task.workdir.clone(),
+        tty: task.tty,
+        accepts_input: task.accepts_input,
+    };
+    let (task_id, place) = (task.task_id.clone(), Box::new(Place::of(state)));
+    Some(Effect::StartTask { task_id, command: Box::new(command), place })
+}
+
+fn close_of(end: &TaskEnd, state: &AgentState) -> Vec<Effect> {
+    let command = is_command(state, &end.task_id);
+    command.then(|| Effect::CloseTask { task_id: end.task_id.clone() }).into_iter().collect()
 }
 
 fn model_call(state: &AgentState) -> Option<ModelCall> {
@@ -97,6 +192,8 @@ fn model_call(state: &AgentState) -> Option<ModelCall> {
         interjections: joined.iter().filter_map(|id| Some(state.queue.get(id)?.message.clone())).collect(),
         carry: state.carry.clone(),
         turn_seq: turn.seq,
+        place: (turn.work_item_id.is_some() && state.workspaces.occupied().is_some())
+            .then(|| Box::new(Place::of(state))),
     })
 }
 

@@ -9,7 +9,7 @@ use crate::id::Seq;
 use crate::scheduler::decision::Decision;
 use crate::scheduler::posture::posture;
 use crate::time::Time;
-use crate::vocabulary::{DecisionKind, Posture, Reason, Scope, Standing, Status, WaitKind};
+use crate::vocabulary::{DecisionKind, Posture, Reason, Scope, Standing, Status, TerminalKind, WaitKind};
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Why {
@@ -163,9 +163,15 @@ fn sentence(state: &AgentState, decision: &Decision, would_wake: &[String]) -> S
             let due = state.next_due().map_or_else(|| "a timer fires".to_owned(), |due| due.to_string());
             format!("{id} sleeps until {due}{}.", for_item(&objective))
         }
-        (DecisionKind::Sleep | DecisionKind::StayIdle, _) => {
-            format!("{id} has nothing to do; a message will wake it.")
-        }
+        (DecisionKind::Sleep | DecisionKind::StayIdle, _) => match state.last_failure().map(|last| last.kind) {
+            None => format!("{id} has nothing to do; a message will wake it."),
+            Some(TerminalKind::Aborted) => {
+                format!("{id} has nothing to do: its last turn was aborted; a message will wake it.")
+            }
+            Some(kind) => format!(
+                "{id} has nothing to do: its last turn failed ({kind}); its briefs say why, and a message will wake it."
+            ),
+        },
     };
     let hopeless = if would_wake.is_empty() { " Nothing will wake it by itself." } else { "" };
     format!("{body}{parked}{hopeless}")

@@ -12,6 +12,7 @@ mod turn;
 pub mod upcast;
 mod waiting;
 mod work;
+mod workspace;
 
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +23,7 @@ pub use task::*;
 pub use turn::*;
 pub use waiting::*;
 pub use work::*;
+pub use workspace::*;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
@@ -92,8 +94,14 @@ facts! {
     SchedulerDecided = "scheduler.decision",
     RuntimeErrorRecorded = "runtime.error",
     StaleOutcomeIgnored = "outcome.ignored",
+    WorkspaceAttached = "workspace.attached",
+    WorkspaceUsed = "workspace.used",
+    WorkspaceDetached = "workspace.detached",
     WorkspaceOccupied = "workspace.occupied",
     WorkspaceReleased = "workspace.released",
+    WorktreeRemoving = "worktree.removing",
+    WorktreeRemoved = "worktree.removed",
+    WorktreeKept = "worktree.kept",
 
     MessageQueued = "message.queued",
     MessageDequeued = "message.dequeued",

@@ -1,10 +1,12 @@
 //! Everything that can be asked of an agent or reported to it. A closed set that fits on a screen or two.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::agent::config::{Config, ConfigChange, Identity};
-use crate::fact::{TaskCreated, TaskEnd, Todo, Usage};
+use crate::fact::{TaskCreated, TaskEnd, Todo, Usage, WorkspaceAttached};
 use crate::id::{AgentId, ApprovalId, CallId, ExecId, MessageId, Seq, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use crate::time::Time;
 use crate::vocabulary::{
@@ -38,7 +40,9 @@ pub enum Input {
         at_once: bool,
     },
     /// The process is new: whatever was in flight is cut.
-    Boot,
+    Boot {
+        remains: Remains,
+    },
     Quarantine {
         reason: String,
     },
@@ -83,6 +87,8 @@ pub enum Input {
         call_id: CallId,
         status: ToolStatus,
         result: Value,
+        /// The task whose output is in the result.
+        reads: Option<Reads>,
     },
     Checkpoint {
         exec_id: ExecId,
@@ -103,8 +109,15 @@ pub enum Input {
         end: TaskEnd,
     },
 
+    /// Binds a folder, and has the agent work there.
+    UseWorkspace(WorkspaceAttached),
     OccupyWorkspace {
         workspace: String,
+    },
+    /// How the removal of a worktree went.
+    FinishRemoval {
+        root: String,
+        removal: Result<Removal, String>,
     },
     ReleaseWorkspace {
         workspace: String,
@@ -113,6 +126,31 @@ pub enum Input {
     RecordRuntimeError {
         error: String,
     },
+}
+
+/// A look at a task's output. The task as the state has it belongs into the result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reads {
+    pub task_id: TaskId,
+    /// The end was in it: the result is no longer owed.
+    pub end: bool,
+}
+
+/// What is left in the world of an agent that is read again: by a new process, or by this one after a sleep.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Remains {
+    /// What had to be done to be sure that nothing of a task runs, by task.
+    pub ended: BTreeMap<TaskId, Vec<String>>,
+    /// The workspace that is still kept for it.
+    pub occupied: Option<String>,
+}
+
+/// What became of a worktree that is gone.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Removal {
+    pub patch: Option<String>,
+    pub branches: Vec<String>,
+    pub evidence: Vec<String>,
 }
 
 /// A message as a surface hands it in; what follows from how it came is filled in on admission.
@@ -230,12 +268,23 @@ pub enum Act {
     NotifyOperator {
         text: String,
     },
-    /// The end of a task's output was returned to the model: its result is read.
-    ReadResult {
-        task_id: TaskId,
-    },
     StopTask {
         task_id: TaskId,
+    },
+    ListTasks,
+    ShowTask {
+        task_id: TaskId,
+    },
+    /// A person starts a command; a model has `ExecCommand`.
+    RunCommand {
+        command: String,
+        workdir: Option<String>,
+        tty: bool,
+        accepts_input: bool,
+    },
+    /// The binding goes; a worktree goes with it, once its work is safe.
+    DetachWorkspace {
+        folder: String,
     },
 }
 

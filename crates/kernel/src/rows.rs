@@ -101,6 +101,24 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
             let patch = json!({ "status": decided.status, "decided_by": decided.decided_by, "decided_at": at });
             row("approvals", &decided.approval_id, patch)
         }
+        Fact::WorkspaceAttached(workspace) => {
+            let worktree = workspace.worktree.as_ref();
+            let patch = json!({
+                "workspace": workspace.workspace, "root": workspace.root, "mode": workspace.mode,
+                "branch": worktree.map(|worktree| &worktree.branch), "note": workspace.note,
+                "base_commit": worktree.map(|worktree| &worktree.base_commit),
+                "status": "attached", "attached_at": at,
+            });
+            row("workspaces", &workspace.root, patch)
+        }
+        Fact::WorkspaceDetached(workspace) => row("workspaces", &workspace.root, json!({ "status": "detached" })),
+        Fact::WorktreeRemoving(worktree) => row("workspaces", &worktree.root, json!({ "status": "removing" })),
+        Fact::WorktreeRemoved(worktree) => {
+            row("workspaces", &worktree.root, json!({ "status": "removed", "patch": worktree.patch }))
+        }
+        Fact::WorktreeKept(worktree) => {
+            row("workspaces", &worktree.root, json!({ "status": "attached", "kept": worktree.error }))
+        }
         Fact::BriefRecorded(brief) => row("briefs", &brief.brief_id, with(brief, json!({ "at": at }))),
         Fact::AgentCreated(_)
         | Fact::AgentConfigured(_)
@@ -113,6 +131,7 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
         | Fact::SchedulerDecided(_)
         | Fact::RuntimeErrorRecorded(_)
         | Fact::StaleOutcomeIgnored(_)
+        | Fact::WorkspaceUsed(_)
         | Fact::WorkspaceOccupied(_)
         | Fact::WorkspaceReleased(_)
         | Fact::TurnStarted(_)

@@ -46,9 +46,15 @@ impl<'a> Step<'a> {
             Effect::CallModel { exec_id, .. } | Effect::RunTool { exec_id, .. } => {
                 state.turn.as_ref().is_some_and(|turn| turn.exec_id == *exec_id) && still_running(state, effect)
             }
+            // A task that ended within the step that started it has nothing to start or to wait for.
+            Effect::StartTask { task_id, .. } | Effect::AwaitTask { task_id } => {
+                state.tasks.open().contains_key(task_id)
+            }
             Effect::EndExec { .. }
             | Effect::EndTask { .. }
+            | Effect::CloseTask { .. }
             | Effect::ReleaseWorkspace { .. }
+            | Effect::RemoveWorktree { .. }
             | Effect::Notify { .. } => true,
         });
         (self.facts, effects)
@@ -66,7 +72,14 @@ fn still_running(state: &AgentState, effect: &Effect) -> bool {
         }
         (Effect::CallModel { .. }, Some(Phase::Tools { .. } | Phase::Safe) | None) => false,
         (
-            Effect::EndExec { .. } | Effect::EndTask { .. } | Effect::ReleaseWorkspace { .. } | Effect::Notify { .. },
+            Effect::StartTask { .. }
+            | Effect::AwaitTask { .. }
+            | Effect::EndExec { .. }
+            | Effect::EndTask { .. }
+            | Effect::CloseTask { .. }
+            | Effect::ReleaseWorkspace { .. }
+            | Effect::RemoveWorktree { .. }
+            | Effect::Notify { .. },
             _,
         ) => true,
     }

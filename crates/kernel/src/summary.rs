@@ -10,6 +10,7 @@ use crate::agent::task::Task;
 use crate::agent::timer::Timer;
 use crate::agent::waiting::Wait;
 use crate::agent::work::WorkItem;
+use crate::agent::workspace::Workspace;
 use crate::scheduler::closure::closure;
 use crate::scheduler::posture::posture;
 use crate::scheduler::{self};
@@ -64,7 +65,7 @@ pub fn agent_summary(state: &AgentState, now: Time) -> Value {
                 "max_usd": state.config.budget.max_micro_usd.map(usd),
             },
         },
-        "execution": { "workspace": state.workspace },
+        "execution": execution(state),
         "active_children": children.take(SHOWN).map(task_shape).collect::<Vec<_>>(),
         "active_waiting_intents": state.waits.open().values().take(SHOWN).map(wait_shape).collect::<Vec<_>>(),
         "active_timers": state.timers.active().values().take(SHOWN).map(timer_shape).collect::<Vec<_>>(),
@@ -72,6 +73,17 @@ pub fn agent_summary(state: &AgentState, now: Time) -> Value {
         "pending_approvals": state.approvals.pending().values().take(SHOWN).map(approval_shape).collect::<Vec<_>>(),
         "at_seq": state.seq,
         "owed_results": state.tasks.owed().values().take(SHOWN).map(task_shape).collect::<Vec<_>>(),
+    })
+}
+
+/// Where it works. What confines it there is for whoever runs its tools to say.
+fn execution(state: &AgentState) -> Value {
+    let active = state.workspaces.active();
+    json!({
+        "workspace": active.map(|workspace| &workspace.workspace).or(state.config.workspace.as_ref()),
+        "cwd": active.map(|workspace| &workspace.root).or(state.config.workspace.as_ref()),
+        "mode": active.map(|workspace| workspace.mode),
+        "occupied": state.workspaces.occupied(), "network": state.config.network,
     })
 }
 
@@ -140,6 +152,19 @@ pub fn task_shape(task: &Task) -> Value {
         "exit_code": end.and_then(|end| end.exit_code), "signal": end.and_then(|end| end.signal),
         "output": { "bytes": end.map_or(0, |end| end.output_bytes), "truncated": end.is_some_and(|end| end.truncated) },
         "recovery": task.recovery, "evidence": end.map(|end| end.evidence.clone()).unwrap_or_default(),
+    })
+}
+
+#[must_use]
+pub fn workspace_shape(state: &AgentState, workspace: &Workspace) -> Value {
+    let active = state.workspaces.active().is_some_and(|active| active.root == workspace.root);
+    json!({
+        "workspace": workspace.workspace, "root": workspace.root, "mode": workspace.mode,
+        "branch": workspace.worktree.as_ref().map(|worktree| &worktree.branch),
+        "base_commit": workspace.worktree.as_ref().map(|worktree| &worktree.base_commit),
+        "status": if workspace.removing { "removing" } else { "attached" },
+        "active": active, "occupied": state.workspaces.occupied() == Some(workspace.root.as_str()),
+        "kept": workspace.kept, "note": workspace.note, "attached_at": workspace.attached_at,
     })
 }
 

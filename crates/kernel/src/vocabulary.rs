@@ -290,6 +290,12 @@ words! {
         Invalid = "invalid",
     }
 
+    /// How an agent works in a folder: in it, or in a git worktree of it.
+    WorkspaceMode {
+        Direct = "direct",
+        Worktree = "worktree",
+    }
+
     /// What a tool call may change in the world: told to people and models. Recovery never asks.
     SideEffect {
         ReadOnly = "read_only",

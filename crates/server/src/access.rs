@@ -35,6 +35,8 @@ struct TokenRevoked {
     token_id: String,
 }
 
+/// The id and the name of the token that lies in the home.
+pub(crate) const ADMIN: &str = "admin";
 const CREATED: &str = "token.created";
 const REVOKED: &str = "token.revoked";
 /// Tokens that may be good at the same time.
@@ -79,7 +81,7 @@ impl Access {
     /// Reads who has a token. `admin` is the token that lies in the home.
     pub fn read(ledger: Ledger, admin: &str) -> Result<Access, AccessError> {
         let mut known = HashMap::new();
-        let caller = Caller { token_id: "admin".to_owned(), name: "admin".to_owned(), scope: Scope::Admin };
+        let caller = Caller { token_id: ADMIN.to_owned(), name: ADMIN.to_owned(), scope: Scope::Admin };
         known.insert(Hash::of(admin.as_bytes()), Kept { caller, created_at: Time::EPOCH });
         let stream = StreamId::home();
         let mut head = 0;
@@ -124,7 +126,7 @@ impl Access {
     pub(crate) fn revoke(&self, token_id: &str, at: Time) -> Result<bool, AccessError> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         // The admin token is a file: whoever may not use it any more is kept from the home.
-        let there = token_id != "admin" && known.values().any(|kept| kept.caller.token_id == token_id);
+        let there = token_id != ADMIN && known.values().any(|kept| kept.caller.token_id == token_id);
         drop(known);
         if there {
             self.write(REVOKED, &TokenRevoked { token_id: token_id.to_owned() }, at, None)?;

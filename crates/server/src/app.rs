@@ -8,6 +8,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::access::Access;
 use crate::metrics::Metrics;
+use crate::world::World;
 
 /// Bounds of one server. All of them refuse; none of them drops what was accepted.
 #[derive(Debug, Clone)]
@@ -47,7 +48,7 @@ impl Default for Limits {
     }
 }
 
-/// Says what is wrong with the name of a model.
+/// Says what is wrong with a model, by its name or because it is not there. It may read the disk.
 pub type CheckModel = Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
 
 /// What the server is told by whoever starts it.
@@ -56,6 +57,7 @@ pub struct Options {
     /// The model of an agent that is created without one.
     pub default_model: String,
     pub check_model: CheckModel,
+    pub world: Arc<dyn World>,
     /// Only names of this machine are taken in the `Host` header.
     pub loopback: bool,
 }

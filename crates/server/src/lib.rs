@@ -11,7 +11,9 @@ mod once;
 mod problems;
 mod router;
 mod routes;
+mod world;
 
 pub use access::{Access, fresh_token};
 pub use app::{App, Limits, Options};
 pub use connection::Server;
+pub use world::{Done, World};

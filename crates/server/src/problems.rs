@@ -30,6 +30,12 @@ pub(crate) fn no_agent(id: &str) -> Problem {
     Problem::new(404, "not_found", format!("no agent is called {id}")).hint("GET /v1/agents lists those there are")
 }
 
+/// An archived agent is none of those there are: nothing can be asked of it any more. Its past can be read for good.
+pub(crate) fn deleted(id: &str) -> Problem {
+    Problem::new(404, "not_found", format!("{id} was deleted; its events and its transcript can still be read"))
+        .hint("GET /v1/agents lists those there are")
+}
+
 pub(crate) fn overloaded(what: &str) -> Problem {
     Problem::new(429, "overloaded", what).hint("try again after the time in Retry-After; nothing was recorded")
 }
@@ -57,10 +63,10 @@ pub(crate) fn closing() -> Problem {
 }
 
 /// A refusal by the kernel is about the state, unless it says that the request itself makes no sense.
-fn refused(refusal: Refusal, agent: &str) -> Problem {
+pub(crate) fn refused(refusal: Refusal, agent: &str) -> Problem {
     let status = match refusal.code {
         "no_agent" => return no_agent(agent),
-        "archived" => return no_agent(agent).hint("it was deleted; its records are in the ledger"),
+        "archived" => return deleted(agent),
         "not_found" => 404,
         "queue_full" | "too_many_hints" => 429,
         "message_too_large" | "wake_too_large" => 413,

@@ -7,8 +7,10 @@ mod lifecycle;
 mod messages;
 mod planes;
 mod stream;
+mod tasks;
 mod tokens;
 mod well;
+mod workspaces;
 
 use abide_api::Problem;
 use abide_kernel::id::AgentId;
@@ -45,6 +47,15 @@ pub(crate) async fn meet(call: Call) -> Met {
         "message_list" => planes::list(call, &planes::MESSAGES).await,
         "brief_list" => planes::list(call, &planes::BRIEFS).await,
         "task_list" => planes::list(call, &planes::TASKS).await,
+        "task_run" => tasks::run(call).await,
+        "task_show" => tasks::show(call).await,
+        "task_output" => tasks::output(call).await,
+        "task_input" => tasks::input(call).await,
+        "task_stop" => tasks::stop(call).await,
+        "workspace_list" => planes::list(call, &planes::WORKSPACES).await,
+        "workspace_attach" => workspaces::attach(call).await,
+        "workspace_detach" => workspaces::detach(call).await,
+        "patch_list" => workspaces::patches(call).await,
         "child_list" => planes::list(call, &planes::CHILDREN).await,
         "work_item_list" => planes::list(call, &planes::WORK_ITEMS).await,
         "timer_list" => planes::list(call, &planes::TIMERS).await,

@@ -12,7 +12,7 @@ use abide_kernel::agent::lifecycle::Control;
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::{Fact, TaskCreated, TaskEnd};
 use abide_kernel::id::{AgentId, TaskId};
-use abide_kernel::input::{Act, Answer, Input, NewMessage, Reply};
+use abide_kernel::input::{Act, Answer, Input, NewMessage, Removal, Reply};
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::{ProviderError, TaskKind, TaskStatus, ToolStatus, WaitPolicy};
 use abide_kernel::wake::{self, Wake};
@@ -160,9 +160,11 @@ impl Outside {
                 vec![Input::FinishRound { exec_id, round, reply }]
             }
             Effect::RunTool { exec_id, call_id, .. } => {
+                let reads = mind::reads(&mut self.rng, &inhabitant.shadow);
                 let status = if self.rng.chance(80) { ToolStatus::Completed } else { ToolStatus::Failed };
                 let result = serde_json::Value::Null;
-                let finish = Input::FinishTool { exec_id: exec_id.clone(), call_id: call_id.clone(), status, result };
+                let finish =
+                    Input::FinishTool { exec_id: exec_id.clone(), call_id: call_id.clone(), status, result, reads };
                 if self.friendly || self.rng.chance(50) {
                     return vec![finish];
                 }
@@ -173,6 +175,9 @@ impl Outside {
                     wait_policy: WaitPolicy::Background,
                     summary: "build".to_owned(),
                     command: None,
+                    workdir: None,
+                    tty: false,
+                    accepts_input: false,
                     work_item_id: None,
                     child_agent_id: None,
                     recovery: None,
@@ -189,7 +194,14 @@ impl Outside {
                 vec![Input::EndTask { status: TaskStatus::Cancelled, end }]
             }
             Effect::ReleaseWorkspace { workspace } => vec![Input::ReleaseWorkspace { workspace, error: None }],
-            Effect::EndExec { .. } | Effect::Notify { .. } => Vec::new(),
+            Effect::RemoveWorktree { workspace } => {
+                vec![Input::FinishRemoval { root: workspace.root, removal: Ok(Removal::default()) }]
+            }
+            Effect::EndExec { .. }
+            | Effect::StartTask { .. }
+            | Effect::AwaitTask { .. }
+            | Effect::CloseTask { .. }
+            | Effect::Notify { .. } => Vec::new(),
         }
     }
 }

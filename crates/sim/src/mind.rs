@@ -4,7 +4,7 @@
 use abide_kernel::AgentState;
 use abide_kernel::fact::{Todo, Usage};
 use abide_kernel::id::{ApprovalId, CallId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
-use abide_kernel::input::{Act, Call, Does, NewMessage, Reply, When, WorkItemChange};
+use abide_kernel::input::{Act, Call, Does, NewMessage, Reads, Reply, When, WorkItemChange};
 use abide_kernel::vocabulary::{
     ApprovalDefault, CatchUp, DeliveryMode, MessageKind, PlanStatus, Priority, SideEffect, TodoState, WaitKind,
 };
@@ -40,7 +40,7 @@ pub fn reply(rng: &mut Rng, state: &AgentState, calls_made: &mut u64) -> Reply {
         .map(|_| {
             *calls_made += 1;
             let call_id = CallId::new(format!("call_{calls_made}"));
-            if rng.chance(35) {
+            if rng.chance(40) {
                 let input = json!({ "cmd": format!("build {calls_made}") });
                 return Call { call_id, tool: "ExecCommand".to_owned(), input, does: Does::World(SideEffect::Unknown) };
             }
@@ -51,6 +51,15 @@ pub fn reply(rng: &mut Rng, state: &AgentState, calls_made: &mut u64) -> Reply {
     let tree = rng.chance(10).then(|| format!("tree_{}", rng.below(3)));
     let usage = Usage { input_tokens: 10, output_tokens: 5, ..Usage::default() };
     Reply { text: format!("round {}", rng.below(1000)), calls, usage, elapsed_ms: None, carry: None, tree }
+}
+
+/// A call may return the end of a task's output, whoever else waits for it.
+pub fn reads(rng: &mut Rng, state: &AgentState) -> Option<Reads> {
+    let owed = state.tasks.owed();
+    (!owed.is_empty() && rng.chance(60)).then(|| {
+        let task_id = some_id(rng, owed.keys().cloned(), TaskId::new("task_none"));
+        Reads { task_id, end: rng.chance(90) }
+    })
 }
 
 fn tool_name(act: &Act) -> &'static str {
@@ -69,8 +78,11 @@ fn tool_name(act: &Act) -> &'static str {
         Act::RequestApproval { .. } => "RequestApproval",
         Act::DecideApproval { .. } => "DecideApproval",
         Act::NotifyOperator { .. } => "NotifyOperator",
-        Act::ReadResult { .. } => "TaskOutput",
         Act::StopTask { .. } => "TaskStop",
+        Act::ListTasks => "TaskList",
+        Act::ShowTask { .. } => "TaskStatus",
+        Act::RunCommand { .. } => "RunCommand",
+        Act::DetachWorkspace { .. } => "DetachWorkspace",
     }
 }
 
@@ -84,12 +96,7 @@ pub fn hinted(rng: &mut Rng, state: &AgentState) -> String {
 }
 
 fn model_act(rng: &mut Rng, state: &AgentState) -> Act {
-    // A model that sees a finished task looks at its output, whoever else waits for it.
-    if !state.tasks.owed().is_empty() && rng.chance(30) {
-        let task_id = some_id(rng, state.tasks.owed().keys().cloned(), TaskId::new("task_none"));
-        return Act::ReadResult { task_id };
-    }
-    // And one that has started something usually waits for it.
+    // A model that has started something usually waits for it.
     if !state.tasks.open().is_empty() && rng.chance(30) {
         let task = some_id(rng, state.tasks.open().keys().cloned(), TaskId::new("task_none"));
         return Act::WaitFor {
@@ -100,7 +107,7 @@ fn model_act(rng: &mut Rng, state: &AgentState) -> Act {
             reason: "waiting for it".to_owned(),
         };
     }
-    match rng.weighted(&[22, 4, 6, 8, 3, 4, 2, 14, 8, 12, 7, 4, 12, 2, 1]) {
+    match rng.weighted(&[22, 4, 6, 8, 3, 4, 2, 14, 8, 12, 7, 4, 2, 2, 1]) {
         0 => wait_for(rng, state),
         1 => Act::CancelWait { waiting_intent_id: open_wait(rng, state) },
         2 => Act::Sleep { reason: None, duration_ms: rng.chance(70).then(|| 1 + rng.below(120_000)) },
@@ -122,7 +129,7 @@ fn model_act(rng: &mut Rng, state: &AgentState) -> Act {
             deadline_ms: rng.chance(60).then(|| rng.below(300_000)),
             default: if rng.chance(50) { ApprovalDefault::Deny } else { ApprovalDefault::Grant },
         },
-        12 => Act::ReadResult { task_id: task(rng, state) },
+        12 => Act::ShowTask { task_id: task(rng, state) },
         13 => Act::StopTask { task_id: task(rng, state) },
         _ => Act::NotifyOperator { text: "look".to_owned() },
     }

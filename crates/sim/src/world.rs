@@ -12,7 +12,7 @@ use abide_kernel::agent::lifecycle::Control;
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::{Fact, TaskEnd};
 use abide_kernel::id::AgentId;
-use abide_kernel::input::{Answer, Input};
+use abide_kernel::input::{Answer, Input, Remains};
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::{DecisionKind, TaskStatus, ToolStatus};
 use abide_kernel::wake::{Wake, wake};
@@ -254,7 +254,7 @@ impl World {
         if inhabitant.core.is_some() {
             return Ok(true);
         }
-        let recovered = Core::recover(&self.ledger, id).map_err(|damage| damage.to_string())?;
+        let recovered = Core::recover(&self.ledger, id, Remains::default()).map_err(|damage| damage.to_string())?;
         match recovered {
             Some(core) => inhabitant.core = Some(core),
             None => {
@@ -418,7 +418,7 @@ impl World {
                 if let (Effect::RunTool { exec_id, call_id, .. }, true) = (effect, self.rng.chance(20)) {
                     let result = serde_json::Value::Null;
                     let status = ToolStatus::Completed;
-                    self.late.push((id.clone(), Input::FinishTool { exec_id, call_id, status, result }));
+                    self.late.push((id.clone(), Input::FinishTool { exec_id, call_id, status, result, reads: None }));
                 }
             }
             self.catch_up(id)?;

@@ -1,7 +1,7 @@
-//! `abide work|task|trigger|approval list`: what is on one plane of an agent.
+//! `abide work|trigger|approval list`: what is on one plane of an agent.
 
 use abide_api::Client;
-use abide_api::types::{Approval, Task, Trigger, WorkItem};
+use abide_api::types::{Approval, Trigger, WorkItem};
 use abide_kernel::id::AgentId;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -54,6 +54,25 @@ pub fn list<T: DeserializeOwned + Serialize>(
     })
 }
 
+/// The whole id of the item that a person named by it or the end of it. One that nobody knows is left for the daemon to
+/// say so.
+pub async fn named<T: DeserializeOwned>(
+    plane: &Plane<T>,
+    client: &Client,
+    agent: &AgentId,
+    named: &str,
+) -> anyhow::Result<String> {
+    let items: Vec<T> = items(client, agent, plane.route).await?;
+    let ids: Vec<&str> = items.iter().map(plane.id).collect();
+    match meant(&ids, named) {
+        Ok(found) => Ok(found.unwrap_or(named).to_owned()),
+        Err(several) => {
+            let several = several.join(", ");
+            Err(Failed::Usage(format!("{named:?} may be any of {several}; write more of it")).into())
+        }
+    }
+}
+
 /// Ends the item that a person named by its id or the end of it.
 pub fn cancel<T: DeserializeOwned>(
     plane: &Plane<T>,
@@ -64,16 +83,7 @@ pub fn cancel<T: DeserializeOwned>(
 ) -> anyhow::Result<()> {
     let client = connection::find(place)?;
     let (id, ended) = block_on(async {
-        let items: Vec<T> = items(&client, &of.agent, plane.route).await?;
-        let ids: Vec<&str> = items.iter().map(plane.id).collect();
-        let id = match meant(&ids, named) {
-            // The daemon says what is wrong with one that it does not know.
-            Ok(found) => found.unwrap_or(named).to_owned(),
-            Err(several) => {
-                let several = several.join(", ");
-                return Err(Failed::Usage(format!("{named:?} may be any of {several}; write more of it")).into());
-            }
-        };
+        let id = self::named(plane, &client, &of.agent, named).await?;
         let ended = client.end(of.agent.as_str(), plane.route, &id).await?;
         Ok((id, ended))
     })?;
@@ -96,31 +106,6 @@ pub fn work(command: &ListCommand, place: &PlaceArgs, out: &Output) -> anyhow::R
             vec![Cell::status(state), or_dash(item.readiness.as_deref()), gist(&item.objective, GIST_BYTES).into()]
         },
         empty: "has no work items",
-    };
-    list(&plane, of, place, out)
-}
-
-pub fn task(command: &ListCommand, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
-    let ListCommand::List(of) = command;
-    let plane = Plane::<Task> {
-        route: "tasks",
-        titles: &["status", "exit", "made", "summary"],
-        id: |task| &task.task_id,
-        row: |task, out| {
-            let exit = match (task.exit_code, task.signal) {
-                (Some(code), _) => code.to_string(),
-                (None, Some(signal)) => format!("signal {signal}"),
-                (None, None) => "-".to_owned(),
-            };
-            let what = if task.summary.is_empty() { task.command.as_deref().unwrap_or("-") } else { &task.summary };
-            vec![
-                Cell::status(&task.status),
-                exit.into(),
-                out.time(&task.created_at).into(),
-                gist(what, GIST_BYTES).into(),
-            ]
-        },
-        empty: "has no tasks",
     };
     list(&plane, of, place, out)
 }

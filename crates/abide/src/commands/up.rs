@@ -20,6 +20,7 @@ pub fn run(args: &UpArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()>
     let daemon = Daemon {
         listen: settings.listen.value,
         model: settings.model.value,
+        sandbox: settings.sandbox.value,
         grace: Duration::from_millis(settings.shutdown_grace_ms.value),
     };
     up::run(&home, ledger, &daemon, out)

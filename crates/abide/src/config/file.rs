@@ -54,7 +54,7 @@ impl File {
     pub fn set(&mut self, key: Key, value: &Value) -> anyhow::Result<()> {
         let mut new = match value {
             Value::ShutdownGraceMs(ms) => toml_edit::Value::from(i64::try_from(*ms).unwrap_or(i64::MAX)),
-            Value::Listen(_) | Value::Store(_) | Value::Model(_) | Value::Log(_) => {
+            Value::Listen(_) | Value::Store(_) | Value::Model(_) | Value::Log(_) | Value::Sandbox(_) => {
                 toml_edit::Value::from(value.to_string())
             }
         };

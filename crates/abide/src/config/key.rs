@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
+use abide_effects::sandbox::Mode;
 use serde_json::json;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,6 +13,7 @@ pub enum Key {
     Store,
     Model,
     Log,
+    Sandbox,
     ShutdownGraceMs,
 }
 
@@ -36,6 +38,7 @@ pub enum Value {
     Store(Store),
     Model(String),
     Log(Log),
+    Sandbox(Mode),
     ShutdownGraceMs(u64),
 }
 
@@ -47,7 +50,7 @@ const GRACE_MAX_MS: u64 = 600_000;
 pub const ECHO: &str = "script/echo";
 
 impl Key {
-    pub const ALL: [Key; 5] = [Key::Listen, Key::Store, Key::Model, Key::Log, Key::ShutdownGraceMs];
+    pub const ALL: [Key; 6] = [Key::Listen, Key::Store, Key::Model, Key::Log, Key::Sandbox, Key::ShutdownGraceMs];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -55,6 +58,7 @@ impl Key {
             Key::Store => "store",
             Key::Model => "model",
             Key::Log => "log",
+            Key::Sandbox => "sandbox",
             Key::ShutdownGraceMs => "shutdown_grace_ms",
         }
     }
@@ -65,6 +69,7 @@ impl Key {
             Key::Store => Some("ABIDE_STORE"),
             Key::Model => Some("ABIDE_MODEL"),
             Key::Log => Some("ABIDE_LOG"),
+            Key::Sandbox => Some("ABIDE_SANDBOX"),
             Key::ShutdownGraceMs => None,
         }
     }
@@ -75,6 +80,7 @@ impl Key {
             Key::Store => Value::Store(Store::Sqlite),
             Key::Model => Value::Model(ECHO.to_owned()),
             Key::Log => Value::Log(Log::Info),
+            Key::Sandbox => Value::Sandbox(Mode::Auto),
             Key::ShutdownGraceMs => Value::ShutdownGraceMs(GRACE_MS),
         }
     }
@@ -103,6 +109,7 @@ impl Key {
             Key::Store => store(text).map(Value::Store),
             Key::Model => model(text).map(Value::Model),
             Key::Log => Log::parse(text).map(Value::Log),
+            Key::Sandbox => sandbox(text).map(Value::Sandbox),
             Key::ShutdownGraceMs => {
                 let number = text.parse().ok().filter(|ms| *ms <= GRACE_MAX_MS).map(Value::ShutdownGraceMs);
                 number.ok_or_else(|| format!("{text:?} is no number of milliseconds from 0 to {GRACE_MAX_MS}"))
@@ -114,7 +121,7 @@ impl Key {
     pub fn is_number(self) -> bool {
         match self {
             Key::ShutdownGraceMs => true,
-            Key::Listen | Key::Store | Key::Model | Key::Log => false,
+            Key::Listen | Key::Store | Key::Model | Key::Log | Key::Sandbox => false,
         }
     }
 
@@ -134,6 +141,10 @@ impl Key {
                 "type": "string", "enum": Log::ALL.map(|log| log.to_string()),
                 "description": "How much the daemon writes to its log",
             }),
+            Key::Sandbox => json!({
+                "type": "string", "enum": MODES.map(|(name, _)| name),
+                "description": "What keeps commands where they belong: auto takes the strongest that works here, required runs none without one, off confines nothing",
+            }),
             Key::ShutdownGraceMs => json!({
                 "type": "integer", "minimum": 0, "maximum": GRACE_MAX_MS,
                 "description": "How long running turns may take to come to a safe point when the daemon stops",
@@ -149,7 +160,9 @@ impl Value {
     pub fn json(&self) -> serde_json::Value {
         match self {
             Value::ShutdownGraceMs(ms) => json!(ms),
-            Value::Listen(_) | Value::Store(_) | Value::Model(_) | Value::Log(_) => json!(self.to_string()),
+            Value::Listen(_) | Value::Store(_) | Value::Model(_) | Value::Log(_) | Value::Sandbox(_) => {
+                json!(self.to_string())
+            }
         }
     }
 
@@ -169,6 +182,10 @@ impl Value {
         if let Value::Log(log) = self { Some(log) } else { None }
     }
 
+    pub fn sandbox(self) -> Option<Mode> {
+        if let Value::Sandbox(mode) = self { Some(mode) } else { None }
+    }
+
     pub fn shutdown_grace_ms(self) -> Option<u64> {
         if let Value::ShutdownGraceMs(ms) = self { Some(ms) } else { None }
     }
@@ -181,6 +198,7 @@ impl fmt::Display for Value {
             Value::Store(Store::Sqlite) => f.write_str("sqlite"),
             Value::Model(model) => f.write_str(model),
             Value::Log(log) => write!(f, "{log}"),
+            Value::Sandbox(mode) => f.write_str(mode_name(*mode)),
             Value::ShutdownGraceMs(ms) => write!(f, "{ms}"),
         }
     }
@@ -205,6 +223,21 @@ impl fmt::Display for Log {
             Log::Trace => "trace",
         })
     }
+}
+
+const MODES: [(&str, Mode); 3] = [("auto", Mode::Auto), ("required", Mode::Required), ("off", Mode::Off)];
+
+pub fn mode_name(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Auto => "auto",
+        Mode::Required => "required",
+        Mode::Off => "off",
+    }
+}
+
+fn sandbox(text: &str) -> Result<Mode, String> {
+    let known = MODES.into_iter().find(|(name, _)| *name == text).map(|(_, mode)| mode);
+    known.ok_or_else(|| format!("{text:?} is no way to confine commands: it takes auto, required or off"))
 }
 
 fn store(text: &str) -> Result<Store, String> {

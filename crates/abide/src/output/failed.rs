@@ -69,14 +69,19 @@ impl Failed {
             ClientError::Refused(problem) if problem.status == 401 && problem.hint.is_none() => {
                 Some("--token TOKEN or $ABIDE_TOKEN says who you are; the home's own is in its file token".to_owned())
             }
-            // The daemon speaks of routes there.
-            ClientError::Refused(problem) if problem.status == 404 && problem.code == "not_found" => {
-                Some("`abide agent list` has the agents there are".to_owned())
-            }
-            ClientError::Refused(problem) => problem.hint.clone(),
+            ClientError::Refused(problem) => problem.hint.as_deref().map(in_our_words),
             ClientError::Foreign { .. } => Some("is --url the address of an abide daemon?".to_owned()),
             ClientError::BadUrl(_) => None,
         }
+    }
+}
+
+/// The daemon speaks of routes, which are commands here.
+fn in_our_words(hint: &str) -> String {
+    match hint {
+        "GET /v1/agents lists those there are" => "`abide agent list` has the agents there are".to_owned(),
+        "GET /v1/tokens lists them" => "`abide token list` has the tokens there are".to_owned(),
+        _ => hint.to_owned(),
     }
 }
 

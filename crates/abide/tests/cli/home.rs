@@ -141,6 +141,9 @@ impl World {
                 wait_policy: WaitPolicy::Background,
                 summary: "the build".to_owned(),
                 command: Some("make".to_owned()),
+                workdir: None,
+                tty: false,
+                accepts_input: false,
                 work_item_id: None,
                 child_agent_id: None,
                 recovery: None,
@@ -151,7 +154,7 @@ impl World {
         self.ask("builder", Input::RunTask { task_id: task_id.clone(), recovery: None });
         let result = json!({ "task_id": task_id });
         let status = ToolStatus::Completed;
-        let finish = Input::FinishTool { exec_id, call_id: CallId::new("call_build"), status, result };
+        let finish = Input::FinishTool { exec_id, call_id: CallId::new("call_build"), status, result, reads: None };
         let effects = self.ask("builder", finish);
         let wait = Act::WaitFor {
             wake: WaitKind::Task,
@@ -216,6 +219,9 @@ impl World {
             wait_policy: WaitPolicy::Background,
             summary: "an old build".to_owned(),
             command: Some("make old".to_owned()),
+            workdir: None,
+            tty: false,
+            accepts_input: false,
             work_item_id: None,
             child_agent_id: None,
             recovery: None,

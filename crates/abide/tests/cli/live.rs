@@ -215,3 +215,21 @@ fn the_first_minute_of_the_readme() {
     }
     assert_eq!(checked, 3);
 }
+
+/// A script that is not there would fail the first turn, when nobody looks.
+#[test]
+fn a_script_that_is_not_there_is_refused_where_it_is_named() {
+    let place = Place::empty();
+    let error = place.refused(2, &["up", "--listen", "127.0.0.1:0", "--model", "script/none.json"]);
+    assert!(error.contains("none.json does not exist"), "{error}");
+    let _daemon = Daemon::start(&place, &[]);
+    let error = place.refused(1, &["agent", "create", "a", "--model", "script/none.json"]);
+    let none = place.path("none.json").canonicalize().unwrap_or_else(|_| place.path("none.json"));
+    let wanted = format!("the script {} does not exist; write it first, or name another", none.display());
+    assert_eq!(error, wanted);
+    assert_eq!(place.run(&["agent", "show", "a"]).code, Some(8));
+    place.write("none.json", "{}");
+    place.says(&["agent", "create", "a", "--model", "script/none.json"]);
+    let error = place.refused(1, &["agent", "create", "b", "--model", "script/."]);
+    assert!(error.contains("is not a file"), "{error}");
+}

@@ -3,7 +3,7 @@
 use std::fs;
 use std::net::TcpListener;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::served::Served;
 
@@ -73,4 +73,28 @@ fn a_home_that_can_t_be_written() {
         assert!(error.contains("home"), "{error}");
     }
     assert!(!served.place.home().join("ledger.db").exists());
+}
+
+/// Where a person names it, not in the first turn; and whoever repeats a request that was met is answered as then.
+#[test]
+fn a_script_that_is_not_there_is_refused_and_nothing_changes() {
+    let served = Served::start();
+    let script = served.script("worker", &json!({ "rounds": [{ "text": "Done." }] }));
+    let create = json!({ "id": "worker", "model": script });
+    let key = [("idempotency-key", "one")];
+    assert_eq!(served.call("POST", "/v1/agents", &key, Some(&create)).status, 201);
+
+    let missing = json!({ "model": "script//nowhere/at/all.json" });
+    let change = served.call("PATCH", "/v1/agents/worker", &[], Some(&missing));
+    assert_eq!((change.status, &change.body["pointer"]), (422, &json!("/model")), "{}", change.body);
+    assert_eq!(
+        change.body["detail"],
+        "the script /nowhere/at/all.json does not exist; write it first, or name another"
+    );
+    assert_eq!(served.get("/v1/agents/worker")["model"]["name"], script.as_str());
+
+    std::fs::remove_file(served.place.path("worker.json")).unwrap();
+    assert_eq!(served.call("POST", "/v1/agents", &key, Some(&create)).status, 201, "it was made then");
+    let other = served.call("POST", "/v1/agents", &[], Some(&json!({ "id": "other", "model": script })));
+    assert_eq!(other.status, 422, "{}", other.body);
 }

@@ -113,14 +113,19 @@ impl Served {
 
     /// All of an agent's events so far. Reading them wakes nobody.
     pub fn events(&self, id: &str) -> Vec<Value> {
-        let mut events = Vec::new();
-        let mut after = "0".to_owned();
+        self.items(&format!("/v1/agents/{id}/events"))
+    }
+
+    /// All items of a list, page by page.
+    pub fn items(&self, path: &str) -> Vec<Value> {
+        let mut items = Vec::new();
+        let mut after = String::new();
         loop {
-            let page = self.get(&format!("/v1/agents/{id}/events?limit=1000&after={after}"));
-            events.extend(page["items"].as_array().unwrap().iter().cloned());
+            let page = self.get(&format!("{path}?limit=1000{after}"));
+            items.extend(page["items"].as_array().unwrap().iter().cloned());
             match page["next"].as_str() {
-                Some(next) => after = next.to_owned(),
-                None => return events,
+                Some(next) => after = format!("&after={next}"),
+                None => return items,
             }
         }
     }

@@ -102,8 +102,7 @@ fn a_second_signal_ends_it_at_once() {
             (answer.status == 503 && answer.body["code"] == "closing").then_some(())
         });
         let mut daemon = signal(&mut served, second);
-        let (ended, _) = daemon.gone(END);
-        assert_eq!(ended, Some(code));
+        assert_eq!(daemon.gone(END), (Some(code), STOPPED.to_owned()));
         assert!(!served.place.home().join("daemon.json").exists());
         served.script("worker", &json!({ "rounds": [{ "text": "Now." }] }));
         served.up();

@@ -186,6 +186,26 @@ pub struct Usage {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Execution {
     pub workspace: Option<String>,
+    /// Where commands run.
+    pub cwd: Option<String>,
+    /// direct or worktree
+    pub mode: Option<String>,
+    /// Where it writes, while it does.
+    pub occupied: Option<String>,
+    #[serde(default)]
+    pub network: bool,
+    pub sandbox: Option<SandboxPart>,
+}
+
+/// What keeps its commands where they belong.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SandboxPart {
+    /// auto, required or off
+    pub mode: String,
+    /// bubblewrap, landlock or none
+    pub mechanism: String,
+    pub enforced: Vec<String>,
+    pub problems: Vec<String>,
 }
 
 /// Why an agent does what it does.

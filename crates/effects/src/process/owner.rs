@@ -96,7 +96,7 @@ impl Begun {
 
     /// Reads until the supervisor said its last word and nobody is left who could write.
     fn take_in(&mut self) -> Option<Told> {
-        let mut buffer = vec![0; limits::READ_BYTES];
+        let mut buffer = vec![0; limits::TAKEN_BYTES];
         let (mut told, mut drained_by, mut connected) = (None, None, true);
         let mut given_up_at = None;
         loop {

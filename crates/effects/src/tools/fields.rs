@@ -5,9 +5,11 @@
 
 use std::ops::RangeInclusive;
 
+use abide_kernel::id::TaskId;
 use abide_kernel::input::Refusal;
 use serde_json::{Map, Value};
 
+use crate::files::WorkspacePath;
 use crate::limits;
 use crate::nearest::nearest;
 
@@ -84,6 +86,51 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// A whole number within its range.
+    pub(super) fn number(&self, name: &str, range: RangeInclusive<u64>) -> Result<Option<u64>, Refusal> {
+        let Some(value) = self.get(name) else { return Ok(None) };
+        match value.as_u64().filter(|number| range.contains(number)) {
+            Some(number) => Ok(Some(number)),
+            None => {
+                let hint = format!("give a whole number from {} to {}", range.start(), range.end());
+                Err(self.wrong(name, value, &hint))
+            }
+        }
+    }
+
+    pub(super) fn flag(&self, name: &str) -> Result<Option<bool>, Refusal> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(Value::Bool(flag)) => Ok(Some(*flag)),
+            Some(other) => Err(self.wrong(name, other, "give true or false")),
+        }
+    }
+
+    /// The id of a task. Files are found by it, so it is held against how ids are spelled.
+    pub(super) fn task(&self, name: &str) -> Result<TaskId, Refusal> {
+        let id = self.text(name)?;
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        match id.strip_prefix("task_").is_some_and(|rest| rest.len() <= 64 && rest.chars().all(plain)) {
+            true => Ok(TaskId::new(id)),
+            false => Err(self.wrong(name, &Value::from(id), "give a task's id as ExecCommand or TaskList returned it")),
+        }
+    }
+
+    /// The path of a file in the workspace; it must be given.
+    pub(super) fn path(&self, name: &str) -> Result<WorkspacePath, Refusal> {
+        let path = self.required(name, self.optional_path(name)?)?;
+        match self.get(name).filter(|value| value.as_str().is_some_and(|text| text.ends_with('/'))) {
+            Some(folder) => Err(self.wrong(name, folder, "that names a folder: name a file in it")),
+            None => Ok(path),
+        }
+    }
+
+    pub(super) fn optional_path(&self, name: &str) -> Result<Option<WorkspacePath>, Refusal> {
+        let Some(text) = self.optional_text(name)? else { return Ok(None) };
+        let path = WorkspacePath::new(&text);
+        path.map(Some).map_err(|hint| self.wrong(name, &Value::from(text), hint))
+    }
+
     /// One of a few words.
     pub(super) fn word<T: Copy>(
         &self,
@@ -115,7 +162,7 @@ impl<'a> Fields<'a> {
         value.ok_or_else(|| invalid(format!("{} lacks `{name}`", self.what), format!("say `{name}`")))
     }
 
-    fn wrong(&self, name: &str, value: &Value, hint: &str) -> Refusal {
+    pub(super) fn wrong(&self, name: &str, value: &Value, hint: &str) -> Refusal {
         invalid(format!("`{name}` of {} is {}", self.what, kind(value)), hint)
     }
 }

@@ -3,9 +3,21 @@
 
 mod command;
 mod echo;
+mod files_confined;
+mod files_disk;
+mod files_edit;
+mod files_glob;
+mod files_grep;
+mod files_patch;
+mod files_patch_git;
+mod files_read;
+mod files_stage;
+mod files_write;
 mod malformed;
 mod place;
 mod script;
 mod stage;
 mod substitution;
 mod tools;
+mod web;
+mod workspace;

@@ -4,7 +4,7 @@ use abide_effects::tools::{self, Tool};
 use abide_kernel::fact::Todo;
 use abide_kernel::id::{TimerId, WaitId, WorkItemId};
 use abide_kernel::input::{Act, Does, Refusal, When, WorkItemChange};
-use abide_kernel::vocabulary::{ApprovalDefault, CatchUp, PlanStatus, TodoState, WaitKind};
+use abide_kernel::vocabulary::{ApprovalDefault, CatchUp, PlanStatus, SideEffect, TodoState, WaitKind};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -127,8 +127,27 @@ fn calls_mean_acts() {
     for (tool, input, act) in &cases {
         assert_eq!(tools::read(tool, input), Does::Act(act.clone()), "{tool} {input}");
     }
-    for tool in tools::ALL {
+    for tool in tools::ALL.iter().filter(|tool| !WORLD.iter().any(|(name, ..)| *name == tool.name)) {
         assert!(cases.iter().any(|(name, ..)| *name == tool.name), "{} has no case", tool.name);
+    }
+}
+
+/// Tools that run outside, the least they take, and what they may change there.
+const WORLD: &[(&str, &str, SideEffect)] = &[
+    ("ReadFile", r#"{ "path": "a" }"#, SideEffect::ReadOnly),
+    ("WriteFile", r#"{ "path": "a", "content": "" }"#, SideEffect::WorkspaceMutation),
+    ("EditFile", r#"{ "path": "a", "old": "b", "new": "" }"#, SideEffect::WorkspaceMutation),
+    ("ApplyPatch", r#"{ "patch": "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n" }"#, SideEffect::WorkspaceMutation),
+    ("Glob", r#"{ "pattern": "**/*.rs" }"#, SideEffect::ReadOnly),
+    ("Grep", r#"{ "pattern": "fn .*main" }"#, SideEffect::ReadOnly),
+    ("WebFetch", r#"{ "url": "https://example.com" }"#, SideEffect::ReadOnly),
+];
+
+#[test]
+fn calls_that_run_outside_say_what_they_may_change() {
+    for (tool, input, changes) in WORLD {
+        let input: Value = serde_json::from_str(input).unwrap();
+        assert_eq!(tools::read(tool, &input), Does::World(*changes), "{tool} {input}");
     }
 }
 
@@ -260,11 +279,11 @@ fn a_tool_there_is_none_of_brings_the_nearest_and_the_list() {
         let refusal = refused(name, &json!({}));
         assert_eq!(refusal.code, "unknown_tool");
         assert!(refusal.message.contains(name), "{refusal:?}");
-        assert!(refusal.hint.starts_with(&format!("did you mean {near}? the tools are: WaitFor, ")), "{refusal:?}");
+        assert!(refusal.hint.starts_with(&format!("did you mean {near}? the tools are: ReadFile, ")), "{refusal:?}");
     }
     for name in ["", "ReticulateSplines", &"x".repeat(100_000)] {
         let refusal = refused(name, &json!({}));
-        assert!(refusal.hint.starts_with("the tools are: WaitFor, ") && refusal.message.len() < 200, "{refusal:?}");
+        assert!(refusal.hint.starts_with("the tools are: ReadFile, ") && refusal.message.len() < 200, "{refusal:?}");
     }
 }
 

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use abide_kernel::effect::Effect;
-use abide_kernel::fact::Fact;
-use abide_kernel::id::{AgentId, CallId, ExecId};
+use abide_kernel::fact::{Fact, TaskEnd};
+use abide_kernel::id::{AgentId, CallId, ExecId, TaskId};
 use abide_kernel::input::Input;
-use abide_kernel::vocabulary::{ProviderError, TaskKind, ToolStatus};
+use abide_kernel::vocabulary::{ProviderError, TaskKind, TaskStatus, ToolStatus};
 use abide_ledger::CommitError;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -68,6 +68,7 @@ struct Running {
 enum What {
     Round { exec_id: ExecId, round: u32 },
     Call { exec_id: ExecId, call_id: CallId },
+    Task { task_id: TaskId },
     Other,
 }
 
@@ -284,7 +285,14 @@ impl Life {
             Effect::RunTool { exec_id, call_id, .. } => {
                 What::Call { exec_id: exec_id.clone(), call_id: call_id.clone() }
             }
-            Effect::EndTask { .. } | Effect::ReleaseWorkspace { .. } | Effect::Notify { .. } => What::Other,
+            Effect::StartTask { task_id, .. } | Effect::AwaitTask { task_id } => {
+                What::Task { task_id: task_id.clone() }
+            }
+            Effect::EndTask { .. }
+            | Effect::CloseTask { .. }
+            | Effect::ReleaseWorkspace { .. }
+            | Effect::RemoveWorktree { .. }
+            | Effect::Notify { .. } => What::Other,
         };
         match self.shared.perform.perform(&self.agent, effect) {
             Some(job) => self.start(what, job),
@@ -301,7 +309,7 @@ impl Life {
         for job in self.running.values() {
             let of_it = match &job.what {
                 What::Round { exec_id, .. } | What::Call { exec_id, .. } => exec_id == exec,
-                What::Other => false,
+                What::Task { .. } | What::Other => false,
             };
             if of_it {
                 job.handle.abort();
@@ -442,7 +450,12 @@ fn lost(what: What, why: &str) -> Vec<Input> {
         What::Call { exec_id, call_id } => {
             let result = json!({ "error": { "code": "crashed", "message": format!("the tool was called, and {why}"),
                 "hint": "what it did is not known; look before you call it again" } });
-            vec![Input::FinishTool { exec_id, call_id, status: ToolStatus::Unknown, result }]
+            vec![Input::FinishTool { exec_id, call_id, status: ToolStatus::Unknown, result, reads: None }]
+        }
+        What::Task { task_id } => {
+            let evidence = vec![format!("it was being run, and {why}")];
+            let end = TaskEnd { task_id, evidence, ..TaskEnd::default() };
+            vec![Input::EndTask { status: TaskStatus::Interrupted, end }]
         }
         What::Other => Vec::new(),
     }

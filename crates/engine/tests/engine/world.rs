@@ -42,6 +42,10 @@ impl Perform for Mind {
                 Some(Box::pin(async move { vec![Input::EndTask { status: TaskStatus::Cancelled, end }] }))
             }
             Effect::RunTool { .. }
+            | Effect::StartTask { .. }
+            | Effect::AwaitTask { .. }
+            | Effect::CloseTask { .. }
+            | Effect::RemoveWorktree { .. }
             | Effect::ReleaseWorkspace { .. }
             | Effect::Notify { .. }
             | Effect::EndExec { .. } => None,

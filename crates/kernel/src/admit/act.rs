@@ -10,6 +10,7 @@ use crate::id::{ApprovalId, ExecId, TaskId, TimerId, TriggerId, WaitId, WorkItem
 use crate::input::{Act, Refusal, When};
 use crate::limits;
 use crate::step::Step;
+use crate::summary::task_shape;
 use crate::time::Time;
 use crate::vocabulary::{
     ApprovalDefault, ApprovalStatus, BriefKind, CatchUp, DeliveryMode, QueueStatus, TaskStatus, WaitKind, WaitSource,
@@ -19,7 +20,7 @@ use super::settle::tell_agent;
 use super::task::settle_result;
 use super::turn::tell;
 use super::waits::{cancel_timer, cancel_wait, naming};
-use super::{due, work};
+use super::{due, task, work, workspace};
 
 /// Who asks for it.
 #[derive(Debug, Clone)]
@@ -29,7 +30,7 @@ pub(super) enum Actor {
 }
 
 impl Actor {
-    fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         match self {
             Actor::Model(exec) => exec.as_str(),
             Actor::Person(name) => name,
@@ -50,7 +51,7 @@ pub(super) struct Done {
     pub ends_turn: bool,
 }
 
-type Acted = Result<Done, Refusal>;
+pub(super) type Acted = Result<Done, Refusal>;
 
 pub(super) fn done(result: Value) -> Acted {
     Ok(Done { result, ends_turn: false })
@@ -87,8 +88,13 @@ pub(super) fn act(step: &mut Step<'_>, actor: &Actor, act: Act) -> Acted {
             let brief_id = step.state.briefs.back().map(|brief| brief.brief_id.to_string());
             done(json!({ "brief_id": brief_id }))
         }
-        Act::ReadResult { task_id } => read_result(step, actor, &task_id),
         Act::StopTask { task_id } => stop_task(step, actor, &task_id),
+        Act::ListTasks => done(task::list(step)),
+        Act::ShowTask { task_id } => task::show(step, &task_id),
+        Act::RunCommand { command, workdir, tty, accepts_input } => {
+            task::run_command(step, actor, command, workdir, tty, accepts_input)
+        }
+        Act::DetachWorkspace { folder } => workspace::detach(step, actor, &folder),
     }
 }
 
@@ -434,21 +440,6 @@ fn decide_approval(step: &mut Step<'_>, actor: &Actor, id: &ApprovalId, grant: b
     done(json!({ "approval_id": id.as_str(), "status": status }))
 }
 
-fn read_result(step: &mut Step<'_>, actor: &Actor, id: &TaskId) -> Acted {
-    let Actor::Model(exec) = actor else {
-        return Err(Refusal::new("not_yours", "only a turn can read a result", "look at the task's output instead"));
-    };
-    if !step.state.tasks.owed().contains_key(id) {
-        return Err(Refusal::new(
-            "not_owed",
-            format!("nothing is owed of {id}"),
-            "its result was read, or it still runs",
-        ));
-    }
-    settle_result(step, id, exec, "task_output_returned_the_end");
-    done(json!({ "task_id": id.as_str() }))
-}
-
 /// Asks first, forces the second time.
 fn stop_task(step: &mut Step<'_>, actor: &Actor, id: &TaskId) -> Acted {
     let Some(task) = step.state.tasks.open().get(id) else {
@@ -457,5 +448,6 @@ fn stop_task(step: &mut Step<'_>, actor: &Actor, id: &TaskId) -> Acted {
     let force = task.status == TaskStatus::Cancelling;
     let evidence = vec![format!("stopped_by {}", actor.name())];
     step.emit(TaskCancelling { task_id: id.clone(), force, evidence });
-    done(json!({ "task": id.as_str(), "forced": force }))
+    let task = step.state.tasks.open().get(id).map(task_shape);
+    done(json!({ "task": task, "forced": force }))
 }

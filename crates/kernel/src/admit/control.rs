@@ -7,10 +7,11 @@ use crate::agent::lifecycle::Control;
 use crate::agent::task::Task;
 use crate::fact::{
     AgentArchived, AgentCreated, AgentForked, AgentQuarantined, ApprovalDecided, ControlAdmitted, ControlApplied,
-    PostureChanged, TaskCancelling, TaskEnd, TriggerRevoked, WaitingIntentCreated, WakeHintIgnored, WorkspaceReleased,
+    PostureChanged, TaskCancelling, TaskEnd, TriggerRevoked, WaitingIntentCreated, WakeHintIgnored, WorkspaceDetached,
+    WorkspaceReleased, WorktreeRemoving,
 };
 use crate::id::{AgentId, ExecId, MessageId, Seq, TaskId};
-use crate::input::{Answer, Refusal};
+use crate::input::{Answer, Refusal, Remains};
 use crate::step::Step;
 use crate::vocabulary::{
     AbortReason, ApprovalStatus, Boundary, BriefKind, ControlAction, DeliveryMode, Status, TaskKind, TaskStatus,
@@ -31,7 +32,8 @@ pub(super) fn create(step: &mut Step<'_>, identity: Identity, config: Config, st
     }
     step.emit(AgentCreated { identity, config, start });
     if start {
-        apply(step, ControlAction::Start, Boundary::Bootstrap, Obligations::default());
+        let previous_status = step.state.status();
+        apply(step, ControlAction::Start, Boundary::Bootstrap, previous_status, Obligations::default());
     }
     Ok(Answer::Done)
 }
@@ -45,9 +47,15 @@ struct Obligations {
     evidence: Vec<String>,
 }
 
-/// Admits and applies one action, and leaves its trail.
-fn apply(step: &mut Step<'_>, action: ControlAction, boundary: Boundary, obligations: Obligations) {
-    let previous_status = step.state.status();
+/// Applies one action, and leaves its trail. The previous status is the one it was admitted at: an execution that was
+/// aborted in between is part of what the action did.
+fn apply(
+    step: &mut Step<'_>,
+    action: ControlAction,
+    boundary: Boundary,
+    previous_status: Status,
+    obligations: Obligations,
+) {
     let next_status = next_status(step, action);
     step.emit(ControlApplied {
         action,
@@ -75,9 +83,11 @@ fn next_status(step: &Step<'_>, action: ControlAction) -> Status {
     }
 }
 
-fn admitted(step: &mut Step<'_>, action: ControlAction, boundary: Boundary) {
+/// The status at which the action was admitted.
+fn admitted(step: &mut Step<'_>, action: ControlAction, boundary: Boundary) -> Status {
     let previous_status = step.state.status();
     step.emit(ControlAdmitted { action, boundary, previous_status, evidence: Vec::new() });
+    previous_status
 }
 
 pub(super) fn start(step: &mut Step<'_>) -> Result<Answer, Refusal> {
@@ -92,27 +102,35 @@ pub(super) fn start(step: &mut Step<'_>) -> Result<Answer, Refusal> {
             ));
         }
     }
-    admitted(step, ControlAction::Start, Boundary::Control);
+    let previous = admitted(step, ControlAction::Start, Boundary::Control);
     let evidence = match &step.state.control {
         Control::Quarantined { reason } => vec![format!("was_quarantined {reason}")],
         Control::Booting | Control::Runnable | Control::Stopped => Vec::new(),
     };
-    apply(step, ControlAction::Start, Boundary::Control, Obligations { evidence, ..Obligations::default() });
+    apply(step, ControlAction::Start, Boundary::Control, previous, Obligations { evidence, ..Obligations::default() });
     Ok(Answer::Done)
 }
 
 pub(super) fn stop(step: &mut Step<'_>) -> Answer {
-    if step.state.control == Control::Stopped {
-        return Answer::Unchanged;
+    match step.state.control {
+        Control::Stopped => return Answer::Unchanged,
+        // It does not run; a stop only lets go of what it still holds.
+        Control::Quarantined { .. }
+            if step.state.tasks.open().is_empty() && step.state.workspaces.occupied().is_none() =>
+        {
+            return Answer::Unchanged;
+        }
+        Control::Quarantined { .. } | Control::Booting | Control::Runnable => {}
     }
-    admitted(step, ControlAction::Stop, Boundary::Control);
+    let previous = admitted(step, ControlAction::Stop, Boundary::Control);
     let exec_id = step.state.turn.as_ref().map(|turn| turn.exec_id.clone());
     abort_turn(step, AbortReason::Stop, "stop");
     end_autonomous_wakeups(step);
     let task_ids = cancel_tasks(step, "stop", |_| true);
-    let workspace = step.state.workspace.clone();
+    let workspace = step.state.workspaces.occupied().map(str::to_owned);
     let evidence = vec![format!("messages_kept {}", step.state.queue.len())];
-    apply(step, ControlAction::Stop, Boundary::Control, Obligations { exec_id, task_ids, workspace, evidence });
+    let obligations = Obligations { exec_id, task_ids, workspace, evidence };
+    apply(step, ControlAction::Stop, Boundary::Control, previous, obligations);
     Answer::Done
 }
 
@@ -166,15 +184,16 @@ pub(super) fn shutdown(step: &mut Step<'_>, at_once: bool) -> Answer {
     if step.state.shutdown || matches!(step.state.control, Control::Stopped | Control::Quarantined { .. }) {
         return if step.facts().is_empty() { Answer::Unchanged } else { Answer::Done };
     }
-    admitted(step, ControlAction::Shutdown, Boundary::Shutdown);
+    let previous = admitted(step, ControlAction::Shutdown, Boundary::Shutdown);
     // A child goes on by itself when the daemon is back, as after a crash; only a process can't outlive it.
     let task_ids = cancel_tasks(step, "shutdown", |task| task.kind == TaskKind::Command);
-    apply(step, ControlAction::Shutdown, Boundary::Shutdown, Obligations { task_ids, ..Obligations::default() });
+    let obligations = Obligations { task_ids, ..Obligations::default() };
+    apply(step, ControlAction::Shutdown, Boundary::Shutdown, previous, obligations);
     Answer::Done
 }
 
 /// What was in flight when the process ended is cut; a boot that finds nothing cut records nothing.
-pub(super) fn boot(step: &mut Step<'_>) -> Answer {
+pub(super) fn boot(step: &mut Step<'_>, mut remains: Remains) -> Answer {
     let lost: Vec<TaskId> = step
         .state
         .tasks
@@ -184,33 +203,56 @@ pub(super) fn boot(step: &mut Step<'_>) -> Answer {
         .map(|task| task.task_id.clone())
         .collect();
     let booting = step.state.control == Control::Booting;
-    if step.state.turn.is_none() && lost.is_empty() && !step.state.shutdown && !booting {
+    let left = step.state.workspaces.occupied().filter(|root| remains.occupied.as_deref() != Some(root));
+    let left = left.map(str::to_owned);
+    let removals = removals(step);
+    let cut = step.state.turn.is_some() || !lost.is_empty() || left.is_some() || !removals.is_empty();
+    if !cut && !step.state.shutdown && !booting {
         return Answer::Unchanged;
     }
-    admitted(step, ControlAction::Restart, Boundary::Bootstrap);
+    let previous = admitted(step, ControlAction::Restart, Boundary::Bootstrap);
     let exec_id = step.state.turn.as_ref().map(|turn| turn.exec_id.clone());
     abort_turn(step, AbortReason::Cut, "process_ended");
     for task_id in &lost {
-        interrupt(step, task_id, "restart");
+        let found = remains.ended.remove(task_id).unwrap_or_default();
+        interrupt(step, task_id, std::iter::once("restart".to_owned()).chain(found).collect());
+    }
+    if let Some(workspace) = left {
+        step.emit(WorkspaceReleased { workspace, error: None, evidence: vec!["process_ended".to_owned()] });
+    }
+    // Whether it was removed is for git to say; asking again loses nothing.
+    for root in removals {
+        step.emit(WorktreeRemoving { root, evidence: vec!["restart".to_owned()] });
     }
     let obligations = Obligations { exec_id, task_ids: lost, ..Obligations::default() };
-    apply(step, ControlAction::Restart, Boundary::Bootstrap, obligations);
+    apply(step, ControlAction::Restart, Boundary::Bootstrap, previous, obligations);
     Answer::Done
 }
 
-fn interrupt(step: &mut Step<'_>, task_id: &TaskId, evidence: &str) {
-    let end = TaskEnd { task_id: task_id.clone(), evidence: vec![evidence.to_owned()], ..TaskEnd::default() };
+/// Worktrees whose removal was under way.
+fn removals(step: &Step<'_>) -> Vec<String> {
+    let attached = step.state.workspaces.attached().values();
+    attached.filter(|workspace| workspace.removing).map(|workspace| workspace.root.clone()).collect()
+}
+
+fn interrupt(step: &mut Step<'_>, task_id: &TaskId, evidence: Vec<String>) {
+    let end = TaskEnd { task_id: task_id.clone(), evidence, ..TaskEnd::default() };
     end_open(step, TaskStatus::Interrupted, end);
 }
 
 pub(super) fn archive(step: &mut Step<'_>) -> Result<Answer, Refusal> {
     let status = step.state.status();
     if status != Status::Stopped {
-        return Err(Refusal::new("not_stopped", format!("the agent is {status}"), "stop it first"));
+        let detail = format!("the agent is {status}, and only a stopped one can be deleted");
+        return Err(Refusal::new("not_stopped", detail, "stop it first"));
     }
     if !step.state.tasks.open().is_empty() {
         let open = step.state.tasks.open().len();
         return Err(Refusal::new("tasks_open", format!("{open} of its tasks are still ending"), "try again soon"));
+    }
+    if let Some(worktree) = step.state.workspaces.attached().values().find(|workspace| workspace.worktree.is_some()) {
+        let hint = "detach it first: what is not committed in it is saved as a patch";
+        return Err(Refusal::new("worktree_left", format!("it has the worktree {}", worktree.root), hint));
     }
     step.emit(AgentArchived {});
     Ok(Answer::Done)
@@ -252,7 +294,7 @@ pub(super) fn fork(step: &mut Step<'_>, agent_id: AgentId, parent: AgentId, at_s
     step.emit(AgentForked { agent_id, parent, at_seq });
     let open: Vec<TaskId> = step.state.tasks.open().keys().cloned().collect();
     for task_id in &open {
-        interrupt(step, task_id, "fork");
+        interrupt(step, task_id, vec!["fork".to_owned()]);
     }
     let waits: Vec<_> = step.state.waits.open().keys().cloned().collect();
     for wait in &waits {
@@ -271,8 +313,14 @@ pub(super) fn fork(step: &mut Step<'_>, agent_id: AgentId, parent: AgentId, at_s
         let decided_by = "fork".to_owned();
         step.emit(ApprovalDecided { approval_id, status: ApprovalStatus::Expired, decided_by });
     }
-    if let Some(workspace) = step.state.workspace.clone() {
-        step.emit(WorkspaceReleased { workspace, error: None });
+    let evidence = || vec!["fork".to_owned()];
+    if let Some(workspace) = step.state.workspaces.occupied().map(str::to_owned) {
+        step.emit(WorkspaceReleased { workspace, error: None, evidence: evidence() });
+    }
+    let worktrees = step.state.workspaces.attached().values().filter(|workspace| workspace.worktree.is_some());
+    let worktrees: Vec<String> = worktrees.map(|workspace| workspace.root.clone()).collect();
+    for root in worktrees {
+        step.emit(WorkspaceDetached { root, evidence: evidence() });
     }
     Answer::Done
 }

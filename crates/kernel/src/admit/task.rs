@@ -1,16 +1,26 @@
 //! Reports about tasks, and the settling of their results.
 
+use serde_json::{Value, json};
+
+use crate::agent::task::Task;
 use crate::fact::{
-    Fact, Resource, TaskCancelled, TaskCompleted, TaskCreated, TaskEnd, TaskFailed, TaskInterrupted,
+    Fact, Resource, TaskCancelled, TaskCancelling, TaskCompleted, TaskCreated, TaskEnd, TaskFailed, TaskInterrupted,
     TaskResultDelivered, TaskRunning, TaskUpdateIgnored, WorkItemDelegated, WorkItemDelegationCompleted,
 };
 use crate::id::{ExecId, TaskId};
 use crate::input::{Answer, Refusal};
 use crate::limits;
 use crate::step::Step;
-use crate::vocabulary::{TaskKind, TaskStatus};
+use crate::summary::task_shape;
+use crate::vocabulary::{TaskKind, TaskStatus, WaitPolicy};
 
+use super::act::{Acted, Actor, done, line};
 use super::waits::{drop_if_waiting, naming, trigger_wait};
+
+/// Tasks that a list shows to a model; a person has pages.
+const LISTED_MAX: usize = 100;
+/// What of a command stands for it in lists.
+const SUMMARY_BYTES: usize = 200;
 
 pub(super) fn create(step: &mut Step<'_>, mut task: TaskCreated) -> Result<Answer, Refusal> {
     if step.state.tasks.get(&task.task_id).is_some() {
@@ -48,7 +58,8 @@ pub(super) fn create(step: &mut Step<'_>, mut task: TaskCreated) -> Result<Answe
 pub(super) fn run(step: &mut Step<'_>, task_id: TaskId, recovery: Option<String>) -> Answer {
     match step.state.tasks.open().get(&task_id).map(|task| task.status) {
         Some(TaskStatus::Queued) => {
-            step.emit(TaskRunning { task_id, recovery });
+            step.emit(TaskRunning { task_id: task_id.clone(), recovery });
+            end_if_unwanted(step, task_id);
             Answer::Done
         }
         None if planted!(ReopenedTask) && step.state.tasks.owed().contains_key(&task_id) => {
@@ -57,6 +68,78 @@ pub(super) fn run(step: &mut Step<'_>, task_id: TaskId, recovery: Option<String>
         }
         _ => ignored(step, task_id, TaskStatus::Running),
     }
+}
+
+/// A command whose call was cut off while it became a task, or whose agent was stopped, does not go on.
+fn end_if_unwanted(step: &mut Step<'_>, task_id: TaskId) {
+    let Some(task) = step.state.tasks.open().get(&task_id).filter(|task| task.kind == TaskKind::Command) else {
+        return;
+    };
+    let calling = step.state.turn.as_ref().map(|turn| &turn.exec_id);
+    let evidence = if task.exec_id.is_some() && task.exec_id.as_ref() != calling {
+        "its_call_was_cut_off"
+    } else if !step.state.is_runnable() {
+        "agent_not_running"
+    } else {
+        return;
+    };
+    step.emit(TaskCancelling { task_id, force: false, evidence: vec![evidence.to_owned()] });
+}
+
+/// What is open, what is owed, and what ended lately; oldest first.
+pub(super) fn list(step: &Step<'_>) -> Value {
+    let tasks = &step.state.tasks;
+    let all = tasks.recent().iter().chain(tasks.owed().values()).chain(tasks.open().values());
+    let mut all: Vec<&Task> = all.collect();
+    all.sort_by_key(|task| task.seq);
+    let newest = all.iter().rev().take(LISTED_MAX).rev();
+    json!({ "items": newest.map(|task| task_shape(task)).collect::<Vec<_>>(), "truncated": all.len() > LISTED_MAX })
+}
+
+pub(super) fn show(step: &Step<'_>, id: &TaskId) -> Acted {
+    match step.state.tasks.get(id) {
+        Some(task) => done(task_shape(task)),
+        None => {
+            Err(Refusal::new("not_found", format!("{id} is no task that is open or ended lately"), "list the tasks"))
+        }
+    }
+}
+
+/// A person's command: a task from the start.
+pub(super) fn run_command(
+    step: &mut Step<'_>,
+    actor: &Actor,
+    command: String,
+    workdir: Option<String>,
+    tty: bool,
+    accepts_input: bool,
+) -> Acted {
+    let command = line(command, limits::TEXT_BYTES, "cmd")?;
+    if let Actor::Model(_) = actor {
+        return Err(Refusal::new("not_yours", "a model starts commands with ExecCommand", "call ExecCommand"));
+    }
+    if !step.state.is_runnable() {
+        let hint = format!("start it first: abide agent start {}", step.state.id());
+        return Err(Refusal::new("stopped", "a stopped agent runs no commands", hint));
+    }
+    let task_id = step.fresh.task();
+    let task = TaskCreated {
+        task_id: task_id.clone(),
+        task_kind: TaskKind::Command,
+        wait_policy: WaitPolicy::Background,
+        summary: limits::clip(command.lines().next().unwrap_or_default(), SUMMARY_BYTES).to_owned(),
+        command: Some(command),
+        workdir,
+        tty,
+        accepts_input,
+        work_item_id: None,
+        child_agent_id: None,
+        recovery: None,
+        exec_id: None,
+        call_id: None,
+    };
+    create(step, task)?;
+    show(step, &task_id)
 }
 
 pub(super) fn end(step: &mut Step<'_>, status: TaskStatus, end: TaskEnd) -> Result<Answer, Refusal> {

@@ -11,10 +11,11 @@ use crate::fact::{
     ToolRoundCompleted, ToolStarted, TurnAborted, TurnBaselineOverBudget, TurnCheckpointed, TurnTerminal,
 };
 use crate::id::{CallId, ExecId, MessageId, TaskId, WorkItemId};
-use crate::input::{Answer, Call, Does, Reply};
+use crate::input::{Answer, Call, Does, Reads, Reply};
 use crate::limits;
 use crate::scheduler::continuation::matching;
 use crate::step::Step;
+use crate::summary::task_shape;
 use crate::vocabulary::{
     AbortReason, BriefKind, MessageKind, ProviderError, RequeueReason, SafePoint, Scope, TerminalKind, ToolStatus,
     WaitKind,
@@ -100,7 +101,8 @@ pub(super) fn finish_tool(
     exec_id: &ExecId,
     call_id: CallId,
     status: ToolStatus,
-    result: Value,
+    mut result: Value,
+    reads: Option<Reads>,
 ) -> Answer {
     let tool = turn_of(step, exec_id).and_then(|turn| match &turn.phase {
         Phase::Tools { running, .. } => running.get(&call_id).map(|call| call.tool.clone()),
@@ -109,7 +111,14 @@ pub(super) fn finish_tool(
     let Some(tool) = tool else {
         return stale(step, exec_id, &format!("{call_id} is over"));
     };
+    let shown = reads.as_ref().and_then(|reads| step.state.tasks.get(&reads.task_id)).map(task_shape);
+    if let (Some(task), Some(fields)) = (shown, result.as_object_mut()) {
+        fields.insert("task".to_owned(), task);
+    }
     step.emit(ToolFinished { exec_id: exec_id.clone(), call_id, tool, status, result, ends_turn: false });
+    if let Some(read) = reads.filter(|reads| reads.end) {
+        settle_result(step, &read.task_id, exec_id, "task_output_returned_the_end");
+    }
     complete_tools(step, exec_id, None);
     Answer::Done
 }

@@ -39,6 +39,10 @@ impl AgentState {
         match fact {
             Fact::AgentCreated(fact) => self.agent_created(fact),
             Fact::AgentConfigured(fact) => {
+                // Whoever names another folder means it to be worked in.
+                if self.config.workspace != fact.config.workspace {
+                    self.workspaces.choose_none();
+                }
                 self.config = fact.config.clone();
                 if let Some(role) = fact.role {
                     self.identity.role = role;
@@ -77,16 +81,26 @@ impl AgentState {
                 self.runtime_error = Some(fact.error.clone());
                 Ok(())
             }
+
+            Fact::WorkspaceAttached(fact) => self.workspaces.attach(fact, self.seq, at),
+            Fact::WorkspaceUsed(fact) => self.workspaces.use_root(&fact.root),
+            Fact::WorkspaceDetached(fact) => self.workspaces.detach(&fact.root),
             Fact::WorkspaceOccupied(fact) => {
-                self.workspace = Some(fact.workspace.clone());
+                self.workspaces.occupy(&fact.workspace);
                 Ok(())
             }
             Fact::WorkspaceReleased(fact) => {
-                if fact.error.is_none() && self.workspace.as_ref() == Some(&fact.workspace) {
-                    self.workspace = None;
+                if fact.error.is_none() {
+                    self.workspaces.release(&fact.workspace);
                 }
                 Ok(())
             }
+            Fact::WorktreeRemoving(fact) => self.workspaces.edit(&fact.root, |workspace| workspace.removing = true),
+            Fact::WorktreeRemoved(fact) => self.workspaces.detach(&fact.root),
+            Fact::WorktreeKept(fact) => self.workspaces.edit(&fact.root, |workspace| {
+                workspace.removing = false;
+                workspace.kept = Some(fact.error.clone());
+            }),
 
             Fact::MessageQueued(fact) => self.message_queued(fact, at),
             Fact::MessageDequeued(fact) => {
@@ -309,7 +323,10 @@ impl AgentState {
                 self.resting = false;
             }
             ControlAction::Stop => {
-                self.control = Control::Stopped;
+                // Why its records can't be trusted is known until it is tried again.
+                if !matches!(self.control, Control::Quarantined { .. }) {
+                    self.control = Control::Stopped;
+                }
                 self.resting = false;
             }
             ControlAction::Shutdown => self.shutdown = true,

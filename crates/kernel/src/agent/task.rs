@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use serde::{Deserialize, Serialize};
 
 use crate::fact::{TaskCreated, TaskEnd};
-use crate::id::{MessageId, Seq, TaskId, WorkItemId};
+use crate::id::{ExecId, MessageId, Seq, TaskId, WorkItemId};
 use crate::limits;
 use crate::time::Time;
 use crate::vocabulary::{TaskKind, TaskStatus, WaitPolicy};
@@ -19,6 +19,9 @@ pub struct Task {
     pub status: TaskStatus,
     pub wait_policy: WaitPolicy,
     pub summary: String,
+    /// The execution whose call it came out of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exec_id: Option<ExecId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -85,6 +88,12 @@ impl Tasks {
         &self.recent
     }
 
+    /// Commands that are open.
+    #[must_use]
+    pub fn commands(&self) -> usize {
+        self.open.values().filter(|task| task.kind == TaskKind::Command).count()
+    }
+
     #[must_use]
     pub fn blocking(&self) -> usize {
         self.blocking
@@ -111,6 +120,7 @@ impl Tasks {
                 status: TaskStatus::Queued,
                 wait_policy: fact.wait_policy,
                 summary: fact.summary.clone(),
+                exec_id: fact.exec_id.clone(),
                 command: fact.command.clone(),
                 work_item_id: fact.work_item_id.clone(),
                 child_agent_id: fact.child_agent_id.clone(),

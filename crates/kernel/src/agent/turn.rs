@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::AgentState;
 use crate::fact::{CallRecord, TurnCheckpointed};
 use crate::id::{CallId, ExecId, MessageId, Seq, TaskId, TurnId, WorkItemId};
 use crate::scheduler::continuation::Continuation;
@@ -58,6 +59,14 @@ pub enum Phase {
     Safe,
     /// These calls have begun and have no outcome yet; `waiting` have not begun.
     Tools { running: BTreeMap<CallId, CallRecord>, waiting: Vec<CallRecord> },
+}
+
+impl AgentState {
+    /// The last turn, where it failed and nothing newer has come since.
+    #[must_use]
+    pub fn last_failure(&self) -> Option<&LastTerminal> {
+        self.last_terminal.as_ref().filter(|last| last.kind.is_failure() && !last.superseded)
+    }
 }
 
 /// How the last turn ended, until something newer is admitted or awaited.

@@ -106,18 +106,3 @@ pub struct StaleOutcomeIgnored {
     pub exec_id: ExecId,
     pub evidence: Vec<String>,
 }
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct WorkspaceOccupied {
-    pub workspace: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct WorkspaceReleased {
-    pub workspace: String,
-    /// What went wrong, where releasing failed: a control error, shown, never ignored.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-}

@@ -35,7 +35,7 @@ fn outcome(state: &AgentState) -> Outcome {
     if let Some(turn) = &state.turn {
         return (None, None, vec![format!("turn_in_progress {} seq {}", turn.exec_id, turn.seq)]);
     }
-    if let Some(last) = state.last_terminal.as_ref().filter(|last| last.kind.is_failure() && !last.superseded) {
+    if let Some(last) = state.last_failure() {
         return plain(ClosureOutcome::Failed, format!("turn_terminal {} seq {}", last.kind, last.seq));
     }
     let delayed = state.queue.next_not_before().is_some();

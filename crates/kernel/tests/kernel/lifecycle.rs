@@ -1,6 +1,7 @@
 //! The verification plan of lifecycle control, line by line, and what control refuses (spec 2 to 4).
 
 use abide_kernel::agent::config::{Config, Identity};
+use abide_kernel::fact::Fact;
 use abide_kernel::id::{AgentId, Fresh};
 use abide_kernel::input::Input;
 use abide_kernel::time::Time;
@@ -109,6 +110,28 @@ fn stop_aborts_the_current_run() {
          end exec1
          stopped",
     );
+}
+
+/// The trail says what the agent was when control was asked for, also where control cut a turn first.
+#[test]
+#[allow(clippy::wildcard_enum_match_arm, reason = "two of many facts are looked at")]
+fn control_is_applied_to_the_status_that_it_was_admitted_at() {
+    let cases = [("operator hi", "stop", "awake_running"), ("operator hi", "crash", "awake_running")];
+    for (before, action, was) in cases.into_iter().chain([("advance 1s", "stop", "asleep")]) {
+        let mut story = Story::begin();
+        story.tell(before).unwrap();
+        let told = story.facts.len();
+        story.tell(action).unwrap();
+        let previous = story.facts[told..].iter().filter_map(|(_, fact)| match fact {
+            Fact::ControlAdmitted(fact) => Some(("admitted", fact.previous_status)),
+            Fact::ControlApplied(fact) => Some(("applied", fact.previous_status)),
+            Fact::PostureChanged(fact) => Some(("changed", fact.previous_status)),
+            _ => None,
+        });
+        let was = Status::parse(was).unwrap();
+        let trail = [("admitted", was), ("applied", was), ("changed", was)];
+        assert_eq!(previous.collect::<Vec<_>>(), trail, "{before}, {action}");
+    }
 }
 
 #[test]

@@ -371,6 +371,43 @@ fn a_quarantined_agent_can_be_started() {
     );
 }
 
+/// Stopping it lets go of what it holds; why it can't be trusted is known until it is tried again.
+#[test]
+fn a_quarantined_agent_that_is_stopped_keeps_the_reason() {
+    check(
+        "quarantine bad
+         ---
+         stop
+         evidence
+         start",
+        "unchanged
+         quarantined bad
+         control start awake_idle
+         Sleep no_pending_scheduler_facts",
+    );
+    check(
+        "occupy ws
+         task t1
+         quarantine bad
+         ---
+         stop
+         effects
+         release ws
+         task t1 ends cancelled
+         stop
+         evidence",
+        "t1 cancelling
+         control stop stopped
+         end t1, release ws
+         released ws
+         t1 cancelled
+         queued m1 task_result
+         result of t1 in m1
+         unchanged
+         quarantined bad",
+    );
+}
+
 #[test]
 fn stale_outcomes_are_evidence() {
     check(
@@ -411,7 +448,7 @@ fn an_acknowledged_round_is_kept_by_a_cut() {
          control restart awake_idle
          StartModelTurn model_reentry_message m1
          turn local_continuation
-         control.admitted tool.finished exec.aborted message.requeued control.applied scheduler.decision message.dequeued turn.started turn.round_started",
+         control.admitted tool.finished exec.aborted message.requeued control.applied posture.changed scheduler.decision message.dequeued turn.started turn.round_started",
     );
 }
 

@@ -13,7 +13,7 @@ mod speak;
 use abide_kernel::agent::config::{Config, Identity};
 use abide_kernel::effect::Effect;
 use abide_kernel::id::{AgentId, Fresh};
-use abide_kernel::input::{Answer, Input, Refusal};
+use abide_kernel::input::{Answer, Input, Refusal, Remains};
 use abide_kernel::invariants::{self, Change};
 use abide_kernel::time::Time;
 use abide_kernel::{AgentState, Fact, admit, carry_out, decide};
@@ -214,6 +214,6 @@ impl Story {
         }
         assert_eq!(state, self.state, "the ledger folds to another state");
         self.state = state;
-        self.input(Input::Boot);
+        self.input(Input::Boot { remains: Remains::default() });
     }
 }

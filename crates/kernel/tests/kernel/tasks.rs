@@ -206,7 +206,8 @@ fn a_result_that_is_read_by_the_model_is_not_delivered_again() {
          operator hi
          task t1 ends
          ---
-         round ReadResult t1
+         round Tool
+         tool call1 reads=t1
          owed
          round done",
         "read t1: task_output_returned_the_end
@@ -262,10 +263,10 @@ fn a_result_is_read_once() {
          round ok
          operator hi
          ---
-         round ReadResult t1
+         round Tool
+         tool call1 reads=t1
          round WaitFor task t1",
-        "ReadResult refused not_owed
-         WaitFor refused nothing_would_end_it",
+        "WaitFor refused nothing_would_end_it",
     );
 }
 
@@ -278,7 +279,8 @@ fn reading_a_result_ends_every_wait_that_names_it() {
          operator hi
          task t1 ends
          ---
-         round ReadResult t1",
+         round Tool
+         tool call2 reads=t1",
         "read t1: task_output_returned_the_end
          dropped m3: result_read
          wait1 triggered",

@@ -274,7 +274,8 @@ fn the_last_result_takes_the_unnamed_task_wait_with_it() {
          operator hi
          task t1 ends
          ---
-         round ReadResult t1",
+         round Tool
+         tool call2 reads=t1",
         "read t1: task_output_returned_the_end
          dropped m3: result_read
          queued m4 internal_followup

@@ -189,3 +189,26 @@ fn a_hint_whose_source_has_a_parked_tick() {
          a message from the operator",
     );
 }
+
+/// Nothing is to be done, and what was done last went wrong: whoever asks wants to know both.
+#[test]
+fn a_turn_that_failed() {
+    check(
+        "operator hi
+         fail auth
+         ---
+         why
+         operator more
+         round done
+         why",
+        "a has nothing to do: its last turn failed (provider_failed_needs_recovery); its briefs say why, and a message will wake it.
+         queued m2 operator_prompt
+         StartModelTurn model_reentry_message m2
+         turn local_continuation
+         end completed
+         processed m2
+         told result: done
+         Sleep no_pending_scheduler_facts
+         a has nothing to do; a message will wake it.",
+    );
+}

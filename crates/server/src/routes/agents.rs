@@ -1,5 +1,7 @@
 //! Agents: made, listed, seen, changed, explained, exported, archived.
 
+use std::sync::Arc;
+
 use abide_api::Problem;
 use abide_api::types::{AgentChange, AgentCreate, AgentItem, Budget, Deleted, Page, Role};
 use abide_engine::export::records;
@@ -28,21 +30,21 @@ pub(super) async fn create(call: Call) -> Met {
     let new: AgentCreate = body::json(&call.body)?;
     let wrong = |detail: String, pointer: &str| Problem::new(422, "wrong_fields", detail).pointer(pointer);
     let id = AgentId::new(&new.id).map_err(|error| wrong(error.to_string(), "/id"))?;
-    let settings = AgentChange {
-        model: Some(new.model.unwrap_or_else(|| call.app.options.default_model.clone())),
-        workspace: new.workspace,
-        role: None,
-        instructions: new.instructions,
-        network: new.network,
-        budget: None,
-    };
-    let config = Config::default().with(checked(&call.app, settings)?);
-    let role = new.role.map_or(vocabulary::Role::Orchestrator, role);
-    let identity = Identity { role, ..Identity::named(id.clone()) };
-    let input = Input::Create { identity, config, start: new.start.unwrap_or(true) };
     let answered = match once(&call).await? {
         Once::Again(answered) => *answered,
         Once::Meet(claim) => {
+            let settings = AgentChange {
+                model: Some(new.model.unwrap_or_else(|| call.app.options.default_model.clone())),
+                workspace: new.workspace,
+                role: None,
+                instructions: new.instructions,
+                network: new.network,
+                budget: None,
+            };
+            let config = Config::default().with(checked(&call.app, settings).await?);
+            let role = new.role.map_or(vocabulary::Role::Orchestrator, role);
+            let identity = Identity { role, ..Identity::named(id.clone()) };
+            let input = Input::Create { identity, config, start: new.start.unwrap_or(true) };
             let asked = call.app.host.ask_for_summary(&id, input, claim).await;
             asked.map_err(|error| {
                 // A deleted agent keeps its name.
@@ -55,11 +57,21 @@ pub(super) async fn create(call: Call) -> Met {
             })?
         }
     };
-    Ok(json(201, &summary(answered)))
+    Ok(json(201, &summary(&call.app, answered)))
 }
 
-pub(super) fn summary(answered: Answered) -> Value {
-    answered.summary.unwrap_or_default()
+/// The summary that an answer came with.
+pub(super) fn summary(app: &App, answered: Answered) -> Value {
+    confined(app, answered.summary.unwrap_or_default())
+}
+
+/// What is really enforced is for the daemon that runs the commands to say.
+fn confined(app: &App, mut summary: Value) -> Value {
+    let network = summary["execution"]["network"] == true;
+    if let Some(execution) = summary["execution"].as_object_mut() {
+        execution.insert("sandbox".to_owned(), app.options.world.sandbox(network));
+    }
+    summary
 }
 
 fn role(role: Role) -> vocabulary::Role {
@@ -70,13 +82,14 @@ fn role(role: Role) -> vocabulary::Role {
 }
 
 /// A change that makes sense, or what is wrong with it.
-fn checked(app: &App, change: AgentChange) -> Result<ConfigChange, Problem> {
+async fn checked(app: &Arc<App>, change: AgentChange) -> Result<ConfigChange, Problem> {
     let wrong = |detail: String, pointer: &str| Problem::new(422, "wrong_fields", detail).pointer(pointer);
     if let Some(model) = &change.model {
         if model.len() > limits::LINE_BYTES {
             return Err(wrong("the name of the model is too long".to_owned(), "/model"));
         }
-        (app.options.check_model)(model).map_err(|problem| wrong(problem, "/model"))?;
+        let (app, model) = (Arc::clone(app), model.clone());
+        blocking(move || (app.options.check_model)(&model).map_err(|problem| wrong(problem, "/model"))).await?;
     }
     let absolute = |path: &str| path.starts_with('/') && path.len() <= limits::LINE_BYTES && !path.contains('\0');
     if change.workspace.as_ref().is_some_and(|workspace| !absolute(workspace)) {
@@ -165,8 +178,9 @@ fn page(app: &App, after: Option<&AgentId>, limit: usize) -> Result<Page<AgentIt
 pub(super) async fn show(call: Call) -> Met {
     let id = agent(&call)?;
     let seen = call.app.host.look(&id, |state, now| (!state.archived).then(|| agent_summary(state, now))).await;
-    match seen.map_err(|error| problems::ask(error, id.as_str()))?.flatten() {
-        Some(summary) => Ok(json(200, &summary)),
+    match seen.map_err(|error| problems::ask(error, id.as_str()))? {
+        Some(Some(summary)) => Ok(json(200, &confined(&call.app, summary))),
+        Some(None) => Err(problems::deleted(id.as_str())),
         None => Err(problems::no_agent(id.as_str())),
     }
 }
@@ -174,10 +188,10 @@ pub(super) async fn show(call: Call) -> Met {
 pub(super) async fn change(call: Call) -> Met {
     let id = agent(&call)?;
     let change: AgentChange = body::json(&call.body)?;
-    let change = Box::new(checked(&call.app, change)?);
+    let change = Box::new(checked(&call.app, change).await?);
     let asked = call.app.host.ask_for_summary(&id, Input::Configure { change }, None).await;
     let answered = asked.map_err(|error| problems::ask(error, id.as_str()))?;
-    Ok(json(200, &summary(answered)))
+    Ok(json(200, &summary(&call.app, answered)))
 }
 
 pub(super) async fn delete(call: Call) -> Met {
@@ -215,7 +229,8 @@ pub(super) async fn why(call: Call) -> Met {
         call.app.host.look(&id, |state, now| (!state.archived).then(|| explain::why(state, decide(state, now)))).await;
     match seen {
         Ok(Some(Some(why))) => Ok(json(200, &why)),
-        Ok(Some(None) | None) => Err(problems::no_agent(id.as_str())),
+        Ok(Some(None)) => Err(problems::deleted(id.as_str())),
+        Ok(None) => Err(problems::no_agent(id.as_str())),
         // What can't be read can still be explained.
         Err(AskError::Damaged(reason)) => Ok(json(200, &damaged(&call.app, &id, &reason))),
         Err(error) => Err(problems::ask(error, id.as_str())),

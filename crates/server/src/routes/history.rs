@@ -1,6 +1,7 @@
 //! What happened, read from the facts: events, the transcript, decisions. Pages go forward from a seq, or are the
 //! newest so many.
 
+use std::fmt;
 use std::sync::Arc;
 
 use abide_api::Problem;
@@ -26,7 +27,7 @@ const SCANNED_MAX: u64 = 50_000;
 pub(super) async fn list(call: Call, view: View) -> Met {
     let id = agent(&call)?;
     let (limit, last) = (call.query.limit()?, call.query.last()?);
-    let after = call.query.number("after")?;
+    let after = place(&call)?;
     if last.is_some() && after.is_some() {
         return Err(Problem::new(400, "bad_query", "give after or last, not both"));
     }
@@ -35,11 +36,44 @@ pub(super) async fn list(call: Call, view: View) -> Met {
         let ledger = app.host.ledger();
         match last {
             Some(last) => newest(ledger, &id, view, last),
-            None => forward(ledger, &id, view, after.unwrap_or(0), limit),
+            None => forward(ledger, &id, view, after.unwrap_or_default(), limit),
         }
     })
     .await?;
     Ok(json(200, &page))
+}
+
+/// Where a page ends: a fact whose entries were all shown, and how many of the next one's were.
+#[derive(Debug, Clone, Copy, Default)]
+struct Place {
+    seq: u64,
+    shown: usize,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.shown {
+            0 => write!(f, "{}", self.seq),
+            shown => write!(f, "{}.{shown}", self.seq),
+        }
+    }
+}
+
+/// A seq; and where one fact may have several entries, a place within the fact after it.
+fn place(call: &Call) -> Result<Option<Place>, Problem> {
+    let whole = call.operation.query.iter().any(|param| param.name == "after" && param.number);
+    let within = call.query.text("after").filter(|_| !whole).and_then(|after| after.split_once('.'));
+    let Some((seq, shown)) = within else {
+        return Ok(call.query.number("after")?.map(|seq| Place { seq, shown: 0 }));
+    };
+    let digits = [seq, shown].iter().all(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    match (seq.parse(), shown.parse()) {
+        (Ok(seq), Ok(shown)) if digits => Ok(Some(Place { seq, shown })),
+        (Ok(_) | Err(_), _) => {
+            let detail = format!("after takes the next of the page before, not {seq:?}.{shown:?}");
+            Err(Problem::new(400, "bad_query", detail))
+        }
+    }
 }
 
 fn head(ledger: &Ledger, id: &AgentId) -> Result<(StreamId, u64), Problem> {
@@ -49,24 +83,28 @@ fn head(ledger: &Ledger, id: &AgentId) -> Result<(StreamId, u64), Problem> {
     Ok((stream, head.seq))
 }
 
-fn forward(ledger: &Ledger, id: &AgentId, view: View, after: u64, limit: usize) -> Result<Page<Value>, Problem> {
+fn forward(ledger: &Ledger, id: &AgentId, view: View, after: Place, limit: usize) -> Result<Page<Value>, Problem> {
     let (stream, head) = head(ledger, id)?;
     let mut items = Vec::new();
     let mut place = after;
-    let until = after.saturating_add(SCANNED_MAX);
-    while place < head && place < until {
-        for recorded in
-            &ledger.read(&stream, place, BATCH.min(limit.max(64))).map_err(|error| problems::unreadable(&error))?
-        {
-            let more = view(&stream, id, recorded);
-            if !items.is_empty() && items.len() + more.len() > limit {
+    let until = after.seq.saturating_add(SCANNED_MAX);
+    while place.seq < head && place.seq < until {
+        let facts = ledger.read(&stream, place.seq, BATCH.min(limit.max(64)));
+        for recorded in &facts.map_err(|error| problems::unreadable(&error))? {
+            let entries = view(&stream, id, recorded);
+            let (more, room) = (entries.len().saturating_sub(place.shown), limit - items.len());
+            if more > 0 && room == 0 {
                 return Ok(Page { items, next: Some(place.to_string()) });
             }
-            place = recorded.seq;
-            items.extend(more);
+            items.extend(entries.into_iter().skip(place.shown).take(room));
+            if more > room {
+                place.shown += room;
+                return Ok(Page { items, next: Some(place.to_string()) });
+            }
+            place = Place { seq: recorded.seq, shown: 0 };
         }
     }
-    Ok(Page { items, next: (place < head).then(|| place.to_string()) })
+    Ok(Page { items, next: (place.seq < head).then(|| place.to_string()) })
 }
 
 fn newest(ledger: &Ledger, id: &AgentId, view: View, last: usize) -> Result<Page<Value>, Problem> {

@@ -6,11 +6,9 @@ use std::sync::Arc;
 use abide_api::Problem;
 use abide_api::types::{Compact, Fork, Verify};
 use abide_engine::fork::{ForkError, fork as make_fork};
-use abide_engine::{Answered, core};
+use abide_engine::{Answered, upkeep};
 use abide_kernel::id::AgentId;
 use abide_kernel::input::Answer;
-use abide_kernel::time::Time;
-use abide_ledger::ArchivePolicy;
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
@@ -25,56 +23,33 @@ use crate::problems;
 
 pub(super) async fn stats(call: Call) -> Met {
     let app = Arc::clone(&call.app);
-    let stats = blocking(move || app.host.ledger().stats().map_err(|error| problems::unreadable(&error))).await?;
-    Ok(json(
-        200,
-        &object!({
-            "streams": stats.streams, "facts": stats.facts, "bytes": stats.bytes,
-            "blobs": stats.blobs, "blob_bytes": stats.blob_bytes,
-            "segments": stats.segments, "segment_bytes": stats.segment_bytes,
-            "snapshots": stats.snapshots, "database_bytes": stats.database_bytes,
-        }),
-    ))
+    let stats =
+        blocking(move || upkeep::stats(app.host.ledger()).map_err(|error| problems::unreadable(&error))).await?;
+    Ok(json(200, &stats))
 }
 
 pub(super) async fn verify(call: Call) -> Met {
     let verify: Verify = body::json_or_default(&call.body)?;
     let app = Arc::clone(&call.app);
-    let value = blocking(move || {
-        let ledger = app.host.ledger();
-        if verify.rebuild_rows {
-            let rebuilt = ledger.rebuild_rows(&core::rows_of_stored, &mut |_| ());
-            rebuilt.map_err(|error| Problem::new(503, "store", error.to_string()))?;
-        }
-        let report = ledger.verify(&core::rows_of_stored, &mut |_| ());
-        let damage: Vec<String> = report.damage.iter().map(ToString::to_string).collect();
-        let redacted: Vec<String> =
-            report.redacted.iter().map(|(stream, seq)| format!("{stream} at seq {seq}")).collect();
-        Ok(object!({
-            "intact": report.is_intact(), "streams": report.streams, "facts": report.facts,
-            "segments": report.segments, "blobs": report.blobs, "snapshots": report.snapshots, "rows": report.rows,
-            "redacted": redacted, "damage": damage, "more_damage": report.unlisted,
-        }))
+    let report = blocking(move || {
+        let report = upkeep::verify(app.host.ledger(), verify.rebuild_rows, &mut |_| ());
+        report.map_err(|error| Problem::new(503, "store", error.to_string()))
     })
     .await?;
-    Ok(json(200, &value))
+    Ok(json(200, &report))
 }
 
 pub(super) async fn compact(call: Call) -> Met {
-    const DAYS: u64 = 30;
     let compact: Compact = body::json_or_default(&call.body)?;
     let app = Arc::clone(&call.app);
-    let value = blocking(move || {
-        let days = compact.older_than_days.unwrap_or(DAYS);
-        let ms = i64::try_from(days.saturating_mul(24 * 3_600_000)).unwrap_or(i64::MAX);
-        let older_than = Time::from_ms(app.host.clock().now().as_ms().saturating_sub(ms));
-        let policy = ArchivePolicy { older_than: Some(older_than), max_bytes: compact.max_bytes };
-        let report = app.host.ledger().archive(policy, &mut |_| ());
-        let report = report.map_err(|error| Problem::new(503, "store", error.to_string()))?;
-        Ok(object!({ "segments": report.segments, "facts": report.facts, "bytes": report.bytes }))
+    let report = blocking(move || {
+        let days = compact.older_than_days.unwrap_or(upkeep::OLDER_THAN_DAYS);
+        let now = app.host.clock().now();
+        let report = upkeep::compact(app.host.ledger(), now, days, compact.max_bytes, &mut |_| ());
+        report.map_err(|error| Problem::new(503, "store", error.to_string()))
     })
     .await?;
-    Ok(json(200, &value))
+    Ok(json(200, &report))
 }
 
 pub(super) async fn fork(call: Call) -> Met {

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use abide_api::Problem;
 use abide_api::types::{
     Approval, Brief, CatchUp, Ended, Message, Page, Task, Timer, TimerCreate, TimerCreated, Trigger, Wait, WorkItem,
+    Workspace,
 };
 use abide_kernel::AgentState;
-use abide_kernel::id::{TaskId, TimerId, WaitId, WorkItemId};
+use abide_kernel::id::{AgentId, TaskId, TimerId, WaitId, WorkItemId};
 use abide_kernel::input::{Act, Answer, Input, When};
-use abide_kernel::summary::{task_shape, timer_shape, wait_shape, work_item_shape};
+use abide_kernel::summary::{task_shape, timer_shape, wait_shape, work_item_shape, workspace_shape};
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary;
 use abide_ledger::StreamId;
@@ -28,6 +29,8 @@ use crate::problems;
 /// How one plane is read.
 pub(super) struct Plane {
     rows: &'static str,
+    /// How the ids of its rows begin; they are the cursors of its pages.
+    prefix: &'static str,
     /// What a row that lacks it has.
     defaults: fn() -> Value,
     /// The record as the state has it, while it is open.
@@ -39,10 +42,11 @@ pub(super) struct Plane {
 
 const fn plane<T: Serialize + DeserializeOwned>(
     rows: &'static str,
+    prefix: &'static str,
     defaults: fn() -> Value,
     open: fn(&AgentState, &str) -> Option<Value>,
 ) -> Plane {
-    Plane { rows, defaults, open, keep: |_| true, shape: shaped::<T> }
+    Plane { rows, prefix, defaults, open, keep: |_| true, shape: shaped::<T> }
 }
 
 /// Rows hold more than is shown, and leave out what is null. One that does not read goes out as it is: `verify` names
@@ -65,27 +69,39 @@ fn open_task(state: &AgentState, id: &str) -> Option<Value> {
     state.tasks.open().get(&id).or_else(|| state.tasks.owed().get(&id)).map(task_shape)
 }
 
-pub(super) const MESSAGES: Plane = plane::<Message>("messages", nothing, never);
-pub(super) const BRIEFS: Plane = plane::<Brief>("briefs", nothing, never);
-pub(super) const TASKS: Plane = plane::<Task>("tasks", nothing, open_task);
+pub(super) const MESSAGES: Plane = plane::<Message>("messages", "msg_", nothing, never);
+pub(super) const BRIEFS: Plane = plane::<Brief>("briefs", "brief_", nothing, never);
+pub(super) const TASKS: Plane = plane::<Task>("tasks", "task_", nothing, open_task);
+pub(super) const WORKSPACES: Plane = plane::<Workspace>(
+    "workspaces",
+    "/",
+    || object!({ "active": false, "occupied": false }),
+    |state, root| state.workspaces.attached().get(root).map(|workspace| workspace_shape(state, workspace)),
+);
 pub(super) const CHILDREN: Plane =
-    Plane { keep: |task| task["child_agent_id"].is_string(), ..plane::<Task>("tasks", nothing, open_task) };
+    Plane { keep: |task| task["child_agent_id"].is_string(), ..plane::<Task>("tasks", "task_", nothing, open_task) };
 pub(super) const WORK_ITEMS: Plane = plane::<WorkItem>(
     "work_items",
+    "work_",
     || object!({ "todo": [], "current": false }),
     |state, id| state.work.open(&WorkItemId::new(id)).map(|item| work_item_shape(state, item)),
 );
-pub(super) const TIMERS: Plane =
-    plane::<Timer>("timers", nothing, |state, id| state.timers.active().get(&TimerId::new(id)).map(timer_shape));
+pub(super) const TIMERS: Plane = plane::<Timer>("timers", "timer_", nothing, |state, id| {
+    state.timers.active().get(&TimerId::new(id)).map(timer_shape)
+});
 pub(super) const WAITS: Plane =
-    plane::<Wait>("waits", nothing, |state, id| state.waits.open().get(&WaitId::new(id)).map(wait_shape));
-pub(super) const TRIGGERS: Plane = plane::<Trigger>("triggers", nothing, never);
-pub(super) const APPROVALS: Plane = plane::<Approval>("approvals", nothing, never);
+    plane::<Wait>("waits", "wait_", nothing, |state, id| state.waits.open().get(&WaitId::new(id)).map(wait_shape));
+pub(super) const TRIGGERS: Plane = plane::<Trigger>("triggers", "trig_", nothing, never);
+pub(super) const APPROVALS: Plane = plane::<Approval>("approvals", "appr_", nothing, never);
 
 pub(super) async fn list(call: Call, plane: &'static Plane) -> Met {
     let id = agent(&call)?;
     let limit = call.query.limit()?;
     let after = call.query.text("after").map(str::to_owned);
+    if let Some(after) = after.as_deref().filter(|after| !after.starts_with(plane.prefix)) {
+        let detail = format!("{after:?} is no place in this list");
+        return Err(Problem::new(400, "bad_cursor", detail).hint("take the next of the page before"));
+    }
     let (app, stream) = (Arc::clone(&call.app), StreamId::agent(&id));
     let missing = problems::no_agent(id.as_str());
     let rows = blocking(move || {
@@ -105,9 +121,27 @@ pub(super) async fn list(call: Call, plane: &'static Plane) -> Met {
         (!state.archived).then(|| open.collect())
     };
     let seen = call.app.host.look(&id, look).await.map_err(|error| problems::ask(error, id.as_str()))?;
-    let mut open = seen.flatten().ok_or_else(|| problems::no_agent(id.as_str()))?;
+    let seen = seen.ok_or_else(|| problems::no_agent(id.as_str()))?;
+    let mut open = seen.ok_or_else(|| problems::deleted(id.as_str()))?;
     let items = rows.into_iter().take(limit).map(|row| open.remove(&row.id).unwrap_or_else(|| whole(row.value, plane)));
     Ok(json(200, &Page { items: items.filter(plane.keep).map(plane.shape).collect(), next }))
+}
+
+/// One row of a plane. Names that begin alike lie together, so one page from just before it has it.
+pub(super) async fn one(
+    call: &Call,
+    id: &AgentId,
+    plane: &'static Plane,
+    item: &str,
+) -> Result<Option<Value>, Problem> {
+    const ALIKE: usize = 256;
+    let (app, stream, item) = (Arc::clone(&call.app), StreamId::agent(id), item.to_owned());
+    let before: String = item.chars().take(item.chars().count().saturating_sub(1)).collect();
+    let rows = blocking(move || {
+        let rows = app.host.ledger().rows(&stream, plane.rows, Some(&before), ALIKE);
+        Ok(rows.map_err(|error| problems::unreadable(&error))?.into_iter().find(|row| row.id == item))
+    });
+    Ok(rows.await?.map(|row| (plane.shape)(whole(row.value, plane))))
 }
 
 fn whole(row: Value, plane: &Plane) -> Value {
@@ -150,7 +184,7 @@ fn timer(new: TimerCreate) -> Result<Act, Problem> {
     Ok(Act::CreateTimer { summary: new.summary, when, catch_up, work_item_id: None })
 }
 
-fn acted(answer: Answer) -> Result<Value, Problem> {
+pub(super) fn acted(answer: Answer) -> Result<Value, Problem> {
     match answer {
         Answer::Acted(value) => Ok(value),
         Answer::Done | Answer::Unchanged => Ok(Value::Null),

@@ -9,7 +9,7 @@ use abide_kernel::input::Answer;
 use serde_json::json as object;
 
 use super::{Met, blocking, json};
-use crate::access::{AccessError, fresh_token};
+use crate::access::{ADMIN, AccessError, fresh_token};
 use crate::body;
 use crate::gate::Call;
 use crate::once::{Once, once};
@@ -68,6 +68,10 @@ pub(super) fn list(call: &Call) -> Met {
 
 pub(super) async fn revoke(call: Call) -> Met {
     let item = call.param("item").to_owned();
+    if item == ADMIN {
+        return Err(Problem::new(404, "not_found", "the home's own token can't be revoked")
+            .hint("remove the file `token` from the home and start the daemon again: it makes another"));
+    }
     let app = Arc::clone(&call.app);
     let there = blocking(move || app.access.revoke(&item, app.host.clock().now()).map_err(failed)).await?;
     if there {

@@ -81,7 +81,8 @@ async fn a_revoked_token_is_good_no_more_and_neither_is_it_after_a_restart() {
     daemon.send(Ask::get("/v1/agents").token(&gone.token)).await.refused(401, "unauthorized");
     daemon.delete(&format!("/v1/tokens/{}", gone.token_id)).await.refused(404, "not_found");
     // The home's own token is a file, not a record.
-    daemon.delete("/v1/tokens/admin").await.refused(404, "not_found");
+    let refused = daemon.delete("/v1/tokens/admin").await.refused(404, "not_found");
+    assert_eq!(refused["detail"], "the home's own token can't be revoked");
 
     let daemon = daemon.restart().await;
     daemon.send(Ask::get("/v1/agents").token(&gone.token)).await.refused(401, "unauthorized");

@@ -99,7 +99,8 @@ async fn deleting_takes_a_stopped_agent_and_its_id_for_good() {
 /// An agent that was deleted is not there, and what it was can still be read.
 async fn is_gone(daemon: &Daemon) {
     for path in ["/v1/agents/a", "/v1/agents/a/why", "/v1/agents/a/messages", "/v1/agents/a/timers"] {
-        daemon.ask(Ask::get(path)).await.refused(404, "not_found");
+        let refused = daemon.ask(Ask::get(path)).await.refused(404, "not_found");
+        assert_eq!(refused["detail"], "a was deleted; its events and its transcript can still be read");
     }
     for (path, body) in [
         ("start", json!({})),
@@ -118,6 +119,9 @@ async fn is_gone(daemon: &Daemon) {
     assert_eq!(daemon.kinds("a").await.last().unwrap(), "agent.archived");
     let said = daemon.items("/v1/agents/a/transcript").await;
     assert_eq!(said.last().unwrap()["text"], "hello");
+    for past in ["decisions", "why?at=1", "export"] {
+        daemon.ask(Ask::get(&format!("/v1/agents/a/{past}"))).await.is(200);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

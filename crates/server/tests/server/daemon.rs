@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::hands::Hands;
+use crate::hands::{Hands, NoHands};
 use crate::http::{Answer, Ask, read_answer};
 use crate::schema;
 
@@ -73,6 +73,7 @@ impl Daemon {
                 Some(_) => Ok(()),
                 None => Err("write PROVIDER/MODEL".to_owned()),
             }),
+            world: Arc::new(NoHands),
             loopback: true,
         };
         let app = App::new(host, access, options);

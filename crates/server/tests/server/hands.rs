@@ -5,12 +5,14 @@ use std::sync::{Condvar, Mutex};
 
 use abide_engine::Perform;
 use abide_kernel::effect::{Effect, ModelCall};
-use abide_kernel::fact::{TaskCreated, TaskEnd};
+use abide_kernel::fact::{TaskCreated, TaskEnd, WorkspaceAttached};
 use abide_kernel::id::{AgentId, CallId, ExecId, TaskId};
-use abide_kernel::input::{Act, Call, Does, Input, Reply};
+use abide_kernel::input::{Act, Call, Does, Input, Refusal, Reply};
 use abide_kernel::vocabulary::{
-    ApprovalDefault, DeliveryMode, PlanStatus, TaskKind, TaskStatus, ToolStatus, WaitKind, WaitPolicy,
+    ApprovalDefault, DeliveryMode, PlanStatus, TaskKind, TaskStatus, ToolStatus, WaitKind, WaitPolicy, WorkspaceMode,
 };
+use abide_server::{Done, World};
+use serde_json::Value;
 use tokio::sync::watch;
 
 type Job = std::pin::Pin<Box<dyn Future<Output = Vec<Input>> + Send>>;
@@ -78,7 +80,7 @@ impl Perform for Hands {
             }
             Effect::RunTool { exec_id, call_id, .. } => {
                 let result = serde_json::json!({ "ok": true });
-                let finish = Input::FinishTool { exec_id, call_id, status: ToolStatus::Completed, result };
+                let finish = Input::FinishTool { exec_id, call_id, status: ToolStatus::Completed, result, reads: None };
                 Some(Box::pin(async move { vec![finish] }))
             }
             Effect::EndTask { task_id, .. } => Some(Box::pin(async move {
@@ -90,7 +92,12 @@ impl Perform for Hands {
             Effect::ReleaseWorkspace { workspace } => {
                 Some(Box::pin(async move { vec![Input::ReleaseWorkspace { workspace, error: None }] }))
             }
-            Effect::Notify { .. } | Effect::EndExec { .. } => None,
+            Effect::StartTask { .. }
+            | Effect::AwaitTask { .. }
+            | Effect::CloseTask { .. }
+            | Effect::RemoveWorktree { .. }
+            | Effect::Notify { .. }
+            | Effect::EndExec { .. } => None,
         }
     }
 }
@@ -123,11 +130,14 @@ fn answer(exec_id: ExecId, round: u32, call: &ModelCall, word: &str) -> Vec<Inpu
             wait_policy: WaitPolicy::Background,
             summary: "a long command".to_owned(),
             command: Some("sleep 1000".to_owned()),
+            workdir: None,
+            tty: false,
+            accepts_input: false,
             work_item_id: None,
             child_agent_id: None,
             recovery: None,
             exec_id: Some(exec_id.clone()),
-            call_id: None,
+            call_id: Some(CallId::new("call_run")),
         }));
         inputs.push(Input::RunTask { task_id, recovery: None });
     }
@@ -168,4 +178,34 @@ fn act(word: &str) -> Option<(&'static str, Act)> {
         }
         _ => return None,
     })
+}
+
+/// Nothing is done in the world for these tests; commands are tested with the daemon that has hands.
+#[derive(Debug)]
+pub struct NoHands;
+
+fn none<T: Send + 'static>() -> Done<'static, T> {
+    Box::pin(async { Err(Refusal::new("no_hands", "nothing is done here", "use a daemon that has hands")) })
+}
+
+impl World for NoHands {
+    fn read_output<'a>(&'a self, _: &'a AgentId, _: TaskId, _: Option<u64>, _: u64) -> Done<'a, Value> {
+        none()
+    }
+
+    fn write_input<'a>(&'a self, _: &'a AgentId, _: TaskId, _: String) -> Done<'a, Value> {
+        none()
+    }
+
+    fn attach<'a>(&'a self, _: &'a AgentId, _: String, _: WorkspaceMode) -> Done<'a, WorkspaceAttached> {
+        none()
+    }
+
+    fn patches<'a>(&'a self, _: &'a AgentId) -> Done<'a, Vec<Value>> {
+        none()
+    }
+
+    fn sandbox(&self, _: bool) -> Value {
+        serde_json::json!({ "mode": "off", "mechanism": "none", "enforced": [], "problems": [] })
+    }
 }

@@ -134,7 +134,7 @@ async fn a_stop_during_a_model_call_ends_it_and_keeps_what_waits() {
     assert_eq!((&aborted[0]["exec_id"], &aborted[0]["reason"]), (&json!(exec), &json!("stop")));
     let applied = of_kind(&daemon, "control.applied").await.pop().unwrap();
     assert_eq!((&applied["action"], &applied["exec_id"]), (&json!("stop"), &json!(exec)));
-    assert_eq!(applied["next_status"], "stopped");
+    assert_eq!((&applied["previous_status"], &applied["next_status"]), (&json!("awake_running"), &json!("stopped")));
     assert_eq!(of_kind(&daemon, "control.admitted").await.pop().unwrap()["previous_status"], "awake_running");
     let messages = daemon.items("/v1/agents/a/messages").await;
     assert_eq!((&messages[0]["message_id"], &messages[0]["status"]), (&json!(message), &json!("queued")));

@@ -209,8 +209,14 @@ impl Model {
             | Fact::ControlAdmitted(_)
             | Fact::PostureChanged(_)
             | Fact::StaleOutcomeIgnored(_)
+            | Fact::WorkspaceAttached(_)
+            | Fact::WorkspaceUsed(_)
+            | Fact::WorkspaceDetached(_)
             | Fact::WorkspaceOccupied(_)
             | Fact::WorkspaceReleased(_)
+            | Fact::WorktreeRemoving(_)
+            | Fact::WorktreeRemoved(_)
+            | Fact::WorktreeKept(_)
             | Fact::RoundStarted(_)
             | Fact::AssistantRoundRecorded(_)
             | Fact::ToolStarted(_)
@@ -235,7 +241,9 @@ impl Model {
                 self.resting = false;
             }
             ControlAction::Stop => {
-                self.gate = Gate::Stopped;
+                if self.gate != Gate::Quarantined {
+                    self.gate = Gate::Stopped;
+                }
                 self.resting = false;
                 // Hints without content exist only to keep the agent going.
                 self.hints.retain(|hint| hint.contentful);

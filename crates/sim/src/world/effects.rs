@@ -3,7 +3,7 @@
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::{TaskCreated, TaskEnd};
 use abide_kernel::id::{AgentId, TaskId};
-use abide_kernel::input::Input;
+use abide_kernel::input::{Input, Removal};
 use abide_kernel::vocabulary::{ProviderError, TaskKind, TaskStatus, ToolStatus, WaitPolicy};
 
 use super::World;
@@ -48,11 +48,13 @@ impl World {
                 vec![Input::FinishRound { exec_id, round, reply }]
             }
             Effect::RunTool { exec_id, call_id, .. } => {
+                let reads = mind::reads(&mut self.rng, &inhabitant.shadow);
                 let finish = |status| Input::FinishTool {
                     exec_id: exec_id.clone(),
                     call_id: call_id.clone(),
                     status,
                     result: serde_json::Value::Null,
+                    reads: reads.clone(),
                 };
                 if self.rng.chance(50) {
                     return vec![finish(if self.rng.chance(80) { ToolStatus::Completed } else { ToolStatus::Failed })];
@@ -64,6 +66,9 @@ impl World {
                     wait_policy: WaitPolicy::Background,
                     summary: "build".to_owned(),
                     command: None,
+                    workdir: None,
+                    tty: false,
+                    accepts_input: false,
                     work_item_id: None,
                     child_agent_id: Some("child".to_owned()),
                     recovery: None,
@@ -91,7 +96,13 @@ impl World {
                 }
                 Vec::new()
             }
-            Effect::Notify { .. } => Vec::new(),
+            Effect::RemoveWorktree { workspace } => {
+                vec![Input::FinishRemoval { root: workspace.root, removal: Ok(Removal::default()) }]
+            }
+            // What runs here ends by itself, or when it is told to.
+            Effect::StartTask { .. } | Effect::AwaitTask { .. } | Effect::CloseTask { .. } | Effect::Notify { .. } => {
+                Vec::new()
+            }
         }
     }
 
@@ -122,8 +133,13 @@ impl World {
 fn is_of(effect: &Effect, exec: &abide_kernel::id::ExecId) -> bool {
     match effect {
         Effect::CallModel { exec_id, .. } | Effect::RunTool { exec_id, .. } => exec_id == exec,
-        Effect::EndExec { .. } | Effect::EndTask { .. } | Effect::ReleaseWorkspace { .. } | Effect::Notify { .. } => {
-            false
-        }
+        Effect::EndExec { .. }
+        | Effect::StartTask { .. }
+        | Effect::AwaitTask { .. }
+        | Effect::EndTask { .. }
+        | Effect::CloseTask { .. }
+        | Effect::ReleaseWorkspace { .. }
+        | Effect::RemoveWorktree { .. }
+        | Effect::Notify { .. } => false,
     }
 }

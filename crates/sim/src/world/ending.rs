@@ -5,7 +5,7 @@ use abide_kernel::agent::lifecycle::Control;
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::TaskEnd;
 use abide_kernel::id::AgentId;
-use abide_kernel::input::{Act, Input, Reply};
+use abide_kernel::input::{Act, Input, Removal, Reply};
 use abide_kernel::vocabulary::{ContinuationClass, TaskStatus, ToolStatus};
 
 use super::World;
@@ -83,14 +83,21 @@ impl World {
             }
             Effect::RunTool { exec_id, call_id, .. } => {
                 let (status, result) = (ToolStatus::Completed, serde_json::Value::Null);
-                Input::FinishTool { exec_id, call_id, status, result }
+                Input::FinishTool { exec_id, call_id, status, result, reads: None }
             }
             Effect::EndTask { task_id, .. } => {
                 let end = TaskEnd { task_id, ..TaskEnd::default() };
                 Input::EndTask { status: TaskStatus::Cancelled, end }
             }
             Effect::ReleaseWorkspace { workspace } => Input::ReleaseWorkspace { workspace, error: None },
-            Effect::EndExec { .. } | Effect::Notify { .. } => return Ok(()),
+            Effect::RemoveWorktree { workspace } => {
+                Input::FinishRemoval { root: workspace.root, removal: Ok(Removal::default()) }
+            }
+            Effect::EndExec { .. }
+            | Effect::StartTask { .. }
+            | Effect::AwaitTask { .. }
+            | Effect::CloseTask { .. }
+            | Effect::Notify { .. } => return Ok(()),
         };
         self.ask(id, input)
     }

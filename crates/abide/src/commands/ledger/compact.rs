@@ -1,9 +1,9 @@
 //! `abide ledger compact`: old facts move into compressed segments.
 
 use abide_api::types::Compact;
-use abide_kernel::time::Time;
-use abide_ledger::{ArchivePolicy, Options};
-use serde_json::{Value, json};
+use abide_engine::upkeep;
+use abide_ledger::Options;
+use serde_json::Value;
 
 use super::{AS_LONG_AS_IT_TAKES, number};
 use crate::cli::PlaceArgs;
@@ -34,11 +34,8 @@ pub fn run(older_than_days: u64, max_bytes: Option<u64>, place: &PlaceArgs, out:
 
 fn of_home(older_than_days: u64, max_bytes: Option<u64>, place: &PlaceArgs, out: &Output) -> anyhow::Result<Value> {
     let ledger = home::open_existing(place, Options::default())?;
-    let ms = i64::try_from(older_than_days.saturating_mul(24 * 3_600_000)).unwrap_or(i64::MAX);
-    let older_than = Time::from_ms(clock::now().as_ms().saturating_sub(ms));
-    let policy = ArchivePolicy { older_than: Some(older_than), max_bytes };
-    let report = ledger.archive(policy, &mut |progress| out.progress(progress));
+    let report =
+        upkeep::compact(&ledger, clock::now(), older_than_days, max_bytes, &mut |progress| out.progress(progress));
     out.clear_progress();
-    let report = report?;
-    Ok(json!({ "segments": report.segments, "facts": report.facts, "bytes": report.bytes }))
+    Ok(report?)
 }

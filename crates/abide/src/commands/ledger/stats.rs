@@ -1,7 +1,7 @@
 //! `abide ledger stats`: how much is in it.
 
+use abide_engine::upkeep;
 use abide_ledger::Options;
-use serde_json::{Value, json};
 
 use super::number;
 use crate::cli::PlaceArgs;
@@ -12,7 +12,7 @@ use crate::output::{Output, grouped, table};
 pub fn run(place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let value = match connection::find_if_any(place)? {
         Some(client) => block_on(async { Ok(client.ledger_stats().await?) })?,
-        None => of_home(place)?,
+        None => upkeep::stats(&home::open_existing(place, Options::read_only())?)?,
     };
     out.result(&value, || {
         let count = |name| grouped(number(&value, name));
@@ -26,14 +26,4 @@ pub fn run(place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
             ("on disk", format!("{} bytes", count("bytes"))),
         ])
     })
-}
-
-fn of_home(place: &PlaceArgs) -> anyhow::Result<Value> {
-    let stats = home::open_existing(place, Options::read_only())?.stats()?;
-    Ok(json!({
-        "streams": stats.streams, "facts": stats.facts, "bytes": stats.bytes,
-        "blobs": stats.blobs, "blob_bytes": stats.blob_bytes,
-        "segments": stats.segments, "segment_bytes": stats.segment_bytes,
-        "snapshots": stats.snapshots, "database_bytes": stats.database_bytes,
-    }))
 }

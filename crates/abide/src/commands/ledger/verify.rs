@@ -1,8 +1,9 @@
 //! `abide ledger verify`: whether everything is as it was written.
 
 use abide_api::types::Verify;
+use abide_engine::upkeep;
 use abide_ledger::Options;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{AS_LONG_AS_IT_TAKES, number};
 use crate::cli::PlaceArgs;
@@ -53,16 +54,7 @@ fn lines<'a>(value: &'a Value, name: &str) -> Vec<&'a str> {
 fn of_home(rebuild_rows: bool, place: &PlaceArgs, out: &Output) -> anyhow::Result<Value> {
     let options = if rebuild_rows { Options::default() } else { Options::read_only() };
     let ledger = home::open_existing(place, options)?;
-    if rebuild_rows {
-        ledger.rebuild_rows(&abide_engine::core::rows_of_stored, &mut |progress| out.progress(progress))?;
-    }
-    let report = ledger.verify(&abide_engine::core::rows_of_stored, &mut |progress| out.progress(progress));
+    let report = upkeep::verify(&ledger, rebuild_rows, &mut |progress| out.progress(progress));
     out.clear_progress();
-    let damage: Vec<String> = report.damage.iter().map(ToString::to_string).collect();
-    let redacted: Vec<String> = report.redacted.iter().map(|(stream, seq)| format!("{stream} at seq {seq}")).collect();
-    Ok(json!({
-        "intact": report.is_intact(), "streams": report.streams, "facts": report.facts,
-        "segments": report.segments, "blobs": report.blobs, "snapshots": report.snapshots, "rows": report.rows,
-        "redacted": redacted, "damage": damage, "more_damage": report.unlisted,
-    }))
+    Ok(report?)
 }

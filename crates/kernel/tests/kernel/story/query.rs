@@ -78,6 +78,10 @@ fn effect(effect: &Effect) -> String {
         Effect::RunTool { call_id, tool, .. } => format!("run {tool} {call_id}"),
         Effect::EndExec { exec_id } => format!("end {exec_id}"),
         Effect::EndTask { task_id, force } => format!("end {task_id}{}", if *force { " force" } else { "" }),
+        Effect::StartTask { task_id, .. } => format!("start {task_id}"),
+        Effect::AwaitTask { task_id } => format!("await {task_id}"),
+        Effect::CloseTask { task_id } => format!("close {task_id}"),
+        Effect::RemoveWorktree { workspace } => format!("remove {}", workspace.root),
         Effect::ReleaseWorkspace { workspace } => format!("release {workspace}"),
         Effect::Notify { .. } => "notify".to_owned(),
     }

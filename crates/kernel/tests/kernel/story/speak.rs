@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use abide_kernel::agent::config::{Budget, ConfigChange};
 use abide_kernel::fact::{TaskCreated, TaskEnd, Todo, Usage};
 use abide_kernel::id::{AgentId, ApprovalId, CallId, ExecId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
-use abide_kernel::input::{Act, Call, Does, Input, NewMessage, Reply, When, WorkItemChange};
+use abide_kernel::input::{Act, Call, Does, Input, NewMessage, Reads, Remains, Reply, When, WorkItemChange};
 use abide_kernel::vocabulary::{
     ApprovalDefault, CatchUp, DeliveryMode, MessageKind, PlanStatus, Priority, ProviderError, SideEffect, TaskKind,
     TaskStatus, TodoState, ToolStatus, WaitKind, WaitPolicy,
@@ -127,12 +127,13 @@ fn input(story: &mut Story, head: &str, rest: &str) -> Said<Input> {
             call_id: CallId::new(line.word(0)?),
             status: ToolStatus::Completed,
             result: Value::Null,
+            reads: line.given.get("reads").map(|task| Reads { task_id: TaskId::new(*task), end: true }),
         },
         "task" => task(&line)?,
         "person" => Input::Act { by: "ann".to_owned(), act: act(&line)? },
         "start" => Input::Start,
         "stop" => Input::Stop,
-        "boot" => Input::Boot,
+        "boot" => Input::Boot { remains: Remains::default() },
         "shutdown" => Input::Shutdown { at_once: line.words.first() == Some(&"now") },
         "archive" => Input::Archive,
         "abort" => Input::Abort { exec_id: line.words.first().map(|name| line.id(name, ExecId::new)).transpose()? },
@@ -181,6 +182,9 @@ fn task(line: &Line<'_>) -> Said<Input> {
             wait_policy: WaitPolicy::Background,
             summary: "make".to_owned(),
             command: None,
+            workdir: None,
+            tty: false,
+            accepts_input: false,
             work_item_id: line.item()?,
             child_agent_id: line.given.get("child").map(|name| (*name).to_owned()),
             recovery: None,
@@ -284,7 +288,7 @@ fn act(line: &Line<'_>) -> Said<Act> {
             grant: line.word(2)? == "grant",
         },
         "NotifyOperator" => Act::NotifyOperator { text: line.text(1) },
-        "ReadResult" => Act::ReadResult { task_id: TaskId::new(line.word(1)?) },
+        "ShowTask" => Act::ShowTask { task_id: TaskId::new(line.word(1)?) },
         "StopTask" => Act::StopTask { task_id: TaskId::new(line.word(1)?) },
         other => return Err(format!("{other} is not an act")),
     })

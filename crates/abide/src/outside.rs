@@ -1,0 +1,62 @@
+//! The daemon's hands, for requests that are about a command or a folder and not about a turn.
+
+use abide_effects::Hands;
+use abide_effects::hands::TaskOutput;
+use abide_kernel::fact::WorkspaceAttached;
+use abide_kernel::id::{AgentId, TaskId};
+use abide_kernel::vocabulary::WorkspaceMode;
+use abide_server::{Done, World};
+use serde_json::{Value, json};
+
+use crate::config::mode_name;
+
+pub struct Outside(pub Hands);
+
+impl World for Outside {
+    fn read_output<'a>(
+        &'a self,
+        agent: &'a AgentId,
+        task_id: TaskId,
+        offset: Option<u64>,
+        wait_ms: u64,
+    ) -> Done<'a, Value> {
+        Box::pin(async move {
+            let wanted = TaskOutput { task_id, block: wait_ms > 0, timeout_ms: wait_ms, offset };
+            Ok(self.0.read_output(agent, &wanted).await?.0)
+        })
+    }
+
+    fn write_input<'a>(&'a self, agent: &'a AgentId, task: TaskId, input: String) -> Done<'a, Value> {
+        Box::pin(async move { self.0.write_input(agent, &task, &input).await })
+    }
+
+    fn attach<'a>(&'a self, agent: &'a AgentId, path: String, mode: WorkspaceMode) -> Done<'a, WorkspaceAttached> {
+        Box::pin(self.0.attach(agent, path, mode))
+    }
+
+    fn patches<'a>(&'a self, agent: &'a AgentId) -> Done<'a, Vec<Value>> {
+        Box::pin(async move {
+            let patches = self.0.list_patches(agent).await?;
+            let shown = patches.into_iter().map(|patch| {
+                let story = patch.story.as_ref();
+                json!({
+                    "name": patch.name, "path": patch.patch, "bytes": patch.bytes,
+                    "branch": story.map(|story| &story.branch),
+                    "base_commit": story.map(|story| &story.base_commit),
+                    "saved_at": story.map(|story| story.saved_at),
+                    "files": story.map(|story| story.files.clone()).unwrap_or_default(),
+                    "files_total": story.map_or(0, |story| story.files_total),
+                })
+            });
+            Ok(shown.collect())
+        })
+    }
+
+    fn sandbox(&self, network: bool) -> Value {
+        let sandbox = self.0.sandbox();
+        json!({
+            "mode": mode_name(sandbox.mode()), "mechanism": sandbox.mechanism().as_str(),
+            "enforced": sandbox.enforced(network), "problems": sandbox.problems(),
+        })
+    }
+}

@@ -1,0 +1,120 @@
+//! Commands and workspaces: what an agent does on the machine.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::planes::Task;
+
+/// A command for an agent to run, as a task.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TaskRun {
+    #[schema(min_length = 1)]
+    pub cmd: String,
+    /// Relative to the workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workdir: Option<String>,
+    /// On a terminal of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tty: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub accepts_input: bool,
+}
+
+/// What a task wrote.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TaskRead {
+    /// ready, timeout or not_ready
+    pub status: String,
+    pub task: Task,
+    pub output: String,
+    /// Bytes from the offset on that are not kept any more.
+    pub skipped: u64,
+    pub next_offset: u64,
+    pub total_bytes: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TaskInput {
+    #[schema(min_length = 1, max_length = 65536)]
+    pub input: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TaskTaken {
+    pub accepted: bool,
+    pub bytes: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TaskStopped {
+    pub task: Task,
+    /// It was asked before; now it is made to.
+    pub forced: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkspaceMode {
+    /// In the folder itself.
+    #[default]
+    Direct,
+    /// In a new git worktree of it.
+    Worktree,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WorkspaceAttach {
+    /// An absolute path.
+    #[schema(min_length = 1)]
+    pub path: String,
+    #[serde(default)]
+    pub mode: WorkspaceMode,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Workspace {
+    /// The folder that a person knows.
+    pub workspace: String,
+    /// Where commands run: the same, or a worktree of it.
+    pub root: String,
+    pub mode: String,
+    pub branch: Option<String>,
+    pub base_commit: Option<String>,
+    /// attached, removing, detached or removed
+    pub status: String,
+    /// The agent works here.
+    #[serde(default)]
+    pub active: bool,
+    #[serde(default)]
+    pub occupied: bool,
+    /// Why it could not be removed.
+    pub kept: Option<String>,
+    /// Where what was not committed was saved.
+    pub patch: Option<String>,
+    pub attached_at: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Detached {
+    pub root: String,
+    /// It is a worktree: it goes once what is in it is saved.
+    pub removing: bool,
+}
+
+/// What was not committed in a worktree that was removed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Patch {
+    pub name: String,
+    pub path: String,
+    pub bytes: u64,
+    pub branch: Option<String>,
+    pub base_commit: Option<String>,
+    pub saved_at: Option<String>,
+    pub files: Vec<String>,
+    pub files_total: u64,
+}

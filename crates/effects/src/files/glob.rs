@@ -1,0 +1,63 @@
+//! Finds files by their paths.
+
+use std::ops::ControlFlow;
+
+use abide_kernel::input::Refusal;
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use serde_json::{Value, json};
+
+use super::root::Root;
+use super::walk::{Walked, walk};
+use crate::limits;
+use crate::tools::glob::Glob;
+
+pub(super) fn run(call: &Glob, root: &Root) -> Result<Value, Refusal> {
+    let folder = match &call.path {
+        Some(path) => root.relative(path)?,
+        None => Default::default(),
+    };
+    let flags = OFlags::PATH | OFlags::DIRECTORY;
+    root.open_beneath(&folder, flags).map_err(|errno| root.refusal(&folder, errno))?;
+    let (prefix, pattern) = call.pattern.split();
+    let start = folder.join(prefix);
+    let mut matches: Vec<String> = Vec::new();
+    let mut more = false;
+    // The folders a pattern begins with need not be there; then nothing matches it.
+    let walked = match root.open_beneath(&start, flags) {
+        Err(Errno::NOENT | Errno::NOTDIR) => Walked::default(),
+        Err(errno) => return Err(root.refusal(&start, errno)),
+        Ok(_) => walk(root, &start, pattern.names_hidden(), |seen| {
+            if !pattern.matches(seen.from_start) {
+                return ControlFlow::Continue(());
+            }
+            more = matches.len() >= limits::GLOB_MATCHES;
+            if more {
+                return ControlFlow::Break(());
+            }
+            matches.push(seen.path.display().to_string());
+            ControlFlow::Continue(())
+        })?,
+    };
+    let mut result = json!({ "matches": matches, "truncated": more || walked.cut });
+    if let Some(note) = note(call, matches.is_empty(), walked) {
+        result["note"] = note.into();
+    }
+    Ok(result)
+}
+
+/// What to try, when nothing or not everything was found.
+fn note(call: &Glob, nothing: bool, walked: Walked) -> Option<String> {
+    if walked.cut {
+        let most = limits::WALK_ENTRIES;
+        return Some(format!("not all was looked at, only {most} names: search a smaller folder with `path`"));
+    }
+    if !nothing {
+        return None;
+    }
+    if !call.pattern.text.contains('/') {
+        let text = &call.pattern.text;
+        return Some(format!("{text} looks into one folder; **/{text} looks into those below it, too"));
+    }
+    walked.ignored.then(|| "what .gitignore names was left out: name its folder in `path` to look there".to_owned())
+}

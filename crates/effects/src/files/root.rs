@@ -1,0 +1,303 @@
+//! The workspace as the file tools see it: one open folder, below which everything is opened.
+//!
+//! Nothing is ever opened by a path of the whole system. The kernel resolves each path beneath the folder and refuses
+//! one that leaves it, so there is no moment between a check and a use in which a command could swap a folder for a
+//! link. Links that stay inside work; an absolute link is refused even where it leads back inside, because the kernel
+//! can't tell.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Component, Path, PathBuf};
+
+use abide_kernel::input::Refusal;
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::io::Errno;
+
+use super::path::WorkspacePath;
+use super::target::Target;
+use crate::limits;
+use crate::nearest::nearest;
+
+/// Names looked at for one that is near a name there is none of.
+const NAMES_LOOKED_AT: usize = 2_000;
+
+#[derive(Debug)]
+pub struct Root {
+    folder: OwnedFd,
+    /// As it was named, and with all links resolved: an absolute path that begins with either is meant from here.
+    named: PathBuf,
+    resolved: PathBuf,
+}
+
+/// A regular file that is open for reading.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub file: File,
+    pub bytes: u64,
+}
+
+impl Root {
+    pub fn open(workspace: &Path) -> Result<Root, Refusal> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = fs::open(workspace, flags, Mode::empty()).and_then(|folder| {
+            // Asked once here, so that a system without it says so before anything is done.
+            beneath(&folder, Path::new("."), flags).map(|_| folder)
+        });
+        match opened {
+            Ok(folder) => {
+                let resolved = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
+                Ok(Root { folder, named: workspace.to_owned(), resolved })
+            }
+            Err(Errno::NOSYS | Errno::PERM) => Err(Refusal::new(
+                "not_confined",
+                "this system does not let a path be resolved beneath a folder (openat2), so no file is opened",
+                "use Linux 5.6 or later, and a container whose filter of system calls allows openat2",
+            )),
+            Err(errno) => Err(Refusal::new(
+                "no_workspace",
+                format!("the workspace {} can't be opened: {}", workspace.display(), says(errno)),
+                "ask the operator to attach a folder that is there: abide agent show says which one it is",
+            )),
+        }
+    }
+
+    /// The path from here on. An absolute one inside the workspace is taken for what it means.
+    pub(super) fn relative(&self, path: &WorkspacePath) -> Result<PathBuf, Refusal> {
+        let path = path.as_path();
+        if path.is_relative() {
+            return Ok(path.to_owned());
+        }
+        match path.strip_prefix(&self.named).or_else(|_| path.strip_prefix(&self.resolved)) {
+            Ok(inside) => Ok(inside.to_owned()),
+            Err(_) => Err(outside(path)),
+        }
+    }
+
+    /// Opens whatever is there. Links are followed as long as they stay inside.
+    pub(super) fn open_beneath(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+        beneath(&self.folder, path, flags)
+    }
+
+    /// A regular file, for reading. What it is, is looked at before it is opened: opening a device may do something, and
+    /// opening a pipe may wait.
+    pub(super) fn open_file(&self, path: &Path) -> Result<Opened, Refusal> {
+        let seen = self.open_beneath(path, OFlags::PATH).map_err(|errno| self.refusal(path, errno))?;
+        regular(path, &stat(path, &seen)?)?;
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let opened = self.open_beneath(path, flags).map_err(|errno| self.refusal(path, errno))?;
+        opened_file(path, opened)
+    }
+
+    /// Where a file is, or would be: the folder it is in, open, and its name there. A link is followed to the file it
+    /// names, so that writing changes the file and leaves the link. With `make`, missing folders are made.
+    pub(super) fn target(&self, path: &Path, make: bool) -> Result<Target, Refusal> {
+        let mut made = Vec::new();
+        match self.follow(path, make, &mut made) {
+            Ok((folder, path)) => match path.file_name() {
+                Some(name) => Ok(Target { folder, name: name.to_owned(), path, made }),
+                None => Err(is_folder(&path)),
+            },
+            Err(errno) => {
+                self.unmake(&made);
+                Err(self.refusal(path, errno))
+            }
+        }
+    }
+
+    fn follow(&self, path: &Path, make: bool, made: &mut Vec<PathBuf>) -> Result<(OwnedFd, PathBuf), Errno> {
+        let mut at = path.to_owned();
+        for _ in 0..limits::LINKS_FOLLOWED {
+            let Some(name) = at.file_name() else {
+                // It ends in `..`: a folder, unless it leads out.
+                return self.open_beneath(&at, OFlags::PATH).and(Err(Errno::ISDIR));
+            };
+            let parent = at.parent().unwrap_or(Path::new(""));
+            let folder = self.folder_of(parent, make, made)?;
+            match fs::readlinkat(&folder, name, Vec::new()) {
+                Ok(link) => {
+                    let link = PathBuf::from(OsString::from_vec(link.into_bytes()));
+                    if link.is_absolute() {
+                        return Err(Errno::XDEV);
+                    }
+                    at = parent.join(link);
+                }
+                // It is there and no link, or it is not there.
+                Err(Errno::INVAL | Errno::NOENT) => return Ok((folder, at)),
+                Err(errno) => return Err(errno),
+            }
+        }
+        Err(Errno::LOOP)
+    }
+
+    fn folder_of(&self, parent: &Path, make: bool, made: &mut Vec<PathBuf>) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        match self.open_beneath(parent, flags) {
+            Err(Errno::NOENT) if make => {}
+            done => return done,
+        }
+        let mut folder = self.open_beneath(Path::new(""), flags)?;
+        let mut at = PathBuf::new();
+        for component in parent.components() {
+            at.push(component);
+            folder = match self.open_beneath(&at, flags) {
+                Err(Errno::NOENT) => {
+                    let Component::Normal(name) = component else { return Err(Errno::NOENT) };
+                    match fs::mkdirat(&folder, name, Mode::from_raw_mode(0o755)) {
+                        Ok(()) => made.push(at.clone()),
+                        // Somebody else made it, or a link leads nowhere; opening it tells.
+                        Err(Errno::EXIST) => {}
+                        Err(errno) => return Err(errno),
+                    }
+                    self.open_beneath(&at, flags)?
+                }
+                done => done?,
+            };
+        }
+        Ok(folder)
+    }
+
+    /// Takes away folders that were made for a file that was not written after all. One that has something in it stays.
+    pub(super) fn unmake(&self, made: &[PathBuf]) {
+        for path in made.iter().rev() {
+            self.remove_empty(path);
+        }
+    }
+
+    pub(super) fn remove_empty(&self, path: &Path) -> bool {
+        let (Some(name), parent) = (path.file_name(), path.parent().unwrap_or(Path::new(""))) else { return false };
+        let Ok(folder) = self.open_beneath(parent, OFlags::PATH | OFlags::DIRECTORY) else { return false };
+        fs::unlinkat(folder, name, AtFlags::REMOVEDIR).is_ok()
+    }
+
+    /// Why `path` could not be opened, for a model.
+    pub(super) fn refusal(&self, path: &Path, errno: Errno) -> Refusal {
+        if errno == Errno::NOENT {
+            let hint = match self.near(path) {
+                Some(near) => format!("did you mean {near}? Glob lists what is there"),
+                None => "Glob lists what is there, for example {\"pattern\": \"**/*\"}".to_owned(),
+            };
+            return Refusal::new("not_found", format!("{} is not there", shown(path)), hint);
+        }
+        failed(path, errno)
+    }
+
+    /// The path with its first wrong name put right, as far as one is near.
+    fn near(&self, path: &Path) -> Option<String> {
+        let mut at = PathBuf::new();
+        let mut components = path.components();
+        for component in components.by_ref() {
+            let next = at.join(component);
+            if self.open_beneath(&next, OFlags::PATH).is_err() {
+                let folder = self.open_beneath(&at, OFlags::RDONLY | OFlags::DIRECTORY).ok()?;
+                let entries = fs::Dir::new(folder).ok()?.take(NAMES_LOOKED_AT).flatten();
+                let names: Vec<String> =
+                    entries.filter_map(|entry| Some(entry.file_name().to_str().ok()?.to_owned())).collect();
+                let wanted = component.as_os_str().to_str()?;
+                let known = names.iter().map(String::as_str).filter(|name| !matches!(*name, "." | ".."));
+                at.push(nearest(wanted, known)?);
+                at.extend(components);
+                return Some(shown(&at));
+            }
+            at = next;
+        }
+        None
+    }
+}
+
+fn beneath(folder: &OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    // The system says "again" when something was renamed while it looked for `..`. Whoever renames for ever does not
+    // keep us for ever.
+    for _ in 0..limits::OPEN_TRIES {
+        match fs::openat2(folder, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve) {
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            done => return done,
+        }
+    }
+    Err(Errno::AGAIN)
+}
+
+pub(super) fn opened_file(path: &Path, opened: OwnedFd) -> Result<Opened, Refusal> {
+    let stat = stat(path, &opened)?;
+    regular(path, &stat)?;
+    if made_up(&opened) {
+        return Err(Refusal::new(
+            "not_a_file",
+            format!("{} is made up by the system as it is read", shown(path)),
+            "read it with ExecCommand, if it has to be",
+        ));
+    }
+    Ok(Opened { file: File::from(opened), bytes: u64::try_from(stat.st_size).unwrap_or_default() })
+}
+
+/// Files of /proc, /sys and the like have no size and no end that one can rely on.
+fn made_up(opened: &OwnedFd) -> bool {
+    const KINDS: [u64; 7] = [0x9fa0, 0x6265_6572, 0x6462_6720, 0x7472_6163, 0x0027_e0eb, 0x6367_7270, 0xcafe_4a11];
+    fs::fstatfs(opened).is_ok_and(|of| u64::try_from(of.f_type).is_ok_and(|kind| KINDS.contains(&kind)))
+}
+
+fn stat(path: &Path, opened: impl AsFd) -> Result<Stat, Refusal> {
+    fs::fstat(opened).map_err(|errno| failed(path, errno))
+}
+
+pub(super) fn regular(path: &Path, stat: &Stat) -> Result<(), Refusal> {
+    let what = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => return Ok(()),
+        FileType::Directory => return Err(is_folder(path)),
+        FileType::Symlink => "a link",
+        FileType::Fifo => "a pipe",
+        FileType::Socket => "a socket",
+        FileType::CharacterDevice | FileType::BlockDevice => "a device",
+        FileType::Unknown => "no regular file",
+    };
+    let message = format!("{} is {what}", shown(path));
+    Err(Refusal::new("not_a_file", message, "name a regular file; ExecCommand can work with other kinds"))
+}
+
+fn is_folder(path: &Path) -> Refusal {
+    let message = format!("{} is a folder", shown(path));
+    Refusal::new("is_a_folder", message, "name a file; Glob lists what is in a folder")
+}
+
+pub(super) fn outside(path: &Path) -> Refusal {
+    Refusal::new(
+        "outside_workspace",
+        format!("{} leads out of the workspace", shown(path)),
+        "name a path relative to the workspace; links that lead out of it, and absolute links, are not followed. What \
+         lies outside has to be copied in, or UseWorkspace has to make it the workspace",
+    )
+}
+
+/// The world said no to `path`.
+pub(super) fn failed(path: &Path, errno: Errno) -> Refusal {
+    let (code, hint) = match errno {
+        Errno::XDEV => return outside(path),
+        Errno::ISDIR => return is_folder(path),
+        Errno::NOENT => ("not_found", "Glob lists what is there"),
+        Errno::NOTDIR => ("not_a_folder", "a file stands where the path has a folder: name another path"),
+        Errno::LOOP => ("too_many_links", "the links lead round in a circle: name the file itself"),
+        Errno::ACCESS | Errno::PERM => ("permission_denied", "its permissions forbid it: ask the operator"),
+        Errno::NOSPC | Errno::DQUOT => ("disk_full", "nothing was changed: make room, then do it again"),
+        Errno::ROFS => ("read_only", "the file system can't be written to: name a path elsewhere in the workspace"),
+        Errno::NAMETOOLONG => ("invalid_input", "a name has at most 255 bytes: choose a shorter one"),
+        Errno::AGAIN => ("busy", "something is renaming folders there all the time: wait until it is done, try again"),
+        _ => ("io_error", "try again; if it stays so, tell the operator"),
+    };
+    Refusal::new(code, format!("{}: {}", shown(path), says(errno)), hint)
+}
+
+fn says(errno: Errno) -> String {
+    std::io::Error::from(errno).to_string()
+}
+
+/// A path as refusals show it: on one line, and no longer than a line.
+pub(super) fn shown(path: &Path) -> String {
+    let text = path.display().to_string();
+    let text = if text.is_empty() { ".".to_owned() } else { text };
+    let plain = text.chars().take(limits::PATH_SHOWN).map(|c| if c.is_control() { '\u{fffd}' } else { c });
+    let plain: String = plain.collect();
+    if plain.len() < text.len() { format!("{plain}…") } else { plain }
+}

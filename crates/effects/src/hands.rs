@@ -1,0 +1,265 @@
+//! The hands of all agents of one home: what does the effects that reach into the world. Each effect is one job, and
+//! what it comes to is handed back as inputs; dropping a job ends what it was doing.
+//!
+//! Commands that outlive their call are held here until their end is durable. Nothing here decides anything about an
+//! agent, and nothing here is remembered for it: after a restart there are its records, and what was swept up.
+
+mod command;
+mod desk;
+mod files;
+mod output;
+mod tasks;
+mod use_workspace;
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use abide_kernel::effect::{Effect, Place};
+use abide_kernel::id::{AgentId, CallId, ExecId, Fresh, TaskId};
+use abide_kernel::input::{Input, Reads, Refusal, Remains, Removal};
+use abide_kernel::time::Time;
+use abide_kernel::vocabulary::ToolStatus;
+use serde_json::{Value, json};
+
+use crate::process::{Options, Processes};
+use crate::sandbox::{Mode, Sandbox};
+use crate::workspace;
+
+pub use output::TaskOutput;
+
+pub type Job = Pin<Box<dyn Future<Output = Vec<Input>> + Send>>;
+
+/// What the hands of a home are made of.
+#[derive(Debug)]
+pub struct Setup {
+    /// Ourselves: what is run again to supervise a command.
+    pub program: PathBuf,
+    pub home: PathBuf,
+    pub sandbox: Mode,
+    /// The time, and something that no two calls share. The only clock is elsewhere.
+    pub moment: fn() -> (Time, u64),
+}
+
+/// Cheap to clone.
+#[derive(Clone)]
+pub struct Hands(Arc<Inner>);
+
+struct Inner {
+    home: PathBuf,
+    processes: Processes,
+    moment: fn() -> (Time, u64),
+    tasks: tasks::Tasks,
+    desks: desk::Desks,
+    /// What an earlier life of this home left running, and how it was ended, until its agent is read.
+    swept: Mutex<HashMap<TaskId, Vec<String>>>,
+}
+
+impl std::fmt::Debug for Hands {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hands").field("home", &self.0.home).finish_non_exhaustive()
+    }
+}
+
+/// What a tool came to: the result, what has to be recorded with it, and whose output is in it.
+struct Outcome {
+    result: Value,
+    first: Vec<Input>,
+    reads: Option<Reads>,
+}
+
+impl Outcome {
+    fn of(result: Value) -> Outcome {
+        Outcome { result, first: Vec::new(), reads: None }
+    }
+
+    fn after(result: Value, first: Vec<Input>) -> Outcome {
+        Outcome { result, first, reads: None }
+    }
+}
+
+impl Hands {
+    /// Tries the sandbox, and ends whatever an earlier life of this home left running.
+    pub fn new(setup: Setup) -> io::Result<Hands> {
+        let sandbox = Sandbox::probe(setup.sandbox, &setup.home);
+        let options = Options { program: setup.program, home: setup.home.clone(), sandbox, control_groups: true };
+        let processes = Processes::new(options)?;
+        let swept = processes.sweep().into_iter().map(|swept| {
+            let pids: Vec<String> = swept.pids.iter().map(ToString::to_string).collect();
+            (TaskId::new(swept.label), vec![format!("ended_at_boot pids {}", pids.join(" "))])
+        });
+        Ok(Hands(Arc::new(Inner {
+            home: setup.home,
+            swept: Mutex::new(swept.collect()),
+            processes,
+            moment: setup.moment,
+            tasks: tasks::Tasks::default(),
+            desks: desk::Desks::default(),
+        })))
+    }
+
+    #[must_use]
+    pub fn sandbox(&self) -> &Sandbox {
+        self.0.processes.sandbox()
+    }
+
+    /// How the number of a command's processes is bounded; in the error, why not by the kernel.
+    pub fn counted_by(&self) -> Result<&'static str, &str> {
+        self.0.processes.counted_by()
+    }
+
+    /// How many commands run, or have ended and are not recorded yet.
+    #[must_use]
+    pub fn running(&self) -> usize {
+        self.0.tasks.len()
+    }
+
+    /// What an effect asks for, where it is for hands.
+    #[must_use]
+    pub fn perform(&self, agent: &AgentId, effect: Effect) -> Option<Job> {
+        let (hands, agent) = (self.clone(), agent.clone());
+        match effect {
+            Effect::RunTool { exec_id, call_id, tool, input, place } => Some(Box::pin(async move {
+                let came_to = hands.run_tool(&agent, &exec_id, &call_id, &tool, &input, &place).await;
+                finished(exec_id, call_id, came_to)
+            })),
+            Effect::StartTask { task_id, command, place } => {
+                Some(Box::pin(async move { hands.start_task(&agent, task_id, *command, &place).await }))
+            }
+            Effect::AwaitTask { task_id } => {
+                Some(Box::pin(async move { vec![hands.0.tasks.ended(&agent, task_id).await] }))
+            }
+            Effect::EndTask { task_id, force } => {
+                let unknown = self.0.tasks.end(&agent, &task_id, force);
+                Some(Box::pin(async move { unknown.into_iter().collect() }))
+            }
+            Effect::CloseTask { task_id } => {
+                self.0.tasks.close(&agent, &task_id);
+                None
+            }
+            Effect::ReleaseWorkspace { workspace } => Some(Box::pin(async move {
+                let released = hands.clone();
+                let error = blocking(move || released.0.desks.leave(&agent)).await.err();
+                vec![Input::ReleaseWorkspace { workspace, error: error.map(|refusal| refusal.message) }]
+            })),
+            Effect::RemoveWorktree { workspace } => Some(Box::pin(async move {
+                let root = workspace.root.clone();
+                let removal = blocking(move || hands.remove_worktree(&agent, &workspace)).await;
+                vec![Input::FinishRemoval { root, removal: removal.map_err(|refusal| refusal.message) }]
+            })),
+            Effect::CallModel { .. } | Effect::EndExec { .. } | Effect::Notify { .. } => None,
+        }
+    }
+
+    /// What is left of an agent that is read from its records. A loop that lives never loses a command, so whatever is
+    /// still held for one that is read anew belongs to a call that was cut off: it ends.
+    #[must_use]
+    pub fn remains(&self, agent: &AgentId) -> Remains {
+        let mut ended: BTreeMap<TaskId, Vec<String>> = self.0.tasks.drop_all(agent);
+        ended.extend(self.0.swept.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        Remains { ended, occupied: self.0.desks.occupied_by(agent) }
+    }
+
+    async fn run_tool(
+        &self,
+        agent: &AgentId,
+        exec_id: &ExecId,
+        call_id: &CallId,
+        tool: &str,
+        input: &Value,
+        place: &Place,
+    ) -> Result<Outcome, Refusal> {
+        match tool {
+            "ExecCommand" => self.exec_command(agent, exec_id, call_id, input, place).await,
+            "TaskOutput" => self.task_output(agent, input).await,
+            "TaskInput" => self.task_input(agent, input).await,
+            "UseWorkspace" => self.use_workspace(agent, input, place).await,
+            _ => self.file_tool(agent, tool, input, place).await,
+        }
+    }
+
+    fn fresh(&self) -> Fresh {
+        let (now, entropy) = (self.0.moment)();
+        Fresh::new(now, entropy)
+    }
+
+    /// Where the output of a task is kept.
+    fn output_folder(&self, agent: &AgentId, task: &TaskId) -> PathBuf {
+        self.0.home.join("agents").join(agent.as_str()).join("tasks").join(task.as_str())
+    }
+
+    fn patches(&self, agent: &AgentId) -> PathBuf {
+        self.0.home.join("agents").join(agent.as_str()).join("patches")
+    }
+
+    /// The patches that were saved of an agent's worktrees.
+    pub async fn list_patches(&self, agent: &AgentId) -> Result<Vec<workspace::PatchRecord>, Refusal> {
+        let folder = self.patches(agent);
+        blocking(move || workspace::list_patches(&folder)).await
+    }
+
+    fn remove_worktree(
+        &self,
+        agent: &AgentId,
+        bound: &abide_kernel::agent::workspace::Workspace,
+    ) -> Result<Removal, Refusal> {
+        self.0.desks.leave_root(agent, Path::new(&bound.root))?;
+        let Some(worktree) = &bound.worktree else {
+            let hint = "detach it as a folder; its files stay";
+            return Err(Refusal::new("no_worktree", format!("{} is no worktree", bound.root), hint));
+        };
+        let worktree = workspace::Worktree {
+            path: PathBuf::from(&bound.root),
+            branch: worktree.branch.clone(),
+            base_commit: worktree.base_commit.clone(),
+            repo: PathBuf::from(&worktree.repo),
+            left_out: false,
+        };
+        match workspace::remove_worktree(&worktree, &self.patches(agent), (self.0.moment)().0) {
+            Ok(removed) => Ok(Removal {
+                patch: removed.patch.map(|patch| patch.display().to_string()),
+                branches: removed.branches_kept,
+                evidence: removed.evidence,
+            }),
+            // It went before the process that removed it could say so, or somebody else took it away: it is gone.
+            Err(refusal) if refusal.code == "missing" => {
+                Ok(Removal { evidence: vec![refusal.message], ..Removal::default() })
+            }
+            Err(refusal) => Err(Refusal { message: format!("{}; {}", refusal.message, refusal.hint), ..refusal }),
+        }
+    }
+
+    /// The content of where an agent works, so that one can see whether it changed.
+    pub async fn tree(&self, place: Place) -> Option<String> {
+        let root = place.workspace?.root;
+        let home = self.0.home.clone();
+        blocking(move || workspace::tree(&workspace::check(Path::new(&root), &home).ok()?)).await
+    }
+}
+
+fn finished(exec_id: ExecId, call_id: CallId, came_to: Result<Outcome, Refusal>) -> Vec<Input> {
+    match came_to {
+        Ok(Outcome { result, mut first, reads }) => {
+            first.push(Input::FinishTool { exec_id, call_id, status: ToolStatus::Completed, result, reads });
+            first
+        }
+        Err(Refusal { code, message, hint }) => {
+            let result = json!({ "error": { "code": code, "message": message, "hint": hint } });
+            vec![Input::FinishTool { exec_id, call_id, status: ToolStatus::Failed, result, reads: None }]
+        }
+    }
+}
+
+/// Runs what waits for a disk or another program where it holds nobody up.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime is going down, and so is whoever waits for this.
+            Err(_) => std::future::pending().await,
+        },
+    }
+}

@@ -1,0 +1,202 @@
+//! `ExecCommand`, and the commands that people start.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use abide_kernel::effect::{Command, Place};
+use abide_kernel::fact::{TaskCreated, TaskEnd};
+use abide_kernel::id::{AgentId, CallId, ExecId, TaskId};
+use abide_kernel::input::{Input, Refusal};
+use abide_kernel::limits::clip;
+use abide_kernel::vocabulary::{TaskKind, TaskStatus, WaitPolicy};
+use serde_json::{Value, json};
+
+use super::desk::Desk;
+use super::output::text;
+use super::{Hands, Outcome, blocking};
+use crate::limits;
+use crate::process::{Ended, Kept, Launch, Process};
+use crate::tools::exec_command;
+
+/// What stands for a command in lists.
+const SUMMARY_BYTES: usize = 200;
+
+impl Hands {
+    pub(super) async fn exec_command(
+        &self,
+        agent: &AgentId,
+        exec_id: &ExecId,
+        call_id: &CallId,
+        input: &Value,
+        place: &Place,
+    ) -> Result<Outcome, Refusal> {
+        let wanted = exec_command::call(input)?;
+        let command = &wanted.command;
+        let same = self.0.tasks.running(agent, &command.command, command.workdir.as_deref());
+        if let Some(task) = same.filter(|_| !wanted.start_new) {
+            let handle = json!({ "task_id": task });
+            return Ok(Outcome::of(json!({ "disposition": "already_running", "task_handle": handle })));
+        }
+        let task_id = self.fresh().task();
+        let (process, first) = self.start(agent, &task_id, command, place).await?;
+        let yielded = Duration::from_millis(wanted.yield_time_ms);
+        match tokio::time::timeout(yielded, process.wait()).await {
+            Ok(ended) => Ok(Outcome::after(completed(&process, &ended, wanted.max_output_bytes), first)),
+            Err(_) => {
+                let created = TaskCreated {
+                    exec_id: Some(exec_id.clone()),
+                    call_id: Some(call_id.clone()),
+                    ..task_of(task_id, command)
+                };
+                Ok(self.promote(agent, created, command, process, first, wanted.max_output_bytes))
+            }
+        }
+    }
+
+    /// The command goes on as a task, and the turn without it.
+    fn promote(
+        &self,
+        agent: &AgentId,
+        created: TaskCreated,
+        command: &Command,
+        process: Process,
+        mut first: Vec<Input>,
+        max_output_bytes: usize,
+    ) -> Outcome {
+        let task_id = created.task_id.clone();
+        let mut result = json!({
+            "disposition": "promoted_to_task", "task_handle": { "task_id": task_id },
+            "output": text(&process.read(0, max_output_bytes).bytes),
+        });
+        if let Err(error) = process.keep(&self.output_folder(agent, &task_id)) {
+            result["note"] = json!(format!("its output is kept in memory only: {error}"));
+        }
+        let recovery = Some(process.recovery());
+        self.0.tasks.hold(agent, &task_id, process, &command.command, command.workdir.as_deref());
+        first.push(Input::CreateTask(created));
+        first.push(Input::RunTask { task_id, recovery });
+        Outcome::after(result, first)
+    }
+
+    /// A task that a person started: its record is there already.
+    pub(super) async fn start_task(
+        &self,
+        agent: &AgentId,
+        task_id: TaskId,
+        command: Command,
+        place: &Place,
+    ) -> Vec<Input> {
+        match self.start(agent, &task_id, &command, place).await {
+            Ok((process, mut first)) => {
+                // Where the disk is full, its output is in memory while it runs.
+                let unkept = process.keep(&self.output_folder(agent, &task_id)).err();
+                let note = unkept.map(|error| format!("; its output is kept in memory only: {error}"));
+                let recovery = Some(format!("{}{}", process.recovery(), note.unwrap_or_default()));
+                self.0.tasks.hold(agent, &task_id, process, &command.command, command.workdir.as_deref());
+                first.push(Input::RunTask { task_id, recovery });
+                first
+            }
+            Err(Refusal { code, message, hint }) => {
+                let evidence = vec![format!("not_started {code}")];
+                let end =
+                    TaskEnd { task_id, output_tail: format!("{message}; {hint}"), evidence, ..TaskEnd::default() };
+                vec![Input::EndTask { status: TaskStatus::Failed, end }]
+            }
+        }
+    }
+
+    async fn start(
+        &self,
+        agent: &AgentId,
+        task_id: &TaskId,
+        command: &Command,
+        place: &Place,
+    ) -> Result<(Process, Vec<Input>), Refusal> {
+        let running = self.0.tasks.of(agent);
+        if running >= limits::COMMANDS_MAX {
+            let message = format!("{running} commands of this agent run already");
+            return Err(Refusal::new("too_many_commands", message, "wait for some of them, or stop them: TaskList"));
+        }
+        let (hands, owner, taken) = (self.clone(), agent.clone(), place.clone());
+        let desk = blocking(move || hands.desk(&owner, &taken)).await?;
+        let launch = launch(&desk, task_id, command, place.network)?;
+        let started = self.0.processes.start(launch).await;
+        let process = started.map_err(|error| Refusal::new(error.code, error.message, error.hint))?;
+        Ok((process, desk.first))
+    }
+}
+
+fn launch(desk: &Desk, task_id: &TaskId, command: &Command, network: bool) -> Result<Launch, Refusal> {
+    let workdir = command.workdir.as_deref().unwrap_or(".");
+    let inside = |cwd: &PathBuf| cwd.is_dir() && cwd.starts_with(&desk.root);
+    let Some(cwd) = desk.root.join(workdir).canonicalize().ok().filter(inside) else {
+        let message = format!("{workdir} is no folder in the workspace {}", desk.root.display());
+        return Err(Refusal::new("no_workdir", message, "give a folder that is there, relative to the workspace"));
+    };
+    Ok(Launch {
+        command: command.command.clone(),
+        root: desk.root.clone(),
+        cwd,
+        network,
+        tty: command.tty,
+        accepts_input: command.accepts_input,
+        label: task_id.to_string(),
+        output: None,
+        processes_max: limits::PROCESSES_MAX,
+        extra_read: desk.extra_read.clone(),
+        extra_write: desk.extra_write.clone(),
+    })
+}
+
+fn task_of(task_id: TaskId, command: &Command) -> TaskCreated {
+    let line = command.command.lines().next().unwrap_or_default();
+    TaskCreated {
+        task_id,
+        task_kind: TaskKind::Command,
+        wait_policy: WaitPolicy::Background,
+        summary: clip(line, SUMMARY_BYTES).to_owned(),
+        command: Some(command.command.clone()),
+        workdir: command.workdir.clone(),
+        tty: command.tty,
+        accepts_input: command.accepts_input,
+        work_item_id: None,
+        child_agent_id: None,
+        recovery: None,
+        exec_id: None,
+        call_id: None,
+    }
+}
+
+fn completed(process: &Process, ended: &Ended, max: usize) -> Value {
+    let output = process.output();
+    let (stdout, cut) = bounded(&output.stdout, max);
+    let (stderr, also_cut) = bounded(&output.stderr, max);
+    let mut result = json!({
+        "disposition": "completed", "exit_code": ended.exit_code, "stdout": stdout, "stderr": stderr,
+        "truncated": cut || also_cut,
+    });
+    if let Some(signal) = ended.signal {
+        result["signal"] = json!(signal);
+    }
+    if !ended.evidence.is_empty() {
+        result["evidence"] = json!(ended.evidence);
+    }
+    result
+}
+
+/// The start and the end of a stream, with what is missing between counted.
+fn bounded(kept: &Kept, max: usize) -> (String, bool) {
+    let whole = kept.whole();
+    if let Some(all) = whole.as_ref().filter(|all| all.len() <= max) {
+        return (text(all), false);
+    }
+    let half = max / 2;
+    let (head, tail) = match &whole {
+        Some(all) => (all.as_slice(), all.as_slice()),
+        None => (kept.head.as_slice(), kept.tail.as_slice()),
+    };
+    let head = &head[..head.len().min(half)];
+    let tail = &tail[tail.len().saturating_sub(half)..];
+    let missing = kept.total.saturating_sub((head.len() + tail.len()) as u64);
+    (format!("{}\n[… {missing} bytes left out …]\n{}", text(head), text(tail)), true)
+}

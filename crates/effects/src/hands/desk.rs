@@ -1,0 +1,128 @@
+//! Where an agent works: the folder that it chose, or that its operator set, or one of its own. Whoever needs one takes
+//! it, and keeps it until the agent stops or goes elsewhere; two agents never write in the same folder.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use abide_kernel::effect::Place;
+use abide_kernel::fact::WorkspaceAttached;
+use abide_kernel::id::AgentId;
+use abide_kernel::input::{Input, Refusal};
+use abide_kernel::vocabulary::WorkspaceMode;
+
+use super::Hands;
+use crate::workspace::{self, Occupancy, Workspace};
+
+/// Who is where.
+#[derive(Default)]
+pub(super) struct Desks(Mutex<HashMap<AgentId, Occupancy>>);
+
+/// A folder that was taken for an agent.
+#[derive(Debug)]
+pub(super) struct Desk {
+    pub(super) root: PathBuf,
+    /// Of git's own files, what may be read and what may be written. Hooks and settings are never among the latter:
+    /// whoever runs git there next would run what they say.
+    pub(super) extra_read: Vec<PathBuf>,
+    pub(super) extra_write: Vec<PathBuf>,
+    /// What has to be recorded about it, with the outcome.
+    pub(super) first: Vec<Input>,
+}
+
+impl Desks {
+    fn all(&self) -> MutexGuard<'_, HashMap<AgentId, Occupancy>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the folder for the agent; what it had before is let go of. Taking it twice changes nothing.
+    pub(super) fn take(&self, agent: &AgentId, folder: &Workspace, home: &Path) -> Result<(), Refusal> {
+        let mut all = self.all();
+        if all.get(agent).is_some_and(|held| held.path == folder.path) {
+            return Ok(());
+        }
+        let held = all.remove(agent);
+        match workspace::occupy(folder, home, agent.as_str()) {
+            Ok(taken) => {
+                all.insert(agent.clone(), taken);
+                held.map_or(Ok(()), Occupancy::release)
+            }
+            Err(refusal) => {
+                all.extend(held.map(|held| (agent.clone(), held)));
+                Err(refusal)
+            }
+        }
+    }
+
+    pub(super) fn leave(&self, agent: &AgentId) -> Result<(), Refusal> {
+        self.all().remove(agent).map_or(Ok(()), Occupancy::release)
+    }
+
+    /// Lets go of this folder, if that is the one.
+    pub(super) fn leave_root(&self, agent: &AgentId, root: &Path) -> Result<(), Refusal> {
+        let here = self.all().get(agent).is_some_and(|held| held.path == root);
+        if here { self.leave(agent) } else { Ok(()) }
+    }
+
+    pub(super) fn occupied_by(&self, agent: &AgentId) -> Option<String> {
+        self.all().get(agent).map(|held| held.path.display().to_string())
+    }
+}
+
+impl Hands {
+    /// The folder that the agent works in, taken. Blocks.
+    pub(super) fn desk(&self, agent: &AgentId, place: &Place) -> Result<Desk, Refusal> {
+        let home = &self.0.home;
+        let folder = match (&place.workspace, &place.configured) {
+            (Some(bound), _) if Path::new(&bound.root) == self.own_folder(agent) => self.own(agent)?,
+            (Some(bound), _) => workspace::check(Path::new(&bound.root), home)?,
+            (None, Some(configured)) => workspace::check(Path::new(configured), home)?,
+            (None, None) => self.own(agent)?,
+        };
+        self.0.desks.take(agent, &folder, home)?;
+        let root = folder.path.display().to_string();
+        let mut first = Vec::new();
+        if place.workspace.is_none() {
+            let (workspace, mode) = (root.clone(), WorkspaceMode::Direct);
+            let bound = WorkspaceAttached { workspace, root: root.clone(), mode, worktree: None, note: None };
+            first.push(Input::UseWorkspace(bound));
+        }
+        first.push(Input::OccupyWorkspace { workspace: root });
+        let (extra_read, extra_write) = git_folders(&folder);
+        Ok(Desk { root: folder.path, extra_read, extra_write, first })
+    }
+
+    fn own_folder(&self, agent: &AgentId) -> PathBuf {
+        self.0.home.join("agents").join(agent.as_str()).join("workspace")
+    }
+
+    /// The folder of an agent that was given none.
+    fn own(&self, agent: &AgentId) -> Result<Workspace, Refusal> {
+        let path = self.own_folder(agent);
+        let made = fs::create_dir_all(&path).and_then(|()| path.canonicalize());
+        made.map(|path| Workspace { path, git: None }).map_err(|error| {
+            let hint = "see to the disk, or give the agent a workspace";
+            Refusal::new("no_workspace", format!("{} can't be made: {error}", path.display()), hint)
+        })
+    }
+}
+
+/// What of a repository lies outside the folder that commands run in.
+fn git_folders(folder: &Workspace) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let Some(git) = folder.git.as_ref().filter(|git| !git.common_dir.starts_with(&folder.path)) else {
+        return (Vec::new(), Vec::new());
+    };
+    let own = fs::read_to_string(git.toplevel.join(".git")).ok();
+    let own =
+        own.as_deref().and_then(|text| text.trim().strip_prefix("gitdir:")).map(|path| PathBuf::from(path.trim()));
+    let write = match own {
+        // A worktree: it can commit to its own branch.
+        Some(own) => {
+            let shared = ["objects", "refs", "logs"].map(|part| git.common_dir.join(part));
+            shared.into_iter().chain([own]).filter(|path| path.is_dir()).collect()
+        }
+        None => Vec::new(),
+    };
+    (vec![git.common_dir.clone()], write)
+}

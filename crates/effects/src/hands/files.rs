@@ -1,0 +1,36 @@
+//! The file tools, and fetching from the web.
+
+use abide_kernel::effect::Place;
+use abide_kernel::id::AgentId;
+use abide_kernel::input::Refusal;
+use serde_json::Value;
+
+use super::{Hands, Outcome, blocking};
+use crate::files::{Call, Root};
+use crate::web::WebFetch;
+
+impl Hands {
+    pub(super) async fn file_tool(
+        &self,
+        agent: &AgentId,
+        tool: &str,
+        input: &Value,
+        place: &Place,
+    ) -> Result<Outcome, Refusal> {
+        if tool == "WebFetch" {
+            let (wanted, network) = (WebFetch::read(input)?, place.network);
+            return blocking(move || wanted.run(network).map(Outcome::of)).await;
+        }
+        let Some(call) = Call::read(tool, input) else {
+            // `tools::read` knows no other; a record of an older version might.
+            return Err(Refusal::new("unknown_tool", format!("there is no tool called {tool}"), "use another"));
+        };
+        let (call, hands, agent, place) = (call?, self.clone(), agent.clone(), place.clone());
+        blocking(move || {
+            let desk = hands.desk(&agent, &place)?;
+            let result = call.run(&Root::open(&desk.root)?)?;
+            Ok(Outcome::after(result, desk.first))
+        })
+        .await
+    }
+}

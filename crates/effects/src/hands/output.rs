@@ -1,0 +1,92 @@
+//! What a task wrote, for models and for people; and what they write to it.
+
+use std::time::Duration;
+
+use abide_kernel::id::{AgentId, TaskId};
+use abide_kernel::input::{Reads, Refusal};
+use serde_json::{Value, json};
+
+use super::{Hands, Outcome, blocking};
+use crate::limits;
+use crate::process::{Chunk, InputError, read_kept};
+use crate::tools::{task_input, task_output};
+
+pub use crate::tools::task_output::TaskOutput;
+
+/// Bytes as text. What is no text is shown as such, and never lost from the count.
+pub(super) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+impl Hands {
+    pub(super) async fn task_output(&self, agent: &AgentId, input: &Value) -> Result<Outcome, Refusal> {
+        let wanted = task_output::call(input)?;
+        let (result, end) = self.read_output(agent, &wanted).await?;
+        let reads = Some(Reads { task_id: wanted.task_id, end });
+        Ok(Outcome { reads, ..Outcome::of(result) })
+    }
+
+    /// The output of a task, once it ended or the time is up; and whether its end is durable.
+    pub async fn read_output(&self, agent: &AgentId, wanted: &TaskOutput) -> Result<(Value, bool), Refusal> {
+        let Some(held) = self.0.tasks.get(agent, &wanted.task_id) else {
+            let chunk = self.kept(agent, wanted).await?;
+            return Ok((shown("ready", &chunk), true));
+        };
+        let ended = async {
+            held.process.wait().await;
+            held.recorded().await;
+        };
+        let timeout = if wanted.block { wanted.timeout_ms } else { 0 };
+        let done = tokio::time::timeout(Duration::from_millis(timeout), ended).await.is_ok();
+        let status = match (done, wanted.block) {
+            (true, _) => "ready",
+            (false, true) => "timeout",
+            (false, false) => "not_ready",
+        };
+        let total = held.process.read(u64::MAX, 0).total;
+        Ok((shown(status, &held.process.read(wanted.from(total), limits::TASK_OUTPUT_BYTES)), done))
+    }
+
+    async fn kept(&self, agent: &AgentId, wanted: &TaskOutput) -> Result<Chunk, Refusal> {
+        let (folder, wanted) = (self.output_folder(agent, &wanted.task_id), wanted.clone());
+        blocking(move || {
+            let unknown = |error: std::io::Error| {
+                let message = format!("there is no output of {}: {error}", wanted.task_id);
+                Refusal::new("not_found", message, "list the tasks")
+            };
+            let total = read_kept(&folder, u64::MAX, 0).map_err(unknown)?.total;
+            read_kept(&folder, wanted.from(total), limits::TASK_OUTPUT_BYTES).map_err(unknown)
+        })
+        .await
+    }
+
+    pub(super) async fn task_input(&self, agent: &AgentId, input: &Value) -> Result<Outcome, Refusal> {
+        let (task_id, input) = task_input::call(input)?;
+        Ok(Outcome::of(self.write_input(agent, &task_id, &input).await?))
+    }
+
+    /// Writes to a task's standard input or terminal, and says how much was taken.
+    pub async fn write_input(&self, agent: &AgentId, task: &TaskId, input: &str) -> Result<Value, Refusal> {
+        let Some(held) = self.0.tasks.get(agent, task) else {
+            return Err(Refusal::new("not_running", format!("{task} is not a running task"), "list the tasks"));
+        };
+        match held.process.write(input.as_bytes()).await {
+            Ok(bytes) => Ok(json!({ "accepted": bytes == input.len(), "bytes": bytes })),
+            Err(error) => {
+                let (code, hint) = match error {
+                    InputError::NotAccepted => ("takes_no_input", "start it with accepts_input"),
+                    InputError::Closed => ("input_closed", "look at its output: it may have ended"),
+                    InputError::Full => ("input_full", "it does not read; look at its output, and try again later"),
+                };
+                Err(Refusal::new(code, format!("{task}: {error}"), hint))
+            }
+        }
+    }
+}
+
+fn shown(status: &str, chunk: &Chunk) -> Value {
+    json!({
+        "status": status, "output": text(&chunk.bytes), "skipped": chunk.skipped,
+        "next_offset": chunk.next_offset, "total_bytes": chunk.total,
+    })
+}

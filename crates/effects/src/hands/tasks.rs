@@ -1,0 +1,146 @@
+//! Commands that are tasks: held from their start until their end is durable.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use abide_kernel::fact::TaskEnd;
+use abide_kernel::id::{AgentId, TaskId};
+use abide_kernel::input::Input;
+use abide_kernel::vocabulary::TaskStatus;
+use tokio::sync::watch;
+
+use super::output::text;
+use crate::limits;
+use crate::process::{Ended, Process};
+
+#[derive(Debug, Default)]
+pub(super) struct Tasks(Mutex<HashMap<(AgentId, TaskId), Held>>);
+
+/// A command, and whether its end is in the records.
+#[derive(Debug, Clone)]
+pub(super) struct Held {
+    pub(super) process: Process,
+    /// What was asked for, to know the same again.
+    command: String,
+    workdir: Option<String>,
+    recorded: watch::Sender<bool>,
+}
+
+impl Held {
+    /// Comes back when the end is durable.
+    pub(super) async fn recorded(&self) {
+        let mut recorded = self.recorded.subscribe();
+        // The sender is ours; it can't be gone.
+        let _here = recorded.wait_for(|recorded| *recorded).await;
+    }
+}
+
+impl Tasks {
+    fn all(&self) -> MutexGuard<'_, HashMap<(AgentId, TaskId), Held>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.all().len()
+    }
+
+    pub(super) fn of(&self, agent: &AgentId) -> usize {
+        self.all().keys().filter(|(owner, _)| owner == agent).count()
+    }
+
+    pub(super) fn hold(&self, agent: &AgentId, task: &TaskId, process: Process, command: &str, workdir: Option<&str>) {
+        let held = Held {
+            process,
+            command: command.to_owned(),
+            workdir: workdir.map(str::to_owned),
+            recorded: watch::Sender::new(false),
+        };
+        self.all().insert((agent.clone(), task.clone()), held);
+    }
+
+    pub(super) fn get(&self, agent: &AgentId, task: &TaskId) -> Option<Held> {
+        self.all().get(&(agent.clone(), task.clone())).cloned()
+    }
+
+    /// The task that runs this very command.
+    pub(super) fn running(&self, agent: &AgentId, command: &str, workdir: Option<&str>) -> Option<TaskId> {
+        let all = self.all();
+        let mut same = all.iter().filter(|((owner, _), held)| {
+            owner == agent
+                && held.command == command
+                && held.workdir.as_deref() == workdir
+                && held.process.ended().is_none()
+        });
+        same.next().map(|((_, task), _)| task.clone())
+    }
+
+    /// What to report when the command has ended.
+    pub(super) async fn ended(&self, agent: &AgentId, task_id: TaskId) -> Input {
+        match self.get(agent, &task_id) {
+            Some(held) => {
+                let ended = held.process.wait().await;
+                end_of(task_id, &held.process, ended)
+            }
+            None => nothing_runs(task_id),
+        }
+    }
+
+    /// Ends a command; its end is reported by whoever awaits it. Of one that does not run here, it is reported now.
+    pub(super) fn end(&self, agent: &AgentId, task: &TaskId, force: bool) -> Option<Input> {
+        match self.get(agent, task) {
+            Some(held) => {
+                held.process.end(force);
+                None
+            }
+            None => Some(nothing_runs(task.clone())),
+        }
+    }
+
+    /// The end is durable, or the command is given up: nothing of it is left running.
+    pub(super) fn close(&self, agent: &AgentId, task: &TaskId) {
+        if let Some(held) = self.all().remove(&(agent.clone(), task.clone())) {
+            held.process.end(true);
+            held.recorded.send_replace(true);
+        }
+    }
+
+    /// Ends all commands of an agent, and says of which.
+    pub(super) fn drop_all(&self, agent: &AgentId) -> BTreeMap<TaskId, Vec<String>> {
+        let mut all = self.all();
+        let left: Vec<_> = all.keys().filter(|(owner, _)| owner == agent).cloned().collect();
+        let ended = left.into_iter().filter_map(|key| {
+            let held = all.remove(&key)?;
+            held.process.end(true);
+            Some((key.1, vec![format!("ended {}", held.process.recovery())]))
+        });
+        ended.collect()
+    }
+}
+
+fn nothing_runs(task_id: TaskId) -> Input {
+    let evidence = vec!["nothing of it runs here".to_owned()];
+    Input::EndTask { status: TaskStatus::Interrupted, end: TaskEnd { task_id, evidence, ..TaskEnd::default() } }
+}
+
+/// How a command ended, as it is recorded.
+fn end_of(task_id: TaskId, process: &Process, ended: Ended) -> Input {
+    let kept = process.output().combined;
+    let status = match (ended.stopped, ended.exit_code, ended.signal) {
+        (true, ..) => TaskStatus::Cancelled,
+        (false, Some(0), _) => TaskStatus::Completed,
+        (false, None, None) => TaskStatus::Interrupted,
+        (false, ..) => TaskStatus::Failed,
+    };
+    let all = [kept.head.as_slice(), &kept.tail].concat();
+    let tail = &all[all.len().saturating_sub(limits::RESULT_TAIL_BYTES)..];
+    let end = TaskEnd {
+        task_id,
+        exit_code: ended.exit_code,
+        signal: ended.signal,
+        output_tail: text(tail),
+        output_bytes: kept.total,
+        truncated: kept.dropped > 0,
+        evidence: ended.evidence,
+    };
+    Input::EndTask { status, end }
+}

@@ -1,0 +1,97 @@
+//! Choosing where to work, and worktrees made for it. A model chooses among the folders that its operator bound to it,
+//! and what is below them; a person may bind any.
+
+use std::path::{Path, PathBuf};
+
+use abide_kernel::effect::Place;
+use abide_kernel::fact::{self, WorkspaceAttached};
+use abide_kernel::id::AgentId;
+use abide_kernel::input::{Input, Refusal};
+use abide_kernel::vocabulary::WorkspaceMode;
+use serde_json::{Value, json};
+
+use super::{Hands, Outcome, blocking};
+use crate::tools::use_workspace;
+use crate::workspace::{self, BRANCHES, WORKTREES};
+
+impl Hands {
+    pub(super) async fn use_workspace(
+        &self,
+        agent: &AgentId,
+        input: &Value,
+        place: &Place,
+    ) -> Result<Outcome, Refusal> {
+        let (path, mode) = use_workspace::call(input)?;
+        let (hands, agent, place) = (self.clone(), agent.clone(), place.clone());
+        blocking(move || {
+            let path = within(&path, &place)?;
+            let bound = hands.bind(&agent, &path, mode)?;
+            let root = bound.root.clone();
+            let folder = workspace::check(Path::new(&root), &hands.0.home)?;
+            hands.0.desks.take(&agent, &folder, &hands.0.home)?;
+            let mut result = json!({ "workspace": bound.workspace, "cwd": root });
+            if let Some(note) = &bound.note {
+                result["note"] = json!(note);
+            }
+            let first = vec![Input::UseWorkspace(bound), Input::OccupyWorkspace { workspace: root }];
+            Ok(Outcome::after(result, first))
+        })
+        .await
+    }
+
+    /// A person binds a folder to an agent: what has to be recorded.
+    pub async fn attach(
+        &self,
+        agent: &AgentId,
+        path: String,
+        mode: WorkspaceMode,
+    ) -> Result<WorkspaceAttached, Refusal> {
+        let (hands, agent) = (self.clone(), agent.clone());
+        blocking(move || hands.bind(&agent, Path::new(&path), mode)).await
+    }
+
+    fn bind(&self, agent: &AgentId, path: &Path, mode: WorkspaceMode) -> Result<WorkspaceAttached, Refusal> {
+        let folder = workspace::check(path, &self.0.home)?;
+        let workspace = folder.path.display().to_string();
+        match mode {
+            WorkspaceMode::Direct => {
+                Ok(WorkspaceAttached { root: workspace.clone(), workspace, mode, worktree: None, note: None })
+            }
+            WorkspaceMode::Worktree => {
+                let name = self.fresh().task().to_string();
+                let name = name.rsplit('-').next().unwrap_or("0").to_owned();
+                let at = self.0.home.join(WORKTREES).join(agent.as_str()).join(&name);
+                let made = workspace::create_worktree(&folder, &at, &format!("{BRANCHES}{agent}-{name}"))?;
+                let worktree = fact::Worktree {
+                    branch: made.branch,
+                    base_commit: made.base_commit,
+                    repo: made.repo.display().to_string(),
+                };
+                let root = made.path.display().to_string();
+                let note = made.left_out.then(|| format!("what is not committed in {workspace} is not in it"));
+                Ok(WorkspaceAttached { workspace, root, mode, worktree: Some(worktree), note })
+            }
+        }
+    }
+}
+
+/// The folder that a model names, if it may.
+fn within(path: &str, place: &Place) -> Result<PathBuf, Refusal> {
+    let root = place.workspace.as_ref().map(|bound| PathBuf::from(&bound.root));
+    let root = root.or_else(|| place.configured.as_ref().map(PathBuf::from));
+    let path = match (Path::new(path).is_absolute(), root) {
+        (false, Some(root)) => root.join(path),
+        (_, _) => PathBuf::from(path),
+    };
+    let refused = |why: String| {
+        let hint = "choose a folder that is attached, or ask the operator to attach this one: abide workspace attach";
+        Refusal::new("not_attached", why, hint)
+    };
+    let there = path.canonicalize().map_err(|error| refused(format!("{}: {error}", path.display())))?;
+    let allowed = place.attached.iter().chain(&place.configured);
+    let allowed = allowed.filter_map(|folder| Path::new(folder).canonicalize().ok());
+    if allowed.into_iter().any(|folder| there.starts_with(folder)) {
+        return Ok(there);
+    }
+    Err(refused(format!("{} is in no folder that is attached to this agent", path.display())))
+}

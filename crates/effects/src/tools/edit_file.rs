@@ -1,0 +1,66 @@
+//! `EditFile`: a text in a file of the workspace is replaced by another.
+
+use abide_kernel::input::{Does, Refusal};
+use abide_kernel::vocabulary::SideEffect;
+use serde_json::{Value, json};
+
+use super::fields::{Fields, invalid};
+use super::{Tool, object};
+use crate::files::WorkspacePath;
+use crate::limits::FILE_BYTES;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct EditFile {
+    pub path: WorkspacePath,
+    pub old: String,
+    pub new: String,
+    /// Every place is meant, not the only one.
+    pub all: bool,
+}
+
+pub(super) const TOOL: Tool = Tool {
+    name: "EditFile",
+    description: "Replace a text in a file of the workspace; it has to be there once, or `all` of them are meant.",
+    schema,
+    instead: &[
+        ("old_string", "say `old`."),
+        ("new_string", "say `new`."),
+        ("replace_all", "say `all`."),
+        ("file", "say `path`."),
+    ],
+    read: |fields| parse(fields).map(|_| Does::World(SideEffect::WorkspaceMutation)),
+};
+
+fn schema() -> Value {
+    object(
+        &["path", "old", "new"],
+        json!({
+            "path": { "type": "string", "description": "Relative to the workspace." },
+            "old": { "type": "string", "description": "Exactly as the file has it, with enough around it to be the only one." },
+            "new": { "type": "string", "description": "What stands there afterwards; empty to remove it." },
+            "all": { "type": "boolean", "description": "Replace every occurrence. Left out: false." },
+        }),
+    )
+}
+
+pub(crate) fn call(input: &Value) -> Result<EditFile, Refusal> {
+    parse(&TOOL.fields(input)?)
+}
+
+fn parse(fields: &Fields<'_>) -> Result<EditFile, Refusal> {
+    let (path, old, new) = (fields.path("path")?, fields.text("old")?, fields.text("new")?);
+    let all = fields.flag("all")?.unwrap_or(false);
+    if old.is_empty() {
+        let hint = "give the text that is to be replaced; WriteFile writes a whole file";
+        return Err(invalid("`old` of EditFile is empty", hint));
+    }
+    if old == new {
+        let hint = "give what shall stand there in `new`; if the file is right already, leave it";
+        return Err(invalid("`old` and `new` of EditFile are the same", hint));
+    }
+    if new.len() as u64 > FILE_BYTES {
+        let hint = format!("give at most {FILE_BYTES} bytes");
+        return Err(invalid(format!("`new` of EditFile has {} bytes", new.len()), hint));
+    }
+    Ok(EditFile { path, old, new, all })
+}

@@ -1,0 +1,144 @@
+//! Whether a folder may be a workspace. What comes out is canonical, so that one folder has one name.
+
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use abide_kernel::input::Refusal;
+use rustix::fs::{Access, access};
+
+use super::git::Git;
+use super::{GitRoot, WORKTREES, Workspace};
+
+/// Looks at `path`; `home` is the runtime's own folder, which no workspace may hold or lie in.
+pub fn check(path: &Path, home: &Path) -> Result<Workspace, Refusal> {
+    if path.to_str().is_none() {
+        return Err(not_utf8(path));
+    }
+    if !path.is_absolute() {
+        let message = format!("{} is a relative path", path.display());
+        return Err(Refusal::new("relative_path", message, "give the folder's whole path, from / on"));
+    }
+    let found = fs::canonicalize(path).map_err(|error| unreachable_path(path, &error))?;
+    // A link may lead from a good name to a bad one.
+    if found.to_str().is_none() {
+        return Err(not_utf8(&found));
+    }
+    let shown = found.display();
+    if !found.is_dir() {
+        return Err(Refusal::new("not_a_folder", format!("{shown} is not a folder"), "give the folder that it is in"));
+    }
+    if found.parent().is_none() {
+        let message = "the root of the file system can't be a workspace";
+        return Err(Refusal::new("root_folder", message, "give the folder of one project"));
+    }
+    apart_from_home(&found, home)?;
+    access(&found, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK).map_err(|error| {
+        let message = format!("{shown} can't be written to: {error}");
+        Refusal::new(
+            "not_writable",
+            message,
+            "give the daemon's user the right to write there, or choose another folder",
+        )
+    })?;
+    let git = git_root(&found)?;
+    Ok(Workspace { path: found, git })
+}
+
+fn not_utf8(path: &Path) -> Refusal {
+    let message = format!("{} is not UTF-8", path.display());
+    Refusal::new("not_utf8", message, "rename the folder, or make one with a plain name")
+}
+
+fn unreachable_path(path: &Path, error: &io::Error) -> Refusal {
+    let shown = path.display();
+    if error.kind() == io::ErrorKind::NotFound {
+        let hint = "create the folder first, or correct the path; nothing else is used in its place";
+        return Refusal::new("missing", format!("{shown} does not exist"), hint);
+    }
+    if error.kind() == io::ErrorKind::NotADirectory {
+        let message = format!("{shown} leads through a file");
+        return Refusal::new("not_a_folder", message, "correct the path");
+    }
+    let hint = "give the daemon's user access to every folder on the way";
+    Refusal::new("unreadable", format!("{shown} can't be reached: {error}"), hint)
+}
+
+fn apart_from_home(found: &Path, home: &Path) -> Result<(), Refusal> {
+    let home = canonical_as_far_as_it_exists(home)?;
+    let shown = found.display();
+    if home.starts_with(found) && home != found {
+        let message = format!("{shown} contains the runtime's own folder {}", home.display());
+        return Err(Refusal::new("contains_home", message, "choose a folder that does not contain it"));
+    }
+    let worktrees = home.join(WORKTREES);
+    if found.starts_with(&home) && (found == worktrees || !found.starts_with(&worktrees)) {
+        let message = format!("{shown} is part of the runtime's own folder {}", home.display());
+        return Err(Refusal::new("inside_home", message, "choose a folder outside of it"));
+    }
+    Ok(())
+}
+
+/// A home that does not exist yet still has a place.
+pub(super) fn canonical_as_far_as_it_exists(path: &Path) -> Result<PathBuf, Refusal> {
+    if path.components().any(|part| part == Component::ParentDir) || !path.is_absolute() {
+        let message = format!("{} is not a plain absolute path", path.display());
+        return Err(Refusal::new("relative_path", message, "give the whole path, from / on, without .."));
+    }
+    let mut rest = PathBuf::new();
+    for existing in path.ancestors() {
+        match fs::canonicalize(existing) {
+            // Joining nothing would leave a slash at the end.
+            Ok(canonical) if rest.as_os_str().is_empty() => return Ok(canonical),
+            Ok(canonical) => return Ok(canonical.join(rest)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let name = existing.file_name().map(Path::new).unwrap_or(Path::new(""));
+                rest = if rest.as_os_str().is_empty() { name.into() } else { name.join(&rest) };
+            }
+            Err(error) => return Err(unreachable_path(existing, &error)),
+        }
+    }
+    Err(Refusal::new("missing", format!("{} does not exist", path.display()), "create it first"))
+}
+
+fn git_root(folder: &Path) -> Result<Option<GitRoot>, Refusal> {
+    let git = match Git::at(folder) {
+        Ok(git) => git,
+        // Without git no folder has a repository, unless it says that it has one.
+        Err(refusal) if refusal.code == "no_git_program" && !folder.ancestors().any(|up| up.join(".git").exists()) => {
+            return Ok(None);
+        }
+        Err(refusal) => return Err(refusal),
+    };
+    let said = git.ask(&[&"rev-parse", &"--is-inside-work-tree"])?;
+    if !said.ok {
+        // With a parenthesis: none here and none above. Without: there is one, and it is broken.
+        let none = said.err.contains("not a git repository (or any");
+        return if none { Ok(None) } else { Err(git.failed(&[&"rev-parse"], &said.err)) };
+    }
+    if said.out != b"true\n" {
+        let message = format!("{} is where git keeps its own records", folder.display());
+        return Err(Refusal::new(
+            "inside_git",
+            message,
+            "give the folder with the files, or clone the repository first",
+        ));
+    }
+    let [toplevel, common_dir] = git.where_are(["--show-toplevel", "--git-common-dir"])?.map(PathBuf::from);
+    if !folder.starts_with(&toplevel) {
+        let message = format!("git says that the files of {} are in {}", folder.display(), toplevel.display());
+        return Err(Refusal::new("git_elsewhere", message, "remove core.worktree from the repository's configuration"));
+    }
+    // A folder that the repository around it ignores has no history there, and its changes would not be seen.
+    if folder != toplevel && git.ask(&[&"check-ignore", &"-q", &"--", &folder])?.ok {
+        return Ok(None);
+    }
+    let head = head(&git)?;
+    Ok(Some(GitRoot { toplevel, common_dir, head }))
+}
+
+/// The commit that is checked out; none before the first.
+pub(super) fn head(git: &Git) -> Result<Option<String>, Refusal> {
+    let said = git.ask(&[&"rev-parse", &"--verify", &"-q", &"HEAD^{commit}"])?;
+    Ok(said.ok.then(|| String::from_utf8_lossy(&said.out).trim().to_owned()))
+}

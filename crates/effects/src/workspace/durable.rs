@@ -1,0 +1,43 @@
+//! Files that are there, whole, once a function has returned: written aside, synced, put in place, folder synced.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use crate::limits;
+
+/// What a file is called until it is whole. Nobody reads those.
+const PARTIAL: &str = ".partial-";
+
+/// A new file in `folder`, under no name that anybody looks for.
+pub(super) fn partial(folder: &Path) -> io::Result<NamedTempFile> {
+    let existed = folder.is_dir();
+    fs::create_dir_all(folder)?;
+    if !existed && let Some(parent) = folder.parent() {
+        sync(parent)?;
+    }
+    tempfile::Builder::new().prefix(PARTIAL).tempfile_in(folder)
+}
+
+/// Puts it in place as `name` and never over another: `Ok(None)` when the name is taken.
+pub(super) fn place(file: NamedTempFile, folder: &Path, name: &str) -> io::Result<Result<PathBuf, NamedTempFile>> {
+    file.as_file().sync_all()?;
+    let path = folder.join(name);
+    match file.persist_noclobber(&path) {
+        Ok(_) => sync(folder).map(|()| Ok(path)),
+        Err(refused) if refused.error.kind() == io::ErrorKind::AlreadyExists => Ok(Err(refused.file)),
+        Err(refused) => Err(refused.error),
+    }
+}
+
+/// The first of `name`, `name-2`, `name-3`, … for which `taken` says no.
+pub(super) fn free_name(name: &str, mut taken: impl FnMut(&str) -> bool) -> Option<String> {
+    let numbered = (2..limits::NAME_TRIES).map(|number| format!("{name}-{number}"));
+    std::iter::once(name.to_owned()).chain(numbered).find(|name| !taken(name))
+}
+
+fn sync(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}

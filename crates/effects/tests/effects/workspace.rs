@@ -1,0 +1,157 @@
+//! Workspaces and worktrees, on real folders with the real git.
+
+mod check;
+mod create;
+mod occupancy;
+mod odd;
+mod patches;
+mod reconcile;
+mod remove;
+mod tree;
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use abide_effects::workspace::{self, Removed, Workspace, Worktree};
+use abide_kernel::input::Refusal;
+use abide_kernel::time::Time;
+use tempfile::TempDir;
+
+/// A folder with a repository of one commit in `repo`, and a runtime's home beside it.
+pub(crate) struct Ground {
+    pub(crate) dir: TempDir,
+    pub(crate) repo: PathBuf,
+    pub(crate) home: PathBuf,
+}
+
+impl Ground {
+    /// Without a commit.
+    pub(crate) fn empty() -> Ground {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let (repo, home) = (root.join("repo"), root.join("home"));
+        fs::create_dir(&repo).unwrap();
+        fs::create_dir(&home).unwrap();
+        let ground = Ground { dir, repo, home };
+        ground.git(&["init", "-q", "-b", "main"]);
+        ground
+    }
+
+    pub(crate) fn new() -> Ground {
+        let ground = Ground::empty();
+        ground.write("kept.txt", "one\ntwo\nthree\n");
+        ground.write("folder/inner.txt", "inner\n");
+        ground.write(".gitignore", "ignored/\n*.log\n");
+        ground.commit("first");
+        ground
+    }
+
+    pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) {
+        put(&self.repo.join(name), text);
+    }
+
+    pub(crate) fn commit(&self, message: &str) {
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "-q", "-m", message]);
+    }
+
+    pub(crate) fn git(&self, args: &[&str]) -> String {
+        git(&self.repo, args)
+    }
+
+    pub(crate) fn patches(&self) -> PathBuf {
+        self.home.join("patches")
+    }
+
+    pub(crate) fn worktrees(&self) -> PathBuf {
+        self.home.join("worktrees")
+    }
+
+    pub(crate) fn workspace(&self) -> Workspace {
+        workspace::check(&self.repo, &self.home).unwrap()
+    }
+
+    pub(crate) fn worktree(&self, name: &str) -> Worktree {
+        let (folder, branch) = (self.worktrees().join(name), format!("abide/{name}"));
+        workspace::create_worktree(&self.workspace(), &folder, &branch).unwrap()
+    }
+
+    pub(crate) fn remove(&self, worktree: &Worktree) -> Result<Removed, Refusal> {
+        workspace::remove_worktree(worktree, &self.patches(), Time::from_ms(1_000))
+    }
+
+    /// Applies a saved patch to a fresh checkout of `onto`, with `git am`, and gives that checkout.
+    pub(crate) fn put_back(&self, patch: &Path, onto: &str) -> PathBuf {
+        let again = self.dir.path().canonicalize().unwrap().join("again");
+        self.git(&["worktree", "add", "-q", "--detach", again.to_str().unwrap(), onto]);
+        git(&again, &["am", "-q", "--keep-cr", patch.to_str().unwrap()]);
+        again
+    }
+}
+
+pub(crate) fn put(path: &Path, text: impl AsRef<[u8]>) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+/// git as a person runs it, but for the configuration, which is nobody's.
+pub(crate) fn git(at: &Path, args: &[impl AsRef<OsStr>]) -> String {
+    let output = try_git(at, args);
+    let words = String::from_utf8_lossy(&output.stderr);
+    let asked: Vec<_> = args.iter().map(AsRef::as_ref).collect();
+    assert!(output.status.success(), "git {asked:?} in {}: {words}", at.display());
+    String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
+}
+
+pub(crate) fn try_git(at: &Path, args: &[impl AsRef<OsStr>]) -> Output {
+    let mut command = Command::new("git");
+    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).current_dir(at).args(args);
+    for who in ["AUTHOR", "COMMITTER"] {
+        command.env(format!("GIT_{who}_NAME"), "Ada").env(format!("GIT_{who}_EMAIL"), "ada@example.org");
+    }
+    command.output().unwrap()
+}
+
+/// Everything below a folder: what it is, its bits, and what is in it. Without the `.git` at its top.
+pub(crate) fn contents(folder: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
+    let mut found = everything(folder);
+    found.retain(|path, _| !path.starts_with(".git"));
+    found
+}
+
+pub(crate) fn everything(folder: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            let meta = path.symlink_metadata().unwrap();
+            let bytes = if meta.is_dir() {
+                folders.push(path.clone());
+                Vec::new()
+            } else if meta.is_symlink() {
+                fs::read_link(&path).unwrap().into_os_string().into_encoded_bytes()
+            } else {
+                fs::read(&path).unwrap()
+            };
+            found.insert(path.strip_prefix(folder).unwrap().to_owned(), (meta.mode(), bytes));
+        }
+    }
+    found
+}
+
+/// What is refused says why in a code and what to do next.
+pub(crate) fn refused<T: std::fmt::Debug>(result: Result<T, Refusal>) -> &'static str {
+    let refusal = result.unwrap_err();
+    assert!(!refusal.hint.is_empty() && !refusal.message.is_empty(), "{refusal:?}");
+    refusal.code
+}
+
+/// Root may do everything, so what others may not can't be tried as root.
+pub(crate) fn is_root(ground: &Ground) -> bool {
+    ground.dir.path().metadata().unwrap().uid() == 0
+}

@@ -1,0 +1,126 @@
+//! Which folders may be workspaces.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+use abide_effects::workspace::check;
+
+use super::{Ground, git, is_root, put, refused};
+
+#[test]
+fn a_folder_is_known_by_its_canonical_path_and_its_repository() {
+    let ground = Ground::new();
+    let link = ground.repo.parent().unwrap().join("link");
+    symlink(&ground.repo, &link).unwrap();
+    let workspace = check(&link, &ground.home).unwrap();
+    assert_eq!(workspace.path, ground.repo);
+    let root = workspace.git.unwrap();
+    assert_eq!((root.toplevel, root.common_dir), (ground.repo.clone(), ground.repo.join(".git")));
+    assert_eq!(root.head, Some(ground.git(&["rev-parse", "HEAD"])));
+}
+
+#[test]
+fn a_folder_below_a_toplevel_is_fine() {
+    let ground = Ground::new();
+    let workspace = check(&ground.repo.join("folder"), &ground.home).unwrap();
+    assert_eq!(workspace.git.unwrap().toplevel, ground.repo);
+}
+
+#[test]
+fn a_folder_that_the_repository_around_it_ignores_is_outside_git() {
+    let ground = Ground::new();
+    put(&ground.repo.join("ignored/file"), "");
+    assert_eq!(check(&ground.repo.join("ignored"), &ground.home).unwrap().git, None);
+}
+
+#[test]
+fn outside_git_and_before_the_first_commit() {
+    let ground = Ground::empty();
+    assert_eq!(ground.workspace().git.unwrap().head, None);
+    let plain = ground.repo.parent().unwrap().join("plain");
+    fs::create_dir(&plain).unwrap();
+    assert_eq!(check(&plain, &ground.home).unwrap().git, None);
+}
+
+#[test]
+fn what_can_not_be_a_workspace_is_refused() {
+    let ground = Ground::new();
+    let code = |path: &Path| refused(check(path, &ground.home));
+    assert_eq!(code(&ground.repo.join("nowhere")), "missing");
+    assert_eq!(code(&ground.repo.join("kept.txt")), "not_a_folder");
+    assert_eq!(code(&ground.repo.join("kept.txt/below")), "not_a_folder");
+    assert_eq!(code(Path::new("repo")), "relative_path");
+    assert_eq!(code(Path::new("/")), "root_folder");
+    assert_eq!(code(&ground.repo.join(".git")), "inside_git");
+    assert_eq!(code(Path::new(OsStr::from_bytes(b"/tmp/\xff"))), "not_utf8");
+    let named_badly = ground.repo.join(OsStr::from_bytes(b"bad-\xff"));
+    fs::create_dir(&named_badly).unwrap();
+    symlink(&named_badly, ground.repo.join("good")).unwrap();
+    assert_eq!(code(&ground.repo.join("good")), "not_utf8");
+}
+
+#[test]
+fn the_home_is_apart_from_every_workspace() {
+    let ground = Ground::new();
+    let code = |path: &Path| refused(check(path, &ground.home));
+    fs::create_dir_all(ground.home.join("blobs")).unwrap();
+    fs::create_dir_all(ground.worktrees().join("one/below")).unwrap();
+    assert_eq!(code(ground.home.parent().unwrap()), "contains_home");
+    assert_eq!(code(&ground.home), "inside_home");
+    assert_eq!(code(&ground.home.join("blobs")), "inside_home");
+    assert_eq!(code(&ground.worktrees()), "inside_home");
+    assert!(check(&ground.worktrees().join("one"), &ground.home).is_ok());
+    // A home that is yet to be made has its place too.
+    assert_eq!(refused(check(&ground.repo, &ground.repo.join("a/home"))), "contains_home");
+    // A name that only begins alike is another folder.
+    let beside = ground.home.with_file_name("home-too");
+    fs::create_dir(&beside).unwrap();
+    assert!(check(&beside, &ground.home).is_ok());
+}
+
+#[test]
+fn a_folder_that_can_not_be_written_to_is_refused() {
+    let ground = Ground::new();
+    if is_root(&ground) {
+        return;
+    }
+    let folder = ground.repo.join("folder");
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o555)).unwrap();
+    assert_eq!(refused(check(&folder, &ground.home)), "not_writable");
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn a_repository_of_somebody_else_is_refused_in_gits_words() {
+    let ground = Ground::new();
+    if !is_root(&ground) {
+        return;
+    }
+    for path in [ground.repo.clone(), ground.repo.join(".git")] {
+        std::os::unix::fs::chown(path, Some(54_321), None).unwrap();
+    }
+    let refusal = check(&ground.repo, &ground.home).unwrap_err();
+    assert_eq!(refusal.code, "git_unsafe");
+    assert!(refusal.message.contains("dubious ownership"), "{}", refusal.message);
+    assert!(refusal.hint.contains("safe.directory"), "{}", refusal.hint);
+}
+
+#[test]
+fn a_broken_repository_is_refused_and_not_taken_for_none() {
+    let ground = Ground::new();
+    let worktree = ground.worktree("one");
+    fs::remove_dir_all(ground.repo.join(".git/worktrees")).unwrap();
+    assert_eq!(refused(check(&worktree.path, &ground.home)), "git_failed");
+}
+
+#[test]
+fn files_that_git_looks_for_elsewhere_are_refused() {
+    let ground = Ground::new();
+    let elsewhere = ground.repo.with_file_name("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    git(&ground.repo, &["config", "core.worktree", elsewhere.to_str().unwrap()]);
+    assert!(check(&ground.repo, &ground.home).is_err());
+}

@@ -1,0 +1,113 @@
+//! Making worktrees.
+
+use std::fs;
+
+use abide_effects::workspace::{check, create_worktree, reopen_worktree, uncommitted};
+
+use super::{Ground, contents, git, put, refused};
+
+#[test]
+fn a_worktree_starts_from_what_is_checked_out() {
+    let ground = Ground::new();
+    let worktree = ground.worktree("one");
+    assert_eq!(worktree.path, ground.worktrees().join("one"));
+    assert_eq!((worktree.branch.as_str(), &worktree.repo), ("abide/one", &ground.repo));
+    assert_eq!(worktree.base_commit, ground.git(&["rev-parse", "HEAD"]));
+    assert!(!worktree.left_out);
+    assert_eq!(contents(&worktree.path), contents(&ground.repo));
+    assert_eq!(git(&worktree.path, &["symbolic-ref", "--short", "HEAD"]), "abide/one");
+    // It is a workspace, of the same repository.
+    let below = check(&worktree.path, &ground.home).unwrap();
+    assert_eq!(below.git.unwrap().common_dir, ground.repo.join(".git"));
+}
+
+#[test]
+fn changes_that_are_not_committed_are_not_in_it_and_it_says_so() {
+    let ground = Ground::new();
+    ground.write("kept.txt", "changed");
+    ground.write("new", "");
+    assert_eq!(uncommitted(&ground.workspace()).unwrap(), ["kept.txt", "new"]);
+    let worktree = ground.worktree("one");
+    assert!(worktree.left_out);
+    assert_eq!(fs::read_to_string(worktree.path.join("kept.txt")).unwrap(), "one\ntwo\nthree\n");
+    assert!(!worktree.path.join("new").exists());
+    assert_eq!(fs::read_to_string(ground.repo.join("kept.txt")).unwrap(), "changed");
+}
+
+#[test]
+fn what_can_not_be_made_is_refused_and_leaves_nothing() {
+    let ground = Ground::new();
+    let workspace = ground.workspace();
+    let taken = ground.worktrees().join("taken");
+    put(&taken.join("file"), "");
+    put(&ground.worktrees().join("file"), "");
+    ground.git(&["branch", "abide/there"]);
+    let free = ground.worktrees().join("free");
+    let code = |folder: &std::path::Path, branch: &str| refused(create_worktree(&workspace, folder, branch));
+    assert_eq!(code(&taken, "abide/one"), "folder_exists");
+    assert_eq!(code(&ground.worktrees().join("file"), "abide/one"), "folder_exists");
+    assert_eq!(code(std::path::Path::new("relative"), "abide/one"), "relative_path");
+    assert_eq!(code(&ground.worktrees().join(".going-one"), "abide/one"), "folder_name");
+    assert_eq!(code(&free, "abide/there"), "branch_exists");
+    for name in ["main", "abide/", "abide/a b", "abide/..", "-abide/x", "abide/x.lock"] {
+        assert_eq!(code(&free, name), "branch_name", "{name}");
+    }
+    // A branch can't lie below another; git says it best.
+    assert_eq!(code(&free, "abide/there/below"), "git_failed");
+    assert!(!free.exists());
+    assert_eq!(ground.git(&["branch", "--format=%(refname:short)"]), "abide/there\nmain");
+    assert_eq!(ground.git(&["worktree", "list", "--porcelain"]).matches("worktree ").count(), 1);
+}
+
+#[test]
+fn without_git_or_without_a_commit_there_is_nothing_to_start_from() {
+    let ground = Ground::empty();
+    let refusal = create_worktree(&ground.workspace(), &ground.worktrees().join("one"), "abide/one").unwrap_err();
+    assert_eq!(refusal.code, "unborn_head");
+    assert!(refusal.hint.contains("commit something first"), "{}", refusal.hint);
+    let plain = ground.repo.with_file_name("plain");
+    fs::create_dir(&plain).unwrap();
+    let plain = check(&plain, &ground.home).unwrap();
+    assert_eq!(refused(create_worktree(&plain, &ground.worktrees().join("one"), "abide/one")), "no_git");
+}
+
+#[test]
+fn an_empty_folder_may_be_filled() {
+    let ground = Ground::new();
+    fs::create_dir_all(ground.worktrees().join("one")).unwrap();
+    assert_eq!(contents(&ground.worktree("one").path), contents(&ground.repo));
+}
+
+#[test]
+fn from_a_detached_head_and_from_a_folder_below_the_toplevel() {
+    let ground = Ground::new();
+    ground.git(&["checkout", "-q", "--detach"]);
+    ground.write("second", "");
+    ground.commit("second");
+    let below = check(&ground.repo.join("folder"), &ground.home).unwrap();
+    let worktree = create_worktree(&below, &ground.worktrees().join("one"), "abide/one").unwrap();
+    assert!(worktree.path.join("second").exists());
+}
+
+#[test]
+fn a_worktree_whose_folder_vanished_is_opened_again_with_its_commits() {
+    let ground = Ground::new();
+    let worktree = ground.worktree("one");
+    put(&worktree.path.join("work"), "done");
+    git(&worktree.path, &["add", "-A"]);
+    git(&worktree.path, &["commit", "-q", "-m", "work"]);
+    assert_eq!(refused(reopen_worktree(&worktree)), "folder_exists");
+    fs::remove_dir_all(&worktree.path).unwrap();
+    reopen_worktree(&worktree).unwrap();
+    assert_eq!(fs::read_to_string(worktree.path.join("work")).unwrap(), "done");
+}
+
+#[test]
+fn one_whose_removal_was_cut_off_is_not_opened_before_that_is_finished() {
+    let ground = Ground::new();
+    let worktree = ground.worktree("one");
+    put(&worktree.path.join("work"), "work");
+    fs::rename(&worktree.path, ground.worktrees().join(".going-one")).unwrap();
+    assert_eq!(refused(reopen_worktree(&worktree)), "removal_cut_off");
+    assert!(ground.remove(&worktree).unwrap().patch.is_some());
+}

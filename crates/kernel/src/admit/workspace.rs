@@ -1,0 +1,87 @@
+//! Workspaces: what is bound to the agent, what it works in, and what becomes of a worktree.
+
+use serde_json::json;
+
+use crate::fact::{
+    RuntimeErrorRecorded, WorkspaceAttached, WorkspaceDetached, WorkspaceOccupied, WorkspaceReleased, WorkspaceUsed,
+    WorktreeKept, WorktreeRemoved, WorktreeRemoving,
+};
+use crate::input::{Answer, Refusal, Removal};
+use crate::step::Step;
+use crate::summary::workspace_shape;
+
+use super::act::{Acted, Actor, done, room};
+
+/// Binds a folder unless it is bound, and chooses it unless it is chosen.
+pub(super) fn use_one(step: &mut Step<'_>, attached: WorkspaceAttached) -> Result<Answer, Refusal> {
+    let root = attached.root.clone();
+    match step.state.workspaces.attached().get(&root) {
+        Some(bound) if bound.removing => {
+            return Err(Refusal::new("being_removed", format!("{root} is being removed"), "use another workspace"));
+        }
+        Some(_) => {}
+        None => {
+            room(step.state.workspaces.attached().len(), "workspaces")?;
+            step.emit(attached);
+        }
+    }
+    if step.state.workspaces.active().is_none_or(|active| active.root != root) {
+        step.emit(WorkspaceUsed { root: root.clone() });
+    }
+    let shown = step.state.workspaces.attached().get(&root).map(|bound| workspace_shape(step.state, bound));
+    Ok(Answer::Acted(shown.unwrap_or_default()))
+}
+
+pub(super) fn occupy(step: &mut Step<'_>, workspace: String) -> Answer {
+    if step.state.workspaces.occupied() == Some(&workspace) {
+        return Answer::Unchanged;
+    }
+    step.emit(WorkspaceOccupied { workspace });
+    Answer::Done
+}
+
+/// A failure to let go is a control error: it stands until a turn completes, and every surface shows it.
+pub(super) fn release(step: &mut Step<'_>, workspace: String, error: Option<String>) -> Answer {
+    if let Some(error) = &error {
+        let error = format!("the workspace {workspace} could not be released: {error}");
+        step.emit(RuntimeErrorRecorded { error });
+    }
+    step.emit(WorkspaceReleased { workspace, error, evidence: Vec::new() });
+    Answer::Done
+}
+
+/// Ends a binding. A worktree is removed with it, once what is in it is safe; until then it stays bound.
+pub(super) fn detach(step: &mut Step<'_>, actor: &Actor, folder: &str) -> Acted {
+    let Some(workspace) = step.state.workspaces.find(folder) else {
+        return Err(Refusal::new(
+            "not_found",
+            format!("{folder} is not attached, or more than once"),
+            "list the workspaces, and name a root",
+        ));
+    };
+    let (root, is_worktree, removing) = (workspace.root.clone(), workspace.worktree.is_some(), workspace.removing);
+    let here = step.state.workspaces.active().is_some_and(|active| active.root == root);
+    if here && (step.state.turn.is_some() || step.state.tasks.commands() > 0) {
+        let hint = "stop the agent or wait until its turn and its tasks are over";
+        return Err(Refusal::new("in_use", format!("the agent works in {root}"), hint));
+    }
+    let evidence = vec![format!("detached_by {}", actor.name())];
+    if is_worktree && !removing {
+        step.emit(WorktreeRemoving { root: root.clone(), evidence });
+    } else if !is_worktree {
+        step.emit(WorkspaceDetached { root: root.clone(), evidence });
+    }
+    let shown = step.state.workspaces.attached().get(&root).map(|workspace| workspace_shape(step.state, workspace));
+    done(json!({ "root": root, "removing": is_worktree, "workspace": shown }))
+}
+
+pub(super) fn removed(step: &mut Step<'_>, root: String, removal: Result<Removal, String>) -> Answer {
+    if !step.state.workspaces.attached().get(&root).is_some_and(|workspace| workspace.removing) {
+        return Answer::Unchanged;
+    }
+    match removal {
+        Ok(Removal { patch, branches, evidence }) => step.emit(WorktreeRemoved { root, patch, branches, evidence }),
+        Err(error) => step.emit(WorktreeKept { root, error }),
+    }
+    Answer::Done
+}

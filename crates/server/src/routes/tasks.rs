@@ -1,0 +1,92 @@
+//! Commands that people start, read, write to and end.
+
+use abide_api::Problem;
+use abide_api::types::{Task, TaskInput, TaskRun, TaskStopped, TaskTaken};
+use abide_kernel::AgentState;
+use abide_kernel::id::{AgentId, TaskId};
+use abide_kernel::input::{Act, Input};
+use abide_kernel::summary::task_shape;
+use abide_kernel::time::Time;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::lifecycle::asked;
+use super::planes::{self, acted};
+use super::{Met, agent, json};
+use crate::body;
+use crate::gate::Call;
+use crate::problems;
+
+/// Less than the time that a request may take.
+const WAIT_MAX_MS: u64 = 25_000;
+
+pub(super) async fn run(call: Call) -> Met {
+    let id = agent(&call)?;
+    let run: TaskRun = body::json(&call.body)?;
+    if run.cmd.contains('\0') {
+        return Err(Problem::new(422, "wrong_fields", "a command has no zero bytes").pointer("/cmd"));
+    }
+    let TaskRun { cmd: command, workdir, tty, accepts_input } = run;
+    let act = Act::RunCommand { command, workdir, tty, accepts_input };
+    let task: Task = shape(acted(asked(&call, &id, Input::Act { by: call.caller.name.clone(), act }).await?)?)?;
+    Ok(json(201, &task))
+}
+
+pub(super) async fn show(call: Call) -> Met {
+    let id = agent(&call)?;
+    Ok(json(200, &task(&call, &id).await?))
+}
+
+/// The task that the path names, as the state has it, or as its row keeps it.
+async fn task(call: &Call, id: &AgentId) -> Result<Task, Problem> {
+    let named = TaskId::new(call.param("item"));
+    let look = move |state: &AgentState, _: Time| (!state.archived).then(|| state.tasks.get(&named).map(task_shape));
+    let seen = call.app.host.look(id, look).await.map_err(|error| problems::ask(error, id.as_str()))?;
+    let known = match seen.flatten().ok_or_else(|| problems::no_agent(id.as_str()))? {
+        Some(known) => Some(known),
+        None => planes::one(call, id, &planes::TASKS, call.param("item")).await?,
+    };
+    let missing = || Problem::new(404, "not_found", format!("{id} has no such task")).hint("list its tasks");
+    shape(known.ok_or_else(missing)?)
+}
+
+pub(super) async fn output(call: Call) -> Met {
+    let id = agent(&call)?;
+    let known = task(&call, &id).await?;
+    let wait_ms = call.query.number("wait_ms")?.unwrap_or(0);
+    if wait_ms > WAIT_MAX_MS {
+        let detail = format!("wait_ms goes from 0 to {WAIT_MAX_MS}");
+        return Err(Problem::new(422, "wrong_fields", detail).hint("ask again when it is over"));
+    }
+    let offset = call.query.number("offset")?;
+    let task_id = TaskId::new(known.task_id);
+    let read = call.app.options.world.read_output(&id, task_id, offset, wait_ms).await;
+    let mut read = read.map_err(|refusal| problems::refused(refusal, id.as_str()))?;
+    // As it is now: it may have ended while we waited.
+    read["task"] = serde_json::to_value(task(&call, &id).await?).unwrap_or_default();
+    Ok(json(200, &read))
+}
+
+pub(super) async fn input(call: Call) -> Met {
+    let id = agent(&call)?;
+    let TaskInput { input } = body::json(&call.body)?;
+    let known = task(&call, &id).await?;
+    let written = call.app.options.world.write_input(&id, TaskId::new(known.task_id), input).await;
+    let taken: TaskTaken = shape(written.map_err(|refusal| problems::refused(refusal, id.as_str()))?)?;
+    Ok(json(200, &taken))
+}
+
+pub(super) async fn stop(call: Call) -> Met {
+    let id = agent(&call)?;
+    body::empty(&call.body)?;
+    task(&call, &id).await?;
+    let act = Act::StopTask { task_id: TaskId::new(call.param("item")) };
+    let stopped: TaskStopped =
+        shape(acted(asked(&call, &id, Input::Act { by: call.caller.name.clone(), act }).await?)?)?;
+    Ok(json(200, &stopped))
+}
+
+pub(super) fn shape<T: DeserializeOwned>(value: Value) -> Result<T, Problem> {
+    serde_json::from_value(value)
+        .map_err(|error| Problem::new(503, "crashed", format!("it was answered as something else: {error}")))
+}

@@ -1,0 +1,63 @@
+//! Folders that agents work in.
+
+use abide_api::Problem;
+use abide_api::types::{Detached, Page, Patch, Workspace, WorkspaceAttach, WorkspaceMode};
+use abide_kernel::id::AgentId;
+use abide_kernel::input::{Act, Input};
+use abide_kernel::vocabulary;
+
+use super::lifecycle::asked;
+use super::planes::acted;
+use super::tasks::shape;
+use super::{Met, agent, json};
+use crate::body;
+use crate::gate::Call;
+use crate::once::{Once, once};
+use crate::problems;
+
+pub(super) async fn attach(call: Call) -> Met {
+    let id = agent(&call)?;
+    let WorkspaceAttach { path, mode } = body::json(&call.body)?;
+    let mode = match mode {
+        WorkspaceMode::Direct => vocabulary::WorkspaceMode::Direct,
+        WorkspaceMode::Worktree => vocabulary::WorkspaceMode::Worktree,
+    };
+    known(&call, &id).await?;
+    let answer = match once(&call).await? {
+        Once::Again(answered) => answered.answer,
+        Once::Meet(claim) => {
+            let attached = call.app.options.world.attach(&id, path, mode).await;
+            let attached = attached.map_err(|refusal| {
+                Problem::new(422, refusal.code, refusal.message).hint(refusal.hint).pointer("/path")
+            })?;
+            let asked = call.app.host.ask_once(&id, Input::UseWorkspace(attached), claim).await;
+            asked.map_err(|error| problems::ask(error, id.as_str()))?.answer
+        }
+    };
+    let workspace: Workspace = shape(acted(answer)?)?;
+    Ok(json(201, &workspace))
+}
+
+async fn known(call: &Call, id: &AgentId) -> Result<(), Problem> {
+    let there = call.app.host.look(id, |state, _| !state.archived).await;
+    match there.map_err(|error| problems::ask(error, id.as_str()))? {
+        Some(true) => Ok(()),
+        Some(false) | None => Err(problems::no_agent(id.as_str())),
+    }
+}
+
+pub(super) async fn detach(call: Call) -> Met {
+    let id = agent(&call)?;
+    let act = Act::DetachWorkspace { folder: call.param("item").to_owned() };
+    let detached: Detached = shape(acted(asked(&call, &id, Input::Act { by: call.caller.name.clone(), act }).await?)?)?;
+    Ok(json(200, &detached))
+}
+
+pub(super) async fn patches(call: Call) -> Met {
+    let id = agent(&call)?;
+    known(&call, &id).await?;
+    let patches = call.app.options.world.patches(&id).await;
+    let patches = patches.map_err(|refusal| problems::refused(refusal, id.as_str()))?;
+    let items: Vec<Patch> = patches.into_iter().map(shape).collect::<Result<_, _>>()?;
+    Ok(json(200, &Page { items, next: None }))
+}

@@ -1,0 +1,32 @@
+//! What a request may have done in the world outside of any turn. The server knows nobody who does it; whoever starts it
+//! hands somebody in.
+
+use abide_kernel::fact::WorkspaceAttached;
+use abide_kernel::id::{AgentId, TaskId};
+use abide_kernel::input::Refusal;
+use abide_kernel::vocabulary::WorkspaceMode;
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+
+pub type Done<'a, T> = BoxFuture<'a, Result<T, Refusal>>;
+
+pub trait World: Send + Sync {
+    /// What a task wrote, from an offset or the newest, once it ended or the time is up.
+    fn read_output<'a>(
+        &'a self,
+        agent: &'a AgentId,
+        task: TaskId,
+        offset: Option<u64>,
+        wait_ms: u64,
+    ) -> Done<'a, Value>;
+
+    fn write_input<'a>(&'a self, agent: &'a AgentId, task: TaskId, input: String) -> Done<'a, Value>;
+
+    /// A folder that may be bound. A worktree is made here.
+    fn attach<'a>(&'a self, agent: &'a AgentId, path: String, mode: WorkspaceMode) -> Done<'a, WorkspaceAttached>;
+
+    fn patches<'a>(&'a self, agent: &'a AgentId) -> Done<'a, Vec<Value>>;
+
+    /// What keeps commands where they belong, with or without network.
+    fn sandbox(&self, network: bool) -> Value;
+}
