@@ -113,7 +113,11 @@ fn hands(home: &Path, sandbox: Mode) -> anyhow::Result<Hands> {
     let program = Path::new("/proc/self/exe").to_path_buf();
     let hands = Hands::new(Setup { program, home: home.to_path_buf(), sandbox, moment })?;
     let found = hands.sandbox();
-    tracing::info!(mechanism = found.mechanism().as_str(), problems = ?found.problems(), "sandbox");
+    let mechanism = found.mechanism().as_str();
+    match found.problems() {
+        [] => tracing::debug!(mechanism, "commands are confined"),
+        problems => tracing::warn!(mechanism, ?problems, "the sandbox is not all it could be"),
+    }
     Ok(hands)
 }
 

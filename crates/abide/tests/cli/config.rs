@@ -43,6 +43,7 @@ listen             127.0.0.1:4173                                               
 store              sqlite                                                                default
 model              script/echo (no model is set: agents answer with what they are told)  default
 log                info                                                                  default
+sandbox            auto                                                                  default
 shutdown_grace_ms  100                                                                   file home/config.toml
 "
     );
@@ -59,7 +60,7 @@ fn a_file_that_is_wrong_is_named_with_what_is_wrong() {
         ("listn = 1", "no setting is called \"listn\"; did you mean listen?"),
         (
             "[providers.x]\n",
-            "no setting is called \"providers\"; there are listen, store, model, log, shutdown_grace_ms",
+            "no setting is called \"providers\"; there are listen, store, model, log, sandbox, shutdown_grace_ms",
         ),
         ("listen = 4173", "listen takes text in quotes, not a number"),
         ("shutdown_grace_ms = \"5000\"", "shutdown_grace_ms takes a whole number, not text"),
@@ -67,6 +68,7 @@ fn a_file_that_is_wrong_is_named_with_what_is_wrong() {
         ("listen = \"localhost\"", "listen: \"localhost\" is no address to listen on: write IP:PORT"),
         ("store = \"postgres://x\"", "store: \"postgres://x\" is no store that this version knows: it takes sqlite"),
         ("model = \"echo\"", "model: \"echo\" is no model: write PROVIDER/MODEL, such as script/echo"),
+        ("sandbox = \"on\"", "sandbox: \"on\" is no way to confine commands: it takes auto, required or off"),
         ("log = \"loud\"", "log: \"loud\" is no level: it takes error, warn, info, debug or trace"),
     ];
     for (content, wanted) in cases {

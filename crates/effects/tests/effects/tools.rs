@@ -2,7 +2,7 @@
 
 use abide_effects::tools::{self, Tool};
 use abide_kernel::fact::Todo;
-use abide_kernel::id::{TimerId, WaitId, WorkItemId};
+use abide_kernel::id::{TaskId, TimerId, WaitId, WorkItemId};
 use abide_kernel::input::{Act, Does, Refusal, When, WorkItemChange};
 use abide_kernel::vocabulary::{ApprovalDefault, CatchUp, PlanStatus, SideEffect, TodoState, WaitKind};
 use proptest::prelude::*;
@@ -116,6 +116,9 @@ fn calls_mean_acts() {
             json!({ "work_item_id": "work_1", "report": "done" }),
             Act::CompleteWorkItem { work_item_id: WorkItemId::new("work_1"), report: "done".to_owned() },
         ),
+        ("TaskList", json!({}), Act::ListTasks),
+        ("TaskStatus", json!({ "task_id": "task_1" }), Act::ShowTask { task_id: TaskId::new("task_1") }),
+        ("TaskStop", json!({ "task_id": "task_1" }), Act::StopTask { task_id: TaskId::new("task_1") }),
         ("NotifyOperator", json!({ "text": "look" }), Act::NotifyOperator { text: "look".to_owned() }),
         ("RequestApproval", json!({ "summary": "s" }), approval(None, ApprovalDefault::Deny)),
         (
@@ -134,6 +137,10 @@ fn calls_mean_acts() {
 
 /// Tools that run outside, the least they take, and what they may change there.
 const WORLD: &[(&str, &str, SideEffect)] = &[
+    ("ExecCommand", r#"{ "cmd": "true" }"#, SideEffect::Unknown),
+    ("TaskOutput", r#"{ "task_id": "task_1" }"#, SideEffect::ReadOnly),
+    ("TaskInput", r#"{ "task_id": "task_1", "input": "y" }"#, SideEffect::Unknown),
+    ("UseWorkspace", r#"{ "path": "a" }"#, SideEffect::WorkspaceMutation),
     ("ReadFile", r#"{ "path": "a" }"#, SideEffect::ReadOnly),
     ("WriteFile", r#"{ "path": "a", "content": "" }"#, SideEffect::WorkspaceMutation),
     ("EditFile", r#"{ "path": "a", "old": "b", "new": "" }"#, SideEffect::WorkspaceMutation),
@@ -279,11 +286,11 @@ fn a_tool_there_is_none_of_brings_the_nearest_and_the_list() {
         let refusal = refused(name, &json!({}));
         assert_eq!(refusal.code, "unknown_tool");
         assert!(refusal.message.contains(name), "{refusal:?}");
-        assert!(refusal.hint.starts_with(&format!("did you mean {near}? the tools are: ReadFile, ")), "{refusal:?}");
+        assert!(refusal.hint.starts_with(&format!("did you mean {near}? the tools are: ExecCommand, ")), "{refusal:?}");
     }
     for name in ["", "ReticulateSplines", &"x".repeat(100_000)] {
         let refusal = refused(name, &json!({}));
-        assert!(refusal.hint.starts_with("the tools are: ReadFile, ") && refusal.message.len() < 200, "{refusal:?}");
+        assert!(refusal.hint.starts_with("the tools are: ExecCommand, ") && refusal.message.len() < 200, "{refusal:?}");
     }
 }
 
@@ -308,8 +315,10 @@ fn schemas_say_what_is_read() {
         // A field that is in the schema is known, and looked at: no kind of value but its own is taken.
         for name in fields(tool).keys() {
             let mut input: Map<String, Value> = required.iter().map(|name| ((*name).to_owned(), json!("x"))).collect();
-            if required.contains(&"wake") {
-                input.insert("wake".to_owned(), json!("timer"));
+            for (known, value) in [("wake", "timer"), ("task_id", "task_1")] {
+                if required.contains(&known) {
+                    input.insert(known.to_owned(), json!(value));
+                }
             }
             input.insert(name.clone(), json!({ "an": "object" }));
             let refusal = refused(tool.name, &Value::Object(input));

@@ -83,17 +83,17 @@ impl Perform for Hands {
                 let finish = Input::FinishTool { exec_id, call_id, status: ToolStatus::Completed, result, reads: None };
                 Some(Box::pin(async move { vec![finish] }))
             }
-            Effect::EndTask { task_id, .. } => Some(Box::pin(async move {
+            Effect::AwaitTask { task_id } => Some(Box::pin(async move {
                 open.wait_for(|open| *open).await.unwrap();
                 let output_tail = "all of its output".to_owned();
                 let end = TaskEnd { task_id, exit_code: Some(0), output_tail, ..TaskEnd::default() };
                 vec![Input::EndTask { status: TaskStatus::Completed, end }]
             })),
+            Effect::EndTask { .. } => Some(Box::pin(async { Vec::new() })),
             Effect::ReleaseWorkspace { workspace } => {
                 Some(Box::pin(async move { vec![Input::ReleaseWorkspace { workspace, error: None }] }))
             }
             Effect::StartTask { .. }
-            | Effect::AwaitTask { .. }
             | Effect::CloseTask { .. }
             | Effect::RemoveWorktree { .. }
             | Effect::Notify { .. }

@@ -198,12 +198,12 @@ async fn a_stop_releases_the_workspace() {
     let daemon = Daemon::start().await;
     daemon.create("a").await;
     daemon.finish("a", "occupy").await;
-    assert_eq!(daemon.summary("a").await["execution"]["workspace"], "/somewhere");
+    assert_eq!(daemon.summary("a").await["execution"]["occupied"], "/somewhere");
     stop(&daemon).await;
     let applied = of_kind(&daemon, "control.applied").await.pop().unwrap();
     assert_eq!(applied["workspace"], "/somewhere");
     daemon.event("a", "workspace.released", |data| data["workspace"] == "/somewhere").await;
-    assert_eq!(daemon.summary("a").await["execution"]["workspace"], Value::Null);
+    assert_eq!(daemon.summary("a").await["execution"]["occupied"], Value::Null);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
