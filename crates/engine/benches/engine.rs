@@ -142,12 +142,10 @@ impl Driver<'_> {
 
 /// All of it read, verified and folded; against reading and verifying alone.
 ///
-/// A million facts a second is more than one core gives with what a fact costs now, about ten thousand instructions:
-/// 3,000 to get a row out of SQLite, 2,000 for four blocks of BLAKE3 (three of the payload, one of the chain), 3,000 to
-/// parse a hundred and fifty bytes of JSON, 800 to apply the fact, the rest to allocate and free. The goal leaves room
-/// for somewhat over half of that. Hashing and parsing alone nearly fill it, so it takes another encoding of payloads,
-/// not faster code around this one: link-time optimisation with one unit of code was measured, and saves three in a
-/// hundred.
+/// A million facts a second leaves somewhat over half of the ten thousand instructions that a fact took as JSON: 3,000
+/// to get a row out of SQLite, 2,000 for four blocks of BLAKE3, 3,000 to parse, 800 to apply, the rest to allocate and
+/// free. Packed payloads take less of the second and the third, and that is not enough: what is left is mostly the row,
+/// one for every fact. Link-time optimisation with one unit of code was measured, and saves three in a hundred.
 fn replay(home: &Path, facts: u64) {
     let ledger = Ledger::open(home, Options::read_only()).unwrap();
     let mut read = 0;

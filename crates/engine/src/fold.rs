@@ -23,7 +23,7 @@ pub enum Damage {
 
 /// The fact in a record.
 pub fn decode(stream: &StreamId, recorded: &Recorded) -> Result<Fact, Damage> {
-    let Some(payload) = recorded.payload.bytes() else {
+    let Some(payload) = recorded.payload.stored() else {
         return Err(Damage::Redacted { stream: stream.clone(), seq: recorded.seq });
     };
     Fact::decode(&recorded.kind, payload).map_err(|source| Damage::Undecodable {

@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::fact::{BriefRecorded, ContextCompacted, Usage};
 use crate::id::{AgentId, Seq, TriggerId, WorkItemId};
 use crate::limits;
+use crate::pack;
 use crate::scheduler::continuation::Continuation;
 use crate::scheduler::decision::Decision;
 use crate::time::Time;
@@ -127,17 +128,14 @@ impl AgentState {
     #[must_use]
     pub fn snapshot(&self) -> Vec<u8> {
         match serde_json::to_vec(self) {
-            Ok(bytes) => bytes,
+            Ok(json) => json,
             Err(error) => unreachable!("a state has only string keys and finite numbers: {error}"),
         }
     }
 
+    /// From that, or from its packed form.
     pub fn from_snapshot(bytes: &[u8]) -> Result<AgentState, serde_json::Error> {
-        // Text is checked once, not string by string; what is no text fails where it stops being any.
-        let mut state: AgentState = match std::str::from_utf8(bytes) {
-            Ok(text) => serde_json::from_str(text)?,
-            Err(_) => serde_json::from_slice(bytes)?,
-        };
+        let mut state: AgentState = pack::read_stored(bytes)?;
         state.reindex();
         Ok(state)
     }

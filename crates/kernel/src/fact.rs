@@ -16,6 +16,8 @@ mod workspace;
 
 use serde::{Deserialize, Serialize};
 
+use crate::pack;
+
 pub use control::*;
 pub use message::*;
 pub use records::*;
@@ -53,6 +55,7 @@ macro_rules! facts {
                 match self { $(Fact::$variant(fact) => encode(fact)),* }
             }
 
+            /// From bytes as they are stored (see `pack`), or from JSON.
             pub fn decode(kind: &str, payload: &[u8]) -> Result<Fact, DecodeError> {
                 match kind {
                     $($kind => decode::<$variant>(kind, payload).map(Fact::$variant),)*
@@ -75,10 +78,8 @@ fn encode<T: Serialize>(fact: &T) -> Vec<u8> {
 }
 
 fn decode<'a, T: Deserialize<'a>>(kind: &str, payload: &'a [u8]) -> Result<T, DecodeError> {
-    let bad = |problem: String| DecodeError::BadPayload { kind: kind.to_owned(), problem };
-    // Once for the whole payload: `from_slice` would check each string in it by itself.
-    let text = std::str::from_utf8(payload).map_err(|error| bad(error.to_string()))?;
-    serde_json::from_str(text).map_err(|error| bad(error.to_string()))
+    pack::read_stored(payload)
+        .map_err(|error| DecodeError::BadPayload { kind: kind.to_owned(), problem: error.to_string() })
 }
 
 facts! {

@@ -25,6 +25,7 @@ pub mod input;
 pub mod invariants;
 pub mod limits;
 pub mod message;
+pub mod pack;
 #[cfg(feature = "planted")]
 pub mod planted;
 pub mod rows;

@@ -89,7 +89,15 @@ impl<'de> Deserialize<'de> for Time {
             fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Time, E> {
                 text.parse().map_err(E::custom)
             }
+            fn visit_i64<E: serde::de::Error>(self, ms: i64) -> Result<Time, E> {
+                Ok(Time::from_ms(ms))
+            }
         }
-        deserializer.deserialize_str(Visitor)
+        // Packed bytes have it as a number; text has not, and does not read from one.
+        if deserializer.is_human_readable() {
+            deserializer.deserialize_str(Visitor)
+        } else {
+            deserializer.deserialize_i64(Visitor)
+        }
     }
 }

@@ -57,8 +57,9 @@ pub enum OpenError {
     #[error("{} holds no ledger: open it for writing to make one", home.display())]
     Missing { home: PathBuf },
     #[error(
-        "{} was written by format {found}; this program knows format {known}: use a newer program",
-        file.display()
+        "{} was written by format {found}; this program knows format {known}: {}",
+        file.display(),
+        if found > known { "use a newer program" } else { "export it with the program that wrote it, and import that" }
     )]
     Format { file: PathBuf, found: i64, known: i64 },
     #[error("{} is no ledger of ours, or its first page is damaged ({detail})", file.display())]

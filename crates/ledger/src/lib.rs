@@ -5,7 +5,8 @@
 //! that what was written is read back or its damage named; and that everything else it keeps (read rows, snapshots)
 //! can be made again from the facts.
 //!
-//! It never reads a clock to decide anything, never looks into a payload, and never drops a fact.
+//! It never reads a clock to decide anything, never asks what a payload means (that it is JSON it uses, to keep it in
+//! fewer bytes), and never drops a fact.
 
 use std::path::Path;
 

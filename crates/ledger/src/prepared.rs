@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use abide_kernel::id::Seq;
+use abide_kernel::pack;
 use abide_kernel::time::Time;
 
 use crate::commit::{Commit, ForkPoint, NewFact, RowOp, Snapshot, Wake};
@@ -41,7 +42,8 @@ pub(crate) struct PreparedFact {
 
 #[derive(Debug, Clone)]
 pub(crate) enum Body {
-    Bytes(Vec<u8>),
+    /// As it is stored, in the fact's row or in a blob.
+    Stored(Vec<u8>),
     /// Only an import brings facts that were cut out elsewhere.
     Redacted,
 }
@@ -77,9 +79,15 @@ impl Prepared {
 
 impl PreparedFact {
     fn new(fact: NewFact) -> PreparedFact {
-        let digest = Hash::of(&fact.payload);
-        PreparedFact { kind: fact.kind, body: Body::Bytes(fact.payload), digest, rows: fact.rows }
+        let stored = to_stored(fact.payload);
+        let digest = Hash::of(&stored);
+        PreparedFact { kind: fact.kind, body: Body::Stored(stored), digest, rows: fact.rows }
     }
+}
+
+/// The bytes that are kept of a payload. What is too long for a row is not packed either: it is text, mostly.
+pub(crate) fn to_stored(payload: Vec<u8>) -> Vec<u8> {
+    pack::to_stored(payload, INLINE_LIMIT)
 }
 
 impl Prepared {

@@ -1,15 +1,18 @@
 //! What a reader gets back.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use abide_kernel::id::Seq;
+use abide_kernel::pack;
 use abide_kernel::time::Time;
 use serde_json::Value;
 
 use crate::commit::Snapshot;
 use crate::hash::Hash;
+use crate::prepared::to_stored;
 
 /// A fact as the ledger holds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,11 +26,10 @@ pub struct Recorded {
 
 #[derive(Clone, PartialEq, Eq)]
 pub enum Payload {
-    Bytes(Arc<[u8]>),
+    /// The bytes as they are stored: see `kernel::pack`.
+    Stored(Arc<[u8]>),
     /// Cut out by `redact`. What remains is the digest, which the chain still needs.
-    Redacted {
-        digest: Hash,
-    },
+    Redacted { digest: Hash },
 }
 
 /// Where a stream ends.
@@ -70,19 +72,32 @@ impl Cursor {
 }
 
 impl Payload {
+    /// What becomes of bytes that are handed in.
     #[must_use]
-    pub fn bytes(&self) -> Option<&[u8]> {
+    pub fn of(bytes: impl Into<Vec<u8>>) -> Payload {
+        Payload::Stored(to_stored(bytes.into()).into())
+    }
+
+    #[must_use]
+    pub fn stored(&self) -> Option<&[u8]> {
         match self {
-            Payload::Bytes(bytes) => Some(bytes),
+            Payload::Stored(stored) => Some(stored),
             Payload::Redacted { .. } => None,
         }
+    }
+
+    /// The bytes that were handed in.
+    #[must_use]
+    pub fn bytes(&self) -> Option<Cow<'_, [u8]>> {
+        // Before they were stored, they were had back once; since then a hash holds them.
+        self.stored().map(|stored| pack::from_stored(stored).unwrap_or_default())
     }
 
     /// What the chain hashes.
     #[must_use]
     pub fn digest(&self) -> Hash {
         match self {
-            Payload::Bytes(bytes) => Hash::of(bytes),
+            Payload::Stored(stored) => Hash::of(stored),
             Payload::Redacted { digest } => *digest,
         }
     }
@@ -91,10 +106,13 @@ impl Payload {
 impl fmt::Debug for Payload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Payload::Bytes(bytes) => match std::str::from_utf8(bytes) {
-                Ok(text) => f.write_str(text),
-                Err(_) => write!(f, "{} bytes", bytes.len()),
-            },
+            Payload::Stored(_) => {
+                let bytes = self.bytes().unwrap_or_default();
+                match std::str::from_utf8(&bytes) {
+                    Ok(text) => f.write_str(text),
+                    Err(_) => write!(f, "{} bytes", bytes.len()),
+                }
+            }
             Payload::Redacted { digest } => write!(f, "redacted {digest}"),
         }
     }

@@ -8,8 +8,10 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 
 use abide_kernel::id::Seq;
+use abide_kernel::pack;
 use abide_kernel::time::Time;
 use rusqlite::Connection;
+use rusqlite::types::ValueRef;
 use tokio::sync::watch;
 
 use crate::commit::{Commit, Snapshot, Wake};
@@ -128,7 +130,7 @@ impl Sqlite {
 
     fn put_payloads(&self, prepared: &Prepared) -> Result<(), CommitError> {
         for fact in prepared.appends.iter().flat_map(|append| &append.facts) {
-            if let Body::Bytes(bytes) = &fact.body
+            if let Body::Stored(bytes) = &fact.body
                 && bytes.len() > INLINE_LIMIT
             {
                 self.0.store.blobs.put(fact.digest, bytes).map_err(io_refusal)?;
@@ -242,8 +244,8 @@ impl Sqlite {
             let mut rows = statement.query(key).map_err(read_error)?;
             let mut found = Vec::new();
             while let Some(row) = rows.next().map_err(read_error)? {
-                let (id, text): (String, String) = (row.get(0).map_err(read_error)?, row.get(2).map_err(read_error)?);
-                let Ok(value) = serde_json::from_str(&text) else {
+                let id: String = row.get(0).map_err(read_error)?;
+                let Some(value) = row.get_ref(2).ok().and_then(row_value) else {
                     let (stream, plane) = (stream.to_string(), plane.to_owned());
                     let what =
                         "its value is not JSON: `abide ledger verify --rebuild-rows` makes the rows again".to_owned();
@@ -408,6 +410,11 @@ fn intact_snapshot(view: &View<'_>, stream: &StreamId, id: i64, fingerprint: &st
         }
     }
     None
+}
+
+/// A read row's value, as `set_row` stores it.
+fn row_value(stored: ValueRef<'_>) -> Option<serde_json::Value> {
+    pack::read_stored(stored.as_blob().ok()?).ok()
 }
 
 fn stream_name(row: &rusqlite::Row<'_>, column: usize) -> Result<StreamId, ReadError> {

@@ -10,8 +10,9 @@
 //! {"end":{"facts":N,"streams":N,"blobs":N},"digest":HASH}   over all bytes before this line
 //! ```
 //!
-//! Bytes that are no UTF-8 are `"hex"` in place of `"text"`; a large payload is `"blob"`, one that was cut out
-//! `"redacted"`, both with the payload's hash. Read rows and snapshots are left out: they are made again. The same
+//! A payload that is stored packed is `"packed"` in place of `"text"`: the same text, but its hash is over the packed
+//! bytes. Bytes that are no UTF-8 are `"hex"`; a large payload is `"blob"`, one that was cut out `"redacted"`, both with
+//! the payload's hash. Read rows and snapshots are left out: they are made again. The same
 //! ledger gives the same bytes, wherever it is kept.
 
 mod export;

@@ -91,7 +91,7 @@ impl Access {
             head = last.seq;
             for fact in &facts {
                 let payload = fact.payload.bytes().unwrap_or_default();
-                take(&mut known, &fact.kind, payload, fact.at)
+                take(&mut known, &fact.kind, &payload, fact.at)
                     .map_err(|problem| AccessError::Damaged { seq: fact.seq, problem })?;
             }
         }

@@ -437,7 +437,7 @@ impl World {
         }
         let tail = self.ledger.read(&stream, after, usize::MAX).map_err(|error| error.to_string())?;
         for recorded in tail {
-            let payload = recorded.payload.bytes().unwrap_or_default();
+            let payload = recorded.payload.stored().unwrap_or_default();
             let fact = Fact::decode(&recorded.kind, payload).map_err(|error| error.to_string())?;
             self.note(format!("{id}:   {} {} (unacknowledged)", recorded.seq, shown(&fact)));
             let ends = recorded.seq == head;

@@ -27,7 +27,7 @@ fn seq_of(place: &Place, agent: &str, text: &str) -> u64 {
     let ledger = Ledger::open(&place.home(), Options::read_only()).unwrap();
     let facts = ledger.read(&StreamId::agent(&id(agent)), 0, usize::MAX).unwrap();
     let has = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains(text);
-    facts.iter().find(|fact| fact.payload.bytes().is_some_and(has)).unwrap().seq
+    facts.iter().find(|fact| fact.payload.bytes().is_some_and(|bytes| has(&bytes))).unwrap().seq
 }
 
 #[test]

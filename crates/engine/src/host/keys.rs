@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use abide_kernel::pack;
 use abide_kernel::time::Time;
 use abide_ledger::{ReadError, StreamId};
 
@@ -61,8 +62,7 @@ pub(super) fn claim(shared: &Shared, key: StreamId, request: String, now: Time) 
         return Ok(Claimed::New(Claim { key, expected: 0, request, hold }));
     };
     let last = shared.ledger.read(&key, head.seq - 1, 1)?;
-    let known =
-        last.first().and_then(|fact| Some((fact.at, serde_json::from_slice::<Met>(fact.payload.bytes()?).ok()?)));
+    let known = last.first().and_then(|fact| Some((fact.at, pack::read_stored::<Met>(fact.payload.stored()?).ok()?)));
     Ok(match known {
         Some((at, met)) if now.since_ms(at) < KEPT_MS => {
             if met.request == request {

@@ -11,7 +11,7 @@ use abide_kernel::vocabulary::{DecisionKind, Reason};
 use serde_json::{Value, json};
 
 /// The golden files by their kind.
-fn golden() -> BTreeMap<String, Vec<u8>> {
+pub fn golden() -> BTreeMap<String, Vec<u8>> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
     let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
     files

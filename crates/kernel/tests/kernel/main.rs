@@ -13,6 +13,7 @@ mod interjections;
 mod invariants;
 mod lifecycle;
 mod matching;
+mod pack;
 mod parking;
 mod property;
 mod reasons;

@@ -15,6 +15,7 @@ use abide_kernel::effect::Effect;
 use abide_kernel::id::{AgentId, Fresh};
 use abide_kernel::input::{Answer, Input, Refusal, Remains};
 use abide_kernel::invariants::{self, Change};
+use abide_kernel::pack::pack;
 use abide_kernel::time::Time;
 use abide_kernel::{AgentState, Fact, admit, carry_out, decide};
 
@@ -201,8 +202,11 @@ impl Story {
 
     /// Goes on from a snapshot.
     fn reload(&mut self) {
-        let read = AgentState::from_snapshot(&self.state.snapshot()).unwrap();
+        let snapshot = self.state.snapshot();
+        let read = AgentState::from_snapshot(&snapshot).unwrap();
         assert_eq!(read, self.state, "the snapshot reads back as another state");
+        let packed = AgentState::from_snapshot(&pack(&snapshot).unwrap()).unwrap();
+        assert_eq!(packed, self.state, "packed, it reads back as another state");
         self.state = read;
     }
 
@@ -210,7 +214,8 @@ impl Story {
     fn crash(&mut self) {
         let mut state = AgentState::empty(self.state.id().clone());
         for (at, fact) in &self.facts {
-            state.apply(*at, &Fact::decode(fact.kind(), &fact.encode()).unwrap()).unwrap();
+            let stored = pack(&fact.encode()).unwrap();
+            state.apply(*at, &Fact::decode(fact.kind(), &stored).unwrap()).unwrap();
         }
         assert_eq!(state, self.state, "the ledger folds to another state");
         self.state = state;

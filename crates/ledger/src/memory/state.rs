@@ -123,7 +123,7 @@ impl State {
                 self.lanes[lane].rows.apply(seq, op);
             }
             let payload = match body {
-                Body::Bytes(bytes) => Payload::Bytes(self.keep(bytes, digest)),
+                Body::Stored(bytes) => Payload::Stored(self.keep(bytes, digest)),
                 Body::Redacted => Payload::Redacted { digest },
             };
             let kind = self.intern(&kind);
@@ -274,7 +274,7 @@ impl State {
         for lane in &mut self.lanes {
             lane.snapshots.clear();
         }
-        let still_used = |(_, fact): &(usize, Recorded)| fact.payload.bytes().is_some_and(|b| Hash::of(b) == digest);
+        let still_used = |(_, fact): &(usize, Recorded)| fact.payload.stored().is_some_and(|b| Hash::of(b) == digest);
         if self.large.contains_key(&BlobId(digest)) && !self.log.iter().any(still_used) {
             self.large.remove(&BlobId(digest));
         }
@@ -314,7 +314,7 @@ impl State {
                     let what = "its hash does not follow from its content and the fact before it".to_owned();
                     report.found(Damage::Fact { stream: lane.stream.clone(), seq, what });
                 }
-                if fact.payload.bytes().is_none() && seq > lane.base() {
+                if fact.payload.stored().is_none() && seq > lane.base() {
                     report.redacted.push((lane.stream.clone(), seq));
                 }
                 prev = fact.hash;

@@ -33,7 +33,7 @@ pub(crate) struct RawFact {
 /// form · time · kind · rowid of the fact before · hash, numbers with the least byte first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Link {
-    /// What the payload column holds: 0 the bytes, 1 the digest of a blob, 2 the digest of what was cut out.
+    /// What the payload column holds: 0 the payload as it is stored, 1 the digest of a blob, 2 the digest of what was cut out.
     pub form: u8,
     pub at: Time,
     pub kind: i64,
@@ -224,10 +224,10 @@ impl Store {
             return Err(damaged("its hash does not follow from its content and the fact before it".to_owned()));
         }
         let payload = match raw.body {
-            RawBody::Inline(bytes) => Payload::Bytes(bytes),
+            RawBody::Inline(bytes) => Payload::Stored(bytes),
             RawBody::Redacted(digest) => Payload::Redacted { digest },
             RawBody::Blob(digest) => match self.blobs.get(&BlobId(digest)) {
-                Ok(bytes) => Payload::Bytes(bytes),
+                Ok(bytes) => Payload::Stored(bytes),
                 Err(ReadError::NoBlob(id)) => return Err(damaged(format!("its payload, blob {id}, is missing"))),
                 Err(ReadError::Damaged(blob)) => return Err(damaged(format!("its payload is damaged: {blob}"))),
                 Err(other @ (ReadError::CursorAhead { .. } | ReadError::Store { .. } | ReadError::Closed)) => {

@@ -70,7 +70,7 @@ impl Sink for Transaction<'_> {
 
     fn commit(&mut self, prepared: Prepared) -> Result<Committed, CommitError> {
         for fact in prepared.appends.iter().flat_map(|append| &append.facts) {
-            if let Body::Bytes(bytes) = &fact.body
+            if let Body::Stored(bytes) = &fact.body
                 && bytes.len() > INLINE_LIMIT
             {
                 self.put_blob(BlobId(fact.digest), bytes)?;

@@ -17,7 +17,7 @@ use crate::error::OpenError;
 
 /// "abid" in ASCII: tells our files from any other SQLite database.
 pub(crate) const APPLICATION_ID: i64 = 0x6162_6964;
-pub(crate) const FORMAT: i64 = 1;
+pub(crate) const FORMAT: i64 = 2;
 /// Earlier ones can corrupt a write-ahead log when a reset meets a checkpoint.
 const OLDEST_SQLITE: (i32, &str) = (3_051_003, "3.51.3");
 
@@ -34,7 +34,7 @@ pub(crate) const TABLES: &[&str] = &[
     // and to read as fifty bytes do.
     "CREATE TABLE facts (id INTEGER PRIMARY KEY, stream INTEGER NOT NULL, seq INTEGER NOT NULL, link BLOB NOT NULL, payload BLOB NOT NULL)",
     "CREATE TABLE marks (stream INTEGER NOT NULL, seq INTEGER NOT NULL, fact INTEGER NOT NULL, PRIMARY KEY (stream, seq)) WITHOUT ROWID",
-    "CREATE TABLE rows (stream INTEGER NOT NULL, plane TEXT NOT NULL, id TEXT NOT NULL, seq INTEGER NOT NULL, value TEXT NOT NULL, PRIMARY KEY (stream, plane, id)) WITHOUT ROWID",
+    "CREATE TABLE rows (stream INTEGER NOT NULL, plane TEXT NOT NULL, id TEXT NOT NULL, seq INTEGER NOT NULL, value BLOB NOT NULL, PRIMARY KEY (stream, plane, id)) WITHOUT ROWID",
     "CREATE TABLE wakes (stream INTEGER PRIMARY KEY, due INTEGER, why TEXT NOT NULL, digest BLOB NOT NULL)",
     "CREATE INDEX wakes_by_due ON wakes (due)",
     "CREATE TABLE snapshots (id INTEGER PRIMARY KEY, stream INTEGER NOT NULL, seq INTEGER NOT NULL, fingerprint TEXT NOT NULL, digest BLOB NOT NULL, state BLOB NOT NULL)",

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use abide_kernel::id::Seq;
+use abide_kernel::pack;
 use abide_kernel::time::Time;
 use serde::Serialize;
 
@@ -73,6 +74,8 @@ struct EndLine {
 #[serde(rename_all = "lowercase")]
 enum Content {
     Text(String),
+    /// Text that is stored packed, by the only version there is.
+    Packed(String),
     Hex(String),
     Blob(String),
     Redacted(String),
@@ -146,8 +149,18 @@ impl Ledger {
 fn fact_line<'a>(stream: &'a StreamId, fact: &'a Recorded) -> FactLine<'a> {
     let payload = match &fact.payload {
         Payload::Redacted { digest } => Content::Redacted(digest.to_string()),
-        Payload::Bytes(bytes) if bytes.len() > INLINE_LIMIT => Content::Blob(Hash::of(bytes).to_string()),
-        Payload::Bytes(bytes) => Content::of(bytes),
+        Payload::Stored(stored) if stored.len() > INLINE_LIMIT => Content::Blob(Hash::of(stored).to_string()),
+        Payload::Stored(stored) => {
+            let bytes = fact.payload.bytes().unwrap_or_default();
+            match Content::of(&bytes) {
+                Content::Text(text) if pack::is_packed(stored) => Content::Packed(text),
+                other @ (Content::Text(_)
+                | Content::Packed(_)
+                | Content::Hex(_)
+                | Content::Blob(_)
+                | Content::Redacted(_)) => other,
+            }
+        }
     };
     let (at, kind, hash) = (fact.at, &*fact.kind, fact.hash.to_string());
     FactLine { stream: stream.as_str(), seq: fact.seq, at, kind, payload, hash }

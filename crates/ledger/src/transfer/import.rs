@@ -8,6 +8,7 @@ use std::io::BufRead;
 use std::sync::Arc;
 
 use abide_kernel::id::Seq;
+use abide_kernel::pack;
 
 use super::line::{Content, Line};
 use super::{FORMAT, Transferred};
@@ -191,14 +192,15 @@ impl<'a> Import<'a> {
     }
 
     fn payload(&mut self, content: Content) -> Result<(Body, Payload), ImportError> {
-        let bytes = match content {
-            Content::Bytes(bytes) => bytes,
+        let stored = match content {
+            Content::Bytes(bytes) => pack::raw_to_stored(bytes),
+            Content::Packed(packed) => packed,
             Content::Redacted(digest) => return Ok((Body::Redacted, Payload::Redacted { digest })),
             Content::Blob(digest) => {
                 self.sink.get_blob(&BlobId(digest)).map_err(|error| self.bad("field \"blob\"", &error.to_string()))?
             }
         };
-        Ok((Body::Bytes(bytes.clone()), Payload::Bytes(Arc::from(bytes))))
+        Ok((Body::Stored(stored.clone()), Payload::Stored(Arc::from(stored))))
     }
 
     fn known(&self, stream: &StreamId, field: &str) -> Result<Head, ImportError> {

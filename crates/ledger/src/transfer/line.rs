@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use abide_kernel::id::Seq;
+use abide_kernel::pack;
 use abide_kernel::time::Time;
 use serde_json::{Map, Value};
 
@@ -25,6 +26,8 @@ pub(super) enum Line {
 #[derive(Debug)]
 pub(super) enum Content {
     Bytes(Vec<u8>),
+    /// A text that is stored packed: its packed form.
+    Packed(Vec<u8>),
     Blob(Hash),
     Redacted(Hash),
 }
@@ -67,7 +70,9 @@ impl Line {
             match from.content_but("blob")? {
                 Content::Bytes(bytes) if Hash::of(&bytes) == id.0 => Ok(Line::Blob { id, bytes }),
                 Content::Bytes(_) => Err(from.bad("blob", "the bytes have another hash")),
-                Content::Blob(_) | Content::Redacted(_) => Err(from.bad("text", "a blob is its bytes")),
+                Content::Packed(_) | Content::Blob(_) | Content::Redacted(_) => {
+                    Err(from.bad("text", "a blob is its bytes"))
+                }
             }
         } else {
             Err(whole("it is none of the lines that an export has".to_owned()))
@@ -102,19 +107,23 @@ impl Members {
 
     /// The one member that carries bytes. `key` has another meaning on this line.
     fn content_but(&self, key: &str) -> Result<Content, ImportError> {
-        let mut found = ["text", "hex", "blob", "redacted"]
+        let mut found = ["text", "packed", "hex", "blob", "redacted"]
             .into_iter()
             .filter(|name| *name != key && self.members.contains_key(*name));
         match (found.next(), found.next()) {
             (Some("text"), None) => Ok(Content::Bytes(self.text("text")?.as_bytes().to_vec())),
+            (Some("packed"), None) => {
+                let packed = pack::pack(self.text("packed")?.as_bytes());
+                packed.map(Content::Packed).ok_or_else(|| self.bad("packed", "it takes JSON without blanks"))
+            }
             (Some("hex"), None) => {
                 let bytes = from_hex(self.text("hex")?);
                 bytes.map(Content::Bytes).ok_or_else(|| self.bad("hex", "it takes pairs of 0-9 and a-f"))
             }
             (Some("blob"), None) => Ok(Content::Blob(self.parsed("blob")?)),
             (Some(_), None) => Ok(Content::Redacted(self.parsed("redacted")?)),
-            (Some(_), Some(second)) => Err(self.bad(second, "one of text, hex, blob and redacted, not two")),
-            (None, _) => Err(self.bad("text", "it is missing, and so are hex, blob and redacted")),
+            (Some(_), Some(second)) => Err(self.bad(second, "one of text, packed, hex, blob and redacted, not two")),
+            (None, _) => Err(self.bad("text", "it is missing, and so are packed, hex, blob and redacted")),
         }
     }
 

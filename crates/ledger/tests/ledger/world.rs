@@ -61,7 +61,7 @@ pub fn said(ledger: &Ledger, name: &str) -> Vec<String> {
 pub fn text(fact: &Recorded) -> String {
     match fact.payload.bytes() {
         Some(bytes) => {
-            let value: Value = serde_json::from_slice(bytes).unwrap();
+            let value: Value = serde_json::from_slice(&bytes).unwrap();
             value["text"].as_str().unwrap().to_owned()
         }
         None => "(redacted)".to_owned(),
@@ -101,7 +101,7 @@ pub fn fork_with_rows(ledger: &Ledger, name: &str, parent: &str, seq: Seq, texts
 }
 
 fn as_recorded(fact: &NewFact, seq: Seq, at: Time) -> Recorded {
-    let payload = Payload::Bytes(fact.payload.clone().into());
+    let payload = Payload::of(fact.payload.clone());
     Recorded { seq, at, kind: fact.kind.as_ref().into(), payload, hash: Hash::NONE }
 }
 

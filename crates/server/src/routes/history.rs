@@ -9,6 +9,7 @@ use abide_api::types::Page;
 use abide_engine::fold::decode;
 use abide_kernel::fact::Fact;
 use abide_kernel::id::AgentId;
+use abide_kernel::pack;
 use abide_kernel::transcript;
 use abide_ledger::{Ledger, Recorded, StreamId};
 use serde_json::{Value, json as object};
@@ -125,7 +126,7 @@ fn newest(ledger: &Ledger, id: &AgentId, view: View, last: usize) -> Result<Page
 
 /// A fact as it goes out.
 pub(super) fn event(id: &str, recorded: &Recorded) -> Value {
-    let data = recorded.payload.bytes().and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok());
+    let data = recorded.payload.stored().and_then(|stored| pack::read_stored::<Value>(stored).ok());
     let mut event = object!({ "seq": recorded.seq, "at": recorded.at, "agent_id": id, "kind": &*recorded.kind });
     match data {
         Some(data) => event["data"] = data,

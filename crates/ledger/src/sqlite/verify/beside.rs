@@ -8,6 +8,7 @@ use super::Check;
 use crate::error::{Damage, ReadError};
 use crate::hash::Hash;
 use crate::sqlite::fact::read_error;
+use crate::sqlite::row_value;
 use crate::sqlite::writer::{snapshot_digest, wake_digest};
 
 impl Check<'_, '_> {
@@ -111,10 +112,10 @@ impl Check<'_, '_> {
         let mut rows = statement.query([]).map_err(read_error)?;
         while let Some(row) = rows.next().map_err(read_error)? {
             self.report.rows += 1;
-            let columns = || -> Result<(i64, String, String, Seq, String), rusqlite::Error> {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
+            let columns = || -> Result<(i64, String, String, Seq, Option<Value>), rusqlite::Error> {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row_value(row.get_ref(4)?)))
             };
-            let (stream, plane, id, seq, text) = columns().map_err(read_error)?;
+            let (stream, plane, id, seq, value) = columns().map_err(read_error)?;
             let known = self.chains.get_mut(&stream).filter(|chain| chain.rows_known);
             let Some(chain) = known else {
                 if self.lineages.get(stream).is_none() {
@@ -124,7 +125,7 @@ impl Check<'_, '_> {
                 continue;
             };
             let ought = chain.rows.remove(&plane, &id);
-            let is = serde_json::from_str::<Value>(&text).ok().map(|value| (seq, value));
+            let is = value.map(|value| (seq, value));
             if ought.is_none() || is != ought {
                 let what = "it is not what the facts make of it".to_owned();
                 self.report.found(Damage::Row { stream: self.called(stream), plane, id, what });

@@ -1,8 +1,8 @@
 //! One commit inside the open transaction: check everything, then write everything.
 
 use abide_kernel::id::Seq;
+use abide_kernel::pack;
 use rusqlite::OptionalExtension;
-use serde_json::Value;
 
 use super::{Stop, Writer, commit_error};
 use crate::SNAPSHOTS_KEPT;
@@ -15,8 +15,8 @@ use crate::rows;
 use crate::sqlite::fact::Link;
 use crate::sqlite::heads::Table;
 use crate::sqlite::history::{StreamHead, View};
-use crate::sqlite::io_refusal;
 use crate::sqlite::schema::MARK_EVERY;
+use crate::sqlite::{io_refusal, row_value};
 use crate::stream::StreamId;
 
 /// Where an append starts from, known once it was checked.
@@ -148,8 +148,8 @@ impl Writer {
         let hash = head.hash.then(seq, append.at, &fact.kind, &fact.digest);
         let kind = self.kind(&fact.kind)?;
         let (form, stored): (u8, &[u8]) = match &fact.body {
-            Body::Bytes(bytes) if bytes.len() <= INLINE_LIMIT => (0, bytes),
-            Body::Bytes(bytes) => {
+            Body::Stored(bytes) if bytes.len() <= INLINE_LIMIT => (0, bytes),
+            Body::Stored(bytes) => {
                 // Upkeep takes blobs away while it has the writer; one that was there when this was handed in may be gone.
                 if !self.store.blobs.exists(&BlobId(fact.digest)) {
                     self.store.blobs.put(fact.digest, bytes).map_err(io_refusal)?;
@@ -198,15 +198,16 @@ impl Writer {
         let key = (stream, op.plane.as_ref(), op.id.as_str());
         let cached = |sql| self.conn.prepare_cached(sql).map_err(commit_error);
         let before = cached("SELECT value FROM rows WHERE stream = ? AND plane = ? AND id = ?")?
-            .query_row(key, |row| row.get::<_, String>(0))
+            .query_row(key, |row| Ok(row_value(row.get_ref(0)?)))
             .optional()
             .map_err(commit_error)?;
-        // A row that can't be parsed is damaged, and disposable: the patch starts it anew, and `verify` names it.
-        let before = before.and_then(|text| serde_json::from_str::<Value>(&text).ok());
+        // A row that can't be read is damaged, and disposable: the patch starts it anew, and `verify` names it.
+        let before = before.flatten();
         match rows::patched(before, &op.patch) {
             Some(value) => {
                 let (stream, plane, id) = key;
-                cached(SET_ROW)?.execute((stream, plane, id, seq, value.to_string())).map_err(commit_error)?;
+                let stored = pack::to_stored(value.to_string().into_bytes(), usize::MAX);
+                cached(SET_ROW)?.execute((stream, plane, id, seq, stored)).map_err(commit_error)?;
             }
             None => {
                 let sql = "DELETE FROM rows WHERE stream = ? AND plane = ? AND id = ?";
