@@ -7,6 +7,7 @@
 mod command;
 mod desk;
 mod files;
+mod order;
 mod output;
 mod tasks;
 mod use_workspace;
@@ -24,6 +25,7 @@ use abide_kernel::time::Time;
 use abide_kernel::vocabulary::ToolStatus;
 use serde_json::{Value, json};
 
+use crate::limits;
 use crate::process::{Options, Processes};
 use crate::sandbox::{Mode, Sandbox};
 use crate::workspace;
@@ -53,6 +55,7 @@ struct Inner {
     moment: fn() -> (Time, u64),
     tasks: tasks::Tasks,
     desks: desk::Desks,
+    order: order::Order,
     /// What an earlier life of this home left running, and how it was ended, until its agent is read.
     swept: Mutex<HashMap<TaskId, Vec<String>>>,
 }
@@ -83,20 +86,23 @@ impl Outcome {
 impl Hands {
     /// Tries the sandbox, and ends whatever an earlier life of this home left running.
     pub fn new(setup: Setup) -> io::Result<Hands> {
-        let sandbox = Sandbox::probe(setup.sandbox, &setup.home);
-        let options = Options { program: setup.program, home: setup.home.clone(), sandbox, control_groups: true };
+        // Folders are compared by name, so each has only one.
+        let home = setup.home.canonicalize()?;
+        let sandbox = Sandbox::probe(setup.sandbox, &home);
+        let options = Options { program: setup.program, home: home.clone(), sandbox, control_groups: true };
         let processes = Processes::new(options)?;
         let swept = processes.sweep().into_iter().map(|swept| {
             let pids: Vec<String> = swept.pids.iter().map(ToString::to_string).collect();
             (TaskId::new(swept.label), vec![format!("ended_at_boot pids {}", pids.join(" "))])
         });
         Ok(Hands(Arc::new(Inner {
-            home: setup.home,
+            home,
             swept: Mutex::new(swept.collect()),
             processes,
             moment: setup.moment,
             tasks: tasks::Tasks::default(),
             desks: desk::Desks::default(),
+            order: order::Order::default(),
         })))
     }
 
@@ -121,10 +127,14 @@ impl Hands {
     pub fn perform(&self, agent: &AgentId, effect: Effect) -> Option<Job> {
         let (hands, agent) = (self.clone(), agent.clone());
         match effect {
-            Effect::RunTool { exec_id, call_id, tool, input, place } => Some(Box::pin(async move {
-                let came_to = hands.run_tool(&agent, &exec_id, &call_id, &tool, &input, &place).await;
-                finished(exec_id, call_id, came_to)
-            })),
+            Effect::RunTool { exec_id, call_id, tool, input, place } => {
+                let mut turn = self.0.order.next(&exec_id, &tool, &input);
+                Some(Box::pin(async move {
+                    turn.comes().await;
+                    let came_to = hands.run_tool(&agent, &exec_id, &call_id, &tool, &input, &place).await;
+                    finished(exec_id, call_id, came_to)
+                }))
+            }
             Effect::StartTask { task_id, command, place } => {
                 Some(Box::pin(async move { hands.start_task(&agent, task_id, *command, &place).await }))
             }
@@ -188,6 +198,19 @@ impl Hands {
     /// Where the output of a task is kept.
     fn output_folder(&self, agent: &AgentId, task: &TaskId) -> PathBuf {
         self.0.home.join("agents").join(agent.as_str()).join("tasks").join(task.as_str())
+    }
+
+    /// Makes room for one more: the output of the oldest tasks goes, so that it never fills a disk. Ids sort by the
+    /// time they were made. What can't be removed now is tried again with the next.
+    fn forget_old_output(&self, agent: &AgentId) {
+        let folder = self.0.home.join("agents").join(agent.as_str()).join("tasks");
+        let Ok(entries) = std::fs::read_dir(&folder) else { return };
+        let mut names: Vec<String> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+        names.sort_unstable();
+        let surplus = names.len().saturating_sub(limits::OUTPUTS_KEPT);
+        for name in names.iter().take(surplus).filter(|name| !self.0.tasks.holds(agent, name)) {
+            let _left = std::fs::remove_dir_all(folder.join(name));
+        }
     }
 
     fn patches(&self, agent: &AgentId) -> PathBuf {

@@ -118,7 +118,11 @@ impl Hands {
             return Err(Refusal::new("too_many_commands", message, "wait for some of them, or stop them: TaskList"));
         }
         let (hands, owner, taken) = (self.clone(), agent.clone(), place.clone());
-        let desk = blocking(move || hands.desk(&owner, &taken)).await?;
+        let desk = blocking(move || {
+            hands.forget_old_output(&owner);
+            hands.desk(&owner, &taken)
+        })
+        .await?;
         let launch = launch(&desk, task_id, command, place.network)?;
         let started = self.0.processes.start(launch).await;
         let process = started.map_err(|error| Refusal::new(error.code, error.message, error.hint))?;

@@ -16,8 +16,16 @@ use super::Hands;
 use crate::workspace::{self, Occupancy, Workspace};
 
 /// Who is where.
-#[derive(Default)]
-pub(super) struct Desks(Mutex<HashMap<AgentId, Occupancy>>);
+#[derive(Debug, Default)]
+pub(super) struct Desks(Mutex<HashMap<AgentId, Held>>);
+
+/// A folder that is taken, with what was found out about it then: git is asked once, not for every call.
+#[derive(Debug)]
+struct Held {
+    occupancy: Occupancy,
+    extra_read: Vec<PathBuf>,
+    extra_write: Vec<PathBuf>,
+}
 
 /// A folder that was taken for an agent.
 #[derive(Debug)]
@@ -32,41 +40,50 @@ pub(super) struct Desk {
 }
 
 impl Desks {
-    fn all(&self) -> MutexGuard<'_, HashMap<AgentId, Occupancy>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<AgentId, Held>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the folder for the agent; what it had before is let go of. Taking it twice changes nothing.
     pub(super) fn take(&self, agent: &AgentId, folder: &Workspace, home: &Path) -> Result<(), Refusal> {
         let mut all = self.all();
-        if all.get(agent).is_some_and(|held| held.path == folder.path) {
+        if all.get(agent).is_some_and(|held| held.occupancy.path == folder.path) {
             return Ok(());
         }
-        let held = all.remove(agent);
+        let before = all.remove(agent);
         match workspace::occupy(folder, home, agent.as_str()) {
-            Ok(taken) => {
-                all.insert(agent.clone(), taken);
-                held.map_or(Ok(()), Occupancy::release)
+            Ok(occupancy) => {
+                let (extra_read, extra_write) = git_folders(folder);
+                all.insert(agent.clone(), Held { occupancy, extra_read, extra_write });
+                before.map_or(Ok(()), |held| held.occupancy.release())
             }
             Err(refusal) => {
-                all.extend(held.map(|held| (agent.clone(), held)));
+                all.extend(before.map(|held| (agent.clone(), held)));
                 Err(refusal)
             }
         }
     }
 
+    /// The folder that the agent has, if it is this one and still there.
+    fn held(&self, agent: &AgentId, root: &Path) -> Option<Desk> {
+        let all = self.all();
+        let held = all.get(agent).filter(|held| held.occupancy.path == root && root.is_dir())?;
+        let (extra_read, extra_write) = (held.extra_read.clone(), held.extra_write.clone());
+        Some(Desk { root: root.to_path_buf(), extra_read, extra_write, first: Vec::new() })
+    }
+
     pub(super) fn leave(&self, agent: &AgentId) -> Result<(), Refusal> {
-        self.all().remove(agent).map_or(Ok(()), Occupancy::release)
+        self.all().remove(agent).map_or(Ok(()), |held| held.occupancy.release())
     }
 
     /// Lets go of this folder, if that is the one.
     pub(super) fn leave_root(&self, agent: &AgentId, root: &Path) -> Result<(), Refusal> {
-        let here = self.all().get(agent).is_some_and(|held| held.path == root);
+        let here = self.all().get(agent).is_some_and(|held| held.occupancy.path == root);
         if here { self.leave(agent) } else { Ok(()) }
     }
 
     pub(super) fn occupied_by(&self, agent: &AgentId) -> Option<String> {
-        self.all().get(agent).map(|held| held.path.display().to_string())
+        self.all().get(agent).map(|held| held.occupancy.path.display().to_string())
     }
 }
 
@@ -74,6 +91,11 @@ impl Hands {
     /// The folder that the agent works in, taken. Blocks.
     pub(super) fn desk(&self, agent: &AgentId, place: &Place) -> Result<Desk, Refusal> {
         let home = &self.0.home;
+        let known = place.workspace.as_ref().and_then(|bound| self.0.desks.held(agent, Path::new(&bound.root)));
+        if let Some(desk) = known {
+            let workspace = desk.root.display().to_string();
+            return Ok(Desk { first: vec![Input::OccupyWorkspace { workspace }], ..desk });
+        }
         let folder = match (&place.workspace, &place.configured) {
             (Some(bound), _) if Path::new(&bound.root) == self.own_folder(agent) => self.own(agent)?,
             (Some(bound), _) => workspace::check(Path::new(&bound.root), home)?,
@@ -89,8 +111,13 @@ impl Hands {
             first.push(Input::UseWorkspace(bound));
         }
         first.push(Input::OccupyWorkspace { workspace: root });
-        let (extra_read, extra_write) = git_folders(&folder);
-        Ok(Desk { root: folder.path, extra_read, extra_write, first })
+        match self.0.desks.held(agent, &folder.path) {
+            Some(desk) => Ok(Desk { first, ..desk }),
+            None => {
+                let message = format!("{} went while it was taken", folder.path.display());
+                Err(Refusal::new("missing", message, "see that it is there, then try again"))
+            }
+        }
     }
 
     fn own_folder(&self, agent: &AgentId) -> PathBuf {

@@ -58,6 +58,11 @@ impl Tasks {
         self.all().insert((agent.clone(), task.clone()), held);
     }
 
+    /// Which of these are still needed.
+    pub(super) fn holds(&self, agent: &AgentId, task: &str) -> bool {
+        self.all().contains_key(&(agent.clone(), TaskId::new(task)))
+    }
+
     pub(super) fn get(&self, agent: &AgentId, task: &TaskId) -> Option<Held> {
         self.all().get(&(agent.clone(), task.clone())).cloned()
     }

@@ -13,6 +13,7 @@ mod files_patch_git;
 mod files_read;
 mod files_stage;
 mod files_write;
+mod hands;
 mod malformed;
 mod place;
 mod script;

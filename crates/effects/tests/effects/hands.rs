@@ -1,0 +1,101 @@
+//! Effects carried out for an agent, as the engine asks for them: real commands in a real folder.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use abide_effects::Hands;
+use abide_effects::hands::{Job, Setup};
+use abide_effects::sandbox::Mode;
+use abide_kernel::effect::{Effect, Place};
+use abide_kernel::id::{AgentId, CallId, ExecId};
+use abide_kernel::input::Input;
+use abide_kernel::time::Time;
+use abide_kernel::vocabulary::ToolStatus;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+struct Stage {
+    hands: Hands,
+    home: TempDir,
+    agent: AgentId,
+}
+
+impl Stage {
+    fn new() -> Stage {
+        let home = TempDir::new().unwrap();
+        let moment = || (Time::EPOCH, std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0));
+        let program = PathBuf::from(env!("CARGO_BIN_EXE_effects-stand-in"));
+        let setup = Setup { program, home: home.path().to_path_buf(), sandbox: Mode::Auto, moment };
+        Stage { hands: Hands::new(setup).unwrap(), home, agent: AgentId::new("main").unwrap() }
+    }
+
+    /// The call, handed out; it runs when the job does.
+    fn call(&self, call: &str, tool: &str, input: Value) -> Job {
+        let effect = Effect::RunTool {
+            exec_id: ExecId::new("exec_1"),
+            call_id: CallId::new(call),
+            tool: tool.to_owned(),
+            input,
+            place: Box::new(Place::default()),
+        };
+        self.hands.perform(&self.agent, effect).unwrap()
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.home.path().join("agents/main/workspace")
+    }
+}
+
+/// What the call came to.
+fn result(inputs: &[Input]) -> (ToolStatus, Value) {
+    match inputs.last() {
+        Some(Input::FinishTool { status, result, .. }) => (*status, result.clone()),
+        other => panic!("a call ends with its outcome, not with {other:?}"),
+    }
+}
+
+fn lines(path: &Path) -> Vec<String> {
+    fs::read_to_string(path).unwrap().lines().map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn the_calls_of_a_round_follow_each_other_as_they_were_written() {
+    let stage = Stage::new();
+    let write = |call: &str, word: &str| {
+        let cmd = format!("sleep 0.05; echo {word} >> said");
+        stage.call(call, "ExecCommand", json!({ "cmd": cmd }))
+    };
+    // Handed out in order, and polled in another.
+    let (first, second) = (write("call_1", "one"), write("call_2", "two"));
+    let look = stage.call("call_3", "ReadFile", json!({ "path": "said" }));
+    let look = tokio::spawn(look);
+    let second = tokio::spawn(second);
+    tokio::task::yield_now().await;
+    let first = tokio::spawn(first);
+    assert_eq!(result(&look.await.unwrap()).1["content"], "one\ntwo\n");
+    assert_eq!(result(&first.await.unwrap()).0, ToolStatus::Completed);
+    assert_eq!(result(&second.await.unwrap()).1["exit_code"], 0);
+    assert_eq!(lines(&stage.folder().join("said")), ["one", "two"]);
+}
+
+#[tokio::test]
+async fn a_call_that_was_given_up_holds_nobody_up() {
+    let stage = Stage::new();
+    let endless = tokio::spawn(stage.call("call_1", "ExecCommand", json!({ "cmd": "sleep 1000" })));
+    let next = stage.call("call_2", "ExecCommand", json!({ "cmd": "echo on" }));
+    endless.abort();
+    assert_eq!(result(&next.await).1["stdout"], "on\n");
+}
+
+#[tokio::test]
+async fn the_output_of_old_tasks_goes() {
+    let stage = Stage::new();
+    let tasks = stage.home.path().join("agents/main/tasks");
+    for number in 0..300 {
+        fs::create_dir_all(tasks.join(format!("task_0{number:03}"))).unwrap();
+    }
+    result(&stage.call("call_1", "ExecCommand", json!({ "cmd": "true" })).await);
+    let left: Vec<_> = fs::read_dir(&tasks).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left.len(), abide_effects::limits::OUTPUTS_KEPT);
+    assert!(left.iter().all(|name| name.to_str().unwrap() >= "task_0044"), "the newest stay");
+}
