@@ -3,6 +3,7 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::error::OpenError;
 
@@ -55,6 +56,7 @@ impl Home {
     pub(crate) fn lock(&self) -> Result<File, OpenError> {
         let path = self.lock_file();
         let fail = |source| OpenError::Io { path: path.clone(), source };
+        let mut patience = GONE_HOLDER_TRIES;
         loop {
             let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).clone();
             let mut file = options.open(&path).map_err(fail)?;
@@ -64,6 +66,11 @@ impl Home {
                 Err(TryLockError::WouldBlock) => {
                     let mut text = String::new();
                     file.read_to_string(&mut text).map_err(fail)?;
+                    if patience > 0 && text.trim().parse().is_ok_and(is_gone) {
+                        patience -= 1;
+                        std::thread::sleep(GONE_HOLDER_PAUSE);
+                        continue;
+                    }
                     let home = self.root.clone();
                     return Err(match text.trim().parse() {
                         Ok(pid) => OpenError::Held { home, pid },
@@ -93,6 +100,23 @@ impl Home {
         for folder in made {
             let _ = fs::remove_dir(folder);
         }
+    }
+}
+
+/// A process that was killed while it started another leaves its lock with that one for a moment, until it has become
+/// the other program: in all, five seconds are waited for it.
+const GONE_HOLDER_TRIES: u32 = 250;
+const GONE_HOLDER_PAUSE: Duration = Duration::from_millis(20);
+
+/// Whether a process has ended for certain. Where that can't be seen, it has not.
+fn is_gone(pid: u32) -> bool {
+    match fs::read_to_string(format!("/proc/{pid}/stat")) {
+        // Behind the name, which may hold anything: dead, and at most not yet buried.
+        Ok(stat) => stat
+            .rsplit(')')
+            .next()
+            .is_some_and(|rest| matches!(rest.trim_start().as_bytes().first(), Some(b'Z' | b'X'))),
+        Err(error) => error.kind() == io::ErrorKind::NotFound && Path::new("/proc/self/stat").exists(),
     }
 }
 

@@ -26,6 +26,25 @@ fn a_second_process_is_refused_with_the_holders_pid() {
     Ledger::open(home, Options::default()).unwrap();
 }
 
+/// A daemon that was killed in the moment in which it started a command: its lock goes when that command begins.
+#[test]
+fn a_lock_that_outlives_its_holder_is_waited_for() {
+    let store = sqlite();
+    let home = store.home.as_ref().unwrap().path();
+    drop(store.ledger);
+    let mut holder = Command::new("true").spawn().unwrap();
+    holder.wait().unwrap();
+    let lock = std::fs::File::options().read(true).write(true).open(home.join("ledger.lock")).unwrap();
+    lock.try_lock().unwrap();
+    std::fs::write(home.join("ledger.lock"), holder.id().to_string()).unwrap();
+    std::thread::scope(|scope| {
+        let opened = scope.spawn(|| Ledger::open(home, Options::default()));
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        drop(lock);
+        opened.join().unwrap().unwrap();
+    });
+}
+
 #[test]
 #[ignore = "runs as a child process"]
 fn child_that_opens() {
