@@ -8,6 +8,7 @@ mod command;
 mod desk;
 mod files;
 mod output;
+mod reconcile;
 mod tasks;
 mod use_workspace;
 
@@ -29,6 +30,7 @@ use crate::sandbox::{Mode, Sandbox};
 use crate::workspace;
 
 pub use output::TaskOutput;
+pub use reconcile::{Left, Reconciled, recorded};
 
 pub type Job = Pin<Box<dyn Future<Output = Vec<Input>> + Send>>;
 
@@ -83,15 +85,17 @@ impl Outcome {
 impl Hands {
     /// Tries the sandbox, and ends whatever an earlier life of this home left running.
     pub fn new(setup: Setup) -> io::Result<Hands> {
-        let sandbox = Sandbox::probe(setup.sandbox, &setup.home);
-        let options = Options { program: setup.program, home: setup.home.clone(), sandbox, control_groups: true };
+        // What is recorded of it, and what it is compared with, are whole paths.
+        let home = setup.home.canonicalize()?;
+        let sandbox = Sandbox::probe(setup.sandbox, &home);
+        let options = Options { program: setup.program, home: home.clone(), sandbox, control_groups: true };
         let processes = Processes::new(options)?;
         let swept = processes.sweep().into_iter().map(|swept| {
             let pids: Vec<String> = swept.pids.iter().map(ToString::to_string).collect();
             (TaskId::new(swept.label), vec![format!("ended_at_boot pids {}", pids.join(" "))])
         });
         Ok(Hands(Arc::new(Inner {
-            home: setup.home,
+            home,
             swept: Mutex::new(swept.collect()),
             processes,
             moment: setup.moment,
