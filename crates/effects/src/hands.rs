@@ -143,11 +143,21 @@ impl Hands {
                 self.0.tasks.close(&agent, &task_id);
                 None
             }
-            Effect::ReleaseWorkspace { workspace } => Some(Box::pin(async move {
-                let released = hands.clone();
-                let error = blocking(move || released.0.desks.leave(&agent)).await.err();
-                vec![Input::ReleaseWorkspace { workspace, error: error.map(|refusal| refusal.message) }]
-            })),
+            Effect::ReleaseWorkspace { workspace } => {
+                let stay = self.0.desks.stay(&agent);
+                Some(Box::pin(async move {
+                    // While a command of it still ends, it may write there.
+                    hands.0.tasks.all_over(&agent).await;
+                    let left = blocking(move || hands.0.desks.leave_since(&agent, stay)).await;
+                    let released = |error| Input::ReleaseWorkspace { workspace, error };
+                    match left {
+                        Ok(true) => vec![released(None)],
+                        // It was started again, and went back to work there.
+                        Ok(false) => Vec::new(),
+                        Err(refusal) => vec![released(Some(refusal.message))],
+                    }
+                }))
+            }
             Effect::RemoveWorktree { workspace } => Some(Box::pin(async move {
                 let root = workspace.root.clone();
                 let removal = blocking(move || hands.remove_worktree(&agent, &workspace)).await;

@@ -17,7 +17,13 @@ use crate::workspace::{self, Occupancy, Workspace};
 
 /// Who is where.
 #[derive(Default)]
-pub(super) struct Desks(Mutex<HashMap<AgentId, Occupancy>>);
+pub(super) struct Desks(Mutex<HashMap<AgentId, Held>>);
+
+struct Held {
+    occupancy: Occupancy,
+    /// How often it was taken, or taken again.
+    stay: u64,
+}
 
 /// A folder that was taken for an agent.
 #[derive(Debug)]
@@ -32,21 +38,23 @@ pub(super) struct Desk {
 }
 
 impl Desks {
-    fn all(&self) -> MutexGuard<'_, HashMap<AgentId, Occupancy>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<AgentId, Held>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the folder for the agent; what it had before is let go of. Taking it twice changes nothing.
     pub(super) fn take(&self, agent: &AgentId, folder: &Workspace, home: &Path) -> Result<(), Refusal> {
         let mut all = self.all();
-        if all.get(agent).is_some_and(|held| held.path == folder.path) {
+        if let Some(held) = all.get_mut(agent).filter(|held| held.occupancy.path == folder.path) {
+            held.stay += 1;
             return Ok(());
         }
         let held = all.remove(agent);
         match workspace::occupy(folder, home, agent.as_str()) {
             Ok(taken) => {
-                all.insert(agent.clone(), taken);
-                held.map_or(Ok(()), Occupancy::release)
+                let stay = held.as_ref().map_or(0, |held| held.stay) + 1;
+                all.insert(agent.clone(), Held { occupancy: taken, stay });
+                held.map_or(Ok(()), |held| held.occupancy.release())
             }
             Err(refusal) => {
                 all.extend(held.map(|held| (agent.clone(), held)));
@@ -56,17 +64,31 @@ impl Desks {
     }
 
     pub(super) fn leave(&self, agent: &AgentId) -> Result<(), Refusal> {
-        self.all().remove(agent).map_or(Ok(()), Occupancy::release)
+        self.all().remove(agent).map_or(Ok(()), |held| held.occupancy.release())
+    }
+
+    /// Changes whenever the agent takes a folder, the same again included.
+    pub(super) fn stay(&self, agent: &AgentId) -> Option<u64> {
+        self.all().get(agent).map(|held| held.stay)
+    }
+
+    /// Lets go, unless the agent took a folder since. Says whether there is none now.
+    pub(super) fn leave_since(&self, agent: &AgentId, stay: Option<u64>) -> Result<bool, Refusal> {
+        let mut all = self.all();
+        if all.get(agent).is_some_and(|held| Some(held.stay) != stay) {
+            return Ok(false);
+        }
+        all.remove(agent).map_or(Ok(()), |held| held.occupancy.release()).map(|()| true)
     }
 
     /// Lets go of this folder, if that is the one.
     pub(super) fn leave_root(&self, agent: &AgentId, root: &Path) -> Result<(), Refusal> {
-        let here = self.all().get(agent).is_some_and(|held| held.path == root);
+        let here = self.all().get(agent).is_some_and(|held| held.occupancy.path == root);
         if here { self.leave(agent) } else { Ok(()) }
     }
 
     pub(super) fn occupied_by(&self, agent: &AgentId) -> Option<String> {
-        self.all().get(agent).map(|held| held.path.display().to_string())
+        self.all().get(agent).map(|held| held.occupancy.path.display().to_string())
     }
 }
 

@@ -15,7 +15,7 @@ use super::worktree::{Worktree, listed};
 use super::{Finding, check, durable, reconcile};
 
 /// The worktrees that there is anything of in `folder`, each by its own place: the folder, or what is left of making or
-/// removing one.
+/// removing one. Notes that were never whole are deleted: to be called while nobody makes any.
 pub fn left_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match fs::canonicalize(folder).and_then(fs::read_dir) {
         Ok(entries) => entries,
@@ -25,7 +25,9 @@ pub fn left_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut left = Vec::new();
     for entry in entries {
         let path = entry?.path();
-        if !durable::is_partial(&path) {
+        if durable::is_partial(&path) {
+            fs::remove_file(&path)?;
+        } else {
             left.push(noted_place(&path).unwrap_or_else(|| own_place(&path)));
         }
     }
