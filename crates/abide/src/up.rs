@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use abide_effects::Hands;
-use abide_effects::hands::Setup;
+use abide_effects::hands::{Left, Reconciled, Setup, recorded};
 use abide_effects::sandbox::Mode;
 use abide_engine::{Clock, Host};
 use abide_kernel::agent::config::{Config, Identity};
@@ -55,7 +55,11 @@ async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &
     let empty = ledger.streams(None, 1)?.is_empty();
     let access = Access::read(ledger.clone(), token)?;
     let hands = hands(home, daemon.sandbox)?;
+    let left = hands.left_worktrees().await;
     let host = Host::start(ledger.clone(), perform::perform(&ledger, &hands), Clock::System)?;
+    for left in left {
+        reconcile(&host, &hands, left).await;
+    }
     if empty {
         perform::check_model(&daemon.model).map_err(|problem| Failed::Usage(format!("--model: {problem}")))?;
         create_first(&host, &daemon.model).await?;
@@ -119,6 +123,35 @@ fn hands(home: &Path, sandbox: Mode) -> anyhow::Result<Hands> {
         problems => tracing::warn!(mechanism, ?problems, "the sandbox is not all it could be"),
     }
     Ok(hands)
+}
+
+/// Worktrees that were made in the moment of a crash are saved and cleared away; those that are gone are told.
+async fn reconcile(host: &Host, hands: &Hands, left: Left) {
+    let agent = left.agent.clone();
+    let known = match host.look(&agent, |state, _| recorded(state)).await {
+        Ok(known) => known.unwrap_or_default(),
+        Err(error) => {
+            // Which of them are its own is not known.
+            tracing::warn!(%agent, %error, "worktrees are left as they are");
+            return;
+        }
+    };
+    for reconciled in hands.reconcile(left, known).await {
+        match reconciled {
+            Reconciled::Cleared { folder, removed } => {
+                let (folder, patch) = (folder.display(), removed.patch.map(|patch| patch.display().to_string()));
+                let (branches, evidence) = (removed.branches_kept, removed.evidence);
+                tracing::info!(%agent, %folder, patch, ?branches, ?evidence, "cleared away a worktree nobody recorded");
+            }
+            Reconciled::Kept { folder, why } => {
+                let (folder, why, hint) = (folder.display(), why.message, why.hint);
+                tracing::warn!(%agent, %folder, why, hint, "kept a worktree nobody recorded");
+            }
+            Reconciled::Missing { folder } => {
+                tracing::warn!(%agent, folder = %folder.display(), "a worktree's folder is gone");
+            }
+        }
+    }
 }
 
 async fn create_first(host: &Host, model: &str) -> anyhow::Result<()> {

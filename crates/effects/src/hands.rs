@@ -9,6 +9,7 @@ mod desk;
 mod files;
 mod order;
 mod output;
+mod reconcile;
 mod tasks;
 mod use_workspace;
 
@@ -31,6 +32,7 @@ use crate::sandbox::{Mode, Sandbox};
 use crate::workspace;
 
 pub use output::TaskOutput;
+pub use reconcile::{Left, Reconciled, recorded};
 
 pub type Job = Pin<Box<dyn Future<Output = Vec<Input>> + Send>>;
 
@@ -86,7 +88,7 @@ impl Outcome {
 impl Hands {
     /// Tries the sandbox, and ends whatever an earlier life of this home left running.
     pub fn new(setup: Setup) -> io::Result<Hands> {
-        // Folders are compared by name, so each has only one.
+        // Folders are recorded and compared by name, so each has only one.
         let home = setup.home.canonicalize()?;
         let sandbox = Sandbox::probe(setup.sandbox, &home);
         let options = Options { program: setup.program, home: home.clone(), sandbox, control_groups: true };
@@ -149,11 +151,21 @@ impl Hands {
                 self.0.tasks.close(&agent, &task_id);
                 None
             }
-            Effect::ReleaseWorkspace { workspace } => Some(Box::pin(async move {
-                let released = hands.clone();
-                let error = blocking(move || released.0.desks.leave(&agent)).await.err();
-                vec![Input::ReleaseWorkspace { workspace, error: error.map(|refusal| refusal.message) }]
-            })),
+            Effect::ReleaseWorkspace { workspace } => {
+                let stay = self.0.desks.stay(&agent);
+                Some(Box::pin(async move {
+                    // While a command of it still ends, it may write there.
+                    hands.0.tasks.all_over(&agent).await;
+                    let left = blocking(move || hands.0.desks.leave_since(&agent, stay)).await;
+                    let released = |error| Input::ReleaseWorkspace { workspace, error };
+                    match left {
+                        Ok(true) => vec![released(None)],
+                        // It was started again, and went back to work there.
+                        Ok(false) => Vec::new(),
+                        Err(refusal) => vec![released(Some(refusal.message))],
+                    }
+                }))
+            }
             Effect::RemoveWorktree { workspace } => Some(Box::pin(async move {
                 let root = workspace.root.clone();
                 let removal = blocking(move || hands.remove_worktree(&agent, &workspace)).await;

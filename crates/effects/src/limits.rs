@@ -41,6 +41,8 @@ pub const GIT_OUTPUT_BYTES: u64 = 128 << 20;
 pub const GIT_WORDS_BYTES: u64 = 4 << 10;
 /// Entries of a folder outside git that are looked at to see whether it changed.
 pub const SCAN_ENTRIES: usize = 50_000;
+/// How long a boot waits for a git that outlived the daemon and still makes a worktree.
+pub const MAKING_WAIT: std::time::Duration = std::time::Duration::from_secs(30);
 /// How often a worktree that changes while it is saved is saved again.
 pub const SAVE_TRIES: u32 = 3;
 /// Names of files that a patch's story holds; their number is always told.

@@ -252,7 +252,30 @@ impl Shared {
     }
 }
 
+/// Whether a command still runs, for those who do not hold it.
+#[derive(Debug, Clone)]
+pub struct Running(watch::Receiver<Option<Ended>>);
+
+impl Running {
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.0.borrow().is_some()
+    }
+
+    /// Comes back when nothing of the command runs.
+    pub async fn over(&mut self) {
+        // Whoever could have said so is gone only after everything of the command.
+        let _over = self.0.wait_for(Option::is_some).await.is_ok();
+    }
+}
+
 impl Process {
+    /// Keeps an eye on the command without keeping it.
+    #[must_use]
+    pub fn running(&self) -> Running {
+        Running(self.0.0.ended.subscribe())
+    }
+
     /// Comes back when nothing of the command runs; at once if that is so already.
     pub async fn wait(&self) -> Ended {
         let mut ended = self.0.0.ended.subscribe();

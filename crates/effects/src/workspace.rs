@@ -7,10 +7,12 @@
 
 mod aside;
 mod check;
+mod clear;
 mod durable;
 mod git;
 mod keep;
 mod look;
+mod making;
 mod occupancy;
 mod patch;
 mod reconcile;
@@ -24,6 +26,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 pub use check::check;
+pub use clear::{clear_worktree, left_in};
 pub use occupancy::{Occupancy, occupy};
 pub use patch::{PatchHolds, PatchRecord, PatchStory, list_patches};
 pub use reconcile::{Finding, reconcile};

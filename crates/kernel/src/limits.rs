@@ -20,6 +20,8 @@ pub const TODO_MAX: usize = 256;
 pub const LAST_ASSISTANT_BYTES: usize = 2_000;
 /// Closed records of one kind that a state still remembers, newest last.
 pub const RECENT_MAX: usize = 32;
+/// Reasons that are kept of asking a task to end.
+pub const ASKED_MAX: usize = 8;
 /// Evidence lines of one decision.
 pub const EVIDENCE_MAX: usize = 24;
 

@@ -3,7 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "a test that can't go on has failed")]
 
 mod boundary;
+mod bounds;
 mod crowd;
+mod cut;
+mod hands;
 mod interject;
 mod kill;
 #[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
@@ -11,8 +14,11 @@ mod kill;
 mod place;
 mod quarantine;
 mod refused;
+mod sandbox;
 mod served;
 mod shutdown;
 mod stream;
+mod tasks;
 mod timers;
 mod wire;
+mod worktrees;

@@ -126,6 +126,7 @@ impl Hands {
         let launch = launch(&desk, task_id, command, place.network)?;
         let started = self.0.processes.start(launch).await;
         let process = started.map_err(|error| Refusal::new(error.code, error.message, error.hint))?;
+        self.0.tasks.started(agent, process.running());
         Ok((process, desk.first))
     }
 }

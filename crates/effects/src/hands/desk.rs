@@ -23,6 +23,8 @@ pub(super) struct Desks(Mutex<HashMap<AgentId, Held>>);
 #[derive(Debug)]
 struct Held {
     occupancy: Occupancy,
+    /// How often it was taken, or taken again.
+    stay: u64,
     extra_read: Vec<PathBuf>,
     extra_write: Vec<PathBuf>,
 }
@@ -47,14 +49,16 @@ impl Desks {
     /// Takes the folder for the agent; what it had before is let go of. Taking it twice changes nothing.
     pub(super) fn take(&self, agent: &AgentId, folder: &Workspace, home: &Path) -> Result<(), Refusal> {
         let mut all = self.all();
-        if all.get(agent).is_some_and(|held| held.occupancy.path == folder.path) {
+        if let Some(held) = all.get_mut(agent).filter(|held| held.occupancy.path == folder.path) {
+            held.stay += 1;
             return Ok(());
         }
         let before = all.remove(agent);
         match workspace::occupy(folder, home, agent.as_str()) {
             Ok(occupancy) => {
                 let (extra_read, extra_write) = git_folders(folder);
-                all.insert(agent.clone(), Held { occupancy, extra_read, extra_write });
+                let stay = before.as_ref().map_or(0, |held| held.stay) + 1;
+                all.insert(agent.clone(), Held { occupancy, stay, extra_read, extra_write });
                 before.map_or(Ok(()), |held| held.occupancy.release())
             }
             Err(refusal) => {
@@ -64,16 +68,31 @@ impl Desks {
         }
     }
 
-    /// The folder that the agent has, if it is this one and still there.
-    fn held(&self, agent: &AgentId, root: &Path) -> Option<Desk> {
-        let all = self.all();
-        let held = all.get(agent).filter(|held| held.occupancy.path == root && root.is_dir())?;
+    /// Takes the folder that the agent has again, if it is this one and still there.
+    fn retake(&self, agent: &AgentId, root: &Path) -> Option<Desk> {
+        let mut all = self.all();
+        let held = all.get_mut(agent).filter(|held| held.occupancy.path == root && root.is_dir())?;
+        held.stay += 1;
         let (extra_read, extra_write) = (held.extra_read.clone(), held.extra_write.clone());
         Some(Desk { root: root.to_path_buf(), extra_read, extra_write, first: Vec::new() })
     }
 
     pub(super) fn leave(&self, agent: &AgentId) -> Result<(), Refusal> {
         self.all().remove(agent).map_or(Ok(()), |held| held.occupancy.release())
+    }
+
+    /// Changes whenever the agent takes a folder, the same again included.
+    pub(super) fn stay(&self, agent: &AgentId) -> Option<u64> {
+        self.all().get(agent).map(|held| held.stay)
+    }
+
+    /// Lets go, unless the agent took a folder since. Says whether there is none now.
+    pub(super) fn leave_since(&self, agent: &AgentId, stay: Option<u64>) -> Result<bool, Refusal> {
+        let mut all = self.all();
+        if all.get(agent).is_some_and(|held| Some(held.stay) != stay) {
+            return Ok(false);
+        }
+        all.remove(agent).map_or(Ok(()), |held| held.occupancy.release()).map(|()| true)
     }
 
     /// Lets go of this folder, if that is the one.
@@ -91,7 +110,7 @@ impl Hands {
     /// The folder that the agent works in, taken. Blocks.
     pub(super) fn desk(&self, agent: &AgentId, place: &Place) -> Result<Desk, Refusal> {
         let home = &self.0.home;
-        let known = place.workspace.as_ref().and_then(|bound| self.0.desks.held(agent, Path::new(&bound.root)));
+        let known = place.workspace.as_ref().and_then(|bound| self.0.desks.retake(agent, Path::new(&bound.root)));
         if let Some(desk) = known {
             let workspace = desk.root.display().to_string();
             return Ok(Desk { first: vec![Input::OccupyWorkspace { workspace }], ..desk });
@@ -111,7 +130,7 @@ impl Hands {
             first.push(Input::UseWorkspace(bound));
         }
         first.push(Input::OccupyWorkspace { workspace: root });
-        match self.0.desks.held(agent, &folder.path) {
+        match self.0.desks.retake(agent, &folder.path) {
             Some(desk) => Ok(Desk { first, ..desk }),
             None => {
                 let message = format!("{} went while it was taken", folder.path.display());

@@ -11,10 +11,14 @@ use tokio::sync::watch;
 
 use super::output::text;
 use crate::limits;
-use crate::process::{Ended, Process};
+use crate::process::{Ended, Process, Running};
 
 #[derive(Debug, Default)]
-pub(super) struct Tasks(Mutex<HashMap<(AgentId, TaskId), Held>>);
+pub(super) struct Tasks {
+    held: Mutex<HashMap<(AgentId, TaskId), Held>>,
+    /// Every command that was started, in a call or as a task, until nothing of it runs.
+    running: Mutex<HashMap<AgentId, Vec<Running>>>,
+}
 
 /// A command, and whether its end is in the records.
 #[derive(Debug, Clone)]
@@ -37,7 +41,27 @@ impl Held {
 
 impl Tasks {
     fn all(&self) -> MutexGuard<'_, HashMap<(AgentId, TaskId), Held>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn started(&self, agent: &AgentId, running: Running) {
+        let mut all = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_it = all.entry(agent.clone()).or_default();
+        of_it.retain(|running| !running.is_over());
+        of_it.push(running);
+    }
+
+    /// Comes back when nothing runs of what the agent has started so far, and the ends of its tasks are durable.
+    pub(super) async fn all_over(&self, agent: &AgentId) {
+        let held: Vec<Held> =
+            self.all().iter().filter(|((owner, _), _)| owner == agent).map(|(_, held)| held.clone()).collect();
+        for held in held {
+            held.recorded().await;
+        }
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(agent);
+        for mut running in running.into_iter().flatten() {
+            running.over().await;
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -116,6 +140,7 @@ impl Tasks {
         let ended = left.into_iter().filter_map(|key| {
             let held = all.remove(&key)?;
             held.process.end(true);
+            held.recorded.send_replace(true);
             Some((key.1, vec![format!("ended {}", held.process.recovery())]))
         });
         ended.collect()

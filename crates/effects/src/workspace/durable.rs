@@ -11,6 +11,10 @@ use crate::limits;
 /// What a file is called until it is whole. Nobody reads those.
 const PARTIAL: &str = ".partial-";
 
+pub(super) fn is_partial(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PARTIAL))
+}
+
 /// A new file in `folder`, under no name that anybody looks for.
 pub(super) fn partial(folder: &Path) -> io::Result<NamedTempFile> {
     let existed = folder.is_dir();

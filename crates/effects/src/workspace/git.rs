@@ -19,6 +19,7 @@ use std::thread;
 use abide_kernel::input::Refusal;
 
 use crate::limits;
+use crate::sandbox::environment;
 
 /// What git is told whatever its configuration says.
 const SETTINGS: &[(&str, &str)] = &[
@@ -107,6 +108,15 @@ impl Git {
         self.run_with(args, &[])
     }
 
+    /// The same with a file that it holds as long as it runs, also when we are gone.
+    pub(super) fn run_holding(&self, args: &[&dyn AsRef<OsStr>], held: &File) -> Result<Vec<u8>, Refusal> {
+        let held = held.try_clone().map_err(|error| self.unrunnable(&error))?;
+        let mut command = self.command(args);
+        command.stdin(held);
+        let said = self.said(args, command, &[])?;
+        if said.ok { Ok(said.out) } else { Err(self.failed(args, &said.err)) }
+    }
+
     pub(super) fn run_with(&self, args: &[&dyn AsRef<OsStr>], input: &[u8]) -> Result<Vec<u8>, Refusal> {
         let said = self.ask_with(args, input)?;
         if said.ok { Ok(said.out) } else { Err(self.failed(args, &said.err)) }
@@ -149,10 +159,14 @@ impl Git {
 
     fn ask_with(&self, args: &[&dyn AsRef<OsStr>], input: &[u8]) -> Result<Said, Refusal> {
         let mut command = self.command(args);
-        command.stdout(Stdio::piped());
         if !input.is_empty() {
             command.stdin(Stdio::piped());
         }
+        self.said(args, command, input)
+    }
+
+    fn said(&self, args: &[&dyn AsRef<OsStr>], mut command: Command, input: &[u8]) -> Result<Said, Refusal> {
+        command.stdout(Stdio::piped());
         let mut child = command.spawn().map_err(|error| self.unrunnable(&error))?;
         let err = drain(child.stderr.take());
         let out = thread::scope(|scope| {
@@ -252,9 +266,10 @@ fn verb(args: &[&dyn AsRef<OsStr>]) -> String {
     args.iter().take(2).map(|arg| arg.as_ref().to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
-/// The places of PATH that mean the same from every folder: a relative one would find programs in the workspace.
+/// The places of PATH that mean the same from every folder: a relative one would find programs in the workspace. Where
+/// there is no PATH, git is found where commands would find it.
 fn absolute_path() -> Vec<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::var_os("PATH").unwrap_or_else(|| environment::PATH.into());
     std::env::split_paths(&path).filter(|place| place.is_absolute()).collect()
 }
 

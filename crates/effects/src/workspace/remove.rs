@@ -138,7 +138,7 @@ fn note_ignored(worktree: &Worktree, removed: &mut Removed) -> Result<(), Refusa
 }
 
 /// The folder is gone by now: whatever happens to the branch is told, and is no failure.
-fn settle(repo: &Git, worktree: &Worktree, removed: &mut Removed) {
+pub(super) fn settle(repo: &Git, worktree: &Worktree, removed: &mut Removed) {
     let branch = &worktree.branch;
     let mut kept = |why: &str| {
         removed.evidence.push(format!("kept the branch {branch}: {why}"));
@@ -155,7 +155,8 @@ fn settle(repo: &Git, worktree: &Worktree, removed: &mut Removed) {
 fn vanished(repo: &Git, worktree: &Worktree, aside: &Aside<'_>, found: Option<Listed>) -> Refusal {
     let mut done = "git does not list it any more".to_owned();
     if let Some(found) = found {
-        let forgotten = found.unlocked().and_then(|()| {
+        let free = if found.unfinished() { Ok(()) } else { found.unlocked() };
+        let forgotten = free.and_then(|()| {
             let kept = keep::keep_detached(repo, worktree, &found)?;
             aside.forget()?;
             Ok(kept)

@@ -1,5 +1,6 @@
 //! Worktrees: a folder and a branch of their own for one piece of work, from the commit that is checked out.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::aside::{Aside, own_place};
 use super::check::{canonical_as_far_as_it_exists, head};
 use super::git::Git;
+use super::making::Making;
 use super::tree::path_of;
 use super::{BRANCHES, GitRoot, Workspace};
 use crate::limits;
@@ -43,17 +45,23 @@ pub fn create_worktree(repo: &Workspace, folder: &Path, branch: &str) -> Result<
     }
     let folder = free(folder)?;
     let left_out = !uncommitted(repo)?.is_empty();
-    let added = git.run(&[&"worktree", &"add", &"--no-track", &"-b", &branch, &"--", &folder, &base]);
-    if let Err(refusal) = added {
+    let repo = root.toplevel.clone();
+    let worktree = Worktree { path: folder, branch: branch.into(), base_commit: base, repo, left_out };
+    let making = Making::begin(&worktree)?;
+    let (folder, base) = (&worktree.path, &worktree.base_commit);
+    let add: [&dyn AsRef<OsStr>; 8] = [&"worktree", &"add", &"--no-track", &"-b", &branch, &"--", folder, base];
+    if let Err(refusal) = git.run_holding(&add, making.held()) {
         // git makes the branch first and leaves it behind when the folder fails. It was not there before, so it is ours
         // to take away, unless something has been put on it or is using it.
         if !listed(&git)?.iter().any(|other| other.branch.as_deref() == Some(branch)) {
-            git.ask(&[&"update-ref", &"-d", &reference, &base])?;
+            git.ask(&[&"update-ref", &"-d", &reference, base])?;
         }
+        making.done()?;
         return Err(refusal);
     }
-    let path = canonical_as_far_as_it_exists(&folder)?;
-    Ok(Worktree { path, branch: branch.into(), base_commit: base, repo: root.toplevel.clone(), left_out })
+    // Its folder tells whose it is from here on.
+    making.done()?;
+    Ok(worktree)
 }
 
 /// Checks a recorded worktree's branch out again into its folder, which is gone. For the caller who knows that the

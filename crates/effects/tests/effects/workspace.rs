@@ -1,6 +1,7 @@
 //! Workspaces and worktrees, on real folders with the real git.
 
 mod check;
+mod clear;
 mod create;
 mod occupancy;
 mod odd;

@@ -154,9 +154,10 @@ pub(super) fn end(step: &mut Step<'_>, status: TaskStatus, end: TaskEnd) -> Resu
 }
 
 /// Ends an open task. Its result is owed from here on; settling queues it in the same commit.
-pub(super) fn end_open(step: &mut Step<'_>, status: TaskStatus, end: TaskEnd) {
+pub(super) fn end_open(step: &mut Step<'_>, status: TaskStatus, mut end: TaskEnd) {
     let task_id = end.task_id.clone();
     let task = step.state.tasks.open().get(&task_id);
+    end.evidence.extend(task.iter().flat_map(|task| task.asked.iter().cloned()));
     let delegated_for = task.filter(|task| task.delegated).and_then(|task| task.work_item_id.clone());
     step.emit(match status {
         TaskStatus::Completed => Fact::from(TaskCompleted { end }),

@@ -10,6 +10,7 @@ use super::lifecycle::Control;
 use super::turn::Phase;
 use crate::fact::*;
 use crate::id::WaitId;
+use crate::limits;
 use crate::time::Time;
 use crate::vocabulary::{ControlAction, DecisionKind, QueueStatus, RequeueReason, TaskStatus};
 
@@ -189,7 +190,14 @@ impl AgentState {
                 Ok(())
             }
             Fact::TaskCancelling(fact) => {
-                self.tasks.transition(&fact.task_id, TaskStatus::Cancelling, None, at).map(|_| ())
+                self.tasks.transition(&fact.task_id, TaskStatus::Cancelling, None, at)?;
+                self.tasks.edit(&fact.task_id, |task| {
+                    let fresh = fact.evidence.iter().filter(|why| !task.asked.contains(why)).cloned();
+                    let room = limits::ASKED_MAX.saturating_sub(task.asked.len());
+                    let fresh: Vec<String> = fresh.take(room).collect();
+                    task.asked.extend(fresh);
+                });
+                Ok(())
             }
             Fact::TaskCompleted(fact) => self.task_ended(TaskStatus::Completed, &fact.end, at),
             Fact::TaskFailed(fact) => self.task_ended(TaskStatus::Failed, &fact.end, at),

@@ -36,6 +36,9 @@ pub struct Task {
     pub ended_at: Option<Time>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<TaskEnd>,
+    /// Why it was asked to end: told again with its end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<String>,
     /// The queued message that carries the owed result, where one is under way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_message: Option<MessageId>,
@@ -129,6 +132,7 @@ impl Tasks {
                 seq,
                 ended_at: None,
                 end: None,
+                asked: Vec::new(),
                 result_message: None,
                 held: false,
                 delegated: false,
