@@ -61,6 +61,8 @@ pub struct AgentState {
     pub hints: Hints,
     pub usage: Usage,
     pub tool_executions: u64,
+    /// Calls that were cut off, until a turn completes: whether they did their work is unknown.
+    pub unknown_calls: VecDeque<turn::UnknownCall>,
     pub compaction: Option<ContextCompacted>,
     pub workspaces: workspace::Workspaces,
     /// The workspace's tree when a turn last ended.
@@ -107,6 +109,7 @@ impl AgentState {
             hints: Hints::default(),
             usage: Usage::default(),
             tool_executions: 0,
+            unknown_calls: VecDeque::new(),
             compaction: None,
             workspaces: workspace::Workspaces::default(),
             tree: None,
@@ -144,7 +147,7 @@ impl AgentState {
 
     /// Tells apart snapshots that are not ours: of another shape, or folded by other rules. Bump it with every change of
     /// either.
-    pub const FINGERPRINT: &'static str = "agent-state-7";
+    pub const FINGERPRINT: &'static str = "agent-state-8";
 
     /// Files every item under where it stands. Needed once, after records were put in place by hand.
     pub(crate) fn reindex(&mut self) {

@@ -218,6 +218,9 @@ pub struct Why {
     pub decision: Decision,
     pub waiting_on: Vec<WaitingOn>,
     pub would_wake: Vec<String>,
+    /// Where it works, what could not be done, what was cut off.
+    #[serde(default)]
+    pub notes: Vec<String>,
     pub sentence: String,
 }
 

@@ -247,7 +247,7 @@ fn damaged(app: &App, id: &AgentId, reason: &str) -> Value {
             "boundary": vocabulary::Boundary::Bootstrap, "model_reentry": false, "liveness_only": false,
             "ignored": [], "evidence": [reason],
         },
-        "waiting_on": [], "would_wake": [],
+        "waiting_on": [], "would_wake": [], "notes": [],
         "sentence": format!("{id} is quarantined because its records can't be read: {reason}. See `abide ledger verify`; `abide agent start {id}` tries it again."),
     })
 }
