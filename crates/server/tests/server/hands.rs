@@ -201,11 +201,18 @@ impl World for NoHands {
         none()
     }
 
+    fn check_workspace(&self, path: String) -> Done<'_, ()> {
+        let usable = path.starts_with('/') && !path.contains("missing");
+        Box::pin(async move {
+            usable.then_some(()).ok_or_else(|| Refusal::new("missing", "it does not exist", "create the folder first"))
+        })
+    }
+
     fn patches<'a>(&'a self, _: &'a AgentId) -> Done<'a, Vec<Value>> {
         none()
     }
 
     fn sandbox(&self, _: bool) -> Value {
-        serde_json::json!({ "mode": "off", "mechanism": "none", "enforced": [], "problems": [] })
+        serde_json::json!({ "mode": "off", "mechanism": "none", "enforced": [], "problems": [], "processes": "" })
     }
 }
