@@ -131,6 +131,8 @@ pub enum AgentCommand {
         /// The agent
         id: AgentId,
     },
+    /// Change what it thinks with, where it works, what it may reach and what it always knows
+    Set(SetArgs),
     /// Hand it to the scheduler
     Start {
         /// The agent
@@ -190,6 +192,25 @@ pub struct CreateArgs {
     /// Leave it stopped
     #[arg(long)]
     pub no_start: bool,
+}
+
+#[derive(Debug, Args)]
+#[group(id = "what", required = true, multiple = true, args = ["model", "workspace", "network", "instructions"])]
+pub struct SetArgs {
+    /// The agent
+    pub id: AgentId,
+    /// What it thinks with: PROVIDER/MODEL
+    #[arg(long, value_name = "MODEL", value_parser = crate::config::model)]
+    pub model: Option<String>,
+    /// The folder it works in, from its next command on
+    #[arg(long, value_name = "DIR")]
+    pub workspace: Option<PathBuf>,
+    /// Whether it may reach the network: on or off
+    #[arg(long, value_name = "on|off", value_parser = switch)]
+    pub network: Option<bool>,
+    /// What it should always know, from this file; - reads stdin, and an empty one takes away what was there
+    #[arg(long, value_name = "FILE")]
+    pub instructions: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -557,4 +578,12 @@ fn scope(text: &str) -> Result<Scope, String> {
 /// A word as it goes over the wire, so that the shapes alone say what it may be.
 fn word<T: serde::de::DeserializeOwned>(text: &str, known: &str) -> Result<T, String> {
     serde_json::from_value(text.into()).map_err(|_| format!("it takes one of {known}"))
+}
+
+fn switch(text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err("it takes on or off".to_owned()),
+    }
 }

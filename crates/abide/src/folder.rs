@@ -1,4 +1,4 @@
-//! Fixture folders on disk.
+//! Folders on disk: their names, and those that hold a fixture.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -8,6 +8,13 @@ use abide_kernel::fixture::{self, Files, Fixture, is_ledger_file};
 use anyhow::{Context, anyhow};
 
 use crate::output::Failed;
+
+/// A path as the daemon can use it, which has another folder than its caller. One folder has one name where it exists.
+pub fn absolute(path: &Path) -> anyhow::Result<String> {
+    let found = path.canonicalize().or_else(|_| std::path::absolute(path));
+    let found = found.with_context(|| format!("can't find {}", path.display()))?;
+    found.to_str().map(str::to_owned).with_context(|| format!("{} is not UTF-8", found.display()))
+}
 
 /// Reads the records of a folder.
 pub fn load(dir: &Path) -> anyhow::Result<Fixture> {

@@ -34,6 +34,10 @@ impl Output {
         Output { json, terminal: std::io::stderr().is_terminal(), seen, colour: seen && !plain }
     }
 
+    pub fn is_json(&self) -> bool {
+        self.json
+    }
+
     /// The result: one JSON document, or text for people.
     pub fn result(&self, value: &Value, text: impl FnOnce() -> String) -> anyhow::Result<()> {
         self.line(value, text).map(|_read| ())

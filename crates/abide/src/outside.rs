@@ -34,6 +34,10 @@ impl World for Outside {
         Box::pin(self.0.attach(agent, path, mode))
     }
 
+    fn check_workspace(&self, path: String) -> Done<'_, ()> {
+        Box::pin(self.0.check_workspace(path))
+    }
+
     fn patches<'a>(&'a self, agent: &'a AgentId) -> Done<'a, Vec<Value>> {
         Box::pin(async move {
             let patches = self.0.list_patches(agent).await?;
@@ -57,6 +61,15 @@ impl World for Outside {
         json!({
             "mode": mode_name(sandbox.mode()), "mechanism": sandbox.mechanism().as_str(),
             "enforced": sandbox.enforced(network), "problems": sandbox.problems(),
+            "processes": counted_by(self.0.counted_by()),
         })
+    }
+}
+
+/// How the processes of a command are counted, in words.
+pub fn counted_by(how: Result<&str, &str>) -> String {
+    match how {
+        Ok(how) => format!("counted by a {how}"),
+        Err(why) => format!("counted by looking, because {why}"),
     }
 }

@@ -17,9 +17,9 @@ use crate::problem::Problem;
 use crate::sse::{SseEvent, SseParser};
 use crate::types::{
     Abort, Accepted, AgentChange, AgentCreate, AgentItem, AgentSummary, Brief, Compact, Deleted, Detached, Ended,
-    Event, Exported, Fork, Health, Message, MessageCreate, Page, Patch, Task, TaskInput, TaskRead, TaskRun,
-    TaskStopped, TaskTaken, Timer, TimerCreate, TimerCreated, TokenCreate, TokenCreated, TokenItem, TranscriptEntry,
-    Verify, Wait, Wake, Why, Woken, Workspace, WorkspaceAttach,
+    Event, Exported, Fork, Health, Message, MessageCreate, Page, Patch, SandboxPart, Task, TaskInput, TaskRead,
+    TaskRun, TaskStopped, TaskTaken, Timer, TimerCreate, TimerCreated, TokenCreate, TokenCreated, TokenItem,
+    TranscriptEntry, Verify, Wait, Wake, Why, Woken, Workspace, WorkspaceAttach,
 };
 
 /// Answers are bounded on the other side; this is for whoever else may answer there.
@@ -157,6 +157,10 @@ impl Client {
 
     pub async fn agent(&self, id: &str) -> Result<AgentSummary, ClientError> {
         self.get(&format!("/v1/agents/{}", part(id))).await
+    }
+
+    pub async fn sandbox(&self) -> Result<SandboxPart, ClientError> {
+        self.get("/v1/sandbox").await
     }
 
     pub async fn change_agent(&self, id: &str, change: &AgentChange) -> Result<AgentSummary, ClientError> {

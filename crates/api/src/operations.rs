@@ -244,6 +244,7 @@ pub const OPERATIONS: &[Operation] = &[
         ..get("event_stream_all", "/v1/events/stream", "Facts of all agents as they become durable", Answer::Events)
     },
     of_agent(get("agent_export", "/v1/agents/{id}/export", "Its records, as files of a fixture", Object(200))),
+    get("sandbox", "/v1/sandbox", "What keeps commands where they belong on this machine", One(200, "SandboxPart")),
     get("ledger_stats", "/v1/ledger/stats", "How much is in it", Object(200)),
     admin(post("ledger_verify", "/v1/ledger/verify", "Check every chain", Body::Optional("Verify"), Object(200))),
     admin(post(

@@ -27,8 +27,8 @@ impl WebFetch {
             return Err(Refusal::new(
                 "network_off",
                 "this agent may not reach the network",
-                "its operator can let it: PATCH /v1/agents/ID with {\"network\": true}, or abide agent create ID \
-                 --network for a new one",
+                "its operator can let it: abide agent set ID --network on, or PATCH /v1/agents/ID with \
+                 {\"network\": true}",
             ));
         }
         let mut url = self.url.clone();

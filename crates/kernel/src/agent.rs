@@ -62,6 +62,8 @@ pub struct AgentState {
     pub hints: Hints,
     pub usage: Usage,
     pub tool_executions: u64,
+    /// Calls that were cut off, until a turn completes: whether they did their work is unknown.
+    pub unknown_calls: VecDeque<turn::UnknownCall>,
     pub compaction: Option<ContextCompacted>,
     pub workspaces: workspace::Workspaces,
     /// The workspace's tree when a turn last ended.
@@ -108,6 +110,7 @@ impl AgentState {
             hints: Hints::default(),
             usage: Usage::default(),
             tool_executions: 0,
+            unknown_calls: VecDeque::new(),
             compaction: None,
             workspaces: workspace::Workspaces::default(),
             tree: None,

@@ -1,6 +1,8 @@
 //! `why`: what an agent does or waits for, since when, what would wake it, and which facts say so; in a sentence that
 //! a person can act on.
 
+mod hands;
+
 use serde::Serialize;
 
 use crate::agent::AgentState;
@@ -21,6 +23,8 @@ pub struct Why {
     pub waiting_on: Vec<WaitingOn>,
     /// What would make it act again; empty when nothing will, except a person.
     pub would_wake: Vec<String>,
+    /// What a person should know besides: where it works, what could not be done, what was cut off.
+    pub notes: Vec<String>,
     pub sentence: String,
 }
 
@@ -46,6 +50,7 @@ pub fn why(state: &AgentState, decision: Decision) -> Why {
         scheduling_posture: posture(state),
         waiting_on: waiting_on(state),
         would_wake,
+        notes: hands::notes(state),
         sentence,
         decision,
     }
@@ -63,6 +68,7 @@ fn waiting_on(state: &AgentState) -> Vec<WaitingOn> {
         let what = format!("{} for {holder}{reason}", awaited(wait.kind, wait.resource.as_ref()));
         on.push(WaitingOn { what, since: Some(wait.created_at), seq: wait.seq });
     }
+    on.extend(hands::tasks(state));
     for approval in state.approvals.pending().values().take(NAMED) {
         let what = format!("the approval {}: {}", approval.approval_id, approval.summary);
         on.push(WaitingOn { what, since: None, seq: approval.seq });
@@ -145,7 +151,10 @@ fn sentence(state: &AgentState, decision: &Decision, would_wake: &[String]) -> S
                 format!("{id} is stopped; {} for it. Start it to go on.", waiting_messages(waiting))
             }
         },
-        (DecisionKind::Noop, Reason::TurnInProgress) => format!("{id} is running a turn."),
+        (DecisionKind::Noop, Reason::TurnInProgress) => match hands::under_way(state) {
+            None => format!("{id} is running a turn."),
+            Some(tools) => format!("{id} is running a turn; under way in it: {tools}."),
+        },
         (DecisionKind::Noop, _) => format!("{id} has its next tick under way already."),
         (DecisionKind::StartModelTurn, _) => format!("{id} is about to run a turn for a queued message."),
         (DecisionKind::ReduceMessageOnly, _) => format!("{id} is about to take note of a message without a turn."),
@@ -153,8 +162,14 @@ fn sentence(state: &AgentState, decision: &Decision, would_wake: &[String]) -> S
         (DecisionKind::EmitSystemTick, _) => format!("{id} is about to work on{objective}."),
         (DecisionKind::WaitForOperator, reason) => operator_sentence(state, reason, &objective),
         (DecisionKind::WaitForTask, _) => {
-            let task = decision.task_id.as_ref().map_or_else(|| "a task".to_owned(), ToString::to_string);
-            format!("{id} sleeps until {task} ends{}.", for_item(&objective))
+            let known = decision.task_id.as_ref().and_then(|task| state.tasks.open().get(task));
+            let task = match (known, &decision.task_id) {
+                (Some(task), _) => hands::named(task),
+                (None, Some(id)) => id.to_string(),
+                (None, None) => "a task".to_owned(),
+            };
+            let since = known.map(|task| format!("; it was started at {}", task.created_at)).unwrap_or_default();
+            format!("{id} sleeps until {task} ends{}{since}.", for_item(&objective))
         }
         (DecisionKind::WaitForExternalChange, _) => {
             format!("{id} sleeps until something outside happens{}.", for_item(&objective))
@@ -164,7 +179,10 @@ fn sentence(state: &AgentState, decision: &Decision, would_wake: &[String]) -> S
             format!("{id} sleeps until {due}{}.", for_item(&objective))
         }
         (DecisionKind::Sleep | DecisionKind::StayIdle, _) => match state.last_failure().map(|last| last.kind) {
-            None => format!("{id} has nothing to do; a message will wake it."),
+            None => match hands::until_it_ends(state) {
+                None => format!("{id} has nothing to do; a message will wake it."),
+                Some(end) => format!("{id} has nothing to do until {end}; a message will wake it too."),
+            },
             Some(TerminalKind::Aborted) => {
                 format!("{id} has nothing to do: its last turn was aborted; a message will wake it.")
             }
@@ -174,7 +192,13 @@ fn sentence(state: &AgentState, decision: &Decision, would_wake: &[String]) -> S
         },
     };
     let hopeless = if would_wake.is_empty() { " Nothing will wake it by itself." } else { "" };
-    format!("{body}{parked}{hopeless}")
+    let wrong = state.runtime_error.as_ref().map(|error| format!(" Not all went well: {error}.")).unwrap_or_default();
+    let ending = match (decision.kind == DecisionKind::Stop, state.tasks.open().len()) {
+        (true, 1) => " 1 task of it is still ending.".to_owned(),
+        (true, open) if open > 1 => format!(" {open} tasks of it are still ending."),
+        (_, _) => String::new(),
+    };
+    format!("{body}{ending}{parked}{hopeless}{wrong}")
 }
 
 /// `1 thing`, `2 things`.

@@ -83,6 +83,8 @@ fn execution(state: &AgentState) -> Value {
         "workspace": active.map(|workspace| &workspace.workspace).or(state.config.workspace.as_ref()),
         "cwd": active.map(|workspace| &workspace.root).or(state.config.workspace.as_ref()),
         "mode": active.map(|workspace| workspace.mode),
+        "branch": active.and_then(|workspace| workspace.worktree.as_ref()).map(|worktree| &worktree.branch),
+        "commands": state.tasks.commands(),
         "occupied": state.workspaces.occupied(), "network": state.config.network,
     })
 }

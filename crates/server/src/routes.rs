@@ -70,6 +70,7 @@ pub(crate) async fn meet(call: Call) -> Met {
         "event_list" => history::list(call, history::events).await,
         "event_stream" => stream::of_agent(call).await,
         "event_stream_all" => stream::of_all(call).await,
+        "sandbox" => Ok(json(200, &call.app.options.world.sandbox(false))),
         "ledger_stats" => ledger::stats(call).await,
         "ledger_verify" => ledger::verify(call).await,
         "ledger_compact" => ledger::compact(call).await,

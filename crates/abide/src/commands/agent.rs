@@ -4,19 +4,21 @@ use std::io::Read;
 use std::path::Path;
 
 use abide_api::Client;
-use abide_api::types::{Abort, AgentCreate, AgentItem, AgentSummary};
+use abide_api::types::{Abort, AgentChange, AgentCreate, AgentItem, AgentSummary, Execution, SandboxPart};
 use abide_kernel::id::AgentId;
 use anyhow::Context;
 use serde_json::json;
 
-use crate::cli::{AgentCommand, CreateArgs, PlaceArgs};
+use crate::cli::{AgentCommand, CreateArgs, PlaceArgs, SetArgs};
 use crate::config::ECHO;
 use crate::connection::{self, block_on};
-use crate::output::{Cell, Failed, Output, grouped, table};
+use crate::folder::absolute;
+use crate::output::{Cell, Failed, Output, counted, grouped, one_line, table};
 
 pub fn run(command: AgentCommand, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     match command {
         AgentCommand::Create(args) => create(&args, place, out),
+        AgentCommand::Set(args) => set(&args, place, out),
         AgentCommand::List => list(place, out),
         AgentCommand::Show { id } => show(&id, place, out),
         AgentCommand::Start { id } => control(&id, "start", place, out),
@@ -53,10 +55,31 @@ fn create(args: &CreateArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<
     Ok(())
 }
 
-/// The daemon has another folder than its caller.
-fn absolute(path: &Path) -> anyhow::Result<String> {
-    let path = std::path::absolute(path).with_context(|| format!("can't find {}", path.display()))?;
-    path.to_str().map(str::to_owned).with_context(|| format!("{} is not UTF-8", path.display()))
+fn set(args: &SetArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
+    let client = connection::find(place)?;
+    let change = AgentChange {
+        model: args.model.clone(),
+        workspace: args.workspace.as_deref().map(absolute).transpose()?,
+        instructions: args.instructions.as_deref().map(read).transpose()?,
+        network: args.network,
+        ..AgentChange::default()
+    };
+    let summary = block_on(async { Ok(client.change_agent(args.id.as_str(), &change).await?) })?;
+    out.result(&json!(summary), || {
+        let workspace = change.workspace.as_ref().map(|folder| format!("is to work in {}", one_line(folder)));
+        let network = change.network.map(|on| format!("has network {}", on_or_off(on)));
+        let model = change.model.as_ref().map(|_| format!("thinks with {}", one_line(&summary.model.name)));
+        let told = change.instructions.as_ref().map(|text| match text.is_empty() {
+            true => "has no instructions".to_owned(),
+            false => "has new instructions".to_owned(),
+        });
+        let changed: Vec<String> = [model, workspace, network, told].into_iter().flatten().collect();
+        format!("{} {}\n", summary.identity.id, changed.join(", "))
+    })
+}
+
+fn on_or_off(on: bool) -> &'static str {
+    if on { "on" } else { "off" }
 }
 
 fn read(path: &Path) -> anyhow::Result<String> {
@@ -135,7 +158,10 @@ fn picture(summary: &AgentSummary, out: &Output) -> String {
     more("approvals", some_of(summary.pending_approvals.len()).map(|count| format!("{count} pending")));
     more("children", some_of(summary.active_children.len()));
     more("owed results", some_of(summary.owed_results.len()));
-    more("workspace", execution.workspace.clone());
+    more("commands", (execution.commands > 0).then(|| format!("{} running", grouped(execution.commands))));
+    more("workspace", Some(workspace(execution)));
+    more("network", Some(on_or_off(execution.network).to_owned()));
+    more("sandbox", execution.sandbox.as_ref().map(sandbox));
     let usage = &model.usage;
     let cached = grouped(usage.cached_tokens);
     more("model", Some(model.name.clone()));
@@ -144,6 +170,33 @@ fn picture(summary: &AgentSummary, out: &Output) -> String {
     more("budget", limits(&model.budget));
     more("last fact", Some(format!("seq {}", grouped(summary.at_seq))));
     table(&rows)
+}
+
+fn workspace(execution: &Execution) -> String {
+    let Some(folder) = &execution.workspace else {
+        return "none: it gets a folder of its own when it needs one".to_owned();
+    };
+    match (&execution.cwd, &execution.branch) {
+        (Some(root), Some(branch)) => format!("{root} (branch {branch}, a worktree of {folder})"),
+        (_, _) => folder.clone(),
+    }
+}
+
+/// Loud where nothing keeps its commands from anything.
+fn sandbox(sandbox: &SandboxPart) -> String {
+    let SandboxPart { mode, mechanism, enforced, problems, .. } = sandbox;
+    if mechanism == "none" {
+        let why = problems.last().map(|why| format!(" ({why})")).unwrap_or_default();
+        return match mode.as_str() {
+            "required" => format!("NONE WORKS HERE, and one is required: no command starts{why}"),
+            _ => format!("NONE: nothing keeps its commands from your files and the network{why}"),
+        };
+    }
+    let gaps = match problems.len() as u64 {
+        0 => String::new(),
+        gaps => format!("; {}, see `abide doctor`", counted(gaps, "gap")),
+    };
+    format!("{mechanism}: {}{gaps}", enforced.join(", "))
 }
 
 fn limits(budget: &abide_api::types::Budget) -> Option<String> {

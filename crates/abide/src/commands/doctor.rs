@@ -1,17 +1,21 @@
 //! `abide doctor`: whether everything is in order, and what to do where it is not.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
-use abide_api::types::Health;
+use abide_api::types::{Health, SandboxPart};
+use abide_effects::process::Processes;
+use abide_effects::sandbox::{Mode, Sandbox};
 use abide_ledger::Options;
 use serde_json::{Value, json};
 
 use crate::cli::{PlaceArgs, UpArgs};
-use crate::config::{ECHO, Settings};
+use crate::config::{ECHO, Settings, mode_name};
 use crate::connection::{self, block_on};
 use crate::output::{Cell, Failed, Output, START_ONE, counted, grouped};
+use crate::outside::counted_by;
 use crate::{home, output};
 
 /// Less than this, and a day's facts may not fit.
@@ -62,8 +66,10 @@ pub fn run(place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let home = home::dir(place)?;
     let mut checks = vec![writable(&home), token(&home)];
     checks.extend(config(&home));
-    checks.extend([daemon(place, &home), ledger(place, &home), disk(&home)]);
-    checks.extend([git(), bubblewrap()]);
+    checks.extend([daemon(place, &home), ledger(place, &home)]);
+    checks.extend(disks(&home));
+    checks.push(git());
+    checks.extend(sandbox(place, &home));
     let failed = checks.iter().filter(|check| check.verdict == Verdict::Fail).count();
     let item = |check: &Check| {
         let Check { name, verdict, found, fix } = check;
@@ -182,33 +188,126 @@ fn ledger(place: &PlaceArgs, home: &Path) -> Check {
     }
 }
 
-fn disk(home: &Path) -> Check {
-    let folder = existing(home);
-    match rustix::fs::statvfs(&folder) {
-        Err(error) => Check::warn("disk", format!("can't look at {} ({error})", folder.display()), "see `df`"),
+/// Where the ledger is, and where what commands write is kept; once where they share a disk.
+fn disks(home: &Path) -> Vec<Check> {
+    let (ledger, output) = (existing(home), existing(&home.join("agents")));
+    let device = |folder: &Path| fs::metadata(folder).ok().map(|found| found.dev());
+    if device(&ledger) == device(&output) {
+        return vec![disk("disk", &ledger)];
+    }
+    vec![disk("disk", &ledger), disk("output", &output)]
+}
+
+fn disk(name: &'static str, folder: &Path) -> Check {
+    match rustix::fs::statvfs(folder) {
+        Err(error) => Check::warn(name, format!("can't look at {} ({error})", folder.display()), "see `df`"),
         Ok(found) => {
             let free = found.f_bavail.saturating_mul(found.f_frsize);
-            let text = format!("{} MiB free", output::grouped(free >> 20));
+            let text = format!("{} MiB free for facts and for what commands write", output::grouped(free >> 20));
             match free {
-                free if free < DISK_FAIL_BYTES => Check::fail("disk", text, "make room: nothing can be recorded soon"),
-                free if free < DISK_WARN_BYTES => Check::warn("disk", text, "make room before it runs out"),
-                _ => Check::ok("disk", text),
+                free if free < DISK_FAIL_BYTES => Check::fail(name, text, "make room: nothing can be recorded soon"),
+                free if free < DISK_WARN_BYTES => Check::warn(name, text, "make room before it runs out"),
+                _ => Check::ok(name, text),
             }
         }
     }
 }
 
+/// The oldest git that lists worktrees so that every path can be read.
+const GIT_LEAST: (u32, u32) = (2, 36);
+
 fn git() -> Check {
-    match program("git") {
-        Some(path) => Check::ok("git", path.display().to_string()),
-        None => Check::warn("git", "not found", "install git: worktrees need it"),
+    let Some(path) = program("git") else {
+        return Check::warn("git", "not found", "install git: worktrees need it");
+    };
+    let said = Command::new(&path).arg("--version").stdin(Stdio::null()).output();
+    let said = said.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default();
+    let found = format!("{said} at {}", path.display());
+    let (major, minor) = GIT_LEAST;
+    match git_version(&said) {
+        Some(version) if version >= GIT_LEAST => Check::ok("git", found),
+        Some(_) => Check::warn("git", found, format!("install {major}.{minor} or later: worktrees need it")),
+        None => Check::warn("git", format!("{} does not say its version", path.display()), "install git anew"),
     }
 }
 
-fn bubblewrap() -> Check {
-    match program("bwrap") {
-        Some(path) => Check::ok("bubblewrap", path.display().to_string()),
-        None => Check::warn("bubblewrap", "not found", "install bubblewrap: without it commands are not shut in"),
+/// `git version 2.47.3`, whatever follows.
+fn git_version(said: &str) -> Option<(u32, u32)> {
+    let mut parts = said.strip_prefix("git version ")?.split(['.', ' ', '-']);
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+/// What keeps commands where they belong: as the daemon found it where one runs, else as it is found now.
+fn sandbox(place: &PlaceArgs, home: &Path) -> Vec<Check> {
+    let (found, by) = match connection::find_if_any(place) {
+        Ok(Some(client)) => match block_on(async { Ok(client.sandbox().await?) }) {
+            Ok(found) => (found, "the daemon"),
+            Err(error) => return vec![Check::warn("sandbox", format!("{error:#}"), "see `abide daemon status`")],
+        },
+        Ok(None) | Err(_) => (look(home), "tried now"),
+    };
+    let advice = |problem: &String| Check::warn("sandbox", problem.clone(), mend(problem));
+    let mut checks = vec![enforced(&found, by)];
+    // Where nothing works, why is what matters; the gaps of a mechanism that works are one thing to know.
+    checks.extend(found.problems.iter().map(advice));
+    let counted = found.processes.clone();
+    checks.push(match counted.contains("because") {
+        false => Check::ok("processes", counted),
+        true => Check::warn(
+            "processes",
+            counted,
+            "their number is still bounded, only later; a service with Delegate=yes has a group to count in",
+        ),
+    });
+    checks
+}
+
+fn look(home: &Path) -> SandboxPart {
+    let mode = Settings::load(home, &UpArgs::default()).map_or(Mode::Auto, |settings| settings.sandbox.value);
+    let sandbox = Sandbox::probe(mode, home);
+    let counted = Processes::count_here();
+    SandboxPart {
+        mode: mode_name(mode).to_owned(),
+        mechanism: sandbox.mechanism().as_str().to_owned(),
+        enforced: sandbox.enforced(false).into_iter().map(str::to_owned).collect(),
+        problems: sandbox.problems().to_vec(),
+        processes: counted_by(counted.as_ref().map(|how| *how).map_err(String::as_str)),
+    }
+}
+
+fn enforced(found: &SandboxPart, by: &str) -> Check {
+    let SandboxPart { mode, mechanism, enforced, .. } = found;
+    match (mechanism.as_str(), mode.as_str()) {
+        ("none", "required") => Check::fail(
+            "sandbox",
+            format!("none works, and one is required: no command starts ({by})"),
+            "install bubblewrap, or `abide config set sandbox auto`",
+        ),
+        ("none", "off") => Check::warn(
+            "sandbox",
+            format!("off: nothing keeps commands from your files and the network ({by})"),
+            "`abide config set sandbox auto` turns it on",
+        ),
+        ("none", _) => Check::warn(
+            "sandbox",
+            format!("NONE WORKS: nothing keeps commands from your files and the network ({by})"),
+            "install bubblewrap; until then `abide config set sandbox required` keeps commands from starting",
+        ),
+        (_, _) => Check::ok("sandbox", format!("{mechanism} ({by}), which keeps to: {}", enforced.join(", "))),
+    }
+}
+
+/// What to do about a problem that the sandbox names.
+fn mend(problem: &str) -> &'static str {
+    match problem.split_once(": ") {
+        Some(("bubblewrap", why)) if why.contains("no program bwrap") => "apt install bubblewrap, or your system's way",
+        Some(("bubblewrap", _)) => {
+            "let the daemon's user make namespaces: sysctl kernel.unprivileged_userns_clone=1, and on Ubuntu \
+             kernel.apparmor_restrict_unprivileged_userns=0"
+        }
+        Some(("landlock", _)) => "bubblewrap has no such gap: make it work, or use a newer kernel",
+        Some(("seccomp", _)) => "use a kernel with seccomp filters",
+        Some((_, _)) | None => "see docs/sandbox.md for what each mechanism keeps commands from",
     }
 }
 
@@ -216,4 +315,17 @@ fn program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let runs = |file: &PathBuf| file.is_file() && rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok();
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(runs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_read_whatever_follows() {
+        assert_eq!(git_version("git version 2.47.3"), Some((2, 47)));
+        assert_eq!(git_version("git version 2.39.5 (Apple Git-154)"), Some((2, 39)));
+        assert_eq!(git_version("git version 2.36-rc1"), Some((2, 36)));
+        assert_eq!(git_version("something else"), None);
+    }
 }

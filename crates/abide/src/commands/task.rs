@@ -1,6 +1,6 @@
 //! `abide task`: commands and children that an agent runs.
 
-use std::io::{Read, Write};
+use std::io::Read;
 
 use abide_api::Client;
 use abide_api::types::{Task, TaskInput, TaskRead, TaskRun};
@@ -103,6 +103,22 @@ fn shown(read: &TaskRead) -> String {
     format!("{gap}{}", many_lines(&read.output))
 }
 
+/// The same while more is to come: a line that is not over yet goes on with the next piece.
+fn flowing(read: &TaskRead, open_line: &mut bool) -> String {
+    let mut text = String::new();
+    if read.skipped > 0 {
+        text.push_str(if *open_line { "\n" } else { "" });
+        text.push_str(&format!("[… {} left out …]\n", counted(read.skipped, "byte")));
+        *open_line = false;
+    }
+    for line in read.output.split_inclusive('\n') {
+        let shown = many_lines(line);
+        *open_line = !line.ends_with('\n');
+        text.push_str(if *open_line { shown.trim_end_matches('\n') } else { &shown });
+    }
+    text
+}
+
 /// Prints what comes until the task is over; gives back how it ended.
 async fn follow_from(
     client: &Client,
@@ -113,12 +129,16 @@ async fn follow_from(
 ) -> anyhow::Result<Task> {
     // Short while there is something to print, long while there is nothing: the end is told at once either way.
     const SOON_MS: u64 = 300;
+    let mut open_line = false;
     loop {
         let quiet = read.output.is_empty();
-        if (!quiet || is_over(&read.task)) && !out.line(&json!(read), || shown(&read))? {
+        if (!quiet || is_over(&read.task)) && !out.line(&json!(read), || flowing(&read, &mut open_line))? {
             return Ok(read.task);
         }
         if is_over(&read.task) && read.next_offset >= read.total_bytes {
+            if open_line && !out.is_json() {
+                out.line(&json!(null), || "\n".to_owned())?;
+            }
             return Ok(read.task);
         }
         let wait = if read.next_offset < read.total_bytes {
@@ -180,7 +200,9 @@ fn start(args: &RunArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> 
         let read = first_read(&client, agent, &task.task_id).await?;
         follow_from(&client, agent, &task.task_id, read, out).await
     })?;
-    std::io::stdout().flush().context("can't write to stdout")?;
+    if out.is_json() {
+        out.result(&json!(ended), String::new)?;
+    }
     match ended.status.as_str() {
         "completed" => Ok(()),
         status => {

@@ -121,6 +121,7 @@ fn text(why: &Why) -> String {
     };
     list("Waiting on", why.waiting_on.iter().map(since).collect());
     list("What would wake it", why.would_wake.clone());
+    list("To know", why.notes.clone());
     let decision = &why.decision;
     list(
         &format!("Because (decision {}, {}, at seq {})", decision.kind, decision.reason, why.at_seq),

@@ -3,48 +3,62 @@
 use std::path::Path;
 
 use abide_api::types::{Workspace, WorkspaceAttach, WorkspaceMode};
-use anyhow::Context;
 use serde_json::json;
 
-use super::plane::{self, Plane};
+use super::plane;
 use crate::cli::{OfAgent, PlaceArgs, WorkspaceCommand};
 use crate::connection::{self, block_on};
+use crate::folder::absolute;
 use crate::output::{Cell, Output, counted, gist, one_line};
-
-const PLANE: Plane<Workspace> = Plane {
-    route: "workspaces",
-    titles: &["status", "mode", "here", "branch", "of"],
-    id: |workspace| &workspace.root,
-    row: |workspace, _| {
-        let here = match (workspace.active, workspace.occupied) {
-            (true, true) => "works here",
-            (true, false) => "chosen",
-            (false, _) => "-",
-        };
-        vec![
-            Cell::status(&workspace.status),
-            workspace.mode.as_str().into(),
-            here.into(),
-            plane::or_dash(workspace.branch.as_deref()),
-            gist(&workspace.workspace, 80).into(),
-        ]
-    },
-    empty: "has no workspace; it gets a folder of its own when it needs one, or `abide workspace attach --agent ID DIR`",
-};
 
 pub fn run(command: &WorkspaceCommand, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     match command {
-        WorkspaceCommand::List(of) => plane::list(&PLANE, of, place, out),
+        WorkspaceCommand::List(of) => list(of, place, out),
         WorkspaceCommand::Attach { of, path, worktree } => attach(of, path, *worktree, place, out),
         WorkspaceCommand::Detach { of, path } => detach(of, path, place, out),
         WorkspaceCommand::Patches(of) => patches(of, place, out),
     }
 }
 
-/// The daemon has another folder than we have.
-fn absolute(path: &Path) -> anyhow::Result<String> {
-    let path = path.canonicalize().or_else(|_| std::path::absolute(path))?;
-    path.to_str().map(str::to_owned).with_context(|| format!("{} is not UTF-8", path.display()))
+/// The folders come last and whole: they are long, and what `detach` takes.
+fn list(of: &OfAgent, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
+    let client = connection::find(place)?;
+    let items: Vec<Workspace> = block_on(plane::items(&client, &of.agent, "workspaces"))?;
+    out.result(&json!({ "items": items, "next": null }), || {
+        let agent = &of.agent;
+        if items.is_empty() {
+            return format!(
+                "{agent} has no workspace; it gets a folder of its own when it needs one, or \
+                 `abide workspace attach --agent {agent} DIR`\n"
+            );
+        }
+        out.columns(&["status", "mode", "here", "branch", "root"], &items.iter().map(row).collect::<Vec<_>>())
+    })
+}
+
+fn row(workspace: &Workspace) -> Vec<Cell> {
+    let here = match (workspace.active, workspace.occupied) {
+        (true, true) => "works here",
+        (true, false) => "chosen",
+        (false, _) => "-",
+    };
+    let mut root = workspace.root.clone();
+    if workspace.root != workspace.workspace {
+        root.push_str(&format!(", of {}", workspace.workspace));
+    }
+    if let Some(why) = workspace.kept.as_ref().filter(|_| workspace.status == "attached") {
+        root.push_str(&format!("; could not be removed: {}", gist(why, 200)));
+    }
+    if let Some(patch) = &workspace.patch {
+        root.push_str(&format!("; saved in {patch}"));
+    }
+    vec![
+        Cell::status(&workspace.status),
+        workspace.mode.as_str().into(),
+        here.into(),
+        plane::or_dash(workspace.branch.as_deref()),
+        root.into(),
+    ]
 }
 
 fn attach(of: &OfAgent, path: &Path, worktree: bool, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {

@@ -86,8 +86,17 @@ fn why_has_the_keys_of_the_contract_and_a_sentence() {
     for dir in fixtures("scheduler") {
         let why = place.json(&["why", "--fixture", text(&dir)]);
         let keys: Vec<&str> = why.as_object().unwrap().keys().map(String::as_str).collect();
-        let contract =
-            ["agent_id", "at_seq", "decision", "scheduling_posture", "sentence", "status", "waiting_on", "would_wake"];
+        let contract = [
+            "agent_id",
+            "at_seq",
+            "decision",
+            "notes",
+            "scheduling_posture",
+            "sentence",
+            "status",
+            "waiting_on",
+            "would_wake",
+        ];
         assert_eq!(keys, contract, "{}", dir.display());
         let sentence = why["sentence"].as_str().unwrap();
         assert!(sentence.starts_with("fixture ") && sentence.len() > 20, "{sentence}");

@@ -8,6 +8,7 @@ mod doctor;
 mod export;
 mod fixtures;
 mod fork;
+mod hands;
 mod home;
 mod import;
 mod live;

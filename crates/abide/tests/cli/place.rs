@@ -96,7 +96,18 @@ impl Daemon {
     /// Starts `abide up` on a free port, and returns when it is ready.
     pub fn start(place: &Place, more: &[&str]) -> Daemon {
         let words = [&["up", "--listen", "127.0.0.1:0", "--json"], more].concat();
-        let mut child = place.command(&words).stdout(Stdio::piped()).spawn().unwrap();
+        Daemon::of(place.command(&words))
+    }
+
+    /// One that finds programs, for commands and for git.
+    pub fn start_with_path(place: &Place) -> Daemon {
+        let mut command = place.command(&["up", "--listen", "127.0.0.1:0", "--json"]);
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        Daemon::of(command)
+    }
+
+    fn of(mut command: Command) -> Daemon {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         stdout.read_line(&mut line).unwrap();

@@ -190,6 +190,12 @@ pub struct Execution {
     pub cwd: Option<String>,
     /// direct or worktree
     pub mode: Option<String>,
+    /// Of the worktree that it works in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// Commands that run, or are about to.
+    #[serde(default)]
+    pub commands: u64,
     /// Where it writes, while it does.
     pub occupied: Option<String>,
     #[serde(default)]
@@ -206,6 +212,9 @@ pub struct SandboxPart {
     pub mechanism: String,
     pub enforced: Vec<String>,
     pub problems: Vec<String>,
+    /// What bounds the number of a command's processes.
+    #[serde(default)]
+    pub processes: String,
 }
 
 /// Why an agent does what it does.
@@ -218,6 +227,9 @@ pub struct Why {
     pub decision: Decision,
     pub waiting_on: Vec<WaitingOn>,
     pub would_wake: Vec<String>,
+    /// Where it works, what could not be done, what was cut off.
+    #[serde(default)]
+    pub notes: Vec<String>,
     pub sentence: String,
 }
 

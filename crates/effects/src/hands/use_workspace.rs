@@ -50,6 +50,12 @@ impl Hands {
         blocking(move || hands.bind(&agent, Path::new(&path), mode)).await
     }
 
+    /// Whether a folder could be worked in at this moment.
+    pub async fn check_workspace(&self, path: String) -> Result<(), Refusal> {
+        let home = self.0.home.clone();
+        blocking(move || workspace::check(Path::new(&path), &home).map(drop)).await
+    }
+
     fn bind(&self, agent: &AgentId, path: &Path, mode: WorkspaceMode) -> Result<WorkspaceAttached, Refusal> {
         let folder = workspace::check(path, &self.0.home)?;
         let workspace = folder.path.display().to_string();

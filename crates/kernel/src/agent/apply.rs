@@ -150,7 +150,7 @@ impl AgentState {
             }
             Fact::AssistantRoundRecorded(fact) => self.assistant_round(fact),
             Fact::ToolStarted(fact) => self.tool_started(fact),
-            Fact::ToolFinished(fact) => self.tool_finished(fact),
+            Fact::ToolFinished(fact) => self.tool_finished(fact, at),
             Fact::ToolRoundCompleted(fact) => {
                 let turn = self.turn_of(&fact.exec_id)?;
                 match &turn.phase {

@@ -61,6 +61,15 @@ pub enum Phase {
     Tools { running: BTreeMap<CallId, CallRecord>, waiting: Vec<CallRecord> },
 }
 
+/// A call without an outcome.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnknownCall {
+    pub call_id: CallId,
+    pub tool: String,
+    pub at: Time,
+    pub seq: Seq,
+}
+
 impl AgentState {
     /// The last turn, where it failed and nothing newer has come since.
     #[must_use]

@@ -212,3 +212,146 @@ fn a_turn_that_failed() {
          a has nothing to do; a message will wake it.",
     );
 }
+
+#[test]
+fn a_command_that_is_awaited() {
+    check(
+        "task t1
+         task t1 runs
+         operator build it
+         round WaitFor task t1
+         ---
+         why
+         on",
+        "a sleeps until the command t1 (make) ends; it was started at +0s.
+         a task's result (t1) for the agent: later, since +0s
+         the command t1 (make), running: its end wakes the agent, since +0s",
+    );
+}
+
+#[test]
+fn commands_that_nobody_awaits() {
+    check(
+        "task t1
+         task t1 runs
+         ---
+         why
+         on
+         task t2
+         why
+         stop
+         why
+         on",
+        "a has nothing to do until the command t1 (make) ends; a message will wake it too.
+         the command t1 (make), running: its result comes as a message, since +0s
+         t2 created
+         a has nothing to do until one of 2 tasks ends; a message will wake it too.
+         t1 cancelling
+         t2 cancelling
+         control stop stopped
+         Stop stopped
+         a is stopped, and no message waits. Start it when there is something to do. 2 tasks of it are still ending.
+         the command t1 (make), cancelling: it was asked to end, and asked once more it is made to, since +0s
+         the command t2 (make), cancelling: it was asked to end, and asked once more it is made to, since +0s",
+    );
+}
+
+#[test]
+fn a_result_that_nobody_has_read() {
+    check(
+        "stop
+         task t1
+         task t1 ends
+         ---
+         on
+         start
+         on",
+        "the result of the command t1 (make), completed, which no turn has read: it is kept until the agent starts, since +0s
+         control start awake_idle
+         StartModelTurn model_reentry_message m1 t1
+         turn local_continuation shows t1
+         the running turn exec1, since +0s
+         the result of the command t1 (make), completed, which no turn has read: the running turn shows it, since +0s",
+    );
+}
+
+#[test]
+fn a_turn_that_runs_something() {
+    check(
+        "operator hi
+         round Tool make
+         ---
+         why",
+        "a is running a turn; under way in it: Tool.",
+    );
+}
+
+#[test]
+fn where_it_works() {
+    check(
+        "use /w
+         ---
+         notes
+         occupy /w
+         notes
+         use /h/1 of=/w
+         notes",
+        "it works in /w
+         it works in /w; no other agent can work there meanwhile
+         it works in /h/1, a worktree of /w on branch abide/a-1",
+    );
+}
+
+#[test]
+fn a_worktree_that_goes_or_does_not() {
+    check(
+        "use /h/1 of=/w
+         ---
+         person DetachWorkspace /h/1
+         notes
+         removed /h/1 error=busy
+         notes
+         person DetachWorkspace /h/1
+         removed /h/1
+         notes",
+        "it works in /h/1, a worktree of /w on branch abide/a-1
+         the worktree /h/1 (branch abide/a-1) is being removed; what is not committed in it is saved as a patch first
+         it works in /h/1, a worktree of /w on branch abide/a-1
+         the worktree /h/1 (branch abide/a-1) could not be removed, and is as it was: busy; once that is mended: abide workspace detach --agent a /h/1",
+    );
+}
+
+#[test]
+fn a_workspace_that_was_not_let_go_of() {
+    check(
+        "use /w
+         occupy /w
+         stop
+         release /w error=EIO
+         ---
+         why
+         notes",
+        "a is stopped, and no message waits. Start it when there is something to do. Not all went well: the workspace /w could not be released: EIO.
+         it works in /w; no other agent can work there meanwhile
+         the workspace /w could not be released: EIO; `abide agent start a` and then stop, or `abide daemon restart`, tries again",
+    );
+}
+
+/// Whoever repeats it by hand has to know that it may have happened.
+#[test]
+fn a_call_that_was_cut_off() {
+    check(
+        "operator hi
+         round Tool make
+         crash
+         ---
+         notes
+         round done
+         notes",
+        "Tool (call1) was cut off at 2026-01-01T00:00:00.004Z; whether it did its work is unknown, and it is not run again: look before you repeat it (seq 16)
+         end completed
+         processed m1
+         told result: done
+         Sleep no_pending_scheduler_facts",
+    );
+}

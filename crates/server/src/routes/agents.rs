@@ -91,9 +91,13 @@ async fn checked(app: &Arc<App>, change: AgentChange) -> Result<ConfigChange, Pr
         let (app, model) = (Arc::clone(app), model.clone());
         blocking(move || (app.options.check_model)(&model).map_err(|problem| wrong(problem, "/model"))).await?;
     }
-    let absolute = |path: &str| path.starts_with('/') && path.len() <= limits::LINE_BYTES && !path.contains('\0');
-    if change.workspace.as_ref().is_some_and(|workspace| !absolute(workspace)) {
-        return Err(wrong("a workspace is an absolute path".to_owned(), "/workspace"));
+    if let Some(workspace) = &change.workspace {
+        if workspace.len() > limits::LINE_BYTES {
+            return Err(wrong("the path of the workspace is too long".to_owned(), "/workspace"));
+        }
+        // It may be gone when it is needed, which is said then; a wrong one is said now, while somebody is there.
+        let usable = app.options.world.check_workspace(workspace.clone()).await;
+        usable.map_err(|refusal| wrong(refusal.message, "/workspace").hint(refusal.hint))?;
     }
     if change.instructions.as_ref().is_some_and(|text| text.len() > limits::TEXT_BYTES) {
         let detail = format!("instructions have at most {} bytes", limits::TEXT_BYTES);
@@ -247,7 +251,7 @@ fn damaged(app: &App, id: &AgentId, reason: &str) -> Value {
             "boundary": vocabulary::Boundary::Bootstrap, "model_reentry": false, "liveness_only": false,
             "ignored": [], "evidence": [reason],
         },
-        "waiting_on": [], "would_wake": [],
+        "waiting_on": [], "would_wake": [], "notes": [],
         "sentence": format!("{id} is quarantined because its records can't be read: {reason}. See `abide ledger verify`; `abide agent start {id}` tries it again."),
     })
 }

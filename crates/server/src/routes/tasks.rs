@@ -5,6 +5,7 @@ use abide_api::types::{Task, TaskInput, TaskRun, TaskStopped, TaskTaken};
 use abide_kernel::AgentState;
 use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::input::{Act, Input};
+use abide_kernel::limits;
 use abide_kernel::summary::task_shape;
 use abide_kernel::time::Time;
 use serde::de::DeserializeOwned;
@@ -20,11 +21,21 @@ use crate::problems;
 /// Less than the time that a request may take.
 const WAIT_MAX_MS: u64 = 25_000;
 
+/// What is written to a task at a time.
+const INPUT_MAX_BYTES: usize = 64 << 10;
+
 pub(super) async fn run(call: Call) -> Met {
     let id = agent(&call)?;
     let run: TaskRun = body::json(&call.body)?;
+    let wrong = |detail: &str, pointer: &str| Err(Problem::new(422, "wrong_fields", detail).pointer(pointer));
     if run.cmd.contains('\0') {
-        return Err(Problem::new(422, "wrong_fields", "a command has no zero bytes").pointer("/cmd"));
+        return wrong("a command has no zero bytes", "/cmd");
+    }
+    if run.cmd.trim().is_empty() {
+        return wrong("say what to run in cmd", "/cmd");
+    }
+    if run.workdir.as_ref().is_some_and(|workdir| workdir.contains('\0') || workdir.len() > limits::LINE_BYTES) {
+        return wrong("a workdir is a path below the workspace", "/workdir");
     }
     let TaskRun { cmd: command, workdir, tty, accepts_input } = run;
     let act = Act::RunCommand { command, workdir, tty, accepts_input };
@@ -70,6 +81,10 @@ pub(super) async fn output(call: Call) -> Met {
 pub(super) async fn input(call: Call) -> Met {
     let id = agent(&call)?;
     let TaskInput { input } = body::json(&call.body)?;
+    if input.is_empty() || input.len() > INPUT_MAX_BYTES {
+        let detail = format!("an input has 1 to {INPUT_MAX_BYTES} bytes, and this has {}", input.len());
+        return Err(Problem::new(422, "wrong_fields", detail).pointer("/input").hint("send it in parts"));
+    }
     let known = task(&call, &id).await?;
     let written = call.app.options.world.write_input(&id, TaskId::new(known.task_id), input).await;
     let taken: TaskTaken = shape(written.map_err(|refusal| problems::refused(refusal, id.as_str()))?)?;

@@ -13,9 +13,10 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::hands::{Hands, NoHands};
+use crate::hands::Hands;
 use crate::http::{Answer, Ask, read_answer};
 use crate::schema;
+use crate::world::Outside;
 
 /// The token that lies in the home.
 pub const ADMIN: &str = "abide_the_admin_token_of_these_tests";
@@ -24,6 +25,7 @@ pub const ADMIN: &str = "abide_the_admin_token_of_these_tests";
 pub struct Daemon {
     pub home: TempDir,
     pub hands: Arc<Hands>,
+    pub world: Arc<Outside>,
     pub app: Arc<App>,
     pub address: String,
     limits: Limits,
@@ -66,6 +68,7 @@ impl Daemon {
         let hands = Arc::new(Hands::default());
         let perform: Arc<dyn abide_engine::Perform> = Arc::clone(&hands) as _;
         let host = Host::start(ledger, perform, Clock::System).unwrap();
+        let world = Arc::new(Outside::default());
         let options = Options {
             limits: limits.clone(),
             default_model: "script/echo".to_owned(),
@@ -73,7 +76,7 @@ impl Daemon {
                 Some(_) => Ok(()),
                 None => Err("write PROVIDER/MODEL".to_owned()),
             }),
-            world: Arc::new(NoHands),
+            world: Arc::clone(&world) as _,
             loopback: true,
         };
         let app = App::new(host, access, options);
@@ -83,7 +86,7 @@ impl Daemon {
         let serving = tokio::spawn(server.serve(async {
             let _told = closed.await;
         }));
-        Daemon { home, hands, app, address, limits, close, serving }
+        Daemon { home, hands, world, app, address, limits, close, serving }
     }
 
     /// Ends it the way the daemon ends. The home stays.

@@ -5,14 +5,12 @@ use std::sync::{Condvar, Mutex};
 
 use abide_engine::Perform;
 use abide_kernel::effect::{Effect, ModelCall};
-use abide_kernel::fact::{TaskCreated, TaskEnd, WorkspaceAttached};
+use abide_kernel::fact::{TaskCreated, TaskEnd};
 use abide_kernel::id::{AgentId, CallId, ExecId, TaskId};
-use abide_kernel::input::{Act, Call, Does, Input, Refusal, Reply};
+use abide_kernel::input::{Act, Call, Does, Input, Reply};
 use abide_kernel::vocabulary::{
-    ApprovalDefault, DeliveryMode, PlanStatus, TaskKind, TaskStatus, ToolStatus, WaitKind, WaitPolicy, WorkspaceMode,
+    ApprovalDefault, DeliveryMode, PlanStatus, TaskKind, TaskStatus, ToolStatus, WaitKind, WaitPolicy,
 };
-use abide_server::{Done, World};
-use serde_json::Value;
 use tokio::sync::watch;
 
 type Job = std::pin::Pin<Box<dyn Future<Output = Vec<Input>> + Send>>;
@@ -178,34 +176,4 @@ fn act(word: &str) -> Option<(&'static str, Act)> {
         }
         _ => return None,
     })
-}
-
-/// Nothing is done in the world for these tests; commands are tested with the daemon that has hands.
-#[derive(Debug)]
-pub struct NoHands;
-
-fn none<T: Send + 'static>() -> Done<'static, T> {
-    Box::pin(async { Err(Refusal::new("no_hands", "nothing is done here", "use a daemon that has hands")) })
-}
-
-impl World for NoHands {
-    fn read_output<'a>(&'a self, _: &'a AgentId, _: TaskId, _: Option<u64>, _: u64) -> Done<'a, Value> {
-        none()
-    }
-
-    fn write_input<'a>(&'a self, _: &'a AgentId, _: TaskId, _: String) -> Done<'a, Value> {
-        none()
-    }
-
-    fn attach<'a>(&'a self, _: &'a AgentId, _: String, _: WorkspaceMode) -> Done<'a, WorkspaceAttached> {
-        none()
-    }
-
-    fn patches<'a>(&'a self, _: &'a AgentId) -> Done<'a, Vec<Value>> {
-        none()
-    }
-
-    fn sandbox(&self, _: bool) -> Value {
-        serde_json::json!({ "mode": "off", "mechanism": "none", "enforced": [], "problems": [] })
-    }
 }

@@ -17,3 +17,6 @@ mod requests;
 mod routes;
 mod schema;
 mod streams;
+mod tasks;
+mod workspaces;
+mod world;

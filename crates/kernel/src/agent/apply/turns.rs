@@ -2,13 +2,14 @@
 
 use super::Applied;
 use crate::agent::lifecycle::Control;
-use crate::agent::turn::{LastTerminal, Phase, Turn};
+use crate::agent::turn::{LastTerminal, Phase, Turn, UnknownCall};
 use crate::agent::work::TurnBy;
 use crate::agent::{AgentState, LastTrigger};
 use crate::fact::{AssistantRoundRecorded, ToolFinished, ToolStarted, TurnAborted, TurnStarted, TurnTerminal};
 use crate::id::ExecId;
+use crate::limits;
 use crate::time::Time;
-use crate::vocabulary::{AbortReason, MessageKind, QueueStatus, TerminalKind};
+use crate::vocabulary::{AbortReason, MessageKind, QueueStatus, TerminalKind, ToolStatus};
 
 impl AgentState {
     pub(super) fn turn_started(&mut self, fact: &TurnStarted, at: Time) -> Applied {
@@ -101,7 +102,7 @@ impl AgentState {
         Ok(())
     }
 
-    pub(super) fn tool_finished(&mut self, fact: &ToolFinished) -> Applied {
+    pub(super) fn tool_finished(&mut self, fact: &ToolFinished, at: Time) -> Applied {
         let turn = self.turn_of(&fact.exec_id)?;
         let Phase::Tools { running, .. } = &mut turn.phase else {
             return Err("no calls are open".to_owned());
@@ -110,6 +111,13 @@ impl AgentState {
             return Err(format!("{} is not running", fact.call_id));
         }
         turn.ends |= fact.ends_turn;
+        if fact.status == ToolStatus::Unknown {
+            if self.unknown_calls.len() == limits::RECENT_MAX {
+                self.unknown_calls.pop_front();
+            }
+            let (call_id, tool) = (fact.call_id.clone(), fact.tool.clone());
+            self.unknown_calls.push_back(UnknownCall { call_id, tool, at, seq: self.seq });
+        }
         Ok(())
     }
 
@@ -132,6 +140,7 @@ impl AgentState {
         self.end_turn(fact.terminal_kind);
         if fact.terminal_kind == TerminalKind::Completed {
             self.runtime_error = None;
+            self.unknown_calls.clear();
         }
         Ok(())
     }

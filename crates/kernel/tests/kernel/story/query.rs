@@ -21,6 +21,15 @@ pub fn ask(story: &Story, line: &str) -> Result<Option<String>, String> {
         "evidence" => decide(state, story.now).evidence.join(", "),
         "why" => why(state, decide(state, story.now)).sentence,
         "wakers" => why(state, decide(state, story.now)).would_wake.join(", "),
+        "on" => {
+            let on = why(state, decide(state, story.now)).waiting_on;
+            let shown = on.into_iter().map(|on| match on.since {
+                Some(since) => format!("{}, since {}", on.what, span(since)),
+                None => on.what,
+            });
+            shown.collect::<Vec<_>>().join("\n")
+        }
+        "notes" => why(state, decide(state, story.now)).notes.join("\n"),
         "status" => state.status().to_string(),
         "posture" => posture(state).to_string(),
         "closure" => {

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use abide_kernel::agent::config::{Budget, ConfigChange};
-use abide_kernel::fact::{TaskCreated, TaskEnd, Todo, Usage};
+use abide_kernel::fact::{TaskCreated, TaskEnd, Todo, Usage, WorkspaceAttached, Worktree};
 use abide_kernel::id::{AgentId, ApprovalId, CallId, ExecId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
-use abide_kernel::input::{Act, Call, Does, Input, NewMessage, Reads, Remains, Reply, When, WorkItemChange};
+use abide_kernel::input::{Act, Call, Does, Input, NewMessage, Reads, Remains, Removal, Reply, When, WorkItemChange};
 use abide_kernel::vocabulary::{
     ApprovalDefault, CatchUp, DeliveryMode, MessageKind, PlanStatus, Priority, ProviderError, SideEffect, TaskKind,
-    TaskStatus, TodoState, ToolStatus, WaitKind, WaitPolicy,
+    TaskStatus, TodoState, ToolStatus, WaitKind, WaitPolicy, WorkspaceMode,
 };
 use serde_json::{Value, json};
 
@@ -143,6 +143,24 @@ fn input(story: &mut Story, head: &str, rest: &str) -> Said<Input> {
         "release" => Input::ReleaseWorkspace {
             workspace: line.word(0)?.to_owned(),
             error: line.given.get("error").map(|error| (*error).to_owned()),
+        },
+        "use" => Input::UseWorkspace(WorkspaceAttached {
+            workspace: line.given.get("of").copied().unwrap_or(line.word(0)?).to_owned(),
+            root: line.word(0)?.to_owned(),
+            mode: if line.given.contains_key("of") { WorkspaceMode::Worktree } else { WorkspaceMode::Direct },
+            worktree: line.given.get("of").map(|repo| Worktree {
+                branch: "abide/a-1".to_owned(),
+                base_commit: "c0ffee".to_owned(),
+                repo: (*repo).to_owned(),
+            }),
+            note: None,
+        }),
+        "removed" => Input::FinishRemoval {
+            root: line.word(0)?.to_owned(),
+            removal: match line.given.get("error") {
+                Some(error) => Err((*error).to_owned()),
+                None => Ok(Removal::default()),
+            },
         },
         "budget" => budget(&line)?,
         "fork" => Input::Fork {
@@ -289,6 +307,7 @@ fn act(line: &Line<'_>) -> Said<Act> {
         },
         "NotifyOperator" => Act::NotifyOperator { text: line.text(1) },
         "ShowTask" => Act::ShowTask { task_id: TaskId::new(line.word(1)?) },
+        "DetachWorkspace" => Act::DetachWorkspace { folder: line.word(1)?.to_owned() },
         "StopTask" => Act::StopTask { task_id: TaskId::new(line.word(1)?) },
         other => return Err(format!("{other} is not an act")),
     })

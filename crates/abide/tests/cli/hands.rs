@@ -1,0 +1,187 @@
+//! Commands and workspaces, as a person meets them on the command line.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::place::{Daemon, Place, document, text};
+
+/// A place whose daemon can run commands: it has a `PATH`, and an agent that works in the folder `project`.
+fn served() -> (Place, Daemon) {
+    let place = Place::empty();
+    fs::create_dir(place.path("project")).unwrap();
+    let daemon = Daemon::start_with_path(&place);
+    place.says(&["agent", "create", "scout", "--workspace", "project"]);
+    (place, daemon)
+}
+
+fn project(place: &Place) -> PathBuf {
+    place.path("project").canonicalize().unwrap()
+}
+
+fn git(folder: &std::path::Path, args: &[&str]) {
+    let mut git = Command::new("git");
+    git.current_dir(folder).env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+    let identity = ["-c", "user.name=a", "-c", "user.email=a@b"];
+    assert!(git.args(identity).args(args).output().unwrap().status.success(), "git {args:?}");
+}
+
+fn repository(place: &Place) -> PathBuf {
+    let folder = project(place);
+    place.write("project/README", "hello\n");
+    git(&folder, &["init", "-q", "-b", "trunk"]);
+    git(&folder, &["add", "."]);
+    git(&folder, &["commit", "-q", "-m", "first"]);
+    folder
+}
+
+#[test]
+fn a_command_from_its_start_to_its_end() {
+    let (place, _daemon) = served();
+    let run = |more: &[&str]| place.run(&[&["task", "run", "--agent", "scout"], more].concat());
+    let ran = run(&["--wait", "printf one; sleep 0.5; printf ' two'; pwd >> file"]);
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (Some(0), "one two\n", ""), "one line stays one");
+    assert_eq!(fs::read_to_string(place.path("project/file")).unwrap(), format!("{}\n", text(&project(&place))));
+    let failed = run(&["--wait", "echo no >&2; exit 3"]);
+    assert_eq!((failed.code, failed.out.as_str()), (Some(1), "no\n"));
+    assert!(failed.err.ends_with(" is failed, exit 3\n"), "{}", failed.err);
+
+    // JSON lines: what it wrote, and in the end the task.
+    let lines = run(&["--wait", "--json", "echo hi"]);
+    let lines: Vec<Value> = lines.out.lines().map(|line| document(&format!("{line}\n"))).collect();
+    let (last, written) = lines.split_last().unwrap();
+    assert_eq!((&last["status"], &last["exit_code"]), (&json!("completed"), &json!(0)));
+    assert_eq!(written.iter().filter_map(|read| read["output"].as_str()).collect::<String>(), "hi\n");
+
+    let listed = place.json(&["task", "list", "--agent", "scout"]);
+    let ids: Vec<&str> =
+        listed["items"].as_array().unwrap().iter().map(|task| task["task_id"].as_str().unwrap()).collect();
+    assert_eq!(ids.len(), 3);
+    let end = &ids[1][ids[1].len() - 8..];
+    let shown = place.says(&["task", "show", "--agent", "scout", end]);
+    let rows: Vec<&str> = shown.lines().map(|line| line.split_whitespace().next().unwrap()).collect();
+    assert_eq!(rows, ["task", "kind", "status", "exit", "made", "ended", "command", "output", "found"], "{shown}");
+    assert_eq!(place.says(&["task", "output", "--agent", "scout", end]), "no\n");
+    assert_eq!(place.json(&["task", "output", "--agent", "scout", ids[2]])["output"], "hi\n");
+}
+
+#[test]
+fn a_command_that_is_talked_to_and_ended() {
+    let (place, _daemon) = served();
+    let task = place.json(&["task", "run", "--agent", "scout", "--accepts-input", "read a; echo got $a; sleep 1000"]);
+    let id = task["task_id"].as_str().unwrap();
+    let of = |words: &[&str]| [&words[..1], &["--agent", "scout"], &words[1..]].concat();
+    let task = |words: &[&str]| [&["task"], of(words).as_slice()].concat();
+    let why = place.json(&["why", "scout"]);
+    let said = why["sentence"].as_str().unwrap();
+    assert!(said.starts_with(&format!("scout has nothing to do until the command {id} (read a; echo got")), "{said}");
+    assert!(why["waiting_on"][0]["what"].as_str().unwrap().ends_with("its result comes as a message"), "{why}");
+    assert_eq!(place.says(&task(&["input", id, "tea"])), "it took 4 bytes\n");
+    let huge = place.write("huge", "x".repeat(70_000));
+    let refused = place.command(&task(&["input", id, "-"])).stdin(fs::File::open(huge).unwrap()).output().unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("1 to 65536 bytes"), "{refused:?}");
+    let shown = place.says(&["agent", "show", "scout"]);
+    assert!(shown.contains("\ncommands   1 running\n"), "{shown}");
+    let stopped = place.says(&task(&["stop", id]));
+    assert_eq!(stopped, format!("{id} was asked to end; once more, and it is made to\n"));
+    assert_eq!(place.says(&task(&["output", id, "--follow"])), "got tea\n");
+    assert_eq!(place.json(&task(&["show", id]))["status"], "cancelled");
+    assert_eq!(place.run(&task(&["stop", id])).code, Some(6), "it is over");
+    assert_eq!(place.run(&task(&["input", id, "more"])).code, Some(6), "it is over");
+}
+
+#[test]
+fn what_is_refused_and_how() {
+    let (place, _daemon) = served();
+    for words in [["show", "task_none"], ["output", "task_none"], ["stop", "task_none"]] {
+        let error = place.refused(8, &["task", words[0], "--agent", "scout", words[1]]);
+        assert_eq!(error, "scout has no such task");
+    }
+    place.refused(8, &["task", "run", "--agent", "nobody", "true"]);
+    place.refused(8, &["workspace", "list", "--agent", "nobody"]);
+    place.refused(8, &["workspace", "detach", "--agent", "scout", "nowhere"]);
+    assert_eq!(place.run(&["task", "run", "--agent", "scout"]).code, Some(2), "nothing to run");
+    assert_eq!(place.run(&["agent", "set", "scout"]).code, Some(2), "nothing to change");
+    assert_eq!(place.run(&["agent", "set", "scout", "--network", "maybe"]).code, Some(2));
+    let error = place.refused(1, &["task", "run", "--agent", "scout", " "]);
+    assert_eq!(error, "say what to run in cmd");
+
+    let home = text(&place.home().canonicalize().unwrap()).to_owned();
+    let gone = place.path("gone");
+    let gone = format!("{} does not exist", text(&gone));
+    for (folder, said) in
+        [("gone", gone.as_str()), (".", "contains the runtime's own folder"), (&home, "is part of"), ("/", "the root")]
+    {
+        for command in [&["agent", "create", "b", "--workspace"][..], &["agent", "set", "scout", "--workspace"]] {
+            let error = place.refused(1, &[command, &[folder]].concat());
+            assert!(error.contains(said), "{error}");
+        }
+        let error = place.refused(1, &["workspace", "attach", "--agent", "scout", folder]);
+        assert!(error.contains(said), "{error}");
+    }
+    place.refused(8, &["agent", "show", "b"]);
+
+    place.says(&["agent", "stop", "scout"]);
+    assert_eq!(place.refused(6, &["task", "run", "--agent", "scout", "true"]), "a stopped agent runs no commands");
+}
+
+#[test]
+fn settings_that_are_changed() {
+    let (place, _daemon) = served();
+    fs::create_dir(place.path("other")).unwrap();
+    let other = place.path("other").canonicalize().unwrap();
+    let said = place.says(&["agent", "set", "scout", "--network", "on", "--workspace", "other"]);
+    assert_eq!(said, format!("scout is to work in {}, has network on\n", text(&other)));
+    let shown = place.says(&["agent", "show", "scout"]);
+    assert!(shown.contains("\nnetwork    on\n") && shown.contains(text(&other)), "{shown}");
+    assert!(shown.contains("\nsandbox    "), "{shown}");
+    place.write("told", "Be brief.");
+    let set =
+        place.json(&["agent", "set", "scout", "--instructions", "told", "--model", "script/echo", "--network", "off"]);
+    assert_eq!((&set["execution"]["network"], &set["model"]["name"]), (&json!(false), &json!("script/echo")));
+    place.refused(8, &["agent", "set", "nobody", "--network", "on"]);
+    place.says(&["task", "run", "--agent", "scout", "--wait", "touch here"]);
+    assert!(other.join("here").exists(), "it works where it was set to");
+}
+
+#[test]
+fn a_worktree_from_its_making_to_its_patch() {
+    let (place, _daemon) = served();
+    let folder = repository(&place);
+    let attached = place.json(&["workspace", "attach", "--agent", "scout", "--worktree", "project"]);
+    let (root, branch) = (attached["root"].as_str().unwrap(), attached["branch"].as_str().unwrap());
+    assert_eq!(attached["workspace"], text(&folder));
+    let listed = place.says(&["workspace", "list", "--agent", "scout"]);
+    let row = listed.lines().find(|line| line.contains("worktree")).unwrap();
+    assert!(row.starts_with("attached") && row.ends_with(&format!("{root}, of {}", text(&folder))), "{listed}");
+    let shown = place.says(&["agent", "show", "scout"]);
+    let works = format!("workspace  {root} (branch {branch}, a worktree of {})\n", text(&folder));
+    assert!(shown.contains(&works), "{shown}");
+    place.says(&["task", "run", "--agent", "scout", "--wait", "echo new > new; cat README"]);
+    let notes = place.json(&["why", "scout"])["notes"].clone();
+    assert!(notes[0].as_str().unwrap().starts_with(&format!("it works in {root}, a worktree of ")), "{notes}");
+    let said = place.says(&["workspace", "detach", "--agent", "scout", root]);
+    assert_eq!(said, format!("{root} goes once what is in it is saved; see: abide workspace list --agent scout\n"));
+    let gone = |place: &Place| {
+        let listed = place.json(&["workspace", "list", "--agent", "scout"]);
+        listed["items"].as_array().unwrap().iter().find(|item| item["root"] == root).unwrap()["status"] == "removed"
+    };
+    // The removal is under way; its end is a fact that `watch` would show.
+    for _ in 0..600 {
+        if gone(&place) {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    assert!(gone(&place) && !PathBuf::from(root).exists());
+    let patches = place.json(&["workspace", "patches", "--agent", "scout"]);
+    let patch = &patches["items"][0];
+    assert_eq!((&patch["files"], &patch["branch"]), (&json!(["new"]), &json!(branch)));
+    assert!(fs::read_to_string(patch["path"].as_str().unwrap()).unwrap().contains("+new"));
+    let said = place.says(&["workspace", "patches", "--agent", "scout"]);
+    assert!(said.starts_with("PATCH ") && said.contains("1 file"), "{said}");
+    place.refused(8, &["workspace", "detach", "--agent", "scout", root]);
+}

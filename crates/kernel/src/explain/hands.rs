@@ -1,0 +1,133 @@
+//! What `why` says of an agent's hands: commands that run, results that nobody has read, where it works, and what could
+//! not be done there.
+
+use super::{NAMED, WaitingOn, counted};
+use crate::agent::AgentState;
+use crate::agent::task::Task;
+use crate::agent::turn::Phase;
+use crate::agent::workspace::Workspace;
+use crate::fact::Resource;
+use crate::vocabulary::{TaskKind, TaskStatus};
+
+/// What runs, and what it came to where no turn has read that.
+pub(super) fn tasks(state: &AgentState) -> Vec<WaitingOn> {
+    let open = state.tasks.open().values().take(NAMED).map(|task| {
+        let what = format!("{}, {}: {}", named(task), task.status, then(state, task));
+        WaitingOn { what, since: Some(task.created_at), seq: task.seq }
+    });
+    let owed = state.tasks.owed().values().take(NAMED).map(|task| {
+        let how = if task.held {
+            "it is held until you send a message"
+        } else if !state.is_runnable() {
+            "it is kept until the agent starts"
+        } else if state.turn.as_ref().is_some_and(|turn| turn.presents.contains(&task.task_id)) {
+            "the running turn shows it"
+        } else {
+            "it comes with the next turn"
+        };
+        let what = format!("the result of {}, {}, which no turn has read: {how}", named(task), task.status);
+        WaitingOn { what, since: task.ended_at, seq: task.seq }
+    });
+    open.chain(owed).collect()
+}
+
+/// `the command t1 (make)`.
+pub(super) fn named(task: &Task) -> String {
+    let kind = match task.kind {
+        TaskKind::Command => "command",
+        TaskKind::ChildAgent => "child",
+    };
+    let what = if task.summary.is_empty() { task.command.as_deref().unwrap_or_default() } else { &task.summary };
+    let what = if what.is_empty() { String::new() } else { format!(" ({})", crate::limits::clip(what, 200)) };
+    format!("the {kind} {}{what}", task.task_id)
+}
+
+/// What its end does.
+fn then(state: &AgentState, task: &Task) -> &'static str {
+    let awaited = state.waits.open().values().any(|wait| match &wait.resource {
+        Some(Resource::Task(id)) => *id == task.task_id,
+        Some(Resource::Trigger(_) | Resource::Correlation(_) | Resource::Timer(_) | Resource::Approval(_)) | None => {
+            false
+        }
+    });
+    match (task.status, state.is_runnable()) {
+        (TaskStatus::Cancelling, _) => "it was asked to end, and asked once more it is made to",
+        (_, false) => "its result is kept until the agent starts",
+        (_, true) if awaited => "its end wakes the agent",
+        (_, true) => "its result comes as a message",
+    }
+}
+
+/// The calls of a running turn that have no outcome yet.
+pub(super) fn under_way(state: &AgentState) -> Option<String> {
+    match &state.turn.as_ref()?.phase {
+        Phase::Model | Phase::Safe => None,
+        Phase::Tools { running, .. } => {
+            let tools: Vec<&str> = running.values().map(|call| call.tool.as_str()).take(NAMED).collect();
+            (!tools.is_empty()).then(|| tools.join(", "))
+        }
+    }
+}
+
+/// What an agent that has nothing else to do waits for.
+pub(super) fn until_it_ends(state: &AgentState) -> Option<String> {
+    let mut open = state.tasks.open().values();
+    let first = open.next()?;
+    Some(match open.count() {
+        0 => format!("{} ends", named(first)),
+        more => format!("one of {} ends", counted(more + 1, "task")),
+    })
+}
+
+/// What a person should know besides: where it works, and what went wrong there.
+pub(super) fn notes(state: &AgentState) -> Vec<String> {
+    let id = state.id();
+    let mut notes: Vec<String> = place(state).into_iter().collect();
+    let attached = || state.workspaces.attached().values().take(NAMED);
+    notes.extend(attached().filter(|workspace| workspace.removing).map(|workspace| {
+        format!("{} is being removed; what is not committed in it is saved as a patch first", worktree(workspace))
+    }));
+    notes.extend(attached().filter(|workspace| !workspace.removing).filter_map(|workspace| {
+        let (why, root) = (workspace.kept.as_ref()?, &workspace.root);
+        let again = format!("once that is mended: abide workspace detach --agent {id} {root}");
+        Some(format!("{} could not be removed, and is as it was: {why}; {again}", worktree(workspace)))
+    }));
+    if let Some(error) = &state.runtime_error {
+        let again = match state.workspaces.occupied() {
+            Some(_) if !state.is_runnable() => {
+                format!("; `abide agent start {id}` and then stop, or `abide daemon restart`, tries again")
+            }
+            Some(_) | None => String::new(),
+        };
+        notes.push(format!("{error}{again}"));
+    }
+    notes.extend(state.unknown_calls.iter().rev().take(NAMED).map(|call| {
+        format!(
+            "{} ({}) was cut off at {}; whether it did its work is unknown, and it is not run again: look before you \
+             repeat it (seq {})",
+            call.tool, call.call_id, call.at, call.seq
+        )
+    }));
+    notes
+}
+
+fn place(state: &AgentState) -> Option<String> {
+    let Some(active) = state.workspaces.active() else {
+        return state.config.workspace.as_ref().map(|folder| format!("it is to work in {folder}"));
+    };
+    let of = match &active.worktree {
+        Some(made) => format!(", a worktree of {} on branch {}", active.workspace, made.branch),
+        None => String::new(),
+    };
+    let held = match state.workspaces.occupied() {
+        Some(root) if root == active.root => "; no other agent can work there meanwhile",
+        Some(_) | None => "",
+    };
+    let note = active.note.as_ref().map(|note| format!("; {note}")).unwrap_or_default();
+    Some(format!("it works in {}{of}{held}{note}", active.root))
+}
+
+fn worktree(workspace: &Workspace) -> String {
+    let branch = workspace.worktree.as_ref().map(|made| format!(" (branch {})", made.branch)).unwrap_or_default();
+    format!("the worktree {}{branch}", workspace.root)
+}

@@ -1,0 +1,76 @@
+//! Commands that people start, read, write to and end.
+
+use serde_json::json;
+
+use crate::daemon::Daemon;
+use crate::http::Ask;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_is_a_task_from_the_start() {
+    let daemon = Daemon::start().await;
+    daemon.create("a").await;
+    let task = daemon.post("/v1/agents/a/tasks", json!({ "cmd": "make\nall", "workdir": "src" })).await.is(201);
+    assert_eq!((&task["kind"], &task["status"]), (&json!("command"), &json!("queued")));
+    assert_eq!((&task["summary"], &task["command"]), (&json!("make"), &json!("make\nall")));
+    let one = format!("/v1/agents/a/tasks/{}", task["task_id"].as_str().unwrap());
+    assert_eq!(daemon.get(&one).await, task);
+    assert_eq!(daemon.items("/v1/agents/a/tasks").await, [task.clone()]);
+    let read = daemon.get(&format!("{one}/output?wait_ms=1")).await;
+    assert_eq!((&read["output"], &read["next_offset"], &read["task"]), (&json!("hi\n"), &json!(3), &task));
+    assert_eq!(daemon.get(&format!("{one}/output?offset=3")).await["output"], "");
+    let taken = daemon.post(&format!("{one}/input"), json!({ "input": "yes\n" })).await.is(200);
+    assert_eq!(taken, json!({ "accepted": true, "bytes": 4 }));
+    daemon.post(&format!("{one}/input"), json!({ "input": "full" })).await.refused(409, "input_full");
+    let stop = format!("{one}/stop");
+    assert_eq!(daemon.post(&stop, json!({})).await.is(200)["forced"], false);
+    assert_eq!(daemon.post(&stop, json!({})).await.is(200)["forced"], true, "the second time it is made to");
+    assert_eq!(daemon.get(&one).await["status"], "cancelling");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_makes_no_sense_is_named() {
+    let daemon = Daemon::start().await;
+    daemon.create("a").await;
+    let task = daemon.post("/v1/agents/a/tasks", json!({ "cmd": "true" })).await.is(201);
+    let input = format!("/v1/agents/a/tasks/{}/input", task["task_id"].as_str().unwrap());
+    for (path, body, pointer) in [
+        ("/v1/agents/a/tasks", json!({}), ""),
+        ("/v1/agents/a/tasks", json!({ "cmd": 1 }), "/cmd"),
+        ("/v1/agents/a/tasks", json!({ "cmd": " \n" }), "/cmd"),
+        ("/v1/agents/a/tasks", json!({ "cmd": "a\0b" }), "/cmd"),
+        ("/v1/agents/a/tasks", json!({ "cmd": "a", "workdir": "a\0" }), "/workdir"),
+        ("/v1/agents/a/tasks", json!({ "cmd": "a", "workdir": "x".repeat(5_000) }), "/workdir"),
+        ("/v1/agents/a/tasks", json!({ "cmd": "a", "shell": "zsh" }), "/shell"),
+        (&input, json!({ "input": "" }), "/input"),
+        (&input, json!({ "input": "x".repeat(65_537) }), "/input"),
+        (&input, json!({ "input": "x", "eof": true }), "/eof"),
+    ] {
+        let problem = daemon.post(path, body.clone()).await.refused(422, "wrong_fields");
+        assert_eq!(problem["pointer"], pointer, "{path}: {problem}");
+    }
+    let output = input.replace("/input", "/output");
+    daemon.ask(Ask::get(&format!("{output}?wait_ms=25001"))).await.refused(422, "wrong_fields");
+    for (method, path) in [("GET", ""), ("GET", "/output"), ("POST", "/stop")] {
+        let ask = Ask::new(method, &format!("/v1/agents/a/tasks/task_none{path}"));
+        daemon.ask(ask).await.refused(404, "not_found");
+    }
+    daemon.post("/v1/agents/a/tasks/task_none/input", json!({ "input": "x" })).await.refused(404, "not_found");
+    daemon.post("/v1/agents/nobody/tasks", json!({ "cmd": "true" })).await.refused(404, "not_found");
+    daemon.halt("a").await;
+    let problem = daemon.post("/v1/agents/a/tasks", json!({ "cmd": "true" })).await.refused(409, "stopped");
+    assert_eq!(problem["hint"], "start it first: abide agent start a");
+}
+
+/// Whoever sends it again because the answer got lost must not run it again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_repeat_under_a_key_starts_nothing() {
+    let daemon = Daemon::start().await;
+    daemon.create("a").await;
+    let run = |cmd: &str| Ask::post("/v1/agents/a/tasks").json(json!({ "cmd": cmd })).key("once");
+    let first = daemon.ask(run("make")).await.is(201);
+    assert_eq!(daemon.ask(run("make")).await.is(201), first);
+    daemon.ask(run("make clean")).await.refused(422, "key_reused");
+    assert_eq!(daemon.items("/v1/agents/a/tasks").await.len(), 1);
+    let kinds = daemon.kinds("a").await;
+    assert_eq!(kinds.iter().filter(|kind| *kind == "task.created").count(), 1);
+}

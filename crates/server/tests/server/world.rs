@@ -1,0 +1,79 @@
+//! The world outside of turns for these tests: what is asked of it is counted, and nothing is done. Commands and folders
+//! that are real are tested with the daemon that has hands.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use abide_kernel::fact::{WorkspaceAttached, Worktree};
+use abide_kernel::id::{AgentId, TaskId};
+use abide_kernel::input::Refusal;
+use abide_kernel::vocabulary::WorkspaceMode;
+use abide_server::{Done, World};
+use serde_json::{Value, json};
+
+#[derive(Debug, Default)]
+pub struct Outside {
+    /// Worktrees that were made.
+    pub worktrees: AtomicU64,
+}
+
+/// A folder that is good begins with `/` and is not missing.
+fn usable(path: &str) -> Result<(), Refusal> {
+    let good = path.starts_with('/') && !path.contains("missing");
+    good.then_some(()).ok_or_else(|| Refusal::new("missing", "it does not exist", "create the folder first"))
+}
+
+impl World for Outside {
+    fn read_output<'a>(&'a self, _: &'a AgentId, _: TaskId, offset: Option<u64>, _: u64) -> Done<'a, Value> {
+        let output = if offset.is_some() { "" } else { "hi\n" };
+        let read = json!({ "status": "not_ready", "output": output, "skipped": 0, "next_offset": 3, "total_bytes": 3 });
+        Box::pin(async { Ok(read) })
+    }
+
+    fn write_input<'a>(&'a self, _: &'a AgentId, _: TaskId, input: String) -> Done<'a, Value> {
+        Box::pin(async move {
+            if input == "full" {
+                return Err(Refusal::new("input_full", "it does not read", "try again later"));
+            }
+            Ok(json!({ "accepted": true, "bytes": input.len() }))
+        })
+    }
+
+    fn attach<'a>(&'a self, _: &'a AgentId, path: String, mode: WorkspaceMode) -> Done<'a, WorkspaceAttached> {
+        Box::pin(async move {
+            usable(&path)?;
+            let bound = |root: String, worktree| WorkspaceAttached {
+                workspace: path.clone(),
+                root,
+                mode,
+                worktree,
+                note: None,
+            };
+            Ok(match mode {
+                WorkspaceMode::Direct => bound(path.clone(), None),
+                WorkspaceMode::Worktree => {
+                    let made = self.worktrees.fetch_add(1, Ordering::SeqCst) + 1;
+                    let (branch, base_commit) = (format!("abide/a-{made}"), "c0ffee".to_owned());
+                    let worktree = Worktree { branch, base_commit, repo: path.clone() };
+                    bound(format!("/worktrees/{made}"), Some(worktree))
+                }
+            })
+        })
+    }
+
+    fn check_workspace(&self, path: String) -> Done<'_, ()> {
+        Box::pin(async move { usable(&path) })
+    }
+
+    fn patches<'a>(&'a self, _: &'a AgentId) -> Done<'a, Vec<Value>> {
+        let patch = json!({
+            "name": "1.patch", "path": "/patches/1.patch", "bytes": 7, "branch": "abide/a-1", "base_commit": "c0ffee",
+            "saved_at": "2026-01-01T00:00:00Z", "files": ["new"], "files_total": 1,
+        });
+        Box::pin(async { Ok(vec![patch]) })
+    }
+
+    fn sandbox(&self, network: bool) -> Value {
+        let enforced = if network { json!(["processes"]) } else { json!(["processes", "network"]) };
+        json!({ "mode": "auto", "mechanism": "landlock", "enforced": enforced, "problems": [], "processes": "counted" })
+    }
+}
