@@ -105,7 +105,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 fn perform(action: &Action) -> Result<()> {
     match action {
         Action::Command(args) => cargo::run("cargo", args),
-        Action::Tools => tools::ensure_all(&[tools::RUSTFMT, tools::CLIPPY, tools::NEXTEST, tools::GIT]),
+        Action::Tools => {
+            tools::ensure_all(&[tools::RUSTFMT, tools::CLIPPY, tools::NEXTEST, tools::GIT, tools::BUBBLEWRAP])
+        }
         // nextest does not run them. Their output is shown only on failure: most crates have none, and a line that says
         // "0 passed" for each would bury nextest's count.
         Action::DocTests => cargo::read("cargo", DOC_TESTS).map(drop),
@@ -118,7 +120,7 @@ fn perform(action: &Action) -> Result<()> {
 fn describe(action: &Action) -> String {
     match action {
         Action::Command(args) => cargo::line("cargo", args),
-        Action::Tools => "rustfmt, clippy, cargo-nextest, git are here, or are installed".to_owned(),
+        Action::Tools => "rustfmt, clippy, cargo-nextest, git, bubblewrap are here, or are installed".to_owned(),
         Action::DocTests => cargo::line("cargo", DOC_TESTS),
         Action::Api => "schemathesis over /openapi.json of a live `abide up`".to_owned(),
         Action::Simulator => cargo::line("cargo", &simulator()),

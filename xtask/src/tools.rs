@@ -49,6 +49,10 @@ pub(crate) const NEXTEST: Tool = Tool {
 pub(crate) const GIT: Tool =
     Tool { name: "git", probe: ("git", &["--version"]), source: Source::Package { name: "git" } };
 
+/// The strongest sandbox for commands; the tests force each kind in turn.
+pub(crate) const BUBBLEWRAP: Tool =
+    Tool { name: "bubblewrap", probe: ("bwrap", &["--version"]), source: Source::Package { name: "bubblewrap" } };
+
 /// Debian leaves out of python3 what a virtual environment begins with.
 pub(crate) const PYTHON_VENV: Tool = Tool {
     name: "python3 with venv",
