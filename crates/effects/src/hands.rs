@@ -83,15 +83,17 @@ impl Outcome {
 impl Hands {
     /// Tries the sandbox, and ends whatever an earlier life of this home left running.
     pub fn new(setup: Setup) -> io::Result<Hands> {
-        let sandbox = Sandbox::probe(setup.sandbox, &setup.home);
-        let options = Options { program: setup.program, home: setup.home.clone(), sandbox, control_groups: true };
+        // One name, wherever the daemon was started from: folders are held against it, and processes are found by it.
+        let home = setup.home.canonicalize()?;
+        let sandbox = Sandbox::probe(setup.sandbox, &home);
+        let options = Options { program: setup.program, home: home.clone(), sandbox, control_groups: true };
         let processes = Processes::new(options)?;
         let swept = processes.sweep().into_iter().map(|swept| {
             let pids: Vec<String> = swept.pids.iter().map(ToString::to_string).collect();
             (TaskId::new(swept.label), vec![format!("ended_at_boot pids {}", pids.join(" "))])
         });
         Ok(Hands(Arc::new(Inner {
-            home: setup.home,
+            home,
             swept: Mutex::new(swept.collect()),
             processes,
             moment: setup.moment,
