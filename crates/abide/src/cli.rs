@@ -322,8 +322,8 @@ pub struct OneTask {
 pub struct RunArgs {
     #[command(flatten)]
     pub of: OfAgent,
-    /// The command, for a shell; several words are joined
-    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
+    /// The command, for a shell; several words are joined, and what begins with - goes after --
+    #[arg(required = true, value_name = "CMD")]
     pub command: Vec<String>,
     /// Where, below the workspace
     #[arg(long, value_name = "DIR")]

@@ -172,6 +172,7 @@ pub const OPERATIONS: &[Operation] = &[
     post("task_run", "/v1/agents/{id}/tasks", "Run a command as a task", Body::Required("TaskRun"), One(201, "Task")),
     of_agent(get("task_show", "/v1/agents/{id}/tasks/{item}", "One task", One(200, "Task"))),
     Operation {
+        problems: &[404, 422],
         query: &[OFFSET, WAIT_MS],
         ..of_agent(get(
             "task_output",

@@ -88,7 +88,7 @@ impl Outcome {
 impl Hands {
     /// Tries the sandbox, and ends whatever an earlier life of this home left running.
     pub fn new(setup: Setup) -> io::Result<Hands> {
-        // Folders are recorded and compared by name, so each has only one.
+        // One name, wherever the daemon was started from: folders are held against it, and processes are found by it.
         let home = setup.home.canonicalize()?;
         let sandbox = Sandbox::probe(setup.sandbox, &home);
         let options = Options { program: setup.program, home: home.clone(), sandbox, control_groups: true };

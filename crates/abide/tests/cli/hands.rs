@@ -21,6 +21,18 @@ fn project(place: &Place) -> PathBuf {
     place.path("project").canonicalize().unwrap()
 }
 
+/// What `agent show` says of one thing.
+fn row(place: &Place, name: &str) -> String {
+    let shown = place.says(&["agent", "show", "scout"]);
+    let found = shown.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix("  "));
+    found.unwrap_or_else(|| panic!("no {name} in {shown}")).trim().to_owned()
+}
+
+/// A command about a task of the agent.
+fn task<'a>(words: &[&'a str]) -> Vec<&'a str> {
+    [&["task", words[0], "--agent", "scout"], &words[1..]].concat()
+}
+
 fn git(folder: &std::path::Path, args: &[&str]) {
     let mut git = Command::new("git");
     git.current_dir(folder).env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
@@ -70,10 +82,8 @@ fn a_command_from_its_start_to_its_end() {
 #[test]
 fn a_command_that_is_talked_to_and_ended() {
     let (place, _daemon) = served();
-    let task = place.json(&["task", "run", "--agent", "scout", "--accepts-input", "read a; echo got $a; sleep 1000"]);
-    let id = task["task_id"].as_str().unwrap();
-    let of = |words: &[&str]| [&words[..1], &["--agent", "scout"], &words[1..]].concat();
-    let task = |words: &[&str]| [&["task"], of(words).as_slice()].concat();
+    let made = place.json(&["task", "run", "--agent", "scout", "--accepts-input", "read a; echo got $a; sleep 1000"]);
+    let id = made["task_id"].as_str().unwrap();
     let why = place.json(&["why", "scout"]);
     let said = why["sentence"].as_str().unwrap();
     assert!(said.starts_with(&format!("scout has nothing to do until the command {id} (read a; echo got")), "{said}");
@@ -83,8 +93,7 @@ fn a_command_that_is_talked_to_and_ended() {
     let refused = place.command(&task(&["input", id, "-"])).stdin(fs::File::open(huge).unwrap()).output().unwrap();
     assert_eq!(refused.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("1 to 65536 bytes"), "{refused:?}");
-    let shown = place.says(&["agent", "show", "scout"]);
-    assert!(shown.contains("\ncommands   1 running\n"), "{shown}");
+    assert_eq!(row(&place, "commands"), "1 running");
     let stopped = place.says(&task(&["stop", id]));
     assert_eq!(stopped, format!("{id} was asked to end; once more, and it is made to\n"));
     assert_eq!(place.says(&task(&["output", id, "--follow"])), "got tea\n");
@@ -104,6 +113,8 @@ fn what_is_refused_and_how() {
     place.refused(8, &["workspace", "list", "--agent", "nobody"]);
     place.refused(8, &["workspace", "detach", "--agent", "scout", "nowhere"]);
     assert_eq!(place.run(&["task", "run", "--agent", "scout"]).code, Some(2), "nothing to run");
+    assert_eq!(place.run(&["task", "run", "--agent", "scout", "ls", "-l"]).code, Some(2), "-l may be ours");
+    assert_eq!(place.says(&["task", "run", "--agent", "scout", "--wait", "--", "echo", "-l"]), "-l\n");
     assert_eq!(place.run(&["agent", "set", "scout"]).code, Some(2), "nothing to change");
     assert_eq!(place.run(&["agent", "set", "scout", "--network", "maybe"]).code, Some(2));
     let error = place.refused(1, &["task", "run", "--agent", "scout", " "]);
@@ -135,9 +146,8 @@ fn settings_that_are_changed() {
     let other = place.path("other").canonicalize().unwrap();
     let said = place.says(&["agent", "set", "scout", "--network", "on", "--workspace", "other"]);
     assert_eq!(said, format!("scout is to work in {}, has network on\n", text(&other)));
-    let shown = place.says(&["agent", "show", "scout"]);
-    assert!(shown.contains("\nnetwork    on\n") && shown.contains(text(&other)), "{shown}");
-    assert!(shown.contains("\nsandbox    "), "{shown}");
+    assert_eq!((row(&place, "network"), row(&place, "workspace")), ("on".to_owned(), text(&other).to_owned()));
+    assert!(!row(&place, "sandbox").is_empty());
     place.write("told", "Be brief.");
     let set =
         place.json(&["agent", "set", "scout", "--instructions", "told", "--model", "script/echo", "--network", "off"]);
@@ -155,14 +165,14 @@ fn a_worktree_from_its_making_to_its_patch() {
     let (root, branch) = (attached["root"].as_str().unwrap(), attached["branch"].as_str().unwrap());
     assert_eq!(attached["workspace"], text(&folder));
     let listed = place.says(&["workspace", "list", "--agent", "scout"]);
-    let row = listed.lines().find(|line| line.contains("worktree")).unwrap();
-    assert!(row.starts_with("attached") && row.ends_with(&format!("{root}, of {}", text(&folder))), "{listed}");
-    let shown = place.says(&["agent", "show", "scout"]);
-    let works = format!("workspace  {root} (branch {branch}, a worktree of {})\n", text(&folder));
-    assert!(shown.contains(&works), "{shown}");
+    let line = listed.lines().find(|line| line.contains("worktree")).unwrap();
+    assert!(line.starts_with("attached") && line.ends_with(&format!("{root}, of {}", text(&folder))), "{listed}");
+    assert_eq!(row(&place, "workspace"), format!("{root} (branch {branch}, a worktree of {})", text(&folder)));
     place.says(&["task", "run", "--agent", "scout", "--wait", "echo new > new; cat README"]);
     let notes = place.json(&["why", "scout"])["notes"].clone();
     assert!(notes[0].as_str().unwrap().starts_with(&format!("it works in {root}, a worktree of ")), "{notes}");
+    // What its task came to is a message, and a turn may read it at any moment; nothing is detached below one.
+    place.says(&["agent", "stop", "scout"]);
     let said = place.says(&["workspace", "detach", "--agent", "scout", root]);
     assert_eq!(said, format!("{root} goes once what is in it is saved; see: abide workspace list --agent scout\n"));
     let gone = |place: &Place| {
@@ -184,4 +194,40 @@ fn a_worktree_from_its_making_to_its_patch() {
     let said = place.says(&["workspace", "patches", "--agent", "scout"]);
     assert!(said.starts_with("PATCH ") && said.contains("1 file"), "{said}");
     place.refused(8, &["workspace", "detach", "--agent", "scout", root]);
+}
+
+/// What the README shows of hands, as it is written there.
+#[test]
+fn the_hands_of_the_readme() {
+    let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
+    let section = readme.split("## Hands").nth(1).unwrap().split("\n## ").next().unwrap();
+    let place = Place::empty();
+    let _daemon = Daemon::start_with_path(&place);
+    fs::create_dir(place.path("bin")).unwrap();
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_abide"), place.path("bin/abide")).unwrap();
+    let path = format!("{}:{}", text(&place.path("bin")), std::env::var("PATH").unwrap());
+    let mut checked = 0;
+    for block in section.split("```console\n").skip(1) {
+        let mut lines = block.split("```").next().unwrap().lines().peekable();
+        while let Some(line) = lines.next() {
+            let mut script = line.strip_prefix("$ ").unwrap_or_else(|| panic!("{line} is no command")).to_owned();
+            if script.contains("<<'JSON'") {
+                for line in lines.by_ref() {
+                    script.push_str(&format!("\n{line}"));
+                    if line == "JSON" {
+                        break;
+                    }
+                }
+            }
+            let mut shell = Command::new("sh");
+            shell.current_dir(place.path("")).env("PATH", &path).env("ABIDE_HOME", place.home());
+            let output = shell.args(["-c", &script]).output().unwrap();
+            assert!(output.status.success(), "{script}: {output:?}");
+            if let Some(expected) = lines.next_if(|line| !line.starts_with('$')) {
+                assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("{expected}\n"), "{script}");
+                checked += 1;
+            }
+        }
+    }
+    assert_eq!(checked, 2);
 }

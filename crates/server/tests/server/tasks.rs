@@ -10,7 +10,7 @@ async fn a_command_is_a_task_from_the_start() {
     let daemon = Daemon::start().await;
     daemon.create("a").await;
     let task = daemon.post("/v1/agents/a/tasks", json!({ "cmd": "make\nall", "workdir": "src" })).await.is(201);
-    assert_eq!((&task["kind"], &task["status"]), (&json!("command"), &json!("queued")));
+    assert_eq!((&task["kind"], &task["status"]), (&json!("command_task"), &json!("queued")));
     assert_eq!((&task["summary"], &task["command"]), (&json!("make"), &json!("make\nall")));
     let one = format!("/v1/agents/a/tasks/{}", task["task_id"].as_str().unwrap());
     assert_eq!(daemon.get(&one).await, task);
