@@ -228,10 +228,10 @@ fn stop_cancels_tasks_through_the_reducer() {
          control stop stopped
          Stop stopped
          end exec1, end t1, end t2
-         t1 cancelled
+         t1 cancelled: stop
          queued m2 task_result
          result of t1 in m2
-         t2 interrupted
+         t2 interrupted: stop
          queued m3 task_result
          result of t2 in m3",
     );

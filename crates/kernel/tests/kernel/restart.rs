@@ -400,7 +400,7 @@ fn a_quarantined_agent_that_is_stopped_keeps_the_reason() {
          control stop stopped
          end t1, release ws
          released ws
-         t1 cancelled
+         t1 cancelled: stop
          queued m1 task_result
          result of t1 in m1
          unchanged

@@ -124,7 +124,7 @@ fn a_task_asked_twice_is_forced() {
          end t1 force, call model exec1 round 3
          t1 ignored running: task_is cancelling
          unchanged
-         t1 cancelled
+         t1 cancelled: stopped_by exec1
          queued m2 task_result
          result of t1 in m2",
     );
