@@ -303,6 +303,9 @@ pub enum TaskCommand {
         task: OneTask,
         /// What to write, with a line end; - reads stdin and adds none
         text: String,
+        /// Nothing comes after it: the task reads the end of its input
+        #[arg(long)]
+        close: bool,
     },
     /// Ask it to end, with everything it started; the second time it is forced
     Stop(OneTask),

@@ -1,7 +1,7 @@
 //! The daemon's hands, for requests that are about a command or a folder and not about a turn.
 
 use abide_effects::Hands;
-use abide_effects::hands::TaskOutput;
+use abide_effects::hands::{TaskInput, TaskOutput};
 use abide_kernel::fact::WorkspaceAttached;
 use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::vocabulary::WorkspaceMode;
@@ -26,8 +26,8 @@ impl World for Outside {
         })
     }
 
-    fn write_input<'a>(&'a self, agent: &'a AgentId, task: TaskId, input: String) -> Done<'a, Value> {
-        Box::pin(async move { self.0.write_input(agent, &task, &input).await })
+    fn write_input<'a>(&'a self, agent: &'a AgentId, task_id: TaskId, input: String, close: bool) -> Done<'a, Value> {
+        Box::pin(async move { self.0.write_input(agent, &TaskInput { task_id, input, close }).await })
     }
 
     fn attach<'a>(&'a self, agent: &'a AgentId, path: String, mode: WorkspaceMode) -> Done<'a, WorkspaceAttached> {

@@ -31,7 +31,7 @@ use crate::process::{Options, Processes};
 use crate::sandbox::{Mode, Sandbox};
 use crate::workspace;
 
-pub use output::TaskOutput;
+pub use output::{TaskInput, TaskOutput};
 pub use reconcile::{Left, Reconciled, recorded};
 
 pub type Job = Pin<Box<dyn Future<Output = Vec<Input>> + Send>>;

@@ -32,7 +32,7 @@ pub use patch::{PatchHolds, PatchRecord, PatchStory, list_patches};
 pub use reconcile::{Finding, reconcile};
 pub use remove::{Removed, remove_worktree};
 pub use tree::tree;
-pub use worktree::{Worktree, create_worktree, reopen_worktree, uncommitted};
+pub use worktree::{Worktree, create_worktree};
 
 /// Where in a home worktrees are made. The only place below a home that may be a workspace.
 pub const WORKTREES: &str = "worktrees";

@@ -20,7 +20,8 @@ pub trait World: Send + Sync {
         wait_ms: u64,
     ) -> Done<'a, Value>;
 
-    fn write_input<'a>(&'a self, agent: &'a AgentId, task: TaskId, input: String) -> Done<'a, Value>;
+    /// Says how much was taken. With `close`, nothing comes after it.
+    fn write_input<'a>(&'a self, agent: &'a AgentId, task: TaskId, input: String, close: bool) -> Done<'a, Value>;
 
     /// A folder that may be bound. A worktree is made here.
     fn attach<'a>(&'a self, agent: &'a AgentId, path: String, mode: WorkspaceMode) -> Done<'a, WorkspaceAttached>;

@@ -32,7 +32,7 @@ pub fn run(command: &TaskCommand, place: &PlaceArgs, out: &Output) -> anyhow::Re
         TaskCommand::List(of) => plane::list(&PLANE, of, place, out),
         TaskCommand::Show(one) => show(one, place, out),
         TaskCommand::Output { task, offset, follow } => output(task, *offset, *follow, place, out),
-        TaskCommand::Input { task, text } => input(task, text, place, out),
+        TaskCommand::Input { task, text, close } => input(task, text, *close, place, out),
         TaskCommand::Stop(one) => stop(one, place, out),
         TaskCommand::Run(args) => start(args, place, out),
     }
@@ -152,7 +152,7 @@ async fn follow_from(
     }
 }
 
-fn input(one: &OneTask, text: &str, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
+fn input(one: &OneTask, text: &str, close: bool, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let input = match text {
         "-" => {
             let mut input = String::new();
@@ -164,7 +164,7 @@ fn input(one: &OneTask, text: &str, place: &PlaceArgs, out: &Output) -> anyhow::
     let client = connection::find(place)?;
     let taken = block_on(async {
         let id = plane::named(&PLANE, &client, &one.of.agent, &one.task).await?;
-        Ok(client.write_task(one.of.agent.as_str(), &id, &TaskInput { input }).await?)
+        Ok(client.write_task(one.of.agent.as_str(), &id, &TaskInput { input, close }).await?)
     })?;
     out.result(&json!(taken), || format!("it took {}\n", counted(taken.bytes, "byte")))
 }

@@ -37,8 +37,11 @@ pub struct TaskRead {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskInput {
-    #[schema(min_length = 1, max_length = 65536)]
+    #[schema(max_length = 65536)]
     pub input: String,
+    /// No more comes after this: the task reads the end of its input.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub close: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

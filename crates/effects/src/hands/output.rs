@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use abide_kernel::id::{AgentId, TaskId};
+use abide_kernel::id::AgentId;
 use abide_kernel::input::{Reads, Refusal};
 use serde_json::{Value, json};
 
@@ -11,6 +11,7 @@ use crate::limits;
 use crate::process::{Chunk, InputError, read_kept};
 use crate::tools::{task_input, task_output};
 
+pub use crate::tools::task_input::TaskInput;
 pub use crate::tools::task_output::TaskOutput;
 
 /// Bytes as text. What is no text is shown as such, and never lost from the count.
@@ -61,17 +62,27 @@ impl Hands {
     }
 
     pub(super) async fn task_input(&self, agent: &AgentId, input: &Value) -> Result<Outcome, Refusal> {
-        let (task_id, input) = task_input::call(input)?;
-        Ok(Outcome::of(self.write_input(agent, &task_id, &input).await?))
+        Ok(Outcome::of(self.write_input(agent, &task_input::call(input)?).await?))
     }
 
     /// Writes to a task's standard input or terminal, and says how much was taken.
-    pub async fn write_input(&self, agent: &AgentId, task: &TaskId, input: &str) -> Result<Value, Refusal> {
+    pub async fn write_input(&self, agent: &AgentId, wanted: &TaskInput) -> Result<Value, Refusal> {
+        let (task, input) = (&wanted.task_id, wanted.input.as_bytes());
         let Some(held) = self.0.tasks.get(agent, task) else {
             return Err(Refusal::new("not_running", format!("{task} is not a running task"), "list the tasks"));
         };
-        match held.process.write(input.as_bytes()).await {
-            Ok(bytes) => Ok(json!({ "accepted": bytes == input.len(), "bytes": bytes })),
+        let written = match input {
+            [] => Ok(0),
+            input => held.process.write(input).await,
+        };
+        match written {
+            Ok(bytes) => {
+                let accepted = bytes == input.len();
+                if accepted && wanted.close {
+                    held.process.close_input();
+                }
+                Ok(json!({ "accepted": accepted, "bytes": bytes }))
+            }
             Err(error) => {
                 let (code, hint) = match error {
                     InputError::NotAccepted => ("takes_no_input", "start it with accepts_input"),

@@ -18,18 +18,33 @@ pub(super) const TOOL: Tool = Tool {
 };
 
 fn schema() -> Value {
-    object(&["task_id", "input"], json!({ "task_id": { "type": "string" }, "input": { "type": "string" } }))
+    object(
+        &["task_id", "input"],
+        json!({
+            "task_id": { "type": "string" },
+            "input": { "type": "string" },
+            "close": { "type": "boolean", "description": "No more comes after this: the task reads the end of its input." },
+        }),
+    )
 }
 
-pub(crate) fn call(input: &Value) -> Result<(TaskId, String), Refusal> {
+/// Something to write, and whether it is the last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskInput {
+    pub task_id: TaskId,
+    pub input: String,
+    pub close: bool,
+}
+
+pub(crate) fn call(input: &Value) -> Result<TaskInput, Refusal> {
     parse(&TOOL.fields(input)?)
 }
 
-fn parse(fields: &Fields<'_>) -> Result<(TaskId, String), Refusal> {
-    let input = fields.text("input")?;
-    if input.is_empty() || input.len() > INPUT_BYTES {
+fn parse(fields: &Fields<'_>) -> Result<TaskInput, Refusal> {
+    let (input, close) = (fields.text("input")?, fields.flag("close")?.unwrap_or(false));
+    if (input.is_empty() && !close) || input.len() > INPUT_BYTES {
         let message = format!("`input` of TaskInput has {} bytes", input.len());
         return Err(invalid(message, format!("give 1 to {INPUT_BYTES} bytes at a time")));
     }
-    Ok((fields.task("task_id")?, input))
+    Ok(TaskInput { task_id: fields.task("task_id")?, input, close })
 }

@@ -66,15 +66,6 @@ impl<'a> Aside<'a> {
         Ok(Some(removed))
     }
 
-    /// Refuses while there is something left of a removal that was cut off.
-    pub(super) fn nothing_left(&self) -> Result<(), Refusal> {
-        if !is_there(&self.folder) && !is_there(&self.parent.join(&self.note)) {
-            return Ok(());
-        }
-        let message = format!("the removal of {} was cut off", self.worktree.path.display());
-        Err(Refusal::new("removal_cut_off", message, "remove it again, which finishes that, and open it then"))
-    }
-
     /// Renames the folder and makes sure that it is as it was `seen`. Gives git's record of it as it is by now.
     pub(super) fn move_there(&self, seen: &Look) -> Result<Listed, Refusal> {
         if is_there(&self.folder) {

@@ -8,13 +8,12 @@ use std::path::{Path, PathBuf};
 use abide_kernel::input::Refusal;
 use serde::{Deserialize, Serialize};
 
-use super::aside::{Aside, own_place};
+use super::aside::own_place;
 use super::check::{canonical_as_far_as_it_exists, head};
 use super::git::Git;
 use super::making::Making;
 use super::tree::path_of;
 use super::{BRANCHES, GitRoot, Workspace};
-use crate::limits;
 
 /// A worktree that we made, as the caller records it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,11 +39,11 @@ pub fn create_worktree(repo: &Workspace, folder: &Path, branch: &str) -> Result<
     ours(&git, branch)?;
     let reference = format!("refs/heads/{branch}");
     if git.ask(&[&"rev-parse", &"--verify", &"-q", &reference])?.ok {
-        let hint = "choose another name; if it is a recorded worktree's own branch, reopen that worktree";
+        let hint = "choose another name";
         return Err(Refusal::new("branch_exists", format!("the branch {branch} exists already"), hint));
     }
     let folder = free(folder)?;
-    let left_out = !uncommitted(repo)?.is_empty();
+    let left_out = is_dirty(&git)?;
     let repo = root.toplevel.clone();
     let worktree = Worktree { path: folder, branch: branch.into(), base_commit: base, repo, left_out };
     let making = Making::begin(&worktree)?;
@@ -64,27 +63,10 @@ pub fn create_worktree(repo: &Workspace, folder: &Path, branch: &str) -> Result<
     Ok(worktree)
 }
 
-/// Checks a recorded worktree's branch out again into its folder, which is gone. For the caller who knows that the
-/// branch is this worktree's.
-pub fn reopen_worktree(worktree: &Worktree) -> Result<(), Refusal> {
-    let git = Git::at(&worktree.repo)?;
-    ours(&git, &worktree.branch)?;
-    Aside::of(&git, worktree).nothing_left()?;
-    let folder = free(&worktree.path)?;
-    // git keeps the record of a folder that vanished, and takes the branch for checked out there.
-    if let Some(stale) = listed(&git)?.iter().find(|other| other.path == worktree.path) {
-        stale.unlocked()?;
-        git.run(&[&"worktree", &"remove", &"--", &folder])?;
-    }
-    git.run(&[&"worktree", &"add", &"--", &folder, &worktree.branch]).map(drop)
-}
-
-/// What is changed in a workspace's repository and not committed, by path; the first few of it.
-pub fn uncommitted(workspace: &Workspace) -> Result<Vec<String>, Refusal> {
-    let (git, _) = repository(workspace)?;
+/// Whether anything in the repository is changed and not committed.
+fn is_dirty(git: &Git) -> Result<bool, Refusal> {
     let status = git.run(&[&"status", &"--porcelain", &"-z", &"--no-renames", &"--ignore-submodules=none"])?;
-    let entries = status.split(|byte| *byte == 0).filter(|entry| entry.len() > 3);
-    Ok(entries.take(limits::PATCH_FILES).map(|entry| String::from_utf8_lossy(&entry[3..]).into_owned()).collect())
+    Ok(!status.is_empty())
 }
 
 pub(super) fn repository(workspace: &Workspace) -> Result<(Git, &GitRoot), Refusal> {

@@ -80,13 +80,13 @@ pub(super) async fn output(call: Call) -> Met {
 
 pub(super) async fn input(call: Call) -> Met {
     let id = agent(&call)?;
-    let TaskInput { input } = body::json(&call.body)?;
-    if input.is_empty() || input.len() > INPUT_MAX_BYTES {
+    let TaskInput { input, close } = body::json(&call.body)?;
+    if (input.is_empty() && !close) || input.len() > INPUT_MAX_BYTES {
         let detail = format!("an input has 1 to {INPUT_MAX_BYTES} bytes, and this has {}", input.len());
         return Err(Problem::new(422, "wrong_fields", detail).pointer("/input").hint("send it in parts"));
     }
     let known = task(&call, &id).await?;
-    let written = call.app.options.world.write_input(&id, TaskId::new(known.task_id), input).await;
+    let written = call.app.options.world.write_input(&id, TaskId::new(known.task_id), input, close).await;
     let taken: TaskTaken = shape(written.map_err(|refusal| problems::refused(refusal, id.as_str()))?)?;
     Ok(json(200, &taken))
 }

@@ -29,7 +29,7 @@ impl World for Outside {
         Box::pin(async { Ok(read) })
     }
 
-    fn write_input<'a>(&'a self, _: &'a AgentId, _: TaskId, input: String) -> Done<'a, Value> {
+    fn write_input<'a>(&'a self, _: &'a AgentId, _: TaskId, input: String, _: bool) -> Done<'a, Value> {
         Box::pin(async move {
             if input == "full" {
                 return Err(Refusal::new("input_full", "it does not read", "try again later"));

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use abide_effects::workspace::{check, create_worktree, reopen_worktree, uncommitted};
+use abide_effects::workspace::{check, create_worktree};
 
 use super::{Ground, contents, git, put, refused};
 
@@ -26,7 +26,6 @@ fn changes_that_are_not_committed_are_not_in_it_and_it_says_so() {
     let ground = Ground::new();
     ground.write("kept.txt", "changed");
     ground.write("new", "");
-    assert_eq!(uncommitted(&ground.workspace()).unwrap(), ["kept.txt", "new"]);
     let worktree = ground.worktree("one");
     assert!(worktree.left_out);
     assert_eq!(fs::read_to_string(worktree.path.join("kept.txt")).unwrap(), "one\ntwo\nthree\n");
@@ -87,27 +86,4 @@ fn from_a_detached_head_and_from_a_folder_below_the_toplevel() {
     let below = check(&ground.repo.join("folder"), &ground.home).unwrap();
     let worktree = create_worktree(&below, &ground.worktrees().join("one"), "abide/one").unwrap();
     assert!(worktree.path.join("second").exists());
-}
-
-#[test]
-fn a_worktree_whose_folder_vanished_is_opened_again_with_its_commits() {
-    let ground = Ground::new();
-    let worktree = ground.worktree("one");
-    put(&worktree.path.join("work"), "done");
-    git(&worktree.path, &["add", "-A"]);
-    git(&worktree.path, &["commit", "-q", "-m", "work"]);
-    assert_eq!(refused(reopen_worktree(&worktree)), "folder_exists");
-    fs::remove_dir_all(&worktree.path).unwrap();
-    reopen_worktree(&worktree).unwrap();
-    assert_eq!(fs::read_to_string(worktree.path.join("work")).unwrap(), "done");
-}
-
-#[test]
-fn one_whose_removal_was_cut_off_is_not_opened_before_that_is_finished() {
-    let ground = Ground::new();
-    let worktree = ground.worktree("one");
-    put(&worktree.path.join("work"), "work");
-    fs::rename(&worktree.path, ground.worktrees().join(".going-one")).unwrap();
-    assert_eq!(refused(reopen_worktree(&worktree)), "removal_cut_off");
-    assert!(ground.remove(&worktree).unwrap().patch.is_some());
 }
