@@ -11,7 +11,7 @@ use crate::agent::workspace::Workspace;
 use crate::fact::{CallRecord, Fact, TaskCreated, TaskEnd};
 use crate::id::{CallId, ExecId, Seq, TaskId};
 use crate::message::Message;
-use crate::vocabulary::{ControlAction, TaskKind};
+use crate::vocabulary::{ControlAction, TaskKind, TaskStatus};
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
@@ -135,6 +135,7 @@ pub fn effects_of(fact: &Fact, state: &AgentState) -> Vec<Effect> {
         Fact::TaskRunning(fact) if is_command(state, &fact.task_id) => {
             vec![Effect::AwaitTask { task_id: fact.task_id.clone() }]
         }
+        Fact::TaskUpdateIgnored(fact) if fact.reported == TaskStatus::Running => late_start(state, &fact.task_id),
         Fact::TaskCancelling(fact) => {
             vec![Effect::EndTask { task_id: fact.task_id.clone(), force: fact.force }]
         }
@@ -176,6 +177,19 @@ fn start_of(task: &TaskCreated, state: &AgentState) -> Option<Effect> {
     };
     let (task_id, place) = (task.task_id.clone(), Box::new(Place::of(state)));
     Some(Effect::StartTask { task_id, command: Box::new(command), place })
+}
+
+/// A command came to run after it was asked to end. Somebody has to hear its end all the same; where that is recorded
+/// already, nothing of it may go on.
+fn late_start(state: &AgentState, task: &TaskId) -> Vec<Effect> {
+    let task_id = task.clone();
+    match state.tasks.get(task).filter(|task| task.kind == TaskKind::Command).map(|task| task.status) {
+        Some(TaskStatus::Cancelling) => vec![Effect::AwaitTask { task_id }],
+        Some(TaskStatus::Completed | TaskStatus::Failed | TaskStatus::Cancelled | TaskStatus::Interrupted) | None => {
+            vec![Effect::CloseTask { task_id }]
+        }
+        Some(TaskStatus::Queued | TaskStatus::Running) => Vec::new(),
+    }
 }
 
 fn close_of(end: &TaskEnd, state: &AgentState) -> Vec<Effect> {

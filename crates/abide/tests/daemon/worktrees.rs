@@ -10,8 +10,10 @@ use crate::served::{Served, until};
 
 /// What is in an agent's folder of worktrees, hidden notes included.
 fn there(served: &Served, agent: &str) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(served.place.home().join("worktrees").join(agent)) else { return Vec::new() };
-    let mut there: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path().canonicalize().unwrap()).collect();
+    let Ok(entries) = fs::read_dir(served.place.home().canonicalize().unwrap().join("worktrees").join(agent)) else {
+        return Vec::new();
+    };
+    let mut there: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     there.sort();
     there
 }
@@ -56,14 +58,14 @@ fn a_worktree_that_was_being_made_is_recorded_or_cleared_away() {
         let message = served.send(&agent, "make one");
         match n {
             // From the first sign of it on: a note, a folder, files in it.
-            0 | 1 => drop(until("something of it", || (!there(&served, &agent).is_empty()).then_some(()))),
-            2 => drop(until("git's record", || {
+            0 | 1 => until("something of it", || (!there(&served, &agent).is_empty()).then_some(())),
+            2 => until("git's record", || {
                 listed(&repo).iter().any(|path| path.to_string_lossy().contains(&agent)).then_some(())
-            })),
-            3 => drop(until("files", || {
+            }),
+            3 => until("files", || {
                 let folders = there(&served, &agent);
                 folders.iter().any(|folder| folder.join("file-1").exists()).then_some(())
-            })),
+            }),
             _ => served.until_called(&agent, "UseWorkspace", 1),
         }
         served.kill_and_up();
@@ -142,11 +144,11 @@ fn a_worktree_that_was_being_removed_is_removed_with_its_work_saved() {
         assert_eq!(answer.status, 200, "{}", answer.body);
         match n {
             0 => {}
-            1 => drop(until("a change in its folder", || (there(&served, &agent) != [root.clone()]).then_some(()))),
-            _ => drop(until("a patch", || {
+            1 => until("a change in its folder", || (there(&served, &agent) != [root.clone()]).then_some(())),
+            _ => until("a patch", || {
                 let patches = served.place.home().join("agents").join(&agent).join("patches");
                 fs::read_dir(patches).is_ok_and(|mut entries| entries.next().is_some()).then_some(())
-            })),
+            }),
         }
         served.kill_and_up();
         let removed = served.until_fact(&agent, "worktree.removed", |_| true);

@@ -247,7 +247,7 @@ fn a_result_after_stop_is_evidence_and_starts_no_turn() {
          owed
          status
          start",
-        "t1 completed
+        "t1 completed: stop
          queued m1 task_result
          result of t1 in m1
          [t1]

@@ -36,7 +36,7 @@ fn a_worktree_leaves_no_note_once_it_is_made() {
     let ground = Ground::new();
     assert_eq!(left_in(&ground.worktrees()).unwrap(), Vec::<PathBuf>::new());
     let made = ground.worktree("one");
-    assert_eq!(left_in(&ground.worktrees()).unwrap(), [made.path.clone()]);
+    assert_eq!(left_in(&ground.worktrees()).unwrap(), std::slice::from_ref(&made.path));
     assert_eq!(fs::read_dir(ground.worktrees()).unwrap().count(), 1);
     let removed = clear(&ground, &made.path).unwrap();
     assert_eq!(removed.patch, None);
@@ -57,7 +57,7 @@ fn work_is_saved_first() {
 fn only_a_note_or_only_a_branch_or_an_empty_folder_is_left() {
     let ground = Ground::new();
     let path = note(&ground, "one");
-    assert_eq!(left_in(&ground.worktrees()).unwrap(), [path.clone()]);
+    assert_eq!(left_in(&ground.worktrees()).unwrap(), std::slice::from_ref(&path));
     clear(&ground, &path).unwrap();
     nothing_left(&ground);
 
@@ -91,7 +91,7 @@ fn a_clearing_that_was_cut_off_is_picked_up() {
     put(&made.path.join("work"), "work");
     note(&ground, "one");
     fs::rename(&made.path, ground.worktrees().join(".going-one")).unwrap();
-    assert_eq!(left_in(&ground.worktrees()).unwrap(), [made.path.clone()]);
+    assert_eq!(left_in(&ground.worktrees()).unwrap(), std::slice::from_ref(&made.path));
     assert!(clear(&ground, &made.path).unwrap().patch.is_some());
     nothing_left(&ground);
 }
