@@ -195,7 +195,6 @@ pub struct CreateArgs {
 }
 
 #[derive(Debug, Args)]
-#[group(id = "what", required = true, multiple = true, args = ["model", "workspace", "network", "instructions"])]
 pub struct SetArgs {
     /// The agent
     pub id: AgentId,

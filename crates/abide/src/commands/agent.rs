@@ -56,6 +56,11 @@ fn create(args: &CreateArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<
 }
 
 fn set(args: &SetArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
+    let SetArgs { model, workspace, network, instructions, .. } = args;
+    if model.is_none() && workspace.is_none() && network.is_none() && instructions.is_none() {
+        let what = "say what to change: --model, --workspace, --network or --instructions";
+        return Err(Failed::Usage(what.to_owned()).into());
+    }
     let client = connection::find(place)?;
     let change = AgentChange {
         model: args.model.clone(),

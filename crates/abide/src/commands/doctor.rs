@@ -241,7 +241,7 @@ fn git_version(said: &str) -> Option<(u32, u32)> {
 fn sandbox(place: &PlaceArgs, home: &Path) -> Vec<Check> {
     let (found, by) = match connection::find_if_any(place) {
         Ok(Some(client)) => match block_on(async { Ok(client.sandbox().await?) }) {
-            Ok(found) => (found, "the daemon"),
+            Ok(found) => (found, "as the daemon found it"),
             Err(error) => return vec![Check::warn("sandbox", format!("{error:#}"), "see `abide daemon status`")],
         },
         Ok(None) | Err(_) => (look(home), "tried now"),
@@ -293,7 +293,7 @@ fn enforced(found: &SandboxPart, by: &str) -> Check {
             format!("NONE WORKS: nothing keeps commands from your files and the network ({by})"),
             "install bubblewrap; until then `abide config set sandbox required` keeps commands from starting",
         ),
-        (_, _) => Check::ok("sandbox", format!("{mechanism} ({by}), which keeps to: {}", enforced.join(", "))),
+        (_, _) => Check::ok("sandbox", format!("{mechanism} ({by}); enforced: {}", enforced.join(", "))),
     }
 }
 

@@ -141,6 +141,9 @@ async fn follow_from(
             }
             return Ok(read.task);
         }
+        if read.task.status == "queued" {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
         let wait = if read.next_offset < read.total_bytes {
             0
         } else if quiet {

@@ -61,9 +61,11 @@ pub(super) fn detach(step: &mut Step<'_>, actor: &Actor, folder: &str) -> Acted 
     };
     let (root, is_worktree, removing) = (workspace.root.clone(), workspace.worktree.is_some(), workspace.removing);
     let here = step.state.workspaces.active().is_some_and(|active| active.root == root);
-    if here && (step.state.turn.is_some() || step.state.tasks.commands() > 0) {
+    // A command stays where it was started when the agent goes elsewhere: no worktree goes while any runs.
+    let busy = step.state.turn.is_some() || step.state.tasks.commands() > 0;
+    if busy && (here || is_worktree) {
         let hint = "stop the agent or wait until its turn and its tasks are over";
-        return Err(Refusal::new("in_use", format!("the agent works in {root}"), hint));
+        return Err(Refusal::new("in_use", format!("the agent works in {root}, or a command of it may"), hint));
     }
     let evidence = vec![format!("detached_by {}", actor.name())];
     if is_worktree && !removing {

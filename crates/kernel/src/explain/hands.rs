@@ -9,6 +9,9 @@ use crate::agent::workspace::Workspace;
 use crate::fact::Resource;
 use crate::vocabulary::{TaskKind, TaskStatus};
 
+/// As much of a command as tells it from others.
+const WHAT_BYTES: usize = 80;
+
 /// What runs, and what it came to where no turn has read that.
 pub(super) fn tasks(state: &AgentState) -> Vec<WaitingOn> {
     let open = state.tasks.open().values().take(NAMED).map(|task| {
@@ -38,7 +41,9 @@ pub(super) fn named(task: &Task) -> String {
         TaskKind::ChildAgent => "child",
     };
     let what = if task.summary.is_empty() { task.command.as_deref().unwrap_or_default() } else { &task.summary };
-    let what = if what.is_empty() { String::new() } else { format!(" ({})", crate::limits::clip(what, 200)) };
+    let kept = crate::limits::clip(what, WHAT_BYTES);
+    let more = if kept.len() < what.len() { " …" } else { "" };
+    let what = if what.is_empty() { String::new() } else { format!(" ({}{more})", kept.trim_end()) };
     format!("the {kind} {}{what}", task.task_id)
 }
 

@@ -355,3 +355,28 @@ fn a_call_that_was_cut_off() {
          Sleep no_pending_scheduler_facts",
     );
 }
+
+/// The command writes where it was started, whatever the agent chose since.
+#[test]
+fn a_worktree_that_was_left_with_a_command_in_it_stays() {
+    check(
+        "use /h/1 of=/w
+         task t1
+         task t1 runs
+         use /w
+         ---
+         person DetachWorkspace /h/1
+         stop
+         task t1 ends cancelled
+         person DetachWorkspace /h/1
+         effects",
+        "refused in_use
+         t1 cancelling
+         control stop stopped
+         Stop stopped
+         t1 cancelled
+         queued m1 task_result
+         result of t1 in m1
+         remove /h/1",
+    );
+}

@@ -8,8 +8,9 @@ use abide_kernel::input::{Act, Input};
 use abide_kernel::limits;
 use abide_kernel::summary::task_shape;
 use abide_kernel::time::Time;
+use abide_kernel::vocabulary;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json as object};
 
 use super::lifecycle::asked;
 use super::planes::{self, acted};
@@ -70,9 +71,16 @@ pub(super) async fn output(call: Call) -> Met {
         return Err(Problem::new(422, "wrong_fields", detail).hint("ask again when it is over"));
     }
     let offset = call.query.number("offset")?;
-    let task_id = TaskId::new(known.task_id);
-    let read = call.app.options.world.read_output(&id, task_id, offset, wait_ms).await;
-    let mut read = read.map_err(|refusal| problems::refused(refusal, id.as_str()))?;
+    let task_id = TaskId::new(known.task_id.as_str());
+    let mut read = match call.app.options.world.read_output(&id, task_id, offset, wait_ms).await {
+        Ok(read) => read,
+        // It is about to begin, and nothing is wrong with asking.
+        Err(_) if known.status == vocabulary::TaskStatus::Queued.as_str() => {
+            let at = offset.unwrap_or(0);
+            object!({ "status": "not_ready", "output": "", "skipped": 0, "next_offset": at, "total_bytes": 0 })
+        }
+        Err(refusal) => return Err(problems::refused(refusal, id.as_str())),
+    };
     // As it is now: it may have ended while we waited.
     read["task"] = serde_json::to_value(task(&call, &id).await?).unwrap_or_default();
     Ok(json(200, &read))
@@ -86,8 +94,14 @@ pub(super) async fn input(call: Call) -> Met {
         return Err(Problem::new(422, "wrong_fields", detail).pointer("/input").hint("send it in parts"));
     }
     let known = task(&call, &id).await?;
-    let written = call.app.options.world.write_input(&id, TaskId::new(known.task_id), input, close).await;
-    let taken: TaskTaken = shape(written.map_err(|refusal| problems::refused(refusal, id.as_str()))?)?;
+    let written = call.app.options.world.write_input(&id, TaskId::new(known.task_id.as_str()), input, close).await;
+    let written = written.map_err(|refusal| {
+        if known.status == vocabulary::TaskStatus::Queued.as_str() {
+            return Problem::new(409, "not_started", "the task has not begun yet").hint("try again in a moment");
+        }
+        problems::refused(refusal, id.as_str())
+    });
+    let taken: TaskTaken = shape(written?)?;
     Ok(json(200, &taken))
 }
 
