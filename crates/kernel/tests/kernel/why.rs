@@ -374,7 +374,7 @@ fn a_worktree_that_was_left_with_a_command_in_it_stays() {
          t1 cancelling
          control stop stopped
          Stop stopped
-         t1 cancelled
+         t1 cancelled: stop
          queued m1 task_result
          result of t1 in m1
          remove /h/1",
