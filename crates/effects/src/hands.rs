@@ -118,12 +118,6 @@ impl Hands {
         self.0.processes.counted_by()
     }
 
-    /// How many commands run, or have ended and are not recorded yet.
-    #[must_use]
-    pub fn running(&self) -> usize {
-        self.0.tasks.len()
-    }
-
     /// What an effect asks for, where it is for hands.
     #[must_use]
     pub fn perform(&self, agent: &AgentId, effect: Effect) -> Option<Job> {

@@ -336,10 +336,11 @@ async fn blocking<T: Send + 'static>(clock: &Clock, work: impl FnOnce() -> T + S
 pub(crate) async fn load(shared: &Shared, agent: &AgentId, boot: bool) -> Result<crate::core::Core, Damage> {
     let permit = shared.loads.acquire().await;
     let (ledger, agent) = (shared.ledger.clone(), agent.clone());
-    let remains = shared.perform.remains(&agent);
+    let perform = Arc::clone(&shared.perform);
     let core = blocking(&shared.clock, move || match boot {
-        true => crate::Core::recover(&ledger, &agent, remains)
+        true => crate::Core::recover(&ledger, &agent, perform.remains(&agent))
             .map(|core| core.unwrap_or_else(|| crate::Core::unborn(agent))),
+        // Nothing was cut: whatever runs for it goes on.
         false => crate::Core::reread(&ledger, &agent),
     })
     .await;

@@ -64,10 +64,6 @@ impl Tasks {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.all().len()
-    }
-
     pub(super) fn of(&self, agent: &AgentId) -> usize {
         self.all().keys().filter(|(owner, _)| owner == agent).count()
     }

@@ -25,6 +25,12 @@ impl Hands {
         let (hands, agent, place) = (self.clone(), agent.clone(), place.clone());
         blocking(move || {
             let path = within(&path, &place)?;
+            let running = hands.0.tasks.of(&agent);
+            if running > 0 {
+                // They write where it is now; nobody else may until they are over.
+                let hint = "wait for them or stop them first: TaskList";
+                return Err(Refusal::new("in_use", format!("{running} commands still run where you are"), hint));
+            }
             let bound = hands.bind(&agent, &path, mode)?;
             let root = bound.root.clone();
             let folder = workspace::check(Path::new(&root), &hands.0.home)?;

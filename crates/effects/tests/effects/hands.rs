@@ -7,7 +7,7 @@ use abide_effects::Hands;
 use abide_effects::hands::{Job, Setup};
 use abide_effects::sandbox::Mode;
 use abide_kernel::effect::{Effect, Place};
-use abide_kernel::id::{AgentId, CallId, ExecId};
+use abide_kernel::id::{AgentId, CallId, ExecId, TaskId};
 use abide_kernel::input::Input;
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::ToolStatus;
@@ -98,4 +98,28 @@ async fn the_output_of_old_tasks_goes() {
     let left: Vec<_> = fs::read_dir(&tasks).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left.len(), abide_effects::limits::OUTPUTS_KEPT);
     assert!(left.iter().all(|name| name.to_str().unwrap() >= "task_0044"), "the newest stay");
+}
+
+#[tokio::test]
+async fn nobody_moves_on_while_a_command_of_theirs_runs() {
+    let stage = Stage::new();
+    let elsewhere = TempDir::new().unwrap();
+    let elsewhere = elsewhere.path().canonicalize().unwrap().display().to_string();
+    let promoted = stage.call("call_1", "ExecCommand", json!({ "cmd": "sleep 1000", "yield_time_ms": 0 })).await;
+    assert_eq!(result(&promoted).1["disposition"], "promoted_to_task");
+    let moves = |call: &str| {
+        let place = Place { attached: vec![elsewhere.clone()], ..Place::default() };
+        let effect = Effect::RunTool {
+            exec_id: ExecId::new("exec_1"),
+            call_id: CallId::new(call),
+            tool: "UseWorkspace".to_owned(),
+            input: json!({ "path": elsewhere }),
+            place: Box::new(place),
+        };
+        stage.hands.perform(&stage.agent, effect).unwrap()
+    };
+    assert_eq!(result(&moves("call_2").await).1["error"]["code"], "in_use");
+    let task_id = TaskId::new(result(&promoted).1["task_handle"]["task_id"].as_str().unwrap());
+    assert!(stage.hands.perform(&stage.agent, Effect::CloseTask { task_id }).is_none());
+    assert_eq!(result(&moves("call_3").await).1["cwd"], *elsewhere);
 }

@@ -1,12 +1,14 @@
 //! Agents that go wrong, and the others that must not notice.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use abide_engine::AskError;
+use abide_engine::{AskError, Clock, Host, Perform};
 use abide_kernel::input::Input;
 use abide_ledger::{Commit, Ledger, NewFact, StreamId};
 
-use crate::world::{all_asleep, briefs, create, host, id, kinds, noon, say};
+use crate::world::{Mind, all_asleep, briefs, create, host, id, kinds, noon, say};
 
 #[tokio::test(start_paused = true)]
 async fn a_model_call_that_crashes_ends_its_turn_visibly() {
@@ -49,6 +51,27 @@ async fn a_message_that_crashes_its_agent_is_given_up_and_the_others_run() {
     say(&host, "a", "hello").await.unwrap();
     all_asleep(&host).await;
     assert!(briefs(&ledger, "a").contains(&"hello".to_owned()), "{:?}", briefs(&ledger, "a"));
+}
+
+/// A commit that is refused cuts nothing off: what runs for the agent goes on, and is not taken for a leftover.
+#[tokio::test(start_paused = true)]
+async fn a_refused_commit_ends_nothing_that_runs() {
+    let ledger = Ledger::memory();
+    let mind = Arc::new(Mind::default());
+    let perform: Arc<dyn Perform> = Arc::clone(&mind) as _;
+    let host = Host::start(ledger.clone(), perform, Clock::simulated(noon(), 7)).unwrap();
+    create(&host, "a").await;
+    let looked = mind.looked.load(Ordering::SeqCst);
+    // Somebody else writes to its stream, so its next commit finds the head elsewhere.
+    let stream = StreamId::agent(&id("a"));
+    let head = ledger.head(&stream).unwrap().unwrap().seq;
+    let fact = NewFact::new("runtime.error", br#"{"error":"from outside"}"#.to_vec());
+    ledger.commit(Commit::append(stream, head, noon(), vec![fact])).wait().unwrap();
+    assert!(matches!(say(&host, "a", "hello").await, Err(AskError::Store(_))));
+    say(&host, "a", "hello").await.unwrap();
+    all_asleep(&host).await;
+    assert_eq!(briefs(&ledger, "a"), ["hello"]);
+    assert_eq!(mind.looked.load(Ordering::SeqCst), looked, "only an agent that begins anew has something left over");
 }
 
 #[tokio::test(start_paused = true)]

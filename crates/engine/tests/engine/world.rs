@@ -9,7 +9,7 @@ use abide_kernel::agent::config::{Config, Identity};
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::{Fact, TaskEnd};
 use abide_kernel::id::{AgentId, MessageId};
-use abide_kernel::input::{Answer, Input, NewMessage, Reply};
+use abide_kernel::input::{Answer, Input, NewMessage, Remains, Reply};
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::TaskStatus;
 use abide_ledger::{Ledger, StreamId};
@@ -18,6 +18,8 @@ use abide_ledger::{Ledger, StreamId};
 #[derive(Debug, Default)]
 pub struct Mind {
     pub calls: AtomicUsize,
+    /// How often it was asked what is left of an agent.
+    pub looked: AtomicUsize,
 }
 
 impl Perform for Mind {
@@ -50,6 +52,11 @@ impl Perform for Mind {
             | Effect::Notify { .. }
             | Effect::EndExec { .. } => None,
         }
+    }
+
+    fn remains(&self, _: &AgentId) -> Remains {
+        self.looked.fetch_add(1, Ordering::SeqCst);
+        Remains::default()
     }
 }
 
