@@ -124,9 +124,9 @@ impl Hands {
         let (hands, agent) = (self.clone(), agent.clone());
         match effect {
             Effect::RunTool { exec_id, call_id, tool, input, place } => {
-                let mut turn = self.0.order.next(&exec_id, &tool, &input);
+                let mut slot = self.0.order.next(&exec_id, &tool, &input);
                 Some(Box::pin(async move {
-                    turn.comes().await;
+                    slot.comes().await;
                     let came_to = hands.run_tool(&agent, &exec_id, &call_id, &tool, &input, &place).await;
                     finished(exec_id, call_id, came_to)
                 }))

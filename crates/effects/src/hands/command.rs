@@ -7,8 +7,7 @@ use abide_kernel::effect::{Command, Place};
 use abide_kernel::fact::{TaskCreated, TaskEnd};
 use abide_kernel::id::{AgentId, CallId, ExecId, TaskId};
 use abide_kernel::input::{Input, Refusal};
-use abide_kernel::limits::clip;
-use abide_kernel::vocabulary::{TaskKind, TaskStatus, WaitPolicy};
+use abide_kernel::vocabulary::TaskStatus;
 use serde_json::{Value, json};
 
 use super::desk::Desk;
@@ -17,9 +16,6 @@ use super::{Hands, Outcome, blocking};
 use crate::limits;
 use crate::process::{Ended, Kept, Launch, Process};
 use crate::tools::exec_command;
-
-/// What stands for a command in lists.
-const SUMMARY_BYTES: usize = 200;
 
 impl Hands {
     pub(super) async fn exec_command(
@@ -46,7 +42,7 @@ impl Hands {
                 let created = TaskCreated {
                     exec_id: Some(exec_id.clone()),
                     call_id: Some(call_id.clone()),
-                    ..task_of(task_id, command)
+                    ..TaskCreated::of_command(task_id, command.clone())
                 };
                 Ok(self.promote(agent, created, command, process, first, wanted.max_output_bytes))
             }
@@ -151,25 +147,6 @@ fn launch(desk: &Desk, task_id: &TaskId, command: &Command, network: bool) -> Re
         extra_read: desk.extra_read.clone(),
         extra_write: desk.extra_write.clone(),
     })
-}
-
-fn task_of(task_id: TaskId, command: &Command) -> TaskCreated {
-    let line = command.command.lines().next().unwrap_or_default();
-    TaskCreated {
-        task_id,
-        task_kind: TaskKind::Command,
-        wait_policy: WaitPolicy::Background,
-        summary: clip(line, SUMMARY_BYTES).to_owned(),
-        command: Some(command.command.clone()),
-        workdir: command.workdir.clone(),
-        tty: command.tty,
-        accepts_input: command.accepts_input,
-        work_item_id: None,
-        child_agent_id: None,
-        recovery: None,
-        exec_id: None,
-        call_id: None,
-    }
 }
 
 fn completed(process: &Process, ended: &Ended, max: usize) -> Value {

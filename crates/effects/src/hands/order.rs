@@ -25,14 +25,14 @@ struct Handed {
 
 /// A call's place in its round. It holds the place until it is dropped.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct Slot {
     before: Vec<watch::Receiver<()>>,
     _done: watch::Sender<()>,
 }
 
 impl Order {
     /// Takes the next place in the round. Must be called in the order of the calls.
-    pub(super) fn next(&self, exec_id: &ExecId, tool: &str, input: &Value) -> Turn {
+    pub(super) fn next(&self, exec_id: &ExecId, tool: &str, input: &Value) -> Slot {
         let looks = matches!(tools::read(tool, input), Does::World(SideEffect::ReadOnly));
         let (sender, done) = watch::channel(());
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -44,11 +44,11 @@ impl Order {
         let handed = all.entry(exec_id.clone()).or_default();
         let before = handed.iter().filter(|one| !(looks && one.looks)).map(|one| one.done.clone()).collect();
         handed.push(Handed { looks, done });
-        Turn { before, _done: sender }
+        Slot { before, _done: sender }
     }
 }
 
-impl Turn {
+impl Slot {
     /// Comes back when everything that this call has to follow is done.
     pub(super) async fn comes(&mut self) {
         for before in &mut self.before {

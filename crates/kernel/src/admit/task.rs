@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::agent::task::Task;
+use crate::effect::Command;
 use crate::fact::{
     Fact, Resource, TaskCancelled, TaskCancelling, TaskCompleted, TaskCreated, TaskEnd, TaskFailed, TaskInterrupted,
     TaskResultDelivered, TaskRunning, TaskUpdateIgnored, WorkItemDelegated, WorkItemDelegationCompleted,
@@ -12,15 +13,13 @@ use crate::input::{Answer, Refusal};
 use crate::limits;
 use crate::step::Step;
 use crate::summary::task_shape;
-use crate::vocabulary::{TaskKind, TaskStatus, WaitPolicy};
+use crate::vocabulary::{TaskKind, TaskStatus};
 
 use super::act::{Acted, Actor, done, line};
 use super::waits::{drop_if_waiting, naming, trigger_wait};
 
 /// Tasks that a list shows to a model; a person has pages.
 const LISTED_MAX: usize = 100;
-/// What of a command stands for it in lists.
-const SUMMARY_BYTES: usize = 200;
 
 pub(super) fn create(step: &mut Step<'_>, mut task: TaskCreated) -> Result<Answer, Refusal> {
     if step.state.tasks.get(&task.task_id).is_some() {
@@ -123,22 +122,8 @@ pub(super) fn run_command(
         return Err(Refusal::new("stopped", "a stopped agent runs no commands", hint));
     }
     let task_id = step.fresh.task();
-    let task = TaskCreated {
-        task_id: task_id.clone(),
-        task_kind: TaskKind::Command,
-        wait_policy: WaitPolicy::Background,
-        summary: limits::clip(command.lines().next().unwrap_or_default(), SUMMARY_BYTES).to_owned(),
-        command: Some(command),
-        workdir,
-        tty,
-        accepts_input,
-        work_item_id: None,
-        child_agent_id: None,
-        recovery: None,
-        exec_id: None,
-        call_id: None,
-    };
-    create(step, task)?;
+    let command = Command { command, workdir, tty, accepts_input };
+    create(step, TaskCreated::of_command(task_id.clone(), command))?;
     show(step, &task_id)
 }
 

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::effect::Command;
 use crate::id::{CallId, ExecId, MessageId, TaskId, WorkItemId};
+use crate::limits;
 use crate::vocabulary::{TaskKind, TaskStatus, WaitPolicy};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,6 +34,32 @@ pub struct TaskCreated {
     pub exec_id: Option<ExecId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<CallId>,
+}
+
+/// What stands for a command in lists.
+const SUMMARY_BYTES: usize = 200;
+
+impl TaskCreated {
+    /// A command as a task, in the background, of no call and no work item.
+    #[must_use]
+    pub fn of_command(task_id: TaskId, command: Command) -> TaskCreated {
+        let line = command.command.lines().next().unwrap_or_default();
+        TaskCreated {
+            task_id,
+            task_kind: TaskKind::Command,
+            wait_policy: WaitPolicy::Background,
+            summary: limits::clip(line, SUMMARY_BYTES).to_owned(),
+            command: Some(command.command),
+            workdir: command.workdir,
+            tty: command.tty,
+            accepts_input: command.accepts_input,
+            work_item_id: None,
+            child_agent_id: None,
+            recovery: None,
+            exec_id: None,
+            call_id: None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
