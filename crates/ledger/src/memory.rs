@@ -144,8 +144,7 @@ impl Memory {
         drop(guard);
         for (answer, result) in answers {
             if let Some(answer) = answer {
-                // A caller that no longer listens has dropped its receipt; the commit stands.
-                let _ = answer.send(result);
+                answer.send(result, None);
             }
         }
         count

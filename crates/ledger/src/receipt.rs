@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 
 use crate::commit::Committed;
 use crate::error::CommitError;
+use crate::prepared::Prepared;
 
 /// Resolves once the commit is on disk, or was refused.
 ///
@@ -22,11 +23,27 @@ pub struct Receipt(State);
 #[derive(Debug)]
 enum State {
     Ready(Option<Result<Committed, CommitError>>),
-    Waiting(oneshot::Receiver<Result<Committed, CommitError>>),
+    Waiting(oneshot::Receiver<Answered>),
+}
+
+#[derive(Debug)]
+struct Answered {
+    result: Result<Committed, CommitError>,
+    /// What was committed goes back with the answer, to be freed by the thread that allocated it: memory that another
+    /// thread frees has the two of them wait for each other, which was a seventh of the writer's time.
+    _spent: Option<Prepared>,
 }
 
 /// The writing side of a receipt.
-pub(crate) type Answer = oneshot::Sender<Result<Committed, CommitError>>;
+#[derive(Debug)]
+pub(crate) struct Answer(oneshot::Sender<Answered>);
+
+impl Answer {
+    /// A caller that no longer listens has dropped its receipt; the commit stands.
+    pub(crate) fn send(self, result: Result<Committed, CommitError>, spent: Option<Prepared>) {
+        let _ = self.0.send(Answered { result, _spent: spent });
+    }
+}
 
 impl Receipt {
     pub(crate) fn ready(answer: Result<Committed, CommitError>) -> Receipt {
@@ -35,7 +52,7 @@ impl Receipt {
 
     pub(crate) fn waiting() -> (Answer, Receipt) {
         let (sender, receiver) = oneshot::channel();
-        (sender, Receipt(State::Waiting(receiver)))
+        (Answer(sender), Receipt(State::Waiting(receiver)))
     }
 
     /// Blocks this thread. In async code, await the receipt instead.
@@ -51,7 +68,7 @@ impl Receipt {
         match &mut self.0 {
             State::Ready(answer) => answer.take(),
             State::Waiting(receiver) => match receiver.try_recv() {
-                Ok(answer) => Some(answer),
+                Ok(answered) => Some(answered.result),
                 Err(oneshot::error::TryRecvError::Empty) => None,
                 Err(oneshot::error::TryRecvError::Closed) => Some(Err(CommitError::Closed)),
             },
@@ -68,7 +85,8 @@ impl Future for Receipt {
             State::Ready(answer) => Poll::Ready(answer.take().unwrap_or(Err(CommitError::Closed))),
             // A sender dropped without a word is a ledger that went away.
             State::Waiting(receiver) => {
-                Pin::new(receiver).poll(context).map(|answer| answer.unwrap_or(Err(CommitError::Closed)))
+                let answered = Pin::new(receiver).poll(context);
+                answered.map(|answered| answered.map_or(Err(CommitError::Closed), |answered| answered.result))
             }
         }
     }

@@ -143,15 +143,15 @@ impl Writer {
         });
         match outcome {
             Ok(()) => {
-                for ((_, answer), result) in commits.into_iter().zip(answers) {
-                    // A caller that no longer listens has dropped its receipt; the commit stands.
-                    let _ = answer.send(result);
+                // The last first: who has several under way waits for the oldest, and is woken once, to find them all.
+                for ((spent, answer), result) in commits.into_iter().zip(answers).rev() {
+                    answer.send(result, Some(spent));
                 }
             }
             // Also those that were refused: they lost against a commit that is no more.
             Err(failure) => {
-                for (_, answer) in commits {
-                    let _ = answer.send(Err(failure.clone()));
+                for (spent, answer) in commits {
+                    answer.send(Err(failure.clone()), Some(spent));
                 }
             }
         }
