@@ -1,4 +1,4 @@
-//! The loop's synchronous core for one agent: inbox → admit all → commit → decide → commit → effects.
+//! The loop's synchronous core for one agent: inbox → admit all → decide → commit → effects.
 //!
 //! The driver calls `poll` until it rests. What `poll` hands out must be committed, in that order, one at a time;
 //! `committed` then releases what waited for it: answers, effects, and facts for the feed. The state runs ahead of the
@@ -161,13 +161,10 @@ impl Core {
         let mut fresh = Fresh::new(now, entropy);
         let mut step = Outputs::default();
         let mut facts = self.admit_all(now, &mut fresh, &mut step);
+        let decision = decide(&self.state, now);
+        facts.extend(self.carry_out(&decision, now, &mut fresh, &mut step));
         if facts.is_empty() && self.met.is_empty() {
             self.release(step);
-            step = Outputs::default();
-            let decision = decide(&self.state, now);
-            facts = self.carry_out(&decision, now, &mut fresh, &mut step);
-        }
-        if facts.is_empty() && self.met.is_empty() {
             return None;
         }
         let first = self.state.seq + 1 - facts.len() as Seq;

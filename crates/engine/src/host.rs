@@ -8,6 +8,7 @@ mod directory;
 mod feed;
 mod keys;
 mod life;
+mod loads;
 mod wakes;
 
 use std::sync::Arc;
@@ -20,11 +21,11 @@ use abide_kernel::input::{Input, Refusal, Remains};
 use abide_kernel::time::Time;
 use abide_ledger::{Ledger, ReadError, StreamId};
 use futures_util::future::BoxFuture;
-use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use crate::clock::Clock;
 use crate::core::{Answered, Asked, Claim};
-use crate::fold::{Damage, fold};
+use crate::fold::fold;
 use crate::meter::Meter;
 
 use directory::{Directory, Found};
@@ -32,6 +33,7 @@ use feed::Feed;
 pub use feed::Heads;
 use keys::Keys;
 pub use keys::{Claimed, Holding};
+use loads::Loads;
 
 /// Does what effects ask for. One call is one job; dropping the job ends it.
 pub trait Perform: Send + Sync + 'static {
@@ -64,8 +66,6 @@ pub enum AskError {
 
 /// Posts that may wait for one agent. A loop takes all of them into one commit, so this bounds a commit, too.
 const POSTS_MAX: usize = 256;
-/// Agents that are read from the ledger at the same time; reading is work for a core, not waiting.
-const LOADS_MAX: usize = 2;
 /// How often a post finds its agent falling asleep before we call that a bug.
 const TRIES_MAX: usize = 64;
 
@@ -100,7 +100,7 @@ pub(crate) struct Shared {
     pub feed: Feed,
     pub keys: Keys,
     pub meter: Meter,
-    pub loads: Semaphore,
+    pub loads: Loads,
     /// Somebody fell asleep, perhaps with an earlier deadline than any before.
     pub due_changed: Notify,
     pub closing: watch::Sender<Closing>,
@@ -130,7 +130,7 @@ impl Host {
             feed: Feed::default(),
             keys: Keys::default(),
             meter: Meter::default(),
-            loads: Semaphore::new(LOADS_MAX),
+            loads: Loads::default(),
             due_changed: Notify::new(),
             closing: watch::Sender::new(Closing::Open),
             alive: watch::Sender::new(0),
@@ -330,20 +330,4 @@ async fn blocking<T: Send + 'static>(clock: &Clock, work: impl FnOnce() -> T + S
             Err(_) => std::future::pending().await,
         },
     }
-}
-
-/// Reads an agent for its loop. `None` for one that does not exist yet.
-pub(crate) async fn load(shared: &Shared, agent: &AgentId, boot: bool) -> Result<crate::core::Core, Damage> {
-    let permit = shared.loads.acquire().await;
-    let (ledger, agent) = (shared.ledger.clone(), agent.clone());
-    let perform = Arc::clone(&shared.perform);
-    let core = blocking(&shared.clock, move || match boot {
-        true => crate::Core::recover(&ledger, &agent, perform.remains(&agent))
-            .map(|core| core.unwrap_or_else(|| crate::Core::unborn(agent))),
-        // Nothing was cut: whatever runs for it goes on.
-        false => crate::Core::reread(&ledger, &agent),
-    })
-    .await;
-    drop(permit);
-    core
 }

@@ -21,7 +21,8 @@ use serde_json::json;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 
-use super::{AskError, Closing, Holding, Post, Shared, load};
+use super::loads::load;
+use super::{AskError, Closing, Holding, Post, Shared};
 use crate::core::{Answered, Asked, Core};
 
 /// How long an agent that rests stays awake: long enough that a conversation does not read it anew each time.
@@ -123,7 +124,7 @@ async fn crashed(shared: &Arc<Shared>, agent: &AgentId, reason: &str) {
 }
 
 /// Records the quarantine, if the agent can be read at all.
-async fn quarantine(shared: &Shared, agent: &AgentId, reason: String) -> bool {
+async fn quarantine(shared: &Arc<Shared>, agent: &AgentId, reason: String) -> bool {
     let Ok(mut core) = load(shared, agent, false).await else { return false };
     core.ask(Asked::new(0, Input::Quarantine { reason }));
     while let Some(commit) = core.poll(shared.clock.now(), shared.clock.entropy()) {
