@@ -9,14 +9,14 @@ use abide_effects::model::{Model, Past, ProviderFailure};
 use abide_engine::Perform;
 use abide_engine::fold::decode;
 use abide_kernel::effect::{Effect, ModelCall};
-use abide_kernel::fact::Fact;
+use abide_kernel::fact::{Fact, WorkspaceAttached};
 use abide_kernel::id::{AgentId, ExecId};
-use abide_kernel::input::{Input, Remains, Reply};
-use abide_kernel::vocabulary::ProviderError;
+use abide_kernel::input::{Input, Refusal, Remains, Reply};
+use abide_kernel::vocabulary::{ProviderError, WorkspaceMode};
 use abide_ledger::{Ledger, StreamId};
 use serde_json::Value;
 
-type Job = std::pin::Pin<Box<dyn Future<Output = Vec<Input>> + Send>>;
+type Job<T> = std::pin::Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Models and hands.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ struct Effects {
 }
 
 impl Perform for Effects {
-    fn perform(&self, agent: &AgentId, effect: Effect) -> Option<Job> {
+    fn perform(&self, agent: &AgentId, effect: Effect) -> Option<Job<Vec<Input>>> {
         match effect {
             Effect::CallModel { exec_id, round, call } => {
                 let past = LedgerPast { ledger: self.ledger.clone(), stream: StreamId::agent(agent) };
@@ -40,6 +40,8 @@ impl Perform for Effects {
             | Effect::CloseTask { .. }
             | Effect::ReleaseWorkspace { .. }
             | Effect::RemoveWorktree { .. } => self.hands.perform(agent, effect),
+            // The loop itself sees to other agents.
+            Effect::SpawnChild { .. } | Effect::DismissChild { .. } | Effect::ReportToSupervisor { .. } => None,
             // Briefs are read by whoever asks for them; the loop ends its own jobs.
             Effect::Notify { .. } | Effect::EndExec { .. } => None,
         }
@@ -47,6 +49,11 @@ impl Perform for Effects {
 
     fn remains(&self, agent: &AgentId) -> Remains {
         self.hands.remains(agent)
+    }
+
+    fn worktree(&self, agent: &AgentId, folder: String) -> Job<Result<WorkspaceAttached, Refusal>> {
+        let (hands, agent) = (self.hands.clone(), agent.clone());
+        Box::pin(async move { hands.attach(&agent, folder, WorkspaceMode::Worktree).await })
     }
 }
 

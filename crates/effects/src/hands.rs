@@ -165,7 +165,12 @@ impl Hands {
                 let removal = blocking(move || hands.remove_worktree(&agent, &workspace)).await;
                 vec![Input::FinishRemoval { root, removal: removal.map_err(|refusal| refusal.message) }]
             })),
-            Effect::CallModel { .. } | Effect::EndExec { .. } | Effect::Notify { .. } => None,
+            Effect::SpawnChild { .. }
+            | Effect::DismissChild { .. }
+            | Effect::ReportToSupervisor { .. }
+            | Effect::CallModel { .. }
+            | Effect::EndExec { .. }
+            | Effect::Notify { .. } => None,
         }
     }
 

@@ -19,7 +19,9 @@ mod notify_operator;
 mod pick_work_item;
 pub(crate) mod read_file;
 mod request_approval;
+mod send_message;
 mod sleep;
+mod spawn_agent;
 pub(crate) mod task_input;
 mod task_list;
 pub(crate) mod task_output;
@@ -62,6 +64,8 @@ pub const ALL: &[Tool] = &[
     pick_work_item::TOOL,
     update_work_item::TOOL,
     complete_work_item::TOOL,
+    spawn_agent::TOOL,
+    send_message::TOOL,
     use_workspace::TOOL,
     notify_operator::TOOL,
     request_approval::TOOL,

@@ -34,6 +34,9 @@ impl Perform for Echo {
             | Effect::EndTask { .. }
             | Effect::CloseTask { .. }
             | Effect::RemoveWorktree { .. }
+            | Effect::SpawnChild { .. }
+            | Effect::DismissChild { .. }
+            | Effect::ReportToSupervisor { .. }
             | Effect::ReleaseWorkspace { .. }
             | Effect::Notify { .. } => None,
         }

@@ -7,8 +7,10 @@
 mod directory;
 mod feed;
 mod keys;
+mod kin;
 mod life;
 mod loads;
+mod neighbours;
 mod wakes;
 
 use std::sync::Arc;
@@ -16,6 +18,7 @@ use std::time::Duration;
 
 use abide_kernel::AgentState;
 use abide_kernel::effect::Effect;
+use abide_kernel::fact::WorkspaceAttached;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::{Input, Refusal, Remains};
 use abide_kernel::time::Time;
@@ -43,6 +46,11 @@ pub trait Perform: Send + Sync + 'static {
     /// What is left of an agent in the world when it is read from its records.
     fn remains(&self, _agent: &AgentId) -> Remains {
         Remains::default()
+    }
+
+    /// Makes a worktree of a folder for an agent: what has to be recorded.
+    fn worktree(&self, _agent: &AgentId, _folder: String) -> BoxFuture<'static, Result<WorkspaceAttached, Refusal>> {
+        Box::pin(std::future::ready(kin::no_worktrees()))
     }
 }
 

@@ -191,6 +191,7 @@ fn task(id: &str) -> TaskCreated {
         accepts_input: false,
         work_item_id: None,
         child_agent_id: None,
+        child: None,
         recovery: None,
         exec_id: None,
         call_id: None,

@@ -4,6 +4,7 @@ mod act;
 mod control;
 mod due;
 mod ingress;
+mod kin;
 mod settle;
 mod task;
 mod turn;
@@ -21,6 +22,7 @@ use crate::step::Step;
 use crate::time::Time;
 
 pub(crate) use due::account_for_waiting_tick;
+pub(crate) use kin::leave_if_done;
 pub(crate) use settle::settle;
 pub(crate) use turn::{end_sleeps, present};
 pub(crate) use waits::trigger_wait;
@@ -35,7 +37,7 @@ pub struct Admitted {
 
 /// Admits one input. On a refusal the state is as it was.
 pub fn admit(state: &mut AgentState, input: Input, now: Time, fresh: &mut Fresh) -> Result<Admitted, Refusal> {
-    if state.seq == 0 && !matches!(input, Input::Create { .. }) {
+    if state.seq == 0 && !matches!(input, Input::Create { .. } | Input::CreateChild(_)) {
         return Err(Refusal::new("no_agent", "this agent does not exist", "create it first"));
     }
     if state.archived && !matches!(input, Input::Fork { .. }) {
@@ -56,6 +58,9 @@ pub fn admit(state: &mut AgentState, input: Input, now: Time, fresh: &mut Fresh)
 fn route(step: &mut Step<'_>, input: Input) -> Result<Answer, Refusal> {
     match input {
         Input::Create { identity, config, start } => control::create(step, identity, config, start),
+        Input::CreateChild(first) => kin::create(step, *first),
+        Input::Dismiss { evidence } => kin::dismiss(step, evidence),
+        Input::SupervisorHeard => kin::heard(step),
         Input::Configure { change } => {
             let role = change.role.filter(|role| *role != step.state.identity.role);
             let config = step.state.config.with(*change);
@@ -67,7 +72,7 @@ fn route(step: &mut Step<'_>, input: Input) -> Result<Answer, Refusal> {
         }
         Input::Fork { agent_id, parent, at_seq } => Ok(control::fork(step, agent_id, parent, at_seq)),
         Input::Start => control::start(step),
-        Input::Stop => Ok(control::stop(step)),
+        Input::Stop => control::stop(step),
         Input::Abort { exec_id } => control::abort(step, exec_id),
         Input::Shutdown { at_once } => Ok(control::shutdown(step, at_once)),
         Input::Boot { remains } => Ok(control::boot(step, remains)),

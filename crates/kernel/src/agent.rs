@@ -7,6 +7,7 @@ mod apply;
 pub mod approval;
 pub mod config;
 pub mod hint;
+pub mod kin;
 pub mod lifecycle;
 pub mod queue;
 pub mod task;
@@ -74,6 +75,12 @@ pub struct AgentState {
     /// What the model's provider wants back with the next call.
     pub carry: Option<serde_json::Value>,
     pub archived: bool,
+    /// A child that lets go of everything, and is gone then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leaving: Option<kin::Leaving>,
+    /// What a child said last: its result, when it has nothing left to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_said: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,6 +126,8 @@ impl AgentState {
             briefs: VecDeque::new(),
             carry: None,
             archived: false,
+            leaving: None,
+            last_said: None,
         }
     }
 
@@ -145,7 +154,7 @@ impl AgentState {
 
     /// Tells apart snapshots that are not ours: of another shape, or folded by other rules. Bump it with every change of
     /// either.
-    pub const FINGERPRINT: &'static str = "agent-state-9";
+    pub const FINGERPRINT: &'static str = "agent-state-10";
 
     /// Files every item under where it stands. Needed once, after records were put in place by hand.
     pub(crate) fn reindex(&mut self) {

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::agent::AgentState;
+use crate::agent::config::{Budget, Config, Identity, Supervisor};
+use crate::agent::task::Task;
 use crate::agent::turn::Phase;
 use crate::agent::workspace::Workspace;
 use crate::fact::{CallRecord, Fact, TaskCreated, TaskEnd};
-use crate::id::{CallId, ExecId, Seq, TaskId};
+use crate::id::{AgentId, CallId, ExecId, Seq, TaskId};
 use crate::message::Message;
-use crate::vocabulary::{ControlAction, TaskKind, TaskStatus};
+use crate::vocabulary::{AgentKind, ChildWorkspace, ControlAction, Ownership, Role, TaskKind, TaskStatus, Visibility};
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
@@ -56,6 +58,23 @@ pub enum Effect {
     RemoveWorktree {
         workspace: Box<Workspace>,
     },
+    /// Make the child of a task that is queued. Doing it twice makes one.
+    SpawnChild {
+        task_id: TaskId,
+        child: Box<ChildToBe>,
+    },
+    /// The child of a task is no longer wanted.
+    DismissChild {
+        task_id: TaskId,
+        child_agent_id: String,
+        evidence: Vec<String>,
+    },
+    /// A child has left: its supervisor is to be told how its task ended, until it has heard.
+    ReportToSupervisor {
+        supervisor: AgentId,
+        status: TaskStatus,
+        end: Box<TaskEnd>,
+    },
     /// Tell the operator, at least once, under this id.
     Notify {
         brief_id: crate::id::BriefId,
@@ -78,8 +97,18 @@ pub struct ModelCall {
     pub place: Option<Box<Place>>,
 }
 
+/// A child as it is to be made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChildToBe {
+    pub identity: Identity,
+    pub config: Config,
+    pub message: String,
+    /// The folder of which a worktree is made for it.
+    pub worktree_of: Option<String>,
+}
+
 /// A command as it is to be started.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Command {
     pub command: String,
     pub workdir: Option<String>,
@@ -97,6 +126,8 @@ pub struct Place {
     /// Folders that are bound to it: it may choose among them.
     pub attached: Vec<String>,
     pub network: bool,
+    /// The agent at the top of the tree: a child may write where its supervisor does.
+    pub top: Option<AgentId>,
 }
 
 impl Place {
@@ -107,6 +138,7 @@ impl Place {
             configured: state.config.workspace.clone(),
             attached: state.workspaces.attached().values().map(|workspace| workspace.workspace.clone()).collect(),
             network: state.config.network,
+            top: state.identity.supervisor.as_ref().map(|supervisor| supervisor.top.clone()),
         }
     }
 }
@@ -131,14 +163,19 @@ pub fn effects_of(fact: &Fact, state: &AgentState) -> Vec<Effect> {
             .into_iter()
             .collect(),
         Fact::TurnAborted(fact) => vec![Effect::EndExec { exec_id: fact.exec_id.clone() }],
+        Fact::TaskCreated(fact) if fact.task_kind == TaskKind::ChildAgent => {
+            state.tasks.open().get(&fact.task_id).and_then(|task| spawn_of(task, state)).into_iter().collect()
+        }
         Fact::TaskCreated(fact) => start_of(fact, state).into_iter().collect(),
         Fact::TaskRunning(fact) if is_command(state, &fact.task_id) => {
             vec![Effect::AwaitTask { task_id: fact.task_id.clone() }]
         }
         Fact::TaskUpdateIgnored(fact) if fact.reported == TaskStatus::Running => late_start(state, &fact.task_id),
-        Fact::TaskCancelling(fact) => {
-            vec![Effect::EndTask { task_id: fact.task_id.clone(), force: fact.force }]
-        }
+        Fact::TaskCancelling(fact) => match state.tasks.open().get(&fact.task_id).and_then(dismissal_of) {
+            Some(dismissal) => vec![dismissal],
+            None => vec![Effect::EndTask { task_id: fact.task_id.clone(), force: fact.force }],
+        },
+        Fact::ChildReporting(_) => report_of(state).into_iter().collect(),
         Fact::TaskCompleted(fact) => close_of(&fact.end, state),
         Fact::TaskFailed(fact) => close_of(&fact.end, state),
         Fact::TaskCancelled(fact) => close_of(&fact.end, state),
@@ -162,6 +199,60 @@ pub fn effects_of(fact: &Fact, state: &AgentState) -> Vec<Effect> {
 
 fn is_command(state: &AgentState, task: &TaskId) -> bool {
     state.tasks.get(task).is_some_and(|task| task.kind == TaskKind::Command)
+}
+
+/// What makes the child of a queued task.
+#[must_use]
+pub fn spawn_of(task: &Task, state: &AgentState) -> Option<Effect> {
+    let child = task.child.as_deref()?;
+    let (task_id, supervisor) = (task.task_id.clone(), state.id());
+    let identity = Identity {
+        id: AgentId::new(task.child_agent_id.as_deref()?).ok()?,
+        kind: AgentKind::Child,
+        role: Role::Execution,
+        visibility: Visibility::Private,
+        ownership: Ownership::ParentSupervised,
+        parent: Some(supervisor.clone()),
+        supervisor: Some(Supervisor {
+            agent_id: supervisor.clone(),
+            task_id: task_id.clone(),
+            top: state.identity.top().clone(),
+            depth: state.identity.depth() + 1,
+        }),
+    };
+    let (workspace, worktree_of) = match child.workspace_mode {
+        ChildWorkspace::Inherit => (child.folder.clone(), None),
+        ChildWorkspace::Worktree => (None, child.folder.clone()),
+    };
+    let config = Config {
+        model: child.model.clone(),
+        workspace,
+        instructions: child.instructions.clone(),
+        network: child.network,
+        budget: Budget::default(),
+    };
+    let child = ChildToBe { identity, config, message: child.message.clone(), worktree_of };
+    Some(Effect::SpawnChild { task_id, child: Box::new(child) })
+}
+
+/// What ends the child of a task.
+#[must_use]
+pub fn dismissal_of(task: &Task) -> Option<Effect> {
+    if task.kind != TaskKind::ChildAgent {
+        return None;
+    }
+    let (task_id, child_agent_id) = (task.task_id.clone(), task.child_agent_id.clone()?);
+    Some(Effect::DismissChild { task_id, child_agent_id, evidence: task.asked.clone() })
+}
+
+/// What tells a supervisor of the end of a child that has let go of everything.
+#[must_use]
+pub fn report_of(state: &AgentState) -> Option<Effect> {
+    let supervisor = state.identity.supervisor.as_ref().filter(|_| !state.archived)?;
+    let leaving = state.leaving.as_ref().filter(|leaving| leaving.reporting)?;
+    let end = leaving.end(supervisor.task_id.clone());
+    let (status, supervisor) = (leaving.status, supervisor.agent_id.clone());
+    Some(Effect::ReportToSupervisor { supervisor, status, end: Box::new(end) })
 }
 
 /// A task that came out of a tool call runs already.

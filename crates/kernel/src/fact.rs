@@ -5,6 +5,7 @@
 //! old shape, and the golden file of the old shape stays. An unknown kind is an error; it is never skipped.
 
 mod control;
+mod kin;
 mod message;
 mod records;
 mod task;
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::pack;
 
 pub use control::*;
+pub use kin::*;
 pub use message::*;
 pub use records::*;
 pub use task::*;
@@ -88,6 +90,8 @@ facts! {
     AgentForked = "agent.forked",
     AgentQuarantined = "agent.quarantined",
     AgentArchived = "agent.archived",
+    ChildLeaving = "child.leaving",
+    ChildReporting = "child.reporting",
 
     ControlAdmitted = "control.admitted",
     ControlApplied = "control.applied",

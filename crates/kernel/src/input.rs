@@ -10,8 +10,8 @@ use crate::fact::{TaskCreated, TaskEnd, Todo, Usage, WorkspaceAttached};
 use crate::id::{AgentId, ApprovalId, CallId, ExecId, MessageId, Seq, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use crate::time::Time;
 use crate::vocabulary::{
-    ApprovalDefault, CatchUp, DeliveryMode, Disposition, MessageKind, PlanStatus, Priority, ProviderError, SideEffect,
-    TaskStatus, ToolStatus, WaitKind,
+    ApprovalDefault, CatchUp, ChildWorkspace, DeliveryMode, Disposition, MessageKind, PlanStatus, Priority,
+    ProviderError, SideEffect, TaskStatus, ToolStatus, WaitKind,
 };
 
 #[derive(Debug, Clone, PartialEq)]
@@ -21,6 +21,14 @@ pub enum Input {
         config: Config,
         start: bool,
     },
+    /// A supervisor's task comes to life as an agent of its own.
+    CreateChild(Box<FirstDay>),
+    /// A child's supervisor wants it no longer.
+    Dismiss {
+        evidence: Vec<String>,
+    },
+    /// A child's supervisor has recorded how its task ended, or is no more.
+    SupervisorHeard,
     Configure {
         change: Box<ConfigChange>,
     },
@@ -128,6 +136,15 @@ pub enum Input {
     },
 }
 
+/// All that a child starts with, in one commit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FirstDay {
+    pub identity: Identity,
+    pub config: Config,
+    pub message: String,
+    pub workspace: Option<WorkspaceAttached>,
+}
+
 /// A look at a task's output. The task as the state has it belongs into the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reads {
@@ -166,6 +183,8 @@ pub struct NewMessage {
     pub origin_id: Option<String>,
     /// The sender is another agent.
     pub from_agent: Option<AgentId>,
+    /// It works for the same operator's agent.
+    pub same_tree: bool,
     pub work_item_id: Option<WorkItemId>,
     pub trigger_id: Option<TriggerId>,
     pub correlation_id: Option<String>,
@@ -267,6 +286,14 @@ pub enum Act {
     },
     NotifyOperator {
         text: String,
+    },
+    /// Hands a part of the work to a child, which is a task from here on.
+    SpawnChild {
+        message: String,
+        workspace_mode: ChildWorkspace,
+        model: Option<String>,
+        instructions: Option<String>,
+        work_item_id: Option<WorkItemId>,
     },
     StopTask {
         task_id: TaskId,

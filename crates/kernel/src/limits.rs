@@ -63,3 +63,10 @@ pub fn clip(text: &str, max: usize) -> &str {
     }
     &text[..end]
 }
+
+/// Children of one agent that are at work at the same time.
+pub const CHILDREN_MAX: usize = 32;
+/// How far below the agent at the top children may have children.
+pub const CHILD_DEPTH_MAX: u32 = 3;
+/// The longest name of an agent.
+pub const AGENT_ID_BYTES: usize = 64;

@@ -6,7 +6,10 @@ use serde_json::{Value, json};
 use crate::fact::{Fact, Schedule};
 use crate::id::{Seq, WorkItemId};
 use crate::time::Time;
-use crate::vocabulary::{ApprovalStatus, QueueStatus, Status, TaskStatus, TimerStatus, WaitStatus, WorkItemState};
+use crate::vocabulary::{
+    AgentKind, ApprovalStatus, Ownership, QueueStatus, Status, TaskStatus, TimerStatus, Visibility, WaitStatus,
+    WorkItemState,
+};
 
 /// One change of one row: merged into the row of that id, key by key.
 #[derive(Debug, Clone, PartialEq)]
@@ -126,7 +129,9 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
         | Fact::AgentQuarantined(_)
         | Fact::AgentArchived(_)
         | Fact::PostureChanged(_) => agent_rows(at, fact),
-        Fact::ControlAdmitted(_)
+        Fact::ChildLeaving(_)
+        | Fact::ChildReporting(_)
+        | Fact::ControlAdmitted(_)
         | Fact::ControlApplied(_)
         | Fact::SchedulerDecided(_)
         | Fact::RuntimeErrorRecorded(_)
@@ -178,7 +183,10 @@ fn agent_rows(at: Time, fact: &Fact) -> Vec<Row> {
             Some(role) => json!({ "model": configured.config.model, "role": role }),
             None => json!({ "model": configured.config.model }),
         },
-        Fact::AgentForked(forked) => json!({ "id": forked.agent_id, "status": Status::Stopped, "created_at": at }),
+        Fact::AgentForked(forked) => json!({
+            "id": forked.agent_id, "status": Status::Stopped, "created_at": at, "kind": AgentKind::Named,
+            "visibility": Visibility::Public, "ownership": Ownership::SelfOwned, "supervisor": null,
+        }),
         Fact::AgentQuarantined(_) => json!({ "status": Status::Stopped }),
         Fact::AgentArchived(_) => json!({ "archived": true }),
         Fact::PostureChanged(changed) => json!({ "status": changed.next_status }),

@@ -7,6 +7,7 @@ use crate::effect::{Effect, effects_of};
 use crate::fact::Fact;
 use crate::id::Fresh;
 use crate::time::Time;
+use crate::vocabulary::TaskStatus;
 
 #[derive(Debug)]
 pub struct Step<'a> {
@@ -32,6 +33,11 @@ impl<'a> Step<'a> {
         self.facts.push(fact);
     }
 
+    /// Asks once more for what follows from a fact that is durable already: after a cut nobody else does it.
+    pub fn ask_again(&mut self, effect: Effect) {
+        self.effects.push(effect);
+    }
+
     #[must_use]
     pub fn facts(&self) -> &[Fact] {
         &self.facts
@@ -50,7 +56,12 @@ impl<'a> Step<'a> {
             Effect::StartTask { task_id, .. } | Effect::AwaitTask { task_id } => {
                 state.tasks.open().contains_key(task_id)
             }
-            Effect::EndExec { .. }
+            Effect::SpawnChild { task_id, .. } => {
+                state.tasks.open().get(task_id).is_some_and(|task| task.status == TaskStatus::Queued)
+            }
+            Effect::DismissChild { .. }
+            | Effect::ReportToSupervisor { .. }
+            | Effect::EndExec { .. }
             | Effect::EndTask { .. }
             | Effect::CloseTask { .. }
             | Effect::ReleaseWorkspace { .. }
@@ -74,6 +85,9 @@ fn still_running(state: &AgentState, effect: &Effect) -> bool {
         (
             Effect::StartTask { .. }
             | Effect::AwaitTask { .. }
+            | Effect::SpawnChild { .. }
+            | Effect::DismissChild { .. }
+            | Effect::ReportToSupervisor { .. }
             | Effect::EndExec { .. }
             | Effect::EndTask { .. }
             | Effect::CloseTask { .. }

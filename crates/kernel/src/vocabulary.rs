@@ -296,6 +296,12 @@ words! {
         Worktree = "worktree",
     }
 
+    /// Where a child works: where its supervisor does, or in a git worktree of that.
+    ChildWorkspace {
+        Inherit = "inherit",
+        Worktree = "worktree",
+    }
+
     /// What a tool call may change in the world: told to people and models. Recovery never asks.
     SideEffect {
         ReadOnly = "read_only",

@@ -4,7 +4,7 @@
 use crate::agent::AgentState;
 use crate::agent::lifecycle::Control;
 use crate::time::Time;
-use crate::vocabulary::{Scope, TaskKind, WaitKind};
+use crate::vocabulary::{Scope, TaskKind, TaskStatus, WaitKind};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wake {
@@ -24,6 +24,13 @@ pub fn wake(state: &AgentState) -> Wake {
     }
     if state.tasks.open().values().any(|task| task.kind == TaskKind::Command) {
         return cut("tasks_running");
+    }
+    let children = state.tasks.children().any(|task| task.status != TaskStatus::Running);
+    if children {
+        return cut("children_changing");
+    }
+    if state.leaving.is_some() && !state.archived {
+        return cut("leaving");
     }
     if state.workspaces.attached().values().any(|workspace| workspace.removing) {
         return cut("worktree_removing");

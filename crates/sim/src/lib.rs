@@ -1,6 +1,7 @@
 //! The simulator: seeded worlds that drive the engine's own core, and a reference model that must agree with it.
 
 pub mod agent;
+pub mod family;
 pub mod live;
 mod mind;
 pub mod model;
@@ -51,6 +52,11 @@ pub fn run_world(mut world: World, steps: u64) -> Result<Tally, Failure> {
 /// One live world: the engine's own loops, in simulated time.
 pub fn run_live(seed: u64, steps: u64) -> Result<Tally, Failure> {
     caught(|| live::run(seed, steps)).unwrap_or_else(|what| Err(Failure { what, history: Vec::new() }))
+}
+
+/// One family: an agent and its children, in the engine's own loops.
+pub fn run_family(seed: u64, steps: u64) -> Result<Tally, Failure> {
+    caught(|| family::run(seed, steps)).unwrap_or_else(|what| Err(Failure { what, history: Vec::new() }))
 }
 
 fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {

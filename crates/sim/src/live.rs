@@ -180,6 +180,7 @@ impl Outside {
                     accepts_input: false,
                     work_item_id: None,
                     child_agent_id: None,
+                    child: None,
                     recovery: None,
                     exec_id: Some(exec_id),
                     call_id: Some(call_id),
@@ -201,6 +202,9 @@ impl Outside {
             | Effect::StartTask { .. }
             | Effect::AwaitTask { .. }
             | Effect::CloseTask { .. }
+            | Effect::SpawnChild { .. }
+            | Effect::DismissChild { .. }
+            | Effect::ReportToSupervisor { .. }
             | Effect::Notify { .. } => Vec::new(),
         }
     }

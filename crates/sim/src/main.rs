@@ -3,59 +3,98 @@
 
 use std::process::ExitCode;
 
-use abide_sim::{Failure, Tally, live, run, run_live, run_many, shorten};
+use abide_sim::{Failure, Tally, family, live, run, run_family, run_live, run_many, shorten};
 
-/// One in so many seeds is a live world, too: they cost more, and there is less in them that chance decides.
+/// One in so many seeds is a live world, and a family, too: they cost more, and there is less in them that chance
+/// decides.
 const LIVE_EVERY: u64 = 8;
 
 struct Wanted {
     seeds: u64,
     from: u64,
     seed: Option<u64>,
-    live: bool,
+    world: Option<Kind>,
     steps: Option<u64>,
     history: usize,
 }
 
-fn main() -> ExitCode {
-    let Some(wanted) = wanted() else {
-        eprintln!("abide-sim [--live yes] [--seeds N [--from S]] [--seed S] [--steps N] [--history LINES]");
-        return ExitCode::from(2);
-    };
-    let seeds = wanted.seed.map_or(wanted.from..wanted.from + wanted.seeds, |seed| seed..seed + 1);
-    let steps = wanted.steps.unwrap_or(abide_sim::STEPS);
-    if !wanted.live {
-        match run_many(seeds.clone(), |seed| run(seed, steps)) {
-            Ok(tally) => say("worlds", seeds.end - seeds.start, tally),
-            Err((seed, failure)) => {
-                let (least, failure) = shorten(seed, steps, wanted.history).unwrap_or((steps, failure));
-                return failed(&failure, seed, &format!("--seed {seed} --steps {least} --history 10000"));
-            }
+/// What is simulated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Plain,
+    Live,
+    Family,
+}
+
+impl Kind {
+    const ALL: [Kind; 3] = [Kind::Plain, Kind::Live, Kind::Family];
+
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Plain => "plain",
+            Kind::Live => "live",
+            Kind::Family => "family",
         }
     }
-    let share = if wanted.live || wanted.seed.is_some() { 1 } else { LIVE_EVERY };
-    if wanted.seed.is_some() && !wanted.live {
-        return ExitCode::SUCCESS;
-    }
-    let live_seeds = seeds.start..seeds.start + (seeds.end - seeds.start).div_ceil(share);
-    let steps = wanted.steps.unwrap_or(live::STEPS);
-    match run_many(live_seeds.clone(), |seed| run_live(seed, steps)) {
-        Ok(tally) => {
-            say("live worlds", live_seeds.end - live_seeds.start, tally);
-            ExitCode::SUCCESS
+
+    fn steps(self) -> u64 {
+        match self {
+            Kind::Plain => abide_sim::STEPS,
+            Kind::Live => live::STEPS,
+            Kind::Family => family::STEPS,
         }
-        Err((seed, failure)) => failed(&failure, seed, &format!("--live yes --seed {seed} --steps {steps}")),
+    }
+
+    fn run(self, seed: u64, steps: u64) -> Result<Tally, Failure> {
+        match self {
+            Kind::Plain => run(seed, steps),
+            Kind::Live => run_live(seed, steps),
+            Kind::Family => run_family(seed, steps),
+        }
     }
 }
 
+fn main() -> ExitCode {
+    let Some(wanted) = wanted() else {
+        eprintln!(
+            "abide-sim [--world plain|live|family] [--seeds N [--from S]] [--seed S] [--steps N] [--history LINES]"
+        );
+        return ExitCode::from(2);
+    };
+    let kinds = Kind::ALL.into_iter().filter(|kind| wanted.world.is_none_or(|only| only == *kind));
+    for kind in kinds {
+        let steps = wanted.steps.unwrap_or_else(|| kind.steps());
+        let share = if kind == Kind::Plain || wanted.world.is_some() { 1 } else { LIVE_EVERY };
+        let seeds = match wanted.seed {
+            Some(seed) => seed..seed + 1,
+            None => wanted.from..wanted.from + wanted.seeds.div_ceil(share),
+        };
+        let count = seeds.end - seeds.start;
+        match run_many(seeds, |seed| kind.run(seed, steps)) {
+            Ok(tally) => say(kind.name(), count, tally),
+            Err((seed, failure)) => {
+                let shorter = (kind == Kind::Plain).then(|| shorten(seed, steps, wanted.history)).flatten();
+                let (least, failure) = shorter.unwrap_or((steps, failure));
+                let world = kind.name();
+                return failed(
+                    &failure,
+                    seed,
+                    &format!("--world {world} --seed {seed} --steps {least} --history 10000"),
+                );
+            }
+        }
+    }
+    ExitCode::SUCCESS
+}
+
 fn wanted() -> Option<Wanted> {
-    let mut wanted = Wanted { seeds: 200, from: 0, seed: None, live: false, steps: None, history: 60 };
+    let mut wanted = Wanted { seeds: 200, from: 0, seed: None, world: None, steps: None, history: 60 };
     let mut args = std::env::args().skip(1);
     while let Some(flag) = args.next() {
         let text = args.next()?;
         let number = text.parse::<u64>();
         match flag.as_str() {
-            "--live" => wanted.live = text == "yes",
+            "--world" => wanted.world = Some(Kind::ALL.into_iter().find(|kind| kind.name() == text)?),
             "--seeds" => wanted.seeds = number.ok()?,
             "--seed" => wanted.seed = Some(number.ok()?),
             "--from" => wanted.from = number.ok()?,
@@ -69,7 +108,7 @@ fn wanted() -> Option<Wanted> {
 
 fn say(what: &str, count: u64, tally: Tally) {
     println!(
-        "simulated {count} {what}: {} facts, {} commits, {} turns, {} messages, {} crashes; all invariants held",
+        "simulated {count} {what} worlds: {} facts, {} commits, {} turns, {} messages, {} crashes; all invariants held",
         tally.facts, tally.commits, tally.turns, tally.messages, tally.crashes
     );
 }

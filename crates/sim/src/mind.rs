@@ -62,7 +62,7 @@ pub fn reads(rng: &mut Rng, state: &AgentState) -> Option<Reads> {
     })
 }
 
-fn tool_name(act: &Act) -> &'static str {
+pub fn tool_name(act: &Act) -> &'static str {
     match act {
         Act::WaitFor { .. } => "WaitFor",
         Act::CancelWait { .. } => "CancelWait",
@@ -78,6 +78,7 @@ fn tool_name(act: &Act) -> &'static str {
         Act::RequestApproval { .. } => "RequestApproval",
         Act::DecideApproval { .. } => "DecideApproval",
         Act::NotifyOperator { .. } => "NotifyOperator",
+        Act::SpawnChild { .. } => "SpawnAgent",
         Act::StopTask { .. } => "TaskStop",
         Act::ListTasks => "TaskList",
         Act::ShowTask { .. } => "TaskStatus",

@@ -4,6 +4,7 @@
 
 mod boundary;
 mod bounds;
+mod children;
 mod crowd;
 mod cut;
 mod hands;

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use abide_kernel::effect::Place;
 use abide_kernel::fact::WorkspaceAttached;
@@ -22,7 +22,8 @@ pub(super) struct Desks(Mutex<HashMap<AgentId, Held>>);
 /// A folder that is taken, with what was found out about it then: git is asked once, not for every call.
 #[derive(Debug)]
 struct Held {
-    occupancy: Occupancy,
+    /// Shared by agents of one tree that work in the same folder.
+    occupancy: Arc<Occupancy>,
     /// How often it was taken, or taken again.
     stay: u64,
     extra_read: Vec<PathBuf>,
@@ -41,25 +42,43 @@ pub(super) struct Desk {
     pub(super) first: Vec<Input>,
 }
 
+impl Held {
+    /// Lets go. The folder is free when nobody else of the tree is in it.
+    fn release(self) -> Result<(), Refusal> {
+        Arc::into_inner(self.occupancy).map_or(Ok(()), Occupancy::release)
+    }
+}
+
 impl Desks {
     fn all(&self) -> MutexGuard<'_, HashMap<AgentId, Held>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the folder for the agent; what it had before is let go of. Taking it twice changes nothing.
-    pub(super) fn take(&self, agent: &AgentId, folder: &Workspace, home: &Path) -> Result<(), Refusal> {
+    /// Takes the folder for the agent; what it had before is let go of. Taking it twice changes nothing. A child takes
+    /// it in the name of the agent at the top, and shares what others of its tree have taken.
+    pub(super) fn take(
+        &self,
+        agent: &AgentId,
+        top: Option<&AgentId>,
+        folder: &Workspace,
+        home: &Path,
+    ) -> Result<(), Refusal> {
         let mut all = self.all();
+        let name = top.unwrap_or(agent).as_str();
         if let Some(held) = all.get_mut(agent).filter(|held| held.occupancy.path == folder.path) {
             held.stay += 1;
             return Ok(());
         }
         let before = all.remove(agent);
-        match workspace::occupy(folder, home, agent.as_str()) {
+        let mut others = all.values().chain(&before).map(|held| &held.occupancy);
+        let shared = others.find(|held| held.path == folder.path && held.agent == name).cloned();
+        let taken = shared.map_or_else(|| workspace::occupy(folder, home, name).map(Arc::new), Ok);
+        match taken {
             Ok(occupancy) => {
                 let (extra_read, extra_write) = git_folders(folder);
                 let stay = before.as_ref().map_or(0, |held| held.stay) + 1;
                 all.insert(agent.clone(), Held { occupancy, stay, extra_read, extra_write });
-                before.map_or(Ok(()), |held| held.occupancy.release())
+                before.map_or(Ok(()), Held::release)
             }
             Err(refusal) => {
                 all.extend(before.map(|held| (agent.clone(), held)));
@@ -78,7 +97,7 @@ impl Desks {
     }
 
     pub(super) fn leave(&self, agent: &AgentId) -> Result<(), Refusal> {
-        self.all().remove(agent).map_or(Ok(()), |held| held.occupancy.release())
+        self.all().remove(agent).map_or(Ok(()), Held::release)
     }
 
     /// Changes whenever the agent takes a folder, the same again included.
@@ -92,7 +111,7 @@ impl Desks {
         if all.get(agent).is_some_and(|held| Some(held.stay) != stay) {
             return Ok(false);
         }
-        all.remove(agent).map_or(Ok(()), |held| held.occupancy.release()).map(|()| true)
+        all.remove(agent).map_or(Ok(()), Held::release).map(|()| true)
     }
 
     /// Lets go of this folder, if that is the one.
@@ -121,7 +140,7 @@ impl Hands {
             (None, Some(configured)) => workspace::check(Path::new(configured), home)?,
             (None, None) => self.own(agent)?,
         };
-        self.0.desks.take(agent, &folder, home)?;
+        self.0.desks.take(agent, place.top.as_ref(), &folder, home)?;
         let root = folder.path.display().to_string();
         let mut first = Vec::new();
         if place.workspace.is_none() {

@@ -34,7 +34,7 @@ impl Hands {
             let bound = hands.bind(&agent, &path, mode)?;
             let root = bound.root.clone();
             let folder = workspace::check(Path::new(&root), &hands.0.home)?;
-            hands.0.desks.take(&agent, &folder, &hands.0.home)?;
+            hands.0.desks.take(&agent, place.top.as_ref(), &folder, &hands.0.home)?;
             let mut result = json!({ "workspace": bound.workspace, "cwd": root });
             if let Some(note) = &bound.note {
                 result["note"] = json!(note);

@@ -21,7 +21,9 @@ use serde_json::json;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 
+use super::kin;
 use super::loads::load;
+use super::neighbours::{self, Caller};
 use super::{AskError, Closing, Holding, Post, Shared};
 use crate::core::{Answered, Asked, Core};
 
@@ -58,6 +60,7 @@ struct Life {
     reported: Vec<Input>,
     refused: usize,
     told_to_close: Closing,
+    kin: kin::InOrder,
 }
 
 /// A job under way, and what has to be said if it is lost.
@@ -133,6 +136,10 @@ async fn quarantine(shared: &Arc<Shared>, agent: &AgentId, reason: String) -> bo
         }
         core.committed();
     }
+    // A child that crashes has nothing more to say, and somebody waits for it.
+    if let Some(supervisor) = core.state().identity.supervisor.clone() {
+        tokio::spawn(kin::tell_of_quarantine(Arc::clone(shared), agent.clone(), supervisor));
+    }
     true
 }
 
@@ -160,6 +167,7 @@ async fn live(shared: Arc<Shared>, agent: AgentId, posts: mpsc::Receiver<Post>) 
         reported: Vec::new(),
         refused: 0,
         told_to_close: Closing::Open,
+        kin: kin::InOrder::default(),
     };
     let lived = life.go_on().await;
     if let Err(End::Damaged(reason)) = &lived {
@@ -280,6 +288,14 @@ impl Life {
     }
 
     fn perform(&mut self, effect: Effect) {
+        let effect = match kin::job(&self.shared, &self.agent, effect, &self.kin) {
+            Ok(job) => return self.start(What::Other, job),
+            Err(effect) => effect,
+        };
+        let effect = match neighbours::job(&self.shared, || self.as_caller(), effect) {
+            Ok((exec_id, call_id, job)) => return self.start(What::Call { exec_id, call_id }, job),
+            Err(effect) => effect,
+        };
         let what = match &effect {
             Effect::EndExec { exec_id } => return self.end_jobs(exec_id),
             Effect::CallModel { exec_id, round, .. } => What::Round { exec_id: exec_id.clone(), round: *round },
@@ -293,12 +309,21 @@ impl Life {
             | Effect::CloseTask { .. }
             | Effect::ReleaseWorkspace { .. }
             | Effect::RemoveWorktree { .. }
+            | Effect::SpawnChild { .. }
+            | Effect::DismissChild { .. }
+            | Effect::ReportToSupervisor { .. }
             | Effect::Notify { .. } => What::Other,
         };
         match self.shared.perform.perform(&self.agent, effect) {
             Some(job) => self.start(what, job),
             None => self.report(lost(what, "nothing here does that")),
         }
+    }
+
+    fn as_caller(&self) -> Caller {
+        let state = self.core.state();
+        let (identity, model) = (state.identity.clone(), state.config.model.clone());
+        Caller { identity, model, network: state.config.network }
     }
 
     fn start(&mut self, what: What, job: BoxFuture<'static, Vec<Input>>) {
@@ -322,7 +347,8 @@ impl Life {
     fn is_busy(&self) -> bool {
         let state = self.core.state();
         let commands = state.tasks.open().values().any(|task| task.kind == TaskKind::Command);
-        state.turn.is_some() || commands || !self.jobs.is_empty()
+        let children = state.tasks.children().any(|task| task.status != TaskStatus::Running);
+        state.turn.is_some() || commands || children || !self.jobs.is_empty()
     }
 
     /// Waits until something happens. True when the agent fell asleep.

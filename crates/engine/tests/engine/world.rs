@@ -48,6 +48,9 @@ impl Perform for Mind {
             | Effect::AwaitTask { .. }
             | Effect::CloseTask { .. }
             | Effect::RemoveWorktree { .. }
+            | Effect::SpawnChild { .. }
+            | Effect::DismissChild { .. }
+            | Effect::ReportToSupervisor { .. }
             | Effect::ReleaseWorkspace { .. }
             | Effect::Notify { .. }
             | Effect::EndExec { .. } => None,

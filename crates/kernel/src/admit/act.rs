@@ -20,7 +20,7 @@ use super::settle::tell_agent;
 use super::task::settle_result;
 use super::turn::tell;
 use super::waits::{cancel_timer, cancel_wait, naming};
-use super::{due, task, work, workspace};
+use super::{due, kin, task, work, workspace};
 
 /// Who asks for it.
 #[derive(Debug, Clone)]
@@ -87,6 +87,9 @@ pub(super) fn act(step: &mut Step<'_>, actor: &Actor, act: Act) -> Acted {
             tell(step, BriefKind::Result, text, None);
             let brief_id = step.state.briefs.back().map(|brief| brief.brief_id.to_string());
             done(json!({ "brief_id": brief_id }))
+        }
+        Act::SpawnChild { message, workspace_mode, model, instructions, work_item_id } => {
+            kin::spawn(step, actor, kin::Wanted { message, workspace_mode, model, instructions, work_item_id })
         }
         Act::StopTask { task_id } => stop_task(step, actor, &task_id),
         Act::ListTasks => done(task::list(step)),
@@ -267,6 +270,10 @@ fn what_could_end(step: &Step<'_>, kind: WaitKind, resource: Option<String>) -> 
             }
             Ok(Some(Resource::Correlation(line(id, limits::LINE_BYTES, "resource")?)))
         }
+        (WaitKind::Operator, None) if step.state.identity.supervisor.is_some() => never(
+            "nobody speaks to a child but other agents".to_owned(),
+            "ask your supervisor with SendMessage, or a person with RequestApproval",
+        ),
         (WaitKind::Operator, Some(_)) => {
             Err(Refusal::new("no_resource_here", "a wait for the operator names no resource", "leave resource out"))
         }

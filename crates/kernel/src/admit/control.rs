@@ -18,6 +18,7 @@ use crate::vocabulary::{
     WaitKind, WaitSource,
 };
 
+use super::kin;
 use super::task::end_open;
 use super::turn::{abort_turn, tell};
 use super::waits::{cancel_timer, cancel_wait};
@@ -40,7 +41,7 @@ pub(super) fn create(step: &mut Step<'_>, identity: Identity, config: Config, st
 
 /// What control leaves to be done outside, as the fact records it.
 #[derive(Default)]
-struct Obligations {
+pub(super) struct Obligations {
     exec_id: Option<ExecId>,
     task_ids: Vec<TaskId>,
     workspace: Option<String>,
@@ -49,7 +50,7 @@ struct Obligations {
 
 /// Applies one action, and leaves its trail. The previous status is the one it was admitted at: an execution that was
 /// aborted in between is part of what the action did.
-fn apply(
+pub(super) fn apply(
     step: &mut Step<'_>,
     action: ControlAction,
     boundary: Boundary,
@@ -91,6 +92,10 @@ fn admitted(step: &mut Step<'_>, action: ControlAction, boundary: Boundary) -> S
 }
 
 pub(super) fn start(step: &mut Step<'_>) -> Result<Answer, Refusal> {
+    if step.state.leaving.is_some() {
+        let hint = "its supervisor hears of its end; spawn another";
+        return Err(Refusal::new("leaving", "this child is leaving", hint));
+    }
     let status = step.state.status();
     match status {
         Status::Stopped | Status::Booting => {}
@@ -111,7 +116,15 @@ pub(super) fn start(step: &mut Step<'_>) -> Result<Answer, Refusal> {
     Ok(Answer::Done)
 }
 
-pub(super) fn stop(step: &mut Step<'_>) -> Answer {
+/// A person stops the agent. A child that is stopped has nothing more to do.
+pub(super) fn stop(step: &mut Step<'_>) -> Result<Answer, Refusal> {
+    if step.state.identity.supervisor.is_some() {
+        return kin::dismiss(step, vec!["stopped_by_operator".to_owned()]);
+    }
+    Ok(halt(step))
+}
+
+pub(super) fn halt(step: &mut Step<'_>) -> Answer {
     match step.state.control {
         Control::Stopped => return Answer::Unchanged,
         // It does not run; a stop only lets go of what it still holds.
@@ -202,6 +215,7 @@ pub(super) fn boot(step: &mut Step<'_>, mut remains: Remains) -> Answer {
         .filter(|task| task.kind == TaskKind::Command)
         .map(|task| task.task_id.clone())
         .collect();
+    kin::take_up_again(step);
     let booting = step.state.control == Control::Booting;
     let left = step.state.workspaces.occupied().filter(|root| remains.occupied.as_deref() != Some(root));
     let left = left.map(str::to_owned);

@@ -7,7 +7,7 @@ use crate::input::{Answer, NewMessage, Refusal};
 use crate::limits;
 use crate::message::{Message, Origin};
 use crate::step::Step;
-use crate::vocabulary::{DeliveryMode, Disposition, MessageKind, OriginKind, Priority, Status};
+use crate::vocabulary::{DeliveryMode, Disposition, MessageKind, OriginKind, Priority, Status, Trust};
 
 pub(super) fn queue(step: &mut Step<'_>, new: NewMessage) -> Result<Answer, Refusal> {
     let message = shape(step, new)?;
@@ -23,7 +23,7 @@ pub(super) fn queue(step: &mut Step<'_>, new: NewMessage) -> Result<Answer, Refu
     Ok(Answer::Queued { message_id })
 }
 
-fn shape(step: &mut Step<'_>, new: NewMessage) -> Result<Message, Refusal> {
+pub(super) fn shape(step: &mut Step<'_>, new: NewMessage) -> Result<Message, Refusal> {
     let kind = new.kind.unwrap_or(MessageKind::OperatorPrompt);
     let origin = if new.from_agent.is_some() { OriginKind::Agent } else { kind.usual_origin() };
     if !kind.admits(origin) {
@@ -31,6 +31,13 @@ fn shape(step: &mut Step<'_>, new: NewMessage) -> Result<Message, Refusal> {
             "kind_origin_mismatch",
             format!("a {kind} can't come from {origin}"),
             "leave the origin out, or choose the kind that this sender may send",
+        ));
+    }
+    if let Some(supervisor) = step.state.identity.supervisor.as_ref().filter(|_| kind == MessageKind::OperatorPrompt) {
+        return Err(Refusal::new(
+            "supervised",
+            format!("{} works for {}, and takes no operator's messages", step.state.id(), supervisor.agent_id),
+            format!("send it to {}", supervisor.agent_id),
         ));
     }
     let priority = new.priority.unwrap_or(kind.usual_priority());
@@ -69,9 +76,10 @@ fn shape(step: &mut Step<'_>, new: NewMessage) -> Result<Message, Refusal> {
     }
     let origin_id = new.from_agent.as_ref().map(|agent| agent.as_str().to_owned()).or(new.origin_id);
     let trigger_item = new.trigger_id.as_ref().and_then(|id| step.state.triggers.get(id)?.work_item_id.clone());
+    let trust = if new.same_tree && origin == OriginKind::Agent { Trust::TrustedIntegration } else { origin.trust() };
     Ok(Message {
         origin: Origin { kind: origin, id: origin_id },
-        trust: origin.trust(),
+        trust,
         priority,
         text: new.text,
         json: new.json,

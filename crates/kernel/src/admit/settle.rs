@@ -11,6 +11,7 @@ use crate::scheduler::continuation::{Classified, classify};
 use crate::step::Step;
 use crate::vocabulary::{Boundary, MessageKind, OriginKind, RequeueReason, Standing, Status, WaitKind};
 
+use super::kin::go_on_leaving;
 use super::waits::{cancel_wait, drop_if_waiting};
 
 pub(crate) fn settle(step: &mut Step<'_>, before: Status) {
@@ -23,6 +24,7 @@ pub(crate) fn settle(step: &mut Step<'_>, before: Status) {
     if step.facts().iter().any(is_about_waits) && !planted!(ForgottenParked) {
         examine_parked(step);
     }
+    go_on_leaving(step);
     let after = step.state.status();
     if before == Status::Asleep && after == Status::AwakeIdle {
         step.emit(PostureChanged { boundary: Boundary::MessageAdmission, previous_status: before, next_status: after });

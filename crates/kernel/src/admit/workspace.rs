@@ -12,6 +12,13 @@ use crate::summary::workspace_shape;
 
 use super::act::{Acted, Actor, done, room};
 
+/// Binds a folder that is not bound yet, and chooses it.
+pub(super) fn bind(step: &mut Step<'_>, attached: WorkspaceAttached) {
+    let root = attached.root.clone();
+    step.emit(attached);
+    step.emit(WorkspaceUsed { root });
+}
+
 /// Binds a folder unless it is bound, and chooses it unless it is chosen.
 pub(super) fn use_one(step: &mut Step<'_>, attached: WorkspaceAttached) -> Result<Answer, Refusal> {
     let root = attached.root.clone();

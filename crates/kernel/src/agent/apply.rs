@@ -6,13 +6,16 @@ mod work;
 
 use super::AgentState;
 use super::hint::{Hint, Trigger};
+use super::kin::{self, Leaving};
 use super::lifecycle::Control;
 use super::turn::Phase;
 use crate::fact::*;
 use crate::id::WaitId;
 use crate::limits;
 use crate::time::Time;
-use crate::vocabulary::{ControlAction, DecisionKind, QueueStatus, RequeueReason, TaskStatus};
+use crate::vocabulary::{
+    AgentKind, ControlAction, DecisionKind, Ownership, QueueStatus, RequeueReason, TaskStatus, Visibility,
+};
 
 /// A fact that can't follow the facts before it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -52,6 +55,12 @@ impl AgentState {
             }
             Fact::AgentForked(fact) => {
                 self.identity.id = fact.agent_id.clone();
+                // Whoever the other worked for has no task for this one.
+                self.identity.kind = AgentKind::Named;
+                self.identity.visibility = Visibility::Public;
+                self.identity.ownership = Ownership::SelfOwned;
+                self.identity.supervisor = None;
+                self.leaving = None;
                 self.archived = false;
                 self.control = Control::Stopped;
                 self.resting = false;
@@ -59,6 +68,17 @@ impl AgentState {
             }
             Fact::AgentArchived(_) => {
                 self.archived = true;
+                Ok(())
+            }
+            Fact::ChildLeaving(fact) => {
+                if self.identity.supervisor.is_none() {
+                    return Err("only a supervised child leaves".to_owned());
+                }
+                self.leaving = Some(Leaving::of(fact));
+                Ok(())
+            }
+            Fact::ChildReporting(_) => {
+                self.leaving.as_mut().ok_or("it is not leaving")?.reporting = true;
                 Ok(())
             }
             Fact::AgentQuarantined(fact) => {
@@ -97,11 +117,21 @@ impl AgentState {
                 Ok(())
             }
             Fact::WorktreeRemoving(fact) => self.workspaces.edit(&fact.root, |workspace| workspace.removing = true),
-            Fact::WorktreeRemoved(fact) => self.workspaces.detach(&fact.root),
-            Fact::WorktreeKept(fact) => self.workspaces.edit(&fact.root, |workspace| {
-                workspace.removing = false;
-                workspace.kept = Some(fact.error.clone());
-            }),
+            Fact::WorktreeRemoved(fact) => {
+                if let Some(leaving) = &mut self.leaving {
+                    leaving.left.extend(kin::left_of(fact));
+                }
+                self.workspaces.detach(&fact.root)
+            }
+            Fact::WorktreeKept(fact) => {
+                if let Some(leaving) = &mut self.leaving {
+                    leaving.left.push(format!("Its worktree {} was kept: {}", fact.root, fact.error));
+                }
+                self.workspaces.edit(&fact.root, |workspace| {
+                    workspace.removing = false;
+                    workspace.kept = Some(fact.error.clone());
+                })
+            }
 
             Fact::MessageQueued(fact) => self.message_queued(fact, at),
             Fact::MessageDequeued(fact) => {

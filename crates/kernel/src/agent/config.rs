@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::fact::Usage;
-use crate::id::AgentId;
+use crate::id::{AgentId, TaskId};
 use crate::vocabulary::{AgentKind, Ownership, Role, Visibility};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,6 +16,22 @@ pub struct Identity {
     pub ownership: Ownership,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<AgentId>,
+    /// Whose task a child carries out. None for an agent that belongs to its operator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub supervisor: Option<Supervisor>,
+}
+
+/// Who set a child to work, and on what.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Supervisor {
+    pub agent_id: AgentId,
+    /// The supervisor's task that this child is.
+    pub task_id: TaskId,
+    /// The agent at the top, which belongs to an operator.
+    pub top: AgentId,
+    /// How far below it: its own children are at 1.
+    pub depth: u32,
 }
 
 impl Identity {
@@ -29,7 +45,19 @@ impl Identity {
             visibility: Visibility::Public,
             ownership: Ownership::SelfOwned,
             parent: None,
+            supervisor: None,
         }
+    }
+
+    /// The agent at the top of the tree that this one is in: whoever shares it works for the same operator's agent.
+    #[must_use]
+    pub fn top(&self) -> &AgentId {
+        self.supervisor.as_ref().map_or(&self.id, |supervisor| &supervisor.top)
+    }
+
+    #[must_use]
+    pub fn depth(&self) -> u32 {
+        self.supervisor.as_ref().map_or(0, |supervisor| supervisor.depth)
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use crate::fact::{TaskCreated, TaskEnd};
+use crate::fact::{NewChild, TaskCreated, TaskEnd};
 use crate::id::{ExecId, MessageId, Seq, TaskId, WorkItemId};
 use crate::limits;
 use crate::time::Time;
@@ -28,6 +28,9 @@ pub struct Task {
     pub work_item_id: Option<WorkItemId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child_agent_id: Option<String>,
+    /// What the child is to be made of, until it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child: Option<Box<NewChild>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<String>,
     pub created_at: Time,
@@ -57,6 +60,8 @@ pub struct Tasks {
     recent: VecDeque<Task>,
     #[serde(default)]
     blocking: usize,
+    #[serde(default)]
+    children_made: u64,
     /// Owed results that no message carries, and that nobody holds back.
     #[serde(default)]
     unsent: BTreeSet<TaskId>,
@@ -91,6 +96,17 @@ impl Tasks {
         &self.recent
     }
 
+    /// Children that are open.
+    pub fn children(&self) -> impl Iterator<Item = &Task> {
+        self.open.values().filter(|task| task.kind == TaskKind::ChildAgent)
+    }
+
+    /// How many children were ever made.
+    #[must_use]
+    pub fn children_made(&self) -> u64 {
+        self.children_made
+    }
+
     /// Commands that are open.
     #[must_use]
     pub fn commands(&self) -> usize {
@@ -115,6 +131,7 @@ impl Tasks {
             return Err(format!("{} exists already", fact.task_id));
         }
         self.blocking += usize::from(fact.wait_policy == WaitPolicy::Blocking);
+        self.children_made += u64::from(fact.task_kind == TaskKind::ChildAgent);
         self.open.insert(
             fact.task_id.clone(),
             Task {
@@ -127,6 +144,7 @@ impl Tasks {
                 command: fact.command.clone(),
                 work_item_id: fact.work_item_id.clone(),
                 child_agent_id: fact.child_agent_id.clone(),
+                child: fact.child.clone(),
                 recovery: fact.recovery.clone(),
                 created_at: at,
                 seq,
@@ -169,6 +187,9 @@ impl Tasks {
             return Err(format!("{id} can't go from {} to {to}", task.status));
         }
         task.status = to;
+        if to != TaskStatus::Cancelling {
+            task.child = None;
+        }
         if !to.is_terminal() {
             return self.open.get(id).ok_or_else(|| format!("no task is called {id}"));
         }

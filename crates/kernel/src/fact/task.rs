@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::effect::Command;
-use crate::id::{CallId, ExecId, MessageId, TaskId, WorkItemId};
+use crate::id::{AgentId, CallId, ExecId, MessageId, TaskId, WorkItemId};
 use crate::limits;
-use crate::vocabulary::{TaskKind, TaskStatus, WaitPolicy};
+use crate::vocabulary::{ChildWorkspace, TaskKind, TaskStatus, WaitPolicy};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -27,6 +27,9 @@ pub struct TaskCreated {
     pub work_item_id: Option<WorkItemId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child_agent_id: Option<String>,
+    /// What a child is to be made of, for a task that is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child: Option<Box<NewChild>>,
     /// How to find it again after a crash, in the words of whoever runs it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<String>,
@@ -36,10 +39,40 @@ pub struct TaskCreated {
     pub call_id: Option<CallId>,
 }
 
+/// What a child is given: all that has to be known to make it, also after a cut.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewChild {
+    pub message: String,
+    pub workspace_mode: ChildWorkspace,
+    /// The folder it inherits, or that its worktree is made of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
+    pub model: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub network: bool,
+}
+
 /// What stands for a command in lists.
 const SUMMARY_BYTES: usize = 200;
 
 impl TaskCreated {
+    /// A child as a task.
+    #[must_use]
+    pub fn of_child(task_id: TaskId, child_agent_id: &AgentId, child: NewChild) -> TaskCreated {
+        let line = child.message.lines().next().unwrap_or_default();
+        TaskCreated {
+            task_kind: TaskKind::ChildAgent,
+            summary: limits::clip(line, SUMMARY_BYTES).to_owned(),
+            command: None,
+            child_agent_id: Some(child_agent_id.to_string()),
+            child: Some(Box::new(child)),
+            ..TaskCreated::of_command(task_id, Command::default())
+        }
+    }
+
     /// A command as a task, in the background, of no call and no work item.
     #[must_use]
     pub fn of_command(task_id: TaskId, command: Command) -> TaskCreated {
@@ -55,6 +88,7 @@ impl TaskCreated {
             accepts_input: command.accepts_input,
             work_item_id: None,
             child_agent_id: None,
+            child: None,
             recovery: None,
             exec_id: None,
             call_id: None,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::continuation::{Classified, Continuation, classify_entry};
 use super::decision::Decision;
 use super::ticks;
-use crate::admit::{account_for_waiting_tick, end_sleeps, present, settle, trigger_wait};
+use crate::admit::{account_for_waiting_tick, end_sleeps, leave_if_done, present, settle, trigger_wait};
 use crate::agent::AgentState;
 use crate::agent::queue::Entry;
 use crate::agent::work::WorkItem;
@@ -51,6 +51,7 @@ pub fn carry_out(
         }
         DecisionKind::Noop => {}
     }
+    leave_if_done(&mut step, decision);
     if !step.facts().is_empty() {
         settle(&mut step, before);
     }

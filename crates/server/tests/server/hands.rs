@@ -94,6 +94,9 @@ impl Perform for Hands {
             Effect::StartTask { .. }
             | Effect::CloseTask { .. }
             | Effect::RemoveWorktree { .. }
+            | Effect::SpawnChild { .. }
+            | Effect::DismissChild { .. }
+            | Effect::ReportToSupervisor { .. }
             | Effect::Notify { .. }
             | Effect::EndExec { .. } => None,
         }
@@ -133,6 +136,7 @@ fn answer(exec_id: ExecId, round: u32, call: &ModelCall, word: &str) -> Vec<Inpu
             accepts_input: false,
             work_item_id: None,
             child_agent_id: None,
+            child: None,
             recovery: None,
             exec_id: Some(exec_id.clone()),
             call_id: Some(CallId::new("call_run")),

@@ -24,7 +24,7 @@ impl Model {
                 self.agent_id = fact.agent_id.clone();
                 self.gate = Gate::Stopped;
             }
-            Fact::AgentArchived(_) => {}
+            Fact::AgentArchived(_) | Fact::ChildLeaving(_) | Fact::ChildReporting(_) => {}
             Fact::AgentQuarantined(_) => self.gate = Gate::Quarantined,
             Fact::ControlApplied(fact) => self.control(fact.action),
             Fact::SchedulerDecided(fact) => self.resting |= fact.decision.kind.is_rest(),

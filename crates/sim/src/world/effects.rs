@@ -71,6 +71,7 @@ impl World {
                     accepts_input: false,
                     work_item_id: None,
                     child_agent_id: Some("child".to_owned()),
+                    child: None,
                     recovery: None,
                     exec_id: Some(exec_id.clone()),
                     call_id: Some(call_id.clone()),
@@ -78,7 +79,7 @@ impl World {
                 let running = Input::RunTask { task_id, recovery: None };
                 vec![Input::CreateTask(created), running, finish(ToolStatus::Completed)]
             }
-            Effect::EndTask { task_id, .. } => {
+            Effect::EndTask { task_id, .. } | Effect::DismissChild { task_id, .. } => {
                 if let Some(inhabitant) = self.agents.get_mut(id) {
                     inhabitant.processes.remove(&task_id);
                 }
@@ -100,9 +101,12 @@ impl World {
                 vec![Input::FinishRemoval { root: workspace.root, removal: Ok(Removal::default()) }]
             }
             // What runs here ends by itself, or when it is told to.
-            Effect::StartTask { .. } | Effect::AwaitTask { .. } | Effect::CloseTask { .. } | Effect::Notify { .. } => {
-                Vec::new()
-            }
+            Effect::StartTask { .. }
+            | Effect::AwaitTask { .. }
+            | Effect::CloseTask { .. }
+            | Effect::SpawnChild { .. }
+            | Effect::ReportToSupervisor { .. }
+            | Effect::Notify { .. } => Vec::new(),
         }
     }
 
@@ -140,6 +144,9 @@ fn is_of(effect: &Effect, exec: &abide_kernel::id::ExecId) -> bool {
         | Effect::CloseTask { .. }
         | Effect::ReleaseWorkspace { .. }
         | Effect::RemoveWorktree { .. }
+        | Effect::SpawnChild { .. }
+        | Effect::DismissChild { .. }
+        | Effect::ReportToSupervisor { .. }
         | Effect::Notify { .. } => false,
     }
 }

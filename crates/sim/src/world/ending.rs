@@ -85,7 +85,7 @@ impl World {
                 let (status, result) = (ToolStatus::Completed, serde_json::Value::Null);
                 Input::FinishTool { exec_id, call_id, status, result, reads: None }
             }
-            Effect::EndTask { task_id, .. } => {
+            Effect::EndTask { task_id, .. } | Effect::DismissChild { task_id, .. } => {
                 let end = TaskEnd { task_id, ..TaskEnd::default() };
                 Input::EndTask { status: TaskStatus::Cancelled, end }
             }
@@ -97,6 +97,8 @@ impl World {
             | Effect::StartTask { .. }
             | Effect::AwaitTask { .. }
             | Effect::CloseTask { .. }
+            | Effect::SpawnChild { .. }
+            | Effect::ReportToSupervisor { .. }
             | Effect::Notify { .. } => return Ok(()),
         };
         self.ask(id, input)

@@ -138,6 +138,9 @@ impl AgentState {
             self.count_turn(&turn, fact.tree.as_deref(), at)?;
         }
         self.end_turn(fact.terminal_kind);
+        if self.identity.supervisor.is_some() && !fact.returned {
+            self.last_said = fact.error.clone().or_else(|| fact.last_assistant_message.clone());
+        }
         if fact.terminal_kind == TerminalKind::Completed {
             self.runtime_error = None;
             self.unknown_calls.clear();

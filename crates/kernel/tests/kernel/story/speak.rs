@@ -205,6 +205,7 @@ fn task(line: &Line<'_>) -> Said<Input> {
             accepts_input: false,
             work_item_id: line.item()?,
             child_agent_id: line.given.get("child").map(|name| (*name).to_owned()),
+            child: None,
             recovery: None,
             exec_id: None,
             call_id: None,

@@ -1,0 +1,37 @@
+//! `SendMessage`: says something to another agent.
+
+use abide_kernel::input::{Does, Refusal};
+use abide_kernel::vocabulary::SideEffect;
+use serde_json::{Value, json};
+
+use super::fields::Fields;
+use super::{Tool, object};
+
+pub(super) const TOOL: Tool = Tool {
+    name: "SendMessage",
+    description: "Say something to another agent: your supervisor, a child of yours, or any other by its name. It is kept until that agent reads it; an answer comes as a message of its own.",
+    schema,
+    instead: &[("to", "say `agent_id`."), ("message", "say `text`.")],
+    read,
+};
+
+fn schema() -> Value {
+    object(
+        &["agent_id", "text"],
+        json!({
+            "agent_id": { "type": "string" },
+            "text": { "type": "string" },
+            "correlation_id": {
+                "type": "string",
+                "description": "Comes with the message: whoever answers can name it, and a wait for it ends then.",
+            },
+        }),
+    )
+}
+
+fn read(fields: &Fields<'_>) -> Result<Does, Refusal> {
+    fields.text("agent_id")?;
+    fields.text("text")?;
+    fields.optional_text("correlation_id")?;
+    Ok(Does::World(SideEffect::ExternalMutation))
+}

@@ -1,0 +1,173 @@
+//! What agents do to each other: a supervisor makes and dismisses its children, a child tells its supervisor how it
+//! ended, and anybody writes to anybody. All of it goes through the other agent's own box.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use abide_kernel::agent::config::{Identity, Supervisor};
+use abide_kernel::effect::{ChildToBe, Effect};
+use abide_kernel::fact::{TaskEnd, WorkspaceAttached};
+use abide_kernel::id::{AgentId, TaskId};
+use abide_kernel::input::{FirstDay, Input, Refusal};
+use abide_kernel::vocabulary::TaskStatus;
+use futures_util::future::BoxFuture;
+use tokio::sync::Mutex;
+
+use super::{AskError, Closing, Host, Shared};
+
+/// Waits between attempts to reach another agent; the last one repeats.
+const RETRY_MS: [u64; 5] = [50, 250, 1_000, 5_000, 30_000];
+
+/// Makes and dismisses the children of one agent in the order in which that was asked for: a child that is dismissed
+/// while it is being made must not be made afterwards.
+pub(super) type InOrder = Arc<Mutex<()>>;
+
+/// The job of an effect that is about another agent; gives the effect back if it is about something else.
+pub(super) fn job(
+    shared: &Arc<Shared>,
+    agent: &AgentId,
+    effect: Effect,
+    in_order: &InOrder,
+) -> Result<BoxFuture<'static, Vec<Input>>, Effect> {
+    let (host, in_order) = (Host(Arc::clone(shared)), Arc::clone(in_order));
+    match effect {
+        Effect::SpawnChild { task_id, child } => Ok(Box::pin(async move {
+            let _turn = in_order.lock_owned().await;
+            spawn(&host, task_id, *child).await
+        })),
+        Effect::DismissChild { task_id, child_agent_id, evidence } => Ok(Box::pin(async move {
+            let _turn = in_order.lock_owned().await;
+            dismiss(&host, task_id, &child_agent_id, evidence).await
+        })),
+        Effect::ReportToSupervisor { supervisor, status, end } => {
+            let child = agent.clone();
+            Ok(Box::pin(async move { report(&host, &child, &supervisor, status, *end).await }))
+        }
+        Effect::CallModel { .. }
+        | Effect::RunTool { .. }
+        | Effect::EndExec { .. }
+        | Effect::StartTask { .. }
+        | Effect::AwaitTask { .. }
+        | Effect::EndTask { .. }
+        | Effect::CloseTask { .. }
+        | Effect::ReleaseWorkspace { .. }
+        | Effect::RemoveWorktree { .. }
+        | Effect::Notify { .. } => Err(effect),
+    }
+}
+
+async fn spawn(host: &Host, task_id: TaskId, child: ChildToBe) -> Vec<Input> {
+    let ChildToBe { identity, config, message, worktree_of } = child;
+    let id = identity.id.clone();
+    match supervised_by(host, &id).await {
+        // Made before a cut, and not told yet.
+        Ok(Some(known)) if is_ours(&known, &task_id) => return running(task_id),
+        Ok(Some(_)) => return failed(task_id, format!("an agent called {id} exists already; spawn another")),
+        Ok(None) => {}
+        Err(error) => return failed(task_id, error.to_string()),
+    }
+    let workspace = match worktree_of {
+        None => None,
+        Some(folder) => match host.0.perform.worktree(&id, folder).await {
+            Ok(attached) => Some(attached),
+            Err(refusal) => return failed(task_id, format!("{}; {}", refusal.message, refusal.hint)),
+        },
+    };
+    let first = FirstDay { identity, config, message, workspace };
+    match persistently(host, &id, Input::CreateChild(Box::new(first))).await {
+        None => Vec::new(),
+        Some(Ok(())) => running(task_id),
+        Some(Err(error)) => failed(task_id, error.to_string()),
+    }
+}
+
+fn is_ours(identity: &Identity, task: &TaskId) -> bool {
+    identity.supervisor.as_ref().is_some_and(|supervisor| supervisor.task_id == *task)
+}
+
+/// Who an agent is, if there is one.
+async fn supervised_by(host: &Host, id: &AgentId) -> Result<Option<Identity>, AskError> {
+    host.look(id, |state, _| state.identity.clone()).await
+}
+
+async fn dismiss(host: &Host, task_id: TaskId, child: &str, evidence: Vec<String>) -> Vec<Input> {
+    let Ok(id) = AgentId::new(child) else { return failed(task_id, format!("{child} is no agent's name")) };
+    match supervised_by(host, &id).await {
+        Ok(Some(known)) if is_ours(&known, &task_id) => {}
+        // It was never made; an agent of that name is somebody else's.
+        Ok(_) => return ended(task_id, TaskStatus::Cancelled, "never_made".to_owned()),
+        Err(error) => return ended(task_id, TaskStatus::Interrupted, format!("child_unreadable {error}")),
+    }
+    match persistently(host, &id, Input::Dismiss { evidence }).await {
+        // It says how it ended when it has let go of everything.
+        None | Some(Ok(())) => Vec::new(),
+        Some(Err(error)) => ended(task_id, TaskStatus::Interrupted, format!("child_gone {error}")),
+    }
+}
+
+async fn report(
+    host: &Host,
+    child: &AgentId,
+    supervisor: &AgentId,
+    status: TaskStatus,
+    mut end: TaskEnd,
+) -> Vec<Input> {
+    end.evidence.push(format!("child {child}"));
+    match persistently(host, supervisor, Input::EndTask { status, end }).await {
+        None => Vec::new(),
+        Some(Ok(())) => vec![Input::SupervisorHeard],
+        // Nobody is left to hear it.
+        Some(Err(error)) => {
+            tracing::warn!(%child, %supervisor, %error, "a child's supervisor took no report");
+            vec![Input::SupervisorHeard]
+        }
+    }
+}
+
+/// A child was quarantined: its supervisor's task is over.
+pub(super) async fn tell_of_quarantine(shared: Arc<Shared>, child: AgentId, supervisor: Supervisor) {
+    let evidence = vec![format!("child_quarantined {child}")];
+    let end = TaskEnd { task_id: supervisor.task_id, evidence, ..TaskEnd::default() };
+    let input = Input::EndTask { status: TaskStatus::Interrupted, end };
+    // If this process ends first, the task stays open, and whoever stops it hears that the child is quarantined.
+    persistently(&Host(shared), &supervisor.agent_id, input).await;
+}
+
+/// Asks until the other agent has answered. None when this process is about to end: whoever takes it up next asks again.
+async fn persistently(host: &Host, id: &AgentId, input: Input) -> Option<Result<(), Refusal>> {
+    for attempt in 0.. {
+        let error = match host.ask(id, input.clone()).await {
+            Ok(_) => return Some(Ok(())),
+            Err(AskError::Refused(refusal)) => return Some(Err(refusal)),
+            Err(AskError::Closing) => return None,
+            Err(error @ (AskError::Busy | AskError::Damaged(_) | AskError::Store(_) | AskError::Crashed)) => error,
+        };
+        tracing::debug!(agent = %id, %error, attempt, "an agent could not be reached");
+        let wait = RETRY_MS[attempt.min(RETRY_MS.len() - 1)];
+        let mut closing = host.0.closing.subscribe();
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(wait)) => {}
+            _ = closing.wait_for(|closing| *closing != Closing::Open) => return None,
+        }
+    }
+    None
+}
+
+fn running(task_id: TaskId) -> Vec<Input> {
+    vec![Input::RunTask { task_id, recovery: None }]
+}
+
+fn failed(task_id: TaskId, why: String) -> Vec<Input> {
+    let end = TaskEnd { task_id, output_tail: why, evidence: vec!["not_made".to_owned()], ..TaskEnd::default() };
+    vec![Input::EndTask { status: TaskStatus::Failed, end }]
+}
+
+fn ended(task_id: TaskId, status: TaskStatus, evidence: String) -> Vec<Input> {
+    let end = TaskEnd { task_id, evidence: vec![evidence], ..TaskEnd::default() };
+    vec![Input::EndTask { status, end }]
+}
+
+/// A worktree that nobody here can make.
+pub(super) fn no_worktrees() -> Result<WorkspaceAttached, Refusal> {
+    Err(Refusal::new("no_worktrees", "nothing here makes worktrees", "leave workspace_mode out"))
+}

@@ -1,0 +1,156 @@
+//! Tools that reach other agents. What they say is durable where it was said before the call has its outcome.
+
+use std::sync::Arc;
+
+use abide_kernel::agent::config::{Config, Identity};
+use abide_kernel::effect::{Effect, Place};
+use abide_kernel::id::{AgentId, CallId, ExecId};
+use abide_kernel::input::{Answer, Input, NewMessage, Refusal};
+use abide_kernel::vocabulary::{ChildWorkspace, MessageKind, ToolStatus};
+use futures_util::future::BoxFuture;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::{AskError, Host, Shared};
+
+/// Who calls.
+#[derive(Debug, Clone)]
+pub(super) struct Caller {
+    pub identity: Identity,
+    pub model: String,
+    pub network: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct SendMessage {
+    agent_id: String,
+    text: String,
+    correlation_id: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct SpawnAgent {
+    message: String,
+    name: String,
+    workspace_mode: Option<ChildWorkspace>,
+    model: Option<String>,
+    instructions: Option<String>,
+}
+
+/// The job of a call that reaches another agent; gives the effect back if it does not.
+pub(super) fn job(
+    shared: &Arc<Shared>,
+    caller: impl FnOnce() -> Caller,
+    effect: Effect,
+) -> Result<(ExecId, CallId, BoxFuture<'static, Vec<Input>>), Effect> {
+    let Effect::RunTool { exec_id, call_id, tool, input, place } = effect else { return Err(effect) };
+    if !matches!(tool.as_str(), "SendMessage" | "SpawnAgent") {
+        return Err(Effect::RunTool { exec_id, call_id, tool, input, place });
+    }
+    let (host, caller) = (Host(Arc::clone(shared)), caller());
+    let (exec, call) = (exec_id.clone(), call_id.clone());
+    let job = async move {
+        let came_to = match tool.as_str() {
+            "SendMessage" => send(&host, &caller, input).await,
+            _ => spawn_named(&host, &caller, input, *place).await,
+        };
+        vec![finished(exec, call, came_to)]
+    };
+    Ok((exec_id, call_id, Box::pin(job)))
+}
+
+fn finished(exec_id: ExecId, call_id: CallId, came_to: Result<Value, Refusal>) -> Input {
+    let (status, result) = match came_to {
+        Ok(result) => (ToolStatus::Completed, result),
+        Err(Refusal { code, message, hint }) => {
+            (ToolStatus::Failed, json!({ "error": { "code": code, "message": message, "hint": hint } }))
+        }
+    };
+    Input::FinishTool { exec_id, call_id, status, result, reads: None }
+}
+
+async fn send(host: &Host, caller: &Caller, input: Value) -> Result<Value, Refusal> {
+    let SendMessage { agent_id, text, correlation_id } = read(input)?;
+    let to = name(&agent_id)?;
+    if to == caller.identity.id {
+        return Err(Refusal::new("that_is_you", "a message to yourself would only wake you", "use CreateTimer"));
+    }
+    let receiver = host.look(&to, |state, _| (!state.archived).then(|| state.identity.clone())).await;
+    let Some(receiver) = receiver.map_err(|error| unreached(&to, error))?.flatten() else {
+        return Err(Refusal::new("not_found", format!("there is no agent called {to}"), "AgentGet shows your own"));
+    };
+    tell(host, caller, &to, text, correlation_id, receiver.top() == caller.identity.top()).await
+}
+
+async fn tell(
+    host: &Host,
+    caller: &Caller,
+    to: &AgentId,
+    text: String,
+    correlation_id: Option<String>,
+    same_tree: bool,
+) -> Result<Value, Refusal> {
+    let message = NewMessage {
+        kind: Some(MessageKind::ChannelEvent),
+        text: Some(text),
+        from_agent: Some(caller.identity.id.clone()),
+        same_tree,
+        correlation_id,
+        ..NewMessage::default()
+    };
+    match host.ask(to, Input::Queue(message)).await.map_err(|error| unreached(to, error))?.answer {
+        Answer::Queued { message_id } => Ok(json!({ "message_id": message_id.as_str() })),
+        Answer::Done | Answer::Unchanged | Answer::Woken { .. } | Answer::Acted(_) => Ok(json!({})),
+    }
+}
+
+/// A named agent belongs to the operator, not to who asked for it: it is told what to do, and lives on.
+async fn spawn_named(host: &Host, caller: &Caller, input: Value, place: Place) -> Result<Value, Refusal> {
+    let SpawnAgent { message, name: wanted, workspace_mode, model, instructions } = read(input)?;
+    let id = name(&wanted)?;
+    let known = host.look(&id, |_, _| ()).await.map_err(|error| unreached(&id, error))?;
+    if known.is_some() {
+        let hint = "choose another name, or say it to that one with SendMessage";
+        return Err(Refusal::new("exists", format!("an agent called {id} exists already"), hint));
+    }
+    let folder = place.workspace.map(|bound| bound.root).or(place.configured);
+    let (workspace, worktree) = match (workspace_mode, folder) {
+        (None, _) => (None, None),
+        (Some(_), None) => {
+            let hint = "use a workspace first, or leave workspace_mode out";
+            return Err(Refusal::new("no_workspace", "there is no folder to hand on", hint));
+        }
+        (Some(ChildWorkspace::Inherit), folder) => (folder, None),
+        (Some(ChildWorkspace::Worktree), Some(folder)) => (None, Some(host.0.perform.worktree(&id, folder).await?)),
+    };
+    let identity = Identity { parent: Some(caller.identity.id.clone()), ..Identity::named(id.clone()) };
+    let model = model.unwrap_or_else(|| caller.model.clone());
+    let config = Config { model, workspace, instructions, network: caller.network, ..Config::default() };
+    let ask = async |input| host.ask(&id, input).await.map_err(|error| unreached(&id, error));
+    ask(Input::Create { identity, config, start: false }).await?;
+    if let Some(worktree) = worktree {
+        ask(Input::UseWorkspace(worktree)).await?;
+    }
+    tell(host, caller, &id, message, None, false).await?;
+    ask(Input::Start).await?;
+    Ok(json!({ "agent_id": id.as_str() }))
+}
+
+fn read<T: DeserializeOwned>(input: Value) -> Result<T, Refusal> {
+    serde_json::from_value(input)
+        .map_err(|error| Refusal::new("invalid_input", error.to_string(), "see the schema of the tool"))
+}
+
+fn name(text: &str) -> Result<AgentId, Refusal> {
+    AgentId::new(text).map_err(|error| Refusal::new("invalid_input", error.to_string(), "name an agent"))
+}
+
+fn unreached(id: &AgentId, error: AskError) -> Refusal {
+    match error {
+        AskError::Refused(refusal) => refusal,
+        AskError::Busy | AskError::Damaged(_) | AskError::Store(_) | AskError::Closing | AskError::Crashed => {
+            Refusal::new("not_reached", format!("{id} could not be reached: {error}"), "try again later")
+        }
+    }
+}

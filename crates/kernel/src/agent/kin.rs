@@ -1,0 +1,56 @@
+//! The end of a supervised child, as its own state.
+
+use serde::{Deserialize, Serialize};
+
+use super::AgentState;
+use crate::fact::{ChildLeaving, TaskEnd, WorktreeRemoved};
+use crate::id::TaskId;
+use crate::limits;
+use crate::vocabulary::TaskStatus;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Leaving {
+    pub status: TaskStatus,
+    pub text: String,
+    pub evidence: Vec<String>,
+    /// What became of its worktrees.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<String>,
+    /// Nothing is left but to tell the supervisor.
+    pub reporting: bool,
+}
+
+impl Leaving {
+    pub(super) fn of(fact: &ChildLeaving) -> Leaving {
+        let ChildLeaving { status, text, evidence } = fact.clone();
+        Leaving { status, text, evidence, left: Vec::new(), reporting: false }
+    }
+
+    /// The end of the supervisor's task. What became of a worktree comes last: the end of a text is what is kept of it.
+    #[must_use]
+    pub fn end(&self, task_id: TaskId) -> TaskEnd {
+        let told: usize = self.left.iter().map(|line| line.len() + 1).sum();
+        let text = limits::clip(&self.text, limits::LINE_BYTES.saturating_sub(told));
+        let truncated = text.len() < self.text.len();
+        let lines = std::iter::once(text).filter(|text| !text.is_empty()).chain(self.left.iter().map(String::as_str));
+        let output_tail = lines.collect::<Vec<_>>().join("\n");
+        let output_bytes = self.text.len() as u64;
+        let evidence = self.evidence.clone();
+        TaskEnd { task_id, output_tail, output_bytes, truncated, evidence, ..TaskEnd::default() }
+    }
+}
+
+impl AgentState {
+    /// Whether it is a child that still works: it has a supervisor, and has not begun to leave.
+    #[must_use]
+    pub fn is_working_child(&self) -> bool {
+        self.identity.supervisor.is_some() && self.leaving.is_none() && !self.archived
+    }
+}
+
+/// What a supervisor wants to know about a worktree that is gone.
+pub(super) fn left_of(fact: &WorktreeRemoved) -> Vec<String> {
+    let branches = fact.branches.iter().map(|branch| format!("Its commits are on the branch {branch}."));
+    let patch = fact.patch.iter().map(|patch| format!("What it did not commit is in the patch {patch}."));
+    branches.chain(patch).collect()
+}

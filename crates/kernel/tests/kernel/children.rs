@@ -1,0 +1,245 @@
+//! Supervised children, from either side: what is refused, what is asked again after a cut, and how a child ends.
+
+use abide_kernel::agent::config::{Config, Identity, Supervisor};
+use abide_kernel::effect::Effect;
+use abide_kernel::fact::Fact;
+use abide_kernel::id::{AgentId, CallId, Fresh, TaskId};
+use abide_kernel::input::{Act, Answer, Call, Does, FirstDay, Input, NewMessage, Refusal, Remains, Reply};
+use abide_kernel::time::Time;
+use abide_kernel::vocabulary::{ChildWorkspace, DecisionKind, Ownership, PlanStatus, TaskStatus, WaitKind};
+use abide_kernel::wake::{Wake, wake};
+use abide_kernel::{AgentState, admit, carry_out, decide, limits};
+use serde_json::Value;
+
+/// An agent alone, whose effects are looked at instead of performed.
+struct Lone {
+    state: AgentState,
+    asked: u64,
+    facts: Vec<Fact>,
+    effects: Vec<Effect>,
+}
+
+impl Lone {
+    fn unborn(id: &str) -> Lone {
+        let state = AgentState::empty(AgentId::new(id).unwrap());
+        Lone { state, asked: 0, facts: Vec::new(), effects: Vec::new() }
+    }
+
+    fn operated(id: &str) -> Lone {
+        let mut lone = Lone::unborn(id);
+        let (identity, config) = (Identity::named(lone.state.id().clone()), Config::default());
+        lone.ask(Input::Create { identity, config, start: true }).unwrap();
+        lone
+    }
+
+    /// A child so far below the top, with its first message.
+    fn child(depth: u32) -> Lone {
+        let mut lone = Lone::unborn("lead.1");
+        let lead = AgentId::new("lead").unwrap();
+        let (agent_id, task_id, top) = (lead.clone(), TaskId::new("task_1"), lead.clone());
+        let supervisor = Some(Supervisor { agent_id, task_id, top, depth });
+        let ownership = Ownership::ParentSupervised;
+        let identity =
+            Identity { parent: Some(lead), ownership, supervisor, ..Identity::named(lone.state.id().clone()) };
+        let first = FirstDay { identity, config: Config::default(), message: "do it".to_owned(), workspace: None };
+        lone.ask(Input::CreateChild(Box::new(first))).unwrap();
+        lone
+    }
+
+    fn fresh(&mut self) -> (Time, Fresh) {
+        self.asked += 1;
+        let now = Time::from_ms(1_800_000_000_000 + i64::try_from(self.asked).unwrap());
+        (now, Fresh::new(now, self.asked << 32))
+    }
+
+    /// Admits it, and carries out what follows until there is nothing to decide.
+    fn ask(&mut self, input: Input) -> Result<Answer, Refusal> {
+        let (now, mut fresh) = self.fresh();
+        let admitted = admit(&mut self.state, input, now, &mut fresh)?;
+        self.facts.extend(admitted.facts);
+        self.effects.extend(admitted.effects);
+        loop {
+            let (now, mut fresh) = self.fresh();
+            let decision = decide(&self.state, now);
+            let (facts, effects) = carry_out(&mut self.state, &decision, now, &mut fresh);
+            self.effects.extend(effects);
+            if facts.is_empty() {
+                return Ok(admitted.answer);
+            }
+            self.facts.extend(facts);
+        }
+    }
+
+    fn said(&mut self, text: &str, acts: Vec<Act>) -> Vec<Value> {
+        let turn = self.state.turn.clone().expect("a turn runs");
+        let call = |act| {
+            self.asked += 1;
+            let call_id = CallId::new(format!("call_{}", self.asked));
+            Call { call_id, tool: "Tool".to_owned(), input: Value::Null, does: Does::Act(act) }
+        };
+        let calls: Vec<Call> = acts.into_iter().map(call).collect();
+        let from = self.facts.len();
+        let reply = Reply { text: text.to_owned(), calls, ..Reply::default() };
+        self.ask(Input::FinishRound { exec_id: turn.exec_id, round: turn.round, reply }).unwrap();
+        let results = self.facts[from..].iter().filter_map(|fact| match fact {
+            Fact::ToolFinished(finished) => Some(finished.result.clone()),
+            _ => None,
+        });
+        results.collect()
+    }
+
+    fn boot(&mut self) -> Vec<Effect> {
+        self.effects.clear();
+        self.ask(Input::Boot { remains: Remains::default() }).unwrap();
+        self.effects.clone()
+    }
+
+    fn start_turn(&mut self) {
+        self.ask(Input::Queue(NewMessage { text: Some("go".to_owned()), ..NewMessage::default() })).unwrap();
+    }
+}
+
+fn spawn() -> Act {
+    Act::SpawnChild {
+        message: "do it".to_owned(),
+        workspace_mode: ChildWorkspace::Inherit,
+        model: None,
+        instructions: None,
+        work_item_id: None,
+    }
+}
+
+fn task_of(result: &Value) -> TaskId {
+    TaskId::new(result["task_handle"]["task_id"].as_str().unwrap())
+}
+
+#[test]
+fn children_are_bounded_in_number_and_in_depth() {
+    let mut lead = Lone::operated("lead");
+    lead.start_turn();
+    let acts = vec![spawn(); limits::CHILDREN_MAX + 1];
+    let results = lead.said("", acts);
+    let names: Vec<&Value> = results.iter().map(|result| &result["agent_id"]).collect();
+    assert_eq!((names[0], names[limits::CHILDREN_MAX - 1]), (&"lead.1".into(), &"lead.32".into()));
+    assert_eq!(results[limits::CHILDREN_MAX]["error"]["code"], "too_many_children");
+    // One that is over makes room, and its name is not given again.
+    let end = abide_kernel::fact::TaskEnd { task_id: task_of(&results[0]), ..Default::default() };
+    lead.ask(Input::EndTask { status: TaskStatus::Completed, end }).unwrap();
+    assert_eq!(lead.said("", vec![spawn()])[0]["agent_id"], "lead.33");
+
+    let mut deep = Lone::child(limits::CHILD_DEPTH_MAX);
+    assert_eq!(deep.said("", vec![spawn()])[0]["error"]["code"], "too_deep");
+    let mut above = Lone::child(limits::CHILD_DEPTH_MAX - 1);
+    let made = above.said("", vec![spawn()]);
+    assert_eq!(made[0]["agent_id"], "lead.1.1");
+    let spawned = above.effects.iter().find_map(|effect| match effect {
+        Effect::SpawnChild { child, .. } => child.identity.supervisor.clone(),
+        _ => None,
+    });
+    let spawned = spawned.expect("a child is made");
+    assert_eq!((spawned.depth, spawned.top.as_str()), (limits::CHILD_DEPTH_MAX, "lead"));
+}
+
+#[test]
+fn what_was_under_way_about_children_is_asked_again_after_a_cut() {
+    let mut lead = Lone::operated("lead");
+    lead.start_turn();
+    let made = lead.said("", vec![spawn(), spawn(), spawn()]);
+    lead.said("Done.", Vec::new());
+    let (queued, running, ending) = (task_of(&made[0]), task_of(&made[1]), task_of(&made[2]));
+    lead.ask(Input::RunTask { task_id: running, recovery: None }).unwrap();
+    lead.ask(Input::RunTask { task_id: ending.clone(), recovery: None }).unwrap();
+    lead.ask(Input::Act { by: "anna".to_owned(), act: Act::StopTask { task_id: ending.clone() } }).unwrap();
+    assert_eq!(wake(&lead.state), Wake::AtOnce { why: "children_changing" });
+    for _ in 0..2 {
+        let again = lead.boot();
+        assert!(
+            matches!(&again[..], [Effect::SpawnChild { task_id: made, .. }, Effect::DismissChild { task_id: gone, .. }]
+            if *made == queued && *gone == ending),
+            "{again:?}"
+        );
+    }
+}
+
+#[test]
+fn a_child_with_nothing_left_to_do_reports_until_it_is_heard_and_is_gone() {
+    let mut child = Lone::child(1);
+    child.said("It is built.", Vec::new());
+    let report = |effects: &[Effect]| match effects {
+        [.., Effect::ReportToSupervisor { supervisor, status, end }] => {
+            Some((supervisor.to_string(), *status, end.task_id.clone(), end.output_tail.clone()))
+        }
+        _ => None,
+    };
+    let said = ("lead".to_owned(), TaskStatus::Completed, TaskId::new("task_1"), "It is built.".to_owned());
+    assert_eq!(report(&child.effects), Some(said.clone()));
+    assert_eq!(wake(&child.state), Wake::AtOnce { why: "leaving" });
+    assert_eq!(report(&child.boot()), Some(said));
+    // Nothing brings it back in between.
+    assert_eq!(child.ask(Input::Start).unwrap_err().code, "leaving");
+    child.ask(Input::SupervisorHeard).unwrap();
+    assert!(child.state.archived);
+    assert_eq!(wake(&child.state), Wake::Never);
+}
+
+#[test]
+fn a_child_that_waits_for_something_is_not_done() {
+    let mut child = Lone::child(1);
+    let wait = Act::WaitFor {
+        wake: WaitKind::Timer,
+        resource: None,
+        after_ms: Some(60_000),
+        work_item_id: None,
+        reason: "a while".to_owned(),
+    };
+    child.said("Later.", vec![wait]);
+    assert_eq!(child.state.decision.as_ref().unwrap().kind, DecisionKind::WaitForTimer);
+    assert!(child.state.is_working_child());
+    child.ask(Input::Dismiss { evidence: vec!["stop".to_owned()] }).unwrap();
+    let leaving = child.state.leaving.as_ref().unwrap();
+    assert_eq!((leaving.status, leaving.reporting), (TaskStatus::Cancelled, true));
+}
+
+#[test]
+fn a_child_that_only_a_person_could_help_fails_and_says_so() {
+    let mut child = Lone::child(1);
+    let wait = Act::WaitFor {
+        wake: WaitKind::Operator,
+        resource: None,
+        after_ms: None,
+        work_item_id: None,
+        reason: "which one?".to_owned(),
+    };
+    assert_eq!(child.said("", vec![wait])[0]["error"]["code"], "nothing_would_end_it");
+    let item = Act::CreateWorkItem {
+        objective: "choose".to_owned(),
+        plan: None,
+        plan_status: Some(PlanStatus::NeedsInput),
+        todo: Vec::new(),
+    };
+    child.said("", vec![item]);
+    child.said("I can't choose.", Vec::new());
+    let leaving = child.state.leaving.as_ref().expect("it leaves");
+    assert_eq!(leaving.status, TaskStatus::Failed);
+    assert!(leaving.text.contains("work_item_needs_input") && leaving.text.contains("I can't choose."), "{leaving:?}");
+}
+
+#[test]
+fn operators_do_not_speak_to_a_child_and_their_stop_ends_it() {
+    let mut child = Lone::child(1);
+    let message = NewMessage { text: Some("hello".to_owned()), ..NewMessage::default() };
+    assert_eq!(child.ask(Input::Queue(message)).unwrap_err().code, "supervised");
+    child.ask(Input::Stop).unwrap();
+    assert_eq!(child.state.leaving.as_ref().unwrap().evidence, ["stopped_by_operator"]);
+    assert_eq!(child.ask(Input::Stop).unwrap(), Answer::Unchanged);
+}
+
+#[test]
+fn a_fork_of_a_child_is_nobodys_child() {
+    let mut child = Lone::child(1);
+    let (agent_id, parent) = (AgentId::new("copy").unwrap(), child.state.id().clone());
+    let (now, mut fresh) = child.fresh();
+    let at_seq = child.state.seq;
+    admit(&mut child.state, Input::Fork { agent_id, parent, at_seq }, now, &mut fresh).unwrap();
+    assert_eq!((&child.state.identity.supervisor, child.state.identity.ownership), (&None, Ownership::SelfOwned));
+}

@@ -1,0 +1,400 @@
+//! Families: an agent, its children and theirs, in the engine's own host and in simulated time. The process dies at any
+//! moment, people stop whom they like, and in the end there is no child without a supervisor, no supervisor that waits
+//! for a child that is gone, and no worktree that nobody works in.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use abide_engine::{Clock, Host, Perform, fold};
+use abide_kernel::AgentState;
+use abide_kernel::agent::config::{Config, Identity};
+use abide_kernel::agent::lifecycle::Control;
+use abide_kernel::effect::Effect;
+use abide_kernel::fact::{WorkspaceAttached, Worktree};
+use abide_kernel::id::{AgentId, CallId, TaskId};
+use abide_kernel::input::{Act, Call, Does, Input, NewMessage, Refusal, Removal, Reply};
+use abide_kernel::time::Time;
+use abide_kernel::vocabulary::{ChildWorkspace, ProviderError, WaitKind, WorkspaceMode};
+use abide_ledger::{Ledger, Memory, StreamId};
+use serde_json::Value;
+
+use crate::mind;
+use crate::rng::Rng;
+use crate::world::{Failure, Tally};
+
+/// Steps of one family.
+pub const STEPS: u64 = 40;
+/// Children that the agent at the top has at most; each may have some of its own.
+const CHILDREN: usize = 20;
+
+type Job<T> = std::pin::Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// What outlives a process.
+struct Outside {
+    rng: Rng,
+    worktrees: BTreeSet<String>,
+    friendly: bool,
+    numbers: u64,
+    tally: Tally,
+    history: Vec<String>,
+}
+
+#[derive(Clone)]
+struct World(Arc<Mutex<Outside>>);
+
+enum Ended {
+    Crash,
+    Failed(String),
+}
+
+impl<E: std::fmt::Display> From<E> for Ended {
+    fn from(error: E) -> Ended {
+        Ended::Failed(error.to_string())
+    }
+}
+
+fn top() -> Result<AgentId, Ended> {
+    Ok(AgentId::new("top")?)
+}
+
+pub fn run(seed: u64, steps: u64) -> Result<Tally, Failure> {
+    let world = World(Arc::new(Mutex::new(Outside {
+        rng: Rng::new(seed),
+        worktrees: BTreeSet::new(),
+        friendly: false,
+        numbers: 0,
+        tally: Tally::default(),
+        history: Vec::new(),
+    })));
+    let crash_percent = [0, 1, 4][world.outside().rng.weighted(&[1, 2, 2])];
+    let mut memory = Memory::with_manual_sync();
+    let mut now = Time::from_ms(1_800_000_000_000);
+    let mut left = steps;
+    loop {
+        match one_process(&world, &memory, &mut now, &mut left, crash_percent, seed) {
+            Ok(()) => return Ok(world.outside().tally),
+            Err(Ended::Failed(what)) => {
+                return Err(Failure { what, history: std::mem::take(&mut world.outside().history) });
+            }
+            Err(Ended::Crash) => {
+                let kept = {
+                    let mut outside = world.outside();
+                    outside.tally.crashes += 1;
+                    outside.note(now, "the process dies".to_owned());
+                    outside.rng.below(3)
+                };
+                memory = memory.crash_keeping(usize::try_from(kept).unwrap_or(0));
+            }
+        }
+    }
+}
+
+fn one_process(
+    world: &World,
+    memory: &Memory,
+    now: &mut Time,
+    left: &mut u64,
+    crash_percent: u64,
+    seed: u64,
+) -> Result<(), Ended> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
+    let lived = runtime.block_on(async {
+        let ledger = Ledger::Memory(memory.clone());
+        clear_worktrees(world, &ledger)?;
+        let clock = Clock::simulated(*now, seed ^ *left);
+        let host = Host::start(ledger.clone(), Arc::new(world.clone()), clock)?;
+        let mut process = Process { world: world.clone(), memory: memory.clone(), ledger, host, crash_percent };
+        let lived = process.live(left).await;
+        *now = process.host.clock().now();
+        lived
+    });
+    // Everything that still runs dies here, wherever it was.
+    drop(runtime);
+    lived
+}
+
+/// What a daemon does when it starts: a worktree that nobody is bound to was cut off while it was made.
+fn clear_worktrees(world: &World, ledger: &Ledger) -> Result<(), Ended> {
+    let bound: BTreeSet<String> =
+        everybody(ledger)?.values().flat_map(|state| state.workspaces.attached().keys().cloned()).collect();
+    world.outside().worktrees.retain(|root| bound.contains(root));
+    Ok(())
+}
+
+fn everybody(ledger: &Ledger) -> Result<BTreeMap<AgentId, AgentState>, Ended> {
+    let mut all = BTreeMap::new();
+    let mut waiting = vec![top()?];
+    // A name says whose child it is, and numbers are given in order.
+    while let Some(id) = waiting.pop() {
+        let Some(state) = fold(ledger, &id)? else { continue };
+        for number in 1..=state.tasks.children_made() {
+            waiting.push(AgentId::new(&format!("{id}.{number}"))?);
+        }
+        all.insert(id, state);
+    }
+    Ok(all)
+}
+
+impl World {
+    fn outside(&self) -> MutexGuard<'_, Outside> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Outside {
+    fn note(&mut self, now: Time, line: String) {
+        if self.history.len() == 200 {
+            self.history.remove(0);
+        }
+        self.history.push(format!("{now} {line}"));
+    }
+
+    fn number(&mut self) -> u64 {
+        self.numbers += 1;
+        self.numbers
+    }
+
+    fn act(&mut self, agent: &AgentId) -> Act {
+        let modes = [ChildWorkspace::Inherit, ChildWorkspace::Worktree];
+        let for_child = !agent.as_str().contains('.') || self.rng.chance(30);
+        match self.rng.weighted(&[if for_child { 6 } else { 1 }, 4, 2, 1]) {
+            0 => Act::SpawnChild {
+                message: "do it".to_owned(),
+                workspace_mode: *self.rng.pick(&modes).unwrap_or(&ChildWorkspace::Inherit),
+                model: None,
+                instructions: None,
+                work_item_id: None,
+            },
+            1 => Act::WaitFor {
+                wake: WaitKind::Task,
+                resource: None,
+                after_ms: None,
+                work_item_id: None,
+                reason: "the others".to_owned(),
+            },
+            2 => Act::WaitFor {
+                wake: WaitKind::Timer,
+                resource: None,
+                after_ms: Some(self.rng.below(60_000)),
+                work_item_id: None,
+                reason: "a while".to_owned(),
+            },
+            _ => Act::NotifyOperator { text: "still here".to_owned() },
+        }
+    }
+
+    fn reply(&mut self, agent: &AgentId) -> Reply {
+        let text = "Done.".to_owned();
+        if self.friendly || self.rng.chance(40) {
+            return Reply { text, ..Reply::default() };
+        }
+        let mut calls = Vec::new();
+        for _ in 0..self.rng.below(3) + 1 {
+            let act = self.act(agent);
+            let call_id = CallId::new(format!("call_{}", self.number()));
+            calls.push(Call {
+                call_id,
+                tool: mind::tool_name(&act).to_owned(),
+                input: Value::Null,
+                does: Does::Act(act),
+            });
+        }
+        Reply { text, calls, ..Reply::default() }
+    }
+
+    fn outcome(&mut self, agent: &AgentId, effect: Effect) -> Vec<Input> {
+        match effect {
+            Effect::CallModel { exec_id, round, .. } if !self.friendly && self.rng.chance(5) => {
+                let error = *self.rng.pick(ProviderError::ALL).unwrap_or(&ProviderError::Timeout);
+                vec![Input::FailRound {
+                    exec_id,
+                    round,
+                    error,
+                    retry_after_ms: None,
+                    message: "no".into(),
+                    carry: None,
+                }]
+            }
+            Effect::CallModel { exec_id, round, .. } => {
+                vec![Input::FinishRound { exec_id, round, reply: self.reply(agent) }]
+            }
+            Effect::ReleaseWorkspace { workspace } => vec![Input::ReleaseWorkspace { workspace, error: None }],
+            Effect::RemoveWorktree { workspace } => {
+                self.worktrees.remove(&workspace.root);
+                vec![Input::FinishRemoval { root: workspace.root, removal: Ok(Removal::default()) }]
+            }
+            Effect::RunTool { .. }
+            | Effect::EndExec { .. }
+            | Effect::StartTask { .. }
+            | Effect::AwaitTask { .. }
+            | Effect::EndTask { .. }
+            | Effect::CloseTask { .. }
+            | Effect::SpawnChild { .. }
+            | Effect::DismissChild { .. }
+            | Effect::ReportToSupervisor { .. }
+            | Effect::Notify { .. } => Vec::new(),
+        }
+    }
+}
+
+impl Perform for World {
+    fn perform(&self, agent: &AgentId, effect: Effect) -> Option<Job<Vec<Input>>> {
+        if matches!(effect, Effect::Notify { .. }) {
+            return None;
+        }
+        let (world, agent) = (self.clone(), agent.clone());
+        let wait = self.outside().rng.below(3_000);
+        Some(Box::pin(async move {
+            tokio::time::sleep(Duration::from_millis(wait)).await;
+            world.outside().outcome(&agent, effect)
+        }))
+    }
+
+    fn worktree(&self, agent: &AgentId, folder: String) -> Job<Result<WorkspaceAttached, Refusal>> {
+        let (world, agent) = (self.clone(), agent.clone());
+        let wait = self.outside().rng.below(500);
+        Box::pin(async move {
+            tokio::time::sleep(Duration::from_millis(wait)).await;
+            let mut outside = world.outside();
+            if outside.rng.chance(10) {
+                return Err(Refusal::new("io", "the disk is full", "free some room"));
+            }
+            let root = format!("/worktrees/{agent}/{}", outside.number());
+            outside.worktrees.insert(root.clone());
+            let worktree =
+                Worktree { branch: format!("abide/{agent}"), base_commit: "c0".into(), repo: folder.clone() };
+            let (mode, worktree) = (WorkspaceMode::Worktree, Some(worktree));
+            Ok(WorkspaceAttached { workspace: folder, root, mode, worktree, note: None })
+        })
+    }
+}
+
+struct Process {
+    world: World,
+    memory: Memory,
+    ledger: Ledger,
+    host: Host,
+    crash_percent: u64,
+}
+
+impl Process {
+    async fn live(&mut self, left: &mut u64) -> Result<(), Ended> {
+        self.pass(1).await?;
+        if self.ledger.head(&StreamId::agent(&top()?))?.is_none() {
+            let config = Config { workspace: Some("/work".to_owned()), ..Config::default() };
+            self.ask(&top()?, Input::Create { identity: Identity::named(top()?), config, start: true });
+            self.pass(10).await?;
+        }
+        while *left > 0 {
+            *left -= 1;
+            self.step()?;
+            let span = [1, 50, 2_000, 120_000][self.world.outside().rng.weighted(&[4, 4, 3, 1])];
+            self.pass(span).await?;
+        }
+        self.come_to_an_end().await
+    }
+
+    fn ask(&self, id: &AgentId, input: Input) {
+        let (host, id) = (self.host.clone(), id.clone());
+        let line = format!("{id}: {input:?}").chars().take(120).collect();
+        self.world.outside().note(host.clock().now(), line);
+        // It ends with its process, answered or not.
+        tokio::spawn(async move { host.ask(&id, input).await });
+    }
+
+    fn step(&self) -> Result<(), Ended> {
+        let all = everybody(&self.ledger)?;
+        let mut outside = self.world.outside();
+        let rng = &mut outside.rng;
+        let ids: Vec<AgentId> = all.keys().cloned().collect();
+        let chosen = rng.pick(&ids).cloned().unwrap_or(top()?);
+        let tasks: Vec<TaskId> =
+            all.get(&chosen).into_iter().flat_map(|state| state.tasks.open().keys().cloned()).collect();
+        let made = all.get(&top()?).map_or(0, |state| state.tasks.children().count());
+        let (id, input) = match rng.weighted(&[8, 2, 3, 2, 1]) {
+            0 if made < CHILDREN => {
+                (top()?, Input::Queue(NewMessage { text: Some("go on".to_owned()), ..NewMessage::default() }))
+            }
+            1 => (top()?, if rng.chance(50) { Input::Stop } else { Input::Start }),
+            2 => match rng.pick(&tasks).cloned() {
+                Some(task_id) => (chosen, Input::Act { by: "somebody".to_owned(), act: Act::StopTask { task_id } }),
+                None => return Ok(()),
+            },
+            3 => (chosen, Input::Stop),
+            _ => (chosen, Input::Abort { exec_id: None }),
+        };
+        drop(outside);
+        self.ask(&id, input);
+        Ok(())
+    }
+
+    /// Lets time pass, syncing the disk whenever something waits for it.
+    async fn pass(&mut self, span_ms: u64) -> Result<(), Ended> {
+        let (mut left, mut glance) = (span_ms, 1);
+        while left > 0 {
+            let this = glance.min(left);
+            tokio::time::sleep(Duration::from_millis(this)).await;
+            left -= this;
+            glance = (glance * 2).min(30_000);
+            if self.memory.staged() > 0 {
+                self.maybe_crash()?;
+                self.world.outside().tally.commits += self.memory.sync() as u64;
+                glance = 1;
+                self.maybe_crash()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn maybe_crash(&self) -> Result<(), Ended> {
+        let crashes = self.world.outside().rng.below(1_000) < self.crash_percent;
+        if crashes { Err(Ended::Crash) } else { Ok(()) }
+    }
+
+    /// Everybody is friendly from here on: whoever was given work does it, and nobody is left in the end.
+    async fn come_to_an_end(&mut self) -> Result<(), Ended> {
+        self.crash_percent = 0;
+        self.world.outside().friendly = true;
+        for _ in 0..400 {
+            self.pass(10_000).await?;
+            let all = everybody(&self.ledger)?;
+            let Some(state) = all.get(&top()?) else { continue };
+            if state.control != Control::Runnable {
+                self.ask(&top()?, Input::Start);
+            } else if let Some(wait) = state.waits.open().values().find(|wait| wait.kind == WaitKind::Operator) {
+                let act = Act::CancelWait { waiting_intent_id: wait.waiting_intent_id.clone() };
+                self.ask(&top()?, Input::Act { by: "somebody".to_owned(), act });
+            } else if state.tasks.owed().values().any(|task| task.held) {
+                self.ask(&top()?, Input::Queue(NewMessage { text: Some("and?".into()), ..NewMessage::default() }));
+            } else if self.host.awake() == 0 && all.values().all(|state| state.archived || state.next_due().is_none()) {
+                return self.nobody_is_left(&all);
+            }
+        }
+        Err(Ended::Failed(format!("{} agents are still awake", self.host.awake())))
+    }
+
+    fn nobody_is_left(&self, all: &BTreeMap<AgentId, AgentState>) -> Result<(), Ended> {
+        let mut outside = self.world.outside();
+        outside.tally.turns += all.values().map(|state| state.turn_index).sum::<u64>();
+        outside.tally.facts += all.values().map(|state| state.seq).sum::<u64>();
+        let fail = |what: String| Err(Ended::Failed(what));
+        for (id, state) in all {
+            if let Some(supervisor) = state.identity.supervisor.as_ref().filter(|_| !state.archived) {
+                return fail(format!("{id} is still there, of {} in {}", supervisor.task_id, supervisor.agent_id));
+            }
+            if let Some(task) = state.tasks.open().values().next() {
+                let child = task.child_agent_id.as_deref().and_then(|child| all.get(&AgentId::new(child).ok()?));
+                let child = child.map(|state| (state.status(), &state.decision, &state.leaving));
+                return fail(format!("{id} waits for {} ({}), which is {child:?}", task.task_id, task.status));
+            }
+            if state.identity.supervisor.is_none() && !state.tasks.owed().is_empty() {
+                return fail(format!("{id} has {} results that no turn read", state.tasks.owed().len()));
+            }
+        }
+        match outside.worktrees.first() {
+            Some(root) => fail(format!("{root} is left over")),
+            None => Ok(()),
+        }
+    }
+}
