@@ -159,14 +159,11 @@ fn git_folders(folder: &Workspace) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let Some(git) = folder.git.as_ref().filter(|git| !git.common_dir.starts_with(&folder.path)) else {
         return (Vec::new(), Vec::new());
     };
-    let own = fs::read_to_string(git.toplevel.join(".git")).ok();
-    let own =
-        own.as_deref().and_then(|text| text.trim().strip_prefix("gitdir:")).map(|path| PathBuf::from(path.trim()));
-    let write = match own {
+    let write = match &git.records {
         // A worktree: it can commit to its own branch.
-        Some(own) => {
+        Some(records) => {
             let shared = ["objects", "refs", "logs"].map(|part| git.common_dir.join(part));
-            shared.into_iter().chain([own]).filter(|path| path.is_dir()).collect()
+            shared.into_iter().chain([records.clone()]).filter(|path| path.is_dir()).collect()
         }
         None => Vec::new(),
     };

@@ -31,6 +31,9 @@ impl Hands {
                 let hint = "wait for them or stop them first: TaskList";
                 return Err(Refusal::new("in_use", format!("{running} commands still run where you are"), hint));
             }
+            if mode == WorkspaceMode::Worktree {
+                of_its_own(&path, &hands.0.home)?;
+            }
             let bound = hands.bind(&agent, &path, mode)?;
             let root = bound.root.clone();
             let folder = workspace::check(Path::new(&root), &hands.0.home)?;
@@ -85,6 +88,16 @@ impl Hands {
             }
         }
     }
+}
+
+/// Refuses a repository that borrows objects. A worktree is checked out by us, outside of any sandbox, and a model that
+/// can write to the repository's records could name whose objects it borrows.
+fn of_its_own(path: &Path, home: &Path) -> Result<(), Refusal> {
+    let git = workspace::check(path, home)?.git;
+    let Some(from) = git.and_then(|git| workspace::borrows_from(&git.common_dir)) else { return Ok(()) };
+    let message = format!("the repository of {} borrows objects from elsewhere: {}", path.display(), from.display());
+    let hint = "use mode direct, or ask the operator to attach it: abide workspace attach --worktree";
+    Err(Refusal::new("borrowed_objects", message, hint))
 }
 
 /// The folder that a model names, if it may.

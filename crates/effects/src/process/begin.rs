@@ -111,7 +111,8 @@ fn allowed(owner: &Owner, launch: &Launch) -> Result<(Allowed, Vec<Root>), Start
     let roots: Vec<Root> = paths.map(|path| writable(owner, path)).collect::<Result<_, _>>()?;
     let own = rustix::process::geteuid().as_raw();
     let allowed = Allowed {
-        read: launch.extra_read.iter().filter_map(|path| path.canonicalize().ok()).collect(),
+        // By their real names only, as above: a link could have been put there since it was looked at.
+        read: launch.extra_read.iter().filter(|path| folder(path).is_ok_and(|real| real == **path)).cloned().collect(),
         write: roots.iter().map(|root| root.path.clone()).collect(),
         network: launch.network,
         foreign: roots.iter().any(|root| root.owner != own),

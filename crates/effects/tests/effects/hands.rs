@@ -123,3 +123,35 @@ async fn nobody_moves_on_while_a_command_of_theirs_runs() {
     assert!(stage.hands.perform(&stage.agent, Effect::CloseTask { task_id }).is_none());
     assert_eq!(result(&moves("call_3").await).1["cwd"], *elsewhere);
 }
+
+#[tokio::test]
+async fn a_model_gets_no_worktree_of_what_it_could_have_borrowed_from_anybody() {
+    let stage = Stage::new();
+    let ground = crate::workspace::Ground::new();
+    let (theirs, work) = (ground.repo.join(".git"), ground.repo.parent().unwrap().join("work"));
+    crate::workspace::put(&work.join("own.txt"), "own");
+    crate::workspace::git(&work, &["init", "-q"]);
+    crate::workspace::git(&work, &["add", "."]);
+    crate::workspace::git(&work, &["commit", "-q", "-m", "own"]);
+    let place = Place { attached: vec![work.display().to_string()], ..Place::default() };
+    let take = |call: &str| {
+        let input = json!({ "path": work, "mode": "worktree" });
+        let (exec_id, call_id, tool) = (ExecId::new("exec_1"), CallId::new(call), "UseWorkspace".to_owned());
+        let effect = Effect::RunTool { exec_id, call_id, tool, input, place: Box::new(place.clone()) };
+        stage.hands.perform(&stage.agent, effect).unwrap()
+    };
+    assert_eq!(result(&take("call_1").await).0, ToolStatus::Completed, "one of its own is fine");
+    // Where its own branch leads to a commit of theirs, and its objects are theirs too.
+    let branch = work.join(".git/refs/heads/main");
+    fs::remove_file(&branch).ok();
+    let branch = work.join(".git").join(lines(&work.join(".git/HEAD"))[0].strip_prefix("ref: ").unwrap());
+    fs::remove_file(&branch).ok();
+    std::os::unix::fs::symlink(theirs.join("refs/heads/main"), &branch).unwrap();
+    let alternates = work.join(".git/objects/info/alternates");
+    fs::write(&alternates, theirs.join("objects").to_str().unwrap()).unwrap();
+    assert_eq!(result(&take("call_2").await).1["error"]["code"], "borrowed_objects");
+    fs::remove_file(&alternates).unwrap();
+    fs::remove_dir_all(work.join(".git/objects")).unwrap();
+    std::os::unix::fs::symlink(theirs.join("objects"), work.join(".git/objects")).unwrap();
+    assert_eq!(result(&take("call_3").await).1["error"]["code"], "borrowed_objects");
+}
