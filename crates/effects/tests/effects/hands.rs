@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use abide_effects::Hands;
 use abide_effects::hands::{Job, Setup};
 use abide_effects::sandbox::Mode;
-use abide_kernel::effect::{Effect, Place};
+use abide_kernel::effect::{Command, Effect, Place};
 use abide_kernel::id::{AgentId, CallId, ExecId, TaskId};
 use abide_kernel::input::Input;
 use abide_kernel::time::Time;
@@ -154,4 +154,27 @@ async fn a_model_gets_no_worktree_of_what_it_could_have_borrowed_from_anybody() 
     fs::remove_dir_all(work.join(".git/objects")).unwrap();
     std::os::unix::fs::symlink(theirs.join("objects"), work.join(".git/objects")).unwrap();
     assert_eq!(result(&take("call_3").await).1["error"]["code"], "borrowed_objects");
+}
+
+#[tokio::test]
+async fn the_longest_command_that_is_taken_can_be_run() {
+    let stage = Stage::new();
+    let long = |bytes: usize| json!({ "cmd": format!("true {}", "a".repeat(bytes - "true ".len())) });
+    let most = abide_kernel::limits::COMMAND_BYTES;
+    assert_eq!(result(&stage.call("call_1", "ExecCommand", long(most)).await).1["exit_code"], 0);
+    assert_eq!(result(&stage.call("call_2", "ExecCommand", long(most + 1)).await).1["error"]["code"], "invalid_input");
+}
+
+#[tokio::test]
+async fn a_task_that_could_not_be_started_says_why() {
+    let stage = Stage::new();
+    let place = Box::new(Place { configured: Some("/nowhere".to_owned()), ..Place::default() });
+    let command = Command { command: "true".to_owned(), workdir: None, tty: false, accepts_input: false };
+    let command = Box::new(command);
+    let start = Effect::StartTask { task_id: TaskId::new("task_1"), command, place };
+    let said = stage.hands.perform(&stage.agent, start).unwrap().await;
+    let [Input::EndTask { end, .. }] = said.as_slice() else { panic!("{said:?}") };
+    let why = "not_started missing: /nowhere does not exist; create the folder first, or correct the path; \
+               nothing else is used in its place";
+    assert_eq!(end.evidence, [why]);
 }
