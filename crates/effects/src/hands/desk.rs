@@ -71,7 +71,7 @@ impl Desks {
     /// Takes the folder that the agent has again, if it is this one and still there.
     fn retake(&self, agent: &AgentId, root: &Path) -> Option<Desk> {
         let mut all = self.all();
-        let held = all.get_mut(agent).filter(|held| held.occupancy.path == root && root.is_dir())?;
+        let held = all.get_mut(agent).filter(|held| held.occupancy.path == root && is_there(root))?;
         held.stay += 1;
         let (extra_read, extra_write) = (held.extra_read.clone(), held.extra_write.clone());
         Some(Desk { root: root.to_path_buf(), extra_read, extra_write, first: Vec::new() })
@@ -117,8 +117,8 @@ impl Hands {
         }
         let folder = match (&place.workspace, &place.configured) {
             (Some(bound), _) if Path::new(&bound.root) == self.own_folder(agent) => self.own(agent)?,
-            (Some(bound), _) => workspace::check(Path::new(&bound.root), home)?,
-            (None, Some(configured)) => workspace::check(Path::new(configured), home)?,
+            (Some(bound), _) => unturned(Path::new(&bound.root), home)?,
+            (None, Some(configured)) => unturned(Path::new(configured), home)?,
             (None, None) => self.own(agent)?,
         };
         self.0.desks.take(agent, &folder, home)?;
@@ -152,6 +152,21 @@ impl Hands {
             Refusal::new("no_workspace", format!("{} can't be made: {error}", path.display()), hint)
         })
     }
+}
+
+fn is_there(root: &Path) -> bool {
+    root.canonicalize().is_ok_and(|real| real == root && real.is_dir())
+}
+
+/// A folder that was recorded, which it is by its real path. Where that leads elsewhere now, somebody put a link in its
+/// place, and nobody allowed where it leads.
+fn unturned(path: &Path, home: &Path) -> Result<Workspace, Refusal> {
+    let folder = workspace::check(path, home)?;
+    if folder.path == path {
+        return Ok(folder);
+    }
+    let message = format!("{} is a link by now, and leads to {}", path.display(), folder.path.display());
+    Err(Refusal::new("moved", message, "put the folder back, or have the operator attach the one that is meant"))
 }
 
 /// What of a repository lies outside the folder that commands run in.

@@ -178,3 +178,48 @@ async fn a_task_that_could_not_be_started_says_why() {
                nothing else is used in its place";
     assert_eq!(end.evidence, [why]);
 }
+
+#[tokio::test]
+async fn a_folder_that_was_turned_into_a_link_is_not_gone_to() {
+    let stage = Stage::new();
+    let ground = TempDir::new().unwrap();
+    let root = ground.path().canonicalize().unwrap();
+    let (work, part, theirs) = (root.join("work"), root.join("work/part"), root.join("theirs"));
+    fs::create_dir_all(&part).unwrap();
+    fs::create_dir(&theirs).unwrap();
+    fs::write(theirs.join("file"), "secret").unwrap();
+    let name = |path: &Path| path.display().to_string();
+    let call = |call: &str, tool: &str, input: Value, place: &Place| {
+        let (exec_id, call_id, tool) = (ExecId::new("exec_1"), CallId::new(call), tool.to_owned());
+        let effect = Effect::RunTool { exec_id, call_id, tool, input, place: Box::new(place.clone()) };
+        stage.hands.perform(&stage.agent, effect).unwrap()
+    };
+    // Both were allowed, one by the operator and one because it lies in it.
+    let attached = Place { attached: vec![name(&work), name(&part)], ..Place::default() };
+    let configured = Place { configured: Some(name(&part)), ..attached.clone() };
+    let read = json!({ "path": "file" });
+    let go = json!({ "path": part });
+    assert_eq!(result(&call("call_1", "UseWorkspace", go.clone(), &attached).await).0, ToolStatus::Completed);
+    assert_eq!(result(&call("call_2", "ExecCommand", json!({ "cmd": "true" }), &configured).await).1["exit_code"], 0);
+    fs::remove_dir(&part).unwrap();
+    std::os::unix::fs::symlink(&theirs, &part).unwrap();
+    assert_eq!(result(&call("call_3", "UseWorkspace", go, &attached).await).1["error"]["code"], "not_attached");
+    assert_eq!(result(&call("call_4", "ReadFile", read, &configured).await).1["error"]["code"], "moved");
+    let ran = result(&call("call_5", "ExecCommand", json!({ "cmd": "cat file" }), &configured).await).1;
+    assert_eq!(ran["error"]["code"], "moved");
+}
+
+#[tokio::test]
+async fn what_was_bound_as_a_worktree_is_not_worked_in_itself() {
+    let stage = Stage::new();
+    let ground = crate::workspace::Ground::new();
+    let place = Place { branched: vec![ground.repo.display().to_string()], ..Place::default() };
+    let go = |call: &str, mode: &str| {
+        let (exec_id, call_id, tool) = (ExecId::new("exec_1"), CallId::new(call), "UseWorkspace".to_owned());
+        let input = json!({ "path": ground.repo, "mode": mode });
+        let effect = Effect::RunTool { exec_id, call_id, tool, input, place: Box::new(place.clone()) };
+        stage.hands.perform(&stage.agent, effect).unwrap()
+    };
+    assert_eq!(result(&go("call_1", "direct").await).1["error"]["code"], "not_attached");
+    assert_eq!(result(&go("call_2", "worktree").await).0, ToolStatus::Completed);
+}
