@@ -34,7 +34,7 @@ impl World for Outside {
         Box::pin(self.0.attach(agent, path, mode))
     }
 
-    fn check_workspace(&self, path: String) -> Done<'_, ()> {
+    fn check_workspace(&self, path: String) -> Done<'_, String> {
         Box::pin(self.0.check_workspace(path))
     }
 

@@ -37,6 +37,8 @@ pub const LINES_SHOWN: usize = 12;
 pub const LINE_SHOWN_CHARS: usize = 160;
 /// What git may say in one answer: the names of all files of a very large repository. Patches go to disk unbounded.
 pub const GIT_OUTPUT_BYTES: u64 = 128 << 20;
+/// How long git may take for one answer: to check out a very large repository, on a slow disk.
+pub const GIT_PATIENCE: std::time::Duration = std::time::Duration::from_secs(900);
 /// How much of git's complaints is repeated in a refusal.
 pub const GIT_WORDS_BYTES: u64 = 4 << 10;
 /// Entries of a folder outside git that are looked at to see whether it changed.
@@ -85,8 +87,6 @@ pub const ORDERS_BYTES: usize = 4 << 20;
 /// How much of what a failed sandbox said is repeated.
 pub const COMPLAINT_BYTES: usize = 2_000;
 
-/// A command's text.
-pub const COMMAND_BYTES: usize = 256 << 10;
 /// How long a call waits for its command before it becomes a task, and the longest that may be.
 pub const YIELD_MS: u64 = 10_000;
 pub const YIELD_MAX_MS: u64 = 600_000;

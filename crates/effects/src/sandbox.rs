@@ -229,11 +229,19 @@ impl Sandbox {
         Places::find(&self.home, &self.person, &self.path)
     }
 
+    /// What is hidden from commands inside of `folder`, for those who open files without being confined.
+    pub(crate) fn hidden_in(&self, folder: &Path) -> Vec<PathBuf> {
+        match self.mechanism {
+            Mechanism::Bubblewrap | Mechanism::Landlock => self.places().hidden_below(folder).cloned().collect(),
+            Mechanism::None => Vec::new(),
+        }
+    }
+
     /// A hidden place below `folder` that this mechanism would have to show with it.
     pub(crate) fn exposes(&self, folder: &Path) -> Option<PathBuf> {
         match self.mechanism {
             Mechanism::Bubblewrap | Mechanism::None => None,
-            Mechanism::Landlock => self.places().hidden_in(folder).map(Path::to_path_buf),
+            Mechanism::Landlock => self.places().hidden_below(folder).next().cloned(),
         }
     }
 

@@ -11,6 +11,7 @@ mod clear;
 mod durable;
 mod git;
 mod keep;
+mod link;
 mod look;
 mod making;
 mod occupancy;
@@ -27,6 +28,7 @@ use serde::{Deserialize, Serialize};
 
 pub use check::check;
 pub use clear::{clear_worktree, left_in};
+pub(crate) use link::borrows_from;
 pub use occupancy::{Occupancy, occupy};
 pub use patch::{PatchHolds, PatchRecord, PatchStory, list_patches};
 pub use reconcile::{Finding, reconcile};
@@ -47,13 +49,15 @@ pub struct Workspace {
     pub git: Option<GitRoot>,
 }
 
-/// The repository that a workspace is part of.
+/// The repository that a workspace is part of, and that knows it to be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GitRoot {
     /// The top of the working tree; the workspace itself or a folder above it.
     pub toplevel: PathBuf,
     /// What all worktrees of the repository share.
     pub common_dir: PathBuf,
+    /// Of a linked worktree: its own records, which are part of those.
+    pub records: Option<PathBuf>,
     /// The commit that is checked out; none in a repository without commits.
     pub head: Option<String>,
 }

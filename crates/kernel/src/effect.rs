@@ -13,7 +13,9 @@ use crate::agent::workspace::Workspace;
 use crate::fact::{CallRecord, Fact, TaskCreated, TaskEnd};
 use crate::id::{AgentId, CallId, ExecId, Seq, TaskId};
 use crate::message::Message;
-use crate::vocabulary::{AgentKind, ChildWorkspace, ControlAction, Ownership, Role, TaskKind, TaskStatus, Visibility};
+use crate::vocabulary::{
+    AgentKind, ChildWorkspace, ControlAction, Ownership, Role, TaskKind, TaskStatus, Visibility, WorkspaceMode,
+};
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
@@ -125,6 +127,8 @@ pub struct Place {
     pub configured: Option<String>,
     /// Folders that are bound to it: it may choose among them.
     pub attached: Vec<String>,
+    /// Folders of which worktrees are bound to it: it may have another, and not work in the folders themselves.
+    pub branched: Vec<String>,
     pub network: bool,
     /// The agent at the top of the tree: a child may write where its supervisor does.
     pub top: Option<AgentId>,
@@ -133,10 +137,15 @@ pub struct Place {
 impl Place {
     #[must_use]
     pub fn of(state: &AgentState) -> Place {
+        let of = |mode: WorkspaceMode| {
+            let bound = state.workspaces.attached().values().filter(move |bound| bound.mode == mode);
+            bound.map(|bound| bound.workspace.clone()).collect()
+        };
         Place {
             workspace: state.workspaces.active().cloned(),
             configured: state.config.workspace.clone(),
-            attached: state.workspaces.attached().values().map(|workspace| workspace.workspace.clone()).collect(),
+            attached: of(WorkspaceMode::Direct),
+            branched: of(WorkspaceMode::Worktree),
             network: state.config.network,
             top: state.identity.supervisor.as_ref().map(|supervisor| supervisor.top.clone()),
         }

@@ -14,6 +14,8 @@ pub const HINT_BODIES_MAX: usize = 16;
 pub const LINE_BYTES: usize = 4_096;
 /// Plans, reports and other longer texts.
 pub const TEXT_BYTES: usize = 256 * 1024;
+/// A command. The system takes 32 pages as one argument of a program, with the zero at its end.
+pub const COMMAND_BYTES: usize = 128 * 1024 - 1;
 /// Entries of one todo list.
 pub const TODO_MAX: usize = 256;
 /// What is kept of the last thing the model said, in a turn's terminal record.

@@ -26,8 +26,8 @@ pub trait World: Send + Sync {
     /// A folder that may be bound. A worktree is made here.
     fn attach<'a>(&'a self, agent: &'a AgentId, path: String, mode: WorkspaceMode) -> Done<'a, WorkspaceAttached>;
 
-    /// Whether a folder could be worked in at this moment.
-    fn check_workspace(&self, path: String) -> Done<'_, ()>;
+    /// The folder by its real path, if it could be worked in at this moment.
+    fn check_workspace(&self, path: String) -> Done<'_, String>;
 
     fn patches<'a>(&'a self, agent: &'a AgentId) -> Done<'a, Vec<Value>>;
 

@@ -1,8 +1,11 @@
 //! `abide workspace`: folders that an agent works in.
 
 use std::path::Path;
+use std::time::Duration;
 
+use abide_api::Client;
 use abide_api::types::{Workspace, WorkspaceAttach, WorkspaceMode};
+use abide_kernel::id::AgentId;
 use serde_json::json;
 
 use super::plane;
@@ -76,16 +79,44 @@ fn attach(of: &OfAgent, path: &Path, worktree: bool, place: &PlaceArgs, out: &Ou
 fn detach(of: &OfAgent, path: &Path, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let client = connection::find(place)?;
     let root = absolute(path)?;
-    let detached = block_on(async { Ok(client.detach_workspace(of.agent.as_str(), &root).await?) })?;
+    let (detached, became) = block_on(async {
+        let detached = client.detach_workspace(of.agent.as_str(), &root).await?;
+        let became = if detached.removing { removed(&client, &of.agent, &detached.root).await? } else { None };
+        Ok((detached, became))
+    })?;
     out.result(&json!(detached), || {
         let root = one_line(&detached.root);
-        match detached.removing {
-            true => {
+        match (detached.removing, &became) {
+            (false, _) => format!("{root} is detached; its files stay\n"),
+            (true, Some(Workspace { status, patch, .. })) if status == "removed" => match patch {
+                Some(patch) => format!("{root} is gone; what was not committed is saved in {}\n", one_line(patch)),
+                None => format!("{root} is gone; there was nothing in it that was not committed\n"),
+            },
+            (true, Some(Workspace { kept: Some(why), .. })) => {
+                format!("{root} stays, it could not be removed: {}\n", one_line(why))
+            }
+            (true, Some(_) | None) => {
                 format!("{root} goes once what is in it is saved; see: abide workspace list --agent {}\n", of.agent)
             }
-            false => format!("{root} is detached; its files stay\n"),
         }
     })
+}
+
+/// How often one asks whether a worktree is gone, and how long between: most go in a moment, and a large one goes without
+/// anybody waiting for it.
+const ASKED: u32 = 200;
+const BETWEEN: Duration = Duration::from_millis(50);
+
+/// What became of a worktree that is being removed; nothing if that takes long.
+async fn removed(client: &Client, agent: &AgentId, root: &str) -> anyhow::Result<Option<Workspace>> {
+    for _ in 0..ASKED {
+        let all: Vec<Workspace> = plane::items(client, agent, "workspaces").await?;
+        if let Some(one) = all.into_iter().find(|one| one.root == root && one.status != "removing") {
+            return Ok(Some(one));
+        }
+        tokio::time::sleep(BETWEEN).await;
+    }
+    Ok(None)
 }
 
 fn patches(of: &OfAgent, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {

@@ -179,19 +179,11 @@ fn a_worktree_from_its_making_to_its_patch() {
     // What its task came to is a message, and a turn may read it at any moment; nothing is detached below one.
     place.says(&["agent", "stop", "scout"]);
     let said = place.says(&["workspace", "detach", "--agent", "scout", root]);
-    assert_eq!(said, format!("{root} goes once what is in it is saved; see: abide workspace list --agent scout\n"));
-    let gone = |place: &Place| {
-        let listed = place.json(&["workspace", "list", "--agent", "scout"]);
-        listed["items"].as_array().unwrap().iter().find(|item| item["root"] == root).unwrap()["status"] == "removed"
-    };
-    // The removal is under way; its end is a fact that `watch` would show.
-    for _ in 0..600 {
-        if gone(&place) {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
-    assert!(gone(&place) && !PathBuf::from(root).exists());
+    let listed = place.json(&["workspace", "list", "--agent", "scout"]);
+    let gone = listed["items"].as_array().unwrap().iter().find(|item| item["root"] == root).unwrap();
+    assert!(gone["status"] == "removed" && !PathBuf::from(root).exists(), "{gone}");
+    let saved = gone["patch"].as_str().unwrap();
+    assert_eq!(said, format!("{root} is gone; what was not committed is saved in {saved}\n"));
     let patches = place.json(&["workspace", "patches", "--agent", "scout"]);
     let patch = &patches["items"][0];
     assert_eq!((&patch["files"], &patch["branch"]), (&json!(["new"]), &json!(branch)));
@@ -235,4 +227,24 @@ fn the_hands_of_the_readme() {
         }
     }
     assert_eq!(checked, 2);
+}
+
+/// What the sandbox hides from commands in a person's home, no file tool opens either.
+#[test]
+fn a_file_tool_opens_no_secret_of_the_person() {
+    let place = Place::empty();
+    fs::create_dir_all(place.path("project/.ssh")).unwrap();
+    place.write("project/.ssh/id", "secret");
+    place.write("project/plain", "plain");
+    place.write("home/config.toml", "sandbox = \"required\"\n");
+    let mut command = place.command(&["up", "--listen", "127.0.0.1:0", "--json"]);
+    command.env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", project(&place));
+    let _daemon = Daemon::of(command);
+    let read = |path: &str| json!({ "tools": [{ "name": "ReadFile", "input": { "path": path } }] });
+    let rounds = [read(".ssh/id"), read("plain"), json!({ "text": "Done." })];
+    place.write("script.json", json!({ "rounds": rounds }).to_string());
+    place.says(&["agent", "create", "scout", "--workspace", "project", "--model", "script/script.json"]);
+    assert_eq!(place.says(&["send", "scout", "--wait", "read"]), "Done.\n");
+    let said = place.run(&["transcript", "scout", "--json"]).out;
+    assert!(said.contains("permission_denied") && said.contains("plain") && !said.contains("secret"), "{said}");
 }

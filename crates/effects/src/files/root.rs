@@ -4,10 +4,13 @@
 //! one that leaves it, so there is no moment between a check and a use in which a command could swap a folder for a
 //! link. Links that stay inside work; an absolute link is refused even where it leads back inside, because the kernel
 //! can't tell.
+//!
+//! Some places inside may be closed: what the sandbox hides from commands is not to be had with a file tool either.
+//! Where a path led is asked of what was opened, so no link and no name gets around that.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -29,6 +32,8 @@ pub struct Root {
     /// As it was named, and with all links resolved: an absolute path that begins with either is meant from here.
     named: PathBuf,
     resolved: PathBuf,
+    /// Not to be opened, though they lie inside. By their real names.
+    closed: Vec<PathBuf>,
 }
 
 /// A regular file that is open for reading.
@@ -48,7 +53,7 @@ impl Root {
         match opened {
             Ok(folder) => {
                 let resolved = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
-                Ok(Root { folder, named: workspace.to_owned(), resolved })
+                Ok(Root { folder, named: workspace.to_owned(), resolved, closed: Vec::new() })
             }
             Err(Errno::NOSYS | Errno::PERM) => Err(Refusal::new(
                 "not_confined",
@@ -61,6 +66,28 @@ impl Root {
                 "ask the operator to attach a folder that is there: abide agent show says which one it is",
             )),
         }
+    }
+
+    /// The same without these places, each by its path of the whole system.
+    #[must_use]
+    pub fn without(mut self, closed: impl IntoIterator<Item = PathBuf>) -> Root {
+        // Of a place that is a link, where it leads is closed too.
+        self.closed = closed.into_iter().flat_map(|path| [path.canonicalize().ok(), Some(path)]).flatten().collect();
+        self
+    }
+
+    /// Whether what lies at a real path may be opened.
+    fn is_closed(&self, path: &Path) -> bool {
+        self.closed.iter().any(|closed| path.starts_with(closed))
+    }
+
+    /// Refuses what was opened, where it lies in a closed place.
+    fn pass(&self, opened: OwnedFd) -> Result<OwnedFd, Errno> {
+        if self.closed.is_empty() {
+            return Ok(opened);
+        }
+        let path = real_path(&opened)?;
+        if self.is_closed(&path) { Err(Errno::ACCESS) } else { Ok(opened) }
     }
 
     /// The path from here on. An absolute one inside the workspace is taken for what it means.
@@ -77,7 +104,13 @@ impl Root {
 
     /// Opens whatever is there. Links are followed as long as they stay inside.
     pub(super) fn open_beneath(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-        beneath(&self.folder, path, flags)
+        beneath(&self.folder, path, flags).and_then(|opened| self.pass(opened))
+    }
+
+    /// Something in an open folder, which is no link.
+    pub(super) fn open_in(&self, folder: &OwnedFd, name: &OsStr, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        fs::openat(folder, name, flags, Mode::empty()).and_then(|opened| self.pass(opened))
     }
 
     /// A regular file, for reading. What it is, is looked at before it is opened: opening a device may do something, and
@@ -124,7 +157,10 @@ impl Root {
                     at = parent.join(link);
                 }
                 // It is there and no link, or it is not there.
-                Err(Errno::INVAL | Errno::NOENT) => return Ok((folder, at)),
+                Err(Errno::INVAL | Errno::NOENT) => {
+                    let closed = !self.closed.is_empty() && self.is_closed(&real_path(&folder)?.join(name));
+                    return if closed { Err(Errno::ACCESS) } else { Ok((folder, at)) };
+                }
                 Err(errno) => return Err(errno),
             }
         }
@@ -220,6 +256,12 @@ fn beneath(folder: &OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errn
     Err(Errno::AGAIN)
 }
 
+/// Where something that is open lies at this moment.
+fn real_path(opened: &OwnedFd) -> Result<PathBuf, Errno> {
+    let link = fs::readlink(format!("/proc/self/fd/{}", opened.as_raw_fd()), Vec::new())?;
+    Ok(PathBuf::from(OsString::from_vec(link.into_bytes())))
+}
+
 pub(super) fn opened_file(path: &Path, opened: OwnedFd) -> Result<Opened, Refusal> {
     let stat = stat(path, &opened)?;
     regular(path, &stat)?;
@@ -279,7 +321,9 @@ pub(super) fn failed(path: &Path, errno: Errno) -> Refusal {
         Errno::NOENT => ("not_found", "Glob lists what is there"),
         Errno::NOTDIR => ("not_a_folder", "a file stands where the path has a folder: name another path"),
         Errno::LOOP => ("too_many_links", "the links lead round in a circle: name the file itself"),
-        Errno::ACCESS | Errno::PERM => ("permission_denied", "its permissions forbid it: ask the operator"),
+        Errno::ACCESS | Errno::PERM => {
+            ("permission_denied", "its permissions forbid it, or it is hidden from agents: ask the operator")
+        }
         Errno::NOSPC | Errno::DQUOT => ("disk_full", "nothing was changed: make room, then do it again"),
         Errno::ROFS => ("read_only", "the file system can't be written to: name a path elsewhere in the workspace"),
         Errno::NAMETOOLONG => ("invalid_input", "a name has at most 255 bytes: choose a shorter one"),

@@ -13,7 +13,7 @@ use std::path::{Component, Path, PathBuf};
 
 use abide_kernel::input::Refusal;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
-use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{self, AtFlags, FileType, OFlags};
 
 use super::root::{Opened, Root, opened_file, shown};
 use super::target::is_temporary;
@@ -30,6 +30,7 @@ pub(super) struct Walked {
 
 /// Something that is no folder, on a walk.
 pub(super) struct Seen<'a> {
+    root: &'a Root,
     folder: &'a OwnedFd,
     name: &'a OsStr,
     /// From the workspace on, and from where the walk began.
@@ -41,7 +42,7 @@ pub(super) struct Seen<'a> {
 impl Seen<'_> {
     /// Opens it as a regular file; whatever else it has become is none.
     pub(super) fn open(&self) -> Option<Opened> {
-        open_in(self.folder, self.name)
+        open_in(self.root, self.folder, self.name)
     }
 }
 
@@ -78,10 +79,10 @@ pub(super) fn walk(
     let mut rules = Vec::new();
     let above: Vec<&Path> = start.ancestors().skip(1).collect();
     for path in above.into_iter().rev() {
-        rules.push(Rules { of: path.to_owned(), rules: rules_of(&open(path)?) });
+        rules.push(Rules { of: path.to_owned(), rules: rules_of(root, &open(path)?) });
     }
     let folder = open(start)?;
-    rules.push(Rules { of: start.to_owned(), rules: rules_of(&folder) });
+    rules.push(Rules { of: start.to_owned(), rules: rules_of(root, &folder) });
     let entries = entries(&folder, hidden, &mut left, &mut walked.cut);
     let mut frames = vec![Frame { folder, path: PathBuf::new(), entries }];
     loop {
@@ -103,13 +104,13 @@ pub(super) fn walk(
                 continue;
             }
             // Swapped, gone or closed to us meanwhile: it is not there.
-            let Some(folder) = folder_in(&frame.folder, &name) else { continue };
-            rules.push(Rules { of: path, rules: rules_of(&folder) });
+            let Some(folder) = folder_in(root, &frame.folder, &name) else { continue };
+            rules.push(Rules { of: path, rules: rules_of(root, &folder) });
             let entries = self::entries(&folder, hidden, &mut left, &mut walked.cut);
             frames.push(Frame { folder, path: from_start, entries });
         } else {
             let is_file = kind == FileType::RegularFile;
-            let seen = Seen { folder: &frame.folder, name: &name, path, from_start: &from_start, is_file };
+            let seen = Seen { root, folder: &frame.folder, name: &name, path, from_start: &from_start, is_file };
             if show(&seen).is_break() {
                 return Ok(walked);
             }
@@ -147,15 +148,12 @@ fn entries(
     entries.into_iter()
 }
 
-fn folder_in(folder: &OwnedFd, name: &OsStr) -> Option<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    fs::openat2(folder, name, flags, Mode::empty(), resolve).ok()
+fn folder_in(root: &Root, folder: &OwnedFd, name: &OsStr) -> Option<OwnedFd> {
+    root.open_in(folder, name, OFlags::RDONLY | OFlags::DIRECTORY).ok()
 }
 
-fn open_in(folder: &OwnedFd, name: &OsStr) -> Option<Opened> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let opened = fs::openat(folder, name, flags, Mode::empty()).ok()?;
+fn open_in(root: &Root, folder: &OwnedFd, name: &OsStr) -> Option<Opened> {
+    let opened = root.open_in(folder, name, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY).ok()?;
     opened_file(Path::new(name), opened).ok()
 }
 
@@ -172,20 +170,20 @@ fn is_ignored(rules: &[Rules], path: &Path, is_folder: bool) -> bool {
 }
 
 /// What one folder's files say. The later ones win.
-fn rules_of(folder: &OwnedFd) -> Gitignore {
+fn rules_of(root: &Root, folder: &OwnedFd) -> Gitignore {
     let mut builder = GitignoreBuilder::new("");
-    if let Some(git) = folder_in(folder, OsStr::new(".git"))
-        && let Some(info) = folder_in(&git, OsStr::new("info"))
+    if let Some(git) = folder_in(root, folder, OsStr::new(".git"))
+        && let Some(info) = folder_in(root, &git, OsStr::new("info"))
     {
-        add(&mut builder, &info, "exclude");
+        add(root, &mut builder, &info, "exclude");
     }
-    add(&mut builder, folder, ".gitignore");
-    add(&mut builder, folder, ".ignore");
+    add(root, &mut builder, folder, ".gitignore");
+    add(root, &mut builder, folder, ".ignore");
     builder.build().unwrap_or_else(|_| Gitignore::empty())
 }
 
-fn add(builder: &mut GitignoreBuilder, folder: &OwnedFd, name: &str) {
-    let Some(opened) = open_in(folder, OsStr::new(name)) else { return };
+fn add(root: &Root, builder: &mut GitignoreBuilder, folder: &OwnedFd, name: &str) {
+    let Some(opened) = open_in(root, folder, OsStr::new(name)) else { return };
     let mut bytes = Vec::new();
     if opened.file.take(limits::IGNORE_FILE_BYTES).read_to_end(&mut bytes).is_err() {
         return;

@@ -93,9 +93,10 @@ impl Hands {
                 first
             }
             Err(Refusal { code, message, hint }) => {
-                let evidence = vec![format!("not_started {code}")];
-                let end =
-                    TaskEnd { task_id, output_tail: format!("{message}; {hint}"), evidence, ..TaskEnd::default() };
+                let output_tail = format!("{message}; {hint}");
+                // It has no output that could be asked for.
+                let evidence = vec![format!("not_started {code}: {output_tail}")];
+                let end = TaskEnd { task_id, output_tail, evidence, ..TaskEnd::default() };
                 vec![Input::EndTask { status: TaskStatus::Failed, end }]
             }
         }

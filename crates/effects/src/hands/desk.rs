@@ -90,7 +90,7 @@ impl Desks {
     /// Takes the folder that the agent has again, if it is this one and still there.
     fn retake(&self, agent: &AgentId, root: &Path) -> Option<Desk> {
         let mut all = self.all();
-        let held = all.get_mut(agent).filter(|held| held.occupancy.path == root && root.is_dir())?;
+        let held = all.get_mut(agent).filter(|held| held.occupancy.path == root && is_there(root))?;
         held.stay += 1;
         let (extra_read, extra_write) = (held.extra_read.clone(), held.extra_write.clone());
         Some(Desk { root: root.to_path_buf(), extra_read, extra_write, first: Vec::new() })
@@ -136,8 +136,8 @@ impl Hands {
         }
         let folder = match (&place.workspace, &place.configured) {
             (Some(bound), _) if Path::new(&bound.root) == self.own_folder(agent) => self.own(agent)?,
-            (Some(bound), _) => workspace::check(Path::new(&bound.root), home)?,
-            (None, Some(configured)) => workspace::check(Path::new(configured), home)?,
+            (Some(bound), _) => unturned(Path::new(&bound.root), home)?,
+            (None, Some(configured)) => unturned(Path::new(configured), home)?,
             (None, None) => self.own(agent)?,
         };
         self.0.desks.take(agent, place.top.as_ref(), &folder, home)?;
@@ -173,19 +173,31 @@ impl Hands {
     }
 }
 
+fn is_there(root: &Path) -> bool {
+    root.canonicalize().is_ok_and(|real| real == root && real.is_dir())
+}
+
+/// A folder that was recorded, which it is by its real path. Where that leads elsewhere now, somebody put a link in its
+/// place, and nobody allowed where it leads.
+fn unturned(path: &Path, home: &Path) -> Result<Workspace, Refusal> {
+    let folder = workspace::check(path, home)?;
+    if folder.path == path {
+        return Ok(folder);
+    }
+    let message = format!("{} is a link by now, and leads to {}", path.display(), folder.path.display());
+    Err(Refusal::new("moved", message, "put the folder back, or have the operator attach the one that is meant"))
+}
+
 /// What of a repository lies outside the folder that commands run in.
 fn git_folders(folder: &Workspace) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let Some(git) = folder.git.as_ref().filter(|git| !git.common_dir.starts_with(&folder.path)) else {
         return (Vec::new(), Vec::new());
     };
-    let own = fs::read_to_string(git.toplevel.join(".git")).ok();
-    let own =
-        own.as_deref().and_then(|text| text.trim().strip_prefix("gitdir:")).map(|path| PathBuf::from(path.trim()));
-    let write = match own {
+    let write = match &git.records {
         // A worktree: it can commit to its own branch.
-        Some(own) => {
+        Some(records) => {
             let shared = ["objects", "refs", "logs"].map(|part| git.common_dir.join(part));
-            shared.into_iter().chain([own]).filter(|path| path.is_dir()).collect()
+            shared.into_iter().chain([records.clone()]).filter(|path| path.is_dir()).collect()
         }
         None => Vec::new(),
     };

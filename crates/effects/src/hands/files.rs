@@ -28,7 +28,8 @@ impl Hands {
         let (call, hands, agent, place) = (call?, self.clone(), agent.clone(), place.clone());
         blocking(move || {
             let desk = hands.desk(&agent, &place)?;
-            let result = call.run(&Root::open(&desk.root)?)?;
+            let hidden = hands.sandbox().hidden_in(&desk.root);
+            let result = call.run(&Root::open(&desk.root)?.without(hidden))?;
             Ok(Outcome::after(result, desk.first))
         })
         .await

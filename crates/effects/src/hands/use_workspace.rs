@@ -1,5 +1,5 @@
 //! Choosing where to work, and worktrees made for it. A model chooses among the folders that its operator bound to it,
-//! and what is below them; a person may bind any.
+//! and what is below them; of a folder that was bound as a worktree it can have worktrees only. A person may bind any.
 
 use std::path::{Path, PathBuf};
 
@@ -24,12 +24,15 @@ impl Hands {
         let (path, mode) = use_workspace::call(input)?;
         let (hands, agent, place) = (self.clone(), agent.clone(), place.clone());
         blocking(move || {
-            let path = within(&path, &place)?;
+            let path = within(&path, mode, &place)?;
             let running = hands.0.tasks.of(&agent);
             if running > 0 {
                 // They write where it is now; nobody else may until they are over.
                 let hint = "wait for them or stop them first: TaskList";
                 return Err(Refusal::new("in_use", format!("{running} commands still run where you are"), hint));
+            }
+            if mode == WorkspaceMode::Worktree {
+                of_its_own(&path, &hands.0.home)?;
             }
             let bound = hands.bind(&agent, &path, mode)?;
             let root = bound.root.clone();
@@ -56,10 +59,11 @@ impl Hands {
         blocking(move || hands.bind(&agent, Path::new(&path), mode)).await
     }
 
-    /// Whether a folder could be worked in at this moment.
-    pub async fn check_workspace(&self, path: String) -> Result<(), Refusal> {
+    /// The folder by its real path, if it could be worked in at this moment. To be kept so: what a link leads to can be
+    /// changed by whoever may write where the link lies.
+    pub async fn check_workspace(&self, path: String) -> Result<String, Refusal> {
         let home = self.0.home.clone();
-        blocking(move || workspace::check(Path::new(&path), &home).map(drop)).await
+        blocking(move || Ok(workspace::check(Path::new(&path), &home)?.path.display().to_string())).await
     }
 
     fn bind(&self, agent: &AgentId, path: &Path, mode: WorkspaceMode) -> Result<WorkspaceAttached, Refusal> {
@@ -87,8 +91,18 @@ impl Hands {
     }
 }
 
+/// Refuses a repository that borrows objects. A worktree is checked out by us, outside of any sandbox, and a model that
+/// can write to the repository's records could name whose objects it borrows.
+fn of_its_own(path: &Path, home: &Path) -> Result<(), Refusal> {
+    let git = workspace::check(path, home)?.git;
+    let Some(from) = git.and_then(|git| workspace::borrows_from(&git.common_dir)) else { return Ok(()) };
+    let message = format!("the repository of {} borrows objects from elsewhere: {}", path.display(), from.display());
+    let hint = "use mode direct, or ask the operator to attach it: abide workspace attach --worktree";
+    Err(Refusal::new("borrowed_objects", message, hint))
+}
+
 /// The folder that a model names, if it may.
-fn within(path: &str, place: &Place) -> Result<PathBuf, Refusal> {
+fn within(path: &str, mode: WorkspaceMode, place: &Place) -> Result<PathBuf, Refusal> {
     let root = place.workspace.as_ref().map(|bound| PathBuf::from(&bound.root));
     let root = root.or_else(|| place.configured.as_ref().map(PathBuf::from));
     let path = match (Path::new(path).is_absolute(), root) {
@@ -100,9 +114,12 @@ fn within(path: &str, place: &Place) -> Result<PathBuf, Refusal> {
         Refusal::new("not_attached", why, hint)
     };
     let there = path.canonicalize().map_err(|error| refused(format!("{}: {error}", path.display())))?;
-    let allowed = place.attached.iter().chain(&place.configured);
-    let allowed = allowed.filter_map(|folder| Path::new(folder).canonicalize().ok());
-    if allowed.into_iter().any(|folder| there.starts_with(folder)) {
+    // As they were recorded, by their real paths. One that has become a link since may have been turned by the model.
+    let branched: &[String] = match mode {
+        WorkspaceMode::Direct => &[],
+        WorkspaceMode::Worktree => &place.branched,
+    };
+    if place.attached.iter().chain(&place.configured).chain(branched).any(|folder| there.starts_with(folder)) {
         return Ok(there);
     }
     Err(refused(format!("{} is in no folder that is attached to this agent", path.display())))

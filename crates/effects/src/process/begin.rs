@@ -89,6 +89,11 @@ fn folder(path: &Path) -> Result<PathBuf, StartError> {
     Ok(real)
 }
 
+/// Whether nothing on the way to it is a symbolic link.
+fn is_real(path: &Path) -> bool {
+    path.canonicalize().is_ok_and(|real| real == path)
+}
+
 /// A folder that a command may write to. One that is reached through a symbolic link is refused: whoever may write
 /// where the link lies could turn it to any place, and have that place opened.
 fn writable(owner: &Owner, path: &Path) -> Result<Root, StartError> {
@@ -111,7 +116,8 @@ fn allowed(owner: &Owner, launch: &Launch) -> Result<(Allowed, Vec<Root>), Start
     let roots: Vec<Root> = paths.map(|path| writable(owner, path)).collect::<Result<_, _>>()?;
     let own = rustix::process::geteuid().as_raw();
     let allowed = Allowed {
-        read: launch.extra_read.iter().filter_map(|path| path.canonicalize().ok()).collect(),
+        // A link may have been put there since it was looked at.
+        read: launch.extra_read.iter().filter(|path| is_real(path)).cloned().collect(),
         write: roots.iter().map(|root| root.path.clone()).collect(),
         network: launch.network,
         foreign: roots.iter().any(|root| root.owner != own),

@@ -80,16 +80,20 @@ fn mounts(places: &Places, view: &View<'_>) -> Mounts {
     for path in view.writable {
         put(path, Mount::Write);
     }
-    let shown: Vec<PathBuf> = mounts
+    let shown: Vec<(PathBuf, Mount)> = mounts
         .iter()
         .filter(|(_, mount)| matches!(mount, Mount::Read | Mount::Write))
-        .map(|((_, path), _)| path.clone())
+        .map(|((_, path), mount)| (path.clone(), mount.clone()))
         .collect();
     for secret in &places.hidden {
-        let reachable = shown.iter().any(|path| secret.starts_with(path) && secret != path);
-        if reachable {
-            mounts.entry((depth(secret), secret.clone())).or_insert(Mount::Hidden);
+        let around = shown.iter().filter(|(path, _)| secret.starts_with(path) && secret != path);
+        let Some((shown_at, mount)) = around.max_by_key(|(path, _)| depth(path)) else { continue };
+        // What is mounted can't be renamed, what is around it can, and with it would go the name by which the next
+        // command's secrets are hidden. So the folders on the way are mounted too, as they are.
+        for folder in secret.ancestors().skip(1).take_while(|folder| *mount == Mount::Write && *folder != shown_at) {
+            mounts.entry((depth(folder), folder.to_path_buf())).or_insert(Mount::Write);
         }
+        mounts.entry((depth(secret), secret.clone())).or_insert(Mount::Hidden);
     }
     mounts
 }

@@ -121,9 +121,9 @@ impl Places {
         Places { person: person.to_path_buf(), readable, hidden }
     }
 
-    /// The first hidden place that lies in `folder` or is it.
-    pub(crate) fn hidden_in(&self, folder: &Path) -> Option<&Path> {
-        self.hidden.iter().map(PathBuf::as_path).find(|path| path.starts_with(folder))
+    /// The hidden places that lie in `folder`, or are it.
+    pub(crate) fn hidden_below(&self, folder: &Path) -> impl Iterator<Item = &PathBuf> {
+        self.hidden.iter().filter(move |path| path.starts_with(folder))
     }
 }
 

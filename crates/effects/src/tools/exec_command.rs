@@ -2,12 +2,13 @@
 
 use abide_kernel::effect::Command;
 use abide_kernel::input::{Does, Refusal};
+use abide_kernel::limits::COMMAND_BYTES;
 use abide_kernel::vocabulary::SideEffect;
 use serde_json::{Value, json};
 
 use super::fields::{Fields, invalid};
 use super::{Tool, object};
-use crate::limits::{COMMAND_BYTES, COMMAND_OUTPUT_BYTES, COMMAND_OUTPUT_MAX_BYTES, YIELD_MAX_MS, YIELD_MS};
+use crate::limits::{COMMAND_OUTPUT_BYTES, COMMAND_OUTPUT_MAX_BYTES, YIELD_MAX_MS, YIELD_MS};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExecCommand {

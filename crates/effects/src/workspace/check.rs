@@ -8,6 +8,7 @@ use abide_kernel::input::Refusal;
 use rustix::fs::{Access, access};
 
 use super::git::Git;
+use super::link::{Link, link};
 use super::{GitRoot, WORKTREES, Workspace};
 
 /// Looks at `path`; `home` is the runtime's own folder, which no workspace may hold or lie in.
@@ -129,12 +130,18 @@ fn git_root(folder: &Path) -> Result<Option<GitRoot>, Refusal> {
         let message = format!("git says that the files of {} are in {}", folder.display(), toplevel.display());
         return Err(Refusal::new("git_elsewhere", message, "remove core.worktree from the repository's configuration"));
     }
+    let records = match link(&git, &toplevel, &common_dir) {
+        Some(Link::Whole) => None,
+        Some(Link::Worktree(records)) => Some(records),
+        // Somebody else's repository, for all that can be told.
+        None => return Ok(None),
+    };
     // A folder that the repository around it ignores has no history there, and its changes would not be seen.
     if folder != toplevel && git.ask(&[&"check-ignore", &"-q", &"--", &folder])?.ok {
         return Ok(None);
     }
     let head = head(&git)?;
-    Ok(Some(GitRoot { toplevel, common_dir, head }))
+    Ok(Some(GitRoot { toplevel, common_dir, records, head }))
 }
 
 /// The commit that is checked out; none before the first.

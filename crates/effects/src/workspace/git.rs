@@ -2,6 +2,8 @@
 //! inherited that would point it at another repository. Its own configuration for the user still counts, because what
 //! is ignored and which folders are trusted is the user's to say.
 //!
+//! It has a time to answer in: what it reads can be written by an agent, and a pipe among it would keep it for ever.
+//!
 //! It has to be git 2.36 or later, which lists worktrees so that every path can be read.
 //!
 //! Programs that a repository's own configuration names are never run: an agent can write that file, and we run outside
@@ -10,13 +12,17 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use abide_kernel::input::Refusal;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::{Pid, PidfdFlags};
 
 use crate::limits;
 use crate::sandbox::environment;
@@ -54,6 +60,7 @@ pub(super) struct Git {
     pub(super) dir: PathBuf,
     settings: Vec<(String, String)>,
     scratch: Option<Scratch>,
+    patience: Duration,
 }
 
 /// An index and an object store apart from the repository's, so that looking changes nothing in it.
@@ -75,11 +82,15 @@ pub(super) struct Said {
 
 impl Git {
     pub(super) fn at(dir: &Path) -> Result<Git, Refusal> {
+        Git::patient(dir, limits::GIT_PATIENCE)
+    }
+
+    fn patient(dir: &Path, patience: Duration) -> Result<Git, Refusal> {
         let program = program().ok_or_else(|| {
             Refusal::new("no_git_program", "there is no git in PATH", "install git, or put it into the daemon's PATH")
         })?;
         let settings = SETTINGS.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
-        let mut git = Git { program, dir: dir.into(), settings, scratch: None };
+        let mut git = Git { program, dir: dir.into(), settings, scratch: None, patience };
         for filter in git.filters_of_repository()? {
             for (part, value) in [("clean", ""), ("smudge", ""), ("process", ""), ("required", "false")] {
                 git.settings.push((format!("{filter}.{part}"), value.into()));
@@ -152,7 +163,7 @@ impl Git {
         let stdout = file.try_clone().map_err(|error| self.unrunnable(&error))?;
         let mut child = self.command(args).stdout(stdout).spawn().map_err(|error| self.unrunnable(&error))?;
         let err = drain(child.stderr.take());
-        let status = child.wait().map_err(|error| self.unrunnable(&error))?;
+        let status = self.end_of(args, &mut child, Instant::now() + self.patience)?;
         let err = err.join().unwrap_or_default();
         if status.success() { Ok(()) } else { Err(self.failed(args, &err)) }
     }
@@ -169,15 +180,16 @@ impl Git {
         command.stdout(Stdio::piped());
         let mut child = command.spawn().map_err(|error| self.unrunnable(&error))?;
         let err = drain(child.stderr.take());
+        let until = Instant::now() + self.patience;
         let out = thread::scope(|scope| {
             // In a thread of its own, because git may want to be read before it reads on. One that stops reading has
             // failed, and says so by itself.
             if let Some(mut stdin) = child.stdin.take() {
                 scope.spawn(move || stdin.write_all(input));
             }
-            bounded(&mut child)
+            bounded(&mut child, until)
         });
-        let status = child.wait().map_err(|error| self.unrunnable(&error))?;
+        let status = self.end_of(args, &mut child, until)?;
         let err = err.join().unwrap_or_default();
         let out = out.map_err(|error| self.unrunnable(&error))?.ok_or_else(|| {
             Refusal::new(
@@ -187,6 +199,24 @@ impl Git {
             )
         })?;
         Ok(Said { ok: status.success(), out, err })
+    }
+
+    /// How it ended, by itself or because its time was over.
+    fn end_of(&self, args: &[&dyn AsRef<OsStr>], child: &mut Child, until: Instant) -> Result<ExitStatus, Refusal> {
+        let ended = ends(child, until).and_then(|ends| {
+            if !ends {
+                child.kill()?;
+            }
+            Ok((child.wait()?, ends))
+        });
+        let (status, ends) = ended.map_err(|error| self.unrunnable(&error))?;
+        // Whoever listened to it may have ended it already.
+        if ends && (status.signal().is_none() || Instant::now() < until) {
+            return Ok(status);
+        }
+        let (dir, seconds) = (self.dir.display(), self.patience.as_secs());
+        let message = format!("git {} in {dir} did not end within {seconds} seconds", verb(args));
+        Err(Refusal::new("git_stuck", message, "see what it waits for: a pipe among its files, say, or a disk"))
     }
 
     fn command(&self, args: &[&dyn AsRef<OsStr>]) -> Command {
@@ -291,17 +321,47 @@ fn in_a_list(path: &Path) -> Vec<u8> {
     quoted
 }
 
-/// Everything the child says, or none when that is more than we hold; then it is ended.
-fn bounded(child: &mut Child) -> io::Result<Option<Vec<u8>>> {
+/// Everything the child says in its time, or none when that is more than we hold; after either it is ended.
+fn bounded(child: &mut Child, until: Instant) -> io::Result<Option<Vec<u8>>> {
     let mut out = Vec::new();
-    if let Some(stdout) = child.stdout.take() {
-        stdout.take(limits::GIT_OUTPUT_BYTES + 1).read_to_end(&mut out)?;
+    if let Some(mut stdout) = child.stdout.take() {
+        let mut buffer = vec![0; limits::TAKEN_BYTES];
+        while out.len() as u64 <= limits::GIT_OUTPUT_BYTES {
+            if !comes(&stdout, until)? {
+                child.kill()?;
+                break;
+            }
+            match stdout.read(&mut buffer)? {
+                0 => break,
+                count => out.extend_from_slice(&buffer[..count]),
+            }
+        }
     }
     if out.len() as u64 > limits::GIT_OUTPUT_BYTES {
         child.kill()?;
         return Ok(None);
     }
     Ok(Some(out))
+}
+
+/// Whether the child ends in time. Asked of the process itself: its number may be another's by then.
+fn ends(child: &Child, until: Instant) -> io::Result<bool> {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::NotFound)?;
+    comes(rustix::process::pidfd_open(pid, PidfdFlags::empty())?, until)
+}
+
+/// Whether there is something to be read in time, the end included.
+fn comes(from: impl AsFd, until: Instant) -> io::Result<bool> {
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
+        let mut polled = [PollFd::new(&from, PollFlags::IN)];
+        match rustix::event::poll(&mut polled, Some(&timeout)) {
+            Ok(count) => return Ok(count > 0),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
 /// Reads to the end, so that the child is never stuck on a full pipe, and keeps the beginning.
@@ -315,4 +375,27 @@ fn drain(from: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String>
         }
         String::from_utf8_lossy(&kept).into_owned()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Here and not at the front door, because nobody would wait that long.
+    #[test]
+    fn a_git_that_waits_for_ever_is_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let git = Git::at(folder.path()).unwrap();
+        git.run(&[&"init", &"-q"]).unwrap();
+        let config = folder.path().join(".git/config");
+        std::fs::remove_file(&config).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, &config, rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
+        // It never ends by itself, so that any patience comes to an end before it does.
+        let patience = Duration::from_millis(1);
+        assert_eq!(Git::patient(folder.path(), patience).unwrap_err().code, "git_stuck");
+        let git = Git { patience, ..git };
+        assert_eq!(git.run_with(&[&"status"], &[0; 1 << 20]).unwrap_err().code, "git_stuck");
+        let file = File::create(folder.path().join("into")).unwrap();
+        assert_eq!(git.run_into(&[&"status"], &file).unwrap_err().code, "git_stuck");
+    }
 }

@@ -71,7 +71,7 @@ fn is_dirty(git: &Git) -> Result<bool, Refusal> {
 
 pub(super) fn repository(workspace: &Workspace) -> Result<(Git, &GitRoot), Refusal> {
     let Some(root) = &workspace.git else {
-        let message = format!("{} is not in a git repository", workspace.path.display());
+        let message = format!("{} is not in a git repository that knows it", workspace.path.display());
         return Err(Refusal::new("no_git", message, "use mode direct, or make it one: git init, then commit"));
     };
     Ok((Git::at(&root.toplevel)?, root))

@@ -143,3 +143,38 @@ fn a_folder_that_is_swapped_for_a_link_leads_nowhere() {
     assert_eq!(std::fs::read_to_string(workspace.outside("out/file")).unwrap(), "secret");
     assert_eq!(std::fs::read_dir(workspace.outside("out")).unwrap().count(), 2);
 }
+
+#[test]
+fn what_is_closed_is_refused_by_every_tool_however_it_is_named() {
+    let workspace = Workspace::new();
+    workspace.put(".keys/id", "secret");
+    workspace.put(".file", "secret");
+    workspace.put("d/plain", "secret");
+    workspace.link("folder", ".keys");
+    workspace.link("id", "d/../.keys/id");
+    workspace.link("file", ".file");
+    workspace.link("new", ".keys/new");
+    let closed = [workspace.path(".keys"), workspace.path(".file"), workspace.path("not there")];
+    let root = Root::open(&workspace.path("")).unwrap().without(closed);
+    let run = |tool: &str, input: &Value| Call::read(tool, input).unwrap().unwrap().run(&root);
+    let absolute = workspace.path(".keys/id").canonicalize().unwrap();
+    for path in [".keys/id", "d/../.keys/id", "folder/id", "id", ".file", "file", absolute.to_str().unwrap()] {
+        for (tool, input) in calls(path) {
+            let refused = run(tool, &input).unwrap_err();
+            assert_eq!(refused.code, "permission_denied", "{tool} {path}");
+        }
+    }
+    for path in [".keys/new", "new", "folder/deep/new", "not there", "not there/new"] {
+        assert!(run("WriteFile", &json!({ "path": path, "content": "x" })).is_err(), "{path}");
+    }
+    for path in [".keys", "folder", ".file"] {
+        assert!(run("Grep", &json!({ "pattern": "secret", "path": path })).is_err(), "{path}");
+    }
+    let found = run("Grep", &json!({ "pattern": "secret", "glob": "**/.*" })).unwrap();
+    assert!(!found.to_string().contains("secret"), "{found}");
+    let found = run("Glob", &json!({ "pattern": ".*/**" })).unwrap();
+    assert!(!found.to_string().contains("id"), "{found}");
+    assert_eq!((workspace.text(".keys/id"), workspace.text(".file")), ("secret".to_owned(), "secret".to_owned()));
+    assert_eq!(workspace.list(".keys"), ["id"]);
+    assert_eq!(run("ReadFile", &json!({ "path": "d/plain" })).unwrap()["content"], "secret");
+}

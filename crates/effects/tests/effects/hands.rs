@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use abide_effects::Hands;
 use abide_effects::hands::{Job, Setup};
 use abide_effects::sandbox::Mode;
-use abide_kernel::effect::{Effect, Place};
+use abide_kernel::effect::{Command, Effect, Place};
 use abide_kernel::id::{AgentId, CallId, ExecId, TaskId};
 use abide_kernel::input::Input;
 use abide_kernel::time::Time;
@@ -122,4 +122,104 @@ async fn nobody_moves_on_while_a_command_of_theirs_runs() {
     let task_id = TaskId::new(result(&promoted).1["task_handle"]["task_id"].as_str().unwrap());
     assert!(stage.hands.perform(&stage.agent, Effect::CloseTask { task_id }).is_none());
     assert_eq!(result(&moves("call_3").await).1["cwd"], *elsewhere);
+}
+
+#[tokio::test]
+async fn a_model_gets_no_worktree_of_what_it_could_have_borrowed_from_anybody() {
+    let stage = Stage::new();
+    let ground = crate::workspace::Ground::new();
+    let (theirs, work) = (ground.repo.join(".git"), ground.repo.parent().unwrap().join("work"));
+    crate::workspace::put(&work.join("own.txt"), "own");
+    crate::workspace::git(&work, &["init", "-q"]);
+    crate::workspace::git(&work, &["add", "."]);
+    crate::workspace::git(&work, &["commit", "-q", "-m", "own"]);
+    let place = Place { attached: vec![work.display().to_string()], ..Place::default() };
+    let take = |call: &str| {
+        let input = json!({ "path": work, "mode": "worktree" });
+        let (exec_id, call_id, tool) = (ExecId::new("exec_1"), CallId::new(call), "UseWorkspace".to_owned());
+        let effect = Effect::RunTool { exec_id, call_id, tool, input, place: Box::new(place.clone()) };
+        stage.hands.perform(&stage.agent, effect).unwrap()
+    };
+    assert_eq!(result(&take("call_1").await).0, ToolStatus::Completed, "one of its own is fine");
+    // Where its own branch leads to a commit of theirs, and its objects are theirs too.
+    let branch = work.join(".git/refs/heads/main");
+    fs::remove_file(&branch).ok();
+    let branch = work.join(".git").join(lines(&work.join(".git/HEAD"))[0].strip_prefix("ref: ").unwrap());
+    fs::remove_file(&branch).ok();
+    std::os::unix::fs::symlink(theirs.join("refs/heads/main"), &branch).unwrap();
+    let alternates = work.join(".git/objects/info/alternates");
+    fs::write(&alternates, theirs.join("objects").to_str().unwrap()).unwrap();
+    assert_eq!(result(&take("call_2").await).1["error"]["code"], "borrowed_objects");
+    fs::remove_file(&alternates).unwrap();
+    fs::remove_dir_all(work.join(".git/objects")).unwrap();
+    std::os::unix::fs::symlink(theirs.join("objects"), work.join(".git/objects")).unwrap();
+    assert_eq!(result(&take("call_3").await).1["error"]["code"], "borrowed_objects");
+}
+
+#[tokio::test]
+async fn the_longest_command_that_is_taken_can_be_run() {
+    let stage = Stage::new();
+    let long = |bytes: usize| json!({ "cmd": format!("true {}", "a".repeat(bytes - "true ".len())) });
+    let most = abide_kernel::limits::COMMAND_BYTES;
+    assert_eq!(result(&stage.call("call_1", "ExecCommand", long(most)).await).1["exit_code"], 0);
+    assert_eq!(result(&stage.call("call_2", "ExecCommand", long(most + 1)).await).1["error"]["code"], "invalid_input");
+}
+
+#[tokio::test]
+async fn a_task_that_could_not_be_started_says_why() {
+    let stage = Stage::new();
+    let place = Box::new(Place { configured: Some("/nowhere".to_owned()), ..Place::default() });
+    let command = Command { command: "true".to_owned(), workdir: None, tty: false, accepts_input: false };
+    let command = Box::new(command);
+    let start = Effect::StartTask { task_id: TaskId::new("task_1"), command, place };
+    let said = stage.hands.perform(&stage.agent, start).unwrap().await;
+    let [Input::EndTask { end, .. }] = said.as_slice() else { panic!("{said:?}") };
+    let why = "not_started missing: /nowhere does not exist; create the folder first, or correct the path; \
+               nothing else is used in its place";
+    assert_eq!(end.evidence, [why]);
+}
+
+#[tokio::test]
+async fn a_folder_that_was_turned_into_a_link_is_not_gone_to() {
+    let stage = Stage::new();
+    let ground = TempDir::new().unwrap();
+    let root = ground.path().canonicalize().unwrap();
+    let (work, part, theirs) = (root.join("work"), root.join("work/part"), root.join("theirs"));
+    fs::create_dir_all(&part).unwrap();
+    fs::create_dir(&theirs).unwrap();
+    fs::write(theirs.join("file"), "secret").unwrap();
+    let name = |path: &Path| path.display().to_string();
+    let call = |call: &str, tool: &str, input: Value, place: &Place| {
+        let (exec_id, call_id, tool) = (ExecId::new("exec_1"), CallId::new(call), tool.to_owned());
+        let effect = Effect::RunTool { exec_id, call_id, tool, input, place: Box::new(place.clone()) };
+        stage.hands.perform(&stage.agent, effect).unwrap()
+    };
+    // Both were allowed, one by the operator and one because it lies in it.
+    let attached = Place { attached: vec![name(&work), name(&part)], ..Place::default() };
+    let configured = Place { configured: Some(name(&part)), ..attached.clone() };
+    let read = json!({ "path": "file" });
+    let go = json!({ "path": part });
+    assert_eq!(result(&call("call_1", "UseWorkspace", go.clone(), &attached).await).0, ToolStatus::Completed);
+    assert_eq!(result(&call("call_2", "ExecCommand", json!({ "cmd": "true" }), &configured).await).1["exit_code"], 0);
+    fs::remove_dir(&part).unwrap();
+    std::os::unix::fs::symlink(&theirs, &part).unwrap();
+    assert_eq!(result(&call("call_3", "UseWorkspace", go, &attached).await).1["error"]["code"], "not_attached");
+    assert_eq!(result(&call("call_4", "ReadFile", read, &configured).await).1["error"]["code"], "moved");
+    let ran = result(&call("call_5", "ExecCommand", json!({ "cmd": "cat file" }), &configured).await).1;
+    assert_eq!(ran["error"]["code"], "moved");
+}
+
+#[tokio::test]
+async fn what_was_bound_as_a_worktree_is_not_worked_in_itself() {
+    let stage = Stage::new();
+    let ground = crate::workspace::Ground::new();
+    let place = Place { branched: vec![ground.repo.display().to_string()], ..Place::default() };
+    let go = |call: &str, mode: &str| {
+        let (exec_id, call_id, tool) = (ExecId::new("exec_1"), CallId::new(call), "UseWorkspace".to_owned());
+        let input = json!({ "path": ground.repo, "mode": mode });
+        let effect = Effect::RunTool { exec_id, call_id, tool, input, place: Box::new(place.clone()) };
+        stage.hands.perform(&stage.agent, effect).unwrap()
+    };
+    assert_eq!(result(&go("call_1", "direct").await).1["error"]["code"], "not_attached");
+    assert_eq!(result(&go("call_2", "worktree").await).0, ToolStatus::Completed);
 }

@@ -113,7 +113,7 @@ pub(super) fn run_command(
     tty: bool,
     accepts_input: bool,
 ) -> Acted {
-    let command = line(command, limits::TEXT_BYTES, "cmd")?;
+    let command = line(command, limits::COMMAND_BYTES, "cmd")?;
     if let Actor::Model(_) = actor {
         return Err(Refusal::new("not_yours", "a model starts commands with ExecCommand", "call ExecCommand"));
     }

@@ -91,13 +91,14 @@ async fn checked(app: &Arc<App>, change: AgentChange) -> Result<ConfigChange, Pr
         let (app, model) = (Arc::clone(app), model.clone());
         blocking(move || (app.options.check_model)(&model).map_err(|problem| wrong(problem, "/model"))).await?;
     }
-    if let Some(workspace) = &change.workspace {
-        if workspace.len() > limits::LINE_BYTES {
+    let mut workspace = None;
+    if let Some(given) = change.workspace {
+        if given.len() > limits::LINE_BYTES {
             return Err(wrong("the path of the workspace is too long".to_owned(), "/workspace"));
         }
         // It may be gone when it is needed, which is said then; a wrong one is said now, while somebody is there.
-        let usable = app.options.world.check_workspace(workspace.clone()).await;
-        usable.map_err(|refusal| wrong(refusal.message, "/workspace").hint(refusal.hint))?;
+        let real = app.options.world.check_workspace(given).await;
+        workspace = Some(real.map_err(|refusal| wrong(refusal.message, "/workspace").hint(refusal.hint))?);
     }
     if change.instructions.as_ref().is_some_and(|text| text.len() > limits::TEXT_BYTES) {
         let detail = format!("instructions have at most {} bytes", limits::TEXT_BYTES);
@@ -106,7 +107,7 @@ async fn checked(app: &Arc<App>, change: AgentChange) -> Result<ConfigChange, Pr
     let budget = change.budget.map(|budget| kernel_budget(&budget)).transpose();
     Ok(ConfigChange {
         model: change.model,
-        workspace: change.workspace,
+        workspace,
         instructions: change.instructions.map(|text| (!text.is_empty()).then_some(text)),
         network: change.network,
         budget: budget.map_err(|detail| wrong(detail, "/budget/max_usd"))?,

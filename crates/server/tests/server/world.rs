@@ -60,8 +60,8 @@ impl World for Outside {
         })
     }
 
-    fn check_workspace(&self, path: String) -> Done<'_, ()> {
-        Box::pin(async move { usable(&path) })
+    fn check_workspace(&self, path: String) -> Done<'_, String> {
+        Box::pin(async move { usable(&path).map(|()| path) })
     }
 
     fn patches<'a>(&'a self, _: &'a AgentId) -> Done<'a, Vec<Value>> {

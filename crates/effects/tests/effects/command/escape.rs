@@ -11,6 +11,7 @@ in_each_sandbox!(
     reads_no_token_and_no_other_folder,
     reads_no_secrets_of_the_system,
     reads_toolchains_without_their_credentials,
+    renames_nothing_around_a_secret,
     has_no_way_to_loopback,
     follows_no_link_out,
     loses_a_race_of_links,
@@ -84,6 +85,31 @@ async fn reads_toolchains_without_their_credentials(world: World) {
     let _swept = world.processes.sweep();
     assert_eq!(fs::read_to_string(world.path("root/seen")).unwrap(), "settings");
     assert!(!cargo.join("new").exists());
+}
+
+async fn renames_nothing_around_a_secret(world: World) {
+    if world.mechanism == Mechanism::Landlock {
+        println!("not tested here: such a workspace is refused");
+        return;
+    }
+    let person = world.path("person");
+    fs::create_dir_all(person.join(".config/gh")).unwrap();
+    fs::write(person.join(".config/gh/hosts.yml"), "secret").unwrap();
+    // The home of the person is the process's, so this takes another process; and what one command moved would be
+    // found by the next.
+    for command in ["mv .config moved; touch up", "cat */gh/* .config/gh/* > seen; touch up"] {
+        let mut start = std::process::Command::new(STAND_IN);
+        start.arg(world.path("home")).arg(&person).arg(world.mechanism.as_str()).arg(command);
+        start.stdout(std::process::Stdio::null());
+        let mut daemon = start.env("HOME", &person).spawn().unwrap();
+        until("it has tried", || person.join("up").exists()).await;
+        daemon.kill().unwrap();
+        daemon.wait().unwrap();
+        fs::remove_file(person.join("up")).unwrap();
+    }
+    let _swept = world.processes.sweep();
+    assert_eq!(fs::read_to_string(person.join("seen")).unwrap(), "");
+    assert!(person.join(".config/gh/hosts.yml").exists());
 }
 
 async fn has_no_way_to_loopback(world: World) {
@@ -249,5 +275,12 @@ async fn reads_and_writes_what_it_is_given_besides(world: World) {
     assert_ne!(process.wait().await.exit_code, Some(0));
     assert_eq!(process.output().stdout.whole().unwrap(), b"not yours");
     assert!(world.path("git/there").exists());
-    assert_eq!(fs::read_to_string(outside).unwrap(), "not yours");
+    assert_eq!(fs::read_to_string(&outside).unwrap(), "not yours");
+    // A link that took its place leads nowhere.
+    fs::remove_file(&outside).unwrap();
+    std::os::unix::fs::symlink(world.path("home/token"), &outside).unwrap();
+    let mut launch = world.launch(&format!("cat {}", outside.display()));
+    launch.extra_read = vec![outside];
+    let process = world.processes.start(launch).await.unwrap();
+    assert_ne!(process.wait().await.exit_code, Some(0));
 }

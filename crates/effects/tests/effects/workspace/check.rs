@@ -124,3 +124,51 @@ fn files_that_git_looks_for_elsewhere_are_refused() {
     git(&ground.repo, &["config", "core.worktree", elsewhere.to_str().unwrap()]);
     assert!(check(&ground.repo, &ground.home).is_err());
 }
+
+#[test]
+fn a_folder_that_names_a_repository_which_does_not_know_it_is_outside_git() {
+    let ground = Ground::new();
+    let work = ground.repo.parent().unwrap().join("work");
+    let (theirs, dot) = (ground.repo.join(".git"), work.join(".git"));
+    let is_outside = |how: &str| {
+        assert_eq!(check(&work, &ground.home).unwrap().git, None, "{how}");
+        fs::remove_dir_all(&work).unwrap();
+    };
+    put(&dot, format!("gitdir: {}\n", theirs.display()));
+    is_outside("a file that names it");
+    fs::create_dir(&work).unwrap();
+    symlink(&theirs, &dot).unwrap();
+    is_outside("a link");
+    fs::create_dir(&work).unwrap();
+    git(&work, &["init", "-q"]);
+    put(&dot.join("commondir"), theirs.to_str().unwrap());
+    is_outside("records of its own that name it");
+    let worktree = ground.worktree("theirs");
+    put(&dot, fs::read(worktree.path.join(".git")).unwrap());
+    is_outside("the file of another folder");
+}
+
+#[test]
+fn a_worktree_is_known_by_its_repository() {
+    let ground = Ground::new();
+    let worktree = ground.worktree("known");
+    let root = || check(&worktree.path, &ground.home).unwrap().git;
+    let records = ground.repo.join(".git/worktrees/known");
+    assert_eq!(
+        root().map(|root| (root.common_dir, root.records)),
+        Some((ground.repo.join(".git"), Some(records.clone())))
+    );
+    // Its own records can be written to where it is worked in; they can't lead to another repository.
+    let other = Ground::new();
+    put(&records.join("commondir"), other.repo.join(".git").to_str().unwrap());
+    assert_eq!(root(), None);
+}
+
+#[test]
+fn a_module_is_known_by_the_repository_around_it() {
+    let (ground, part) = (Ground::new(), Ground::new());
+    ground.git(&["-c", "protocol.file.allow=always", "submodule", "add", "-q", part.repo.to_str().unwrap(), "part"]);
+    let root = check(&ground.repo.join("part"), &ground.home).unwrap().git.unwrap();
+    assert_eq!((root.toplevel, root.common_dir), (ground.repo.join("part"), ground.repo.join(".git/modules/part")));
+    assert_eq!(root.records, None);
+}
