@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use abide_api::types::{CatchUp, PostKind, Priority, Role, Scope};
+use abide_api::types::{CatchUp, PlanStatus, PostKind, Priority, Role, Scope};
 use abide_engine::upkeep::OLDER_THAN_DAYS;
 use abide_kernel::id::{AgentId, Seq};
 use abide_kernel::limits::TIMER_EVERY_MIN_MS;
 use abide_kernel::time::Time;
+use abide_kernel::vocabulary::WorkItemFilter;
 use clap::{Args, Parser, Subcommand};
 
 use crate::span;
@@ -64,7 +65,7 @@ pub enum Command {
     Briefs(LastArgs),
     /// Goals that an agent works on
     #[command(subcommand, arg_required_else_help = true)]
-    Work(ListCommand),
+    Work(WorkCommand),
     /// Commands and children that an agent runs
     #[command(subcommand, arg_required_else_help = true)]
     Task(TaskCommand),
@@ -82,7 +83,7 @@ pub enum Command {
     Workspace(WorkspaceCommand),
     /// Questions that an agent asked
     #[command(subcommand, arg_required_else_help = true)]
-    Approval(ListCommand),
+    Approval(ApprovalCommand),
     /// The daemon in the foreground, with everything in the home
     Up(UpArgs),
     /// The daemon in the background
@@ -277,6 +278,115 @@ pub struct OfAgent {
 pub enum ListCommand {
     /// All of them, newest last
     List(OfAgent),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum WorkCommand {
+    /// All of them, newest last
+    List {
+        #[command(flatten)]
+        of: OfAgent,
+        /// Only these: open, completed, current, queued, blocked or waiting
+        #[arg(long, value_name = "WHICH", value_parser = work_filter)]
+        filter: Option<WorkItemFilter>,
+    },
+    /// One of them, with its plan, todo list and report
+    Show(OneItem),
+    /// Give the agent something to work on
+    Create(WorkCreateArgs),
+    /// Give one the focus
+    Pick(OneItem),
+    /// Change what is said of one; what is left out stays
+    Update(WorkUpdateArgs),
+    /// Say what keeps one from going on
+    Block {
+        #[command(flatten)]
+        one: OneItem,
+        /// What keeps it from going on
+        #[arg(long, value_name = "TEXT")]
+        by: String,
+        /// Remind the agent of it after this long: 30s, 5m, 2h, 1d
+        #[arg(long, value_name = "DURATION", value_parser = span::duration)]
+        recheck: Option<Duration>,
+    },
+    /// Say that its objective is reached; it can't be reopened
+    Complete {
+        #[command(flatten)]
+        one: OneItem,
+        /// What was done, and how one knows that it works; - reads stdin
+        #[arg(long, value_name = "TEXT")]
+        report: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct OneItem {
+    #[command(flatten)]
+    pub of: OfAgent,
+    /// The work item, or the end of its id
+    pub item: String,
+}
+
+#[derive(Debug, Args)]
+pub struct WorkCreateArgs {
+    #[command(flatten)]
+    pub of: OfAgent,
+    /// What is to be reached, in one line
+    pub objective: String,
+    /// How, from this file; - reads stdin
+    #[arg(long, value_name = "FILE")]
+    pub plan: Option<PathBuf>,
+    /// draft, ready, or needs_input: a person has to say something first
+    #[arg(long, value_name = "STATUS", value_parser = plan_status)]
+    pub plan_status: Option<PlanStatus>,
+    /// An entry of its todo list; may be repeated
+    #[arg(long, value_name = "TEXT")]
+    pub todo: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct WorkUpdateArgs {
+    #[command(flatten)]
+    pub one: OneItem,
+    /// What is to be reached, in one line
+    #[arg(long, value_name = "TEXT")]
+    pub objective: Option<String>,
+    /// How, from this file; - reads stdin
+    #[arg(long, value_name = "FILE")]
+    pub plan: Option<PathBuf>,
+    /// draft, ready, or needs_input: a person has to say something first
+    #[arg(long, value_name = "STATUS", value_parser = plan_status)]
+    pub plan_status: Option<PlanStatus>,
+    /// Add an entry to its todo list; may be repeated
+    #[arg(long, value_name = "TEXT")]
+    pub todo: Vec<String>,
+    /// This entry of its todo list is done, counted from 1; may be repeated
+    #[arg(long, value_name = "N")]
+    pub done: Vec<usize>,
+    /// This entry is what is worked on
+    #[arg(long, value_name = "N")]
+    pub doing: Option<usize>,
+    /// Nothing blocks it any more
+    #[arg(long)]
+    pub unblock: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ApprovalCommand {
+    /// All of them, newest last
+    List(OfAgent),
+    /// Say yes
+    Grant(OneApproval),
+    /// Say no
+    Deny(OneApproval),
+}
+
+#[derive(Debug, Args)]
+pub struct OneApproval {
+    #[command(flatten)]
+    pub of: OfAgent,
+    /// The approval, or the end of its id
+    pub approval: String,
 }
 
 #[derive(Debug, Subcommand)]
@@ -571,6 +681,14 @@ fn post_kind(text: &str) -> Result<PostKind, String> {
 
 fn catch_up(text: &str) -> Result<CatchUp, String> {
     word(text, "latest, none, all")
+}
+
+fn plan_status(text: &str) -> Result<PlanStatus, String> {
+    word(text, "draft, ready, needs_input")
+}
+
+fn work_filter(text: &str) -> Result<WorkItemFilter, String> {
+    word(text, "all, open, completed, current, queued, blocked, waiting")
 }
 
 fn scope(text: &str) -> Result<Scope, String> {

@@ -1,6 +1,7 @@
 //! What the words do: one command per file.
 
 pub mod agent;
+pub mod approval;
 pub mod briefs;
 pub mod completions;
 pub mod config;
@@ -17,4 +18,5 @@ pub mod up;
 pub mod wait;
 pub mod watch;
 pub mod why;
+pub mod work;
 pub mod workspace;

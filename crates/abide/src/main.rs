@@ -9,6 +9,7 @@ mod folder;
 mod follow;
 mod home;
 mod logs;
+mod neighbour;
 mod output;
 mod outside;
 mod perform;
@@ -53,13 +54,13 @@ fn run(cli: Cli, out: &Output) -> anyhow::Result<()> {
         Command::Watch(args) => commands::watch::run(&args, place, out),
         Command::Transcript(args) => commands::transcript::run(&args, place, out),
         Command::Briefs(args) => commands::briefs::run(&args, place, out),
-        Command::Work(command) => commands::plane::work(&command, place, out),
+        Command::Work(command) => commands::work::run(&command, place, out),
         Command::Task(command) => commands::task::run(&command, place, out),
         Command::Workspace(command) => commands::workspace::run(&command, place, out),
         Command::Timer(command) => commands::timer::run(&command, place, out),
         Command::Wait(command) => commands::wait::run(&command, place, out),
         Command::Trigger(command) => commands::plane::trigger(&command, place, out),
-        Command::Approval(command) => commands::plane::approval(&command, place, out),
+        Command::Approval(command) => commands::approval::run(&command, place, out),
         Command::Up(args) => commands::up::run(&args, place, out),
         Command::Daemon(command) => commands::daemon::run(&command, place, out),
         Command::Ledger(command) => commands::ledger::run(command, place, out),

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use abide_effects::Hands;
 use abide_effects::model::{Model, Past, ProviderFailure};
+use abide_effects::tools::agent_get;
 use abide_engine::Perform;
 use abide_engine::fold::decode;
 use abide_kernel::effect::{Effect, ModelCall};
@@ -15,6 +16,8 @@ use abide_kernel::input::{Input, Refusal, Remains, Reply};
 use abide_kernel::vocabulary::{ProviderError, WorkspaceMode};
 use abide_ledger::{Ledger, StreamId};
 use serde_json::Value;
+
+use crate::neighbour;
 
 type Job<T> = std::pin::Pin<Box<dyn Future<Output = T> + Send>>;
 
@@ -32,6 +35,10 @@ impl Perform for Effects {
                 let past = LedgerPast { ledger: self.ledger.clone(), stream: StreamId::agent(agent) };
                 let hands = self.hands.clone();
                 Some(Box::pin(async move { vec![round_of(exec_id, round, *call, &past, &hands).await] }))
+            }
+            // The one tool that looks at another agent: hands know only their own.
+            Effect::RunTool { exec_id, call_id, tool, input, .. } if tool == agent_get::NAME => {
+                Some(Box::pin(neighbour::get(self.ledger.clone(), exec_id, call_id, input)))
             }
             Effect::RunTool { .. }
             | Effect::StartTask { .. }

@@ -16,10 +16,11 @@ use serde_json::Value;
 use crate::problem::Problem;
 use crate::sse::{SseEvent, SseParser};
 use crate::types::{
-    Abort, Accepted, AgentChange, AgentCreate, AgentItem, AgentSummary, Brief, Compact, Deleted, Detached, Ended,
-    Event, Exported, Fork, Health, Message, MessageCreate, Page, Patch, SandboxPart, Task, TaskInput, TaskRead,
+    Abort, Accepted, AgentChange, AgentCreate, AgentItem, AgentSummary, Approval, Brief, Compact, Deleted, Detached,
+    Ended, Event, Exported, Fork, Health, Message, MessageCreate, Page, Patch, SandboxPart, Task, TaskInput, TaskRead,
     TaskRun, TaskStopped, TaskTaken, Timer, TimerCreate, TimerCreated, TokenCreate, TokenCreated, TokenItem,
-    TranscriptEntry, Verify, Wait, Wake, Why, Woken, Workspace, WorkspaceAttach,
+    TranscriptEntry, Verify, Wait, Wake, Why, Woken, WorkItem, WorkItemBlock, WorkItemComplete, WorkItemCreate,
+    WorkItemUpdate, Workspace, WorkspaceAttach,
 };
 
 /// Answers are bounded on the other side; this is for whoever else may answer there.
@@ -270,6 +271,57 @@ impl Client {
 
     pub async fn patches(&self, id: &str) -> Result<Page<Patch>, ClientError> {
         self.get(&format!("/v1/agents/{}/patches", part(id))).await
+    }
+
+    pub async fn create_work_item(&self, id: &str, new: &WorkItemCreate) -> Result<WorkItem, ClientError> {
+        self.typed(Method::POST, &format!("/v1/agents/{}/work-items", part(id)), Some(new)).await
+    }
+
+    pub async fn work_item(&self, id: &str, item: &str) -> Result<WorkItem, ClientError> {
+        self.get(&format!("/v1/agents/{}/work-items/{}", part(id), part(item))).await
+    }
+
+    pub async fn pick_work_item(&self, id: &str, item: &str) -> Result<WorkItem, ClientError> {
+        self.on_work_item(id, item, "pick", None::<&()>).await
+    }
+
+    pub async fn update_work_item(
+        &self,
+        id: &str,
+        item: &str,
+        update: &WorkItemUpdate,
+    ) -> Result<WorkItem, ClientError> {
+        self.on_work_item(id, item, "update", Some(update)).await
+    }
+
+    pub async fn block_work_item(&self, id: &str, item: &str, block: &WorkItemBlock) -> Result<WorkItem, ClientError> {
+        self.on_work_item(id, item, "block", Some(block)).await
+    }
+
+    pub async fn complete_work_item(
+        &self,
+        id: &str,
+        item: &str,
+        complete: &WorkItemComplete,
+    ) -> Result<WorkItem, ClientError> {
+        self.on_work_item(id, item, "complete", Some(complete)).await
+    }
+
+    async fn on_work_item(
+        &self,
+        id: &str,
+        item: &str,
+        action: &str,
+        body: Option<&impl Serialize>,
+    ) -> Result<WorkItem, ClientError> {
+        self.typed(Method::POST, &format!("/v1/agents/{}/work-items/{}/{action}", part(id), part(item)), body).await
+    }
+
+    /// Grants or denies it.
+    pub async fn decide_approval(&self, id: &str, approval: &str, grant: bool) -> Result<Approval, ClientError> {
+        let action = if grant { "grant" } else { "deny" };
+        let path = format!("/v1/agents/{}/approvals/{}/{action}", part(id), part(approval));
+        self.typed(Method::POST, &path, None::<&()>).await
     }
 
     /// Its records, as the files of a fixture.

@@ -64,6 +64,11 @@ const LAST: Param = Param { name: "last", about: "instead: the newest so many, o
 const AT: Param = Param { name: "at", about: "as it was right after this fact", number: true };
 const OFFSET: Param = Param { name: "offset", about: "from this byte on; left out: the newest", number: true };
 const WAIT_MS: Param = Param { name: "wait_ms", about: "wait so long for its end, at most 25000", number: true };
+const FILTER: Param = Param {
+    name: "filter",
+    about: "all, open, completed, current, queued (runnable, not current), blocked or waiting",
+    number: false,
+};
 const PAGE: &[Param] = &[LIMIT, AFTER];
 const SEQ_PAGE: &[Param] = &[LIMIT, AFTER_SEQ, LAST];
 const ENTRY_PAGE: &[Param] = &[LIMIT, AFTER_ENTRY, LAST];
@@ -210,7 +215,46 @@ pub const OPERATIONS: &[Operation] = &[
         One(200, "Detached"),
     ),
     of_agent(get("patch_list", "/v1/agents/{id}/patches", "What was saved of removed worktrees", Page("Patch"))),
-    page("work_item_list", "/v1/agents/{id}/work-items", "Work items", "WorkItem"),
+    Operation {
+        query: &[LIMIT, AFTER, FILTER],
+        ..page("work_item_list", "/v1/agents/{id}/work-items", "Work items", "WorkItem")
+    },
+    post(
+        "work_item_create",
+        "/v1/agents/{id}/work-items",
+        "Give it something to work on",
+        Body::Required("WorkItemCreate"),
+        One(201, "WorkItem"),
+    ),
+    of_agent(get("work_item_show", "/v1/agents/{id}/work-items/{item}", "One work item", One(200, "WorkItem"))),
+    post(
+        "work_item_pick",
+        "/v1/agents/{id}/work-items/{item}/pick",
+        "Give it the focus",
+        Body::Empty,
+        One(200, "WorkItem"),
+    ),
+    post(
+        "work_item_update",
+        "/v1/agents/{id}/work-items/{item}/update",
+        "Change what is said of it; what is left out stays",
+        Body::Required("WorkItemUpdate"),
+        One(200, "WorkItem"),
+    ),
+    post(
+        "work_item_block",
+        "/v1/agents/{id}/work-items/{item}/block",
+        "Say what keeps it from going on",
+        Body::Required("WorkItemBlock"),
+        One(200, "WorkItem"),
+    ),
+    post(
+        "work_item_complete",
+        "/v1/agents/{id}/work-items/{item}/complete",
+        "Say that its objective is reached; it ends, with its waits",
+        Body::Required("WorkItemComplete"),
+        One(200, "WorkItem"),
+    ),
     page("timer_list", "/v1/agents/{id}/timers", "Timers", "Timer"),
     post(
         "timer_create",
@@ -224,6 +268,20 @@ pub const OPERATIONS: &[Operation] = &[
     delete("wait_cancel", "/v1/agents/{id}/waits/{item}", "End a wait", One(200, "Ended")),
     page("trigger_list", "/v1/agents/{id}/triggers", "External triggers", "Trigger"),
     page("approval_list", "/v1/agents/{id}/approvals", "Approvals", "Approval"),
+    post(
+        "approval_grant",
+        "/v1/agents/{id}/approvals/{item}/grant",
+        "Say yes; each is decided once",
+        Body::Empty,
+        One(200, "Approval"),
+    ),
+    post(
+        "approval_deny",
+        "/v1/agents/{id}/approvals/{item}/deny",
+        "Say no; each is decided once",
+        Body::Empty,
+        One(200, "Approval"),
+    ),
     page("child_list", "/v1/agents/{id}/children", "Supervised children", "Task"),
     seq_page("decision_list", "/v1/agents/{id}/decisions", "What the scheduler decided", "DecisionEntry"),
     Operation {

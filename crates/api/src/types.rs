@@ -4,11 +4,13 @@ mod agent;
 mod hands;
 mod planes;
 mod rest;
+mod work;
 
 pub use agent::*;
 pub use hands::*;
 pub use planes::*;
 pub use rest::*;
+pub use work::*;
 
 use std::fmt;
 use std::marker::PhantomData;

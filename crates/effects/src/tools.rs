@@ -4,6 +4,7 @@
 //! A tool's schema is what providers are told about it and what its input is held against: one text, so that the two
 //! can't differ.
 
+pub mod agent_get;
 pub(crate) mod apply_patch;
 mod cancel_timer;
 mod cancel_wait;
@@ -13,8 +14,10 @@ mod create_work_item;
 pub(crate) mod edit_file;
 pub(crate) mod exec_command;
 mod fields;
+mod get_work_item;
 pub(crate) mod glob;
 pub(crate) mod grep;
+mod list_work_items;
 mod notify_operator;
 mod pick_work_item;
 pub(crate) mod read_file;
@@ -62,10 +65,13 @@ pub const ALL: &[Tool] = &[
     cancel_timer::TOOL,
     create_work_item::TOOL,
     pick_work_item::TOOL,
+    get_work_item::TOOL,
+    list_work_items::TOOL,
     update_work_item::TOOL,
     complete_work_item::TOOL,
     spawn_agent::TOOL,
     send_message::TOOL,
+    agent_get::TOOL,
     use_workspace::TOOL,
     notify_operator::TOOL,
     request_approval::TOOL,

@@ -2,6 +2,7 @@
 //! a person can act on.
 
 mod hands;
+mod work;
 
 use serde::Serialize;
 
@@ -11,7 +12,7 @@ use crate::id::Seq;
 use crate::scheduler::decision::Decision;
 use crate::scheduler::posture::posture;
 use crate::time::Time;
-use crate::vocabulary::{DecisionKind, Posture, Reason, Scope, Standing, Status, TerminalKind, WaitKind};
+use crate::vocabulary::{DecisionKind, Posture, Reason, Scope, Status, TerminalKind, WaitKind};
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Why {
@@ -73,13 +74,7 @@ fn waiting_on(state: &AgentState) -> Vec<WaitingOn> {
         let what = format!("the approval {}: {}", approval.approval_id, approval.summary);
         on.push(WaitingOn { what, since: None, seq: approval.seq });
     }
-    for standing in [Standing::NeedsInput, Standing::ProgressSpent, Standing::BlockedUntilRecheck, Standing::Stuck] {
-        for item in state.work.of_standing(standing).take(NAMED) {
-            let blocker = item.blocked_by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
-            let what = format!("the work item {} ({}), {standing}{blocker}", item.work_item_id, item.objective);
-            on.push(WaitingOn { what, since: None, seq: item.seq });
-        }
-    }
+    on.extend(work::held(state));
     on
 }
 
@@ -160,7 +155,7 @@ fn sentence(state: &AgentState, decision: &Decision, would_wake: &[String]) -> S
         (DecisionKind::ReduceMessageOnly, _) => format!("{id} is about to take note of a message without a turn."),
         (DecisionKind::EmitSystemTick, Reason::WakeHint) => format!("{id} was asked to look, and is about to."),
         (DecisionKind::EmitSystemTick, _) => format!("{id} is about to work on{objective}."),
-        (DecisionKind::WaitForOperator, reason) => operator_sentence(state, reason, &objective),
+        (DecisionKind::WaitForOperator, _) => work::until_a_person_acts(state, decision, &objective),
         (DecisionKind::WaitForTask, _) => {
             let known = decision.task_id.as_ref().and_then(|task| state.tasks.open().get(task));
             let task = match (known, &decision.task_id) {
@@ -172,12 +167,10 @@ fn sentence(state: &AgentState, decision: &Decision, would_wake: &[String]) -> S
             format!("{id} sleeps until {task} ends{}{since}.", for_item(&objective))
         }
         (DecisionKind::WaitForExternalChange, _) => {
-            format!("{id} sleeps until something outside happens{}.", for_item(&objective))
+            let what = work::awaited(state, decision, WaitKind::External);
+            format!("{id} sleeps until something outside happens{}{what}.", for_item(&objective))
         }
-        (DecisionKind::WaitForTimer, _) => {
-            let due = state.next_due().map_or_else(|| "a timer fires".to_owned(), |due| due.to_string());
-            format!("{id} sleeps until {due}{}.", for_item(&objective))
-        }
+        (DecisionKind::WaitForTimer, _) => work::until_a_time(state, decision, &objective),
         (DecisionKind::Sleep | DecisionKind::StayIdle, _) => match state.last_failure().map(|last| last.kind) {
             None => match hands::until_it_ends(state) {
                 None => format!("{id} has nothing to do; a message will wake it."),
@@ -212,27 +205,4 @@ fn waiting_messages(count: usize) -> String {
 
 fn for_item(objective: &str) -> String {
     if objective.is_empty() { String::new() } else { format!(", for{objective}") }
-}
-
-#[allow(clippy::wildcard_enum_match_arm, reason = "the other reasons are all questions")]
-fn operator_sentence(state: &AgentState, reason: Reason, objective: &str) -> String {
-    let id = state.id();
-    match reason {
-        Reason::BudgetSpent => {
-            let spent = state.config.budget.spent(state.turn_index, &state.usage).unwrap_or_default();
-            format!("{id} has used up its budget ({spent}); raise it to go on.")
-        }
-        Reason::WorkItemNeedsInput => format!("{id} needs your input on{objective}; send it a message."),
-        Reason::ApprovalPending => format!("{id} waits for your approval{}; grant or deny it.", for_item(objective)),
-        Reason::NoProgressBudgetSpent => {
-            format!("{id} tried{objective} several times and nothing changed; send it a message to go on.")
-        }
-        Reason::WorkItemBlocked => {
-            format!("{id} is blocked on{objective}, and nothing will wake it; unblock the item or send a message.")
-        }
-        _ => {
-            let asked = state.waits.unnamed(WaitKind::Operator).next().map(|wait| wait.reason.clone());
-            format!("{id} waits for your answer: {}", asked.unwrap_or_else(|| "it asked something".to_owned()))
-        }
-    }
 }

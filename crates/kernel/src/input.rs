@@ -11,7 +11,7 @@ use crate::id::{AgentId, ApprovalId, CallId, ExecId, MessageId, Seq, TaskId, Tim
 use crate::time::Time;
 use crate::vocabulary::{
     ApprovalDefault, CatchUp, ChildWorkspace, DeliveryMode, Disposition, MessageKind, PlanStatus, Priority,
-    ProviderError, SideEffect, TaskStatus, ToolStatus, WaitKind,
+    ProviderError, SideEffect, TaskStatus, ToolStatus, WaitKind, WorkItemFilter,
 };
 
 #[derive(Debug, Clone, PartialEq)]
@@ -302,6 +302,14 @@ pub enum Act {
     ShowTask {
         task_id: TaskId,
     },
+    ListWorkItems {
+        filter: WorkItemFilter,
+    },
+    ShowWorkItem {
+        work_item_id: WorkItemId,
+    },
+    /// The agent looks at itself.
+    ShowAgent,
     /// A person starts a command; a model has `ExecCommand`.
     RunCommand {
         command: String,

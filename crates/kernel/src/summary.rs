@@ -15,7 +15,7 @@ use crate::scheduler::closure::closure;
 use crate::scheduler::posture::posture;
 use crate::scheduler::{self};
 use crate::time::Time;
-use crate::vocabulary::{ApprovalStatus, Status, TaskKind, TimerStatus, WaitKind, WaitStatus};
+use crate::vocabulary::{ApprovalStatus, Standing, Status, TaskKind, TimerStatus, WaitKind, WaitStatus};
 
 /// How many records of one kind a summary shows; the planes have the rest.
 const SHOWN: usize = 50;
@@ -176,7 +176,7 @@ pub fn work_item_shape(state: &AgentState, item: &WorkItem) -> Value {
         "work_item_id": item.work_item_id, "revision": item.revision, "objective": item.objective,
         "state": item.state, "plan_status": item.plan_status, "plan": item.plan, "todo": item.todo,
         "blocked_by": item.blocked_by, "recheck_at": item.recheck_at,
-        "readiness": state.work.standing(&item.work_item_id),
+        "readiness": state.work.standing(&item.work_item_id).unwrap_or(Standing::Completed),
         "current": state.work.current_id() == Some(&item.work_item_id), "report": item.report,
     })
 }

@@ -189,6 +189,20 @@ words! {
         Completed = "completed",
     }
 
+    /// Which work items a reader asks for. Every open one is current, queued, blocked or waiting, and may be several.
+    WorkItemFilter {
+        All = "all",
+        Open = "open",
+        Completed = "completed",
+        Current = "current",
+        /// Runnable, and not in focus.
+        Queued = "queued",
+        /// It says what blocks it.
+        Blocked = "blocked",
+        /// Held until something happens or somebody says something.
+        Waiting = "waiting",
+    }
+
     WaitKind {
         Operator = "operator_input",
         Task = "task_result",

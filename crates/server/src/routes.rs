@@ -1,6 +1,7 @@
 //! What each operation does, one file per group.
 
 mod agents;
+mod approvals;
 mod history;
 mod ledger;
 mod lifecycle;
@@ -10,6 +11,7 @@ mod stream;
 mod tasks;
 mod tokens;
 mod well;
+mod work_items;
 mod workspaces;
 
 use abide_api::Problem;
@@ -57,7 +59,13 @@ pub(crate) async fn meet(call: Call) -> Met {
         "workspace_detach" => workspaces::detach(call).await,
         "patch_list" => workspaces::patches(call).await,
         "child_list" => planes::list(call, &planes::CHILDREN).await,
-        "work_item_list" => planes::list(call, &planes::WORK_ITEMS).await,
+        "work_item_list" => work_items::list(call).await,
+        "work_item_create" => work_items::create(call).await,
+        "work_item_show" => work_items::show(call).await,
+        "work_item_pick" => work_items::pick(call).await,
+        "work_item_update" => work_items::update(call).await,
+        "work_item_block" => work_items::block(call).await,
+        "work_item_complete" => work_items::complete(call).await,
         "timer_list" => planes::list(call, &planes::TIMERS).await,
         "timer_create" => planes::create_timer(call).await,
         "timer_cancel" => planes::cancel_timer(call).await,
@@ -65,6 +73,8 @@ pub(crate) async fn meet(call: Call) -> Met {
         "wait_cancel" => planes::cancel_wait(call).await,
         "trigger_list" => planes::list(call, &planes::TRIGGERS).await,
         "approval_list" => planes::list(call, &planes::APPROVALS).await,
+        "approval_grant" => approvals::decide(call, true).await,
+        "approval_deny" => approvals::decide(call, false).await,
         "transcript" => history::list(call, history::transcript).await,
         "decision_list" => history::list(call, history::decisions).await,
         "event_list" => history::list(call, history::events).await,

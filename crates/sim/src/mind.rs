@@ -82,6 +82,9 @@ pub fn tool_name(act: &Act) -> &'static str {
         Act::StopTask { .. } => "TaskStop",
         Act::ListTasks => "TaskList",
         Act::ShowTask { .. } => "TaskStatus",
+        Act::ListWorkItems { .. } => "ListWorkItems",
+        Act::ShowWorkItem { .. } => "GetWorkItem",
+        Act::ShowAgent => "AgentGet",
         Act::RunCommand { .. } => "RunCommand",
         Act::DetachWorkspace { .. } => "DetachWorkspace",
     }

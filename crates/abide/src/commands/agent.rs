@@ -87,7 +87,7 @@ fn on_or_off(on: bool) -> &'static str {
     if on { "on" } else { "off" }
 }
 
-fn read(path: &Path) -> anyhow::Result<String> {
+pub fn read(path: &Path) -> anyhow::Result<String> {
     if path == Path::new("-") {
         return stdin();
     }

@@ -1,7 +1,7 @@
-//! `abide work|trigger|approval list`: what is on one plane of an agent.
+//! `abide trigger list`, and what the commands about one plane of an agent share.
 
 use abide_api::Client;
-use abide_api::types::{Approval, Trigger, WorkItem};
+use abide_api::types::Trigger;
 use abide_kernel::id::AgentId;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -25,9 +25,21 @@ pub struct Plane<T> {
 
 /// All items of a plane.
 pub async fn items<T: DeserializeOwned>(client: &Client, agent: &AgentId, route: &str) -> anyhow::Result<Vec<T>> {
+    fitting(client, agent, route, "").await
+}
+
+/// Those that fit a query: `&filter=open`.
+async fn fitting<T: DeserializeOwned>(
+    client: &Client,
+    agent: &AgentId,
+    route: &str,
+    query: &str,
+) -> anyhow::Result<Vec<T>> {
     let id = agent.as_str();
-    connection::all(|after: Option<String>| async move { client.plane(id, route, &page_query(after.as_deref())).await })
-        .await
+    connection::all(|after: Option<String>| async move {
+        client.plane(id, route, &format!("{}{query}", page_query(after.as_deref()))).await
+    })
+    .await
 }
 
 pub fn list<T: DeserializeOwned + Serialize>(
@@ -36,8 +48,18 @@ pub fn list<T: DeserializeOwned + Serialize>(
     place: &PlaceArgs,
     out: &Output,
 ) -> anyhow::Result<()> {
+    list_fitting(plane, "", of, place, out)
+}
+
+pub fn list_fitting<T: DeserializeOwned + Serialize>(
+    plane: &Plane<T>,
+    query: &str,
+    of: &OfAgent,
+    place: &PlaceArgs,
+    out: &Output,
+) -> anyhow::Result<()> {
     let client = connection::find(place)?;
-    let items: Vec<T> = block_on(items(&client, &of.agent, plane.route))?;
+    let items: Vec<T> = block_on(fitting(&client, &of.agent, plane.route, query))?;
     out.result(&json!({ "items": items, "next": null }), || {
         if items.is_empty() {
             let agent = of.agent.as_str();
@@ -95,21 +117,6 @@ pub fn cancel<T: DeserializeOwned>(
     )
 }
 
-pub fn work(command: &ListCommand, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
-    let ListCommand::List(of) = command;
-    let plane = Plane::<WorkItem> {
-        route: "work-items",
-        titles: &["state", "readiness", "objective"],
-        id: |item| &item.work_item_id,
-        row: |item, _| {
-            let state = if item.current { "current" } else { item.state.as_str() };
-            vec![Cell::status(state), or_dash(item.readiness.as_deref()), gist(&item.objective, GIST_BYTES).into()]
-        },
-        empty: "has no work items",
-    };
-    list(&plane, of, place, out)
-}
-
 pub fn trigger(command: &ListCommand, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let ListCommand::List(of) = command;
     let plane = Plane::<Trigger> {
@@ -124,22 +131,6 @@ pub fn trigger(command: &ListCommand, place: &PlaceArgs, out: &Output) -> anyhow
             ]
         },
         empty: "has no triggers",
-    };
-    list(&plane, of, place, out)
-}
-
-pub fn approval(command: &ListCommand, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
-    let ListCommand::List(of) = command;
-    let plane = Plane::<Approval> {
-        route: "approvals",
-        titles: &["status", "deadline", "default", "summary"],
-        id: |approval| &approval.approval_id,
-        row: |approval, out| {
-            let deadline = approval.deadline.as_deref().map_or_else(|| "-".to_owned(), |at| out.time(at));
-            let summary = gist(&approval.summary, GIST_BYTES);
-            vec![Cell::status(&approval.status), deadline.into(), approval.default.as_str().into(), summary.into()]
-        },
-        empty: "has asked for no approval",
     };
     list(&plane, of, place, out)
 }

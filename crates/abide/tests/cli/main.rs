@@ -17,3 +17,4 @@ mod place;
 mod streams;
 mod verify;
 mod words;
+mod work;

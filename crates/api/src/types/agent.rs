@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::planes::{Approval, Task, Timer, Trigger, Wait};
+use super::planes::{Task, Timer, Trigger, Wait};
+use super::work::Approval;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

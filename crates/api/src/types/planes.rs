@@ -73,28 +73,6 @@ pub struct TaskOutput {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct WorkItem {
-    pub work_item_id: String,
-    pub revision: u64,
-    pub objective: String,
-    pub state: String,
-    pub plan_status: Option<String>,
-    pub plan: Option<String>,
-    pub todo: Vec<Todo>,
-    pub blocked_by: Option<String>,
-    pub recheck_at: Option<String>,
-    pub readiness: Option<String>,
-    pub current: bool,
-    pub report: Option<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Todo {
-    pub text: String,
-    pub state: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Wait {
     pub waiting_intent_id: String,
     pub scope: String,
@@ -176,18 +154,6 @@ pub struct Trigger {
     #[serde(default)]
     pub delivery_count: u64,
     pub last_delivered_at: Option<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Approval {
-    pub approval_id: String,
-    pub tool: Option<String>,
-    pub summary: String,
-    pub status: String,
-    pub deadline: Option<String>,
-    pub default: String,
-    pub decided_by: Option<String>,
-    pub decided_at: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]

@@ -4,7 +4,7 @@ use abide_effects::tools::{self, Tool};
 use abide_kernel::fact::Todo;
 use abide_kernel::id::{TaskId, TimerId, WaitId, WorkItemId};
 use abide_kernel::input::{Act, Does, Refusal, When, WorkItemChange};
-use abide_kernel::vocabulary::{ApprovalDefault, CatchUp, PlanStatus, SideEffect, TodoState, WaitKind};
+use abide_kernel::vocabulary::{ApprovalDefault, CatchUp, PlanStatus, SideEffect, TodoState, WaitKind, WorkItemFilter};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -116,6 +116,14 @@ fn calls_mean_acts() {
             json!({ "work_item_id": "work_1", "report": "done" }),
             Act::CompleteWorkItem { work_item_id: WorkItemId::new("work_1"), report: "done".to_owned() },
         ),
+        (
+            "GetWorkItem",
+            json!({ "work_item_id": "work_1" }),
+            Act::ShowWorkItem { work_item_id: WorkItemId::new("work_1") },
+        ),
+        ("ListWorkItems", json!({}), Act::ListWorkItems { filter: WorkItemFilter::All }),
+        ("ListWorkItems", json!({ "filter": "queued" }), Act::ListWorkItems { filter: WorkItemFilter::Queued }),
+        ("AgentGet", json!({}), Act::ShowAgent),
         ("TaskList", json!({}), Act::ListTasks),
         ("TaskStatus", json!({ "task_id": "task_1" }), Act::ShowTask { task_id: TaskId::new("task_1") }),
         ("TaskStop", json!({ "task_id": "task_1" }), Act::StopTask { task_id: TaskId::new("task_1") }),
@@ -147,6 +155,7 @@ const WORLD: &[(&str, &str, SideEffect)] = &[
     ("ApplyPatch", r#"{ "patch": "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n" }"#, SideEffect::WorkspaceMutation),
     ("Glob", r#"{ "pattern": "**/*.rs" }"#, SideEffect::ReadOnly),
     ("Grep", r#"{ "pattern": "fn .*main" }"#, SideEffect::ReadOnly),
+    ("AgentGet", r#"{ "agent_id": "scout" }"#, SideEffect::ReadOnly),
     ("WebFetch", r#"{ "url": "https://example.com" }"#, SideEffect::ReadOnly),
 ];
 
@@ -264,6 +273,10 @@ fn inputs_that_mean_nothing_are_refused_by_field_and_with_a_hint() {
         ("UpdateWorkItem", json!({ "work_item_id": "w", "blocked_by": 7 }), "`blocked_by`", "give a text"),
         ("UpdateWorkItem", json!({ "work_item_id": "w", "state": "completed" }), "\"state\"", "CompleteWorkItem"),
         ("CompleteWorkItem", json!({ "work_item_id": "w" }), "lacks `report`", "give: work_item_id, report"),
+        ("GetWorkItem", json!({ "id": "w" }), "\"id\"", "give: work_item_id"),
+        ("ListWorkItems", json!({ "filter": "queue" }), "`filter`", "did you mean queued?"),
+        ("ListWorkItems", json!({ "state": "open" }), "\"state\"", "say `filter`"),
+        ("AgentGet", json!({ "agent_id": "No Name" }), "`agent_id` of AgentGet", "the name of an agent"),
         ("NotifyOperator", json!({ "message": "x" }), "\"message\"", "give: text"),
         ("RequestApproval", json!({ "summary": "s", "default": "maybe" }), "`default`", "give one of: deny, grant"),
         (

@@ -10,7 +10,7 @@ use crate::id::{ApprovalId, ExecId, TaskId, TimerId, TriggerId, WaitId, WorkItem
 use crate::input::{Act, Refusal, When};
 use crate::limits;
 use crate::step::Step;
-use crate::summary::task_shape;
+use crate::summary::{agent_summary, task_shape};
 use crate::time::Time;
 use crate::vocabulary::{
     ApprovalDefault, ApprovalStatus, BriefKind, CatchUp, DeliveryMode, QueueStatus, TaskStatus, WaitKind, WaitSource,
@@ -94,6 +94,9 @@ pub(super) fn act(step: &mut Step<'_>, actor: &Actor, act: Act) -> Acted {
         Act::StopTask { task_id } => stop_task(step, actor, &task_id),
         Act::ListTasks => done(task::list(step)),
         Act::ShowTask { task_id } => task::show(step, &task_id),
+        Act::ListWorkItems { filter } => done(work::list(step, filter)),
+        Act::ShowWorkItem { work_item_id } => work::show(step, &work_item_id),
+        Act::ShowAgent => done(agent_summary(step.state, step.now)),
         Act::RunCommand { command, workdir, tty, accepts_input } => {
             task::run_command(step, actor, command, workdir, tty, accepts_input)
         }
@@ -207,7 +210,7 @@ fn wait_until(
     Done { result, ends_turn: true }
 }
 
-fn ahead(step: &Step<'_>, ms: u64) -> Result<Time, Refusal> {
+pub(super) fn ahead(step: &Step<'_>, ms: u64) -> Result<Time, Refusal> {
     if ms > limits::TIMER_AHEAD_MAX_MS {
         return Err(Refusal::new("too_far_ahead", "that is more than a hundred years ahead", "choose a nearer time"));
     }

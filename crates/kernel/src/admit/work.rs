@@ -1,7 +1,8 @@
 //! Acts on work items.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::agent::work::WorkItem;
 use crate::fact::{
     Todo, WorkItemBlocked, WorkItemCompleted, WorkItemCreated, WorkItemPicked, WorkItemUnblocked, WorkItemUpdated,
 };
@@ -9,20 +10,24 @@ use crate::id::WorkItemId;
 use crate::input::{Refusal, WorkItemChange};
 use crate::limits;
 use crate::step::Step;
-use crate::vocabulary::{PlanStatus, TodoState};
+use crate::summary::work_item_shape;
+use crate::vocabulary::{PlanStatus, TodoState, WorkItemFilter};
 
-use super::act::{Done, done, line, room};
+use super::act::{Acted, ahead, done, line, room};
 use super::waits::{cancel_wait, drop_if_waiting};
+
+/// How many items one listing has at most.
+const LISTED_MAX: usize = 100;
 
 pub(super) fn require_open(step: &Step<'_>, id: &WorkItemId) -> Result<(), Refusal> {
     if step.state.work.open(id).is_some() {
         return Ok(());
     }
-    let message = match step.state.work.get(id) {
-        Some(_) => format!("{id} is completed"),
-        None => format!("{id} is not a work item of this agent"),
-    };
-    Err(Refusal::new("not_open", message, "list the open work items"))
+    let hint = "list the open work items";
+    Err(match step.state.work.get(id) {
+        Some(_) => Refusal::new("not_open", format!("{id} is completed"), hint),
+        None => Refusal::new("not_found", format!("{id} is not an open work item of this agent"), hint),
+    })
 }
 
 fn check_todo(todo: &[Todo]) -> Result<(), Refusal> {
@@ -43,16 +48,37 @@ fn check_plan(plan: Option<&String>) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn shown(step: &Step<'_>, id: &WorkItemId) -> Result<Done, Refusal> {
-    let item = step.state.work.get(id);
-    let standing = step.state.work.standing(id);
-    done(json!({
-        "work_item_id": id.as_str(),
-        "revision": item.map(|item| item.revision),
-        "state": item.map(|item| item.state),
-        "readiness": standing,
-        "current": step.state.work.current_id() == Some(id),
-    }))
+pub(super) fn show(step: &Step<'_>, id: &WorkItemId) -> Acted {
+    match step.state.work.get(id) {
+        Some(item) => done(work_item_shape(step.state, item)),
+        None => {
+            let message = format!("{id} is no work item that is open or was completed lately");
+            Err(Refusal::new("not_found", message, "list the work items"))
+        }
+    }
+}
+
+/// Open items as they would be offered, then completed ones, newest first: what is cut off at the end matters least.
+/// Plans and reports are long; one item at a time has them.
+pub(super) fn list(step: &Step<'_>, filter: WorkItemFilter) -> Value {
+    let work = &step.state.work;
+    let mut open: Vec<&WorkItem> = work.items().values().filter(|item| work.fits(item, filter)).collect();
+    open.sort_by_key(|item| item.order);
+    let completed = work.recent().iter().rev().filter(|item| work.fits(item, filter));
+    let (mut items, mut bytes, mut truncated) = (Vec::new(), 0, false);
+    for item in open.into_iter().chain(completed) {
+        let mut shape = work_item_shape(step.state, item);
+        if let Some(fields) = shape.as_object_mut() {
+            fields.retain(|name, _| !matches!(name.as_str(), "plan" | "report"));
+        }
+        bytes += shape.to_string().len();
+        if items.len() == LISTED_MAX || (bytes > limits::TEXT_BYTES && !items.is_empty()) {
+            truncated = true;
+            break;
+        }
+        items.push(shape);
+    }
+    json!({ "items": items, "truncated": truncated })
 }
 
 pub(super) fn create(
@@ -61,7 +87,7 @@ pub(super) fn create(
     plan: Option<String>,
     plan_status: Option<PlanStatus>,
     todo: Vec<Todo>,
-) -> Result<Done, Refusal> {
+) -> Acted {
     let objective = line(objective, limits::LINE_BYTES, "objective")?;
     check_plan(plan.as_ref())?;
     check_todo(&todo)?;
@@ -69,19 +95,19 @@ pub(super) fn create(
     let work_item_id = step.fresh.work_item();
     let plan_status = plan_status.unwrap_or(PlanStatus::Draft);
     step.emit(WorkItemCreated { work_item_id: work_item_id.clone(), objective, plan_status, plan, todo });
-    shown(step, &work_item_id)
+    show(step, &work_item_id)
 }
 
-pub(super) fn pick(step: &mut Step<'_>, id: &WorkItemId) -> Result<Done, Refusal> {
+pub(super) fn pick(step: &mut Step<'_>, id: &WorkItemId) -> Acted {
     require_open(step, id)?;
     let previous = step.state.work.current_id().cloned();
     if previous.as_ref() != Some(id) {
         step.emit(WorkItemPicked { work_item_id: id.clone(), previous });
     }
-    shown(step, id)
+    show(step, id)
 }
 
-pub(super) fn update(step: &mut Step<'_>, id: &WorkItemId, change: WorkItemChange) -> Result<Done, Refusal> {
+pub(super) fn update(step: &mut Step<'_>, id: &WorkItemId, change: WorkItemChange) -> Acted {
     require_open(step, id)?;
     let objective = change.objective.map(|text| line(text, limits::LINE_BYTES, "objective")).transpose()?;
     check_plan(change.plan.as_ref())?;
@@ -92,8 +118,8 @@ pub(super) fn update(step: &mut Step<'_>, id: &WorkItemId, change: WorkItemChang
         Some(Some(text)) => Some(Some(line(text, limits::LINE_BYTES, "blocked_by")?)),
         other => other,
     };
-    let recheck_at = change.recheck_after_ms.map(|ms| step.now.plus_ms(ms.min(limits::TIMER_AHEAD_MAX_MS)));
-    let Some(item) = step.state.work.open(id) else { return shown(step, id) };
+    let recheck_at = change.recheck_after_ms.map(|ms| ahead(step, ms)).transpose()?;
+    let Some(item) = step.state.work.open(id) else { return show(step, id) };
     let still_blocked = match &blocked_by {
         Some(blocker) => blocker.clone(),
         None => item.blocked_by.clone(),
@@ -132,11 +158,11 @@ pub(super) fn update(step: &mut Step<'_>, id: &WorkItemId, change: WorkItemChang
         }
         _ => {}
     }
-    shown(step, id)
+    show(step, id)
 }
 
 /// Completion is an explicit act. It ends the item's waits, their timers, and the tick that would offer it.
-pub(super) fn complete(step: &mut Step<'_>, id: &WorkItemId, report: String) -> Result<Done, Refusal> {
+pub(super) fn complete(step: &mut Step<'_>, id: &WorkItemId, report: String) -> Acted {
     require_open(step, id)?;
     let report = line(report, limits::TEXT_BYTES, "report")?;
     let waits: Vec<_> = step.state.waits.of_item(id).map(|wait| wait.waiting_intent_id.clone()).collect();
@@ -149,5 +175,5 @@ pub(super) fn complete(step: &mut Step<'_>, id: &WorkItemId, report: String) -> 
     }
     let revision = step.state.work.open(id).map_or(0, |item| item.revision) + 1;
     step.emit(WorkItemCompleted { work_item_id: id.clone(), revision, report });
-    shown(step, id)
+    show(step, id)
 }

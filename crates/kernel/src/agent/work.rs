@@ -11,7 +11,7 @@ use crate::fact::{Todo, WorkItemCreated};
 use crate::id::{MessageId, Seq, WorkItemId};
 use crate::limits;
 use crate::time::Time;
-use crate::vocabulary::{PlanStatus, Standing, WaitKind, WorkItemState};
+use crate::vocabulary::{PlanStatus, Standing, WaitKind, WorkItemFilter, WorkItemState};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkItem {
@@ -247,6 +247,33 @@ impl Work {
     #[must_use]
     pub fn standing(&self, id: &WorkItemId) -> Option<Standing> {
         self.places.get(id).map(|place| place.standing)
+    }
+
+    /// Whether an item is among those that were asked for.
+    #[must_use]
+    pub fn fits(&self, item: &WorkItem, filter: WorkItemFilter) -> bool {
+        let standing = self.standing(&item.work_item_id);
+        let is_current = self.current.as_ref() == Some(&item.work_item_id);
+        let open = item.state == WorkItemState::Open;
+        match filter {
+            WorkItemFilter::All => true,
+            WorkItemFilter::Open => open,
+            WorkItemFilter::Completed => !open,
+            WorkItemFilter::Current => is_current,
+            WorkItemFilter::Queued => standing == Some(Standing::Runnable) && !is_current,
+            WorkItemFilter::Blocked => item.blocked_by.is_some(),
+            WorkItemFilter::Waiting => matches!(
+                standing,
+                Some(
+                    Standing::NeedsInput
+                        | Standing::WaitingForOperator
+                        | Standing::ProgressSpent
+                        | Standing::WaitingForTask
+                        | Standing::WaitingForExternal
+                        | Standing::WaitingForTimer
+                )
+            ),
+        }
     }
 
     #[must_use]

@@ -28,3 +28,4 @@ mod timers;
 mod waits;
 mod wakes;
 mod why;
+mod work_items;

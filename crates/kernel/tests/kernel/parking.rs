@@ -203,7 +203,7 @@ fn what_is_parked_is_no_input() {
          waiting_for_external
          waiting awaiting_external_change sleeping
          []
-         a sleeps until something outside happens. 1 message is parked behind what it waits for.",
+         a sleeps until something outside happens (c1): later. 1 message is parked behind what it waits for.",
     );
 }
 

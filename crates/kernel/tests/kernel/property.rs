@@ -71,6 +71,8 @@ fn act(
         1 => said(&["CreateTrigger hook", "CreateTrigger mode=wake_hint hook", "RevokeTrigger trig1"]),
         1 => said(&["RequestApproval deploy", "RequestApproval deadline=1m deploy", "DecideApproval appr1 grant"]),
         2 => task.prop_map(|task| format!("ShowTask {task}")),
+        1 => Just("ShowAgent".to_owned()),
+        1 => Just("ListWorkItems all".to_owned()),
         1 => said(&["StopTask t1", "StopTask t2", "NotifyOperator look"]),
     ]
 }

@@ -35,6 +35,7 @@ pub(super) struct Plane {
     defaults: fn() -> Value,
     /// The record as the state has it, while it is open.
     open: fn(&AgentState, &str) -> Option<Value>,
+    /// Which rows are in the list.
     keep: fn(&Value) -> bool,
     /// What of it goes out.
     shape: fn(Value) -> Value,
@@ -83,9 +84,12 @@ pub(super) const CHILDREN: Plane =
 pub(super) const WORK_ITEMS: Plane = plane::<WorkItem>(
     "work_items",
     "work_",
-    || object!({ "todo": [], "current": false }),
-    |state, id| state.work.open(&WorkItemId::new(id)).map(|item| work_item_shape(state, item)),
+    // What the state has forgotten was completed.
+    || object!({ "todo": [], "current": false, "readiness": vocabulary::Standing::Completed }),
+    |state, id| state.work.get(&WorkItemId::new(id)).map(|item| work_item_shape(state, item)),
 );
+pub(super) const COMPLETED_WORK_ITEMS: Plane =
+    Plane { keep: |item| item["state"] == vocabulary::WorkItemState::Completed.as_str(), ..WORK_ITEMS };
 pub(super) const TIMERS: Plane = plane::<Timer>("timers", "timer_", nothing, |state, id| {
     state.timers.active().get(&TimerId::new(id)).map(timer_shape)
 });
@@ -97,11 +101,7 @@ pub(super) const APPROVALS: Plane = plane::<Approval>("approvals", "appr_", noth
 pub(super) async fn list(call: Call, plane: &'static Plane) -> Met {
     let id = agent(&call)?;
     let limit = call.query.limit()?;
-    let after = call.query.text("after").map(str::to_owned);
-    if let Some(after) = after.as_deref().filter(|after| !after.starts_with(plane.prefix)) {
-        let detail = format!("{after:?} is no place in this list");
-        return Err(Problem::new(400, "bad_cursor", detail).hint("take the next of the page before"));
-    }
+    let after = after(&call, plane)?;
     let (app, stream) = (Arc::clone(&call.app), StreamId::agent(&id));
     let missing = problems::no_agent(id.as_str());
     let rows = blocking(move || {
@@ -110,7 +110,18 @@ pub(super) async fn list(call: Call, plane: &'static Plane) -> Met {
         if ledger.head(&stream).map_err(unreadable)?.is_none() {
             return Err(missing);
         }
-        ledger.rows(&stream, plane.rows, after.as_deref(), limit + 1).map_err(unreadable)
+        let (mut kept, mut after) = (Vec::new(), after);
+        // One more than is shown, to know whether there is more.
+        while kept.len() <= limit {
+            let rows = ledger.rows(&stream, plane.rows, after.as_deref(), limit + 1).map_err(unreadable)?;
+            let last = rows.len() <= limit;
+            after = rows.last().map(|row| row.id.clone());
+            kept.extend(rows.into_iter().filter(|row| (plane.keep)(&row.value)));
+            if last {
+                break;
+            }
+        }
+        Ok(kept)
     })
     .await?;
     let more = rows.len() > limit;
@@ -124,7 +135,17 @@ pub(super) async fn list(call: Call, plane: &'static Plane) -> Met {
     let seen = seen.ok_or_else(|| problems::no_agent(id.as_str()))?;
     let mut open = seen.ok_or_else(|| problems::deleted(id.as_str()))?;
     let items = rows.into_iter().take(limit).map(|row| open.remove(&row.id).unwrap_or_else(|| whole(row.value, plane)));
-    Ok(json(200, &Page { items: items.filter(plane.keep).map(plane.shape).collect(), next }))
+    Ok(json(200, &Page { items: items.map(plane.shape).collect(), next }))
+}
+
+/// Where the page begins.
+pub(super) fn after(call: &Call, plane: &Plane) -> Result<Option<String>, Problem> {
+    let after = call.query.text("after").map(str::to_owned);
+    if let Some(after) = after.as_deref().filter(|after| !after.starts_with(plane.prefix)) {
+        let detail = format!("{after:?} is no place in this list");
+        return Err(Problem::new(400, "bad_cursor", detail).hint("take the next of the page before"));
+    }
+    Ok(after)
 }
 
 /// One row of a plane. Names that begin alike lie together, so one page from just before it has it.

@@ -4,6 +4,7 @@
 
 mod access;
 mod agents;
+mod approvals;
 mod daemon;
 mod hands;
 mod history;
@@ -18,5 +19,6 @@ mod routes;
 mod schema;
 mod streams;
 mod tasks;
+mod work_items;
 mod workspaces;
 mod world;

@@ -6,6 +6,7 @@ use abide_kernel::explain::why;
 use abide_kernel::id::WorkItemId;
 use abide_kernel::scheduler::closure::closure;
 use abide_kernel::scheduler::posture::posture;
+use abide_kernel::vocabulary::WorkItemFilter;
 use abide_kernel::wake::{Wake, wake};
 
 use super::Story;
@@ -37,6 +38,13 @@ pub fn ask(story: &Story, line: &str) -> Result<Option<String>, String> {
             let outcome = closure.outcome.map_or("none", |outcome| outcome.as_str());
             let waits = closure.waiting_reason.map(|reason| format!(" {reason}")).unwrap_or_default();
             format!("{outcome}{waits} {}", closure.runtime_posture)
+        }
+        "list" => {
+            let filter = WorkItemFilter::parse(rest).ok_or("no such filter")?;
+            let items = state.work.items().values().chain(state.work.recent());
+            let fitting = items.filter(|item| state.work.fits(item, filter));
+            let names: Vec<String> = fitting.map(|item| story.short(item.work_item_id.as_str())).collect();
+            format!("{rest}: {}", names.join(" ")).trim_end().to_owned()
         }
         "item" => {
             let id = WorkItemId::new(story.names.long(rest)?);

@@ -8,7 +8,7 @@ use abide_kernel::id::{AgentId, ApprovalId, CallId, ExecId, TaskId, TimerId, Tri
 use abide_kernel::input::{Act, Call, Does, Input, NewMessage, Reads, Remains, Removal, Reply, When, WorkItemChange};
 use abide_kernel::vocabulary::{
     ApprovalDefault, CatchUp, DeliveryMode, MessageKind, PlanStatus, Priority, ProviderError, SideEffect, TaskKind,
-    TaskStatus, TodoState, ToolStatus, WaitKind, WaitPolicy, WorkspaceMode,
+    TaskStatus, TodoState, ToolStatus, WaitKind, WaitPolicy, WorkItemFilter, WorkspaceMode,
 };
 use serde_json::{Value, json};
 
@@ -307,6 +307,9 @@ fn act(line: &Line<'_>) -> Said<Act> {
             grant: line.word(2)? == "grant",
         },
         "NotifyOperator" => Act::NotifyOperator { text: line.text(1) },
+        "ListWorkItems" => Act::ListWorkItems { filter: word(WorkItemFilter::parse, line.word(1)?)? },
+        "ShowWorkItem" => Act::ShowWorkItem { work_item_id: first(WorkItemId::new)? },
+        "ShowAgent" => Act::ShowAgent,
         "ShowTask" => Act::ShowTask { task_id: TaskId::new(line.word(1)?) },
         "DetachWorkspace" => Act::DetachWorkspace { folder: line.word(1)?.to_owned() },
         "StopTask" => Act::StopTask { task_id: TaskId::new(line.word(1)?) },

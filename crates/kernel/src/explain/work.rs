@@ -1,0 +1,123 @@
+//! What `why` says of work items and questions: which one, what holds it, and what a person can do about it.
+
+use super::{NAMED, WaitingOn, for_item};
+use crate::agent::AgentState;
+use crate::agent::work::WorkItem;
+use crate::limits::{self, clip};
+use crate::scheduler::decision::Decision;
+use crate::vocabulary::{ApprovalDefault, Reason, Standing, WaitKind};
+
+/// As much of what somebody wrote as a sentence takes.
+const QUOTED_BYTES: usize = 200;
+
+/// Items that are held by no wait of their own, and the one that is tried again later.
+pub(super) fn held(state: &AgentState) -> Vec<WaitingOn> {
+    let standings = [Standing::NeedsInput, Standing::ProgressSpent, Standing::BlockedUntilRecheck, Standing::Stuck];
+    let of = |standing| state.work.of_standing(standing).take(NAMED).map(move |item| (standing.to_string(), item));
+    let held = standings.into_iter().flat_map(of).map(|(standing, item)| {
+        let blocker = item.blocked_by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+        let recheck = item.recheck_at.map(|at| format!(", recheck at {at}")).unwrap_or_default();
+        about(item, &format!("{standing}{blocker}{recheck}"))
+    });
+    let later = state.work.first_later().map(|(due, item)| about(item, &format!("tried again at {due}")));
+    held.chain(later).collect()
+}
+
+fn about(item: &WorkItem, how: &str) -> WaitingOn {
+    let what = format!("the work item {} ({}), {how}", item.work_item_id, item.objective);
+    WaitingOn { what, since: None, seq: item.seq }
+}
+
+/// What the wait behind a decision is for: ` (c1): the review`.
+pub(super) fn awaited(state: &AgentState, decision: &Decision, kind: WaitKind) -> String {
+    let mut waits = state.waits.open().values();
+    let wait = waits.find(|wait| wait.kind == kind && wait.work_item_id == decision.work_item_id);
+    let Some(wait) = wait else { return String::new() };
+    let named = wait.resource.as_ref().map(|resource| format!(" ({})", resource.as_str())).unwrap_or_default();
+    let reason = if wait.reason.is_empty() { String::new() } else { format!(": {}", quoted(&wait.reason)) };
+    format!("{named}{reason}")
+}
+
+#[allow(clippy::wildcard_enum_match_arm, reason = "the other reasons are all timers")]
+pub(super) fn until_a_time(state: &AgentState, decision: &Decision, objective: &str) -> String {
+    let id = state.id();
+    let item = decision.work_item_id.as_ref().and_then(|item| state.work.open(item));
+    match (decision.reason, item) {
+        (Reason::RecheckPending, Some(WorkItem { recheck_at: Some(at), blocked_by: Some(by), .. })) => {
+            format!("{id} sleeps until {at}, when it looks again at what blocks{objective}: {}.", quoted(by))
+        }
+        (Reason::TickBackoff, Some(WorkItem { ticks, .. })) if ticks.due_at().is_some() => {
+            let due = ticks.due_at().map(|due| due.to_string()).unwrap_or_default();
+            format!(
+                "{id} worked on{objective} and nothing changed; it tries again at {due}, or when you send a message."
+            )
+        }
+        _ => {
+            let due = state.next_due().map_or_else(|| "a timer fires".to_owned(), |due| due.to_string());
+            format!("{id} sleeps until {due}{}.", for_item(objective))
+        }
+    }
+}
+
+#[allow(clippy::wildcard_enum_match_arm, reason = "the other reasons are all questions")]
+pub(super) fn until_a_person_acts(state: &AgentState, decision: &Decision, objective: &str) -> String {
+    let id = state.id();
+    let item = decision.work_item_id.as_ref().and_then(|item| state.work.open(item));
+    match decision.reason {
+        Reason::BudgetSpent => {
+            let spent = state.config.budget.spent(state.turn_index, &state.usage).unwrap_or_default();
+            format!("{id} has used up its budget ({spent}); raise it to go on.")
+        }
+        Reason::WorkItemNeedsInput => format!("{id} needs your input on{objective}; send it a message."),
+        Reason::ApprovalPending => approval(state, objective),
+        Reason::NoProgressBudgetSpent => {
+            let turns = item.map_or(0, |item| item.ticks.self_turns);
+            let what = if turns >= limits::SELF_TURNS_MAX {
+                format!("worked on{objective} for {turns} turns without hearing from anybody")
+            } else {
+                format!("tried{objective} several times and nothing changed")
+            };
+            format!("{id} {what}; send it a message to go on.")
+        }
+        Reason::WorkItemBlocked => {
+            let by = item.and_then(|item| item.blocked_by.as_ref()).map(|by| format!(" by {}", quoted(by)));
+            let unblock = item.map(|item| format!("`abide work update --agent {id} {} --unblock`", item.work_item_id));
+            format!(
+                "{id} is blocked on{objective}{}, and nothing will wake it: {} when that is settled, or send it a message.",
+                by.unwrap_or_default(),
+                unblock.unwrap_or_else(|| "unblock the item".to_owned()),
+            )
+        }
+        _ => {
+            let asked = state.waits.unnamed(WaitKind::Operator).next().map(|wait| wait.reason.clone());
+            format!("{id} waits for your answer: {}", asked.unwrap_or_else(|| "it asked something".to_owned()))
+        }
+    }
+}
+
+/// The oldest question, and how to decide it.
+fn approval(state: &AgentState, objective: &str) -> String {
+    let id = state.id();
+    let mut pending = state.approvals.pending().values();
+    let Some(first) = pending.next() else { return format!("{id} waits for your approval; grant or deny it.") };
+    let unanswered = first.deadline.map(|at| match first.default {
+        ApprovalDefault::Deny => format!(" Unanswered, it is denied at {at}."),
+        ApprovalDefault::Grant => format!(" Unanswered, it is granted at {at}."),
+    });
+    let more = match pending.count() {
+        0 => String::new(),
+        1 => " 1 more is pending.".to_owned(),
+        more => format!(" {more} more are pending."),
+    };
+    let (summary, approval) = (quoted(&first.summary), &first.approval_id);
+    format!(
+        "{id} waits for your approval{}: {summary}. `abide approval grant --agent {id} {approval}`, or deny.{}{more}",
+        for_item(objective),
+        unanswered.unwrap_or_default(),
+    )
+}
+
+fn quoted(text: &str) -> String {
+    let kept = clip(text, QUOTED_BYTES);
+    if kept.len() < text.len() { format!("{} …", kept.trim_end()) } else { kept.to_owned() }
+}

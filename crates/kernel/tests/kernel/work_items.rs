@@ -1,0 +1,151 @@
+//! Which work items a reader is shown, and what `why` says of each: always something that a person can act on.
+
+use crate::story::check;
+
+#[test]
+fn every_open_item_is_current_queued_blocked_or_waiting() {
+    check(
+        "person CreateWorkItem one
+         person CreateWorkItem two
+         person CreateWorkItem status=needs_input three
+         person CreateWorkItem four
+         person CreateWorkItem five
+         person UpdateWorkItem w4 blocked=rain
+         person PickWorkItem w1
+         person CompleteWorkItem w5
+         stop
+         ---
+         list all
+         list open
+         list completed
+         list current
+         list queued
+         list blocked
+         list waiting
+         person UpdateWorkItem w1 blocked=hail
+         list current
+         list blocked",
+        "all: w1 w2 w3 w4 w5
+         open: w1 w2 w3 w4
+         completed: w5
+         current: w1
+         queued: w2
+         blocked: w4
+         waiting: w3
+         w1 blocked
+         dropped m1: work_item_not_runnable
+         current: w1
+         blocked: w1 w4",
+    );
+}
+
+#[test]
+fn an_item_that_a_wait_holds_is_waiting() {
+    check(
+        "person CreateWorkItem build
+         round WaitFor external c1 item=w1
+         ---
+         list waiting
+         list queued
+         why",
+        "waiting: w1
+         queued:
+         a sleeps until something outside happens, for \"build\" (c1): later.",
+    );
+}
+
+#[test]
+fn why_of_work_that_needs_input() {
+    check(
+        "person CreateWorkItem status=needs_input build
+         ---
+         why",
+        "a needs your input on \"build\"; send it a message.",
+    );
+}
+
+#[test]
+fn why_of_work_that_is_blocked() {
+    check(
+        "person CreateWorkItem build
+         round UpdateWorkItem w1 blocked=rain
+         round done
+         ---
+         why
+         on",
+        "a is blocked on \"build\" by rain, and nothing will wake it: `abide work update --agent a w1 --unblock` when that is settled, or send it a message.
+         the work item w1 (build), blocked by rain",
+    );
+}
+
+#[test]
+fn why_of_work_that_is_looked_at_again() {
+    check(
+        "person CreateWorkItem build
+         round UpdateWorkItem w1 blocked=rain recheck=2h
+         round done
+         ---
+         why
+         on",
+        "a sleeps until +7200s, when it looks again at what blocks \"build\": rain.
+         the work item w1 (build), blocked_until_recheck by rain, recheck at +7200s",
+    );
+}
+
+#[test]
+fn why_of_work_that_is_tried_again() {
+    check(
+        "person CreateWorkItem build
+         round done
+         ---
+         why
+         on",
+        "a worked on \"build\" and nothing changed; it tries again at +30s, or when you send a message.
+         the work item w1 (build), tried again at +30s",
+    );
+}
+
+#[test]
+fn why_of_work_that_came_to_nothing() {
+    check(
+        "person CreateWorkItem build
+         round a
+         advance 30s
+         round b
+         advance 2m
+         round c
+         advance 10m
+         round d
+         ---
+         why
+         on",
+        "a tried \"build\" several times and nothing changed; send it a message to go on.
+         the work item w1 (build), progress_spent",
+    );
+}
+
+#[test]
+fn why_of_a_question() {
+    check(
+        "person CreateWorkItem build
+         round RequestApproval deadline=1h deploy it
+         ---
+         why
+         person RequestApproval again
+         why",
+        "a waits for your approval, for \"build\": deploy it. `abide approval grant --agent a appr1`, or deny. Unanswered, it is denied at +3600s.
+         wait2 operator_input on appr2
+         appr2 asked
+         a waits for your approval, for \"build\": deploy it. `abide approval grant --agent a appr1`, or deny. Unanswered, it is denied at +3600s. 1 more is pending.",
+    );
+}
+
+#[test]
+fn a_recheck_lies_within_a_hundred_years() {
+    check(
+        "person CreateWorkItem build
+         ---
+         person UpdateWorkItem w1 blocked=rain recheck=900000h",
+        "refused too_far_ahead",
+    );
+}

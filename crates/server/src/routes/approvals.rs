@@ -1,0 +1,40 @@
+//! Approvals: what a person decides, once.
+
+use abide_api::Problem;
+use abide_api::types::Approval;
+use abide_kernel::id::{AgentId, ApprovalId};
+use abide_kernel::input::{Act, Input};
+
+use super::lifecycle::asked;
+use super::planes;
+use super::tasks::shape;
+use super::{Met, agent, json};
+use crate::body;
+use crate::gate::Call;
+
+pub(super) async fn decide(call: Call, grant: bool) -> Met {
+    let id = agent(&call)?;
+    body::empty(&call.body)?;
+    let act = Act::DecideApproval { approval_id: ApprovalId::new(call.param("item")), grant };
+    let asked = asked(&call, &id, Input::Act { by: call.caller.name.clone(), act }).await;
+    if let Err(problem) = asked {
+        return Err(if problem.code == "not_pending" { decided(&call, &id).await? } else { problem });
+    }
+    // Its row was written with the decision, and nothing changes it any more.
+    Ok(json(200, &approval(&call, &id).await?))
+}
+
+/// Who was first.
+async fn decided(call: &Call, id: &AgentId) -> Result<Problem, Problem> {
+    let known = approval(call, id).await?;
+    let who = known.decided_by.as_deref().unwrap_or("somebody");
+    let when = known.decided_at.map(|at| format!(" at {at}")).unwrap_or_default();
+    let detail = format!("{} is {} already: decided by {who}{when}", known.approval_id, known.status);
+    Ok(Problem::new(409, "already_decided", detail).hint("each is decided once; send the agent a message instead"))
+}
+
+async fn approval(call: &Call, id: &AgentId) -> Result<Approval, Problem> {
+    let known = planes::one(call, id, &planes::APPROVALS, call.param("item")).await?;
+    let missing = || Problem::new(404, "not_found", format!("{id} has no such approval")).hint("list its approvals");
+    shape(known.ok_or_else(missing)?)
+}

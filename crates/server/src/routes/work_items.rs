@@ -1,0 +1,162 @@
+//! Work items: what people give an agent to do, and what they say of it.
+
+use std::ops::Bound;
+
+use abide_api::Problem;
+use abide_api::types::{
+    self, Page, PlanStatus, TodoState, WorkItem, WorkItemBlock, WorkItemComplete, WorkItemCreate, WorkItemUpdate,
+};
+use abide_kernel::AgentState;
+use abide_kernel::fact::Todo;
+use abide_kernel::id::{AgentId, WorkItemId};
+use abide_kernel::input::{Act, Input, WorkItemChange};
+use abide_kernel::summary::work_item_shape;
+use abide_kernel::time::Time;
+use abide_kernel::vocabulary::{self, WorkItemFilter};
+use serde_json::Value;
+
+use super::lifecycle::asked;
+use super::planes::{self, acted};
+use super::tasks::shape;
+use super::{Met, agent, json};
+use crate::body;
+use crate::gate::Call;
+use crate::problems;
+
+pub(super) async fn list(call: Call) -> Met {
+    let filter = match call.query.text("filter") {
+        None => WorkItemFilter::All,
+        Some(text) => WorkItemFilter::parse(text).ok_or_else(|| {
+            let words: Vec<&str> = WorkItemFilter::ALL.iter().map(|word| word.as_str()).collect();
+            let detail = format!("there is no filter {text:?}");
+            Problem::new(400, "bad_query", detail).hint(format!("it takes one of {}", words.join(", ")))
+        })?,
+    };
+    match filter {
+        WorkItemFilter::All => planes::list(call, &planes::WORK_ITEMS).await,
+        WorkItemFilter::Completed => planes::list(call, &planes::COMPLETED_WORK_ITEMS).await,
+        WorkItemFilter::Open
+        | WorkItemFilter::Current
+        | WorkItemFilter::Queued
+        | WorkItemFilter::Blocked
+        | WorkItemFilter::Waiting => open(call, filter).await,
+    }
+}
+
+/// Open items are all in the state; of completed ones there may be any number.
+async fn open(call: Call, filter: WorkItemFilter) -> Met {
+    let id = agent(&call)?;
+    let limit = call.query.limit()?;
+    let after = planes::after(&call, &planes::WORK_ITEMS)?.map(WorkItemId::new);
+    let look = move |state: &AgentState, _: Time| {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let items = state.work.items().range((from, Bound::Unbounded)).map(|(_, item)| item);
+        let fitting = items.filter(|item| state.work.fits(item, filter)).take(limit + 1);
+        let shapes: Vec<Value> = fitting.map(|item| work_item_shape(state, item)).collect();
+        (!state.archived).then_some(shapes)
+    };
+    let seen = call.app.host.look(&id, look).await.map_err(|error| problems::ask(error, id.as_str()))?;
+    let seen = seen.ok_or_else(|| problems::no_agent(id.as_str()))?;
+    let shapes = seen.ok_or_else(|| problems::deleted(id.as_str()))?;
+    let more = shapes.len() > limit;
+    let items = shapes.into_iter().take(limit).map(shape).collect::<Result<Vec<WorkItem>, Problem>>()?;
+    let next = items.last().filter(|_| more).map(|item| item.work_item_id.clone());
+    Ok(json(200, &Page { items, next }))
+}
+
+pub(super) async fn show(call: Call) -> Met {
+    let id = agent(&call)?;
+    Ok(json(200, &item(&call, &id).await?))
+}
+
+/// The item that the path names, as the state has it, or as its row keeps it.
+async fn item(call: &Call, id: &AgentId) -> Result<WorkItem, Problem> {
+    let named = WorkItemId::new(call.param("item"));
+    let look = move |state: &AgentState, _: Time| {
+        (!state.archived).then(|| state.work.get(&named).map(|item| work_item_shape(state, item)))
+    };
+    let seen = call.app.host.look(id, look).await.map_err(|error| problems::ask(error, id.as_str()))?;
+    let seen = seen.ok_or_else(|| problems::no_agent(id.as_str()))?;
+    let known = match seen.ok_or_else(|| problems::deleted(id.as_str()))? {
+        Some(known) => Some(known),
+        None => planes::one(call, id, &planes::WORK_ITEMS, call.param("item")).await?,
+    };
+    let missing = || Problem::new(404, "not_found", format!("{id} has no such work item")).hint("list its work items");
+    shape(known.ok_or_else(missing)?)
+}
+
+pub(super) async fn create(call: Call) -> Met {
+    let id = agent(&call)?;
+    let WorkItemCreate { objective, plan, plan_status, todo } = body::json(&call.body)?;
+    let plan_status = plan_status.map(kernel_plan_status);
+    let act = Act::CreateWorkItem { objective, plan, plan_status, todo: kernel_todo(todo) };
+    let made: WorkItem = shape(acted(asked(&call, &id, by(&call, act)).await?)?)?;
+    Ok(json(201, &made))
+}
+
+pub(super) async fn pick(call: Call) -> Met {
+    body::empty(&call.body)?;
+    change(call, |work_item_id| Act::PickWorkItem { work_item_id }).await
+}
+
+pub(super) async fn update(call: Call) -> Met {
+    let update: WorkItemUpdate = body::json(&call.body)?;
+    let changed = WorkItemChange {
+        objective: update.objective,
+        plan: update.plan,
+        plan_status: update.plan_status.map(kernel_plan_status),
+        todo: update.todo.map(kernel_todo),
+        blocked_by: update.blocked_by,
+        recheck_after_ms: update.recheck_after_ms,
+    };
+    change(call, |work_item_id| Act::UpdateWorkItem { work_item_id, change: Box::new(changed) }).await
+}
+
+pub(super) async fn block(call: Call) -> Met {
+    let WorkItemBlock { blocked_by, recheck_after_ms } = body::json(&call.body)?;
+    let changed = WorkItemChange { blocked_by: Some(Some(blocked_by)), recheck_after_ms, ..WorkItemChange::default() };
+    change(call, |work_item_id| Act::UpdateWorkItem { work_item_id, change: Box::new(changed) }).await
+}
+
+pub(super) async fn complete(call: Call) -> Met {
+    let WorkItemComplete { report } = body::json(&call.body)?;
+    change(call, |work_item_id| Act::CompleteWorkItem { work_item_id, report }).await
+}
+
+/// One act on the item that the path names, answered with what it is then.
+async fn change(call: Call, act: impl FnOnce(WorkItemId) -> Act) -> Met {
+    let id = agent(&call)?;
+    let known = item(&call, &id).await?;
+    let act = act(WorkItemId::new(known.work_item_id.as_str()));
+    let answer = asked(&call, &id, by(&call, act)).await.map_err(|problem| match problem.code.as_str() {
+        // It is there, and the state has forgotten it: it was completed long ago.
+        "not_found" if known.state == vocabulary::WorkItemState::Completed.as_str() => {
+            Problem::new(409, "not_open", format!("{} is completed", known.work_item_id))
+                .hint("list the open work items")
+        }
+        _ => problem,
+    });
+    let changed: WorkItem = shape(acted(answer?)?)?;
+    Ok(json(200, &changed))
+}
+
+fn by(call: &Call, act: Act) -> Input {
+    Input::Act { by: call.caller.name.clone(), act }
+}
+
+fn kernel_plan_status(status: PlanStatus) -> vocabulary::PlanStatus {
+    match status {
+        PlanStatus::Draft => vocabulary::PlanStatus::Draft,
+        PlanStatus::Ready => vocabulary::PlanStatus::Ready,
+        PlanStatus::NeedsInput => vocabulary::PlanStatus::NeedsInput,
+    }
+}
+
+fn kernel_todo(todo: Vec<types::Todo>) -> Vec<Todo> {
+    let state = |state| match state {
+        TodoState::Pending => vocabulary::TodoState::Pending,
+        TodoState::InProgress => vocabulary::TodoState::InProgress,
+        TodoState::Completed => vocabulary::TodoState::Completed,
+    };
+    todo.into_iter().map(|entry| Todo { text: entry.text, state: state(entry.state) }).collect()
+}
