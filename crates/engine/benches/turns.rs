@@ -34,6 +34,8 @@ impl Perform for Echo {
             | Effect::EndTask { .. }
             | Effect::CloseTask { .. }
             | Effect::RemoveWorktree { .. }
+            | Effect::RunCheck { .. }
+            | Effect::EndCheck { .. }
             | Effect::ReleaseWorkspace { .. }
             | Effect::Notify { .. } => None,
         }
@@ -205,6 +207,7 @@ fn wake_once() -> (f64, f64) {
                 when: When::At(due),
                 catch_up: CatchUp::Latest,
                 work_item_id: None,
+                check: None,
             };
             host.ask(&id, Input::Act { by: "bench".to_owned(), act }).await.unwrap();
         }

@@ -6,6 +6,7 @@ mod due;
 mod ingress;
 mod settle;
 mod task;
+mod timers;
 mod turn;
 mod waits;
 mod work;
@@ -102,6 +103,7 @@ fn route(step: &mut Step<'_>, input: Input) -> Result<Answer, Refusal> {
         Input::OccupyWorkspace { workspace } => Ok(workspace::occupy(step, workspace)),
         Input::ReleaseWorkspace { workspace, error } => Ok(workspace::release(step, workspace, error)),
         Input::FinishRemoval { root, removal } => Ok(workspace::removed(step, root, removal)),
+        Input::FinishCheck { timer_id, due, checked } => Ok(due::finish_check(step, &timer_id, due, checked)),
         Input::RecordRuntimeError { error } => {
             step.emit(RuntimeErrorRecorded { error });
             Ok(Answer::Done)

@@ -69,6 +69,7 @@ fn waiting_on(state: &AgentState) -> Vec<WaitingOn> {
         on.push(WaitingOn { what, since: Some(wait.created_at), seq: wait.seq });
     }
     on.extend(hands::tasks(state));
+    on.extend(hands::checks(state));
     for approval in state.approvals.pending().values().take(NAMED) {
         let what = format!("the approval {}: {}", approval.approval_id, approval.summary);
         on.push(WaitingOn { what, since: None, seq: approval.seq });
@@ -121,6 +122,9 @@ fn would_wake(state: &AgentState) -> Vec<String> {
     for task in state.tasks.open().values().take(NAMED) {
         let summary = if task.summary.is_empty() { String::new() } else { format!(" ({})", task.summary) };
         wakes.push(format!("the end of the task {}{summary}", task.task_id));
+    }
+    if let Some(timer) = state.timers.checking().first() {
+        wakes.push(format!("the check of {timer}"));
     }
     if kinds(WaitKind::External) {
         wakes.push("the external event it waits for".to_owned());
@@ -175,7 +179,9 @@ fn sentence(state: &AgentState, decision: &Decision, would_wake: &[String]) -> S
             format!("{id} sleeps until something outside happens{}.", for_item(&objective))
         }
         (DecisionKind::WaitForTimer, _) => {
-            let due = state.next_due().map_or_else(|| "a timer fires".to_owned(), |due| due.to_string());
+            let checked = state.timers.checking().first().map(|timer| format!("the check of {timer} is over"));
+            let due = checked.or_else(|| state.next_due().map(|due| due.to_string()));
+            let due = due.unwrap_or_else(|| "a timer fires".to_owned());
             format!("{id} sleeps until {due}{}.", for_item(&objective))
         }
         (DecisionKind::Sleep | DecisionKind::StayIdle, _) => match state.last_failure().map(|last| last.kind) {

@@ -152,6 +152,7 @@ facts! {
     WaitingIntentTriggered = "wait.triggered",
     WaitingIntentCancelled = "wait.cancelled",
     TimerCreated = "timer.created",
+    TimerCheckStarted = "timer.check_started",
     TimerFired = "timer.fired",
     TimerMissed = "timer.missed",
     TimerCompleted = "timer.completed",

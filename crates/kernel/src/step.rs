@@ -50,7 +50,12 @@ impl<'a> Step<'a> {
             Effect::StartTask { task_id, .. } | Effect::AwaitTask { task_id } => {
                 state.tasks.open().contains_key(task_id)
             }
+            Effect::RunCheck { timer_id, due, .. } => {
+                let checking = state.timers.get(timer_id).and_then(|timer| timer.checking);
+                checking.is_some_and(|checking| checking.due == *due)
+            }
             Effect::EndExec { .. }
+            | Effect::EndCheck { .. }
             | Effect::EndTask { .. }
             | Effect::CloseTask { .. }
             | Effect::ReleaseWorkspace { .. }
@@ -74,6 +79,8 @@ fn still_running(state: &AgentState, effect: &Effect) -> bool {
         (
             Effect::StartTask { .. }
             | Effect::AwaitTask { .. }
+            | Effect::RunCheck { .. }
+            | Effect::EndCheck { .. }
             | Effect::EndExec { .. }
             | Effect::EndTask { .. }
             | Effect::CloseTask { .. }

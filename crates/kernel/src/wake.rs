@@ -25,6 +25,9 @@ pub fn wake(state: &AgentState) -> Wake {
     if state.tasks.open().values().any(|task| task.kind == TaskKind::Command) {
         return cut("tasks_running");
     }
+    if !state.timers.checking().is_empty() {
+        return cut("check_running");
+    }
     if state.workspaces.attached().values().any(|workspace| workspace.removing) {
         return cut("worktree_removing");
     }

@@ -70,9 +70,15 @@ pub(crate) fn refused(refusal: Refusal, agent: &str) -> Problem {
         "not_found" => 404,
         "queue_full" | "too_many_hints" => 429,
         "message_too_large" | "wake_too_large" => 413,
-        "kind_origin_mismatch" | "only_operators_interject" | "empty" | "too_long" | "too_far_ahead" | "too_often" => {
-            422
-        }
+        "kind_origin_mismatch"
+        | "only_operators_interject"
+        | "empty"
+        | "too_long"
+        | "too_far_ahead"
+        | "too_often"
+        | "bad_cron"
+        | "unknown_time_zone"
+        | "never_fires" => 422,
         _ => 409,
     };
     Problem::new(status, refusal.code, refusal.message).hint(refusal.hint)

@@ -52,6 +52,7 @@ async fn set_timer(host: &abide_engine::Host, name: &str, after_ms: u64) {
         when: When::AfterMs(after_ms),
         catch_up: CatchUp::Latest,
         work_item_id: None,
+        check: None,
     };
     host.ask(&id(name), Input::Act { by: "ann".to_owned(), act }).await.unwrap();
 }
@@ -144,6 +145,7 @@ async fn a_crowd_is_woken_at_the_same_moment_and_each_fires_once() {
             when: When::At(at),
             catch_up: CatchUp::Latest,
             work_item_id: None,
+            check: None,
         };
         host.ask(&id(&name), Input::Act { by: "ann".to_owned(), act }).await.unwrap();
     }

@@ -48,6 +48,8 @@ impl Perform for Mind {
             | Effect::AwaitTask { .. }
             | Effect::CloseTask { .. }
             | Effect::RemoveWorktree { .. }
+            | Effect::RunCheck { .. }
+            | Effect::EndCheck { .. }
             | Effect::ReleaseWorkspace { .. }
             | Effect::Notify { .. }
             | Effect::EndExec { .. } => None,

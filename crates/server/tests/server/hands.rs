@@ -94,6 +94,8 @@ impl Perform for Hands {
             Effect::StartTask { .. }
             | Effect::CloseTask { .. }
             | Effect::RemoveWorktree { .. }
+            | Effect::RunCheck { .. }
+            | Effect::EndCheck { .. }
             | Effect::Notify { .. }
             | Effect::EndExec { .. } => None,
         }

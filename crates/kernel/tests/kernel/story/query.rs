@@ -92,6 +92,8 @@ fn effect(effect: &Effect) -> String {
         Effect::CloseTask { task_id } => format!("close {task_id}"),
         Effect::RemoveWorktree { workspace } => format!("remove {}", workspace.root),
         Effect::ReleaseWorkspace { workspace } => format!("release {workspace}"),
+        Effect::RunCheck { timer_id, command, .. } => format!("check {timer_id} {command}"),
+        Effect::EndCheck { timer_id } => format!("end check {timer_id}"),
         Effect::Notify { .. } => "notify".to_owned(),
     }
 }
