@@ -20,5 +20,6 @@ mod shutdown;
 mod stream;
 mod tasks;
 mod timers;
+mod waits;
 mod wire;
 mod worktrees;
