@@ -482,6 +482,13 @@ pub enum TimerCommand {
     Create(TimerArgs),
     /// All of them, newest last
     List(OfAgent),
+    /// One of them, and when it fires next
+    Show {
+        #[command(flatten)]
+        of: OfAgent,
+        /// The timer, or the end of its id
+        timer: String,
+    },
     /// End one
     Cancel {
         #[command(flatten)]
@@ -492,7 +499,7 @@ pub enum TimerCommand {
 }
 
 #[derive(Debug, Args)]
-#[group(id = "when", required = true, multiple = false, args = ["after", "at", "every"])]
+#[group(id = "when", required = true, multiple = false, args = ["after", "at", "every", "cron"])]
 pub struct TimerArgs {
     #[command(flatten)]
     pub of: OfAgent,
@@ -507,9 +514,18 @@ pub struct TimerArgs {
     /// Again and again, this far apart: 100ms or more
     #[arg(long, value_name = "DURATION", value_parser = every)]
     pub every: Option<Duration>,
+    /// By the calendar: minute, hour, day of the month, month, day of the week
+    #[arg(long, value_name = "FIELDS")]
+    pub cron: Option<String>,
+    /// Whose clocks --cron is read off, such as Europe/Berlin; UTC where it is left out
+    #[arg(long, value_name = "ZONE", requires = "cron")]
+    pub time_zone: Option<String>,
     /// What becomes of occurrences that were missed: latest, none or all
     #[arg(long, value_name = "HOW", value_parser = catch_up)]
     pub catch_up: Option<CatchUp>,
+    /// A command that says whether it is worth a turn: 0 wakes the agent, any other exit code skips that time
+    #[arg(long, value_name = "COMMAND")]
+    pub check: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]

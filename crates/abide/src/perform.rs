@@ -45,12 +45,13 @@ impl Perform for Effects {
             | Effect::AwaitTask { .. }
             | Effect::EndTask { .. }
             | Effect::CloseTask { .. }
+            | Effect::RunCheck { .. }
             | Effect::ReleaseWorkspace { .. }
             | Effect::RemoveWorktree { .. } => self.hands.perform(agent, effect),
             // The loop itself sees to other agents.
             Effect::SpawnChild { .. } | Effect::DismissChild { .. } | Effect::ReportToSupervisor { .. } => None,
             // Briefs are read by whoever asks for them; the loop ends its own jobs.
-            Effect::Notify { .. } | Effect::EndExec { .. } => None,
+            Effect::Notify { .. } | Effect::EndExec { .. } | Effect::EndCheck { .. } => None,
         }
     }
 

@@ -223,6 +223,10 @@ impl Client {
         self.plane(id, "waits", query).await
     }
 
+    pub async fn timer(&self, id: &str, timer: &str) -> Result<Timer, ClientError> {
+        self.typed(Method::GET, &format!("/v1/agents/{}/timers/{}", part(id), part(timer)), None::<&()>).await
+    }
+
     pub async fn create_timer(&self, id: &str, timer: &TimerCreate) -> Result<TimerCreated, ClientError> {
         self.typed(Method::POST, &format!("/v1/agents/{}/timers", part(id)), Some(timer)).await
     }

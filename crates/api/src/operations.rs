@@ -263,6 +263,7 @@ pub const OPERATIONS: &[Operation] = &[
         Body::Required("TimerCreate"),
         One(201, "TimerCreated"),
     ),
+    get("timer_show", "/v1/agents/{id}/timers/{item}", "A timer, and its next five occurrences", One(200, "Timer")),
     delete("timer_cancel", "/v1/agents/{id}/timers/{item}", "Cancel a timer", One(200, "Ended")),
     page("wait_list", "/v1/agents/{id}/waits", "What it waits and waited for", "Wait"),
     delete("wait_cancel", "/v1/agents/{id}/waits/{item}", "End a wait", One(200, "Ended")),

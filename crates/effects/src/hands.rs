@@ -4,6 +4,7 @@
 //! Commands that outlive their call are held here until their end is durable. Nothing here decides anything about an
 //! agent, and nothing here is remembered for it: after a restart there are its records, and what was swept up.
 
+mod check;
 mod command;
 mod desk;
 mod files;
@@ -165,11 +166,15 @@ impl Hands {
                 let removal = blocking(move || hands.remove_worktree(&agent, &workspace)).await;
                 vec![Input::FinishRemoval { root, removal: removal.map_err(|refusal| refusal.message) }]
             })),
+            Effect::RunCheck { timer_id, due, command, place } => {
+                Some(Box::pin(async move { hands.run_check(&agent, timer_id, due, command, &place).await }))
+            }
             Effect::SpawnChild { .. }
             | Effect::DismissChild { .. }
             | Effect::ReportToSupervisor { .. }
             | Effect::CallModel { .. }
             | Effect::EndExec { .. }
+            | Effect::EndCheck { .. }
             | Effect::Notify { .. } => None,
         }
     }

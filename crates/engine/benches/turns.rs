@@ -37,6 +37,8 @@ impl Perform for Echo {
             | Effect::SpawnChild { .. }
             | Effect::DismissChild { .. }
             | Effect::ReportToSupervisor { .. }
+            | Effect::RunCheck { .. }
+            | Effect::EndCheck { .. }
             | Effect::ReleaseWorkspace { .. }
             | Effect::Notify { .. } => None,
         }
@@ -208,6 +210,7 @@ fn wake_once() -> (f64, f64) {
                 when: When::At(due),
                 catch_up: CatchUp::Latest,
                 work_item_id: None,
+                check: None,
             };
             host.ask(&id, Input::Act { by: "bench".to_owned(), act }).await.unwrap();
         }

@@ -4,7 +4,7 @@
 //! same seed draws the same numbers.
 
 use std::hash::{BuildHasher, Hasher};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use abide_kernel::time::Time;
@@ -16,14 +16,14 @@ const LOOK_AGAIN: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub enum Clock {
     System,
-    Simulated { from: Time, since: Instant, drawn: AtomicU64 },
+    Simulated { from: Time, since: Instant, set_by_ms: AtomicI64, drawn: AtomicU64 },
 }
 
 impl Clock {
     /// Must be called inside a runtime.
     #[must_use]
     pub fn simulated(from: Time, seed: u64) -> Clock {
-        Clock::Simulated { from, since: Instant::now(), drawn: AtomicU64::new(seed) }
+        Clock::Simulated { from, since: Instant::now(), set_by_ms: AtomicI64::new(0), drawn: AtomicU64::new(seed) }
     }
 
     #[must_use]
@@ -36,7 +36,20 @@ impl Clock {
         let ms = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
         match self {
             Clock::System => Time::EPOCH.plus_ms(ms(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())),
-            Clock::Simulated { from, since, .. } => from.plus_ms(ms(since.elapsed())),
+            Clock::Simulated { from, since, set_by_ms, .. } => {
+                let then = from.plus_ms(ms(since.elapsed())).as_ms();
+                Time::from_ms(then.saturating_add(set_by_ms.load(Ordering::Relaxed)))
+            }
+        }
+    }
+
+    /// Sets a simulated clock forward or back, as a person does, or a machine that slept. The system's is not ours to set.
+    pub fn set_by_ms(&self, ms: i64) {
+        match self {
+            Clock::System => {}
+            Clock::Simulated { set_by_ms, .. } => {
+                set_by_ms.fetch_add(ms, Ordering::Relaxed);
+            }
         }
     }
 

@@ -160,6 +160,7 @@ fn open_records(size: usize) -> AgentState {
             when: When::AfterMs(1_000_000 + n as u64),
             catch_up: CatchUp::Latest,
             work_item_id: None,
+            check: None,
         });
         world.ask(Input::CreateTask(task(&format!("task_{n}"))));
         world.act(Act::WaitFor {

@@ -7,6 +7,7 @@ mod ingress;
 mod kin;
 mod settle;
 mod task;
+mod timers;
 mod turn;
 mod waits;
 mod work;
@@ -107,6 +108,7 @@ fn route(step: &mut Step<'_>, input: Input) -> Result<Answer, Refusal> {
         Input::OccupyWorkspace { workspace } => Ok(workspace::occupy(step, workspace)),
         Input::ReleaseWorkspace { workspace, error } => Ok(workspace::release(step, workspace, error)),
         Input::FinishRemoval { root, removal } => Ok(workspace::removed(step, root, removal)),
+        Input::FinishCheck { timer_id, due, checked } => Ok(due::finish_check(step, &timer_id, due, checked)),
         Input::RecordRuntimeError { error } => {
             step.emit(RuntimeErrorRecorded { error });
             Ok(Answer::Done)

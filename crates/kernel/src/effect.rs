@@ -11,10 +11,12 @@ use crate::agent::task::Task;
 use crate::agent::turn::Phase;
 use crate::agent::workspace::Workspace;
 use crate::fact::{CallRecord, Fact, TaskCreated, TaskEnd};
-use crate::id::{AgentId, CallId, ExecId, Seq, TaskId};
+use crate::id::{AgentId, CallId, ExecId, Seq, TaskId, TimerId};
 use crate::message::Message;
+use crate::time::Time;
 use crate::vocabulary::{
-    AgentKind, ChildWorkspace, ControlAction, Ownership, Role, TaskKind, TaskStatus, Visibility, WorkspaceMode,
+    AgentKind, ChildWorkspace, ControlAction, MissedReason, Ownership, Role, TaskKind, TaskStatus, Visibility,
+    WorkspaceMode,
 };
 
 #[derive(Debug, Clone, PartialEq)]
@@ -76,6 +78,17 @@ pub enum Effect {
         supervisor: AgentId,
         status: TaskStatus,
         end: Box<TaskEnd>,
+    },
+    /// Run the check of a timer's occurrence.
+    RunCheck {
+        timer_id: TimerId,
+        due: Time,
+        command: String,
+        place: Box<Place>,
+    },
+    /// End the check of a timer that is under way; nobody wants to know what it says.
+    EndCheck {
+        timer_id: TimerId,
     },
     /// Tell the operator, at least once, under this id.
     Notify {
@@ -198,6 +211,21 @@ pub fn effects_of(fact: &Fact, state: &AgentState) -> Vec<Effect> {
             .collect(),
         Fact::ControlApplied(fact) if fact.action == ControlAction::Stop => {
             fact.workspace.iter().map(|workspace| Effect::ReleaseWorkspace { workspace: workspace.clone() }).collect()
+        }
+        // It is run again at the next boot.
+        Fact::ControlApplied(fact) if fact.action == ControlAction::Shutdown => {
+            state.timers.checking().iter().map(|timer| Effect::EndCheck { timer_id: timer.clone() }).collect()
+        }
+        Fact::TimerCheckStarted(fact) => {
+            let check = state.timers.get(&fact.timer_id).and_then(|timer| timer.check.clone());
+            let (timer_id, due, place) = (&fact.timer_id, fact.due, Box::new(Place::of(state)));
+            check
+                .map(|command| Effect::RunCheck { timer_id: timer_id.clone(), due, command, place })
+                .into_iter()
+                .collect()
+        }
+        Fact::TimerMissed(fact) if matches!(fact.reason, MissedReason::Stopped | MissedReason::Cancelled) => {
+            vec![Effect::EndCheck { timer_id: fact.timer_id.clone() }]
         }
         Fact::BriefRecorded(fact) => {
             vec![Effect::Notify { brief_id: fact.brief_id.clone(), text: fact.text.clone() }]

@@ -70,6 +70,7 @@ fn waiting_on(state: &AgentState) -> Vec<WaitingOn> {
         on.push(WaitingOn { what, since: Some(wait.created_at), seq: wait.seq });
     }
     on.extend(hands::tasks(state));
+    on.extend(hands::checks(state));
     for approval in state.approvals.pending().values().take(NAMED) {
         let what = format!("the approval {}: {}", approval.approval_id, approval.summary);
         on.push(WaitingOn { what, since: None, seq: approval.seq });
@@ -116,6 +117,9 @@ fn would_wake(state: &AgentState) -> Vec<String> {
     for task in state.tasks.open().values().take(NAMED) {
         let summary = if task.summary.is_empty() { String::new() } else { format!(" ({})", task.summary) };
         wakes.push(format!("the end of the task {}{summary}", task.task_id));
+    }
+    if let Some(timer) = state.timers.checking().first() {
+        wakes.push(format!("the check of {timer}"));
     }
     if kinds(WaitKind::External) {
         wakes.push("the external event it waits for".to_owned());

@@ -156,6 +156,7 @@ facts! {
     WaitingIntentTriggered = "wait.triggered",
     WaitingIntentCancelled = "wait.cancelled",
     TimerCreated = "timer.created",
+    TimerCheckStarted = "timer.check_started",
     TimerFired = "timer.fired",
     TimerMissed = "timer.missed",
     TimerCompleted = "timer.completed",

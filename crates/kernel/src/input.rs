@@ -134,6 +134,12 @@ pub enum Input {
     RecordRuntimeError {
         error: String,
     },
+    /// The check of the occurrence that was due then.
+    FinishCheck {
+        timer_id: TimerId,
+        due: Time,
+        checked: Checked,
+    },
 }
 
 /// All that a child starts with, in one commit.
@@ -245,6 +251,8 @@ pub enum Act {
         when: When,
         catch_up: CatchUp,
         work_item_id: Option<WorkItemId>,
+        /// A command that says whether an occurrence is worth a turn.
+        check: Option<String>,
     },
     CancelTimer {
         timer_id: TimerId,
@@ -334,11 +342,25 @@ pub struct WorkItemChange {
     pub recheck_after_ms: Option<u64>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum When {
     AfterMs(u64),
     At(Time),
     EveryMs(u64),
+    Cron { cron: String, time_zone: String },
+}
+
+/// What came of a timer's check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Checked {
+    Exited {
+        exit_code: i32,
+        output: String,
+    },
+    /// It could not be run, or not to its end.
+    NotDone {
+        why: String,
+    },
 }
 
 /// What the asker is told once the facts are durable.

@@ -16,6 +16,7 @@ macro_rules! planted {
 
 pub mod admit;
 pub mod agent;
+pub mod calendar;
 pub mod effect;
 pub mod explain;
 pub mod fact;

@@ -50,6 +50,8 @@ pub const TIMER_AHEAD_MAX_MS: u64 = 100 * 365 * 24 * 3_600_000;
 pub const LATE_GRACE_MS: u64 = 5_000;
 /// Missed occurrences that a timer which catches up with all of them still delivers; earlier ones are counted.
 pub const CATCH_UP_ALL_MAX: u64 = 100;
+/// How long a timer's check may take.
+pub const CHECK_TIME_MS: u64 = 60_000;
 /// Model rounds of one turn.
 pub const ROUNDS_MAX: u32 = 500;
 

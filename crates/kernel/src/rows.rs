@@ -3,8 +3,9 @@
 
 use serde_json::{Value, json};
 
-use crate::fact::{Fact, Schedule};
+use crate::fact::Fact;
 use crate::id::{Seq, WorkItemId};
+use crate::summary::schedule_shape;
 use crate::time::Time;
 use crate::vocabulary::{
     AgentKind, ApprovalStatus, Ownership, QueueStatus, Status, TaskStatus, TimerStatus, Visibility, WaitStatus,
@@ -73,14 +74,13 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
             row("waits", &wait.waiting_intent_id, json!({ "status": WaitStatus::Cancelled }))
         }
         Fact::TimerCreated(timer) => {
-            let every_ms = match &timer.schedule {
-                Schedule::Every { every_ms, .. } => Some(*every_ms),
-                Schedule::Once { .. } => None,
-            };
-            let more =
-                json!({ "every_ms": every_ms, "status": TimerStatus::Active, "fire_count": 0, "missed_count": 0 });
+            let mut more = schedule_shape(&timer.schedule);
+            more["status"] = json!(TimerStatus::Active);
+            more["fire_count"] = json!(0);
+            more["missed_count"] = json!(0);
             row("timers", &timer.timer_id, with(timer, more))
         }
+        Fact::TimerCheckStarted(timer) => row("timers", &timer.timer_id, json!({ "next_fire_at": timer.next_fire_at })),
         Fact::TimerFired(timer) => {
             let (due, next, count) = (timer.due, timer.next_fire_at, timer.fire_count);
             let patch = json!({ "last_fired_at": due, "next_fire_at": next, "fire_count": count });

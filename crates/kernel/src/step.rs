@@ -59,9 +59,14 @@ impl<'a> Step<'a> {
             Effect::SpawnChild { task_id, .. } => {
                 state.tasks.open().get(task_id).is_some_and(|task| task.status == TaskStatus::Queued)
             }
+            Effect::RunCheck { timer_id, due, .. } => {
+                let checking = state.timers.get(timer_id).and_then(|timer| timer.checking);
+                checking.is_some_and(|checking| checking.due == *due)
+            }
             Effect::DismissChild { .. }
             | Effect::ReportToSupervisor { .. }
             | Effect::EndExec { .. }
+            | Effect::EndCheck { .. }
             | Effect::EndTask { .. }
             | Effect::CloseTask { .. }
             | Effect::ReleaseWorkspace { .. }
@@ -88,6 +93,8 @@ fn still_running(state: &AgentState, effect: &Effect) -> bool {
             | Effect::SpawnChild { .. }
             | Effect::DismissChild { .. }
             | Effect::ReportToSupervisor { .. }
+            | Effect::RunCheck { .. }
+            | Effect::EndCheck { .. }
             | Effect::EndExec { .. }
             | Effect::EndTask { .. }
             | Effect::CloseTask { .. }

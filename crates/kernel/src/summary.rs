@@ -11,6 +11,7 @@ use crate::agent::timer::Timer;
 use crate::agent::waiting::Wait;
 use crate::agent::work::WorkItem;
 use crate::agent::workspace::Workspace;
+use crate::fact::Schedule;
 use crate::scheduler::closure::closure;
 use crate::scheduler::posture::posture;
 use crate::scheduler::{self};
@@ -115,15 +116,36 @@ pub fn wait_shape(wait: &Wait) -> Value {
 
 #[must_use]
 pub fn timer_shape(timer: &Timer) -> Value {
-    let every_ms = match &timer.schedule {
-        crate::fact::Schedule::Every { every_ms, .. } => Some(*every_ms),
-        crate::fact::Schedule::Once { .. } => None,
-    };
-    json!({
+    let mut shape = json!({
         "timer_id": timer.timer_id, "summary": timer.summary, "next_fire_at": timer.next_fire_at,
-        "every_ms": every_ms, "status": TimerStatus::Active, "fire_count": timer.fire_count,
-        "missed_count": timer.missed_count, "last_fired_at": timer.last_fired_at,
-    })
+        "status": TimerStatus::Active, "fire_count": timer.fire_count, "missed_count": timer.missed_count,
+        "last_fired_at": timer.last_fired_at, "catch_up": timer.catch_up, "check": timer.check,
+        "checking": timer.checking.map(|checking| checking.due),
+    });
+    if let (Value::Object(shape), Value::Object(schedule)) = (&mut shape, schedule_shape(&timer.schedule)) {
+        shape.extend(schedule);
+    }
+    shape
+}
+
+/// A timer with what is to come, for whoever asks about this one.
+#[must_use]
+pub fn timer_ahead(timer: &Timer) -> Value {
+    let mut shape = timer_shape(timer);
+    shape["upcoming"] = json!(timer.schedule.upcoming(timer.next_fire_at, UPCOMING));
+    shape
+}
+
+/// How many occurrences ahead are shown.
+pub(crate) const UPCOMING: usize = 5;
+
+/// When a timer fires, as people gave it.
+pub(crate) fn schedule_shape(schedule: &Schedule) -> Value {
+    match schedule {
+        Schedule::Once { .. } => json!({ "every_ms": null }),
+        Schedule::Every { every_ms, .. } => json!({ "every_ms": every_ms }),
+        Schedule::Cron { cron, time_zone } => json!({ "every_ms": null, "cron": cron, "time_zone": time_zone }),
+    }
 }
 
 #[must_use]

@@ -253,6 +253,12 @@ words! {
         Coalesced = "coalesced",
         /// The timer does not catch up, and the occurrence was late.
         Skipped = "skipped",
+        /// Its check command ended with another code than 0.
+        CheckSaidNo = "check_said_no",
+        /// The agent was stopped while the check ran.
+        Stopped = "stopped",
+        /// The timer was cancelled while the check ran.
+        Cancelled = "cancelled",
     }
 
     ApprovalStatus {

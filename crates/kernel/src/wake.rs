@@ -32,6 +32,9 @@ pub fn wake(state: &AgentState) -> Wake {
     if state.leaving.is_some() && !state.archived {
         return cut("leaving");
     }
+    if !state.timers.checking().is_empty() {
+        return cut("check_running");
+    }
     if state.workspaces.attached().values().any(|workspace| workspace.removing) {
         return cut("worktree_removing");
     }

@@ -77,7 +77,10 @@ pub(crate) fn refused(refusal: Refusal, agent: &str) -> Problem {
         | "too_far_ahead"
         | "too_often"
         | "todo_too_long"
-        | "one_in_progress" => 422,
+        | "one_in_progress"
+        | "bad_cron"
+        | "unknown_time_zone"
+        | "never_fires" => 422,
         _ => 409,
     };
     Problem::new(status, refusal.code, refusal.message).hint(refusal.hint)

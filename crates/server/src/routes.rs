@@ -68,6 +68,7 @@ pub(crate) async fn meet(call: Call) -> Met {
         "work_item_complete" => work_items::complete(call).await,
         "timer_list" => planes::list(call, &planes::TIMERS).await,
         "timer_create" => planes::create_timer(call).await,
+        "timer_show" => planes::timer(call).await,
         "timer_cancel" => planes::cancel_timer(call).await,
         "wait_list" => planes::list(call, &planes::WAITS).await,
         "wait_cancel" => planes::cancel_wait(call).await,

@@ -230,6 +230,8 @@ impl Outside {
             | Effect::AwaitTask { .. }
             | Effect::EndTask { .. }
             | Effect::CloseTask { .. }
+            | Effect::RunCheck { .. }
+            | Effect::EndCheck { .. }
             | Effect::SpawnChild { .. }
             | Effect::DismissChild { .. }
             | Effect::ReportToSupervisor { .. }

@@ -12,7 +12,7 @@ use abide_kernel::agent::lifecycle::Control;
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::{Fact, TaskCreated, TaskEnd};
 use abide_kernel::id::{AgentId, TaskId};
-use abide_kernel::input::{Act, Answer, Input, NewMessage, Removal, Reply};
+use abide_kernel::input::{Act, Answer, Checked, Input, NewMessage, Removal, Reply};
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::{ProviderError, TaskKind, TaskStatus, ToolStatus, WaitPolicy};
 use abide_kernel::wake::{self, Wake};
@@ -198,7 +198,13 @@ impl Outside {
             Effect::RemoveWorktree { workspace } => {
                 vec![Input::FinishRemoval { root: workspace.root, removal: Ok(Removal::default()) }]
             }
+            Effect::RunCheck { timer_id, due, .. } => {
+                let exit_code = i32::from(!self.friendly && self.rng.chance(50));
+                let checked = Checked::Exited { exit_code, output: String::new() };
+                vec![Input::FinishCheck { timer_id, due, checked }]
+            }
             Effect::EndExec { .. }
+            | Effect::EndCheck { .. }
             | Effect::StartTask { .. }
             | Effect::AwaitTask { .. }
             | Effect::CloseTask { .. }

@@ -166,9 +166,14 @@ fn wait_for(rng: &mut Rng, state: &AgentState) -> Act {
 }
 
 fn create_timer(rng: &mut Rng, state: &AgentState) -> Act {
-    let when = if rng.chance(50) { When::AfterMs(rng.below(90_000)) } else { When::EveryMs(100 + rng.below(60_000)) };
+    let when = match rng.below(20) {
+        0..10 => When::AfterMs(rng.below(90_000)),
+        10..17 => When::EveryMs(100 + rng.below(60_000)),
+        minutes => When::Cron { cron: format!("*/{} * * * *", minutes - 15), time_zone: "Europe/Berlin".to_owned() },
+    };
+    let check = rng.chance(25).then(|| "test -s inbox".to_owned());
     let catch_up = *rng.pick(CatchUp::ALL).unwrap_or(&CatchUp::Latest);
-    Act::CreateTimer { summary: "tick".to_owned(), when, catch_up, work_item_id: maybe_item(rng, state) }
+    Act::CreateTimer { summary: "tick".to_owned(), when, catch_up, work_item_id: maybe_item(rng, state), check }
 }
 
 fn create_item(rng: &mut Rng) -> Act {

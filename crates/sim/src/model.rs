@@ -146,6 +146,8 @@ struct Timer {
     active: bool,
     next_fire_at: Option<Time>,
     tick: Option<MessageId>,
+    /// A command is looking whether the occurrence is worth a turn.
+    checking: bool,
 }
 
 #[derive(Debug, Clone)]

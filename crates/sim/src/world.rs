@@ -498,7 +498,8 @@ fn nothing_due(state: &AgentState, now: Time) -> Result<(), String> {
         return Ok(());
     }
     match wake(state) {
-        Wake::Never | Wake::AtOnce { why: "tasks_running" | "worktree_removing" | "children_changing" } => Ok(()),
+        Wake::Never
+        | Wake::AtOnce { why: "tasks_running" | "worktree_removing" | "children_changing" | "check_running" } => Ok(()),
         Wake::At { due, .. } if due > now => Ok(()),
         promised @ (Wake::At { .. } | Wake::AtOnce { .. }) => Err(format!("at rest, but the index says {promised:?}")),
     }

@@ -4,21 +4,20 @@ use abide_api::types::{Timer, TimerCreate};
 use serde_json::json;
 
 use super::plane::{self, Plane};
-use crate::cli::{PlaceArgs, TimerArgs, TimerCommand};
+use crate::cli::{OfAgent, PlaceArgs, TimerArgs, TimerCommand};
 use crate::connection::{self, block_on};
-use crate::output::{Cell, Output, gist};
+use crate::output::{Cell, Output, gist, table};
 use crate::span;
 
 const PLANE: Plane<Timer> = Plane {
     route: "timers",
-    titles: &["status", "next", "every", "fired", "missed", "summary"],
+    titles: &["status", "next", "when", "fired", "missed", "summary"],
     id: |timer| &timer.timer_id,
     row: |timer, out| {
         let next = timer.next_fire_at.as_deref().map_or_else(|| "-".to_owned(), |at| out.time(at));
-        let every = timer.every_ms.map_or_else(|| "-".to_owned(), span::rough);
         let (fired, missed) = (timer.fire_count.to_string(), timer.missed_count.to_string());
         let summary = gist(&timer.summary, 80);
-        vec![Cell::status(&timer.status), next.into(), every.into(), fired.into(), missed.into(), summary.into()]
+        vec![Cell::status(&timer.status), next.into(), when(timer).into(), fired.into(), missed.into(), summary.into()]
     },
     empty: "has no timers; `abide timer create --agent ID SUMMARY --every 1h` makes one",
 };
@@ -27,8 +26,44 @@ pub fn run(command: &TimerCommand, place: &PlaceArgs, out: &Output) -> anyhow::R
     match command {
         TimerCommand::Create(args) => create(args, place, out),
         TimerCommand::List(of) => plane::list(&PLANE, of, place, out),
+        TimerCommand::Show { of, timer } => show(of, timer, place, out),
         TimerCommand::Cancel { of, timer } => plane::cancel(&PLANE, of, timer, place, out),
     }
+}
+
+/// How often it fires.
+fn when(timer: &Timer) -> String {
+    match (timer.every_ms, &timer.cron, timer.time_zone.as_deref()) {
+        (Some(ms), ..) => format!("every {}", span::rough(ms)),
+        (None, Some(cron), None | Some("UTC")) => cron.clone(),
+        (None, Some(cron), Some(zone)) => format!("{cron} in {zone}"),
+        (None, None, _) => "once".to_owned(),
+    }
+}
+
+fn show(of: &OfAgent, named: &str, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
+    let client = connection::find(place)?;
+    let timer = block_on(async {
+        let id = plane::named(&PLANE, &client, &of.agent, named).await?;
+        Ok(client.timer(of.agent.as_str(), &id).await?)
+    })?;
+    out.result(&json!(timer), || {
+        let next: Vec<String> = timer.upcoming.iter().map(|at| out.time(at)).collect();
+        let mut rows = vec![
+            ("timer", timer.timer_id.clone()),
+            ("status", timer.status.clone()),
+            ("summary", timer.summary.clone()),
+            ("when", when(&timer)),
+            ("next", if next.is_empty() { "-".to_owned() } else { next.join(", ") }),
+            ("fired", timer.fire_count.to_string()),
+            ("missed", timer.missed_count.to_string()),
+        ];
+        rows.extend(timer.last_fired_at.as_deref().map(|at| ("last", out.time(at))));
+        rows.extend(timer.catch_up.clone().map(|catch_up| ("catch up", catch_up)));
+        rows.extend(timer.check.clone().map(|check| ("check", check)));
+        rows.extend(timer.checking.as_deref().map(|due| ("checking", format!("for {}", out.time(due)))));
+        table(&rows)
+    })
 }
 
 fn create(args: &TimerArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
@@ -38,7 +73,10 @@ fn create(args: &TimerArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<(
         after_ms: args.after.map(span::as_ms),
         at: args.at.map(|at| at.to_string()),
         every_ms: args.every.map(span::as_ms),
+        cron: args.cron.clone(),
+        time_zone: args.time_zone.clone(),
         catch_up: args.catch_up,
+        check: args.check.clone(),
     };
     let made = block_on(async { Ok(client.create_timer(args.of.agent.as_str(), &timer).await?) })?;
     out.result(&json!(made), || {

@@ -203,7 +203,7 @@ impl World {
         self.create("clock");
         for (summary, when) in [("every hour", When::EveryMs(3_600_000)), ("once", When::AfterMs(86_400_000))] {
             let (summary, catch_up) = (summary.to_owned(), CatchUp::Latest);
-            self.act("clock", Act::CreateTimer { summary, when, catch_up, work_item_id: None });
+            self.act("clock", Act::CreateTimer { summary, when, catch_up, work_item_id: None, check: None });
         }
         self.now = self.now.plus_ms(3_600_000);
         let effects = self.ask("clock", Input::FireDue);

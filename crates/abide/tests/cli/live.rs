@@ -35,6 +35,18 @@ fn an_agent_from_its_creation_to_its_end() {
     assert!(place.says(&["timer", "list", "--agent", "scout"]).contains(id));
     let end = &id[id.len() - 8..];
     assert_eq!(place.json(&["timer", "cancel", "--agent", "scout", end]), json!({ "ended": true, "id": id }));
+    let cron = ["--cron", "0 9 * * mon-fri", "--time-zone", "europe/berlin", "--check", "test -s inbox"];
+    let timer = place.json(&[&["timer", "create", "--agent", "scout", "post"], &cron[..]].concat());
+    let id = timer["timer_id"].as_str().unwrap();
+    let shown = place.json(&["timer", "show", "--agent", "scout", id]);
+    assert_eq!((&shown["upcoming"], &shown["time_zone"]), (&timer["upcoming"], &json!("Europe/Berlin")));
+    assert_eq!(shown["upcoming"].as_array().unwrap().len(), 5);
+    let shown = place.says(&["timer", "show", "--agent", "scout", id]);
+    assert!(shown.contains("0 9 * * mon-fri in Europe/Berlin") && shown.contains("test -s inbox"), "{shown}");
+    assert!(place.says(&["timer", "list", "--agent", "scout"]).contains("0 9 * * mon-fri in Europe/Berlin"));
+    let refused = place.refused(1, &["timer", "create", "--agent", "scout", "tea", "--cron", "0 0 31 2 *"]);
+    assert_eq!(refused, "there is no day on which \"0 0 31 2 *\" fires");
+    place.says(&["timer", "cancel", "--agent", "scout", id]);
     place.says(&["why", "scout", "--export", "records"]);
     assert_eq!(
         place.json(&["ledger", "replay", "records"])["status"],

@@ -22,6 +22,7 @@ mod shutdown;
 mod stream;
 mod tasks;
 mod timers;
+mod waits;
 mod wire;
 mod work;
 mod worktrees;

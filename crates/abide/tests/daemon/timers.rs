@@ -72,3 +72,67 @@ fn a_timer_that_came_due_while_nobody_was_there_fires_once() {
     assert_eq!(served.facts("once", "turn.started").len(), 1);
     served.stop_and_verify();
 }
+
+#[test]
+fn a_check_holds_back_what_is_not_worth_a_turn() {
+    let mut served = Served::start();
+    served.create("post", "script/echo");
+    let new = json!({ "summary": "Mail!", "every_ms": 300, "check": "cat letter && rm letter" });
+    let timer = served.post("/v1/agents/post/timers", &new);
+    let no = |missed: &Value| missed["reason"] == "check_said_no";
+    let missed = served.until_fact("post", "timer.missed", no);
+    assert!(missed["note"].as_str().unwrap().starts_with("exit code 1: cat: "), "{missed}");
+    assert!(served.facts("post", "turn.started").is_empty(), "nobody was woken for nothing");
+    let folder = served.place.home().join("agents/post/workspace");
+    std::fs::write(folder.join("letter.new"), "Dear Ann").unwrap();
+    std::fs::rename(folder.join("letter.new"), folder.join("letter")).unwrap();
+    let turn = until_turn(&served, "post", &timer);
+    assert_eq!(turn["last_assistant_message"], "Mail!\n\nIts check said:\nDear Ann");
+    let path = format!("/v1/agents/post/timers/{}", timer["timer_id"].as_str().unwrap());
+    assert_eq!(served.get(&path)["check"], "cat letter && rm letter");
+    assert_eq!(served.call("DELETE", &path, &[], None).status, 200);
+    assert_eq!(served.get(&path)["status"], "cancelled", "it is still known");
+    served.stop_and_verify();
+}
+
+#[test]
+fn a_check_that_was_cut_off_is_run_again() {
+    let mut served = Served::start();
+    served.create("post", "script/echo");
+    let new =
+        json!({ "summary": "Mail!", "after_ms": 1, "check": "touch begun; while ! test -e go; do sleep 0.05; done" });
+    let timer = served.post("/v1/agents/post/timers", &new);
+    let folder = served.place.home().join("agents/post/workspace");
+    until("the check runs", || folder.join("begun").exists().then_some(()));
+    let why = served.get("/v1/agents/post/why");
+    assert!(why.to_string().contains("the check of timer_"), "{why}");
+    served.kill_and_up();
+    let again = served.until_fact("post", "timer.check_started", |check| check["evidence"] == json!(["restart"]));
+    assert_eq!(again["due"], timer["next_fire_at"], "for the same occurrence");
+    std::fs::write(folder.join("go"), "").unwrap();
+    let turn = until_turn(&served, "post", &timer);
+    assert_eq!(turn["last_assistant_message"], "Mail!", "it said nothing");
+    assert_eq!(served.facts("post", "timer.fired").len(), 1);
+    served.stop_and_verify();
+}
+
+#[test]
+fn a_stop_ends_a_check_and_a_shutdown_does_not_wait_for_it() {
+    let mut served = Served::start();
+    for id in ["stopped", "shut"] {
+        served.create(id, "script/echo");
+        let new = json!({ "summary": "Mail!", "after_ms": 1, "check": "touch begun; exec sleep 50" });
+        served.post(&format!("/v1/agents/{id}/timers"), &new);
+        let folder = served.place.home().join(format!("agents/{id}/workspace"));
+        until("the check runs", || folder.join("begun").exists().then_some(()));
+    }
+    served.post("/v1/agents/stopped/stop", &json!({}));
+    let missed = served.facts("stopped", "timer.missed");
+    assert_eq!((&missed[0]["reason"], &missed[0]["count"]), (&json!("stopped"), &json!(1)));
+    assert_eq!(served.facts("stopped", "timer.completed").len(), 1, "it was its only one");
+    served.stop();
+    served.up();
+    served.until_fact("shut", "timer.check_started", |check| check["evidence"] == json!(["restart"]));
+    served.post("/v1/agents/shut/stop", &json!({}));
+    served.stop_and_verify();
+}

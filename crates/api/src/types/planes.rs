@@ -98,13 +98,32 @@ pub struct Timer {
     pub summary: String,
     pub next_fire_at: Option<String>,
     pub every_ms: Option<u64>,
+    /// Five fields.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cron: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_zone: Option<String>,
     pub status: String,
+    /// Occurrences that became a message.
     pub fire_count: u64,
+    /// Occurrences that did not: told with another, skipped, or held back by the check.
     pub missed_count: u64,
     pub last_fired_at: Option<String>,
+    /// latest, none or all
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub catch_up: Option<String>,
+    /// A command that says whether an occurrence is worth a turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<String>,
+    /// The occurrence whose check runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checking: Option<String>,
+    /// The next five, where one timer is asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub upcoming: Vec<String>,
 }
 
-/// Exactly one of `after_ms`, `at` and `every_ms`.
+/// Exactly one of `after_ms`, `at`, `every_ms` and `cron`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TimerCreate {
@@ -118,9 +137,19 @@ pub struct TimerCreate {
     #[serde(default, deserialize_with = "super::within_int64", skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 100)]
     pub every_ms: Option<u64>,
+    /// Minute, hour, day of the month, month, day of the week: `0 9 * * mon-fri`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cron: Option<String>,
+    /// Whose clocks `cron` is read off: a name of the IANA database. UTC where it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_zone: Option<String>,
     /// What happens with occurrences that were missed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub catch_up: Option<CatchUp>,
+    /// A shell command, run where the agent works whenever the timer is due. 0 wakes the agent, with what it printed;
+    /// any other exit code skips the occurrence. One that can't be run wakes it too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -102,7 +102,7 @@ impl Hands {
         }
     }
 
-    async fn start(
+    pub(super) async fn start(
         &self,
         agent: &AgentId,
         task_id: &TaskId,
@@ -168,7 +168,7 @@ fn completed(process: &Process, ended: &Ended, max: usize) -> Value {
 }
 
 /// The start and the end of a stream, with what is missing between counted.
-fn bounded(kept: &Kept, max: usize) -> (String, bool) {
+pub(super) fn bounded(kept: &Kept, max: usize) -> (String, bool) {
     let whole = kept.whole();
     if let Some(all) = whole.as_ref().filter(|all| all.len() <= max) {
         return (text(all), false);

@@ -11,13 +11,13 @@ use super::{Tool, object};
 
 pub(super) const TOOL: Tool = Tool {
     name: "CreateTimer",
-    description: "Have a message come to you later: once, or again and again. Say exactly one of after_ms, at, every_ms.",
+    description: "Have a message come to you later: once, or again and again. Say exactly one of after_ms, at, every_ms, cron.",
     schema,
-    instead: &[("cron", NO_CRON), ("time_zone", NO_CRON)],
+    instead: &[],
     read,
 };
 
-const NO_CRON: &str = "calendar schedules can't be used yet: give `every_ms`, or `at` and a new timer each time.";
+const ONE_OF: &str = "give exactly one of `after_ms`, `at`, `every_ms`, `cron`";
 
 fn schema() -> Value {
     object(
@@ -33,6 +33,15 @@ fn schema() -> Value {
                 "type": "integer", "minimum": TIMER_EVERY_MIN_MS, "maximum": TIMER_AHEAD_MAX_MS,
                 "description": "Again and again, so far apart.",
             },
+            "cron": {
+                "type": "string",
+                "description": "By the calendar: minute, hour, day of the month, month, day of the week. \
+                    0 9 * * mon-fri is nine in the morning on weekdays.",
+            },
+            "time_zone": {
+                "type": "string",
+                "description": "Whose clocks cron is read off, such as Europe/Berlin. UTC where it is left out.",
+            },
         }),
     )
 }
@@ -42,25 +51,27 @@ fn read(fields: &Fields<'_>) -> Result<Does, Refusal> {
     let after_ms = fields.ms("after_ms", 0..=TIMER_AHEAD_MAX_MS)?;
     let at = fields.optional_text("at")?;
     let every_ms = fields.ms("every_ms", TIMER_EVERY_MIN_MS..=TIMER_AHEAD_MAX_MS)?;
-    let when = match (after_ms, at, every_ms) {
-        (Some(ms), None, None) => When::AfterMs(ms),
-        (None, Some(at), None) => When::At(time(&at)?),
-        (None, None, Some(ms)) => When::EveryMs(ms),
-        (None, None, None) => {
-            return Err(invalid("CreateTimer doesn't say when", "give one of `after_ms`, `at`, `every_ms`"));
-        }
-        (Some(_), Some(_), _) => return Err(twice("after_ms", "at")),
-        (Some(_), _, Some(_)) => return Err(twice("after_ms", "every_ms")),
-        (_, Some(_), Some(_)) => return Err(twice("at", "every_ms")),
+    let cron = fields.optional_text("cron")?;
+    let time_zone = fields.optional_text("time_zone")?;
+    if time_zone.is_some() && cron.is_none() {
+        return Err(invalid("CreateTimer has `time_zone` and no `cron`", "a time zone is for `cron` only"));
+    }
+    let given = [after_ms.map(|_| "after_ms"), at.as_ref().map(|_| "at"), every_ms.map(|_| "every_ms")];
+    let given: Vec<&str> = given.into_iter().chain([cron.as_ref().map(|_| "cron")]).flatten().collect();
+    if let [one, other, ..] = given[..] {
+        return Err(invalid(format!("CreateTimer has both `{one}` and `{other}`"), ONE_OF));
+    }
+    let when = match (after_ms, at, every_ms, cron) {
+        (Some(ms), ..) => When::AfterMs(ms),
+        (_, Some(at), ..) => When::At(time(&at)?),
+        (_, _, Some(ms), _) => When::EveryMs(ms),
+        (.., Some(cron)) => When::Cron { cron, time_zone: time_zone.unwrap_or_else(|| "UTC".to_owned()) },
+        (None, None, None, None) => return Err(invalid("CreateTimer doesn't say when", ONE_OF)),
     };
-    Ok(Does::Act(Act::CreateTimer { summary, when, catch_up: CatchUp::Latest, work_item_id: None }))
+    Ok(Does::Act(Act::CreateTimer { summary, when, catch_up: CatchUp::Latest, work_item_id: None, check: None }))
 }
 
 fn time(text: &str) -> Result<Time, Refusal> {
     text.parse()
         .map_err(|bad| invalid(format!("`at` of CreateTimer: {bad}"), "give a time such as 2026-01-31T12:00:00Z"))
-}
-
-fn twice(one: &str, other: &str) -> Refusal {
-    invalid(format!("CreateTimer has both `{one}` and `{other}`"), "give exactly one of `after_ms`, `at`, `every_ms`")
 }

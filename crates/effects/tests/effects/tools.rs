@@ -25,8 +25,14 @@ fn calls_mean_acts() {
         work_item_id: item.map(WorkItemId::new),
         reason: reason.to_owned(),
     };
-    let timer =
-        |when| Act::CreateTimer { summary: "s".to_owned(), when, catch_up: CatchUp::Latest, work_item_id: None };
+    let cron = |zone: &str| When::Cron { cron: "0 7 * * *".to_owned(), time_zone: zone.to_owned() };
+    let timer = |when| Act::CreateTimer {
+        summary: "s".to_owned(),
+        when,
+        catch_up: CatchUp::Latest,
+        work_item_id: None,
+        check: None,
+    };
     let update = |change| Act::UpdateWorkItem { work_item_id: WorkItemId::new("work_1"), change: Box::new(change) };
     let approval =
         |deadline_ms, default| Act::RequestApproval { summary: "s".to_owned(), tool: None, deadline_ms, default };
@@ -70,6 +76,12 @@ fn calls_mean_acts() {
             timer(When::At("2026-01-31T12:00:00Z".parse().unwrap())),
         ),
         ("CreateTimer", json!({ "summary": "s", "every_ms": 100 }), timer(When::EveryMs(100))),
+        ("CreateTimer", json!({ "summary": "s", "cron": "0 7 * * *" }), timer(cron("UTC"))),
+        (
+            "CreateTimer",
+            json!({ "summary": "s", "cron": "0 7 * * *", "time_zone": "Asia/Tokyo" }),
+            timer(cron("Asia/Tokyo")),
+        ),
         ("CancelTimer", json!({ "timer_id": "timer_1" }), Act::CancelTimer { timer_id: TimerId::new("timer_1") }),
         (
             "CreateWorkItem",
@@ -232,15 +244,15 @@ fn inputs_that_mean_nothing_are_refused_by_field_and_with_a_hint() {
         ("CreateTimer", json!({ "summary": "s", "every_ms": 99 }), "`every_ms` of CreateTimer is 99", "from 100 to"),
         (
             "CreateTimer",
-            json!({ "summary": "s", "cron": "0 7 * * *", "time_zone": "UTC" }),
-            "\"cron\"",
-            "can't be used yet",
+            json!({ "summary": "s", "after_ms": 1, "cron": "0 7 * * *" }),
+            "both `after_ms` and `cron`",
+            "exactly one",
         ),
         (
             "CreateTimer",
             json!({ "summary": "s", "every_ms": 100, "time_zone": "UTC" }),
-            "\"time_zone\"",
-            "can't be used yet",
+            "`time_zone` and no `cron`",
+            "for `cron` only",
         ),
         ("CreateWorkItem", json!({ "objective": "o", "plan_status": "redy" }), "`plan_status`", "did you mean ready?"),
         ("CreateWorkItem", json!({ "objective": "o", "todo": "x" }), "`todo` of CreateWorkItem", "give a list"),

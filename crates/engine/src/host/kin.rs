@@ -52,6 +52,8 @@ pub(super) fn job(
         | Effect::CloseTask { .. }
         | Effect::ReleaseWorkspace { .. }
         | Effect::RemoveWorktree { .. }
+        | Effect::RunCheck { .. }
+        | Effect::EndCheck { .. }
         | Effect::Notify { .. } => Err(effect),
     }
 }

@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::{Fact, TaskEnd};
-use abide_kernel::id::{AgentId, CallId, ExecId, TaskId};
-use abide_kernel::input::Input;
+use abide_kernel::id::{AgentId, CallId, ExecId, TaskId, TimerId};
+use abide_kernel::input::{Checked, Input};
+use abide_kernel::time::Time;
 use abide_kernel::vocabulary::{ProviderError, TaskKind, TaskStatus, ToolStatus};
 use abide_ledger::CommitError;
 use futures_util::FutureExt;
@@ -73,6 +74,7 @@ enum What {
     Round { exec_id: ExecId, round: u32 },
     Call { exec_id: ExecId, call_id: CallId },
     Task { task_id: TaskId },
+    Check { timer_id: TimerId, due: Time },
     Other,
 }
 
@@ -297,7 +299,19 @@ impl Life {
             Err(effect) => effect,
         };
         let what = match &effect {
-            Effect::EndExec { exec_id } => return self.end_jobs(exec_id),
+            Effect::EndExec { exec_id } => {
+                return self.end_jobs(|what| match what {
+                    What::Round { exec_id: of, .. } | What::Call { exec_id: of, .. } => of == exec_id,
+                    What::Task { .. } | What::Check { .. } | What::Other => false,
+                });
+            }
+            Effect::EndCheck { timer_id } => {
+                return self.end_jobs(|what| match what {
+                    What::Check { timer_id: of, .. } => of == timer_id,
+                    What::Round { .. } | What::Call { .. } | What::Task { .. } | What::Other => false,
+                });
+            }
+            Effect::RunCheck { timer_id, due, .. } => What::Check { timer_id: timer_id.clone(), due: *due },
             Effect::CallModel { exec_id, round, .. } => What::Round { exec_id: exec_id.clone(), round: *round },
             Effect::RunTool { exec_id, call_id, .. } => {
                 What::Call { exec_id: exec_id.clone(), call_id: call_id.clone() }
@@ -331,15 +345,9 @@ impl Life {
         self.running.insert(handle.id(), Running { handle, what });
     }
 
-    fn end_jobs(&mut self, exec: &ExecId) {
-        for job in self.running.values() {
-            let of_it = match &job.what {
-                What::Round { exec_id, .. } | What::Call { exec_id, .. } => exec_id == exec,
-                What::Task { .. } | What::Other => false,
-            };
-            if of_it {
-                job.handle.abort();
-            }
+    fn end_jobs(&mut self, which: impl Fn(&What) -> bool) {
+        for job in self.running.values().filter(|job| which(&job.what)) {
+            job.handle.abort();
         }
     }
 
@@ -370,7 +378,7 @@ impl Life {
         let due = due.map(|due| if due <= now { now.plus_ms(LINGER_MS) } else { due });
         let until = match due {
             Some(due) if busy || due < now.plus_ms(linger) => due,
-            Some(_) | None if busy => abide_kernel::time::Time::MAX,
+            Some(_) | None if busy => Time::MAX,
             Some(_) | None => now.plus_ms(linger),
         };
         tokio::select! {
@@ -483,6 +491,10 @@ fn lost(what: What, why: &str) -> Vec<Input> {
             let evidence = vec![format!("it was being run, and {why}")];
             let end = TaskEnd { task_id, evidence, ..TaskEnd::default() };
             vec![Input::EndTask { status: TaskStatus::Interrupted, end }]
+        }
+        What::Check { timer_id, due } => {
+            let checked = Checked::NotDone { why: format!("it was being run, and {why}") };
+            vec![Input::FinishCheck { timer_id, due, checked }]
         }
         What::Other => Vec::new(),
     }

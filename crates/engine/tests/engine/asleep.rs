@@ -52,6 +52,7 @@ async fn set_timer(host: &abide_engine::Host, name: &str, after_ms: u64) {
         when: When::AfterMs(after_ms),
         catch_up: CatchUp::Latest,
         work_item_id: None,
+        check: None,
     };
     host.ask(&id(name), Input::Act { by: "ann".to_owned(), act }).await.unwrap();
 }
@@ -144,6 +145,7 @@ async fn a_crowd_is_woken_at_the_same_moment_and_each_fires_once() {
             when: When::At(at),
             catch_up: CatchUp::Latest,
             work_item_id: None,
+            check: None,
         };
         host.ask(&id(&name), Input::Act { by: "ann".to_owned(), act }).await.unwrap();
     }
@@ -153,6 +155,63 @@ async fn a_crowd_is_woken_at_the_same_moment_and_each_fires_once() {
     for number in 0..200 {
         assert_eq!(fired_at(&ledger, &format!("a{number}")).len(), 1, "a{number}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_set_forward_makes_what_lies_between_due_within_seconds() {
+    let ledger = Ledger::memory();
+    let host = host(&ledger);
+    create(&host, "a").await;
+    set_timer(&host, "a", 3_600_000).await;
+    all_asleep(&host).await;
+    host.clock().set_by_ms(5 * 3_600_000);
+    tokio::time::sleep(Duration::from_secs(11)).await;
+    all_asleep(&host).await;
+    assert_eq!(fired_at(&ledger, "a"), ["2026-03-01T13:00:00.000Z"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_set_back_fires_nothing_early_and_nothing_twice() {
+    let ledger = Ledger::memory();
+    let host = host(&ledger);
+    create(&host, "a").await;
+    set_timer(&host, "a", 1_800_000).await;
+    set_timer(&host, "a", 3_600_000).await;
+    tokio::time::sleep(Duration::from_secs(1_900)).await;
+    all_asleep(&host).await;
+    let first = "2026-03-01T12:30:00.000Z";
+    assert_eq!(fired_at(&ledger, "a"), [first]);
+    // Half past twelve comes once more.
+    host.clock().set_by_ms(-1_800_000);
+    tokio::time::sleep(Duration::from_secs(3_400)).await;
+    all_asleep(&host).await;
+    assert_eq!(fired_at(&ledger, "a"), [first]);
+    tokio::time::sleep(Duration::from_secs(150)).await;
+    all_asleep(&host).await;
+    assert_eq!(fired_at(&ledger, "a"), [first, "2026-03-01T13:00:00.000Z"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_check_that_nobody_can_run_wakes_the_agent_and_says_so() {
+    let ledger = Ledger::memory();
+    let host = host(&ledger);
+    create(&host, "a").await;
+    let act = Act::CreateTimer {
+        summary: "mail".to_owned(),
+        when: When::AfterMs(1_000),
+        catch_up: CatchUp::Latest,
+        work_item_id: None,
+        check: Some("test -s inbox".to_owned()),
+    };
+    host.ask(&id("a"), Input::Act { by: "ann".to_owned(), act }).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    all_asleep(&host).await;
+    let why = "Its check could not be done, so look yourself: it was being run, and nothing here does that";
+    let turn = facts(&ledger, "a").into_iter().find_map(|fact| match fact {
+        Fact::TurnTerminal(turn) => turn.last_assistant_message,
+        _ => None,
+    });
+    assert_eq!(turn.as_deref(), Some(format!("mail\n\n{why}").as_str()));
 }
 
 #[tokio::test(start_paused = true)]

@@ -51,6 +51,8 @@ impl Perform for Mind {
             | Effect::SpawnChild { .. }
             | Effect::DismissChild { .. }
             | Effect::ReportToSupervisor { .. }
+            | Effect::RunCheck { .. }
+            | Effect::EndCheck { .. }
             | Effect::ReleaseWorkspace { .. }
             | Effect::Notify { .. }
             | Effect::EndExec { .. } => None,

@@ -7,7 +7,7 @@ use crate::agent::timer::Timer;
 use crate::fact::{ApprovalDecided, ApprovalRequested, TaskCancelling, TriggerCreated, TriggerRevoked};
 use crate::fact::{Resource, Schedule, TimerCreated, WaitingIntentCreated};
 use crate::id::{ApprovalId, ExecId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
-use crate::input::{Act, Refusal, When};
+use crate::input::{Act, Refusal};
 use crate::limits;
 use crate::step::Step;
 use crate::summary::{agent_summary, task_shape};
@@ -19,8 +19,8 @@ use crate::vocabulary::{
 use super::settle::tell_agent;
 use super::task::settle_result;
 use super::turn::tell;
-use super::waits::{cancel_timer, cancel_wait, naming};
-use super::{due, kin, task, work, workspace};
+use super::waits::{cancel_wait, naming};
+use super::{due, kin, task, timers, work, workspace};
 
 /// Who asks for it.
 #[derive(Debug, Clone)]
@@ -64,10 +64,10 @@ pub(super) fn act(step: &mut Step<'_>, actor: &Actor, act: Act) -> Acted {
         }
         Act::CancelWait { waiting_intent_id } => end_wait(step, actor, &waiting_intent_id),
         Act::Sleep { reason, duration_ms } => sleep(step, actor, reason, duration_ms),
-        Act::CreateTimer { summary, when, catch_up, work_item_id } => {
-            create_timer(step, summary, when, catch_up, work_item_id)
+        Act::CreateTimer { summary, when, catch_up, work_item_id, check } => {
+            timers::create(step, summary, when, catch_up, work_item_id, check)
         }
-        Act::CancelTimer { timer_id } => end_timer(step, actor, &timer_id),
+        Act::CancelTimer { timer_id } => timers::cancel(step, actor, &timer_id),
         Act::CreateTrigger { name, delivery_mode, work_item_id } => {
             create_trigger(step, name, delivery_mode, work_item_id)
         }
@@ -205,6 +205,7 @@ fn wait_until(
         catch_up: CatchUp::Latest,
         waiting_intent_id: Some(wait.clone()),
         work_item_id,
+        check: None,
     });
     let result = json!({ "waiting_intent_id": wait.as_str(), "timer_id": timer_id.as_str() });
     Done { result, ends_turn: true }
@@ -288,7 +289,9 @@ fn what_could_end(step: &Step<'_>, kind: WaitKind, resource: Option<String>) -> 
 /// Whether a tick of this timer is still to be taken: one ahead, or one in the queue.
 fn will_tick(state: &AgentState, timer: &Timer) -> bool {
     let tick = timer.undelivered.as_ref().and_then(|tick| state.queue.get(tick));
-    timer.next_fire_at.is_some() || tick.is_some_and(|entry| entry.status == QueueStatus::Queued)
+    timer.next_fire_at.is_some()
+        || timer.checking.is_some()
+        || tick.is_some_and(|entry| entry.status == QueueStatus::Queued)
 }
 
 fn end_wait(step: &mut Step<'_>, actor: &Actor, id: &WaitId) -> Acted {
@@ -314,53 +317,8 @@ fn sleep(step: &mut Step<'_>, actor: &Actor, reason: Option<String>, duration_ms
     Ok(wait_until(step, actor, WaitKind::Sleep, at, item, reason))
 }
 
-fn create_timer(
-    step: &mut Step<'_>,
-    summary: String,
-    when: When,
-    catch_up: CatchUp,
-    work_item_id: Option<WorkItemId>,
-) -> Acted {
-    let summary = line(summary, limits::LINE_BYTES, "summary")?;
-    room(step.state.timers.active().len(), "timers")?;
-    if let Some(item) = &work_item_id {
-        work::require_open(step, item)?;
-    }
-    let schedule = match when {
-        When::AfterMs(ms) => Schedule::Once { at: ahead(step, ms)? },
-        When::At(at) => {
-            ahead(step, at.since_ms(step.now))?;
-            Schedule::Once { at }
-        }
-        When::EveryMs(every_ms) => {
-            if every_ms < limits::TIMER_EVERY_MIN_MS {
-                let least = limits::TIMER_EVERY_MIN_MS;
-                return Err(Refusal::new(
-                    "too_often",
-                    format!("every {every_ms} ms is too often"),
-                    format!("at least {least}"),
-                ));
-            }
-            ahead(step, every_ms)?;
-            Schedule::Every { every_ms, from: step.now }
-        }
-    };
-    let (timer_id, next_fire_at) = (step.fresh.timer(), schedule.first());
-    let upcoming: Vec<String> = schedule.upcoming(Some(next_fire_at), 5).iter().map(Time::to_string).collect();
-    step.emit(TimerCreated {
-        timer_id: timer_id.clone(),
-        summary,
-        schedule,
-        next_fire_at,
-        catch_up,
-        waiting_intent_id: None,
-        work_item_id,
-    });
-    done(json!({ "timer_id": timer_id.as_str(), "next_fire_at": next_fire_at, "upcoming": upcoming }))
-}
-
 /// Ends the waits that name something that is gone. The agent is told, unless it did it itself.
-fn end_waits_naming(step: &mut Step<'_>, actor: &Actor, resource: &Resource, why: &str) -> Vec<String> {
+pub(super) fn end_waits_naming(step: &mut Step<'_>, actor: &Actor, resource: &Resource, why: &str) -> Vec<String> {
     let waits = naming(step, resource);
     for wait in &waits {
         if let Actor::Person(_) = actor {
@@ -369,18 +327,6 @@ fn end_waits_naming(step: &mut Step<'_>, actor: &Actor, resource: &Resource, why
         cancel_wait(step, wait, why);
     }
     waits.iter().map(ToString::to_string).collect()
-}
-
-fn end_timer(step: &mut Step<'_>, actor: &Actor, id: &TimerId) -> Acted {
-    if step.state.timers.get(id).is_none() {
-        return Err(Refusal::new("not_found", format!("{id} is not an active timer"), "list the timers"));
-    }
-    let ended = end_waits_naming(step, actor, &Resource::Timer(id.clone()), "its timer was cancelled");
-    // A wait that owned the timer took it along.
-    if step.state.timers.get(id).is_some() {
-        cancel_timer(step, id, &format!("cancelled_by {}", actor.name()));
-    }
-    done(json!({ "timer_id": id.as_str(), "status": "cancelled", "ended_waits": ended }))
 }
 
 fn create_trigger(

@@ -18,6 +18,7 @@ use crate::vocabulary::{
     WaitKind, WaitSource,
 };
 
+use super::due;
 use super::kin;
 use super::task::end_open;
 use super::turn::{abort_turn, tell};
@@ -139,6 +140,7 @@ pub(super) fn halt(step: &mut Step<'_>) -> Answer {
     let exec_id = step.state.turn.as_ref().map(|turn| turn.exec_id.clone());
     abort_turn(step, AbortReason::Stop, "stop");
     end_autonomous_wakeups(step);
+    due::end_checks(step);
     let task_ids = cancel_tasks(step, "stop", |_| true);
     let workspace = step.state.workspaces.occupied().map(str::to_owned);
     let evidence = vec![format!("messages_kept {}", step.state.queue.len())];
@@ -221,6 +223,7 @@ pub(super) fn boot(step: &mut Step<'_>, mut remains: Remains) -> Answer {
     let left = left.map(str::to_owned);
     let removals = removals(step);
     let cut = step.state.turn.is_some() || !lost.is_empty() || left.is_some() || !removals.is_empty();
+    let cut = cut || !step.state.timers.checking().is_empty();
     if !cut && !step.state.shutdown && !booting {
         return Answer::Unchanged;
     }
@@ -240,6 +243,7 @@ pub(super) fn boot(step: &mut Step<'_>, mut remains: Remains) -> Answer {
     }
     let obligations = Obligations { exec_id, task_ids: lost, ..Obligations::default() };
     apply(step, ControlAction::Restart, Boundary::Bootstrap, previous, obligations);
+    due::check_again(step);
     Answer::Done
 }
 
@@ -278,6 +282,7 @@ pub(super) fn quarantine(step: &mut Step<'_>, reason: String) -> Answer {
     }
     let previous_status = step.state.status();
     abort_turn(step, AbortReason::Stop, "quarantine");
+    due::end_checks(step);
     step.emit(AgentQuarantined { reason });
     let next_status = step.state.status();
     if previous_status != next_status {

@@ -3,15 +3,18 @@
 use std::sync::Arc;
 
 use crate::agent::timer::{Due, Timer};
-use crate::fact::{ApprovalDecided, MessageQueued, RecheckFired, TimerFired, TimerMissed};
+use crate::fact::{ApprovalDecided, MessageQueued, RecheckFired, TimerCheckStarted, TimerFired, TimerMissed};
 use crate::id::{ApprovalId, TimerId, WorkItemId};
-use crate::input::Answer;
+use crate::input::{Answer, Checked};
 use crate::limits;
 use crate::message::{Message, Origin};
 use crate::scheduler::ticks;
 use crate::step::Step;
 use crate::time::Time;
 use crate::vocabulary::{ApprovalDefault, ApprovalStatus, CatchUp, MessageKind, MissedReason, OriginKind};
+
+/// What is kept of the word of a check that held a tick back.
+const NOTE_BYTES: usize = 200;
 
 pub(super) fn fire_due(step: &mut Step<'_>) -> Answer {
     if !step.state.is_runnable() {
@@ -69,18 +72,23 @@ fn fire_timer(step: &mut Step<'_>, id: &TimerId) {
     match timer.catch_up {
         CatchUp::All => catch_up(step, &timer, due),
         CatchUp::None if late => {
-            let (count, first, last) = (due.count, due.first, due.last);
-            missed(step, id, count, first, last, MissedReason::Skipped, due.next);
+            missed(
+                step,
+                id,
+                Run { count: due.count, first: due.first, last: due.last },
+                MissedReason::Skipped,
+                due.next,
+            );
         }
         CatchUp::Latest | CatchUp::None => {
-            tick(step, &timer, due.last, due.next);
+            tell(step, &timer, due.last, due.next);
             if due.count > 1 {
                 let reason = match timer.catch_up {
                     CatchUp::None => MissedReason::Skipped,
                     CatchUp::Latest | CatchUp::All => MissedReason::Coalesced,
                 };
-                let before_last = Time::from_ms(due.last.as_ms() - interval(due.first, due.last, due.count));
-                missed(step, id, due.count - 1, due.first, before_last, reason, due.next);
+                let last = timer.schedule.before(due.last).unwrap_or(due.first).max(due.first);
+                missed(step, id, Run { count: due.count - 1, first: due.first, last }, reason, due.next);
             }
         }
     }
@@ -90,26 +98,84 @@ fn fire_timer(step: &mut Step<'_>, id: &TimerId) {
 fn catch_up(step: &mut Step<'_>, timer: &Timer, due: Due) {
     let mut first = due.first;
     if let Some(dropped) = due.count.checked_sub(limits::CATCH_UP_ALL_MAX).filter(|dropped| *dropped > 0) {
-        let every = interval(due.first, due.last, due.count);
-        let after = |count: u64| {
-            let span = every.saturating_mul(i64::try_from(count).unwrap_or(i64::MAX));
-            Time::from_ms(due.first.as_ms().saturating_add(span))
-        };
-        first = after(dropped);
-        missed(step, &timer.timer_id, dropped, due.first, after(dropped - 1), MissedReason::Coalesced, Some(first));
+        let before = |time: Time| timer.schedule.before(time).unwrap_or(due.first).max(due.first);
+        first = (1..limits::CATCH_UP_ALL_MAX).fold(due.last, |time, _| before(time));
+        let run = Run { count: dropped, first: due.first, last: before(first) };
+        missed(step, &timer.timer_id, run, MissedReason::Coalesced, Some(first));
     }
-    tick(step, timer, first, timer.schedule.after(first));
+    tell(step, timer, first, timer.schedule.after(first));
 }
 
-fn interval(first: Time, last: Time, count: u64) -> i64 {
-    let span = last.as_ms() - first.as_ms();
-    span / i64::try_from(count.saturating_sub(1).max(1)).unwrap_or(i64::MAX)
+/// An occurrence becomes a tick; where the timer has a check, that has a say first.
+fn tell(step: &mut Step<'_>, timer: &Timer, due: Time, next_fire_at: Option<Time>) {
+    match timer.check {
+        None => tick(step, timer, due, next_fire_at, timer.summary.clone()),
+        Some(_) => {
+            let timer_id = timer.timer_id.clone();
+            step.emit(TimerCheckStarted { timer_id, due, next_fire_at, evidence: Vec::new() });
+        }
+    }
 }
 
-fn tick(step: &mut Step<'_>, timer: &Timer, due: Time, next_fire_at: Option<Time>) {
+/// A check that could not be done must not hide what it was to look for: only its own word holds a tick back.
+pub(super) fn finish_check(step: &mut Step<'_>, id: &TimerId, due: Time, checked: Checked) -> Answer {
+    let Some(timer) = step.state.timers.get(id).cloned() else { return Answer::Unchanged };
+    if timer.checking.is_none_or(|checking| checking.due != due) {
+        return Answer::Unchanged;
+    }
+    let next = timer.next_fire_at;
+    let told = |said: String| format!("{}\n\n{said}", timer.summary);
+    match checked {
+        Checked::Exited { exit_code: 0, output } if output.trim().is_empty() => {
+            tick(step, &timer, due, next, timer.summary.clone());
+        }
+        Checked::Exited { exit_code: 0, output } => {
+            let output = limits::clip(&output, limits::LINE_BYTES);
+            tick(step, &timer, due, next, told(format!("Its check said:\n{output}")));
+        }
+        Checked::Exited { exit_code, output } => {
+            let said = output.lines().find(|line| !line.trim().is_empty()).map(|line| format!(": {}", line.trim()));
+            let note = format!("exit code {exit_code}{}", said.unwrap_or_default());
+            end_check(step, id, MissedReason::CheckSaidNo, Some(limits::clip(&note, NOTE_BYTES).to_owned()));
+        }
+        Checked::NotDone { why } => {
+            let why = limits::clip(&why, limits::LINE_BYTES);
+            tick(step, &timer, due, next, told(format!("Its check could not be done, so look yourself: {why}")));
+        }
+    }
+    Answer::Done
+}
+
+/// The occurrence that is being checked gets no tick.
+pub(super) fn end_check(step: &mut Step<'_>, id: &TimerId, reason: MissedReason, note: Option<String>) {
+    let Some(timer) = step.state.timers.get(id) else { return };
+    let Some(checking) = timer.checking else { return };
+    let (next_fire_at, missed_count) = (timer.next_fire_at, timer.missed_count.saturating_add(1));
+    let (timer_id, first, last) = (id.clone(), checking.due, checking.due);
+    step.emit(TimerMissed { timer_id, count: 1, first, last, reason, next_fire_at, missed_count, note });
+}
+
+/// The checks that are under way are cut: a stopped agent runs none.
+pub(super) fn end_checks(step: &mut Step<'_>) {
+    for timer in step.state.timers.checking().clone() {
+        end_check(step, &timer, MissedReason::Stopped, None);
+    }
+}
+
+/// Checks that ended with their process are done again, for the same occurrence.
+pub(super) fn check_again(step: &mut Step<'_>) {
+    for timer_id in step.state.timers.checking().clone() {
+        let Some(timer) = step.state.timers.get(&timer_id) else { continue };
+        let Some(checking) = timer.checking else { continue };
+        let (due, next_fire_at, evidence) = (checking.due, timer.next_fire_at, vec!["restart".to_owned()]);
+        step.emit(TimerCheckStarted { timer_id, due, next_fire_at, evidence });
+    }
+}
+
+fn tick(step: &mut Step<'_>, timer: &Timer, due: Time, next_fire_at: Option<Time>, text: String) {
     let message = Message {
         origin: Origin::of(OriginKind::Timer, Some(timer.timer_id.as_str())),
-        text: Some(timer.summary.clone()),
+        text: Some(text),
         timer_id: Some(timer.timer_id.clone()),
         waiting_intent_id: timer.waiting_intent_id.clone(),
         work_item_id: timer.work_item_id.clone(),
@@ -121,17 +187,17 @@ fn tick(step: &mut Step<'_>, timer: &Timer, due: Time, next_fire_at: Option<Time
     step.emit(TimerFired { timer_id: timer.timer_id.clone(), due, message_id, next_fire_at, fire_count });
 }
 
-fn missed(
-    step: &mut Step<'_>,
-    id: &TimerId,
+/// Occurrences that get no tick of their own.
+struct Run {
     count: u64,
     first: Time,
     last: Time,
-    reason: MissedReason,
-    next_fire_at: Option<Time>,
-) {
+}
+
+fn missed(step: &mut Step<'_>, id: &TimerId, run: Run, reason: MissedReason, next_fire_at: Option<Time>) {
+    let Run { count, first, last } = run;
     let missed_count = step.state.timers.get(id).map_or(0, |timer| timer.missed_count).saturating_add(count);
-    step.emit(TimerMissed { timer_id: id.clone(), count, first, last, reason, next_fire_at, missed_count });
+    step.emit(TimerMissed { timer_id: id.clone(), count, first, last, reason, next_fire_at, missed_count, note: None });
 }
 
 /// Occurrences that came due while the tick was waiting are told with it when it is taken.
@@ -142,7 +208,8 @@ pub(crate) fn account_for_waiting_tick(step: &mut Step<'_>, id: &TimerId) {
     }
     let Some(next) = timer.next_fire_at else { return };
     let Some(due) = timer.schedule.due(next, step.now) else { return };
-    missed(step, id, due.count, due.first, due.last, MissedReason::Coalesced, due.next);
+    let run = Run { count: due.count, first: due.first, last: due.last };
+    missed(step, id, run, MissedReason::Coalesced, due.next);
 }
 
 /// A recheck reminds; it unblocks nothing.

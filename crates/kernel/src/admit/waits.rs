@@ -6,8 +6,9 @@ use crate::fact::{
 };
 use crate::id::{MessageId, TimerId, WaitId};
 use crate::step::Step;
-use crate::vocabulary::{ApprovalStatus, QueueStatus, RequeueReason};
+use crate::vocabulary::{ApprovalStatus, MissedReason, QueueStatus, RequeueReason};
 
+use super::due;
 use super::settle::tell_agent;
 
 /// A wait got what it waited for.
@@ -63,6 +64,7 @@ fn end_owned(step: &mut Step<'_>, wait: &WaitId, resource: Option<Resource>, by:
 
 /// Cancels a timer and drops its undelivered tick. Waits that name it are the caller's to end.
 pub(super) fn cancel_timer(step: &mut Step<'_>, id: &TimerId, evidence: &str) {
+    due::end_check(step, id, MissedReason::Cancelled, None);
     let tick = step.state.timers.get(id).and_then(|timer| timer.undelivered.clone());
     step.emit(TimerCancelled { timer_id: id.clone(), evidence: vec![evidence.to_owned()] });
     if let Some(tick) = tick.filter(|_| !planted!(OrphanedTick)) {

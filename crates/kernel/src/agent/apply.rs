@@ -292,12 +292,13 @@ impl AgentState {
             Fact::WaitingIntentTriggered(fact) => self.wait_ended(&fact.waiting_intent_id),
             Fact::WaitingIntentCancelled(fact) => self.wait_ended(&fact.waiting_intent_id),
             Fact::TimerCreated(fact) => self.timers.create(fact, self.seq),
-            Fact::TimerFired(fact) => self.timers.edit(&fact.timer_id, |timer| {
-                timer.fire_count += 1;
-                timer.last_fired_at = Some(fact.due);
-                timer.next_fire_at = fact.next_fire_at;
-                timer.undelivered = Some(fact.message_id.clone());
-            }),
+            Fact::TimerCheckStarted(fact) => self.timers.edit(&fact.timer_id, |timer| timer.check_started(fact)),
+            Fact::TimerFired(fact) => {
+                let mut missed = 0;
+                self.timers.edit(&fact.timer_id, |timer| missed = timer.fired(fact))?;
+                self.queue.edit(&fact.message_id, |entry| entry.missed = entry.missed.saturating_add(missed));
+                Ok(())
+            }
             Fact::TimerMissed(fact) => self.timer_missed(fact),
             Fact::TimerCompleted(fact) => self.timers.end(&fact.timer_id).map(|_| ()),
             Fact::TimerCancelled(fact) => self.timers.end(&fact.timer_id).map(|_| ()),
@@ -390,8 +391,7 @@ impl AgentState {
     fn timer_missed(&mut self, fact: &TimerMissed) -> Applied {
         let mut tick = None;
         self.timers.edit(&fact.timer_id, |timer| {
-            timer.missed_count = timer.missed_count.saturating_add(fact.count);
-            timer.next_fire_at = fact.next_fire_at;
+            timer.missed(fact);
             tick.clone_from(&timer.undelivered);
         })?;
         if let Some(tick) = tick {

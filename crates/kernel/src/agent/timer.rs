@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::fact::{Schedule, TimerCreated};
+use crate::calendar::Calendar;
+use crate::fact::{Schedule, TimerCheckStarted, TimerCreated, TimerFired, TimerMissed};
 use crate::id::{MessageId, Seq, TimerId, WaitId, WorkItemId};
 use crate::time::Time;
-use crate::vocabulary::CatchUp;
+use crate::vocabulary::{CatchUp, MissedReason};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Timer {
@@ -31,7 +32,20 @@ pub struct Timer {
     /// The tick that is still in the queue. Until it is taken, the timer makes no other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undelivered: Option<MessageId>,
+    /// A command that says whether an occurrence is worth a turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<String>,
+    /// The occurrence that is being checked. Until that is over, the timer looks at no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checking: Option<Checking>,
     pub seq: Seq,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checking {
+    pub due: Time,
+    /// Occurrences that are to be told with its tick.
+    pub missed: u64,
 }
 
 /// A run of occurrences: how many, the first and the last of them, and the one that follows.
@@ -44,19 +58,12 @@ pub struct Due {
 }
 
 impl Schedule {
-    #[must_use]
-    pub fn first(&self) -> Time {
-        match self {
-            Schedule::Once { at } => *at,
-            Schedule::Every { every_ms, from } => from.plus_ms(*every_ms),
-        }
-    }
-
     /// The occurrence after one.
     #[must_use]
     pub fn after(&self, occurrence: Time) -> Option<Time> {
         match self {
             Schedule::Once { .. } => None,
+            Schedule::Cron { cron, time_zone } => calendar(cron, time_zone)?.after(occurrence),
             Schedule::Every { every_ms, .. } => {
                 let next = occurrence.plus_ms(*every_ms);
                 (next > occurrence).then_some(next)
@@ -64,7 +71,21 @@ impl Schedule {
         }
     }
 
-    /// The run of occurrences from `next` up to now, counted without walking them.
+    /// The occurrence before one.
+    #[must_use]
+    pub fn before(&self, occurrence: Time) -> Option<Time> {
+        match self {
+            Schedule::Once { .. } => None,
+            Schedule::Cron { cron, time_zone } => calendar(cron, time_zone)?.before(occurrence),
+            Schedule::Every { every_ms, .. } => {
+                let every = i64::try_from(*every_ms).unwrap_or(i64::MAX);
+                Some(Time::from_ms(occurrence.as_ms().saturating_sub(every)))
+            }
+        }
+    }
+
+    /// The run of occurrences from `next` up to now, counted without walking them. `next` is one because the facts say
+    /// so, whatever a schedule would say by today's rules.
     #[must_use]
     pub fn due(&self, next: Time, now: Time) -> Option<Due> {
         if next > now {
@@ -72,6 +93,14 @@ impl Schedule {
         }
         match self {
             Schedule::Once { .. } => Some(Due { count: 1, first: next, last: next, next: None }),
+            Schedule::Cron { cron, time_zone } => {
+                let Some(calendar) = calendar(cron, time_zone) else {
+                    return Some(Due { count: 1, first: next, last: next, next: None });
+                };
+                let last = calendar.before(now.plus_ms(1)).unwrap_or(next).max(next);
+                let count = calendar.count(next, now) + 1;
+                Some(Due { count, first: next, last, next: calendar.after(now) })
+            }
             Schedule::Every { every_ms, .. } => {
                 let more = now.since_ms(next) / (*every_ms).max(1);
                 let last = next.plus_ms(more * every_ms);
@@ -87,6 +116,41 @@ impl Schedule {
     }
 }
 
+/// It was read when the timer was made. A zone that a later database lacks has no further times.
+fn calendar(cron: &str, time_zone: &str) -> Option<Calendar> {
+    Calendar::new(cron, time_zone).ok()
+}
+
+impl Timer {
+    pub(super) fn check_started(&mut self, fact: &TimerCheckStarted) {
+        let missed = self.checking.map_or(0, |checking| checking.missed);
+        self.checking = Some(Checking { due: fact.due, missed });
+        self.next_fire_at = fact.next_fire_at;
+    }
+
+    /// How many occurrences its tick stands for besides its own.
+    pub(super) fn fired(&mut self, fact: &TimerFired) -> u64 {
+        self.fire_count += 1;
+        self.last_fired_at = Some(fact.due);
+        self.next_fire_at = fact.next_fire_at;
+        self.undelivered = Some(fact.message_id.clone());
+        self.checking.take().map_or(0, |checking| checking.missed)
+    }
+
+    pub(super) fn missed(&mut self, fact: &TimerMissed) {
+        self.missed_count = self.missed_count.saturating_add(fact.count);
+        self.next_fire_at = fact.next_fire_at;
+        match fact.reason {
+            MissedReason::Coalesced | MissedReason::Skipped => {
+                if let Some(checking) = &mut self.checking {
+                    checking.missed = checking.missed.saturating_add(fact.count);
+                }
+            }
+            MissedReason::CheckSaidNo | MissedReason::Stopped | MissedReason::Cancelled => self.checking = None,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Timers {
     active: BTreeMap<TimerId, Timer>,
@@ -94,6 +158,8 @@ pub struct Timers {
     due: BTreeSet<(Time, TimerId)>,
     /// Timers whose last occurrence was told and taken.
     finished: BTreeSet<TimerId>,
+    /// Timers whose check is under way.
+    checking: BTreeSet<TimerId>,
 }
 
 impl Timers {
@@ -122,6 +188,11 @@ impl Timers {
         &self.finished
     }
 
+    #[must_use]
+    pub fn checking(&self) -> &BTreeSet<TimerId> {
+        &self.checking
+    }
+
     pub fn due_by(&self, now: Time) -> impl Iterator<Item = &Timer> {
         self.due.iter().take_while(move |(time, _)| *time <= now).filter_map(|(_, id)| self.active.get(id))
     }
@@ -142,6 +213,8 @@ impl Timers {
             missed_count: 0,
             last_fired_at: None,
             undelivered: None,
+            check: fact.check.clone(),
+            checking: None,
             seq,
         });
         Ok(())
@@ -160,6 +233,7 @@ impl Timers {
             self.due.remove(&(time, id.clone()));
         }
         self.finished.remove(id);
+        self.checking.remove(id);
         Ok(timer)
     }
 
@@ -168,14 +242,17 @@ impl Timers {
     }
 
     pub(crate) fn restore(&mut self, timer: Timer) {
-        match (timer.next_fire_at, &timer.undelivered) {
-            (Some(time), None) => {
+        match (timer.next_fire_at, &timer.undelivered, timer.checking) {
+            (_, _, Some(_)) => {
+                self.checking.insert(timer.timer_id.clone());
+            }
+            (Some(time), None, None) => {
                 self.due.insert((time, timer.timer_id.clone()));
             }
-            (None, None) => {
+            (None, None, None) => {
                 self.finished.insert(timer.timer_id.clone());
             }
-            (_, Some(_)) => {}
+            (_, Some(_), None) => {}
         }
         self.active.insert(timer.timer_id.clone(), timer);
     }

@@ -34,6 +34,18 @@ pub(super) fn tasks(state: &AgentState) -> Vec<WaitingOn> {
     open.chain(owed).collect()
 }
 
+/// Checks that run: whether their timers' occurrences are worth a turn is not known yet.
+pub(super) fn checks(state: &AgentState) -> Vec<WaitingOn> {
+    let checking = state.timers.checking().iter().take(NAMED).filter_map(|id| state.timers.get(id));
+    let checking = checking.filter_map(|timer| Some((timer, timer.check.as_ref()?, timer.checking?)));
+    let on = checking.map(|(timer, check, checking)| {
+        let check = crate::limits::clip(check, WHAT_BYTES);
+        let what = format!("the check of {} ({check}), which was due then", timer.timer_id);
+        WaitingOn { what, since: Some(checking.due), seq: timer.seq }
+    });
+    on.collect()
+}
+
 /// `the command t1 (make)`.
 pub(super) fn named(task: &Task) -> String {
     let kind = match task.kind {

@@ -53,7 +53,9 @@ pub(super) fn until_a_time(state: &AgentState, decision: &Decision, objective: &
             )
         }
         _ => {
-            let due = state.next_due().map_or_else(|| "a timer fires".to_owned(), |due| due.to_string());
+            let checked = state.timers.checking().first().map(|timer| format!("the check of {timer} is over"));
+            let due = checked.or_else(|| state.next_due().map(|due| due.to_string()));
+            let due = due.unwrap_or_else(|| "a timer fires".to_owned());
             format!("{id} sleeps until {due}{}.", for_item(objective))
         }
     }

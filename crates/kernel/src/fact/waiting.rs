@@ -69,8 +69,18 @@ pub struct WaitingIntentCancelled {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Schedule {
-    Once { at: Time },
-    Every { every_ms: u64, from: Time },
+    Once {
+        at: Time,
+    },
+    Every {
+        every_ms: u64,
+        from: Time,
+    },
+    /// Five fields, read off the clocks of a zone of the IANA database.
+    Cron {
+        cron: String,
+        time_zone: String,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -86,6 +96,21 @@ pub struct TimerCreated {
     pub waiting_intent_id: Option<WaitId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work_item_id: Option<WorkItemId>,
+    /// A command that says whether an occurrence is worth a turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<String>,
+}
+
+/// The check of the occurrence due at `due` is to be run; what it says decides what becomes of the occurrence.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TimerCheckStarted {
+    pub timer_id: TimerId,
+    pub due: Time,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_fire_at: Option<Time>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<String>,
 }
 
 /// The occurrence due at `due` was put into the queue as a tick.
@@ -116,6 +141,9 @@ pub struct TimerMissed {
     /// Occurrences of this timer so far that got no tick, with these.
     #[serde(default)]
     pub missed_count: u64,
+    /// What its check said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

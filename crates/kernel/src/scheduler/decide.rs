@@ -165,10 +165,14 @@ fn timer(p: &SchedulerProjection<'_>) -> Option<Decision> {
         return Some(about_wait(kind, Reason::WorkItemTimerWait, wait));
     }
     if let Some(timer) = p.timer() {
-        let next = timer.next_fire_at.map_or_else(|| "at once".to_owned(), |time| time.to_string());
+        let next = match (timer.checking, timer.next_fire_at) {
+            (Some(checking), _) => format!("checked for {}", checking.due),
+            (None, Some(time)) => format!("next {time}"),
+            (None, None) => "next at once".to_owned(),
+        };
         return Some(
             Decision::new(kind, Reason::ActiveTimers)
-                .because(format!("timer {} next {next} seq {}", timer.timer_id, timer.seq)),
+                .because(format!("timer {} {next} seq {}", timer.timer_id, timer.seq)),
         );
     }
     if let Some(item) = p.item(Standing::BlockedUntilRecheck) {

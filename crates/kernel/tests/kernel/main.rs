@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::disallowed_types, reason = "tests")]
 
+mod accounts;
 mod answers;
+mod calendar;
 mod children;
 mod closure;
 mod continuation;

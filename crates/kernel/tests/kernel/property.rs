@@ -36,6 +36,7 @@ fn line() -> impl Strategy<Value = String> {
         4 => (task(), prop::sample::select(vec!["", "item=w1", "child=kid item=w1", "runs", "ends", "ends failed"]))
             .prop_map(|(task, rest)| format!("task {task} {rest}").trim().to_owned()),
         3 => span().prop_map(|span| format!("advance {span}")),
+        3 => said(&["checked timer1 0 news", "checked timer1 1", "checked timer1 lost", "checked timer2 0", "checked timer2 1"]),
         3 => said(&["crash", "crash", "reload", "boot"]),
         2 => said(&["stop", "start", "start", "abort", "shutdown", "quarantine bad"]),
         2 => said(&["fail rate_limited after=30s", "fail overloaded", "fail auth", "overflow", "checkpoint", "compact"]),
@@ -67,7 +68,9 @@ fn act(
         2 => wait.prop_map(|wait| format!("CancelWait {wait}")),
         2 => span.prop_map(|span| format!("Sleep {span}")),
         2 => said(&["CreateTimer every=1m tea", "CreateTimer every=30s catch_up=all tea",
-            "CreateTimer every=1m catch_up=none tea", "CreateTimer after=10m item=w1 tea", "CancelTimer timer1"]),
+            "CreateTimer every=1m catch_up=none tea", "CreateTimer after=10m item=w1 tea", "CancelTimer timer1",
+            "CreateTimer cron=*/2_*_*_*_* check=c tea", "CreateTimer every=1m catch_up=all check=c tea",
+            "CreateTimer after=1m check=c tea"]),
         1 => said(&["CreateTrigger hook", "CreateTrigger mode=wake_hint hook", "RevokeTrigger trig1"]),
         1 => said(&["RequestApproval deploy", "RequestApproval deadline=1m deploy", "DecideApproval appr1 grant"]),
         2 => task.prop_map(|task| format!("ShowTask {task}")),

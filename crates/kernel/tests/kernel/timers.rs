@@ -309,3 +309,201 @@ fn a_timer_that_never_fired_holds_nothing_back() {
          turn local_continuation of w1",
     );
 }
+
+#[test]
+fn a_check_that_says_yes_wakes_with_what_it_said() {
+    check(
+        "person CreateTimer every=1m check=look tea
+         ---
+         advance 1m
+         effects
+         wakers
+         checked timer1 0 two letters
+         round done",
+        "timer1 check of +60s
+         WaitForTimer active_timers
+         check timer1 look
+         the check of timer1, a message from the operator
+         queued m1 timer_tick
+         timer1 fired in m1
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         end completed
+         processed m1
+         WaitForTimer active_timers",
+    );
+}
+
+#[test]
+fn a_check_that_says_no_skips_the_occurrence_and_says_so() {
+    check(
+        "person CreateTimer every=1m check=look tea
+         advance 1m
+         ---
+         checked timer1 1 no letters
+         advance 1m
+         checked timer1 2",
+        "timer1 missed 1 (+60s to +60s) check_said_no (exit code 1: no letters)
+         WaitForTimer active_timers
+         timer1 check of +120s
+         WaitForTimer active_timers
+         timer1 missed 1 (+120s to +120s) check_said_no (exit code 2)
+         WaitForTimer active_timers",
+    );
+}
+
+#[test]
+fn a_check_that_can_not_be_done_hides_nothing() {
+    check(
+        "person CreateTimer after=1m check=look tea
+         advance 1m
+         ---
+         checked timer1 lost its shell
+         round done",
+        "queued m1 timer_tick
+         timer1 fired in m1
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         end completed
+         processed m1
+         timer1 completed
+         Sleep no_pending_scheduler_facts",
+    );
+}
+
+#[test]
+fn a_timer_has_one_check_at_a_time() {
+    check(
+        "person CreateTimer every=1m check=look tea
+         advance 1m
+         ---
+         advance 5m
+         checked timer1 1",
+        "timer1 missed 1 (+60s to +60s) check_said_no (exit code 1)
+         timer1 check of +360s
+         timer1 missed 4 (+120s to +300s) coalesced
+         WaitForTimer active_timers",
+    );
+}
+
+#[test]
+fn a_check_that_was_cut_is_done_again() {
+    check(
+        "person CreateTimer every=1h check=look tea
+         advance 1h
+         ---
+         crash
+         effects
+         crash
+         checked timer1 1",
+        "control restart asleep
+         timer1 check of +3600s
+         check timer1 look
+         control restart asleep
+         timer1 check of +3600s
+         timer1 missed 1 (+3600s to +3600s) check_said_no (exit code 1)
+         WaitForTimer active_timers",
+    );
+}
+
+#[test]
+fn a_stopped_agent_checks_nothing() {
+    check(
+        "person CreateTimer every=1h check=look tea
+         advance 1h
+         ---
+         stop
+         effects
+         advance 90m
+         start",
+        "timer1 missed 1 (+3600s to +3600s) stopped
+         control stop stopped
+         Stop stopped
+         end check timer1
+         control start awake_idle
+         timer1 check of +7200s
+         WaitForTimer active_timers",
+    );
+}
+
+#[test]
+fn a_shutdown_ends_a_check_and_the_next_boot_does_it_again() {
+    check(
+        "person CreateTimer every=1h check=look tea
+         advance 1h
+         ---
+         shutdown
+         effects
+         crash
+         effects",
+        "control shutdown asleep
+         Stop shutdown_requested
+         end check timer1
+         control restart asleep
+         timer1 check of +3600s
+         WaitForTimer active_timers
+         check timer1 look",
+    );
+}
+
+#[test]
+fn cancelling_a_timer_ends_its_check() {
+    check(
+        "person CreateTimer every=1h check=look tea
+         advance 1h
+         ---
+         person CancelTimer timer1
+         effects",
+        "timer1 missed 1 (+3600s to +3600s) cancelled
+         timer1 cancelled: cancelled_by ann
+         StayIdle already_asleep
+         end check timer1",
+    );
+}
+
+#[test]
+fn a_clock_set_back_fires_nothing_twice() {
+    check(
+        "person CreateTimer every=1h tea
+         ---
+         advance 1h
+         round done
+         back 30m
+         advance 30m
+         advance 1h",
+        "queued m1 timer_tick
+         timer1 fired in m1
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         end completed
+         processed m1
+         WaitForTimer active_timers
+         queued m2 timer_tick
+         timer1 fired in m2
+         StartModelTurn model_reentry_message m2
+         turn local_continuation",
+    );
+}
+
+#[test]
+fn a_clock_set_forward_by_a_year_is_one_tick_that_counts_the_rest() {
+    check(
+        "person CreateTimer cron=0_9_*_*_* zone=Europe/Berlin tea
+         ---
+         advance 8760h",
+        "queued m1 timer_tick
+         timer1 fired in m1
+         timer1 missed 364 (+28800s to +31392000s) coalesced
+         StartModelTurn model_reentry_message m1
+         turn local_continuation",
+    );
+}
+
+#[test]
+fn a_calendar_timer_is_made_by_its_first_time() {
+    check(
+        "person CreateTimer cron=0_9_*_*_mon-fri zone=europe/berlin tea",
+        "timer1 at +28800s by 0 9 * * mon-fri in Europe/Berlin
+         WaitForTimer active_timers",
+    );
+}

@@ -12,7 +12,7 @@ use abide_api::types::{
 use abide_kernel::AgentState;
 use abide_kernel::id::{AgentId, TaskId, TimerId, WaitId, WorkItemId};
 use abide_kernel::input::{Act, Answer, Input, When};
-use abide_kernel::summary::{task_shape, timer_shape, wait_shape, work_item_shape, workspace_shape};
+use abide_kernel::summary::{task_shape, timer_ahead, timer_shape, wait_shape, work_item_shape, workspace_shape};
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary;
 use abide_ledger::StreamId;
@@ -181,7 +181,7 @@ fn whole(row: Value, plane: &Plane) -> Value {
 pub(super) async fn create_timer(call: Call) -> Met {
     let id = agent(&call)?;
     let new: TimerCreate = body::json(&call.body)?;
-    let act = timer(new)?;
+    let act = timer_act(new)?;
     let input = Input::Act { by: call.caller.name.clone(), act };
     let created = acted(asked(&call, &id, input).await?)?;
     let created: TimerCreated = serde_json::from_value(created)
@@ -189,20 +189,26 @@ pub(super) async fn create_timer(call: Call) -> Met {
     Ok(json(201, &created))
 }
 
-fn timer(new: TimerCreate) -> Result<Act, Problem> {
+fn timer_act(new: TimerCreate) -> Result<Act, Problem> {
     let wrong = |detail: String, pointer: &str| Problem::new(422, "wrong_fields", detail).pointer(pointer);
-    let when = match (new.after_ms, new.at, new.every_ms) {
-        (Some(after), None, None) => When::AfterMs(after),
-        (None, Some(at), None) => When::At(at.parse().map_err(|error| wrong(format!("{error}"), "/at"))?),
-        (None, None, Some(every)) => When::EveryMs(every),
-        _ => return Err(wrong("a timer has exactly one of after_ms, at and every_ms".to_owned(), "")),
+    if new.time_zone.is_some() && new.cron.is_none() {
+        return Err(wrong("time_zone says how cron is read, and there is no cron".to_owned(), "/time_zone"));
+    }
+    let when = match (new.after_ms, new.at, new.every_ms, new.cron) {
+        (Some(after), None, None, None) => When::AfterMs(after),
+        (None, Some(at), None, None) => When::At(at.parse().map_err(|error| wrong(format!("{error}"), "/at"))?),
+        (None, None, Some(every), None) => When::EveryMs(every),
+        (None, None, None, Some(cron)) => {
+            When::Cron { cron, time_zone: new.time_zone.unwrap_or_else(|| "UTC".to_owned()) }
+        }
+        _ => return Err(wrong("a timer has exactly one of after_ms, at, every_ms and cron".to_owned(), "")),
     };
     let catch_up = match new.catch_up {
         None | Some(CatchUp::Latest) => vocabulary::CatchUp::Latest,
         Some(CatchUp::None) => vocabulary::CatchUp::None,
         Some(CatchUp::All) => vocabulary::CatchUp::All,
     };
-    Ok(Act::CreateTimer { summary: new.summary, when, catch_up, work_item_id: None })
+    Ok(Act::CreateTimer { summary: new.summary, when, catch_up, work_item_id: None, check: new.check })
 }
 
 pub(super) fn acted(answer: Answer) -> Result<Value, Problem> {
@@ -211,6 +217,28 @@ pub(super) fn acted(answer: Answer) -> Result<Value, Problem> {
         Answer::Done | Answer::Unchanged => Ok(Value::Null),
         Answer::Queued { .. } | Answer::Woken { .. } => {
             Err(Problem::new(503, "crashed", "it was answered as something else"))
+        }
+    }
+}
+
+/// One timer: as the state has it, with what is to come; one that is over, as its row has it.
+pub(super) async fn timer(call: Call) -> Met {
+    let id = agent(&call)?;
+    let name = call.param("item").to_owned();
+    let timer_id = TimerId::new(name.as_str());
+    let look = move |state: &AgentState, _: Time| {
+        (!state.archived).then(|| state.timers.get(&timer_id).map(|timer| shaped::<Timer>(timer_ahead(timer))))
+    };
+    let seen = call.app.host.look(&id, look).await.map_err(|error| problems::ask(error, id.as_str()))?;
+    let seen = seen.ok_or_else(|| problems::no_agent(id.as_str()))?;
+    if let Some(open) = seen.ok_or_else(|| problems::deleted(id.as_str()))? {
+        return Ok(json(200, &open));
+    }
+    match one(&call, &id, &TIMERS, &name).await? {
+        Some(over) => Ok(json(200, &over)),
+        None => {
+            let problem = Problem::new(404, "not_found", format!("{id} has no timer {name}"));
+            Err(problem.hint("list its timers: GET /v1/agents/{id}/timers"))
         }
     }
 }

@@ -97,6 +97,8 @@ impl Perform for Hands {
             | Effect::SpawnChild { .. }
             | Effect::DismissChild { .. }
             | Effect::ReportToSupervisor { .. }
+            | Effect::RunCheck { .. }
+            | Effect::EndCheck { .. }
             | Effect::Notify { .. }
             | Effect::EndExec { .. } => None,
         }

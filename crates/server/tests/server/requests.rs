@@ -54,6 +54,8 @@ async fn wrong_and_unknown_fields_are_named() {
         ("/v1/agents/a/timers", json!({ "summary": "s", "after_ms": -1 }), "/after_ms"),
         ("/v1/agents/a/timers", json!({ "summary": "s", "at": "tomorrow" }), "/at"),
         ("/v1/agents/a/timers", json!({ "summary": "s", "after_ms": 1, "catch_up": "some" }), "/catch_up"),
+        ("/v1/agents/a/timers", json!({ "summary": "s", "after_ms": 1, "cron": "0 9 * * *" }), ""),
+        ("/v1/agents/a/timers", json!({ "summary": "s", "after_ms": 1, "time_zone": "UTC" }), "/time_zone"),
         ("/v1/agents/a/start", json!({ "now": true }), "/now"),
         ("/v1/agents/a/abort", json!({ "exec": "x" }), "/exec"),
         ("/v1/agents/a/wake", json!({ "reason": " " }), "/reason"),
@@ -78,6 +80,14 @@ async fn wrong_and_unknown_fields_are_named() {
     for (path, body, code) in [
         ("/v1/agents/a/timers", json!({ "summary": "", "after_ms": 1 }), "empty"),
         ("/v1/agents/a/timers", json!({ "summary": "s", "every_ms": 99 }), "too_often"),
+        ("/v1/agents/a/timers", json!({ "summary": "s", "cron": "0 0 31 2 *" }), "never_fires"),
+        ("/v1/agents/a/timers", json!({ "summary": "s", "cron": "0 25 * * *" }), "bad_cron"),
+        (
+            "/v1/agents/a/timers",
+            json!({ "summary": "s", "cron": "0 9 * * *", "time_zone": "Mars" }),
+            "unknown_time_zone",
+        ),
+        ("/v1/agents/a/timers", json!({ "summary": "s", "every_ms": 100, "check": " " }), "empty"),
         ("/v1/agents/a/timers", json!({ "summary": "s", "after_ms": 9_000_000_000_000_000_u64 }), "too_far_ahead"),
         (
             "/v1/agents/a/messages",

@@ -6,7 +6,7 @@ use abide_kernel::limits::{SELF_TURNS_MAX, TICK_BACKOFF_MS};
 use abide_kernel::message::Message;
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::{
-    AbortReason, ControlAction, MessageKind, QueueStatus, RequeueReason, TickKind, WorkItemState,
+    AbortReason, ControlAction, MessageKind, MissedReason, QueueStatus, RequeueReason, TickKind, WorkItemState,
 };
 
 use super::{Approval, Entry, Gate, Hint, Item, LastTurn, Model, Place, Task, Timer, Trigger, Turn, Wait, contentful};
@@ -175,11 +175,20 @@ impl Model {
                 active: true,
                 next_fire_at: Some(fact.next_fire_at),
                 tick: None,
+                checking: false,
             }),
+            Fact::TimerCheckStarted(fact) => {
+                if let Some(timer) = self.timer_mut(&fact.timer_id) {
+                    timer.next_fire_at = fact.next_fire_at;
+                    timer.checking = true;
+                }
+            }
             Fact::TimerFired(fact) => self.timer_fired(fact),
             Fact::TimerMissed(fact) => {
                 if let Some(timer) = self.timer_mut(&fact.timer_id) {
                     timer.next_fire_at = fact.next_fire_at.or(timer.next_fire_at);
+                    // Others that are told together with the one that is checked do not end its check.
+                    timer.checking &= matches!(fact.reason, MissedReason::Coalesced | MissedReason::Skipped);
                 }
             }
             Fact::TimerCompleted(fact) => self.timer_ended(&fact.timer_id),
@@ -403,6 +412,7 @@ impl Model {
         if let Some(timer) = self.timer_mut(&fact.timer_id) {
             timer.next_fire_at = fact.next_fire_at;
             timer.tick = Some(fact.message_id.clone());
+            timer.checking = false;
         }
     }
 

@@ -73,7 +73,9 @@ impl Model {
         let timers = self
             .timers
             .iter()
-            .filter(|timer| timer.active && !timer.tick.as_ref().is_some_and(|tick| self.is_undelivered(tick)))
+            .filter(|timer| {
+                timer.active && !timer.checking && !timer.tick.as_ref().is_some_and(|tick| self.is_undelivered(tick))
+            })
             .filter_map(|timer| timer.next_fire_at);
         let rechecks = self.open_items().filter(|item| item.blocked).filter_map(|item| item.recheck_at);
         let backoffs = self

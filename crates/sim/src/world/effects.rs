@@ -3,7 +3,7 @@
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::{TaskCreated, TaskEnd};
 use abide_kernel::id::{AgentId, TaskId};
-use abide_kernel::input::{Input, Removal};
+use abide_kernel::input::{Checked, Input, Removal};
 use abide_kernel::vocabulary::{ProviderError, TaskKind, TaskStatus, ToolStatus, WaitPolicy};
 
 use super::World;
@@ -100,6 +100,22 @@ impl World {
             Effect::RemoveWorktree { workspace } => {
                 vec![Input::FinishRemoval { root: workspace.root, removal: Ok(Removal::default()) }]
             }
+            Effect::RunCheck { timer_id, due, .. } => {
+                let checked = match self.rng.below(3) {
+                    0 => Checked::Exited { exit_code: 0, output: "there is something".to_owned() },
+                    1 => Checked::Exited { exit_code: 1, output: String::new() },
+                    _ => Checked::NotDone { why: "no shell".to_owned() },
+                };
+                vec![Input::FinishCheck { timer_id, due, checked }]
+            }
+            Effect::EndCheck { timer_id } => {
+                if let Some(inhabitant) = self.agents.get_mut(id).filter(|_| self.rng.chance(70)) {
+                    inhabitant.effects.retain(
+                        |effect| !matches!(effect, Effect::RunCheck { timer_id: other, .. } if *other == timer_id),
+                    );
+                }
+                Vec::new()
+            }
             // What runs here ends by itself, or when it is told to.
             Effect::StartTask { .. }
             | Effect::AwaitTask { .. }
@@ -147,6 +163,8 @@ fn is_of(effect: &Effect, exec: &abide_kernel::id::ExecId) -> bool {
         | Effect::SpawnChild { .. }
         | Effect::DismissChild { .. }
         | Effect::ReportToSupervisor { .. }
+        | Effect::RunCheck { .. }
+        | Effect::EndCheck { .. }
         | Effect::Notify { .. } => false,
     }
 }

@@ -5,7 +5,7 @@ use abide_kernel::agent::lifecycle::Control;
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::TaskEnd;
 use abide_kernel::id::AgentId;
-use abide_kernel::input::{Act, Input, Removal, Reply};
+use abide_kernel::input::{Act, Checked, Input, Removal, Reply};
 use abide_kernel::vocabulary::{ContinuationClass, TaskStatus, ToolStatus};
 
 use super::World;
@@ -93,7 +93,12 @@ impl World {
             Effect::RemoveWorktree { workspace } => {
                 Input::FinishRemoval { root: workspace.root, removal: Ok(Removal::default()) }
             }
+            Effect::RunCheck { timer_id, due, .. } => {
+                let checked = Checked::Exited { exit_code: 0, output: String::new() };
+                Input::FinishCheck { timer_id, due, checked }
+            }
             Effect::EndExec { .. }
+            | Effect::EndCheck { .. }
             | Effect::StartTask { .. }
             | Effect::AwaitTask { .. }
             | Effect::CloseTask { .. }

@@ -103,6 +103,8 @@ fn effect(effect: &Effect) -> String {
         Effect::SpawnChild { task_id, child } => format!("spawn {} for {task_id}", child.identity.id),
         Effect::DismissChild { child_agent_id, .. } => format!("dismiss {child_agent_id}"),
         Effect::ReportToSupervisor { supervisor, status, .. } => format!("report {status} to {supervisor}"),
+        Effect::RunCheck { timer_id, command, .. } => format!("check {timer_id} {command}"),
+        Effect::EndCheck { timer_id } => format!("end check {timer_id}"),
         Effect::Notify { .. } => "notify".to_owned(),
     }
 }

@@ -76,13 +76,16 @@ pub fn show(fact: &Fact) -> Option<String> {
             let every = match &fact.schedule {
                 Schedule::Once { .. } => String::new(),
                 Schedule::Every { every_ms, .. } => format!(" every {}s", every_ms / 1000),
+                Schedule::Cron { cron, time_zone } => format!(" by {cron} in {time_zone}"),
             };
             format!("{} at {}{every}", fact.timer_id, span(fact.next_fire_at))
         }
+        Fact::TimerCheckStarted(fact) => format!("{} check of {}", fact.timer_id, span(fact.due)),
         Fact::TimerFired(fact) => format!("{} fired in {}", fact.timer_id, fact.message_id),
         Fact::TimerMissed(fact) => {
             let (first, last) = (span(fact.first), span(fact.last));
-            format!("{} missed {} ({first} to {last}) {}", fact.timer_id, fact.count, fact.reason)
+            let note = fact.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
+            format!("{} missed {} ({first} to {last}) {}{note}", fact.timer_id, fact.count, fact.reason)
         }
         Fact::TimerCompleted(fact) => format!("{} completed", fact.timer_id),
         Fact::TimerCancelled(fact) => format!("{} cancelled{}", fact.timer_id, all(": ", &fact.evidence)),

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use abide_kernel::agent::config::{Budget, ConfigChange};
 use abide_kernel::fact::{TaskCreated, TaskEnd, Todo, Usage, WorkspaceAttached, Worktree};
 use abide_kernel::id::{AgentId, ApprovalId, CallId, ExecId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
-use abide_kernel::input::{Act, Call, Does, Input, NewMessage, Reads, Remains, Removal, Reply, When, WorkItemChange};
+use abide_kernel::input::{
+    Act, Call, Checked, Does, Input, NewMessage, Reads, Remains, Removal, Reply, When, WorkItemChange,
+};
+use abide_kernel::time::Time;
 use abide_kernel::vocabulary::{
     ApprovalDefault, CatchUp, DeliveryMode, MessageKind, PlanStatus, Priority, ProviderError, SideEffect, TaskKind,
     TaskStatus, TodoState, ToolStatus, WaitKind, WaitPolicy, WorkItemFilter, WorkspaceMode,
@@ -78,6 +81,11 @@ pub fn speak(story: &mut Story, line: &str) -> Said<()> {
     match head {
         "crash" => story.crash(),
         "reload" => story.reload(),
+        "back" => {
+            let back = i64::try_from(span(rest)?).unwrap();
+            story.now = Time::from_ms(story.now.as_ms() - back);
+            story.drive(None);
+        }
         "advance" => {
             story.now = story.now.plus_ms(span(rest)?);
             story.drive(None);
@@ -129,6 +137,17 @@ fn input(story: &mut Story, head: &str, rest: &str) -> Said<Input> {
             result: Value::Null,
             reads: line.given.get("reads").map(|task| Reads { task_id: TaskId::new(*task), end: true }),
         },
+        "checked" => {
+            let timer_id = line.id(line.word(0)?, TimerId::new)?;
+            let timer = story.state.timers.get(&timer_id).ok_or("it is not active")?;
+            let due =
+                timer.checking.map(|checking| checking.due).or(timer.last_fired_at).ok_or("nothing is checked")?;
+            let checked = match line.word(1)?.parse() {
+                Ok(exit_code) => Checked::Exited { exit_code, output: line.text(2) },
+                Err(_) => Checked::NotDone { why: line.text(1) },
+            };
+            Input::FinishCheck { timer_id, due, checked }
+        }
         "task" => task(&line)?,
         "person" => Input::Act { by: "ann".to_owned(), act: act(&line)? },
         "start" => Input::Start,
@@ -262,13 +281,19 @@ fn act(line: &Line<'_>) -> Said<Act> {
         "Sleep" => Act::Sleep { reason: None, duration_ms: line.words.get(1).map(|text| span(text)).transpose()? },
         "CreateTimer" => Act::CreateTimer {
             summary: line.text(1),
-            when: match (line.span("after")?, line.span("every")?) {
-                (Some(ms), _) => When::AfterMs(ms),
-                (None, Some(ms)) => When::EveryMs(ms),
-                (None, None) => return Err("say after= or every=".to_owned()),
+            when: match (line.span("after")?, line.span("every")?, line.given.get("cron")) {
+                (Some(ms), ..) => When::AfterMs(ms),
+                (None, Some(ms), _) => When::EveryMs(ms),
+                // Words are split at blanks, so a story's fields are joined by underscores.
+                (None, None, Some(cron)) => When::Cron {
+                    cron: cron.replace('_', " "),
+                    time_zone: line.given.get("zone").map_or_else(|| "UTC".to_owned(), |zone| (*zone).to_owned()),
+                },
+                (None, None, None) => return Err("say after=, every= or cron=".to_owned()),
             },
             catch_up: line.given.get("catch_up").map_or(Ok(CatchUp::Latest), |text| word(CatchUp::parse, text))?,
             work_item_id: line.item()?,
+            check: line.given.get("check").map(|check| (*check).to_owned()),
         },
         "CancelTimer" => Act::CancelTimer { timer_id: line.id(line.word(1)?, TimerId::new)? },
         "CreateTrigger" => Act::CreateTrigger {

@@ -1,0 +1,55 @@
+//! The check of a timer's occurrence: a command that is run like any other, and only listened to. Whether what it says
+//! is worth a turn is not decided here.
+
+use std::time::Duration;
+
+use abide_kernel::effect::{Command, Place};
+use abide_kernel::id::{AgentId, TimerId};
+use abide_kernel::input::{Checked, Input};
+use abide_kernel::limits::{CHECK_TIME_MS, LINE_BYTES};
+use abide_kernel::time::Time;
+
+use super::Hands;
+use super::command::bounded;
+use crate::process::{Ended, Process};
+
+impl Hands {
+    pub(super) async fn run_check(
+        &self,
+        agent: &AgentId,
+        timer_id: TimerId,
+        due: Time,
+        command: String,
+        place: &Place,
+    ) -> Vec<Input> {
+        let command = Command { command, workdir: None, tty: false, accepts_input: false };
+        let label = self.fresh().task();
+        let (mut inputs, checked) = match self.start(agent, &label, &command, place).await {
+            Ok((process, first)) => (first, listen(&process).await),
+            Err(refusal) => {
+                let why = format!("it could not be started: {}; {}", refusal.message, refusal.hint);
+                (Vec::new(), Checked::NotDone { why })
+            }
+        };
+        inputs.push(Input::FinishCheck { timer_id, due, checked });
+        inputs
+    }
+}
+
+async fn listen(process: &Process) -> Checked {
+    match tokio::time::timeout(Duration::from_millis(CHECK_TIME_MS), process.wait()).await {
+        Ok(Ended { exit_code: Some(exit_code), .. }) => {
+            let (output, _) = bounded(&process.output().combined, LINE_BYTES - 256);
+            Checked::Exited { exit_code, output }
+        }
+        Ok(Ended { signal, .. }) => {
+            let by =
+                signal.map_or_else(|| "before it said anything".to_owned(), |signal| format!("by signal {signal}"));
+            Checked::NotDone { why: format!("it was ended {by}") }
+        }
+        Err(_) => {
+            process.end(true);
+            Checked::NotDone { why: format!("it took longer than {} s", CHECK_TIME_MS / 1_000) }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Making and cancelling timers.
+
+use serde_json::json;
+
+use super::act::{Acted, Actor, ahead, done, end_waits_naming, line, room};
+use super::waits::cancel_timer;
+use super::work;
+use crate::calendar::Calendar;
+use crate::fact::{Resource, Schedule, TimerCreated};
+use crate::id::{TimerId, WorkItemId};
+use crate::input::{Refusal, When};
+use crate::limits;
+use crate::step::Step;
+use crate::summary::UPCOMING;
+use crate::time::Time;
+use crate::vocabulary::CatchUp;
+
+pub(super) fn create(
+    step: &mut Step<'_>,
+    summary: String,
+    when: When,
+    catch_up: CatchUp,
+    work_item_id: Option<WorkItemId>,
+    check: Option<String>,
+) -> Acted {
+    let summary = line(summary, limits::LINE_BYTES, "summary")?;
+    let check = check.map(|check| line(check, limits::LINE_BYTES, "check")).transpose()?;
+    room(step.state.timers.active().len(), "timers")?;
+    if let Some(item) = &work_item_id {
+        work::require_open(step, item)?;
+    }
+    let (schedule, next_fire_at) = schedule(step, when)?;
+    let timer_id = step.fresh.timer();
+    let upcoming = schedule.upcoming(Some(next_fire_at), UPCOMING);
+    step.emit(TimerCreated {
+        timer_id: timer_id.clone(),
+        summary,
+        schedule,
+        next_fire_at,
+        catch_up,
+        waiting_intent_id: None,
+        work_item_id,
+        check,
+    });
+    done(json!({ "timer_id": timer_id.as_str(), "next_fire_at": next_fire_at, "upcoming": upcoming }))
+}
+
+/// A schedule that can be kept, and when it first fires.
+fn schedule(step: &Step<'_>, when: When) -> Result<(Schedule, Time), Refusal> {
+    match when {
+        When::AfterMs(ms) => {
+            let at = ahead(step, ms)?;
+            Ok((Schedule::Once { at }, at))
+        }
+        When::At(at) => {
+            ahead(step, at.since_ms(step.now))?;
+            Ok((Schedule::Once { at }, at))
+        }
+        When::EveryMs(every_ms) => {
+            let least = limits::TIMER_EVERY_MIN_MS;
+            if every_ms < least {
+                let message = format!("every {every_ms} ms is too often");
+                return Err(Refusal::new("too_often", message, format!("at least {least}")));
+            }
+            let first = ahead(step, every_ms)?;
+            Ok((Schedule::Every { every_ms, from: step.now }, first))
+        }
+        When::Cron { cron, time_zone } => {
+            let calendar = Calendar::new(&line(cron.clone(), limits::LINE_BYTES, "cron")?, &time_zone)?;
+            let Some(first) = calendar.after(step.now) else {
+                let hint = "look at its day and month: a day must exist in one of its months";
+                return Err(Refusal::new("never_fires", format!("there is no day on which {cron:?} fires"), hint));
+            };
+            let cron = cron.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
+            Ok((Schedule::Cron { cron, time_zone: calendar.time_zone().to_owned() }, first))
+        }
+    }
+}
+
+pub(super) fn cancel(step: &mut Step<'_>, actor: &Actor, id: &TimerId) -> Acted {
+    if step.state.timers.get(id).is_none() {
+        return Err(Refusal::new("not_found", format!("{id} is not an active timer"), "list the timers"));
+    }
+    let ended = end_waits_naming(step, actor, &Resource::Timer(id.clone()), "its timer was cancelled");
+    // A wait that owned the timer took it along.
+    if step.state.timers.get(id).is_some() {
+        cancel_timer(step, id, &format!("cancelled_by {}", actor.name()));
+    }
+    done(json!({ "timer_id": id.as_str(), "status": "cancelled", "ended_waits": ended }))
+}
