@@ -4,6 +4,7 @@ mod act;
 mod control;
 mod due;
 mod ingress;
+mod permit;
 mod settle;
 mod task;
 mod turn;

@@ -6,12 +6,15 @@ mod hands;
 use serde::Serialize;
 
 use crate::agent::AgentState;
+use crate::agent::approval::Approval;
 use crate::fact::Resource;
 use crate::id::Seq;
 use crate::scheduler::decision::Decision;
 use crate::scheduler::posture::posture;
 use crate::time::Time;
-use crate::vocabulary::{DecisionKind, Posture, Reason, Scope, Standing, Status, TerminalKind, WaitKind};
+use crate::vocabulary::{
+    ApprovalDefault, DecisionKind, Posture, Reason, Scope, Standing, Status, TerminalKind, WaitKind,
+};
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Why {
@@ -50,7 +53,7 @@ pub fn why(state: &AgentState, decision: Decision) -> Why {
         scheduling_posture: posture(state),
         waiting_on: waiting_on(state),
         would_wake,
-        notes: hands::notes(state),
+        notes: hands::notes(state).into_iter().chain(granted(state)).collect(),
         sentence,
         decision,
     }
@@ -70,7 +73,7 @@ fn waiting_on(state: &AgentState) -> Vec<WaitingOn> {
     }
     on.extend(hands::tasks(state));
     for approval in state.approvals.pending().values().take(NAMED) {
-        let what = format!("the approval {}: {}", approval.approval_id, approval.summary);
+        let what = format!("the approval {}: {}{}", approval.approval_id, approval.summary, or_else(approval));
         on.push(WaitingOn { what, since: None, seq: approval.seq });
     }
     for standing in [Standing::NeedsInput, Standing::ProgressSpent, Standing::BlockedUntilRecheck, Standing::Stuck] {
@@ -81,6 +84,15 @@ fn waiting_on(state: &AgentState) -> Vec<WaitingOn> {
         }
     }
     on
+}
+
+/// Calls that it may make once, and has not made.
+fn granted(state: &AgentState) -> impl Iterator<Item = String> {
+    let open = state.approvals.grants().iter().filter(|grant| state.at < grant.until);
+    let said = open
+        .take(NAMED)
+        .map(|grant| format!("it may do this once, until {}: {} ({})", grant.until, grant.summary, grant.approval_id));
+    said.collect::<Vec<_>>().into_iter()
 }
 
 fn awaited(kind: WaitKind, resource: Option<&Resource>) -> String {
@@ -214,6 +226,15 @@ fn for_item(objective: &str) -> String {
     if objective.is_empty() { String::new() } else { format!(", for{objective}") }
 }
 
+/// What holds if nobody answers, and when.
+fn or_else(approval: &Approval) -> String {
+    let default = match approval.default {
+        ApprovalDefault::Deny => "denied",
+        ApprovalDefault::Grant => "granted",
+    };
+    approval.deadline.map(|deadline| format!(" (until {deadline}, then {default})")).unwrap_or_default()
+}
+
 #[allow(clippy::wildcard_enum_match_arm, reason = "the other reasons are all questions")]
 fn operator_sentence(state: &AgentState, reason: Reason, objective: &str) -> String {
     let id = state.id();
@@ -223,7 +244,13 @@ fn operator_sentence(state: &AgentState, reason: Reason, objective: &str) -> Str
             format!("{id} has used up its budget ({spent}); raise it to go on.")
         }
         Reason::WorkItemNeedsInput => format!("{id} needs your input on{objective}; send it a message."),
-        Reason::ApprovalPending => format!("{id} waits for your approval{}; grant or deny it.", for_item(objective)),
+        Reason::ApprovalPending => {
+            let asked = state.approvals.pending().values().next();
+            let what = asked.map(|asked| format!(": {}{}", asked.summary, or_else(asked))).unwrap_or_default();
+            let which = asked.map_or_else(|| "ID".to_owned(), |asked| asked.approval_id.to_string());
+            let answer = format!("`abide approval grant {which} --agent {id}` or deny");
+            format!("{id} waits for your approval{}{what}; answer with {answer}.", for_item(objective))
+        }
         Reason::NoProgressBudgetSpent => {
             format!("{id} tried{objective} several times and nothing changed; send it a message to go on.")
         }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::disallowed_types, reason = "tests")]
 
 mod answers;
+mod approvals;
 mod closure;
 mod continuation;
 mod decisions;

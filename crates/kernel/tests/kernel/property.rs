@@ -70,6 +70,7 @@ fn act(
             "CreateTimer every=1m catch_up=none tea", "CreateTimer after=10m item=w1 tea", "CancelTimer timer1"]),
         1 => said(&["CreateTrigger hook", "CreateTrigger mode=wake_hint hook", "RevokeTrigger trig1"]),
         1 => said(&["RequestApproval deploy", "RequestApproval deadline=1m deploy", "DecideApproval appr1 grant"]),
+        2 => said(&["Ask push", "Ask deadline=1m default=grant push", "Ask deadline=1m pull", "DecideApproval appr2 grant"]),
         2 => task.prop_map(|task| format!("ShowTask {task}")),
         1 => said(&["StopTask t1", "StopTask t2", "NotifyOperator look"]),
     ]
