@@ -224,6 +224,8 @@ pub const OPERATIONS: &[Operation] = &[
     delete("wait_cancel", "/v1/agents/{id}/waits/{item}", "End a wait", One(200, "Ended")),
     page("trigger_list", "/v1/agents/{id}/triggers", "External triggers", "Trigger"),
     page("approval_list", "/v1/agents/{id}/approvals", "Approvals", "Approval"),
+    post("approval_grant", "/v1/agents/{id}/approvals/{item}/grant", "Say yes", Body::Empty, Object(200)),
+    post("approval_deny", "/v1/agents/{id}/approvals/{item}/deny", "Say no", Body::Empty, Object(200)),
     page("child_list", "/v1/agents/{id}/children", "Supervised children", "Task"),
     seq_page("decision_list", "/v1/agents/{id}/decisions", "What the scheduler decided", "DecisionEntry"),
     Operation {

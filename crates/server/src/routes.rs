@@ -65,6 +65,8 @@ pub(crate) async fn meet(call: Call) -> Met {
         "wait_cancel" => planes::cancel_wait(call).await,
         "trigger_list" => planes::list(call, &planes::TRIGGERS).await,
         "approval_list" => planes::list(call, &planes::APPROVALS).await,
+        "approval_grant" => planes::decide_approval(call, true).await,
+        "approval_deny" => planes::decide_approval(call, false).await,
         "transcript" => history::list(call, history::transcript).await,
         "decision_list" => history::list(call, history::decisions).await,
         "event_list" => history::list(call, history::events).await,

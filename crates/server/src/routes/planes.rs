@@ -10,7 +10,7 @@ use abide_api::types::{
     Workspace,
 };
 use abide_kernel::AgentState;
-use abide_kernel::id::{AgentId, TaskId, TimerId, WaitId, WorkItemId};
+use abide_kernel::id::{AgentId, ApprovalId, TaskId, TimerId, WaitId, WorkItemId};
 use abide_kernel::input::{Act, Answer, Input, When};
 use abide_kernel::summary::{task_shape, timer_shape, wait_shape, work_item_shape, workspace_shape};
 use abide_kernel::time::Time;
@@ -192,6 +192,14 @@ pub(super) fn acted(answer: Answer) -> Result<Value, Problem> {
             Err(Problem::new(503, "crashed", "it was answered as something else"))
         }
     }
+}
+
+pub(super) async fn decide_approval(call: Call, grant: bool) -> Met {
+    let id = agent(&call)?;
+    body::empty(&call.body)?;
+    let act = Act::DecideApproval { approval_id: ApprovalId::new(call.param("item")), grant };
+    let input = Input::Act { by: call.caller.name.clone(), act };
+    Ok(json(200, &acted(asked(&call, &id, input).await?)?))
 }
 
 pub(super) async fn cancel_timer(call: Call) -> Met {
