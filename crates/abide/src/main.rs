@@ -9,9 +9,11 @@ mod folder;
 mod follow;
 mod home;
 mod logs;
+mod notify;
 mod output;
 mod outside;
 mod perform;
+mod policy;
 mod span;
 mod up;
 

@@ -16,6 +16,8 @@ use abide_kernel::vocabulary::ProviderError;
 use abide_ledger::{Ledger, StreamId};
 use serde_json::Value;
 
+use crate::policy::Watched;
+
 type Job = std::pin::Pin<Box<dyn Future<Output = Vec<Input>> + Send>>;
 
 /// Models and hands.
@@ -23,6 +25,7 @@ type Job = std::pin::Pin<Box<dyn Future<Output = Vec<Input>> + Send>>;
 struct Effects {
     ledger: Ledger,
     hands: Hands,
+    policy: Arc<Watched>,
 }
 
 impl Perform for Effects {
@@ -30,8 +33,11 @@ impl Perform for Effects {
         match effect {
             Effect::CallModel { exec_id, round, call } => {
                 let past = LedgerPast { ledger: self.ledger.clone(), stream: StreamId::agent(agent) };
-                let hands = self.hands.clone();
-                Some(Box::pin(async move { vec![round_of(exec_id, round, *call, &past, &hands).await] }))
+                let (agent, hands, policy) = (agent.clone(), self.hands.clone(), Arc::clone(&self.policy));
+                Some(Box::pin(async move {
+                    let said = round_of(exec_id, round, *call, &past, &hands).await;
+                    vec![judged(said, &agent, &policy)]
+                }))
             }
             Effect::RunTool { .. }
             | Effect::StartTask { .. }
@@ -40,13 +46,25 @@ impl Perform for Effects {
             | Effect::CloseTask { .. }
             | Effect::ReleaseWorkspace { .. }
             | Effect::RemoveWorktree { .. } => self.hands.perform(agent, effect),
-            // Briefs are read by whoever asks for them; the loop ends its own jobs.
+            // Who tells the operator reads the ledger (`notify`), so that a crash loses nothing; the loop ends its own jobs.
             Effect::Notify { .. } | Effect::EndExec { .. } => None,
         }
     }
 
     fn remains(&self, agent: &AgentId) -> Remains {
         self.hands.remains(agent)
+    }
+}
+
+/// What a model asked for, held against the policy as it is now.
+#[allow(clippy::wildcard_enum_match_arm, reason = "a call that failed asks for nothing")]
+fn judged(said: Input, agent: &AgentId, policy: &Watched) -> Input {
+    match said {
+        Input::FinishRound { exec_id, round, reply } => {
+            let calls = policy.judge(agent, reply.calls);
+            Input::FinishRound { exec_id, round, reply: Reply { calls, ..reply } }
+        }
+        other => other,
     }
 }
 
@@ -131,6 +149,6 @@ impl Past for LedgerPast {
 }
 
 /// Handed to the engine.
-pub fn perform(ledger: &Ledger, hands: &Hands) -> Arc<dyn Perform> {
-    Arc::new(Effects { ledger: ledger.clone(), hands: hands.clone() })
+pub fn perform(ledger: &Ledger, hands: &Hands, policy: Watched) -> Arc<dyn Perform> {
+    Arc::new(Effects { ledger: ledger.clone(), hands: hands.clone(), policy: Arc::new(policy) })
 }

@@ -106,7 +106,8 @@ impl Daemon {
         Daemon::of(command)
     }
 
-    fn of(mut command: Command) -> Daemon {
+    /// Whatever starts it, once it is ready.
+    pub fn of(mut command: Command) -> Daemon {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
