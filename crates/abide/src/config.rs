@@ -12,6 +12,7 @@ use abide_effects::sandbox::Mode;
 use anyhow::anyhow;
 
 use crate::cli::UpArgs;
+use crate::notify::On;
 pub use file::File;
 pub use key::{ECHO, Key, Log, Store, Value, mode_name, model};
 
@@ -26,6 +27,11 @@ pub struct Settings {
     pub sandbox: Setting<Mode>,
     /// How long running turns may take to come to a safe point when the daemon stops.
     pub shutdown_grace_ms: Setting<u64>,
+    pub notify_command: Setting<Option<String>>,
+    pub notify_webhook: Setting<Option<String>>,
+    /// Which variable holds the webhook's secret.
+    pub notify_secret_env: Setting<Option<String>>,
+    pub notify_on: Setting<Vec<On>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,6 +71,10 @@ impl Settings {
             log: read(Key::Log)?.map(|value| value.log()),
             sandbox: read(Key::Sandbox)?.map(|value| value.sandbox()),
             shutdown_grace_ms: read(Key::ShutdownGraceMs)?.map(|value| value.shutdown_grace_ms()),
+            notify_command: read(Key::NotifyCommand)?.map(|value| value.text()),
+            notify_webhook: read(Key::NotifyWebhook)?.map(|value| value.text()),
+            notify_secret_env: read(Key::NotifySecretEnv)?.map(|value| value.text()),
+            notify_on: read(Key::NotifyOn)?.map(|value| value.notify_on()),
         })
     }
 
@@ -80,6 +90,10 @@ impl Settings {
             (Key::Log, as_value(&self.log, Value::Log)),
             (Key::Sandbox, as_value(&self.sandbox, Value::Sandbox)),
             (Key::ShutdownGraceMs, as_value(&self.shutdown_grace_ms, Value::ShutdownGraceMs)),
+            (Key::NotifyCommand, as_value(&self.notify_command, Value::Text)),
+            (Key::NotifyWebhook, as_value(&self.notify_webhook, Value::Text)),
+            (Key::NotifySecretEnv, as_value(&self.notify_secret_env, Value::Text)),
+            (Key::NotifyOn, as_value(&self.notify_on, Value::NotifyOn)),
         ]
     }
 }
@@ -103,7 +117,13 @@ fn setting(key: Key, flags: &UpArgs, file: &File) -> anyhow::Result<Setting<Valu
         Key::Listen => flags.listen.as_deref().map(|text| ("--listen", text)),
         Key::Store => flags.store.as_deref().map(|text| ("--store", text)),
         Key::Model => flags.model.as_deref().map(|text| ("--model", text)),
-        Key::Log | Key::Sandbox | Key::ShutdownGraceMs => None,
+        Key::Log
+        | Key::Sandbox
+        | Key::ShutdownGraceMs
+        | Key::NotifyCommand
+        | Key::NotifyWebhook
+        | Key::NotifySecretEnv
+        | Key::NotifyOn => None,
     };
     if let Some((name, text)) = flag {
         let value = key.parse(text).map_err(|problem| wrong(name, problem))?;

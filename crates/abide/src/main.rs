@@ -10,9 +10,11 @@ mod follow;
 mod home;
 mod logs;
 mod neighbour;
+mod notify;
 mod output;
 mod outside;
 mod perform;
+mod policy;
 mod span;
 mod up;
 

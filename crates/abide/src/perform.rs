@@ -18,6 +18,7 @@ use abide_ledger::{Ledger, StreamId};
 use serde_json::Value;
 
 use crate::neighbour;
+use crate::policy::Watched;
 
 type Job<T> = std::pin::Pin<Box<dyn Future<Output = T> + Send>>;
 
@@ -26,6 +27,7 @@ type Job<T> = std::pin::Pin<Box<dyn Future<Output = T> + Send>>;
 struct Effects {
     ledger: Ledger,
     hands: Hands,
+    policy: Arc<Watched>,
 }
 
 impl Perform for Effects {
@@ -33,8 +35,11 @@ impl Perform for Effects {
         match effect {
             Effect::CallModel { exec_id, round, call } => {
                 let past = LedgerPast { ledger: self.ledger.clone(), stream: StreamId::agent(agent) };
-                let hands = self.hands.clone();
-                Some(Box::pin(async move { vec![round_of(exec_id, round, *call, &past, &hands).await] }))
+                let (agent, hands, policy) = (agent.clone(), self.hands.clone(), Arc::clone(&self.policy));
+                Some(Box::pin(async move {
+                    let said = round_of(exec_id, round, *call, &past, &hands).await;
+                    vec![judged(said, &agent, &policy)]
+                }))
             }
             // The one tool that looks at another agent: hands know only their own.
             Effect::RunTool { exec_id, call_id, tool, input, .. } if tool == agent_get::NAME => {
@@ -50,7 +55,7 @@ impl Perform for Effects {
             | Effect::RemoveWorktree { .. } => self.hands.perform(agent, effect),
             // The loop itself sees to other agents.
             Effect::SpawnChild { .. } | Effect::DismissChild { .. } | Effect::ReportToSupervisor { .. } => None,
-            // Briefs are read by whoever asks for them; the loop ends its own jobs.
+            // Who tells the operator reads the ledger (`notify`), so that a crash loses nothing; the loop ends its own jobs.
             Effect::Notify { .. } | Effect::EndExec { .. } | Effect::EndCheck { .. } => None,
         }
     }
@@ -62,6 +67,18 @@ impl Perform for Effects {
     fn worktree(&self, agent: &AgentId, folder: String) -> Job<Result<WorkspaceAttached, Refusal>> {
         let (hands, agent) = (self.hands.clone(), agent.clone());
         Box::pin(async move { hands.attach(&agent, folder, WorkspaceMode::Worktree).await })
+    }
+}
+
+/// What a model asked for, held against the policy as it is now.
+#[allow(clippy::wildcard_enum_match_arm, reason = "a call that failed asks for nothing")]
+fn judged(said: Input, agent: &AgentId, policy: &Watched) -> Input {
+    match said {
+        Input::FinishRound { exec_id, round, reply } => {
+            let calls = policy.judge(agent, reply.calls);
+            Input::FinishRound { exec_id, round, reply: Reply { calls, ..reply } }
+        }
+        other => other,
     }
 }
 
@@ -146,6 +163,6 @@ impl Past for LedgerPast {
 }
 
 /// Handed to the engine.
-pub fn perform(ledger: &Ledger, hands: &Hands) -> Arc<dyn Perform> {
-    Arc::new(Effects { ledger: ledger.clone(), hands: hands.clone() })
+pub fn perform(ledger: &Ledger, hands: &Hands, policy: Watched) -> Arc<dyn Perform> {
+    Arc::new(Effects { ledger: ledger.clone(), hands: hands.clone(), policy: Arc::new(policy) })
 }

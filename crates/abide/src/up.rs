@@ -25,7 +25,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::output::{Failed, Output};
 use crate::outside::Outside;
-use crate::perform;
+use crate::policy::Watched;
+use crate::{notify, perform};
 
 /// The agent that a new home begins with.
 pub const FIRST_AGENT: &str = "main";
@@ -37,6 +38,7 @@ pub struct Daemon {
     pub model: String,
     pub sandbox: Mode,
     pub grace: Duration,
+    pub notify: notify::Chosen,
 }
 
 pub fn run(home: &Path, ledger: Ledger, daemon: &Daemon, out: &Output) -> anyhow::Result<()> {
@@ -53,10 +55,14 @@ async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let empty = ledger.streams(None, 1)?.is_empty();
+    let policy = Watched::start(home)?;
     let access = Access::read(ledger.clone(), token)?;
     let hands = hands(home, daemon.sandbox)?;
     let left = hands.left_worktrees().await;
-    let host = Host::start(ledger.clone(), perform::perform(&ledger, &hands), Clock::System)?;
+    // Before any agent is awake: nothing that happens from here on may be missed.
+    let since = ledger.end()?;
+    let host = Host::start(ledger.clone(), perform::perform(&ledger, &hands, policy), Clock::System)?;
+    let notifier = notify::start(home, &host, daemon.notify.clone(), since)?;
     for left in left {
         reconcile(&host, &hands, left).await;
     }
@@ -102,6 +108,7 @@ async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &
         _ = interrupt.recv() => Some(130),
     };
     drop(notice);
+    drop(notifier);
     let told = out.result(&json!({ "event": "stopped" }), || "abide has stopped\n".to_owned());
     if let Some(code) = second {
         // Whoever asks twice does not want to wait for anything. What was answered is durable.

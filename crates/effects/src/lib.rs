@@ -6,10 +6,12 @@ pub mod hands;
 pub mod limits;
 pub mod model;
 mod nearest;
+pub mod policy;
 pub mod process;
 pub mod sandbox;
 pub mod tools;
 pub mod web;
+pub mod webhook;
 pub mod workspace;
 
 pub use hands::Hands;

@@ -80,6 +80,18 @@ impl WebFetch {
     }
 }
 
+/// Sends JSON, and says with which status it was answered. Redirects are not followed: what is signed is for one address.
+pub fn post(url: &Url, headers: &[(&str, &str)], body: &str) -> Result<u16, String> {
+    let mut request = agent(url).post(url.as_str()).header("content-type", "application/json");
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    match request.send(body) {
+        Ok(response) => Ok(response.status().as_u16()),
+        Err(error) => Err(failed(url, &error).message),
+    }
+}
+
 /// One for each request: nothing is kept from one to the next, and nobody waits for a connection that has gone stale.
 fn agent(url: &Url) -> ureq::Agent {
     let mut config = ureq::Agent::config_builder()

@@ -11,6 +11,9 @@ pub struct Meter {
     pub loads: Count,
     pub crashes: Count,
     pub quarantined: Count,
+    /// Notices that reached the operator, and those that were given up.
+    pub notified: Count,
+    pub notify_failed: Count,
 }
 
 #[derive(Debug, Default)]

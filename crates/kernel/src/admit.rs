@@ -5,6 +5,7 @@ mod control;
 mod due;
 mod ingress;
 mod kin;
+mod permit;
 mod settle;
 mod task;
 mod timers;

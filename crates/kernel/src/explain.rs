@@ -7,12 +7,13 @@ mod work;
 use serde::Serialize;
 
 use crate::agent::AgentState;
+use crate::agent::approval::Approval;
 use crate::fact::Resource;
 use crate::id::Seq;
 use crate::scheduler::decision::Decision;
 use crate::scheduler::posture::posture;
 use crate::time::Time;
-use crate::vocabulary::{DecisionKind, Posture, Reason, Scope, Status, TerminalKind, WaitKind};
+use crate::vocabulary::{ApprovalDefault, DecisionKind, Posture, Reason, Scope, Status, TerminalKind, WaitKind};
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Why {
@@ -51,7 +52,7 @@ pub fn why(state: &AgentState, decision: Decision) -> Why {
         scheduling_posture: posture(state),
         waiting_on: waiting_on(state),
         would_wake,
-        notes: hands::notes(state),
+        notes: hands::notes(state).into_iter().chain(granted(state)).collect(),
         sentence,
         decision,
     }
@@ -72,11 +73,20 @@ fn waiting_on(state: &AgentState) -> Vec<WaitingOn> {
     on.extend(hands::tasks(state));
     on.extend(hands::checks(state));
     for approval in state.approvals.pending().values().take(NAMED) {
-        let what = format!("the approval {}: {}", approval.approval_id, approval.summary);
+        let what = format!("the approval {}: {}{}", approval.approval_id, approval.summary, or_else(approval));
         on.push(WaitingOn { what, since: None, seq: approval.seq });
     }
     on.extend(work::held(state));
     on
+}
+
+/// Calls that it may make once, and has not made.
+fn granted(state: &AgentState) -> impl Iterator<Item = String> {
+    let open = state.approvals.grants().iter().filter(|grant| state.at < grant.until);
+    let said = open
+        .take(NAMED)
+        .map(|grant| format!("it may do this once, until {}: {} ({})", grant.until, grant.summary, grant.approval_id));
+    said.collect::<Vec<_>>().into_iter()
 }
 
 fn awaited(kind: WaitKind, resource: Option<&Resource>) -> String {
@@ -209,4 +219,13 @@ fn waiting_messages(count: usize) -> String {
 
 fn for_item(objective: &str) -> String {
     if objective.is_empty() { String::new() } else { format!(", for{objective}") }
+}
+
+/// What holds if nobody answers, and when.
+fn or_else(approval: &Approval) -> String {
+    let default = match approval.default {
+        ApprovalDefault::Deny => "denied",
+        ApprovalDefault::Grant => "granted",
+    };
+    approval.deadline.map(|deadline| format!(" (until {deadline}, then {default})")).unwrap_or_default()
 }

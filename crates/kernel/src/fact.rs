@@ -169,5 +169,6 @@ facts! {
 
     ApprovalRequested = "approval.requested",
     ApprovalDecided = "approval.decided",
+    ApprovalUsed = "approval.used",
     BriefRecorded = "brief.recorded",
 }

@@ -227,6 +227,20 @@ pub enum Does {
     World(SideEffect),
     /// There is no such tool, or not with such an input: the model is told so, and nothing runs.
     Refused(Refusal),
+    /// A person has to say yes first.
+    Ask(Box<Ask>),
+}
+
+/// A call that the operator's policy holds back until a person lets it run, once.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ask {
+    /// Names the call: the tool and all of its input. Another call has another digest.
+    pub digest: String,
+    /// What a person decides by.
+    pub summary: String,
+    pub deadline_ms: Option<u64>,
+    pub default: ApprovalDefault,
+    pub then: Does,
 }
 
 /// A change to the agent's own records, asked for by its model or by a person.

@@ -55,6 +55,11 @@ pub const CHECK_TIME_MS: u64 = 60_000;
 /// Model rounds of one turn.
 pub const ROUNDS_MAX: u32 = 500;
 
+/// How long a call that a person let run may still be made.
+pub const GRANT_MS: u64 = 24 * 3_600_000;
+/// Calls that may still be made, per agent; the oldest gives way.
+pub const GRANTS_MAX: usize = 64;
+
 /// `text`, cut to at most `max` bytes at a character boundary.
 #[must_use]
 pub fn clip(text: &str, max: usize) -> &str {

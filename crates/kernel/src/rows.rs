@@ -104,6 +104,7 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
             let patch = json!({ "status": decided.status, "decided_by": decided.decided_by, "decided_at": at });
             row("approvals", &decided.approval_id, patch)
         }
+        Fact::ApprovalUsed(used) => row("approvals", &used.approval_id, json!({ "used_at": at })),
         Fact::WorkspaceAttached(workspace) => {
             let worktree = workspace.worktree.as_ref();
             let patch = json!({

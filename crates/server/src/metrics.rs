@@ -48,6 +48,8 @@ impl Metrics {
         one("loads_total", "counter", "Agents read from the ledger.", meter.loads.get());
         one("loop_crashes_total", "counter", "Loops that crashed.", meter.crashes.get());
         one("agents_quarantined_total", "counter", "Agents that were left alone.", meter.quarantined.get());
+        one("notifications_total", "counter", "Notifications that got through.", meter.notified.get());
+        one("notifications_failed_total", "counter", "Notifications that were given up.", meter.notify_failed.get());
         let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone();
         text.push_str("# HELP abide_requests_total Requests answered.\n# TYPE abide_requests_total counter\n");
         for ((operation, status), counted) in &requests {

@@ -103,7 +103,23 @@ fn restart(home: &std::path::Path, out: &Output) -> anyhow::Result<()> {
 }
 
 fn schema(out: &Output) -> anyhow::Result<()> {
-    let properties: Map<String, Value> = Key::ALL.iter().map(|key| (key.name().to_owned(), key.schema())).collect();
+    let mut properties = Map::new();
+    for key in Key::ALL {
+        let (table, name) = key.place();
+        let properties = match table {
+            None => &mut properties,
+            Some(table) => {
+                let table = properties
+                    .entry(table)
+                    .or_insert_with(|| json!({ "type": "object", "additionalProperties": false, "properties": {} }));
+                match table["properties"].as_object_mut() {
+                    Some(properties) => properties,
+                    None => unreachable!("it was made so"),
+                }
+            }
+        };
+        properties.insert(name.to_owned(), key.schema());
+    }
     let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "config.toml of abide",

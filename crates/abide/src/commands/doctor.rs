@@ -14,9 +14,10 @@ use serde_json::{Value, json};
 use crate::cli::{PlaceArgs, UpArgs};
 use crate::config::{ECHO, Settings, mode_name};
 use crate::connection::{self, block_on};
+use crate::notify::{Chosen, Failure, Place};
 use crate::output::{Cell, Failed, Output, START_ONE, counted, grouped};
 use crate::outside::counted_by;
-use crate::{home, output};
+use crate::{home, output, policy};
 
 /// Less than this, and a day's facts may not fit.
 const DISK_WARN_BYTES: u64 = 1 << 30;
@@ -66,6 +67,8 @@ pub fn run(place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let home = home::dir(place)?;
     let mut checks = vec![writable(&home), token(&home)];
     checks.extend(config(&home));
+    checks.push(rules(&home));
+    checks.extend(notifications(&home));
     checks.extend([daemon(place, &home), ledger(place, &home)]);
     checks.extend(disks(&home));
     checks.push(git());
@@ -139,6 +142,65 @@ fn config(home: &Path) -> Vec<Check> {
             vec![Check::ok("config", "every setting reads"), model]
         }
     }
+}
+
+fn rules(home: &Path) -> Check {
+    match policy::read(home) {
+        Ok(None) => Check::ok("policy", "none: no call of an agent waits for a person (see docs/policy.md)"),
+        Ok(Some(policy)) => Check::ok("policy", counted(policy.len() as u64, "rule")),
+        Err(error) => {
+            let fix = "mend it: until then a running daemon goes by the rules it had, and none starts";
+            Check::fail("policy", format!("{error:#}"), fix)
+        }
+    }
+}
+
+/// Whether the operator would hear of anything, and has so far.
+fn notifications(home: &Path) -> Vec<Check> {
+    // What is wrong with a setting is said above.
+    let Ok(settings) = Settings::load(home, &UpArgs::default()) else { return Vec::new() };
+    let chosen = [("command", &settings.notify_command.value), ("webhook", &settings.notify_webhook.value)];
+    let chosen: Vec<&str> = chosen.iter().filter(|(_, value)| value.is_some()).map(|(name, _)| *name).collect();
+    if chosen.is_empty() {
+        let found = "off; `abide config set notify.command CMD` or notify.webhook has you told when an agent needs you";
+        return vec![Check::ok("notify", found)];
+    }
+    if let Err(error) = Chosen::from(&settings) {
+        return vec![Check::fail("notify", format!("{error:#}"), "mend it: no daemon starts until then")];
+    }
+    if let Some(missing) = settings.notify_command.value.as_deref().and_then(missing_program) {
+        let found = format!("command: there is no program {missing}");
+        return vec![Check::warn("notify", found, "install it, or `abide config set notify.command CMD`")];
+    }
+    let check = |name: &str| match Place::read(&Place::file(home, name)) {
+        None => Check::ok("notify", format!("{name}: nothing to tell yet")),
+        Some(place) => {
+            let sent = format!("{name}: {} told", place.sent);
+            match place.last_failure {
+                None => Check::ok("notify", sent),
+                Some(Failure { at, id, error }) => {
+                    let found = format!(
+                        "{sent}, {} given up; the last attempt that failed, at {at}: {error} ({id})",
+                        place.failed
+                    );
+                    Check::warn(
+                        "notify",
+                        found,
+                        format!("see that the {name} works; `abide daemon logs` has every attempt"),
+                    )
+                }
+            }
+        }
+    };
+    chosen.into_iter().map(check).collect()
+}
+
+/// The program that a command begins with, where it is plain to see and is not there.
+fn missing_program(command: &str) -> Option<&str> {
+    let first = command.split_whitespace().next()?;
+    let plain = first.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-'));
+    let there = if first.contains('/') { Path::new(first).exists() } else { program(first).is_some() };
+    (plain && !there).then_some(first)
 }
 
 fn daemon(place: &PlaceArgs, home: &Path) -> Check {

@@ -6,6 +6,7 @@ use tracing::level_filters::LevelFilter;
 
 use crate::cli::{PlaceArgs, UpArgs};
 use crate::config::{Log, Settings, Store};
+use crate::notify::Chosen;
 use crate::output::Output;
 use crate::up::Daemon;
 use crate::{home, logs, up};
@@ -13,6 +14,7 @@ use crate::{home, logs, up};
 pub fn run(args: &UpArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let home = home::dir(place)?;
     let settings = Settings::load(&home, args)?;
+    let notify = Chosen::from(&settings)?;
     let ledger = match settings.store.value {
         Store::Sqlite => home::open_or_create(place)?,
     };
@@ -22,6 +24,7 @@ pub fn run(args: &UpArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()>
         model: settings.model.value,
         sandbox: settings.sandbox.value,
         grace: Duration::from_millis(settings.shutdown_grace_ms.value),
+        notify,
     };
     up::run(&home, ledger, &daemon, out)
 }

@@ -5,9 +5,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
-use toml_edit::{DocumentMut, Item};
+use toml_edit::{DocumentMut, Item, Table, TableLike};
 
-use super::key::{Key, Value};
+use super::key::{Key, Value, Written};
 use crate::folder;
 
 #[derive(Debug)]
@@ -32,45 +32,83 @@ impl File {
 
     /// Refuses keys that nobody knows and values that can't be.
     pub fn check(&self) -> anyhow::Result<()> {
-        for (name, _) in self.document.iter() {
-            let key = Key::named(name).map_err(|problem| anyhow!("{}: {problem}", self.path.display()))?;
-            self.get(key)?;
+        let known = |name: &str| Key::named(name).map_err(|problem| anyhow!("{}: {problem}", self.path.display()));
+        let tables: Vec<&str> = Key::ALL.into_iter().filter_map(|key| key.place().0).collect();
+        for (name, item) in self.document.iter() {
+            match (tables.contains(&name), item.as_table_like()) {
+                (true, Some(table)) => {
+                    for (inner, _) in table.iter() {
+                        self.get(known(&format!("{name}.{inner}"))?)?;
+                    }
+                }
+                (true, None) => bail!("{}: {name} takes a table, not {}", self.path.display(), kind(item)),
+                (false, _) => drop(self.get(known(name)?)?),
+            }
         }
         Ok(())
     }
 
+    fn item(&self, key: Key) -> Option<&Item> {
+        match key.place() {
+            (Some(table), name) => self.document.get(table)?.as_table_like()?.get(name),
+            (None, name) => self.document.get(name),
+        }
+    }
+
+    /// The table that holds a key; made where there is none.
+    fn table(&mut self, key: Key) -> anyhow::Result<&mut dyn TableLike> {
+        let Some(table) = key.place().0 else { return Ok(self.document.as_table_mut()) };
+        let item = self.document.entry(table).or_insert_with(|| Item::Table(Table::new()));
+        item.as_table_like_mut().ok_or_else(|| anyhow!("{}: {table} is no table", self.path.display()))
+    }
+
     pub fn get(&self, key: Key) -> anyhow::Result<Option<Value>> {
-        let Some(item) = self.document.get(key.name()) else { return Ok(None) };
+        let Some(item) = self.item(key) else { return Ok(None) };
         let place = format!("{}: {}", self.path.display(), key.name());
-        let text = match (key.is_number(), item.as_integer(), item.as_str()) {
-            (true, Some(number), _) => number.to_string(),
-            (false, _, Some(text)) => text.to_owned(),
-            (true, None, _) => bail!("{place} takes a whole number, not {}", kind(item)),
-            (false, _, None) => bail!("{place} takes text in quotes, not {}", kind(item)),
+        let words = || item.as_array()?.iter().map(|word| word.as_str()).collect::<Option<Vec<_>>>();
+        let (found, wanted) = match key.written() {
+            Written::Number => (item.as_integer().map(|number| number.to_string()), "a whole number"),
+            Written::Text => (item.as_str().map(str::to_owned), "text in quotes"),
+            Written::List => (words().map(|words| words.join(",")), "a list of texts in quotes"),
         };
+        let Some(text) = found else { bail!("{place} takes {wanted}, not {}", kind(item)) };
         key.parse(&text).map(Some).map_err(|problem| anyhow!("{place}: {problem}"))
     }
 
     pub fn set(&mut self, key: Key, value: &Value) -> anyhow::Result<()> {
         let mut new = match value {
             Value::ShutdownGraceMs(ms) => toml_edit::Value::from(i64::try_from(*ms).unwrap_or(i64::MAX)),
-            Value::Listen(_) | Value::Store(_) | Value::Model(_) | Value::Log(_) | Value::Sandbox(_) => {
-                toml_edit::Value::from(value.to_string())
-            }
+            Value::NotifyOn(on) => on.iter().map(|on| on.as_str()).collect::<toml_edit::Array>().into(),
+            Value::Listen(_)
+            | Value::Store(_)
+            | Value::Model(_)
+            | Value::Log(_)
+            | Value::Sandbox(_)
+            | Value::Text(_) => toml_edit::Value::from(value.to_string()),
         };
         // A comment behind the old value stays behind the new one.
-        if let Some(old) = self.document.get(key.name()).and_then(Item::as_value) {
+        if let Some(old) = self.item(key).and_then(Item::as_value) {
             *new.decor_mut() = old.decor().clone();
         }
-        self.document[key.name()] = Item::Value(new);
+        let (table, name) = (self.table(key)?, key.place().1);
+        // What is there keeps the way it is written; inserting would write it anew.
+        match table.get_mut(name) {
+            Some(item) => *item = Item::Value(new),
+            None => drop(table.insert(name, Item::Value(new))),
+        }
         self.save()
     }
 
     /// Whether it was there.
     pub fn unset(&mut self, key: Key) -> anyhow::Result<bool> {
-        let Some((removed, _)) = self.document.remove_entry(key.name()) else { return Ok(false) };
+        if self.item(key).is_none() {
+            return Ok(false);
+        }
+        let table = self.table(key)?;
         // Comments above it belong to it as far as TOML knows; they are somebody's words, and stay in the file.
-        let above = removed.leaf_decor().prefix().and_then(|prefix| prefix.as_str()).unwrap_or_default().to_owned();
+        let above = table.key(key.place().1).and_then(|removed| removed.leaf_decor().prefix()?.as_str());
+        let above = above.unwrap_or_default().to_owned();
+        table.remove(key.place().1);
         if above.contains('#') {
             self.keep_above(&above);
         }

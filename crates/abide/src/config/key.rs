@@ -5,7 +5,10 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 use abide_effects::sandbox::Mode;
+use abide_effects::web::Url;
 use serde_json::json;
+
+use crate::notify::On;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
@@ -15,6 +18,10 @@ pub enum Key {
     Log,
     Sandbox,
     ShutdownGraceMs,
+    NotifyCommand,
+    NotifyWebhook,
+    NotifySecretEnv,
+    NotifyOn,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +47,9 @@ pub enum Value {
     Log(Log),
     Sandbox(Mode),
     ShutdownGraceMs(u64),
+    /// A text that need not be there.
+    Text(Option<String>),
+    NotifyOn(Vec<On>),
 }
 
 const PORT: u16 = 4173;
@@ -50,7 +60,18 @@ const GRACE_MAX_MS: u64 = 600_000;
 pub const ECHO: &str = "script/echo";
 
 impl Key {
-    pub const ALL: [Key; 6] = [Key::Listen, Key::Store, Key::Model, Key::Log, Key::Sandbox, Key::ShutdownGraceMs];
+    pub const ALL: [Key; 10] = [
+        Key::Listen,
+        Key::Store,
+        Key::Model,
+        Key::Log,
+        Key::Sandbox,
+        Key::ShutdownGraceMs,
+        Key::NotifyCommand,
+        Key::NotifyWebhook,
+        Key::NotifySecretEnv,
+        Key::NotifyOn,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -60,6 +81,10 @@ impl Key {
             Key::Log => "log",
             Key::Sandbox => "sandbox",
             Key::ShutdownGraceMs => "shutdown_grace_ms",
+            Key::NotifyCommand => "notify.command",
+            Key::NotifyWebhook => "notify.webhook",
+            Key::NotifySecretEnv => "notify.secret_env",
+            Key::NotifyOn => "notify.on",
         }
     }
 
@@ -70,7 +95,9 @@ impl Key {
             Key::Model => Some("ABIDE_MODEL"),
             Key::Log => Some("ABIDE_LOG"),
             Key::Sandbox => Some("ABIDE_SANDBOX"),
-            Key::ShutdownGraceMs => None,
+            Key::ShutdownGraceMs | Key::NotifyCommand | Key::NotifyWebhook | Key::NotifySecretEnv | Key::NotifyOn => {
+                None
+            }
         }
     }
 
@@ -82,6 +109,8 @@ impl Key {
             Key::Log => Value::Log(Log::Info),
             Key::Sandbox => Value::Sandbox(Mode::Auto),
             Key::ShutdownGraceMs => Value::ShutdownGraceMs(GRACE_MS),
+            Key::NotifyCommand | Key::NotifyWebhook | Key::NotifySecretEnv => Value::Text(None),
+            Key::NotifyOn => Value::NotifyOn(On::USUAL.to_vec()),
         }
     }
 
@@ -114,14 +143,37 @@ impl Key {
                 let number = text.parse().ok().filter(|ms| *ms <= GRACE_MAX_MS).map(Value::ShutdownGraceMs);
                 number.ok_or_else(|| format!("{text:?} is no number of milliseconds from 0 to {GRACE_MAX_MS}"))
             }
+            Key::NotifyCommand => some(text, "say what to run, such as notify-send \"$ABIDE_TEXT\""),
+            Key::NotifyWebhook => {
+                Url::parse(text).map_err(|hint| format!("{text:?} is no address to send to: {hint}"))?;
+                some(text, "give an address")
+            }
+            Key::NotifySecretEnv => some(text, "name the environment variable that holds the webhook's secret"),
+            Key::NotifyOn => on(text).map(Value::NotifyOn),
         }
     }
 
-    /// Whether a file writes it as a number; the others are text.
-    pub fn is_number(self) -> bool {
+    /// How a file writes it.
+    pub fn written(self) -> Written {
         match self {
-            Key::ShutdownGraceMs => true,
-            Key::Listen | Key::Store | Key::Model | Key::Log | Key::Sandbox => false,
+            Key::ShutdownGraceMs => Written::Number,
+            Key::NotifyOn => Written::List,
+            Key::Listen
+            | Key::Store
+            | Key::Model
+            | Key::Log
+            | Key::Sandbox
+            | Key::NotifyCommand
+            | Key::NotifyWebhook
+            | Key::NotifySecretEnv => Written::Text,
+        }
+    }
+
+    /// The table of the file that it is in, and its name there.
+    pub fn place(self) -> (Option<&'static str>, &'static str) {
+        match self.name().split_once('.') {
+            Some((table, name)) => (Some(table), name),
+            None => (None, self.name()),
         }
     }
 
@@ -149,6 +201,20 @@ impl Key {
                 "type": "integer", "minimum": 0, "maximum": GRACE_MAX_MS,
                 "description": "How long running turns may take to come to a safe point when the daemon stops",
             }),
+            Key::NotifyCommand => json!({
+                "type": "string", "description": "Run by the shell for each notification: JSON on its input, ABIDE_* in its environment",
+            }),
+            Key::NotifyWebhook => json!({
+                "type": "string", "description": "Where each notification is posted as JSON",
+            }),
+            Key::NotifySecretEnv => json!({
+                "type": "string",
+                "description": "The environment variable that holds the webhook's secret (whsec_…), by which it is signed",
+            }),
+            Key::NotifyOn => json!({
+                "type": "array", "items": { "type": "string", "enum": On::ALL.map(On::as_str) },
+                "description": "What is told",
+            }),
         };
         let mut about = about;
         about["default"] = self.default().json();
@@ -160,6 +226,8 @@ impl Value {
     pub fn json(&self) -> serde_json::Value {
         match self {
             Value::ShutdownGraceMs(ms) => json!(ms),
+            Value::Text(text) => json!(text),
+            Value::NotifyOn(on) => json!(on),
             Value::Listen(_) | Value::Store(_) | Value::Model(_) | Value::Log(_) | Value::Sandbox(_) => {
                 json!(self.to_string())
             }
@@ -186,6 +254,14 @@ impl Value {
         if let Value::Sandbox(mode) = self { Some(mode) } else { None }
     }
 
+    pub fn text(self) -> Option<Option<String>> {
+        if let Value::Text(text) = self { Some(text) } else { None }
+    }
+
+    pub fn notify_on(self) -> Option<Vec<On>> {
+        if let Value::NotifyOn(on) = self { Some(on) } else { None }
+    }
+
     pub fn shutdown_grace_ms(self) -> Option<u64> {
         if let Value::ShutdownGraceMs(ms) = self { Some(ms) } else { None }
     }
@@ -200,6 +276,8 @@ impl fmt::Display for Value {
             Value::Log(log) => write!(f, "{log}"),
             Value::Sandbox(mode) => f.write_str(mode_name(*mode)),
             Value::ShutdownGraceMs(ms) => write!(f, "{ms}"),
+            Value::Text(text) => f.write_str(text.as_deref().unwrap_or("none")),
+            Value::NotifyOn(on) => f.write_str(&on.iter().map(|on| on.as_str()).collect::<Vec<_>>().join(",")),
         }
     }
 }
@@ -223,6 +301,30 @@ impl fmt::Display for Log {
             Log::Trace => "trace",
         })
     }
+}
+
+/// How a value stands in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Written {
+    Number,
+    Text,
+    List,
+}
+
+fn some(text: &str, hint: &str) -> Result<Value, String> {
+    if text.trim().is_empty() { Err(format!("it is empty: {hint}")) } else { Ok(Value::Text(Some(text.to_owned()))) }
+}
+
+/// Divided by commas; nothing at all is a list, too.
+fn on(text: &str) -> Result<Vec<On>, String> {
+    let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
+    let known = |word: &str| {
+        let found = On::ALL.into_iter().find(|on| on.as_str() == word);
+        found.ok_or_else(|| {
+            format!("{word:?} is nothing to be told of: it takes {}", On::ALL.map(On::as_str).join(", "))
+        })
+    };
+    words.map(known).collect()
 }
 
 const MODES: [(&str, Mode); 3] = [("auto", Mode::Auto), ("required", Mode::Required), ("off", Mode::Off)];

@@ -45,6 +45,10 @@ model              script/echo (no model is set: agents answer with what they ar
 log                info                                                                  default
 sandbox            auto                                                                  default
 shutdown_grace_ms  100                                                                   file home/config.toml
+notify.command     none                                                                  default
+notify.webhook     none                                                                  default
+notify.secret_env  none                                                                  default
+notify.on          approval,failure,notify,blocked                                       default
 "
     );
     assert_eq!(place.says(&["config", "get", "log"]), "info\n");
@@ -60,10 +64,16 @@ fn a_file_that_is_wrong_is_named_with_what_is_wrong() {
         ("listn = 1", "no setting is called \"listn\"; did you mean listen?"),
         (
             "[providers.x]\n",
-            "no setting is called \"providers\"; there are listen, store, model, log, sandbox, shutdown_grace_ms",
+            "no setting is called \"providers\"; there are listen, store, model, log, sandbox, shutdown_grace_ms, \
+             notify.command, notify.webhook, notify.secret_env, notify.on",
         ),
         ("listen = 4173", "listen takes text in quotes, not a number"),
         ("shutdown_grace_ms = \"5000\"", "shutdown_grace_ms takes a whole number, not text"),
+        ("notify = 5", "notify takes a table, not a number"),
+        ("[notify]\ncomand = \"x\"", "no setting is called \"notify.comand\"; did you mean notify.command?"),
+        ("[notify]\non = \"approval\"", "notify.on takes a list of texts in quotes, not text"),
+        ("[notify]\non = [\"aproval\"]", "notify.on: \"aproval\" is nothing to be told of: it takes approval"),
+        ("[notify]\nwebhook = \"ftp://x\"", "notify.webhook: \"ftp://x\" is no address to send to"),
         ("shutdown_grace_ms = -1", "shutdown_grace_ms: \"-1\" is no number of milliseconds from 0 to 600000"),
         ("listen = \"localhost\"", "listen: \"localhost\" is no address to listen on: write IP:PORT"),
         ("store = \"postgres://x\"", "store: \"postgres://x\" is no store that this version knows: it takes sqlite"),
@@ -116,6 +126,22 @@ shutdown_grace_ms = 1_000 # short
 }
 
 #[test]
+fn a_setting_of_a_table_is_written_there() {
+    let place = Place::empty();
+    place.write("home/config.toml", "log = \"warn\"\n");
+    let now = || fs::read_to_string(place.path("home/config.toml")).unwrap();
+    place.says(&["config", "set", "notify.command", "cat"]);
+    place.says(&["config", "set", "notify.on", "approval, result"]);
+    assert_eq!(now(), "log = \"warn\"\n\n[notify]\ncommand = \"cat\"\non = [\"approval\", \"result\"]\n");
+    assert_eq!(place.json(&["config", "get", "notify.on"])["value"], json!(["approval", "result"]));
+    assert_eq!(place.json(&["config", "unset", "notify.on"])["was_set"], true);
+    assert_eq!(place.json(&["config", "unset", "notify.on"])["was_set"], false);
+    assert_eq!(now(), "log = \"warn\"\n\n[notify]\ncommand = \"cat\"\n");
+    let schema = place.json(&["config", "schema"]);
+    assert_eq!(schema["properties"]["notify"]["properties"]["command"]["type"], "string");
+}
+
+#[test]
 fn what_can_not_be_set_is_refused() {
     let place = Place::empty();
     let wrong = |words: &[&str]| place.refused(2, &[&["config", "set"], words].concat());
@@ -142,10 +168,14 @@ fn the_schema_has_every_setting() {
     let place = Place::empty();
     let schema = place.json(&["config", "schema"]);
     let settings = place.json(&["config", "show"]);
-    let names = |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
-    assert_eq!(names(&schema["properties"]), names(&settings));
+    let place_of = |name: &str| format!("/properties/{}", name.replace('.', "/properties/"));
+    let names: Vec<&String> = settings.as_object().unwrap().keys().collect();
+    let tables = schema["properties"].as_object().unwrap().values().filter(|value| value["type"] == "object");
+    let inside: usize = tables.clone().map(|table| table["properties"].as_object().unwrap().len()).sum();
+    let beside = schema["properties"].as_object().unwrap().len() - tables.count();
+    assert_eq!(inside + beside, names.len());
     assert_eq!(schema["additionalProperties"], false);
     for (name, default) in settings.as_object().unwrap() {
-        assert_eq!(schema["properties"][name]["default"], *default);
+        assert_eq!(schema.pointer(&place_of(name)).unwrap()["default"], *default, "{name}");
     }
 }

@@ -106,6 +106,7 @@ impl Daemon {
         Daemon::of(command)
     }
 
+    /// Whatever starts it, once it is ready.
     pub fn of(mut command: Command) -> Daemon {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());

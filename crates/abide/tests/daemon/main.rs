@@ -10,9 +10,11 @@ mod cut;
 mod hands;
 mod interject;
 mod kill;
+mod notify;
 #[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
 #[path = "../cli/place.rs"]
 mod place;
+mod policy;
 mod quarantine;
 mod refused;
 mod results;

@@ -49,7 +49,8 @@ impl Wire {
         stream.read_exact(&mut bytes)?;
         let body = match bytes.is_empty() {
             true => Value::Null,
-            false => serde_json::from_slice(&bytes)?,
+            // The counters are text.
+            false => serde_json::from_slice(&bytes).unwrap_or_else(|_| String::from_utf8_lossy(&bytes).into()),
         };
         self.stream = Some(stream);
         Ok(Answer { status, body })

@@ -120,4 +120,7 @@ pub struct Approval {
     pub default: String,
     pub decided_by: Option<String>,
     pub decided_at: Option<String>,
+    /// When the call that it let run was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used_at: Option<String>,
 }

@@ -21,7 +21,7 @@ impl WorkspacePath {
         Ok(WorkspacePath(path.collect()))
     }
 
-    pub(super) fn as_path(&self) -> &Path {
+    pub(crate) fn as_path(&self) -> &Path {
         &self.0
     }
 }

@@ -64,7 +64,7 @@ impl Url {
         &self.text
     }
 
-    pub(super) fn host(&self) -> &str {
+    pub(crate) fn host(&self) -> &str {
         self.uri.host().unwrap_or_default()
     }
 

@@ -16,6 +16,7 @@ mod files_write;
 mod hands;
 mod malformed;
 mod place;
+mod policy;
 mod script;
 mod stage;
 mod substitution;

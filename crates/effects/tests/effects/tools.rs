@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 fn refused(tool: &str, input: &Value) -> Refusal {
     match tools::read(tool, input) {
         Does::Refused(refusal) => refusal,
-        other @ (Does::Act(_) | Does::World(_)) => panic!("{tool} {input} is {other:?}"),
+        other @ (Does::Act(_) | Does::World(_) | Does::Ask(_)) => panic!("{tool} {input} is {other:?}"),
     }
 }
 

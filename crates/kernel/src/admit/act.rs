@@ -79,7 +79,8 @@ pub(super) fn act(step: &mut Step<'_>, actor: &Actor, act: Act) -> Acted {
         Act::UpdateWorkItem { work_item_id, change } => work::update(step, &work_item_id, *change),
         Act::CompleteWorkItem { work_item_id, report } => work::complete(step, &work_item_id, report),
         Act::RequestApproval { summary, tool, deadline_ms, default } => {
-            request_approval(step, actor, summary, tool, deadline_ms, default)
+            let asked = Asked { summary, tool, deadline_ms, default, call: None };
+            request_approval(step, actor, asked).map(|result| Done { result, ends_turn: true })
         }
         Act::DecideApproval { approval_id, grant } => decide_approval(step, actor, &approval_id, grant),
         Act::NotifyOperator { text } => {
@@ -354,14 +355,17 @@ fn revoke_trigger(step: &mut Step<'_>, actor: &Actor, id: &TriggerId) -> Acted {
     done(json!({ "trigger_id": id.as_str(), "ended_waits": ended }))
 }
 
-fn request_approval(
-    step: &mut Step<'_>,
-    actor: &Actor,
-    summary: String,
-    tool: Option<String>,
-    deadline_ms: Option<u64>,
-    default: ApprovalDefault,
-) -> Acted {
+/// A question as it is put to a person.
+pub(super) struct Asked {
+    pub summary: String,
+    pub tool: Option<String>,
+    pub deadline_ms: Option<u64>,
+    pub default: ApprovalDefault,
+    pub call: Option<String>,
+}
+
+pub(super) fn request_approval(step: &mut Step<'_>, actor: &Actor, asked: Asked) -> Result<Value, Refusal> {
+    let Asked { summary, tool, deadline_ms, default, call } = asked;
     let summary = line(summary, limits::LINE_BYTES, "summary")?;
     room(step.state.approvals.pending().len(), "approvals")?;
     let deadline = deadline_ms.map(|ms| ahead(step, ms)).transpose()?;
@@ -377,9 +381,9 @@ fn request_approval(
         work_item_id,
         deadline,
         default,
+        call,
     });
-    let result = json!({ "approval_id": approval_id.as_str(), "waiting_intent_id": wait.as_str() });
-    Ok(Done { result, ends_turn: true })
+    Ok(json!({ "approval_id": approval_id.as_str(), "waiting_intent_id": wait.as_str() }))
 }
 
 fn decide_approval(step: &mut Step<'_>, actor: &Actor, id: &ApprovalId, grant: bool) -> Acted {
@@ -391,8 +395,10 @@ fn decide_approval(step: &mut Step<'_>, actor: &Actor, id: &ApprovalId, grant: b
         return Err(Refusal::new("not_pending", format!("{id} is not pending"), hint));
     };
     let (status, word) = if grant { (ApprovalStatus::Granted, "granted") } else { (ApprovalStatus::Denied, "denied") };
-    step.emit(ApprovalDecided { approval_id: id.clone(), status, decided_by: actor.name().to_owned() });
-    due::tell_decision(step, &approval, &format!("{} {word}: {}", actor.name(), approval.summary));
+    let decided_by = actor.name().to_owned();
+    let lets_call = grant && approval.call.is_some();
+    step.emit(ApprovalDecided { approval_id: id.clone(), status, decided_by, lets_call });
+    due::tell_decision(step, &approval, grant, &format!("{} {word}: {}", actor.name(), approval.summary));
     done(json!({ "approval_id": id.as_str(), "status": status }))
 }
 

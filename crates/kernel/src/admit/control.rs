@@ -330,7 +330,7 @@ pub(super) fn fork(step: &mut Step<'_>, agent_id: AgentId, parent: AgentId, at_s
     let approvals: Vec<_> = step.state.approvals.pending().keys().cloned().collect();
     for approval_id in approvals {
         let decided_by = "fork".to_owned();
-        step.emit(ApprovalDecided { approval_id, status: ApprovalStatus::Expired, decided_by });
+        step.emit(ApprovalDecided { approval_id, status: ApprovalStatus::Expired, decided_by, lets_call: false });
     }
     let evidence = || vec!["fork".to_owned()];
     if let Some(workspace) = step.state.workspaces.occupied().map(str::to_owned) {

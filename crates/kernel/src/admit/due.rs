@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::agent::approval::Approval;
 use crate::agent::timer::{Due, Timer};
 use crate::fact::{ApprovalDecided, MessageQueued, RecheckFired, TimerCheckStarted, TimerFired, TimerMissed};
 use crate::id::{ApprovalId, TimerId, WorkItemId};
@@ -40,22 +41,29 @@ pub(super) fn fire_due(step: &mut Step<'_>) -> Answer {
 
 fn expire_approval(step: &mut Step<'_>, id: &ApprovalId) {
     let Some(approval) = step.state.approvals.pending().get(id).cloned() else { return };
+    let grant = approval.default == ApprovalDefault::Grant;
     step.emit(ApprovalDecided {
         approval_id: id.clone(),
         status: ApprovalStatus::Expired,
         decided_by: "deadline".to_owned(),
+        lets_call: grant && approval.call.is_some(),
     });
-    let outcome = match approval.default {
-        ApprovalDefault::Deny => "denied by default",
-        ApprovalDefault::Grant => "granted by default",
-    };
-    tell_decision(step, &approval, &format!("Nobody answered in time; {outcome}: {}", approval.summary));
+    let outcome = if grant { "granted by default" } else { "denied by default" };
+    tell_decision(step, &approval, grant, &format!("Nobody answered in time; {outcome}: {}", approval.summary));
 }
 
 /// The decision comes back as a message, and matches the wait that asked.
-pub(super) fn tell_decision(step: &mut Step<'_>, approval: &crate::agent::approval::Approval, text: &str) {
+pub(super) fn tell_decision(step: &mut Step<'_>, approval: &Approval, grant: bool, text: &str) {
+    let next = match (&approval.call, grant) {
+        (None, _) => String::new(),
+        (Some(_), true) => {
+            let until = step.now.plus_ms(limits::GRANT_MS);
+            format!("\nMake the very same call again: it may run once, until {until}.")
+        }
+        (Some(_), false) => "\nThe call was not made. Find another way, or say what can't be done.".to_owned(),
+    };
     let message = Message {
-        text: Some(text.to_owned()),
+        text: Some(format!("{text}{next}")),
         approval_id: Some(approval.approval_id.clone()),
         work_item_id: approval.work_item_id.clone(),
         ..Message::bare(step.fresh.message(), MessageKind::InternalFollowup)

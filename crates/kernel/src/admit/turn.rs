@@ -11,7 +11,7 @@ use crate::fact::{
     ToolRoundCompleted, ToolStarted, TurnAborted, TurnBaselineOverBudget, TurnCheckpointed, TurnTerminal,
 };
 use crate::id::{CallId, ExecId, MessageId, TaskId, WorkItemId};
-use crate::input::{Answer, Call, Does, Reads, Reply};
+use crate::input::{Answer, Call, Does, Reads, Refusal, Reply};
 use crate::limits;
 use crate::scheduler::continuation::matching;
 use crate::step::Step;
@@ -23,6 +23,7 @@ use crate::vocabulary::{
 
 use super::act::{self, Actor};
 use super::control::ask_operator;
+use super::permit;
 use super::task::settle_result;
 use super::waits::{cancel_wait, return_interjections, trigger_wait};
 
@@ -70,25 +71,28 @@ pub(super) fn finish_round(step: &mut Step<'_>, exec_id: &ExecId, round: u32, re
 
 fn run_calls(step: &mut Step<'_>, exec_id: &ExecId, calls: Vec<Call>, tree: Option<String>) {
     for call in calls {
-        let side_effect = match &call.does {
+        let does = permit::pass(step, exec_id, &call.call_id, call.does);
+        let side_effect = match &does {
             Does::World(level) => Some(*level),
-            Does::Act(_) | Does::Refused(_) => None,
+            Does::Act(_) | Does::Refused(_) | Does::Ask(_) => None,
         };
         let (call_id, tool) = (call.call_id.clone(), call.tool.clone());
         step.emit(ToolStarted { exec_id: exec_id.clone(), call_id, tool, side_effect });
-        let done = match call.does {
-            Does::Act(wanted) => act::act(step, &Actor::Model(exec_id.clone()), wanted),
-            Does::Refused(refusal) => Err(refusal),
-            Does::World(_) => continue,
+        let refused = |refusal: Refusal| {
+            let Refusal { code, message, hint } = refusal;
+            serde_json::json!({ "error": { "code": code, "message": message, "hint": hint } })
         };
-        let (status, result, ends_turn) = match done {
-            Ok(done) => (ToolStatus::Completed, done.result, done.ends_turn),
-            Err(refusal) => {
-                let error = serde_json::json!({
-                    "error": { "code": refusal.code, "message": refusal.message, "hint": refusal.hint }
-                });
-                (ToolStatus::Failed, error, false)
-            }
+        let (status, result, ends_turn) = match does {
+            Does::Act(wanted) => match act::act(step, &Actor::Model(exec_id.clone()), wanted) {
+                Ok(done) => (ToolStatus::Completed, done.result, done.ends_turn),
+                Err(refusal) => (ToolStatus::Failed, refused(refusal), false),
+            },
+            Does::Refused(refusal) => (ToolStatus::Failed, refused(refusal), false),
+            Does::Ask(ask) => match permit::ask(step, exec_id, &call.tool, *ask) {
+                Ok(done) => (ToolStatus::Failed, done.result, done.ends_turn),
+                Err(refusal) => (ToolStatus::Failed, refused(refusal), false),
+            },
+            Does::World(_) => continue,
         };
         let (exec_id, call_id, tool) = (exec_id.clone(), call.call_id, call.tool);
         step.emit(ToolFinished { exec_id, call_id, tool, status, result, ends_turn });

@@ -55,6 +55,7 @@ fn end_owned(step: &mut Step<'_>, wait: &WaitId, resource: Option<Resource>, by:
                     approval_id: approval,
                     status: ApprovalStatus::Expired,
                     decided_by: "wait_ended".to_owned(),
+                    lets_call: false,
                 });
             }
         }

@@ -64,6 +64,8 @@ impl AgentState {
                 self.archived = false;
                 self.control = Control::Stopped;
                 self.resting = false;
+                // A person said yes to one call of one agent.
+                self.approvals.forget_grants();
                 Ok(())
             }
             Fact::AgentArchived(_) => {
@@ -333,7 +335,8 @@ impl AgentState {
                 None => Err(format!("{} is not a trigger", fact.trigger_id)),
             },
             Fact::ApprovalRequested(fact) => self.approvals.request(fact, self.seq),
-            Fact::ApprovalDecided(fact) => self.approvals.decide(&fact.approval_id),
+            Fact::ApprovalDecided(fact) => self.approvals.decide(fact, at),
+            Fact::ApprovalUsed(fact) => self.approvals.use_up(&fact.approval_id),
             Fact::BriefRecorded(fact) => {
                 self.remember_brief(fact.clone());
                 if let Some(id) = &fact.work_item_id {

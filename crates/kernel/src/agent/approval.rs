@@ -1,11 +1,12 @@
-//! Approvals: questions with a deadline and a default, decided once.
+//! Approvals: questions with a deadline and a default, decided once; and the calls that may be made because of one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::fact::ApprovalRequested;
+use crate::fact::{ApprovalDecided, ApprovalRequested};
 use crate::id::{ApprovalId, Seq, WaitId, WorkItemId};
+use crate::limits;
 use crate::time::Time;
 use crate::vocabulary::ApprovalDefault;
 
@@ -21,6 +22,21 @@ pub struct Approval {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Time>,
     pub default: ApprovalDefault,
+    /// The digest of the one call that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
+    pub seq: Seq,
+}
+
+/// A call that may be made once, because a person or a deadline said so.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Grant {
+    pub approval_id: ApprovalId,
+    pub call: String,
+    pub summary: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work_item_id: Option<WorkItemId>,
+    pub until: Time,
     pub seq: Seq,
 }
 
@@ -28,12 +44,33 @@ pub struct Approval {
 pub struct Approvals {
     pending: BTreeMap<ApprovalId, Approval>,
     deadlines: BTreeSet<(Time, ApprovalId)>,
+    /// Pending ones that are about a call, by its digest.
+    asked: BTreeMap<String, ApprovalId>,
+    /// Not used yet, oldest first.
+    grants: VecDeque<Grant>,
 }
 
 impl Approvals {
     #[must_use]
     pub fn pending(&self) -> &BTreeMap<ApprovalId, Approval> {
         &self.pending
+    }
+
+    /// The question that is open about this call.
+    #[must_use]
+    pub fn pending_call(&self, digest: &str) -> Option<&Approval> {
+        self.asked.get(digest).and_then(|id| self.pending.get(id))
+    }
+
+    /// Calls that may still be made, as far as anybody said; each until its own time.
+    #[must_use]
+    pub fn grants(&self) -> &VecDeque<Grant> {
+        &self.grants
+    }
+
+    #[must_use]
+    pub fn grant_of(&self, digest: &str, now: Time) -> Option<&Grant> {
+        self.grants.iter().find(|grant| grant.call == digest && now < grant.until)
     }
 
     #[must_use]
@@ -57,22 +94,55 @@ impl Approvals {
             work_item_id: fact.work_item_id.clone(),
             deadline: fact.deadline,
             default: fact.default,
+            call: fact.call.clone(),
             seq,
         });
         Ok(())
     }
 
-    pub(super) fn decide(&mut self, id: &ApprovalId) -> Result<(), String> {
+    pub(super) fn decide(&mut self, fact: &ApprovalDecided, at: Time) -> Result<(), String> {
+        let id = &fact.approval_id;
         let approval = self.pending.remove(id).ok_or_else(|| format!("{id} is not pending"))?;
         if let Some(deadline) = approval.deadline {
             self.deadlines.remove(&(deadline, id.clone()));
         }
+        let Approval { approval_id, summary, work_item_id, call, seq, .. } = approval;
+        let Some(call) = call else {
+            return if fact.lets_call { Err(format!("{id} is about no call")) } else { Ok(()) };
+        };
+        self.asked.remove(&call);
+        if fact.lets_call {
+            self.grants.retain(|grant| at < grant.until);
+            if self.grants.len() == limits::GRANTS_MAX {
+                self.grants.pop_front();
+            }
+            let until = at.plus_ms(limits::GRANT_MS);
+            self.grants.push_back(Grant { approval_id, call, summary, work_item_id, until, seq });
+        }
         Ok(())
+    }
+
+    pub(super) fn use_up(&mut self, id: &ApprovalId) -> Result<(), String> {
+        let index = self.grants.iter().position(|grant| grant.approval_id == *id);
+        let index = index.ok_or_else(|| format!("{id} lets no call be made"))?;
+        self.grants.remove(index);
+        Ok(())
+    }
+
+    pub(super) fn end_grants_of(&mut self, item: &WorkItemId) {
+        self.grants.retain(|grant| grant.work_item_id.as_ref() != Some(item));
+    }
+
+    pub(super) fn forget_grants(&mut self) {
+        self.grants.clear();
     }
 
     pub(crate) fn restore(&mut self, approval: Approval) {
         if let Some(deadline) = approval.deadline {
             self.deadlines.insert((deadline, approval.approval_id.clone()));
+        }
+        if let Some(call) = &approval.call {
+            self.asked.insert(call.clone(), approval.approval_id.clone());
         }
         self.pending.insert(approval.approval_id.clone(), approval);
     }
@@ -80,14 +150,15 @@ impl Approvals {
 
 impl Serialize for Approvals {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.pending.values())
+        (self.pending.values().collect::<Vec<_>>(), &self.grants).serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Approvals {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Approvals, D::Error> {
-        let mut approvals = Approvals::default();
-        for approval in Vec::<Approval>::deserialize(deserializer)? {
+        let (pending, grants) = <(Vec<Approval>, VecDeque<Grant>)>::deserialize(deserializer)?;
+        let mut approvals = Approvals { grants, ..Approvals::default() };
+        for approval in pending {
             approvals.restore(approval);
         }
         Ok(approvals)

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{ApprovalId, BriefId, MessageId, WaitId, WorkItemId};
+use crate::id::{ApprovalId, BriefId, CallId, ExecId, MessageId, WaitId, WorkItemId};
 use crate::time::Time;
 use crate::vocabulary::{ApprovalDefault, ApprovalStatus, BriefKind};
 
@@ -19,6 +19,9 @@ pub struct ApprovalRequested {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Time>,
     pub default: ApprovalDefault,
+    /// The digest of the one call that it is about, where the policy asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
 }
 
 /// Decided once, by whoever was first: a person, or the deadline.
@@ -28,6 +31,18 @@ pub struct ApprovalDecided {
     pub approval_id: ApprovalId,
     pub status: ApprovalStatus,
     pub decided_by: String,
+    /// The call that it was about may be made, once.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lets_call: bool,
+}
+
+/// The call that a person let run is being made. It is in the same commit as the call's start, so it is made once.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApprovalUsed {
+    pub approval_id: ApprovalId,
+    pub exec_id: ExecId,
+    pub call_id: CallId,
 }
 
 /// Something told to the operator: an answer, an acknowledgement, or a reason why not.

@@ -4,6 +4,7 @@
 
 mod accounts;
 mod answers;
+mod approvals;
 mod calendar;
 mod children;
 mod closure;

@@ -73,6 +73,7 @@ fn act(
             "CreateTimer after=1m check=c tea"]),
         1 => said(&["CreateTrigger hook", "CreateTrigger mode=wake_hint hook", "RevokeTrigger trig1"]),
         1 => said(&["RequestApproval deploy", "RequestApproval deadline=1m deploy", "DecideApproval appr1 grant"]),
+        2 => said(&["Ask push", "Ask deadline=1m default=grant push", "Ask deadline=1m pull", "DecideApproval appr2 grant"]),
         2 => task.prop_map(|task| format!("ShowTask {task}")),
         1 => Just("ShowAgent".to_owned()),
         1 => Just("ListWorkItems all".to_owned()),

@@ -239,6 +239,7 @@ impl Model {
             | Fact::TaskUpdateIgnored(_)
             // Of a hint that was never taken in; those that a stop ends, it ends by itself.
             | Fact::WakeHintIgnored(_)
+            | Fact::ApprovalUsed(_)
             | Fact::BriefRecorded(_) => {}
         }
     }

@@ -69,6 +69,7 @@ impl AgentState {
             item.recheck_at = None;
             item.report = Some(fact.report.clone());
         })?;
+        self.approvals.end_grants_of(&fact.work_item_id);
         self.work.complete(&fact.work_item_id)
     }
 

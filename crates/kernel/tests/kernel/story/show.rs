@@ -98,6 +98,7 @@ pub fn show(fact: &Fact) -> Option<String> {
             format!("{} asked{}", fact.approval_id, about(" of", fact.work_item_id.as_ref()))
         }
         Fact::ApprovalDecided(fact) => format!("{} {} by {}", fact.approval_id, fact.status, fact.decided_by),
+        Fact::ApprovalUsed(fact) => format!("{} used for {}", fact.approval_id, fact.call_id),
         Fact::BriefRecorded(fact) => format!("told {}: {}", fact.kind, fact.text),
         _ => return None,
     })

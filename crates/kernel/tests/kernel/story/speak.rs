@@ -6,7 +6,7 @@ use abide_kernel::agent::config::{Budget, ConfigChange};
 use abide_kernel::fact::{TaskCreated, TaskEnd, Todo, Usage, WorkspaceAttached, Worktree};
 use abide_kernel::id::{AgentId, ApprovalId, CallId, ExecId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use abide_kernel::input::{
-    Act, Call, Checked, Does, Input, NewMessage, Reads, Remains, Removal, Reply, When, WorkItemChange,
+    Act, Ask, Call, Checked, Does, Input, NewMessage, Reads, Remains, Removal, Reply, When, WorkItemChange,
 };
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::{
@@ -245,8 +245,8 @@ fn budget(line: &Line<'_>) -> Said<Input> {
     Ok(Input::Configure { change: Box::new(ConfigChange { budget: Some(budget), ..ConfigChange::default() }) })
 }
 
-/// `round done` ends the turn; `round WaitFor operator` acts; `round Tool build` runs something in the world; several
-/// calls are divided by `;`.
+/// `round done` ends the turn; `round WaitFor operator` acts; `round Tool build` runs something in the world; `round Ask
+/// push` would, if a person lets it; several calls are divided by `;`.
 fn round(story: &mut Story, rest: &str) -> Said<Input> {
     let (mut calls, mut text) = (Vec::new(), String::new());
     let mut line = Line::of(&story.names, "");
@@ -257,7 +257,11 @@ fn round(story: &mut Story, rest: &str) -> Said<Input> {
             text = line.text(0);
             continue;
         }
-        let does = if tool == "Tool" { Does::World(SideEffect::Unknown) } else { Does::Act(act(&line)?) };
+        let does = match tool {
+            "Tool" => Does::World(SideEffect::Unknown),
+            "Ask" => held_back(&line)?,
+            _ => Does::Act(act(&line)?),
+        };
         let call_id = CallId::new(format!("call{}", story.calls + 1 + u32::try_from(calls.len()).unwrap()));
         calls.push(Call { call_id, tool: tool.to_owned(), input: json!({}), does });
     }
@@ -271,6 +275,15 @@ fn round(story: &mut Story, rest: &str) -> Said<Input> {
         round,
         reply: Reply { text, calls, usage, elapsed_ms: None, carry: None, tree },
     })
+}
+
+/// A call that a person has to let run; its words are its digest.
+fn held_back(line: &Line<'_>) -> Said<Does> {
+    let default = line.given.get("default").map_or(Ok(ApprovalDefault::Deny), |t| word(ApprovalDefault::parse, t))?;
+    let (digest, deadline_ms) = (line.text(1), line.span("deadline")?);
+    let summary = format!("run {digest}");
+    let then = Does::World(SideEffect::Unknown);
+    Ok(Does::Ask(Box::new(Ask { digest, summary, deadline_ms, default, then })))
 }
 
 fn act(line: &Line<'_>) -> Said<Act> {

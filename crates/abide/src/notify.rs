@@ -1,0 +1,254 @@
+//! Tells the operator, outside: by a command or a webhook of their choice.
+//!
+//! What there is to tell is read from the ledger behind a place that is kept on disk and moves only once something was
+//! told, or was given up. So an agent never waits for it, and a crash loses nothing: what was not confirmed is told
+//! again, under the same id.
+
+mod notice;
+mod sink;
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use abide_effects::web::Url;
+use abide_effects::webhook::Secret;
+use abide_engine::Host;
+use abide_kernel::decide;
+use abide_kernel::explain::why;
+use abide_kernel::time::Time;
+use abide_ledger::{Cursor, Follow, ReadError};
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+use tokio::task::JoinHandle;
+
+use crate::config::Settings;
+pub use notice::On;
+use notice::{Known, Notice};
+use sink::Sink;
+
+/// Waits between attempts. After the last of them a notice is given up, which the log and `abide doctor` say.
+const WAITS: [Duration; 4] =
+    [Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(20), Duration::from_secs(60)];
+const BATCH: usize = 256;
+/// Facts that nobody is told of, after which the place is written down all the same.
+const SAVE_EVERY: usize = 4_096;
+/// States that were told and are not told again while they last.
+const TOLD_MAX: usize = 256;
+
+/// What the operator chose.
+#[derive(Debug, Clone)]
+pub struct Chosen {
+    pub command: Option<String>,
+    pub webhook: Option<(Url, Option<Secret>)>,
+    pub on: Vec<On>,
+}
+
+impl Chosen {
+    pub fn from(settings: &Settings) -> anyhow::Result<Chosen> {
+        let webhook = match &settings.notify_webhook.value {
+            None => None,
+            Some(text) => {
+                let url = Url::parse(text).map_err(|hint| anyhow::anyhow!("notify.webhook: {hint}"))?;
+                let secret = settings.notify_secret_env.value.as_deref().map(secret).transpose()?;
+                Some((url, secret))
+            }
+        };
+        let (command, on) = (settings.notify_command.value.clone(), settings.notify_on.value.clone());
+        Ok(Chosen { command, webhook, on })
+    }
+
+    fn sinks(self) -> Vec<Sink> {
+        let webhook = self.webhook.map(|(url, secret)| Sink::Webhook { url, secret });
+        self.command.map(|command| Sink::Command { command }).into_iter().chain(webhook).collect()
+    }
+}
+
+fn secret(name: &str) -> anyhow::Result<Secret> {
+    let text = crate::config::variable(name)
+        .with_context(|| format!("notify.secret_env: ${name} is not set; set it to the webhook's secret"))?;
+    Secret::parse(&text).map_err(|problem| anyhow::anyhow!("notify.secret_env: ${name}: {problem}"))
+}
+
+/// How far one way of telling has come, as it is kept in the home.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Place {
+    pub cursor: String,
+    pub sent: u64,
+    /// Given up after the last attempt.
+    pub failed: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_failure: Option<Failure>,
+    /// States that were told.
+    #[serde(default)]
+    pub told: Vec<String>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Failure {
+    pub at: Time,
+    pub id: String,
+    pub error: String,
+}
+
+impl Place {
+    pub fn file(home: &Path, sink: &str) -> PathBuf {
+        home.join("notify").join(format!("{sink}.json"))
+    }
+
+    /// What is there, if it reads.
+    pub fn read(path: &Path) -> Option<Place> {
+        fs::read(path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok())
+    }
+
+    fn save(&self, path: &Path) -> anyhow::Result<()> {
+        let partial = path.with_extension(format!("json.{}", std::process::id()));
+        fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
+        let mut file = fs::File::create(&partial)?;
+        file.write_all(&serde_json::to_vec(self)?)?;
+        file.sync_all()?;
+        fs::rename(&partial, path)?;
+        Ok(())
+    }
+}
+
+/// The tasks that tell. They end with it; what they have not told is told by the next daemon.
+#[derive(Debug)]
+pub struct Notifier(Vec<JoinHandle<()>>);
+
+impl Drop for Notifier {
+    fn drop(&mut self) {
+        self.0.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// Begins where the last daemon left off. A way that was not chosen before begins at `since`: the past is not news.
+pub fn start(home: &Path, host: &Host, chosen: Chosen, since: Cursor) -> anyhow::Result<Notifier> {
+    let on = chosen.on.clone();
+    let sinks = chosen.sinks();
+    for name in sink::NAMES.iter().filter(|name| !sinks.iter().any(|sink| sink.name() == **name)) {
+        // Chosen again later, it begins anew.
+        let _absent = fs::remove_file(Place::file(home, name));
+    }
+    let mut tasks = Vec::new();
+    for sink in sinks {
+        let path = Place::file(home, sink.name());
+        let known = Place::read(&path).and_then(|place| Some((place.cursor.parse::<Cursor>().ok()?, place)));
+        let (cursor, place) = match known.filter(|(cursor, _)| *cursor <= since) {
+            Some(known) => known,
+            None => {
+                let new = Place { cursor: since.to_string(), sent: 0, failed: 0, last_failure: None, told: Vec::new() };
+                new.save(&path).with_context(|| format!("can't write {}", path.display()))?;
+                (since, new)
+            }
+        };
+        let follow = host.ledger().follow(cursor);
+        let telling = Telling { host: host.clone(), sink, on: on.clone(), path, place, unsaved: 0 };
+        tasks.push(tokio::spawn(telling.run(follow)));
+    }
+    Ok(Notifier(tasks))
+}
+
+struct Telling {
+    host: Host,
+    sink: Sink,
+    on: Vec<On>,
+    path: PathBuf,
+    place: Place,
+    unsaved: usize,
+}
+
+impl Telling {
+    async fn run(mut self, mut follow: Follow) {
+        loop {
+            let read = tokio::task::spawn_blocking(move || {
+                let batch = follow.next_batch(BATCH);
+                (follow, batch)
+            });
+            let Ok((back, batch)) = read.await else { return };
+            follow = back;
+            match batch {
+                Ok(batch) if batch.is_empty() => {
+                    if follow.more().await.is_err() {
+                        return;
+                    }
+                }
+                Ok(batch) => {
+                    for (cursor, stream, recorded) in batch {
+                        self.unsaved += 1;
+                        if let Some(known) = notice::known(&stream, &recorded, &self.on) {
+                            self.tell(known).await;
+                            self.unsaved = SAVE_EVERY;
+                        }
+                        self.place.cursor = cursor.to_string();
+                        self.save();
+                    }
+                }
+                Err(ReadError::Closed) => return,
+                // What can't be read can't be told; its agent is quarantined, and verification names it.
+                Err(error) => tracing::warn!(%error, "a fact was left out of the notifications"),
+            }
+        }
+    }
+
+    fn save(&mut self) {
+        if self.unsaved < SAVE_EVERY {
+            return;
+        }
+        self.unsaved = 0;
+        if let Err(error) = self.place.save(&self.path) {
+            tracing::error!(%error, "can't write down what was told: a restart tells it again");
+        }
+    }
+
+    async fn tell(&mut self, known: Known) {
+        let lasts = known.lasts;
+        if lasts && self.place.told.contains(&known.notice.id) {
+            return;
+        }
+        let notice = match &known.notice.text {
+            Some(_) => known.notice,
+            None => self.explained(known.notice).await,
+        };
+        let mut waits = WAITS.iter();
+        loop {
+            let Err(error) = self.sink.send(&notice, self.host.clock().now()).await else {
+                self.place.sent += 1;
+                self.host.meter().notified.add(1);
+                break;
+            };
+            let (sink, id) = (self.sink.name(), &notice.id);
+            self.place.last_failure =
+                Some(Failure { at: self.host.clock().now(), id: id.clone(), error: error.clone() });
+            let Some(wait) = waits.next() else {
+                tracing::error!(sink, id, error, "a notification was given up");
+                self.place.failed += 1;
+                self.host.meter().notify_failed.add(1);
+                break;
+            };
+            tracing::warn!(sink, id, error, ?wait, "a notification did not get through; it is tried again");
+            if let Err(error) = self.place.save(&self.path) {
+                tracing::error!(%error, "can't write down that it failed");
+            }
+            tokio::time::sleep(*wait).await;
+        }
+        if lasts {
+            self.place.told.push(notice.id);
+            let over = self.place.told.len().saturating_sub(TOLD_MAX);
+            self.place.told.drain(..over);
+        }
+    }
+
+    /// Says why, as `abide why` does now.
+    async fn explained(&self, notice: Notice) -> Notice {
+        let sentence = match notice.agent_id.parse() {
+            Ok(agent) => {
+                self.host.look(&agent, |state, now| why(state, decide(state, now)).sentence).await.ok().flatten()
+            }
+            Err(_) => None,
+        };
+        let text = sentence.unwrap_or_else(|| format!("{} waits for a person ({}).", notice.agent_id, notice.kind));
+        Notice { text: Some(text), ..notice }
+    }
+}

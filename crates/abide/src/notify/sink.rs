@@ -1,0 +1,110 @@
+//! The ways of telling: a command, a webhook.
+
+use std::fs::File;
+use std::io::{Seek, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use abide_effects::web::Url;
+use abide_effects::webhook::{self, Secret};
+use abide_kernel::limits::clip;
+use abide_kernel::time::Time;
+use rustix::fs::MemfdFlags;
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde_json::json;
+
+use super::notice::Notice;
+
+/// How long a command may take to tell.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
+/// A variable longer than this would keep a command from starting.
+const VARIABLE_BYTES: usize = 32 << 10;
+
+#[derive(Debug, Clone)]
+pub enum Sink {
+    Command { command: String },
+    Webhook { url: Url, secret: Option<Secret> },
+}
+
+pub const NAMES: [&str; 2] = ["command", "webhook"];
+
+impl Sink {
+    pub fn name(&self) -> &'static str {
+        match self {
+            Sink::Command { .. } => NAMES[0],
+            Sink::Webhook { .. } => NAMES[1],
+        }
+    }
+
+    /// Once; an error is what went wrong.
+    pub async fn send(&self, notice: &Notice, now: Time) -> Result<(), String> {
+        let (sink, notice) = (self.clone(), notice.clone());
+        let sent = tokio::task::spawn_blocking(move || match sink {
+            Sink::Command { command } => run(&command, &notice),
+            Sink::Webhook { url, secret } => {
+                let event = json!({ "type": format!("abide.{}", notice.kind), "timestamp": notice.at, "data": notice });
+                webhook::send(&url, secret.as_ref(), &notice.id, now.as_ms() / 1_000, &event.to_string())
+            }
+        });
+        sent.await.unwrap_or_else(|error| Err(format!("it could not be sent: {error}")))
+    }
+}
+
+/// The operator's own command: not confined, with the daemon's environment. What it prints is nobody's business.
+fn run(command: &str, notice: &Notice) -> Result<(), String> {
+    let failed = |what: &str, error: std::io::Error| format!("{what}: {error}");
+    let input = input(notice).map_err(|error| failed("its input can't be made", error))?;
+    let mut child = Command::new("/bin/sh")
+        .args(["-c", command])
+        .env("ABIDE_NOTIFY_ID", &notice.id)
+        .env("ABIDE_NOTIFY_KIND", notice.kind.as_str())
+        .env("ABIDE_AGENT", &notice.agent_id)
+        .env("ABIDE_TEXT", clip(notice.text.as_deref().unwrap_or_default(), VARIABLE_BYTES).replace('\0', " "))
+        .env("ABIDE_ANSWER", notice.answer.as_deref().unwrap_or_default())
+        .stdin(input)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .map_err(|error| failed("it can't be started", error))?;
+    let began = Instant::now();
+    let mut pause = Duration::from_millis(5);
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) if status.success() => return Ok(()),
+            Ok(Some(status)) => {
+                return Err(match (status.code(), status.signal()) {
+                    (Some(code), _) => format!("the command ended with exit code {code}"),
+                    (None, signal) => format!("the command was ended by signal {}", signal.unwrap_or_default()),
+                });
+            }
+            Ok(None) if began.elapsed() < COMMAND_TIMEOUT => {
+                std::thread::sleep(pause);
+                pause = (pause * 2).min(Duration::from_millis(200));
+            }
+            Ok(None) => {
+                end(&mut child);
+                return Err(format!("the command took more than {} seconds", COMMAND_TIMEOUT.as_secs()));
+            }
+            Err(error) => return Err(failed("it can't be waited for", error)),
+        }
+    }
+}
+
+/// A file in memory: a command that never reads it holds nobody up.
+fn input(notice: &Notice) -> std::io::Result<File> {
+    let mut file = File::from(rustix::fs::memfd_create("notice", MemfdFlags::CLOEXEC)?);
+    serde_json::to_writer(&mut file, notice)?;
+    file.write_all(b"\n")?;
+    file.rewind()?;
+    Ok(file)
+}
+
+/// With everything that it started. It has not been waited for, so its number is still its own.
+fn end(child: &mut Child) {
+    if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        let _gone = kill_process_group(pid, Signal::KILL);
+    }
+    let _ended = child.wait();
+}
