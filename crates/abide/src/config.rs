@@ -26,6 +26,10 @@ pub struct Settings {
     pub sandbox: Setting<Mode>,
     /// How long running turns may take to come to a safe point when the daemon stops.
     pub shutdown_grace_ms: Setting<u64>,
+    /// Where the outside reaches this daemon; empty where that is its own address.
+    pub public_url: Setting<String>,
+    /// Deliveries that each trigger takes in a second.
+    pub hook_rate: Setting<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,6 +69,8 @@ impl Settings {
             log: read(Key::Log)?.map(|value| value.log()),
             sandbox: read(Key::Sandbox)?.map(|value| value.sandbox()),
             shutdown_grace_ms: read(Key::ShutdownGraceMs)?.map(|value| value.shutdown_grace_ms()),
+            public_url: read(Key::PublicUrl)?.map(|value| value.public_url()),
+            hook_rate: read(Key::HookRate)?.map(|value| value.hook_rate()),
         })
     }
 
@@ -80,6 +86,8 @@ impl Settings {
             (Key::Log, as_value(&self.log, Value::Log)),
             (Key::Sandbox, as_value(&self.sandbox, Value::Sandbox)),
             (Key::ShutdownGraceMs, as_value(&self.shutdown_grace_ms, Value::ShutdownGraceMs)),
+            (Key::PublicUrl, as_value(&self.public_url, Value::PublicUrl)),
+            (Key::HookRate, as_value(&self.hook_rate, Value::HookRate)),
         ]
     }
 }
@@ -103,7 +111,7 @@ fn setting(key: Key, flags: &UpArgs, file: &File) -> anyhow::Result<Setting<Valu
         Key::Listen => flags.listen.as_deref().map(|text| ("--listen", text)),
         Key::Store => flags.store.as_deref().map(|text| ("--store", text)),
         Key::Model => flags.model.as_deref().map(|text| ("--model", text)),
-        Key::Log | Key::Sandbox | Key::ShutdownGraceMs => None,
+        Key::Log | Key::Sandbox | Key::ShutdownGraceMs | Key::PublicUrl | Key::HookRate => None,
     };
     if let Some((name, text)) = flag {
         let value = key.parse(text).map_err(|problem| wrong(name, problem))?;

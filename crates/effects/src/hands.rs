@@ -165,7 +165,9 @@ impl Hands {
                 let removal = blocking(move || hands.remove_worktree(&agent, &workspace)).await;
                 vec![Input::FinishRemoval { root, removal: removal.map_err(|refusal| refusal.message) }]
             })),
-            Effect::CallModel { .. } | Effect::EndExec { .. } | Effect::Notify { .. } => None,
+            Effect::CallModel { .. } | Effect::EndExec { .. } | Effect::ForgetSecret { .. } | Effect::Notify { .. } => {
+                None
+            }
         }
     }
 

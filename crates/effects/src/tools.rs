@@ -9,6 +9,7 @@ mod cancel_timer;
 mod cancel_wait;
 mod complete_work_item;
 mod create_timer;
+mod create_trigger;
 mod create_work_item;
 pub(crate) mod edit_file;
 pub(crate) mod exec_command;
@@ -19,6 +20,7 @@ mod notify_operator;
 mod pick_work_item;
 pub(crate) mod read_file;
 mod request_approval;
+mod revoke_trigger;
 mod sleep;
 pub(crate) mod task_input;
 mod task_list;
@@ -58,6 +60,8 @@ pub const ALL: &[Tool] = &[
     sleep::TOOL,
     create_timer::TOOL,
     cancel_timer::TOOL,
+    create_trigger::TOOL,
+    revoke_trigger::TOOL,
     create_work_item::TOOL,
     pick_work_item::TOOL,
     update_work_item::TOOL,

@@ -35,6 +35,7 @@ impl Perform for Echo {
             | Effect::CloseTask { .. }
             | Effect::RemoveWorktree { .. }
             | Effect::ReleaseWorkspace { .. }
+            | Effect::ForgetSecret { .. }
             | Effect::Notify { .. } => None,
         }
     }

@@ -9,7 +9,7 @@ use crate::agent::AgentState;
 use crate::agent::turn::Phase;
 use crate::agent::workspace::Workspace;
 use crate::fact::{CallRecord, Fact, TaskCreated, TaskEnd};
-use crate::id::{CallId, ExecId, Seq, TaskId};
+use crate::id::{CallId, ExecId, Seq, TaskId, TriggerId};
 use crate::message::Message;
 use crate::vocabulary::{ControlAction, TaskKind, TaskStatus};
 
@@ -55,6 +55,10 @@ pub enum Effect {
     /// Save what is not committed in a worktree, and remove it.
     RemoveWorktree {
         workspace: Box<Workspace>,
+    },
+    /// A trigger has ended: what its deliveries were signed with is not kept.
+    ForgetSecret {
+        trigger_id: TriggerId,
     },
     /// Tell the operator, at least once, under this id.
     Notify {
@@ -152,6 +156,11 @@ pub fn effects_of(fact: &Fact, state: &AgentState) -> Vec<Effect> {
             .collect(),
         Fact::ControlApplied(fact) if fact.action == ControlAction::Stop => {
             fact.workspace.iter().map(|workspace| Effect::ReleaseWorkspace { workspace: workspace.clone() }).collect()
+        }
+        Fact::TriggerRevoked(fact) => vec![Effect::ForgetSecret { trigger_id: fact.trigger_id.clone() }],
+        Fact::AgentArchived(_) => {
+            let signed = state.triggers.values().filter(|trigger| trigger.signed);
+            signed.map(|trigger| Effect::ForgetSecret { trigger_id: trigger.trigger_id.clone() }).collect()
         }
         Fact::BriefRecorded(fact) => {
             vec![Effect::Notify { brief_id: fact.brief_id.clone(), text: fact.text.clone() }]

@@ -55,6 +55,7 @@ impl<'a> Step<'a> {
             | Effect::CloseTask { .. }
             | Effect::ReleaseWorkspace { .. }
             | Effect::RemoveWorktree { .. }
+            | Effect::ForgetSecret { .. }
             | Effect::Notify { .. } => true,
         });
         (self.facts, effects)
@@ -79,6 +80,7 @@ fn still_running(state: &AgentState, effect: &Effect) -> bool {
             | Effect::CloseTask { .. }
             | Effect::ReleaseWorkspace { .. }
             | Effect::RemoveWorktree { .. }
+            | Effect::ForgetSecret { .. }
             | Effect::Notify { .. },
             _,
         ) => true,

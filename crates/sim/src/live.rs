@@ -201,6 +201,7 @@ impl Outside {
             | Effect::StartTask { .. }
             | Effect::AwaitTask { .. }
             | Effect::CloseTask { .. }
+            | Effect::ForgetSecret { .. }
             | Effect::Notify { .. } => Vec::new(),
         }
     }
@@ -212,7 +213,7 @@ impl Perform for World {
         agent: &AgentId,
         effect: Effect,
     ) -> Option<std::pin::Pin<Box<dyn Future<Output = Vec<Input>> + Send>>> {
-        if matches!(effect, Effect::Notify { .. }) {
+        if matches!(effect, Effect::Notify { .. } | Effect::ForgetSecret { .. }) {
             return None;
         }
         let (world, agent) = (self.clone(), agent.clone());
@@ -284,7 +285,7 @@ impl Process {
         let input = match rng.weighted(&[10, 4, 3, 3, 2, 1]) {
             0 => {
                 outside.tally.messages += 1;
-                Input::Queue(mind::message(rng, shadow))
+                mind::ingress(rng, shadow)
             }
             1 => Input::Act { by: "operator".to_owned(), act: mind::operator_act(rng, shadow) },
             2 => {

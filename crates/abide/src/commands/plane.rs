@@ -1,7 +1,7 @@
-//! `abide work|trigger|approval list`: what is on one plane of an agent.
+//! `abide work|approval list`: what is on one plane of an agent.
 
 use abide_api::Client;
-use abide_api::types::{Approval, Trigger, WorkItem};
+use abide_api::types::{Approval, WorkItem};
 use abide_kernel::id::AgentId;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -106,24 +106,6 @@ pub fn work(command: &ListCommand, place: &PlaceArgs, out: &Output) -> anyhow::R
             vec![Cell::status(state), or_dash(item.readiness.as_deref()), gist(&item.objective, GIST_BYTES).into()]
         },
         empty: "has no work items",
-    };
-    list(&plane, of, place, out)
-}
-
-pub fn trigger(command: &ListCommand, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
-    let ListCommand::List(of) = command;
-    let plane = Plane::<Trigger> {
-        route: "triggers",
-        titles: &["status", "delivers", "name"],
-        id: |trigger| &trigger.trigger_id,
-        row: |trigger, _| {
-            vec![
-                Cell::status(&trigger.status),
-                trigger.delivery_mode.as_str().into(),
-                gist(&trigger.name, GIST_BYTES).into(),
-            ]
-        },
-        empty: "has no triggers",
     };
     list(&plane, of, place, out)
 }

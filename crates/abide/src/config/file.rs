@@ -54,9 +54,13 @@ impl File {
     pub fn set(&mut self, key: Key, value: &Value) -> anyhow::Result<()> {
         let mut new = match value {
             Value::ShutdownGraceMs(ms) => toml_edit::Value::from(i64::try_from(*ms).unwrap_or(i64::MAX)),
-            Value::Listen(_) | Value::Store(_) | Value::Model(_) | Value::Log(_) | Value::Sandbox(_) => {
-                toml_edit::Value::from(value.to_string())
-            }
+            Value::HookRate(rate) => toml_edit::Value::from(i64::from(*rate)),
+            Value::Listen(_)
+            | Value::Store(_)
+            | Value::Model(_)
+            | Value::Log(_)
+            | Value::Sandbox(_)
+            | Value::PublicUrl(_) => toml_edit::Value::from(value.to_string()),
         };
         // A comment behind the old value stays behind the new one.
         if let Some(old) = self.document.get(key.name()).and_then(Item::as_value) {

@@ -15,6 +15,8 @@ pub enum Key {
     Log,
     Sandbox,
     ShutdownGraceMs,
+    PublicUrl,
+    HookRate,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,17 +42,31 @@ pub enum Value {
     Log(Log),
     Sandbox(Mode),
     ShutdownGraceMs(u64),
+    /// Empty where there is none.
+    PublicUrl(String),
+    HookRate(u32),
 }
 
 const PORT: u16 = 4173;
 const GRACE_MS: u64 = 5_000;
 /// Longer than this, and whoever stops the daemon takes it for stuck.
 const GRACE_MAX_MS: u64 = 600_000;
+const HOOK_RATE: u32 = 50;
+const HOOK_RATE_MAX: u32 = 1_000_000;
 /// The model of those who have set none: it answers with what it was told, and costs nothing.
 pub const ECHO: &str = "script/echo";
 
 impl Key {
-    pub const ALL: [Key; 6] = [Key::Listen, Key::Store, Key::Model, Key::Log, Key::Sandbox, Key::ShutdownGraceMs];
+    pub const ALL: [Key; 8] = [
+        Key::Listen,
+        Key::Store,
+        Key::Model,
+        Key::Log,
+        Key::Sandbox,
+        Key::ShutdownGraceMs,
+        Key::PublicUrl,
+        Key::HookRate,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -60,6 +76,8 @@ impl Key {
             Key::Log => "log",
             Key::Sandbox => "sandbox",
             Key::ShutdownGraceMs => "shutdown_grace_ms",
+            Key::PublicUrl => "public_url",
+            Key::HookRate => "hook_rate",
         }
     }
 
@@ -70,7 +88,8 @@ impl Key {
             Key::Model => Some("ABIDE_MODEL"),
             Key::Log => Some("ABIDE_LOG"),
             Key::Sandbox => Some("ABIDE_SANDBOX"),
-            Key::ShutdownGraceMs => None,
+            Key::PublicUrl => Some("ABIDE_PUBLIC_URL"),
+            Key::ShutdownGraceMs | Key::HookRate => None,
         }
     }
 
@@ -82,6 +101,8 @@ impl Key {
             Key::Log => Value::Log(Log::Info),
             Key::Sandbox => Value::Sandbox(Mode::Auto),
             Key::ShutdownGraceMs => Value::ShutdownGraceMs(GRACE_MS),
+            Key::PublicUrl => Value::PublicUrl(String::new()),
+            Key::HookRate => Value::HookRate(HOOK_RATE),
         }
     }
 
@@ -114,14 +135,19 @@ impl Key {
                 let number = text.parse().ok().filter(|ms| *ms <= GRACE_MAX_MS).map(Value::ShutdownGraceMs);
                 number.ok_or_else(|| format!("{text:?} is no number of milliseconds from 0 to {GRACE_MAX_MS}"))
             }
+            Key::PublicUrl => public_url(text).map(Value::PublicUrl),
+            Key::HookRate => {
+                let number = text.parse().ok().filter(|rate| (1..=HOOK_RATE_MAX).contains(rate)).map(Value::HookRate);
+                number.ok_or_else(|| format!("{text:?} is no number of deliveries from 1 to {HOOK_RATE_MAX}"))
+            }
         }
     }
 
     /// Whether a file writes it as a number; the others are text.
     pub fn is_number(self) -> bool {
         match self {
-            Key::ShutdownGraceMs => true,
-            Key::Listen | Key::Store | Key::Model | Key::Log | Key::Sandbox => false,
+            Key::ShutdownGraceMs | Key::HookRate => true,
+            Key::Listen | Key::Store | Key::Model | Key::Log | Key::Sandbox | Key::PublicUrl => false,
         }
     }
 
@@ -149,6 +175,14 @@ impl Key {
                 "type": "integer", "minimum": 0, "maximum": GRACE_MAX_MS,
                 "description": "How long running turns may take to come to a safe point when the daemon stops",
             }),
+            Key::PublicUrl => json!({
+                "type": "string", "pattern": "^(https?://[^/]+(/.*)?)?$",
+                "description": "Where the outside reaches the URLs of triggers, through a proxy or a tunnel; empty: where the daemon listens",
+            }),
+            Key::HookRate => json!({
+                "type": "integer", "minimum": 1, "maximum": HOOK_RATE_MAX,
+                "description": "Deliveries that each trigger takes in a second; ten times as many at once",
+            }),
         };
         let mut about = about;
         about["default"] = self.default().json();
@@ -160,9 +194,13 @@ impl Value {
     pub fn json(&self) -> serde_json::Value {
         match self {
             Value::ShutdownGraceMs(ms) => json!(ms),
-            Value::Listen(_) | Value::Store(_) | Value::Model(_) | Value::Log(_) | Value::Sandbox(_) => {
-                json!(self.to_string())
-            }
+            Value::HookRate(rate) => json!(rate),
+            Value::Listen(_)
+            | Value::Store(_)
+            | Value::Model(_)
+            | Value::Log(_)
+            | Value::Sandbox(_)
+            | Value::PublicUrl(_) => json!(self.to_string()),
         }
     }
 
@@ -186,6 +224,14 @@ impl Value {
         if let Value::Sandbox(mode) = self { Some(mode) } else { None }
     }
 
+    pub fn public_url(self) -> Option<String> {
+        if let Value::PublicUrl(url) = self { Some(url) } else { None }
+    }
+
+    pub fn hook_rate(self) -> Option<u32> {
+        if let Value::HookRate(rate) = self { Some(rate) } else { None }
+    }
+
     pub fn shutdown_grace_ms(self) -> Option<u64> {
         if let Value::ShutdownGraceMs(ms) = self { Some(ms) } else { None }
     }
@@ -200,6 +246,8 @@ impl fmt::Display for Value {
             Value::Log(log) => write!(f, "{log}"),
             Value::Sandbox(mode) => f.write_str(mode_name(*mode)),
             Value::ShutdownGraceMs(ms) => write!(f, "{ms}"),
+            Value::PublicUrl(url) => f.write_str(url),
+            Value::HookRate(rate) => write!(f, "{rate}"),
         }
     }
 }
@@ -245,6 +293,18 @@ fn store(text: &str) -> Result<Store, String> {
         "sqlite" => Ok(Store::Sqlite),
         _ => Err(format!("{text:?} is no store that this version knows: it takes sqlite")),
     }
+}
+
+/// Where URLs begin, without a slash at the end.
+fn public_url(text: &str) -> Result<String, String> {
+    let url = text.trim_end_matches('/');
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")).unwrap_or_default();
+    let fits =
+        !rest.starts_with('/') && !rest.is_empty() && !rest.contains(|c: char| c.is_whitespace() || "?#@".contains(c));
+    if url.is_empty() || fits {
+        return Ok(url.to_owned());
+    }
+    Err(format!("{text:?} is no address: write https://HOST, perhaps with a path"))
 }
 
 /// `PROVIDER/MODEL`. A script's file is taken from the caller's folder and kept absolute, because the daemon has another.

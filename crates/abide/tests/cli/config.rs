@@ -45,6 +45,8 @@ model              script/echo (no model is set: agents answer with what they ar
 log                info                                                                  default
 sandbox            auto                                                                  default
 shutdown_grace_ms  100                                                                   file home/config.toml
+public_url                                                                               default
+hook_rate          50                                                                    default
 "
     );
     assert_eq!(place.says(&["config", "get", "log"]), "info\n");
@@ -60,11 +62,13 @@ fn a_file_that_is_wrong_is_named_with_what_is_wrong() {
         ("listn = 1", "no setting is called \"listn\"; did you mean listen?"),
         (
             "[providers.x]\n",
-            "no setting is called \"providers\"; there are listen, store, model, log, sandbox, shutdown_grace_ms",
+            "no setting is called \"providers\"; there are listen, store, model, log, sandbox, shutdown_grace_ms, public_url, hook_rate",
         ),
         ("listen = 4173", "listen takes text in quotes, not a number"),
         ("shutdown_grace_ms = \"5000\"", "shutdown_grace_ms takes a whole number, not text"),
         ("shutdown_grace_ms = -1", "shutdown_grace_ms: \"-1\" is no number of milliseconds from 0 to 600000"),
+        ("hook_rate = 0", "hook_rate: \"0\" is no number of deliveries from 1 to 1000000"),
+        ("public_url = \"example.com\"", "public_url: \"example.com\" is no address: write https://HOST"),
         ("listen = \"localhost\"", "listen: \"localhost\" is no address to listen on: write IP:PORT"),
         ("store = \"postgres://x\"", "store: \"postgres://x\" is no store that this version knows: it takes sqlite"),
         ("model = \"echo\"", "model: \"echo\" is no model: write PROVIDER/MODEL, such as script/echo"),

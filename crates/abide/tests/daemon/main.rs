@@ -7,6 +7,7 @@ mod bounds;
 mod crowd;
 mod cut;
 mod hands;
+mod hooks;
 mod interject;
 mod kill;
 #[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]

@@ -293,6 +293,7 @@ impl Life {
             | Effect::CloseTask { .. }
             | Effect::ReleaseWorkspace { .. }
             | Effect::RemoveWorktree { .. }
+            | Effect::ForgetSecret { .. }
             | Effect::Notify { .. } => What::Other,
         };
         match self.shared.perform.perform(&self.agent, effect) {

@@ -49,6 +49,7 @@ impl Perform for Mind {
             | Effect::CloseTask { .. }
             | Effect::RemoveWorktree { .. }
             | Effect::ReleaseWorkspace { .. }
+            | Effect::ForgetSecret { .. }
             | Effect::Notify { .. }
             | Effect::EndExec { .. } => None,
         }

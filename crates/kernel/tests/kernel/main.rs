@@ -24,6 +24,7 @@ mod story;
 mod tasks;
 mod ticks;
 mod timers;
+mod triggers;
 mod waits;
 mod wakes;
 mod why;

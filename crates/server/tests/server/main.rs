@@ -7,6 +7,7 @@ mod agents;
 mod daemon;
 mod hands;
 mod history;
+mod hooks;
 mod http;
 mod keys;
 mod lifecycle;

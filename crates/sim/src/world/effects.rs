@@ -100,9 +100,11 @@ impl World {
                 vec![Input::FinishRemoval { root: workspace.root, removal: Ok(Removal::default()) }]
             }
             // What runs here ends by itself, or when it is told to.
-            Effect::StartTask { .. } | Effect::AwaitTask { .. } | Effect::CloseTask { .. } | Effect::Notify { .. } => {
-                Vec::new()
-            }
+            Effect::StartTask { .. }
+            | Effect::AwaitTask { .. }
+            | Effect::CloseTask { .. }
+            | Effect::ForgetSecret { .. }
+            | Effect::Notify { .. } => Vec::new(),
         }
     }
 
@@ -140,6 +142,7 @@ fn is_of(effect: &Effect, exec: &abide_kernel::id::ExecId) -> bool {
         | Effect::CloseTask { .. }
         | Effect::ReleaseWorkspace { .. }
         | Effect::RemoveWorktree { .. }
+        | Effect::ForgetSecret { .. }
         | Effect::Notify { .. } => false,
     }
 }

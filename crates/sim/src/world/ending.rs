@@ -97,6 +97,7 @@ impl World {
             | Effect::StartTask { .. }
             | Effect::AwaitTask { .. }
             | Effect::CloseTask { .. }
+            | Effect::ForgetSecret { .. }
             | Effect::Notify { .. } => return Ok(()),
         };
         self.ask(id, input)

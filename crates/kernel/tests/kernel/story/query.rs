@@ -92,6 +92,7 @@ fn effect(effect: &Effect) -> String {
         Effect::CloseTask { task_id } => format!("close {task_id}"),
         Effect::RemoveWorktree { workspace } => format!("remove {}", workspace.root),
         Effect::ReleaseWorkspace { workspace } => format!("release {workspace}"),
+        Effect::ForgetSecret { trigger_id } => format!("forget the secret of {trigger_id}"),
         Effect::Notify { .. } => "notify".to_owned(),
     }
 }
