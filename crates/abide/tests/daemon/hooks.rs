@@ -122,8 +122,8 @@ fn ten_thousand_deliveries_each_count_once_through_stops_starts_and_kills() {
         let data = &event["data"];
         let (counts, key) = match event["kind"].as_str().unwrap() {
             "trigger.delivered" => (&mut delivered, &data["delivery_id"]),
-            "message.queued" if data["message"]["trigger_id"].is_string() && data["message"]["json"].is_object() => {
-                (&mut queued, &data["message"]["idempotency_key"])
+            "message.queued" if data["trigger_id"].is_string() && data["json"].is_object() => {
+                (&mut queued, &data["idempotency_key"])
             }
             "message.processed" => (&mut processed, &data["message_id"]),
             _ => continue,
@@ -161,7 +161,7 @@ fn a_models_trigger_resumes_it_and_its_secret_is_in_no_record() {
     );
     served.send("a", "wait for it");
     let made = served.until_fact("a", "tool.finished", |fact| fact["tool"] == "CreateTrigger");
-    let made = &made["data"]["result"];
+    let made = &made["result"];
     served.until_fact("a", "wait.created", |_| true);
     let file = served.place.home().join("triggers").join(made["trigger_id"].as_str().unwrap());
     assert!(file.exists());

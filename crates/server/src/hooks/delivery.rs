@@ -78,8 +78,11 @@ fn content(headers: &HeaderMap, body: &[u8]) -> Result<Content, Problem> {
     if headers.contains_key("ce-specversion") {
         return binary(headers, &media, body).map(Content::Event);
     }
-    match media.kind()? {
-        _ if body.is_empty() => Ok(Content::Nothing),
+    let kind = media.kind()?;
+    if body.is_empty() {
+        return Ok(Content::Nothing);
+    }
+    match kind {
         Kind::Json => json(body).map(Content::Json),
         Kind::Text => text(body).map(Content::Text),
         Kind::Form => {

@@ -3,7 +3,9 @@
 use abide_api::Problem;
 use abide_api::types::Received;
 use abide_engine::{Answered, AskError, Claim, Claimed};
+use abide_kernel::AgentState;
 use abide_kernel::input::{Answer, Delivery, Input};
+use abide_kernel::time::Time;
 use abide_kernel::vocabulary::Delivered;
 use abide_ledger::{Hash, StreamId};
 
@@ -25,7 +27,7 @@ pub(super) async fn deliver(call: Call) -> Met {
     match claim(&call, &opened, &known_as).await? {
         Claimed::New(claim) => received(&ask(&call, &opened, verified, incoming.delivery, Some(claim)).await?, false),
         Claimed::Met(answered) => {
-            still_good(&call, &opened).await?;
+            still_good(&call, &opened, verified).await?;
             received(&answered, true)
         }
         Claimed::Other => Err(Problem::new(422, "key_reused", "this Idempotency-Key was used with another body")
@@ -56,13 +58,16 @@ async fn ask(
     let (trigger_id, generation) = (opened.trigger.clone(), opened.generation);
     let input = Input::Deliver { trigger_id, generation, verified, delivery };
     let asked = call.app.host.ask_once(&opened.agent, input, claim).await;
-    asked.map_err(|error| match error {
-        // A URL that opens nothing any more is one that opens nothing.
-        AskError::Refused(refusal) if matches!(refusal.code, "not_found" | "no_agent" | "archived") => {
-            problems::no_hook()
+    asked.map_err(|error| {
+        if let AskError::Refused(refusal) = &error {
+            match refusal.code {
+                // A URL that opens nothing any more is one that opens nothing.
+                "not_found" | "no_agent" | "archived" => return problems::no_hook(),
+                "not_signed" => return problems::not_signed("it is not signed"),
+                _ => {}
+            }
         }
-        AskError::Refused(refusal) if refusal.code == "not_signed" => problems::not_signed("it is not signed"),
-        error => problems::ask(error, opened.agent.as_str()),
+        problems::ask(error, opened.agent.as_str())
     })
 }
 
@@ -76,15 +81,17 @@ async fn claim(call: &Call, opened: &Opened, known_as: &KnownAs) -> Result<Claim
 }
 
 /// A repeat is answered only where it could also be delivered.
-async fn still_good(call: &Call, opened: &Opened) -> Result<(), Problem> {
+async fn still_good(call: &Call, opened: &Opened, verified: bool) -> Result<(), Problem> {
     let (trigger, generation) = (opened.trigger.clone(), opened.generation);
-    let look = move |state: &abide_kernel::AgentState, _| {
-        !state.archived && state.triggers.get(&trigger).is_some_and(|trigger| trigger.generation == generation)
+    let look = move |state: &AgentState, _: Time| {
+        let trigger = state.triggers.get(&trigger).filter(|trigger| trigger.generation == generation);
+        trigger.filter(|_| !state.archived).map(|trigger| trigger.signed)
     };
     let seen = call.app.host.look(&opened.agent, look).await;
-    match seen.map_err(|error| problems::ask(error, opened.agent.as_str()))? {
-        Some(true) => Ok(()),
-        Some(false) | None => Err(problems::no_hook()),
+    match seen.map_err(|error| problems::ask(error, opened.agent.as_str()))?.flatten() {
+        Some(signed) if verified || !signed => Ok(()),
+        Some(_) => Err(problems::not_signed("it is not signed")),
+        None => Err(problems::no_hook()),
     }
 }
 
