@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 use crate::daemon::Daemon;
 use crate::http::{Answer, Ask};
 
+type Headers<'a> = &'a [(&'a str, &'a str)];
+
 /// A stopped agent with one trigger, and the path of its URL.
 async fn with_trigger(daemon: &Daemon, body: Value) -> String {
     daemon.create_stopped("a").await;
@@ -20,7 +22,7 @@ fn path(daemon: &Daemon, trigger: &Value) -> String {
 }
 
 /// As the outside sends it: without a token.
-async fn deliver(daemon: &Daemon, path: &str, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Answer {
+async fn deliver(daemon: &Daemon, path: &str, headers: Headers<'_>, body: impl AsRef<[u8]>) -> Answer {
     let mut ask = Ask::post(path).bytes(body.as_ref());
     for (name, value) in headers {
         ask = ask.header(name, value);
@@ -67,7 +69,7 @@ async fn every_content_type_is_taken_as_what_it_is() {
     let path = with_trigger(&daemon, json!({ "name": "all" })).await;
     let event =
         json!({ "specversion": "1.0", "id": "e1", "source": "/s", "type": "t", "subject": "order-7", "data": 1 });
-    let sent: [(&[(&str, &str)], String); 5] = [
+    let sent: [(Headers<'_>, String); 5] = [
         (&[("Content-Type", "application/json"), ("X-Correlation-Id", "c-1")], json!([1, 2]).to_string()),
         (&[("Content-Type", "text/plain")], "plain words".to_owned()),
         (&[("Content-Type", "application/x-www-form-urlencoded")], "a=1&b=2+3&a=4".to_owned()),
@@ -112,7 +114,7 @@ async fn what_does_not_read_is_refused_and_leaves_nothing() {
     let path = with_trigger(&daemon, json!({ "name": "all" })).await;
     let before = daemon.kinds("a").await;
     let form = ("Content-Type", "application/x-www-form-urlencoded");
-    let bad: [(&[(&str, &str)], &[u8], u16, &str); 8] = [
+    let bad: [(Headers<'_>, &[u8], u16, &str); 8] = [
         (&[], b"{", 400, "not_json"),
         (&[("Content-Type", "text/plain")], b"\xff", 400, "not_utf8"),
         (&[form], b"a=%zz", 400, "bad_form"),
@@ -134,7 +136,7 @@ async fn a_repeat_is_answered_as_the_first_and_changes_nothing() {
     let daemon = Daemon::start().await;
     let path = with_trigger(&daemon, json!({ "name": "all" })).await;
     let event = json!({ "specversion": "1.0", "id": "1", "source": "/s", "type": "t" }).to_string();
-    let named: [(&[(&str, &str)], &str); 4] = [
+    let named: [(Headers<'_>, &str); 4] = [
         (&[("webhook-id", "1")], "{}"),
         (&[("X-GitHub-Delivery", "1")], "{}"),
         (&[("Content-Type", "application/cloudevents+json")], &event),
@@ -215,7 +217,7 @@ async fn a_signed_trigger_takes_what_is_signed_with_its_secret() {
     let now = daemon.app.host.clock().now().as_ms() / 1_000;
     let (body, at, old) = (r#"{"ok":true}"#, now.to_string(), (now - 301).to_string());
     let (right, wrong, late) = (standard("m1", now, body), standard("m2", now, body), standard("m1", now - 301, body));
-    let unsigned: [&[(&str, &str)]; 5] = [
+    let unsigned: [Headers<'_>; 5] = [
         &[],
         &[("webhook-id", "m1"), ("webhook-timestamp", &at), ("webhook-signature", &wrong)],
         &[("webhook-id", "m1"), ("webhook-timestamp", &old), ("webhook-signature", &late)],
