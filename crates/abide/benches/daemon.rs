@@ -26,6 +26,9 @@ fn main() {
     if wants("engine.admit") {
         admit();
     }
+    if wants("hooks.ingest") {
+        ingest();
+    }
     if wants("engine.asleep") || wants("engine.boot") {
         asleep();
     }
@@ -98,19 +101,30 @@ impl Drop for Daemon {
 struct Client {
     stream: TcpStream,
     buffer: Vec<u8>,
+    /// How much of it the last answer took.
+    filled: usize,
 }
 
 impl Client {
     fn connect(address: &str) -> Client {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_nodelay(true).unwrap();
-        Client { stream, buffer: vec![0; 16 * 1024] }
+        Client { stream, buffer: vec![0; 16 * 1024], filled: 0 }
     }
 
     fn post(&mut self, path: &str, token: &str, body: &str) -> u16 {
+        self.send(path, &format!("Authorization: Bearer {token}\r\n"), body)
+    }
+
+    /// The body of the last answer, and what was read before it.
+    fn said(&self) -> String {
+        String::from_utf8_lossy(&self.buffer[..self.filled]).into_owned()
+    }
+
+    fn send(&mut self, path: &str, header: &str, body: &str) -> u16 {
         let length = body.len();
         let request = format!(
-            "POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\n{header}\
              Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
         );
         self.stream.write_all(request.as_bytes()).unwrap();
@@ -121,6 +135,7 @@ impl Client {
             if let Some((head, rest)) = text.split_once("\r\n\r\n") {
                 let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
                 if rest.len() >= length.parse::<usize>().unwrap() {
+                    self.filled = filled;
                     return head[9..12].parse().unwrap();
                 }
             }
@@ -131,6 +146,13 @@ impl Client {
 struct Admitted {
     per_second: f64,
     p99_ms: f64,
+}
+
+impl Admitted {
+    fn of(mut times: Vec<f64>, took: Duration) -> Admitted {
+        times.sort_by(f64::total_cmp);
+        Admitted { per_second: times.len() as f64 / took.as_secs_f64(), p99_ms: times[times.len() * 99 / 100] }
+    }
 }
 
 fn admit() {
@@ -177,10 +199,69 @@ fn admitted(agents: usize) -> Admitted {
             })
         })
         .collect();
-    let mut times: Vec<f64> = clients.into_iter().flat_map(|client| client.join().unwrap()).collect();
-    let per_second = times.len() as f64 / begin.elapsed().as_secs_f64();
-    times.sort_by(f64::total_cmp);
-    Admitted { per_second, p99_ms: times[times.len() * 99 / 100] }
+    let times: Vec<f64> = clients.into_iter().flat_map(|client| client.join().unwrap()).collect();
+    Admitted::of(times, begin.elapsed())
+}
+
+/// Deliveries that are acknowledged, against messages in the same run; and those that carry an id, which is kept, too.
+fn ingest() {
+    let mut runs = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..3 {
+        runs.0.push(ingested(false));
+        runs.1.push(ingested(true));
+        runs.2.push(admitted(CLIENTS));
+    }
+    let rate = |runs: &[Admitted]| median(runs.iter().map(|run| run.per_second).collect());
+    let baseline = rate(&runs.2);
+    for (name, runs, goal) in [("hooks.ingest", runs.0, ">= 0.8"), ("hooks.ingest.id", runs.1, ">= 0.5")] {
+        let p99 = median(runs.iter().map(|run| run.p99_ms).collect());
+        let value = rate(&runs);
+        let unit = format!("deliveries/s, p99 {p99:.1} ms, baseline messages/s of engine.admit");
+        print(name, value, &unit, baseline, value / baseline, goal);
+    }
+}
+
+/// 64 clients that deliver to as many stopped agents, perhaps each under an id of its own.
+fn ingested(ids: bool) -> Admitted {
+    const DELIVERIES: u64 = 6_000;
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("config.toml"), "hook_rate = 1000000\n").unwrap();
+    let daemon = Daemon::start(home.path());
+    let mut first = Client::connect(&daemon.address());
+    let paths: Vec<String> = (0..CLIENTS)
+        .map(|number| {
+            let body = format!(r#"{{"id":"agent-{number}","start":false}}"#);
+            assert_eq!(first.post("/v1/agents", &daemon.token, &body), 201);
+            let triggers = format!("/v1/agents/agent-{number}/triggers");
+            assert_eq!(first.post(&triggers, &daemon.token, r#"{"name":"builds"}"#), 201);
+            let made = first.said();
+            made[made.find("/hooks/").unwrap()..].split('"').next().unwrap().to_owned()
+        })
+        .collect();
+    let next = Arc::new(AtomicU64::new(0));
+    let begin = Instant::now();
+    let clients: Vec<_> = paths
+        .into_iter()
+        .map(|path| {
+            let (next, address) = (Arc::clone(&next), daemon.address());
+            std::thread::spawn(move || {
+                let mut connection = Client::connect(&address);
+                let mut times = Vec::new();
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= DELIVERIES {
+                        return times;
+                    }
+                    let sent = Instant::now();
+                    let id = if ids { format!("webhook-id: {number}\r\n") } else { String::new() };
+                    assert_eq!(connection.send(&path, &id, r#"{"text":"Please look at the build."}"#), 202);
+                    times.push(sent.elapsed().as_secs_f64() * 1e3);
+                }
+            })
+        })
+        .collect();
+    let times: Vec<f64> = clients.into_iter().flat_map(|client| client.join().unwrap()).collect();
+    Admitted::of(times, begin.elapsed())
 }
 
 /// What `ledger.append.64` measures: 64 committers, each waiting for its commit.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use abide_api::types::{CatchUp, PlanStatus, PostKind, Priority, Role, Scope};
+use abide_api::types::{CatchUp, DeliveryMode, PlanStatus, PostKind, Priority, Role, Scope};
 use abide_engine::upkeep::OLDER_THAN_DAYS;
 use abide_kernel::id::{AgentId, Seq};
 use abide_kernel::limits::TIMER_EVERY_MIN_MS;
@@ -77,7 +77,7 @@ pub enum Command {
     Wait(WaitCommand),
     /// Ways in from outside
     #[command(subcommand, arg_required_else_help = true)]
-    Trigger(ListCommand),
+    Trigger(TriggerCommand),
     /// Folders that an agent works in
     #[command(subcommand, arg_required_else_help = true)]
     Workspace(WorkspaceCommand),
@@ -272,12 +272,6 @@ pub struct OfAgent {
     /// The agent
     #[arg(long, value_name = "ID")]
     pub agent: AgentId,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum ListCommand {
-    /// All of them, newest last
-    List(OfAgent),
 }
 
 #[derive(Debug, Subcommand)]
@@ -529,6 +523,49 @@ pub struct TimerArgs {
 }
 
 #[derive(Debug, Subcommand)]
+pub enum TriggerCommand {
+    /// Make a trigger; its URL is shown now, and not again
+    Create(TriggerArgs),
+    /// All of them, newest last
+    List(OfAgent),
+    /// Give one another URL; the one before opens nothing any more
+    Rotate {
+        #[command(flatten)]
+        of: OfAgent,
+        /// The trigger, or the end of its id
+        trigger: String,
+    },
+    /// End one; its URL opens nothing any more
+    Revoke {
+        #[command(flatten)]
+        of: OfAgent,
+        /// The trigger, or the end of its id
+        trigger: String,
+    },
+}
+
+#[derive(Debug, Args)]
+#[group(id = "secret", multiple = false, args = ["secret_env", "secret_file"])]
+pub struct TriggerArgs {
+    #[command(flatten)]
+    pub of: OfAgent,
+    /// What will come in by it
+    pub name: String,
+    /// What a delivery is: enqueue_message or wake_hint
+    #[arg(long, value_name = "MODE", value_parser = delivery_mode)]
+    pub mode: Option<DeliveryMode>,
+    /// The work item that it is about
+    #[arg(long, value_name = "ITEM")]
+    pub work_item: Option<String>,
+    /// Deliveries must be signed with the secret in this variable
+    #[arg(long, value_name = "VAR")]
+    pub secret_env: Option<String>,
+    /// Deliveries must be signed with the secret in this file; `-` is the standard input
+    #[arg(long, value_name = "FILE")]
+    pub secret_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
 pub enum WaitCommand {
     /// All of them, newest last
     List(OfAgent),
@@ -705,6 +742,10 @@ fn plan_status(text: &str) -> Result<PlanStatus, String> {
 
 fn work_filter(text: &str) -> Result<WorkItemFilter, String> {
     word(text, "all, open, completed, current, queued, blocked, waiting")
+}
+
+fn delivery_mode(text: &str) -> Result<DeliveryMode, String> {
+    word(text, "enqueue_message, wake_hint")
 }
 
 fn scope(text: &str) -> Result<Scope, String> {

@@ -14,6 +14,7 @@ pub mod task;
 pub mod timer;
 pub mod token;
 pub mod transcript;
+pub mod trigger;
 pub mod up;
 pub mod wait;
 pub mod watch;

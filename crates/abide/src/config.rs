@@ -32,6 +32,10 @@ pub struct Settings {
     /// Which variable holds the webhook's secret.
     pub notify_secret_env: Setting<Option<String>>,
     pub notify_on: Setting<Vec<On>>,
+    /// Where the outside reaches this daemon; empty where that is its own address.
+    pub public_url: Setting<String>,
+    /// Deliveries that each trigger takes in a second.
+    pub hook_rate: Setting<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,6 +79,8 @@ impl Settings {
             notify_webhook: read(Key::NotifyWebhook)?.map(|value| value.text()),
             notify_secret_env: read(Key::NotifySecretEnv)?.map(|value| value.text()),
             notify_on: read(Key::NotifyOn)?.map(|value| value.notify_on()),
+            public_url: read(Key::PublicUrl)?.map(|value| value.public_url()),
+            hook_rate: read(Key::HookRate)?.map(|value| value.hook_rate()),
         })
     }
 
@@ -94,6 +100,8 @@ impl Settings {
             (Key::NotifyWebhook, as_value(&self.notify_webhook, Value::Text)),
             (Key::NotifySecretEnv, as_value(&self.notify_secret_env, Value::Text)),
             (Key::NotifyOn, as_value(&self.notify_on, Value::NotifyOn)),
+            (Key::PublicUrl, as_value(&self.public_url, Value::PublicUrl)),
+            (Key::HookRate, as_value(&self.hook_rate, Value::HookRate)),
         ]
     }
 }
@@ -120,6 +128,8 @@ fn setting(key: Key, flags: &UpArgs, file: &File) -> anyhow::Result<Setting<Valu
         Key::Log
         | Key::Sandbox
         | Key::ShutdownGraceMs
+        | Key::PublicUrl
+        | Key::HookRate
         | Key::NotifyCommand
         | Key::NotifyWebhook
         | Key::NotifySecretEnv

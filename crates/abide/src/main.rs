@@ -61,7 +61,7 @@ fn run(cli: Cli, out: &Output) -> anyhow::Result<()> {
         Command::Workspace(command) => commands::workspace::run(&command, place, out),
         Command::Timer(command) => commands::timer::run(&command, place, out),
         Command::Wait(command) => commands::wait::run(&command, place, out),
-        Command::Trigger(command) => commands::plane::trigger(&command, place, out),
+        Command::Trigger(command) => commands::trigger::run(&command, place, out),
         Command::Approval(command) => commands::approval::run(&command, place, out),
         Command::Up(args) => commands::up::run(&args, place, out),
         Command::Daemon(command) => commands::daemon::run(&command, place, out),

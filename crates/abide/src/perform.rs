@@ -7,14 +7,15 @@ use std::time::Instant;
 use abide_effects::Hands;
 use abide_effects::model::{Model, Past, ProviderFailure};
 use abide_effects::tools::agent_get;
-use abide_engine::Perform;
 use abide_engine::fold::decode;
+use abide_engine::{Clock, Perform};
 use abide_kernel::effect::{Effect, ModelCall};
 use abide_kernel::fact::{Fact, WorkspaceAttached};
 use abide_kernel::id::{AgentId, ExecId};
-use abide_kernel::input::{Input, Refusal, Remains, Reply};
+use abide_kernel::input::{Act, Address, Does, Input, Refusal, Remains, Reply};
 use abide_kernel::vocabulary::{ProviderError, WorkspaceMode};
 use abide_ledger::{Ledger, StreamId};
+use abide_server::{Hooks, Secret};
 use serde_json::Value;
 
 use crate::neighbour;
@@ -28,6 +29,7 @@ struct Effects {
     ledger: Ledger,
     hands: Hands,
     policy: Arc<Watched>,
+    hooks: Arc<Hooks>,
 }
 
 impl Perform for Effects {
@@ -35,9 +37,13 @@ impl Perform for Effects {
         match effect {
             Effect::CallModel { exec_id, round, call } => {
                 let past = LedgerPast { ledger: self.ledger.clone(), stream: StreamId::agent(agent) };
-                let (agent, hands, policy) = (agent.clone(), self.hands.clone(), Arc::clone(&self.policy));
+                let (hands, hooks, policy) = (self.hands.clone(), Arc::clone(&self.hooks), Arc::clone(&self.policy));
+                let agent = agent.clone();
                 Some(Box::pin(async move {
-                    let said = round_of(exec_id, round, *call, &past, &hands).await;
+                    let mut said = round_of(exec_id, round, *call, &past, &hands).await;
+                    if let Input::FinishRound { reply, .. } = &mut said {
+                        address_triggers(&hooks, &agent, reply).await;
+                    }
                     vec![judged(said, &agent, &policy)]
                 }))
             }
@@ -53,6 +59,10 @@ impl Perform for Effects {
             | Effect::RunCheck { .. }
             | Effect::ReleaseWorkspace { .. }
             | Effect::RemoveWorktree { .. } => self.hands.perform(agent, effect),
+            Effect::ForgetSecret { trigger_id } => {
+                self.hooks.forget_secret(agent, &trigger_id);
+                None
+            }
             // The loop itself sees to other agents.
             Effect::SpawnChild { .. } | Effect::DismissChild { .. } | Effect::ReportToSupervisor { .. } => None,
             // Who tells the operator reads the ledger (`notify`), so that a crash loses nothing; the loop ends its own jobs.
@@ -113,6 +123,38 @@ async fn round_of(exec_id: ExecId, round: u32, call: ModelCall, past: &LedgerPas
     }
 }
 
+/// A trigger that the model asks for gets its URL here, because the model has to be told; and its secret stays here,
+/// because what a model says is recorded.
+async fn address_triggers(hooks: &Hooks, agent: &AgentId, reply: &mut Reply) {
+    for call in &mut reply.calls {
+        if let Does::Act(Act::CreateTrigger { signed, address, .. }) = &mut call.does {
+            match addressed(hooks, agent, *signed, &call.input).await {
+                Ok(made) => *address = Some(made),
+                Err(problem) => call.does = Does::Refused(problem),
+            }
+        }
+        // Of a call that is refused, too: what is wrong with it may be the secret.
+        if call.tool == "CreateTrigger" && !call.input["secret"].is_null() {
+            call.input["secret"] = Value::from(SECRET_KEPT);
+        }
+    }
+}
+
+const SECRET_KEPT: &str = "(kept outside of the records)";
+
+async fn addressed(hooks: &Hooks, agent: &AgentId, signed: bool, input: &Value) -> Result<Address, Refusal> {
+    let lost = |error: std::io::Error| {
+        Refusal::new("home_unwritable", format!("the daemon's home can't be written: {error}"), "tell the operator")
+    };
+    let wrong = |problem: String| Refusal::new("invalid_input", problem, "give another secret");
+    let address = hooks.address(agent, Clock::System.now(), Clock::System.entropy()).await.map_err(lost)?;
+    if signed {
+        let secret = Secret::new(input["secret"].as_str().unwrap_or_default()).map_err(wrong)?;
+        hooks.keep_secret(agent, &address.trigger_id, secret).map_err(lost)?;
+    }
+    Ok(address)
+}
+
 /// What is wrong with giving an agent this model here and now: its name, or a script that is not there. Refused where a
 /// person names it, because the agent's first turn would fail otherwise, when nobody looks.
 pub fn check_model(name: &str) -> Result<(), String> {
@@ -163,6 +205,7 @@ impl Past for LedgerPast {
 }
 
 /// Handed to the engine.
-pub fn perform(ledger: &Ledger, hands: &Hands, policy: Watched) -> Arc<dyn Perform> {
-    Arc::new(Effects { ledger: ledger.clone(), hands: hands.clone(), policy: Arc::new(policy) })
+pub fn perform(ledger: &Ledger, hands: &Hands, hooks: &Arc<Hooks>, policy: Watched) -> Arc<dyn Perform> {
+    let (ledger, hands, hooks) = (ledger.clone(), hands.clone(), Arc::clone(hooks));
+    Arc::new(Effects { ledger, hands, hooks, policy: Arc::new(policy) })
 }

@@ -18,7 +18,7 @@ use abide_kernel::id::AgentId;
 use abide_kernel::input::Input;
 use abide_kernel::vocabulary::AgentKind;
 use abide_ledger::Ledger;
-use abide_server::{Access, App, Limits, Options, Server, fresh_token};
+use abide_server::{Access, App, Hooks, Limits, Options, Rate, Server, fresh_token};
 use anyhow::Context;
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
@@ -39,6 +39,10 @@ pub struct Daemon {
     pub sandbox: Mode,
     pub grace: Duration,
     pub notify: notify::Chosen,
+    /// Where the outside reaches the URLs of triggers, if not where it listens.
+    pub public_url: Option<String>,
+    /// Deliveries that each trigger takes in a second.
+    pub hook_rate: u32,
 }
 
 pub fn run(home: &Path, ledger: Ledger, daemon: &Daemon, out: &Output) -> anyhow::Result<()> {
@@ -59,9 +63,12 @@ async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &
     let access = Access::read(ledger.clone(), token)?;
     let hands = hands(home, daemon.sandbox)?;
     let left = hands.left_worktrees().await;
+    let hooks = Hooks::open(home, daemon.public_url.clone(), Rate::of(daemon.hook_rate));
+    let hooks = Arc::new(hooks.context("can't read what the home keeps for its triggers")?);
+    hooks.sweep(&ledger)?;
     // Before any agent is awake: nothing that happens from here on may be missed.
     let since = ledger.end()?;
-    let host = Host::start(ledger.clone(), perform::perform(&ledger, &hands, policy), Clock::System)?;
+    let host = Host::start(ledger.clone(), perform::perform(&ledger, &hands, &hooks, policy), Clock::System)?;
     let notifier = notify::start(home, &host, daemon.notify.clone(), since)?;
     for left in left {
         reconcile(&host, &hands, left).await;
@@ -75,12 +82,14 @@ async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &
         default_model: daemon.model.clone(),
         check_model: Box::new(perform::check_model),
         world: Arc::new(Outside(hands)),
+        hooks: Arc::clone(&hooks),
         loopback: daemon.listen.ip().is_loopback(),
     };
     let app = App::new(host.clone(), access, options);
     let server = Server::bind(daemon.listen, Arc::clone(&app)).await;
     let server = server.with_context(|| format!("can't listen on {}", daemon.listen))?;
     let url = format!("http://{}", server.address()?);
+    hooks.listens_at(&url);
     let notice = Notice::post(home, &url)?;
     let (close, closed) = tokio::sync::oneshot::channel::<()>();
     let serving = tokio::spawn(server.serve(async {

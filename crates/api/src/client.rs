@@ -19,8 +19,8 @@ use crate::types::{
     Abort, Accepted, AgentChange, AgentCreate, AgentItem, AgentSummary, Approval, Brief, Compact, Deleted, Detached,
     Ended, Event, Exported, Fork, Health, Message, MessageCreate, Page, Patch, SandboxPart, Task, TaskInput, TaskRead,
     TaskRun, TaskStopped, TaskTaken, Timer, TimerCreate, TimerCreated, TokenCreate, TokenCreated, TokenItem,
-    TranscriptEntry, Verify, Wait, Wake, Why, Woken, WorkItem, WorkItemBlock, WorkItemComplete, WorkItemCreate,
-    WorkItemUpdate, Workspace, WorkspaceAttach,
+    TranscriptEntry, Trigger, TriggerCreate, Verify, Wait, Wake, Why, Woken, WorkItem, WorkItemBlock, WorkItemComplete,
+    WorkItemCreate, WorkItemUpdate, Workspace, WorkspaceAttach,
 };
 
 /// Answers are bounded on the other side; this is for whoever else may answer there.
@@ -231,7 +231,18 @@ impl Client {
         self.typed(Method::POST, &format!("/v1/agents/{}/timers", part(id)), Some(timer)).await
     }
 
-    /// Ends one item of a plane: `timers`, `waits`.
+    /// With its URL, which is not said again.
+    pub async fn create_trigger(&self, id: &str, trigger: &TriggerCreate) -> Result<Trigger, ClientError> {
+        self.typed(Method::POST, &format!("/v1/agents/{}/triggers", part(id)), Some(trigger)).await
+    }
+
+    /// With its new URL; the one before opens nothing any more.
+    pub async fn rotate_trigger(&self, id: &str, trigger: &str) -> Result<Trigger, ClientError> {
+        let path = format!("/v1/agents/{}/triggers/{}/rotate", part(id), part(trigger));
+        self.typed(Method::POST, &path, None::<&()>).await
+    }
+
+    /// Ends one item of a plane: `timers`, `waits`, `triggers`.
     pub async fn end(&self, id: &str, plane: &str, item: &str) -> Result<Ended, ClientError> {
         let path = format!("/v1/agents/{}/{plane}/{}", part(id), part(item));
         self.typed(Method::DELETE, &path, None::<&()>).await

@@ -43,6 +43,8 @@ use crate::types;
     types::TimerCreated,
     types::Ended,
     types::Trigger,
+    types::TriggerCreate,
+    types::Received,
     types::Approval,
     types::Brief,
     types::TranscriptEntry,
@@ -125,6 +127,10 @@ fn described(operation: &Operation) -> Value {
         Body::Required(name) => {
             described["requestBody"] =
                 json!({ "required": true, "content": { "application/json": { "schema": schema(name) } } });
+        }
+        Body::Data(types) => {
+            let content: Map<String, Value> = types.iter().map(|media| ((*media).to_owned(), json!({}))).collect();
+            described["requestBody"] = json!({ "required": false, "content": content });
         }
         Body::Optional(name) => {
             described["requestBody"] =

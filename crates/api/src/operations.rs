@@ -40,6 +40,8 @@ pub enum Body {
     Empty,
     Required(&'static str),
     Optional(&'static str),
+    /// Whatever its sender has to say, in one of these types.
+    Data(&'static [&'static str]),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -122,6 +124,9 @@ const fn of_agent(operation: Operation) -> Operation {
 }
 
 use Answer::{Object, One, Page, Text};
+
+const DELIVERIES: &[&str] =
+    &["application/json", "application/cloudevents+json", "application/x-www-form-urlencoded", "text/plain"];
 
 pub const OPERATIONS: &[Operation] = &[
     Operation { problems: &[], ..open(get("healthz", "/healthz", "The process lives", One(200, "Health"))) },
@@ -268,6 +273,31 @@ pub const OPERATIONS: &[Operation] = &[
     page("wait_list", "/v1/agents/{id}/waits", "What it waits and waited for", "Wait"),
     delete("wait_cancel", "/v1/agents/{id}/waits/{item}", "End a wait", One(200, "Ended")),
     page("trigger_list", "/v1/agents/{id}/triggers", "External triggers", "Trigger"),
+    post(
+        "trigger_create",
+        "/v1/agents/{id}/triggers",
+        "Make a trigger; its URL is shown once",
+        Body::Required("TriggerCreate"),
+        One(201, "Trigger"),
+    ),
+    post(
+        "trigger_rotate",
+        "/v1/agents/{id}/triggers/{item}/rotate",
+        "Give it another URL; the one before opens nothing any more",
+        Body::Empty,
+        One(200, "Trigger"),
+    ),
+    delete("trigger_revoke", "/v1/agents/{id}/triggers/{item}", "Revoke a trigger", One(200, "Ended")),
+    Operation {
+        problems: &[401, 404, 409, 415],
+        ..open(post(
+            "hook_deliver",
+            "/hooks/{token}",
+            "Deliver by a trigger's URL; answered once it is durable",
+            Body::Data(DELIVERIES),
+            One(202, "Received"),
+        ))
+    },
     page("approval_list", "/v1/agents/{id}/approvals", "Approvals", "Approval"),
     post(
         "approval_grant",

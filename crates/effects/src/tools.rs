@@ -10,6 +10,7 @@ mod cancel_timer;
 mod cancel_wait;
 mod complete_work_item;
 mod create_timer;
+mod create_trigger;
 mod create_work_item;
 pub(crate) mod edit_file;
 pub(crate) mod exec_command;
@@ -22,6 +23,7 @@ mod notify_operator;
 mod pick_work_item;
 pub(crate) mod read_file;
 mod request_approval;
+mod revoke_trigger;
 mod send_message;
 mod sleep;
 mod spawn_agent;
@@ -63,6 +65,8 @@ pub const ALL: &[Tool] = &[
     sleep::TOOL,
     create_timer::TOOL,
     cancel_timer::TOOL,
+    create_trigger::TOOL,
+    revoke_trigger::TOOL,
     create_work_item::TOOL,
     pick_work_item::TOOL,
     get_work_item::TOOL,

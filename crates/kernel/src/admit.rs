@@ -9,6 +9,7 @@ mod permit;
 mod settle;
 mod task;
 mod timers;
+mod trigger;
 mod turn;
 mod waits;
 mod work;
@@ -81,6 +82,9 @@ fn route(step: &mut Step<'_>, input: Input) -> Result<Answer, Refusal> {
         Input::Quarantine { reason } => Ok(control::quarantine(step, reason)),
         Input::Archive => control::archive(step),
         Input::Queue(message) => ingress::queue(step, message),
+        Input::Deliver { trigger_id, generation, verified, delivery } => {
+            trigger::deliver(step, trigger_id, generation, verified, delivery)
+        }
         Input::Wake { reason, source, resource, body } => ingress::wake(step, reason, source, resource, body),
         Input::FireDue => Ok(due::fire_due(step)),
         Input::Act { by, act } => act::act(step, &act::Actor::Person(by), act).map(|done| Answer::Acted(done.result)),

@@ -11,7 +11,7 @@ use crate::agent::task::Task;
 use crate::agent::turn::Phase;
 use crate::agent::workspace::Workspace;
 use crate::fact::{CallRecord, Fact, TaskCreated, TaskEnd};
-use crate::id::{AgentId, CallId, ExecId, Seq, TaskId, TimerId};
+use crate::id::{AgentId, CallId, ExecId, Seq, TaskId, TimerId, TriggerId};
 use crate::message::Message;
 use crate::time::Time;
 use crate::vocabulary::{
@@ -89,6 +89,10 @@ pub enum Effect {
     /// End the check of a timer that is under way; nobody wants to know what it says.
     EndCheck {
         timer_id: TimerId,
+    },
+    /// A trigger has ended: what its deliveries were signed with is not kept.
+    ForgetSecret {
+        trigger_id: TriggerId,
     },
     /// Tell the operator, at least once, under this id.
     Notify {
@@ -226,6 +230,11 @@ pub fn effects_of(fact: &Fact, state: &AgentState) -> Vec<Effect> {
         }
         Fact::TimerMissed(fact) if matches!(fact.reason, MissedReason::Stopped | MissedReason::Cancelled) => {
             vec![Effect::EndCheck { timer_id: fact.timer_id.clone() }]
+        }
+        Fact::TriggerRevoked(fact) => vec![Effect::ForgetSecret { trigger_id: fact.trigger_id.clone() }],
+        Fact::AgentArchived(_) => {
+            let signed = state.triggers.values().filter(|trigger| trigger.signed);
+            signed.map(|trigger| Effect::ForgetSecret { trigger_id: trigger.trigger_id.clone() }).collect()
         }
         Fact::BriefRecorded(fact) => {
             vec![Effect::Notify { brief_id: fact.brief_id.clone(), text: fact.text.clone() }]

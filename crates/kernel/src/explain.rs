@@ -134,6 +134,9 @@ fn would_wake(state: &AgentState) -> Vec<String> {
     if kinds(WaitKind::External) {
         wakes.push("the external event it waits for".to_owned());
     }
+    for trigger in state.triggers.values().take(NAMED) {
+        wakes.push(format!("a delivery to the URL of its trigger {} ({})", trigger.name, trigger.trigger_id));
+    }
     wakes.push("a message from the operator".to_owned());
     wakes
 }

@@ -165,6 +165,8 @@ facts! {
     WakeHintCoalesced = "wake_hint.coalesced",
     WakeHintIgnored = "wake_hint.ignored",
     TriggerCreated = "trigger.created",
+    TriggerRotated = "trigger.rotated",
+    TriggerDelivered = "trigger.delivered",
     TriggerRevoked = "trigger.revoked",
 
     ApprovalRequested = "approval.requested",

@@ -58,6 +58,14 @@ pub enum Input {
     Archive,
 
     Queue(NewMessage),
+    /// Something came in by a trigger, under the generation of its URL.
+    Deliver {
+        trigger_id: TriggerId,
+        generation: u32,
+        /// Its signature was checked and is right.
+        verified: bool,
+        delivery: Delivery,
+    },
     Wake {
         reason: String,
         source: Option<String>,
@@ -198,6 +206,24 @@ pub struct NewMessage {
     pub idempotency_key: Option<String>,
 }
 
+/// What came in by a trigger. It is data from outside, whatever it claims to be.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Delivery {
+    /// What its sender calls it.
+    pub delivery_id: Option<String>,
+    pub text: Option<String>,
+    pub json: Option<Value>,
+    pub correlation_id: Option<String>,
+}
+
+/// Where a new trigger is to be reached, where the asker has to know it beforehand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Address {
+    pub trigger_id: TriggerId,
+    /// Told to the model that asked for the trigger. People are told by the surface they use.
+    pub url: Option<String>,
+}
+
 /// What the model said in one round.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Reply {
@@ -275,6 +301,13 @@ pub enum Act {
         name: String,
         delivery_mode: DeliveryMode,
         work_item_id: Option<WorkItemId>,
+        /// Its secret is kept outside the ledger.
+        signed: bool,
+        address: Option<Address>,
+    },
+    /// A person replaces its URL.
+    RotateTrigger {
+        trigger_id: TriggerId,
     },
     RevokeTrigger {
         trigger_id: TriggerId,

@@ -93,9 +93,13 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
         Fact::TimerCompleted(timer) => row("timers", &timer.timer_id, timer_end(TimerStatus::Completed)),
         Fact::TimerCancelled(timer) => row("timers", &timer.timer_id, timer_end(TimerStatus::Cancelled)),
         Fact::TriggerCreated(trigger) => {
-            row("triggers", &trigger.trigger_id, with(trigger, json!({ "status": "active" })))
+            row("triggers", &trigger.trigger_id, with(trigger, json!({ "status": "active", "signed": trigger.signed })))
         }
-        Fact::TriggerRevoked(trigger) => row("triggers", &trigger.trigger_id, json!({ "status": "revoked" })),
+        Fact::TriggerRevoked(trigger) => {
+            let (count, last) = (trigger.delivery_count, trigger.last_delivered_at);
+            let patch = json!({ "status": "revoked", "delivery_count": count, "last_delivered_at": last });
+            row("triggers", &trigger.trigger_id, patch)
+        }
         Fact::ApprovalRequested(approval) => {
             let more = json!({ "status": ApprovalStatus::Pending });
             row("approvals", &approval.approval_id, with(approval, more))
@@ -158,6 +162,9 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
         | Fact::TaskResultDelivered(_)
         | Fact::WorkItemDelegated(_)
         | Fact::WorkItemDelegationCompleted(_)
+        | Fact::TriggerRotated(_)
+        // What an active trigger counts is in its state: a row per delivery would cost more than the delivery.
+        | Fact::TriggerDelivered(_)
         | Fact::WakeHintSubmitted(_)
         | Fact::WakeHintCoalesced(_)
         | Fact::WakeHintIgnored(_) => Vec::new(),

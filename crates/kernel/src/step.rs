@@ -71,6 +71,7 @@ impl<'a> Step<'a> {
             | Effect::CloseTask { .. }
             | Effect::ReleaseWorkspace { .. }
             | Effect::RemoveWorktree { .. }
+            | Effect::ForgetSecret { .. }
             | Effect::Notify { .. } => true,
         });
         (self.facts, effects)
@@ -100,6 +101,7 @@ fn still_running(state: &AgentState, effect: &Effect) -> bool {
             | Effect::CloseTask { .. }
             | Effect::ReleaseWorkspace { .. }
             | Effect::RemoveWorktree { .. }
+            | Effect::ForgetSecret { .. }
             | Effect::Notify { .. },
             _,
         ) => true,

@@ -161,7 +161,7 @@ pub fn approval_shape(approval: &Approval) -> Value {
 pub fn trigger_shape(trigger: &Trigger) -> Value {
     json!({
         "trigger_id": trigger.trigger_id, "name": trigger.name, "delivery_mode": trigger.delivery_mode,
-        "work_item_id": trigger.work_item_id, "status": "active", "delivery_count": trigger.delivery_count,
+        "work_item_id": trigger.work_item_id, "signed": trigger.signed, "status": "active", "delivery_count": trigger.delivery_count,
         "last_delivered_at": trigger.last_delivered_at,
     })
 }

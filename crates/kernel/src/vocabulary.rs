@@ -497,6 +497,14 @@ words! {
         Coalesced = "coalesced",
         Ignored = "ignored",
     }
+
+    /// What became of a delivery: a message, or a wake hint with its disposition.
+    Delivered {
+        Queued = "queued",
+        Triggered = "triggered",
+        Coalesced = "coalesced",
+        Ignored = "ignored",
+    }
 }
 
 impl TaskStatus {

@@ -7,6 +7,7 @@ use abide_engine::Host;
 use tokio::sync::{Semaphore, watch};
 
 use crate::access::Access;
+use crate::hooks::Hooks;
 use crate::metrics::Metrics;
 use crate::world::World;
 
@@ -58,6 +59,7 @@ pub struct Options {
     pub default_model: String,
     pub check_model: CheckModel,
     pub world: Arc<dyn World>,
+    pub hooks: Arc<Hooks>,
     /// Only names of this machine are taken in the `Host` header.
     pub loopback: bool,
 }

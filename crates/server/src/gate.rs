@@ -41,6 +41,9 @@ impl Call {
     }
 }
 
+/// The one operation that the outside may call without a token of ours, and under the name it knows us by.
+const HOOK: &str = "hook_deliver";
+
 /// The longest key.
 const KEY_MAX: usize = 255;
 
@@ -92,12 +95,17 @@ async fn met(
     body: &mut Body,
 ) -> Result<Response, Problem> {
     let _room = app.requests.try_acquire().map_err(|_| problems::overloaded("too many requests at once"))?;
-    same_site(&app, &parts.headers)?;
+    same_site(&app, operation, &parts.headers)?;
     let caller = caller(&app, operation, &parts.headers)?;
     if app.is_closing() && operation.id != "healthz" {
         return Err(problems::closing());
     }
     let params = params(&mut parts).await?;
+    if operation.id == HOOK {
+        // Its path is its token: nothing else of it is looked at before that is known to be good.
+        let token = params.iter().find(|(name, _)| name == "token").map_or("", |(_, token)| token);
+        app.options.hooks.opens(token).ok_or_else(problems::no_hook)?;
+    }
     let known: Vec<&str> = operation.query.iter().map(|param| param.name).collect();
     let query = Query::read(&parts.uri, &known)?;
     let key = key(operation, &parts.headers)?;
@@ -119,10 +127,11 @@ async fn met(
 }
 
 /// A page in somebody's browser must not speak to a daemon on their machine, whatever name it found for it.
-fn same_site(app: &App, headers: &HeaderMap) -> Result<(), Problem> {
+fn same_site(app: &App, operation: &Operation, headers: &HeaderMap) -> Result<(), Problem> {
     let text = |name| headers.get(name).map(|value: &http::HeaderValue| value.to_str().unwrap_or("?").to_owned());
     let host = text(header::HOST).unwrap_or_default();
-    if app.options.loopback && !is_loopback(&host) {
+    let public = operation.id == HOOK && app.options.hooks.public_host() == Some(host.as_str());
+    if app.options.loopback && !public && !is_loopback(&host) {
         return Err(Problem::new(403, "foreign_host", format!("{host:?} is not a name of this machine"))
             .hint("use localhost or 127.0.0.1"));
     }

@@ -16,11 +16,16 @@ pub(crate) enum Once {
 }
 
 pub(crate) async fn once(call: &Call) -> Result<Once, Problem> {
+    once_of(call, &call.body).await
+}
+
+/// The same where not all of the body may be held on to, be it as a digest.
+pub(crate) async fn once_of(call: &Call, request: &[u8]) -> Result<Once, Problem> {
     let Some(key) = &call.key else { return Ok(Once::Meet(None)) };
     // The same key of another caller, or on another route, is another key.
     let named = format!("{}\n{}\n{}\n{key}", call.caller.token_id, call.operation.id, call.path_text);
     let stream = StreamId::key(Hash::of(named.as_bytes()));
-    let request = Hash::of(&call.body).to_string();
+    let request = Hash::of(request).to_string();
     match call.app.host.claim(stream, request).await.map_err(|error| problems::unreadable(&error))? {
         Claimed::New(claim) => Ok(Once::Meet(Some(claim))),
         Claimed::Met(answered) => Ok(Once::Again(Box::new(answered))),

@@ -36,6 +36,16 @@ pub(crate) fn deleted(id: &str) -> Problem {
         .hint("GET /v1/agents lists those there are")
 }
 
+/// A URL that opens nothing. Whether it ever did, or what is wrong with it, is not said.
+pub(crate) fn no_hook() -> Problem {
+    Problem::new(404, "not_found", "there is nothing at this path")
+}
+
+pub(crate) fn not_signed(why: &str) -> Problem {
+    Problem::new(401, "not_signed", format!("the delivery is not accepted: {why}"))
+        .hint("sign it with the trigger's secret, as Standard Webhooks or as GitHub do, and check the sender's clock")
+}
+
 pub(crate) fn overloaded(what: &str) -> Problem {
     Problem::new(429, "overloaded", what).hint("try again after the time in Retry-After; nothing was recorded")
 }

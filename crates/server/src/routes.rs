@@ -3,6 +3,7 @@
 mod agents;
 mod approvals;
 mod history;
+mod hooks;
 mod ledger;
 mod lifecycle;
 mod messages;
@@ -10,6 +11,7 @@ mod planes;
 mod stream;
 mod tasks;
 mod tokens;
+mod triggers;
 mod well;
 mod work_items;
 mod workspaces;
@@ -72,6 +74,10 @@ pub(crate) async fn meet(call: Call) -> Met {
         "timer_cancel" => planes::cancel_timer(call).await,
         "wait_list" => planes::list(call, &planes::WAITS).await,
         "wait_cancel" => planes::cancel_wait(call).await,
+        "trigger_create" => triggers::create(call).await,
+        "trigger_rotate" => triggers::rotate(call).await,
+        "trigger_revoke" => triggers::revoke(call).await,
+        "hook_deliver" => hooks::deliver(call).await,
         "trigger_list" => planes::list(call, &planes::TRIGGERS).await,
         "approval_list" => planes::list(call, &planes::APPROVALS).await,
         "approval_grant" => approvals::decide(call, true).await,

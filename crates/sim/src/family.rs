@@ -232,6 +232,7 @@ impl Outside {
             | Effect::CloseTask { .. }
             | Effect::RunCheck { .. }
             | Effect::EndCheck { .. }
+            | Effect::ForgetSecret { .. }
             | Effect::SpawnChild { .. }
             | Effect::DismissChild { .. }
             | Effect::ReportToSupervisor { .. }

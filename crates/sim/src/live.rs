@@ -211,6 +211,7 @@ impl Outside {
             | Effect::SpawnChild { .. }
             | Effect::DismissChild { .. }
             | Effect::ReportToSupervisor { .. }
+            | Effect::ForgetSecret { .. }
             | Effect::Notify { .. } => Vec::new(),
         }
     }
@@ -222,7 +223,7 @@ impl Perform for World {
         agent: &AgentId,
         effect: Effect,
     ) -> Option<std::pin::Pin<Box<dyn Future<Output = Vec<Input>> + Send>>> {
-        if matches!(effect, Effect::Notify { .. }) {
+        if matches!(effect, Effect::Notify { .. } | Effect::ForgetSecret { .. }) {
             return None;
         }
         let (world, agent) = (self.clone(), agent.clone());
@@ -294,7 +295,7 @@ impl Process {
         let input = match rng.weighted(&[10, 4, 3, 3, 2, 1]) {
             0 => {
                 outside.tally.messages += 1;
-                Input::Queue(mind::message(rng, shadow))
+                mind::ingress(rng, shadow)
             }
             1 => Input::Act { by: "operator".to_owned(), act: mind::operator_act(rng, shadow) },
             2 => {

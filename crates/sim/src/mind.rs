@@ -4,7 +4,7 @@
 use abide_kernel::AgentState;
 use abide_kernel::fact::{Todo, Usage};
 use abide_kernel::id::{ApprovalId, CallId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
-use abide_kernel::input::{Act, Call, Does, NewMessage, Reads, Reply, When, WorkItemChange};
+use abide_kernel::input::{Act, Call, Delivery, Does, Input, NewMessage, Reads, Reply, When, WorkItemChange};
 use abide_kernel::vocabulary::{
     ApprovalDefault, CatchUp, DeliveryMode, MessageKind, PlanStatus, Priority, SideEffect, TodoState, WaitKind,
 };
@@ -70,6 +70,7 @@ pub fn tool_name(act: &Act) -> &'static str {
         Act::CreateTimer { .. } => "CreateTimer",
         Act::CancelTimer { .. } => "CancelTimer",
         Act::CreateTrigger { .. } => "CreateTrigger",
+        Act::RotateTrigger { .. } => "RotateTrigger",
         Act::RevokeTrigger { .. } => "RevokeTrigger",
         Act::CreateWorkItem { .. } => "CreateWorkItem",
         Act::PickWorkItem { .. } => "PickWorkItem",
@@ -121,6 +122,8 @@ fn model_act(rng: &mut Rng, state: &AgentState) -> Act {
             name: "hook".to_owned(),
             delivery_mode: if rng.chance(50) { DeliveryMode::EnqueueMessage } else { DeliveryMode::WakeHint },
             work_item_id: maybe_item(rng, state),
+            signed: false,
+            address: None,
         },
         6 => Act::RevokeTrigger { trigger_id: trigger(rng, state) },
         7 => create_item(rng),
@@ -215,7 +218,26 @@ pub fn operator_act(rng: &mut Rng, state: &AgentState) -> Act {
     }
 }
 
-pub fn message(rng: &mut Rng, state: &AgentState) -> NewMessage {
+/// What comes in from outside: a message, by a trigger where it names one.
+pub fn ingress(rng: &mut Rng, state: &AgentState) -> Input {
+    let message = message(rng, state);
+    let Some(trigger) = message.trigger_id.as_ref().and_then(|id| state.triggers.get(id)) else {
+        return Input::Queue(message);
+    };
+    Input::Deliver {
+        trigger_id: trigger.trigger_id.clone(),
+        generation: trigger.generation,
+        verified: false,
+        delivery: Delivery {
+            delivery_id: None,
+            text: message.text,
+            json: message.json,
+            correlation_id: message.correlation_id,
+        },
+    }
+}
+
+fn message(rng: &mut Rng, state: &AgentState) -> NewMessage {
     let kinds =
         [MessageKind::OperatorPrompt, MessageKind::ChannelEvent, MessageKind::WebhookEvent, MessageKind::CallbackEvent];
     let kind = kinds[rng.weighted(&[5, 2, 2, 1])];

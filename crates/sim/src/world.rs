@@ -152,9 +152,9 @@ impl World {
         let Some(id) = self.rng.pick(&ids).cloned() else { return Ok(()) };
         match self.rng.weighted(&self.weights.clone()) {
             0 | 1 => {
-                let message = mind::message(&mut self.rng, &self.agents[&id].shadow);
+                let input = mind::ingress(&mut self.rng, &self.agents[&id].shadow);
                 self.tally.messages += 1;
-                self.ask(&id, Input::Queue(message))
+                self.ask(&id, input)
             }
             2..=4 => self.report_effect(&id),
             5 => self.end_some_process(&id),
@@ -233,7 +233,7 @@ impl World {
         self.note(format!("{id}: {}", brief(&input)));
         self.tokens += 1;
         let token = self.tokens;
-        let queues = matches!(input, Input::Queue(_));
+        let queues = matches!(input, Input::Queue(_) | Input::Deliver { .. });
         if !self.awake(id)? {
             return Ok(());
         }

@@ -1,17 +1,14 @@
-//! `abide trigger list`, and what the commands about one plane of an agent share.
+//! What the commands about one plane of an agent share.
 
 use abide_api::Client;
-use abide_api::types::Trigger;
 use abide_kernel::id::AgentId;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use crate::cli::{ListCommand, OfAgent, PlaceArgs};
+use crate::cli::{OfAgent, PlaceArgs};
 use crate::connection::{self, block_on, page_query};
-use crate::output::{Cell, Failed, Output, gist, meant};
-
-const GIST_BYTES: usize = 80;
+use crate::output::{Cell, Failed, Output, meant};
 
 /// How a plane is shown: its name in the route, its titles, the id of an item and what else is in its row.
 pub struct Plane<T> {
@@ -115,24 +112,6 @@ pub fn cancel<T: DeserializeOwned>(
         &value,
         || if ended.ended { format!("{id} is cancelled\n") } else { format!("{id} had ended already\n") },
     )
-}
-
-pub fn trigger(command: &ListCommand, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
-    let ListCommand::List(of) = command;
-    let plane = Plane::<Trigger> {
-        route: "triggers",
-        titles: &["status", "delivers", "name"],
-        id: |trigger| &trigger.trigger_id,
-        row: |trigger, _| {
-            vec![
-                Cell::status(&trigger.status),
-                trigger.delivery_mode.as_str().into(),
-                gist(&trigger.name, GIST_BYTES).into(),
-            ]
-        },
-        empty: "has no triggers",
-    };
-    list(&plane, of, place, out)
 }
 
 pub fn or_dash(text: Option<&str>) -> Cell {

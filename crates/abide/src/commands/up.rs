@@ -25,6 +25,8 @@ pub fn run(args: &UpArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()>
         sandbox: settings.sandbox.value,
         grace: Duration::from_millis(settings.shutdown_grace_ms.value),
         notify,
+        public_url: Some(settings.public_url.value).filter(|url| !url.is_empty()),
+        hook_rate: settings.hook_rate.value,
     };
     up::run(&home, ledger, &daemon, out)
 }

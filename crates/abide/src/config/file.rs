@@ -79,11 +79,13 @@ impl File {
         let mut new = match value {
             Value::ShutdownGraceMs(ms) => toml_edit::Value::from(i64::try_from(*ms).unwrap_or(i64::MAX)),
             Value::NotifyOn(on) => on.iter().map(|on| on.as_str()).collect::<toml_edit::Array>().into(),
+            Value::HookRate(rate) => toml_edit::Value::from(i64::from(*rate)),
             Value::Listen(_)
             | Value::Store(_)
             | Value::Model(_)
             | Value::Log(_)
             | Value::Sandbox(_)
+            | Value::PublicUrl(_)
             | Value::Text(_) => toml_edit::Value::from(value.to_string()),
         };
         // A comment behind the old value stays behind the new one.

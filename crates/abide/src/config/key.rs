@@ -22,6 +22,8 @@ pub enum Key {
     NotifyWebhook,
     NotifySecretEnv,
     NotifyOn,
+    PublicUrl,
+    HookRate,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,17 +52,22 @@ pub enum Value {
     /// A text that need not be there.
     Text(Option<String>),
     NotifyOn(Vec<On>),
+    /// Empty where there is none.
+    PublicUrl(String),
+    HookRate(u32),
 }
 
 const PORT: u16 = 4173;
 const GRACE_MS: u64 = 5_000;
 /// Longer than this, and whoever stops the daemon takes it for stuck.
 const GRACE_MAX_MS: u64 = 600_000;
+const HOOK_RATE: u32 = 50;
+const HOOK_RATE_MAX: u32 = 1_000_000;
 /// The model of those who have set none: it answers with what it was told, and costs nothing.
 pub const ECHO: &str = "script/echo";
 
 impl Key {
-    pub const ALL: [Key; 10] = [
+    pub const ALL: [Key; 12] = [
         Key::Listen,
         Key::Store,
         Key::Model,
@@ -71,6 +78,8 @@ impl Key {
         Key::NotifyWebhook,
         Key::NotifySecretEnv,
         Key::NotifyOn,
+        Key::PublicUrl,
+        Key::HookRate,
     ];
 
     pub fn name(self) -> &'static str {
@@ -85,6 +94,8 @@ impl Key {
             Key::NotifyWebhook => "notify.webhook",
             Key::NotifySecretEnv => "notify.secret_env",
             Key::NotifyOn => "notify.on",
+            Key::PublicUrl => "public_url",
+            Key::HookRate => "hook_rate",
         }
     }
 
@@ -95,9 +106,13 @@ impl Key {
             Key::Model => Some("ABIDE_MODEL"),
             Key::Log => Some("ABIDE_LOG"),
             Key::Sandbox => Some("ABIDE_SANDBOX"),
-            Key::ShutdownGraceMs | Key::NotifyCommand | Key::NotifyWebhook | Key::NotifySecretEnv | Key::NotifyOn => {
-                None
-            }
+            Key::PublicUrl => Some("ABIDE_PUBLIC_URL"),
+            Key::ShutdownGraceMs
+            | Key::HookRate
+            | Key::NotifyCommand
+            | Key::NotifyWebhook
+            | Key::NotifySecretEnv
+            | Key::NotifyOn => None,
         }
     }
 
@@ -111,6 +126,8 @@ impl Key {
             Key::ShutdownGraceMs => Value::ShutdownGraceMs(GRACE_MS),
             Key::NotifyCommand | Key::NotifyWebhook | Key::NotifySecretEnv => Value::Text(None),
             Key::NotifyOn => Value::NotifyOn(On::USUAL.to_vec()),
+            Key::PublicUrl => Value::PublicUrl(String::new()),
+            Key::HookRate => Value::HookRate(HOOK_RATE),
         }
     }
 
@@ -150,19 +167,25 @@ impl Key {
             }
             Key::NotifySecretEnv => some(text, "name the environment variable that holds the webhook's secret"),
             Key::NotifyOn => on(text).map(Value::NotifyOn),
+            Key::PublicUrl => public_url(text).map(Value::PublicUrl),
+            Key::HookRate => {
+                let number = text.parse().ok().filter(|rate| (1..=HOOK_RATE_MAX).contains(rate)).map(Value::HookRate);
+                number.ok_or_else(|| format!("{text:?} is no number of deliveries from 1 to {HOOK_RATE_MAX}"))
+            }
         }
     }
 
     /// How a file writes it.
     pub fn written(self) -> Written {
         match self {
-            Key::ShutdownGraceMs => Written::Number,
+            Key::ShutdownGraceMs | Key::HookRate => Written::Number,
             Key::NotifyOn => Written::List,
             Key::Listen
             | Key::Store
             | Key::Model
             | Key::Log
             | Key::Sandbox
+            | Key::PublicUrl
             | Key::NotifyCommand
             | Key::NotifyWebhook
             | Key::NotifySecretEnv => Written::Text,
@@ -215,6 +238,14 @@ impl Key {
                 "type": "array", "items": { "type": "string", "enum": On::ALL.map(On::as_str) },
                 "description": "What is told",
             }),
+            Key::PublicUrl => json!({
+                "type": "string", "pattern": "^(https?://[^/]+(/.*)?)?$",
+                "description": "Where the outside reaches the URLs of triggers, through a proxy or a tunnel; empty: where the daemon listens",
+            }),
+            Key::HookRate => json!({
+                "type": "integer", "minimum": 1, "maximum": HOOK_RATE_MAX,
+                "description": "Deliveries that each trigger takes in a second; ten times as many at once",
+            }),
         };
         let mut about = about;
         about["default"] = self.default().json();
@@ -226,11 +257,15 @@ impl Value {
     pub fn json(&self) -> serde_json::Value {
         match self {
             Value::ShutdownGraceMs(ms) => json!(ms),
+            Value::HookRate(rate) => json!(rate),
             Value::Text(text) => json!(text),
             Value::NotifyOn(on) => json!(on),
-            Value::Listen(_) | Value::Store(_) | Value::Model(_) | Value::Log(_) | Value::Sandbox(_) => {
-                json!(self.to_string())
-            }
+            Value::Listen(_)
+            | Value::Store(_)
+            | Value::Model(_)
+            | Value::Log(_)
+            | Value::Sandbox(_)
+            | Value::PublicUrl(_) => json!(self.to_string()),
         }
     }
 
@@ -262,6 +297,14 @@ impl Value {
         if let Value::NotifyOn(on) = self { Some(on) } else { None }
     }
 
+    pub fn public_url(self) -> Option<String> {
+        if let Value::PublicUrl(url) = self { Some(url) } else { None }
+    }
+
+    pub fn hook_rate(self) -> Option<u32> {
+        if let Value::HookRate(rate) = self { Some(rate) } else { None }
+    }
+
     pub fn shutdown_grace_ms(self) -> Option<u64> {
         if let Value::ShutdownGraceMs(ms) = self { Some(ms) } else { None }
     }
@@ -278,6 +321,8 @@ impl fmt::Display for Value {
             Value::ShutdownGraceMs(ms) => write!(f, "{ms}"),
             Value::Text(text) => f.write_str(text.as_deref().unwrap_or("none")),
             Value::NotifyOn(on) => f.write_str(&on.iter().map(|on| on.as_str()).collect::<Vec<_>>().join(",")),
+            Value::PublicUrl(url) => f.write_str(url),
+            Value::HookRate(rate) => write!(f, "{rate}"),
         }
     }
 }
@@ -347,6 +392,18 @@ fn store(text: &str) -> Result<Store, String> {
         "sqlite" => Ok(Store::Sqlite),
         _ => Err(format!("{text:?} is no store that this version knows: it takes sqlite")),
     }
+}
+
+/// Where URLs begin, without a slash at the end.
+fn public_url(text: &str) -> Result<String, String> {
+    let url = text.trim_end_matches('/');
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")).unwrap_or_default();
+    let fits =
+        !rest.starts_with('/') && !rest.is_empty() && !rest.contains(|c: char| c.is_whitespace() || "?#@".contains(c));
+    if url.is_empty() || fits {
+        return Ok(url.to_owned());
+    }
+    Err(format!("{text:?} is no address: write https://HOST, perhaps with a path"))
 }
 
 /// `PROVIDER/MODEL`. A script's file is taken from the caller's folder and kept absolute, because the daemon has another.

@@ -49,6 +49,8 @@ notify.command     none                                                         
 notify.webhook     none                                                                  default
 notify.secret_env  none                                                                  default
 notify.on          approval,failure,notify,blocked                                       default
+public_url                                                                               default
+hook_rate          50                                                                    default
 "
     );
     assert_eq!(place.says(&["config", "get", "log"]), "info\n");
@@ -65,7 +67,7 @@ fn a_file_that_is_wrong_is_named_with_what_is_wrong() {
         (
             "[providers.x]\n",
             "no setting is called \"providers\"; there are listen, store, model, log, sandbox, shutdown_grace_ms, \
-             notify.command, notify.webhook, notify.secret_env, notify.on",
+             notify.command, notify.webhook, notify.secret_env, notify.on, public_url, hook_rate",
         ),
         ("listen = 4173", "listen takes text in quotes, not a number"),
         ("shutdown_grace_ms = \"5000\"", "shutdown_grace_ms takes a whole number, not text"),
@@ -75,6 +77,8 @@ fn a_file_that_is_wrong_is_named_with_what_is_wrong() {
         ("[notify]\non = [\"aproval\"]", "notify.on: \"aproval\" is nothing to be told of: it takes approval"),
         ("[notify]\nwebhook = \"ftp://x\"", "notify.webhook: \"ftp://x\" is no address to send to"),
         ("shutdown_grace_ms = -1", "shutdown_grace_ms: \"-1\" is no number of milliseconds from 0 to 600000"),
+        ("hook_rate = 0", "hook_rate: \"0\" is no number of deliveries from 1 to 1000000"),
+        ("public_url = \"example.com\"", "public_url: \"example.com\" is no address: write https://HOST"),
         ("listen = \"localhost\"", "listen: \"localhost\" is no address to listen on: write IP:PORT"),
         ("store = \"postgres://x\"", "store: \"postgres://x\" is no store that this version knows: it takes sqlite"),
         ("model = \"echo\"", "model: \"echo\" is no model: write PROVIDER/MODEL, such as script/echo"),

@@ -192,7 +192,16 @@ impl World {
         let tidy = tidy.expect("it was created").work_item_id.clone();
         self.act("planner", Act::CompleteWorkItem { work_item_id: tidy, report: "It is tidy.".to_owned() });
         let delivery_mode = DeliveryMode::EnqueueMessage;
-        self.act("planner", Act::CreateTrigger { name: "figures".to_owned(), delivery_mode, work_item_id: None });
+        self.act(
+            "planner",
+            Act::CreateTrigger {
+                name: "figures".to_owned(),
+                delivery_mode,
+                work_item_id: None,
+                signed: false,
+                address: None,
+            },
+        );
         let summary = "May I send it?".to_owned();
         let default = ApprovalDefault::Deny;
         self.act("planner", Act::RequestApproval { summary, tool: None, deadline_ms: Some(86_400_000), default });

@@ -101,6 +101,37 @@ fn how_waiting_for_an_answer_ends() {
 }
 
 #[test]
+fn a_trigger_is_made_used_rotated_and_revoked() {
+    let place = Place::empty();
+    place.write("home/config.toml", "public_url = \"https://hooks.example/in/\"\n");
+    let daemon = Daemon::start(&place, &[]);
+    let of = ["--agent", "main"];
+    let run = |words: &[&str]| place.json(&[&["trigger"], words, &of].concat());
+    let made = run(&["create", "deploys", "--mode", "wake_hint"]);
+    let (id, url) = (made["trigger_id"].as_str().unwrap(), made["url"].as_str().unwrap());
+    assert!(url.starts_with("https://hooks.example/in/hooks/"), "{url}");
+    assert_eq!((&made["delivery_mode"], &made["signed"]), (&json!("wake_hint"), &json!(false)));
+    let rotated = run(&["rotate", &id[id.len() - 8..]]);
+    assert_eq!(rotated["trigger_id"], id);
+    assert_ne!(rotated["url"], url);
+    place.write("secret", "It's a Secret to Everybody\n");
+    let signed = run(&["create", "pushes", "--secret-file", "secret"]);
+    assert_eq!(signed["signed"], true);
+    let error = place.refused(2, &["trigger", "create", "x", "--agent", "main", "--secret-env", "NO_SUCH_VARIABLE"]);
+    assert!(error.contains("$NO_SUCH_VARIABLE is not set"), "{error}");
+    assert_eq!(run(&["revoke", id])["ended"], true);
+    let listed = run(&["list"]);
+    let shown = |index: usize, key: &str| listed["items"][index][key].clone();
+    assert_eq!((shown(0, "status"), shown(0, "url")), (json!("revoked"), Value::Null));
+    assert_eq!((shown(1, "status"), shown(1, "signed")), (json!("active"), json!(true)));
+    let table = place.says(&["trigger", "list", "--agent", "main"]);
+    assert!(table.contains("pushes") && !table.contains("/hooks/"), "{table}");
+    let said = place.says(&["trigger", "create", "more", "--agent", "main"]);
+    assert!(said.contains("it is not shown again:\nhttps://hooks.example/in/hooks/"), "{said}");
+    drop(daemon);
+}
+
+#[test]
 fn watching_goes_on_when_the_daemon_is_back() {
     let place = Place::empty();
     let mut daemon = Daemon::start(&place, &[]);

@@ -8,6 +8,7 @@ mod children;
 mod crowd;
 mod cut;
 mod hands;
+mod hooks;
 mod interject;
 mod kill;
 mod notify;

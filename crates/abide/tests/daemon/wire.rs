@@ -35,15 +35,24 @@ impl Wire {
 
     /// Sends one request. An error means that no answer was heard; what became of the request is not known then.
     pub fn send(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: Option<&Value>) -> Result<Answer> {
+        let body = body.map(Value::to_string).unwrap_or_default();
+        self.write(method, path, "application/json", headers, &body)
+    }
+
+    /// Posts a plain text.
+    pub fn text(&mut self, path: &str, headers: &[(&str, &str)], body: &str) -> Result<Answer> {
+        self.write("POST", path, "text/plain", headers, body)
+    }
+
+    fn write(&mut self, method: &str, path: &str, media: &str, headers: &[(&str, &str)], body: &str) -> Result<Answer> {
         let mut stream = match self.stream.take() {
             Some(stream) => stream,
             None => connect(&self.address)?,
         };
-        let body = body.map(Value::to_string).unwrap_or_default();
         let length = body.len().to_string();
-        let mut all = vec![("content-type", "application/json"), ("content-length", length.as_str())];
+        let mut all = vec![("content-type", media), ("content-length", length.as_str())];
         all.extend(headers);
-        write(&mut stream, &self.address, &format!("{method} {path} HTTP/1.1"), &all, &body)?;
+        write(&mut stream, &self.address, &format!("{method} {path} HTTP/1.1"), &all, body)?;
         let (status, length) = head(&mut stream)?;
         let mut bytes = vec![0; length.ok_or_else(|| broken("an answer without a length"))?];
         stream.read_exact(&mut bytes)?;

@@ -179,10 +179,51 @@ pub struct Trigger {
     pub name: String,
     pub delivery_mode: String,
     pub work_item_id: Option<String>,
+    /// Where to post. Said once, when it is made; whoever knows it can use it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Whether deliveries must be signed.
+    #[serde(default)]
+    pub signed: bool,
     pub status: String,
     #[serde(default)]
     pub delivery_count: u64,
     pub last_delivered_at: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TriggerCreate {
+    #[schema(min_length = 1)]
+    pub name: String,
+    /// enqueue_message, unless said otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivery_mode: Option<DeliveryMode>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work_item_id: Option<String>,
+    /// What deliveries must be signed with, as Standard Webhooks (`whsec_…`) or as GitHub do. It is never shown again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 8, max_length = 512)]
+    pub secret: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DeliveryMode {
+    EnqueueMessage,
+    WakeHint,
+}
+
+/// A delivery that is on disk.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Received {
+    /// queued; or, where the trigger only wakes, triggered, coalesced or ignored
+    pub disposition: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<String>,
+    pub seq: u64,
+    /// It had come before under its id, and changed nothing now.
+    pub duplicate: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]

@@ -2,9 +2,11 @@
 
 use abide_effects::tools::{self, Tool};
 use abide_kernel::fact::Todo;
-use abide_kernel::id::{TaskId, TimerId, WaitId, WorkItemId};
+use abide_kernel::id::{TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use abide_kernel::input::{Act, Does, Refusal, When, WorkItemChange};
-use abide_kernel::vocabulary::{ApprovalDefault, CatchUp, PlanStatus, SideEffect, TodoState, WaitKind, WorkItemFilter};
+use abide_kernel::vocabulary::{
+    ApprovalDefault, CatchUp, DeliveryMode, PlanStatus, SideEffect, TodoState, WaitKind, WorkItemFilter,
+};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -32,6 +34,13 @@ fn calls_mean_acts() {
         catch_up: CatchUp::Latest,
         work_item_id: None,
         check: None,
+    };
+    let trigger = |delivery_mode, work_item_id, signed| Act::CreateTrigger {
+        name: "ci".to_owned(),
+        delivery_mode,
+        work_item_id,
+        signed,
+        address: None,
     };
     let update = |change| Act::UpdateWorkItem { work_item_id: WorkItemId::new("work_1"), change: Box::new(change) };
     let approval =
@@ -83,6 +92,17 @@ fn calls_mean_acts() {
             timer(cron("Asia/Tokyo")),
         ),
         ("CancelTimer", json!({ "timer_id": "timer_1" }), Act::CancelTimer { timer_id: TimerId::new("timer_1") }),
+        ("CreateTrigger", json!({ "name": "ci" }), trigger(DeliveryMode::EnqueueMessage, None, false)),
+        (
+            "CreateTrigger",
+            json!({ "name": "ci", "delivery_mode": "wake_hint", "work_item_id": "work_1", "secret": "12345678" }),
+            trigger(DeliveryMode::WakeHint, Some(WorkItemId::new("work_1")), true),
+        ),
+        (
+            "RevokeTrigger",
+            json!({ "trigger_id": "trig_1" }),
+            Act::RevokeTrigger { trigger_id: TriggerId::new("trig_1") },
+        ),
         (
             "CreateWorkItem",
             json!({ "objective": "o" }),
@@ -226,6 +246,19 @@ fn inputs_that_mean_nothing_are_refused_by_field_and_with_a_hint() {
         ),
         ("WaitFor", json!({ "wake": "timer", "after_ms": far, "reason": "r" }), "`after_ms`", "to 3153600000000"),
         ("CancelWait", json!({ "wait_id": "w" }), "\"wait_id\"", "give: waiting_intent_id"),
+        (
+            "CreateTrigger",
+            json!({ "name": "n", "delivery_mode": "wake" }),
+            "`delivery_mode`",
+            "enqueue_message, wake_hint",
+        ),
+        (
+            "CreateTrigger",
+            json!({ "name": "n", "secret": "hunter2" }),
+            "`secret` of CreateTrigger is too short",
+            "8 to 512",
+        ),
+        ("CreateTrigger", json!({ "name": "n", "url": "http://x" }), "no field \"url\"", "is in the result"),
         ("CreateTimer", json!({ "summary": "s" }), "doesn't say when", "`after_ms`, `at`, `every_ms`"),
         ("CreateTimer", json!({ "summary": "s", "after_ms": 1, "at": "x" }), "both `after_ms` and `at`", "exactly one"),
         (

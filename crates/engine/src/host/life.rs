@@ -326,6 +326,7 @@ impl Life {
             | Effect::SpawnChild { .. }
             | Effect::DismissChild { .. }
             | Effect::ReportToSupervisor { .. }
+            | Effect::ForgetSecret { .. }
             | Effect::Notify { .. } => What::Other,
         };
         match self.shared.perform.perform(&self.agent, effect) {

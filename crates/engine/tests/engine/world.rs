@@ -54,6 +54,7 @@ impl Perform for Mind {
             | Effect::RunCheck { .. }
             | Effect::EndCheck { .. }
             | Effect::ReleaseWorkspace { .. }
+            | Effect::ForgetSecret { .. }
             | Effect::Notify { .. }
             | Effect::EndExec { .. } => None,
         }

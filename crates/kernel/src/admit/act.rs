@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::agent::AgentState;
 use crate::agent::timer::Timer;
-use crate::fact::{ApprovalDecided, ApprovalRequested, TaskCancelling, TriggerCreated, TriggerRevoked};
+use crate::fact::{ApprovalDecided, ApprovalRequested, TaskCancelling};
 use crate::fact::{Resource, Schedule, TimerCreated, WaitingIntentCreated};
 use crate::id::{ApprovalId, ExecId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use crate::input::{Act, Refusal};
@@ -20,7 +20,7 @@ use super::settle::tell_agent;
 use super::task::settle_result;
 use super::turn::tell;
 use super::waits::{cancel_wait, naming};
-use super::{due, kin, task, timers, work, workspace};
+use super::{due, kin, task, timers, trigger, work, workspace};
 
 /// Who asks for it.
 #[derive(Debug, Clone)]
@@ -68,10 +68,11 @@ pub(super) fn act(step: &mut Step<'_>, actor: &Actor, act: Act) -> Acted {
             timers::create(step, summary, when, catch_up, work_item_id, check)
         }
         Act::CancelTimer { timer_id } => timers::cancel(step, actor, &timer_id),
-        Act::CreateTrigger { name, delivery_mode, work_item_id } => {
-            create_trigger(step, name, delivery_mode, work_item_id)
+        Act::CreateTrigger { name, delivery_mode, work_item_id, signed, address } => {
+            trigger::create(step, name, delivery_mode, work_item_id, signed, address)
         }
-        Act::RevokeTrigger { trigger_id } => revoke_trigger(step, actor, &trigger_id),
+        Act::RotateTrigger { trigger_id } => trigger::rotate(step, actor, &trigger_id),
+        Act::RevokeTrigger { trigger_id } => trigger::revoke(step, actor, &trigger_id),
         Act::CreateWorkItem { objective, plan, plan_status, todo } => {
             work::create(step, objective, plan, plan_status, todo)
         }
@@ -328,31 +329,6 @@ pub(super) fn end_waits_naming(step: &mut Step<'_>, actor: &Actor, resource: &Re
         cancel_wait(step, wait, why);
     }
     waits.iter().map(ToString::to_string).collect()
-}
-
-fn create_trigger(
-    step: &mut Step<'_>,
-    name: String,
-    delivery_mode: DeliveryMode,
-    work_item_id: Option<WorkItemId>,
-) -> Acted {
-    let name = line(name, limits::LINE_BYTES, "name")?;
-    room(step.state.triggers.len(), "triggers")?;
-    if let Some(item) = &work_item_id {
-        work::require_open(step, item)?;
-    }
-    let trigger_id = step.fresh.trigger();
-    step.emit(TriggerCreated { trigger_id: trigger_id.clone(), name, delivery_mode, work_item_id });
-    done(json!({ "trigger_id": trigger_id.as_str() }))
-}
-
-fn revoke_trigger(step: &mut Step<'_>, actor: &Actor, id: &TriggerId) -> Acted {
-    if !step.state.triggers.contains_key(id) {
-        return Err(Refusal::new("not_found", format!("{id} is not a trigger"), "list the triggers"));
-    }
-    step.emit(TriggerRevoked { trigger_id: id.clone(), evidence: vec![format!("revoked_by {}", actor.name())] });
-    let ended = end_waits_naming(step, actor, &Resource::Trigger(id.clone()), "its trigger was revoked");
-    done(json!({ "trigger_id": id.as_str(), "ended_waits": ended }))
 }
 
 /// A question as it is put to a person.

@@ -7,7 +7,7 @@ use crate::agent::lifecycle::Control;
 use crate::agent::task::Task;
 use crate::fact::{
     AgentArchived, AgentCreated, AgentForked, AgentQuarantined, ApprovalDecided, ControlAdmitted, ControlApplied,
-    PostureChanged, TaskCancelling, TaskEnd, TriggerRevoked, WaitingIntentCreated, WakeHintIgnored, WorkspaceDetached,
+    PostureChanged, TaskCancelling, TaskEnd, WaitingIntentCreated, WakeHintIgnored, WorkspaceDetached,
     WorkspaceReleased, WorktreeRemoving,
 };
 use crate::id::{AgentId, ExecId, MessageId, Seq, TaskId};
@@ -21,6 +21,7 @@ use crate::vocabulary::{
 use super::due;
 use super::kin;
 use super::task::end_open;
+use super::trigger;
 use super::turn::{abort_turn, tell};
 use super::waits::{cancel_timer, cancel_wait};
 
@@ -323,9 +324,9 @@ pub(super) fn fork(step: &mut Step<'_>, agent_id: AgentId, parent: AgentId, at_s
     for timer in &timers {
         cancel_timer(step, timer, "fork");
     }
-    let triggers: Vec<_> = step.state.triggers.keys().cloned().collect();
-    for trigger_id in triggers {
-        step.emit(TriggerRevoked { trigger_id, evidence: vec!["fork".to_owned()] });
+    let triggers: Vec<_> = step.state.triggers.values().cloned().collect();
+    for trigger in triggers {
+        trigger::end(step, &trigger, "fork".to_owned());
     }
     let approvals: Vec<_> = step.state.approvals.pending().keys().cloned().collect();
     for approval_id in approvals {

@@ -10,7 +10,7 @@ use super::kin::{self, Leaving};
 use super::lifecycle::Control;
 use super::turn::Phase;
 use crate::fact::*;
-use crate::id::WaitId;
+use crate::id::{TriggerId, WaitId};
 use crate::limits;
 use crate::time::Time;
 use crate::vocabulary::{
@@ -321,6 +321,8 @@ impl AgentState {
                     name: fact.name.clone(),
                     delivery_mode: fact.delivery_mode,
                     work_item_id: fact.work_item_id.clone(),
+                    signed: fact.signed,
+                    generation: 0,
                     delivery_count: 0,
                     last_delivered_at: None,
                     seq: self.seq,
@@ -329,6 +331,16 @@ impl AgentState {
                     None => Ok(()),
                     Some(_) => Err(format!("{} exists already", fact.trigger_id)),
                 }
+            }
+            Fact::TriggerRotated(fact) => {
+                self.trigger(&fact.trigger_id)?.generation = fact.generation;
+                Ok(())
+            }
+            Fact::TriggerDelivered(fact) => {
+                let trigger = self.trigger(&fact.trigger_id)?;
+                trigger.delivery_count += 1;
+                trigger.last_delivered_at = Some(at);
+                Ok(())
             }
             Fact::TriggerRevoked(fact) => match self.triggers.remove(&fact.trigger_id) {
                 Some(_) => Ok(()),
@@ -389,6 +401,10 @@ impl AgentState {
     fn wait_ended(&mut self, id: &WaitId) -> Applied {
         let wait = self.waits.end(id)?;
         self.item_changed(wait.work_item_id)
+    }
+
+    fn trigger(&mut self, id: &TriggerId) -> Result<&mut Trigger, String> {
+        self.triggers.get_mut(id).ok_or_else(|| format!("{id} is not a trigger"))
     }
 
     fn timer_missed(&mut self, fact: &TimerMissed) -> Applied {

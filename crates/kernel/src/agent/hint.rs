@@ -128,6 +128,11 @@ pub struct Trigger {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work_item_id: Option<WorkItemId>,
     #[serde(default)]
+    pub signed: bool,
+    /// Which of its URLs is good: each rotation makes the next.
+    #[serde(default)]
+    pub generation: u32,
+    #[serde(default)]
     pub delivery_count: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_delivered_at: Option<Time>,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{ApprovalId, MessageId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use crate::time::Time;
-use crate::vocabulary::{CatchUp, DeliveryMode, MissedReason, WaitKind, WaitSource};
+use crate::vocabulary::{CatchUp, Delivered, DeliveryMode, MissedReason, WaitKind, WaitSource};
 
 /// What a wait names. It is satisfied by that and nothing else.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -196,11 +196,41 @@ pub struct TriggerCreated {
     pub delivery_mode: DeliveryMode,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work_item_id: Option<WorkItemId>,
+    /// Deliveries must be signed. The secret is not in the ledger.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub signed: bool,
 }
 
+/// The trigger has another URL from here on; the one before opens nothing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TriggerRotated {
+    pub trigger_id: TriggerId,
+    pub generation: u32,
+    pub evidence: Vec<String>,
+}
+
+/// Something came in by a trigger, and was counted. What it said is in the message or the hint beside it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TriggerDelivered {
+    pub trigger_id: TriggerId,
+    /// What its sender calls it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivery_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<MessageId>,
+    pub disposition: Delivered,
+}
+
+/// The trigger has ended; how much came in by it is said once more, for the record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TriggerRevoked {
     pub trigger_id: TriggerId,
     pub evidence: Vec<String>,
+    #[serde(default)]
+    pub delivery_count: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_delivered_at: Option<Time>,
 }

@@ -1,4 +1,5 @@
 //! Supervised children, from either side: what is refused, what is asked again after a cut, and how a child ends.
+#![allow(clippy::wildcard_enum_match_arm, reason = "of facts and effects, a test looks at one kind")]
 
 use abide_kernel::agent::config::{Config, Identity, Supervisor};
 use abide_kernel::effect::Effect;

@@ -28,6 +28,7 @@ mod story;
 mod tasks;
 mod ticks;
 mod timers;
+mod triggers;
 mod waits;
 mod wakes;
 mod why;

@@ -10,9 +10,11 @@ use abide_api::types::{
     Workspace,
 };
 use abide_kernel::AgentState;
-use abide_kernel::id::{AgentId, TaskId, TimerId, WaitId, WorkItemId};
+use abide_kernel::id::{AgentId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use abide_kernel::input::{Act, Answer, Input, When};
-use abide_kernel::summary::{task_shape, timer_ahead, timer_shape, wait_shape, work_item_shape, workspace_shape};
+use abide_kernel::summary::{
+    task_shape, timer_ahead, timer_shape, trigger_shape, wait_shape, work_item_shape, workspace_shape,
+};
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary;
 use abide_ledger::StreamId;
@@ -95,7 +97,9 @@ pub(super) const TIMERS: Plane = plane::<Timer>("timers", "timer_", nothing, |st
 });
 pub(super) const WAITS: Plane =
     plane::<Wait>("waits", "wait_", nothing, |state, id| state.waits.open().get(&WaitId::new(id)).map(wait_shape));
-pub(super) const TRIGGERS: Plane = plane::<Trigger>("triggers", "trig_", nothing, never);
+pub(super) const TRIGGERS: Plane = plane::<Trigger>("triggers", "trig_", nothing, |state, id| {
+    state.triggers.get(&TriggerId::new(id)).map(trigger_shape)
+});
 pub(super) const APPROVALS: Plane = plane::<Approval>("approvals", "appr_", nothing, never);
 
 pub(super) async fn list(call: Call, plane: &'static Plane) -> Met {
@@ -253,7 +257,7 @@ pub(super) async fn cancel_wait(call: Call) -> Met {
     end(call, act).await
 }
 
-async fn end(call: Call, act: Act) -> Met {
+pub(super) async fn end(call: Call, act: Act) -> Met {
     let id = agent(&call)?;
     let input = Input::Act { by: call.caller.name.clone(), act };
     acted(asked(&call, &id, input).await?)?;

@@ -18,7 +18,9 @@ async fn every_operation_takes_its_scope_and_no_less() {
     for operation in OPERATIONS {
         let Some(least) = operation.scope else {
             let answer = send(&daemon, operation, request(operation)).await;
-            assert!(answer.status < 400, "{} is open to everybody", operation.id);
+            // A trigger's URL is its own proof, and this one is of no trigger.
+            let open = if operation.id == "hook_deliver" { answer.status == 404 } else { answer.status < 400 };
+            assert!(open, "{} is open to everybody", operation.id);
             continue;
         };
         let answer = send(&daemon, operation, request(operation)).await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use abide_api::Client;
 use abide_engine::{Clock, Host};
 use abide_ledger::{Ledger, OpenError};
-use abide_server::{Access, App, Limits, Options, Server};
+use abide_server::{Access, App, Hooks, Limits, Options, Rate, Server};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpStream;
@@ -69,6 +69,7 @@ impl Daemon {
         let perform: Arc<dyn abide_engine::Perform> = Arc::clone(&hands) as _;
         let host = Host::start(ledger, perform, Clock::System).unwrap();
         let world = Arc::new(Outside::default());
+        let hooks = Arc::new(Hooks::open(home.path(), None, Rate { per_second: 1, burst: 40 }).unwrap());
         let options = Options {
             limits: limits.clone(),
             default_model: "script/echo".to_owned(),
@@ -77,11 +78,13 @@ impl Daemon {
                 None => Err("write PROVIDER/MODEL".to_owned()),
             }),
             world: Arc::clone(&world) as _,
+            hooks: Arc::clone(&hooks),
             loopback: true,
         };
         let app = App::new(host, access, options);
         let server = Server::bind("127.0.0.1:0".parse().unwrap(), Arc::clone(&app)).await.unwrap();
         let address = server.address().unwrap().to_string();
+        hooks.listens_at(&format!("http://{address}"));
         let (close, closed) = oneshot::channel();
         let serving = tokio::spawn(server.serve(async {
             let _told = closed.await;

@@ -99,6 +99,7 @@ impl Perform for Hands {
             | Effect::ReportToSupervisor { .. }
             | Effect::RunCheck { .. }
             | Effect::EndCheck { .. }
+            | Effect::ForgetSecret { .. }
             | Effect::Notify { .. }
             | Effect::EndExec { .. } => None,
         }
@@ -178,7 +179,10 @@ fn act(word: &str) -> Option<(&'static str, Act)> {
         "tell" => ("NotifyOperator", Act::NotifyOperator { text: "look at this".to_owned() }),
         "open" => {
             let (name, delivery_mode) = ("door".to_owned(), DeliveryMode::EnqueueMessage);
-            ("CreateTrigger", Act::CreateTrigger { name, delivery_mode, work_item_id: None })
+            (
+                "CreateTrigger",
+                Act::CreateTrigger { name, delivery_mode, work_item_id: None, signed: false, address: None },
+            )
         }
         _ => return None,
     })

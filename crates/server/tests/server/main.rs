@@ -8,6 +8,7 @@ mod approvals;
 mod daemon;
 mod hands;
 mod history;
+mod hooks;
 mod http;
 mod keys;
 mod lifecycle;

@@ -19,11 +19,11 @@ pub fn method(operation: &Operation) -> &'static str {
 
 /// A request for an operation, about an agent and an item that do not exist.
 pub fn request(operation: &Operation) -> Ask {
-    let path = operation.path.replace("{id}", "nobody").replace("{item}", "nothing");
+    let path = operation.path.replace("{id}", "nobody").replace("{item}", "nothing").replace("{token}", "nothing");
     let ask = Ask::new(method(operation), &path);
     match operation.body {
         Body::None => ask,
-        Body::Empty | Body::Required(_) | Body::Optional(_) => ask.json(json!({})),
+        Body::Empty | Body::Required(_) | Body::Optional(_) | Body::Data(_) => ask.json(json!({})),
     }
 }
 

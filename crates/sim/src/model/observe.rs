@@ -213,6 +213,8 @@ impl Model {
                 decided.for_each(|approval| approval.pending = false);
             }
 
+            // What a trigger counts and which of its URLs is good decides nothing.
+            Fact::TriggerRotated(_) | Fact::TriggerDelivered(_) => {}
             // A revoked trigger's messages were deliveries all the same; its waits end by facts of their own.
             Fact::TriggerRevoked(_)
             | Fact::ControlAdmitted(_)

@@ -104,6 +104,7 @@ impl World {
             | Effect::CloseTask { .. }
             | Effect::SpawnChild { .. }
             | Effect::ReportToSupervisor { .. }
+            | Effect::ForgetSecret { .. }
             | Effect::Notify { .. } => return Ok(()),
         };
         self.ask(id, input)

@@ -23,10 +23,6 @@ impl AgentState {
             }
             MessageKind::ChannelEvent | MessageKind::WebhookEvent | MessageKind::CallbackEvent => {
                 self.outside_spoke(false)?;
-                if let Some(trigger) = message.trigger_id.as_ref().and_then(|id| self.triggers.get_mut(id)) {
-                    trigger.delivery_count += 1;
-                    trigger.last_delivered_at = Some(at);
-                }
             }
             MessageKind::SystemTick => self.tick_queued(message),
             MessageKind::TimerTick

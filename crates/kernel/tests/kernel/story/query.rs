@@ -105,6 +105,7 @@ fn effect(effect: &Effect) -> String {
         Effect::ReportToSupervisor { supervisor, status, .. } => format!("report {status} to {supervisor}"),
         Effect::RunCheck { timer_id, command, .. } => format!("check {timer_id} {command}"),
         Effect::EndCheck { timer_id } => format!("end check {timer_id}"),
+        Effect::ForgetSecret { trigger_id } => format!("forget the secret of {trigger_id}"),
         Effect::Notify { .. } => "notify".to_owned(),
     }
 }

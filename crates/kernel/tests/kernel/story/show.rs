@@ -93,6 +93,11 @@ pub fn show(fact: &Fact) -> Option<String> {
         Fact::WakeHintCoalesced(fact) => format!("hint {} coalesced", fact.source),
         Fact::WakeHintIgnored(fact) => format!("hint {} ignored", fact.source),
         Fact::TriggerCreated(fact) => format!("{} created", fact.trigger_id),
+        Fact::TriggerRotated(fact) => format!("{} rotated to {}", fact.trigger_id, fact.generation),
+        Fact::TriggerDelivered(fact) => {
+            let message = about(" as", fact.message_id.as_ref());
+            format!("{} delivered {}{message}", fact.trigger_id, fact.disposition)
+        }
         Fact::TriggerRevoked(fact) => format!("{} revoked", fact.trigger_id),
         Fact::ApprovalRequested(fact) => {
             format!("{} asked{}", fact.approval_id, about(" of", fact.work_item_id.as_ref()))

@@ -6,7 +6,7 @@ use abide_kernel::agent::config::{Budget, ConfigChange};
 use abide_kernel::fact::{TaskCreated, TaskEnd, Todo, Usage, WorkspaceAttached, Worktree};
 use abide_kernel::id::{AgentId, ApprovalId, CallId, ExecId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use abide_kernel::input::{
-    Act, Ask, Call, Checked, Does, Input, NewMessage, Reads, Remains, Removal, Reply, When, WorkItemChange,
+    Act, Ask, Call, Checked, Delivery, Does, Input, NewMessage, Reads, Remains, Removal, Reply, When, WorkItemChange,
 };
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::{
@@ -118,6 +118,17 @@ fn input(story: &mut Story, head: &str, rest: &str) -> Said<Input> {
             source: line.given.get("source").map(|source| (*source).to_owned()),
             resource: line.given.get("resource").map(|name| line.names.long(name).unwrap_or((*name).to_owned())),
             body: (!line.words.is_empty()).then(|| line.text(0)),
+        },
+        "deliver" => Input::Deliver {
+            trigger_id: line.id(line.word(0)?, TriggerId::new)?,
+            generation: line.given.get("generation").and_then(|text| text.parse().ok()).unwrap_or(0),
+            verified: line.given.contains_key("signed"),
+            delivery: Delivery {
+                delivery_id: line.given.get("id").map(|id| (*id).to_owned()),
+                text: (line.words.len() > 1).then(|| line.text(1)),
+                json: line.given.get("json").map(|text| serde_json::from_str(text).unwrap()),
+                correlation_id: line.given.get("corr").map(|text| (*text).to_owned()),
+            },
         },
         "fail" => Input::FailRound {
             round: story.state.turn.as_ref().map_or(0, |turn| turn.round),
@@ -316,7 +327,10 @@ fn act(line: &Line<'_>) -> Said<Act> {
                 .get("mode")
                 .map_or(Ok(DeliveryMode::EnqueueMessage), |text| word(DeliveryMode::parse, text))?,
             work_item_id: line.item()?,
+            signed: line.given.contains_key("signed"),
+            address: None,
         },
+        "RotateTrigger" => Act::RotateTrigger { trigger_id: line.id(line.word(1)?, TriggerId::new)? },
         "RevokeTrigger" => Act::RevokeTrigger { trigger_id: line.id(line.word(1)?, TriggerId::new)? },
         "CreateWorkItem" => Act::CreateWorkItem {
             objective: line.text(1),

@@ -1,0 +1,127 @@
+//! Triggers as the outside meets them: URLs that carry their own right to be used, secrets that deliveries are signed
+//! with, and how much may come in. None of it is in the ledger, and a URL that opens nothing costs one hash.
+
+mod delivery;
+mod form;
+mod rate;
+mod secrets;
+mod signature;
+mod token;
+
+use std::io;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use abide_kernel::id::{AgentId, Fresh, TriggerId};
+use abide_kernel::input::Address;
+use abide_kernel::time::Time;
+use abide_ledger::{Ledger, ReadError, StreamId};
+use tokio::sync::watch;
+
+pub(crate) use delivery::{IDEMPOTENCY_KEY, KnownAs, read};
+use rate::Buckets;
+pub use rate::Rate;
+pub use secrets::Secret;
+use secrets::Secrets;
+pub(crate) use signature::check;
+use token::Key;
+pub(crate) use token::Opened;
+
+/// The secrets' part of the home, and the gate's knowledge of triggers.
+#[derive(Debug)]
+pub struct Hooks {
+    key: Key,
+    secrets: Secrets,
+    buckets: Mutex<Buckets>,
+    /// Where URLs begin; empty until the daemon listens.
+    base: watch::Sender<String>,
+    /// The name by which the outside knows this daemon, where that is another than its own.
+    public: Option<String>,
+}
+
+impl Hooks {
+    /// Reads what a home keeps for its triggers. `public` is where the outside reaches it, if not at its own address.
+    pub fn open(home: &Path, public: Option<String>, rate: Rate) -> io::Result<Hooks> {
+        Ok(Hooks {
+            key: Key::read(home)?,
+            secrets: Secrets::read(home)?,
+            buckets: Mutex::new(Buckets::new(rate)),
+            base: watch::Sender::new(String::new()),
+            public,
+        })
+    }
+
+    /// The daemon listens here.
+    pub fn listens_at(&self, url: &str) {
+        self.base.send_replace(self.public.clone().unwrap_or_else(|| url.to_owned()));
+    }
+
+    /// The host in the public URL: requests for it are ours.
+    pub(crate) fn public_host(&self) -> Option<&str> {
+        let (_, rest) = self.public.as_deref()?.split_once("://")?;
+        rest.split('/').next()
+    }
+
+    /// What a trigger's URL is under this generation. None for a trigger whose id is none of ours.
+    pub(crate) fn url(&self, agent: &AgentId, trigger: &TriggerId, generation: u32) -> io::Result<Option<String>> {
+        let token = self.key.token(agent, trigger, generation)?;
+        Ok(token.map(|token| format!("{}/hooks/{token}", *self.base.borrow())))
+    }
+
+    /// Where a trigger that a model asks for will be reached. It waits until the daemon listens.
+    pub async fn address(&self, agent: &AgentId, now: Time, entropy: u64) -> io::Result<Address> {
+        // We hold the other end, so it comes to no other end.
+        let mut base = self.base.subscribe();
+        let _listening = base.wait_for(|base| !base.is_empty()).await.is_ok();
+        let trigger_id = fresh(now, entropy);
+        let url = self.url(agent, &trigger_id, 0)?;
+        Ok(Address { trigger_id, url })
+    }
+
+    /// What a token opens, as far as it can be known without asking anybody.
+    pub(crate) fn opens(&self, token: &str) -> Option<Opened> {
+        self.key.opens(token)
+    }
+
+    /// False when this trigger takes no more right now.
+    pub(crate) fn has_room(&self, trigger: &TriggerId) -> bool {
+        self.buckets.lock().unwrap_or_else(PoisonError::into_inner).take(trigger, Instant::now())
+    }
+
+    pub fn keep_secret(&self, agent: &AgentId, trigger: &TriggerId, secret: Secret) -> io::Result<()> {
+        self.secrets.keep(agent, trigger, secret)
+    }
+
+    pub(crate) fn secret(&self, agent: &AgentId, trigger: &TriggerId) -> Option<Secret> {
+        self.secrets.get(agent, trigger)
+    }
+
+    pub fn forget_secret(&self, agent: &AgentId, trigger: &TriggerId) {
+        self.secrets.forget(agent, trigger);
+    }
+
+    /// Forgets secrets of triggers that are not there any more, or never came to be: a crash may have kept us from it.
+    pub fn sweep(&self, ledger: &Ledger) -> Result<(), ReadError> {
+        for (agent, trigger) in self.secrets.all() {
+            let stream = StreamId::agent(&agent);
+            let before = trigger.as_str().trim_end_matches(|c: char| c != '-');
+            let rows = ledger.rows(&stream, "triggers", Some(before), SWEPT_ALIKE)?;
+            let row = rows.into_iter().find(|row| row.id == trigger.as_str());
+            let archived = ledger.rows(&stream, abide_kernel::rows::AGENT_PLANE, None, 1)?;
+            let archived = archived.first().is_some_and(|row| row.value["archived"] == true);
+            if archived || row.is_none_or(|row| row.value["status"] != "active") {
+                self.secrets.forget(&agent, &trigger);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Triggers whose ids differ in their last part only: made in the same instant.
+const SWEPT_ALIKE: usize = 256;
+
+/// A new trigger's id.
+pub(crate) fn fresh(now: Time, entropy: u64) -> TriggerId {
+    Fresh::new(now, entropy).trigger()
+}

@@ -1,0 +1,121 @@
+//! Triggers that people make, give another URL, and end. Only the two answers that make a URL say it.
+
+use std::sync::Arc;
+
+use abide_api::Problem;
+use abide_api::types::{DeliveryMode, Trigger, TriggerCreate};
+use abide_kernel::AgentState;
+use abide_kernel::id::{AgentId, TriggerId, WorkItemId};
+use abide_kernel::input::{Act, Address, Input};
+use abide_kernel::summary::trigger_shape;
+use abide_kernel::time::Time;
+use abide_kernel::vocabulary;
+use serde_json::Value;
+
+use super::lifecycle::asked;
+use super::planes::{acted, end};
+use super::tasks::shape;
+use super::{Met, agent, blocking, json};
+use crate::body;
+use crate::gate::Call;
+use crate::hooks::{self, Secret};
+use crate::once::{Once, once_of};
+use crate::problems;
+
+pub(super) async fn create(call: Call) -> Met {
+    let id = agent(&call)?;
+    let mut new: TriggerCreate = body::json(&call.body)?;
+    let secret = match new.secret.take() {
+        Some(text) => {
+            Some(Secret::new(&text).map_err(|wrong| Problem::new(422, "wrong_fields", wrong).pointer("/secret"))?)
+        }
+        None => None,
+    };
+    let (mode, signed) = (new.delivery_mode.unwrap_or(DeliveryMode::EnqueueMessage), secret.is_some());
+    // What is kept of the request must not say anything of its secret.
+    let request = serde_json::to_vec(&(&new, signed)).unwrap_or_default();
+    let answer = match once_of(&call, &request).await? {
+        Once::Again(answered) => answered.answer,
+        Once::Meet(claim) => {
+            let clock = call.app.host.clock();
+            let trigger_id = hooks::fresh(clock.now(), clock.entropy());
+            if let Some(secret) = secret {
+                keep(&call, &id, &trigger_id, secret).await?;
+            }
+            let act = Act::CreateTrigger {
+                name: new.name.clone(),
+                delivery_mode: kernel_mode(mode),
+                work_item_id: new.work_item_id.as_ref().map(WorkItemId::new),
+                signed,
+                address: Some(Address { trigger_id: trigger_id.clone(), url: None }),
+            };
+            let asked = call.app.host.ask_once(&id, Input::Act { by: call.caller.name.clone(), act }, claim).await;
+            asked
+                .map_err(|error| {
+                    call.app.options.hooks.forget_secret(&id, &trigger_id);
+                    problems::ask(error, id.as_str())
+                })?
+                .answer
+        }
+    };
+    let trigger = TriggerId::new(acted(answer)?["trigger_id"].as_str().unwrap_or_default());
+    let url = url(&call, &id, &trigger, 0).await?;
+    let made = Trigger {
+        trigger_id: trigger.to_string(),
+        name: new.name,
+        delivery_mode: kernel_mode(mode).to_string(),
+        work_item_id: new.work_item_id,
+        url,
+        signed,
+        status: "active".to_owned(),
+        delivery_count: 0,
+        last_delivered_at: None,
+    };
+    Ok(json(201, &made))
+}
+
+fn kernel_mode(mode: DeliveryMode) -> vocabulary::DeliveryMode {
+    match mode {
+        DeliveryMode::EnqueueMessage => vocabulary::DeliveryMode::EnqueueMessage,
+        DeliveryMode::WakeHint => vocabulary::DeliveryMode::WakeHint,
+    }
+}
+
+/// Before the trigger is there: one that must be signed for is never without its secret.
+async fn keep(call: &Call, id: &AgentId, trigger: &TriggerId, secret: Secret) -> Result<(), Problem> {
+    let (app, id, trigger) = (Arc::clone(&call.app), id.clone(), trigger.clone());
+    blocking(move || app.options.hooks.keep_secret(&id, &trigger, secret).map_err(|error| home(&error))).await
+}
+
+fn home(error: &std::io::Error) -> Problem {
+    Problem::new(503, "store", format!("the daemon's home can't be written: {error}"))
+        .hint("see to the disk of the daemon's home, then send it again")
+}
+
+/// The first URL of a home is made with a key that has to be written.
+async fn url(call: &Call, id: &AgentId, trigger: &TriggerId, generation: u32) -> Result<Option<String>, Problem> {
+    let (app, id, trigger) = (Arc::clone(&call.app), id.clone(), trigger.clone());
+    blocking(move || app.options.hooks.url(&id, &trigger, generation).map_err(|error| home(&error))).await
+}
+
+pub(super) async fn rotate(call: Call) -> Met {
+    let id = agent(&call)?;
+    body::empty(&call.body)?;
+    let trigger_id = TriggerId::new(call.param("item"));
+    let act = Act::RotateTrigger { trigger_id: trigger_id.clone() };
+    let rotated = acted(asked(&call, &id, Input::Act { by: call.caller.name.clone(), act }).await?)?;
+    let generation = rotated["generation"].as_u64().and_then(|number| u32::try_from(number).ok()).unwrap_or_default();
+    let named = trigger_id.clone();
+    let look = move |state: &AgentState, _: Time| state.triggers.get(&named).map(trigger_shape);
+    let seen = call.app.host.look(&id, look).await.map_err(|error| problems::ask(error, id.as_str()))?;
+    let gone = || Problem::new(404, "not_found", format!("{trigger_id} was revoked")).hint("list the triggers");
+    let mut shown: Value = seen.flatten().ok_or_else(gone)?;
+    shown["url"] = url(&call, &id, &trigger_id, generation).await?.into();
+    let rotated: Trigger = shape(shown)?;
+    Ok(json(200, &rotated))
+}
+
+pub(super) async fn revoke(call: Call) -> Met {
+    let act = Act::RevokeTrigger { trigger_id: TriggerId::new(call.param("item")) };
+    end(call, act).await
+}
