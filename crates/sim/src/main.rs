@@ -5,9 +5,10 @@ use std::process::ExitCode;
 
 use abide_sim::{Failure, Tally, family, live, run, run_family, run_live, run_many, shorten};
 
-/// One in so many seeds is a live world, and a family, too: they cost more, and there is less in them that chance
-/// decides.
+/// One in so many seeds is a live world, and one in so many a family: they cost more, and there is less in them that
+/// chance decides.
 const LIVE_EVERY: u64 = 8;
+const FAMILY_EVERY: u64 = 32;
 
 struct Wanted {
     seeds: u64,
@@ -64,7 +65,12 @@ fn main() -> ExitCode {
     let kinds = Kind::ALL.into_iter().filter(|kind| wanted.world.is_none_or(|only| only == *kind));
     for kind in kinds {
         let steps = wanted.steps.unwrap_or_else(|| kind.steps());
-        let share = if kind == Kind::Plain || wanted.world.is_some() { 1 } else { LIVE_EVERY };
+        let share = match kind {
+            _ if wanted.world.is_some() => 1,
+            Kind::Plain => 1,
+            Kind::Live => LIVE_EVERY,
+            Kind::Family => FAMILY_EVERY,
+        };
         let seeds = match wanted.seed {
             Some(seed) => seed..seed + 1,
             None => wanted.from..wanted.from + wanted.seeds.div_ceil(share),

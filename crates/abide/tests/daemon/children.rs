@@ -25,6 +25,12 @@ fn spawned(served: &Served, agent: &str) -> (String, String) {
     (text(TASK), text("/agent_id"))
 }
 
+/// What the lead said in the end; that it waits it may have said before.
+fn answer(served: &Served, message: &str) -> Value {
+    let is_it = |brief: &Value| brief["message_id"] == message && brief["kind"] == "result";
+    served.until_fact("lead", "brief.recorded", is_it)["text"].clone()
+}
+
 /// What is there of an agent's worktrees.
 fn worktrees(served: &Served, agent: &str) -> usize {
     let folder = served.place.home().join("worktrees").join(agent);
@@ -50,7 +56,7 @@ fn a_child_works_in_a_worktree_of_its_own_and_what_it_says_comes_to_its_parent()
     assert_eq!(child, "lead.1");
     let ended = served.until_task("lead", &task, "completed");
     assert_eq!((&ended["kind"], &ended["child_agent_id"]), (&json!("child_agent_task"), &json!("lead.1")));
-    assert_eq!(served.until_told("lead", &message)["text"], "The child built it.");
+    assert_eq!(answer(&served, &message), "The child built it.");
 
     // It was told by its parent, and its words came back as a result that a turn read.
     let told = &served.facts(&child, "message.queued")[0];
@@ -67,7 +73,7 @@ fn a_child_works_in_a_worktree_of_its_own_and_what_it_says_comes_to_its_parent()
     assert_eq!(git(&repo, &["status", "--porcelain"]), "");
     assert!(!repo.join("made").exists());
     let branch = git(&repo, &["branch", "--list", "abide/lead.1-*", "--format=%(refname:short)"]);
-    assert_eq!(git(&repo, &["show", &format!("{}:made", branch.trim())]), "made\n");
+    assert_eq!(git(&repo, &["show", &format!("{}:made", branch.trim())]), "made");
     let children = served.items("/v1/agents/lead/children");
     assert_eq!((children.len(), &children[0]["status"]), (1, &json!("completed")));
     served.stop_and_verify();
@@ -86,6 +92,7 @@ fn a_child_outlives_a_crash_and_goes_with_its_parent() {
     served.create_in("lead", &repo, &rounds);
     served.send("lead", "go");
     let (task, child) = spawned(&served, "lead");
+    served.until_task("lead", &task, "running");
     served.until_called(&child, "ExecCommand", 1);
     served.kill_and_up();
     // It goes on where it was, and its parent waits for the same task.
@@ -124,7 +131,7 @@ fn a_child_shares_its_parents_folder_and_nobody_elses() {
     served.until_told("stranger", &asked);
     assert_eq!(served.results("stranger", "ExecCommand")[0]["error"]["code"], "occupied");
     fs::write(folder.join("go"), "").unwrap();
-    served.until_told("lead", &message);
+    assert_eq!(answer(&served, &message), "Both did.");
     served.stop_and_verify();
 }
 
@@ -136,6 +143,7 @@ fn nobody_but_agents_speaks_to_a_child_and_a_stopped_one_is_gone() {
     served.create_playing("lead", &rounds);
     let message = served.send("lead", "go");
     let (task, child) = spawned(&served, "lead");
+    served.until_task("lead", &task, "running");
     served.until_called(&child, "ExecCommand", 1);
     let path = format!("/v1/agents/{child}/messages");
     let refused = served.call("POST", &path, &[], Some(&json!({ "text": "hello" })));
@@ -144,7 +152,7 @@ fn nobody_but_agents_speaks_to_a_child_and_a_stopped_one_is_gone() {
     served.post(&format!("/v1/agents/{child}/stop"), &json!({}));
     let ended = served.until_task("lead", &task, "cancelled");
     assert!(ended["evidence"].to_string().contains("stopped_by_operator"), "{ended}");
-    assert_eq!(served.until_told("lead", &message)["text"], "Somebody stopped it.");
+    assert_eq!(answer(&served, &message), "Somebody stopped it.");
     is_gone(&served, &child);
     served.until_no_process();
     served.stop_and_verify();
@@ -169,7 +177,7 @@ fn agents_write_to_each_other_and_the_message_says_whose_it_is() {
     served.create("neighbour", "script/echo");
     served.create_playing("lead", &rounds);
     let message = served.send("lead", "greet them");
-    assert_eq!(served.until_told("lead", &message)["text"], "Said.");
+    assert_eq!(answer(&served, &message), "Said.");
     let came_to = served.results("lead", "SendMessage");
     let codes: Vec<&Value> = came_to.iter().map(|result| &result["error"]["code"]).collect();
     assert_eq!(codes, [&Value::Null, &json!("not_found"), &json!("that_is_you")]);
@@ -199,7 +207,7 @@ fn a_child_that_can_not_be_made_is_a_failed_task_that_says_why() {
     let message = served.send("lead", "go");
     let (task, _) = spawned(&served, "lead");
     let ended = served.until_task("lead", &task, "failed");
-    assert_eq!(served.until_told("lead", &message)["text"], "No git here.");
+    assert_eq!(answer(&served, &message), "No git here.");
     let heard = served.facts("lead", "message.queued");
     let heard = heard.iter().find(|message| message["task_id"] == task.as_str()).unwrap();
     assert!(heard["text"].as_str().unwrap().contains("git"), "{ended} {heard}");

@@ -60,7 +60,7 @@ fn a_call_waits_for_a_person_everywhere_and_is_made_once() {
     assert_eq!(summary["scheduling_posture"], "waiting_for_operator");
     assert_eq!(summary["pending_approvals"][0]["summary"], asks);
     let why = served.get("/v1/agents/worker/why")["sentence"].as_str().unwrap().to_owned();
-    assert!(why.contains(asks) && why.contains(&format!("abide approval grant {first} --agent worker")), "{why}");
+    assert!(why.contains(asks) && why.contains(&format!("abide approval grant --agent worker {first}")), "{why}");
 
     served.kill_and_up();
     assert_eq!(served.get("/v1/agents/worker")["pending_approvals"][0]["approval_id"], json!(first));

@@ -29,7 +29,7 @@ pub(super) fn own(owner: Arc<Owner>, launch: &Launch, ready: oneshot::Sender<Res
             drop(owner);
             let process = Process(Arc::new(Handle(Arc::clone(&begun.shared))));
             // Whoever asked may be gone; then this drops the only handle, and that ends it.
-            let _gone = ready.send(Ok(process));
+            drop(ready.send(Ok(process)));
             begun.attend();
         }
         Err(error) => {

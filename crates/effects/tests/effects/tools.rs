@@ -5,7 +5,7 @@ use abide_kernel::fact::Todo;
 use abide_kernel::id::{TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use abide_kernel::input::{Act, Does, Refusal, When, WorkItemChange};
 use abide_kernel::vocabulary::{
-    ApprovalDefault, CatchUp, DeliveryMode, PlanStatus, SideEffect, TodoState, WaitKind, WorkItemFilter,
+    ApprovalDefault, CatchUp, ChildWorkspace, DeliveryMode, PlanStatus, SideEffect, TodoState, WaitKind, WorkItemFilter,
 };
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -41,6 +41,13 @@ fn calls_mean_acts() {
         work_item_id,
         signed,
         address: None,
+    };
+    let child = |workspace_mode, item: Option<&str>| Act::SpawnChild {
+        message: "m".to_owned(),
+        workspace_mode,
+        model: item.map(|_| "script/echo".to_owned()),
+        instructions: None,
+        work_item_id: item.map(WorkItemId::new),
     };
     let update = |change| Act::UpdateWorkItem { work_item_id: WorkItemId::new("work_1"), change: Box::new(change) };
     let approval =
@@ -156,6 +163,12 @@ fn calls_mean_acts() {
         ("ListWorkItems", json!({}), Act::ListWorkItems { filter: WorkItemFilter::All }),
         ("ListWorkItems", json!({ "filter": "queued" }), Act::ListWorkItems { filter: WorkItemFilter::Queued }),
         ("AgentGet", json!({}), Act::ShowAgent),
+        ("SpawnAgent", json!({ "message": "m" }), child(ChildWorkspace::Inherit, None)),
+        (
+            "SpawnAgent",
+            json!({ "message": "m", "workspace_mode": "worktree", "model": "script/echo", "work_item_id": "work_1" }),
+            child(ChildWorkspace::Worktree, Some("work_1")),
+        ),
         ("TaskList", json!({}), Act::ListTasks),
         ("TaskStatus", json!({ "task_id": "task_1" }), Act::ShowTask { task_id: TaskId::new("task_1") }),
         ("TaskStop", json!({ "task_id": "task_1" }), Act::StopTask { task_id: TaskId::new("task_1") }),
@@ -188,6 +201,7 @@ const WORLD: &[(&str, &str, SideEffect)] = &[
     ("Glob", r#"{ "pattern": "**/*.rs" }"#, SideEffect::ReadOnly),
     ("Grep", r#"{ "pattern": "fn .*main" }"#, SideEffect::ReadOnly),
     ("AgentGet", r#"{ "agent_id": "scout" }"#, SideEffect::ReadOnly),
+    ("SendMessage", r#"{ "agent_id": "scout", "text": "hello" }"#, SideEffect::ExternalMutation),
     ("WebFetch", r#"{ "url": "https://example.com" }"#, SideEffect::ReadOnly),
 ];
 
@@ -197,6 +211,12 @@ fn calls_that_run_outside_say_what_they_may_change() {
         let input: Value = serde_json::from_str(input).unwrap();
         assert_eq!(tools::read(tool, &input), Does::World(*changes), "{tool} {input}");
     }
+}
+
+#[test]
+fn an_agent_with_a_name_is_made_outside() {
+    let named = json!({ "message": "m", "name": "scout" });
+    assert_eq!(tools::read("SpawnAgent", &named), Does::World(SideEffect::ExternalMutation));
 }
 
 #[test]

@@ -32,7 +32,7 @@ fn a_call_is_asked_for_and_made_once_it_is_granted() {
          processed m1
          told ack: Waiting.
          WaitForOperator approval_pending
-         a waits for your approval: run push; answer with `abide approval grant appr1 --agent a` or deny.
+         a waits for your approval: run push. `abide approval grant --agent a appr1`, or deny.
          an answer from the operator (appr1) for the agent: run push, since +0s
          the approval appr1: run push
          appr1 granted by ann

@@ -276,7 +276,7 @@ async fn what_a_trigger_is_made_of_is_checked() {
         (json!({}), 422, "wrong_fields"),
         (json!({ "name": "" }), 422, "empty"),
         (json!({ "name": "x", "delivery_mode": "shout" }), 422, "wrong_fields"),
-        (json!({ "name": "x", "work_item_id": "work_none", "secret": secret }), 409, "not_open"),
+        (json!({ "name": "x", "work_item_id": "work_none", "secret": secret }), 404, "not_found"),
         (json!({ "name": "x", "secret": "short" }), 422, "wrong_fields"),
         (json!({ "name": "x", "secret": "whsec_?" }), 422, "wrong_fields"),
     ] {

@@ -15,6 +15,7 @@ with_and_without_sandbox!(
     one_that_closes_its_output_is_waited_for,
     a_stopped_one_is_ended,
     a_dropped_handle_ends_it,
+    one_that_nobody_waits_for_any_more_is_ended,
     a_dropped_owner_ends_it,
     a_killed_supervisor_leaves_nothing,
     a_fork_bomb_is_bounded_and_stoppable,
@@ -25,6 +26,22 @@ with_and_without_sandbox!(
     a_folder_that_is_not_there,
     the_environment_holds_no_credentials,
 );
+
+async fn one_that_nobody_waits_for_any_more_is_ended(world: World) {
+    // Each command has a thread that lives as long as anything of it.
+    let threads = || std::fs::read_dir("/proc/self/task").unwrap().count();
+    world.run("true").await;
+    let before = threads();
+    for _ in 0..3 {
+        let mut start = Box::pin(world.processes.start(world.launch("sleep 1000")));
+        tokio::select! {
+            biased;
+            _ = &mut start => panic!("it takes a thread, and that takes a moment"),
+            () = std::future::ready(()) => {}
+        }
+    }
+    until("nothing of them is left", || threads() <= before).await;
+}
 
 async fn says_how_it_ended(world: World) {
     let (ended, _) = world.run("exit 7").await;
