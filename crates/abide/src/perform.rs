@@ -74,6 +74,10 @@ impl Perform for Effects {
         self.hands.remains(agent)
     }
 
+    fn rests(&self, agent: &AgentId, occupied: Option<&str>) {
+        self.hands.rests(agent, occupied);
+    }
+
     fn worktree(&self, agent: &AgentId, folder: String) -> Job<Result<WorkspaceAttached, Refusal>> {
         let (hands, agent) = (self.hands.clone(), agent.clone());
         Box::pin(async move { hands.attach(&agent, folder, WorkspaceMode::Worktree).await })

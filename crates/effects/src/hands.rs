@@ -189,6 +189,19 @@ impl Hands {
         Remains { ended, occupied: self.0.desks.occupied_by(agent) }
     }
 
+    /// The agent has come to rest. A folder that was taken for a call which was cut off before that was recorded is
+    /// nobody's to let go of but ours.
+    pub fn rests(&self, agent: &AgentId, occupied: Option<&str>) {
+        let Some(stay) = self.0.desks.stay(agent).filter(|_| occupied.is_none()) else { return };
+        let (hands, agent) = (self.clone(), agent.clone());
+        tokio::spawn(async move {
+            // While a command of it still ends, it may write there.
+            hands.0.tasks.all_over(&agent).await;
+            // What could not be let go of is found by whoever wants the folder, with the agent's name.
+            let _let_go = blocking(move || hands.0.desks.leave_since(&agent, Some(stay))).await;
+        });
+    }
+
     async fn run_tool(
         &self,
         agent: &AgentId,

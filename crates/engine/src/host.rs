@@ -48,6 +48,9 @@ pub trait Perform: Send + Sync + 'static {
         Remains::default()
     }
 
+    /// The agent falls asleep, and this is the folder that its records say it keeps.
+    fn rests(&self, _agent: &AgentId, _occupied: Option<&str>) {}
+
     /// Makes a worktree of a folder for an agent: what has to be recorded.
     fn worktree(&self, _agent: &AgentId, _folder: String) -> BoxFuture<'static, Result<WorkspaceAttached, Refusal>> {
         Box::pin(std::future::ready(kin::no_worktrees()))

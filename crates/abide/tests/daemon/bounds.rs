@@ -24,7 +24,7 @@ fn size_of(folder: &Path) -> u64 {
 const MB: u64 = 1 << 20;
 
 #[test]
-fn commands_that_do_not_behave_are_bounded() {
+fn failure_08_commands_that_do_not_behave_are_bounded() {
     let mut served = Served::start();
     let folder = served.folder("work");
     let model = "script/echo";

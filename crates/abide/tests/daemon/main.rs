@@ -7,6 +7,7 @@ mod bounds;
 mod children;
 mod crowd;
 mod cut;
+mod elsewhere;
 mod hands;
 mod hooks;
 mod interject;

@@ -32,7 +32,7 @@ fn read_once(served: &Served, agent: &str, task: &str) {
 }
 
 #[test]
-fn a_result_that_comes_after_focus_moved() {
+fn failure_01_a_result_that_comes_after_focus_moved() {
     let mut served = Served::start();
     let folder = served.folder("work");
     let item = |back| result("/work_item_id", back);

@@ -8,6 +8,31 @@ use crate::hands::{LONG_MS, TASK, calls, exec, lines, result, seq_of, tool, unti
 use crate::served::{Served, of_kind, until};
 
 #[test]
+fn a_stop_in_the_moment_of_the_first_command_keeps_no_folder() {
+    let mut served = Served::start();
+    let folder = served.folder("work");
+    served.create_in("next", &folder, &json!([]));
+    served.script("next", &json!({ "rounds": [calls(exec("echo in", LONG_MS)), { "text": "Done." }], "loop": true }));
+    for n in 0..6 {
+        let first = format!("first-{n}");
+        served.create_in(&first, &folder, &json!([calls(exec("sleep 600", LONG_MS)), { "text": "Never said." }]));
+        served.send(&first, "go");
+        served.until_called(&first, "ExecCommand", 1);
+        served.post(&format!("/v1/agents/{first}/stop"), &json!({}));
+        until("a folder that is free", || {
+            let message = served.send("next", "your turn");
+            served.until_told("next", &message);
+            let results = served.results("next", "ExecCommand");
+            (results.last().unwrap()["stdout"] == "in\n").then_some(())
+        });
+        served.post("/v1/agents/next/stop", &json!({}));
+        served.post("/v1/agents/next/start", &json!({}));
+    }
+    served.until_no_process();
+    served.stop_and_verify();
+}
+
+#[test]
 fn a_command_ends_in_its_call_or_goes_on_as_a_task() {
     let mut served = Served::start();
     let folder = served.folder("work");

@@ -23,7 +23,7 @@ fn until_turn(served: &Served, id: &str, timer: &Value) -> Value {
 }
 
 #[test]
-fn an_agent_that_owns_only_a_timer_wakes_after_a_kill() {
+fn failure_02_an_agent_that_owns_only_a_timer_wakes_after_a_kill() {
     let mut served = Served::start();
     served.create("napper", "script/echo");
     let timer = create_timer(&served, "napper", "after_ms", 4_000);

@@ -9,7 +9,7 @@ use crate::child;
 use crate::world::{append, assert_intact, commit, said, say, sqlite, stream};
 
 #[test]
-fn a_second_process_is_refused_with_the_holders_pid() {
+fn failure_09_a_second_process_is_refused_with_the_holders_pid() {
     let store = sqlite();
     let home = store.home.as_ref().unwrap().path();
     let output = child::child("disk::child_that_opens", home).output().unwrap();
