@@ -67,12 +67,12 @@ pub fn run(seed: u64, steps: u64) -> Result<Tally, Failure> {
         tally: Tally::default(),
         history: Vec::new(),
     })));
-    let crash_percent = [0, 1, 4][world.outside().rng.weighted(&[1, 2, 2])];
+    let crash_per_mille = [0, 6, 25][world.outside().rng.weighted(&[1, 2, 2])];
     let mut memory = Memory::with_manual_sync();
     let mut now = Time::from_ms(1_800_000_000_000);
     let mut left = steps;
     loop {
-        match one_process(&world, &memory, &mut now, &mut left, crash_percent, seed) {
+        match one_process(&world, &memory, &mut now, &mut left, crash_per_mille, seed) {
             Ok(()) => return Ok(world.outside().tally),
             Err(Ended::Failed(what)) => {
                 return Err(Failure { what, history: std::mem::take(&mut world.outside().history) });
@@ -95,7 +95,7 @@ fn one_process(
     memory: &Memory,
     now: &mut Time,
     left: &mut u64,
-    crash_percent: u64,
+    crash_per_mille: u64,
     seed: u64,
 ) -> Result<(), Ended> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
@@ -104,7 +104,7 @@ fn one_process(
         clear_worktrees(world, &ledger)?;
         let clock = Clock::simulated(*now, seed ^ *left);
         let host = Host::start(ledger.clone(), Arc::new(world.clone()), clock)?;
-        let mut process = Process { world: world.clone(), memory: memory.clone(), ledger, host, crash_percent };
+        let mut process = Process { world: world.clone(), memory: memory.clone(), ledger, host, crash_per_mille };
         let lived = process.live(left).await;
         *now = process.host.clock().now();
         lived
@@ -278,7 +278,7 @@ struct Process {
     memory: Memory,
     ledger: Ledger,
     host: Host,
-    crash_percent: u64,
+    crash_per_mille: u64,
 }
 
 impl Process {
@@ -351,13 +351,13 @@ impl Process {
     }
 
     fn maybe_crash(&self) -> Result<(), Ended> {
-        let crashes = self.world.outside().rng.below(1_000) < self.crash_percent;
+        let crashes = self.world.outside().rng.below(1_000) < self.crash_per_mille;
         if crashes { Err(Ended::Crash) } else { Ok(()) }
     }
 
     /// Everybody is friendly from here on: whoever was given work does it, and nobody is left in the end.
     async fn come_to_an_end(&mut self) -> Result<(), Ended> {
-        self.crash_percent = 0;
+        self.crash_per_mille = 0;
         self.world.outside().friendly = true;
         for _ in 0..400 {
             self.pass(10_000).await?;
