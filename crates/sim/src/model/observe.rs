@@ -321,13 +321,15 @@ impl Model {
         };
         let Some(own) = self.entry(&fact.message_id) else { return };
         let mut place = own.place;
-        let front: Option<Place> = self
-            .messages
-            .iter()
-            .filter(|entry| entry.status == QueueStatus::Queued && entry.message.priority == own.message.priority)
-            .map(|entry| entry.place)
-            .min();
-        if let Some(front) = front.filter(|front| to_front && *front < place) {
+        let first = |status: &[QueueStatus]| -> Option<Place> {
+            let lane = self.messages.iter().filter(|entry| entry.message.priority == own.message.priority);
+            lane.filter(|entry| status.contains(&entry.status)).map(|entry| entry.place).min()
+        };
+        // In front of what is parked too: its lane waits behind it, also for what comes back to its own place.
+        if to_front
+            && first(&[QueueStatus::Queued]).is_some_and(|front| front < place)
+            && let Some(front) = first(&[QueueStatus::Queued, QueueStatus::Parked])
+        {
             place = (front.0, front.1 - 1);
         }
         if let Some(entry) = self.entry_mut(&fact.message_id) {
