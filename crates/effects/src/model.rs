@@ -4,6 +4,7 @@
 //! caller records with the outcome; so a restart between two calls changes nothing. Dropping a call's future ends it.
 
 mod echo;
+pub mod remote;
 mod script;
 
 use std::fmt;
@@ -147,7 +148,7 @@ fn input_text(call: &ModelCall) -> String {
 /// Usage where nobody counts tokens: four characters are about one. It costs nothing.
 fn estimate(input: &str, output: &str) -> Usage {
     let tokens = |text: &str| u64::try_from(text.chars().count().div_ceil(4)).unwrap_or(u64::MAX);
-    Usage { input_tokens: tokens(input), output_tokens: tokens(output), cached_tokens: 0, cost_micro_usd: 0 }
+    Usage { input_tokens: tokens(input), output_tokens: tokens(output), ..Usage::default() }
 }
 
 /// An execution and its rounds are never used again, so neither is this id.

@@ -101,9 +101,9 @@ fn route(step: &mut Step<'_>, input: Input) -> Result<Answer, Refusal> {
             Ok(turn::finish_tool(step, &exec_id, call_id, status, result, reads))
         }
         Input::Checkpoint { exec_id, recap } => Ok(turn::checkpoint(step, &exec_id, recap)),
-        Input::Compact { compacted_messages, summary } => {
+        Input::Compact { compacted_messages, summary, through, usage } => {
             let epoch = step.state.compaction.as_ref().map_or(1, |last| last.epoch + 1);
-            step.emit(ContextCompacted { compacted_messages, epoch, summary });
+            step.emit(ContextCompacted { compacted_messages, epoch, summary, through, usage });
             Ok(Answer::Done)
         }
         Input::CreateTask(task) => task::create(step, task),

@@ -113,6 +113,9 @@ pub enum Input {
     Compact {
         compacted_messages: u64,
         summary: Option<String>,
+        /// The last fact that the summary speaks of.
+        through: Option<Seq>,
+        usage: Option<Usage>,
     },
 
     CreateTask(TaskCreated),
@@ -233,6 +236,14 @@ pub struct Reply {
     pub elapsed_ms: Option<u64>,
     /// What the provider wants back with its next call, whatever happens in between.
     pub carry: Option<Value>,
+    /// Which model answered, where it was one that has to be paid.
+    pub model: Option<String>,
+    /// What the provider wants back with this round, whenever it is shown again.
+    pub sealed: Option<Value>,
+    /// Why the model stopped, in its provider's word, where it is not the usual one.
+    pub stop: Option<String>,
+    /// How many tokens the request was thought to have.
+    pub estimated_tokens: Option<u64>,
     /// The workspace's tree, where it was looked at.
     pub tree: Option<String>,
 }

@@ -29,6 +29,7 @@ pub mod message;
 pub mod pack;
 #[cfg(feature = "planted")]
 pub mod planted;
+pub mod prompt;
 pub mod rows;
 pub mod scheduler;
 pub mod step;

@@ -24,6 +24,8 @@ pub const LAST_ASSISTANT_BYTES: usize = 2_000;
 pub const RECENT_MAX: usize = 32;
 /// Reasons that are kept of asking a task to end.
 pub const ASKED_MAX: usize = 8;
+/// Facts between a message and its turn that whoever reads the turn looks through; a message farther back is pointed at.
+pub const NEARBY_FACTS: u64 = 64;
 /// Evidence lines of one decision.
 pub const EVIDENCE_MAX: usize = 24;
 

@@ -50,7 +50,7 @@ pub fn reply(rng: &mut Rng, state: &AgentState, calls_made: &mut u64) -> Reply {
         .collect();
     let tree = rng.chance(10).then(|| format!("tree_{}", rng.below(3)));
     let usage = Usage { input_tokens: 10, output_tokens: 5, ..Usage::default() };
-    Reply { text: format!("round {}", rng.below(1000)), calls, usage, elapsed_ms: None, carry: None, tree }
+    Reply { text: format!("round {}", rng.below(1000)), calls, usage, tree, ..Reply::default() }
 }
 
 /// A call may return the end of a task's output, whoever else waits for it.

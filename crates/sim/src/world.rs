@@ -213,7 +213,7 @@ impl World {
 
     fn odds_and_ends(&mut self, id: &AgentId) -> Result<(), String> {
         let input = match self.rng.below(5) {
-            0 => Input::Compact { compacted_messages: 3, summary: None },
+            0 => Input::Compact { compacted_messages: 3, summary: None, through: None, usage: None },
             1 => match &self.agents[id].shadow.turn {
                 Some(turn) => Input::Checkpoint { exec_id: turn.exec_id.clone(), recap: "so far".to_owned() },
                 None => return Ok(()),

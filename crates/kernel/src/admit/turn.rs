@@ -48,6 +48,10 @@ pub(super) fn finish_round(step: &mut Step<'_>, exec_id: &ExecId, round: u32, re
         usage: reply.usage,
         elapsed_ms: reply.elapsed_ms,
         carry: reply.carry,
+        model: reply.model,
+        sealed: reply.sealed,
+        stop: reply.stop,
+        estimated_tokens: reply.estimated_tokens,
     });
     let record =
         |call: &Call| CallRecord { call_id: call.call_id.clone(), tool: call.tool.clone(), input: call.input.clone() };

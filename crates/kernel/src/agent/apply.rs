@@ -201,6 +201,9 @@ impl AgentState {
             Fact::TurnAborted(fact) => self.turn_aborted(fact, at),
             Fact::TurnTerminal(fact) => self.turn_terminal(fact, at),
             Fact::ContextCompacted(fact) => {
+                if let Some(usage) = &fact.usage {
+                    self.usage.add(usage);
+                }
                 self.compaction = Some(fact.clone());
                 if planted!(CompactionEndsWaits) {
                     for id in self.waits.open().keys().cloned().collect::<Vec<_>>() {

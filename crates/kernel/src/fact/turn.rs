@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::id::{CallId, ExecId, MessageId, TaskId, TurnId, WorkItemId};
+use crate::id::{CallId, ExecId, MessageId, Seq, TaskId, TurnId, WorkItemId};
 use crate::scheduler::continuation::Continuation;
 use crate::vocabulary::{AbortReason, ProviderError, SideEffect, TerminalKind, ToolStatus};
 
@@ -24,6 +24,9 @@ pub struct TurnStarted {
     /// Owed results that this turn shows to the model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub presents: Vec<TaskId>,
+    /// The fact that has the message, where it lies far back: who reads the turn need not search for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_seq: Option<Seq>,
 }
 
 /// The intent to call the model; durable before the call.
@@ -43,9 +46,17 @@ pub struct Usage {
     pub output_tokens: u64,
     #[serde(default)]
     pub cached_tokens: u64,
+    /// Of the input: what the provider put into its cache, where it charges for that.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cache_write_tokens: u64,
     /// Millionths of a dollar: sums stay exact.
     #[serde(default)]
     pub cost_micro_usd: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Usage {
@@ -53,6 +64,7 @@ impl Usage {
         self.input_tokens = self.input_tokens.saturating_add(more.input_tokens);
         self.output_tokens = self.output_tokens.saturating_add(more.output_tokens);
         self.cached_tokens = self.cached_tokens.saturating_add(more.cached_tokens);
+        self.cache_write_tokens = self.cache_write_tokens.saturating_add(more.cache_write_tokens);
         self.cost_micro_usd = self.cost_micro_usd.saturating_add(more.cost_micro_usd);
     }
 }
@@ -69,6 +81,18 @@ pub struct ProviderRoundCompleted {
     /// What this provider wants back with the next call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carry: Option<Value>,
+    /// Which model answered, where it was one that has to be paid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// What the provider wants back with this round, whenever it is shown again. Nobody else reads it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sealed: Option<Value>,
+    /// Why the model stopped, in its provider's word, where it is not the usual one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<String>,
+    /// How many tokens the request was thought to have; the usage says how many it had.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimated_tokens: Option<u64>,
 }
 
 /// A call to the model came to nothing; what becomes of the turn follows.
@@ -205,4 +229,10 @@ pub struct ContextCompacted {
     pub epoch: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
+    /// The last fact that the summary speaks of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub through: Option<Seq>,
+    /// What making the summary took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
 }

@@ -15,6 +15,7 @@ use crate::fact::{
     SchedulerDecided, TurnStarted,
 };
 use crate::id::{Fresh, MessageId, TriggerId, WaitId, WorkItemId};
+use crate::limits;
 use crate::step::Step;
 use crate::time::Time;
 use crate::vocabulary::{Boundary, BriefKind, DecisionKind, Reason, Status, TickKind, TriggerKind};
@@ -66,7 +67,7 @@ fn start_turn(step: &mut Step<'_>, decision: &Decision) {
     let Some(message_id) = decision.message_id.clone() else { return };
     let Some(entry) = step.state.queue.get(&message_id) else { return };
     let Classified::Reenter { continuation, matched } = classify_entry(step.state, entry) else { return };
-    let (replays, message) = (entry.taken, entry.message.clone());
+    let (replays, message, queued) = (entry.taken, entry.message.clone(), entry.seq);
     let answers = answers(step.state, entry, &continuation, &matched);
     record(step, decision);
     if let Some(timer) = &message.timer_id {
@@ -89,6 +90,7 @@ fn start_turn(step: &mut Step<'_>, decision: &Decision) {
         continuation,
         answers,
         presents,
+        message_seq: (step.state.seq.saturating_sub(queued) > limits::NEARBY_FACTS).then_some(queued),
     });
     step.emit(RoundStarted { exec_id, round: 1 });
 }

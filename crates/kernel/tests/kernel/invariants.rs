@@ -94,6 +94,7 @@ fn turn_about(message: &MessageId) -> Fact {
             evidence: Vec::new(),
         },
         presents: Vec::new(),
+        message_seq: None,
     }
     .into()
 }
@@ -215,7 +216,7 @@ planted! {
     compaction_rewrites_no_truth: {
         let state = told("operator hi\nround WaitFor external c1");
         let forgotten = edited(&state, |records| records["waits"] = json!([]));
-        let fact = ContextCompacted { compacted_messages: 1, epoch: 1, summary: None };
+        let fact = ContextCompacted { compacted_messages: 1, epoch: 1, summary: None, through: None, usage: None };
         plant(&state, fact, &forgotten)
     }
 

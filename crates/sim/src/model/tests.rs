@@ -116,6 +116,7 @@ fn turn(message: &str, trigger_kind: TriggerKind, item: Option<&str>) -> Vec<Fac
             work_item_id: item.map(WorkItemId::new),
             continuation,
             presents: Vec::new(),
+            message_seq: None,
         }),
         Fact::from(TurnTerminal {
             exec_id,

@@ -140,7 +140,9 @@ fn input(story: &mut Story, head: &str, rest: &str) -> Said<Input> {
         },
         "overflow" => Input::OverflowBaseline { exec_id, needed_tokens: 9, budget_tokens: 8 },
         "checkpoint" => Input::Checkpoint { exec_id, recap: "so far".to_owned() },
-        "compact" => Input::Compact { compacted_messages: 7, summary: Some("short".to_owned()) },
+        "compact" => {
+            Input::Compact { compacted_messages: 7, summary: Some("short".to_owned()), through: None, usage: None }
+        }
         "tool" => Input::FinishTool {
             exec_id,
             call_id: CallId::new(line.word(0)?),
@@ -284,7 +286,7 @@ fn round(story: &mut Story, rest: &str) -> Said<Input> {
     Ok(Input::FinishRound {
         exec_id: running(story),
         round,
-        reply: Reply { text, calls, usage, elapsed_ms: None, carry: None, tree },
+        reply: Reply { text, calls, usage, tree, ..Reply::default() },
     })
 }
 

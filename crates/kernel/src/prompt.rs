@@ -1,0 +1,61 @@
+//! What a model is shown, before any provider's spelling of it. Pure: what it is made of arrives as values, and the same
+//! values make the same prompt.
+
+use serde_json::Value;
+
+use crate::fact::CallRecord;
+use crate::id::CallId;
+
+/// One request to a model.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Prompt {
+    /// Who it is and what its operator wants of it.
+    pub system: String,
+    /// The conversation, oldest first.
+    pub items: Vec<Item>,
+    /// How many of the items, from the first, will stand unchanged in the next request too: as far as a provider's cache
+    /// can reach.
+    pub stable: usize,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Item {
+    /// Said to the model: messages of people and events, and what the runtime tells it.
+    User { parts: Vec<Part> },
+    /// What the model said in one round.
+    Assistant { text: String, calls: Vec<CallRecord>, thought: Option<Thought> },
+    /// What the calls of the round before came to, in the order of the calls.
+    Results { results: Vec<CallResult> },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    Text(String),
+    Image(Image),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Image {
+    /// `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
+    pub media_type: String,
+    /// In base64.
+    pub data: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallResult {
+    pub call_id: CallId,
+    /// The result as JSON, as far as there was room for it.
+    pub content: String,
+    pub failed: bool,
+    pub images: Vec<Image>,
+}
+
+/// What a provider wants to be given back word for word with the round it came in: its reasoning, sealed. It means
+/// something to the models of one provider only.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Thought {
+    /// The model that thought it, as `PROVIDER/MODEL`.
+    pub model: String,
+    pub sealed: Value,
+}
