@@ -95,6 +95,9 @@ pub enum Command {
     /// Settings, and where each came from
     #[command(subcommand, arg_required_else_help = true)]
     Config(ConfigCommand),
+    /// What agents can think with
+    #[command(subcommand, arg_required_else_help = true)]
+    Model(ModelCommand),
     /// Who may talk to the daemon
     #[command(subcommand, arg_required_else_help = true)]
     Token(TokenCommand),
@@ -626,6 +629,18 @@ pub enum ConfigCommand {
     },
     /// A JSON schema of config.toml
     Schema,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ModelCommand {
+    /// Every model that is known here: whether a key is set, its window, its prices, who thinks with it
+    List,
+    /// One small call, to see whether a model answers; exits 1 if it does not
+    Test {
+        /// PROVIDER/MODEL [default: what agents think with]
+        #[arg(value_parser = crate::config::model)]
+        model: Option<String>,
+    },
 }
 
 #[derive(Debug, Subcommand)]

@@ -9,6 +9,7 @@ mod folder;
 mod follow;
 mod home;
 mod logs;
+mod models;
 mod neighbour;
 mod notify;
 mod output;
@@ -67,6 +68,7 @@ fn run(cli: Cli, out: &Output) -> anyhow::Result<()> {
         Command::Daemon(command) => commands::daemon::run(&command, place, out),
         Command::Ledger(command) => commands::ledger::run(command, place, out),
         Command::Config(command) => commands::config::run(&command, place, out),
+        Command::Model(command) => commands::model::run(&command, place, out),
         Command::Token(command) => commands::token::run(&command, place, out),
         Command::Doctor => commands::doctor::run(place, out),
         Command::Completions { shell } => commands::completions::run(shell, out),

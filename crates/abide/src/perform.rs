@@ -1,11 +1,10 @@
 //! What does the effects of agents in a daemon: the one place that brings the engine and `effects` together.
 
-use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Instant;
 
 use abide_effects::Hands;
-use abide_effects::model::{Model, Past, ProviderFailure};
+use abide_effects::model::{Past, ProviderFailure, Providers};
 use abide_effects::tools::agent_get;
 use abide_engine::fold::decode;
 use abide_engine::{Clock, Perform};
@@ -13,7 +12,7 @@ use abide_kernel::effect::{Effect, ModelCall};
 use abide_kernel::fact::{Fact, WorkspaceAttached};
 use abide_kernel::id::{AgentId, ExecId};
 use abide_kernel::input::{Act, Address, Does, Input, Refusal, Remains, Reply};
-use abide_kernel::vocabulary::{ProviderError, WorkspaceMode};
+use abide_kernel::vocabulary::WorkspaceMode;
 use abide_ledger::{Ledger, StreamId};
 use abide_server::{Hooks, Secret};
 use serde_json::Value;
@@ -28,6 +27,7 @@ type Job<T> = std::pin::Pin<Box<dyn Future<Output = T> + Send>>;
 struct Effects {
     ledger: Ledger,
     hands: Hands,
+    providers: Arc<Providers>,
     policy: Arc<Watched>,
     hooks: Arc<Hooks>,
 }
@@ -38,9 +38,9 @@ impl Perform for Effects {
             Effect::CallModel { exec_id, round, call } => {
                 let past = LedgerPast { ledger: self.ledger.clone(), stream: StreamId::agent(agent) };
                 let (hands, hooks, policy) = (self.hands.clone(), Arc::clone(&self.hooks), Arc::clone(&self.policy));
-                let agent = agent.clone();
+                let (agent, providers) = (agent.clone(), Arc::clone(&self.providers));
                 Some(Box::pin(async move {
-                    let mut said = round_of(exec_id, round, *call, &past, &hands).await;
+                    let mut said = round_of(&providers, exec_id, round, *call, &past, &hands).await;
                     if let Input::FinishRound { reply, .. } = &mut said {
                         address_triggers(&hooks, &agent, reply).await;
                     }
@@ -96,16 +96,18 @@ fn judged(said: Input, agent: &AgentId, policy: &Watched) -> Input {
     }
 }
 
-async fn round_of(exec_id: ExecId, round: u32, call: ModelCall, past: &LedgerPast, hands: &Hands) -> Input {
+async fn round_of(
+    providers: &Providers,
+    exec_id: ExecId,
+    round: u32,
+    call: ModelCall,
+    past: &LedgerPast,
+    hands: &Hands,
+) -> Input {
     let began = Instant::now();
-    let said = match Model::parse(&call.model) {
+    let said = match providers.model(&call.model) {
         Ok(model) => model.call(&call, &exec_id, round, past).await,
-        Err(error) => Err(ProviderFailure {
-            error: ProviderError::Invalid,
-            retry_after_ms: None,
-            message: error.to_string(),
-            carry: None,
-        }),
+        Err(error) => Err(ProviderFailure::invalid(error.to_string())),
     };
     match said {
         Ok(reply) => {
@@ -159,23 +161,6 @@ async fn addressed(hooks: &Hooks, agent: &AgentId, signed: bool, input: &Value) 
     Ok(address)
 }
 
-/// What is wrong with giving an agent this model here and now: its name, or a script that is not there. Refused where a
-/// person names it, because the agent's first turn would fail otherwise, when nobody looks.
-pub fn check_model(name: &str) -> Result<(), String> {
-    match Model::parse(name).map_err(|error| error.to_string())? {
-        Model::Echo => Ok(()),
-        Model::Script { file } => match std::fs::metadata(&file) {
-            Ok(found) if found.is_file() => Ok(()),
-            Ok(_) => Err(format!("{} is not a file; name the script itself", file.display())),
-            Err(error) => {
-                let why =
-                    if error.kind() == ErrorKind::NotFound { "does not exist".to_owned() } else { error.to_string() };
-                Err(format!("the script {} {why}; write it first, or name another", file.display()))
-            }
-        },
-    }
-}
-
 /// An agent's past, read from its records when a model asks for it: a few reads of the disk, and most never ask.
 #[derive(Debug)]
 struct LedgerPast {
@@ -209,7 +194,13 @@ impl Past for LedgerPast {
 }
 
 /// Handed to the engine.
-pub fn perform(ledger: &Ledger, hands: &Hands, hooks: &Arc<Hooks>, policy: Watched) -> Arc<dyn Perform> {
+pub fn perform(
+    ledger: &Ledger,
+    hands: &Hands,
+    hooks: &Arc<Hooks>,
+    policy: Watched,
+    providers: &Arc<Providers>,
+) -> Arc<dyn Perform> {
     let (ledger, hands, hooks) = (ledger.clone(), hands.clone(), Arc::clone(hooks));
-    Arc::new(Effects { ledger, hands, hooks, policy: Arc::new(policy) })
+    Arc::new(Effects { ledger, hands, hooks, policy: Arc::new(policy), providers: Arc::clone(providers) })
 }

@@ -136,5 +136,7 @@ pub const FETCH_HEADER_BYTES: usize = 64 << 10;
 pub const FETCH_REDIRECTS: usize = 5;
 /// From asking to the end of the answer, for each address on the way.
 pub const FETCH_TIMEOUT_MS: u64 = 20_000;
+/// To see whether anybody answers at an address.
+pub const KNOCK_TIMEOUT_MS: u64 = 5_000;
 /// Tasks of one agent whose output is kept; that of older ones goes.
 pub const OUTPUTS_KEPT: usize = 256;

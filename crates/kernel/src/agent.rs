@@ -62,6 +62,9 @@ pub struct AgentState {
     pub approvals: approval::Approvals,
     pub hints: Hints,
     pub usage: Usage,
+    /// The model that answered last, where it was one that has to be paid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered_by: Option<String>,
     pub tool_executions: u64,
     /// Calls that were cut off, until a turn completes: whether they did their work is unknown.
     pub unknown_calls: VecDeque<turn::UnknownCall>,
@@ -116,6 +119,7 @@ impl AgentState {
             approvals: approval::Approvals::default(),
             hints: Hints::default(),
             usage: Usage::default(),
+            answered_by: None,
             tool_executions: 0,
             unknown_calls: VecDeque::new(),
             compaction: None,
@@ -154,7 +158,7 @@ impl AgentState {
 
     /// Tells apart snapshots that are not ours: of another shape, or folded by other rules. Bump it with every change of
     /// either.
-    pub const FINGERPRINT: &'static str = "agent-state-13";
+    pub const FINGERPRINT: &'static str = "agent-state-14";
 
     /// Files every item under where it stands. Needed once, after records were put in place by hand.
     pub(crate) fn reindex(&mut self) {

@@ -54,6 +54,7 @@ pub fn agent_summary(state: &AgentState, now: Time) -> Value {
         "lifecycle": lifecycle(state),
         "model": {
             "name": state.config.model,
+            "answered_by": state.answered_by,
             "usage": {
                 "input_tokens": state.usage.input_tokens,
                 "output_tokens": state.usage.output_tokens,

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use abide_api::Client;
-use abide_api::types::{Abort, AgentChange, AgentCreate, AgentItem, AgentSummary, Execution, SandboxPart};
+use abide_api::types::{Abort, AgentChange, AgentCreate, AgentItem, AgentSummary, Execution, SandboxPart, Usage};
 use abide_kernel::id::AgentId;
 use anyhow::Context;
 use serde_json::json;
@@ -168,10 +168,11 @@ fn picture(summary: &AgentSummary, out: &Output) -> String {
     more("network", Some(on_or_off(execution.network).to_owned()));
     more("sandbox", execution.sandbox.as_ref().map(sandbox));
     let usage = &model.usage;
-    let cached = grouped(usage.cached_tokens);
     more("model", Some(model.name.clone()));
+    more("answered by", model.answered_by.clone().filter(|name| *name != model.name));
     let (input, output) = (grouped(usage.input_tokens), grouped(usage.output_tokens));
-    more("used", Some(format!("{input} tokens in ({cached} cached), {output} out, ${:.4}", usage.cost_usd)));
+    let cached = cached(usage);
+    more("used", Some(format!("{input} tokens in ({cached}), {output} out, ${:.4}", usage.cost_usd)));
     more("budget", limits(&model.budget));
     more("last fact", Some(format!("seq {}", grouped(summary.at_seq))));
     table(&rows)
@@ -202,6 +203,15 @@ fn sandbox(sandbox: &SandboxPart) -> String {
         gaps => format!("; {}, see `abide doctor`", counted(gaps, "gap")),
     };
     format!("{mechanism}: {}{gaps}", enforced.join(", "))
+}
+
+/// How much of what it read came from its provider's cache.
+fn cached(usage: &Usage) -> String {
+    let cached = grouped(usage.cached_tokens);
+    match (usage.cached_tokens * 100).checked_div(usage.input_tokens) {
+        Some(share) => format!("{cached} cached, {share} %"),
+        None => format!("{cached} cached"),
+    }
 }
 
 fn limits(budget: &abide_api::types::Budget) -> Option<String> {

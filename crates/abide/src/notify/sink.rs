@@ -23,7 +23,7 @@ const VARIABLE_BYTES: usize = 32 << 10;
 
 #[derive(Debug, Clone)]
 pub enum Sink {
-    Command { command: String },
+    Command { command: String, hidden: Vec<String> },
     Webhook { url: Url, secret: Option<Secret> },
 }
 
@@ -41,7 +41,7 @@ impl Sink {
     pub async fn send(&self, notice: &Notice, now: Time) -> Result<(), String> {
         let (sink, notice) = (self.clone(), notice.clone());
         let sent = tokio::task::spawn_blocking(move || match sink {
-            Sink::Command { command } => run(&command, &notice),
+            Sink::Command { command, hidden } => run(&command, &hidden, &notice),
             Sink::Webhook { url, secret } => {
                 let event = json!({ "type": format!("abide.{}", notice.kind), "timestamp": notice.at, "data": notice });
                 webhook::send(&url, secret.as_ref(), &notice.id, now.as_ms() / 1_000, &event.to_string())
@@ -51,11 +51,16 @@ impl Sink {
     }
 }
 
-/// The operator's own command: not confined, with the daemon's environment. What it prints is nobody's business.
-fn run(command: &str, notice: &Notice) -> Result<(), String> {
+/// The operator's own command: not confined, with the daemon's environment but for the keys of models. What it prints is
+/// nobody's business.
+fn run(command: &str, hidden: &[String], notice: &Notice) -> Result<(), String> {
     let failed = |what: &str, error: std::io::Error| format!("{what}: {error}");
     let input = input(notice).map_err(|error| failed("its input can't be made", error))?;
-    let mut child = Command::new("/bin/sh")
+    let mut shell = Command::new("/bin/sh");
+    for name in hidden {
+        shell.env_remove(name);
+    }
+    let mut child = shell
         .args(["-c", command])
         .env("ABIDE_NOTIFY_ID", &notice.id)
         .env("ABIDE_NOTIFY_KIND", notice.kind.as_str())

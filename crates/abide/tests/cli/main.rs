@@ -12,6 +12,7 @@ mod hands;
 mod home;
 mod import;
 mod live;
+mod models;
 #[allow(dead_code, reason = "shared with the tests of the daemon, which use more of it")]
 mod place;
 mod streams;

@@ -25,6 +25,7 @@ mod served;
 mod shutdown;
 mod stream;
 mod tasks;
+mod thinking;
 mod timers;
 mod waits;
 mod wire;

@@ -172,6 +172,9 @@ pub struct Lifecycle {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ModelPart {
     pub name: String,
+    /// The model that answered last, where it was one that has to be paid.
+    #[serde(default)]
+    pub answered_by: Option<String>,
     pub usage: Usage,
     pub budget: Budget,
 }

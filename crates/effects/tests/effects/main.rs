@@ -17,6 +17,7 @@ mod hands;
 mod malformed;
 mod place;
 mod policy;
+mod providers;
 mod script;
 mod stage;
 mod substitution;

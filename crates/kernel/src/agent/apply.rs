@@ -172,6 +172,9 @@ impl AgentState {
             Fact::ProviderRoundCompleted(fact) => {
                 self.turn_of(&fact.exec_id)?;
                 self.usage.add(&fact.usage);
+                if fact.model.is_some() {
+                    self.answered_by.clone_from(&fact.model);
+                }
                 self.carry_over(fact.carry.as_ref());
                 Ok(())
             }
