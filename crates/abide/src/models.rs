@@ -10,12 +10,13 @@ use abide_api::types::{
     DefaultModel, KeyState, ModelError, ModelItem, ModelList, ModelPrices, ModelTested, ProviderItem, Usage,
 };
 use abide_effects::model::providers::{Known, prices_date};
-use abide_effects::model::remote::Remote;
+use abide_effects::model::remote::{Card, Remote};
 use abide_effects::model::{Model, Past, ProviderFailure, Providers};
 use abide_kernel::effect::ModelCall;
 use abide_kernel::id::{ExecId, MessageId};
 use abide_kernel::input::{Refusal, Reply};
 use abide_kernel::message::Message;
+use abide_kernel::prompt::{Item, Part, Prompt};
 use abide_kernel::vocabulary::{MessageKind, ProviderError};
 use serde_json::Value;
 
@@ -25,6 +26,8 @@ use crate::config::{ECHO, Settings, dollars};
 const AGENTS_SHOWN: usize = 20;
 /// Less than a request to the daemon may take.
 const TEST_WITHIN: Duration = Duration::from_secs(25);
+/// Enough for one that thinks before it says a word.
+const TEST_OUTPUT_TOKENS: u64 = 1_024;
 
 #[derive(Debug, Clone)]
 pub struct Models {
@@ -171,8 +174,13 @@ async fn small_call(model: &Model) -> Result<Reply, ProviderFailure> {
 
 const HELLO: &str = "Answer with the word ok.";
 
+/// No tools are offered, and the answer is bounded, whatever the model would say.
 async fn ask(remote: &Remote) -> Result<Reply, ProviderFailure> {
-    Err(ProviderFailure::invalid(format!("{} can't be called by this version", remote.name)))
+    let max_output_tokens = remote.card.max_output_tokens.min(TEST_OUTPUT_TOKENS);
+    let bounded = Remote { card: Card { max_output_tokens, ..remote.card }, ..remote.clone() };
+    let items = vec![Item::User { parts: vec![Part::Text(HELLO.to_owned())] }];
+    let prompt = Prompt { system: "Somebody sees whether you can be reached.".to_owned(), items, stable: 0 };
+    bounded.call(&prompt, &[], &ExecId::new("exec_test"), 1, &mut |_| ()).await
 }
 
 /// Nothing happened before a test.
