@@ -133,7 +133,13 @@ impl Hands {
                 }))
             }
             Effect::StartTask { task_id, command, place } => {
-                Some(Box::pin(async move { hands.start_task(&agent, task_id, *command, &place).await }))
+                // Known from this moment on, so that a stop that comes before it runs is not lost on it.
+                self.0.tasks.starts(&agent, &task_id);
+                Some(Box::pin(async move {
+                    let came_of_it = hands.start_task(&agent, task_id.clone(), *command, &place).await;
+                    hands.0.tasks.is_started(&agent, &task_id);
+                    came_of_it
+                }))
             }
             Effect::AwaitTask { task_id } => {
                 Some(Box::pin(async move { vec![hands.0.tasks.ended(&agent, task_id).await] }))

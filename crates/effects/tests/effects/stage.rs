@@ -65,6 +65,7 @@ impl Stage {
             interjections: self.joined.clone(),
             carry: self.carry.clone(),
             turn_seq: 1,
+            situation: None,
             place: None,
         }
     }

@@ -172,6 +172,9 @@ impl AgentState {
             Fact::ProviderRoundCompleted(fact) => {
                 self.turn_of(&fact.exec_id)?;
                 self.usage.add(&fact.usage);
+                if let Some(estimated) = fact.estimated_tokens {
+                    self.measure.learn(fact.model.as_deref(), estimated, fact.usage.input_tokens);
+                }
                 self.carry_over(fact.carry.as_ref());
                 Ok(())
             }

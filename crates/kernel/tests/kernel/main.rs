@@ -19,6 +19,7 @@ mod lifecycle;
 mod matching;
 mod pack;
 mod parking;
+mod prompt;
 mod property;
 mod reasons;
 mod restart;
