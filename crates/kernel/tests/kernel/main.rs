@@ -8,6 +8,7 @@ mod approvals;
 mod calendar;
 mod children;
 mod closure;
+mod compaction;
 mod continuation;
 mod decisions;
 mod fairness;
