@@ -145,10 +145,14 @@ fn input_text(call: &ModelCall) -> String {
     messages.map(|message| text_of(message)).collect::<Vec<_>>().join("\n")
 }
 
-/// Usage where nobody counts tokens: four characters are about one. It costs nothing.
+/// Usage where nobody counts tokens. It costs nothing.
 fn estimate(input: &str, output: &str) -> Usage {
-    let tokens = |text: &str| u64::try_from(text.chars().count().div_ceil(4)).unwrap_or(u64::MAX);
-    Usage { input_tokens: tokens(input), output_tokens: tokens(output), ..Usage::default() }
+    Usage { input_tokens: tokens_in(input), output_tokens: tokens_in(output), ..Usage::default() }
+}
+
+/// Four characters are about one.
+fn tokens_in(text: &str) -> u64 {
+    u64::try_from(text.chars().count().div_ceil(4)).unwrap_or(u64::MAX)
 }
 
 /// An execution and its rounds are never used again, so neither is this id.

@@ -15,6 +15,7 @@ mod files_stage;
 mod files_write;
 mod hands;
 mod malformed;
+mod model;
 mod place;
 mod policy;
 mod script;
