@@ -11,6 +11,7 @@ mod files;
 mod order;
 mod output;
 mod reconcile;
+mod surroundings;
 mod tasks;
 mod use_workspace;
 
@@ -30,6 +31,7 @@ use serde_json::{Value, json};
 use crate::limits;
 use crate::process::{Options, Processes};
 use crate::sandbox::{Mode, Sandbox};
+use crate::tools::read_skill;
 use crate::workspace;
 
 pub use output::{TaskInput, TaskOutput};
@@ -222,6 +224,7 @@ impl Hands {
             "TaskOutput" => self.task_output(agent, input).await,
             "TaskInput" => self.task_input(agent, input).await,
             "UseWorkspace" => self.use_workspace(agent, input, place).await,
+            read_skill::NAME => self.read_skill(agent, input, place).await,
             _ => self.file_tool(agent, tool, input, place).await,
         }
     }

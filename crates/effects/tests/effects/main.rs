@@ -21,6 +21,7 @@ mod policy;
 mod script;
 mod stage;
 mod substitution;
+mod surroundings;
 mod tools;
 mod web;
 mod workspace;
