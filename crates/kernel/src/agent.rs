@@ -25,6 +25,7 @@ use crate::fact::{BriefRecorded, ContextCompacted, Usage};
 use crate::id::{AgentId, Seq, TriggerId, WorkItemId};
 use crate::limits;
 use crate::pack;
+use crate::prompt::measure::Measure;
 use crate::scheduler::continuation::Continuation;
 use crate::scheduler::decision::Decision;
 use crate::time::Time;
@@ -77,6 +78,9 @@ pub struct AgentState {
     pub briefs: VecDeque<BriefRecorded>,
     /// What the model's provider wants back with the next call.
     pub carry: Option<serde_json::Value>,
+    /// How far guesses at tokens were off.
+    #[serde(default)]
+    pub measure: Measure,
     pub archived: bool,
     /// A child that lets go of everything, and is gone then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -129,6 +133,7 @@ impl AgentState {
             decision_seq: 0,
             briefs: VecDeque::new(),
             carry: None,
+            measure: Measure::default(),
             archived: false,
             leaving: None,
             last_said: None,
@@ -158,7 +163,7 @@ impl AgentState {
 
     /// Tells apart snapshots that are not ours: of another shape, or folded by other rules. Bump it with every change of
     /// either.
-    pub const FINGERPRINT: &'static str = "agent-state-14";
+    pub const FINGERPRINT: &'static str = "agent-state-15";
 
     /// Files every item under where it stands. Needed once, after records were put in place by hand.
     pub(crate) fn reindex(&mut self) {

@@ -13,6 +13,7 @@ use crate::agent::workspace::Workspace;
 use crate::fact::{CallRecord, Fact, TaskCreated, TaskEnd};
 use crate::id::{AgentId, CallId, ExecId, Seq, TaskId, TimerId, TriggerId};
 use crate::message::Message;
+use crate::prompt::situation::Situation;
 use crate::time::Time;
 use crate::vocabulary::{
     AgentKind, ChildWorkspace, ControlAction, MissedReason, Ownership, Role, TaskKind, TaskStatus, Visibility,
@@ -112,6 +113,8 @@ pub struct ModelCall {
     pub carry: Option<Value>,
     /// The fact that started the turn.
     pub turn_seq: Seq,
+    /// Where the agent stands, for models that are told. A script knows its part without.
+    pub situation: Option<Box<Situation>>,
     /// Where its tools run, while it writes there: whether a turn got anywhere shows in the files, too.
     pub place: Option<Box<Place>>,
 }
@@ -343,6 +346,7 @@ fn model_call(state: &AgentState) -> Option<ModelCall> {
         interjections: joined.iter().filter_map(|id| Some(state.queue.get(id)?.message.clone())).collect(),
         carry: state.carry.clone(),
         turn_seq: turn.seq,
+        situation: (!state.config.model.starts_with("script/")).then(|| Situation::of(state)).flatten().map(Box::new),
         place: (turn.work_item_id.is_some() && state.workspaces.occupied().is_some())
             .then(|| Box::new(Place::of(state))),
     })

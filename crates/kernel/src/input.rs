@@ -109,6 +109,8 @@ pub enum Input {
     Checkpoint {
         exec_id: ExecId,
         recap: String,
+        /// The last round that the recap stands for.
+        through_round: Option<u32>,
     },
     Compact {
         compacted_messages: u64,

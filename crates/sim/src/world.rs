@@ -215,7 +215,9 @@ impl World {
         let input = match self.rng.below(5) {
             0 => Input::Compact { compacted_messages: 3, summary: None, through: None, usage: None },
             1 => match &self.agents[id].shadow.turn {
-                Some(turn) => Input::Checkpoint { exec_id: turn.exec_id.clone(), recap: "so far".to_owned() },
+                Some(turn) => {
+                    Input::Checkpoint { exec_id: turn.exec_id.clone(), recap: "so far".to_owned(), through_round: None }
+                }
                 None => return Ok(()),
             },
             2 => Input::OccupyWorkspace { workspace: "ws".to_owned() },

@@ -22,6 +22,7 @@ mod providers;
 mod script;
 mod stage;
 mod substitution;
+mod surroundings;
 mod tools;
 mod web;
 mod workspace;

@@ -66,6 +66,7 @@ impl Stage {
             interjections: self.joined.clone(),
             carry: self.carry.clone(),
             turn_seq: 1,
+            situation: None,
             place: None,
         }
     }

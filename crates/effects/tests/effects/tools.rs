@@ -200,6 +200,7 @@ const WORLD: &[(&str, &str, SideEffect)] = &[
     ("ApplyPatch", r#"{ "patch": "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n" }"#, SideEffect::WorkspaceMutation),
     ("Glob", r#"{ "pattern": "**/*.rs" }"#, SideEffect::ReadOnly),
     ("Grep", r#"{ "pattern": "fn .*main" }"#, SideEffect::ReadOnly),
+    ("ReadSkill", r#"{ "skill": "a" }"#, SideEffect::ReadOnly),
     ("AgentGet", r#"{ "agent_id": "scout" }"#, SideEffect::ReadOnly),
     ("SendMessage", r#"{ "agent_id": "scout", "text": "hello" }"#, SideEffect::ExternalMutation),
     ("WebFetch", r#"{ "url": "https://example.com" }"#, SideEffect::ReadOnly),

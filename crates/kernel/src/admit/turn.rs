@@ -374,13 +374,13 @@ pub(super) fn overflow_baseline(
     Answer::Done
 }
 
-pub(super) fn checkpoint(step: &mut Step<'_>, exec_id: &ExecId, recap: String) -> Answer {
+pub(super) fn checkpoint(step: &mut Step<'_>, exec_id: &ExecId, recap: String, through_round: Option<u32>) -> Answer {
     let Some(turn) = turn_of(step, exec_id) else {
         return stale(step, exec_id, "the turn is over");
     };
     let (round, work_item_id) = (turn.round, turn.work_item_id.clone());
     let revision = work_item_id.as_ref().and_then(|id| step.state.work.open(id)).map(|item| item.revision);
-    step.emit(TurnCheckpointed { exec_id: exec_id.clone(), round, work_item_id, revision, recap });
+    step.emit(TurnCheckpointed { exec_id: exec_id.clone(), round, work_item_id, revision, recap, through_round });
     Answer::Done
 }
 

@@ -175,6 +175,9 @@ impl AgentState {
                 if fact.model.is_some() {
                     self.answered_by.clone_from(&fact.model);
                 }
+                if let Some(estimated) = fact.estimated_tokens {
+                    self.measure.learn(fact.model.as_deref(), estimated, fact.usage.input_tokens);
+                }
                 self.carry_over(fact.carry.as_ref());
                 Ok(())
             }

@@ -139,7 +139,7 @@ fn input(story: &mut Story, head: &str, rest: &str) -> Said<Input> {
             carry: line.given.get("carry").map(|carry| Value::from(*carry)),
         },
         "overflow" => Input::OverflowBaseline { exec_id, needed_tokens: 9, budget_tokens: 8 },
-        "checkpoint" => Input::Checkpoint { exec_id, recap: "so far".to_owned() },
+        "checkpoint" => Input::Checkpoint { exec_id, recap: "so far".to_owned(), through_round: None },
         "compact" => {
             Input::Compact { compacted_messages: 7, summary: Some("short".to_owned()), through: None, usage: None }
         }
