@@ -9,6 +9,7 @@ mod folder;
 mod follow;
 mod home;
 mod logs;
+mod mind;
 mod models;
 mod neighbour;
 mod notify;

@@ -165,6 +165,7 @@ async fn small_call(model: &Model) -> Result<Reply, ProviderFailure> {
                 interjections: Vec::new(),
                 carry: None,
                 turn_seq: 0,
+                situation: None,
                 place: None,
             };
             model.call(&call, &ExecId::new("exec_test"), 1, &NoPast).await
