@@ -1,5 +1,6 @@
 //! `abide`: the command line. It parses, wires and prints; what it knows of agents it asks the other crates.
 
+mod budget;
 mod cli;
 mod clock;
 mod commands;

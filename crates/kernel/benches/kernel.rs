@@ -165,6 +165,7 @@ fn open_records(size: usize) -> AgentState {
             plan: None,
             plan_status: None,
             todo: Vec::new(),
+            budget: None,
         });
         let item = world.item();
         world.act(Act::CreateTimer {
@@ -229,6 +230,7 @@ fn a_day(state: &mut AgentState) -> Vec<(Time, Fact)> {
             plan: None,
             plan_status: None,
             todo: Vec::new(),
+            budget: None,
         });
         let item = world.item();
         world.act(Act::PickWorkItem { work_item_id: item.clone() });

@@ -65,6 +65,13 @@ fn route(step: &mut Step<'_>, input: Input) -> Result<Answer, Refusal> {
         Input::Dismiss { evidence } => kin::dismiss(step, evidence),
         Input::SupervisorHeard => kin::heard(step),
         Input::Configure { change } => {
+            if change.budget.is_some()
+                && let Some(supervisor) = &step.state.identity.supervisor
+            {
+                let detail = "a child spends what its supervisor granted it when it was made";
+                let hint = format!("raise the budget of {}; what it makes next is granted more", supervisor.top);
+                return Err(Refusal::new("granted_budget", detail, hint));
+            }
             let role = change.role.filter(|role| *role != step.state.identity.role);
             let config = step.state.config.with(*change);
             if step.state.config == config && role.is_none() {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::agent::AgentState;
-use crate::agent::config::{Budget, Config, Identity, Supervisor};
+use crate::agent::budget::Budget;
+use crate::agent::config::{Config, Identity, Supervisor};
 use crate::agent::task::Task;
 use crate::agent::turn::Phase;
 use crate::agent::workspace::Workspace;
@@ -278,7 +279,7 @@ pub fn spawn_of(task: &Task, state: &AgentState) -> Option<Effect> {
         workspace,
         instructions: child.instructions.clone(),
         network: child.network,
-        budget: Budget::default(),
+        budget: Budget::from(child.grant),
     };
     let child = ChildToBe { identity, config, message: child.message.clone(), worktree_of };
     Some(Effect::SpawnChild { task_id, child: Box::new(child) })
@@ -299,7 +300,7 @@ pub fn dismissal_of(task: &Task) -> Option<Effect> {
 pub fn report_of(state: &AgentState) -> Option<Effect> {
     let supervisor = state.identity.supervisor.as_ref().filter(|_| !state.archived)?;
     let leaving = state.leaving.as_ref().filter(|leaving| leaving.reporting)?;
-    let end = leaving.end(supervisor.task_id.clone());
+    let end = TaskEnd { used: Some(state.used_with_children()), ..leaving.end(supervisor.task_id.clone()) };
     let (status, supervisor) = (leaving.status, supervisor.agent_id.clone());
     Some(Effect::ReportToSupervisor { supervisor, status, end: Box::new(end) })
 }

@@ -1,6 +1,7 @@
 //! `why`: what an agent does or waits for, since when, what would wake it, and which facts say so; in a sentence that
 //! a person can act on.
 
+pub(crate) mod budget;
 mod hands;
 mod work;
 
@@ -52,7 +53,7 @@ pub fn why(state: &AgentState, decision: Decision) -> Why {
         scheduling_posture: posture(state),
         waiting_on: waiting_on(state),
         would_wake,
-        notes: hands::notes(state).into_iter().chain(granted(state)).collect(),
+        notes: hands::notes(state).into_iter().chain(granted(state)).chain(budget::notes(state)).collect(),
         sentence,
         decision,
     }
@@ -107,8 +108,8 @@ fn would_wake(state: &AgentState) -> Vec<String> {
     if state.shutdown {
         return vec!["the daemon, when it is back".to_owned()];
     }
-    if state.config.budget.spent(state.turn_index, &state.usage).is_some() {
-        return vec!["a person who raises the budget".to_owned()];
+    if let Some(spent) = state.spent() {
+        return budget::would_wake(state, &spent);
     }
     let mut wakes = Vec::new();
     let kinds = |kind| state.waits.open().values().any(|wait| wait.kind == kind);

@@ -198,6 +198,7 @@ fn end_of(task_id: TaskId, process: &Process, ended: Ended) -> Input {
         output_bytes: kept.total,
         truncated: kept.dropped > 0,
         evidence: ended.evidence,
+        used: None,
     };
     Input::EndTask { status, end }
 }

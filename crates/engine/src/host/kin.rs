@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use abide_kernel::agent::budget::Used;
 use abide_kernel::agent::config::{Identity, Supervisor};
 use abide_kernel::effect::{ChildToBe, Effect};
 use abide_kernel::fact::{TaskEnd, WorkspaceAttached};
@@ -98,13 +99,13 @@ async fn dismiss(host: &Host, task_id: TaskId, child: &str, evidence: Vec<String
     match supervised_by(host, &id).await {
         Ok(Some(known)) if is_ours(&known, &task_id) => {}
         // It was never made; an agent of that name is somebody else's.
-        Ok(_) => return ended(task_id, TaskStatus::Cancelled, "never_made".to_owned()),
-        Err(error) => return ended(task_id, TaskStatus::Interrupted, format!("child_unreadable {error}")),
+        Ok(_) => return ended(task_id, TaskStatus::Cancelled, "never_made".to_owned(), Some(Used::default())),
+        Err(error) => return ended(task_id, TaskStatus::Interrupted, format!("child_unreadable {error}"), None),
     }
     match persistently(host, &id, Input::Dismiss { evidence }).await {
         // It says how it ended when it has let go of everything.
         None | Some(Ok(())) => Vec::new(),
-        Some(Err(error)) => ended(task_id, TaskStatus::Interrupted, format!("child_gone {error}")),
+        Some(Err(error)) => ended(task_id, TaskStatus::Interrupted, format!("child_gone {error}"), None),
     }
 }
 
@@ -161,12 +162,13 @@ fn running(task_id: TaskId) -> Vec<Input> {
 }
 
 fn failed(task_id: TaskId, why: String) -> Vec<Input> {
-    let end = TaskEnd { task_id, output_tail: why, evidence: vec!["not_made".to_owned()], ..TaskEnd::default() };
+    let (evidence, used) = (vec!["not_made".to_owned()], Some(Used::default()));
+    let end = TaskEnd { task_id, output_tail: why, evidence, used, ..TaskEnd::default() };
     vec![Input::EndTask { status: TaskStatus::Failed, end }]
 }
 
-fn ended(task_id: TaskId, status: TaskStatus, evidence: String) -> Vec<Input> {
-    let end = TaskEnd { task_id, evidence: vec![evidence], ..TaskEnd::default() };
+fn ended(task_id: TaskId, status: TaskStatus, evidence: String, used: Option<Used>) -> Vec<Input> {
+    let end = TaskEnd { task_id, evidence: vec![evidence], used, ..TaskEnd::default() };
     vec![Input::EndTask { status, end }]
 }
 

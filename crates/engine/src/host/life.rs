@@ -338,7 +338,7 @@ impl Life {
     fn as_caller(&self) -> Caller {
         let state = self.core.state();
         let (identity, model) = (state.identity.clone(), state.config.model.clone());
-        Caller { identity, model, network: state.config.network }
+        Caller { identity, model, network: state.config.network, limited: !state.config.budget.is_none() }
     }
 
     fn start(&mut self, what: What, job: BoxFuture<'static, Vec<Input>>) {

@@ -20,6 +20,8 @@ pub(super) struct Caller {
     pub identity: Identity,
     pub model: String,
     pub network: bool,
+    /// It has a budget.
+    pub limited: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -109,6 +111,11 @@ async fn tell(
 async fn spawn_named(host: &Host, caller: &Caller, input: Value, place: Place) -> Result<Value, Refusal> {
     let SpawnAgent { message, name: wanted, workspace_mode, model, instructions } = read(input)?;
     let id = name(&wanted)?;
+    if caller.limited {
+        let detail = "you have a budget, and an agent that belongs to nobody would not be bound by it";
+        let hint = "leave name out: a child is granted a part of your budget; or ask the operator to make it";
+        return Err(Refusal::new("budget_bound", detail, hint));
+    }
     let known = host.look(&id, |_, _| ()).await.map_err(|error| unreached(&id, error))?;
     if known.is_some() {
         let hint = "choose another name, or say it to that one with SendMessage";

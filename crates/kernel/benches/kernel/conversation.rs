@@ -29,7 +29,7 @@ pub fn measure(size: usize) -> u64 {
     world.ask(Input::Create { identity: Identity::named(id), config: Config::default(), start: true });
     for n in 0..size / 4 {
         let (objective, todo) = (format!("item {n}"), Vec::new());
-        world.act(Act::CreateWorkItem { objective, plan: None, plan_status: None, todo });
+        world.act(Act::CreateWorkItem { objective, plan: None, plan_status: None, todo, budget: None });
         let (summary, when) = (format!("timer {n}"), When::AfterMs(1_000_000 + n as u64));
         world.act(Act::CreateTimer { summary, when, catch_up: CatchUp::Latest, work_item_id: None, check: None });
     }

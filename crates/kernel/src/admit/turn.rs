@@ -159,8 +159,12 @@ fn go_on(step: &mut Step<'_>, exec_id: &ExecId, done: bool, tree: Option<String>
         return end_turn(step, TerminalKind::Aborted, tree, Some(error));
     }
     // The turn that is running has been paid for by its start; what counts between rounds is what rounds use up.
-    if let Some(spent) = step.state.config.budget.spent(0, &step.state.usage) {
-        return abort_turn(step, AbortReason::Budget, &spent);
+    if let Some(spent) = step.state.spent_between_rounds() {
+        return abort_turn(step, AbortReason::Budget, &spent.evidence());
+    }
+    let item = turn_of(step, exec_id).and_then(|turn| step.state.work.open(turn.work_item_id.as_ref()?));
+    if let Some((id, spent)) = item.and_then(|item| Some((item.work_item_id.clone(), item.spent_between_rounds()?))) {
+        return abort_turn(step, AbortReason::Budget, &format!("work_item {id} {}", spent.evidence()));
     }
     step.emit(RoundStarted { exec_id: exec_id.clone(), round: round + 1 });
 }

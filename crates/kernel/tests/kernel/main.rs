@@ -5,6 +5,7 @@
 mod accounts;
 mod answers;
 mod approvals;
+mod budgets;
 mod calendar;
 mod children;
 mod closure;

@@ -142,6 +142,7 @@ fn goals_and_what_is_open_are_shown_word_for_word() {
             text: "first".to_owned(),
             state: abide_kernel::vocabulary::TodoState::ALL[0],
         }],
+        budget: None,
     };
     let call = Call {
         call_id: CallId::new("call_1"),
@@ -230,8 +231,13 @@ fn attacked(attempt: &str) -> Prompt {
     said(&mut story, "Seen.");
     story.input(queue(MessageKind::ChannelEvent, None, Some(json!({ "body": attempt, attempt: 1 }))));
     let turn = turn(&story);
-    let act =
-        Act::CreateWorkItem { objective: body.clone(), plan: Some(body.clone()), plan_status: None, todo: vec![] };
+    let act = Act::CreateWorkItem {
+        objective: body.clone(),
+        plan: Some(body.clone()),
+        plan_status: None,
+        todo: vec![],
+        budget: None,
+    };
     let call = Call {
         call_id: CallId::new("call_w"),
         tool: "CreateWorkItem".to_owned(),
@@ -503,7 +509,7 @@ fn a_conversation_of_thousands_of_turns_stays_within_its_room() {
     let mut quick = Quick::begin();
     quick.operator("begin".to_owned());
     let (objective, todo) = (OBJECTIVE.to_owned(), Vec::new());
-    let create = Act::CreateWorkItem { objective, plan: None, plan_status: None, todo };
+    let create = Act::CreateWorkItem { objective, plan: None, plan_status: None, todo, budget: None };
     quick.say("", vec![("CreateWorkItem", create)]);
     let work_item_id = quick.state.work.items().keys().next().unwrap().clone();
     quick.say("", vec![("PickWorkItem", Act::PickWorkItem { work_item_id })]);

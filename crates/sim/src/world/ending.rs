@@ -1,6 +1,7 @@
 //! How a world ends: everybody is friendly, and nothing may be left over.
 
-use abide_kernel::agent::config::{Budget, ConfigChange};
+use abide_kernel::agent::budget::Budget;
+use abide_kernel::agent::config::ConfigChange;
 use abide_kernel::agent::lifecycle::Control;
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::TaskEnd;
