@@ -34,6 +34,8 @@ pub(super) enum Block {
 struct Slot {
     block: Block,
     open: bool,
+    /// What its provider wants to see beside it.
+    aside: Option<Value>,
 }
 
 /// Why a model stopped.
@@ -122,7 +124,7 @@ impl<'h> Answer<'h> {
             return Err(too_much("tool calls", limits::ANSWER_CALLS));
         }
         let block = if let Block::Text(_) = block { Block::Text(String::new()) } else { block };
-        if self.slots.insert(at, Slot { block, open: true }).is_some() {
+        if self.slots.insert(at, Slot { block, open: true, aside: None }).is_some() {
             return Err(fault::broken(format!("part {at} of the answer begins twice")));
         }
         self.text(at, &begun)
@@ -184,9 +186,10 @@ impl<'h> Answer<'h> {
         let Block::Thought(Value::Object(thought)) = self.block(at)? else {
             return Err(fault::broken(format!("part {at} of the answer is no thought, but one comes for it")));
         };
-        match thought.entry(field).or_insert_with(|| Value::String(String::new())) {
-            Value::String(text) => text.push_str(piece),
-            other => *other = Value::String(piece.to_owned()),
+        if let Some(Value::String(text)) = thought.get_mut(field) {
+            text.push_str(piece);
+        } else {
+            thought.insert(field.to_owned(), piece.into());
         }
         Ok(())
     }
@@ -196,6 +199,19 @@ impl<'h> Answer<'h> {
         self.count_thought(size_of(&thought))?;
         *self.block(at)? = Block::Thought(thought);
         Ok(())
+    }
+
+    /// Something that belongs to a block, and goes back with it.
+    pub(super) fn aside(&mut self, at: u64, aside: Value) -> Result<(), ProviderFailure> {
+        self.count_thought(size_of(&aside))?;
+        self.block(at)?;
+        self.slots.entry(at).and_modify(|slot| slot.aside = Some(aside));
+        Ok(())
+    }
+
+    /// What came there is not wanted back after all.
+    pub(super) fn forget(&mut self, at: u64) {
+        self.slots.entry(at).and_modify(|slot| slot.block = Block::Other);
     }
 
     pub(super) fn refused(&mut self, piece: &str) {
@@ -234,6 +250,7 @@ impl<'h> Answer<'h> {
         let mut pieces = Vec::new();
         let (mut text, mut calls, mut written) = (String::new(), Vec::new(), 0);
         for slot in self.slots.into_values() {
+            pieces.extend(slot.aside.map(Piece::Thought));
             match slot.block {
                 Block::Text(more) if more.is_empty() => {}
                 Block::Text(more) => {

@@ -93,30 +93,39 @@ fn picture(image: &Image) -> Value {
 }
 
 fn answered(parts: Vec<Shown<'_>>) -> Option<Value> {
-    let mut message = json!({ "role": "assistant", "content": null });
-    let mut calls = Vec::new();
-    for part in &parts {
+    let (mut texts, mut calls) = (Vec::new(), Vec::new());
+    let (mut reasoning, mut extra) = (None, None);
+    for part in parts {
         match part {
-            Shown::Text(text) => {
-                let before = message["content"].as_str().map(|before| format!("{before}\n\n")).unwrap_or_default();
-                message["content"] = json!(format!("{before}{text}"));
+            Shown::Text(text) => texts.push(text),
+            Shown::Thought(thought) => {
+                reasoning = thought.get(REASONING_FIELD).or(reasoning);
+                extra = thought.get(EXTRA_FIELD).or(extra);
             }
-            Shown::Call(call) => calls.push(json!({
-                "id": spelling::call_id(&call.call_id),
-                "type": "function",
-                "function": {
-                    "name": spelling::tool_name(&call.tool),
-                    "arguments": spelling::input(&call.input).to_string(),
-                },
-            })),
-            // Nothing is sealed for this protocol.
-            Shown::Thought(_) => {}
+            Shown::Call(call) => {
+                let name = spelling::tool_name(&call.tool);
+                let function = json!({ "name": name, "arguments": spelling::input(&call.input).to_string() });
+                let mut call =
+                    json!({ "id": spelling::call_id(&call.call_id), "type": "function", "function": function });
+                if let Some(extra) = extra.take() {
+                    call[EXTRA_FIELD] = extra.clone();
+                }
+                calls.push(call);
+            }
         }
     }
+    if texts.is_empty() && calls.is_empty() {
+        return None;
+    }
+    let content = if texts.is_empty() { Value::Null } else { texts.join("\n\n").into() };
+    let mut message = json!({ "role": "assistant", "content": content });
     if !calls.is_empty() {
         message["tool_calls"] = calls.into();
     }
-    (!parts.is_empty()).then_some(message)
+    if let Some(reasoning) = reasoning {
+        message[REASONING_FIELD] = reasoning.clone();
+    }
+    Some(message)
 }
 
 fn came(result: &CallResult) -> Value {
@@ -132,8 +141,16 @@ fn pictures(result: &CallResult) -> Vec<Part> {
     std::iter::once(Part::Text(title)).chain(result.images.iter().cloned().map(Part::Image)).collect()
 }
 
-/// The place of the text; the calls come after it.
-const TEXT: u64 = 0;
+/// Where several servers put what a model thinks. They want it back beside the calls that it led to, and some refuse it
+/// anywhere else.
+const REASONING_FIELD: &str = "reasoning_content";
+/// Where Gemini puts the signature of what led to a call.
+const EXTRA_FIELD: &str = "extra_content";
+
+/// The places of reasoning and text; the calls come after them.
+const REASONING: u64 = 0;
+const TEXT: u64 = 1;
+const CALLS: u64 = 2;
 
 /// What has been read of a stream.
 #[derive(Debug, Default)]
@@ -164,12 +181,21 @@ impl Reading {
             if let Some(word) = choice["finish_reason"].as_str().filter(|word| !word.is_empty()) {
                 answer.stop = Some(Stop::read(word));
                 answer.close_all();
+                if self.calls.is_empty() {
+                    answer.forget(REASONING);
+                }
             }
         }
         Ok(())
     }
 
     fn more(&mut self, delta: &Value, answer: &mut Answer<'_>) -> Result<(), ProviderFailure> {
+        if let Some(piece) = delta[REASONING_FIELD].as_str().filter(|piece| !piece.is_empty()) {
+            if !answer.is_at(REASONING) {
+                answer.open(REASONING, Block::Thought(json!({})))?;
+            }
+            answer.thought(REASONING, REASONING_FIELD, piece)?;
+        }
         let text = text(&delta["content"]);
         if !text.is_empty() {
             if !answer.is_at(TEXT) {
@@ -180,6 +206,9 @@ impl Reading {
         answer.refused(delta["refusal"].as_str().unwrap_or_default());
         for piece in delta["tool_calls"].as_array().into_iter().flatten() {
             let at = self.place(piece, answer)?;
+            if piece[EXTRA_FIELD].is_object() {
+                answer.aside(at, json!({ EXTRA_FIELD: piece[EXTRA_FIELD] }))?;
+            }
             match &piece["function"]["arguments"] {
                 Value::String(arguments) => answer.arguments(at, arguments)?,
                 // Not yet a text, with some.
@@ -196,7 +225,7 @@ impl Reading {
         let (index, id, tool) = (piece["index"].as_u64(), given(&piece["id"]), given(&piece["function"]["name"]));
         let before = self.calls.iter().rposition(|call| index.is_none() || call.index == index);
         if let Some(before) = before {
-            let at = 1 + before as u64;
+            let at = CALLS + before as u64;
             let call = &self.calls[before];
             let same_id = id.is_none() || call.id.is_none() || call.id == id;
             let same_tool = tool.as_ref().is_none_or(|tool| *tool == call.tool);
@@ -210,8 +239,8 @@ impl Reading {
             }
         }
         let tool = tool.ok_or_else(|| fault::broken("a call in its answer names no tool"))?;
+        let at = CALLS + self.calls.len() as u64;
         self.calls.push(Begun { index, id, tool: tool.clone() });
-        let at = self.calls.len() as u64;
         answer.open(at, Block::Call { tool, arguments: String::new() })?;
         Ok(at)
     }

@@ -159,10 +159,7 @@ impl Said {
 
     /// Of an object that is an error, or has one.
     fn of(value: &Value) -> Said {
-        let error = match &value["error"] {
-            Value::Null => value,
-            error => error,
-        };
+        let error = if value["error"].is_null() { value } else { &value["error"] };
         let text = |value: &Value| value.as_str().filter(|text| !text.trim().is_empty()).map(str::to_owned);
         let detail = || (!value["detail"].is_null()).then(|| value["detail"].to_string());
         let message =

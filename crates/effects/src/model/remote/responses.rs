@@ -10,16 +10,21 @@ use super::{Remote, fault, spelling};
 use crate::model::ProviderFailure;
 use crate::tools::Tool;
 
+/// Whether a text is the answer or said on the way to it: a model that loses this takes the one for the other.
+const PHASE: &str = "phase";
+
 pub(super) fn body(remote: &Remote, prompt: &Prompt, tools: &[Tool]) -> Value {
     let mut body = json!({
         "model": remote.model,
         "max_output_tokens": remote.card.max_output_tokens,
         "stream": true,
         "store": false,
-        "include": ["reasoning.encrypted_content"],
         "prompt_cache_key": cache_key(prompt),
         "input": prompt.items.iter().flat_map(|item| items(remote, item)).collect::<Vec<_>>(),
     });
+    if reasons(&remote.model) {
+        body["include"] = json!(["reasoning.encrypted_content"]);
+    }
     if !prompt.system.trim().is_empty() {
         body["instructions"] = json!(prompt.system);
     }
@@ -27,6 +32,11 @@ pub(super) fn body(remote: &Remote, prompt: &Prompt, tools: &[Tool]) -> Value {
         body["tools"] = tools.iter().map(tool).collect();
     }
     body
+}
+
+/// Those that do not refuse to be asked for their reasoning. Of others nobody knows, and they do not mind.
+fn reasons(model: &str) -> bool {
+    !["gpt-3", "gpt-4", "chatgpt-", "gpt-5-chat"].iter().any(|name| model.starts_with(name))
 }
 
 fn tool(tool: &Tool) -> Value {
@@ -51,9 +61,7 @@ fn items(remote: &Remote, item: &Item) -> Vec<Value> {
             let content: Vec<Value> = parts.iter().filter_map(|part| said(remote, part)).collect();
             if content.is_empty() { Vec::new() } else { vec![message("user", content)] }
         }
-        Item::Assistant { text, calls, thought } => {
-            remote.parts(text, calls, thought.as_ref()).into_iter().map(answered).collect()
-        }
+        Item::Assistant { text, calls, thought } => answered(remote.parts(text, calls, thought.as_ref())),
         Item::Results { results } => results.iter().map(|result| came(remote, result)).collect(),
     }
 }
@@ -76,17 +84,32 @@ fn picture(remote: &Remote, image: &Image) -> Value {
     json!({ "type": "input_image", "image_url": spelling::data_url(image) })
 }
 
-fn answered(part: Shown<'_>) -> Value {
-    match part {
-        Shown::Text(text) => message("assistant", vec![json!({ "type": "output_text", "text": text })]),
-        Shown::Call(call) => json!({
-            "type": "function_call",
-            "call_id": spelling::call_id(&call.call_id),
-            "name": spelling::tool_name(&call.tool),
-            "arguments": spelling::input(&call.input).to_string(),
-        }),
-        Shown::Thought(thought) => thought.clone(),
+fn answered(parts: Vec<Shown<'_>>) -> Vec<Value> {
+    let mut items = Vec::new();
+    let mut phase = None;
+    for part in parts {
+        items.push(match part {
+            Shown::Thought(aside) if aside.get(PHASE).is_some() => {
+                phase = aside.get(PHASE);
+                continue;
+            }
+            Shown::Thought(thought) => thought.clone(),
+            Shown::Text(text) => {
+                let mut said = message("assistant", vec![json!({ "type": "output_text", "text": text })]);
+                if let Some(phase) = phase.take() {
+                    said[PHASE] = phase.clone();
+                }
+                said
+            }
+            Shown::Call(call) => json!({
+                "type": "function_call",
+                "call_id": spelling::call_id(&call.call_id),
+                "name": spelling::tool_name(&call.tool),
+                "arguments": spelling::input(&call.input).to_string(),
+            }),
+        });
     }
+    items
 }
 
 fn came(remote: &Remote, result: &CallResult) -> Value {
@@ -151,6 +174,9 @@ fn begun(item: &Value) -> Result<Block, ProviderFailure> {
 fn settle(at: u64, item: &Value, answer: &mut Answer<'_>) -> Result<(), ProviderFailure> {
     if !answer.is_at(at) {
         answer.open(at, begun(item)?)?;
+    }
+    if item["type"] == "message" && item[PHASE].is_string() {
+        answer.aside(at, json!({ PHASE: item[PHASE] }))?;
     }
     let texts = |kind: &str, field: &str| -> String {
         let parts = item["content"].as_array().into_iter().flatten().filter(|part| part["type"] == kind);

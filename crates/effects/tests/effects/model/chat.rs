@@ -211,6 +211,47 @@ async fn calls_in_other_shapes() {
     }
 }
 
+/// Several servers want what led to a call back with it; without calls nobody does.
+#[tokio::test]
+async fn what_led_to_a_call_goes_back_with_it() {
+    let thinks = |piece: &str| chunk(json!({ "reasoning_content": piece }), None);
+    let extra = json!({ "google": { "thought_signature": "c2ln" } });
+    let signed = json!({ "index": 0, "id": "a", "extra_content": extra, "type": "function",
+        "function": { "name": "TaskList", "arguments": "{}" } });
+    let provider = Loopback::new(vec![
+        answer(&[
+            thinks("First "),
+            thinks("this."),
+            says("So."),
+            chunk(json!({ "tool_calls": [signed] }), None),
+            piece(1, Some("b"), Some("TaskList"), "{}"),
+            finish("tool_calls"),
+        ]),
+        answer(&[thinks("Hm."), says("So."), finish("stop")]),
+    ]);
+    let remote = provider.remote(SPEAKS);
+    let reply = call(&remote, &hello()).await.unwrap();
+    assert_eq!(reply.text, "So.");
+    assert_eq!(call(&remote, &after(&reply)).await.unwrap().sealed, None);
+    let said = provider.last_body()["messages"][2].take();
+    let called = |index: usize| {
+        let function = json!({ "name": "TaskList", "arguments": "{}" });
+        json!({ "id": call_id(index), "type": "function", "function": function })
+    };
+    let mut first = called(0);
+    first["extra_content"] = extra;
+    let expected = json!({ "role": "assistant", "content": "So.", "reasoning_content": "First this.",
+        "tool_calls": [first, called(1)] });
+    assert_eq!(said, expected);
+
+    let mut other = remote;
+    other.name = "openai-chat/m-2".to_owned();
+    call(&other, &after(&reply)).await.unwrap();
+    let said = provider.last_body()["messages"][2].take();
+    let expected = json!({ "role": "assistant", "content": "So.", "tool_calls": [called(0), called(1)] });
+    assert_eq!(said, expected);
+}
+
 #[tokio::test]
 async fn an_end_that_is_not_marked() {
     // The last event is `[DONE]` by the document; the reason is enough where the body ends as HTTP wants it.

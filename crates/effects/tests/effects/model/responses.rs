@@ -198,6 +198,37 @@ async fn the_body_of_a_request() {
     assert_eq!(provider.last_body()["prompt_cache_key"], key);
 }
 
+#[tokio::test]
+async fn a_text_on_the_way_stays_one() {
+    let mut aside = message("Looking.");
+    aside["phase"] = json!("commentary");
+    let provider = Loopback::new(vec![answer(&[
+        added(0, message("")),
+        text(0, "Looking."),
+        done(0, aside),
+        done(1, function("TaskList", "{}")),
+        completed(json!([])),
+    ])]);
+    let reply = provider.call(SPEAKS).await.unwrap();
+    call(&provider.remote(SPEAKS), &after(&reply)).await.unwrap();
+    let said = json!({ "type": "message", "role": "assistant", "phase": "commentary",
+        "content": [{ "type": "output_text", "text": "Looking." }] });
+    assert_eq!(provider.last_body()["input"][1], said);
+}
+
+/// Older models refuse to be asked for reasoning that they do not do.
+#[tokio::test]
+async fn models_that_do_not_reason_are_not_asked_to() {
+    let provider = Loopback::new(vec![answer(&[completed(json!([]))])]);
+    for (model, asked) in [("gpt-4.1-mini", false), ("gpt-5-chat-latest", false), ("gpt-5.2", true), ("o4-mini", true)]
+    {
+        let mut remote = provider.remote(SPEAKS);
+        remote.model = model.to_owned();
+        call(&remote, &hello()).await.unwrap();
+        assert_eq!(provider.last_body().get("include").is_some(), asked, "{model}");
+    }
+}
+
 /// Some servers send no pieces, or no items, and everything at the end.
 #[tokio::test]
 async fn what_comes_only_once_counts_as_well() {
