@@ -8,7 +8,7 @@ use abide_effects::Hands;
 use abide_effects::model::{Model, Past, ProviderFailure};
 use abide_effects::tools::agent_get;
 use abide_engine::fold::decode;
-use abide_engine::{Clock, Perform};
+use abide_engine::{Clock, Deltas, Perform};
 use abide_kernel::effect::{Effect, ModelCall};
 use abide_kernel::fact::{Fact, WorkspaceAttached};
 use abide_kernel::id::{AgentId, ExecId};
@@ -30,6 +30,8 @@ struct Effects {
     hands: Hands,
     policy: Arc<Watched>,
     hooks: Arc<Hooks>,
+    #[allow(dead_code, reason = "scripts say what they say at once; a model that is served tells it while it speaks")]
+    deltas: Deltas,
 }
 
 impl Perform for Effects {
@@ -209,7 +211,13 @@ impl Past for LedgerPast {
 }
 
 /// Handed to the engine.
-pub fn perform(ledger: &Ledger, hands: &Hands, hooks: &Arc<Hooks>, policy: Watched) -> Arc<dyn Perform> {
-    let (ledger, hands, hooks) = (ledger.clone(), hands.clone(), Arc::clone(hooks));
-    Arc::new(Effects { ledger, hands, hooks, policy: Arc::new(policy) })
+pub fn perform(
+    ledger: &Ledger,
+    hands: &Hands,
+    hooks: &Arc<Hooks>,
+    policy: Watched,
+    deltas: &Deltas,
+) -> Arc<dyn Perform> {
+    let (ledger, hands, hooks, deltas) = (ledger.clone(), hands.clone(), Arc::clone(hooks), deltas.clone());
+    Arc::new(Effects { ledger, hands, hooks, policy: Arc::new(policy), deltas })
 }
