@@ -11,6 +11,7 @@ use abide_effects::Hands;
 use abide_effects::model::remote::Remote;
 use abide_effects::model::{Model, ProviderFailure, Providers};
 use abide_effects::tools::{self, Tool};
+use abide_engine::Deltas;
 use abide_kernel::effect::ModelCall;
 use abide_kernel::fact::Usage;
 use abide_kernel::id::{AgentId, ExecId};
@@ -35,10 +36,12 @@ pub struct Mind {
     pub ledger: Ledger,
     pub hands: Hands,
     pub providers: Arc<Providers>,
+    pub deltas: Deltas,
 }
 
 /// One round of a turn, to be thought.
 struct Thought<'a> {
+    mind: &'a Mind,
     agent: &'a AgentId,
     model: &'a Remote,
     exec_id: &'a ExecId,
@@ -102,7 +105,7 @@ impl Mind {
         let surroundings = self.surroundings(agent, &situation).await;
         let (budget_tokens, beside) = (model.card.context_tokens, Vec::new());
         let mut thought =
-            Thought { agent, model, exec_id, round, situation, surroundings, past, budget_tokens, beside };
+            Thought { mind: self, agent, model, exec_id, round, situation, surroundings, past, budget_tokens, beside };
         let said = thought.said().await;
         (thought.beside, said)
     }
@@ -176,7 +179,8 @@ impl Thought<'_> {
     }
 
     async fn call(&self, ready: &Ready, tools: &[Tool]) -> Result<Reply, ProviderFailure> {
-        self.model.call(&ready.prompt, tools, self.exec_id, self.round, &mut |_| {}).await
+        let mut hear = |text: &str| self.mind.deltas.publish(self.agent, self.exec_id, self.round, text);
+        self.model.call(&ready.prompt, tools, self.exec_id, self.round, &mut hear).await
     }
 
     fn keep_recap(&mut self, ready: &Ready) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use abide_effects::Hands;
 use abide_effects::model::Providers;
 use abide_effects::tools::agent_get;
-use abide_engine::{Clock, Perform};
+use abide_engine::{Clock, Deltas, Perform};
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::WorkspaceAttached;
 use abide_kernel::id::AgentId;
@@ -125,8 +125,10 @@ pub fn perform(
     hooks: &Arc<Hooks>,
     policy: Watched,
     providers: &Arc<Providers>,
+    deltas: &Deltas,
 ) -> Arc<dyn Perform> {
     let (ledger, hands, hooks) = (ledger.clone(), hands.clone(), Arc::clone(hooks));
-    let mind = Mind { ledger: ledger.clone(), hands: hands.clone(), providers: Arc::clone(providers) };
+    let (providers, deltas) = (Arc::clone(providers), deltas.clone());
+    let mind = Mind { ledger: ledger.clone(), hands: hands.clone(), providers, deltas };
     Arc::new(Effects { ledger, hands, mind, hooks, policy: Arc::new(policy) })
 }

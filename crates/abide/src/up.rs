@@ -12,7 +12,7 @@ use std::time::Duration;
 use abide_effects::Hands;
 use abide_effects::hands::{Left, Reconciled, Setup, recorded};
 use abide_effects::sandbox::Mode;
-use abide_engine::{Clock, Host};
+use abide_engine::{Clock, Deltas, Host};
 use abide_kernel::agent::config::{Config, Identity};
 use abide_kernel::id::AgentId;
 use abide_kernel::input::Input;
@@ -71,8 +71,9 @@ async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &
     hooks.sweep(&ledger)?;
     // Before any agent is awake: nothing that happens from here on may be missed.
     let since = ledger.end()?;
-    let perform = perform::perform(&ledger, &hands, &hooks, policy, &daemon.models.providers);
-    let host = Host::start(ledger.clone(), perform, Clock::System)?;
+    let deltas = Deltas::default();
+    let performer = perform::perform(&ledger, &hands, &hooks, policy, &daemon.models.providers, &deltas);
+    let host = Host::start(ledger.clone(), performer, Clock::System)?;
     let notifier = notify::start(home, &host, daemon.notify.clone(), since)?;
     for left in left {
         reconcile(&host, &hands, left).await;
@@ -92,6 +93,7 @@ async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &
         check_model: Box::new(move |name| checked.check(name)),
         world: Arc::new(Outside { hands, models: Arc::clone(&daemon.models) }),
         hooks: Arc::clone(&hooks),
+        deltas,
         loopback: daemon.listen.ip().is_loopback(),
     };
     let app = App::new(host.clone(), access, options);

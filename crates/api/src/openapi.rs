@@ -49,6 +49,7 @@ use crate::types;
     types::Brief,
     types::TranscriptEntry,
     types::Event,
+    types::TextDelta,
     types::DecisionEntry,
     types::Health,
     types::ModelList,

@@ -284,6 +284,23 @@ pub struct Event {
     pub redacted: bool,
 }
 
+/// A piece of what a model says, while it says it: the event `text.delta` of a stream. It has no id and is no fact. Some
+/// may be missing where a reader is slow; the facts of the turn have all of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TextDelta {
+    /// In the stream of all agents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<String>,
+    pub exec_id: String,
+    pub round: u32,
+    pub text: String,
+}
+
+impl TextDelta {
+    /// The name of the event.
+    pub const EVENT: &'static str = "text.delta";
+}
+
 /// A decision, and when it was taken.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct DecisionEntry {

@@ -137,6 +137,7 @@ async fn quarantine(shared: &Arc<Shared>, agent: &AgentId, reason: String) -> bo
             return false;
         }
         core.committed();
+        shared.feed.publish(agent, core.durable());
     }
     // A child that crashes has nothing more to say, and somebody waits for it.
     if let Some(supervisor) = core.state().identity.supervisor.clone() {
