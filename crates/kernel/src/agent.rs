@@ -178,7 +178,7 @@ impl AgentState {
     /// agent holds back does not: its time may pass, and there would still be nothing to do.
     #[must_use]
     pub fn next_due(&self) -> Option<Time> {
-        let may_start = self.config.budget.spent(self.turn_index, &self.usage).is_none();
+        let may_start = self.turn.is_none() && self.config.budget.spent(self.turn_index, &self.usage).is_none();
         let asleep = self.waits.first(Scope::Agent, WaitKind::Sleep).is_some();
         [
             self.timers.next_due().filter(|_| !planted!(UnindexedTimer)),

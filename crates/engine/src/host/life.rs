@@ -199,7 +199,7 @@ impl Life {
             let (now, entropy) = (self.shared.clock.now(), self.shared.clock.entropy());
             let Some(commit) = self.core.poll(now, entropy) else {
                 self.hand_out();
-                if self.rest().await? {
+                if self.rest(now).await? {
                     return Ok(());
                 }
                 continue;
@@ -360,8 +360,8 @@ impl Life {
         state.turn.is_some() || commands || children || !self.jobs.is_empty()
     }
 
-    /// Waits until something happens. True when the agent fell asleep.
-    async fn rest(&mut self) -> Result<bool, End> {
+    /// Waits until something happens. True when the agent fell asleep. What was due by `looked` has been seen to.
+    async fn rest(&mut self, looked: Time) -> Result<bool, End> {
         if self.close()? {
             return Ok(false);
         }
@@ -373,10 +373,10 @@ impl Life {
         let crowded = *self.shared.alive.borrow() > CROWD;
         let linger = if crowded || self.core.state().seq == 0 { 0 } else { LINGER_MS };
         // What is due and did not fire is a bug of ours; it must not become a loop that never rests.
-        if due.is_some_and(|due| due <= now) {
+        if due.is_some_and(|due| due <= looked) {
             tracing::error!(agent = %self.agent, ?due, "something is due, and nothing came of it");
         }
-        let due = due.map(|due| if due <= now { now.plus_ms(LINGER_MS) } else { due });
+        let due = due.map(|due| if due <= looked { now.plus_ms(LINGER_MS) } else { due });
         let until = match due {
             Some(due) if busy || due < now.plus_ms(linger) => due,
             Some(_) | None if busy => Time::MAX,

@@ -111,6 +111,46 @@ fn a_backoff() {
     );
 }
 
+/// Nothing comes of a tick that is due while a turn runs: the end of the turn sees to it.
+#[test]
+fn a_tick_that_comes_due_while_a_turn_runs() {
+    check(
+        "person CreateWorkItem build
+         round done
+         operator hi
+         advance 40s
+         ---
+         wakers
+         round done
+         wakers",
+        "a message from the operator
+         end completed
+         processed m2
+         told result: done
+         EmitSystemTick queued_available w1
+         queued m3 system_tick work_queue:queued_available:w1:1:1
+         StartModelTurn model_reentry_message m3 w1
+         turn local_continuation of w1
+         a message from the operator",
+    );
+}
+
+/// The same with a message that is to be tried again.
+#[test]
+fn a_message_whose_time_comes_while_a_turn_runs() {
+    check(
+        "operator hi
+         fail rate_limited after=1m
+         wake source=s look
+         ---
+         wakers
+         advance 2m
+         wakers",
+        "a message from the operator
+         a message from the operator",
+    );
+}
+
 #[test]
 fn nothing_to_do() {
     check(
