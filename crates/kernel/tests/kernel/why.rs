@@ -1,6 +1,6 @@
 //! What `why` says would wake an agent: never nothing without a person being named.
 
-use crate::story::check;
+use crate::story::{check, tell};
 
 #[test]
 fn a_stopped_agent() {
@@ -149,6 +149,38 @@ fn a_message_whose_time_comes_while_a_turn_runs() {
         "a message from the operator
          a message from the operator",
     );
+}
+
+#[test]
+fn an_approval() {
+    check(
+        "operator hi
+         round RequestApproval push it?
+         ---
+         wakers
+         why",
+        "an answer to the approval appr1, a message from the operator
+         a waits for your approval: push it? `abide approval grant --agent a appr1`, or deny.",
+    );
+}
+
+#[test]
+fn a_stopped_agent_with_work() {
+    check(
+        "person CreateWorkItem build
+         round done
+         stop
+         ---
+         why",
+        "a is stopped, with 1 open work item, and no message waits. Start it to go on.",
+    );
+}
+
+#[test]
+fn a_long_objective() {
+    let objective = "build ".repeat(300);
+    let told = tell(&format!("person CreateWorkItem {objective}\nround done\n---\nwhy\non"));
+    assert!(told.iter().all(|line| line.len() < 400 && line.contains("build bu …")), "{told:?}");
 }
 
 #[test]
