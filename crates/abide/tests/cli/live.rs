@@ -26,7 +26,8 @@ fn an_agent_from_its_creation_to_its_end() {
     assert_eq!((&brief["kind"], &brief["text"]), (&json!("result"), &json!("again")));
     let briefs = place.json(&["briefs", "scout", "--last", "1"]);
     assert_eq!(briefs["items"][0]["message_id"], brief["message_id"]);
-    assert!(place.says(&["transcript", "scout"]).contains("\nhello\n"));
+    let said = place.says(&["transcript", "scout"]);
+    assert!(said.contains("] input operator_prompt ") && said.contains("\nhello\n"), "{said}");
     assert_eq!(place.json(&["transcript", "scout", "--last", "2"])["items"].as_array().unwrap().len(), 2);
     assert_eq!(place.json(&["why", "scout"])["agent_id"], "scout");
     assert_eq!(place.json(&["why"])["items"].as_array().unwrap().len(), 2);
