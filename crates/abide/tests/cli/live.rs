@@ -129,6 +129,10 @@ fn a_trigger_is_made_used_rotated_and_revoked() {
     assert!(table.contains("pushes") && !table.contains("/hooks/"), "{table}");
     let said = place.says(&["trigger", "create", "more", "--agent", "main"]);
     assert!(said.contains("it is not shown again:\nhttps://hooks.example/in/hooks/"), "{said}");
+    let more = place.json(&["trigger", "list", "--agent", "main"])["items"][2]["trigger_id"].clone();
+    let revoke = ["trigger", "revoke", "--agent", "main", more.as_str().unwrap()];
+    assert_eq!(place.says(&revoke), format!("{} is revoked\n", more.as_str().unwrap()));
+    assert_eq!(place.refused(8, &revoke), format!("{} is not an active trigger", more.as_str().unwrap()));
     drop(daemon);
 }
 
