@@ -65,8 +65,8 @@ impl Perform for Effects {
             }
             // The loop itself sees to other agents.
             Effect::SpawnChild { .. } | Effect::DismissChild { .. } | Effect::ReportToSupervisor { .. } => None,
-            // Who tells the operator reads the ledger (`notify`), so that a crash loses nothing; the loop ends its own jobs.
-            Effect::Notify { .. } | Effect::EndExec { .. } | Effect::EndCheck { .. } => None,
+            // The loop ends its own jobs.
+            Effect::EndExec { .. } | Effect::EndCheck { .. } => None,
         }
     }
 

@@ -175,8 +175,7 @@ impl Hands {
             | Effect::CallModel { .. }
             | Effect::EndExec { .. }
             | Effect::EndCheck { .. }
-            | Effect::ForgetSecret { .. }
-            | Effect::Notify { .. } => None,
+            | Effect::ForgetSecret { .. } => None,
         }
     }
 

@@ -40,8 +40,7 @@ impl Perform for Echo {
             | Effect::RunCheck { .. }
             | Effect::EndCheck { .. }
             | Effect::ReleaseWorkspace { .. }
-            | Effect::ForgetSecret { .. }
-            | Effect::Notify { .. } => None,
+            | Effect::ForgetSecret { .. } => None,
         }
     }
 }

@@ -54,8 +54,7 @@ pub(super) fn job(
         | Effect::RemoveWorktree { .. }
         | Effect::RunCheck { .. }
         | Effect::EndCheck { .. }
-        | Effect::ForgetSecret { .. }
-        | Effect::Notify { .. } => Err(effect),
+        | Effect::ForgetSecret { .. } => Err(effect),
     }
 }
 

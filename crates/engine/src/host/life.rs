@@ -326,8 +326,7 @@ impl Life {
             | Effect::SpawnChild { .. }
             | Effect::DismissChild { .. }
             | Effect::ReportToSupervisor { .. }
-            | Effect::ForgetSecret { .. }
-            | Effect::Notify { .. } => What::Other,
+            | Effect::ForgetSecret { .. } => What::Other,
         };
         match self.shared.perform.perform(&self.agent, effect) {
             Some(job) => self.start(what, job),

@@ -122,8 +122,7 @@ impl World {
             | Effect::CloseTask { .. }
             | Effect::SpawnChild { .. }
             | Effect::ReportToSupervisor { .. }
-            | Effect::ForgetSecret { .. }
-            | Effect::Notify { .. } => Vec::new(),
+            | Effect::ForgetSecret { .. } => Vec::new(),
         }
     }
 
@@ -166,7 +165,6 @@ fn is_of(effect: &Effect, exec: &abide_kernel::id::ExecId) -> bool {
         | Effect::ReportToSupervisor { .. }
         | Effect::RunCheck { .. }
         | Effect::EndCheck { .. }
-        | Effect::ForgetSecret { .. }
-        | Effect::Notify { .. } => false,
+        | Effect::ForgetSecret { .. } => false,
     }
 }

@@ -104,8 +104,7 @@ impl World {
             | Effect::CloseTask { .. }
             | Effect::SpawnChild { .. }
             | Effect::ReportToSupervisor { .. }
-            | Effect::ForgetSecret { .. }
-            | Effect::Notify { .. } => return Ok(()),
+            | Effect::ForgetSecret { .. } => return Ok(()),
         };
         self.ask(id, input)
     }
