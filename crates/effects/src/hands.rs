@@ -25,7 +25,7 @@ use abide_kernel::id::{AgentId, CallId, ExecId, Fresh, TaskId};
 use abide_kernel::input::{Input, Reads, Refusal, Remains, Removal};
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::ToolStatus;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::limits;
 use crate::process::{Options, Processes};
@@ -297,8 +297,8 @@ fn finished(exec_id: ExecId, call_id: CallId, came_to: Result<Outcome, Refusal>)
             first.push(Input::FinishTool { exec_id, call_id, status: ToolStatus::Completed, result, reads });
             first
         }
-        Err(Refusal { code, message, hint }) => {
-            let result = json!({ "error": { "code": code, "message": message, "hint": hint } });
+        Err(refusal) => {
+            let result = refusal.into_result();
             vec![Input::FinishTool { exec_id, call_id, status: ToolStatus::Failed, result, reads: None }]
         }
     }

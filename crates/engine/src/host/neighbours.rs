@@ -63,9 +63,7 @@ pub(super) fn job(
 fn finished(exec_id: ExecId, call_id: CallId, came_to: Result<Value, Refusal>) -> Input {
     let (status, result) = match came_to {
         Ok(result) => (ToolStatus::Completed, result),
-        Err(Refusal { code, message, hint }) => {
-            (ToolStatus::Failed, json!({ "error": { "code": code, "message": message, "hint": hint } }))
-        }
+        Err(refusal) => (ToolStatus::Failed, refusal.into_result()),
     };
     Input::FinishTool { exec_id, call_id, status, result, reads: None }
 }
