@@ -9,7 +9,6 @@ mod folder;
 mod follow;
 mod home;
 mod logs;
-mod neighbour;
 mod notify;
 mod output;
 mod outside;

@@ -6,7 +6,6 @@ use std::time::Instant;
 
 use abide_effects::Hands;
 use abide_effects::model::{Model, Past, ProviderFailure};
-use abide_effects::tools::agent_get;
 use abide_engine::fold::decode;
 use abide_engine::{Clock, Perform};
 use abide_kernel::effect::{Effect, ModelCall};
@@ -18,7 +17,6 @@ use abide_ledger::{Ledger, StreamId};
 use abide_server::{Hooks, Secret};
 use serde_json::Value;
 
-use crate::neighbour;
 use crate::policy::Watched;
 
 type Job<T> = std::pin::Pin<Box<dyn Future<Output = T> + Send>>;
@@ -46,10 +44,6 @@ impl Perform for Effects {
                     }
                     vec![judged(said, &agent, &policy)]
                 }))
-            }
-            // The one tool that looks at another agent: hands know only their own.
-            Effect::RunTool { exec_id, call_id, tool, input, .. } if tool == agent_get::NAME => {
-                Some(Box::pin(neighbour::get(self.ledger.clone(), exec_id, call_id, input)))
             }
             Effect::RunTool { .. }
             | Effect::StartTask { .. }

@@ -11,34 +11,37 @@ use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::input::{FirstDay, Input, Refusal};
 use abide_kernel::vocabulary::TaskStatus;
 use futures_util::future::BoxFuture;
-use tokio::sync::Mutex;
 
+use super::in_order::InOrder;
 use super::{AskError, Closing, Host, Shared};
 
 /// Waits between attempts to reach another agent; the last one repeats.
 const RETRY_MS: [u64; 5] = [50, 250, 1_000, 5_000, 30_000];
 
-/// Makes and dismisses the children of one agent in the order in which that was asked for: a child that is dismissed
-/// while it is being made must not be made afterwards.
-pub(super) type InOrder = Arc<Mutex<()>>;
-
-/// The job of an effect that is about another agent; gives the effect back if it is about something else.
+/// The job of an effect that is about another agent; gives the effect back if it is about something else. Children are
+/// made and dismissed in order: one that is dismissed while it is being made must not be made afterwards.
 pub(super) fn job(
     shared: &Arc<Shared>,
     agent: &AgentId,
     effect: Effect,
-    in_order: &InOrder,
+    in_order: &mut InOrder,
 ) -> Result<BoxFuture<'static, Vec<Input>>, Effect> {
-    let (host, in_order) = (Host(Arc::clone(shared)), Arc::clone(in_order));
+    let host = Host(Arc::clone(shared));
     match effect {
-        Effect::SpawnChild { task_id, child } => Ok(Box::pin(async move {
-            let _turn = in_order.lock_owned().await;
-            spawn(&host, task_id, *child).await
-        })),
-        Effect::DismissChild { task_id, child_agent_id, evidence } => Ok(Box::pin(async move {
-            let _turn = in_order.lock_owned().await;
-            dismiss(&host, task_id, &child_agent_id, evidence).await
-        })),
+        Effect::SpawnChild { task_id, child } => {
+            let mut place = in_order.place();
+            Ok(Box::pin(async move {
+                place.come_up().await;
+                spawn(&host, task_id, *child).await
+            }))
+        }
+        Effect::DismissChild { task_id, child_agent_id, evidence } => {
+            let mut place = in_order.place();
+            Ok(Box::pin(async move {
+                place.come_up().await;
+                dismiss(&host, task_id, &child_agent_id, evidence).await
+            }))
+        }
         Effect::ReportToSupervisor { supervisor, status, end } => {
             let child = agent.clone();
             Ok(Box::pin(async move { report(&host, &child, &supervisor, status, *end).await }))

@@ -22,6 +22,7 @@ use serde_json::json;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 
+use super::in_order::InOrder;
 use super::kin;
 use super::loads::load;
 use super::neighbours::{self, Caller};
@@ -61,7 +62,9 @@ struct Life {
     reported: Vec<Input>,
     refused: usize,
     told_to_close: Closing,
-    kin: kin::InOrder,
+    /// Children are made and dismissed in order, and neighbours are spoken to in order.
+    kin: InOrder,
+    words: InOrder,
 }
 
 /// A job under way, and what has to be said if it is lost.
@@ -169,7 +172,8 @@ async fn live(shared: Arc<Shared>, agent: AgentId, posts: mpsc::Receiver<Post>) 
         reported: Vec::new(),
         refused: 0,
         told_to_close: Closing::Open,
-        kin: kin::InOrder::default(),
+        kin: InOrder::default(),
+        words: InOrder::default(),
     };
     let lived = life.go_on().await;
     if let Err(End::Damaged(reason)) = &lived {
@@ -290,11 +294,12 @@ impl Life {
     }
 
     fn perform(&mut self, effect: Effect) {
-        let effect = match kin::job(&self.shared, &self.agent, effect, &self.kin) {
+        let effect = match kin::job(&self.shared, &self.agent, effect, &mut self.kin) {
             Ok(job) => return self.start(What::Other, job),
             Err(effect) => effect,
         };
-        let effect = match neighbours::job(&self.shared, || self.as_caller(), effect) {
+        let state = self.core.state();
+        let effect = match neighbours::job(&self.shared, || Caller::of(state), effect, &mut self.words) {
             Ok((exec_id, call_id, job)) => return self.start(What::Call { exec_id, call_id }, job),
             Err(effect) => effect,
         };
@@ -332,12 +337,6 @@ impl Life {
             Some(job) => self.start(what, job),
             None => self.report(lost(what, "nothing here does that")),
         }
-    }
-
-    fn as_caller(&self) -> Caller {
-        let state = self.core.state();
-        let (identity, model) = (state.identity.clone(), state.config.model.clone());
-        Caller { identity, model, network: state.config.network }
     }
 
     fn start(&mut self, what: What, job: BoxFuture<'static, Vec<Input>>) {
