@@ -6,14 +6,16 @@ use std::time::Duration;
 
 use abide_kernel::agent::config::{Identity, Supervisor};
 use abide_kernel::effect::{ChildToBe, Effect};
-use abide_kernel::fact::{TaskEnd, WorkspaceAttached};
+use abide_kernel::fact::{Fact, TaskEnd, WorkspaceAttached};
 use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::input::{FirstDay, Input, Refusal};
 use abide_kernel::vocabulary::TaskStatus;
+use abide_ledger::StreamId;
 use futures_util::future::BoxFuture;
 
 use super::in_order::InOrder;
 use super::{AskError, Closing, Host, Shared};
+use crate::fold::decode;
 
 /// Waits between attempts to reach another agent; the last one repeats.
 const RETRY_MS: [u64; 5] = [50, 250, 1_000, 5_000, 30_000];
@@ -126,6 +128,20 @@ async fn report(
             tracing::warn!(%child, %supervisor, %error, "a child's supervisor took no report");
             vec![Input::SupervisorHeard]
         }
+    }
+}
+
+/// The records of an agent can't be read. If it is a child, somebody waits for it; who, its first fact says.
+pub(super) async fn tell_of_damage(shared: Arc<Shared>, child: AgentId) {
+    let stream = StreamId::agent(&child);
+    // One row, once in the life of a disk.
+    let first = shared.ledger.read(&stream, 0, 1).ok().and_then(|facts| facts.into_iter().next());
+    if let Some(Ok(Fact::AgentCreated(created))) = first.map(|first| decode(&stream, &first))
+        // A fork begins with the facts of another.
+        && created.identity.id == child
+        && let Some(supervisor) = created.identity.supervisor
+    {
+        tell_of_quarantine(shared, child, supervisor).await;
     }
 }
 

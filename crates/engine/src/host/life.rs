@@ -98,6 +98,7 @@ pub(super) fn spawn(shared: Arc<Shared>, agent: AgentId, posts: mpsc::Receiver<P
             Ok(Err(End::Damaged(reason))) => {
                 shared.meter.quarantined.add(1);
                 tracing::error!(%agent, reason, "left alone: its records can't be read");
+                tokio::spawn(kin::tell_of_damage(Arc::clone(&shared), agent));
             }
             Err(panic) => crashed(&shared, &agent, &said(&*panic)).await,
         }
