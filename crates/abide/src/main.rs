@@ -12,7 +12,6 @@ mod home;
 mod logs;
 mod mind;
 mod models;
-mod neighbour;
 mod notify;
 mod output;
 mod outside;

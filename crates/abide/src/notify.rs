@@ -6,6 +6,8 @@
 
 mod notice;
 mod sink;
+#[cfg(test)]
+mod tests;
 
 use std::fs;
 use std::io::Write;

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use abide_effects::Hands;
 use abide_effects::model::Providers;
-use abide_effects::tools::agent_get;
 use abide_engine::{Clock, Deltas, Perform};
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::WorkspaceAttached;
@@ -16,7 +15,6 @@ use abide_server::{Hooks, Secret};
 use serde_json::Value;
 
 use crate::mind::Mind;
-use crate::neighbour;
 use crate::policy::Watched;
 
 type Job<T> = std::pin::Pin<Box<dyn Future<Output = T> + Send>>;
@@ -24,7 +22,6 @@ type Job<T> = std::pin::Pin<Box<dyn Future<Output = T> + Send>>;
 /// Models and hands.
 #[derive(Debug)]
 struct Effects {
-    ledger: Ledger,
     hands: Hands,
     mind: Mind,
     policy: Arc<Watched>,
@@ -49,10 +46,6 @@ impl Perform for Effects {
                     said
                 }))
             }
-            // The one tool that looks at another agent: hands know only their own.
-            Effect::RunTool { exec_id, call_id, tool, input, .. } if tool == agent_get::NAME => {
-                Some(Box::pin(neighbour::get(self.ledger.clone(), exec_id, call_id, input)))
-            }
             Effect::RunTool { .. }
             | Effect::StartTask { .. }
             | Effect::AwaitTask { .. }
@@ -67,8 +60,8 @@ impl Perform for Effects {
             }
             // The loop itself sees to other agents.
             Effect::SpawnChild { .. } | Effect::DismissChild { .. } | Effect::ReportToSupervisor { .. } => None,
-            // Who tells the operator reads the ledger (`notify`), so that a crash loses nothing; the loop ends its own jobs.
-            Effect::Notify { .. } | Effect::EndExec { .. } | Effect::EndCheck { .. } => None,
+            // The loop ends its own jobs.
+            Effect::EndExec { .. } | Effect::EndCheck { .. } => None,
         }
     }
 
@@ -129,6 +122,6 @@ pub fn perform(
 ) -> Arc<dyn Perform> {
     let (ledger, hands, hooks) = (ledger.clone(), hands.clone(), Arc::clone(hooks));
     let (providers, deltas) = (Arc::clone(providers), deltas.clone());
-    let mind = Mind { ledger: ledger.clone(), hands: hands.clone(), providers, deltas };
-    Arc::new(Effects { ledger, hands, mind, hooks, policy: Arc::new(policy) })
+    let mind = Mind { ledger, hands: hands.clone(), providers, deltas };
+    Arc::new(Effects { hands, mind, hooks, policy: Arc::new(policy) })
 }

@@ -188,7 +188,7 @@ impl AgentState {
     #[must_use]
     pub fn next_due(&self) -> Option<Time> {
         let spent = self.spent();
-        let may_start = spent.is_none();
+        let may_start = self.turn.is_none() && spent.is_none();
         let asleep = self.waits.first(Scope::Agent, WaitKind::Sleep).is_some();
         [
             self.timers.next_due().filter(|_| !planted!(UnindexedTimer)),
@@ -196,7 +196,7 @@ impl AgentState {
             self.work.next_offer().filter(|_| may_start && !asleep),
             self.approvals.next_deadline(),
             self.queue.next_not_before().filter(|_| may_start),
-            spent.and_then(|spent| spent.until),
+            spent.and_then(|spent| spent.until).filter(|_| self.turn.is_none()),
         ]
         .into_iter()
         .flatten()

@@ -96,11 +96,6 @@ pub enum Effect {
     ForgetSecret {
         trigger_id: TriggerId,
     },
-    /// Tell the operator, at least once, under this id.
-    Notify {
-        brief_id: crate::id::BriefId,
-        text: String,
-    },
 }
 
 /// What a call to the model is about. What was said before is in the ledger, for models that want to know.
@@ -239,9 +234,6 @@ pub fn effects_of(fact: &Fact, state: &AgentState) -> Vec<Effect> {
         Fact::AgentArchived(_) => {
             let signed = state.triggers.values().filter(|trigger| trigger.signed);
             signed.map(|trigger| Effect::ForgetSecret { trigger_id: trigger.trigger_id.clone() }).collect()
-        }
-        Fact::BriefRecorded(fact) => {
-            vec![Effect::Notify { brief_id: fact.brief_id.clone(), text: fact.text.clone() }]
         }
         _ => Vec::new(),
     }

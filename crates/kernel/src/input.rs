@@ -460,4 +460,10 @@ impl Refusal {
     pub fn new(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Refusal {
         Refusal { code, message: message.into(), hint: hint.into() }
     }
+
+    /// As a tool's result: what a model reads of it.
+    #[must_use]
+    pub fn into_result(self) -> Value {
+        serde_json::json!({ "error": { "code": self.code, "message": self.message, "hint": self.hint } })
+    }
 }

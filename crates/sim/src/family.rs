@@ -243,17 +243,13 @@ impl Outside {
             | Effect::ForgetSecret { .. }
             | Effect::SpawnChild { .. }
             | Effect::DismissChild { .. }
-            | Effect::ReportToSupervisor { .. }
-            | Effect::Notify { .. } => Vec::new(),
+            | Effect::ReportToSupervisor { .. } => Vec::new(),
         }
     }
 }
 
 impl Perform for World {
     fn perform(&self, agent: &AgentId, effect: Effect) -> Option<Job<Vec<Input>>> {
-        if matches!(effect, Effect::Notify { .. }) {
-            return None;
-        }
         let (world, agent) = (self.clone(), agent.clone());
         let wait = self.outside().rng.below(3_000);
         Some(Box::pin(async move {

@@ -137,6 +137,9 @@ fn update(args: &WorkUpdateArgs, place: &PlaceArgs, out: &Output) -> anyhow::Res
             "say what changes: --objective, --plan, --plan-status, --todo, --done, --doing, --unblock or --max-…";
         return Err(Failed::Usage(what.to_owned()).into());
     }
+    if let Some(number) = args.doing.filter(|number| args.done.contains(number)) {
+        return Err(Failed::Usage(format!("entry {number} is either done or worked on; leave one out")).into());
+    }
     let plan = plan(file.as_deref())?;
     let client = connection::find(place)?;
     let agent = args.one.of.agent.as_str();

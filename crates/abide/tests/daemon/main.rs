@@ -5,6 +5,7 @@
 mod boundary;
 mod bounds;
 mod children;
+mod continuation;
 mod crowd;
 mod cut;
 mod elsewhere;

@@ -254,6 +254,12 @@ pub struct TranscriptEntry {
     pub at: String,
     /// input, assistant, tool_call, tool_result or note
     pub role: String,
+    /// What kind of message an input is
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// Whose word an input is
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -11,7 +11,7 @@ use crate::fact::{
     ToolRoundCompleted, ToolStarted, TurnAborted, TurnBaselineOverBudget, TurnCheckpointed, TurnTerminal,
 };
 use crate::id::{CallId, ExecId, MessageId, TaskId, WorkItemId};
-use crate::input::{Answer, Call, Does, Reads, Refusal, Reply};
+use crate::input::{Answer, Call, Does, Reads, Reply};
 use crate::limits;
 use crate::scheduler::continuation::matching;
 use crate::step::Step;
@@ -82,19 +82,15 @@ fn run_calls(step: &mut Step<'_>, exec_id: &ExecId, calls: Vec<Call>, tree: Opti
         };
         let (call_id, tool) = (call.call_id.clone(), call.tool.clone());
         step.emit(ToolStarted { exec_id: exec_id.clone(), call_id, tool, side_effect });
-        let refused = |refusal: Refusal| {
-            let Refusal { code, message, hint } = refusal;
-            serde_json::json!({ "error": { "code": code, "message": message, "hint": hint } })
-        };
         let (status, result, ends_turn) = match does {
             Does::Act(wanted) => match act::act(step, &Actor::Model(exec_id.clone()), wanted) {
                 Ok(done) => (ToolStatus::Completed, done.result, done.ends_turn),
-                Err(refusal) => (ToolStatus::Failed, refused(refusal), false),
+                Err(refusal) => (ToolStatus::Failed, refusal.into_result(), false),
             },
-            Does::Refused(refusal) => (ToolStatus::Failed, refused(refusal), false),
+            Does::Refused(refusal) => (ToolStatus::Failed, refusal.into_result(), false),
             Does::Ask(ask) => match permit::ask(step, exec_id, &call.tool, *ask) {
                 Ok(done) => (ToolStatus::Failed, done.result, done.ends_turn),
-                Err(refusal) => (ToolStatus::Failed, refused(refusal), false),
+                Err(refusal) => (ToolStatus::Failed, refusal.into_result(), false),
             },
             Does::World(_) => continue,
         };

@@ -30,7 +30,7 @@ pub(super) fn held(state: &AgentState) -> Vec<WaitingOn> {
 }
 
 fn about(item: &WorkItem, how: &str) -> WaitingOn {
-    let what = format!("the work item {} ({}), {how}", item.work_item_id, item.objective);
+    let what = format!("the work item {} ({}), {how}", item.work_item_id, quoted(&item.objective));
     WaitingOn { what, since: None, seq: item.seq }
 }
 
@@ -118,14 +118,15 @@ fn approval(state: &AgentState, objective: &str) -> String {
         more => format!(" {more} more are pending."),
     };
     let (summary, approval) = (quoted(&first.summary), &first.approval_id);
+    let stop = if summary.ends_with(['.', '?', '!', '…']) { "" } else { "." };
     format!(
-        "{id} waits for your approval{}: {summary}. `abide approval grant --agent {id} {approval}`, or deny.{}{more}",
+        "{id} waits for your approval{}: {summary}{stop} `abide approval grant --agent {id} {approval}`, or deny.{}{more}",
         for_item(objective),
         unanswered.unwrap_or_default(),
     )
 }
 
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     let kept = clip(text, QUOTED_BYTES);
     if kept.len() < text.len() { format!("{} …", kept.trim_end()) } else { kept.to_owned() }
 }

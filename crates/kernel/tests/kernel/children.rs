@@ -4,6 +4,7 @@
 use abide_kernel::agent::budget::{Budget, Limits, Used};
 use abide_kernel::agent::config::{Config, ConfigChange, Identity, Supervisor};
 use abide_kernel::effect::Effect;
+use abide_kernel::explain::why;
 use abide_kernel::fact::{Fact, Usage};
 use abide_kernel::id::{AgentId, CallId, Fresh, TaskId};
 use abide_kernel::input::{Act, Answer, Call, Does, FirstDay, Input, NewMessage, Refusal, Remains, Reply};
@@ -191,6 +192,29 @@ fn a_child_with_nothing_left_to_do_reports_until_it_is_heard_and_is_gone() {
     child.ask(Input::SupervisorHeard).unwrap();
     assert!(child.state.archived);
     assert_eq!(wake(&child.state), Wake::Never);
+}
+
+/// Who asks about the parent learns whom to ask next; and nobody is told to write to a child.
+#[test]
+fn why_names_the_child_and_who_speaks_to_it() {
+    let mut lead = Lone::operated("lead");
+    lead.start_turn();
+    let made = lead.said("", vec![spawn()]);
+    let wait = Act::WaitFor {
+        wake: WaitKind::Task,
+        resource: Some(task_of(&made[0]).to_string()),
+        after_ms: None,
+        work_item_id: None,
+        reason: "the child".to_owned(),
+    };
+    lead.said("", vec![wait]);
+    let (now, _) = lead.fresh();
+    let sentence = why(&lead.state, decide(&lead.state, now)).sentence;
+    assert!(sentence.starts_with("lead sleeps until the child lead.1 (do it) ends; it was started at "), "{sentence}");
+    assert!(sentence.ends_with(", and `abide why lead.1` says what it does."), "{sentence}");
+    let child = Lone::child(1);
+    let wakes = why(&child.state, decide(&child.state, now)).would_wake;
+    assert_eq!(wakes, ["a message from lead"]);
 }
 
 #[test]

@@ -127,7 +127,7 @@ async fn is_gone(daemon: &Daemon) {
     assert_eq!(daemon.kinds("a").await.last().unwrap(), "agent.archived");
     let said = daemon.items("/v1/agents/a/transcript").await;
     assert_eq!(said.last().unwrap()["text"], "hello");
-    for past in ["decisions", "why?at=1", "export"] {
+    for past in ["decisions", "why?at=1", "export", "patches"] {
         daemon.ask(Ask::get(&format!("/v1/agents/a/{past}"))).await.is(200);
     }
 }

@@ -111,7 +111,6 @@ impl Perform for Hands {
             | Effect::RunCheck { .. }
             | Effect::EndCheck { .. }
             | Effect::ForgetSecret { .. }
-            | Effect::Notify { .. }
             | Effect::EndExec { .. } => None,
         }
     }

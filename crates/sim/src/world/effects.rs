@@ -125,8 +125,7 @@ impl World {
             | Effect::CloseTask { .. }
             | Effect::SpawnChild { .. }
             | Effect::ReportToSupervisor { .. }
-            | Effect::ForgetSecret { .. }
-            | Effect::Notify { .. } => Vec::new(),
+            | Effect::ForgetSecret { .. } => Vec::new(),
         }
     }
 
@@ -170,7 +169,6 @@ fn is_of(effect: &Effect, exec: &abide_kernel::id::ExecId) -> bool {
         | Effect::ReportToSupervisor { .. }
         | Effect::RunCheck { .. }
         | Effect::EndCheck { .. }
-        | Effect::ForgetSecret { .. }
-        | Effect::Notify { .. } => false,
+        | Effect::ForgetSecret { .. } => false,
     }
 }

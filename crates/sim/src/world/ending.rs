@@ -105,8 +105,7 @@ impl World {
             | Effect::CloseTask { .. }
             | Effect::SpawnChild { .. }
             | Effect::ReportToSupervisor { .. }
-            | Effect::ForgetSecret { .. }
-            | Effect::Notify { .. } => return Ok(()),
+            | Effect::ForgetSecret { .. } => return Ok(()),
         };
         self.ask(id, input)
     }
