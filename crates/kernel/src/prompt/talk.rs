@@ -89,14 +89,16 @@ fn heard(message: &Message) -> Item {
     let about = message.work_item_id.as_ref().map(|id| format!(", about {id}")).unwrap_or_default();
     let label =
         format!("[abide message {} from {from}, {}, {}{about}]", message.message_id, message.trust, message.kind);
-    let (images, json) = match &message.json {
+    let (images, mut json) = match &message.json {
         Some(json) => super::image::images_in(json),
         None => (Vec::new(), Value::Null),
     };
-    let mut parts = match (message.origin.kind, &message.text) {
-        (OriginKind::Operator, Some(text)) => vec![Part::Text(label), Part::Text(plain(text))],
-        (_, Some(text)) => vec![Part::Text(format!("{label}\n{}", barred(text)))],
-        (_, None) => vec![Part::Text(label)],
+    let operator = message.origin.kind == OriginKind::Operator;
+    let text = message.text.clone().or_else(|| if operator { take_text(&mut json) } else { None });
+    let mut parts = match text {
+        Some(text) if operator => vec![Part::Text(label), Part::Text(plain(&text))],
+        Some(text) => vec![Part::Text(format!("{label}\n{}", barred(&text)))],
+        None => vec![Part::Text(label)],
     };
     if message.kind == MessageKind::SystemTick && message.text.is_none() {
         parts.push(Part::Text("Go on with what is to be done.".to_owned()));
@@ -107,6 +109,22 @@ fn heard(message: &Message) -> Item {
     }
     parts.extend(images.into_iter().map(Part::Image));
     Item::User { parts }
+}
+
+/// What a person wrote beside their images is said as their text is.
+fn take_text(json: &mut Value) -> Option<String> {
+    let fields = json.as_object_mut()?;
+    if !fields.contains_key("images") {
+        return None;
+    }
+    let text = fields.remove("text")?;
+    match text {
+        Value::String(text) => Some(text),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            fields.insert("text".to_owned(), text);
+            None
+        }
+    }
 }
 
 impl Round {
