@@ -111,6 +111,7 @@ fn a_key_in_a_file_is_refused_and_not_repeated() {
 fn entries_stand_in_tables_of_their_own() {
     let place = Place::empty();
     let now = || fs::read_to_string(place.path("home/config.toml")).unwrap();
+    place.write("home/config.toml", "log = \"warn\" # ours\n");
     place.says(&["config", "set", "providers.mine.kind", "openai-chat"]);
     place.says(&["config", "set", "providers.mine.base_url", "http://127.0.0.1:8000/v1/"]);
     place.says(&["config", "set", "models.mine/qwen3.5.window_tokens", "65536"]);
@@ -119,7 +120,7 @@ fn entries_stand_in_tables_of_their_own() {
     place.says(&["config", "set", "fallback", "ollama/small, script/echo"]);
     assert_eq!(
         now(),
-        "model = \"mine/qwen3.5\"\nfallback = [\"ollama/small\", \"script/echo\"]\n\n\
+        "log = \"warn\" # ours\nmodel = \"mine/qwen3.5\"\nfallback = [\"ollama/small\", \"script/echo\"]\n\n\
          [providers.mine]\nkind = \"openai-chat\"\nbase_url = \"http://127.0.0.1:8000/v1\"\n\n\
          [models.\"mine/qwen3.5\"]\nwindow_tokens = 65536\nimages = true\n"
     );

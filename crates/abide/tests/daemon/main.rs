@@ -13,6 +13,7 @@ mod hands;
 mod hooks;
 mod interject;
 mod kill;
+mod models;
 mod notify;
 #[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
 #[path = "../cli/place.rs"]

@@ -104,7 +104,7 @@ fn thinkers(list: &ModelList) -> Vec<Check> {
         let rest = item.agents_total.saturating_sub(3);
         let more = if rest > 0 { format!(" and {} more", counted(rest, "agent")) } else { String::new() };
         let found = format!("{named}{more} can't think with {}: {problem}", item.name);
-        Check::fail("agents", one_line(&found), "mend that, or `abide agent set ID --model M` gives them another")
+        Check::warn("agents", one_line(&found), "mend that, or `abide agent set ID --model M` gives them another")
     };
     stuck.map(check).collect()
 }
