@@ -123,8 +123,15 @@ async fn round_of(exec_id: ExecId, round: u32, call: ModelCall, past: &LedgerPas
             retry_after_ms: failure.retry_after_ms,
             message: failure.message,
             carry: failure.carry,
+            jitter: jitter(),
         },
     }
+}
+
+/// Drawn anew for every failure.
+fn jitter() -> u16 {
+    let [low, high, ..] = Clock::System.entropy().to_le_bytes();
+    u16::from_le_bytes([low, high])
 }
 
 /// A trigger that the model asks for gets its URL here, because the model has to be told; and its secret stays here,
