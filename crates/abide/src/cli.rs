@@ -194,6 +194,9 @@ pub struct CreateArgs {
     /// Let it reach the network
     #[arg(long)]
     pub network: bool,
+    /// What it thinks with when that fails, in this order, divided by commas
+    #[arg(long, value_name = "MODELS", value_delimiter = ',', value_parser = crate::config::model)]
+    pub fallback: Vec<String>,
     #[command(flatten)]
     pub budget: BudgetArgs,
     /// Leave it stopped
@@ -217,9 +220,19 @@ pub struct SetArgs {
     /// What it should always know, from this file; - reads stdin, and an empty one takes away what was there
     #[arg(long, value_name = "FILE")]
     pub instructions: Option<PathBuf>,
+    /// What it thinks with when its model fails, in this order, divided by commas; none: nothing else
+    #[arg(long, value_name = "MODELS|none", value_delimiter = ',', value_parser = model_or_none)]
+    pub fallback: Option<Vec<String>>,
     #[command(flatten)]
     pub budget: BudgetArgs,
 }
+
+fn model_or_none(text: &str) -> Result<String, String> {
+    if text == NO_MODEL { Ok(text.to_owned()) } else { crate::config::model(text) }
+}
+
+/// Instead of a list of models.
+pub const NO_MODEL: &str = "none";
 
 #[derive(Debug, Args)]
 pub struct SendArgs {

@@ -11,7 +11,7 @@ use abide_effects::Hands;
 use abide_effects::model::remote::Remote;
 use abide_effects::model::{Model, ProviderFailure, Providers};
 use abide_effects::tools::{self, Tool};
-use abide_engine::Deltas;
+use abide_engine::{Clock, Deltas};
 use abide_kernel::effect::ModelCall;
 use abide_kernel::fact::Usage;
 use abide_kernel::id::{AgentId, ExecId};
@@ -77,7 +77,7 @@ impl Mind {
                 Input::FinishRound { exec_id, round, reply: Reply { elapsed_ms, tree, ..*reply } }
             }
             Said::Failed(ProviderFailure { error, retry_after_ms, message, carry }) => {
-                Input::FailRound { exec_id, round, error, retry_after_ms, message, carry }
+                Input::FailRound { exec_id, round, error, retry_after_ms, message, carry, jitter: jitter() }
             }
             Said::TooMuch { needed_tokens, budget_tokens } => {
                 Input::OverflowBaseline { exec_id, needed_tokens, budget_tokens }
@@ -225,4 +225,10 @@ impl Thought<'_> {
             text => Ok((clip(text, SUMMARY_BYTES).to_owned(), reply.usage)),
         }
     }
+}
+
+/// Drawn anew for every failure.
+fn jitter() -> u16 {
+    let [low, high, ..] = Clock::System.entropy().to_le_bytes();
+    u16::from_le_bytes([low, high])
 }

@@ -7,9 +7,11 @@ mod apply;
 pub mod approval;
 pub mod budget;
 pub mod config;
+pub mod guard;
 pub mod hint;
 pub mod kin;
 pub mod lifecycle;
+pub mod model;
 pub mod queue;
 pub mod task;
 pub mod timer;
@@ -65,6 +67,9 @@ pub struct AgentState {
     pub hints: Hints,
     pub usage: Usage,
     pub spending: budget::Spending,
+    /// The last failure of a model, until the agent's own works again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<model::Trouble>,
     pub tool_executions: u64,
     /// Calls that were cut off, until a turn completes: whether they did their work is unknown.
     pub unknown_calls: VecDeque<turn::UnknownCall>,
@@ -123,6 +128,7 @@ impl AgentState {
             hints: Hints::default(),
             usage: Usage::default(),
             spending: budget::Spending::default(),
+            trouble: None,
             tool_executions: 0,
             unknown_calls: VecDeque::new(),
             compaction: None,

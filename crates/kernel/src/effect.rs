@@ -272,6 +272,7 @@ pub fn spawn_of(task: &Task, state: &AgentState) -> Option<Effect> {
         instructions: child.instructions.clone(),
         network: child.network,
         budget: Budget::from(child.grant),
+        fallback: child.fallback.clone(),
     };
     let child = ChildToBe { identity, config, message: child.message.clone(), worktree_of };
     Some(Effect::SpawnChild { task_id, child: Box::new(child) })
@@ -334,7 +335,7 @@ fn model_call(state: &AgentState) -> Option<ModelCall> {
     let turn = state.turn.as_ref()?;
     let joined = state.queue.joined_to(&turn.message_id);
     Some(ModelCall {
-        model: state.config.model.clone(),
+        model: state.model_for(&turn.message_id).to_owned(),
         message: state.queue.get(&turn.message_id)?.message.clone(),
         interjections: joined.iter().filter_map(|id| Some(state.queue.get(id)?.message.clone())).collect(),
         carry: state.carry.clone(),

@@ -3,6 +3,7 @@
 
 pub(crate) mod budget;
 mod hands;
+mod model;
 mod work;
 
 use serde::Serialize;
@@ -53,7 +54,12 @@ pub fn why(state: &AgentState, decision: Decision) -> Why {
         scheduling_posture: posture(state),
         waiting_on: waiting_on(state),
         would_wake,
-        notes: hands::notes(state).into_iter().chain(granted(state)).chain(budget::notes(state)).collect(),
+        notes: hands::notes(state)
+            .into_iter()
+            .chain(granted(state))
+            .chain(budget::notes(state))
+            .chain(model::notes(state))
+            .collect(),
         sentence,
         decision,
     }

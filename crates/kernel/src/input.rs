@@ -93,6 +93,8 @@ pub enum Input {
         retry_after_ms: Option<u64>,
         message: String,
         carry: Option<Value>,
+        /// A draw, by which the wait until the next try is longer or shorter.
+        jitter: u16,
     },
     OverflowBaseline {
         exec_id: ExecId,

@@ -30,6 +30,7 @@ pub mod pack;
 #[cfg(feature = "planted")]
 pub mod planted;
 pub mod prompt;
+pub mod provider;
 pub mod rows;
 pub mod scheduler;
 pub mod step;

@@ -44,6 +44,13 @@ pub const CRASHES_MAX: u32 = 10;
 /// Waits after provider failures that name no time of their own; the last one repeats.
 pub const PROVIDER_BACKOFF_MS: [u64; 5] = [2_000, 10_000, 60_000, 300_000, 600_000];
 
+/// The longest that a provider's word is waited for; a message that waits longer looks like one that is lost.
+pub const PROVIDER_RETRY_MAX_MS: u64 = 24 * 3_600_000;
+/// What is kept of a provider's last words.
+pub const TROUBLE_BYTES: usize = 500;
+/// Models that are tried after the first.
+pub const FALLBACK_MAX: usize = 8;
+
 /// The shortest interval of a repeating timer.
 pub const TIMER_EVERY_MIN_MS: u64 = 100;
 /// The farthest a timer, wait or deadline may lie ahead: a hundred years.
@@ -62,6 +69,13 @@ pub const RESULT_PREVIEW_BYTES: usize = 2 * 1024;
 pub const SUMMARY_BYTES: usize = 16 * 1024;
 /// Model rounds of one turn.
 pub const ROUNDS_MAX: u32 = 500;
+
+/// Times in a row that a call may come to the same result while one message is worked on; then it is not run.
+pub const SAME_RESULT_MAX: u32 = 3;
+/// Calls that are not run for that reason before the turn ends and the operator is asked.
+pub const REPEATED_CALLS_MAX: u32 = 12;
+/// Different calls that are compared with earlier ones.
+pub const GUARDED_CALLS_MAX: usize = 64;
 
 /// How long a call that a person let run may still be made.
 pub const GRANT_MS: u64 = 24 * 3_600_000;

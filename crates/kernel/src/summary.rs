@@ -56,6 +56,9 @@ pub fn agent_summary(state: &AgentState, now: Time) -> Value {
         "model": {
             "name": state.config.model,
             "answered_by": state.measure.model,
+            "fallback": state.config.fallback,
+            "in_use": state.model_in_use(),
+            "trouble": state.trouble,
             "usage": usage_shape(&state.usage),
             "budget": budget_shape(&state.config.budget),
             "wall_ms": state.spending.wall_ms,

@@ -8,7 +8,7 @@ use crate::id::Seq;
 use crate::limits;
 use crate::message::Origin;
 use crate::time::Time;
-use crate::vocabulary::MessageKind;
+use crate::vocabulary::{MessageKind, TerminalKind};
 
 /// What is shown of one tool result; the ledger has all of it.
 const RESULT_BYTES: usize = 16 * 1024;
@@ -99,7 +99,13 @@ pub fn entries(seq: Seq, at: Time, fact: &Fact) -> Vec<Entry> {
             }]
         }
         Fact::TurnAborted(aborted) => note(format!("the turn was cut short: {}", aborted.reason), &aborted.exec_id),
-        Fact::ProviderRoundFailed(failed) => note(format!("{}: {}", failed.error, failed.message), &failed.exec_id),
+        Fact::ProviderRoundFailed(failed) => {
+            let model = failed.model.as_ref().map(|model| format!("{model} failed: ")).unwrap_or_default();
+            note(format!("{model}{}: {}", failed.error, failed.message), &failed.exec_id)
+        }
+        Fact::TurnTerminal(ended) if ended.terminal_kind == TerminalKind::DeferredToFallback => {
+            note(ended.error.clone().unwrap_or_default(), &ended.exec_id)
+        }
         Fact::ContextCompacted(compacted) => {
             let text = format!("{} messages were summarised", compacted.compacted_messages);
             vec![Entry { text: Some(text), ..blank("note") }]

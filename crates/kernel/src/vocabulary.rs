@@ -382,6 +382,8 @@ words! {
         Crash = "crash",
         Budget = "budget",
         ProviderBackoff = "provider_backoff",
+        /// Its model failed; another is tried at once.
+        Fallback = "fallback",
         Unparked = "unparked",
         InterjectionReturned = "interjection_returned",
     }
@@ -567,22 +569,6 @@ impl DecisionKind {
             | DecisionKind::EmitSystemTick
             | DecisionKind::Stop
             | DecisionKind::Noop => false,
-        }
-    }
-}
-
-impl ProviderError {
-    /// Whether the same request may succeed later without anybody changing anything.
-    #[must_use]
-    pub fn passes_with_time(self) -> bool {
-        match self {
-            ProviderError::RateLimited
-            | ProviderError::Overloaded
-            | ProviderError::Timeout
-            | ProviderError::Disconnect => true,
-            ProviderError::ContextLength | ProviderError::Refusal | ProviderError::Auth | ProviderError::Invalid => {
-                false
-            }
         }
     }
 }

@@ -18,7 +18,6 @@ use abide_kernel::input::{Act, Call, Does, Input, NewMessage, Refusal, Removal, 
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::{ChildWorkspace, ProviderError, WaitKind, WorkspaceMode};
 use abide_ledger::{Ledger, Memory, StreamId};
-use serde_json::Value;
 
 use crate::mind;
 use crate::rng::Rng;
@@ -204,7 +203,7 @@ impl Outside {
             calls.push(Call {
                 call_id,
                 tool: mind::tool_name(&act).to_owned(),
-                input: Value::Null,
+                input: serde_json::json!({ "act": format!("{act:?}") }),
                 does: Does::Act(act),
             });
         }
@@ -222,6 +221,7 @@ impl Outside {
                     retry_after_ms: None,
                     message: "no".into(),
                     carry: None,
+                    jitter: mind::jitter(&mut self.rng),
                 }]
             }
             Effect::CallModel { exec_id, round, .. } => {

@@ -153,7 +153,8 @@ impl Outside {
             Effect::CallModel { exec_id, round, .. } if self.rng.chance(10) => {
                 let error = *self.rng.pick(ProviderError::ALL).unwrap_or(&ProviderError::Timeout);
                 let retry_after_ms = self.rng.chance(50).then(|| self.rng.below(100_000));
-                vec![Input::FailRound { exec_id, round, error, retry_after_ms, message: "no".to_owned(), carry: None }]
+                let (message, jitter) = ("no".to_owned(), mind::jitter(&mut self.rng));
+                vec![Input::FailRound { exec_id, round, error, retry_after_ms, message, carry: None, jitter }]
             }
             Effect::CallModel { exec_id, round, .. } => {
                 let reply = mind::reply(&mut self.rng, &inhabitant.shadow, &mut self.calls);

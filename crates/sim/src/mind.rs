@@ -3,6 +3,7 @@
 
 use abide_kernel::AgentState;
 use abide_kernel::agent::budget::{Budget, Limits};
+use abide_kernel::agent::guard::call_hash;
 use abide_kernel::fact::{NewChild, Todo, Usage};
 use abide_kernel::id::{ApprovalId, CallId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use abide_kernel::input::{Act, Call, Delivery, Does, Input, NewMessage, Reads, Reply, When, WorkItemChange};
@@ -10,7 +11,7 @@ use abide_kernel::vocabulary::{
     ApprovalDefault, CatchUp, ChildWorkspace, DeliveryMode, MessageKind, PlanStatus, Priority, SideEffect, TodoState,
     WaitKind,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::rng::Rng;
 
@@ -37,17 +38,26 @@ fn task(rng: &mut Rng, state: &AgentState) -> TaskId {
 }
 
 pub fn reply(rng: &mut Rng, state: &AgentState, calls_made: &mut u64) -> Reply {
-    let count = if rng.chance(45) { 0 } else { 1 + rng.below(3) };
+    // Now and then one that looks at the same thing over and over.
+    let looked = state
+        .turn
+        .as_ref()
+        .and_then(|turn| state.queue.get(&turn.message_id))
+        .is_some_and(|entry| entry.guard.times(call_hash("ExecCommand", &json!({ "cmd": "look" }))) > 0);
+    let stubborn = if looked { rng.chance(97) } else { rng.chance(2) };
+    let count = if !stubborn && rng.chance(45) { 0 } else { 1 + rng.below(3) };
     let calls = (0..count)
         .map(|_| {
             *calls_made += 1;
             let call_id = CallId::new(format!("call_{calls_made}"));
-            if rng.chance(40) {
-                let input = json!({ "cmd": format!("build {calls_made}") });
+            if stubborn || rng.chance(40) {
+                let cmd = if stubborn { "look".to_owned() } else { format!("build {calls_made}") };
+                let input = json!({ "cmd": cmd });
                 return Call { call_id, tool: "ExecCommand".to_owned(), input, does: Does::World(SideEffect::Unknown) };
             }
             let act = model_act(rng, state);
-            Call { call_id, tool: tool_name(&act).to_owned(), input: Value::Null, does: Does::Act(act) }
+            let input = json!({ "act": format!("{act:?}") });
+            Call { call_id, tool: tool_name(&act).to_owned(), input, does: Does::Act(act) }
         })
         .collect();
     let tree = rng.chance(10).then(|| format!("tree_{}", rng.below(3)));
@@ -222,6 +232,16 @@ fn limited(rng: &mut Rng, act: Act) -> Act {
     }
 }
 
+pub fn jitter(rng: &mut Rng) -> u16 {
+    u16::try_from(rng.below(1 << 16)).unwrap_or(u16::MAX)
+}
+
+/// Models that are tried when the first fails: mostly none.
+pub fn fallback(rng: &mut Rng) -> Vec<String> {
+    let count = if rng.chance(25) { 1 + rng.below(2) } else { 0 };
+    (0..count).map(|number| format!("other/{number}")).collect()
+}
+
 /// What an agent may use in all and on one day: mostly anything.
 pub fn budget(rng: &mut Rng) -> Budget {
     let mut budget = Budget::default();
@@ -254,6 +274,7 @@ pub fn child(rng: &mut Rng) -> NewChild {
         workspace_mode: ChildWorkspace::Inherit,
         folder: None,
         model: String::new(),
+        fallback: Vec::new(),
         instructions: None,
         network: false,
         grant: Limits { max_turns: Some(1 + rng.below(5)), ..Limits::default() },

@@ -139,7 +139,8 @@ impl World {
         inhabitant.core = Some(Core::unborn(id.clone()));
         self.agents.insert(id.clone(), inhabitant);
         let budget = mind::budget(&mut self.rng);
-        let config = Config { budget, ..Config::default() };
+        let (model, fallback) = ("first/model".to_owned(), mind::fallback(&mut self.rng));
+        let config = Config { model, budget, fallback, ..Config::default() };
         let start = !self.rng.chance(10);
         self.ask(&id, Input::Create { identity: Identity::named(id.clone()), config, start })
     }

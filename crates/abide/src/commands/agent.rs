@@ -12,7 +12,7 @@ use anyhow::Context;
 use serde_json::json;
 
 use crate::budget::{in_hours, in_words, limits};
-use crate::cli::{AgentCommand, CreateArgs, PlaceArgs, SetArgs};
+use crate::cli::{AgentCommand, CreateArgs, NO_MODEL, PlaceArgs, SetArgs};
 use crate::config::ECHO;
 use crate::connection::{self, block_on};
 use crate::folder::absolute;
@@ -43,6 +43,7 @@ fn create(args: &CreateArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<
         instructions: args.instructions.as_deref().map(read).transpose()?,
         network: args.network.then_some(true),
         budget: (!args.budget.is_empty()).then(|| args.budget.over(&Budget::default())),
+        fallback: (!args.fallback.is_empty()).then(|| args.fallback.clone()),
         start: args.no_start.then_some(false),
     };
     let made = block_on(async { Ok(client.create_agent(&new).await?) })?;
@@ -60,10 +61,11 @@ fn create(args: &CreateArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<
 }
 
 fn set(args: &SetArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
-    let SetArgs { id: _, model, workspace, network, instructions, budget } = args;
+    let SetArgs { id: _, model, workspace, network, instructions, fallback, budget } = args;
     let unsaid = model.is_none() && workspace.is_none() && network.is_none() && instructions.is_none();
-    if unsaid && budget.is_empty() {
-        let what = "say what to change: --model, --workspace, --network, --instructions, --max-… or --daily-…";
+    if unsaid && fallback.is_none() && budget.is_empty() {
+        let what =
+            "say what to change: --model, --fallback, --workspace, --network, --instructions, --max-… or --daily-…";
         return Err(Failed::Usage(what.to_owned()).into());
     }
     let client = connection::find(place)?;
@@ -72,6 +74,7 @@ fn set(args: &SetArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
         workspace: args.workspace.as_deref().map(absolute).transpose()?,
         instructions: args.instructions.as_deref().map(read).transpose()?,
         network: args.network,
+        fallback: fallback.as_ref().map(|models| models.iter().filter(|model| *model != NO_MODEL).cloned().collect()),
         ..AgentChange::default()
     };
     let summary = block_on(async {
@@ -93,7 +96,11 @@ fn set(args: &SetArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
             Some(limits) => format!("may use {limits}"),
             None => "has no budget".to_owned(),
         });
-        let changed: Vec<String> = [model, workspace, network, told, limited].into_iter().flatten().collect();
+        let others = change.fallback.as_ref().map(|models| match models.is_empty() {
+            true => "has no other model when that fails".to_owned(),
+            false => format!("thinks with {} when that fails", one_line(&models.join(", then "))),
+        });
+        let changed: Vec<String> = [model, others, workspace, network, told, limited].into_iter().flatten().collect();
         format!("{} {}\n", summary.identity.id, changed.join(", "))
     })
 }
@@ -185,6 +192,14 @@ fn picture(summary: &AgentSummary, out: &Output) -> String {
     let usage = &model.usage;
     more("model", Some(model.name.clone()));
     more("answered by", model.answered_by.clone().filter(|name| *name != model.name));
+    more("when it fails", (!model.fallback.is_empty()).then(|| model.fallback.join(", then ")));
+    more("thinks with", Some(model.in_use.clone()).filter(|in_use| *in_use != model.name));
+    more(
+        "trouble",
+        model.trouble.as_ref().map(|it| {
+            format!("{}: {}: {} ({})", one_line(&it.model), it.error, one_line(&it.message), out.time(&it.at))
+        }),
+    );
     let (input, output) = (grouped(usage.input_tokens), grouped(usage.output_tokens));
     let cached = cached(usage);
     more("used", Some(format!("{input} tokens in ({cached}), {output} out, ${:.4}", usage.cost_usd)));

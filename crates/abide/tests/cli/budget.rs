@@ -47,3 +47,20 @@ fn a_work_item_has_a_budget_of_its_own() {
     let kept = place.json(&["work", "show", "--agent", "scout", id]);
     assert_eq!(kept["budget"], json!({ "max_usd": 3.0 }));
 }
+
+#[test]
+fn a_model_that_fails_is_followed_by_the_next() {
+    let place = Place::empty();
+    let _daemon = Daemon::start(&place, &[]);
+    place.write("down.json", json!({ "rounds": [{ "error": "overloaded" }], "loop": true }).to_string());
+    place.write("other.json", json!({ "rounds": [{ "text": "I am the other." }], "loop": true }).to_string());
+    place.says(&["agent", "create", "scout", "--model", "script/down.json", "--fallback", "script/other.json"]);
+    assert_eq!(place.says(&["send", "scout", "hi", "--wait"]), "I am the other.\n");
+    let told = place.says(&["transcript", "scout"]);
+    assert!(told.contains("down.json failed: overloaded") && told.contains("it goes on with script/"), "{told}");
+    let shown = place.json(&["agent", "show", "scout"]);
+    assert_eq!(shown["model"]["trouble"]["error"], "overloaded");
+    let none = place.says(&["agent", "set", "scout", "--fallback", "none"]);
+    assert_eq!(none, "scout has no other model when that fails\n");
+    assert_eq!(place.run(&["agent", "set", "scout", "--fallback", "nonsense"]).code, Some(2));
+}

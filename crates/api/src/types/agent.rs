@@ -26,6 +26,9 @@ pub struct AgentCreate {
     pub network: Option<bool>,
     #[serde(default, deserialize_with = "super::object", skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
+    /// Models that are tried, in this order, when the first fails.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback: Option<Vec<String>>,
     /// False makes it stopped. It starts with its creation otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<bool>,
@@ -55,6 +58,9 @@ pub struct AgentChange {
     /// Replaces the whole budget; a limit that is left out is none.
     #[serde(default, deserialize_with = "super::object", skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
+    /// Replaces the whole list; an empty one is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback: Option<Vec<String>>,
 }
 
 /// Hard limits on what an agent may use in all, and on one day.
@@ -208,6 +214,15 @@ pub struct ModelPart {
     /// The model that answered last, where it was one that has to be paid.
     #[serde(default)]
     pub answered_by: Option<String>,
+    /// Models that are tried, in this order, when it fails.
+    #[serde(default)]
+    pub fallback: Vec<String>,
+    /// The one that the running turn thinks with, or the next one.
+    #[serde(default)]
+    pub in_use: String,
+    /// Its last failure, until it works again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<Trouble>,
     /// Its own.
     pub usage: Usage,
     pub budget: Budget,
@@ -220,6 +235,16 @@ pub struct ModelPart {
     pub children: Used,
     /// What its children at work may use; it counts as used.
     pub granted: Limits,
+}
+
+/// A model that failed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Trouble {
+    pub model: String,
+    /// The class of its error.
+    pub error: String,
+    pub message: String,
+    pub at: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]

@@ -13,6 +13,7 @@ use abide_kernel::effect::Effect;
 use abide_kernel::fact::{Fact, TaskEnd};
 use abide_kernel::id::{AgentId, CallId, ExecId, TaskId, TimerId};
 use abide_kernel::input::{Checked, Input};
+use abide_kernel::provider::NO_JITTER;
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::{ProviderError, TaskKind, TaskStatus, ToolStatus};
 use abide_ledger::CommitError;
@@ -482,6 +483,7 @@ fn lost(what: What, why: &str) -> Vec<Input> {
                 retry_after_ms: None,
                 message,
                 carry: None,
+                jitter: NO_JITTER,
             }]
         }
         What::Call { exec_id, call_id } => {

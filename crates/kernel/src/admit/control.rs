@@ -10,7 +10,7 @@ use crate::fact::{
     PostureChanged, TaskCancelling, TaskEnd, WaitingIntentCreated, WakeHintIgnored, WorkspaceDetached,
     WorkspaceReleased, WorktreeRemoving,
 };
-use crate::id::{AgentId, ExecId, MessageId, Seq, TaskId};
+use crate::id::{AgentId, ExecId, MessageId, Seq, TaskId, WorkItemId};
 use crate::input::{Answer, Refusal, Remains};
 use crate::step::Step;
 use crate::vocabulary::{
@@ -293,17 +293,22 @@ pub(super) fn quarantine(step: &mut Step<'_>, reason: String) -> Answer {
 }
 
 /// The runtime asks a person about something it will not decide by itself.
-pub(super) fn ask_operator(step: &mut Step<'_>, question: String, about: Option<MessageId>) {
-    tell(step, BriefKind::Failure, question.clone(), about);
+pub(super) fn ask_operator(step: &mut Step<'_>, asked: String, about: Option<MessageId>) {
+    tell(step, BriefKind::Failure, asked.clone(), about);
+    question(step, asked, None);
+}
+
+/// A question that is told already: what it is about waits for the answer.
+pub(super) fn question(step: &mut Step<'_>, asked: String, work_item_id: Option<WorkItemId>) {
     let waiting_intent_id = step.fresh.wait();
     step.emit(WaitingIntentCreated {
         waiting_intent_id,
         kind: WaitKind::Operator,
-        work_item_id: None,
+        work_item_id,
         source: WaitSource::Runtime,
         resource: None,
         delivery_mode: DeliveryMode::EnqueueMessage,
-        reason: question,
+        reason: asked,
         answers: None,
     });
 }

@@ -67,6 +67,7 @@ pub(super) fn spawn(step: &mut Step<'_>, actor: &Actor, wanted: Wanted) -> Acted
         workspace_mode: wanted.workspace_mode,
         folder,
         model: wanted.model.unwrap_or_else(|| step.state.config.model.clone()),
+        fallback: step.state.config.fallback.clone(),
         instructions,
         network: step.state.config.network,
         grant,

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use crate::agent::AgentState;
+use crate::agent::guard::call_hash;
 use crate::agent::turn::{Phase, Turn};
 use crate::fact::{
     AssistantRoundRecorded, BriefRecorded, CallRecord, MessageAborted, MessageInterjected, MessageProcessed,
@@ -13,16 +14,18 @@ use crate::fact::{
 use crate::id::{CallId, ExecId, MessageId, TaskId, WorkItemId};
 use crate::input::{Answer, Call, Does, Reads, Reply};
 use crate::limits;
+use crate::provider::{Tells, backoff_ms};
 use crate::scheduler::continuation::matching;
 use crate::step::Step;
 use crate::summary::task_shape;
+use crate::time::Time;
 use crate::vocabulary::{
     AbortReason, BriefKind, MessageKind, ProviderError, RequeueReason, SafePoint, Scope, TerminalKind, ToolStatus,
     WaitKind,
 };
 
 use super::act::{self, Actor};
-use super::control::ask_operator;
+use super::control::{ask_operator, question};
 use super::permit;
 use super::task::settle_result;
 use super::waits::{cancel_wait, return_interjections, trigger_wait};
@@ -75,7 +78,12 @@ pub(super) fn finish_round(step: &mut Step<'_>, exec_id: &ExecId, round: u32, re
 
 fn run_calls(step: &mut Step<'_>, exec_id: &ExecId, calls: Vec<Call>, tree: Option<String>) {
     for call in calls {
-        let does = permit::pass(step, exec_id, &call.call_id, call.does);
+        let repeated = repeats(step, exec_id, &call);
+        // Before a person's yes is used up: a call that is not run needs none.
+        let does = match &repeated {
+            Some(refusal) => Does::Refused(refusal.clone()),
+            None => permit::pass(step, exec_id, &call.call_id, call.does),
+        };
         let side_effect = match &does {
             Does::World(level) => Some(*level),
             Does::Act(_) | Does::Refused(_) | Does::Ask(_) => None,
@@ -94,10 +102,30 @@ fn run_calls(step: &mut Step<'_>, exec_id: &ExecId, calls: Vec<Call>, tree: Opti
             },
             Does::World(_) => continue,
         };
-        let (exec_id, call_id, tool) = (exec_id.clone(), call.call_id, call.tool);
-        step.emit(ToolFinished { exec_id, call_id, tool, status, result, ends_turn });
+        let (exec_id, call_id, tool, repeated) = (exec_id.clone(), call.call_id, call.tool, repeated.is_some());
+        step.emit(ToolFinished { exec_id, call_id, tool, status, result, ends_turn, repeated });
     }
     complete_tools(step, exec_id, tree);
+}
+
+/// Why a call is not run again, where it came to the same too often. Those of this round that are under way count:
+/// nobody learns anything from the fourth of them either.
+fn repeats(step: &Step<'_>, exec_id: &ExecId, call: &Call) -> Option<Refusal> {
+    let turn = turn_of(step, exec_id)?;
+    let hash = call_hash(&call.tool, &call.input);
+    let under_way = match &turn.phase {
+        Phase::Tools { running, .. } => {
+            running.values().filter(|other| call_hash(&other.tool, &other.input) == hash).count()
+        }
+        Phase::Model | Phase::Safe => 0,
+    };
+    let guard = &step.state.queue.get(&turn.message_id)?.guard;
+    let times = guard.times(hash).saturating_add(u32::try_from(under_way).unwrap_or(u32::MAX));
+    (times >= limits::SAME_RESULT_MAX).then(|| {
+        let message = format!("this very call was made {times} times and came to the same; it was not made again");
+        let hint = "do something else, or wait for what should change: WaitFor";
+        Refusal::new("repeated_call", message, hint)
+    })
 }
 
 pub(super) fn finish_tool(
@@ -119,7 +147,15 @@ pub(super) fn finish_tool(
     if let (Some(task), Some(fields)) = (shown, result.as_object_mut()) {
         fields.insert("task".to_owned(), task);
     }
-    step.emit(ToolFinished { exec_id: exec_id.clone(), call_id, tool, status, result, ends_turn: false });
+    step.emit(ToolFinished {
+        exec_id: exec_id.clone(),
+        call_id,
+        tool,
+        status,
+        result,
+        ends_turn: false,
+        repeated: false,
+    });
     if let Some(read) = reads.filter(|reads| reads.end) {
         settle_result(step, &read.task_id, exec_id, "task_output_returned_the_end");
     }
@@ -154,6 +190,9 @@ fn go_on(step: &mut Step<'_>, exec_id: &ExecId, done: bool, tree: Option<String>
         let error = format!("the turn took {round} rounds, which is the limit");
         return end_turn(step, TerminalKind::Aborted, tree, Some(error));
     }
+    if refused_calls(step, exec_id) >= limits::REPEATED_CALLS_MAX {
+        return end_loop(step, tree);
+    }
     // The turn that is running has been paid for by its start; what counts between rounds is what rounds use up.
     if let Some(spent) = step.state.spent_between_rounds() {
         return abort_turn(step, AbortReason::Budget, &spent.evidence());
@@ -163,6 +202,27 @@ fn go_on(step: &mut Step<'_>, exec_id: &ExecId, done: bool, tree: Option<String>
         return abort_turn(step, AbortReason::Budget, &format!("work_item {id} {}", spent.evidence()));
     }
     step.emit(RoundStarted { exec_id: exec_id.clone(), round: round + 1 });
+}
+
+fn refused_calls(step: &Step<'_>, exec_id: &ExecId) -> u32 {
+    let entry = turn_of(step, exec_id).and_then(|turn| step.state.queue.get(&turn.message_id));
+    entry.map_or(0, |entry| entry.guard.refused())
+}
+
+/// A model that goes on with what leads nowhere is stopped, and a person is asked. The item is not offered meanwhile.
+fn end_loop(step: &mut Step<'_>, tree: Option<String>) {
+    let Some(turn) = step.state.turn.clone() else { return };
+    let error = format!(
+        "The turn went in circles: {} calls were not run because they had come to the same result before. \
+         Say what it should do instead.",
+        limits::REPEATED_CALLS_MAX
+    );
+    end_turn(step, TerminalKind::Aborted, tree, Some(error.clone()));
+    if turn.answers.is_none() {
+        tell(step, BriefKind::Failure, error.clone(), None);
+    }
+    let item = turn.work_item_id.filter(|id| step.state.work.open(id).is_some());
+    question(step, error, item);
 }
 
 /// Queued interjections become part of the message that the turn is about, and end the waits they satisfy.
@@ -258,6 +318,7 @@ pub(super) fn abort_turn(step: &mut Step<'_>, reason: AbortReason, evidence: &st
                 status: ToolStatus::Unknown,
                 result: Value::Null,
                 ends_turn: false,
+                repeated: false,
             });
         }
     }
@@ -308,15 +369,29 @@ fn give_up(step: &mut Step<'_>, message_id: &MessageId, evidence: Vec<String>, t
     ask_operator(step, text, Some(message_id.clone()));
 }
 
-pub(super) fn fail_round(step: &mut Step<'_>, failed: ProviderRoundFailed) -> Answer {
-    let (round, error, retry_after_ms) = (failed.round, failed.error, failed.retry_after_ms);
+/// What becomes of a message whose model failed: the next model, a later try, or a visible end.
+pub(super) fn fail_round(step: &mut Step<'_>, failed: ProviderRoundFailed, jitter: u16) -> Answer {
+    let (round, error) = (failed.round, failed.error);
     let expected =
         turn_of(step, &failed.exec_id).filter(|turn| turn.phase == Phase::Model && turn.round == round).cloned();
     let Some(turn) = expected else {
         return stale(step, &failed.exec_id, &format!("round {round} is over"));
     };
     let text = format!("{error}: {}", failed.message);
+    let model = step.state.model_in_use().to_owned();
+    let known = step.state.trouble.as_ref().is_some_and(|known| known.model == model && known.error == error);
     step.emit(failed);
+    let message_id = turn.message_id.clone();
+    let next = step.state.untried(&message_id).filter(|_| error.rule().falls_back).map(str::to_owned);
+    if let Some(next) = next {
+        let text = format!("{text}; it goes on with {next}");
+        if error.rule().tells == Tells::Operator && !known {
+            tell(step, BriefKind::Failure, format!("{model} failed: {text}."), None);
+        }
+        emit_terminal(step, &turn, TerminalKind::DeferredToFallback, None, Some(text), true);
+        step.emit(MessageRequeued { message_id, reason: RequeueReason::Fallback, not_before: None });
+        return Answer::Done;
+    }
     let kind = match error {
         ProviderError::ContextLength => TerminalKind::BaselineOverBudget,
         ProviderError::RateLimited
@@ -327,11 +402,9 @@ pub(super) fn fail_round(step: &mut Step<'_>, failed: ProviderRoundFailed) -> An
         | ProviderError::Auth
         | ProviderError::Invalid => TerminalKind::ProviderFailed,
     };
-    emit_terminal(step, &turn, kind, None, Some(text.clone()), error.passes_with_time());
-    let message_id = turn.message_id;
-    if error.passes_with_time() {
-        let failures = step.state.queue.get(&message_id).map_or(0, |entry| entry.provider_failures);
-        let not_before = Some(step.now.plus_ms(retry_after_ms.unwrap_or_else(|| provider_backoff(failures))));
+    let not_before = next_try(step, &message_id, error, jitter);
+    emit_terminal(step, &turn, kind, None, Some(text.clone()), not_before.is_some());
+    if not_before.is_some() {
         step.emit(MessageRequeued { message_id, reason: RequeueReason::ProviderBackoff, not_before });
     } else {
         fail_message(step, &message_id, turn.answers, text);
@@ -339,10 +412,17 @@ pub(super) fn fail_round(step: &mut Step<'_>, failed: ProviderRoundFailed) -> An
     Answer::Done
 }
 
-fn provider_backoff(failures: u32) -> u64 {
-    let waits = limits::PROVIDER_BACKOFF_MS;
-    let step = usize::try_from(failures).unwrap_or(usize::MAX).min(waits.len() - 1);
-    waits[step]
+/// When a message whose models have all failed is tried again, with the first of them: not before its provider said.
+/// None where time mends nothing: that of one model is enough.
+fn next_try(step: &Step<'_>, message_id: &MessageId, error: ProviderError, jitter: u16) -> Option<Time> {
+    let entry = step.state.queue.get(message_id)?;
+    let others = error.rule().falls_back && entry.tried.iter().any(|tried| tried.error.rule().passes_with_time);
+    if !error.rule().passes_with_time && !others {
+        return None;
+    }
+    let backoff = step.now.plus_ms(backoff_ms(entry.provider_failures, jitter));
+    let said = entry.tried.first().and_then(|first| first.retry_at);
+    Some(said.map_or(backoff, |said| said.max(backoff)))
 }
 
 /// A failure that time does not mend ends its message visibly. A result stays owed, and waits for the operator.

@@ -48,6 +48,9 @@ impl AgentState {
                 if self.config.workspace != fact.config.workspace {
                     self.workspaces.choose_none();
                 }
+                if self.config.model != fact.config.model {
+                    self.trouble = None;
+                }
                 self.config = fact.config.clone();
                 if let Some(role) = fact.role {
                     self.identity.role = role;
@@ -180,12 +183,14 @@ impl AgentState {
                 if let Some(estimated) = fact.estimated_tokens {
                     self.measure.learn(fact.model.as_deref(), estimated, fact.usage.input_tokens);
                 }
+                self.model_answered();
                 self.carry_over(fact.carry.as_ref());
                 Ok(())
             }
             Fact::ProviderRoundFailed(fact) => {
                 self.turn_of(&fact.exec_id)?;
                 self.spend_time(at);
+                self.model_failed(fact, at);
                 self.carry_over(fact.carry.as_ref());
                 Ok(())
             }

@@ -74,6 +74,9 @@ pub struct Config {
     pub network: bool,
     #[serde(default)]
     pub budget: Budget,
+    /// Models that are tried, in this order, when the first fails.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallback: Vec<String>,
 }
 
 /// What an operator changes. What is left out stays as it is, also when somebody else changes it at the same moment.
@@ -85,6 +88,7 @@ pub struct ConfigChange {
     pub instructions: Option<Option<String>>,
     pub network: Option<bool>,
     pub budget: Option<Budget>,
+    pub fallback: Option<Vec<String>>,
     pub role: Option<Role>,
 }
 
@@ -97,6 +101,12 @@ impl Config {
             instructions: change.instructions.unwrap_or_else(|| self.instructions.clone()),
             network: change.network.unwrap_or(self.network),
             budget: change.budget.unwrap_or_else(|| self.budget.clone()),
+            fallback: change.fallback.unwrap_or_else(|| self.fallback.clone()),
         }
+    }
+
+    /// All models, in the order in which they are tried.
+    pub fn models(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&self.model).chain(&self.fallback).map(String::as_str)
     }
 }

@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::guard::Guard;
 use crate::id::{MessageId, Seq};
 use crate::message::Message;
 use crate::scheduler::continuation::Continuation;
 use crate::time::Time;
-use crate::vocabulary::{MessageKind, Priority, QueueStatus, RequeueReason};
+use crate::vocabulary::{MessageKind, Priority, ProviderError, QueueStatus, RequeueReason};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
@@ -35,6 +36,9 @@ pub struct Entry {
     /// Times a provider failed under it.
     #[serde(default)]
     pub provider_failures: u32,
+    /// Models that failed under it since it was last taken up from the first of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tried: Vec<Tried>,
     /// For an interjection: the message whose turn it joined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joined: Option<MessageId>,
@@ -47,6 +51,19 @@ pub struct Entry {
     /// For a timer's tick: occurrences that it speaks for besides its own.
     #[serde(default)]
     pub missed: u64,
+    /// Calls that came to the same again and again while it was worked on.
+    #[serde(default, skip_serializing_if = "Guard::is_empty")]
+    pub guard: Guard,
+}
+
+/// A model that failed under a message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Tried {
+    pub model: String,
+    pub error: ProviderError,
+    /// When its provider said that it may be asked again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_at: Option<Time>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -212,10 +229,12 @@ impl Queue {
             crashes: 0,
             crashes_since_round: 0,
             provider_failures: 0,
+            tried: Vec::new(),
             joined: None,
             continuation: None,
             answers: None,
             missed: 0,
+            guard: Guard::default(),
         };
         self.insert(entry);
         Ok(())
@@ -268,6 +287,7 @@ impl Queue {
             | RequeueReason::Shutdown
             | RequeueReason::Crash
             | RequeueReason::Budget
+            | RequeueReason::Fallback
             | RequeueReason::ProviderBackoff => &[QueueStatus::Dequeued][..],
         };
         let entry = self.entries.get(id).ok_or_else(|| format!("{id} is not in the queue"))?;
@@ -284,13 +304,18 @@ impl Queue {
             entry.place = place;
             entry.not_before = not_before;
             entry.joined = None;
+            entry.guard.try_again();
             match reason {
                 RequeueReason::Crash => {
                     entry.crashes += 1;
                     entry.crashes_since_round += 1;
                 }
-                RequeueReason::ProviderBackoff => entry.provider_failures += 1,
-                RequeueReason::Stop
+                RequeueReason::ProviderBackoff => {
+                    entry.provider_failures += 1;
+                    entry.tried.clear();
+                }
+                RequeueReason::Fallback
+                | RequeueReason::Stop
                 | RequeueReason::Shutdown
                 | RequeueReason::Budget
                 | RequeueReason::Unparked

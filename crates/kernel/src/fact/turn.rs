@@ -107,6 +107,9 @@ pub struct ProviderRoundFailed {
     pub retry_after_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carry: Option<Value>,
+    /// Which model failed, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
 }
 
 /// A tool call as the model asked for it.
@@ -154,6 +157,9 @@ pub struct ToolFinished {
     /// The turn ends once the calls of this round are done.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ends_turn: bool,
+    /// It was not run: it had come to the same result too often.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub repeated: bool,
 }
 
 /// Every call of the round has its outcome. Which calls they were is in the round that asked for them.

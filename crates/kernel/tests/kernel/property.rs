@@ -40,7 +40,7 @@ fn line() -> impl Strategy<Value = String> {
         3 => said(&["checked timer1 0 news", "checked timer1 1", "checked timer1 lost", "checked timer2 0", "checked timer2 1"]),
         3 => said(&["crash", "crash", "reload", "boot"]),
         2 => said(&["stop", "start", "start", "abort", "shutdown", "quarantine bad"]),
-        2 => said(&["fail rate_limited after=30s", "fail overloaded", "fail auth", "overflow", "checkpoint", "compact"]),
+        2 => said(&["fail rate_limited after=30s", "fail overloaded", "fail auth", "models a b c", "models a", "overflow", "checkpoint", "compact"]),
         1 => said(&["budget turns=3", "budget tokens=50", "budget daily_turns=2", "budget wall=1h daily_wall=1m", "budget turns=1000", "error disk", "occupy ws", "release ws"]),
     ]
 }

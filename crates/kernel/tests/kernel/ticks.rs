@@ -527,11 +527,11 @@ fn a_provider_that_fails_spends_no_offers() {
          ---
          fail rate_limited after=1m
          item w1
-         advance 1m
+         advance 5m
          round done
          item w1",
         "end provider_failed_needs_recovery
-         requeued m1 provider_backoff until +240s
+         requeued m1 provider_backoff until +480s
          WaitForTimer provider_backoff m1
          runnable revision 1
          StartModelTurn model_reentry_message m1 w1

@@ -41,6 +41,7 @@ pub(super) async fn create(call: Call) -> Met {
                 instructions: new.instructions,
                 network: new.network,
                 budget: new.budget,
+                fallback: new.fallback,
             };
             let config = Config::default().with(checked(&call.app, settings).await?);
             let role = new.role.map_or(vocabulary::Role::Orchestrator, role);
@@ -92,6 +93,9 @@ async fn checked(app: &Arc<App>, change: AgentChange) -> Result<ConfigChange, Pr
         let (app, model) = (Arc::clone(app), model.clone());
         blocking(move || (app.options.check_model)(&model).map_err(|problem| wrong(problem, "/model"))).await?;
     }
+    if let Some(fallback) = &change.fallback {
+        check_fallback(app, fallback).await?;
+    }
     let mut workspace = None;
     if let Some(given) = change.workspace {
         if given.len() > limits::LINE_BYTES {
@@ -112,8 +116,26 @@ async fn checked(app: &Arc<App>, change: AgentChange) -> Result<ConfigChange, Pr
         instructions: change.instructions.map(|text| (!text.is_empty()).then_some(text)),
         network: change.network,
         budget,
+        fallback: change.fallback,
         role: change.role.map(role),
     })
+}
+
+async fn check_fallback(app: &Arc<App>, fallback: &[String]) -> Result<(), Problem> {
+    let wrong = |detail: String, pointer: &str| Problem::new(422, "wrong_fields", detail).pointer(pointer);
+    if fallback.len() > limits::FALLBACK_MAX {
+        return Err(wrong(format!("{} models at most are tried after the first", limits::FALLBACK_MAX), "/fallback"));
+    }
+    for (index, model) in fallback.iter().enumerate() {
+        let pointer = format!("/fallback/{index}");
+        if model.len() > limits::LINE_BYTES {
+            return Err(wrong("the name of the model is too long".to_owned(), &pointer));
+        }
+        let (app, model) = (Arc::clone(app), model.clone());
+        let problem = move || (app.options.check_model)(&model).map_err(|problem| wrong(problem, &pointer));
+        blocking(problem).await?;
+    }
+    Ok(())
 }
 
 fn kernel_budget(budget: &Budget) -> Result<KernelBudget, Problem> {

@@ -20,12 +20,17 @@ async fn an_agent_is_made_with_what_was_said() {
         instructions: Some("be brief".to_owned()),
         network: Some(true),
         budget: Some(Budget { max_tokens: Some(9), ..Budget::default() }),
+        fallback: Some(vec!["script/y.json".to_owned()]),
         start: Some(false),
     };
     let made = daemon.client().create_agent(&new).await.unwrap();
     assert_eq!((made.identity.kind.as_str(), made.identity.role.as_str()), ("named", "execution"));
     assert_eq!((made.agent.status.as_str(), made.agent.pending, made.agent.turn_index), ("stopped", 0, 0));
     assert_eq!((made.model.name.as_str(), made.model.budget.max_tokens), ("script/x.json", Some(9)));
+    assert_eq!(
+        (made.model.fallback.as_slice(), made.model.in_use.as_str()),
+        (&["script/y.json".to_owned()][..], "script/x.json")
+    );
     assert!(made.lifecycle.accepts_messages && made.lifecycle.hint.is_some());
     let seen = daemon.client().agent("a").await.unwrap();
     assert_eq!(AgentSummary { at_seq: made.at_seq, ..seen }, made);

@@ -323,7 +323,7 @@ impl Model {
     fn requeued(&mut self, fact: &MessageRequeued) {
         let to_front = match fact.reason {
             RequeueReason::Stop | RequeueReason::Shutdown => true,
-            RequeueReason::Crash | RequeueReason::Budget | RequeueReason::ProviderBackoff => {
+            RequeueReason::Crash | RequeueReason::Budget | RequeueReason::Fallback | RequeueReason::ProviderBackoff => {
                 self.resting = false;
                 true
             }

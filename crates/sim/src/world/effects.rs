@@ -39,7 +39,8 @@ impl World {
             Effect::CallModel { exec_id, round, .. } if self.rng.chance(12) => {
                 let error = *self.rng.pick(ProviderError::ALL).unwrap_or(&ProviderError::Timeout);
                 let retry_after_ms = self.rng.chance(50).then(|| self.rng.below(100_000));
-                vec![Input::FailRound { exec_id, round, error, retry_after_ms, message: "no".to_owned(), carry: None }]
+                let (message, jitter) = ("no".to_owned(), mind::jitter(&mut self.rng));
+                vec![Input::FailRound { exec_id, round, error, retry_after_ms, message, carry: None, jitter }]
             }
             Effect::CallModel { exec_id, .. } if self.rng.chance(2) => {
                 vec![Input::OverflowBaseline { exec_id, needed_tokens: 10, budget_tokens: 5 }]

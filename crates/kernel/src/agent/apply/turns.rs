@@ -2,6 +2,7 @@
 
 use super::Applied;
 use crate::agent::budget::Used;
+use crate::agent::guard::{call_hash, result_hash};
 use crate::agent::lifecycle::Control;
 use crate::agent::turn::{LastTerminal, Phase, Turn, UnknownCall};
 use crate::agent::work::TurnBy;
@@ -110,10 +111,20 @@ impl AgentState {
         let Phase::Tools { running, .. } = &mut turn.phase else {
             return Err("no calls are open".to_owned());
         };
-        if running.remove(&fact.call_id).is_none() {
+        let Some(call) = running.remove(&fact.call_id) else {
             return Err(format!("{} is not running", fact.call_id));
-        }
+        };
         turn.ends |= fact.ends_turn;
+        let message = turn.message_id.clone();
+        let known = fact.status != ToolStatus::Unknown;
+        self.queue.edit(&message, |entry| {
+            if fact.repeated {
+                entry.guard.refuse();
+            } else if known {
+                let result = result_hash(fact.status.as_str(), &fact.result);
+                entry.guard.finished(call_hash(&call.tool, &call.input), result);
+            }
+        });
         if fact.status == ToolStatus::Unknown {
             if self.unknown_calls.len() == limits::RECENT_MAX {
                 self.unknown_calls.pop_front();

@@ -9,6 +9,7 @@ use abide_kernel::id::{AgentId, ApprovalId, CallId, ExecId, TaskId, TimerId, Tri
 use abide_kernel::input::{
     Act, Ask, Call, Checked, Delivery, Does, Input, NewMessage, Reads, Remains, Removal, Reply, When, WorkItemChange,
 };
+use abide_kernel::provider::NO_JITTER;
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::{
     ApprovalDefault, CatchUp, ChildWorkspace, DeliveryMode, MessageKind, PlanStatus, Priority, ProviderError,
@@ -138,7 +139,13 @@ fn input(story: &mut Story, head: &str, rest: &str) -> Said<Input> {
             retry_after_ms: line.span("after")?,
             message: "no".to_owned(),
             carry: line.given.get("carry").map(|carry| Value::from(*carry)),
+            jitter: line.given.get("jitter").and_then(|text| text.parse().ok()).unwrap_or(NO_JITTER),
         },
+        "models" => {
+            let (model, fallback) =
+                (Some(line.word(0)?.to_owned()), Some(line.words[1..].iter().map(|m| (*m).to_owned()).collect()));
+            Input::Configure { change: Box::new(ConfigChange { model, fallback, ..ConfigChange::default() }) }
+        }
         "overflow" => Input::OverflowBaseline { exec_id, needed_tokens: 9, budget_tokens: 8 },
         "checkpoint" => Input::Checkpoint { exec_id, recap: "so far".to_owned(), through_round: None },
         "compact" => {
@@ -148,7 +155,7 @@ fn input(story: &mut Story, head: &str, rest: &str) -> Said<Input> {
             exec_id,
             call_id: CallId::new(line.word(0)?),
             status: ToolStatus::Completed,
-            result: Value::Null,
+            result: line.given.get("result").map_or(Value::Null, |result| Value::from(*result)),
             reads: line.given.get("reads").map(|task| Reads { task_id: TaskId::new(*task), end: true }),
         },
         "checked" => {
@@ -260,6 +267,7 @@ fn new_child(line: &Line<'_>) -> Said<Option<Box<NewChild>>> {
         workspace_mode: ChildWorkspace::Inherit,
         folder: None,
         model: String::new(),
+        fallback: Vec::new(),
         instructions: None,
         network: false,
         grant,
@@ -310,7 +318,8 @@ fn round(story: &mut Story, rest: &str) -> Said<Input> {
             _ => Does::Act(act(&line)?),
         };
         let call_id = CallId::new(format!("call{}", story.calls + 1 + u32::try_from(calls.len()).unwrap()));
-        calls.push(Call { call_id, tool: tool.to_owned(), input: json!({}), does });
+        let input = json!({ "words": line.text(1) });
+        calls.push(Call { call_id, tool: tool.to_owned(), input, does });
     }
     let tokens = line.given.get("tokens").and_then(|text| text.parse().ok()).unwrap_or(0);
     let tree = line.given.get("tree").map(|tree| (*tree).to_owned());

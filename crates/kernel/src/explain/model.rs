@@ -1,0 +1,13 @@
+//! What `why` says of the model: which one thinks, and why not the one that was chosen.
+
+use crate::agent::AgentState;
+
+pub(super) fn notes(state: &AgentState) -> Vec<String> {
+    let Some(trouble) = &state.trouble else { return Vec::new() };
+    let (model, in_use) = (&trouble.model, state.model_in_use());
+    let how = format!("{model} failed at {}, {}: {}", trouble.at, trouble.error, trouble.message);
+    if in_use != state.config.model {
+        return vec![format!("this turn thinks with {in_use}; {how}")];
+    }
+    vec![if model.is_empty() { how.trim_start().to_owned() } else { how }]
+}

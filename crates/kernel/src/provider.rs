@@ -1,0 +1,55 @@
+//! What follows from a call to a model that failed: one rule for each class of error, and how long to wait.
+
+use crate::limits;
+use crate::vocabulary::ProviderError;
+
+/// What holds for a class of error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rule {
+    /// The same request may succeed later without anybody changing anything.
+    pub passes_with_time: bool,
+    /// Another model may succeed at once.
+    pub falls_back: bool,
+    /// Who hears of it when the message goes on all the same, with another model or later.
+    pub tells: Tells,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tells {
+    /// `why` says it to whoever asks.
+    Nobody,
+    /// Once, until the model works again: nobody else can mend it.
+    Operator,
+}
+
+impl ProviderError {
+    /// The table. A failure that neither passes nor falls back ends its message, and whoever asked hears of it.
+    #[must_use]
+    pub fn rule(self) -> Rule {
+        let rule = |passes_with_time, falls_back, tells| Rule { passes_with_time, falls_back, tells };
+        match self {
+            ProviderError::RateLimited => rule(true, true, Tells::Nobody),
+            ProviderError::Overloaded => rule(true, true, Tells::Nobody),
+            ProviderError::Timeout => rule(true, true, Tells::Nobody),
+            ProviderError::Disconnect => rule(true, true, Tells::Nobody),
+            // Another model has another window, but what is too long here is our own doing.
+            ProviderError::ContextLength => rule(false, false, Tells::Nobody),
+            ProviderError::Refusal => rule(false, true, Tells::Nobody),
+            ProviderError::Auth => rule(false, true, Tells::Operator),
+            ProviderError::Invalid => rule(false, false, Tells::Nobody),
+        }
+    }
+}
+
+/// In the middle of what a draw may be: the wait is as long as the table says.
+pub const NO_JITTER: u16 = 1 << 15;
+
+/// How long to wait after so many failures: between 75 % and 125 % of the table, by the draw, so that agents that failed
+/// together do not come back together.
+#[must_use]
+pub fn backoff_ms(failures: u32, jitter: u16) -> u64 {
+    let waits = limits::PROVIDER_BACKOFF_MS;
+    let step = usize::try_from(failures).unwrap_or(usize::MAX).min(waits.len() - 1);
+    let wait = waits[step];
+    wait - wait / 4 + wait * u64::from(jitter) / (2 * (1 << 16))
+}

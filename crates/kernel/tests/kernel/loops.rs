@@ -1,0 +1,218 @@
+//! The loop guard: calls that come to the same result again and again while one message is worked on.
+
+use crate::story::{check, tell};
+
+#[test]
+fn the_fourth_of_the_same_calls_is_not_run() {
+    check(
+        "operator hi
+         round Tool look
+         tool call1
+         round Tool look
+         tool call2
+         round Tool look
+         tool call3
+         ---
+         round Tool look
+         effects
+         round done",
+        "Tool refused repeated_call
+         call model exec1 round 5
+         end completed
+         processed m1
+         told result: done
+         Sleep no_pending_scheduler_facts",
+    );
+}
+
+#[test]
+fn calls_that_take_turns_are_the_same_calls() {
+    check(
+        "operator hi
+         round Tool one
+         tool call1
+         round Tool two
+         tool call2
+         round Tool one
+         tool call3
+         round Tool two
+         tool call4
+         round Tool one
+         tool call5
+         round Tool two
+         tool call6
+         ---
+         round Tool one
+         round Tool two
+         round Tool three",
+        "Tool refused repeated_call
+         Tool refused repeated_call",
+    );
+}
+
+#[test]
+fn another_result_begins_the_count_again() {
+    check(
+        "operator hi
+         round Tool look
+         tool call1 result=a
+         round Tool look
+         tool call2 result=a
+         round Tool look
+         tool call3 result=b
+         round Tool look
+         tool call4 result=b
+         round Tool look
+         tool call5 result=b
+         ---
+         round Tool look
+         round Tool look there
+         tool call7",
+        "Tool refused repeated_call",
+    );
+}
+
+#[test]
+fn acts_and_refused_calls_count_too() {
+    check(
+        "operator hi
+         round ShowTask t9
+         round ShowTask t9
+         round ShowTask t9
+         ---
+         round ShowTask t9
+         round ListWorkItems all
+         round ListWorkItems all
+         round ListWorkItems all
+         round ListWorkItems all",
+        "ShowTask refused repeated_call
+         ListWorkItems refused repeated_call",
+    );
+}
+
+#[test]
+fn of_one_round_three_of_the_same_are_run() {
+    check(
+        "operator hi
+         ---
+         round Tool look ; Tool look ; Tool look ; Tool look ; Tool other
+         effects",
+        "Tool refused repeated_call
+         run Tool call1, run Tool call2, run Tool call3, run Tool call5",
+    );
+}
+
+#[test]
+fn another_message_begins_the_count_again() {
+    check(
+        "operator hi
+         round Tool look
+         tool call1
+         round Tool look
+         tool call2
+         round Tool look
+         tool call3
+         round done
+         operator more
+         ---
+         round Tool look
+         effects",
+        "run Tool call4",
+    );
+}
+
+#[test]
+fn a_turn_that_is_begun_again_may_try_once_more() {
+    check(
+        "operator hi
+         round Tool look
+         tool call1
+         round Tool look
+         tool call2
+         round Tool look
+         tool call3
+         crash
+         reload
+         ---
+         round Tool look
+         tool call4
+         round Tool look",
+        "Tool refused repeated_call",
+    );
+}
+
+#[test]
+fn a_call_that_is_not_run_uses_up_no_yes() {
+    check(
+        "operator hi
+         round Ask push
+         operator go on
+         round Ask push
+         round Ask push
+         round Ask push
+         person DecideApproval appr1 grant
+         ---
+         round Ask push
+         round done",
+        "Ask refused repeated_call
+         end completed
+         processed m2
+         told result: done
+         StartModelTurn model_reentry_message m3
+         wait1 triggered by m3
+         turn resume_expected_wait",
+    );
+}
+
+/// A dozen refused calls are enough: the turn ends, and a person is asked.
+fn stubborn(first: &str) -> String {
+    let run: String = (1..=3).map(|call| format!("round Tool look\ntool call{call}\n")).collect();
+    format!("{first}\n{run}{}---\n", "round Tool look\n".repeat(11))
+}
+
+#[test]
+fn a_model_that_does_not_stop_is_stopped_and_the_operator_is_asked() {
+    check(&format!("{}round Tool look\nwhy\noperator try make instead\nround done", stubborn("operator hi")), "Tool refused repeated_call
+         end aborted
+         processed m1
+         told failure: The turn went in circles: 12 calls were not run because they had come to the same result before. Say what it should do instead.
+         wait1 operator_input
+         WaitForOperator active_operator_wait
+         a waits for your answer: The turn went in circles: 12 calls were not run because they had come to the same result before. Say what it should do instead.
+         queued m2 operator_prompt
+         StartModelTurn model_reentry_message m2
+         wait1 triggered by m2
+         turn resume_expected_wait
+         end completed
+         processed m2
+         told result: done
+         Sleep no_pending_scheduler_facts");
+}
+
+#[test]
+fn work_that_went_in_circles_is_not_offered_until_somebody_answers() {
+    check(
+        &format!(
+            "{}round Tool look\nitem w1\nadvance 2h\noperator try make instead",
+            stubborn("person CreateWorkItem build")
+        ),
+        "Tool refused repeated_call
+         end aborted
+         processed m1
+         told failure: The turn went in circles: 12 calls were not run because they had come to the same result before. Say what it should do instead.
+         wait1 operator_input of w1
+         WaitForOperator active_operator_wait w1
+         waiting_for_operator revision 1
+         queued m2 operator_prompt
+         StartModelTurn model_reentry_message m2
+         wait1 triggered by m2
+         turn resume_expected_wait",
+    );
+}
+
+#[test]
+fn what_is_remembered_is_bounded() {
+    let many: String = (1..=200).map(|call| format!("round Tool look {call}\ntool call{call}\n")).collect();
+    let told = tell(&format!("operator hi\n{many}---\nround done"));
+    assert_eq!(told.first().map(String::as_str), Some("end completed"), "{told:?}");
+}
