@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use abide_api::client::Events;
-use abide_api::types::Event;
+use abide_api::types::{Event, TextDelta};
 use abide_api::{Client, ClientError};
 use anyhow::Context;
 use serde_json::Value;
@@ -37,6 +37,14 @@ pub struct Seen {
     pub cursor: String,
 }
 
+/// What comes over a stream.
+#[derive(Debug)]
+pub enum News {
+    Fact(Box<Seen>),
+    /// What a model says at this moment. The turn's facts will have it whole.
+    Text(TextDelta),
+}
+
 impl<'a> Follow<'a> {
     pub fn new(
         client: Client,
@@ -49,8 +57,8 @@ impl<'a> Follow<'a> {
         Follow { place, out, agent: agent.map(str::to_owned), client, events: None, last: after, patience }
     }
 
-    /// The next fact. It ends only with an error: a refusal, or a daemon that stays away.
-    pub async fn next(&mut self) -> anyhow::Result<Seen> {
+    /// What comes next. It ends only with an error: a refusal, or a daemon that stays away.
+    pub async fn next(&mut self) -> anyhow::Result<News> {
         loop {
             let events = match &mut self.events {
                 Some(events) => events,
@@ -69,12 +77,16 @@ impl<'a> Follow<'a> {
                 self.out.note("facts from here back are too old to be followed; `abide ledger export` has them");
                 continue;
             }
-            // What has no id is no fact: the text of a turn as it is spoken. The turn's facts will have it whole.
+            if event.name == TextDelta::EVENT {
+                let delta = serde_json::from_str(&event.data).context("a text that is not ours")?;
+                return Ok(News::Text(delta));
+            }
+            // What has no id is no fact.
             let Some(cursor) = event.id else { continue };
             self.last = Some(cursor.clone());
             let value: Value = serde_json::from_str(&event.data).context("an event that is not JSON")?;
             let event = serde_json::from_value(value.clone()).context("an event that is not ours")?;
-            return Ok(Seen { event, value, cursor });
+            return Ok(News::Fact(Box::new(Seen { event, value, cursor })));
         }
     }
 

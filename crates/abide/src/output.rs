@@ -99,6 +99,18 @@ impl Output {
         }
     }
 
+    /// Whether what passes is worth showing: to a person, or to a program that reads all there is.
+    pub fn is_live(&self) -> bool {
+        self.json || self.seen
+    }
+
+    /// The end of what somebody is saying, on one line of a terminal; nothing elsewhere.
+    pub fn overheard(&self, text: &str) {
+        if self.has_hints() {
+            tell(&format!("\r\x1b[K{}", line_end(text)));
+        }
+    }
+
     /// A bar on a terminal, nothing elsewhere.
     pub fn progress(&self, progress: Progress) {
         const WIDTH: u64 = 30;
@@ -208,10 +220,47 @@ pub fn many_lines(text: &str) -> String {
     text.lines().map(|line| line.split('\t').map(one_line).collect::<Vec<_>>().join("\t") + "\n").collect()
 }
 
+/// A piece of a text that others come before and after.
+pub fn spoken(text: &str) -> String {
+    let shown = |c: char| match c {
+        '\n' | '\t' => c.to_string(),
+        '\r' => String::new(),
+        c => one_line(c.encode_utf8(&mut [0; 4])),
+    };
+    text.chars().map(shown).collect()
+}
+
+/// As much of the end of a text as surely fits on a line. Letters beyond the plain ones may be twice as wide.
+fn line_end(text: &str) -> String {
+    const COLUMNS: usize = 72;
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut left = COLUMNS;
+    let fits = |c: &char| {
+        let width = if c.is_ascii() { 1 } else { 2 };
+        let fits = width <= left;
+        left = left.saturating_sub(width);
+        fits
+    };
+    let end: Vec<char> = line.chars().map(|c| if c.is_control() { ' ' } else { c }).rev().take_while(fits).collect();
+    end.into_iter().rev().collect()
+}
+
 /// The beginning of a text, on one line.
 pub fn gist(text: &str, bytes: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let kept = abide_kernel::limits::clip(&line, bytes);
     let more = if kept.len() < line.len() { " …" } else { "" };
     format!("{}{more}", one_line(kept))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_text_fits_on_a_line() {
+        assert_eq!(line_end("one\n two\u{1b}[2J "), "one two [2J");
+        assert_eq!(line_end(&"ab ".repeat(100)), " ab".repeat(24));
+        assert_eq!(line_end(&"汉".repeat(100)), "汉".repeat(36));
+    }
 }

@@ -327,14 +327,32 @@ pub const OPERATIONS: &[Operation] = &[
     seq_page("event_list", "/v1/agents/{id}/events", "Facts", "Event"),
     Operation {
         query: &[AFTER_SEQ],
-        ..of_agent(get("event_stream", "/v1/agents/{id}/events/stream", "Facts as they become durable", Answer::Events))
+        ..of_agent(get(
+            "event_stream",
+            "/v1/agents/{id}/events/stream",
+            "Facts as they become durable, and text as it is spoken (text.delta)",
+            Answer::Events,
+        ))
     },
     Operation {
         query: &[AFTER],
-        ..get("event_stream_all", "/v1/events/stream", "Facts of all agents as they become durable", Answer::Events)
+        ..get(
+            "event_stream_all",
+            "/v1/events/stream",
+            "Facts of all agents as they become durable, and text as it is spoken (text.delta)",
+            Answer::Events,
+        )
     },
     of_agent(get("agent_export", "/v1/agents/{id}/export", "Its records, as files of a fixture", Object(200))),
     get("sandbox", "/v1/sandbox", "What keeps commands where they belong on this machine", One(200, "SandboxPart")),
+    get("model_list", "/v1/models", "Models that can be named, and who serves them", One(200, "ModelList")),
+    post(
+        "model_test",
+        "/v1/models/test",
+        "One small call, to see whether a model answers",
+        Body::Optional("ModelTest"),
+        One(200, "ModelTested"),
+    ),
     get("ledger_stats", "/v1/ledger/stats", "How much is in it", Object(200)),
     admin(post("ledger_verify", "/v1/ledger/verify", "Check every chain", Body::Optional("Verify"), Object(200))),
     admin(post(

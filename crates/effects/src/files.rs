@@ -32,6 +32,7 @@ pub(crate) use patch::parse as parse_patch;
 pub use patch::{FilePatch, Hunk, Line, Side};
 pub use path::WorkspacePath;
 pub(crate) use pattern::Pattern;
+pub(crate) use root::Opened;
 pub use root::Root;
 
 /// One call of a file tool, whose input makes sense.

@@ -11,6 +11,7 @@ mod files;
 mod order;
 mod output;
 mod reconcile;
+mod surroundings;
 mod tasks;
 mod use_workspace;
 
@@ -25,11 +26,12 @@ use abide_kernel::id::{AgentId, CallId, ExecId, Fresh, TaskId};
 use abide_kernel::input::{Input, Reads, Refusal, Remains, Removal};
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::ToolStatus;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::limits;
 use crate::process::{Options, Processes};
 use crate::sandbox::{Mode, Sandbox};
+use crate::tools::read_skill;
 use crate::workspace;
 
 pub use output::{TaskInput, TaskOutput};
@@ -133,7 +135,13 @@ impl Hands {
                 }))
             }
             Effect::StartTask { task_id, command, place } => {
-                Some(Box::pin(async move { hands.start_task(&agent, task_id, *command, &place).await }))
+                // Known from this moment on, so that a stop that comes before it runs is not lost on it.
+                self.0.tasks.starts(&agent, &task_id);
+                Some(Box::pin(async move {
+                    let came_of_it = hands.start_task(&agent, task_id.clone(), *command, &place).await;
+                    hands.0.tasks.is_started(&agent, &task_id);
+                    came_of_it
+                }))
             }
             Effect::AwaitTask { task_id } => {
                 Some(Box::pin(async move { vec![hands.0.tasks.ended(&agent, task_id).await] }))
@@ -175,8 +183,7 @@ impl Hands {
             | Effect::CallModel { .. }
             | Effect::EndExec { .. }
             | Effect::EndCheck { .. }
-            | Effect::ForgetSecret { .. }
-            | Effect::Notify { .. } => None,
+            | Effect::ForgetSecret { .. } => None,
         }
     }
 
@@ -216,6 +223,7 @@ impl Hands {
             "TaskOutput" => self.task_output(agent, input).await,
             "TaskInput" => self.task_input(agent, input).await,
             "UseWorkspace" => self.use_workspace(agent, input, place).await,
+            read_skill::NAME => self.read_skill(agent, input, place).await,
             _ => self.file_tool(agent, tool, input, place).await,
         }
     }
@@ -298,8 +306,8 @@ fn finished(exec_id: ExecId, call_id: CallId, came_to: Result<Outcome, Refusal>)
             first.push(Input::FinishTool { exec_id, call_id, status: ToolStatus::Completed, result, reads });
             first
         }
-        Err(Refusal { code, message, hint }) => {
-            let result = json!({ "error": { "code": code, "message": message, "hint": hint } });
+        Err(refusal) => {
+            let result = refusal.into_result();
             vec![Input::FinishTool { exec_id, call_id, status: ToolStatus::Failed, result, reads: None }]
         }
     }

@@ -9,6 +9,7 @@ mod nearest;
 pub mod policy;
 pub mod process;
 pub mod sandbox;
+pub mod surroundings;
 pub mod tools;
 pub mod web;
 pub mod webhook;

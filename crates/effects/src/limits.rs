@@ -109,6 +109,21 @@ pub const ORDERS_BYTES: usize = 4 << 20;
 /// How much of what a failed sandbox said is repeated.
 pub const COMPLAINT_BYTES: usize = 2_000;
 
+/// What of one guide a model is shown, and of all; and how many folders above the workspace may have one.
+pub const GUIDE_BYTES: usize = 32 << 10;
+pub const GUIDES_BYTES: usize = 64 << 10;
+pub const GUIDES_ABOVE: usize = 32;
+/// Skills that a model is told of, and what of each: its name and description stand in every prompt.
+pub const SKILLS_MAX: usize = 64;
+pub const SKILL_NAME_BYTES: usize = 64;
+pub const SKILL_DESCRIPTION_BYTES: usize = 1_024;
+/// What is read of a skill to find these, and how many names of a folder are looked at for skills.
+pub const SKILL_HEAD_BYTES: u64 = 16 << 10;
+pub const SKILLS_LOOKED_AT: usize = 1_000;
+/// Files of a skill that are listed, and how deep in its folder.
+pub const SKILL_FILES: usize = 200;
+pub const SKILL_DEPTH: usize = 8;
+
 /// How long a call waits for its command before it becomes a task, and the longest that may be.
 pub const YIELD_MS: u64 = 10_000;
 pub const YIELD_MAX_MS: u64 = 600_000;
@@ -158,5 +173,7 @@ pub const FETCH_HEADER_BYTES: usize = 64 << 10;
 pub const FETCH_REDIRECTS: usize = 5;
 /// From asking to the end of the answer, for each address on the way.
 pub const FETCH_TIMEOUT_MS: u64 = 20_000;
+/// To see whether anybody answers at an address.
+pub const KNOCK_TIMEOUT_MS: u64 = 5_000;
 /// Tasks of one agent whose output is kept; that of older ones goes.
 pub const OUTPUTS_KEPT: usize = 256;

@@ -4,7 +4,7 @@
 //! A tool's schema is what providers are told about it and what its input is held against: one text, so that the two
 //! can't differ.
 
-pub mod agent_get;
+mod agent_get;
 pub(crate) mod apply_patch;
 mod cancel_timer;
 mod cancel_wait;
@@ -22,6 +22,7 @@ mod list_work_items;
 mod notify_operator;
 mod pick_work_item;
 pub(crate) mod read_file;
+pub(crate) mod read_skill;
 mod request_approval;
 mod revoke_trigger;
 mod send_message;
@@ -43,7 +44,8 @@ use abide_kernel::input::{Does, Refusal};
 use serde_json::{Value, json};
 
 use crate::nearest::nearest;
-use fields::{Fields, quoted};
+use fields::Fields;
+pub(crate) use fields::quoted;
 
 /// Every tool there is, in the order in which models are told of them.
 pub const ALL: &[Tool] = &[
@@ -59,6 +61,7 @@ pub const ALL: &[Tool] = &[
     apply_patch::TOOL,
     glob::TOOL,
     grep::TOOL,
+    read_skill::TOOL,
     web_fetch::TOOL,
     wait_for::TOOL,
     cancel_wait::TOOL,

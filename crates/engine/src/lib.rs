@@ -5,6 +5,7 @@
 
 pub mod clock;
 pub mod core;
+pub mod deltas;
 pub mod export;
 pub mod fold;
 pub mod fork;
@@ -16,5 +17,6 @@ pub mod upkeep;
 
 pub use clock::Clock;
 pub use core::{Answered, Asked, Claim, Core, Met, Outputs};
+pub use deltas::Deltas;
 pub use fold::{Damage, fold, fold_until};
 pub use host::{AskError, Claimed, Host, Perform};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use abide_engine::Host;
+use abide_engine::{Deltas, Host};
 use tokio::sync::{Semaphore, watch};
 
 use crate::access::Access;
@@ -60,6 +60,8 @@ pub struct Options {
     pub check_model: CheckModel,
     pub world: Arc<dyn World>,
     pub hooks: Arc<Hooks>,
+    /// What models say while they say it.
+    pub deltas: Deltas,
     /// Only names of this machine are taken in the `Host` header.
     pub loopback: bool,
 }

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use abide_api::Client;
-use abide_api::types::{Accepted, Brief, MessageCreate, PostKind, Why};
+use abide_api::types::{Accepted, Brief, MessageCreate, PostKind, TextDelta, Why};
 use serde_json::{Value, json};
 
 use super::agent::stdin;
 use crate::cli::{PlaceArgs, SendArgs};
 use crate::connection::{self, block_on};
-use crate::follow::{Follow, Seen};
+use crate::follow::{Follow, News, Seen};
 use crate::output::{Failed, Output, gist, many_lines};
 
 /// How long a daemon may be away while its answer is waited for.
@@ -76,11 +76,21 @@ async fn answer(
     let after = Some(accepted.seq.to_string());
     let mut follow = Follow::new(client.clone(), place, out, Some(id), after, Some(AWAY));
     let mut awaited = Awaited::new(&accepted.message_id);
+    let mut overheard = Overheard::default();
     loop {
-        let seen = follow.next().await?;
+        let seen = match follow.next().await? {
+            News::Fact(seen) => seen,
+            News::Text(delta) => {
+                out.overheard(overheard.hear(&delta));
+                continue;
+            }
+        };
         match awaited.see(&seen) {
             Heard::Nothing => {}
-            Heard::Result(brief) => return said(&brief, accepted, out),
+            Heard::Result(brief) => {
+                out.clear_progress();
+                return said(&brief, accepted, out);
+            }
             Heard::Failure(text) => return Err(anyhow::anyhow!("{text}")),
             Heard::Stopped => return Err(stopped(id, accepted)),
             Heard::MayWait => {
@@ -114,6 +124,29 @@ fn budget_spent(why: &Why) -> Option<anyhow::Error> {
 
 fn waits_for_person(why: &Why) -> Option<anyhow::Error> {
     (why.decision.kind == "WaitForOperator").then(|| Failed::WaitsForPerson(why.sentence.clone()).into())
+}
+
+/// The end of what the agent says at this moment. It is shown while one waits, and gone when the answer comes: the answer
+/// alone is the result.
+#[derive(Debug, Default)]
+struct Overheard {
+    round: (String, u32),
+    text: String,
+}
+
+impl Overheard {
+    fn hear(&mut self, delta: &TextDelta) -> &str {
+        const KEPT_CHARS: usize = 200;
+        let round = (delta.exec_id.clone(), delta.round);
+        if self.round != round {
+            *self = Overheard { round, text: String::new() };
+        }
+        self.text.push_str(&delta.text);
+        if let Some((cut, _)) = self.text.char_indices().rev().nth(KEPT_CHARS) {
+            self.text.drain(..cut);
+        }
+        &self.text
+    }
 }
 
 /// What is known of the message so far.

@@ -1,12 +1,12 @@
-//! `abide watch`: facts, as they become durable.
+//! `abide watch`: facts, as they become durable, and what models say meanwhile.
 
-use abide_api::types::Event;
+use abide_api::types::{Event, TextDelta};
 use serde_json::{Value, json};
 
 use crate::cli::{PlaceArgs, WatchArgs};
 use crate::connection::{self, block_on};
-use crate::follow::Follow;
-use crate::output::{Failed, Output, Paint, gist, one_line};
+use crate::follow::{Follow, News};
+use crate::output::{Failed, Output, Paint, gist, one_line, spoken};
 
 const GIST_BYTES: usize = 160;
 
@@ -27,17 +27,56 @@ pub fn run(args: &WatchArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<
         };
         let all = id.is_none();
         let mut follow = Follow::new(client, place, out, id, after, None);
+        let mut speaker = Speaker::default();
         loop {
-            let mut seen = follow.next().await?;
-            if all {
-                // The place in the feed of all agents, for `--after`; a seq counts one agent's facts only.
-                seen.value["cursor"] = json!(seen.cursor);
-            }
-            if !out.line(&seen.value, || line(&seen.event, out))? {
+            let read_on = match follow.next().await? {
+                News::Fact(mut seen) => {
+                    if all {
+                        // The place in the feed of all agents, for `--after`; a seq counts one agent's facts only.
+                        seen.value["cursor"] = json!(seen.cursor);
+                    }
+                    let begin = speaker.falls_silent();
+                    out.line(&seen.value, || format!("{begin}{}", line(&seen.event, out)))?
+                }
+                News::Text(delta) => {
+                    let agent = delta.agent_id.as_deref().or(id).unwrap_or_default();
+                    let value = json!({ "agent_id": agent, "kind": TextDelta::EVENT, "data": said(&delta) });
+                    // Whoever reads a file of this has the whole text in the facts.
+                    !out.is_live() || out.line(&value, || out.paint(Paint::Dim, &speaker.says(agent, &delta)))?
+                }
+            };
+            if !read_on {
                 return Ok(());
             }
         }
     })
+}
+
+fn said(delta: &TextDelta) -> Value {
+    json!({ "exec_id": delta.exec_id, "round": delta.round, "text": delta.text })
+}
+
+/// Whose text stands on the last line of the screen: an agent in a round of an execution.
+#[derive(Debug, Default)]
+struct Speaker(Option<(String, String, u32)>);
+
+impl Speaker {
+    /// What is to be written for a piece of text: after what the same one said before, else on a new line.
+    fn says(&mut self, agent: &str, delta: &TextDelta) -> String {
+        let who = (agent.to_owned(), delta.exec_id.clone(), delta.round);
+        let text = spoken(&delta.text);
+        if self.0.as_ref() == Some(&who) {
+            return text;
+        }
+        let begin = self.falls_silent();
+        self.0 = Some(who);
+        format!("{begin}{}: {text}", one_line(agent))
+    }
+
+    /// What is to be written before something else is.
+    fn falls_silent(&mut self) -> &'static str {
+        if self.0.take().is_some() { "\n" } else { "" }
+    }
 }
 
 fn line(event: &Event, out: &Output) -> String {
@@ -90,4 +129,28 @@ fn about(event: &Event) -> String {
         }
     };
     gist(&words.into_iter().flatten().collect::<Vec<_>>().join(" "), GIST_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_together_stands_together() {
+        let delta = |round, text: &str| TextDelta {
+            agent_id: None,
+            exec_id: "exec_1".to_owned(),
+            round,
+            text: text.to_owned(),
+        };
+        let mut speaker = Speaker::default();
+        let mut screen = String::new();
+        for (agent, round, text) in [("a", 1, "One "), ("a", 1, "two\n"), ("b", 1, "X\u{1b}[2J"), ("a", 1, "three")] {
+            screen += &speaker.says(agent, &delta(round, text));
+        }
+        screen += speaker.falls_silent();
+        screen += speaker.falls_silent();
+        screen += &speaker.says("a", &delta(2, "again"));
+        assert_eq!(screen, "a: One two\n\nb: X\\u{1b}[2J\na: three\na: again");
+    }
 }

@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::agent::{Limits, Used};
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Message {
     pub message_id: String,
@@ -64,6 +66,12 @@ pub struct Task {
     pub recovery: Option<String>,
     #[serde(default)]
     pub evidence: Vec<String>,
+    /// What a child may use of its supervisor's budget.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub granted: Option<Limits>,
+    /// What a child used that is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<Used>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -246,6 +254,12 @@ pub struct TranscriptEntry {
     pub at: String,
     /// input, assistant, tool_call, tool_result or note
     pub role: String,
+    /// What kind of message an input is
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// Whose word an input is
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -274,6 +288,23 @@ pub struct Event {
     /// Its data was cut out of the ledger.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub redacted: bool,
+}
+
+/// A piece of what a model says, while it says it: the event `text.delta` of a stream. It has no id and is no fact. Some
+/// may be missing where a reader is slow; the facts of the turn have all of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TextDelta {
+    /// In the stream of all agents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<String>,
+    pub exec_id: String,
+    pub round: u32,
+    pub text: String,
+}
+
+impl TextDelta {
+    /// The name of the event.
+    pub const EVENT: &'static str = "text.delta";
 }
 
 /// A decision, and when it was taken.

@@ -38,7 +38,7 @@ pub struct Root {
 
 /// A regular file that is open for reading.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(crate) struct Opened {
     pub file: File,
     pub bytes: u64,
 }
@@ -103,24 +103,46 @@ impl Root {
     }
 
     /// Opens whatever is there. Links are followed as long as they stay inside.
-    pub(super) fn open_beneath(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    pub(crate) fn open_beneath(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
         beneath(&self.folder, path, flags).and_then(|opened| self.pass(opened))
     }
 
     /// Something in an open folder, which is no link.
-    pub(super) fn open_in(&self, folder: &OwnedFd, name: &OsStr, flags: OFlags) -> Result<OwnedFd, Errno> {
+    pub(crate) fn open_in(&self, folder: &OwnedFd, name: &OsStr, flags: OFlags) -> Result<OwnedFd, Errno> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         fs::openat(folder, name, flags, Mode::empty()).and_then(|opened| self.pass(opened))
     }
 
     /// A regular file, for reading. What it is, is looked at before it is opened: opening a device may do something, and
     /// opening a pipe may wait.
-    pub(super) fn open_file(&self, path: &Path) -> Result<Opened, Refusal> {
+    pub(crate) fn open_file(&self, path: &Path) -> Result<Opened, Refusal> {
         let seen = self.open_beneath(path, OFlags::PATH).map_err(|errno| self.refusal(path, errno))?;
         regular(path, &stat(path, &seen)?)?;
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let opened = self.open_beneath(path, flags).map_err(|errno| self.refusal(path, errno))?;
         opened_file(path, opened)
+    }
+
+    /// Whether anything is there, whatever it is, and whether or not it can be opened.
+    pub(crate) fn is_there(&self, path: &Path) -> bool {
+        !matches!(self.open_beneath(path, OFlags::PATH), Err(Errno::NOENT | Errno::NOTDIR))
+    }
+
+    /// A regular file of this very folder, for reading. Of links only one is followed, to another name beside it.
+    pub(crate) fn open_own(&self, name: &str) -> Result<Opened, Refusal> {
+        let path = Path::new(name);
+        let refused = |errno| self.refusal(path, errno);
+        let link = match fs::readlinkat(&self.folder, path, Vec::new()) {
+            Ok(link) => PathBuf::from(OsString::from_vec(link.into_bytes())),
+            Err(Errno::INVAL) => path.to_owned(),
+            Err(errno) => return Err(refused(errno)),
+        };
+        let mut parts = link.components().filter(|part| *part != Component::CurDir);
+        let (Some(Component::Normal(own)), None) = (parts.next(), parts.next()) else { return Err(outside(path)) };
+        let seen = self.open_in(&self.folder, own, OFlags::PATH).map_err(refused)?;
+        regular(path, &stat(path, &seen)?)?;
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        opened_file(path, self.open_in(&self.folder, own, flags).map_err(refused)?)
     }
 
     /// Where a file is, or would be: the folder it is in, open, and its name there. A link is followed to the file it

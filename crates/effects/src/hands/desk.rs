@@ -158,7 +158,7 @@ impl Hands {
         }
     }
 
-    fn own_folder(&self, agent: &AgentId) -> PathBuf {
+    pub(super) fn own_folder(&self, agent: &AgentId) -> PathBuf {
         self.0.home.join("agents").join(agent.as_str()).join("workspace")
     }
 

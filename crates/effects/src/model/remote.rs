@@ -76,6 +76,8 @@ pub struct Card {
     pub window_tokens: u64,
     /// What it writes in one answer, at most.
     pub max_output_tokens: u64,
+    /// How much of the window a prompt may fill.
+    pub context_tokens: u64,
     pub prices: Option<Prices>,
     /// It can look at pictures.
     pub images: bool,

@@ -172,7 +172,7 @@ pub(super) fn invalid(message: impl Into<String>, hint: impl Into<String>) -> Re
 }
 
 /// What somebody else wrote, short and on one line.
-pub(super) fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let short: String = text.chars().take(limits::QUOTED_CHARS).collect();
     let more = if short.len() < text.len() { "…" } else { "" };
     format!("{short:?}{more}")

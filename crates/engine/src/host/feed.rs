@@ -49,6 +49,15 @@ impl Feed {
 }
 
 impl Heads {
+    /// Whether something was published that this follower has not been told of; it is told by this.
+    pub fn take_moved(&mut self) -> bool {
+        let moved = self.head.has_changed().unwrap_or_default();
+        if moved {
+            self.head.borrow_and_update();
+        }
+        moved
+    }
+
     /// Waits until something was published that this follower has not been told of.
     pub async fn moved(&mut self) {
         if self.head.changed().await.is_err() {

@@ -3,6 +3,7 @@
 
 mod asleep;
 mod broken;
+mod deltas;
 mod keys;
 mod shutdown;
 mod world;

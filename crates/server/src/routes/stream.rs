@@ -1,5 +1,8 @@
-//! Server-sent events: one per fact, in order, with neither gap nor repeat. A follower reads from the ledger at its own
-//! pace; what is new wakes it, and one that takes nothing is cut off by its connection.
+//! Server-sent events: one per fact, in order, with neither gap nor repeat; and between them text as it is spoken. A
+//! follower reads from the ledger at its own pace; what is new wakes it, and one that takes nothing is cut off by its
+//! connection.
+
+mod spoken;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +23,7 @@ use super::{Met, agent, blocking, text};
 use crate::app::App;
 use crate::gate::Call;
 use crate::problems;
+use spoken::Spoken;
 
 /// Facts per piece: what one follower holds in memory.
 const BATCH: usize = 64;
@@ -84,7 +88,8 @@ pub(super) async fn of_agent(call: Call) -> Met {
         Some(after) => (after, None),
         None => (head, None),
     };
-    let state = OfAgent { follower, heads, id, after, lost };
+    let spoken = Spoken::of(&call.app.options.deltas, Some(&id));
+    let state = OfAgent { follower, heads, id, after, caught_up: false, spoken, lost };
     Ok(answer(stream::unfold(state, |mut state| async move { Some((Ok(state.next().await?), state)) })))
 }
 
@@ -93,6 +98,9 @@ struct OfAgent {
     heads: Heads,
     id: AgentId,
     after: Seq,
+    /// There was nothing after it when the head had last moved.
+    caught_up: bool,
+    spoken: Spoken,
     lost: Option<Bytes>,
 }
 
@@ -106,25 +114,49 @@ impl OfAgent {
             return Some(lost);
         }
         loop {
-            let (app, stream, after) = (Arc::clone(&self.follower.app), StreamId::agent(&self.id), self.after);
-            let read =
-                move || app.host.ledger().read(&stream, after, BATCH).map_err(|error| problems::unreadable(&error));
-            let Ok(facts) = blocking(read).await else { return None };
-            if let Some(last) = facts.last() {
-                self.after = last.seq;
-                let mut text = String::new();
-                for fact in &facts {
-                    piece(&mut text, &fact.kind, &fact.seq.to_string(), &event(self.id.as_str(), fact));
+            // The facts that came before a piece of text are published before it is: heard first and read after, none of
+            // them is missing.
+            let heard = self.spoken.catch_up();
+            if self.heads.take_moved() || !self.caught_up {
+                let facts = self.facts().await?;
+                if !facts.is_empty() {
+                    return Some(facts);
                 }
+            }
+            if heard > 0 {
+                let mut text = String::new();
+                self.spoken.say(heard, &mut text);
                 return Some(Bytes::from(text));
             }
             tokio::select! {
                 biased;
                 _ = self.follower.closing.wait_for(|closing| *closing) => return None,
-                () = self.heads.moved() => {}
-                () = tokio::time::sleep(self.follower.heartbeat) => return Some(Bytes::from_static(b": still here\n\n")),
+                () = self.heads.moved() => self.caught_up = false,
+                () = self.spoken.more() => {}
+                () = tokio::time::sleep(self.follower.heartbeat) => {
+                    // Looked at again, in case that somebody recorded something and told nobody.
+                    self.caught_up = false;
+                    return Some(Bytes::from_static(b": still here\n\n"));
+                }
             }
         }
+    }
+
+    /// The next facts, with what has to be heard before them; empty if there are none.
+    async fn facts(&mut self) -> Option<Bytes> {
+        let (app, stream, after) = (Arc::clone(&self.follower.app), StreamId::agent(&self.id), self.after);
+        let read = move || app.host.ledger().read(&stream, after, BATCH).map_err(|error| problems::unreadable(&error));
+        let facts = blocking(read).await.ok()?;
+        self.caught_up = facts.is_empty();
+        self.spoken.catch_up();
+        let mut text = String::new();
+        for fact in &facts {
+            let event = event(self.id.as_str(), fact);
+            self.spoken.before(&event, &mut text);
+            piece(&mut text, &fact.kind, &fact.seq.to_string(), &event);
+            self.after = fact.seq;
+        }
+        Some(Bytes::from(text))
     }
 }
 
@@ -139,7 +171,8 @@ pub(super) async fn of_all(call: Call) -> Met {
             after => (after, None),
         },
     };
-    let state = OfAll { follower, follow: Some(ledger.follow(after)), lost };
+    let spoken = Spoken::of(&call.app.options.deltas, None);
+    let state = OfAll { follower, follow: Some(ledger.follow(after)), spoken, lost };
     Ok(answer(stream::unfold(state, |mut state| async move { Some((Ok(state.next().await?), state)) })))
 }
 
@@ -147,6 +180,7 @@ struct OfAll {
     follower: Follower,
     /// Lent to the thread that reads.
     follow: Option<Follow>,
+    spoken: Spoken,
     lost: Option<Bytes>,
 }
 
@@ -159,6 +193,7 @@ impl OfAll {
             return Some(lost);
         }
         loop {
+            let heard = self.spoken.catch_up();
             let mut follow = self.follow.take()?;
             let (follow, facts) = blocking(move || {
                 let facts = follow.next_batch(BATCH);
@@ -169,21 +204,26 @@ impl OfAll {
             let follow = self.follow.insert(follow);
             let mut text = String::new();
             match facts {
+                Ok(facts) if facts.is_empty() && heard > 0 => self.spoken.say(heard, &mut text),
                 Ok(facts) if facts.is_empty() => {
                     tokio::select! {
                         biased;
                         _ = self.follower.closing.wait_for(|closing| *closing) => return None,
                         more = follow.more() => more.ok()?,
+                        () = self.spoken.more() => {}
                         () = tokio::time::sleep(self.follower.heartbeat) => {
                             return Some(Bytes::from_static(b": still here\n\n"));
                         }
                     }
                 }
                 Ok(facts) => {
+                    self.spoken.catch_up();
                     for (cursor, stream, fact) in &facts {
                         // Keys and tokens are nobody's news.
                         if let Some(agent) = stream.agent_name() {
-                            piece(&mut text, &fact.kind, &cursor.to_string(), &event(agent, fact));
+                            let event = event(agent, fact);
+                            self.spoken.before(&event, &mut text);
+                            piece(&mut text, &fact.kind, &cursor.to_string(), &event);
                         }
                     }
                 }

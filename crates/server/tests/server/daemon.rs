@@ -79,6 +79,7 @@ impl Daemon {
             }),
             world: Arc::clone(&world) as _,
             hooks: Arc::clone(&hooks),
+            deltas: hands.deltas.clone(),
             loopback: true,
         };
         let app = App::new(host, access, options);
@@ -201,6 +202,10 @@ impl Daemon {
     pub async fn event(&self, id: &str, kind: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let mut events = self.client().follow(Some(id), Some("0")).await.unwrap();
         while let Some(event) = soon(&format!("{kind} of {id}"), events.next()).await {
+            // Text as it is spoken is no fact.
+            if event.id.is_none() {
+                continue;
+            }
             let value: Value = serde_json::from_str(&event.data).unwrap();
             schema::conforms("Event", &value, "an event");
             if event.name == kind && wanted(&value["data"]) {

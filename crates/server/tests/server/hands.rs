@@ -3,7 +3,7 @@
 
 use std::sync::{Condvar, Mutex};
 
-use abide_engine::Perform;
+use abide_engine::{Deltas, Perform};
 use abide_kernel::effect::{Effect, ModelCall};
 use abide_kernel::fact::{TaskCreated, TaskEnd};
 use abide_kernel::id::{AgentId, CallId, ExecId, TaskId};
@@ -24,8 +24,10 @@ type Job = std::pin::Pin<Box<dyn Future<Output = Vec<Input>> + Send>>;
 /// - `wait`, `sleep`, `ask`, `plan`, `tell`, `open`: the model changes its records, then says `done`
 /// - `run`: a command is started, and ends when the test lets go
 /// - `occupy`: a workspace is held
+/// - `speak`: what follows is said word by word, and then answered
 #[derive(Debug)]
 pub struct Hands {
+    pub deltas: Deltas,
     open: watch::Sender<bool>,
     blocked: Mutex<bool>,
     unblocked: Condvar,
@@ -33,7 +35,8 @@ pub struct Hands {
 
 impl Default for Hands {
     fn default() -> Hands {
-        Hands { open: watch::Sender::new(false), blocked: Mutex::new(true), unblocked: Condvar::new() }
+        let open = watch::Sender::new(false);
+        Hands { deltas: Deltas::default(), open, blocked: Mutex::new(true), unblocked: Condvar::new() }
     }
 }
 
@@ -55,7 +58,7 @@ impl Hands {
 }
 
 impl Perform for Hands {
-    fn perform(&self, _: &AgentId, effect: Effect) -> Option<Job> {
+    fn perform(&self, agent: &AgentId, effect: Effect) -> Option<Job> {
         let mut open = self.open.subscribe();
         match effect {
             Effect::CallModel { exec_id, round, call } => {
@@ -65,8 +68,16 @@ impl Perform for Hands {
                     "crash" => panic!("the loop was told to crash"),
                     _ => {}
                 }
+                let (deltas, agent) = (self.deltas.clone(), agent.clone());
                 Some(Box::pin(async move {
                     match word.as_str() {
+                        "speak" => {
+                            let said = text(&call);
+                            for word in said.split_inclusive(' ') {
+                                deltas.publish(&agent, &exec_id, round, word);
+                                tokio::task::yield_now().await;
+                            }
+                        }
                         "hold" => {
                             open.wait_for(|open| *open).await.unwrap();
                         }
@@ -100,7 +111,6 @@ impl Perform for Hands {
             | Effect::RunCheck { .. }
             | Effect::EndCheck { .. }
             | Effect::ForgetSecret { .. }
-            | Effect::Notify { .. }
             | Effect::EndExec { .. } => None,
         }
     }
@@ -174,7 +184,10 @@ fn act(word: &str) -> Option<(&'static str, Act)> {
         "plan" => {
             let objective = "the big one".to_owned();
             let plan_status = Some(PlanStatus::NeedsInput);
-            ("CreateWorkItem", Act::CreateWorkItem { objective, plan: None, plan_status, todo: Vec::new() })
+            (
+                "CreateWorkItem",
+                Act::CreateWorkItem { objective, plan: None, plan_status, todo: Vec::new(), budget: None },
+            )
         }
         "tell" => ("NotifyOperator", Act::NotifyOperator { text: "look at this".to_owned() }),
         "open" => {

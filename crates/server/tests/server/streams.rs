@@ -74,6 +74,94 @@ async fn a_stream_is_the_history_as_it_happens() {
     assert_eq!(ids, (1..=history.len()).map(|seq| seq.to_string()).collect::<Vec<_>>());
 }
 
+/// A piece of text as it was spoken.
+fn delta(event: &SseEvent) -> Value {
+    let value: Value = serde_json::from_str(&event.data).unwrap();
+    schema::conforms("TextDelta", &value, "a piece of text");
+    assert_eq!(event.id, None, "nobody resumes at it");
+    value
+}
+
+/// Takes in events until so many rounds were recorded. Every piece of text comes within its round; what was said in each
+/// comes back.
+async fn rounds(wire: &mut Wire, count: usize) -> Vec<String> {
+    let mut open: std::collections::BTreeMap<String, String> = std::collections::BTreeMap::new();
+    let mut said = Vec::new();
+    while said.len() < count {
+        let event = wire.events(1).await.remove(0);
+        if event.name == "text.delta" {
+            let delta = delta(&event);
+            let round = open.get_mut(&delta["exec_id"].to_string());
+            let round = round.unwrap_or_else(|| panic!("outside of its round: {delta}"));
+            round.push_str(delta["text"].as_str().unwrap());
+            continue;
+        }
+        let fact = value(&event);
+        let exec = fact["data"]["exec_id"].to_string();
+        match event.name.as_str() {
+            "turn.round_started" => assert!(open.insert(exec, String::new()).is_none()),
+            "turn.provider_round_completed" => said.extend(open.remove(&exec)),
+            _ => {}
+        }
+    }
+    said
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn text_is_heard_while_it_is_spoken_and_within_its_round() {
+    let daemon = Daemon::start().await;
+    daemon.create("a").await;
+    daemon.create("b").await;
+    let mut one = Wire::open(&daemon, Ask::get("/v1/agents/a/events/stream?after=0")).await;
+    let mut all = Wire::open(&daemon, Ask::get("/v1/events/stream?after=start")).await;
+    for number in 0..20 {
+        daemon.say("b", &format!("speak beside {number}")).await;
+        daemon.finish("a", &format!("speak one two three {number}")).await;
+    }
+    let expected: Vec<String> = (0..20).map(|number| format!("speak one two three {number}")).collect();
+    assert_eq!(rounds(&mut one, 20).await, expected);
+    let mut heard = rounds(&mut all, 40).await;
+    heard.retain(|text| text.contains("one"));
+    assert_eq!(heard, expected);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn text_names_its_agent_where_there_are_several() {
+    let daemon = Daemon::start().await;
+    daemon.create("a").await;
+    let (mut one, mut all) =
+        (Wire::open(&daemon, stream_of("a")).await, Wire::open(&daemon, Ask::get("/v1/events/stream")).await);
+    daemon.finish("a", "speak").await;
+    for (wire, agent) in [(&mut one, Value::Null), (&mut all, json!("a"))] {
+        let event = loop {
+            let event = wire.events(1).await.remove(0);
+            if event.name == "text.delta" {
+                break delta(&event);
+            }
+        };
+        assert_eq!((&event["agent_id"], &event["round"], &event["text"]), (&agent, &json!(1), &json!("speak")));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_reads_an_old_story_hears_new_text_in_its_place() {
+    let daemon = Daemon::start().await;
+    daemon.create("a").await;
+    for number in 0..30 {
+        daemon.finish("a", &format!("speak {number}")).await;
+    }
+    // What was said before anybody listened is in the facts alone; the stream is far behind when more is said.
+    let mut wires = Vec::new();
+    for path in ["/v1/agents/a/events/stream?after=0", "/v1/events/stream?after=start"] {
+        wires.push(Wire::open(&daemon, Ask::get(path)).await);
+    }
+    daemon.finish("a", "speak of now").await;
+    for wire in &mut wires {
+        let said = rounds(wire, 31).await;
+        assert!(said[..30].iter().all(String::is_empty) && said[30] == "speak of now", "{said:?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_without_a_place_begins_now() {
     let daemon = Daemon::start().await;

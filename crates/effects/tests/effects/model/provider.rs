@@ -154,6 +154,7 @@ impl Loopback {
             card: Card {
                 window_tokens: 100_000,
                 max_output_tokens: 4_000,
+                context_tokens: 96_000,
                 prices: Some(Prices { input: price(1), output: price(2), cache_read: price(3), cache_write: price(4) }),
                 images: true,
             },

@@ -1,0 +1,40 @@
+//! What lies around an agent, for the prompt of its model and for the tool that reads more of it. No folder is taken for
+//! it: looking around is no work.
+
+use std::path::{Path, PathBuf};
+
+use abide_kernel::effect::Place;
+use abide_kernel::id::AgentId;
+use abide_kernel::input::Refusal;
+use serde_json::Value;
+
+use super::{Hands, Outcome, blocking};
+use crate::surroundings::{self, Surroundings, Whereabouts};
+use crate::tools::read_skill;
+
+impl Hands {
+    /// The guides and skills of where an agent works, or will.
+    pub async fn surroundings(&self, agent: &AgentId, place: &Place) -> Surroundings {
+        let (hands, workspace) = (self.clone(), self.workspace_of(agent, place));
+        blocking(move || hands.whereabouts(&workspace, surroundings::look)).await
+    }
+
+    pub(super) async fn read_skill(&self, agent: &AgentId, input: &Value, place: &Place) -> Result<Outcome, Refusal> {
+        let (call, hands, workspace) = (read_skill::call(input)?, self.clone(), self.workspace_of(agent, place));
+        blocking(move || hands.whereabouts(&workspace, |at| surroundings::read_skill(&call, at)).map(Outcome::of)).await
+    }
+
+    fn whereabouts<T>(&self, workspace: &Path, look: impl FnOnce(&Whereabouts<'_>) -> T) -> T {
+        let hidden = |folder: &Path| self.sandbox().hidden_in(folder);
+        look(&Whereabouts { home: &self.0.home, workspace, hidden: &hidden })
+    }
+
+    /// As `desk` has it, and not taken.
+    fn workspace_of(&self, agent: &AgentId, place: &Place) -> PathBuf {
+        match (&place.workspace, &place.configured) {
+            (Some(bound), _) => PathBuf::from(&bound.root),
+            (None, Some(configured)) => PathBuf::from(configured),
+            (None, None) => self.own_folder(agent),
+        }
+    }
+}

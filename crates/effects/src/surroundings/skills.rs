@@ -1,0 +1,107 @@
+//! Skills: folders with a `SKILL.md` that says what somebody has to know for one kind of work. A model is told their
+//! names and descriptions; the rest is read when it asks (`read_skill`).
+
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{Dir, FileType, OFlags};
+
+use super::front_matter::{self, Head};
+use super::{Broken, HOME_SKILLS, Skill, Whereabouts, problem};
+use crate::files::Root;
+use crate::limits;
+
+/// Where in a workspace skills lie. What comes first counts where two have the same name.
+const SHELVES: [&str; 2] = [".agents/skills", ".claude/skills"];
+pub(super) const FILE: &str = "SKILL.md";
+
+/// A skill, and where to read it.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub skill: Skill,
+    pub root: Arc<Root>,
+    /// From the root on.
+    pub folder: PathBuf,
+    /// The line of its `SKILL.md` at which its head is over.
+    pub body: u64,
+}
+
+struct Shelf {
+    root: Arc<Root>,
+    /// From the root on.
+    path: &'static str,
+    /// How people name what is on it.
+    shown: String,
+}
+
+/// All there are, and what is wrong with the others.
+pub(super) fn list(at: &Whereabouts<'_>, workspace: Option<Root>, broken: &mut Vec<Broken>) -> Vec<Found> {
+    let mut found: Vec<Found> = Vec::new();
+    let mut names = BTreeSet::new();
+    for shelf in shelves(at, workspace) {
+        for name in folders(&shelf) {
+            let source = format!("{}/{}", shelf.shown, name.display());
+            if found.len() >= limits::SKILLS_MAX {
+                let problem = format!("there are more than {} skills: it is left out", limits::SKILLS_MAX);
+                broken.push(Broken { path: source, problem });
+                return found;
+            }
+            let folder = Path::new(shelf.path).join(&name);
+            match head(&shelf.root, &folder) {
+                Ok(Head { name, description, body }) if !names.contains(&name) => {
+                    names.insert(name.clone());
+                    let skill = Skill { name, description, source };
+                    found.push(Found { skill, root: Arc::clone(&shelf.root), folder, body });
+                }
+                // The nearer one counts: a project may have its own way of doing what the operator has a skill for.
+                Ok(_) => {}
+                Err(problem) => broken.push(Broken { path: source, problem }),
+            }
+        }
+    }
+    found
+}
+
+fn shelves(at: &Whereabouts<'_>, workspace: Option<Root>) -> Vec<Shelf> {
+    let mut shelves = Vec::new();
+    if let Some(root) = workspace.map(Arc::new) {
+        shelves.extend(SHELVES.map(|path| Shelf { root: Arc::clone(&root), path, shown: path.to_owned() }));
+    }
+    // The home itself is closed to agents; of this one folder we read for them.
+    if let Ok(root) = Root::open(&at.home.join(HOME_SKILLS)) {
+        let shown = format!("$ABIDE_HOME/{HOME_SKILLS}");
+        shelves.push(Shelf { root: Arc::new(root), path: "", shown });
+    }
+    shelves
+}
+
+/// The folders on a shelf, by name; links may be some.
+fn folders(shelf: &Shelf) -> Vec<PathBuf> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+    let Ok(folder) = shelf.root.open_beneath(Path::new(shelf.path), flags) else { return Vec::new() };
+    let entries = Dir::new(folder).into_iter().flatten().flatten().take(limits::SKILLS_LOOKED_AT);
+    let mut names: Vec<PathBuf> = entries
+        .filter(|entry| matches!(entry.file_type(), FileType::Directory | FileType::Symlink | FileType::Unknown))
+        .map(|entry| PathBuf::from(std::ffi::OsStr::from_bytes(entry.file_name().to_bytes())))
+        .filter(|name| !name.as_os_str().as_bytes().starts_with(b"."))
+        .collect();
+    names.sort_unstable();
+    names
+}
+
+fn head(root: &Root, folder: &Path) -> Result<Head, String> {
+    let path = folder.join(FILE);
+    let name = folder.file_name().and_then(|name| name.to_str()).ok_or("its name is not UTF-8")?;
+    if !root.is_there(&path) {
+        return Err(format!("there is no {FILE} in it"));
+    }
+    let opened = root.open_file(&path).map_err(problem)?;
+    let mut bytes = Vec::new();
+    let mut start = opened.file.take(limits::SKILL_HEAD_BYTES);
+    start.read_to_end(&mut bytes).map_err(|error| format!("it can't be read: {error}"))?;
+    // The cut may have gone through a letter of the body.
+    front_matter::parse(&String::from_utf8_lossy(&bytes), name)
+}
