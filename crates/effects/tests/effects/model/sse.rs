@@ -15,6 +15,7 @@ fn events_end_with_an_empty_line() {
         ("data: a\n\n", vec!["a"]),
         ("data:a\n\ndata:  b\n\n", vec!["a", " b"]),
         ("data: a\ndata: b\n\n", vec!["a\nb"]),
+        ("data: a\r\ndata: b\r\n\r\n", vec!["a\nb"]),
         ("data: a\r\n\r\ndata: b\r\rdata: c\n\r\n", vec!["a", "b", "c"]),
         ("\u{feff}data: a\n\n\u{feff}data: b\n\n", vec!["a"]),
         ("event: x\nid: 1\nretry: 5\ndata: a\n: a comment\n\n", vec!["a"]),
@@ -39,7 +40,7 @@ fn an_event_has_a_size() {
 }
 
 proptest! {
-    /// However the bytes are cut into pieces, the events are the same.
+    /// However the bytes are cut into pieces and the lines end, the events are the same.
     #[test]
     fn pieces_do_not_matter(
         lines in prop::collection::vec("(data:|data: |: |event: |\u{feff}|)[a-zé:]{0,6}", 0..12),
@@ -59,5 +60,7 @@ proptest! {
         let bytewise: Vec<&[u8]> = bytes.chunks(1).collect();
         prop_assert_eq!(all(&pieces), all(&[bytes]));
         prop_assert_eq!(all(&bytewise), all(&[bytes]));
+        let plain = stream.replace("\r\n", "\n").replace('\r', "\n");
+        prop_assert_eq!(all(&[plain.as_bytes()]), all(&[bytes]));
     }
 }
