@@ -17,10 +17,10 @@ use crate::problem::Problem;
 use crate::sse::{SseEvent, SseParser};
 use crate::types::{
     Abort, Accepted, AgentChange, AgentCreate, AgentItem, AgentSummary, Approval, Brief, Compact, Deleted, Detached,
-    Ended, Event, Exported, Fork, Health, Message, MessageCreate, Page, Patch, SandboxPart, Task, TaskInput, TaskRead,
-    TaskRun, TaskStopped, TaskTaken, Timer, TimerCreate, TimerCreated, TokenCreate, TokenCreated, TokenItem,
-    TranscriptEntry, Trigger, TriggerCreate, Verify, Wait, Wake, Why, Woken, WorkItem, WorkItemBlock, WorkItemComplete,
-    WorkItemCreate, WorkItemUpdate, Workspace, WorkspaceAttach,
+    Ended, Event, Exported, Fork, Health, Message, MessageCreate, Page, Patch, SandboxPart, Surroundings, Task,
+    TaskInput, TaskRead, TaskRun, TaskStopped, TaskTaken, Timer, TimerCreate, TimerCreated, TokenCreate, TokenCreated,
+    TokenItem, TranscriptEntry, Trigger, TriggerCreate, Verify, Wait, Wake, Why, Woken, WorkItem, WorkItemBlock,
+    WorkItemComplete, WorkItemCreate, WorkItemUpdate, Workspace, WorkspaceAttach,
 };
 
 /// Answers are bounded on the other side; this is for whoever else may answer there.
@@ -158,6 +158,11 @@ impl Client {
 
     pub async fn agent(&self, id: &str) -> Result<AgentSummary, ClientError> {
         self.get(&format!("/v1/agents/{}", part(id))).await
+    }
+
+    /// The guides and skills that its model is told of.
+    pub async fn surroundings(&self, id: &str) -> Result<Surroundings, ClientError> {
+        self.get(&format!("/v1/agents/{}/surroundings", part(id))).await
     }
 
     pub async fn sandbox(&self) -> Result<SandboxPart, ClientError> {

@@ -1,6 +1,7 @@
 //! What a request may have done in the world outside of any turn. The server knows nobody who does it; whoever starts it
 //! hands somebody in.
 
+use abide_kernel::effect::Place;
 use abide_kernel::fact::WorkspaceAttached;
 use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::input::Refusal;
@@ -30,6 +31,9 @@ pub trait World: Send + Sync {
     fn check_workspace(&self, path: String) -> Done<'_, String>;
 
     fn patches<'a>(&'a self, agent: &'a AgentId) -> Done<'a, Vec<Value>>;
+
+    /// Guides and skills of where an agent works.
+    fn surroundings<'a>(&'a self, agent: &'a AgentId, place: Place) -> Done<'a, Value>;
 
     /// What keeps commands where they belong, with or without network.
     fn sandbox(&self, network: bool) -> Value;
