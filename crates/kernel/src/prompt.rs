@@ -1,6 +1,8 @@
 //! What a model is shown, before any provider's spelling of it. Pure: what it is made of arrives as values, and the same
 //! values make the same prompt.
 
+pub mod image;
+
 use serde_json::Value;
 
 use crate::fact::CallRecord;

@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::fact::Fact;
 use crate::id::Seq;
 use crate::limits;
+use crate::prompt::image::images_in;
 use crate::time::Time;
 
 /// What is shown of one tool result; the ledger has all of it.
@@ -56,7 +57,7 @@ pub fn entries(seq: Seq, at: Time, fact: &Fact) -> Vec<Entry> {
             let message = &queued.message;
             vec![Entry {
                 text: message.text.clone(),
-                json: message.json.clone(),
+                json: message.json.as_ref().map(|json| images_in(json).1),
                 message_id: Some(message.message_id.to_string()),
                 ..blank("input")
             }]
@@ -75,11 +76,13 @@ pub fn entries(seq: Seq, at: Time, fact: &Fact) -> Vec<Entry> {
             spoke.then_some(said).into_iter().chain(calls).collect()
         }
         Fact::ToolFinished(finished) => {
-            let whole = finished.result.to_string();
+            // Nobody reads an image as text; what stands in its place is not long.
+            let result = images_in(&finished.result).1;
+            let whole = result.to_string();
             let fits = whole.len() <= RESULT_BYTES;
             vec![Entry {
                 text: (!fits).then(|| format!("{}…", limits::clip(&whole, RESULT_BYTES))),
-                json: fits.then(|| finished.result.clone()),
+                json: fits.then_some(result),
                 exec_id: Some(finished.exec_id.to_string()),
                 call_id: Some(finished.call_id.to_string()),
                 tool: Some(finished.tool.clone()),

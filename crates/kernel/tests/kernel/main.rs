@@ -12,6 +12,7 @@ mod continuation;
 mod decisions;
 mod fairness;
 mod golden;
+mod images;
 mod ingress;
 mod interjections;
 mod invariants;
