@@ -240,6 +240,9 @@ pub struct SendArgs {
     pub id: AgentId,
     /// What to say; - reads stdin
     pub text: String,
+    /// A PNG, JPEG, GIF or WebP to send with it; may be said several times
+    #[arg(long = "image", value_name = "FILE")]
+    pub images: Vec<PathBuf>,
     /// Wait for the answer and print it; exits 4 when the agent waits for a person instead, 5 when its budget is spent
     #[arg(long)]
     pub wait: bool,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use abide_api::types::{ModelList, ModelTested};
 use abide_effects::Hands;
 use abide_effects::hands::{TaskInput, TaskOutput};
+use abide_kernel::effect::Place;
 use abide_kernel::fact::WorkspaceAttached;
 use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::vocabulary::WorkspaceMode;
@@ -61,6 +62,25 @@ impl World for Outside {
                 })
             });
             Ok(shown.collect())
+        })
+    }
+
+    fn surroundings<'a>(&'a self, agent: &'a AgentId, place: Place) -> Done<'a, Value> {
+        Box::pin(async move {
+            let around = self.hands.surroundings(agent, &place).await;
+            let guides = around
+                .guides
+                .iter()
+                .map(|guide| json!({ "path": guide.path, "bytes": guide.text.len(), "truncated": guide.truncated }));
+            let skills = around
+                .skills
+                .iter()
+                .map(|skill| json!({ "name": skill.name, "description": skill.description, "source": skill.source }));
+            let broken = around.broken.iter().map(|broken| json!({ "path": broken.path, "problem": broken.problem }));
+            Ok(json!({
+                "guides": guides.collect::<Vec<_>>(), "skills": skills.collect::<Vec<_>>(),
+                "broken": broken.collect::<Vec<_>>(),
+            }))
         })
     }
 

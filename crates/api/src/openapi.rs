@@ -32,6 +32,7 @@ use crate::types;
     types::WorkspaceAttach,
     types::Detached,
     types::Patch,
+    types::Surroundings,
     types::WorkItem,
     types::WorkItemCreate,
     types::WorkItemUpdate,

@@ -344,6 +344,12 @@ pub const OPERATIONS: &[Operation] = &[
         )
     },
     of_agent(get("agent_export", "/v1/agents/{id}/export", "Its records, as files of a fixture", Object(200))),
+    of_agent(get(
+        "surroundings",
+        "/v1/agents/{id}/surroundings",
+        "Guides and skills of where it works, as its model is told of them now",
+        One(200, "Surroundings"),
+    )),
     get("sandbox", "/v1/sandbox", "What keeps commands where they belong on this machine", One(200, "SandboxPart")),
     get("model_list", "/v1/models", "Models that can be named, and who serves them", One(200, "ModelList")),
     post(

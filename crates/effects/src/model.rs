@@ -17,6 +17,7 @@ use abide_kernel::fact::Usage;
 use abide_kernel::id::{CallId, ExecId};
 use abide_kernel::input::Reply;
 use abide_kernel::message::Message;
+use abide_kernel::prompt::image::images_in;
 use abide_kernel::vocabulary::ProviderError;
 use serde_json::Value;
 
@@ -113,11 +114,15 @@ pub fn absolute(name: &str, folder: &Path) -> String {
     }
 }
 
-/// The text of a message as a model reads it: what was written, else its JSON on one line.
+/// The text of a message as a model reads it that sees no images: what was written, else its JSON on one line.
 fn text_of(message: &Message) -> String {
     match (&message.text, &message.json) {
         (Some(text), _) => text.clone(),
-        (None, Some(json)) => json.to_string(),
+        (None, Some(json)) => match (images_in(json), json["text"].as_str()) {
+            // Written, with images beside it.
+            ((images, _), Some(text)) if !images.is_empty() => text.to_owned(),
+            ((_, json), _) => json.to_string(),
+        },
         (None, None) => String::new(),
     }
 }

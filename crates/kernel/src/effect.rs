@@ -340,7 +340,7 @@ fn model_call(state: &AgentState) -> Option<ModelCall> {
         interjections: joined.iter().filter_map(|id| Some(state.queue.get(id)?.message.clone())).collect(),
         carry: state.carry.clone(),
         turn_seq: turn.seq,
-        situation: (!state.config.model.starts_with("script/")).then(|| Situation::of(state)).flatten().map(Box::new),
+        situation: (!state.model_in_use().starts_with("script/")).then(|| Situation::of(state)).flatten().map(Box::new),
         place: (turn.work_item_id.is_some() && state.workspaces.occupied().is_some())
             .then(|| Box::new(Place::of(state))),
     })

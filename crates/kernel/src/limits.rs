@@ -4,6 +4,9 @@
 pub const QUEUE_MAX: usize = 10_000;
 /// The text or JSON of one message.
 pub const MESSAGE_BYTES: usize = 1 << 20;
+/// One image that a model is shown, and the images of one message or result.
+pub const IMAGE_BYTES: usize = 1 << 20;
+pub const IMAGES_MAX: usize = 8;
 /// Open records of one kind (work items, waits, timers, tasks, triggers, approvals), per agent.
 pub const OPEN_RECORDS_MAX: usize = 131_072;
 /// Wake hints from different sources, pending or on their way as a tick, per agent.

@@ -2,7 +2,7 @@
 //! values make the same prompt.
 
 pub mod assemble;
-mod image;
+pub mod image;
 pub mod measure;
 mod quote;
 mod recap;

@@ -7,6 +7,7 @@ use crate::fact::Fact;
 use crate::id::Seq;
 use crate::limits;
 use crate::message::Origin;
+use crate::prompt::image::images_in;
 use crate::time::Time;
 use crate::vocabulary::{MessageKind, TerminalKind};
 
@@ -67,7 +68,7 @@ pub fn entries(seq: Seq, at: Time, fact: &Fact) -> Vec<Entry> {
                 kind: Some(message.kind),
                 origin: Some(message.origin.clone()),
                 text: message.text.clone(),
-                json: message.json.clone(),
+                json: message.json.as_ref().map(|json| images_in(json).1),
                 message_id: Some(message.message_id.to_string()),
                 ..blank("input")
             }]
@@ -86,11 +87,13 @@ pub fn entries(seq: Seq, at: Time, fact: &Fact) -> Vec<Entry> {
             spoke.then_some(said).into_iter().chain(calls).collect()
         }
         Fact::ToolFinished(finished) => {
-            let whole = finished.result.to_string();
+            // Nobody reads an image as text; what stands in its place is not long.
+            let result = images_in(&finished.result).1;
+            let whole = result.to_string();
             let fits = whole.len() <= RESULT_BYTES;
             vec![Entry {
                 text: (!fits).then(|| format!("{}…", limits::clip(&whole, RESULT_BYTES))),
-                json: fits.then(|| finished.result.clone()),
+                json: fits.then_some(result),
                 exec_id: Some(finished.exec_id.to_string()),
                 call_id: Some(finished.call_id.to_string()),
                 tool: Some(finished.tool.clone()),

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use abide_api::types::{ModelList, ModelTested};
+use abide_kernel::effect::Place;
 use abide_kernel::fact::WorkspaceAttached;
 use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::input::Refusal;
@@ -33,6 +34,9 @@ pub trait World: Send + Sync {
     fn check_workspace(&self, path: String) -> Done<'_, String>;
 
     fn patches<'a>(&'a self, agent: &'a AgentId) -> Done<'a, Vec<Value>>;
+
+    /// Guides and skills of where an agent works.
+    fn surroundings<'a>(&'a self, agent: &'a AgentId, place: Place) -> Done<'a, Value>;
 
     /// What keeps commands where they belong, with or without network.
     fn sandbox(&self, network: bool) -> Value;

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use abide_api::Client;
 use abide_api::types::{
-    Abort, AgentChange, AgentCreate, AgentItem, AgentSummary, Budget, Execution, Limits, SandboxPart, Usage, Used,
+    Abort, AgentChange, AgentCreate, AgentItem, AgentSummary, Budget, Execution, Limits, SandboxPart, Surroundings,
+    Usage, Used,
 };
 use abide_kernel::id::AgentId;
 use anyhow::Context;
@@ -156,11 +157,16 @@ fn list(place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
 
 fn show(id: &AgentId, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let client = connection::find(place)?;
-    let summary = block_on(async { Ok(client.agent(id.as_str()).await?) })?;
-    out.result(&json!(summary), || picture(&summary, out))
+    let (summary, around) = block_on(async {
+        let summary = client.agent(id.as_str()).await?;
+        Ok((summary, client.surroundings(id.as_str()).await?))
+    })?;
+    let mut shown = json!(summary);
+    shown["surroundings"] = json!(around);
+    out.result(&shown, || picture(&summary, &around, out))
 }
 
-fn picture(summary: &AgentSummary, out: &Output) -> String {
+fn picture(summary: &AgentSummary, around: &Surroundings, out: &Output) -> String {
     let AgentSummary { identity, agent, decision, closure, model, execution, .. } = summary;
     let some = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
     let mut rows = vec![
@@ -187,6 +193,15 @@ fn picture(summary: &AgentSummary, out: &Output) -> String {
     more("owed results", some_of(summary.owed_results.len()));
     more("commands", (execution.commands > 0).then(|| format!("{} running", grouped(execution.commands))));
     more("workspace", Some(workspace(execution)));
+    more(
+        "guides",
+        listed(around.guides.iter().map(|guide| match guide.truncated {
+            true => format!("{} (the first {} bytes)", guide.path, grouped(guide.bytes)),
+            false => guide.path.clone(),
+        })),
+    );
+    more("skills", listed(around.skills.iter().map(|skill| skill.name.clone())));
+    more("broken", listed(around.broken.iter().map(|broken| format!("{}: {}", broken.path, broken.problem))));
     more("network", Some(on_or_off(execution.network).to_owned()));
     more("sandbox", execution.sandbox.as_ref().map(sandbox));
     let usage = &model.usage;
@@ -221,6 +236,11 @@ fn workspace(execution: &Execution) -> String {
         (Some(root), Some(branch)) => format!("{root} (branch {branch}, a worktree of {folder})"),
         (_, _) => folder.clone(),
     }
+}
+
+fn listed(things: impl Iterator<Item = String>) -> Option<String> {
+    let things: Vec<String> = things.collect();
+    (!things.is_empty()).then(|| things.join(", "))
 }
 
 /// Loud where nothing keeps its commands from anything.

@@ -1,5 +1,7 @@
 //! `abide send`: a message to an agent, and with `--wait` what it answers.
 
+mod images;
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -26,7 +28,11 @@ pub fn run(args: &SendArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<(
     if text.trim().is_empty() {
         return Err(Failed::Usage("there is nothing to send: the text is empty".to_owned()).into());
     }
-    let message = MessageCreate { text: Some(text), kind: args.kind, priority: args.priority, ..Default::default() };
+    let (text, json) = match args.images.as_slice() {
+        [] => (Some(text), None),
+        files => (None, Some(images::with(&text, files)?)),
+    };
+    let message = MessageCreate { text, json, kind: args.kind, priority: args.priority, ..Default::default() };
     block_on(async {
         let accepted = client.send_message(args.id.as_str(), &message).await?;
         if !args.wait {

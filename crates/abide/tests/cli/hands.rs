@@ -248,3 +248,26 @@ fn a_file_tool_opens_no_secret_of_the_person() {
     let said = place.run(&["transcript", "scout", "--json"]).out;
     assert!(said.contains("permission_denied") && said.contains("plain") && !said.contains("secret"), "{said}");
 }
+
+#[test]
+fn what_an_agent_is_told_of_where_it_works_is_shown() {
+    let place = Place::empty();
+    place.write("work/AGENTS.md", "Speak plainly.\n");
+    place.write("work/.agents/skills/release/SKILL.md", "---\ndescription: How we release.\n---\nTag it.\n");
+    place.write("home/skills/bare/SKILL.md", "no head\n");
+    let read = json!({ "tools": [{ "name": "ReadSkill", "input": { "skill": "release" } }] });
+    place.write("play.json", json!({ "rounds": [read, { "text": "Read." }] }).to_string());
+    let _daemon = Daemon::start_with_path(&place);
+    place.says(&["agent", "create", "scout", "--workspace", "work", "--model", "script/play.json"]);
+    let shown = place.says(&["agent", "show", "scout"]);
+    let row = |name: &str| shown.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim_start();
+    assert_eq!((row("guides"), row("skills")), ("AGENTS.md", "release"));
+    assert!(row("broken").starts_with("$ABIDE_HOME/skills/bare: its first line is not `---`"), "{shown}");
+    let around = place.json(&["agent", "show", "scout"])["surroundings"].clone();
+    assert_eq!(around["guides"], json!([{ "path": "AGENTS.md", "bytes": 15, "truncated": false }]));
+    assert_eq!(around["skills"][0]["source"], ".agents/skills/release");
+    assert_eq!(place.says(&["send", "scout", "go", "--wait", "--timeout", "30"]), "Read.\n");
+    let said = place.json(&["transcript", "scout"]);
+    let result = said["items"].as_array().unwrap().iter().find(|entry| entry["role"] == "tool_result").unwrap();
+    assert_eq!((&result["status"], &result["json"]["content"]), (&json!("completed"), &json!("Tag it.\n")));
+}

@@ -69,6 +69,47 @@ fn an_agent_from_its_creation_to_its_end() {
 }
 
 #[test]
+fn an_image_goes_with_a_message() {
+    let place = Place::empty();
+    let _daemon = Daemon::start(&place, &[]);
+    let png = |bytes: usize| {
+        let mut png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec();
+        png.resize(bytes, 7);
+        png
+    };
+    for (name, bytes) in [("shot.png", 20), ("large.png", 800_000), ("huge.png", 2 << 20)] {
+        fs::write(place.path(name), png(bytes)).unwrap();
+    }
+    place.write("notes.md", "# Notes\n");
+    let look = ["send", "main", "look", "--image", "shot.png"];
+    assert_eq!(place.says(&[&look[..], &["--image", "shot.png", "--wait", "--timeout", "30"]].concat()), "look\n");
+    let said = place.json(&["transcript", "main"]);
+    assert_eq!(said["items"][0]["json"], json!({ "text": "look", "images": ["(image 1)", "(image 2)"] }));
+    // What was sent is kept whole.
+    let mut watch = place.command(&["watch", "main", "--after", "0", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+    let mut facts = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+    let queued = facts.find(|fact| fact["kind"] == "message.queued").unwrap();
+    watch.kill().unwrap();
+    watch.wait().unwrap();
+    assert_eq!(queued["data"]["json"]["images"][1]["data"], "iVBORw0KGgoAAAANSUhEUgcHBwc=");
+    let refused = |file: &str, why: &str| {
+        let said = place.refused(2, &["send", "main", "look", "--image", file]);
+        assert!(said.contains(why), "{said}");
+    };
+    refused("notes.md", "notes.md is no PNG, JPEG, GIF or WebP");
+    refused("large.png", "the message has 1,067,7");
+    refused("huge.png", "huge.png is larger than 1,048,576 bytes: send a smaller one");
+    let many = ["--image", "shot.png"].repeat(9);
+    let said = place.refused(2, &[&["send", "main", "look"], &many[..]].concat());
+    assert_eq!(said, "9 images: a message takes 8 at most");
+    assert_eq!(place.run(&["send", "main", "look", "--image", "none.png"]).code, Some(1));
+    let said = place.json(&["transcript", "main"]);
+    let inputs = said["items"].as_array().unwrap().iter().filter(|entry| entry["role"] == "input");
+    assert_eq!(inputs.count(), 1, "nothing more was sent");
+}
+
+#[test]
 fn how_waiting_for_an_answer_ends() {
     let place = Place::empty();
     let _daemon = Daemon::start(&place, &[]);

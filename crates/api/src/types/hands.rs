@@ -121,3 +121,38 @@ pub struct Patch {
     pub files: Vec<String>,
     pub files_total: u64,
 }
+
+/// What lies around an agent that its model is told of.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Surroundings {
+    /// The one that lies nearest to where it works comes last.
+    pub guides: Vec<Guide>,
+    pub skills: Vec<Skill>,
+    /// What was meant to be one of these, and is not.
+    pub broken: Vec<Broken>,
+}
+
+/// An `AGENTS.md`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Guide {
+    /// From where it works on.
+    pub path: String,
+    /// Of its text, how much the model is shown.
+    pub bytes: u64,
+    /// There is more of it than there is room for.
+    pub truncated: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Skill {
+    pub name: String,
+    pub description: String,
+    /// The folder it lies in.
+    pub source: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Broken {
+    pub path: String,
+    pub problem: String,
+}

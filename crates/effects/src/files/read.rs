@@ -1,9 +1,13 @@
-//! Reads lines of a file: no more of the file than it takes, and no more than a model can use.
+//! Reads lines of a file, or an image: no more of the file than it takes, and no more than a model can use.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use abide_kernel::input::Refusal;
+use abide_kernel::limits::IMAGE_BYTES;
+use abide_kernel::prompt::image::media_type;
+use base64::prelude::{BASE64_STANDARD, Engine};
 use rustix::io::Errno;
 use serde_json::{Map, Value, json};
 
@@ -30,6 +34,9 @@ struct Lines {
 pub(super) fn run(call: &ReadFile, root: &Root) -> Result<Value, Refusal> {
     let path = root.relative(&call.path)?;
     let opened = root.open_file(&path)?;
+    if let Some(kind) = image_kind(&opened) {
+        return image(kind, &path, opened);
+    }
     let lines = look(call, &path, opened)?;
     if lines.begun < call.offset && call.offset > 1 {
         return Err(past_the_end(call, &path, &lines));
@@ -59,6 +66,29 @@ pub(super) fn run(call: &ReadFile, root: &Root) -> Result<Value, Refusal> {
         result.insert("note".to_owned(), json!(notes.join("; ")));
     }
     Ok(Value::Object(result))
+}
+
+/// What kind of image it is, if any. A text may begin with the letters of one; it has no byte that is not of a text.
+fn image_kind(opened: &Opened) -> Option<&'static str> {
+    let mut start = [0; 512];
+    let read = opened.file.read_at(&mut start, 0).unwrap_or_default();
+    let start = &start[..read];
+    media_type(start).filter(|_| start.contains(&0) || std::str::from_utf8(start).is_err())
+}
+
+fn image(kind: &'static str, path: &Path, opened: Opened) -> Result<Value, Refusal> {
+    let mut bytes = Vec::new();
+    let read = opened.file.take(IMAGE_BYTES as u64 + 1).read_to_end(&mut bytes);
+    read.map_err(|error| failed(path, Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
+    if bytes.len() > IMAGE_BYTES {
+        let size = opened.bytes.max(bytes.len() as u64);
+        let message = format!("{} is an image of {size} bytes; one is shown up to {IMAGE_BYTES}", shown(path));
+        let hint =
+            "make a smaller one with ExecCommand, for example magick FILE -resize 1200x1200 small.jpg, and read that";
+        return Err(Refusal::new("too_large", message, hint));
+    }
+    let image = json!({ "media_type": kind, "data": BASE64_STANDARD.encode(bytes) });
+    Ok(json!({ "image": image, "content": "", "lines": 0, "truncated": false }))
 }
 
 fn look(call: &ReadFile, path: &Path, opened: Opened) -> Result<Lines, Refusal> {

@@ -1,4 +1,4 @@
-//! `ReadFile`: lines of a text file in the workspace.
+//! `ReadFile`: lines of a text file in the workspace, or an image.
 
 use abide_kernel::input::{Does, Refusal};
 use abide_kernel::vocabulary::SideEffect;
@@ -19,7 +19,7 @@ pub struct ReadFile {
 
 pub(super) const TOOL: Tool = Tool {
     name: "ReadFile",
-    description: "Read a text file in the workspace, or some of its lines.",
+    description: "Read a text file in the workspace, or some of its lines; or look at an image (PNG, JPEG, GIF, WebP).",
     schema,
     instead: &[("line", "say `offset`."), ("lines", "say `limit`."), ("file", "say `path`.")],
     read: |fields| parse(fields).map(|_| Does::World(SideEffect::ReadOnly)),

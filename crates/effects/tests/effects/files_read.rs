@@ -159,3 +159,47 @@ proptest! {
         prop_assert_eq!(whole, text);
     }
 }
+
+/// A PNG of so many bytes, as far as its first bytes tell.
+fn png(bytes: usize) -> Vec<u8> {
+    let mut png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec();
+    png.resize(bytes, 7);
+    png
+}
+
+#[test]
+fn an_image_is_shown_as_one() {
+    let workspace = Workspace::new();
+    let read = |name: &str| workspace.does("ReadFile", json!({ "path": name }));
+    // By what it is, not by its name.
+    workspace.put("notes.txt", png(20));
+    let image = json!({ "media_type": "image/png", "data": "iVBORw0KGgoAAAANSUhEUgcHBwc=" });
+    assert_eq!(read("notes.txt"), json!({ "image": image, "content": "", "lines": 0, "truncated": false }));
+    for (start, kind) in [
+        (&b"\xff\xd8\xff\xe0"[..], "image/jpeg"),
+        (b"GIF89a\x01\0", "image/gif"),
+        (b"RIFF\x24\0\0\0WEBPVP8 ", "image/webp"),
+    ] {
+        workspace.put("image", start);
+        assert_eq!(read("image")["image"]["media_type"], kind);
+    }
+    workspace.put("text.png", "GIF89a is how such files begin\n");
+    assert_eq!(read("text.png")["content"], "GIF89a is how such files begin\n");
+    workspace.put("other", b"BM\0\0");
+    workspace.refuses("ReadFile", json!({ "path": "other" }), "binary_file");
+}
+
+#[test]
+fn a_large_image_is_refused_with_a_way_to_make_it_smaller() {
+    let workspace = Workspace::new();
+    let most = abide_kernel::limits::IMAGE_BYTES;
+    workspace.put("fits.png", png(most));
+    let shown = workspace.does("ReadFile", json!({ "path": "fits.png" }));
+    // What is shown is what a model's prompt takes for an image.
+    let (images, left) = abide_kernel::prompt::image::images_in(&shown);
+    assert_eq!((images.len(), &left["image"]), (1, &json!("(image 1)")));
+    workspace.put("large.png", png(most + 1));
+    let refusal = workspace.refuses("ReadFile", json!({ "path": "large.png" }), "too_large");
+    assert_eq!(refusal.message, "large.png is an image of 1048577 bytes; one is shown up to 1048576");
+    assert!(refusal.hint.contains("-resize"), "{refusal:?}");
+}

@@ -12,7 +12,7 @@ use crate::fact::{
     ToolRoundCompleted, ToolStarted, TurnAborted, TurnBaselineOverBudget, TurnCheckpointed, TurnTerminal,
 };
 use crate::id::{CallId, ExecId, MessageId, TaskId, WorkItemId};
-use crate::input::{Answer, Call, Does, Reads, Reply};
+use crate::input::{Answer, Call, Does, Reads, Refusal, Reply};
 use crate::limits;
 use crate::provider::{Tells, backoff_ms};
 use crate::scheduler::continuation::matching;

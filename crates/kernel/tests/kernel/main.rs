@@ -15,6 +15,7 @@ mod decisions;
 mod fairness;
 mod fallbacks;
 mod golden;
+mod images;
 mod ingress;
 mod interjections;
 mod invariants;

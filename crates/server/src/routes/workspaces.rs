@@ -1,7 +1,8 @@
 //! Folders that agents work in.
 
 use abide_api::Problem;
-use abide_api::types::{Detached, Page, Patch, Workspace, WorkspaceAttach, WorkspaceMode};
+use abide_api::types::{Detached, Page, Patch, Surroundings, Workspace, WorkspaceAttach, WorkspaceMode};
+use abide_kernel::effect::Place;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::{Act, Input};
 use abide_kernel::vocabulary;
@@ -63,4 +64,14 @@ pub(super) async fn patches(call: Call) -> Met {
     let patches = patches.map_err(|refusal| problems::refused(refusal, id.as_str()))?;
     let items: Vec<Patch> = patches.into_iter().map(shape).collect::<Result<_, _>>()?;
     Ok(json(200, &Page { items, next: None }))
+}
+
+pub(super) async fn surroundings(call: Call) -> Met {
+    let id = agent(&call)?;
+    let place = call.app.host.look(&id, |state, _| (!state.archived).then(|| Place::of(state))).await;
+    let place = place.map_err(|error| problems::ask(error, id.as_str()))?.flatten();
+    let place = place.ok_or_else(|| problems::no_agent(id.as_str()))?;
+    let around = call.app.options.world.surroundings(&id, place).await;
+    let around: Surroundings = shape(around.map_err(|refusal| problems::refused(refusal, id.as_str()))?)?;
+    Ok(json(200, &around))
 }

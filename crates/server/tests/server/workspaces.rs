@@ -85,3 +85,13 @@ async fn what_confines_commands_can_be_asked() {
     let found = daemon.get("/v1/sandbox").await;
     assert_eq!((&found["mechanism"], &found["processes"]), (&json!("landlock"), &json!("counted")));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_lies_around_an_agent_is_told_for_where_it_works() {
+    let daemon = Daemon::start().await;
+    daemon.post("/v1/agents", json!({ "id": "a", "workspace": "/srv/a" })).await.is(201);
+    let around = daemon.get("/v1/agents/a/surroundings").await;
+    assert_eq!(around["guides"], json!([{ "path": "/srv/a", "bytes": 7, "truncated": true }]));
+    assert_eq!((&around["skills"][0]["name"], &around["broken"][0]["path"]), (&json!("pdf"), &json!("a/b")));
+    daemon.ask(Ask::get("/v1/agents/nobody/surroundings")).await.refused(404, "not_found");
+}

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use abide_api::types::{DefaultModel, ModelItem, ModelList, ModelTested};
+use abide_kernel::effect::Place;
 use abide_kernel::fact::{WorkspaceAttached, Worktree};
 use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::input::Refusal;
@@ -72,6 +73,17 @@ impl World for Outside {
             "saved_at": "2026-01-01T00:00:00Z", "files": ["new"], "files_total": 1,
         });
         Box::pin(async { Ok(vec![patch]) })
+    }
+
+    fn surroundings<'a>(&'a self, _: &'a AgentId, place: Place) -> Done<'a, Value> {
+        let path = place.configured.unwrap_or_default();
+        Box::pin(async move {
+            let (guide, skill) =
+                (json!({ "path": path, "bytes": 7, "truncated": true }), ("pdf", "Reads PDF.", "a/pdf"));
+            let skill = json!({ "name": skill.0, "description": skill.1, "source": skill.2 });
+            let broken = json!({ "path": "a/b", "problem": "it is not text" });
+            Ok(json!({ "guides": [guide], "skills": [skill], "broken": [broken] }))
+        })
     }
 
     fn sandbox(&self, network: bool) -> Value {
