@@ -10,6 +10,11 @@ pub(crate) fn root() -> PathBuf {
     here.parent().unwrap_or(here).to_path_buf()
 }
 
+/// Where builds go, and tools that are ours alone.
+pub(crate) fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
 /// A command at the workspace's root. The variables that `cargo run` sets for us describe xtask; a build script that
 /// watched one of them would rebuild whenever it ran through xtask and again when it did not.
 pub(crate) fn command(program: &str, args: &[&str]) -> Command {

@@ -1,10 +1,11 @@
-//! The project's own commands: `cargo xtask test`, `api`, `sim`, `bench`.
+//! The project's own commands: `cargo xtask test`, `api`, `aimock`, `sim`, `bench`.
 //!
 //! Each is a short list of ordinary commands that a person could type. Nothing here knows what a crate does inside, and
 //! nothing is skipped without saying so.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to the person who called it")]
 
+mod aimock;
 mod api;
 mod bench;
 mod cargo;
@@ -18,6 +19,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask test [--fast]           format, clippy, all tests, the API, simulator seeds, what ships (--fast: no simulator)
 cargo xtask api                     the API of a live daemon against its own document
+cargo xtask aimock                  install the model server that the daemon's tests ask
 cargo xtask sim --seeds N [FLAG…]   simulate N seeds
 cargo xtask sim --seed S [FLAG…]    repeat one seed
 cargo xtask bench [NAME…]           measure; NAME is a benchmark (ledger) or one of its rows (ledger.append)";
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
     let done = match command {
         "test" => test::run(rest),
         "api" => api::run(rest),
+        "aimock" => aimock::run(rest),
         "sim" => sim::run(rest),
         "bench" => bench::run(rest),
         "help" | "--help" | "-h" => {

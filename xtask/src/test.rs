@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-use crate::{api, cargo, shipped, sim, tools};
+use crate::{aimock, api, cargo, shipped, sim, tools};
 
 /// At least as many as the tests of the planted bugs may use, so that what they show holds for this run.
 const SEEDS: &str = "2500";
@@ -106,7 +106,8 @@ fn perform(action: &Action) -> Result<()> {
     match action {
         Action::Command(args) => cargo::run("cargo", args),
         Action::Tools => {
-            tools::ensure_all(&[tools::RUSTFMT, tools::CLIPPY, tools::NEXTEST, tools::GIT, tools::BUBBLEWRAP])
+            tools::ensure_all(&[tools::RUSTFMT, tools::CLIPPY, tools::NEXTEST, tools::GIT, tools::BUBBLEWRAP])?;
+            aimock::install()
         }
         // nextest does not run them. Their output is shown only on failure: most crates have none, and a line that says
         // "0 passed" for each would bury nextest's count.
@@ -120,7 +121,9 @@ fn perform(action: &Action) -> Result<()> {
 fn describe(action: &Action) -> String {
     match action {
         Action::Command(args) => cargo::line("cargo", args),
-        Action::Tools => "rustfmt, clippy, cargo-nextest, git, bubblewrap are here, or are installed".to_owned(),
+        Action::Tools => {
+            "rustfmt, clippy, cargo-nextest, git, bubblewrap, node, npm, aimock are here, or are installed".to_owned()
+        }
         Action::DocTests => cargo::line("cargo", DOC_TESTS),
         Action::Api => "schemathesis over /openapi.json of a live `abide up`".to_owned(),
         Action::Simulator => cargo::line("cargo", &simulator()),

@@ -60,6 +60,16 @@ pub(crate) const PYTHON_VENV: Tool = Tool {
     source: Source::Package { name: "python3-venv" },
 };
 
+/// For the model server that the tests ask, which wants this version.
+pub(crate) const NODE: Tool = Tool {
+    name: "node 20 or later",
+    probe: ("node", &["--eval", "process.exit(parseInt(process.versions.node) >= 20 ? 0 : 1)"]),
+    source: Source::Package { name: "nodejs" },
+};
+
+pub(crate) const NPM: Tool =
+    Tool { name: "npm", probe: ("npm", &["--version"]), source: Source::Package { name: "npm" } };
+
 pub(crate) const VALGRIND: Tool =
     Tool { name: "valgrind", probe: ("valgrind", &["--version"]), source: Source::Package { name: "valgrind" } };
 

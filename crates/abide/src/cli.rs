@@ -11,6 +11,7 @@ use abide_kernel::time::Time;
 use abide_kernel::vocabulary::WorkItemFilter;
 use clap::{Args, Parser, Subcommand};
 
+use crate::budget::{BudgetArgs, LimitArgs};
 use crate::span;
 
 #[derive(Debug, Parser)]
@@ -95,6 +96,9 @@ pub enum Command {
     /// Settings, and where each came from
     #[command(subcommand, arg_required_else_help = true)]
     Config(ConfigCommand),
+    /// What agents can think with
+    #[command(subcommand, arg_required_else_help = true)]
+    Model(ModelCommand),
     /// Who may talk to the daemon
     #[command(subcommand, arg_required_else_help = true)]
     Token(TokenCommand),
@@ -132,7 +136,7 @@ pub enum AgentCommand {
         /// The agent
         id: AgentId,
     },
-    /// Change what it thinks with, where it works, what it may reach and what it always knows
+    /// Change what it thinks with, where it works, what it may reach and use, and what it always knows
     Set(SetArgs),
     /// Hand it to the scheduler
     Start {
@@ -190,6 +194,8 @@ pub struct CreateArgs {
     /// Let it reach the network
     #[arg(long)]
     pub network: bool,
+    #[command(flatten)]
+    pub budget: BudgetArgs,
     /// Leave it stopped
     #[arg(long)]
     pub no_start: bool,
@@ -211,6 +217,8 @@ pub struct SetArgs {
     /// What it should always know, from this file; - reads stdin, and an empty one takes away what was there
     #[arg(long, value_name = "FILE")]
     pub instructions: Option<PathBuf>,
+    #[command(flatten)]
+    pub budget: BudgetArgs,
 }
 
 #[derive(Debug, Args)]
@@ -222,7 +230,7 @@ pub struct SendArgs {
     /// A PNG, JPEG, GIF or WebP to send with it; may be said several times
     #[arg(long = "image", value_name = "FILE")]
     pub images: Vec<PathBuf>,
-    /// Wait for the answer and print it; exits 4 when the agent waits for a person instead
+    /// Wait for the answer and print it; exits 4 when the agent waits for a person instead, 5 when its budget is spent
     #[arg(long)]
     pub wait: bool,
     /// How long to wait: 30, 30s, 5m
@@ -339,6 +347,8 @@ pub struct WorkCreateArgs {
     /// An entry of its todo list; may be repeated
     #[arg(long, value_name = "TEXT")]
     pub todo: Vec<String>,
+    #[command(flatten)]
+    pub budget: LimitArgs,
 }
 
 #[derive(Debug, Args)]
@@ -366,6 +376,8 @@ pub struct WorkUpdateArgs {
     /// Nothing blocks it any more
     #[arg(long)]
     pub unblock: bool,
+    #[command(flatten)]
+    pub budget: LimitArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -629,6 +641,18 @@ pub enum ConfigCommand {
     },
     /// A JSON schema of config.toml
     Schema,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ModelCommand {
+    /// Every model that is known here: whether a key is set, its window, its prices, who thinks with it
+    List,
+    /// One small call, to see whether a model answers; exits 1 if it does not
+    Test {
+        /// PROVIDER/MODEL [default: what agents think with]
+        #[arg(value_parser = crate::config::model)]
+        model: Option<String>,
+    },
 }
 
 #[derive(Debug, Subcommand)]

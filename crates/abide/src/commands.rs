@@ -8,6 +8,7 @@ pub mod config;
 pub mod daemon;
 pub mod doctor;
 pub mod ledger;
+pub mod model;
 pub mod plane;
 pub mod send;
 pub mod task;

@@ -1,6 +1,7 @@
 //! Settings: a flag outranks the environment, that outranks `config.toml` in the home, that outranks the default. Every
 //! value knows where it came from. A key that nobody knows is an error: a typo must not read as a default.
 
+mod entry;
 mod file;
 mod key;
 
@@ -8,13 +9,16 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use abide_effects::Model;
+use abide_effects::model::providers::{Place, Providers};
 use abide_effects::sandbox::Mode;
 use anyhow::anyhow;
 
 use crate::cli::UpArgs;
 use crate::notify::On;
+pub use entry::{Entry, Field, Named, ProviderField, Table};
 pub use file::File;
-pub use key::{ECHO, Key, Log, Store, Value, mode_name, model};
+pub use key::{ECHO, Key, Log, Store, Value, dollars, mode_name, model};
 
 /// What `up` and `config` work with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +27,8 @@ pub struct Settings {
     pub store: Setting<Store>,
     /// `PROVIDER/MODEL`; a script's file is absolute.
     pub model: Setting<String>,
+    /// What is asked instead, in this order, where a model can't answer.
+    pub fallback: Setting<Vec<String>>,
     pub log: Setting<Log>,
     pub sandbox: Setting<Mode>,
     /// How long running turns may take to come to a safe point when the daemon stops.
@@ -36,6 +42,10 @@ pub struct Settings {
     pub public_url: Setting<String>,
     /// Deliveries that each trigger takes in a second.
     pub hook_rate: Setting<u32>,
+    /// Who can be asked, with the keys of this environment.
+    pub providers: Providers,
+    /// What config.toml says of providers and models.
+    entries: Vec<(Entry, Setting<Value>)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +59,8 @@ pub enum Origin {
     Flag(&'static str),
     Environment(&'static str),
     File(PathBuf),
+    /// A key that is set, by its variable: no model is.
+    Key(String),
     Default,
 }
 
@@ -58,6 +70,7 @@ impl fmt::Display for Origin {
             Origin::Flag(name) => write!(f, "flag {name}"),
             Origin::Environment(name) => write!(f, "environment {name}"),
             Origin::File(path) => write!(f, "file {}", path.display()),
+            Origin::Key(name) => write!(f, "default, because {name} is set"),
             Origin::Default => f.write_str("default"),
         }
     }
@@ -68,10 +81,15 @@ impl Settings {
         let file = File::read(home)?;
         file.check()?;
         let read = |key| setting(key, flags, &file);
-        Ok(Settings {
+        let providers = file.providers(&|name| variable(name))?;
+        let origin = Origin::File(file.path().to_owned());
+        let entries = file.entries()?.into_iter();
+        let entries = entries.map(|(entry, value)| (entry, Setting { value, origin: origin.clone() }));
+        let settings = Settings {
             listen: read(Key::Listen)?.map(|value| value.listen()),
             store: read(Key::Store)?.map(|value| value.store()),
             model: read(Key::Model)?.map(|value| value.model()),
+            fallback: read(Key::Fallback)?.map(|value| value.fallback()),
             log: read(Key::Log)?.map(|value| value.log()),
             sandbox: read(Key::Sandbox)?.map(|value| value.sandbox()),
             shutdown_grace_ms: read(Key::ShutdownGraceMs)?.map(|value| value.shutdown_grace_ms()),
@@ -81,18 +99,59 @@ impl Settings {
             notify_on: read(Key::NotifyOn)?.map(|value| value.notify_on()),
             public_url: read(Key::PublicUrl)?.map(|value| value.public_url()),
             hook_rate: read(Key::HookRate)?.map(|value| value.hook_rate()),
-        })
+            entries: entries.collect(),
+            providers,
+        };
+        settings.named_models_exist()?;
+        Ok(settings.with_usual_model())
+    }
+
+    /// A provider that nobody knows is a typo, and said where it stands.
+    fn named_models_exist(&self) -> anyhow::Result<()> {
+        let check = |key: Key, origin: &Origin, name: &str| {
+            self.providers.model(name).map(drop).map_err(|problem| anyhow!("{}: {problem}", origin.place(key)))
+        };
+        check(Key::Model, &self.model.origin, &self.model.value)?;
+        self.fallback.value.iter().try_for_each(|name| check(Key::Fallback, &self.fallback.origin, name))
+    }
+
+    /// Where no model is set but a key is, a model of that provider's.
+    fn with_usual_model(mut self) -> Settings {
+        if self.model.origin == Origin::Default
+            && let Some(usual) = self.providers.usual()
+        {
+            self.model = Setting { value: usual.model, origin: Origin::Key(usual.variable) };
+        }
+        self
+    }
+
+    /// What a person should know of the model that agents think with, where nobody chose it or it does not think.
+    pub fn model_note(&self) -> Option<String> {
+        let model = &self.model.value;
+        match &self.model.origin {
+            Origin::Key(name) => Some(format!("no model is set, and {name} is: agents think with {model}")),
+            Origin::Default => {
+                let note = format!("no model is set: agents answer with what they are told ({model})");
+                let ollama = self.providers.get("ollama").is_some_and(|known| known.place != Place::Usual);
+                let more = "; Ollama is set up, so `abide config set model ollama/MODEL` names one of its models";
+                Some(if ollama { note + more } else { note })
+            }
+            Origin::Flag(_) | Origin::Environment(_) | Origin::File(_) => {
+                (model == ECHO).then(|| format!("agents answer with what they are told ({model})"))
+            }
+        }
     }
 
     /// Every setting, to be shown.
-    pub fn all(&self) -> Vec<(Key, Setting<Value>)> {
+    pub fn all(&self) -> Vec<(Named, Setting<Value>)> {
         fn as_value<T: Clone>(setting: &Setting<T>, value: impl FnOnce(T) -> Value) -> Setting<Value> {
             Setting { value: value(setting.value.clone()), origin: setting.origin.clone() }
         }
-        vec![
+        let keys = vec![
             (Key::Listen, as_value(&self.listen, Value::Listen)),
             (Key::Store, as_value(&self.store, Value::Store)),
             (Key::Model, as_value(&self.model, Value::Model)),
+            (Key::Fallback, as_value(&self.fallback, Value::Fallback)),
             (Key::Log, as_value(&self.log, Value::Log)),
             (Key::Sandbox, as_value(&self.sandbox, Value::Sandbox)),
             (Key::ShutdownGraceMs, as_value(&self.shutdown_grace_ms, Value::ShutdownGraceMs)),
@@ -102,7 +161,62 @@ impl Settings {
             (Key::NotifyOn, as_value(&self.notify_on, Value::NotifyOn)),
             (Key::PublicUrl, as_value(&self.public_url, Value::PublicUrl)),
             (Key::HookRate, as_value(&self.hook_rate, Value::HookRate)),
-        ]
+        ];
+        let keys = keys.into_iter().map(|(key, setting)| (Named::Key(key), setting));
+        keys.chain(self.said_entries().map(|(entry, setting)| (Named::Entry(entry), setting))).collect()
+    }
+
+    /// One setting: a provider's, too, where nobody said anything of it.
+    pub fn one(&self, named: &Named) -> Option<Setting<Value>> {
+        let said = self.all().into_iter().find(|(known, _)| known == named).map(|(_, setting)| setting);
+        let Named::Entry(entry) = named else { return said };
+        said.or_else(|| Some(Setting { value: self.usual_value(entry)?, origin: Origin::Default }))
+    }
+
+    /// What somebody said of providers and models: the file, where the environment does not outrank it.
+    fn said_entries(&self) -> impl Iterator<Item = (Entry, Setting<Value>)> {
+        let moved = self.providers.iter().filter_map(|known| match known.place {
+            Place::Environment(name) => {
+                let entry = Entry { name: known.provider.name.clone(), field: Field::Provider(ProviderField::BaseUrl) };
+                let value = Value::Text(Some(known.provider.base_url.clone()));
+                Some((entry, Setting { value, origin: Origin::Environment(name) }))
+            }
+            Place::Usual | Place::Settings => None,
+        });
+        let moved: Vec<_> = moved.collect();
+        let outranked = |entry: &Entry| moved.iter().any(|(other, _)| other == entry);
+        let said: Vec<_> = self.entries.iter().filter(|(entry, _)| !outranked(entry)).cloned().collect();
+        moved.into_iter().chain(said)
+    }
+
+    /// What is so where nobody says anything: of a provider that there is, or of a model of one.
+    fn usual_value(&self, entry: &Entry) -> Option<Value> {
+        match entry.field {
+            Field::Provider(field) => {
+                let known = self.providers.get(&entry.name)?;
+                Some(match field {
+                    ProviderField::Kind => Value::Kind(known.kind),
+                    ProviderField::BaseUrl => Value::Text(Some(known.provider.base_url.clone())),
+                    ProviderField::KeyEnv => Value::Text(known.key_variable.clone()),
+                })
+            }
+            Field::Model(field) => match self.providers.model(&entry.name).ok()? {
+                Model::Remote(remote) => remote.card.value(field).map(Value::Card),
+                Model::Echo | Model::Script { .. } => None,
+            },
+        }
+    }
+}
+
+impl Origin {
+    /// Where a setting of this origin stands, for whoever has to mend it.
+    pub fn place(&self, key: Key) -> String {
+        match self {
+            Origin::Flag(name) => (*name).to_owned(),
+            Origin::Environment(name) => format!("${name}"),
+            Origin::File(path) => format!("{}: {}", path.display(), key.name()),
+            Origin::Key(_) | Origin::Default => key.name().to_owned(),
+        }
     }
 }
 
@@ -125,7 +239,8 @@ fn setting(key: Key, flags: &UpArgs, file: &File) -> anyhow::Result<Setting<Valu
         Key::Listen => flags.listen.as_deref().map(|text| ("--listen", text)),
         Key::Store => flags.store.as_deref().map(|text| ("--store", text)),
         Key::Model => flags.model.as_deref().map(|text| ("--model", text)),
-        Key::Log
+        Key::Fallback
+        | Key::Log
         | Key::Sandbox
         | Key::ShutdownGraceMs
         | Key::PublicUrl
@@ -143,7 +258,7 @@ fn setting(key: Key, flags: &UpArgs, file: &File) -> anyhow::Result<Setting<Valu
         let value = key.parse(&text).map_err(|problem| wrong(&format!("${name}"), problem))?;
         return Ok(Setting { value, origin: Origin::Environment(name) });
     }
-    if let Some(value) = file.get(key)? {
+    if let Some(value) = file.get(&Named::Key(key))? {
         return Ok(Setting { value, origin: Origin::File(file.path().to_owned()) });
     }
     Ok(Setting { value: key.default(), origin: Origin::Default })

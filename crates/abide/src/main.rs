@@ -1,5 +1,6 @@
 //! `abide`: the command line. It parses, wires and prints; what it knows of agents it asks the other crates.
 
+mod budget;
 mod cli;
 mod clock;
 mod commands;
@@ -9,7 +10,8 @@ mod folder;
 mod follow;
 mod home;
 mod logs;
-mod neighbour;
+mod mind;
+mod models;
 mod notify;
 mod output;
 mod outside;
@@ -67,6 +69,7 @@ fn run(cli: Cli, out: &Output) -> anyhow::Result<()> {
         Command::Daemon(command) => commands::daemon::run(&command, place, out),
         Command::Ledger(command) => commands::ledger::run(command, place, out),
         Command::Config(command) => commands::config::run(&command, place, out),
+        Command::Model(command) => commands::model::run(&command, place, out),
         Command::Token(command) => commands::token::run(&command, place, out),
         Command::Doctor => commands::doctor::run(place, out),
         Command::Completions { shell } => commands::completions::run(shell, out),

@@ -6,6 +6,8 @@
 
 mod notice;
 mod sink;
+#[cfg(test)]
+mod tests;
 
 use std::fs;
 use std::io::Write;
@@ -43,6 +45,8 @@ pub struct Chosen {
     pub command: Option<String>,
     pub webhook: Option<(Url, Option<Secret>)>,
     pub on: Vec<On>,
+    /// Variables with keys in them, which are nobody else's business.
+    pub hidden: Vec<String>,
 }
 
 impl Chosen {
@@ -56,12 +60,13 @@ impl Chosen {
             }
         };
         let (command, on) = (settings.notify_command.value.clone(), settings.notify_on.value.clone());
-        Ok(Chosen { command, webhook, on })
+        Ok(Chosen { command, webhook, on, hidden: settings.providers.key_variables() })
     }
 
     fn sinks(self) -> Vec<Sink> {
         let webhook = self.webhook.map(|(url, secret)| Sink::Webhook { url, secret });
-        self.command.map(|command| Sink::Command { command }).into_iter().chain(webhook).collect()
+        let hidden = self.hidden;
+        self.command.map(|command| Sink::Command { command, hidden }).into_iter().chain(webhook).collect()
     }
 }
 

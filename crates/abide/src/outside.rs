@@ -1,5 +1,9 @@
-//! The daemon's hands, for requests that are about a command or a folder and not about a turn.
+//! The daemon's hands and models, for requests that are about a command, a folder or a model and not about a turn.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use abide_api::types::{ModelList, ModelTested};
 use abide_effects::Hands;
 use abide_effects::hands::{TaskInput, TaskOutput};
 use abide_kernel::effect::Place;
@@ -10,8 +14,12 @@ use abide_server::{Done, World};
 use serde_json::{Value, json};
 
 use crate::config::mode_name;
+use crate::models::Models;
 
-pub struct Outside(pub Hands);
+pub struct Outside {
+    pub hands: Hands,
+    pub models: Arc<Models>,
+}
 
 impl World for Outside {
     fn read_output<'a>(
@@ -23,25 +31,25 @@ impl World for Outside {
     ) -> Done<'a, Value> {
         Box::pin(async move {
             let wanted = TaskOutput { task_id, block: wait_ms > 0, timeout_ms: wait_ms, offset };
-            Ok(self.0.read_output(agent, &wanted).await?.0)
+            Ok(self.hands.read_output(agent, &wanted).await?.0)
         })
     }
 
     fn write_input<'a>(&'a self, agent: &'a AgentId, task_id: TaskId, input: String, close: bool) -> Done<'a, Value> {
-        Box::pin(async move { self.0.write_input(agent, &TaskInput { task_id, input, close }).await })
+        Box::pin(async move { self.hands.write_input(agent, &TaskInput { task_id, input, close }).await })
     }
 
     fn attach<'a>(&'a self, agent: &'a AgentId, path: String, mode: WorkspaceMode) -> Done<'a, WorkspaceAttached> {
-        Box::pin(self.0.attach(agent, path, mode))
+        Box::pin(self.hands.attach(agent, path, mode))
     }
 
     fn check_workspace(&self, path: String) -> Done<'_, String> {
-        Box::pin(self.0.check_workspace(path))
+        Box::pin(self.hands.check_workspace(path))
     }
 
     fn patches<'a>(&'a self, agent: &'a AgentId) -> Done<'a, Vec<Value>> {
         Box::pin(async move {
-            let patches = self.0.list_patches(agent).await?;
+            let patches = self.hands.list_patches(agent).await?;
             let shown = patches.into_iter().map(|patch| {
                 let story = patch.story.as_ref();
                 json!({
@@ -59,7 +67,7 @@ impl World for Outside {
 
     fn surroundings<'a>(&'a self, agent: &'a AgentId, place: Place) -> Done<'a, Value> {
         Box::pin(async move {
-            let around = self.0.surroundings(agent, &place).await;
+            let around = self.hands.surroundings(agent, &place).await;
             let guides = around
                 .guides
                 .iter()
@@ -77,12 +85,20 @@ impl World for Outside {
     }
 
     fn sandbox(&self, network: bool) -> Value {
-        let sandbox = self.0.sandbox();
+        let sandbox = self.hands.sandbox();
         json!({
             "mode": mode_name(sandbox.mode()), "mechanism": sandbox.mechanism().as_str(),
             "enforced": sandbox.enforced(network), "problems": sandbox.problems(),
-            "processes": counted_by(self.0.counted_by()),
+            "processes": counted_by(self.hands.counted_by()),
         })
+    }
+
+    fn models(&self, used: &BTreeMap<String, Vec<String>>) -> ModelList {
+        self.models.list(used)
+    }
+
+    fn test_model(&self, name: String) -> Done<'_, ModelTested> {
+        Box::pin(async move { self.models.test(&name).await })
     }
 }
 

@@ -23,6 +23,7 @@ use anyhow::Context;
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::models::Models;
 use crate::output::{Failed, Output};
 use crate::outside::Outside;
 use crate::policy::Watched;
@@ -35,7 +36,9 @@ pub const FIRST_AGENT: &str = "main";
 #[derive(Debug, Clone)]
 pub struct Daemon {
     pub listen: SocketAddr,
-    pub model: String,
+    pub models: Arc<Models>,
+    /// Where the default model was chosen, for whoever has to mend it.
+    pub model_place: String,
     pub sandbox: Mode,
     pub grace: Duration,
     pub notify: notify::Chosen,
@@ -69,21 +72,26 @@ async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &
     // Before any agent is awake: nothing that happens from here on may be missed.
     let since = ledger.end()?;
     let deltas = Deltas::default();
-    let performer = perform::perform(&ledger, &hands, &hooks, policy, &deltas);
+    let performer = perform::perform(&ledger, &hands, &hooks, policy, &daemon.models.providers, &deltas);
     let host = Host::start(ledger.clone(), performer, Clock::System)?;
     let notifier = notify::start(home, &host, daemon.notify.clone(), since)?;
     for left in left {
         reconcile(&host, &hands, left).await;
     }
-    if empty {
-        perform::check_model(&daemon.model).map_err(|problem| Failed::Usage(format!("--model: {problem}")))?;
-        create_first(&host, &daemon.model).await?;
+    let model = &daemon.models.default.name;
+    match daemon.models.check(model) {
+        Ok(()) if empty => create_first(&host, model).await?,
+        Ok(()) => {}
+        Err(problem) if empty => return Err(Failed::Usage(format!("{}: {problem}", daemon.model_place)).into()),
+        // Other agents may think with other models, and this one may be mended.
+        Err(problem) => tracing::warn!(%model, problem, "new agents could not think with the default model"),
     }
+    let checked = Arc::clone(&daemon.models);
     let options = Options {
         limits: Limits::default(),
-        default_model: daemon.model.clone(),
-        check_model: Box::new(perform::check_model),
-        world: Arc::new(Outside(hands)),
+        default_model: model.clone(),
+        check_model: Box::new(move |name| checked.check(name)),
+        world: Arc::new(Outside { hands, models: Arc::clone(&daemon.models) }),
         hooks: Arc::clone(&hooks),
         deltas,
         loopback: daemon.listen.ip().is_loopback(),
@@ -100,7 +108,7 @@ async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &
         let _told = closed.await;
     }));
     let ready = json!({ "event": "ready", "url": url, "pid": std::process::id() });
-    out.result(&ready, || welcome(&url, home, &daemon.model, empty))?;
+    out.result(&ready, || welcome(&url, home, &daemon.models, empty))?;
 
     let first = tokio::select! {
         _ = terminate.recv() => "SIGTERM",
@@ -181,10 +189,10 @@ async fn create_first(host: &Host, model: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn welcome(url: &str, home: &Path, model: &str, first: bool) -> String {
+fn welcome(url: &str, home: &Path, models: &Models, first: bool) -> String {
     let mut text = format!("abide is up at {url}, home {}\n", home.display());
-    if model == "script/echo" {
-        text.push_str("no model is set: agents answer with what they are told (script/echo)\n");
+    if let Some(note) = &models.default.note {
+        text.push_str(&format!("{note}\n"));
     }
     if first {
         text.push_str(&format!("try, in another terminal:  abide send {FIRST_AGENT} --wait \"hello\"\n"));

@@ -17,10 +17,10 @@ use crate::problem::Problem;
 use crate::sse::{SseEvent, SseParser};
 use crate::types::{
     Abort, Accepted, AgentChange, AgentCreate, AgentItem, AgentSummary, Approval, Brief, Compact, Deleted, Detached,
-    Ended, Event, Exported, Fork, Health, Message, MessageCreate, Page, Patch, SandboxPart, Surroundings, Task,
-    TaskInput, TaskRead, TaskRun, TaskStopped, TaskTaken, Timer, TimerCreate, TimerCreated, TokenCreate, TokenCreated,
-    TokenItem, TranscriptEntry, Trigger, TriggerCreate, Verify, Wait, Wake, Why, Woken, WorkItem, WorkItemBlock,
-    WorkItemComplete, WorkItemCreate, WorkItemUpdate, Workspace, WorkspaceAttach,
+    Ended, Event, Exported, Fork, Health, Message, MessageCreate, ModelList, ModelTest, ModelTested, Page, Patch,
+    SandboxPart, Surroundings, Task, TaskInput, TaskRead, TaskRun, TaskStopped, TaskTaken, Timer, TimerCreate,
+    TimerCreated, TokenCreate, TokenCreated, TokenItem, TranscriptEntry, Trigger, TriggerCreate, Verify, Wait, Wake,
+    Why, Woken, WorkItem, WorkItemBlock, WorkItemComplete, WorkItemCreate, WorkItemUpdate, Workspace, WorkspaceAttach,
 };
 
 /// Answers are bounded on the other side; this is for whoever else may answer there.
@@ -163,6 +163,14 @@ impl Client {
     /// The guides and skills that its model is told of.
     pub async fn surroundings(&self, id: &str) -> Result<Surroundings, ClientError> {
         self.get(&format!("/v1/agents/{}/surroundings", part(id))).await
+    }
+
+    pub async fn models(&self) -> Result<ModelList, ClientError> {
+        self.get("/v1/models").await
+    }
+
+    pub async fn test_model(&self, test: &ModelTest) -> Result<ModelTested, ClientError> {
+        self.typed(Method::POST, "/v1/models/test", Some(test)).await
     }
 
     pub async fn sandbox(&self) -> Result<SandboxPart, ClientError> {

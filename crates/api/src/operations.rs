@@ -351,6 +351,14 @@ pub const OPERATIONS: &[Operation] = &[
         One(200, "Surroundings"),
     )),
     get("sandbox", "/v1/sandbox", "What keeps commands where they belong on this machine", One(200, "SandboxPart")),
+    get("model_list", "/v1/models", "Models that can be named, and who serves them", One(200, "ModelList")),
+    post(
+        "model_test",
+        "/v1/models/test",
+        "One small call, to see whether a model answers",
+        Body::Optional("ModelTest"),
+        One(200, "ModelTested"),
+    ),
     get("ledger_stats", "/v1/ledger/stats", "How much is in it", Object(200)),
     admin(post("ledger_verify", "/v1/ledger/verify", "Check every chain", Body::Optional("Verify"), Object(200))),
     admin(post(

@@ -2,12 +2,14 @@
 
 mod agent;
 mod hands;
+mod models;
 mod planes;
 mod rest;
 mod work;
 
 pub use agent::*;
 pub use hands::*;
+pub use models::*;
 pub use planes::*;
 pub use rest::*;
 pub use work::*;

@@ -26,7 +26,7 @@ use abide_kernel::id::{AgentId, CallId, ExecId, Fresh, TaskId};
 use abide_kernel::input::{Input, Reads, Refusal, Remains, Removal};
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::ToolStatus;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::limits;
 use crate::process::{Options, Processes};
@@ -135,7 +135,13 @@ impl Hands {
                 }))
             }
             Effect::StartTask { task_id, command, place } => {
-                Some(Box::pin(async move { hands.start_task(&agent, task_id, *command, &place).await }))
+                // Known from this moment on, so that a stop that comes before it runs is not lost on it.
+                self.0.tasks.starts(&agent, &task_id);
+                Some(Box::pin(async move {
+                    let came_of_it = hands.start_task(&agent, task_id.clone(), *command, &place).await;
+                    hands.0.tasks.is_started(&agent, &task_id);
+                    came_of_it
+                }))
             }
             Effect::AwaitTask { task_id } => {
                 Some(Box::pin(async move { vec![hands.0.tasks.ended(&agent, task_id).await] }))
@@ -177,8 +183,7 @@ impl Hands {
             | Effect::CallModel { .. }
             | Effect::EndExec { .. }
             | Effect::EndCheck { .. }
-            | Effect::ForgetSecret { .. }
-            | Effect::Notify { .. } => None,
+            | Effect::ForgetSecret { .. } => None,
         }
     }
 
@@ -301,8 +306,8 @@ fn finished(exec_id: ExecId, call_id: CallId, came_to: Result<Outcome, Refusal>)
             first.push(Input::FinishTool { exec_id, call_id, status: ToolStatus::Completed, result, reads });
             first
         }
-        Err(Refusal { code, message, hint }) => {
-            let result = json!({ "error": { "code": code, "message": message, "hint": hint } });
+        Err(refusal) => {
+            let result = refusal.into_result();
             vec![Input::FinishTool { exec_id, call_id, status: ToolStatus::Failed, result, reads: None }]
         }
     }

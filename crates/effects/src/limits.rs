@@ -14,6 +14,28 @@ pub const PLAYS_MAX: usize = 16;
 /// How much of a name or value that somebody else wrote is repeated in a refusal.
 pub const QUOTED_CHARS: usize = 80;
 
+/// What an answer of a model may have: text, arguments of one call, calls, reasoning to be given back, parts of any kind.
+pub const ANSWER_TEXT_BYTES: usize = 1 << 20;
+pub const ARGUMENTS_BYTES: usize = 1 << 20;
+pub const ANSWER_CALLS: usize = 128;
+pub const SEALED_BYTES: usize = 1 << 20;
+pub const ANSWER_BLOCKS: usize = 1_024;
+/// What the stream of an answer may have: some wrap each word in two hundred bytes.
+pub const ANSWER_STREAM_BYTES: usize = 128 << 20;
+/// How much of an answer that is an error is read, and how much of what a provider says is repeated.
+pub const ERROR_BODY_BYTES: usize = 64 << 10;
+pub const PROVIDER_WORDS_CHARS: usize = 600;
+/// How long a provider may take to be reached, to begin an answer, to go on with it, and for all of it. A model that
+/// reasons, or a machine at home that reads a long prompt, says nothing for minutes.
+pub const MODEL_CONNECT: std::time::Duration = std::time::Duration::from_secs(20);
+pub const MODEL_FIRST_BYTE: std::time::Duration = std::time::Duration::from_secs(600);
+pub const MODEL_STALL: std::time::Duration = std::time::Duration::from_secs(300);
+pub const MODEL_TOTAL: std::time::Duration = std::time::Duration::from_secs(3_600);
+/// How long the connection of a complete answer may take to be free for the next.
+pub const MODEL_DRAIN: std::time::Duration = std::time::Duration::from_millis(100);
+/// The longest that a provider may ask to be left alone.
+pub const RETRY_AFTER_MAX_MS: u64 = 24 * 3_600_000;
+
 /// A file that is written, edited or patched: it is held in memory, twice.
 pub const FILE_BYTES: u64 = 8 << 20;
 /// What ReadFile returns at most, in bytes and in lines, and how many lines when none are asked for.
@@ -151,5 +173,7 @@ pub const FETCH_HEADER_BYTES: usize = 64 << 10;
 pub const FETCH_REDIRECTS: usize = 5;
 /// From asking to the end of the answer, for each address on the way.
 pub const FETCH_TIMEOUT_MS: u64 = 20_000;
+/// To see whether anybody answers at an address.
+pub const KNOCK_TIMEOUT_MS: u64 = 5_000;
 /// Tasks of one agent whose output is kept; that of older ones goes.
 pub const OUTPUTS_KEPT: usize = 256;

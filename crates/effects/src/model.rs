@@ -3,13 +3,14 @@
 //! A call has no memory of its own. What a provider must know at its next call travels in the *carry*, which the
 //! caller records with the outcome; so a restart between two calls changes nothing. Dropping a call's future ends it.
 
+pub mod cards;
 mod echo;
+pub mod providers;
 pub mod remote;
 mod script;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use abide_kernel::effect::ModelCall;
 use abide_kernel::fact::Usage;
@@ -20,10 +21,8 @@ use abide_kernel::prompt::image::images_in;
 use abide_kernel::vocabulary::ProviderError;
 use serde_json::Value;
 
-use crate::limits;
-
-/// The providers there are, as they are spelled in a model's name.
-pub const PROVIDERS: &[&str] = &["script"];
+pub use providers::Providers;
+use remote::Remote;
 
 /// A model that can be called.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +31,8 @@ pub enum Model {
     Echo,
     /// `script/FILE`: plays a file. The path is absolute, so that it means the same to whoever reads it.
     Script { file: PathBuf },
+    /// `PROVIDER/MODEL`: somebody serves it.
+    Remote(Remote),
 }
 
 /// The name does not name a model that can be called.
@@ -39,8 +40,8 @@ pub enum Model {
 pub enum BadModel {
     #[error("{name:?} names no model: a model is PROVIDER/MODEL, such as script/echo")]
     NotAName { name: String },
-    #[error("there is no provider {provider:?}; there is: {}", PROVIDERS.join(", "))]
-    UnknownProvider { provider: String },
+    #[error("there is no provider {provider:?}; {instead}, or [providers.NAME] in config.toml makes one")]
+    UnknownProvider { provider: String, instead: String },
     #[error("the script {file:?} has no absolute path; say where it is, as in script//path/to/{file}")]
     RelativeScript { file: String },
 }
@@ -65,26 +66,13 @@ pub struct ProviderFailure {
 
 impl ProviderFailure {
     /// The call makes no sense, and won't until somebody changes something.
-    fn invalid(message: impl Into<String>) -> ProviderFailure {
+    #[must_use]
+    pub fn invalid(message: impl Into<String>) -> ProviderFailure {
         ProviderFailure { error: ProviderError::Invalid, retry_after_ms: None, message: message.into(), carry: None }
     }
 }
 
 impl Model {
-    pub fn parse(name: &str) -> Result<Model, BadModel> {
-        let quoted = |text: &str| text.chars().take(limits::QUOTED_CHARS).collect::<String>();
-        let (provider, model) = match name.split_once('/') {
-            Some((provider, model)) if !provider.is_empty() && !model.is_empty() => (provider, model),
-            Some(_) | None => return Err(BadModel::NotAName { name: quoted(name) }),
-        };
-        match (provider, model) {
-            ("script", "echo") => Ok(Model::Echo),
-            ("script", file) if Path::new(file).is_absolute() => Ok(Model::Script { file: PathBuf::from(file) }),
-            ("script", file) => Err(BadModel::RelativeScript { file: quoted(file) }),
-            (unknown, _) => Err(BadModel::UnknownProvider { provider: quoted(unknown) }),
-        }
-    }
-
     /// One call: the answer to `round` of the execution, which also name the tool calls it asks for.
     pub async fn call(
         &self,
@@ -96,15 +84,9 @@ impl Model {
         match self {
             Model::Echo => Ok(echo::answer(call)),
             Model::Script { file } => script::call(file, call, exec_id, round, past).await,
+            // What it is shown is assembled by whoever calls it: see `Remote`.
+            Model::Remote(remote) => Err(ProviderFailure::invalid(format!("{} is called with a prompt", remote.name))),
         }
-    }
-}
-
-impl FromStr for Model {
-    type Err = BadModel;
-
-    fn from_str(name: &str) -> Result<Model, BadModel> {
-        Model::parse(name)
     }
 }
 
@@ -113,6 +95,7 @@ impl fmt::Display for Model {
         match self {
             Model::Echo => f.write_str("script/echo"),
             Model::Script { file } => write!(f, "script/{}", file.display()),
+            Model::Remote(remote) => f.write_str(&remote.name),
         }
     }
 }
@@ -150,10 +133,14 @@ fn input_text(call: &ModelCall) -> String {
     messages.map(|message| text_of(message)).collect::<Vec<_>>().join("\n")
 }
 
-/// Usage where nobody counts tokens: four characters are about one. It costs nothing.
+/// Usage where nobody counts tokens. It costs nothing.
 fn estimate(input: &str, output: &str) -> Usage {
-    let tokens = |text: &str| u64::try_from(text.chars().count().div_ceil(4)).unwrap_or(u64::MAX);
-    Usage { input_tokens: tokens(input), output_tokens: tokens(output), ..Usage::default() }
+    Usage { input_tokens: tokens_in(input), output_tokens: tokens_in(output), ..Usage::default() }
+}
+
+/// Four characters are about one.
+fn tokens_in(text: &str) -> u64 {
+    u64::try_from(text.chars().count().div_ceil(4)).unwrap_or(u64::MAX)
 }
 
 /// An execution and its rounds are never used again, so neither is this id.

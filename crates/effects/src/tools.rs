@@ -4,7 +4,7 @@
 //! A tool's schema is what providers are told about it and what its input is held against: one text, so that the two
 //! can't differ.
 
-pub mod agent_get;
+mod agent_get;
 pub(crate) mod apply_patch;
 mod cancel_timer;
 mod cancel_wait;

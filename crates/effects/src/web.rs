@@ -92,6 +92,13 @@ pub fn post(url: &Url, headers: &[(&str, &str)], body: &str) -> Result<u16, Stri
     }
 }
 
+/// Whether anybody answers there, whatever they say. Nothing is sent but the question.
+pub fn knock(url: &Url) -> Result<(), String> {
+    let limit = Duration::from_millis(limits::KNOCK_TIMEOUT_MS);
+    let asked = agent(url).get(url.as_str()).config().timeout_global(Some(limit)).build().call();
+    asked.map(drop).map_err(|error| failed(url, &error).message)
+}
+
 /// One for each request: nothing is kept from one to the next, and nobody waits for a connection that has gone stale.
 fn agent(url: &Url) -> ureq::Agent {
     let mut config = ureq::Agent::config_builder()

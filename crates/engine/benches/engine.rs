@@ -37,6 +37,9 @@ fn main() {
     if runs("engine.turn_others") {
         turns::others();
     }
+    if runs("scale.waits") {
+        turns::waits();
+    }
     if runs("engine.turn_cost") || runs("engine.turns_one") {
         turns::cost_and_one();
     }

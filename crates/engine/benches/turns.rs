@@ -40,8 +40,7 @@ impl Perform for Echo {
             | Effect::RunCheck { .. }
             | Effect::EndCheck { .. }
             | Effect::ReleaseWorkspace { .. }
-            | Effect::ForgetSecret { .. }
-            | Effect::Notify { .. } => None,
+            | Effect::ForgetSecret { .. } => None,
         }
     }
 }
@@ -258,20 +257,10 @@ pub fn flat() {
 }
 
 /// Instructions per turn where ten thousand other agents wait for a person, for something outside or for a far time,
-/// against none. The turns run in a host, with its alarm clock and its feed: all that could look at the others.
+/// against none.
 pub fn others() {
     const OTHERS: u64 = 10_000;
-    let per_turn = |others: u64| {
-        let home = tempfile::tempdir().unwrap();
-        make_history(home.path(), 200);
-        make_waiting(home.path(), others);
-        let again = tempfile::tempdir().unwrap();
-        copy(home.path(), again.path());
-        let counted = |home: &Path, turns| counted("--measure-hosted", home, turns);
-        let (few, more) = (counted(home.path(), 100), counted(again.path(), 500));
-        (more - few) / 400.0
-    };
-    let (many, none) = (per_turn(OTHERS), per_turn(0));
+    let (many, none) = (per_turn_beside(OTHERS, |number| vec![wait(number)]), per_turn_beside(0, |_| Vec::new()));
     print(
         "engine.turn_others",
         many,
@@ -282,32 +271,90 @@ pub fn others() {
     );
 }
 
+/// The same where the store holds a hundred thousand waits and timers of others.
+pub fn waits() {
+    const OTHERS: u64 = 10_000;
+    const EACH: u64 = 5;
+    let acts = |number: u64| {
+        let numbers = || (0..EACH).map(move |place| number * EACH + place);
+        numbers().map(timer).chain(numbers().map(event)).collect()
+    };
+    let (many, none) = (per_turn_beside(OTHERS, acts), per_turn_beside(0, |_| Vec::new()));
+    print(
+        "scale.waits",
+        many,
+        "instructions per turn beside 50000 waits and 50000 timers of others, baseline beside none",
+        none,
+        many / none,
+        "<= 1.1",
+    );
+}
+
+/// The turns run in a host, with its alarm clock and its feed: all that could look at the others.
+fn per_turn_beside(others: u64, acts: impl Fn(u64) -> Vec<Act>) -> f64 {
+    let home = tempfile::tempdir().unwrap();
+    make_history(home.path(), 200);
+    make_waiting(home.path(), others, acts);
+    let again = tempfile::tempdir().unwrap();
+    copy(home.path(), again.path());
+    let counted = |home: &Path, turns| counted("--measure-hosted", home, turns);
+    let (few, more) = (counted(home.path(), 100), counted(again.path(), 500));
+    (more - few) / 400.0
+}
+
+/// Decades: whoever waits for a time is not due while this runs, whenever that is.
+const FAR_MS: u64 = 10_000 * 24 * 3_600_000;
+
+fn wait(number: u64) -> Act {
+    let (wake, after_ms) = match number % 3 {
+        0 => (WaitKind::Operator, None),
+        1 => return event(number),
+        _ => (WaitKind::Timer, Some(FAR_MS)),
+    };
+    Act::WaitFor { wake, resource: None, after_ms, work_item_id: None, reason: "the build".to_owned() }
+}
+
+fn event(number: u64) -> Act {
+    let (wake, resource) = (WaitKind::External, Some(format!("pull-request-{number}")));
+    Act::WaitFor { wake, resource, after_ms: None, work_item_id: None, reason: "the review".to_owned() }
+}
+
+fn timer(number: u64) -> Act {
+    Act::CreateTimer {
+        summary: format!("Look at build {number}."),
+        when: When::AfterMs(FAR_MS + number),
+        catch_up: CatchUp::Latest,
+        work_item_id: None,
+        check: None,
+    }
+}
+
 /// So many agents that each had a message, and wait since then.
-fn make_waiting(home: &Path, agents: u64) {
-    // Decades: whoever waits for a time is not due while this runs, whenever that is.
-    const FAR_MS: u64 = 10_000 * 24 * 3_600_000;
+fn make_waiting(home: &Path, agents: u64, acts: impl Fn(u64) -> Vec<Act>) {
     let ledger = Ledger::open(home, Options::default()).unwrap();
     for number in 1..=agents {
-        let (wake, resource, after_ms) = match number % 3 {
-            0 => (WaitKind::Operator, None, None),
-            1 => (WaitKind::External, Some(format!("pull-request-{number}")), None),
-            _ => (WaitKind::Timer, None, Some(FAR_MS)),
+        let acts = acts(number);
+        let call = |(place, act): (usize, &Act)| Call {
+            call_id: CallId::new(format!("call_{number}_{place}")),
+            tool: "Act".to_owned(),
+            input: Value::Null,
+            does: Does::Act(act.clone()),
         };
-        let reason = "the build".to_owned();
-        let act = Act::WaitFor { wake, resource, after_ms, work_item_id: None, reason };
-        let call_id = CallId::new(format!("call_{number}"));
-        let call = Call { call_id, tool: "WaitFor".to_owned(), input: Value::Null, does: Does::Act(act) };
+        let calls: Vec<Call> = acts.iter().enumerate().map(call).collect();
         let id = agent(number);
         let mut core = abide_engine::Core::unborn(id.clone());
         let (now, draws) = (Time::from_ms(1_750_000_000_000), number << 32);
         let mut driver = Driver { ledger: &ledger, core: &mut core, now, draws };
         driver.ask(create(&id, true));
-        driver.ask_and_reply(message(0), || Reply { calls: vec![call.clone()], ..Reply::default() });
+        driver.ask_and_reply(message(0), || Reply { calls: calls.clone(), ..Reply::default() });
         // Now and then: what waits to be written is in memory.
         if number.is_multiple_of(100) || number == agents {
             driver.wait();
         }
-        assert_eq!(core.state().waits.open().len(), 1, "{id} waits");
+        let state = core.state();
+        let standing = state.timers.active().values().filter(|timer| timer.waiting_intent_id.is_none()).count();
+        assert_eq!(state.waits.open().len() + standing, acts.len(), "{id} waits");
+        assert!(state.turn.is_none(), "{id} rests");
     }
 }
 

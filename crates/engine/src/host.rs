@@ -6,6 +6,7 @@
 
 mod directory;
 mod feed;
+mod in_order;
 mod keys;
 mod kin;
 mod life;

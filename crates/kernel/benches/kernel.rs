@@ -9,6 +9,9 @@
     reason = "a bench reads its arguments, starts a process and prints"
 )]
 
+#[path = "kernel/conversation.rs"]
+mod conversation;
+
 use std::process::Command;
 
 use abide_kernel::agent::config::{Config, Identity};
@@ -34,12 +37,18 @@ fn main() {
         println!("operations {operations}");
         return;
     }
-    for (name, what, goal) in [("kernel.decide", "decide", "<= 1.2"), ("kernel.apply", "apply", "<= 1.5")] {
+    let open = (SMALL, LARGE, "open records");
+    let talked = (conversation::SMALL, conversation::LARGE, "records");
+    for (name, what, (small, large, of), goal) in [
+        ("kernel.decide", "decide", open, "<= 1.2"),
+        ("kernel.apply", "apply", open, "<= 1.5"),
+        ("prompt.build", "prompt", talked, "<= 1.5"),
+    ] {
         if args.is_empty() || args.iter().any(|wanted| name.starts_with(wanted.as_str())) {
-            let (baseline, value) = (counted(what, SMALL), counted(what, LARGE));
+            let (baseline, value) = (counted(what, small), counted(what, large));
             let ratio = value / baseline;
             println!(
-                r#"{{"name":"{name}","value":{value:.0},"unit":"instructions with {LARGE} open records","baseline":{baseline:.0},"ratio":{ratio:.3},"goal":"{goal}"}}"#
+                r#"{{"name":"{name}","value":{value:.0},"unit":"instructions with {large} {of}","baseline":{baseline:.0},"ratio":{ratio:.3},"goal":"{goal}"}}"#
             );
         }
     }
@@ -66,6 +75,9 @@ fn counted(what: &str, size: usize) -> f64 {
 }
 
 fn measure(what: &str, size: usize) -> u64 {
+    if what == "prompt" {
+        return conversation::measure(size);
+    }
     let mut state = open_records(size);
     match what {
         "decide" => {
@@ -153,6 +165,7 @@ fn open_records(size: usize) -> AgentState {
             plan: None,
             plan_status: None,
             todo: Vec::new(),
+            budget: None,
         });
         let item = world.item();
         world.act(Act::CreateTimer {
@@ -217,6 +230,7 @@ fn a_day(state: &mut AgentState) -> Vec<(Time, Fact)> {
             plan: None,
             plan_status: None,
             todo: Vec::new(),
+            budget: None,
         });
         let item = world.item();
         world.act(Act::PickWorkItem { work_item_id: item.clone() });

@@ -27,7 +27,7 @@ use crate::time::Time;
 pub(crate) use due::account_for_waiting_tick;
 pub(crate) use kin::leave_if_done;
 pub(crate) use settle::settle;
-pub(crate) use turn::{end_sleeps, present};
+pub(crate) use turn::{checkpoint_holds, end_sleeps, present};
 pub(crate) use waits::trigger_wait;
 
 /// What an admitted input came to.
@@ -65,6 +65,13 @@ fn route(step: &mut Step<'_>, input: Input) -> Result<Answer, Refusal> {
         Input::Dismiss { evidence } => kin::dismiss(step, evidence),
         Input::SupervisorHeard => kin::heard(step),
         Input::Configure { change } => {
+            if change.budget.is_some()
+                && let Some(supervisor) = &step.state.identity.supervisor
+            {
+                let detail = "a child spends what its supervisor granted it when it was made";
+                let hint = format!("raise the budget of {}; what it makes next is granted more", supervisor.top);
+                return Err(Refusal::new("granted_budget", detail, hint));
+            }
             let role = change.role.filter(|role| *role != step.state.identity.role);
             let config = step.state.config.with(*change);
             if step.state.config == config && role.is_none() {
@@ -100,7 +107,9 @@ fn route(step: &mut Step<'_>, input: Input) -> Result<Answer, Refusal> {
         Input::FinishTool { exec_id, call_id, status, result, reads } => {
             Ok(turn::finish_tool(step, &exec_id, call_id, status, result, reads))
         }
-        Input::Checkpoint { exec_id, recap } => Ok(turn::checkpoint(step, &exec_id, recap)),
+        Input::Checkpoint { exec_id, recap, through_round } => {
+            Ok(turn::checkpoint(step, &exec_id, recap, through_round))
+        }
         Input::Compact { compacted_messages, summary, through, usage } => {
             let epoch = step.state.compaction.as_ref().map_or(1, |last| last.epoch + 1);
             step.emit(ContextCompacted { compacted_messages, epoch, summary, through, usage });

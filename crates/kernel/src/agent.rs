@@ -5,6 +5,7 @@
 
 mod apply;
 pub mod approval;
+pub mod budget;
 pub mod config;
 pub mod hint;
 pub mod kin;
@@ -25,6 +26,7 @@ use crate::fact::{BriefRecorded, ContextCompacted, Usage};
 use crate::id::{AgentId, Seq, TriggerId, WorkItemId};
 use crate::limits;
 use crate::pack;
+use crate::prompt::measure::Measure;
 use crate::scheduler::continuation::Continuation;
 use crate::scheduler::decision::Decision;
 use crate::time::Time;
@@ -62,6 +64,7 @@ pub struct AgentState {
     pub approvals: approval::Approvals,
     pub hints: Hints,
     pub usage: Usage,
+    pub spending: budget::Spending,
     pub tool_executions: u64,
     /// Calls that were cut off, until a turn completes: whether they did their work is unknown.
     pub unknown_calls: VecDeque<turn::UnknownCall>,
@@ -74,6 +77,9 @@ pub struct AgentState {
     pub briefs: VecDeque<BriefRecorded>,
     /// What the model's provider wants back with the next call.
     pub carry: Option<serde_json::Value>,
+    /// How far guesses at tokens were off.
+    #[serde(default)]
+    pub measure: Measure,
     pub archived: bool,
     /// A child that lets go of everything, and is gone then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -116,6 +122,7 @@ impl AgentState {
             approvals: approval::Approvals::default(),
             hints: Hints::default(),
             usage: Usage::default(),
+            spending: budget::Spending::default(),
             tool_executions: 0,
             unknown_calls: VecDeque::new(),
             compaction: None,
@@ -125,6 +132,7 @@ impl AgentState {
             decision_seq: 0,
             briefs: VecDeque::new(),
             carry: None,
+            measure: Measure::default(),
             archived: false,
             leaving: None,
             last_said: None,
@@ -154,7 +162,7 @@ impl AgentState {
 
     /// Tells apart snapshots that are not ours: of another shape, or folded by other rules. Bump it with every change of
     /// either.
-    pub const FINGERPRINT: &'static str = "agent-state-13";
+    pub const FINGERPRINT: &'static str = "agent-state-16";
 
     /// Files every item under where it stands. Needed once, after records were put in place by hand.
     pub(crate) fn reindex(&mut self) {
@@ -175,10 +183,12 @@ impl AgentState {
     }
 
     /// The next instant at which something comes due by itself, queue included. What a spent budget or a sleep of the
-    /// agent holds back does not: its time may pass, and there would still be nothing to do.
+    /// agent holds back does not: its time may pass, and there would still be nothing to do. A day's budget that is spent
+    /// begins anew at midnight.
     #[must_use]
     pub fn next_due(&self) -> Option<Time> {
-        let may_start = self.config.budget.spent(self.turn_index, &self.usage).is_none();
+        let spent = self.spent();
+        let may_start = self.turn.is_none() && spent.is_none();
         let asleep = self.waits.first(Scope::Agent, WaitKind::Sleep).is_some();
         [
             self.timers.next_due().filter(|_| !planted!(UnindexedTimer)),
@@ -186,6 +196,7 @@ impl AgentState {
             self.work.next_offer().filter(|_| may_start && !asleep),
             self.approvals.next_deadline(),
             self.queue.next_not_before().filter(|_| may_start),
+            spent.and_then(|spent| spent.until).filter(|_| self.turn.is_none()),
         ]
         .into_iter()
         .flatten()

@@ -6,13 +6,15 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::agent::AgentState;
-use crate::agent::config::{Budget, Config, Identity, Supervisor};
+use crate::agent::budget::Budget;
+use crate::agent::config::{Config, Identity, Supervisor};
 use crate::agent::task::Task;
 use crate::agent::turn::Phase;
 use crate::agent::workspace::Workspace;
 use crate::fact::{CallRecord, Fact, TaskCreated, TaskEnd};
 use crate::id::{AgentId, CallId, ExecId, Seq, TaskId, TimerId, TriggerId};
 use crate::message::Message;
+use crate::prompt::situation::Situation;
 use crate::time::Time;
 use crate::vocabulary::{
     AgentKind, ChildWorkspace, ControlAction, MissedReason, Ownership, Role, TaskKind, TaskStatus, Visibility,
@@ -94,11 +96,6 @@ pub enum Effect {
     ForgetSecret {
         trigger_id: TriggerId,
     },
-    /// Tell the operator, at least once, under this id.
-    Notify {
-        brief_id: crate::id::BriefId,
-        text: String,
-    },
 }
 
 /// What a call to the model is about. What was said before is in the ledger, for models that want to know.
@@ -112,6 +109,8 @@ pub struct ModelCall {
     pub carry: Option<Value>,
     /// The fact that started the turn.
     pub turn_seq: Seq,
+    /// Where the agent stands, for models that are told. A script knows its part without.
+    pub situation: Option<Box<Situation>>,
     /// Where its tools run, while it writes there: whether a turn got anywhere shows in the files, too.
     pub place: Option<Box<Place>>,
 }
@@ -236,9 +235,6 @@ pub fn effects_of(fact: &Fact, state: &AgentState) -> Vec<Effect> {
             let signed = state.triggers.values().filter(|trigger| trigger.signed);
             signed.map(|trigger| Effect::ForgetSecret { trigger_id: trigger.trigger_id.clone() }).collect()
         }
-        Fact::BriefRecorded(fact) => {
-            vec![Effect::Notify { brief_id: fact.brief_id.clone(), text: fact.text.clone() }]
-        }
         _ => Vec::new(),
     }
 }
@@ -275,7 +271,7 @@ pub fn spawn_of(task: &Task, state: &AgentState) -> Option<Effect> {
         workspace,
         instructions: child.instructions.clone(),
         network: child.network,
-        budget: Budget::default(),
+        budget: Budget::from(child.grant),
     };
     let child = ChildToBe { identity, config, message: child.message.clone(), worktree_of };
     Some(Effect::SpawnChild { task_id, child: Box::new(child) })
@@ -296,7 +292,7 @@ pub fn dismissal_of(task: &Task) -> Option<Effect> {
 pub fn report_of(state: &AgentState) -> Option<Effect> {
     let supervisor = state.identity.supervisor.as_ref().filter(|_| !state.archived)?;
     let leaving = state.leaving.as_ref().filter(|leaving| leaving.reporting)?;
-    let end = leaving.end(supervisor.task_id.clone());
+    let end = TaskEnd { used: Some(state.used_with_children()), ..leaving.end(supervisor.task_id.clone()) };
     let (status, supervisor) = (leaving.status, supervisor.agent_id.clone());
     Some(Effect::ReportToSupervisor { supervisor, status, end: Box::new(end) })
 }
@@ -343,6 +339,7 @@ fn model_call(state: &AgentState) -> Option<ModelCall> {
         interjections: joined.iter().filter_map(|id| Some(state.queue.get(id)?.message.clone())).collect(),
         carry: state.carry.clone(),
         turn_seq: turn.seq,
+        situation: (!state.config.model.starts_with("script/")).then(|| Situation::of(state)).flatten().map(Box::new),
         place: (turn.work_item_id.is_some() && state.workspaces.occupied().is_some())
             .then(|| Box::new(Place::of(state))),
     })

@@ -1,6 +1,7 @@
 //! `why`: what an agent does or waits for, since when, what would wake it, and which facts say so; in a sentence that
 //! a person can act on.
 
+pub(crate) mod budget;
 mod hands;
 mod work;
 
@@ -52,7 +53,7 @@ pub fn why(state: &AgentState, decision: Decision) -> Why {
         scheduling_posture: posture(state),
         waiting_on: waiting_on(state),
         would_wake,
-        notes: hands::notes(state).into_iter().chain(granted(state)).collect(),
+        notes: hands::notes(state).into_iter().chain(granted(state)).chain(budget::notes(state)).collect(),
         sentence,
         decision,
     }
@@ -107,8 +108,8 @@ fn would_wake(state: &AgentState) -> Vec<String> {
     if state.shutdown {
         return vec!["the daemon, when it is back".to_owned()];
     }
-    if state.config.budget.spent(state.turn_index, &state.usage).is_some() {
-        return vec!["a person who raises the budget".to_owned()];
+    if let Some(spent) = state.spent() {
+        return budget::would_wake(state, &spent);
     }
     let mut wakes = Vec::new();
     let kinds = |kind| state.waits.open().values().any(|wait| wait.kind == kind);
@@ -137,14 +138,21 @@ fn would_wake(state: &AgentState) -> Vec<String> {
     for trigger in state.triggers.values().take(NAMED) {
         wakes.push(format!("a delivery to the URL of its trigger {} ({})", trigger.name, trigger.trigger_id));
     }
-    wakes.push("a message from the operator".to_owned());
+    for approval in state.approvals.pending().keys().take(NAMED) {
+        wakes.push(format!("an answer to the approval {approval}"));
+    }
+    // Nobody but its supervisor speaks to a child.
+    wakes.push(match &state.identity.supervisor {
+        Some(supervisor) => format!("a message from {}", supervisor.agent_id),
+        None => "a message from the operator".to_owned(),
+    });
     wakes
 }
 
 fn sentence(state: &AgentState, decision: &Decision, would_wake: &[String]) -> String {
     let id = state.id();
     let item = decision.work_item_id.as_ref().and_then(|item| state.work.open(item));
-    let objective = item.map(|item| format!(" \"{}\"", item.objective)).unwrap_or_default();
+    let objective = item.map(|item| format!(" \"{}\"", work::quoted(&item.objective))).unwrap_or_default();
     let parked = match state.queue.parked() {
         0 => String::new(),
         1 => " 1 message is parked behind what it waits for.".to_owned(),
@@ -157,9 +165,15 @@ fn sentence(state: &AgentState, decision: &Decision, would_wake: &[String]) -> S
         (DecisionKind::Stop, Reason::ShutdownRequested) => {
             format!("{id} is shutting down; it goes on when the daemon is back.")
         }
-        (DecisionKind::Stop, _) => match state.queue.pending() {
-            0 => format!("{id} is stopped, and no message waits. Start it when there is something to do."),
-            waiting => {
+        (DecisionKind::Stop, _) => match (state.queue.pending(), state.work.items().len()) {
+            (0, 0) => format!("{id} is stopped, and no message waits. Start it when there is something to do."),
+            (0, open) => {
+                format!(
+                    "{id} is stopped, with {}, and no message waits. Start it to go on.",
+                    counted(open, "open work item")
+                )
+            }
+            (waiting, _) => {
                 format!("{id} is stopped; {} for it. Start it to go on.", waiting_messages(waiting))
             }
         },
@@ -181,7 +195,9 @@ fn sentence(state: &AgentState, decision: &Decision, would_wake: &[String]) -> S
                 (None, None) => "a task".to_owned(),
             };
             let since = known.map(|task| format!("; it was started at {}", task.created_at)).unwrap_or_default();
-            format!("{id} sleeps until {task} ends{}{since}.", for_item(&objective))
+            let child = known.and_then(|task| task.child_agent_id.as_ref());
+            let ask = child.map(|child| format!(", and `abide why {child}` says what it does")).unwrap_or_default();
+            format!("{id} sleeps until {task} ends{}{since}{ask}.", for_item(&objective))
         }
         (DecisionKind::WaitForExternalChange, _) => {
             let what = work::awaited(state, decision, WaitKind::External);

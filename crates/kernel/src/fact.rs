@@ -4,6 +4,7 @@
 //! The spelling of a kind and the fields of its struct are stored for ever: change one, and `upcast` must learn the
 //! old shape, and the golden file of the old shape stays. An unknown kind is an error; it is never skipped.
 
+mod budget;
 mod control;
 mod kin;
 mod message;
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::pack;
 
+pub use budget::*;
 pub use control::*;
 pub use kin::*;
 pub use message::*;
@@ -173,4 +175,6 @@ facts! {
     ApprovalDecided = "approval.decided",
     ApprovalUsed = "approval.used",
     BriefRecorded = "brief.recorded",
+    BudgetReached = "budget.reached",
+    BudgetRenewed = "budget.renewed",
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::agent::budget::Limits;
 use crate::agent::config::{Config, ConfigChange, Identity};
 use crate::fact::{TaskCreated, TaskEnd, Todo, Usage, WorkspaceAttached};
 use crate::id::{AgentId, ApprovalId, CallId, ExecId, MessageId, Seq, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
@@ -109,6 +110,8 @@ pub enum Input {
     Checkpoint {
         exec_id: ExecId,
         recap: String,
+        /// The last round that the recap stands for.
+        through_round: Option<u32>,
     },
     Compact {
         compacted_messages: u64,
@@ -328,6 +331,8 @@ pub enum Act {
         plan: Option<String>,
         plan_status: Option<PlanStatus>,
         todo: Vec<Todo>,
+        /// What turns about it may use; a person's to say.
+        budget: Option<Limits>,
     },
     PickWorkItem {
         work_item_id: WorkItemId,
@@ -398,6 +403,8 @@ pub struct WorkItemChange {
     /// `Some(None)` clears the blocker.
     pub blocked_by: Option<Option<String>>,
     pub recheck_after_ms: Option<u64>,
+    /// Replaces all of its limits; a person's to say.
+    pub budget: Option<Limits>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -452,5 +459,11 @@ impl Refusal {
     #[must_use]
     pub fn new(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Refusal {
         Refusal { code, message: message.into(), hint: hint.into() }
+    }
+
+    /// As a tool's result: what a model reads of it.
+    #[must_use]
+    pub fn into_result(self) -> Value {
+        serde_json::json!({ "error": { "code": self.code, "message": self.message, "hint": self.hint } })
     }
 }

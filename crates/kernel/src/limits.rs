@@ -57,6 +57,12 @@ pub const LATE_GRACE_MS: u64 = 5_000;
 pub const CATCH_UP_ALL_MAX: u64 = 100;
 /// How long a timer's check may take.
 pub const CHECK_TIME_MS: u64 = 60_000;
+/// What a model is shown of one tool result; the records have all of it.
+pub const RESULT_SHOWN_BYTES: usize = 32 * 1024;
+/// The same, where a turn has become too long for its model.
+pub const RESULT_PREVIEW_BYTES: usize = 2 * 1024;
+/// A summary of what is no longer shown.
+pub const SUMMARY_BYTES: usize = 16 * 1024;
 /// Model rounds of one turn.
 pub const ROUNDS_MAX: u32 = 500;
 

@@ -1,7 +1,14 @@
 //! What a model is shown, before any provider's spelling of it. Pure: what it is made of arrives as values, and the same
 //! values make the same prompt.
 
+pub mod assemble;
 pub mod image;
+pub mod measure;
+mod quote;
+mod recap;
+pub mod situation;
+pub mod talk;
+mod words;
 
 use serde_json::Value;
 

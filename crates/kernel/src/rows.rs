@@ -3,9 +3,10 @@
 
 use serde_json::{Value, json};
 
+use crate::agent::budget::Limits;
 use crate::fact::Fact;
 use crate::id::{Seq, WorkItemId};
-use crate::summary::schedule_shape;
+use crate::summary::{limits_shape, schedule_shape, used_shape};
 use crate::time::Time;
 use crate::vocabulary::{
     AgentKind, ApprovalStatus, Ownership, QueueStatus, Status, TaskStatus, TimerStatus, Visibility, WaitStatus,
@@ -165,10 +166,17 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
         | Fact::TriggerRotated(_)
         // What an active trigger counts is in its state: a row per delivery would cost more than the delivery.
         | Fact::TriggerDelivered(_)
+        | Fact::BudgetReached(_)
+        | Fact::BudgetRenewed(_)
         | Fact::WakeHintSubmitted(_)
         | Fact::WakeHintCoalesced(_)
         | Fact::WakeHintIgnored(_) => Vec::new(),
     }
+}
+
+/// As people see them; nothing where nothing is limited.
+fn limits(limits: &Limits) -> Option<Value> {
+    (!limits.is_none()).then(|| limits_shape(limits))
 }
 
 fn timer_end(status: TimerStatus) -> Value {
@@ -233,7 +241,7 @@ fn task_rows(at: Time, fact: &Fact) -> Vec<Row> {
         let output = json!({ "bytes": end.output_bytes, "truncated": end.truncated });
         let patch = json!({
             "status": status, "ended_at": at, "exit_code": end.exit_code, "signal": end.signal,
-            "output": output, "evidence": end.evidence,
+            "output": output, "evidence": end.evidence, "used": end.used.as_ref().map(used_shape),
         });
         row("tasks", &end.task_id, patch)
     };
@@ -243,6 +251,7 @@ fn task_rows(at: Time, fact: &Fact) -> Vec<Row> {
                 "task_id": task.task_id, "kind": task.task_kind, "status": TaskStatus::Queued,
                 "summary": task.summary, "command": task.command, "work_item_id": task.work_item_id,
                 "child_agent_id": task.child_agent_id, "recovery": task.recovery, "created_at": at,
+                "granted": task.child.as_ref().and_then(|child| limits(&child.grant)),
             });
             row("tasks", &task.task_id, patch)
         }
@@ -262,7 +271,8 @@ fn task_rows(at: Time, fact: &Fact) -> Vec<Row> {
 fn work_rows(fact: &Fact) -> Vec<Row> {
     match fact {
         Fact::WorkItemCreated(item) => {
-            let more = json!({ "revision": 1, "state": WorkItemState::Open, "current": false });
+            let budget = limits(&item.budget);
+            let more = json!({ "revision": 1, "state": WorkItemState::Open, "current": false, "budget": budget });
             row("work_items", &item.work_item_id, with(item, more))
         }
         Fact::WorkItemPicked(item) => {
@@ -270,7 +280,10 @@ fn work_rows(fact: &Fact) -> Vec<Row> {
             let left = item.previous.iter().flat_map(|previous| current(previous, false));
             left.chain(current(&item.work_item_id, true)).collect()
         }
-        Fact::WorkItemUpdated(item) => row("work_items", &item.work_item_id, with(item, json!({}))),
+        Fact::WorkItemUpdated(item) => {
+            let more = item.budget.map_or_else(|| json!({}), |budget| json!({ "budget": limits(&budget) }));
+            row("work_items", &item.work_item_id, with(item, more))
+        }
         Fact::WorkItemBlocked(item) => {
             // Without a recheck of its own, it takes away the one that was set before.
             let patch = with(item, json!({ "recheck_at": item.recheck_at }));

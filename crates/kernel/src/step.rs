@@ -71,8 +71,7 @@ impl<'a> Step<'a> {
             | Effect::CloseTask { .. }
             | Effect::ReleaseWorkspace { .. }
             | Effect::RemoveWorktree { .. }
-            | Effect::ForgetSecret { .. }
-            | Effect::Notify { .. } => true,
+            | Effect::ForgetSecret { .. } => true,
         });
         (self.facts, effects)
     }
@@ -101,8 +100,7 @@ fn still_running(state: &AgentState, effect: &Effect) -> bool {
             | Effect::CloseTask { .. }
             | Effect::ReleaseWorkspace { .. }
             | Effect::RemoveWorktree { .. }
-            | Effect::ForgetSecret { .. }
-            | Effect::Notify { .. },
+            | Effect::ForgetSecret { .. },
             _,
         ) => true,
     }

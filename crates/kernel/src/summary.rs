@@ -5,13 +5,14 @@ use serde_json::{Value, json};
 
 use crate::agent::AgentState;
 use crate::agent::approval::Approval;
+use crate::agent::budget::{Budget, Limits, Used};
 use crate::agent::hint::Trigger;
 use crate::agent::task::Task;
 use crate::agent::timer::Timer;
 use crate::agent::waiting::Wait;
 use crate::agent::work::WorkItem;
 use crate::agent::workspace::Workspace;
-use crate::fact::Schedule;
+use crate::fact::{Schedule, Usage};
 use crate::scheduler::closure::closure;
 use crate::scheduler::posture::posture;
 use crate::scheduler::{self};
@@ -54,17 +55,14 @@ pub fn agent_summary(state: &AgentState, now: Time) -> Value {
         "lifecycle": lifecycle(state),
         "model": {
             "name": state.config.model,
-            "usage": {
-                "input_tokens": state.usage.input_tokens,
-                "output_tokens": state.usage.output_tokens,
-                "cached_tokens": state.usage.cached_tokens,
-                "cost_usd": usd(state.usage.cost_micro_usd),
-            },
-            "budget": {
-                "max_turns": state.config.budget.max_turns,
-                "max_tokens": state.config.budget.max_tokens,
-                "max_usd": state.config.budget.max_micro_usd.map(usd),
-            },
+            "answered_by": state.measure.model,
+            "usage": usage_shape(&state.usage),
+            "budget": budget_shape(&state.config.budget),
+            "wall_ms": state.spending.wall_ms,
+            "today": used_shape(&state.spending.today),
+            "today_until": state.spending.day_ends(),
+            "children": used_shape(&state.spending.children),
+            "granted": limits_shape(&state.granted()),
         },
         "execution": execution(state),
         "active_children": children.take(SHOWN).map(task_shape).collect::<Vec<_>>(),
@@ -101,6 +99,30 @@ fn lifecycle(state: &AgentState) -> Value {
 #[allow(clippy::cast_precision_loss, reason = "for display only; sums are kept in millionths")]
 fn usd(micro: u64) -> f64 {
     micro as f64 / 1e6
+}
+
+fn usage_shape(usage: &Usage) -> Value {
+    json!({
+        "input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens,
+        "cached_tokens": usage.cached_tokens, "cost_usd": usd(usage.cost_micro_usd),
+    })
+}
+
+pub(crate) fn used_shape(used: &Used) -> Value {
+    json!({ "turns": used.turns, "wall_ms": used.wall_ms, "usage": usage_shape(&used.usage) })
+}
+
+pub(crate) fn limits_shape(limits: &Limits) -> Value {
+    json!({
+        "max_turns": limits.max_turns, "max_tokens": limits.max_tokens,
+        "max_usd": limits.max_micro_usd.map(usd), "max_wall_ms": limits.max_wall_ms,
+    })
+}
+
+fn budget_shape(budget: &Budget) -> Value {
+    let mut shape = limits_shape(&budget.in_all());
+    shape["daily"] = limits_shape(&budget.daily);
+    shape
 }
 
 #[must_use]
@@ -170,6 +192,8 @@ pub fn trigger_shape(trigger: &Trigger) -> Value {
 pub fn task_shape(task: &Task) -> Value {
     let end = task.end.as_ref();
     json!({
+        "granted": (!task.granted.is_none()).then(|| limits_shape(&task.granted)),
+        "used": end.and_then(|end| end.used.as_ref()).map(used_shape),
         "task_id": task.task_id, "kind": task.kind, "status": task.status, "summary": task.summary,
         "command": task.command, "work_item_id": task.work_item_id, "child_agent_id": task.child_agent_id,
         "created_at": task.created_at, "ended_at": task.ended_at,
@@ -200,5 +224,6 @@ pub fn work_item_shape(state: &AgentState, item: &WorkItem) -> Value {
         "blocked_by": item.blocked_by, "recheck_at": item.recheck_at,
         "readiness": state.work.standing(&item.work_item_id).unwrap_or(Standing::Completed),
         "current": state.work.current_id() == Some(&item.work_item_id), "report": item.report,
+        "budget": (!item.budget.is_none()).then(|| limits_shape(&item.budget)), "used": used_shape(&item.used),
     })
 }

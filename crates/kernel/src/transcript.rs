@@ -6,8 +6,10 @@ use serde_json::Value;
 use crate::fact::Fact;
 use crate::id::Seq;
 use crate::limits;
+use crate::message::Origin;
 use crate::prompt::image::images_in;
 use crate::time::Time;
+use crate::vocabulary::MessageKind;
 
 /// What is shown of one tool result; the ledger has all of it.
 const RESULT_BYTES: usize = 16 * 1024;
@@ -17,6 +19,11 @@ pub struct Entry {
     pub seq: Seq,
     pub at: Time,
     pub role: &'static str,
+    /// What kind of message an input is, and whose: not every one is the operator's word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<MessageKind>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,6 +48,8 @@ pub fn entries(seq: Seq, at: Time, fact: &Fact) -> Vec<Entry> {
         seq,
         at,
         role,
+        kind: None,
+        origin: None,
         text: None,
         json: None,
         message_id: None,
@@ -56,6 +65,8 @@ pub fn entries(seq: Seq, at: Time, fact: &Fact) -> Vec<Entry> {
         Fact::MessageQueued(queued) => {
             let message = &queued.message;
             vec![Entry {
+                kind: Some(message.kind),
+                origin: Some(message.origin.clone()),
                 text: message.text.clone(),
                 json: message.json.as_ref().map(|json| images_in(json).1),
                 message_id: Some(message.message_id.to_string()),

@@ -179,6 +179,8 @@ words! {
         NeedsInput = "needs_input",
         WaitingForOperator = "waiting_for_operator",
         ProgressSpent = "progress_spent",
+        /// Its own budget is spent: a person has to raise it.
+        BudgetSpent = "budget_spent",
         WaitingForTask = "waiting_for_task",
         WaitingForExternal = "waiting_for_external",
         WaitingForTimer = "waiting_for_timer",
@@ -277,6 +279,15 @@ words! {
         Ack = "ack",
         Result = "result",
         Failure = "failure",
+    }
+
+    /// What a budget limits.
+    Measure {
+        Turns = "turns",
+        Tokens = "tokens",
+        Money = "micro_usd",
+        /// Time spent in turns.
+        Wall = "wall_ms",
     }
 
     TerminalKind {

@@ -18,4 +18,5 @@ pub use access::{Access, fresh_token};
 pub use app::{App, Limits, Options};
 pub use connection::Server;
 pub use hooks::{Hooks, Rate, Secret};
+pub use routes::models_in_use;
 pub use world::{Done, World};

@@ -7,6 +7,7 @@ mod hooks;
 mod ledger;
 mod lifecycle;
 mod messages;
+mod models;
 mod planes;
 mod stream;
 mod tasks;
@@ -15,6 +16,8 @@ mod triggers;
 mod well;
 mod work_items;
 mod workspaces;
+
+pub use models::models_in_use;
 
 use abide_api::Problem;
 use abide_kernel::id::AgentId;
@@ -89,6 +92,8 @@ pub(crate) async fn meet(call: Call) -> Met {
         "event_stream" => stream::of_agent(call).await,
         "event_stream_all" => stream::of_all(call).await,
         "sandbox" => Ok(json(200, &call.app.options.world.sandbox(false))),
+        "model_list" => models::list(call).await,
+        "model_test" => models::test(call).await,
         "ledger_stats" => ledger::stats(call).await,
         "ledger_verify" => ledger::verify(call).await,
         "ledger_compact" => ledger::compact(call).await,

@@ -1,6 +1,9 @@
 //! What a request may have done in the world outside of any turn. The server knows nobody who does it; whoever starts it
 //! hands somebody in.
 
+use std::collections::BTreeMap;
+
+use abide_api::types::{ModelList, ModelTested};
 use abide_kernel::effect::Place;
 use abide_kernel::fact::WorkspaceAttached;
 use abide_kernel::id::{AgentId, TaskId};
@@ -37,4 +40,10 @@ pub trait World: Send + Sync {
 
     /// What keeps commands where they belong, with or without network.
     fn sandbox(&self, network: bool) -> Value;
+
+    /// Models that can be named, with the agents that think with each. It may read the disk.
+    fn models(&self, used: &BTreeMap<String, Vec<String>>) -> ModelList;
+
+    /// One small call. A name that is no model's is refused; a call that comes to nothing is an answer.
+    fn test_model(&self, name: String) -> Done<'_, ModelTested>;
 }

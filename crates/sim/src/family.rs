@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use abide_engine::{Clock, Host, Perform, fold};
 use abide_kernel::AgentState;
-use abide_kernel::agent::config::{Config, Identity};
+use abide_kernel::agent::budget::Budget;
+use abide_kernel::agent::config::{Config, ConfigChange, Identity};
 use abide_kernel::agent::lifecycle::Control;
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::{WorkspaceAttached, Worktree};
@@ -136,6 +137,13 @@ fn everybody(ledger: &Ledger) -> Result<BTreeMap<AgentId, AgentState>, Ended> {
     Ok(all)
 }
 
+/// However many they are, and whatever each of them knows of the others: together they use no more than the top may.
+fn within_budget(all: &BTreeMap<AgentId, AgentState>) -> Result<(), Ended> {
+    let Some(max) = all.get(&top()?).and_then(|state| state.config.budget.max_turns) else { return Ok(()) };
+    let turns: u64 = all.values().map(|state| state.turn_index).sum();
+    if turns <= max { Ok(()) } else { Err(Ended::Failed(format!("{turns} turns were taken of {max}"))) }
+}
+
 impl World {
     fn outside(&self) -> MutexGuard<'_, Outside> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -235,17 +243,13 @@ impl Outside {
             | Effect::ForgetSecret { .. }
             | Effect::SpawnChild { .. }
             | Effect::DismissChild { .. }
-            | Effect::ReportToSupervisor { .. }
-            | Effect::Notify { .. } => Vec::new(),
+            | Effect::ReportToSupervisor { .. } => Vec::new(),
         }
     }
 }
 
 impl Perform for World {
     fn perform(&self, agent: &AgentId, effect: Effect) -> Option<Job<Vec<Input>>> {
-        if matches!(effect, Effect::Notify { .. }) {
-            return None;
-        }
         let (world, agent) = (self.clone(), agent.clone());
         let wait = self.outside().rng.below(3_000);
         Some(Box::pin(async move {
@@ -285,7 +289,8 @@ impl Process {
     async fn live(&mut self, left: &mut u64) -> Result<(), Ended> {
         self.pass(1).await?;
         if self.ledger.head(&StreamId::agent(&top()?))?.is_none() {
-            let config = Config { workspace: Some("/work".to_owned()), ..Config::default() };
+            let budget = mind::family_budget(&mut self.world.outside().rng);
+            let config = Config { workspace: Some("/work".to_owned()), budget, ..Config::default() };
             self.ask(&top()?, Input::Create { identity: Identity::named(top()?), config, start: true });
             self.pass(10).await?;
         }
@@ -308,6 +313,7 @@ impl Process {
 
     fn step(&self) -> Result<(), Ended> {
         let all = everybody(&self.ledger)?;
+        within_budget(&all)?;
         let mut outside = self.world.outside();
         let rng = &mut outside.rng;
         let ids: Vec<AgentId> = all.keys().cloned().collect();
@@ -363,8 +369,12 @@ impl Process {
             self.pass(10_000).await?;
             let all = everybody(&self.ledger)?;
             let Some(state) = all.get(&top()?) else { continue };
+            within_budget(&all)?;
             if state.control != Control::Runnable {
                 self.ask(&top()?, Input::Start);
+            } else if !state.config.budget.is_none() {
+                let change = ConfigChange { budget: Some(Budget::default()), ..ConfigChange::default() };
+                self.ask(&top()?, Input::Configure { change: Box::new(change) });
             } else if let Some(wait) = state.waits.open().values().find(|wait| wait.kind == WaitKind::Operator) {
                 let act = Act::CancelWait { waiting_intent_id: wait.waiting_intent_id.clone() };
                 self.ask(&top()?, Input::Act { by: "somebody".to_owned(), act });
@@ -382,6 +392,12 @@ impl Process {
         outside.tally.turns += all.values().map(|state| state.turn_index).sum::<u64>();
         outside.tally.facts += all.values().map(|state| state.seq).sum::<u64>();
         let fail = |what: String| Err(Ended::Failed(what));
+        let turns: u64 = all.values().map(|state| state.turn_index).sum();
+        if let Some(state) = all.get(&top()?)
+            && state.used_with_children().turns != turns
+        {
+            return fail(format!("{turns} turns were taken, {:?} are accounted for", state.used_with_children()));
+        }
         for (id, state) in all {
             if let Some(supervisor) = state.identity.supervisor.as_ref().filter(|_| !state.archived) {
                 return fail(format!("{id} is still there, of {} in {}", supervisor.task_id, supervisor.agent_id));

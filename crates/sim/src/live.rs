@@ -211,8 +211,7 @@ impl Outside {
             | Effect::SpawnChild { .. }
             | Effect::DismissChild { .. }
             | Effect::ReportToSupervisor { .. }
-            | Effect::ForgetSecret { .. }
-            | Effect::Notify { .. } => Vec::new(),
+            | Effect::ForgetSecret { .. } => Vec::new(),
         }
     }
 }
@@ -223,7 +222,7 @@ impl Perform for World {
         agent: &AgentId,
         effect: Effect,
     ) -> Option<std::pin::Pin<Box<dyn Future<Output = Vec<Input>> + Send>>> {
-        if matches!(effect, Effect::Notify { .. } | Effect::ForgetSecret { .. }) {
+        if matches!(effect, Effect::ForgetSecret { .. }) {
             return None;
         }
         let (world, agent) = (self.clone(), agent.clone());

@@ -2,11 +2,13 @@
 //! They act on what is really there, and now and then on what is not.
 
 use abide_kernel::AgentState;
-use abide_kernel::fact::{Todo, Usage};
+use abide_kernel::agent::budget::{Budget, Limits};
+use abide_kernel::fact::{NewChild, Todo, Usage};
 use abide_kernel::id::{ApprovalId, CallId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use abide_kernel::input::{Act, Call, Delivery, Does, Input, NewMessage, Reads, Reply, When, WorkItemChange};
 use abide_kernel::vocabulary::{
-    ApprovalDefault, CatchUp, DeliveryMode, MessageKind, PlanStatus, Priority, SideEffect, TodoState, WaitKind,
+    ApprovalDefault, CatchUp, ChildWorkspace, DeliveryMode, MessageKind, PlanStatus, Priority, SideEffect, TodoState,
+    WaitKind,
 };
 use serde_json::{Value, json};
 
@@ -181,7 +183,7 @@ fn create_timer(rng: &mut Rng, state: &AgentState) -> Act {
 
 fn create_item(rng: &mut Rng) -> Act {
     let plan_status = rng.chance(10).then_some(PlanStatus::NeedsInput);
-    Act::CreateWorkItem { objective: "make it so".to_owned(), plan: None, plan_status, todo: Vec::new() }
+    Act::CreateWorkItem { objective: "make it so".to_owned(), plan: None, plan_status, todo: Vec::new(), budget: None }
 }
 
 fn update_item(rng: &mut Rng, state: &AgentState) -> Act {
@@ -199,14 +201,79 @@ fn update_item(rng: &mut Rng, state: &AgentState) -> Act {
     Act::UpdateWorkItem { work_item_id: item(rng, state), change: Box::new(change) }
 }
 
+/// A person may say what an item may use, or that it may use anything again.
+#[allow(clippy::wildcard_enum_match_arm, reason = "nothing else has a budget")]
+fn limited(rng: &mut Rng, act: Act) -> Act {
+    let limits = match rng.below(10) {
+        0 => Limits { max_turns: Some(rng.below(4)), ..Limits::default() },
+        1 => Limits { max_tokens: Some(rng.below(80)), max_wall_ms: Some(rng.below(60_000)), ..Limits::default() },
+        2 => Limits::default(),
+        _ => return act,
+    };
+    match act {
+        Act::CreateWorkItem { objective, plan, plan_status, todo, budget: _ } => {
+            Act::CreateWorkItem { objective, plan, plan_status, todo, budget: Some(limits) }
+        }
+        Act::UpdateWorkItem { work_item_id, change } => {
+            let change = Box::new(WorkItemChange { budget: Some(limits), ..*change });
+            Act::UpdateWorkItem { work_item_id, change }
+        }
+        other => other,
+    }
+}
+
+/// What an agent may use in all and on one day: mostly anything.
+pub fn budget(rng: &mut Rng) -> Budget {
+    let mut budget = Budget::default();
+    if rng.chance(10) {
+        budget.max_turns = Some(5 + rng.below(20));
+    }
+    if rng.chance(6) {
+        budget.daily.max_turns = Some(1 + rng.below(6));
+    }
+    if rng.chance(3) {
+        budget.daily.max_tokens = Some(10 + rng.below(200));
+    }
+    if rng.chance(3) {
+        budget.max_wall_ms = Some(rng.below(3_600_000));
+        budget.daily.max_wall_ms = Some(rng.below(600_000));
+    }
+    budget
+}
+
+/// What a whole family may use.
+pub fn family_budget(rng: &mut Rng) -> Budget {
+    let max_turns = rng.chance(40).then(|| 8 + rng.below(60));
+    Budget { max_turns, ..Budget::default() }
+}
+
+/// A child that was granted something of its supervisor's budget.
+pub fn child(rng: &mut Rng) -> NewChild {
+    NewChild {
+        message: "do it".to_owned(),
+        workspace_mode: ChildWorkspace::Inherit,
+        folder: None,
+        model: String::new(),
+        instructions: None,
+        network: false,
+        grant: Limits { max_turns: Some(1 + rng.below(5)), ..Limits::default() },
+    }
+}
+
 /// What a person does to an agent's records.
 pub fn operator_act(rng: &mut Rng, state: &AgentState) -> Act {
     match rng.below(9) {
         0 => Act::CancelWait { waiting_intent_id: open_wait(rng, state) },
         1 => Act::CancelTimer { timer_id: active_timer(rng, state) },
         2 => create_timer(rng, state),
-        3 => create_item(rng),
-        4 => update_item(rng, state),
+        3 => {
+            let act = create_item(rng);
+            limited(rng, act)
+        }
+        4 => {
+            let act = update_item(rng, state);
+            limited(rng, act)
+        }
         5 => Act::CompleteWorkItem { work_item_id: item(rng, state), report: "done by hand".to_owned() },
         6 => Act::StopTask { task_id: task(rng, state) },
         7 => Act::RevokeTrigger { trigger_id: trigger(rng, state) },

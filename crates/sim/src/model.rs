@@ -4,6 +4,7 @@
 //! call the kernel's state, scheduler or admission: it shares with them the definitions of facts, messages and words,
 //! and nothing else, so that both being wrong in the same way is unlikely. Speed is of no interest here.
 
+mod budget;
 mod continuation;
 mod decide;
 mod observe;
@@ -14,8 +15,8 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use abide_kernel::agent::config::Budget;
-use abide_kernel::fact::{Resource, Usage};
+use abide_kernel::agent::budget::{Budget, Limits};
+use abide_kernel::fact::Resource;
 use abide_kernel::id::{AgentId, ApprovalId, ExecId, MessageId, Seq, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use abide_kernel::message::Message;
 use abide_kernel::time::Time;
@@ -60,8 +61,9 @@ pub struct Model {
     shutdown: bool,
     resting: bool,
     budget: Budget,
-    usage: Usage,
-    turn_index: u64,
+    /// Everything that was ever used, and the day on which it was; days never go back.
+    expenses: Vec<budget::Expense>,
+    day: i64,
     runtime_error: bool,
     /// The last turn failed or was interrupted, and nothing newer was admitted or awaited.
     failed: bool,
@@ -105,6 +107,8 @@ struct Turn {
     exec_id: ExecId,
     message_id: MessageId,
     work_item_id: Option<WorkItemId>,
+    /// Up to here its time is among the expenses.
+    counted_to: Time,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -128,6 +132,7 @@ struct Item {
     not_before: Option<Time>,
     /// Something about it changed since its turn began.
     changed: bool,
+    budget: Limits,
 }
 
 #[derive(Debug, Clone)]
@@ -163,6 +168,8 @@ struct Task {
     terminal: bool,
     delivered: bool,
     result: Option<MessageId>,
+    child: bool,
+    grant: Limits,
 }
 
 #[derive(Debug, Clone)]
@@ -188,8 +195,8 @@ impl Model {
             shutdown: false,
             resting: false,
             budget: Budget::default(),
-            usage: Usage::default(),
-            turn_index: 0,
+            expenses: Vec::new(),
+            day: 0,
             runtime_error: false,
             failed: false,
             turn: None,

@@ -7,7 +7,8 @@ mod ending;
 use std::collections::BTreeMap;
 
 use abide_engine::{Asked, Core, Outputs, fold, fold_until};
-use abide_kernel::agent::config::{Budget, Config, ConfigChange, Identity};
+use abide_kernel::agent::budget::Budget;
+use abide_kernel::agent::config::{Config, ConfigChange, Identity};
 use abide_kernel::agent::lifecycle::Control;
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::{Fact, TaskEnd};
@@ -137,11 +138,7 @@ impl World {
         let mut inhabitant = Inhabitant::new(id.clone());
         inhabitant.core = Some(Core::unborn(id.clone()));
         self.agents.insert(id.clone(), inhabitant);
-        let budget = if self.rng.chance(10) {
-            Budget { max_turns: Some(5 + self.rng.below(20)), ..Budget::default() }
-        } else {
-            Budget::default()
-        };
+        let budget = mind::budget(&mut self.rng);
         let config = Config { budget, ..Config::default() };
         let start = !self.rng.chance(10);
         self.ask(&id, Input::Create { identity: Identity::named(id.clone()), config, start })
@@ -215,13 +212,16 @@ impl World {
         let input = match self.rng.below(5) {
             0 => Input::Compact { compacted_messages: 3, summary: None, through: None, usage: None },
             1 => match &self.agents[id].shadow.turn {
-                Some(turn) => Input::Checkpoint { exec_id: turn.exec_id.clone(), recap: "so far".to_owned() },
+                Some(turn) => {
+                    Input::Checkpoint { exec_id: turn.exec_id.clone(), recap: "so far".to_owned(), through_round: None }
+                }
                 None => return Ok(()),
             },
             2 => Input::OccupyWorkspace { workspace: "ws".to_owned() },
             3 => Input::RecordRuntimeError { error: "something broke".to_owned() },
             _ => {
-                let change = ConfigChange { budget: Some(Budget::default()), ..ConfigChange::default() };
+                let budget = if self.rng.chance(80) { Budget::default() } else { mind::budget(&mut self.rng) };
+                let change = ConfigChange { budget: Some(budget), ..ConfigChange::default() };
                 Input::Configure { change: Box::new(change) }
             }
         };
@@ -476,6 +476,7 @@ impl World {
             0 => self.rng.below(200),
             1 => self.rng.below(20_000),
             2 => self.rng.below(1_000_000),
+            3 if self.rng.chance(5) => self.rng.below(48 * 3_600_000),
             _ => {
                 let next = self.agents.values().filter_map(|inhabitant| inhabitant.model.next_wake()).min();
                 next.map_or(0, |next| next.since_ms(self.now))

@@ -5,12 +5,14 @@ use std::path::Path;
 
 use abide_api::Client;
 use abide_api::types::{
-    Abort, AgentChange, AgentCreate, AgentItem, AgentSummary, Execution, SandboxPart, Surroundings,
+    Abort, AgentChange, AgentCreate, AgentItem, AgentSummary, Budget, Execution, Limits, SandboxPart, Surroundings,
+    Usage, Used,
 };
 use abide_kernel::id::AgentId;
 use anyhow::Context;
 use serde_json::json;
 
+use crate::budget::{in_hours, in_words, limits};
 use crate::cli::{AgentCommand, CreateArgs, PlaceArgs, SetArgs};
 use crate::config::ECHO;
 use crate::connection::{self, block_on};
@@ -41,6 +43,7 @@ fn create(args: &CreateArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<
         role: args.role,
         instructions: args.instructions.as_deref().map(read).transpose()?,
         network: args.network.then_some(true),
+        budget: (!args.budget.is_empty()).then(|| args.budget.over(&Budget::default())),
         start: args.no_start.then_some(false),
     };
     let made = block_on(async { Ok(client.create_agent(&new).await?) })?;
@@ -58,20 +61,27 @@ fn create(args: &CreateArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<
 }
 
 fn set(args: &SetArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
-    let SetArgs { model, workspace, network, instructions, .. } = args;
-    if model.is_none() && workspace.is_none() && network.is_none() && instructions.is_none() {
-        let what = "say what to change: --model, --workspace, --network or --instructions";
+    let SetArgs { id: _, model, workspace, network, instructions, budget } = args;
+    let unsaid = model.is_none() && workspace.is_none() && network.is_none() && instructions.is_none();
+    if unsaid && budget.is_empty() {
+        let what = "say what to change: --model, --workspace, --network, --instructions, --max-… or --daily-…";
         return Err(Failed::Usage(what.to_owned()).into());
     }
     let client = connection::find(place)?;
-    let change = AgentChange {
+    let mut change = AgentChange {
         model: args.model.clone(),
         workspace: args.workspace.as_deref().map(absolute).transpose()?,
         instructions: args.instructions.as_deref().map(read).transpose()?,
         network: args.network,
         ..AgentChange::default()
     };
-    let summary = block_on(async { Ok(client.change_agent(args.id.as_str(), &change).await?) })?;
+    let summary = block_on(async {
+        if !budget.is_empty() {
+            // A change replaces all of a budget: what is not said is what it was.
+            change.budget = Some(budget.over(&client.agent(args.id.as_str()).await?.model.budget));
+        }
+        Ok(client.change_agent(args.id.as_str(), &change).await?)
+    })?;
     out.result(&json!(summary), || {
         let workspace = change.workspace.as_ref().map(|folder| format!("is to work in {}", one_line(folder)));
         let network = change.network.map(|on| format!("has network {}", on_or_off(on)));
@@ -80,7 +90,11 @@ fn set(args: &SetArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
             true => "has no instructions".to_owned(),
             false => "has new instructions".to_owned(),
         });
-        let changed: Vec<String> = [model, workspace, network, told].into_iter().flatten().collect();
+        let limited = change.budget.as_ref().map(|budget| match in_words(budget) {
+            Some(limits) => format!("may use {limits}"),
+            None => "has no budget".to_owned(),
+        });
+        let changed: Vec<String> = [model, workspace, network, told, limited].into_iter().flatten().collect();
         format!("{} {}\n", summary.identity.id, changed.join(", "))
     })
 }
@@ -184,11 +198,17 @@ fn picture(summary: &AgentSummary, around: &Surroundings, out: &Output) -> Strin
     more("network", Some(on_or_off(execution.network).to_owned()));
     more("sandbox", execution.sandbox.as_ref().map(sandbox));
     let usage = &model.usage;
-    let cached = grouped(usage.cached_tokens);
     more("model", Some(model.name.clone()));
+    more("answered by", model.answered_by.clone().filter(|name| *name != model.name));
     let (input, output) = (grouped(usage.input_tokens), grouped(usage.output_tokens));
-    more("used", Some(format!("{input} tokens in ({cached} cached), {output} out, ${:.4}", usage.cost_usd)));
-    more("budget", limits(&model.budget));
+    let cached = cached(usage);
+    more("used", Some(format!("{input} tokens in ({cached}), {output} out, ${:.4}", usage.cost_usd)));
+    more("turns took", (model.wall_ms > 0).then(|| format!("{} h", in_hours(model.wall_ms))));
+    more("by children", used(&model.children));
+    more("granted", limits(&model.granted));
+    more("budget", in_words(&model.budget));
+    let daily = model.budget.daily.as_ref().is_some_and(|daily| *daily != Limits::default());
+    more("used today", used(&model.today).filter(|_| daily));
     more("last fact", Some(format!("seq {}", grouped(summary.at_seq))));
     table(&rows)
 }
@@ -225,12 +245,24 @@ fn sandbox(sandbox: &SandboxPart) -> String {
     format!("{mechanism}: {}{gaps}", enforced.join(", "))
 }
 
-fn limits(budget: &abide_api::types::Budget) -> Option<String> {
-    let turns = budget.max_turns.map(|turns| format!("{} turns", grouped(turns)));
-    let tokens = budget.max_tokens.map(|tokens| format!("{} tokens", grouped(tokens)));
-    let usd = budget.max_usd.map(|usd| format!("${usd}"));
-    let limits: Vec<String> = [turns, tokens, usd].into_iter().flatten().collect();
-    (!limits.is_empty()).then(|| limits.join(", "))
+/// How much of what it read came from its provider's cache.
+fn cached(usage: &Usage) -> String {
+    let cached = grouped(usage.cached_tokens);
+    match (usage.cached_tokens * 100).checked_div(usage.input_tokens) {
+        Some(share) => format!("{cached} cached, {share} %"),
+        None => format!("{cached} cached"),
+    }
+}
+
+/// `3 turns, 1,200 tokens, $0.0100, 0.02 h`; none where nothing was used.
+pub fn used(used: &Used) -> Option<String> {
+    let Used { turns, wall_ms, usage } = used;
+    let tokens = usage.input_tokens + usage.output_tokens;
+    let said = || {
+        let (turns, tokens) = (counted(*turns, "turn"), grouped(tokens));
+        format!("{turns}, {tokens} tokens, ${:.4}, {} h", usage.cost_usd, in_hours(*wall_ms))
+    };
+    (*turns > 0 || tokens > 0).then(said)
 }
 
 fn control(id: &AgentId, action: &str, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {

@@ -1,25 +1,24 @@
 //! `abide config`: settings, and where each came from.
 
-use anyhow::anyhow;
 use serde_json::{Map, Value, json};
 
 use crate::cli::{ConfigCommand, PlaceArgs, UpArgs};
-use crate::config::{ECHO, File, Key, Origin, Setting, Settings};
+use crate::config::{ECHO, File, Key, Named, Origin, Setting, Settings, Table};
 use crate::output::{Failed, Output, one_line, table};
 use crate::{connection, home};
 
 pub fn run(command: &ConfigCommand, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     match command {
         ConfigCommand::Show { origin } => show(*origin, place, out),
-        ConfigCommand::Get { key } => get(named(key)?, place, out),
-        ConfigCommand::Set { key, value } => set(named(key)?, value, place, out),
-        ConfigCommand::Unset { key } => unset(named(key)?, place, out),
+        ConfigCommand::Get { key } => get(&named(key)?, place, out),
+        ConfigCommand::Set { key, value } => set(&named(key)?, value, place, out),
+        ConfigCommand::Unset { key } => unset(&named(key)?, place, out),
         ConfigCommand::Schema => schema(out),
     }
 }
 
-fn named(name: &str) -> anyhow::Result<Key> {
-    Key::named(name).map_err(|problem| Failed::Usage(problem).into())
+fn named(name: &str) -> anyhow::Result<Named> {
+    Named::parse(name).map_err(|problem| Failed::Usage(problem).into())
 }
 
 /// What a daemon that is started now would work with.
@@ -35,61 +34,72 @@ fn show(origin: bool, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
             let Setting { value, origin: from } = setting;
             let shown =
                 if origin { json!({ "value": value.json(), "origin": from.to_string() }) } else { value.json() };
-            (key.name().to_owned(), shown)
+            (key.to_string(), shown)
         })
         .collect();
     out.result(&Value::Object(value), || {
         if origin {
-            let row = |(key, setting): &(Key, Setting<_>)| {
-                vec![key.name().into(), shown(setting).into(), setting.origin.to_string().into()]
+            let row = |(key, setting): &(Named, Setting<_>)| {
+                vec![key.to_string().into(), shown(setting).into(), setting.origin.to_string().into()]
             };
             return out.columns(&["key", "value", "origin"], &all.iter().map(row).collect::<Vec<_>>());
         }
-        table(&all.iter().map(|(key, setting)| (key.name(), shown(setting))).collect::<Vec<_>>())
+        let names: Vec<String> = all.iter().map(|(key, _)| key.to_string()).collect();
+        let rows = names.iter().zip(&all).map(|(name, (_, setting))| (name.as_str(), shown(setting)));
+        table(&rows.collect::<Vec<_>>())
     })
 }
 
 /// Whoever has set no model should not wonder why agents repeat what they are told.
 fn shown(setting: &Setting<crate::config::Value>) -> String {
     let value = setting.value.to_string();
-    let unset = setting.origin == Origin::Default && value == ECHO;
-    if unset { format!("{value} (no model is set: agents answer with what they are told)") } else { value }
+    match &setting.origin {
+        Origin::Default if value == ECHO => {
+            format!("{value} (no model is set: agents answer with what they are told)")
+        }
+        Origin::Key(name) => format!("{value} (no model is set, and {name} is)"),
+        Origin::Default | Origin::Flag(_) | Origin::Environment(_) | Origin::File(_) => value,
+    }
 }
 
-fn get(key: Key, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
-    let all = settings(place)?.all();
-    let found = all.into_iter().find(|(known, _)| *known == key).map(|(_, setting)| setting);
-    let Setting { value, origin } = found.ok_or_else(|| anyhow!("{} has no value", key.name()))?;
-    let shown = json!({ "key": key.name(), "value": value.json(), "origin": origin.to_string() });
+fn get(key: &Named, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
+    let found = settings(place)?.one(key);
+    let Setting { value, origin } = found.ok_or_else(|| Failed::NotFound(format!("{key} has no value")))?;
+    let shown = json!({ "key": key.to_string(), "value": value.json(), "origin": origin.to_string() });
     out.result(&shown, || format!("{}\n", one_line(&value.to_string())))
 }
 
-fn set(key: Key, text: &str, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
+fn set(key: &Named, text: &str, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let home = home::dir(place)?;
-    let value = key.parse(text).map_err(|problem| Failed::Usage(format!("{}: {problem}", key.name())))?;
+    let wrong = |problem: String| Failed::Usage(format!("{key}: {problem}"));
+    let value = key.parse_value(text).map_err(wrong)?;
     let mut file = File::read(&home)?;
     file.check()?;
+    let providers = file.providers(&|_| None)?;
+    for model in value.models() {
+        providers.model(model).map_err(|problem| wrong(problem.to_string()))?;
+    }
     file.set(key, &value)?;
     let path = file.path().display().to_string();
-    out.result(&json!({ "key": key.name(), "value": value.json(), "file": path }), || {
-        format!("{} is {} in {path}\n", key.name(), one_line(&value.to_string()))
+    out.result(&json!({ "key": key.to_string(), "value": value.json(), "file": path }), || {
+        format!("{key} is {} in {path}\n", one_line(&value.to_string()))
     })?;
     outranked(key, out);
     restart(&home, out)
 }
 
-fn unset(key: Key, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
+fn unset(key: &Named, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let home = home::dir(place)?;
     let mut file = File::read(&home)?;
     let was_set = file.unset(key)?;
-    let (name, path) = (key.name(), file.path().display().to_string());
-    out.result(&json!({ "key": name, "was_set": was_set, "file": path }), || {
-        if was_set { format!("{name} is no longer in {path}\n") } else { format!("{name} was not in {path}\n") }
+    let path = file.path().display().to_string();
+    out.result(&json!({ "key": key.to_string(), "was_set": was_set, "file": path }), || {
+        if was_set { format!("{key} is no longer in {path}\n") } else { format!("{key} was not in {path}\n") }
     })?;
     restart(&home, out)
 }
 
-fn outranked(key: Key, out: &Output) {
+fn outranked(key: &Named, out: &Output) {
     if let Some(name) = key.environment().filter(|name| crate::config::variable(name).is_some()) {
         out.hint(&format!("${name} is set, and outranks it"));
     }
@@ -120,6 +130,7 @@ fn schema(out: &Output) -> anyhow::Result<()> {
         };
         properties.insert(name.to_owned(), key.schema());
     }
+    properties.extend(Table::ALL.map(|table| (table.name().to_owned(), table.schema())));
     let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "config.toml of abide",

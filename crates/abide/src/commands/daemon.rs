@@ -24,7 +24,7 @@ pub fn run(command: &DaemonCommand, place: &PlaceArgs, out: &Output) -> anyhow::
             }
             start::run(args, &home, out)
         }
-        DaemonCommand::Status => status::run(&home, out),
+        DaemonCommand::Status => status::run(place, &home, out),
         DaemonCommand::Logs { follow, last } => logs::run(*follow, *last, &home, out),
     }
 }

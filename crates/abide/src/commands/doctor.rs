@@ -1,5 +1,7 @@
 //! `abide doctor`: whether everything is in order, and what to do where it is not.
 
+mod models;
+
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -12,7 +14,7 @@ use abide_ledger::Options;
 use serde_json::{Value, json};
 
 use crate::cli::{PlaceArgs, UpArgs};
-use crate::config::{ECHO, Settings, mode_name};
+use crate::config::{Settings, mode_name};
 use crate::connection::{self, block_on};
 use crate::notify::{Chosen, Failure, Place};
 use crate::output::{Cell, Failed, Output, START_ONE, counted, grouped};
@@ -66,7 +68,8 @@ impl Check {
 pub fn run(place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let home = home::dir(place)?;
     let mut checks = vec![writable(&home), token(&home)];
-    checks.extend(config(&home));
+    checks.push(config(&home));
+    checks.extend(models::checks(place));
     checks.push(rules(&home));
     checks.extend(notifications(&home));
     checks.extend([daemon(place, &home), ledger(place, &home)]);
@@ -128,19 +131,10 @@ fn token(home: &Path) -> Check {
     }
 }
 
-fn config(home: &Path) -> Vec<Check> {
+fn config(home: &Path) -> Check {
     match Settings::load(home, &UpArgs::default()) {
-        Err(error) => vec![Check::fail("config", format!("{error:#}"), "`abide config schema` has what it may be")],
-        Ok(settings) => {
-            let model = settings.model.value;
-            let model = if model == ECHO {
-                let fix = "`abide config set model PROVIDER/MODEL` gives them one";
-                Check::warn("model", format!("{ECHO}: agents answer with what they are told"), fix)
-            } else {
-                Check::ok("model", model)
-            };
-            vec![Check::ok("config", "every setting reads"), model]
-        }
+        Err(error) => Check::fail("config", format!("{error:#}"), "`abide config schema` has what it may be"),
+        Ok(_) => Check::ok("config", "every setting reads"),
     }
 }
 

@@ -81,6 +81,9 @@ pub async fn named<T: DeserializeOwned>(
     agent: &AgentId,
     named: &str,
 ) -> anyhow::Result<String> {
+    if named.is_empty() {
+        return Err(Failed::Usage("say which one: its id, or the end of it".to_owned()).into());
+    }
     let items: Vec<T> = items(client, agent, plane.route).await?;
     let ids: Vec<&str> = items.iter().map(plane.id).collect();
     match meant(&ids, named) {
@@ -92,9 +95,10 @@ pub async fn named<T: DeserializeOwned>(
     }
 }
 
-/// Ends the item that a person named by its id or the end of it.
-pub fn cancel<T: DeserializeOwned>(
+/// Ends the item that a person named by its id or the end of it; `word` is the word for that.
+pub fn end<T: DeserializeOwned>(
     plane: &Plane<T>,
+    word: &str,
     of: &OfAgent,
     named: &str,
     place: &PlaceArgs,
@@ -108,10 +112,7 @@ pub fn cancel<T: DeserializeOwned>(
     })?;
     let mut value = json!(ended);
     value["id"] = json!(id);
-    out.result(
-        &value,
-        || if ended.ended { format!("{id} is cancelled\n") } else { format!("{id} had ended already\n") },
-    )
+    out.result(&value, || if ended.ended { format!("{id} is {word}\n") } else { format!("{id} had ended already\n") })
 }
 
 pub fn or_dash(text: Option<&str>) -> Cell {

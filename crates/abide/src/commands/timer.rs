@@ -27,7 +27,7 @@ pub fn run(command: &TimerCommand, place: &PlaceArgs, out: &Output) -> anyhow::R
         TimerCommand::Create(args) => create(args, place, out),
         TimerCommand::List(of) => plane::list(&PLANE, of, place, out),
         TimerCommand::Show { of, timer } => show(of, timer, place, out),
-        TimerCommand::Cancel { of, timer } => plane::cancel(&PLANE, of, timer, place, out),
+        TimerCommand::Cancel { of, timer } => plane::end(&PLANE, "cancelled", of, timer, place, out),
     }
 }
 

@@ -35,7 +35,10 @@ pub fn run(args: &LastArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<(
 fn said(entry: &TranscriptEntry, out: &Output) -> String {
     let tool = entry.tool.as_deref().map(|tool| format!(" {}", one_line(tool))).unwrap_or_default();
     let status = entry.status.as_deref().map(|status| format!(" ({})", one_line(status))).unwrap_or_default();
-    let head = format!("[{}] {}{tool}{status}", entry.seq, one_line(&entry.role));
+    let kind = entry.kind.as_deref().map(|kind| format!(" {}", one_line(kind))).unwrap_or_default();
+    let whose = entry.origin.as_ref().and_then(|origin| origin.id.as_deref());
+    let whose = whose.map(|id| format!(" from {}", one_line(id))).unwrap_or_default();
+    let head = format!("[{}] {}{kind}{whose}{tool}{status}", entry.seq, one_line(&entry.role));
     let head = format!("{}  {}\n", out.paint(Paint::Bold, &head), out.paint(Paint::Dim, &out.time(&entry.at)));
     let text = entry.text.as_deref().map(many_lines).unwrap_or_default();
     let json = entry.json.as_ref().map(|json| format!("{}\n", gist(&json.to_string(), GIST_BYTES))).unwrap_or_default();

@@ -36,7 +36,7 @@ pub fn run(command: &TriggerCommand, place: &PlaceArgs, out: &Output) -> anyhow:
         TriggerCommand::Create(args) => create(args, place, out),
         TriggerCommand::List(of) => plane::list(&PLANE, of, place, out),
         TriggerCommand::Rotate { of, trigger } => rotate(of, trigger, place, out),
-        TriggerCommand::Revoke { of, trigger } => plane::cancel(&PLANE, of, trigger, place, out),
+        TriggerCommand::Revoke { of, trigger } => plane::end(&PLANE, "revoked", of, trigger, place, out),
     }
 }
 

@@ -1,11 +1,13 @@
 //! `abide up`: reads the settings, opens the home and serves it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tracing::level_filters::LevelFilter;
 
 use crate::cli::{PlaceArgs, UpArgs};
-use crate::config::{Log, Settings, Store};
+use crate::config::{Key, Log, Settings, Store};
+use crate::models::Models;
 use crate::notify::Chosen;
 use crate::output::Output;
 use crate::up::Daemon;
@@ -15,13 +17,15 @@ pub fn run(args: &UpArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()>
     let home = home::dir(place)?;
     let settings = Settings::load(&home, args)?;
     let notify = Chosen::from(&settings)?;
+    let (models, model_place) = (Arc::new(Models::of(&settings)), settings.model.origin.place(Key::Model));
     let ledger = match settings.store.value {
         Store::Sqlite => home::open_or_create(place)?,
     };
     logs::begin(level(settings.log.value));
     let daemon = Daemon {
         listen: settings.listen.value,
-        model: settings.model.value,
+        models,
+        model_place,
         sandbox: settings.sandbox.value,
         grace: Duration::from_millis(settings.shutdown_grace_ms.value),
         notify,

@@ -27,6 +27,6 @@ const PLANE: Plane<Wait> = Plane {
 pub fn run(command: &WaitCommand, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     match command {
         WaitCommand::List(of) => plane::list(&PLANE, of, place, out),
-        WaitCommand::Cancel { of, wait } => plane::cancel(&PLANE, of, wait, place, out),
+        WaitCommand::Cancel { of, wait } => plane::end(&PLANE, "cancelled", of, wait, place, out),
     }
 }

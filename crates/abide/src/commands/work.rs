@@ -3,11 +3,14 @@
 use std::path::Path;
 
 use abide_api::Client;
-use abide_api::types::{Todo, TodoState, WorkItem, WorkItemBlock, WorkItemComplete, WorkItemCreate, WorkItemUpdate};
+use abide_api::types::{
+    Limits, Todo, TodoState, WorkItem, WorkItemBlock, WorkItemComplete, WorkItemCreate, WorkItemUpdate,
+};
 use serde_json::json;
 
-use super::agent::{read, stdin};
+use super::agent::{read, stdin, used};
 use super::plane::{self, Plane};
+use crate::budget::limits;
 use crate::cli::{OneItem, PlaceArgs, WorkCommand, WorkCreateArgs, WorkUpdateArgs};
 use crate::connection::{self, block_on};
 use crate::output::{Cell, Failed, Output, gist, many_lines, one_line, table};
@@ -75,6 +78,8 @@ fn described(item: &WorkItem, out: &Output) -> String {
     rows.extend(item.plan_status.clone().map(|status| ("plan is", status)));
     rows.extend(item.blocked_by.clone().map(|by| ("blocked by", by)));
     rows.extend(item.recheck_at.as_deref().map(|at| ("recheck", out.time(at))));
+    rows.extend(item.budget.as_ref().and_then(limits).map(|limits| ("budget", limits)));
+    rows.extend(item.used.as_ref().and_then(used).map(|used| ("used", used)));
     let mut text = table(&rows);
     for (number, entry) in item.todo.iter().enumerate() {
         let sign = match entry.state {
@@ -107,6 +112,7 @@ fn create(args: &WorkCreateArgs, place: &PlaceArgs, out: &Output) -> anyhow::Res
         plan: plan(args.plan.as_deref())?,
         plan_status: args.plan_status,
         todo: pending(&args.todo).collect(),
+        budget: (!args.budget.is_empty()).then(|| args.budget.over(&Limits::default())),
     };
     let client = connection::find(place)?;
     let made = block_on(async { Ok(client.create_work_item(agent.as_str(), &new).await?) })?;
@@ -124,19 +130,31 @@ fn pick(one: &OneItem, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
 
 fn update(args: &WorkUpdateArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let changes_todo = !args.todo.is_empty() || !args.done.is_empty() || args.doing.is_some();
-    let WorkUpdateArgs { objective, plan: file, plan_status, unblock, .. } = args;
-    if !changes_todo && objective.is_none() && file.is_none() && plan_status.is_none() && !unblock {
-        let what = "say what changes: --objective, --plan, --plan-status, --todo, --done, --doing or --unblock";
+    let WorkUpdateArgs { objective, plan: file, plan_status, unblock, budget, .. } = args;
+    let unsaid = objective.is_none() && file.is_none() && plan_status.is_none() && !unblock && budget.is_empty();
+    if !changes_todo && unsaid {
+        let what =
+            "say what changes: --objective, --plan, --plan-status, --todo, --done, --doing, --unblock or --max-…";
         return Err(Failed::Usage(what.to_owned()).into());
+    }
+    if let Some(number) = args.doing.filter(|number| args.done.contains(number)) {
+        return Err(Failed::Usage(format!("entry {number} is either done or worked on; leave one out")).into());
     }
     let plan = plan(file.as_deref())?;
     let client = connection::find(place)?;
     let agent = args.one.of.agent.as_str();
     let item = block_on(async {
         let id = named(&client, &args.one).await?;
-        let todo = match changes_todo {
-            true => Some(changed(client.work_item(agent, &id).await?.todo, args)?),
+        let known = match changes_todo || !budget.is_empty() {
+            true => Some(client.work_item(agent, &id).await?),
             false => None,
+        };
+        // A change replaces all of its limits: what is not said is what it was.
+        let limits = known.as_ref().filter(|_| !budget.is_empty());
+        let limits = limits.map(|item| budget.over(&item.budget.clone().unwrap_or_default()));
+        let todo = match known.filter(|_| changes_todo) {
+            Some(item) => Some(changed(item.todo, args)?),
+            None => None,
         };
         let update = WorkItemUpdate {
             objective: objective.clone(),
@@ -145,6 +163,7 @@ fn update(args: &WorkUpdateArgs, place: &PlaceArgs, out: &Output) -> anyhow::Res
             todo,
             blocked_by: unblock.then_some(None),
             recheck_after_ms: None,
+            budget: limits,
         };
         Ok(client.update_work_item(agent, &id, &update).await?)
     })?;

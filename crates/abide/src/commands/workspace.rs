@@ -31,8 +31,8 @@ fn list(of: &OfAgent, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
         let agent = &of.agent;
         if items.is_empty() {
             return format!(
-                "{agent} has no workspace; it gets a folder of its own when it needs one, or \
-                 `abide workspace attach --agent {agent} DIR`\n"
+                "{agent} has taken no folder yet; `abide agent show {agent}` says where it will work, and \
+                 `abide workspace attach --agent {agent} DIR` gives it another\n"
             );
         }
         out.columns(&["status", "mode", "here", "branch", "root"], &items.iter().map(row).collect::<Vec<_>>())

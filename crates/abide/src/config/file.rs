@@ -4,10 +4,15 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use std::collections::BTreeMap;
+
+use abide_effects::model::cards::{CardChange, CardValue, written};
+use abide_effects::model::providers::{ProviderSettings, Providers};
 use anyhow::{Context, anyhow, bail};
 use toml_edit::{DocumentMut, Item, Table, TableLike};
 
-use super::key::{Key, Value, Written};
+use super::entry::{self, Entry, Field, Named, ProviderField};
+use super::key::{Key, Value, Written, dollars};
 use crate::folder;
 
 #[derive(Debug)]
@@ -32,67 +37,149 @@ impl File {
 
     /// Refuses keys that nobody knows and values that can't be.
     pub fn check(&self) -> anyhow::Result<()> {
-        let known = |name: &str| Key::named(name).map_err(|problem| anyhow!("{}: {problem}", self.path.display()));
+        let known = |name: &str| Named::parse(name).map_err(|problem| self.wrong(&problem));
         let tables: Vec<&str> = Key::ALL.into_iter().filter_map(|key| key.place().0).collect();
         for (name, item) in self.document.iter() {
             match (tables.contains(&name), item.as_table_like()) {
+                (_, _) if entry::Table::named(name).is_some() => {}
                 (true, Some(table)) => {
                     for (inner, _) in table.iter() {
-                        self.get(known(&format!("{name}.{inner}"))?)?;
+                        self.get(&known(&format!("{name}.{inner}"))?)?;
                     }
                 }
                 (true, None) => bail!("{}: {name} takes a table, not {}", self.path.display(), kind(item)),
-                (false, _) => drop(self.get(known(name)?)?),
+                (false, _) => drop(self.get(&known(name)?)?),
             }
         }
-        Ok(())
+        // Whether it all fits together does not depend on the environment.
+        self.providers(&|_| None).map(drop)
     }
 
-    fn item(&self, key: Key) -> Option<&Item> {
-        match key.place() {
-            (Some(table), name) => self.document.get(table)?.as_table_like()?.get(name),
-            (None, name) => self.document.get(name),
+    fn wrong(&self, problem: &str) -> anyhow::Error {
+        anyhow!("{}: {problem}", self.path.display())
+    }
+
+    /// Everything that is said of providers and models, in the order of the file.
+    pub fn entries(&self) -> anyhow::Result<Vec<(Entry, Value)>> {
+        let mut entries = Vec::new();
+        for table in entry::Table::ALL {
+            let Some(item) = self.document.get(table.name()) else { continue };
+            for (name, item) in self.tables(table.name(), item)?.iter() {
+                for (field, _) in self.tables(&format!("{}.{name}", table.name()), item)?.iter() {
+                    let entry = table.entry(name, field).map_err(|problem| self.wrong(&problem))?;
+                    if let Some(value) = self.get(&Named::Entry(entry.clone()))? {
+                        entries.push((entry, value));
+                    }
+                }
+            }
         }
+        Ok(entries)
     }
 
-    /// The table that holds a key; made where there is none.
-    fn table(&mut self, key: Key) -> anyhow::Result<&mut dyn TableLike> {
-        let Some(table) = key.place().0 else { return Ok(self.document.as_table_mut()) };
-        let item = self.document.entry(table).or_insert_with(|| Item::Table(Table::new()));
-        item.as_table_like_mut().ok_or_else(|| anyhow!("{}: {table} is no table", self.path.display()))
+    fn tables<'a>(&self, name: &str, item: &'a Item) -> anyhow::Result<&'a dyn TableLike> {
+        item.as_table_like().ok_or_else(|| self.wrong(&format!("{name} takes a table, not {}", kind(item))))
     }
 
-    pub fn get(&self, key: Key) -> anyhow::Result<Option<Value>> {
-        let Some(item) = self.item(key) else { return Ok(None) };
-        let place = format!("{}: {}", self.path.display(), key.name());
+    /// Who can be asked, with this environment.
+    pub fn providers(&self, variable: &dyn Fn(&str) -> Option<String>) -> anyhow::Result<Providers> {
+        let mut providers: BTreeMap<String, ProviderSettings> = BTreeMap::new();
+        let mut models: BTreeMap<String, CardChange> = BTreeMap::new();
+        for table in entry::Table::ALL {
+            // A table with nothing in it names something, too.
+            let names = self.document.get(table.name()).and_then(Item::as_table_like);
+            for (name, _) in names.into_iter().flat_map(TableLike::iter) {
+                match table {
+                    entry::Table::Providers => drop(providers.entry(name.to_owned()).or_default()),
+                    entry::Table::Models => drop(models.entry(name.to_owned()).or_default()),
+                }
+            }
+        }
+        for (Entry { name, field }, value) in self.entries()? {
+            match (field, value) {
+                (Field::Provider(ProviderField::Kind), Value::Kind(kind)) => {
+                    providers.entry(name).or_default().kind = Some(kind);
+                }
+                (Field::Provider(ProviderField::BaseUrl), value) => {
+                    providers.entry(name).or_default().base_url = value.text().flatten();
+                }
+                (Field::Provider(ProviderField::KeyEnv), value) => {
+                    providers.entry(name).or_default().key_env = value.text().flatten();
+                }
+                (Field::Model(field), Value::Card(value)) => models.entry(name).or_default().set(field, value),
+                (Field::Provider(ProviderField::Kind) | Field::Model(_), value) => {
+                    unreachable!("{name}: a field reads as its own kind of value, not as {value:?}")
+                }
+            }
+        }
+        Providers::new(&providers, &models, variable).map_err(|problem| match problem.place.starts_with('$') {
+            true => anyhow!("{problem}"),
+            false => self.wrong(&problem.to_string()),
+        })
+    }
+
+    fn item(&self, named: &Named) -> Option<&Item> {
+        let (tables, name) = named.place();
+        let document: &dyn TableLike = self.document.as_table();
+        let table = tables.iter().try_fold(document, |table, name| table.get(name)?.as_table_like())?;
+        table.get(name)
+    }
+
+    /// The table that holds a setting; made where there is none.
+    fn table(&mut self, named: &Named) -> anyhow::Result<&mut dyn TableLike> {
+        let path = self.path.display().to_string();
+        let (tables, _) = named.place();
+        let mut table: &mut dyn TableLike = self.document.as_table_mut();
+        for (depth, name) in tables.iter().enumerate() {
+            let item = table.entry(name).or_insert_with(|| {
+                let mut made = Table::new();
+                // Only the innermost has a line of its own.
+                made.set_implicit(depth + 1 < tables.len());
+                Item::Table(made)
+            });
+            table = item.as_table_like_mut().ok_or_else(|| anyhow!("{path}: {name} is no table"))?;
+        }
+        Ok(table)
+    }
+
+    pub fn get(&self, named: &Named) -> anyhow::Result<Option<Value>> {
+        let Some(item) = self.item(named) else { return Ok(None) };
+        let place = format!("{}: {named}", self.path.display());
         let words = || item.as_array()?.iter().map(|word| word.as_str()).collect::<Option<Vec<_>>>();
-        let (found, wanted) = match key.written() {
+        let (found, wanted) = match named.written() {
             Written::Number => (item.as_integer().map(|number| number.to_string()), "a whole number"),
+            Written::Decimal => (written(item).filter(|_| !item.is_bool()), "a number"),
+            Written::Switch => (item.as_bool().map(|on| on.to_string()), "true or false"),
             Written::Text => (item.as_str().map(str::to_owned), "text in quotes"),
             Written::List => (words().map(|words| words.join(",")), "a list of texts in quotes"),
         };
         let Some(text) = found else { bail!("{place} takes {wanted}, not {}", kind(item)) };
-        key.parse(&text).map(Some).map_err(|problem| anyhow!("{place}: {problem}"))
+        named.parse_value(&text).map(Some).map_err(|problem| anyhow!("{place}: {problem}"))
     }
 
-    pub fn set(&mut self, key: Key, value: &Value) -> anyhow::Result<()> {
+    pub fn set(&mut self, named: &Named, value: &Value) -> anyhow::Result<()> {
+        let number = |number: u64| toml_edit::Value::from(i64::try_from(number).unwrap_or(i64::MAX));
         let mut new = match value {
-            Value::ShutdownGraceMs(ms) => toml_edit::Value::from(i64::try_from(*ms).unwrap_or(i64::MAX)),
+            Value::ShutdownGraceMs(ms) => number(*ms),
             Value::NotifyOn(on) => on.iter().map(|on| on.as_str()).collect::<toml_edit::Array>().into(),
-            Value::HookRate(rate) => toml_edit::Value::from(i64::from(*rate)),
+            Value::Fallback(models) => models.iter().collect::<toml_edit::Array>().into(),
+            Value::HookRate(rate) => number(u64::from(*rate)),
+            Value::Card(CardValue::Tokens(tokens)) => number(*tokens),
+            Value::Card(CardValue::Switch(on)) => toml_edit::Value::from(*on),
+            Value::Card(CardValue::MicroUsd(micro)) => toml_edit::Value::from(dollars(*micro)),
             Value::Listen(_)
             | Value::Store(_)
             | Value::Model(_)
             | Value::Log(_)
             | Value::Sandbox(_)
             | Value::PublicUrl(_)
+            | Value::Kind(_)
             | Value::Text(_) => toml_edit::Value::from(value.to_string()),
         };
         // A comment behind the old value stays behind the new one.
-        if let Some(old) = self.item(key).and_then(Item::as_value) {
+        if let Some(old) = self.item(named).and_then(Item::as_value) {
             *new.decor_mut() = old.decor().clone();
         }
-        let (table, name) = (self.table(key)?, key.place().1);
+        let (table, name) = (self.table(named)?, named.place().1);
         // What is there keeps the way it is written; inserting would write it anew.
         match table.get_mut(name) {
             Some(item) => *item = Item::Value(new),
@@ -102,17 +189,24 @@ impl File {
     }
 
     /// Whether it was there.
-    pub fn unset(&mut self, key: Key) -> anyhow::Result<bool> {
-        if self.item(key).is_none() {
+    pub fn unset(&mut self, named: &Named) -> anyhow::Result<bool> {
+        if self.item(named).is_none() {
             return Ok(false);
         }
-        let table = self.table(key)?;
+        let (table, name) = (self.table(named)?, named.place().1);
         // Comments above it belong to it as far as TOML knows; they are somebody's words, and stay in the file.
-        let above = table.key(key.place().1).and_then(|removed| removed.leaf_decor().prefix()?.as_str());
+        let above = table.key(name).and_then(|removed| removed.leaf_decor().prefix()?.as_str());
         let above = above.unwrap_or_default().to_owned();
-        table.remove(key.place().1);
+        table.remove(name);
+        let empty = table.is_empty();
         if above.contains('#') {
             self.keep_above(&above);
+        }
+        // A provider or a model of which nothing is said is not there.
+        if let (Named::Entry(entry), true) = (named, empty)
+            && let Some(tables) = self.document.get_mut(entry.field.table().name()).and_then(Item::as_table_like_mut)
+        {
+            tables.remove(&entry.name);
         }
         self.save()?;
         Ok(true)

@@ -4,6 +4,8 @@ use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
+use abide_effects::model::cards::{CardValue, usd};
+use abide_effects::model::providers::Kind;
 use abide_effects::sandbox::Mode;
 use abide_effects::web::Url;
 use serde_json::json;
@@ -15,6 +17,7 @@ pub enum Key {
     Listen,
     Store,
     Model,
+    Fallback,
     Log,
     Sandbox,
     ShutdownGraceMs,
@@ -46,6 +49,7 @@ pub enum Value {
     Listen(SocketAddr),
     Store(Store),
     Model(String),
+    Fallback(Vec<String>),
     Log(Log),
     Sandbox(Mode),
     ShutdownGraceMs(u64),
@@ -55,6 +59,10 @@ pub enum Value {
     /// Empty where there is none.
     PublicUrl(String),
     HookRate(u32),
+    /// Of a provider.
+    Kind(Kind),
+    /// Of a model.
+    Card(CardValue),
 }
 
 const PORT: u16 = 4173;
@@ -63,14 +71,17 @@ const GRACE_MS: u64 = 5_000;
 const GRACE_MAX_MS: u64 = 600_000;
 const HOOK_RATE: u32 = 50;
 const HOOK_RATE_MAX: u32 = 1_000_000;
+/// Nobody waits for more than this many models to fail one after the other.
+const FALLBACK_MAX: usize = 8;
 /// The model of those who have set none: it answers with what it was told, and costs nothing.
 pub const ECHO: &str = "script/echo";
 
 impl Key {
-    pub const ALL: [Key; 12] = [
+    pub const ALL: [Key; 13] = [
         Key::Listen,
         Key::Store,
         Key::Model,
+        Key::Fallback,
         Key::Log,
         Key::Sandbox,
         Key::ShutdownGraceMs,
@@ -87,6 +98,7 @@ impl Key {
             Key::Listen => "listen",
             Key::Store => "store",
             Key::Model => "model",
+            Key::Fallback => "fallback",
             Key::Log => "log",
             Key::Sandbox => "sandbox",
             Key::ShutdownGraceMs => "shutdown_grace_ms",
@@ -104,6 +116,7 @@ impl Key {
             Key::Listen => Some("ABIDE_LISTEN"),
             Key::Store => Some("ABIDE_STORE"),
             Key::Model => Some("ABIDE_MODEL"),
+            Key::Fallback => Some("ABIDE_FALLBACK"),
             Key::Log => Some("ABIDE_LOG"),
             Key::Sandbox => Some("ABIDE_SANDBOX"),
             Key::PublicUrl => Some("ABIDE_PUBLIC_URL"),
@@ -121,6 +134,7 @@ impl Key {
             Key::Listen => Value::Listen(SocketAddr::from((Ipv4Addr::LOCALHOST, PORT))),
             Key::Store => Value::Store(Store::Sqlite),
             Key::Model => Value::Model(ECHO.to_owned()),
+            Key::Fallback => Value::Fallback(Vec::new()),
             Key::Log => Value::Log(Log::Info),
             Key::Sandbox => Value::Sandbox(Mode::Auto),
             Key::ShutdownGraceMs => Value::ShutdownGraceMs(GRACE_MS),
@@ -129,20 +143,6 @@ impl Key {
             Key::PublicUrl => Value::PublicUrl(String::new()),
             Key::HookRate => Value::HookRate(HOOK_RATE),
         }
-    }
-
-    /// The key of this name, or what to say about a name that is none.
-    pub fn named(name: &str) -> Result<Key, String> {
-        if let Some(key) = Key::ALL.into_iter().find(|key| key.name() == name) {
-            return Ok(key);
-        }
-        let distance = |key: &Key| strsim::damerau_levenshtein(name, key.name());
-        let nearest = Key::ALL.into_iter().min_by_key(distance).filter(|key| distance(key) <= 3);
-        let instead = match nearest {
-            Some(key) => format!("did you mean {}?", key.name()),
-            None => format!("there are {}", Key::ALL.map(Key::name).join(", ")),
-        };
-        Err(format!("no setting is called {name:?}; {instead}"))
     }
 
     /// A value as it is written on a command line.
@@ -154,6 +154,7 @@ impl Key {
             }
             Key::Store => store(text).map(Value::Store),
             Key::Model => model(text).map(Value::Model),
+            Key::Fallback => fallback(text).map(Value::Fallback),
             Key::Log => Log::parse(text).map(Value::Log),
             Key::Sandbox => sandbox(text).map(Value::Sandbox),
             Key::ShutdownGraceMs => {
@@ -179,7 +180,7 @@ impl Key {
     pub fn written(self) -> Written {
         match self {
             Key::ShutdownGraceMs | Key::HookRate => Written::Number,
-            Key::NotifyOn => Written::List,
+            Key::NotifyOn | Key::Fallback => Written::List,
             Key::Listen
             | Key::Store
             | Key::Model
@@ -211,6 +212,10 @@ impl Key {
             Key::Model => json!({
                 "type": "string", "pattern": "^[^/]+/.+$",
                 "description": "What agents think with unless they say otherwise: PROVIDER/MODEL",
+            }),
+            Key::Fallback => json!({
+                "type": "array", "items": { "type": "string", "pattern": "^[^/]+/.+$" }, "maxItems": FALLBACK_MAX,
+                "description": "What is asked instead, in this order, where a model can't answer",
             }),
             Key::Log => json!({
                 "type": "string", "enum": Log::ALL.map(|log| log.to_string()),
@@ -260,7 +265,12 @@ impl Value {
             Value::HookRate(rate) => json!(rate),
             Value::Text(text) => json!(text),
             Value::NotifyOn(on) => json!(on),
-            Value::Listen(_)
+            Value::Fallback(models) => json!(models),
+            Value::Card(CardValue::Tokens(tokens)) => json!(tokens),
+            Value::Card(CardValue::Switch(on)) => json!(on),
+            Value::Card(CardValue::MicroUsd(micro)) => json!(dollars(*micro)),
+            Value::Kind(_)
+            | Value::Listen(_)
             | Value::Store(_)
             | Value::Model(_)
             | Value::Log(_)
@@ -279,6 +289,29 @@ impl Value {
 
     pub fn model(self) -> Option<String> {
         if let Value::Model(model) = self { Some(model) } else { None }
+    }
+
+    /// The models that it names.
+    pub fn models(&self) -> &[String] {
+        match self {
+            Value::Model(model) => std::slice::from_ref(model),
+            Value::Fallback(models) => models,
+            Value::Listen(_)
+            | Value::Store(_)
+            | Value::Log(_)
+            | Value::Sandbox(_)
+            | Value::ShutdownGraceMs(_)
+            | Value::Text(_)
+            | Value::NotifyOn(_)
+            | Value::PublicUrl(_)
+            | Value::HookRate(_)
+            | Value::Kind(_)
+            | Value::Card(_) => &[],
+        }
+    }
+
+    pub fn fallback(self) -> Option<Vec<String>> {
+        if let Value::Fallback(models) = self { Some(models) } else { None }
     }
 
     pub fn log(self) -> Option<Log> {
@@ -323,6 +356,12 @@ impl fmt::Display for Value {
             Value::NotifyOn(on) => f.write_str(&on.iter().map(|on| on.as_str()).collect::<Vec<_>>().join(",")),
             Value::PublicUrl(url) => f.write_str(url),
             Value::HookRate(rate) => write!(f, "{rate}"),
+            Value::Fallback(models) if models.is_empty() => f.write_str("none"),
+            Value::Fallback(models) => f.write_str(&models.join(",")),
+            Value::Kind(kind) => f.write_str(kind.as_str()),
+            Value::Card(CardValue::Tokens(tokens)) => write!(f, "{tokens}"),
+            Value::Card(CardValue::Switch(on)) => write!(f, "{on}"),
+            Value::Card(CardValue::MicroUsd(micro)) => f.write_str(&usd(*micro)),
         }
     }
 }
@@ -352,6 +391,8 @@ impl fmt::Display for Log {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Written {
     Number,
+    Decimal,
+    Switch,
     Text,
     List,
 }
@@ -404,6 +445,22 @@ fn public_url(text: &str) -> Result<String, String> {
         return Ok(url.to_owned());
     }
     Err(format!("{text:?} is no address: write https://HOST, perhaps with a path"))
+}
+
+/// Divided by commas; nothing at all is a list, too.
+fn fallback(text: &str) -> Result<Vec<String>, String> {
+    let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+    let models = names.map(model).collect::<Result<Vec<_>, _>>()?;
+    if models.len() > FALLBACK_MAX {
+        return Err(format!("{} models are too many: name {FALLBACK_MAX} at most", models.len()));
+    }
+    Ok(models)
+}
+
+/// For JSON, which has no exact decimals; what was written comes out again.
+#[allow(clippy::cast_precision_loss, reason = "prices have far fewer digits than a double holds")]
+pub fn dollars(micro: u64) -> f64 {
+    micro as f64 / 1e6
 }
 
 /// `PROVIDER/MODEL`. A script's file is taken from the caller's folder and kept absolute, because the daemon has another.

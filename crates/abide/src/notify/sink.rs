@@ -23,7 +23,7 @@ const VARIABLE_BYTES: usize = 32 << 10;
 
 #[derive(Debug, Clone)]
 pub enum Sink {
-    Command { command: String },
+    Command { command: String, hidden: Vec<String> },
     Webhook { url: Url, secret: Option<Secret> },
 }
 
@@ -41,7 +41,7 @@ impl Sink {
     pub async fn send(&self, notice: &Notice, now: Time) -> Result<(), String> {
         let (sink, notice) = (self.clone(), notice.clone());
         let sent = tokio::task::spawn_blocking(move || match sink {
-            Sink::Command { command } => run(&command, &notice),
+            Sink::Command { command, hidden } => run(&command, &hidden, &notice, COMMAND_TIMEOUT),
             Sink::Webhook { url, secret } => {
                 let event = json!({ "type": format!("abide.{}", notice.kind), "timestamp": notice.at, "data": notice });
                 webhook::send(&url, secret.as_ref(), &notice.id, now.as_ms() / 1_000, &event.to_string())
@@ -51,11 +51,16 @@ impl Sink {
     }
 }
 
-/// The operator's own command: not confined, with the daemon's environment. What it prints is nobody's business.
-fn run(command: &str, notice: &Notice) -> Result<(), String> {
+/// The operator's own command: not confined, with the daemon's environment but for the keys of models. What it prints is
+/// nobody's business.
+fn run(command: &str, hidden: &[String], notice: &Notice, limit: Duration) -> Result<(), String> {
     let failed = |what: &str, error: std::io::Error| format!("{what}: {error}");
     let input = input(notice).map_err(|error| failed("its input can't be made", error))?;
-    let mut child = Command::new("/bin/sh")
+    let mut shell = Command::new("/bin/sh");
+    for name in hidden {
+        shell.env_remove(name);
+    }
+    let mut child = shell
         .args(["-c", command])
         .env("ABIDE_NOTIFY_ID", &notice.id)
         .env("ABIDE_NOTIFY_KIND", notice.kind.as_str())
@@ -79,13 +84,13 @@ fn run(command: &str, notice: &Notice) -> Result<(), String> {
                     (None, signal) => format!("the command was ended by signal {}", signal.unwrap_or_default()),
                 });
             }
-            Ok(None) if began.elapsed() < COMMAND_TIMEOUT => {
+            Ok(None) if began.elapsed() < limit => {
                 std::thread::sleep(pause);
                 pause = (pause * 2).min(Duration::from_millis(200));
             }
             Ok(None) => {
                 end(&mut child);
-                return Err(format!("the command took more than {} seconds", COMMAND_TIMEOUT.as_secs()));
+                return Err(format!("the command took more than {} seconds", limit.as_secs()));
             }
             Err(error) => return Err(failed("it can't be waited for", error)),
         }
@@ -107,4 +112,38 @@ fn end(child: &mut Child) {
         let _gone = kill_process_group(pid, Signal::KILL);
     }
     let _ended = child.wait();
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use abide_kernel::time::Time;
+
+    use super::super::notice::On;
+    use super::*;
+
+    /// It ignores being asked, and so does what it started; a pipe that all of them hold says when all of them are gone.
+    #[test]
+    fn a_command_that_takes_too_long_is_ended_with_all_that_it_started() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let notice = Notice {
+            id: "brief_1".to_owned(),
+            kind: On::Notify,
+            agent_id: "a".to_owned(),
+            at: Time::from_ms(1),
+            seq: 1,
+            text: Some("look".to_owned()),
+            approval: None,
+            answer: None,
+        };
+        let command = format!("trap '' TERM; exec > {}; echo begun; sleep 600 & sleep 600", pipe.display());
+        let telling = std::thread::spawn(move || run(&command, &[], &notice, Duration::from_secs(1)));
+        let mut said = String::new();
+        File::open(&pipe).unwrap().read_to_string(&mut said).unwrap();
+        assert_eq!(said, "begun\n");
+        assert_eq!(telling.join().unwrap(), Err("the command took more than 1 seconds".to_owned()));
+    }
 }

@@ -42,6 +42,7 @@ KEY                VALUE                                                        
 listen             127.0.0.1:4173                                                        default
 store              sqlite                                                                default
 model              script/echo (no model is set: agents answer with what they are told)  default
+fallback           none                                                                  default
 log                info                                                                  default
 sandbox            auto                                                                  default
 shutdown_grace_ms  100                                                                   file home/config.toml
@@ -65,10 +66,11 @@ fn a_file_that_is_wrong_is_named_with_what_is_wrong() {
     let cases = [
         ("listn = 1", "no setting is called \"listn\"; did you mean listen?"),
         (
-            "[providers.x]\n",
-            "no setting is called \"providers\"; there are listen, store, model, log, sandbox, shutdown_grace_ms, \
-             notify.command, notify.webhook, notify.secret_env, notify.on, public_url, hook_rate",
+            "[server]\n",
+            "no setting is called \"server\"; there are listen, store, model, fallback, log, sandbox, shutdown_grace_ms, \
+             notify.command, notify.webhook, notify.secret_env, notify.on, public_url, hook_rate, providers, models",
         ),
+        ("[provider.x]\n", "no setting is called \"provider\"; did you mean providers?"),
         ("listen = 4173", "listen takes text in quotes, not a number"),
         ("shutdown_grace_ms = \"5000\"", "shutdown_grace_ms takes a whole number, not text"),
         ("notify = 5", "notify takes a table, not a number"),
@@ -174,9 +176,17 @@ fn the_schema_has_every_setting() {
     let settings = place.json(&["config", "show"]);
     let place_of = |name: &str| format!("/properties/{}", name.replace('.', "/properties/"));
     let names: Vec<&String> = settings.as_object().unwrap().keys().collect();
-    let tables = schema["properties"].as_object().unwrap().values().filter(|value| value["type"] == "object");
-    let inside: usize = tables.clone().map(|table| table["properties"].as_object().unwrap().len()).sum();
-    let beside = schema["properties"].as_object().unwrap().len() - tables.count();
+    // Those whose entries have names of their own say what any entry may have.
+    let own = ["providers", "models"];
+    let properties = schema["properties"].as_object().unwrap().iter().filter(|(name, _)| !own.contains(&name.as_str()));
+    let tables = properties.clone().filter(|(_, value)| value["type"] == "object");
+    let inside: usize = tables.clone().map(|(_, table)| table["properties"].as_object().unwrap().len()).sum();
+    let beside = properties.count() - tables.count();
+    for (table, field) in [("providers", "key_env"), ("models", "cache_write_usd")] {
+        let entry = &schema["properties"][table]["additionalProperties"];
+        assert_eq!(entry["additionalProperties"], false);
+        assert!(entry["properties"][field]["type"].is_string(), "{table}.{field}");
+    }
     assert_eq!(inside + beside, names.len());
     assert_eq!(schema["additionalProperties"], false);
     for (name, default) in settings.as_object().unwrap() {

@@ -52,6 +52,6 @@ fn what_is_wrong_comes_with_what_to_do() {
     let ledger = checks["ledger"]["found"].as_str().unwrap();
     assert!(ledger.contains(&crate::home::seeded().facts_for_people()), "{ledger}");
     fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).unwrap();
-    place.write("home/config.toml", "model = \"ollama/small\"\n");
+    place.write("home/config.toml", "log = \"warn\"\n");
     assert_eq!(place.json(&["doctor"])["ok"], true);
 }

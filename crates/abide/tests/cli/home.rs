@@ -175,7 +175,10 @@ impl World {
         self.create("planner");
         for (objective, plan_status) in [("write the report", None), ("choose a name", Some(PlanStatus::NeedsInput))] {
             let (plan, todo) = (None, Vec::new());
-            self.act("planner", Act::CreateWorkItem { objective: objective.to_owned(), plan, plan_status, todo });
+            self.act(
+                "planner",
+                Act::CreateWorkItem { objective: objective.to_owned(), plan, plan_status, todo, budget: None },
+            );
         }
         let items = self.core("planner").state().work.items().values();
         let ids: BTreeMap<String, _> = items.map(|item| (item.objective.clone(), item.work_item_id.clone())).collect();
@@ -187,7 +190,10 @@ impl World {
         };
         self.act("planner", Act::UpdateWorkItem { work_item_id: report, change: Box::new(change) });
         let (plan, plan_status, todo) = (None, None, Vec::new());
-        self.act("planner", Act::CreateWorkItem { objective: "tidy up".to_owned(), plan, plan_status, todo });
+        self.act(
+            "planner",
+            Act::CreateWorkItem { objective: "tidy up".to_owned(), plan, plan_status, todo, budget: None },
+        );
         let tidy = self.core("planner").state().work.items().values().find(|item| item.objective == "tidy up");
         let tidy = tidy.expect("it was created").work_item_id.clone();
         self.act("planner", Act::CompleteWorkItem { work_item_id: tidy, report: "It is tidy.".to_owned() });

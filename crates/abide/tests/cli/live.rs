@@ -26,7 +26,8 @@ fn an_agent_from_its_creation_to_its_end() {
     assert_eq!((&brief["kind"], &brief["text"]), (&json!("result"), &json!("again")));
     let briefs = place.json(&["briefs", "scout", "--last", "1"]);
     assert_eq!(briefs["items"][0]["message_id"], brief["message_id"]);
-    assert!(place.says(&["transcript", "scout"]).contains("\nhello\n"));
+    let said = place.says(&["transcript", "scout"]);
+    assert!(said.contains("] input operator_prompt ") && said.contains("\nhello\n"), "{said}");
     assert_eq!(place.json(&["transcript", "scout", "--last", "2"])["items"].as_array().unwrap().len(), 2);
     assert_eq!(place.json(&["why", "scout"])["agent_id"], "scout");
     assert_eq!(place.json(&["why"])["items"].as_array().unwrap().len(), 2);
@@ -169,6 +170,10 @@ fn a_trigger_is_made_used_rotated_and_revoked() {
     assert!(table.contains("pushes") && !table.contains("/hooks/"), "{table}");
     let said = place.says(&["trigger", "create", "more", "--agent", "main"]);
     assert!(said.contains("it is not shown again:\nhttps://hooks.example/in/hooks/"), "{said}");
+    let more = place.json(&["trigger", "list", "--agent", "main"])["items"][2]["trigger_id"].clone();
+    let revoke = ["trigger", "revoke", "--agent", "main", more.as_str().unwrap()];
+    assert_eq!(place.says(&revoke), format!("{} is revoked\n", more.as_str().unwrap()));
+    assert_eq!(place.refused(8, &revoke), format!("{} is not an active trigger", more.as_str().unwrap()));
     drop(daemon);
 }
 

@@ -1,6 +1,7 @@
 //! The command line, as a person or a script meets it: the real binary, on folders and homes of its own.
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "a test that can't go on has failed")]
 
+mod budget;
 mod compact;
 mod config;
 mod daemon;
@@ -12,6 +13,7 @@ mod hands;
 mod home;
 mod import;
 mod live;
+mod models;
 #[allow(dead_code, reason = "shared with the tests of the daemon, which use more of it")]
 mod place;
 mod streams;

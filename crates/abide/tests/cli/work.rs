@@ -79,6 +79,10 @@ fn words_about_work_that_make_no_sense() {
     let id = made["work_item_id"].as_str().unwrap();
     let error = place.refused(2, &["work", "update", "--agent", "scout", id, "--done", "2"]);
     assert_eq!(error, "its todo list has no entry 2: there are 1");
+    let error = place.refused(2, &["work", "update", "--agent", "scout", id, "--done", "1", "--doing", "1"]);
+    assert_eq!(error, "entry 1 is either done or worked on; leave one out");
+    let error = place.refused(2, &["work", "show", "--agent", "scout", ""]);
+    assert_eq!(error, "say which one: its id, or the end of it");
 }
 
 #[test]

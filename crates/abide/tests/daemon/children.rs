@@ -197,6 +197,28 @@ fn agents_write_to_each_other_and_the_message_says_whose_it_is() {
     served.stop_and_verify();
 }
 
+/// The calls of a round run beside each other; what they say does not.
+#[test]
+fn what_is_said_first_is_heard_first() {
+    let mut served = Served::start();
+    let say = |text: &str| tool("SendMessage", json!({ "agent_id": "settler", "text": text }));
+    let settle = tool("SpawnAgent", json!({ "message": "0", "name": "settler", "model": "script/echo" }));
+    let words: Vec<String> = (0..12).map(|number| number.to_string()).collect();
+    let mut tools = vec![settle, say(" ")];
+    tools.extend(words.iter().skip(1).map(|word| say(word)));
+    tools.push(tool("AgentGet", json!({ "agent_id": "settler" })));
+    served.create_playing("lead", &json!([{ "tools": tools }, { "text": "Said." }]));
+    let message = served.send("lead", "settle it");
+    assert_eq!(answer(&served, &message), "Said.");
+    assert_eq!(served.results("lead", "SendMessage")[0]["error"]["code"], "empty");
+    assert_eq!(served.results("lead", "AgentGet")[0]["identity"]["id"], "settler");
+    let heard = served.facts("settler", "message.queued");
+    let heard: Vec<&str> = heard.iter().map(|message| message["text"].as_str().unwrap()).collect();
+    assert_eq!(heard, words);
+    served.until_asleep("settler");
+    served.stop_and_verify();
+}
+
 #[test]
 fn a_child_that_can_not_be_made_is_a_failed_task_that_says_why() {
     let mut served = Served::start();

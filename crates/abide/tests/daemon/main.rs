@@ -5,6 +5,7 @@
 mod boundary;
 mod bounds;
 mod children;
+mod continuation;
 mod crowd;
 mod cut;
 mod elsewhere;
@@ -25,6 +26,7 @@ mod served;
 mod shutdown;
 mod stream;
 mod tasks;
+mod thinking;
 mod timers;
 mod waits;
 mod wire;

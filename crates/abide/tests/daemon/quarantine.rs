@@ -2,10 +2,11 @@
 
 use std::fs;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::hands::{LONG_MS, TASK, calls, result, tool};
 use crate::place::Place;
-use crate::served::Served;
+use crate::served::{Served, until};
 
 const MARK: &str = "the-text-that-gets-damaged";
 
@@ -93,4 +94,32 @@ fn an_agent_whose_records_are_damaged_is_left_alone() {
     let message = served.send("well-b", "still here");
     served.until_told("well-b", &message);
     look_at(&served, "busy");
+}
+
+/// The child says nothing any more, so its supervisor hears at once that it is lost.
+#[test]
+fn a_child_whose_records_are_damaged_is_no_longer_waited_for() {
+    let mut served = Served::start();
+    let rounds = json!([
+        { "text": MARK, "tools": [tool("CreateWorkItem", json!({ "objective": "build" }))] },
+        { "text": "late", "delay_ms": LONG_MS },
+    ]);
+    let model = served.script("child", &json!({ "rounds": rounds }));
+    let spawn = calls(tool("SpawnAgent", json!({ "message": "build it", "model": model })));
+    let wait = json!({ "wake": "task_result", "resource": result(TASK, 1), "reason": "the child" });
+    served.create_playing("lead", &json!([spawn, calls(tool("WaitFor", wait)), { "text": "The child is lost." }]));
+    served.send("lead", "have it built");
+    let made = until("a child", || served.results("lead", "SpawnAgent").into_iter().next());
+    let (task, child) = (made.pointer(TASK).unwrap().as_str().unwrap(), made["agent_id"].as_str().unwrap());
+    until("its second round", || (served.facts(child, "turn.round_started").len() == 2).then_some(()));
+    served.until_asleep("lead");
+    served.kill();
+    served.place.says(&["ledger", "compact"]);
+    damage(&served.place);
+    served.up();
+    let ended = served.until_task("lead", task, "interrupted");
+    assert!(ended["evidence"].to_string().contains(&format!("child_quarantined {child}")), "{ended}");
+    let said = |turn: &Value| turn["last_assistant_message"] == "The child is lost.";
+    served.until_fact("lead", "turn.terminal", said);
+    assert_eq!(served.get(&format!("/v1/agents/{child}/why"))["decision"]["reason"], "quarantined");
 }

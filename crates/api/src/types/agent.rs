@@ -24,6 +24,8 @@ pub struct AgentCreate {
     pub instructions: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<bool>,
+    #[serde(default, deserialize_with = "super::object", skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
     /// False makes it stopped. It starts with its creation otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<bool>,
@@ -55,7 +57,7 @@ pub struct AgentChange {
     pub budget: Option<Budget>,
 }
 
-/// Hard limits on what an agent may use in all.
+/// Hard limits on what an agent may use in all, and on one day.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
@@ -66,6 +68,37 @@ pub struct Budget {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0, maximum = 1_000_000_000)]
     pub max_usd: Option<f64>,
+    /// Time spent in turns.
+    #[serde(default, deserialize_with = "super::within_int64", skip_serializing_if = "Option::is_none")]
+    pub max_wall_ms: Option<u64>,
+    /// The same on one day, from midnight to midnight UTC.
+    #[serde(default, deserialize_with = "super::object", skip_serializing_if = "Option::is_none")]
+    pub daily: Option<Limits>,
+}
+
+/// Hard limits. One that is left out is none.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    #[serde(default, deserialize_with = "super::within_int64", skip_serializing_if = "Option::is_none")]
+    pub max_turns: Option<u64>,
+    #[serde(default, deserialize_with = "super::within_int64", skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, maximum = 1_000_000_000)]
+    pub max_usd: Option<f64>,
+    /// Time spent in turns.
+    #[serde(default, deserialize_with = "super::within_int64", skip_serializing_if = "Option::is_none")]
+    pub max_wall_ms: Option<u64>,
+}
+
+/// What was used.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Used {
+    pub turns: u64,
+    /// Time spent in turns.
+    pub wall_ms: u64,
+    pub usage: Usage,
 }
 
 /// An agent in a list.
@@ -172,8 +205,21 @@ pub struct Lifecycle {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ModelPart {
     pub name: String,
+    /// The model that answered last, where it was one that has to be paid.
+    #[serde(default)]
+    pub answered_by: Option<String>,
+    /// Its own.
     pub usage: Usage,
     pub budget: Budget,
+    /// Time that it spent in turns.
+    pub wall_ms: u64,
+    /// What counts on the day that ends at `today_until`, children included.
+    pub today: Used,
+    pub today_until: String,
+    /// What its children used that are over.
+    pub children: Used,
+    /// What its children at work may use; it counts as used.
+    pub granted: Limits,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]

@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::agent::{Limits, Used};
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Message {
     pub message_id: String,
@@ -64,6 +66,12 @@ pub struct Task {
     pub recovery: Option<String>,
     #[serde(default)]
     pub evidence: Vec<String>,
+    /// What a child may use of its supervisor's budget.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub granted: Option<Limits>,
+    /// What a child used that is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<Used>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -246,6 +254,12 @@ pub struct TranscriptEntry {
     pub at: String,
     /// input, assistant, tool_call, tool_result or note
     pub role: String,
+    /// What kind of message an input is
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// Whose word an input is
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

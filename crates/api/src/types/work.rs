@@ -3,6 +3,8 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
+use super::agent::{Limits, Used};
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct WorkItem {
     pub work_item_id: String,
@@ -21,6 +23,11 @@ pub struct WorkItem {
     /// It has the agent's focus.
     pub current: bool,
     pub report: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Limits>,
+    /// By turns about it, and by children that worked on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<Used>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -49,7 +56,7 @@ pub enum PlanStatus {
     NeedsInput,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WorkItemCreate {
     /// What is to be reached, in one line.
@@ -61,10 +68,13 @@ pub struct WorkItemCreate {
     pub plan_status: Option<PlanStatus>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub todo: Vec<Todo>,
+    /// What turns about it may use.
+    #[serde(default, deserialize_with = "super::object", skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Limits>,
 }
 
 /// What changes; what is left out stays.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WorkItemUpdate {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -83,6 +93,9 @@ pub struct WorkItemUpdate {
     /// Have the agent reminded of the blocker after so long.
     #[serde(default, deserialize_with = "super::within_int64", skip_serializing_if = "Option::is_none")]
     pub recheck_after_ms: Option<u64>,
+    /// Replaces all of its limits; one that is left out is none.
+    #[serde(default, deserialize_with = "super::object", skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Limits>,
 }
 
 /// A field whose null says something.

@@ -16,8 +16,16 @@ use crate::process::{Ended, Process, Running};
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
     held: Mutex<HashMap<(AgentId, TaskId), Held>>,
+    /// Commands that are being started, and whether they are to end as soon as they run.
+    starting: Mutex<HashMap<(AgentId, TaskId), Option<End>>>,
     /// Every command that was started, in a call or as a task, until nothing of it runs.
     running: Mutex<HashMap<AgentId, Vec<Running>>>,
+}
+
+/// How a command is to end.
+#[derive(Debug, Clone, Copy)]
+struct End {
+    force: bool,
 }
 
 /// A command, and whether its end is in the records.
@@ -68,6 +76,23 @@ impl Tasks {
         self.all().keys().filter(|(owner, _)| owner == agent).count()
     }
 
+    /// From here on until `is_started`, a wish to end it is kept for it.
+    pub(super) fn starts(&self, agent: &AgentId, task: &TaskId) {
+        self.all_starting().insert((agent.clone(), task.clone()), None);
+    }
+
+    /// It is held now, or never will be. One that was asked to end meanwhile ends.
+    pub(super) fn is_started(&self, agent: &AgentId, task: &TaskId) {
+        let wish = self.all_starting().remove(&(agent.clone(), task.clone())).flatten();
+        if let (Some(End { force }), Some(held)) = (wish, self.get(agent, task)) {
+            held.process.end(force);
+        }
+    }
+
+    fn all_starting(&self) -> MutexGuard<'_, HashMap<(AgentId, TaskId), Option<End>>> {
+        self.starting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(super) fn hold(&self, agent: &AgentId, task: &TaskId, process: Process, command: &str, workdir: Option<&str>) {
         let held = Held {
             process,
@@ -112,6 +137,11 @@ impl Tasks {
 
     /// Ends a command; its end is reported by whoever awaits it. Of one that does not run here, it is reported now.
     pub(super) fn end(&self, agent: &AgentId, task: &TaskId, force: bool) -> Option<Input> {
+        // Looked at first: what is not being started any more is held by now.
+        if let Some(wish) = self.all_starting().get_mut(&(agent.clone(), task.clone())) {
+            *wish = Some(End { force: force || wish.is_some_and(|wish| wish.force) });
+            return None;
+        }
         match self.get(agent, task) {
             Some(held) => {
                 held.process.end(force);
@@ -131,6 +161,7 @@ impl Tasks {
 
     /// Ends all commands of an agent, and says of which.
     pub(super) fn drop_all(&self, agent: &AgentId) -> BTreeMap<TaskId, Vec<String>> {
+        self.all_starting().retain(|(owner, _), _| owner != agent);
         let mut all = self.all();
         let left: Vec<_> = all.keys().filter(|(owner, _)| owner == agent).cloned().collect();
         let ended = left.into_iter().filter_map(|key| {
@@ -167,6 +198,7 @@ fn end_of(task_id: TaskId, process: &Process, ended: Ended) -> Input {
         output_bytes: kept.total,
         truncated: kept.dropped > 0,
         evidence: ended.evidence,
+        used: None,
     };
     Input::EndTask { status, end }
 }

@@ -1,9 +1,37 @@
-//! Models that somebody serves over HTTP: where they are, what they can take, what they cost.
+//! Models that somebody serves over HTTP: where they are, what they can take, what they cost, and how they are called.
+//!
+//! A call is one request and one streamed answer. Each protocol has a file that makes the request's body of a prompt and
+//! takes the events of the answer; everything else is the same for all of them. Nothing is tried again here: whoever
+//! records the failure knows when.
+
+mod answer;
+mod anthropic;
+mod chat;
+mod fault;
+mod http;
+mod order;
+mod responses;
+mod retry;
+mod spelling;
+pub mod sse;
 
 use std::fmt;
 use std::sync::Arc;
 
-use abide_kernel::fact::Usage;
+use abide_kernel::fact::{CallRecord, Usage};
+use abide_kernel::id::ExecId;
+use abide_kernel::input::Reply;
+use abide_kernel::prompt::{Prompt, Thought};
+use abide_kernel::vocabulary::ProviderError;
+use reqwest::Response;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use serde_json::Value;
+
+use super::ProviderFailure;
+use crate::limits;
+use crate::tools::Tool;
+use answer::{Answer, Asked};
+use order::Shown;
 
 /// A model at a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +76,8 @@ pub struct Card {
     pub window_tokens: u64,
     /// What it writes in one answer, at most.
     pub max_output_tokens: u64,
+    /// How much of the window a prompt may fill.
+    pub context_tokens: u64,
     pub prices: Option<Prices>,
     /// It can look at pictures.
     pub images: bool,
@@ -76,6 +106,186 @@ impl Key {
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
+    }
+}
+
+impl Remote {
+    /// One call: the answer to `round` of the execution, which also name the tool calls it asks for. With no `tools`, none
+    /// are offered. `hear` is told every piece of the answer's text as it arrives.
+    ///
+    /// Dropping the future ends the connection.
+    pub async fn call(
+        &self,
+        prompt: &Prompt,
+        tools: &[Tool],
+        exec_id: &ExecId,
+        round: u32,
+        hear: &mut (dyn FnMut(&str) + Send),
+    ) -> Result<Reply, ProviderFailure> {
+        let asked = Asked { remote: self, tools, exec_id, round };
+        let exchange = tokio::time::timeout(limits::MODEL_TOTAL, self.exchange(prompt, &asked, hear));
+        let late = |_| Err(fault::timeout(format!("its answer took more than {} s", limits::MODEL_TOTAL.as_secs())));
+        exchange.await.unwrap_or_else(late).map_err(|failure| self.told(failure))
+    }
+
+    async fn exchange(
+        &self,
+        prompt: &Prompt,
+        asked: &Asked<'_>,
+        hear: &mut (dyn FnMut(&str) + Send),
+    ) -> Result<Reply, ProviderFailure> {
+        let headers = self.headers()?;
+        let (path, body) = match self.provider.speaks {
+            Speaks::Anthropic => ("/v1/messages", anthropic::body(self, prompt, asked.tools)),
+            Speaks::Responses => ("/responses", responses::body(self, prompt, asked.tools)),
+            Speaks::Chat => ("/chat/completions", chat::body(self, prompt, asked.tools)),
+        };
+        let body = body.to_string();
+        let sent_chars = body.chars().count();
+        let url = format!("{}{path}", self.provider.base_url);
+        let mut response = http::post(&url, headers, body.into_bytes()).await?;
+        expect_stream(&mut response).await?;
+        let mut answer = Answer::new(hear);
+        self.listen(&mut response, &mut answer).await?;
+        http::drain(response).await;
+        answer.reply(asked, sent_chars)
+    }
+
+    fn headers(&self) -> Result<HeaderMap, ProviderFailure> {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if self.provider.speaks == Speaks::Anthropic {
+            headers.insert(HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01"));
+        }
+        match (&self.provider.key, &self.provider.key_env) {
+            (Some(key), _) => {
+                let (name, value) = match self.provider.speaks {
+                    Speaks::Anthropic => (HeaderName::from_static("x-api-key"), key.reveal().to_owned()),
+                    Speaks::Responses | Speaks::Chat => (AUTHORIZATION, format!("Bearer {}", key.reveal())),
+                };
+                let unusable = |_| fault::auth(format!("{} has letters that no key has", self.key_place()));
+                let mut value = HeaderValue::from_str(&value).map_err(unusable)?;
+                value.set_sensitive(true);
+                headers.insert(name, value);
+            }
+            (None, Some(variable)) => return Err(fault::auth(format!("no key is set; set {variable} to one"))),
+            (None, None) => {}
+        }
+        Ok(headers)
+    }
+
+    fn key_place(&self) -> &str {
+        self.provider.key_env.as_deref().unwrap_or("its key")
+    }
+
+    /// Takes the answer's events until the one that ends it.
+    async fn listen(&self, response: &mut Response, answer: &mut Answer<'_>) -> Result<(), ProviderFailure> {
+        let mut events = sse::Events::default();
+        let mut reading = Reading::of(self.provider.speaks);
+        let mut bytes = 0;
+        while let Some(piece) = http::more(response).await? {
+            bytes += piece.len();
+            if bytes > limits::ANSWER_STREAM_BYTES {
+                let limit = limits::ANSWER_STREAM_BYTES >> 20;
+                return Err(ProviderFailure::invalid(format!("its answer is too large: more than {limit} MiB")));
+            }
+            let events = events.take(&piece).map_err(|error| ProviderFailure::invalid(error.to_string()))?;
+            for event in events {
+                if reading.take(&event, answer)? {
+                    return Ok(());
+                }
+            }
+        }
+        if reading.may_end_here(answer) { Ok(()) } else { Err(fault::broken("its answer ended before its end")) }
+    }
+
+    /// An earlier answer in its parts, with its reasoning where this very model thought it.
+    fn parts<'a>(&self, text: &'a str, calls: &'a [CallRecord], thought: Option<&'a Thought>) -> Vec<Shown<'a>> {
+        let own = thought.filter(|thought| thought.model == self.name).map(|thought| &thought.sealed);
+        let own = own.filter(|sealed| sealed["speaks"] == self.provider.speaks.as_str());
+        order::parts(text, calls, own.and_then(|sealed| sealed["order"].as_array()).map(Vec::as_slice))
+    }
+
+    /// A failure as people are told it: who failed, on one line, without the key, whatever the provider repeats.
+    fn told(&self, failure: ProviderFailure) -> ProviderFailure {
+        let mut said = failure.message;
+        if let Some(key) = self.provider.key.as_ref().map(Key::reveal).filter(|key| !key.is_empty()) {
+            said = said.replace(key, "(the key)");
+        }
+        if failure.error == ProviderError::Auth && self.provider.key.is_some() {
+            said = format!("{said}; the key is that of {}", self.key_place());
+        }
+        let line = format!("{}: {}", self.name, said.split_whitespace().collect::<Vec<_>>().join(" "));
+        let message = line.chars().filter(|c| !c.is_control()).take(limits::PROVIDER_WORDS_CHARS).collect();
+        ProviderFailure { message, ..failure }
+    }
+}
+
+/// Whoever serves no stream did not understand what was asked, or is somebody else.
+async fn expect_stream(response: &mut Response) -> Result<(), ProviderFailure> {
+    let status = response.status();
+    if !status.is_success() {
+        let headers = response.headers().clone();
+        return Err(fault::of_status(status.as_u16(), &headers, &http::beginning(response).await));
+    }
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    if ["application/json", "text/html"].iter().any(|other| kind.starts_with(other)) {
+        return Err(fault::of_page(&http::beginning(response).await));
+    }
+    Ok(())
+}
+
+/// How far a stream has been read.
+enum Reading {
+    Anthropic(anthropic::Reading),
+    Responses,
+    Chat(chat::Reading),
+}
+
+impl Reading {
+    fn of(speaks: Speaks) -> Reading {
+        match speaks {
+            Speaks::Anthropic => Reading::Anthropic(anthropic::Reading::default()),
+            Speaks::Responses => Reading::Responses,
+            Speaks::Chat => Reading::Chat(chat::Reading::default()),
+        }
+    }
+
+    /// Takes one event. True: that was the last.
+    fn take(&mut self, event: &[u8], answer: &mut Answer<'_>) -> Result<bool, ProviderFailure> {
+        let event = event.trim_ascii();
+        if event.is_empty() {
+            return Ok(false);
+        }
+        if event == b"[DONE]" {
+            return Ok(matches!(self, Reading::Chat(_)));
+        }
+        let event: Value = serde_json::from_slice(event)
+            .map_err(|error| fault::broken(format!("an event of its answer is no JSON ({error})")))?;
+        match self {
+            Reading::Anthropic(reading) => reading.take(&event, answer),
+            Reading::Responses => responses::take(&event, answer),
+            Reading::Chat(reading) => reading.take(&event, answer).map(|()| false),
+        }
+    }
+
+    /// Whether an answer is complete that ends without saying so. Some servers leave `[DONE]` out.
+    fn may_end_here(&self, answer: &Answer<'_>) -> bool {
+        match self {
+            Reading::Anthropic(_) | Reading::Responses => false,
+            Reading::Chat(_) => answer.stop.is_some(),
+        }
+    }
+}
+
+impl Speaks {
+    /// As what is sealed names it.
+    fn as_str(self) -> &'static str {
+        match self {
+            Speaks::Anthropic => "anthropic",
+            Speaks::Responses => "responses",
+            Speaks::Chat => "chat",
+        }
     }
 }
 

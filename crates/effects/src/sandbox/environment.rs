@@ -67,12 +67,16 @@ pub(crate) struct Given<'a> {
     pub marker: (&'a str, &'a str),
 }
 
+/// Whether a command may be given a variable of this name. A secret must not have one.
+pub(crate) fn is_carried(name: &str) -> bool {
+    CARRIED.contains(&name) || PROXIES.contains(&name) || name.starts_with("LC_")
+}
+
 pub(crate) fn build(own: impl Iterator<Item = (String, String)>, given: &Given<'_>) -> Vec<(String, String)> {
     let mut environment: BTreeMap<String, String> = own
-        .filter(|(name, value)| {
-            CARRIED.contains(&name.as_str())
-                || name.starts_with("LC_")
-                || (given.network && PROXIES.contains(&name.as_str()) && !value.contains('@'))
+        .filter(|(name, value)| match PROXIES.contains(&name.as_str()) {
+            true => given.network && !value.contains('@'),
+            false => is_carried(name),
         })
         .collect();
     for (name, folder) in FROM_HOME {

@@ -9,14 +9,12 @@ use super::fields::Fields;
 use super::{Tool, object};
 
 pub(super) const TOOL: Tool = Tool {
-    name: NAME,
+    name: "AgentGet",
     description: "Look at an agent as the operator sees it: what it does, what it waits for, its timers, tasks and budget.",
     schema,
     instead: &[],
     read,
 };
-
-pub const NAME: &str = "AgentGet";
 
 fn schema() -> Value {
     object(&[], json!({ "agent_id": { "type": "string", "description": "Left out: yourself." } }))

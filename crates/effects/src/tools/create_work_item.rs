@@ -35,5 +35,5 @@ fn read(fields: &Fields<'_>) -> Result<Does, Refusal> {
     let plan = fields.optional_text("plan")?;
     let plan_status = fields.word("plan_status", PlanStatus::ALL, PlanStatus::as_str)?;
     let todo = todo::read(fields)?.unwrap_or_default();
-    Ok(Does::Act(Act::CreateWorkItem { objective, plan, plan_status, todo }))
+    Ok(Does::Act(Act::CreateWorkItem { objective, plan, plan_status, todo, budget: None }))
 }

@@ -46,6 +46,8 @@ fn read(fields: &Fields<'_>) -> Result<Does, Refusal> {
         // The one field whose null says something: the blocker is gone.
         blocked_by: fields.has("blocked_by").then_some(blocker),
         recheck_after_ms: fields.ms("recheck_after_ms", 0..=TIMER_AHEAD_MAX_MS)?,
+        // Whoever spends a budget does not set it.
+        budget: None,
     };
     Ok(Does::Act(Act::UpdateWorkItem { work_item_id, change: Box::new(change) }))
 }

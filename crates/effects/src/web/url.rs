@@ -69,7 +69,8 @@ impl Url {
     }
 
     /// No proxy stands between a machine and itself.
-    pub(super) fn is_this_machine(&self) -> bool {
+    #[must_use]
+    pub fn is_this_machine(&self) -> bool {
         let host = self.host().trim_matches(['[', ']']);
         host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
     }

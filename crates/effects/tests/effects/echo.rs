@@ -3,8 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use abide_effects::Model;
-use abide_effects::model::absolute;
+use abide_effects::model::{Providers, absolute};
 use abide_kernel::id::MessageId;
 use abide_kernel::message::Message;
 use abide_kernel::vocabulary::MessageKind;
@@ -48,8 +47,9 @@ fn what_joined_the_turn_follows_on_lines_of_its_own() {
 
 #[test]
 fn names_that_are_models_come_back_as_they_were() {
-    for name in ["script/echo", "script//tmp/play.json", "script//tmp/a dir/x"] {
-        assert_eq!(Model::parse(name).unwrap().to_string(), name);
+    let names = ["script/echo", "script//tmp/play.json", "script//tmp/a dir/x", "ollama/qwen3:8b", "openai/a/b"];
+    for name in names {
+        assert_eq!(Providers::default().model(name).unwrap().to_string(), name);
     }
 }
 
@@ -60,12 +60,16 @@ fn names_that_are_none_say_what_would_be() {
         ("echo", "PROVIDER/MODEL"),
         ("/echo", "PROVIDER/MODEL"),
         ("script/", "PROVIDER/MODEL"),
-        ("acme/large", "there is no provider \"acme\"; there is: script"),
-        ("Script/echo", "there is: script"),
+        (
+            "acme/large",
+            "no provider \"acme\"; there are anthropic, ollama, openai, openai-chat, script, or [providers.NAME]",
+        ),
+        ("Script/echo", "did you mean \"script\"?"),
+        ("antropic/x", "did you mean \"anthropic\"?"),
         ("script/play.json", "no absolute path"),
     ];
     for (name, says) in cases {
-        let error = Model::parse(name).unwrap_err().to_string();
+        let error = Providers::default().model(name).unwrap_err().to_string();
         assert!(error.contains(says), "{name}: {error}");
     }
 }

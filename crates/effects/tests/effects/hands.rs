@@ -10,7 +10,7 @@ use abide_kernel::effect::{Command, Effect, Place};
 use abide_kernel::id::{AgentId, CallId, ExecId, TaskId};
 use abide_kernel::input::Input;
 use abide_kernel::time::Time;
-use abide_kernel::vocabulary::ToolStatus;
+use abide_kernel::vocabulary::{TaskStatus, ToolStatus};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -177,6 +177,23 @@ async fn a_task_that_could_not_be_started_says_why() {
     let why = "not_started missing: /nowhere does not exist; create the folder first, or correct the path; \
                nothing else is used in its place";
     assert_eq!(end.evidence, [why]);
+}
+
+#[tokio::test]
+async fn a_task_that_is_stopped_before_it_runs_is_cancelled_and_not_given_up() {
+    let stage = Stage::new();
+    let command = Command { command: "sleep 600".to_owned(), workdir: None, tty: false, accepts_input: false };
+    let (task_id, place) = (TaskId::new("task_1"), Box::new(Place::default()));
+    let start = Effect::StartTask { task_id: task_id.clone(), command: Box::new(command), place };
+    let start = stage.hands.perform(&stage.agent, start).unwrap();
+    let stop = Effect::EndTask { task_id: task_id.clone(), force: false };
+    let said = stage.hands.perform(&stage.agent, stop).unwrap().await;
+    assert!(said.is_empty(), "its end is for whoever awaits it to tell: {said:?}");
+    let said = start.await;
+    let [Input::RunTask { .. }] = said.as_slice() else { panic!("{said:?}") };
+    let said = stage.hands.perform(&stage.agent, Effect::AwaitTask { task_id }).unwrap().await;
+    let [Input::EndTask { status: TaskStatus::Cancelled, end }] = said.as_slice() else { panic!("{said:?}") };
+    assert_eq!(end.signal, Some(15));
 }
 
 #[tokio::test]

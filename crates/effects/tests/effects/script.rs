@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use abide_effects::model::Providers;
 use abide_effects::{Model, Past};
 use abide_kernel::effect::ModelCall;
 use abide_kernel::id::ExecId;
@@ -143,6 +144,7 @@ fn the_past_is_read_only_when_a_round_needs_it() {
     }
     let stage = Stage::of(r#"{"rounds": [{"tools": [{"name": "Sleep", "input": {"reason": {"$input": "/text"}}}]}]}"#);
     let call = stage.model_call(&message("m1", "tired"));
-    let reply = stage.run(Model::parse(&stage.model).unwrap().call(&call, &ExecId::new("exec_1"), 1, &Closed));
+    let reply =
+        stage.run(Providers::default().model(&stage.model).unwrap().call(&call, &ExecId::new("exec_1"), 1, &Closed));
     assert_eq!(reply.unwrap().calls[0].input, json!({ "reason": "tired" }));
 }

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use abide_effects::{Model, Past, ProviderFailure};
+use abide_effects::model::Providers;
+use abide_effects::{Past, ProviderFailure};
 use abide_kernel::effect::ModelCall;
 use abide_kernel::id::{ExecId, MessageId};
 use abide_kernel::input::Reply;
@@ -65,6 +66,7 @@ impl Stage {
             interjections: self.joined.clone(),
             carry: self.carry.clone(),
             turn_seq: 1,
+            situation: None,
             place: None,
         }
     }
@@ -77,7 +79,7 @@ impl Stage {
     pub fn call(&mut self, message: &Message) -> Result<Reply, ProviderFailure> {
         self.exec += 1;
         let exec_id = ExecId::new(format!("exec_{}", self.exec));
-        let (call, model) = (self.model_call(message), Model::parse(&self.model).unwrap());
+        let (call, model) = (self.model_call(message), Providers::default().model(&self.model).unwrap());
         let outcome = self.run(model.call(&call, &exec_id, 1, &self.past));
         let carry = match &outcome {
             Ok(reply) => &reply.carry,
@@ -103,7 +105,7 @@ impl Stage {
 
     /// What it answers to somebody who gives up after so long, and drops the call: nothing, if it takes longer.
     pub fn say_within(&mut self, message: &Message, limit: Duration) -> Option<Reply> {
-        let (call, model) = (self.model_call(message), Model::parse(&self.model).unwrap());
+        let (call, model) = (self.model_call(message), Providers::default().model(&self.model).unwrap());
         let exec_id = ExecId::new("exec_short");
         let outcome = self.run(async { tokio::time::timeout(limit, model.call(&call, &exec_id, 1, &self.past)).await });
         outcome.ok().map(Result::unwrap)

@@ -113,7 +113,13 @@ fn calls_mean_acts() {
         (
             "CreateWorkItem",
             json!({ "objective": "o" }),
-            Act::CreateWorkItem { objective: "o".to_owned(), plan: None, plan_status: None, todo: Vec::new() },
+            Act::CreateWorkItem {
+                objective: "o".to_owned(),
+                plan: None,
+                plan_status: None,
+                todo: Vec::new(),
+                budget: None,
+            },
         ),
         (
             "CreateWorkItem",
@@ -124,6 +130,7 @@ fn calls_mean_acts() {
                 plan: Some("p".to_owned()),
                 plan_status: Some(PlanStatus::Ready),
                 todo: vec![todo("a", TodoState::InProgress), todo("b", TodoState::Pending)],
+                budget: None,
             },
         ),
         (
@@ -148,6 +155,7 @@ fn calls_mean_acts() {
                 todo: Some(Vec::new()),
                 blocked_by: Some(Some("review".to_owned())),
                 recheck_after_ms: Some(9),
+                budget: None,
             }),
         ),
         (

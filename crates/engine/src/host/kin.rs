@@ -4,41 +4,47 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use abide_kernel::agent::budget::Used;
 use abide_kernel::agent::config::{Identity, Supervisor};
 use abide_kernel::effect::{ChildToBe, Effect};
-use abide_kernel::fact::{TaskEnd, WorkspaceAttached};
+use abide_kernel::fact::{Fact, TaskEnd, WorkspaceAttached};
 use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::input::{FirstDay, Input, Refusal};
 use abide_kernel::vocabulary::TaskStatus;
+use abide_ledger::StreamId;
 use futures_util::future::BoxFuture;
-use tokio::sync::Mutex;
 
+use super::in_order::InOrder;
 use super::{AskError, Closing, Host, Shared};
+use crate::fold::decode;
 
 /// Waits between attempts to reach another agent; the last one repeats.
 const RETRY_MS: [u64; 5] = [50, 250, 1_000, 5_000, 30_000];
 
-/// Makes and dismisses the children of one agent in the order in which that was asked for: a child that is dismissed
-/// while it is being made must not be made afterwards.
-pub(super) type InOrder = Arc<Mutex<()>>;
-
-/// The job of an effect that is about another agent; gives the effect back if it is about something else.
+/// The job of an effect that is about another agent; gives the effect back if it is about something else. Children are
+/// made and dismissed in order: one that is dismissed while it is being made must not be made afterwards.
 pub(super) fn job(
     shared: &Arc<Shared>,
     agent: &AgentId,
     effect: Effect,
-    in_order: &InOrder,
+    in_order: &mut InOrder,
 ) -> Result<BoxFuture<'static, Vec<Input>>, Effect> {
-    let (host, in_order) = (Host(Arc::clone(shared)), Arc::clone(in_order));
+    let host = Host(Arc::clone(shared));
     match effect {
-        Effect::SpawnChild { task_id, child } => Ok(Box::pin(async move {
-            let _turn = in_order.lock_owned().await;
-            spawn(&host, task_id, *child).await
-        })),
-        Effect::DismissChild { task_id, child_agent_id, evidence } => Ok(Box::pin(async move {
-            let _turn = in_order.lock_owned().await;
-            dismiss(&host, task_id, &child_agent_id, evidence).await
-        })),
+        Effect::SpawnChild { task_id, child } => {
+            let mut place = in_order.place();
+            Ok(Box::pin(async move {
+                place.come_up().await;
+                spawn(&host, task_id, *child).await
+            }))
+        }
+        Effect::DismissChild { task_id, child_agent_id, evidence } => {
+            let mut place = in_order.place();
+            Ok(Box::pin(async move {
+                place.come_up().await;
+                dismiss(&host, task_id, &child_agent_id, evidence).await
+            }))
+        }
         Effect::ReportToSupervisor { supervisor, status, end } => {
             let child = agent.clone();
             Ok(Box::pin(async move { report(&host, &child, &supervisor, status, *end).await }))
@@ -54,8 +60,7 @@ pub(super) fn job(
         | Effect::RemoveWorktree { .. }
         | Effect::RunCheck { .. }
         | Effect::EndCheck { .. }
-        | Effect::ForgetSecret { .. }
-        | Effect::Notify { .. } => Err(effect),
+        | Effect::ForgetSecret { .. } => Err(effect),
     }
 }
 
@@ -98,13 +103,13 @@ async fn dismiss(host: &Host, task_id: TaskId, child: &str, evidence: Vec<String
     match supervised_by(host, &id).await {
         Ok(Some(known)) if is_ours(&known, &task_id) => {}
         // It was never made; an agent of that name is somebody else's.
-        Ok(_) => return ended(task_id, TaskStatus::Cancelled, "never_made".to_owned()),
-        Err(error) => return ended(task_id, TaskStatus::Interrupted, format!("child_unreadable {error}")),
+        Ok(_) => return ended(task_id, TaskStatus::Cancelled, "never_made".to_owned(), Some(Used::default())),
+        Err(error) => return ended(task_id, TaskStatus::Interrupted, format!("child_unreadable {error}"), None),
     }
     match persistently(host, &id, Input::Dismiss { evidence }).await {
         // It says how it ended when it has let go of everything.
         None | Some(Ok(())) => Vec::new(),
-        Some(Err(error)) => ended(task_id, TaskStatus::Interrupted, format!("child_gone {error}")),
+        Some(Err(error)) => ended(task_id, TaskStatus::Interrupted, format!("child_gone {error}"), None),
     }
 }
 
@@ -124,6 +129,20 @@ async fn report(
             tracing::warn!(%child, %supervisor, %error, "a child's supervisor took no report");
             vec![Input::SupervisorHeard]
         }
+    }
+}
+
+/// The records of an agent can't be read. If it is a child, somebody waits for it; who, its first fact says.
+pub(super) async fn tell_of_damage(shared: Arc<Shared>, child: AgentId) {
+    let stream = StreamId::agent(&child);
+    // One row, once in the life of a disk.
+    let first = shared.ledger.read(&stream, 0, 1).ok().and_then(|facts| facts.into_iter().next());
+    if let Some(Ok(Fact::AgentCreated(created))) = first.map(|first| decode(&stream, &first))
+        // A fork begins with the facts of another.
+        && created.identity.id == child
+        && let Some(supervisor) = created.identity.supervisor
+    {
+        tell_of_quarantine(shared, child, supervisor).await;
     }
 }
 
@@ -161,12 +180,13 @@ fn running(task_id: TaskId) -> Vec<Input> {
 }
 
 fn failed(task_id: TaskId, why: String) -> Vec<Input> {
-    let end = TaskEnd { task_id, output_tail: why, evidence: vec!["not_made".to_owned()], ..TaskEnd::default() };
+    let (evidence, used) = (vec!["not_made".to_owned()], Some(Used::default()));
+    let end = TaskEnd { task_id, output_tail: why, evidence, used, ..TaskEnd::default() };
     vec![Input::EndTask { status: TaskStatus::Failed, end }]
 }
 
-fn ended(task_id: TaskId, status: TaskStatus, evidence: String) -> Vec<Input> {
-    let end = TaskEnd { task_id, evidence: vec![evidence], ..TaskEnd::default() };
+fn ended(task_id: TaskId, status: TaskStatus, evidence: String, used: Option<Used>) -> Vec<Input> {
+    let end = TaskEnd { task_id, evidence: vec![evidence], used, ..TaskEnd::default() };
     vec![Input::EndTask { status, end }]
 }
 

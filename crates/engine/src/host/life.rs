@@ -22,6 +22,7 @@ use serde_json::json;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 
+use super::in_order::InOrder;
 use super::kin;
 use super::loads::load;
 use super::neighbours::{self, Caller};
@@ -61,7 +62,9 @@ struct Life {
     reported: Vec<Input>,
     refused: usize,
     told_to_close: Closing,
-    kin: kin::InOrder,
+    /// Children are made and dismissed in order, and neighbours are spoken to in order.
+    kin: InOrder,
+    words: InOrder,
 }
 
 /// A job under way, and what has to be said if it is lost.
@@ -95,6 +98,7 @@ pub(super) fn spawn(shared: Arc<Shared>, agent: AgentId, posts: mpsc::Receiver<P
             Ok(Err(End::Damaged(reason))) => {
                 shared.meter.quarantined.add(1);
                 tracing::error!(%agent, reason, "left alone: its records can't be read");
+                tokio::spawn(kin::tell_of_damage(Arc::clone(&shared), agent));
             }
             Err(panic) => crashed(&shared, &agent, &said(&*panic)).await,
         }
@@ -170,7 +174,8 @@ async fn live(shared: Arc<Shared>, agent: AgentId, posts: mpsc::Receiver<Post>) 
         reported: Vec::new(),
         refused: 0,
         told_to_close: Closing::Open,
-        kin: kin::InOrder::default(),
+        kin: InOrder::default(),
+        words: InOrder::default(),
     };
     let lived = life.go_on().await;
     if let Err(End::Damaged(reason)) = &lived {
@@ -200,7 +205,7 @@ impl Life {
             let (now, entropy) = (self.shared.clock.now(), self.shared.clock.entropy());
             let Some(commit) = self.core.poll(now, entropy) else {
                 self.hand_out();
-                if self.rest().await? {
+                if self.rest(now).await? {
                     return Ok(());
                 }
                 continue;
@@ -291,11 +296,12 @@ impl Life {
     }
 
     fn perform(&mut self, effect: Effect) {
-        let effect = match kin::job(&self.shared, &self.agent, effect, &self.kin) {
+        let effect = match kin::job(&self.shared, &self.agent, effect, &mut self.kin) {
             Ok(job) => return self.start(What::Other, job),
             Err(effect) => effect,
         };
-        let effect = match neighbours::job(&self.shared, || self.as_caller(), effect) {
+        let state = self.core.state();
+        let effect = match neighbours::job(&self.shared, || Caller::of(state), effect, &mut self.words) {
             Ok((exec_id, call_id, job)) => return self.start(What::Call { exec_id, call_id }, job),
             Err(effect) => effect,
         };
@@ -327,19 +333,12 @@ impl Life {
             | Effect::SpawnChild { .. }
             | Effect::DismissChild { .. }
             | Effect::ReportToSupervisor { .. }
-            | Effect::ForgetSecret { .. }
-            | Effect::Notify { .. } => What::Other,
+            | Effect::ForgetSecret { .. } => What::Other,
         };
         match self.shared.perform.perform(&self.agent, effect) {
             Some(job) => self.start(what, job),
             None => self.report(lost(what, "nothing here does that")),
         }
-    }
-
-    fn as_caller(&self) -> Caller {
-        let state = self.core.state();
-        let (identity, model) = (state.identity.clone(), state.config.model.clone());
-        Caller { identity, model, network: state.config.network }
     }
 
     fn start(&mut self, what: What, job: BoxFuture<'static, Vec<Input>>) {
@@ -361,8 +360,8 @@ impl Life {
         state.turn.is_some() || commands || children || !self.jobs.is_empty()
     }
 
-    /// Waits until something happens. True when the agent fell asleep.
-    async fn rest(&mut self) -> Result<bool, End> {
+    /// Waits until something happens. True when the agent fell asleep. What was due by `looked` has been seen to.
+    async fn rest(&mut self, looked: Time) -> Result<bool, End> {
         if self.close()? {
             return Ok(false);
         }
@@ -374,10 +373,10 @@ impl Life {
         let crowded = *self.shared.alive.borrow() > CROWD;
         let linger = if crowded || self.core.state().seq == 0 { 0 } else { LINGER_MS };
         // What is due and did not fire is a bug of ours; it must not become a loop that never rests.
-        if due.is_some_and(|due| due <= now) {
+        if due.is_some_and(|due| due <= looked) {
             tracing::error!(agent = %self.agent, ?due, "something is due, and nothing came of it");
         }
-        let due = due.map(|due| if due <= now { now.plus_ms(LINGER_MS) } else { due });
+        let due = due.map(|due| if due <= looked { now.plus_ms(LINGER_MS) } else { due });
         let until = match due {
             Some(due) if busy || due < now.plus_ms(linger) => due,
             Some(_) | None if busy => Time::MAX,

@@ -2,16 +2,19 @@
 
 use std::sync::Arc;
 
+use abide_kernel::AgentState;
 use abide_kernel::agent::config::{Config, Identity};
 use abide_kernel::effect::{Effect, Place};
 use abide_kernel::id::{AgentId, CallId, ExecId};
 use abide_kernel::input::{Answer, Input, NewMessage, Refusal};
+use abide_kernel::summary::agent_summary;
 use abide_kernel::vocabulary::{ChildWorkspace, MessageKind, ToolStatus};
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::in_order::InOrder;
 use super::{AskError, Host, Shared};
 
 /// Who calls.
@@ -20,6 +23,8 @@ pub(super) struct Caller {
     pub identity: Identity,
     pub model: String,
     pub network: bool,
+    /// It has a budget.
+    pub limited: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -38,21 +43,37 @@ struct SpawnAgent {
     instructions: Option<String>,
 }
 
-/// The job of a call that reaches another agent; gives the effect back if it does not.
+#[derive(Debug, Deserialize)]
+struct AgentGet {
+    agent_id: String,
+}
+
+impl Caller {
+    pub(super) fn of(state: &AgentState) -> Caller {
+        let (identity, model) = (state.identity.clone(), state.config.model.clone());
+        Caller { identity, model, network: state.config.network, limited: !state.config.budget.is_none() }
+    }
+}
+
+/// The job of a call that reaches another agent; gives the effect back if it does not. Calls of one agent are made in
+/// order: what it says first is heard first.
 pub(super) fn job(
     shared: &Arc<Shared>,
     caller: impl FnOnce() -> Caller,
     effect: Effect,
+    in_order: &mut InOrder,
 ) -> Result<(ExecId, CallId, BoxFuture<'static, Vec<Input>>), Effect> {
     let Effect::RunTool { exec_id, call_id, tool, input, place } = effect else { return Err(effect) };
-    if !matches!(tool.as_str(), "SendMessage" | "SpawnAgent") {
+    if !matches!(tool.as_str(), "SendMessage" | "SpawnAgent" | "AgentGet") {
         return Err(Effect::RunTool { exec_id, call_id, tool, input, place });
     }
-    let (host, caller) = (Host(Arc::clone(shared)), caller());
+    let (host, caller, mut turn) = (Host(Arc::clone(shared)), caller(), in_order.place());
     let (exec, call) = (exec_id.clone(), call_id.clone());
     let job = async move {
+        turn.come_up().await;
         let came_to = match tool.as_str() {
             "SendMessage" => send(&host, &caller, input).await,
+            "AgentGet" => get(&host, input).await,
             _ => spawn_named(&host, &caller, input, *place).await,
         };
         vec![finished(exec, call, came_to)]
@@ -63,9 +84,7 @@ pub(super) fn job(
 fn finished(exec_id: ExecId, call_id: CallId, came_to: Result<Value, Refusal>) -> Input {
     let (status, result) = match came_to {
         Ok(result) => (ToolStatus::Completed, result),
-        Err(Refusal { code, message, hint }) => {
-            (ToolStatus::Failed, json!({ "error": { "code": code, "message": message, "hint": hint } }))
-        }
+        Err(refusal) => (ToolStatus::Failed, refusal.into_result()),
     };
     Input::FinishTool { exec_id, call_id, status, result, reads: None }
 }
@@ -73,6 +92,9 @@ fn finished(exec_id: ExecId, call_id: CallId, came_to: Result<Value, Refusal>) -
 async fn send(host: &Host, caller: &Caller, input: Value) -> Result<Value, Refusal> {
     let SendMessage { agent_id, text, correlation_id } = read(input)?;
     let to = name(&agent_id)?;
+    if text.trim().is_empty() {
+        return Err(Refusal::new("empty", "there is nothing in the text, and it would wake nobody", "say something"));
+    }
     if to == caller.identity.id {
         return Err(Refusal::new("that_is_you", "a message to yourself would only wake you", "use CreateTimer"));
     }
@@ -105,10 +127,24 @@ async fn tell(
     }
 }
 
+/// The summary of another agent. Reading wakes nobody.
+async fn get(host: &Host, input: Value) -> Result<Value, Refusal> {
+    let id = name(&read::<AgentGet>(input)?.agent_id)?;
+    let seen = host.look(&id, |state, now| (!state.archived).then(|| agent_summary(state, now))).await;
+    let missing =
+        || Refusal::new("not_found", format!("no agent is called {id}"), "go on without it, or ask the operator");
+    seen.map_err(|error| unreached(&id, error))?.flatten().ok_or_else(missing)
+}
+
 /// A named agent belongs to the operator, not to who asked for it: it is told what to do, and lives on.
 async fn spawn_named(host: &Host, caller: &Caller, input: Value, place: Place) -> Result<Value, Refusal> {
     let SpawnAgent { message, name: wanted, workspace_mode, model, instructions } = read(input)?;
     let id = name(&wanted)?;
+    if caller.limited {
+        let detail = "you have a budget, and an agent that belongs to nobody would not be bound by it";
+        let hint = "leave name out: a child is granted a part of your budget; or ask the operator to make it";
+        return Err(Refusal::new("budget_bound", detail, hint));
+    }
     let known = host.look(&id, |_, _| ()).await.map_err(|error| unreached(&id, error))?;
     if known.is_some() {
         let hint = "choose another name, or say it to that one with SendMessage";

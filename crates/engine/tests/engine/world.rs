@@ -55,7 +55,6 @@ impl Perform for Mind {
             | Effect::EndCheck { .. }
             | Effect::ReleaseWorkspace { .. }
             | Effect::ForgetSecret { .. }
-            | Effect::Notify { .. }
             | Effect::EndExec { .. } => None,
         }
     }

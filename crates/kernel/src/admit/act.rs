@@ -73,11 +73,12 @@ pub(super) fn act(step: &mut Step<'_>, actor: &Actor, act: Act) -> Acted {
         }
         Act::RotateTrigger { trigger_id } => trigger::rotate(step, actor, &trigger_id),
         Act::RevokeTrigger { trigger_id } => trigger::revoke(step, actor, &trigger_id),
-        Act::CreateWorkItem { objective, plan, plan_status, todo } => {
-            work::create(step, objective, plan, plan_status, todo)
+        Act::CreateWorkItem { objective, plan, plan_status, todo, budget } => {
+            let made = work::Made { objective, plan, plan_status, todo, budget };
+            work::create(step, actor, made)
         }
         Act::PickWorkItem { work_item_id } => work::pick(step, &work_item_id),
-        Act::UpdateWorkItem { work_item_id, change } => work::update(step, &work_item_id, *change),
+        Act::UpdateWorkItem { work_item_id, change } => work::update(step, actor, &work_item_id, *change),
         Act::CompleteWorkItem { work_item_id, report } => work::complete(step, &work_item_id, report),
         Act::RequestApproval { summary, tool, deadline_ms, default } => {
             let asked = Asked { summary, tool, deadline_ms, default, call: None };

@@ -1,10 +1,13 @@
-//! Time has passed: deadlines decide, timers fire, rechecks remind. A stopped agent is left alone.
+//! Time has passed: a day's budget begins anew, deadlines decide, timers fire, rechecks remind. A stopped agent is left alone.
 
 use std::sync::Arc;
 
 use crate::agent::approval::Approval;
+use crate::agent::budget::Spending;
 use crate::agent::timer::{Due, Timer};
-use crate::fact::{ApprovalDecided, MessageQueued, RecheckFired, TimerCheckStarted, TimerFired, TimerMissed};
+use crate::fact::{
+    ApprovalDecided, BudgetRenewed, MessageQueued, RecheckFired, TimerCheckStarted, TimerFired, TimerMissed,
+};
 use crate::id::{ApprovalId, TimerId, WorkItemId};
 use crate::input::{Answer, Checked};
 use crate::limits;
@@ -22,6 +25,9 @@ pub(super) fn fire_due(step: &mut Step<'_>) -> Answer {
         return Answer::Unchanged;
     }
     let now = step.now;
+    if step.state.renewal().is_some_and(|midnight| midnight <= now) {
+        step.emit(BudgetRenewed { since: Spending::day_begins(now) });
+    }
     let approvals: Vec<ApprovalId> =
         step.state.approvals.due_by(now).map(|approval| approval.approval_id.clone()).collect();
     for approval in &approvals {

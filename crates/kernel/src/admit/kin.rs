@@ -52,6 +52,10 @@ pub(super) fn spawn(step: &mut Step<'_>, actor: &Actor, wanted: Wanted) -> Acted
         let hint = "wait for one of them: WaitFor with wake task_result; or stop one: TaskStop";
         return Err(Refusal::new("too_many_children", format!("{open} children are at work"), hint));
     }
+    let grant = step.state.grant().map_err(|short| {
+        let detail = format!("of your budget, {} are used or granted: too little is left to share", short.in_words());
+        Refusal::new("budget_too_small", detail, "do it yourself, or wait for a child that is at work")
+    })?;
     let place = Place::of(step.state);
     let folder = place.workspace.map(|bound| bound.root).or(place.configured);
     if wanted.workspace_mode == ChildWorkspace::Worktree && folder.is_none() {
@@ -65,6 +69,7 @@ pub(super) fn spawn(step: &mut Step<'_>, actor: &Actor, wanted: Wanted) -> Acted
         model: wanted.model.unwrap_or_else(|| step.state.config.model.clone()),
         instructions,
         network: step.state.config.network,
+        grant,
     };
     let (agent_id, task_id) = (child_id(step), step.fresh.task());
     let created = TaskCreated::of_child(task_id.clone(), &agent_id, child);
@@ -140,7 +145,11 @@ pub(crate) fn leave_if_done(step: &mut Step<'_>, decision: &Decision) {
             leave(step, status, said, evidence);
         }
         DecisionKind::WaitForOperator if decision.reason != Reason::ApprovalPending => {
-            let text = format!("It can't go on by itself ({}). It said last: {said}", decision.reason);
+            let why = match step.state.spent() {
+                Some(spent) => format!("It used up what it was granted: {}.", spent.reached.in_words()),
+                None => format!("It can't go on by itself ({}).", decision.reason),
+            };
+            let text = format!("{why} It said last: {said}");
             leave(step, TaskStatus::Failed, text, evidence);
         }
         DecisionKind::WaitForOperator

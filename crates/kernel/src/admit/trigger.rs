@@ -71,7 +71,7 @@ pub(super) fn end(step: &mut Step<'_>, trigger: &Trigger, why: String) {
 }
 
 fn unknown(id: &TriggerId) -> Refusal {
-    Refusal::new("not_found", format!("{id} is not a trigger"), "list the triggers")
+    Refusal::new("not_found", format!("{id} is not an active trigger"), "list the triggers")
 }
 
 pub(super) fn deliver(

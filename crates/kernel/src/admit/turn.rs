@@ -11,7 +11,7 @@ use crate::fact::{
     ToolRoundCompleted, ToolStarted, TurnAborted, TurnBaselineOverBudget, TurnCheckpointed, TurnTerminal,
 };
 use crate::id::{CallId, ExecId, MessageId, TaskId, WorkItemId};
-use crate::input::{Answer, Call, Does, Reads, Refusal, Reply};
+use crate::input::{Answer, Call, Does, Reads, Reply};
 use crate::limits;
 use crate::scheduler::continuation::matching;
 use crate::step::Step;
@@ -82,19 +82,15 @@ fn run_calls(step: &mut Step<'_>, exec_id: &ExecId, calls: Vec<Call>, tree: Opti
         };
         let (call_id, tool) = (call.call_id.clone(), call.tool.clone());
         step.emit(ToolStarted { exec_id: exec_id.clone(), call_id, tool, side_effect });
-        let refused = |refusal: Refusal| {
-            let Refusal { code, message, hint } = refusal;
-            serde_json::json!({ "error": { "code": code, "message": message, "hint": hint } })
-        };
         let (status, result, ends_turn) = match does {
             Does::Act(wanted) => match act::act(step, &Actor::Model(exec_id.clone()), wanted) {
                 Ok(done) => (ToolStatus::Completed, done.result, done.ends_turn),
-                Err(refusal) => (ToolStatus::Failed, refused(refusal), false),
+                Err(refusal) => (ToolStatus::Failed, refusal.into_result(), false),
             },
-            Does::Refused(refusal) => (ToolStatus::Failed, refused(refusal), false),
+            Does::Refused(refusal) => (ToolStatus::Failed, refusal.into_result(), false),
             Does::Ask(ask) => match permit::ask(step, exec_id, &call.tool, *ask) {
                 Ok(done) => (ToolStatus::Failed, done.result, done.ends_turn),
-                Err(refusal) => (ToolStatus::Failed, refused(refusal), false),
+                Err(refusal) => (ToolStatus::Failed, refusal.into_result(), false),
             },
             Does::World(_) => continue,
         };
@@ -159,8 +155,12 @@ fn go_on(step: &mut Step<'_>, exec_id: &ExecId, done: bool, tree: Option<String>
         return end_turn(step, TerminalKind::Aborted, tree, Some(error));
     }
     // The turn that is running has been paid for by its start; what counts between rounds is what rounds use up.
-    if let Some(spent) = step.state.config.budget.spent(0, &step.state.usage) {
-        return abort_turn(step, AbortReason::Budget, &spent);
+    if let Some(spent) = step.state.spent_between_rounds() {
+        return abort_turn(step, AbortReason::Budget, &spent.evidence());
+    }
+    let item = turn_of(step, exec_id).and_then(|turn| step.state.work.open(turn.work_item_id.as_ref()?));
+    if let Some((id, spent)) = item.and_then(|item| Some((item.work_item_id.clone(), item.spent_between_rounds()?))) {
+        return abort_turn(step, AbortReason::Budget, &format!("work_item {id} {}", spent.evidence()));
     }
     step.emit(RoundStarted { exec_id: exec_id.clone(), round: round + 1 });
 }
@@ -374,13 +374,13 @@ pub(super) fn overflow_baseline(
     Answer::Done
 }
 
-pub(super) fn checkpoint(step: &mut Step<'_>, exec_id: &ExecId, recap: String) -> Answer {
+pub(super) fn checkpoint(step: &mut Step<'_>, exec_id: &ExecId, recap: String, through_round: Option<u32>) -> Answer {
     let Some(turn) = turn_of(step, exec_id) else {
         return stale(step, exec_id, "the turn is over");
     };
     let (round, work_item_id) = (turn.round, turn.work_item_id.clone());
     let revision = work_item_id.as_ref().and_then(|id| step.state.work.open(id)).map(|item| item.revision);
-    step.emit(TurnCheckpointed { exec_id: exec_id.clone(), round, work_item_id, revision, recap });
+    step.emit(TurnCheckpointed { exec_id: exec_id.clone(), round, work_item_id, revision, recap, through_round });
     Answer::Done
 }
 

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::agent::budget::Limits;
 use crate::agent::work::WorkItem;
 use crate::fact::{
     Todo, WorkItemBlocked, WorkItemCompleted, WorkItemCreated, WorkItemPicked, WorkItemUnblocked, WorkItemUpdated,
@@ -13,7 +14,7 @@ use crate::step::Step;
 use crate::summary::work_item_shape;
 use crate::vocabulary::{PlanStatus, TodoState, WorkItemFilter};
 
-use super::act::{Acted, ahead, done, line, room};
+use super::act::{Acted, Actor, ahead, done, line, room};
 use super::waits::{cancel_wait, drop_if_waiting};
 
 /// How many items one listing has at most.
@@ -81,20 +82,36 @@ pub(super) fn list(step: &Step<'_>, filter: WorkItemFilter) -> Value {
     json!({ "items": items, "truncated": truncated })
 }
 
-pub(super) fn create(
-    step: &mut Step<'_>,
-    objective: String,
-    plan: Option<String>,
-    plan_status: Option<PlanStatus>,
-    todo: Vec<Todo>,
-) -> Acted {
+/// An item as it is asked for.
+pub(super) struct Made {
+    pub objective: String,
+    pub plan: Option<String>,
+    pub plan_status: Option<PlanStatus>,
+    pub todo: Vec<Todo>,
+    pub budget: Option<Limits>,
+}
+
+/// Whoever spends a budget does not set it.
+fn check_budget(actor: &Actor, budget: Option<Limits>) -> Result<(), Refusal> {
+    match (actor, budget) {
+        (Actor::Model(_), Some(_)) => {
+            Err(Refusal::new("not_yours", "only a person sets a budget", "ask the operator to raise it"))
+        }
+        (Actor::Model(_), None) | (Actor::Person(_), _) => Ok(()),
+    }
+}
+
+pub(super) fn create(step: &mut Step<'_>, actor: &Actor, made: Made) -> Acted {
+    let Made { objective, plan, plan_status, todo, budget } = made;
+    check_budget(actor, budget)?;
     let objective = line(objective, limits::LINE_BYTES, "objective")?;
     check_plan(plan.as_ref())?;
     check_todo(&todo)?;
     room(step.state.work.items().len(), "work items")?;
     let work_item_id = step.fresh.work_item();
     let plan_status = plan_status.unwrap_or(PlanStatus::Draft);
-    step.emit(WorkItemCreated { work_item_id: work_item_id.clone(), objective, plan_status, plan, todo });
+    let budget = budget.unwrap_or_default();
+    step.emit(WorkItemCreated { work_item_id: work_item_id.clone(), objective, plan_status, plan, todo, budget });
     show(step, &work_item_id)
 }
 
@@ -107,8 +124,9 @@ pub(super) fn pick(step: &mut Step<'_>, id: &WorkItemId) -> Acted {
     show(step, id)
 }
 
-pub(super) fn update(step: &mut Step<'_>, id: &WorkItemId, change: WorkItemChange) -> Acted {
+pub(super) fn update(step: &mut Step<'_>, actor: &Actor, id: &WorkItemId, change: WorkItemChange) -> Acted {
     require_open(step, id)?;
+    check_budget(actor, change.budget)?;
     let objective = change.objective.map(|text| line(text, limits::LINE_BYTES, "objective")).transpose()?;
     check_plan(change.plan.as_ref())?;
     if let Some(todo) = &change.todo {
@@ -139,11 +157,13 @@ pub(super) fn update(step: &mut Step<'_>, id: &WorkItemId, change: WorkItemChang
         plan: change.plan.filter(|text| Some(text) != item.plan.as_ref()),
         plan_status: change.plan_status.filter(|status| *status != item.plan_status),
         todo: change.todo.filter(|todo| *todo != item.todo),
+        budget: change.budget.filter(|budget| *budget != item.budget),
     };
     let differs = updated.objective.is_some()
         || updated.plan.is_some()
         || updated.plan_status.is_some()
-        || updated.todo.is_some();
+        || updated.todo.is_some()
+        || updated.budget.is_some();
     let was_blocked = item.blocked_by.clone();
     if differs {
         step.emit(updated);

@@ -5,6 +5,7 @@ mod turns;
 mod work;
 
 use super::AgentState;
+use super::budget::Used;
 use super::hint::{Hint, Trigger};
 use super::kin::{self, Leaving};
 use super::lifecycle::Control;
@@ -14,7 +15,7 @@ use crate::id::{TriggerId, WaitId};
 use crate::limits;
 use crate::time::Time;
 use crate::vocabulary::{
-    AgentKind, ControlAction, DecisionKind, Ownership, QueueStatus, RequeueReason, TaskStatus, Visibility,
+    AgentKind, ControlAction, DecisionKind, Ownership, QueueStatus, RequeueReason, TaskKind, TaskStatus, Visibility,
 };
 
 /// A fact that can't follow the facts before it.
@@ -51,6 +52,7 @@ impl AgentState {
                 if let Some(role) = fact.role {
                     self.identity.role = role;
                 }
+                self.forget_told();
                 Ok(())
             }
             Fact::AgentForked(fact) => {
@@ -66,6 +68,7 @@ impl AgentState {
                 self.resting = false;
                 // A person said yes to one call of one agent.
                 self.approvals.forget_grants();
+                self.tasks.forget_grants();
                 Ok(())
             }
             Fact::AgentArchived(_) => {
@@ -172,11 +175,17 @@ impl AgentState {
             Fact::ProviderRoundCompleted(fact) => {
                 self.turn_of(&fact.exec_id)?;
                 self.usage.add(&fact.usage);
+                self.spend(at, &Used::tokens(fact.usage));
+                self.spend_time(at);
+                if let Some(estimated) = fact.estimated_tokens {
+                    self.measure.learn(fact.model.as_deref(), estimated, fact.usage.input_tokens);
+                }
                 self.carry_over(fact.carry.as_ref());
                 Ok(())
             }
             Fact::ProviderRoundFailed(fact) => {
                 self.turn_of(&fact.exec_id)?;
+                self.spend_time(at);
                 self.carry_over(fact.carry.as_ref());
                 Ok(())
             }
@@ -184,6 +193,7 @@ impl AgentState {
             Fact::ToolStarted(fact) => self.tool_started(fact),
             Fact::ToolFinished(fact) => self.tool_finished(fact, at),
             Fact::ToolRoundCompleted(fact) => {
+                self.spend_time(at);
                 let turn = self.turn_of(&fact.exec_id)?;
                 match &turn.phase {
                     Phase::Tools { running, waiting } if running.is_empty() && waiting.is_empty() => {
@@ -203,6 +213,7 @@ impl AgentState {
             Fact::ContextCompacted(fact) => {
                 if let Some(usage) = &fact.usage {
                     self.usage.add(usage);
+                    self.spending.spend(at, &Used::tokens(*usage));
                 }
                 self.compaction = Some(fact.clone());
                 if planted!(CompactionEndsWaits) {
@@ -352,6 +363,23 @@ impl AgentState {
             Fact::ApprovalRequested(fact) => self.approvals.request(fact, self.seq),
             Fact::ApprovalDecided(fact) => self.approvals.decide(fact, at),
             Fact::ApprovalUsed(fact) => self.approvals.use_up(&fact.approval_id),
+            Fact::BudgetReached(fact) => match &fact.work_item_id {
+                Some(id) => {
+                    self.work.edit(id, |item| item.told_spent = true)?;
+                    self.restand(id);
+                    Ok(())
+                }
+                None => {
+                    self.spending.told = true;
+                    Ok(())
+                }
+            },
+            Fact::BudgetRenewed(fact) => {
+                self.spending.begin_day(fact.since);
+                self.resting = false;
+                self.forget_told();
+                Ok(())
+            }
             Fact::BriefRecorded(fact) => {
                 self.remember_brief(fact.clone());
                 if let Some(id) = &fact.work_item_id {
@@ -397,7 +425,16 @@ impl AgentState {
     }
 
     fn task_ended(&mut self, to: TaskStatus, end: &TaskEnd, at: Time) -> Applied {
-        let item = self.tasks.transition(&end.task_id, to, Some(end), at)?.work_item_id.clone();
+        let task = self.tasks.transition(&end.task_id, to, Some(end), at)?;
+        let item = task.work_item_id.clone();
+        if task.kind == TaskKind::ChildAgent {
+            let used = end.used.unwrap_or_else(|| Used::all_of(&task.granted));
+            self.child_used(at, &used);
+            if let Some(id) = item.as_ref().filter(|id| self.work.open(id).is_some()) {
+                self.work.edit(id, |item| item.used.add(&used))?;
+            }
+            self.forget_told();
+        }
         self.item_changed(item)
     }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::fact::Usage;
+use super::budget::Budget;
 use crate::id::{AgentId, TaskId};
 use crate::vocabulary::{AgentKind, Ownership, Role, Visibility};
 
@@ -98,31 +98,5 @@ impl Config {
             network: change.network.unwrap_or(self.network),
             budget: change.budget.unwrap_or_else(|| self.budget.clone()),
         }
-    }
-}
-
-/// Hard limits on what an agent may use in all. Reached, nothing runs until a person raises them.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Budget {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_turns: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_tokens: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_micro_usd: Option<u64>,
-}
-
-impl Budget {
-    /// The first limit that is reached, in words.
-    #[must_use]
-    pub fn spent(&self, turns: u64, usage: &Usage) -> Option<String> {
-        let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
-        let reached = |name: &str, used: u64, max: Option<u64>| {
-            max.filter(|max| used >= *max).map(|max| format!("{name}_spent {used} of {max}"))
-        };
-        reached("turns", turns, self.max_turns)
-            .or_else(|| reached("tokens", tokens, self.max_tokens))
-            .or_else(|| reached("micro_usd", usage.cost_micro_usd, self.max_micro_usd))
     }
 }

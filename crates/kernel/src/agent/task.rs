@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
+use super::budget::Limits;
 use crate::fact::{NewChild, TaskCreated, TaskEnd};
 use crate::id::{ExecId, MessageId, Seq, TaskId, WorkItemId};
 use crate::limits;
@@ -51,6 +52,9 @@ pub struct Task {
     /// Whether this task hands its work item's work to a child.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub delegated: bool,
+    /// What a child may use of its supervisor's budget.
+    #[serde(default, skip_serializing_if = "Limits::is_none")]
+    pub granted: Limits,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -154,6 +158,7 @@ impl Tasks {
                 result_message: None,
                 held: false,
                 delegated: false,
+                granted: fact.child.as_ref().map(|child| child.grant).unwrap_or_default(),
             },
         );
         Ok(())
@@ -207,6 +212,11 @@ impl Tasks {
             change(task);
         }
         self.reindex(id);
+    }
+
+    /// Whoever was granted something works for somebody else.
+    pub(super) fn forget_grants(&mut self) {
+        self.open.values_mut().for_each(|task| task.granted = Limits::default());
     }
 
     fn reindex(&mut self, id: &TaskId) {

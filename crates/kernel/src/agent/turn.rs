@@ -30,6 +30,9 @@ pub struct Turn {
     #[serde(default)]
     pub presents: Vec<TaskId>,
     pub started_at: Time,
+    /// Up to here its time is counted as used.
+    #[serde(default)]
+    pub counted_to: Time,
     pub seq: Seq,
     /// The round that was last begun.
     pub round: u32,

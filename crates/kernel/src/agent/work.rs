@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
+use super::budget::{Limits, Reached, Used};
 use crate::fact::{Todo, WorkItemCreated};
 use crate::id::{MessageId, Seq, WorkItemId};
 use crate::limits;
@@ -36,6 +37,14 @@ pub struct WorkItem {
     pub seq: Seq,
     #[serde(default)]
     pub ticks: Ticks,
+    /// What turns about it may use. Only a person sets it.
+    #[serde(default, skip_serializing_if = "Limits::is_none")]
+    pub budget: Limits,
+    #[serde(default)]
+    pub used: Used,
+    /// The operator was told that its budget is spent, and it still is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub told_spent: bool,
 }
 
 /// How the item was offered to the model, and what came of it.
@@ -137,7 +146,22 @@ impl WorkItem {
             order: seq,
             seq,
             ticks: Ticks::default(),
+            budget: fact.budget,
+            used: Used::default(),
+            told_spent: false,
         }
+    }
+
+    /// The limit of its own that keeps turns from being about it.
+    #[must_use]
+    pub fn spent(&self) -> Option<Reached> {
+        self.budget.reached(|measure| self.used.of(measure))
+    }
+
+    /// The limit that ends a turn about it between two rounds; the turn has been paid for by its start.
+    #[must_use]
+    pub fn spent_between_rounds(&self) -> Option<Reached> {
+        Limits { max_turns: None, ..self.budget }.reached(|measure| self.used.of(measure))
     }
 
     /// Where it stands, given what holds it.
@@ -160,6 +184,7 @@ impl WorkItem {
         match (&self.blocked_by, self.recheck_at) {
             (Some(_), Some(_)) => Standing::BlockedUntilRecheck,
             (Some(_), None) => Standing::Stuck,
+            (None, _) if self.spent().is_some() => Standing::BudgetSpent,
             (None, _) if self.ticks.is_spent() => Standing::ProgressSpent,
             (None, _) => Standing::Runnable,
         }
@@ -206,7 +231,7 @@ pub struct Work {
     /// Items whose budget is spent, whatever else holds them.
     #[serde(skip)]
     spent: BTreeSet<WorkItemId>,
-    /// Stuck items that the operator has not been told of.
+    /// Items that wait for the operator, who has not been told of it.
     #[serde(skip)]
     untold: BTreeSet<WorkItemId>,
 }
@@ -268,6 +293,7 @@ impl Work {
                     Standing::NeedsInput
                         | Standing::WaitingForOperator
                         | Standing::ProgressSpent
+                        | Standing::BudgetSpent
                         | Standing::WaitingForTask
                         | Standing::WaitingForExternal
                         | Standing::WaitingForTimer
@@ -334,7 +360,7 @@ impl Work {
         self.rechecks.iter().take_while(move |(time, _)| *time <= now).filter_map(|(_, id)| self.items.get(id))
     }
 
-    /// Stuck items that the operator has not been told of, at this revision.
+    /// Items that wait for a person who has not been told of it: stuck, at this revision, or with their budget spent.
     pub fn untold(&self) -> impl Iterator<Item = &WorkItem> {
         self.untold.iter().filter_map(|id| self.items.get(id))
     }
@@ -410,7 +436,8 @@ impl Work {
         } else {
             self.spent.remove(id);
         }
-        if standing == Standing::Stuck && item.ticks.told != Some(item.revision) {
+        let stuck = standing == Standing::Stuck && item.ticks.told != Some(item.revision);
+        if stuck || (standing == Standing::BudgetSpent && !item.told_spent) {
             self.untold.insert(id.clone());
         } else {
             self.untold.remove(id);

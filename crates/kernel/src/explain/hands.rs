@@ -46,17 +46,17 @@ pub(super) fn checks(state: &AgentState) -> Vec<WaitingOn> {
     on.collect()
 }
 
-/// `the command t1 (make)`.
+/// `the command t1 (make)`, `the child a.1 (look)`: a child is known by its own name, under which it can be asked.
 pub(super) fn named(task: &Task) -> String {
-    let kind = match task.kind {
-        TaskKind::Command => "command",
-        TaskKind::ChildAgent => "child",
+    let (kind, id) = match task.kind {
+        TaskKind::Command => ("command", task.task_id.as_str()),
+        TaskKind::ChildAgent => ("child", task.child_agent_id.as_deref().unwrap_or(task.task_id.as_str())),
     };
     let what = if task.summary.is_empty() { task.command.as_deref().unwrap_or_default() } else { &task.summary };
     let kept = crate::limits::clip(what, WHAT_BYTES);
     let more = if kept.len() < what.len() { " …" } else { "" };
     let what = if what.is_empty() { String::new() } else { format!(" ({}{more})", kept.trim_end()) };
-    format!("the {kind} {}{what}", task.task_id)
+    format!("the {kind} {id}{what}")
 }
 
 /// What its end does.

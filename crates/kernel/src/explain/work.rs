@@ -1,6 +1,6 @@
 //! What `why` says of work items and questions: which one, what holds it, and what a person can do about it.
 
-use super::{NAMED, WaitingOn, for_item};
+use super::{NAMED, WaitingOn, budget, for_item};
 use crate::agent::AgentState;
 use crate::agent::work::WorkItem;
 use crate::limits::{self, clip};
@@ -12,7 +12,13 @@ const QUOTED_BYTES: usize = 200;
 
 /// Items that are held by no wait of their own, and the one that is tried again later.
 pub(super) fn held(state: &AgentState) -> Vec<WaitingOn> {
-    let standings = [Standing::NeedsInput, Standing::ProgressSpent, Standing::BlockedUntilRecheck, Standing::Stuck];
+    let standings = [
+        Standing::NeedsInput,
+        Standing::ProgressSpent,
+        Standing::BudgetSpent,
+        Standing::BlockedUntilRecheck,
+        Standing::Stuck,
+    ];
     let of = |standing| state.work.of_standing(standing).take(NAMED).map(move |item| (standing.to_string(), item));
     let held = standings.into_iter().flat_map(of).map(|(standing, item)| {
         let blocker = item.blocked_by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
@@ -24,7 +30,7 @@ pub(super) fn held(state: &AgentState) -> Vec<WaitingOn> {
 }
 
 fn about(item: &WorkItem, how: &str) -> WaitingOn {
-    let what = format!("the work item {} ({}), {how}", item.work_item_id, item.objective);
+    let what = format!("the work item {} ({}), {how}", item.work_item_id, quoted(&item.objective));
     WaitingOn { what, since: None, seq: item.seq }
 }
 
@@ -66,10 +72,10 @@ pub(super) fn until_a_person_acts(state: &AgentState, decision: &Decision, objec
     let id = state.id();
     let item = decision.work_item_id.as_ref().and_then(|item| state.work.open(item));
     match decision.reason {
-        Reason::BudgetSpent => {
-            let spent = state.config.budget.spent(state.turn_index, &state.usage).unwrap_or_default();
-            format!("{id} has used up its budget ({spent}); raise it to go on.")
-        }
+        Reason::BudgetSpent => match item {
+            Some(item) => budget::of_item(id, item),
+            None => budget::of_agent(state),
+        },
         Reason::WorkItemNeedsInput => format!("{id} needs your input on{objective}; send it a message."),
         Reason::ApprovalPending => approval(state, objective),
         Reason::NoProgressBudgetSpent => {
@@ -112,14 +118,15 @@ fn approval(state: &AgentState, objective: &str) -> String {
         more => format!(" {more} more are pending."),
     };
     let (summary, approval) = (quoted(&first.summary), &first.approval_id);
+    let stop = if summary.ends_with(['.', '?', '!', '…']) { "" } else { "." };
     format!(
-        "{id} waits for your approval{}: {summary}. `abide approval grant --agent {id} {approval}`, or deny.{}{more}",
+        "{id} waits for your approval{}: {summary}{stop} `abide approval grant --agent {id} {approval}`, or deny.{}{more}",
         for_item(objective),
         unanswered.unwrap_or_default(),
     )
 }
 
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     let kept = clip(text, QUOTED_BYTES);
     if kept.len() < text.len() { format!("{} …", kept.trim_end()) } else { kept.to_owned() }
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::agent::budget::{Limits, Used};
 use crate::effect::Command;
 use crate::id::{AgentId, CallId, ExecId, MessageId, TaskId, WorkItemId};
 use crate::limits;
@@ -53,6 +54,9 @@ pub struct NewChild {
     pub instructions: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub network: bool,
+    /// What of its supervisor's budget it may use; it counts as used there while the child works.
+    #[serde(default, skip_serializing_if = "Limits::is_none")]
+    pub grant: Limits,
 }
 
 /// What stands for a command in lists.
@@ -132,6 +136,10 @@ pub struct TaskEnd {
     pub truncated: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<String>,
+    /// What a child really used, its own children included. Left out of a child's end, nobody knows, and all that it was
+    /// granted counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<Used>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]

@@ -175,6 +175,9 @@ pub struct TurnCheckpointed {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<u64>,
     pub recap: String,
+    /// The last round that the recap stands for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub through_round: Option<u32>,
 }
 
 /// What the turn must keep does not fit the model's window; the turn ends with this.

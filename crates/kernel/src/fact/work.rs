@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::agent::budget::Limits;
 use crate::id::{MessageId, TaskId, WorkItemId};
 use crate::time::Time;
 use crate::vocabulary::{PlanStatus, TaskStatus, TodoState};
@@ -23,6 +24,8 @@ pub struct WorkItemCreated {
     pub plan: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub todo: Vec<Todo>,
+    #[serde(default, skip_serializing_if = "Limits::is_none")]
+    pub budget: Limits,
 }
 
 /// The focus moved; nothing else ever moves it.
@@ -47,6 +50,9 @@ pub struct WorkItemUpdated {
     pub plan_status: Option<PlanStatus>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub todo: Option<Vec<Todo>>,
+    /// Replaces all of its limits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Limits>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -57,6 +57,7 @@ fn waiting_reason(state: &AgentState, delayed: bool) -> Option<(WaitingReason, S
     let person = waits(WaitKind::Operator)
         + state.work.count(Standing::NeedsInput)
         + state.work.count(Standing::ProgressSpent)
+        + state.work.count(Standing::BudgetSpent)
         + state.approvals.pending().len();
     let stuck = state.work.count(Standing::Stuck);
     let timed = state.timers.active().len() + state.work.count(Standing::BlockedUntilRecheck) + usize::from(delayed);

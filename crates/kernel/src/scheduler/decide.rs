@@ -139,6 +139,10 @@ fn operator(p: &SchedulerProjection<'_>) -> Option<Decision> {
             .because(format!("approval {} seq {}", approval.approval_id, approval.seq));
         return Some(Decision { work_item_id: approval.work_item_id.clone(), ..decision });
     }
+    if let Some(item) = p.item(Standing::BudgetSpent) {
+        let spent = item.spent().map(|spent| spent.evidence()).unwrap_or_default();
+        return Some(about_item(kind, Reason::BudgetSpent, item).because(spent));
+    }
     p.item(Standing::ProgressSpent).map(|item| about_item(kind, Reason::NoProgressBudgetSpent, item))
 }
 

@@ -7,18 +7,20 @@ use super::decision::Decision;
 use super::ticks;
 use crate::admit::{account_for_waiting_tick, end_sleeps, leave_if_done, present, settle, trigger_wait};
 use crate::agent::AgentState;
+use crate::agent::budget::{Reached, Spent};
 use crate::agent::queue::Entry;
 use crate::agent::work::WorkItem;
 use crate::effect::Effect;
+use crate::explain::budget as budget_words;
 use crate::fact::{
-    BriefRecorded, Fact, MessageDequeued, MessageParked, MessageProcessed, MessageQueued, PostureChanged, RoundStarted,
-    SchedulerDecided, TurnStarted,
+    BriefRecorded, BudgetReached, Fact, MessageDequeued, MessageParked, MessageProcessed, MessageQueued,
+    PostureChanged, RoundStarted, SchedulerDecided, TurnStarted,
 };
 use crate::id::{Fresh, MessageId, TriggerId, WaitId, WorkItemId};
 use crate::limits;
 use crate::step::Step;
 use crate::time::Time;
-use crate::vocabulary::{Boundary, BriefKind, DecisionKind, Reason, Status, TickKind, TriggerKind};
+use crate::vocabulary::{Boundary, BriefKind, DecisionKind, Reason, Standing, Status, TickKind, TriggerKind};
 
 /// The facts and effects of a decision. Empty when it says nothing new.
 pub fn carry_out(
@@ -110,9 +112,11 @@ fn answers(
     entry.answers.clone().or_else(|| entry.message.answers.clone()).or_else(awaited)
 }
 
-/// A turn is about the item its message names, else about the one in focus. It moves no focus.
+/// A turn is about the item its message names, else about the one in focus. It moves no focus. An item whose budget is
+/// spent pays for no turn: somebody who speaks to the agent is answered all the same, in a turn about no item.
 fn binding(state: &AgentState, named: Option<&WorkItemId>) -> Option<WorkItemId> {
-    named.filter(|id| state.work.open(id).is_some()).or_else(|| state.work.current_id()).cloned()
+    let item = named.and_then(|id| state.work.open(id)).or_else(|| state.work.current())?;
+    item.spent().is_none().then(|| item.work_item_id.clone())
 }
 
 fn reduce(step: &mut Step<'_>, decision: &Decision) {
@@ -153,32 +157,52 @@ fn tick(state: &AgentState, decision: &Decision, message_id: MessageId) -> Optio
     }
 }
 
-/// Puts the agent to rest, once; and tells the operator, once, of work that nothing will wake.
+/// Puts the agent to rest, once; and tells the operator, once, of what only they can settle.
 fn rest(step: &mut Step<'_>, decision: &Decision, before: Status) {
     // Work may get stuck while the agent sleeps for something else.
     let same = before == Status::Asleep && step.state.decision.as_ref() == Some(decision);
     if same {
-        return tell_of_stuck_work(step);
+        return tell_what_waits(step);
     }
     record(step, decision);
-    tell_of_stuck_work(step);
+    tell_what_waits(step);
     let after = step.state.status();
     if before != after {
         step.emit(PostureChanged { boundary: Boundary::LifecycleSleep, previous_status: before, next_status: after });
     }
 }
 
-fn tell_of_stuck_work(step: &mut Step<'_>) {
-    let text = |item: &WorkItem| {
-        let blocker = item.blocked_by.as_deref().unwrap_or("something");
-        let (id, objective) = (&item.work_item_id, &item.objective);
-        format!("Nothing will wake the work item {id} ({objective}): it is blocked by {blocker}.")
-    };
-    let untold: Vec<(WorkItemId, String)> =
-        step.state.work.untold().map(|item| (item.work_item_id.clone(), text(item))).collect();
-    for (id, text) in untold {
+/// What only a person can settle, and nobody asked: each is told once.
+fn tell_what_waits(step: &mut Step<'_>) {
+    tell_of_budget(step);
+    let untold: Vec<WorkItem> = step.state.work.untold().cloned().collect();
+    for item in untold {
+        let (id, objective) = (item.work_item_id.clone(), &item.objective);
+        let spent = item.spent().filter(|_| step.state.work.standing(&id) == Some(Standing::BudgetSpent));
+        let text = match spent {
+            Some(Reached { measure, used, max }) => {
+                let work_item_id = Some(id.clone());
+                step.emit(BudgetReached { work_item_id, measure, used, max, until: None });
+                budget_words::of_item(step.state.id(), &item)
+            }
+            None => {
+                let blocker = item.blocked_by.as_deref().unwrap_or("something");
+                format!("Nothing will wake the work item {id} ({objective}): it is blocked by {blocker}.")
+            }
+        };
         let brief_id = step.fresh.brief();
-        let work_item_id = Some(id);
-        step.emit(BriefRecorded { brief_id, kind: BriefKind::Failure, text, message_id: None, work_item_id });
+        step.emit(BriefRecorded { brief_id, kind: BriefKind::Failure, text, message_id: None, work_item_id: Some(id) });
     }
+}
+
+/// A child's supervisor hears of it with its end; everybody else has an operator.
+fn tell_of_budget(step: &mut Step<'_>) {
+    if step.state.spending.told || step.state.identity.supervisor.is_some() {
+        return;
+    }
+    let Some(Spent { reached: Reached { measure, used, max }, until }) = step.state.spent() else { return };
+    let text = budget_words::of_agent(step.state);
+    step.emit(BudgetReached { work_item_id: None, measure, used, max, until });
+    let brief_id = step.fresh.brief();
+    step.emit(BriefRecorded { brief_id, kind: BriefKind::Failure, text, message_id: None, work_item_id: None });
 }

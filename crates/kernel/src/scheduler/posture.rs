@@ -23,6 +23,7 @@ pub fn posture(state: &AgentState) -> Posture {
     } else if waits(WaitKind::Operator) > 0
         || items(Standing::NeedsInput) > 0
         || items(Standing::ProgressSpent) > 0
+        || items(Standing::BudgetSpent) > 0
         || !state.approvals.pending().is_empty()
     {
         Posture::WaitingForOperator

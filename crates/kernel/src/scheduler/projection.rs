@@ -43,7 +43,7 @@ impl<'a> SchedulerProjection<'a> {
             state,
             gate: gate(state),
             running: state.turn.as_ref().map(|turn| &turn.exec_id),
-            budget_spent: state.config.budget.spent(state.turn_index, &state.usage),
+            budget_spent: state.spent().map(|spent| spent.evidence()),
             message: None,
             work_first: false,
             hint: state.hints.deliverable(),

@@ -1,9 +1,11 @@
 //! Supervised children, from either side: what is refused, what is asked again after a cut, and how a child ends.
 #![allow(clippy::wildcard_enum_match_arm, reason = "of facts and effects, a test looks at one kind")]
 
-use abide_kernel::agent::config::{Config, Identity, Supervisor};
+use abide_kernel::agent::budget::{Budget, Limits, Used};
+use abide_kernel::agent::config::{Config, ConfigChange, Identity, Supervisor};
 use abide_kernel::effect::Effect;
-use abide_kernel::fact::Fact;
+use abide_kernel::explain::why;
+use abide_kernel::fact::{Fact, Usage};
 use abide_kernel::id::{AgentId, CallId, Fresh, TaskId};
 use abide_kernel::input::{Act, Answer, Call, Does, FirstDay, Input, NewMessage, Refusal, Remains, Reply};
 use abide_kernel::time::Time;
@@ -35,6 +37,10 @@ impl Lone {
 
     /// A child so far below the top, with its first message.
     fn child(depth: u32) -> Lone {
+        Lone::child_with(depth, Budget::default())
+    }
+
+    fn child_with(depth: u32, budget: Budget) -> Lone {
         let mut lone = Lone::unborn("lead.1");
         let lead = AgentId::new("lead").unwrap();
         let (agent_id, task_id, top) = (lead.clone(), TaskId::new("task_1"), lead.clone());
@@ -42,7 +48,12 @@ impl Lone {
         let ownership = Ownership::ParentSupervised;
         let identity =
             Identity { parent: Some(lead), ownership, supervisor, ..Identity::named(lone.state.id().clone()) };
-        let first = FirstDay { identity, config: Config::default(), message: "do it".to_owned(), workspace: None };
+        let first = FirstDay {
+            identity,
+            config: Config { budget, ..Config::default() },
+            message: "do it".to_owned(),
+            workspace: None,
+        };
         lone.ask(Input::CreateChild(Box::new(first))).unwrap();
         lone
     }
@@ -183,6 +194,29 @@ fn a_child_with_nothing_left_to_do_reports_until_it_is_heard_and_is_gone() {
     assert_eq!(wake(&child.state), Wake::Never);
 }
 
+/// Who asks about the parent learns whom to ask next; and nobody is told to write to a child.
+#[test]
+fn why_names_the_child_and_who_speaks_to_it() {
+    let mut lead = Lone::operated("lead");
+    lead.start_turn();
+    let made = lead.said("", vec![spawn()]);
+    let wait = Act::WaitFor {
+        wake: WaitKind::Task,
+        resource: Some(task_of(&made[0]).to_string()),
+        after_ms: None,
+        work_item_id: None,
+        reason: "the child".to_owned(),
+    };
+    lead.said("", vec![wait]);
+    let (now, _) = lead.fresh();
+    let sentence = why(&lead.state, decide(&lead.state, now)).sentence;
+    assert!(sentence.starts_with("lead sleeps until the child lead.1 (do it) ends; it was started at "), "{sentence}");
+    assert!(sentence.ends_with(", and `abide why lead.1` says what it does."), "{sentence}");
+    let child = Lone::child(1);
+    let wakes = why(&child.state, decide(&child.state, now)).would_wake;
+    assert_eq!(wakes, ["a message from lead"]);
+}
+
 #[test]
 fn a_child_that_waits_for_something_is_not_done() {
     let mut child = Lone::child(1);
@@ -217,6 +251,7 @@ fn a_child_that_only_a_person_could_help_fails_and_says_so() {
         plan: None,
         plan_status: Some(PlanStatus::NeedsInput),
         todo: Vec::new(),
+        budget: None,
     };
     child.said("", vec![item]);
     child.said("I can't choose.", Vec::new());
@@ -243,4 +278,109 @@ fn a_fork_of_a_child_is_nobodys_child() {
     let at_seq = child.state.seq;
     admit(&mut child.state, Input::Fork { agent_id, parent, at_seq }, now, &mut fresh).unwrap();
     assert_eq!((&child.state.identity.supervisor, child.state.identity.ownership), (&None, Ownership::SelfOwned));
+}
+
+/// An agent that may take so many turns, and takes the first of them.
+fn limited(turns: u64) -> Lone {
+    let mut lone = Lone::operated("lead");
+    let budget = Some(Budget { max_turns: Some(turns), max_tokens: Some(100), ..Budget::default() });
+    let change = Box::new(ConfigChange { budget, ..ConfigChange::default() });
+    lone.ask(Input::Configure { change }).unwrap();
+    lone.start_turn();
+    lone
+}
+
+fn grants(lone: &Lone) -> Vec<Limits> {
+    let made = lone.effects.iter().filter_map(|effect| match effect {
+        Effect::SpawnChild { child, .. } => Some(child.config.budget.in_all()),
+        _ => None,
+    });
+    made.collect()
+}
+
+#[test]
+fn a_child_is_granted_half_of_what_is_neither_used_nor_granted() {
+    let mut lead = limited(10);
+    lead.said("", vec![spawn(), spawn(), spawn(), spawn()]);
+    // One turn runs: of 9 left 4, of 5 left 2, of 3 left 1, of 2 left 1.
+    let turns: Vec<_> = grants(&lead).iter().map(|grant| grant.max_turns).collect();
+    assert_eq!(turns, [Some(4), Some(2), Some(1), Some(1)]);
+    let tokens: Vec<_> = grants(&lead).iter().map(|grant| grant.max_tokens).collect();
+    assert_eq!(tokens, [Some(50), Some(25), Some(12), Some(6)]);
+    assert!(grants(&lead).iter().all(|grant| grant.max_micro_usd.is_none() && grant.max_wall_ms.is_none()));
+    // One turn is left, and it is the supervisor's own.
+    assert_eq!(lead.said("", vec![spawn()])[0]["error"]["code"], "budget_too_small");
+    // Asked again after a cut, it is granted the same.
+    let again = lead.boot();
+    assert!(
+        again.iter().any(|effect| matches!(effect, Effect::SpawnChild { child, .. }
+        if child.config.budget.max_turns == Some(4))),
+        "{again:?}"
+    );
+
+    let mut free = Lone::operated("free");
+    free.start_turn();
+    free.said("", vec![spawn()]);
+    assert_eq!(grants(&free), [Limits::default()]);
+}
+
+#[test]
+fn a_child_is_granted_no_more_than_its_supervisor_has_left_today() {
+    let mut lead = Lone::operated("lead");
+    let daily = Limits { max_turns: Some(5), ..Limits::default() };
+    let budget = Some(Budget { max_turns: Some(100), daily, ..Budget::default() });
+    lead.ask(Input::Configure { change: Box::new(ConfigChange { budget, ..ConfigChange::default() }) }).unwrap();
+    lead.start_turn();
+    lead.said("", vec![spawn()]);
+    assert_eq!(grants(&lead)[0].max_turns, Some(2));
+}
+
+#[test]
+fn a_child_reports_what_it_used_with_its_children() {
+    let grant = Budget { max_turns: Some(4), ..Budget::default() };
+    let mut child = Lone::child_with(1, grant);
+    let made = child.said("", vec![spawn()]);
+    let used = Some(Used { turns: 1, usage: Usage { input_tokens: 7, ..Usage::default() }, wall_ms: 5 });
+    let end = abide_kernel::fact::TaskEnd { task_id: task_of(&made[0]), used, ..Default::default() };
+    child.ask(Input::EndTask { status: TaskStatus::Completed, end }).unwrap();
+    // Its first turn, and the one that reads the result.
+    child.said("Half of it.", Vec::new());
+    child.said("All of it.", Vec::new());
+    let leaving = child.state.leaving.as_ref().expect("it leaves");
+    assert_eq!(leaving.status, TaskStatus::Completed);
+    let end = child.effects.iter().find_map(|effect| match effect {
+        Effect::ReportToSupervisor { end, .. } => end.used,
+        _ => None,
+    });
+    let end = end.expect("it says what it used");
+    assert_eq!((end.turns, end.usage.input_tokens), (3, 7));
+}
+
+#[test]
+fn a_child_that_used_up_its_grant_fails_and_says_so() {
+    let mut short = Lone::child_with(1, Budget { max_turns: Some(1), ..Budget::default() });
+    let item = Act::CreateWorkItem {
+        objective: "more".to_owned(),
+        plan: None,
+        plan_status: None,
+        todo: Vec::new(),
+        budget: None,
+    };
+    short.said("", vec![item]);
+    short.said("That was all.", Vec::new());
+    let leaving = short.state.leaving.as_ref().expect("it leaves");
+    assert_eq!(leaving.status, TaskStatus::Failed);
+    assert_eq!(leaving.text, "It used up what it was granted: 1 of 1 turns. It said last: That was all.");
+    assert!(short.state.briefs.is_empty(), "its supervisor hears of it, not the operator: {:?}", short.state.briefs);
+}
+
+#[test]
+fn nobody_raises_the_budget_of_a_child() {
+    let mut child = Lone::child(1);
+    let change = ConfigChange { budget: Some(Budget::default()), ..ConfigChange::default() };
+    let refused = child.ask(Input::Configure { change: Box::new(change) }).unwrap_err();
+    assert_eq!(refused.code, "granted_budget");
+    assert!(refused.hint.contains("lead"), "{}", refused.hint);
+    let change = ConfigChange { model: Some("script/echo".to_owned()), ..ConfigChange::default() };
+    child.ask(Input::Configure { change: Box::new(change) }).unwrap();
 }

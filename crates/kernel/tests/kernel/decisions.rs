@@ -97,6 +97,8 @@ fn a_spent_budget_ends_a_turn_between_rounds() {
         "cut budget
          requeued m1 budget
          WaitForOperator budget_spent
+         reached tokens 10/10
+         told failure: a has used up its budget: 10 of 10 tokens. Raise it to go on: `abide agent set a --max-tokens N`.
          StartModelTurn model_reentry_message m1
          turn local_continuation",
     );

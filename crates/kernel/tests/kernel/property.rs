@@ -33,14 +33,15 @@ fn line() -> impl Strategy<Value = String> {
         3 => said(&["event news", "event corr=c1 news", "event corr=c2 news", "event", "event item=w1 news"]),
         2 => said(&["message task_status x", "message internal_followup x", "message system_tick x", "event trigger=trig1 x"]),
         2 => said(&["wake source=s", "wake source=s news", "wake resource=c1", "wake resource=wait1"]),
-        4 => (task(), prop::sample::select(vec!["", "item=w1", "child=kid item=w1", "runs", "ends", "ends failed"]))
+        4 => (task(), prop::sample::select(vec!["", "item=w1", "child=kid item=w1", "child=kid grant_turns=1",
+                "runs", "ends", "ends failed", "ends used_turns=1"]))
             .prop_map(|(task, rest)| format!("task {task} {rest}").trim().to_owned()),
         3 => span().prop_map(|span| format!("advance {span}")),
         3 => said(&["checked timer1 0 news", "checked timer1 1", "checked timer1 lost", "checked timer2 0", "checked timer2 1"]),
         3 => said(&["crash", "crash", "reload", "boot"]),
         2 => said(&["stop", "start", "start", "abort", "shutdown", "quarantine bad"]),
         2 => said(&["fail rate_limited after=30s", "fail overloaded", "fail auth", "overflow", "checkpoint", "compact"]),
-        1 => said(&["budget turns=3", "budget tokens=50", "budget turns=1000", "error disk", "occupy ws", "release ws"]),
+        1 => said(&["budget turns=3", "budget tokens=50", "budget daily_turns=2", "budget wall=1h daily_wall=1m", "budget turns=1000", "error disk", "occupy ws", "release ws"]),
     ]
 }
 
@@ -52,11 +53,11 @@ fn act(
 ) -> impl Strategy<Value = String> {
     let said = |lines: &'static [&'static str]| prop::sample::select(lines).prop_map(str::to_owned);
     prop_oneof![
-        3 => said(&["CreateWorkItem build", "CreateWorkItem status=needs_input ask"]),
+        3 => said(&["CreateWorkItem build", "CreateWorkItem status=needs_input ask", "CreateWorkItem max_turns=1 build"]),
         2 => item.clone().prop_map(|item| format!("PickWorkItem {item}")),
         3 => (item.clone(), prop::sample::select(vec![
                 "plan=a", "plan=b", "todo=x", "status=needs_input", "status=ready", "blocked=rain",
-                "blocked=rain recheck=1m", "unblocked",
+                "blocked=rain recheck=1m", "unblocked", "max_turns=2", "max_tokens=30", "max=none",
             ]))
             .prop_map(|(item, change)| format!("UpdateWorkItem {item} {change}")),
         1 => item.clone().prop_map(|item| format!("CompleteWorkItem {item}")),
@@ -131,7 +132,7 @@ fn keys(story: &Story) -> Vec<String> {
 
 /// Whether there is work that nothing holds back, and an agent that could do it.
 fn must_wake(state: &AgentState) -> bool {
-    let paid_for = state.config.budget.spent(state.turn_index, &state.usage).is_none();
+    let paid_for = state.spent().is_none();
     let owner = state.is_runnable() && state.turn.is_none() && paid_for;
     owner && (state.work.count(Standing::Runnable) > 0 || state.queue.queued() > 0)
 }

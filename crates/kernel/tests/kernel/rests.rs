@@ -394,6 +394,8 @@ fn what_is_held_back_is_not_due() {
          wake?",
         "+60s: due
          WaitForOperator budget_spent
+         reached turns 1/1
+         told failure: a has used up its budget: 1 of 1 turns. Raise it to go on: `abide agent set a --max-turns N`.
          never",
     );
 }

@@ -128,7 +128,7 @@ impl Story {
         panic!("no rest after {REST_WITHIN} steps:\n{}", self.out.join("\n"));
     }
 
-    fn input(&mut self, input: Input) {
+    pub fn input(&mut self, input: Input) {
         // A new instant for each input, so that ids sort by when they were made.
         self.now = self.now.plus_ms(1);
         self.drive(Some(input));

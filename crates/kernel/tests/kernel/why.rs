@@ -1,6 +1,6 @@
 //! What `why` says would wake an agent: never nothing without a person being named.
 
-use crate::story::check;
+use crate::story::{check, tell};
 
 #[test]
 fn a_stopped_agent() {
@@ -109,6 +109,78 @@ fn a_backoff() {
          wakers",
         "the clock, at +30s, a message from the operator",
     );
+}
+
+/// Nothing comes of a tick that is due while a turn runs: the end of the turn sees to it.
+#[test]
+fn a_tick_that_comes_due_while_a_turn_runs() {
+    check(
+        "person CreateWorkItem build
+         round done
+         operator hi
+         advance 40s
+         ---
+         wakers
+         round done
+         wakers",
+        "a message from the operator
+         end completed
+         processed m2
+         told result: done
+         EmitSystemTick queued_available w1
+         queued m3 system_tick work_queue:queued_available:w1:1:1
+         StartModelTurn model_reentry_message m3 w1
+         turn local_continuation of w1
+         a message from the operator",
+    );
+}
+
+/// The same with a message that is to be tried again.
+#[test]
+fn a_message_whose_time_comes_while_a_turn_runs() {
+    check(
+        "operator hi
+         fail rate_limited after=1m
+         wake source=s look
+         ---
+         wakers
+         advance 2m
+         wakers",
+        "a message from the operator
+         a message from the operator",
+    );
+}
+
+#[test]
+fn an_approval() {
+    check(
+        "operator hi
+         round RequestApproval push it?
+         ---
+         wakers
+         why",
+        "an answer to the approval appr1, a message from the operator
+         a waits for your approval: push it? `abide approval grant --agent a appr1`, or deny.",
+    );
+}
+
+#[test]
+fn a_stopped_agent_with_work() {
+    check(
+        "person CreateWorkItem build
+         round done
+         stop
+         ---
+         why",
+        "a is stopped, with 1 open work item, and no message waits. Start it to go on.",
+    );
+}
+
+#[test]
+fn a_long_objective() {
+    let objective = "build ".repeat(300);
+    let told = tell(&format!("person CreateWorkItem {objective}\nround done\n---\nwhy\non"));
+    assert!(told.iter().all(|line| line.len() < 400 && line.contains("build bu …")), "{told:?}");
 }
 
 #[test]

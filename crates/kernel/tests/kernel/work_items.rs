@@ -1,6 +1,12 @@
 //! Which work items a reader is shown, and what `why` says of each: always something that a person can act on.
 
-use crate::story::check;
+use abide_kernel::admit;
+use abide_kernel::id::Fresh;
+use abide_kernel::input::{Act, Answer, Input};
+use abide_kernel::vocabulary::WorkItemFilter;
+use serde_json::Value;
+
+use crate::story::{Story, check};
 
 #[test]
 fn every_open_item_is_current_queued_blocked_or_waiting() {
@@ -148,4 +154,44 @@ fn a_recheck_lies_within_a_hundred_years() {
          person UpdateWorkItem w1 blocked=rain recheck=900000h",
         "refused too_far_ahead",
     );
+}
+
+/// What a model is shown when it asks for all of them.
+fn listed(story: &mut Story) -> Value {
+    let act = Act::ListWorkItems { filter: WorkItemFilter::All };
+    let input = Input::Act { by: "ann".to_owned(), act };
+    let admitted = admit(&mut story.state, input, story.now, &mut Fresh::new(story.now, 1 << 40)).unwrap();
+    let Answer::Acted(list) = admitted.answer else { panic!("it was not shown") };
+    list
+}
+
+/// As many as there is room for, the first to be offered first; and it is said that there are more.
+#[test]
+fn a_list_that_is_cut_off_says_so() {
+    let objectives = |list: &Value| -> Vec<String> {
+        let items = list["items"].as_array().unwrap().iter();
+        items.map(|item| item["objective"].as_str().unwrap().to_owned()).collect()
+    };
+    let mut story = Story::begin();
+    story.tell("stop").unwrap();
+    for number in 1..=100 {
+        story.tell(&format!("person CreateWorkItem {number}")).unwrap();
+    }
+    let list = listed(&mut story);
+    assert_eq!((objectives(&list).len(), &list["truncated"]), (100, &Value::from(false)));
+    story.tell("person CreateWorkItem more").unwrap();
+    let list = listed(&mut story);
+    let expected: Vec<String> = (1..=100).map(|number| number.to_string()).collect();
+    assert_eq!((objectives(&list), &list["truncated"]), (expected, &Value::from(true)));
+
+    // Long ones are cut off sooner, and one is always shown.
+    let mut story = Story::begin();
+    story.tell("stop").unwrap();
+    for number in 0..70 {
+        story.tell(&format!("person CreateWorkItem {number}{}", "x".repeat(4_000))).unwrap();
+    }
+    let list = listed(&mut story);
+    let shown = objectives(&list).len();
+    assert!((60..66).contains(&shown), "{shown} of 70, each a little over 4,000 bytes");
+    assert_eq!(list["truncated"], true);
 }

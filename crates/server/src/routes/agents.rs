@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use abide_api::Problem;
-use abide_api::types::{AgentChange, AgentCreate, AgentItem, Budget, Deleted, Page, Role};
+use abide_api::types::{AgentChange, AgentCreate, AgentItem, Budget, Deleted, Limits, Page, Role};
 use abide_engine::export::records;
 use abide_engine::fold::fold_until;
 use abide_engine::{Answered, AskError, Damage};
-use abide_kernel::agent::config::{Budget as KernelBudget, Config, ConfigChange, Identity};
+use abide_kernel::agent::budget::{Budget as KernelBudget, Limits as KernelLimits};
+use abide_kernel::agent::config::{Config, ConfigChange, Identity};
 use abide_kernel::decide;
 use abide_kernel::explain;
 use abide_kernel::id::AgentId;
@@ -39,7 +40,7 @@ pub(super) async fn create(call: Call) -> Met {
                 role: None,
                 instructions: new.instructions,
                 network: new.network,
-                budget: None,
+                budget: new.budget,
             };
             let config = Config::default().with(checked(&call.app, settings).await?);
             let role = new.role.map_or(vocabulary::Role::Orchestrator, role);
@@ -104,25 +105,39 @@ async fn checked(app: &Arc<App>, change: AgentChange) -> Result<ConfigChange, Pr
         let detail = format!("instructions have at most {} bytes", limits::TEXT_BYTES);
         return Err(wrong(detail, "/instructions"));
     }
-    let budget = change.budget.map(|budget| kernel_budget(&budget)).transpose();
+    let budget = change.budget.map(|budget| kernel_budget(&budget)).transpose()?;
     Ok(ConfigChange {
         model: change.model,
         workspace,
         instructions: change.instructions.map(|text| (!text.is_empty()).then_some(text)),
         network: change.network,
-        budget: budget.map_err(|detail| wrong(detail, "/budget/max_usd"))?,
+        budget,
         role: change.role.map(role),
     })
 }
 
+fn kernel_budget(budget: &Budget) -> Result<KernelBudget, Problem> {
+    let Budget { max_turns, max_tokens, max_usd, max_wall_ms, daily } = budget;
+    let max_micro_usd = micro_usd(*max_usd, "/budget/max_usd")?;
+    let daily = daily.as_ref().map(|limits| kernel_limits(limits, "/budget/daily")).transpose()?.unwrap_or_default();
+    let (max_turns, max_tokens, max_wall_ms) = (*max_turns, *max_tokens, *max_wall_ms);
+    Ok(KernelBudget { max_turns, max_tokens, max_micro_usd, max_wall_ms, daily })
+}
+
+/// Limits as the kernel has them; `pointer` says where they stand in the request.
+pub(super) fn kernel_limits(limits: &Limits, pointer: &str) -> Result<KernelLimits, Problem> {
+    let Limits { max_turns, max_tokens, max_usd, max_wall_ms } = limits;
+    let max_micro_usd = micro_usd(*max_usd, &format!("{pointer}/max_usd"))?;
+    Ok(KernelLimits { max_turns: *max_turns, max_tokens: *max_tokens, max_micro_usd, max_wall_ms: *max_wall_ms })
+}
+
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked first")]
-fn kernel_budget(budget: &Budget) -> Result<KernelBudget, String> {
-    let max_micro_usd = match budget.max_usd {
-        None => None,
-        Some(usd) if (0.0..=1e9).contains(&usd) => Some((usd * 1e6).round() as u64),
-        Some(_) => return Err("max_usd goes from 0 to 1000000000".to_owned()),
-    };
-    Ok(KernelBudget { max_turns: budget.max_turns, max_tokens: budget.max_tokens, max_micro_usd })
+fn micro_usd(usd: Option<f64>, pointer: &str) -> Result<Option<u64>, Problem> {
+    match usd {
+        None => Ok(None),
+        Some(usd) if (0.0..=1e9).contains(&usd) => Ok(Some((usd * 1e6).round() as u64)),
+        Some(_) => Err(Problem::new(422, "wrong_fields", "max_usd goes from 0 to 1000000000").pointer(pointer)),
+    }
 }
 
 pub(super) async fn list(call: Call) -> Met {

@@ -112,9 +112,12 @@ fn newest(ledger: &Ledger, id: &AgentId, view: View, last: usize) -> Result<Page
     let (stream, head) = head(ledger, id)?;
     let mut items: Vec<Value> = Vec::new();
     let mut end = head;
+    // Where every fact is an entry, these are all; where few are, the next look takes more.
+    let mut batch = last.min(BATCH);
     while end > 0 && items.len() < last && head - end < SCANNED_MAX {
-        let begin = end.saturating_sub(BATCH as u64);
-        let wanted = usize::try_from(end - begin).unwrap_or(BATCH);
+        let begin = end.saturating_sub(batch as u64);
+        let wanted = usize::try_from(end - begin).unwrap_or(batch);
+        batch = (batch * 4).min(BATCH);
         let facts = ledger.read(&stream, begin, wanted).map_err(|error| problems::unreadable(&error))?;
         let earlier: Vec<Value> = facts.iter().flat_map(|recorded| view(&stream, id, recorded)).collect();
         items = earlier.into_iter().chain(items).collect();
@@ -154,5 +157,40 @@ pub(super) fn decisions(stream: &StreamId, _: &AgentId, recorded: &Recorded) -> 
             vec![object!({ "seq": recorded.seq, "at": recorded.at, "decision": fact.decision })]
         }
         Ok(_) | Err(_) => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use abide_kernel::time::Time;
+    use abide_ledger::{Commit, NewFact};
+
+    use super::*;
+
+    static LOOKED: AtomicUsize = AtomicUsize::new(0);
+
+    /// Every tenth fact is an entry.
+    fn seldom(_: &StreamId, _: &AgentId, recorded: &Recorded) -> Vec<Value> {
+        LOOKED.fetch_add(1, Ordering::Relaxed);
+        recorded.seq.is_multiple_of(10).then(|| Value::from(recorded.seq)).into_iter().collect()
+    }
+
+    #[test]
+    fn the_newest_are_found_without_looking_at_much_more() {
+        let (ledger, id) = (Ledger::memory(), AgentId::new("a").unwrap());
+        let facts = (0..3_000).map(|_| NewFact::new("Said", b"{}".to_vec())).collect();
+        ledger.commit(Commit::append(StreamId::agent(&id), 0, Time::from_ms(1), facts)).wait().unwrap();
+        let found = |last| {
+            LOOKED.store(0, Ordering::Relaxed);
+            let page = newest(&ledger, &id, seldom, last).unwrap();
+            let seqs: Vec<u64> = page.items.iter().filter_map(Value::as_u64).collect();
+            assert!(seqs.is_sorted() && seqs.last() == Some(&3_000), "{seqs:?}");
+            (seqs.len(), LOOKED.load(Ordering::Relaxed))
+        };
+        assert_eq!(found(1), (1, 1));
+        assert_eq!(found(2), (2, 42));
+        assert_eq!(found(1_000), (300, 3_000));
     }
 }

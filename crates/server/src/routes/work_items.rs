@@ -15,6 +15,7 @@ use abide_kernel::time::Time;
 use abide_kernel::vocabulary::{self, WorkItemFilter};
 use serde_json::Value;
 
+use super::agents::kernel_limits;
 use super::lifecycle::asked;
 use super::planes::{self, acted};
 use super::tasks::shape;
@@ -87,9 +88,10 @@ async fn item(call: &Call, id: &AgentId) -> Result<WorkItem, Problem> {
 
 pub(super) async fn create(call: Call) -> Met {
     let id = agent(&call)?;
-    let WorkItemCreate { objective, plan, plan_status, todo } = body::json(&call.body)?;
+    let WorkItemCreate { objective, plan, plan_status, todo, budget } = body::json(&call.body)?;
     let plan_status = plan_status.map(kernel_plan_status);
-    let act = Act::CreateWorkItem { objective, plan, plan_status, todo: kernel_todo(todo) };
+    let budget = budget.map(|limits| kernel_limits(&limits, "/budget")).transpose()?;
+    let act = Act::CreateWorkItem { objective, plan, plan_status, todo: kernel_todo(todo), budget };
     let made: WorkItem = shape(acted(asked(&call, &id, by(&call, act)).await?)?)?;
     Ok(json(201, &made))
 }
@@ -108,6 +110,7 @@ pub(super) async fn update(call: Call) -> Met {
         todo: update.todo.map(kernel_todo),
         blocked_by: update.blocked_by,
         recheck_after_ms: update.recheck_after_ms,
+        budget: update.budget.map(|limits| kernel_limits(&limits, "/budget")).transpose()?,
     };
     change(call, |work_item_id| Act::UpdateWorkItem { work_item_id, change: Box::new(changed) }).await
 }

@@ -43,7 +43,8 @@ async fn known(call: &Call, id: &AgentId) -> Result<(), Problem> {
     let there = call.app.host.look(id, |state, _| !state.archived).await;
     match there.map_err(|error| problems::ask(error, id.as_str()))? {
         Some(true) => Ok(()),
-        Some(false) | None => Err(problems::no_agent(id.as_str())),
+        Some(false) => Err(problems::deleted(id.as_str())),
+        None => Err(problems::no_agent(id.as_str())),
     }
 }
 
@@ -56,7 +57,9 @@ pub(super) async fn detach(call: Call) -> Met {
 
 pub(super) async fn patches(call: Call) -> Met {
     let id = agent(&call)?;
-    known(&call, &id).await?;
+    // What was saved of a child's worktree outlives the child.
+    let there = call.app.host.look(&id, |_, _| ()).await.map_err(|error| problems::ask(error, id.as_str()))?;
+    there.ok_or_else(|| problems::no_agent(id.as_str()))?;
     let patches = call.app.options.world.patches(&id).await;
     let patches = patches.map_err(|refusal| problems::refused(refusal, id.as_str()))?;
     let items: Vec<Patch> = patches.into_iter().map(shape).collect::<Result<_, _>>()?;

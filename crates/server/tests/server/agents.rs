@@ -1,6 +1,6 @@
 //! Agents: made, changed, forked, deleted, and left alone when their records can't be read.
 
-use abide_api::types::{AgentChange, AgentCreate, AgentSummary, Budget, Fork, Role};
+use abide_api::types::{AgentChange, AgentCreate, AgentSummary, Budget, Fork, Limits, Role};
 use abide_kernel::id::AgentId;
 use abide_kernel::time::Time;
 use abide_ledger::{Append, Commit, NewFact, StreamId};
@@ -19,12 +19,13 @@ async fn an_agent_is_made_with_what_was_said() {
         role: Some(Role::Execution),
         instructions: Some("be brief".to_owned()),
         network: Some(true),
+        budget: Some(Budget { max_tokens: Some(9), ..Budget::default() }),
         start: Some(false),
     };
     let made = daemon.client().create_agent(&new).await.unwrap();
     assert_eq!((made.identity.kind.as_str(), made.identity.role.as_str()), ("named", "execution"));
     assert_eq!((made.agent.status.as_str(), made.agent.pending, made.agent.turn_index), ("stopped", 0, 0));
-    assert_eq!(made.model.name, "script/x.json");
+    assert_eq!((made.model.name.as_str(), made.model.budget.max_tokens), ("script/x.json", Some(9)));
     assert!(made.lifecycle.accepts_messages && made.lifecycle.hint.is_some());
     let seen = daemon.client().agent("a").await.unwrap();
     assert_eq!(AgentSummary { at_seq: made.at_seq, ..seen }, made);
@@ -43,15 +44,17 @@ async fn a_change_is_what_it_says_and_nothing_else() {
     let daemon = Daemon::start().await;
     daemon.post("/v1/agents", json!({ "id": "a", "start": false, "instructions": "be brief" })).await.is(201);
     daemon.event("a", "scheduler.decision", |_| true).await;
+    let daily = Some(Limits { max_wall_ms: Some(60_000), ..Limits::default() });
+    let budget = Budget { max_turns: Some(7), max_usd: Some(1.5), daily, ..Budget::default() };
     let change = AgentChange {
         model: Some("script/y.json".to_owned()),
         role: Some(Role::Execution),
-        budget: Some(Budget { max_turns: Some(7), max_tokens: None, max_usd: Some(1.5) }),
+        budget: Some(budget.clone()),
         ..AgentChange::default()
     };
     let changed: AgentSummary = daemon.client().change_agent("a", &change).await.unwrap();
     assert_eq!((changed.model.name.as_str(), changed.identity.role.as_str()), ("script/y.json", "execution"));
-    assert_eq!(changed.model.budget, Budget { max_turns: Some(7), max_tokens: None, max_usd: Some(1.5) });
+    assert_eq!(changed.model.budget, budget);
     let config = async || {
         let mut events = daemon.events("a").await.into_iter();
         events.rfind(|event| event["kind"] == "agent.configured").unwrap()["data"]["config"].clone()
@@ -62,7 +65,9 @@ async fn a_change_is_what_it_says_and_nothing_else() {
     daemon.patch("/v1/agents/a", json!({ "model": "script/y.json" })).await.is(200);
     assert_eq!(daemon.kinds("a").await, ["agent.created", "agent.configured"]);
     let cleared = daemon.patch("/v1/agents/a", json!({ "instructions": "", "budget": {} })).await.is(200);
-    assert_eq!(cleared["model"]["budget"], json!({ "max_turns": null, "max_tokens": null, "max_usd": null }));
+    let mut none = json!({ "max_turns": null, "max_tokens": null, "max_usd": null, "max_wall_ms": null });
+    none["daily"] = none.clone();
+    assert_eq!(cleared["model"]["budget"], none);
     assert_eq!(config().await.get("instructions"), None);
     let listed = &daemon.items("/v1/agents").await[0];
     assert_eq!((&listed["model"], &listed["role"]), (&json!("script/y.json"), &json!("execution")));
@@ -73,6 +78,9 @@ async fn a_change_is_what_it_says_and_nothing_else() {
 async fn a_spent_budget_stops_turns_until_it_is_raised() {
     let daemon = Daemon::start().await;
     daemon.create_stopped("a").await;
+    let wrong = json!({ "budget": { "daily": { "max_usd": -1.0 } } });
+    let refused = daemon.patch("/v1/agents/a", wrong).await.refused(422, "wrong_fields");
+    assert_eq!(refused["pointer"], "/budget/daily/max_usd");
     daemon.patch("/v1/agents/a", json!({ "budget": { "max_turns": 1 } })).await.is(200);
     daemon.post("/v1/agents/a/start", json!({})).await.is(200);
     daemon.finish("a", "first").await;
@@ -119,7 +127,7 @@ async fn is_gone(daemon: &Daemon) {
     assert_eq!(daemon.kinds("a").await.last().unwrap(), "agent.archived");
     let said = daemon.items("/v1/agents/a/transcript").await;
     assert_eq!(said.last().unwrap()["text"], "hello");
-    for past in ["decisions", "why?at=1", "export"] {
+    for past in ["decisions", "why?at=1", "export", "patches"] {
         daemon.ask(Ask::get(&format!("/v1/agents/a/{past}"))).await.is(200);
     }
 }

@@ -111,7 +111,6 @@ impl Perform for Hands {
             | Effect::RunCheck { .. }
             | Effect::EndCheck { .. }
             | Effect::ForgetSecret { .. }
-            | Effect::Notify { .. }
             | Effect::EndExec { .. } => None,
         }
     }
@@ -185,7 +184,10 @@ fn act(word: &str) -> Option<(&'static str, Act)> {
         "plan" => {
             let objective = "the big one".to_owned();
             let plan_status = Some(PlanStatus::NeedsInput);
-            ("CreateWorkItem", Act::CreateWorkItem { objective, plan: None, plan_status, todo: Vec::new() })
+            (
+                "CreateWorkItem",
+                Act::CreateWorkItem { objective, plan: None, plan_status, todo: Vec::new(), budget: None },
+            )
         }
         "tell" => ("NotifyOperator", Act::NotifyOperator { text: "look at this".to_owned() }),
         "open" => {

@@ -85,6 +85,9 @@ async fn the_transcript_is_what_was_said_and_done() {
     let roles: Vec<&str> = said.iter().map(|entry| entry.role.as_str()).collect();
     assert_eq!(roles, ["input", "assistant", "tool_call", "tool_result", "assistant"]);
     assert_eq!((said[0].text.as_deref(), said[0].message_id.as_ref()), (Some("tell me"), Some(&message)));
+    let whose = |entry: &abide_api::types::TranscriptEntry| entry.origin.as_ref().map(|origin| origin.kind.clone());
+    assert_eq!((said[0].kind.as_deref(), whose(&said[0]).as_deref()), (Some("operator_prompt"), Some("operator")));
+    assert_eq!((&said[1].kind, whose(&said[1])), (&None, None));
     assert_eq!((said[2].tool.as_deref(), &said[2].call_id), (Some("NotifyOperator"), &said[3].call_id));
     assert_eq!(said[3].status.as_deref(), Some("completed"));
     let briefs = daemon.client().briefs("a", "").await.unwrap().items;

@@ -13,6 +13,7 @@ mod http;
 mod keys;
 mod lifecycle;
 mod lists;
+mod models;
 mod overload;
 mod planes;
 mod requests;

@@ -32,6 +32,7 @@ async fn an_item_from_its_creation_to_its_report() {
         plan: Some("with a brush".to_owned()),
         plan_status: Some(PlanStatus::Ready),
         todo: vec![entry("buy paint", TodoState::Pending)],
+        budget: None,
     };
     let made = client.create_work_item("a", &new).await.unwrap();
     assert_eq!((made.revision, made.readiness.as_str(), made.current), (1, "runnable", false));

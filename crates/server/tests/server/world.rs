@@ -1,8 +1,10 @@
 //! The world outside of turns for these tests: what is asked of it is counted, and nothing is done. Commands and folders
 //! that are real are tested with the daemon that has hands.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use abide_api::types::{DefaultModel, ModelItem, ModelList, ModelTested};
 use abide_kernel::effect::Place;
 use abide_kernel::fact::{WorkspaceAttached, Worktree};
 use abide_kernel::id::{AgentId, TaskId};
@@ -87,5 +89,33 @@ impl World for Outside {
     fn sandbox(&self, network: bool) -> Value {
         let enforced = if network { json!(["processes"]) } else { json!(["processes", "network"]) };
         json!({ "mode": "auto", "mechanism": "landlock", "enforced": enforced, "problems": [], "processes": "counted" })
+    }
+
+    fn models(&self, used: &BTreeMap<String, Vec<String>>) -> ModelList {
+        let item = |(name, agents): (&String, &Vec<String>)| ModelItem {
+            name: name.clone(),
+            provider: "script".to_owned(),
+            default: false,
+            problem: None,
+            window_tokens: None,
+            max_output_tokens: None,
+            context_tokens: None,
+            images: false,
+            prices: None,
+            agents: agents.clone(),
+            agents_total: agents.len() as u64,
+        };
+        let default =
+            DefaultModel { name: "script/echo".into(), origin: "default".into(), note: None, fallback: Vec::new() };
+        ModelList { items: used.iter().map(item).collect(), next: None, default, providers: Vec::new() }
+    }
+
+    fn test_model(&self, name: String) -> Done<'_, ModelTested> {
+        Box::pin(async move {
+            if !name.starts_with("script/") {
+                return Err(Refusal::new("no_model", "no provider has it", "name another"));
+            }
+            Ok(ModelTested { model: name, ok: true, elapsed_ms: 1, usage: None, error: None })
+        })
     }
 }

@@ -58,13 +58,6 @@ impl Model {
         self.budget_is_spent().then(|| bare(DecisionKind::WaitForOperator, Reason::BudgetSpent))
     }
 
-    pub(super) fn budget_is_spent(&self) -> bool {
-        let tokens = self.usage.input_tokens + self.usage.output_tokens;
-        self.budget.max_turns.is_some_and(|max| self.turn_index >= max)
-            || self.budget.max_tokens.is_some_and(|max| tokens >= max)
-            || self.budget.max_micro_usd.is_some_and(|max| self.usage.cost_micro_usd >= max)
-    }
-
     pub(super) fn agent_sleeps(&self) -> bool {
         self.open_waits().any(|wait| wait.kind == WaitKind::Sleep && wait.work_item_id.is_none())
     }
@@ -108,6 +101,9 @@ impl Model {
         }
         if let Some(approval) = self.pending_approvals().next() {
             return ask(Reason::ApprovalPending, approval.work_item_id.as_ref());
+        }
+        if let Some(item) = self.oldest(Standing::BudgetSpent) {
+            return ask(Reason::BudgetSpent, Some(&item.id));
         }
         if let Some(item) = self.oldest(Standing::ProgressSpent) {
             return ask(Reason::NoProgressBudgetSpent, Some(&item.id));
@@ -285,6 +281,8 @@ impl Model {
             Standing::BlockedUntilRecheck
         } else if item.blocked {
             Standing::Stuck
+        } else if self.item_budget_is_spent(item) {
+            Standing::BudgetSpent
         } else if item.is_spent() {
             Standing::ProgressSpent
         } else {

@@ -6,7 +6,8 @@ use abide_kernel::limits::{SELF_TURNS_MAX, TICK_BACKOFF_MS};
 use abide_kernel::message::Message;
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::{
-    AbortReason, ControlAction, MessageKind, MissedReason, QueueStatus, RequeueReason, TickKind, WorkItemState,
+    AbortReason, ControlAction, MessageKind, MissedReason, QueueStatus, RequeueReason, TaskKind, TickKind,
+    WorkItemState,
 };
 
 use super::{Approval, Entry, Gate, Hint, Item, LastTurn, Model, Place, Task, Timer, Trigger, Turn, Wait, contentful};
@@ -62,15 +63,23 @@ impl Model {
             Fact::MessageAborted(fact) => self.moved(&fact.message_id, QueueStatus::Aborted),
             Fact::MessageDropped(fact) => self.moved(&fact.message_id, QueueStatus::Dropped),
 
-            Fact::TurnStarted(fact) => self.turn_started(fact),
-            Fact::ProviderRoundCompleted(fact) => {
-                self.usage.input_tokens += fact.usage.input_tokens;
-                self.usage.output_tokens += fact.usage.output_tokens;
-                self.usage.cost_micro_usd += fact.usage.cost_micro_usd;
+            Fact::TurnStarted(fact) => self.turn_started(fact, at),
+            Fact::ProviderRoundCompleted(fact) => self.round_used(at, &fact.usage),
+            Fact::ProviderRoundFailed(_) | Fact::ToolRoundCompleted(_) => self.time_used(at),
+            Fact::ContextCompacted(fact) => {
+                if let Some(usage) = &fact.usage {
+                    self.compaction_used(at, usage);
+                }
             }
-            Fact::ProviderRoundFailed(_) => {}
+            Fact::BudgetRenewed(fact) => {
+                self.begin_day(fact.since);
+                self.resting = false;
+            }
             Fact::TurnAborted(fact) => {
                 self.failed = true;
+                if fact.reason != AbortReason::Cut {
+                    self.time_used(at);
+                }
                 match fact.reason {
                     AbortReason::Abort => self.turn_ended(&fact.exec_id, at, false),
                     AbortReason::Stop | AbortReason::Shutdown | AbortReason::Budget | AbortReason::Cut => {
@@ -79,6 +88,7 @@ impl Model {
                 }
             }
             Fact::TurnTerminal(fact) => {
+                self.time_used(at);
                 self.failed = fact.terminal_kind.is_failure();
                 self.runtime_error &= self.failed;
                 let tree_changed = fact.tree.is_some() && fact.tree != self.last_tree;
@@ -100,13 +110,15 @@ impl Model {
                     terminal: false,
                     delivered: false,
                     result: None,
+                    child: fact.task_kind == TaskKind::ChildAgent,
+                    grant: fact.child.as_ref().map(|child| child.grant).unwrap_or_default(),
                 });
                 self.touch(fact.work_item_id.as_ref());
             }
-            Fact::TaskCompleted(fact) => self.task_ended(&fact.end),
-            Fact::TaskFailed(fact) => self.task_ended(&fact.end),
-            Fact::TaskCancelled(fact) => self.task_ended(&fact.end),
-            Fact::TaskInterrupted(fact) => self.task_ended(&fact.end),
+            Fact::TaskCompleted(fact) => self.task_ended(at, &fact.end),
+            Fact::TaskFailed(fact) => self.task_ended(at, &fact.end),
+            Fact::TaskCancelled(fact) => self.task_ended(at, &fact.end),
+            Fact::TaskInterrupted(fact) => self.task_ended(at, &fact.end),
             Fact::TaskResultQueued(fact) => {
                 if let Some(task) = self.task_mut(&fact.task_id) {
                     task.result = Some(fact.message_id.clone());
@@ -128,6 +140,7 @@ impl Model {
                 self_turns: 0,
                 not_before: None,
                 changed: false,
+                budget: fact.budget,
             }),
             Fact::WorkItemPicked(fact) => {
                 if self.focus.as_ref() != Some(&fact.work_item_id) {
@@ -137,8 +150,9 @@ impl Model {
             }
             Fact::WorkItemUpdated(fact) => {
                 self.touch(Some(&fact.work_item_id));
-                if let (Some(item), Some(plan_status)) = (self.item_mut(&fact.work_item_id), fact.plan_status) {
-                    item.plan_status = plan_status;
+                if let Some(item) = self.item_mut(&fact.work_item_id) {
+                    item.plan_status = fact.plan_status.unwrap_or(item.plan_status);
+                    item.budget = fact.budget.unwrap_or(item.budget);
                 }
             }
             Fact::WorkItemBlocked(fact) => {
@@ -232,16 +246,15 @@ impl Model {
             | Fact::AssistantRoundRecorded(_)
             | Fact::ToolStarted(_)
             | Fact::ToolFinished(_)
-            | Fact::ToolRoundCompleted(_)
             | Fact::TurnCheckpointed(_)
             | Fact::TurnBaselineOverBudget(_)
-            | Fact::ContextCompacted(_)
             | Fact::TaskRunning(_)
             | Fact::TaskCancelling(_)
             | Fact::TaskUpdateIgnored(_)
             // Of a hint that was never taken in; those that a stop ends, it ends by itself.
             | Fact::WakeHintIgnored(_)
             | Fact::ApprovalUsed(_)
+            | Fact::BudgetReached(_)
             | Fact::BriefRecorded(_) => {}
         }
     }
@@ -339,9 +352,8 @@ impl Model {
         }
     }
 
-    fn turn_started(&mut self, fact: &TurnStarted) {
+    fn turn_started(&mut self, fact: &TurnStarted, at: Time) {
         self.resting = false;
-        self.turn_index = fact.turn_index;
         let mut work_tick = false;
         if let Some(entry) = self.entry_mut(&fact.message_id) {
             entry.taken += 1;
@@ -355,7 +367,9 @@ impl Model {
             exec_id: fact.exec_id.clone(),
             message_id: fact.message_id.clone(),
             work_item_id: fact.work_item_id.clone(),
+            counted_to: at,
         });
+        self.turn_used(at);
     }
 
     /// The running turn came to an end that counts for its item.
@@ -383,13 +397,16 @@ impl Model {
         item.changed = false;
     }
 
-    fn task_ended(&mut self, end: &TaskEnd) {
+    fn task_ended(&mut self, at: Time, end: &TaskEnd) {
         let Some(task) = self.task_mut(&end.task_id) else { return };
         if task.terminal {
             return;
         }
         task.terminal = true;
-        let item = task.work_item_id.clone();
+        let (item, child, grant) = (task.work_item_id.clone(), task.child, task.grant);
+        if child {
+            self.child_used(at, item.clone(), end.used.as_ref(), &grant);
+        }
         self.touch(item.as_ref());
     }
 

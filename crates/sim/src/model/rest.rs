@@ -87,7 +87,7 @@ impl Model {
         // A lane goes on when its first message may; the times of those behind it do not matter until then.
         let heads = Priority::ALL.iter().filter_map(|priority| self.lane(*priority).first()?.not_before);
         let held_back = heads.filter(|_| !spent);
-        timers.chain(rechecks).chain(backoffs).chain(deadlines).chain(held_back).min()
+        timers.chain(rechecks).chain(backoffs).chain(deadlines).chain(held_back).chain(self.renewal()).min()
     }
 
     fn awaited(&self) -> Option<WaitingReason> {
@@ -115,6 +115,7 @@ impl Model {
             || self.pending_approvals().next().is_some()
             || self.oldest(Standing::NeedsInput).is_some()
             || self.oldest(Standing::ProgressSpent).is_some()
+            || self.oldest(Standing::BudgetSpent).is_some()
     }
 
     fn time_will_tell(&self) -> bool {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use abide_kernel::agent::budget::Limits;
 use abide_kernel::agent::config::{Config, Identity};
 use abide_kernel::fact::{
     AgentCreated, ControlApplied, Fact, MessageDequeued, MessageProcessed, MessageQueued, MessageRequeued, Resource,
@@ -79,6 +80,7 @@ fn item(id: &str) -> Fact {
         plan_status: PlanStatus::Ready,
         plan: None,
         todo: Vec::new(),
+        budget: Limits::default(),
     })
 }
 

@@ -1,5 +1,6 @@
 //! What the world makes of effects: outcomes in any order, twice, late, or never.
 
+use abide_kernel::agent::budget::Used;
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::{TaskCreated, TaskEnd};
 use abide_kernel::id::{AgentId, TaskId};
@@ -60,9 +61,11 @@ impl World {
                     return vec![finish(if self.rng.chance(80) { ToolStatus::Completed } else { ToolStatus::Failed })];
                 }
                 let task_id = self.new_process(id);
+                let task_kind = if self.rng.chance(80) { TaskKind::Command } else { TaskKind::ChildAgent };
+                let granted = task_kind == TaskKind::ChildAgent && self.rng.chance(40);
                 let created = TaskCreated {
                     task_id: task_id.clone(),
-                    task_kind: if self.rng.chance(80) { TaskKind::Command } else { TaskKind::ChildAgent },
+                    task_kind,
                     wait_policy: WaitPolicy::Background,
                     summary: "build".to_owned(),
                     command: None,
@@ -71,7 +74,7 @@ impl World {
                     accepts_input: false,
                     work_item_id: None,
                     child_agent_id: Some("child".to_owned()),
-                    child: None,
+                    child: granted.then(|| Box::new(mind::child(&mut self.rng))),
                     recovery: None,
                     exec_id: Some(exec_id.clone()),
                     call_id: Some(call_id.clone()),
@@ -122,8 +125,7 @@ impl World {
             | Effect::CloseTask { .. }
             | Effect::SpawnChild { .. }
             | Effect::ReportToSupervisor { .. }
-            | Effect::ForgetSecret { .. }
-            | Effect::Notify { .. } => Vec::new(),
+            | Effect::ForgetSecret { .. } => Vec::new(),
         }
     }
 
@@ -143,7 +145,8 @@ impl World {
             inhabitant.processes.remove(&task_id);
         }
         let status = if self.rng.chance(75) { TaskStatus::Completed } else { TaskStatus::Failed };
-        let end = TaskEnd { task_id: task_id.clone(), exit_code: Some(0), ..TaskEnd::default() };
+        let used = self.rng.chance(50).then(|| Used { turns: self.rng.below(3), ..Used::default() });
+        let end = TaskEnd { task_id: task_id.clone(), exit_code: Some(0), used, ..TaskEnd::default() };
         if self.rng.chance(10) {
             self.late.push((id.clone(), Input::RunTask { task_id, recovery: None }));
         }
@@ -166,7 +169,6 @@ fn is_of(effect: &Effect, exec: &abide_kernel::id::ExecId) -> bool {
         | Effect::ReportToSupervisor { .. }
         | Effect::RunCheck { .. }
         | Effect::EndCheck { .. }
-        | Effect::ForgetSecret { .. }
-        | Effect::Notify { .. } => false,
+        | Effect::ForgetSecret { .. } => false,
     }
 }

@@ -1,6 +1,7 @@
 //! How a world ends: everybody is friendly, and nothing may be left over.
 
-use abide_kernel::agent::config::{Budget, ConfigChange};
+use abide_kernel::agent::budget::Budget;
+use abide_kernel::agent::config::ConfigChange;
 use abide_kernel::agent::lifecycle::Control;
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::TaskEnd;
@@ -104,8 +105,7 @@ impl World {
             | Effect::CloseTask { .. }
             | Effect::SpawnChild { .. }
             | Effect::ReportToSupervisor { .. }
-            | Effect::ForgetSecret { .. }
-            | Effect::Notify { .. } => return Ok(()),
+            | Effect::ForgetSecret { .. } => return Ok(()),
         };
         self.ask(id, input)
     }

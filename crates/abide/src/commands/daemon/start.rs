@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::{log_path, logs};
 use crate::cli::UpArgs;
-use crate::config::{Origin, Settings};
+use crate::config::Settings;
 use crate::connection::{self, Served, block_on};
 use crate::output::{Failed, Output};
 
@@ -41,10 +41,8 @@ pub fn run(args: &UpArgs, home: &Path, out: &Output) -> anyhow::Result<()> {
     };
     let value = json!({ "url": served.url, "pid": served.pid, "started": true });
     out.result(&value, || format!("the daemon serves {} at {} (pid {})\n", home.display(), served.url, served.pid))?;
-    if settings.model.origin == Origin::Default {
-        out.hint(
-            "no model is set: agents answer with what they are told until `abide config set model PROVIDER/MODEL`",
-        );
+    if let Some(note) = settings.model_note() {
+        out.hint(&format!("{note}; `abide config set model PROVIDER/MODEL` changes that"));
     }
     Ok(())
 }

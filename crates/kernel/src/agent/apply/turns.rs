@@ -1,6 +1,7 @@
 //! What facts about turns change.
 
 use super::Applied;
+use crate::agent::budget::Used;
 use crate::agent::lifecycle::Control;
 use crate::agent::turn::{LastTerminal, Phase, Turn, UnknownCall};
 use crate::agent::work::TurnBy;
@@ -44,6 +45,7 @@ impl AgentState {
             puts_off: false,
             presents: fact.presents.clone(),
             started_at: at,
+            counted_to: at,
             seq: self.seq,
             round: 0,
             rounds_recorded: 0,
@@ -54,6 +56,7 @@ impl AgentState {
             checkpoint: None,
             progressed: false,
         });
+        self.spend(at, &Used::turn());
         Ok(())
     }
 
@@ -123,6 +126,10 @@ impl AgentState {
 
     pub(super) fn turn_aborted(&mut self, fact: &TurnAborted, at: Time) -> Applied {
         let turn = self.turn_of(&fact.exec_id)?.clone();
+        // How long it ran before it was cut, nobody knows: the process may have been gone for days.
+        if fact.reason != AbortReason::Cut {
+            self.spend_time(at);
+        }
         // A message that will be taken again has not been worked through: only a real end counts as the item's tick.
         if fact.reason == AbortReason::Abort {
             self.count_turn(&turn, None, at)?;
@@ -133,6 +140,7 @@ impl AgentState {
 
     pub(super) fn turn_terminal(&mut self, fact: &TurnTerminal, at: Time) -> Applied {
         let turn = self.turn_of(&fact.exec_id)?.clone();
+        self.spend_time(at);
         // As above: a provider that could not be reached says nothing about the work.
         if !fact.returned {
             self.count_turn(&turn, fact.tree.as_deref(), at)?;

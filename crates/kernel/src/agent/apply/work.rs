@@ -56,6 +56,10 @@ impl AgentState {
             if let Some(todo) = &fact.todo {
                 item.todo.clone_from(todo);
             }
+            if let Some(budget) = fact.budget {
+                item.budget = budget;
+                item.told_spent &= item.spent().is_some();
+            }
         })
     }
 

@@ -106,6 +106,5 @@ fn effect(effect: &Effect) -> String {
         Effect::RunCheck { timer_id, command, .. } => format!("check {timer_id} {command}"),
         Effect::EndCheck { timer_id } => format!("end check {timer_id}"),
         Effect::ForgetSecret { trigger_id } => format!("forget the secret of {trigger_id}"),
-        Effect::Notify { .. } => "notify".to_owned(),
     }
 }

@@ -104,6 +104,11 @@ pub fn show(fact: &Fact) -> Option<String> {
         }
         Fact::ApprovalDecided(fact) => format!("{} {} by {}", fact.approval_id, fact.status, fact.decided_by),
         Fact::ApprovalUsed(fact) => format!("{} used for {}", fact.approval_id, fact.call_id),
+        Fact::BudgetReached(fact) => {
+            let (item, until) = (about(" of", fact.work_item_id.as_ref()), fact.until.map(span));
+            format!("reached {}{item} {}/{}{}", fact.measure, fact.used, fact.max, about(" until", until.as_ref()))
+        }
+        Fact::BudgetRenewed(fact) => format!("renewed {}", span(fact.since)),
         Fact::BriefRecorded(fact) => format!("told {}: {}", fact.kind, fact.text),
         _ => return None,
     })

@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use abide_kernel::agent::config::{Budget, ConfigChange};
-use abide_kernel::fact::{TaskCreated, TaskEnd, Todo, Usage, WorkspaceAttached, Worktree};
+use abide_kernel::agent::budget::{Budget, Limits, Used};
+use abide_kernel::agent::config::ConfigChange;
+use abide_kernel::fact::{NewChild, TaskCreated, TaskEnd, Todo, Usage, WorkspaceAttached, Worktree};
 use abide_kernel::id::{AgentId, ApprovalId, CallId, ExecId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use abide_kernel::input::{
     Act, Ask, Call, Checked, Delivery, Does, Input, NewMessage, Reads, Remains, Removal, Reply, When, WorkItemChange,
 };
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::{
-    ApprovalDefault, CatchUp, DeliveryMode, MessageKind, PlanStatus, Priority, ProviderError, SideEffect, TaskKind,
-    TaskStatus, TodoState, ToolStatus, WaitKind, WaitPolicy, WorkItemFilter, WorkspaceMode,
+    ApprovalDefault, CatchUp, ChildWorkspace, DeliveryMode, MessageKind, PlanStatus, Priority, ProviderError,
+    SideEffect, TaskKind, TaskStatus, TodoState, ToolStatus, WaitKind, WaitPolicy, WorkItemFilter, WorkspaceMode,
 };
 use serde_json::{Value, json};
 
@@ -139,7 +140,7 @@ fn input(story: &mut Story, head: &str, rest: &str) -> Said<Input> {
             carry: line.given.get("carry").map(|carry| Value::from(*carry)),
         },
         "overflow" => Input::OverflowBaseline { exec_id, needed_tokens: 9, budget_tokens: 8 },
-        "checkpoint" => Input::Checkpoint { exec_id, recap: "so far".to_owned() },
+        "checkpoint" => Input::Checkpoint { exec_id, recap: "so far".to_owned(), through_round: None },
         "compact" => {
             Input::Compact { compacted_messages: 7, summary: Some("short".to_owned()), through: None, usage: None }
         }
@@ -237,7 +238,7 @@ fn task(line: &Line<'_>) -> Said<Input> {
             accepts_input: false,
             work_item_id: line.item()?,
             child_agent_id: line.given.get("child").map(|name| (*name).to_owned()),
-            child: None,
+            child: new_child(line)?,
             recovery: None,
             exec_id: None,
             call_id: None,
@@ -245,17 +246,50 @@ fn task(line: &Line<'_>) -> Said<Input> {
         Some("runs") => Input::RunTask { task_id, recovery: None },
         Some("ends") => Input::EndTask {
             status: line.words.get(2).map_or(Ok(TaskStatus::Completed), |text| word(TaskStatus::parse, text))?,
-            end: TaskEnd { task_id, exit_code: Some(0), ..TaskEnd::default() },
+            end: TaskEnd { task_id, exit_code: Some(0), used: used(line)?, ..TaskEnd::default() },
         },
         Some(other) => return Err(format!("tasks do not {other}")),
     })
 }
 
+/// A child with what it was granted: `grant_turns=3`.
+fn new_child(line: &Line<'_>) -> Said<Option<Box<NewChild>>> {
+    let grant = limits(line, "grant_")?;
+    let child = || NewChild {
+        message: "do it".to_owned(),
+        workspace_mode: ChildWorkspace::Inherit,
+        folder: None,
+        model: String::new(),
+        instructions: None,
+        network: false,
+        grant,
+    };
+    Ok((!grant.is_none()).then(|| Box::new(child())))
+}
+
+/// What a child says that it used: `used_turns=2 used_tokens=30`.
+fn used(line: &Line<'_>) -> Said<Option<Used>> {
+    let limits = limits(line, "used_")?;
+    Ok((!limits.is_none()).then(|| Used::all_of(&limits)))
+}
+
 fn budget(line: &Line<'_>) -> Said<Input> {
-    let number = |key| line.given.get(key).map(|text| text.parse().map_err(|_| format!("{text}?"))).transpose();
-    let budget =
-        Budget { max_turns: number("turns")?, max_tokens: number("tokens")?, max_micro_usd: number("micro_usd")? };
+    let budget = Budget { daily: limits(line, "daily_")?, ..Budget::from(limits(line, "")?) };
     Ok(Input::Configure { change: Box::new(ConfigChange { budget: Some(budget), ..ConfigChange::default() }) })
+}
+
+fn limits(line: &Line<'_>, before: &str) -> Said<Limits> {
+    let number = |key| {
+        let given = line.given.get(format!("{before}{key}").as_str());
+        given.map(|text| text.parse().map_err(|_| format!("{text}?"))).transpose()
+    };
+    let max_wall_ms = line.span(&format!("{before}wall"))?;
+    Ok(Limits {
+        max_turns: number("turns")?,
+        max_tokens: number("tokens")?,
+        max_micro_usd: number("micro_usd")?,
+        max_wall_ms,
+    })
 }
 
 /// `round done` ends the turn; `round WaitFor operator` acts; `round Tool build` runs something in the world; `round Ask
@@ -339,6 +373,7 @@ fn act(line: &Line<'_>) -> Said<Act> {
             plan: None,
             plan_status: line.given.get("status").map(|text| word(PlanStatus::parse, text)).transpose()?,
             todo: Vec::new(),
+            budget: item_budget(line)?,
         },
         "PickWorkItem" => Act::PickWorkItem { work_item_id: first(WorkItemId::new)? },
         "UpdateWorkItem" => {
@@ -400,5 +435,12 @@ fn change(line: &Line<'_>) -> Said<WorkItemChange> {
         todo: text("todo").map(|text| vec![Todo { text, state: TodoState::Pending }]),
         blocked_by,
         recheck_after_ms: line.span("recheck")?,
+        budget: item_budget(line)?,
     })
+}
+
+/// `max_turns=2`, and `max=none` for no limit at all.
+fn item_budget(line: &Line<'_>) -> Said<Option<Limits>> {
+    let limits = limits(line, "max_")?;
+    Ok((!limits.is_none() || line.given.get("max") == Some(&"none")).then_some(limits))
 }

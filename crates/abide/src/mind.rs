@@ -1,0 +1,228 @@
+//! How an agent thinks with a model that has to be told everything: what was said is read from the records, the prompt is
+//! put together within the model's room, earlier turns are summarised where there is too little of it, the model is
+//! asked, and what came of it is reported.
+
+mod past;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use abide_effects::Hands;
+use abide_effects::model::remote::Remote;
+use abide_effects::model::{Model, ProviderFailure, Providers};
+use abide_effects::tools::{self, Tool};
+use abide_engine::Deltas;
+use abide_kernel::effect::ModelCall;
+use abide_kernel::fact::Usage;
+use abide_kernel::id::{AgentId, ExecId};
+use abide_kernel::input::{Input, Reply};
+use abide_kernel::limits::{SUMMARY_BYTES, clip};
+use abide_kernel::prompt::assemble::{
+    Guide, Material, Older, Ready, Room, Shown, SkillCard, Surroundings, digest, summary_request,
+};
+use abide_kernel::prompt::measure::tokens;
+use abide_kernel::prompt::situation::{Situation, Summary};
+use abide_kernel::prompt::talk::Spoken;
+use abide_kernel::vocabulary::ProviderError;
+use abide_ledger::{Ledger, StreamId};
+
+use past::{Past, Results};
+
+/// How often a request is made smaller when its model says that it is too long: our guess at its window was wrong.
+const SHRINKS: u32 = 2;
+
+#[derive(Debug, Clone)]
+pub struct Mind {
+    pub ledger: Ledger,
+    pub hands: Hands,
+    pub providers: Arc<Providers>,
+    pub deltas: Deltas,
+}
+
+/// One round of a turn, to be thought.
+struct Thought<'a> {
+    mind: &'a Mind,
+    agent: &'a AgentId,
+    model: &'a Remote,
+    exec_id: &'a ExecId,
+    round: u32,
+    situation: Situation,
+    surroundings: Surroundings,
+    past: Past,
+    budget_tokens: u64,
+    /// What has to be recorded beside the answer.
+    beside: Vec<Input>,
+}
+
+impl Mind {
+    /// What came of asking the model: the answer or its failure last, and before it what else has to be recorded.
+    pub async fn think(&self, agent: &AgentId, exec_id: &ExecId, round: u32, call: ModelCall) -> Vec<Input> {
+        let began = Instant::now();
+        let (beside, said) = match self.providers.model(&call.model) {
+            Ok(Model::Remote(model)) => self.ask(agent, &model, exec_id, round, &call).await,
+            Ok(script @ (Model::Echo | Model::Script { .. })) => {
+                let past = Results { ledger: self.ledger.clone(), stream: StreamId::agent(agent) };
+                (Vec::new(), Said::of(script.call(&call, exec_id, round, &past).await))
+            }
+            Err(error) => (Vec::new(), Said::Failed(ProviderFailure::invalid(error.to_string()))),
+        };
+        let exec_id = exec_id.clone();
+        let answer = match said {
+            Said::Reply(reply) => {
+                let elapsed_ms = u64::try_from(began.elapsed().as_millis()).ok();
+                let tree = match call.place {
+                    Some(place) => self.hands.tree(*place).await,
+                    None => None,
+                };
+                Input::FinishRound { exec_id, round, reply: Reply { elapsed_ms, tree, ..*reply } }
+            }
+            Said::Failed(ProviderFailure { error, retry_after_ms, message, carry }) => {
+                Input::FailRound { exec_id, round, error, retry_after_ms, message, carry }
+            }
+            Said::TooMuch { needed_tokens, budget_tokens } => {
+                Input::OverflowBaseline { exec_id, needed_tokens, budget_tokens }
+            }
+        };
+        beside.into_iter().chain([answer]).collect()
+    }
+
+    async fn ask(
+        &self,
+        agent: &AgentId,
+        model: &Remote,
+        exec_id: &ExecId,
+        round: u32,
+        call: &ModelCall,
+    ) -> (Vec<Input>, Said) {
+        let failed = |problem: String| (Vec::new(), Said::Failed(ProviderFailure::invalid(problem)));
+        let Some(situation) = call.situation.as_deref().cloned() else {
+            return failed("nobody said where the agent stands".to_owned());
+        };
+        let past = match self.past(agent, &situation).await {
+            Ok(past) => past,
+            Err(problem) => return failed(format!("the records can't be read: {problem}")),
+        };
+        let surroundings = self.surroundings(agent, &situation).await;
+        let (budget_tokens, beside) = (model.card.context_tokens, Vec::new());
+        let mut thought =
+            Thought { mind: self, agent, model, exec_id, round, situation, surroundings, past, budget_tokens, beside };
+        let said = thought.said().await;
+        (thought.beside, said)
+    }
+
+    async fn past(&self, agent: &AgentId, situation: &Situation) -> Result<Past, String> {
+        let (ledger, agent) = (self.ledger.clone(), agent.clone());
+        let after = situation.summary.as_ref().map_or(0, |summary| summary.through);
+        let read = tokio::task::spawn_blocking(move || past::read(&ledger, &agent, after)).await;
+        read.map_err(|stopped| stopped.to_string())?
+    }
+
+    async fn surroundings(&self, agent: &AgentId, situation: &Situation) -> Surroundings {
+        let found = self.hands.surroundings(agent, &situation.place).await;
+        let guides = found.guides.into_iter().map(|guide| Guide { path: guide.path, text: guide.text });
+        let skills = found.skills.into_iter();
+        let skills = skills.map(|skill| SkillCard { name: skill.name, description: skill.description });
+        Surroundings { guides: guides.collect(), skills: skills.collect() }
+    }
+}
+
+/// What came of a round.
+enum Said {
+    Reply(Box<Reply>),
+    Failed(ProviderFailure),
+    /// What must be shown does not fit into the model.
+    TooMuch {
+        needed_tokens: u64,
+        budget_tokens: u64,
+    },
+}
+
+impl Said {
+    fn of(came: Result<Reply, ProviderFailure>) -> Said {
+        match came {
+            Ok(reply) => Said::Reply(Box::new(reply)),
+            Err(failure) => Said::Failed(failure),
+        }
+    }
+}
+
+impl Thought<'_> {
+    async fn said(&mut self) -> Said {
+        let tools = tools::ALL;
+        let mut shrinks = 0;
+        loop {
+            match self.assemble(tools) {
+                Shown::Summarise(older) => self.summarise(older).await,
+                Shown::TooMuch { needed_tokens, budget_tokens } => {
+                    return Said::TooMuch { needed_tokens, budget_tokens };
+                }
+                Shown::Ready(ready) => match self.call(&ready, tools).await {
+                    Err(failure) if failure.error == ProviderError::ContextLength && shrinks < SHRINKS => {
+                        shrinks += 1;
+                        self.budget_tokens = self.budget_tokens / 3 * 2;
+                    }
+                    came => {
+                        self.keep_recap(&ready);
+                        let counted = |reply| Reply { estimated_tokens: Some(ready.estimated_tokens), ..reply };
+                        return Said::of(came.map(counted));
+                    }
+                },
+            }
+        }
+    }
+
+    fn assemble(&self, tools: &[Tool]) -> Shown {
+        let taken = |tool: &Tool| tokens(tool.description) + tokens(&tool.schema().to_string());
+        let room = Room { budget_tokens: self.budget_tokens, tools_tokens: tools.iter().map(taken).sum() };
+        let (turns, left_out) = (self.past.turns.as_slice(), self.past.left_out);
+        Material { situation: &self.situation, surroundings: &self.surroundings, turns, left_out, room }.assemble()
+    }
+
+    async fn call(&self, ready: &Ready, tools: &[Tool]) -> Result<Reply, ProviderFailure> {
+        let mut hear = |text: &str| self.mind.deltas.publish(self.agent, self.exec_id, self.round, text);
+        self.model.call(&ready.prompt, tools, self.exec_id, self.round, &mut hear).await
+    }
+
+    fn keep_recap(&mut self, ready: &Ready) {
+        if let Some(made) = &ready.checkpoint {
+            let (exec_id, through_round) = (self.exec_id.clone(), Some(made.through_round));
+            self.beside.push(Input::Checkpoint { exec_id, recap: made.recap.clone(), through_round });
+        }
+    }
+
+    /// The oldest turns become a summary: by the model itself, or from the records where it can't be had.
+    async fn summarise(&mut self, older: Older) {
+        let before = self.situation.summary.take();
+        let (text, usage) = match self.told_by_model(before.as_ref(), &self.past.turns, &older).await {
+            Ok((text, usage)) => (text, Some(usage)),
+            Err(failure) => {
+                tracing::warn!(agent = %self.agent, %failure, "no summary from the model; the records are told instead");
+                (digest(before.as_ref(), &self.past.turns, &older), None)
+            }
+        };
+        self.past.turns.drain(..older.turns);
+        let messages = before.map_or(0, |before| before.messages) + older.messages;
+        let through = older.through;
+        self.beside.push(Input::Compact {
+            compacted_messages: messages,
+            summary: Some(text.clone()),
+            through: Some(through),
+            usage,
+        });
+        self.situation.summary = Some(Summary { text, messages, through });
+    }
+
+    async fn told_by_model(
+        &self,
+        before: Option<&Summary>,
+        turns: &[Spoken],
+        older: &Older,
+    ) -> Result<(String, Usage), ProviderFailure> {
+        let prompt = summary_request(before, turns, older, self.budget_tokens);
+        let reply = self.model.call(&prompt, &[], self.exec_id, self.round, &mut |_| {}).await?;
+        match reply.text.trim() {
+            "" => Err(ProviderFailure::invalid("the summary is empty")),
+            text => Ok((clip(text, SUMMARY_BYTES).to_owned(), reply.usage)),
+        }
+    }
+}

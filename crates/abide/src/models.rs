@@ -1,0 +1,245 @@
+//! Models as people see them: which can be named here, which can be called, and whether one answers. For the daemon, and
+//! for commands where none runs. No key is in anything that this gives out.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use abide_api::types::{
+    DefaultModel, KeyState, ModelError, ModelItem, ModelList, ModelPrices, ModelTested, ProviderItem, Usage,
+};
+use abide_effects::model::providers::{Known, prices_date};
+use abide_effects::model::remote::{Card, Remote};
+use abide_effects::model::{Model, Past, ProviderFailure, Providers};
+use abide_kernel::effect::ModelCall;
+use abide_kernel::id::{ExecId, MessageId};
+use abide_kernel::input::{Refusal, Reply};
+use abide_kernel::message::Message;
+use abide_kernel::prompt::{Item, Part, Prompt};
+use abide_kernel::vocabulary::{MessageKind, ProviderError};
+use serde_json::Value;
+
+use crate::config::{ECHO, Settings, dollars};
+
+/// How many agents are named for each model; the rest are counted.
+const AGENTS_SHOWN: usize = 20;
+/// Less than a request to the daemon may take.
+const TEST_WITHIN: Duration = Duration::from_secs(25);
+/// Enough for one that thinks before it says a word.
+const TEST_OUTPUT_TOKENS: u64 = 1_024;
+
+#[derive(Debug, Clone)]
+pub struct Models {
+    pub providers: Arc<Providers>,
+    pub default: DefaultModel,
+}
+
+impl Models {
+    pub fn of(settings: &Settings) -> Models {
+        let default = DefaultModel {
+            name: settings.model.value.clone(),
+            origin: settings.model.origin.to_string(),
+            note: settings.model_note(),
+            fallback: settings.fallback.value.clone(),
+        };
+        Models { providers: Arc::new(settings.providers.clone()), default }
+    }
+
+    /// What is wrong with giving an agent this model here and now: its name, a script that is not there, a key that is not
+    /// set. Refused where a person names it, because the agent's first turn would fail otherwise, when nobody looks.
+    pub fn check(&self, name: &str) -> Result<(), String> {
+        match self.providers.model(name).map_err(|error| error.to_string())? {
+            Model::Echo => Ok(()),
+            Model::Script { file } => match std::fs::metadata(&file) {
+                Ok(found) if found.is_file() => Ok(()),
+                Ok(_) => Err(format!("{} is not a file; name the script itself", file.display())),
+                Err(error) => {
+                    let missing = error.kind() == ErrorKind::NotFound;
+                    let why = if missing { "does not exist".to_owned() } else { error.to_string() };
+                    Err(format!("the script {} {why}; write it first, or name another", file.display()))
+                }
+            },
+            Model::Remote(remote) => match remote.missing_key() {
+                None => Ok(()),
+                Some(variable) => Err(format!(
+                    "{} needs a key: set {variable} in the environment of the daemon, and start it again",
+                    remote.provider.name
+                )),
+            },
+        }
+    }
+
+    /// Every model that is known by name here, with the agents that think with it.
+    pub fn list(&self, used: &BTreeMap<String, Vec<String>>) -> ModelList {
+        let mut names = self.providers.listed();
+        names.push(ECHO.to_owned());
+        let others = [&self.default.name].into_iter().chain(&self.default.fallback).chain(used.keys());
+        for name in others {
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        let items = names.into_iter().map(|name| self.item(name, used)).collect();
+        let providers = self.providers.iter().map(provider).collect();
+        ModelList { items, next: None, default: self.default.clone(), providers }
+    }
+
+    fn item(&self, name: String, used: &BTreeMap<String, Vec<String>>) -> ModelItem {
+        let agents = used.get(&name).map(Vec::as_slice).unwrap_or_default();
+        let card = match self.providers.model(&name) {
+            Ok(Model::Remote(remote)) => Some(remote.card),
+            Ok(Model::Echo | Model::Script { .. }) | Err(_) => None,
+        };
+        let date = (!self.providers.is_said(&name)).then(|| prices_date().to_owned());
+        let prices = card.and_then(|card| card.prices).map(|prices| ModelPrices {
+            input_usd: dollars(prices.input),
+            output_usd: dollars(prices.output),
+            cache_read_usd: dollars(prices.cache_read),
+            cache_write_usd: dollars(prices.cache_write),
+            date,
+        });
+        ModelItem {
+            provider: name.split('/').next().unwrap_or_default().to_owned(),
+            default: name == self.default.name,
+            problem: self.check(&name).err(),
+            window_tokens: card.map(|card| card.window_tokens),
+            max_output_tokens: card.map(|card| card.max_output_tokens),
+            context_tokens: card.map(|card| card.context_tokens),
+            images: card.is_some_and(|card| card.images),
+            prices,
+            agents: agents.iter().take(AGENTS_SHOWN).cloned().collect(),
+            agents_total: agents.len() as u64,
+            name,
+        }
+    }
+
+    /// One small call. What comes of it is an answer, whatever it is; only a name that is no model's is refused.
+    pub async fn test(&self, name: &str) -> Result<ModelTested, Refusal> {
+        let wrong = |problem: String| Refusal::new("no_model", problem, "`abide model list` has those that are known");
+        let model = self.providers.model(name).map_err(|error| wrong(error.to_string()))?;
+        let began = Instant::now();
+        let said = tokio::time::timeout(TEST_WITHIN, small_call(&model)).await.unwrap_or_else(|_| {
+            Err(ProviderFailure {
+                error: ProviderError::Timeout,
+                retry_after_ms: None,
+                message: format!("no answer within {} seconds", TEST_WITHIN.as_secs()),
+                carry: None,
+            })
+        });
+        let elapsed_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let (usage, error) = match said {
+            Ok(reply) => (Some(usage(&reply)), None),
+            Err(failure) => (None, Some(explained(&model, failure))),
+        };
+        Ok(ModelTested { model: name.to_owned(), ok: error.is_none(), elapsed_ms, usage, error })
+    }
+}
+
+fn provider(known: &Known) -> ProviderItem {
+    let provider = &known.provider;
+    let key = match (&provider.key, &provider.key_env) {
+        (Some(_), _) => KeyState::Set,
+        (None, Some(_)) => KeyState::Missing,
+        (None, None) => KeyState::NotNeeded,
+    };
+    ProviderItem {
+        name: provider.name.clone(),
+        kind: known.kind.as_str().to_owned(),
+        base_url: provider.base_url.clone(),
+        key_env: known.key_variable.clone(),
+        key,
+        exposed: known.is_exposed(),
+    }
+}
+
+async fn small_call(model: &Model) -> Result<Reply, ProviderFailure> {
+    match model {
+        Model::Remote(remote) => ask(remote).await,
+        Model::Echo | Model::Script { .. } => {
+            let mut message = Message::bare(MessageId::new("msg_test"), MessageKind::OperatorPrompt);
+            message.text = Some(HELLO.to_owned());
+            let call = ModelCall {
+                model: model.to_string(),
+                message: Arc::new(message),
+                interjections: Vec::new(),
+                carry: None,
+                turn_seq: 0,
+                situation: None,
+                place: None,
+            };
+            model.call(&call, &ExecId::new("exec_test"), 1, &NoPast).await
+        }
+    }
+}
+
+const HELLO: &str = "Answer with the word ok.";
+
+/// No tools are offered, and the answer is bounded, whatever the model would say.
+async fn ask(remote: &Remote) -> Result<Reply, ProviderFailure> {
+    let max_output_tokens = remote.card.max_output_tokens.min(TEST_OUTPUT_TOKENS);
+    let bounded = Remote { card: Card { max_output_tokens, ..remote.card }, ..remote.clone() };
+    let items = vec![Item::User { parts: vec![Part::Text(HELLO.to_owned())] }];
+    let prompt = Prompt { system: "Somebody sees whether you can be reached.".to_owned(), items, stable: 0 };
+    bounded.call(&prompt, &[], &ExecId::new("exec_test"), 1, &mut |_| ()).await
+}
+
+/// Nothing happened before a test.
+#[derive(Debug)]
+struct NoPast;
+
+impl Past for NoPast {
+    fn tool_results(&self, _count: usize) -> Vec<Value> {
+        Vec::new()
+    }
+}
+
+fn usage(reply: &Reply) -> Usage {
+    let usage = &reply.usage;
+    Usage {
+        input_tokens: usage.input_tokens,
+        output_tokens: usage.output_tokens,
+        cached_tokens: usage.cached_tokens,
+        cost_usd: dollars(usage.cost_micro_usd),
+    }
+}
+
+/// A failure with what to do about it.
+fn explained(model: &Model, failure: ProviderFailure) -> ModelError {
+    let hint = match model {
+        Model::Remote(remote) => advice(remote, &failure),
+        Model::Echo | Model::Script { .. } => "mend the script, or name another".to_owned(),
+    };
+    let ProviderFailure { error, message, retry_after_ms, .. } = failure;
+    ModelError { class: error.as_str().to_owned(), message, hint, retry_after_ms }
+}
+
+fn advice(remote: &Remote, failure: &ProviderFailure) -> String {
+    let (provider, url) = (&remote.provider.name, &remote.provider.base_url);
+    match failure.error {
+        ProviderError::RateLimited => match failure.retry_after_ms {
+            Some(ms) => format!("try again in {} seconds", ms.div_ceil(1_000)),
+            None => "try again in a while; agents do so by themselves".to_owned(),
+        },
+        ProviderError::Overloaded => {
+            "try again in a while; `fallback` in the settings names models to ask meanwhile".to_owned()
+        }
+        ProviderError::Timeout | ProviderError::Disconnect => {
+            format!("see whether {url} can be reached from here: `abide doctor` tries")
+        }
+        ProviderError::ContextLength => {
+            format!("its window is smaller than it is thought to be: set models.{:?}.window_tokens", remote.name)
+        }
+        ProviderError::Refusal => "name another model: this one does not want to answer".to_owned(),
+        ProviderError::Auth => match (remote.missing_key(), &remote.provider.key_env) {
+            (Some(variable), _) => format!("set {variable} in the environment of the daemon, and start it again"),
+            (None, Some(variable)) => {
+                format!("see whether the key in {variable} is still good, and whether it is one of {provider}'s")
+            }
+            (None, None) => format!("it wants a key: name its variable with providers.{provider}.key_env"),
+        },
+        ProviderError::Invalid => {
+            format!("see whether {provider} has a model called {:?}, and whether it is at {url}", remote.model)
+        }
+    }
+}

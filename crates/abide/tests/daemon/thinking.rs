@@ -1,0 +1,105 @@
+//! What agents think with, seen through a daemon: keys that stay where they are, and models that are changed while
+//! everything runs. Models that answer over the network are tested in `models`.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::hands::{LONG_MS, calls, exec};
+use crate::place::Daemon;
+use crate::served::{Served, until};
+
+const KEYS: [(&str, &str); 3] = [
+    ("ANTHROPIC_API_KEY", "sk-ant-4711-secret"),
+    ("OPENAI_API_KEY", "sk-4712-secret"),
+    ("WORK_KEY", "work-4713-secret"),
+];
+
+/// With keys in its environment, one of them under a name of the operator's.
+fn with_keys(settings: &str) -> Served {
+    let work = "[providers.work]\nkind = \"anthropic\"\nbase_url = \"http://127.0.0.1:9\"\nkey_env = \"WORK_KEY\"\n";
+    let mut served = Served::down(&format!("model = \"script/echo\"\n{settings}{work}"));
+    let mut command = served.place.command(&["up", "--listen", "127.0.0.1:0", "--json"]);
+    command.envs(KEYS).stderr(fs::File::create(served.place.path("stderr")).unwrap());
+    served.daemon = Some(Daemon::of(command));
+    served
+}
+
+fn has_key(text: &str) -> bool {
+    KEYS.iter().any(|(_, key)| text.contains(key))
+}
+
+#[test]
+fn no_program_that_is_started_sees_a_key() {
+    let notify = "[notify]\ncommand = \"env > told; mv told notified\"\non = [\"result\"]\n";
+    let mut served = with_keys(notify);
+    let folder = served.folder("work");
+    let seen = "env; cat /proc/self/environ; cat /proc/$PPID/environ";
+    served.create_in("nosy", &folder, &json!([calls(exec(seen, LONG_MS)), { "text": "Looked." }]));
+    let message = served.send("nosy", "look");
+    served.until_told("nosy", &message);
+    let ran = &served.results("nosy", "ExecCommand")[0];
+    let said = ran["stdout"].as_str().unwrap();
+    assert!(said.contains("PATH="), "it saw an environment: {ran}");
+    assert!(!has_key(said) && !KEYS.iter().any(|(name, _)| said.contains(name)), "{said}");
+    let told = until("a notification", || fs::read_to_string(served.place.path("notified")).ok());
+    assert!(told.contains("ABIDE_TEXT") && !has_key(&told), "{told}");
+
+    // Nor does anybody who asks about models.
+    for (method, path) in [("GET", "/v1/models"), ("GET", "/v1/agents/nosy"), ("GET", "/v1/agents/nosy/export")] {
+        assert!(!has_key(&served.call(method, path, &[], None).body.to_string()), "{path}");
+    }
+    let list = served.get("/v1/models");
+    let work = list["providers"].as_array().unwrap().iter().find(|provider| provider["name"] == "work").unwrap();
+    assert_eq!((&work["key_env"], &work["key"]), (&json!("WORK_KEY"), &json!("set")));
+    let nosy = list["items"].as_array().unwrap().iter().find(|item| item["agents"] == json!(["nosy"])).unwrap();
+    assert_eq!((&nosy["agents_total"], &nosy["problem"]), (&json!(1), &Value::Null));
+    served.stop_and_verify();
+    assert!(!has_key(&fs::read_to_string(served.place.path("stderr")).unwrap()));
+    for (path, bytes) in crate::place::contents(&served.place.home()) {
+        assert!(!has_key(&String::from_utf8_lossy(&bytes)), "{}", path.display());
+    }
+}
+
+#[test]
+fn a_model_is_changed_while_the_agent_runs_and_the_next_turn_thinks_with_it() {
+    let mut served = Served::start();
+    let first = served.script("first", &json!({ "rounds": [{ "text": "The first." }], "loop": true }));
+    let second = served.script("second", &json!({ "rounds": [{ "text": "The second." }], "loop": true }));
+    served.create("a", &first);
+    let message = served.send("a", "who are you?");
+    assert_eq!(served.until_told("a", &message)["text"], "The first.");
+    let shown = served.place.json(&["agent", "set", "a", "--model", &second]);
+    assert_eq!(shown["model"]["name"], second.as_str());
+    let message = served.send("a", "and now?");
+    assert_eq!(served.until_told("a", &message)["text"], "The second.");
+    // One that can't be called here is refused, and changes nothing.
+    for (model, says) in
+        [("acme/x", "no provider \"acme\""), ("anthropic/x", "set ANTHROPIC_API_KEY in the environment of the daemon")]
+    {
+        let error = served.place.refused(1, &["agent", "set", "a", "--model", model]);
+        assert!(error.contains(says), "{error}");
+    }
+    assert_eq!(served.get("/v1/agents/a")["model"]["name"], second.as_str());
+    served.kill_and_up();
+    let message = served.send("a", "after a crash?");
+    assert_eq!(served.until_told("a", &message)["text"], "The second.");
+    served.stop_and_verify();
+}
+
+#[test]
+fn a_test_and_the_status_go_through_the_daemon() {
+    let mut served = with_keys("");
+    let tested = served.place.json(&["model", "test"]);
+    assert_eq!((&tested["model"], &tested["ok"]), (&json!("script/echo"), &json!(true)));
+    // Its environment counts, not the caller's; nobody answers at that port.
+    let ran = served.place.run(&["model", "test", "work/x", "--json"]);
+    assert_eq!(ran.code, Some(1), "{}", ran.out);
+    let tested = crate::place::document(&ran.out);
+    assert!(tested["error"]["class"].is_string() && !has_key(&ran.out) && !has_key(&ran.err), "{tested}");
+    assert!(served.place.refused(1, &["model", "test", "acme/x"]).contains("no provider \"acme\""));
+    let status = served.place.json(&["daemon", "status"]);
+    assert_eq!(status["model"], "script/echo");
+    assert!(served.place.says(&["daemon", "status"]).contains("agents answer with what they are told (script/echo)"));
+    served.stop_and_verify();
+}

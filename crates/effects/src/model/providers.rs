@@ -1,0 +1,452 @@
+//! Who can be asked, by name: the providers that are built in, those that the settings add or change, and what is known
+//! of their models. Keys come from the environment and from nowhere else.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::cards::{CATALOGUE, CardChange, Maker, Shelf, unknown};
+use super::remote::{Card, Key, Provider, Remote, Speaks};
+use super::{BadModel, Model};
+use crate::limits;
+use crate::nearest::nearest;
+use crate::sandbox::environment;
+use crate::web::Url;
+
+/// Names of scripts begin with it; it is nobody's to change.
+const SCRIPT: &str = "script";
+const NAME_BYTES: usize = 64;
+const OLLAMA_PORT: u16 = 11_434;
+
+/// What a provider is like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Anthropic,
+    OpenAi,
+    /// Any server that speaks OpenAI's Chat Completions.
+    OpenAiChat,
+    Ollama,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 4] = [Kind::Anthropic, Kind::OpenAi, Kind::OpenAiChat, Kind::Ollama];
+
+    /// As it is spelled in settings. The built-in provider of this kind has the same name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::Anthropic => "anthropic",
+            Kind::OpenAi => "openai",
+            Kind::OpenAiChat => "openai-chat",
+            Kind::Ollama => "ollama",
+        }
+    }
+
+    pub fn parse(text: &str) -> Result<Kind, String> {
+        let known = Kind::ALL.into_iter().find(|kind| kind.as_str() == text);
+        known.ok_or_else(|| {
+            format!("{text:?} is no kind of provider: it takes {}", Kind::ALL.map(Kind::as_str).join(", "))
+        })
+    }
+
+    fn speaks(self) -> Speaks {
+        match self {
+            Kind::Anthropic => Speaks::Anthropic,
+            Kind::OpenAi => Speaks::Responses,
+            Kind::OpenAiChat | Kind::Ollama => Speaks::Chat,
+        }
+    }
+
+    fn usual_url(self) -> &'static str {
+        match self {
+            Kind::Anthropic => "https://api.anthropic.com",
+            Kind::OpenAi | Kind::OpenAiChat => "https://api.openai.com/v1",
+            Kind::Ollama => "http://127.0.0.1:11434/v1",
+        }
+    }
+
+    /// The variable that says where the built-in provider is.
+    #[must_use]
+    pub fn url_variable(self) -> &'static str {
+        match self {
+            Kind::Anthropic => "ANTHROPIC_BASE_URL",
+            Kind::OpenAi | Kind::OpenAiChat => "OPENAI_BASE_URL",
+            Kind::Ollama => "OLLAMA_HOST",
+        }
+    }
+
+    /// The variable that a key is looked for in where the settings name none.
+    #[must_use]
+    pub fn key_variable(self) -> Option<&'static str> {
+        match self {
+            Kind::Anthropic => Some("ANTHROPIC_API_KEY"),
+            Kind::OpenAi | Kind::OpenAiChat => Some("OPENAI_API_KEY"),
+            Kind::Ollama => None,
+        }
+    }
+
+    fn maker(self) -> Option<Maker> {
+        match self {
+            Kind::Anthropic => Some(Maker::Anthropic),
+            Kind::OpenAi | Kind::OpenAiChat => Some(Maker::OpenAi),
+            Kind::Ollama => None,
+        }
+    }
+
+    /// What is thought of a model that is on no list.
+    fn unknown(self) -> Card {
+        match self {
+            Kind::Anthropic | Kind::OpenAi => unknown(128_000, 8_192),
+            Kind::OpenAiChat | Kind::Ollama => unknown(32_768, 4_096),
+        }
+    }
+}
+
+/// What settings say of one provider; what is left out has its usual value.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProviderSettings {
+    pub kind: Option<Kind>,
+    /// As `base_url` makes it.
+    pub base_url: Option<String>,
+    pub key_env: Option<String>,
+}
+
+/// A provider that can be asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Known {
+    pub kind: Kind,
+    pub provider: Arc<Provider>,
+    /// The variable that its key is looked for in, wanted or not.
+    pub key_variable: Option<String>,
+    pub place: Place,
+}
+
+/// Who says where a provider is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    Usual,
+    /// This variable.
+    Environment(&'static str),
+    Settings,
+}
+
+/// A setting that can't be, and why.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {problem}")]
+pub struct BadSetting {
+    /// `providers.NAME.base_url`, `models."PROVIDER/MODEL"`, `$VARIABLE`.
+    pub place: String,
+    pub problem: String,
+}
+
+/// A model that is thought with because a key of its provider is set, and no model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Usual {
+    pub model: String,
+    /// The variable that holds the key.
+    pub variable: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Providers {
+    known: BTreeMap<String, Known>,
+    cards: BTreeMap<String, Card>,
+}
+
+impl Default for Providers {
+    /// The built-in ones, without an environment.
+    fn default() -> Providers {
+        match Providers::new(&BTreeMap::new(), &BTreeMap::new(), &|_| None) {
+            Ok(providers) => providers,
+            Err(problem) => unreachable!("nothing was said that could be wrong: {problem}"),
+        }
+    }
+}
+
+impl Providers {
+    /// `variable` is the environment; one that is set to nothing is not set.
+    pub fn new(
+        providers: &BTreeMap<String, ProviderSettings>,
+        models: &BTreeMap<String, CardChange>,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Providers, BadSetting> {
+        let mut known = BTreeMap::new();
+        let nothing = ProviderSettings::default();
+        for kind in Kind::ALL {
+            let said = providers.get(kind.as_str()).unwrap_or(&nothing);
+            known.insert(kind.as_str().to_owned(), built_in(kind, said, variable)?);
+        }
+        for (name, said) in providers.iter().filter(|(name, _)| !is_built_in(name)) {
+            known.insert(name.clone(), added(name, said, variable)?);
+        }
+        let mut providers = Providers { known, cards: BTreeMap::new() };
+        for (name, change) in models {
+            let wrong = |problem: String| BadSetting { place: format!("models.{name:?}"), problem };
+            let card = match providers.model(name).map_err(|error| wrong(error.to_string()))? {
+                Model::Remote(remote) => remote.card,
+                Model::Echo | Model::Script { .. } => {
+                    return Err(wrong("a script has no window and no price; take the table out".to_owned()));
+                }
+            };
+            providers.cards.insert(name.clone(), change.over(&card).map_err(wrong)?);
+        }
+        Ok(providers)
+    }
+
+    /// The model of this name, if it names one that could be called.
+    pub fn model(&self, name: &str) -> Result<Model, BadModel> {
+        let quoted = |text: &str| text.chars().take(limits::QUOTED_CHARS).collect::<String>();
+        let (provider, model) = match name.split_once('/') {
+            Some((provider, model)) if !provider.is_empty() && !model.is_empty() => (provider, model),
+            Some(_) | None => return Err(BadModel::NotAName { name: quoted(name) }),
+        };
+        match (provider, model) {
+            (SCRIPT, "echo") => Ok(Model::Echo),
+            (SCRIPT, file) if Path::new(file).is_absolute() => Ok(Model::Script { file: PathBuf::from(file) }),
+            (SCRIPT, file) => Err(BadModel::RelativeScript { file: quoted(file) }),
+            (provider, model) => match self.known.get(provider) {
+                Some(known) => Ok(Model::Remote(Remote {
+                    name: name.to_owned(),
+                    model: model.to_owned(),
+                    provider: Arc::clone(&known.provider),
+                    card: self.cards.get(name).copied().unwrap_or_else(|| known.card(model)),
+                })),
+                None => {
+                    Err(BadModel::UnknownProvider { instead: self.instead_of(provider), provider: quoted(provider) })
+                }
+            },
+        }
+    }
+
+    fn instead_of(&self, provider: &str) -> String {
+        let names = || self.known.keys().map(String::as_str).chain([SCRIPT]);
+        match nearest(provider, names()) {
+            Some(near) => format!("did you mean {near:?}?"),
+            None => format!("there are {}", names().collect::<Vec<_>>().join(", ")),
+        }
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Known> {
+        self.known.values()
+    }
+
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Known> {
+        self.known.get(name)
+    }
+
+    /// Models that are on a list of ours or in the settings, by provider; every other name of a provider's is a model, too.
+    #[must_use]
+    pub fn listed(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        for (provider, known) in &self.known {
+            let shelf = known.shelf().map(|shelf| shelf.cards.as_slice()).unwrap_or_default();
+            names.extend(shelf.iter().map(|(id, _)| format!("{provider}/{id}")));
+            let said = self.cards.keys().filter(|name| name.split_once('/').is_some_and(|(of, _)| of == provider));
+            names.extend(said.filter(|name| !names.contains(name)).cloned().collect::<Vec<_>>());
+        }
+        names
+    }
+
+    /// Whether the settings say something of this model.
+    #[must_use]
+    pub fn is_said(&self, name: &str) -> bool {
+        self.cards.contains_key(name)
+    }
+
+    /// What is thought with where no model is set: that of the first provider whose key is.
+    #[must_use]
+    pub fn usual(&self) -> Option<Usual> {
+        [Kind::Anthropic, Kind::OpenAi].into_iter().find_map(|kind| {
+            let known = self.known.get(kind.as_str()).filter(|known| known.kind == kind)?;
+            known.provider.key.as_ref()?;
+            let model = format!("{}/{}", known.provider.name, known.shelf()?.usual);
+            Some(Usual { model, variable: known.key_variable.clone()? })
+        })
+    }
+
+    /// Every variable that a key is looked for in: what no program that is started may be given.
+    #[must_use]
+    pub fn key_variables(&self) -> Vec<String> {
+        let mut names: Vec<String> = Kind::ALL.into_iter().filter_map(Kind::key_variable).map(str::to_owned).collect();
+        names.extend(self.known.values().filter_map(|known| known.key_variable.clone()));
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+}
+
+/// The date of our list of prices.
+#[must_use]
+pub fn prices_date() -> &'static str {
+    &CATALOGUE.date
+}
+
+impl Known {
+    /// The list that its models are on. Who serves OpenAI's protocol elsewhere has models of his own.
+    fn shelf(&self) -> Option<&'static Shelf> {
+        let elsewhere = self.kind == Kind::OpenAiChat && !self.is_usual();
+        self.kind.maker().filter(|_| !elsewhere).map(|maker| CATALOGUE.shelf(maker))
+    }
+
+    fn card(&self, model: &str) -> Card {
+        self.shelf().and_then(|shelf| shelf.card(model)).unwrap_or_else(|| self.kind.unknown())
+    }
+
+    fn is_usual(&self) -> bool {
+        self.provider.base_url == self.kind.usual_url()
+    }
+
+    /// Whether a key would go over the network for everybody to read.
+    #[must_use]
+    pub fn is_exposed(&self) -> bool {
+        let url = &self.provider.base_url;
+        url.starts_with("http://") && !Url::parse(url).is_ok_and(|url| url.is_this_machine())
+    }
+}
+
+impl Remote {
+    /// The variable to set before it can be called.
+    #[must_use]
+    pub fn missing_key(&self) -> Option<&str> {
+        self.provider.key_env.as_deref().filter(|_| self.provider.key.is_none())
+    }
+}
+
+#[must_use]
+pub fn is_built_in(name: &str) -> bool {
+    Kind::ALL.iter().any(|kind| kind.as_str() == name)
+}
+
+/// A name that a provider can have.
+pub fn provider_name(name: &str) -> Result<(), String> {
+    if name == SCRIPT {
+        return Err("script is what files are played by; give the provider another name".to_owned());
+    }
+    let letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let fits = name.bytes().all(|byte| letter(byte) || matches!(byte, b'-' | b'_'));
+    if fits && name.len() <= NAME_BYTES && name.bytes().next().is_some_and(letter) {
+        return Ok(());
+    }
+    Err(format!("a provider's name has 1 to {NAME_BYTES} of a-z, 0-9, '-' and '_'"))
+}
+
+/// Where a provider is, without a slash at its end. What is wrong is said without repeating it: it may hold a password.
+pub fn base_url(text: &str) -> Result<String, String> {
+    let text = text.trim().trim_end_matches('/');
+    if !["http://", "https://"].iter().any(|scheme| text.starts_with(scheme)) {
+        return Err("begin the address with https:// or http://".to_owned());
+    }
+    if text.contains('@') {
+        return Err("leave user and password out of the address; a key goes into the environment".to_owned());
+    }
+    if text.contains(['?', '#', ' ']) {
+        return Err("an address ends with its path, as in https://example.com/v1".to_owned());
+    }
+    Url::parse(text).map_err(|_| "write the address as https://HOST, perhaps with a port and a path".to_owned())?;
+    Ok(text.to_owned())
+}
+
+/// The name of a variable. What is wrong is said without repeating it: it may be the key itself.
+pub fn key_env(text: &str) -> Result<String, String> {
+    let letter = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_';
+    let fits = text.bytes().all(|byte| letter(byte) || byte.is_ascii_digit());
+    if !fits || text.len() > NAME_BYTES || !text.bytes().next().is_some_and(letter) {
+        return Err(
+            "name a variable of the daemon's environment, such as WORK_API_KEY; the key itself goes there".to_owned()
+        );
+    }
+    if environment::is_carried(text) {
+        return Err(format!("agents' commands are given {text}, so a key can't be there; name another variable"));
+    }
+    Ok(text.to_owned())
+}
+
+fn built_in(of: Kind, said: &ProviderSettings, variable: &dyn Fn(&str) -> Option<String>) -> Result<Known, BadSetting> {
+    let kind = said.kind.unwrap_or(of);
+    let from = kind.url_variable();
+    let (place, url) = match (variable(from), &said.base_url) {
+        (Some(url), _) => {
+            let url = if kind == Kind::Ollama { ollama_url(&url) } else { base_url(&url) };
+            let wrong = |problem| BadSetting { place: format!("${from}"), problem };
+            (Place::Environment(from), url.map_err(wrong)?)
+        }
+        (None, Some(url)) => (Place::Settings, url.clone()),
+        (None, None) => (Place::Usual, kind.usual_url().to_owned()),
+    };
+    let key_variable = said.key_env.clone().or_else(|| kind.key_variable().map(str::to_owned));
+    Ok(known(of.as_str(), kind, place, url, key_variable, variable))
+}
+
+/// A provider that only the settings know. Nobody's key goes to an address that was not meant for it: where it has one of
+/// its own, `key_env` says which key it gets.
+fn added(name: &str, said: &ProviderSettings, variable: &dyn Fn(&str) -> Option<String>) -> Result<Known, BadSetting> {
+    let place = format!("providers.{name}");
+    let wrong = |problem: String| BadSetting { place: place.clone(), problem };
+    provider_name(name).map_err(wrong)?;
+    let Some(kind) = said.kind else {
+        let kinds = Kind::ALL.map(Kind::as_str).join(", ");
+        return Err(wrong(format!("it is not built in, so say its kind: {kinds}")));
+    };
+    let (place, url, usual_key) = match &said.base_url {
+        Some(url) => (Place::Settings, url.clone(), None),
+        None => (Place::Usual, kind.usual_url().to_owned(), kind.key_variable()),
+    };
+    let key_variable = said.key_env.clone().or_else(|| usual_key.map(str::to_owned));
+    Ok(known(name, kind, place, url, key_variable, variable))
+}
+
+fn known(
+    name: &str,
+    kind: Kind,
+    place: Place,
+    base_url: String,
+    key_variable: Option<String>,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Known {
+    // Some write its version behind it, which is part of the protocol here.
+    let base_url = match kind {
+        Kind::Anthropic => base_url.strip_suffix("/v1").unwrap_or(&base_url).to_owned(),
+        Kind::OpenAi | Kind::OpenAiChat | Kind::Ollama => base_url,
+    };
+    let key = key_variable.as_deref().and_then(variable).map(|key| key.trim().to_owned());
+    let key = key.filter(|key| !key.is_empty()).map(Key::new);
+    // A server of one's own may want none.
+    let optional = match kind {
+        Kind::Anthropic | Kind::OpenAi => false,
+        Kind::OpenAiChat => base_url != kind.usual_url(),
+        Kind::Ollama => true,
+    };
+    let key_env = key_variable.clone().filter(|_| !optional || key.is_some());
+    let provider = Arc::new(Provider { name: name.to_owned(), speaks: kind.speaks(), base_url, key, key_env });
+    Known { kind, provider, key_variable, place }
+}
+
+/// `OLLAMA_HOST` as Ollama reads it: a host, a port, both, or an address; where a server listens on everything, it is
+/// asked at this machine.
+fn ollama_url(text: &str) -> Result<String, String> {
+    let text = text.trim().trim_matches(['"', '\'']);
+    let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
+    let (scheme, usual_port) = match scheme {
+        "" => ("http", OLLAMA_PORT),
+        "http" => ("http", 80),
+        "https" => ("https", 443),
+        _ => return Err("it takes HOST:PORT, or an address that begins with http:// or https://".to_owned()),
+    };
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let (host, port) = match authority.rsplit_once(':') {
+        // The colons of an IPv6 address are inside of its brackets.
+        Some((host, port)) if !port.contains(']') => (host, Some(port)),
+        Some(_) | None => (authority, None),
+    };
+    let port = match port.filter(|port| !port.is_empty()) {
+        Some(port) => port.parse::<u16>().map_err(|_| "its port is no number from 0 to 65535".to_owned())?,
+        None => usual_port,
+    };
+    let host = match host {
+        "" | "0.0.0.0" => "127.0.0.1",
+        "[::]" => "[::1]",
+        host => host,
+    };
+    base_url(&format!("{scheme}://{host}:{port}{}/v1", path.trim_end_matches('/')))
+}

@@ -1,0 +1,365 @@
+//! An answer while it arrives, the same for every protocol: blocks in the order in which the model made them. Nothing of
+//! it is a reply before all of it is there; the text alone is heard as it comes.
+
+use std::collections::BTreeMap;
+
+use abide_kernel::fact::Usage;
+use abide_kernel::id::ExecId;
+use abide_kernel::input::{Call, Does, Refusal, Reply};
+use abide_kernel::vocabulary::ProviderError;
+use serde_json::{Map, Value, json};
+
+use super::order::{self, Piece};
+use super::{Remote, fault};
+use crate::limits;
+use crate::model::{ProviderFailure, call_id, tokens_in};
+use crate::tools::{self, Tool};
+
+/// One part of an answer.
+#[derive(Debug)]
+pub(super) enum Block {
+    Text(String),
+    Call {
+        tool: String,
+        /// JSON, as far as it has come.
+        arguments: String,
+    },
+    /// Reasoning in its provider's own shape.
+    Thought(Value),
+    /// Nothing that was asked for. It keeps its place, so that its pieces are not taken for those of another.
+    Other,
+}
+
+#[derive(Debug)]
+struct Slot {
+    block: Block,
+    open: bool,
+    /// What its provider wants to see beside it.
+    aside: Option<Value>,
+}
+
+/// Why a model stopped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// It was done, or wants its calls answered.
+    Usual,
+    /// It has written as much as it may.
+    Full,
+    /// It, or its provider, would not say it.
+    Refused(String),
+    Other(String),
+}
+
+impl Stop {
+    /// The providers' words for it, which do not contradict each other.
+    pub(super) fn read(word: &str) -> Stop {
+        let word: String = word.chars().take(limits::QUOTED_CHARS).collect();
+        match word.as_str() {
+            "end_turn" | "tool_use" | "stop" | "tool_calls" | "function_call" => Stop::Usual,
+            "max_tokens" | "length" | "max_output_tokens" => Stop::Full,
+            "refusal" | "content_filter" => Stop::Refused(word),
+            _ => Stop::Other(word),
+        }
+    }
+}
+
+/// Tokens as the provider counted them, as far as it did.
+#[derive(Debug, Default)]
+pub(super) struct Counted {
+    /// All of the input: what came from the cache and what went into it as well.
+    pub(super) input: Option<u64>,
+    pub(super) output: Option<u64>,
+    pub(super) cached: u64,
+    pub(super) cache_write: u64,
+}
+
+pub(super) struct Answer<'h> {
+    hear: &'h mut (dyn FnMut(&str) + Send),
+    slots: BTreeMap<u64, Slot>,
+    text_bytes: usize,
+    thought_bytes: usize,
+    calls: usize,
+    /// The words of a refusal, where the provider keeps them apart from an answer's.
+    refusal: String,
+    pub(super) counted: Counted,
+    /// None until the model has stopped.
+    pub(super) stop: Option<Stop>,
+}
+
+impl<'h> Answer<'h> {
+    pub(super) fn new(hear: &'h mut (dyn FnMut(&str) + Send)) -> Answer<'h> {
+        Answer {
+            hear,
+            slots: BTreeMap::new(),
+            text_bytes: 0,
+            thought_bytes: 0,
+            calls: 0,
+            refusal: String::new(),
+            counted: Counted::default(),
+            stop: None,
+        }
+    }
+
+    /// A block begins at a place where there was none.
+    pub(super) fn open(&mut self, at: u64, block: Block) -> Result<(), ProviderFailure> {
+        if self.stop.is_some() {
+            return Err(fault::broken("its answer goes on after its end"));
+        }
+        if self.slots.len() >= limits::ANSWER_BLOCKS {
+            return Err(too_much("parts", limits::ANSWER_BLOCKS));
+        }
+        let begun = match &block {
+            Block::Text(text) => text.clone(),
+            Block::Call { .. } => {
+                self.calls += 1;
+                String::new()
+            }
+            Block::Thought(thought) => {
+                self.count_thought(size_of(thought))?;
+                String::new()
+            }
+            Block::Other => String::new(),
+        };
+        if self.calls > limits::ANSWER_CALLS {
+            return Err(too_much("tool calls", limits::ANSWER_CALLS));
+        }
+        let block = if let Block::Text(_) = block { Block::Text(String::new()) } else { block };
+        if self.slots.insert(at, Slot { block, open: true, aside: None }).is_some() {
+            return Err(fault::broken(format!("part {at} of the answer begins twice")));
+        }
+        self.text(at, &begun)
+    }
+
+    pub(super) fn is_at(&self, at: u64) -> bool {
+        self.slots.contains_key(&at)
+    }
+
+    pub(super) fn is_over(&self, at: u64) -> bool {
+        self.slots.get(&at).is_some_and(|slot| !slot.open)
+    }
+
+    /// A block that was begun and has not ended.
+    pub(super) fn block(&mut self, at: u64) -> Result<&mut Block, ProviderFailure> {
+        match self.slots.get_mut(&at) {
+            Some(slot) if slot.open => Ok(&mut slot.block),
+            Some(_) => Err(fault::broken(format!("part {at} of the answer goes on after its end"))),
+            None => Err(fault::broken(format!("part {at} of the answer goes on before it began"))),
+        }
+    }
+
+    pub(super) fn text(&mut self, at: u64, piece: &str) -> Result<(), ProviderFailure> {
+        if piece.is_empty() {
+            return Ok(());
+        }
+        self.text_bytes += piece.len();
+        if self.text_bytes > limits::ANSWER_TEXT_BYTES {
+            return Err(too_much("bytes of text", limits::ANSWER_TEXT_BYTES));
+        }
+        let Block::Text(text) = self.block(at)? else {
+            return Err(fault::broken(format!("part {at} of the answer is no text, but text comes for it")));
+        };
+        let first = text.is_empty();
+        text.push_str(piece);
+        let earlier =
+            |(other, slot): (&u64, &Slot)| *other != at && matches!(&slot.block, Block::Text(text) if !text.is_empty());
+        if first && self.slots.iter().any(earlier) {
+            (self.hear)(order::BETWEEN_TEXTS);
+        }
+        (self.hear)(piece);
+        Ok(())
+    }
+
+    pub(super) fn arguments(&mut self, at: u64, piece: &str) -> Result<(), ProviderFailure> {
+        let Block::Call { arguments, .. } = self.block(at)? else {
+            return Err(fault::broken(format!("part {at} of the answer is no call, but arguments come for it")));
+        };
+        if arguments.len() + piece.len() > limits::ARGUMENTS_BYTES {
+            return Err(too_much("bytes of arguments for one call", limits::ARGUMENTS_BYTES));
+        }
+        arguments.push_str(piece);
+        Ok(())
+    }
+
+    /// More of one field of a thought.
+    pub(super) fn thought(&mut self, at: u64, field: &str, piece: &str) -> Result<(), ProviderFailure> {
+        self.count_thought(piece.len())?;
+        let Block::Thought(Value::Object(thought)) = self.block(at)? else {
+            return Err(fault::broken(format!("part {at} of the answer is no thought, but one comes for it")));
+        };
+        if let Some(Value::String(text)) = thought.get_mut(field) {
+            text.push_str(piece);
+        } else {
+            thought.insert(field.to_owned(), piece.into());
+        }
+        Ok(())
+    }
+
+    /// What seemed to be nothing was a thought, and here it is.
+    pub(super) fn think(&mut self, at: u64, thought: Value) -> Result<(), ProviderFailure> {
+        self.count_thought(size_of(&thought))?;
+        *self.block(at)? = Block::Thought(thought);
+        Ok(())
+    }
+
+    /// Something that belongs to a block, and goes back with it.
+    pub(super) fn aside(&mut self, at: u64, aside: Value) -> Result<(), ProviderFailure> {
+        self.count_thought(size_of(&aside))?;
+        self.block(at)?;
+        self.slots.entry(at).and_modify(|slot| slot.aside = Some(aside));
+        Ok(())
+    }
+
+    /// What came there is not wanted back after all.
+    pub(super) fn forget(&mut self, at: u64) {
+        self.slots.entry(at).and_modify(|slot| slot.block = Block::Other);
+    }
+
+    pub(super) fn refused(&mut self, piece: &str) {
+        if self.refusal.len() < limits::PROVIDER_WORDS_CHARS {
+            self.refusal.push_str(piece);
+        }
+    }
+
+    pub(super) fn close(&mut self, at: u64) -> Result<(), ProviderFailure> {
+        self.block(at)?;
+        self.slots.entry(at).and_modify(|slot| slot.open = false);
+        Ok(())
+    }
+
+    pub(super) fn close_all(&mut self) {
+        for slot in self.slots.values_mut() {
+            slot.open = false;
+        }
+    }
+
+    fn count_thought(&mut self, bytes: usize) -> Result<(), ProviderFailure> {
+        self.thought_bytes += bytes;
+        if self.thought_bytes > limits::SEALED_BYTES {
+            return Err(too_much("bytes of reasoning", limits::SEALED_BYTES));
+        }
+        Ok(())
+    }
+
+    /// All of it has come. `sent_chars` is how much was asked, for providers that do not count.
+    pub(super) fn reply(self, of: &Asked<'_>, sent_chars: usize) -> Result<Reply, ProviderFailure> {
+        let stop = self.stop.unwrap_or(Stop::Usual);
+        let cut = self.slots.values().any(|slot| slot.open && matches!(slot.block, Block::Call { .. }));
+        if cut && stop == Stop::Usual {
+            return Err(fault::broken("its stream ended inside a tool call"));
+        }
+        let mut pieces = Vec::new();
+        let (mut text, mut calls, mut written) = (String::new(), Vec::new(), 0);
+        for slot in self.slots.into_values() {
+            pieces.extend(slot.aside.map(Piece::Thought));
+            match slot.block {
+                Block::Text(more) if more.is_empty() => {}
+                Block::Text(more) => {
+                    if !text.is_empty() {
+                        text.push_str(order::BETWEEN_TEXTS);
+                    }
+                    text.push_str(&more);
+                    pieces.push(Piece::Text(more.len()));
+                }
+                Block::Call { tool, arguments } => {
+                    written += tool.len() + arguments.len();
+                    pieces.push(Piece::Call);
+                    calls.push(of.call(calls.len(), tool, &arguments, &stop));
+                }
+                Block::Thought(thought) => pieces.push(Piece::Thought(thought)),
+                Block::Other => {}
+            }
+        }
+        let nothing = text.trim().is_empty() && calls.is_empty();
+        if nothing && (!self.refusal.is_empty() || matches!(stop, Stop::Refused(_))) {
+            return Err(refusal(&self.refusal));
+        }
+        let mut usage = Usage {
+            input_tokens: self.counted.input.unwrap_or_else(|| sent_chars.div_ceil(4) as u64),
+            output_tokens: self.counted.output.unwrap_or_else(|| tokens_in(&text) + written.div_ceil(4) as u64),
+            cached_tokens: self.counted.cached,
+            cache_write_tokens: self.counted.cache_write,
+            cost_micro_usd: 0,
+        };
+        usage.cost_micro_usd = of.remote.card.prices.map_or(0, |prices| prices.cost_micro_usd(&usage));
+        let sealed = order::seal(of.remote.provider.speaks, pieces);
+        if sealed.as_ref().is_some_and(|sealed| size_of(sealed) > limits::SEALED_BYTES) {
+            return Err(too_much("bytes of reasoning", limits::SEALED_BYTES));
+        }
+        let stop = match stop {
+            Stop::Usual => None,
+            Stop::Full => Some("max_tokens".to_owned()),
+            Stop::Refused(word) | Stop::Other(word) => Some(word),
+        };
+        Ok(Reply { text, calls, usage, model: Some(of.remote.name.clone()), sealed, stop, ..Reply::default() })
+    }
+}
+
+/// Who was asked, for what, and what it may ask for in turn.
+pub(super) struct Asked<'a> {
+    pub(super) remote: &'a Remote,
+    pub(super) tools: &'a [Tool],
+    pub(super) exec_id: &'a ExecId,
+    pub(super) round: u32,
+}
+
+impl Asked<'_> {
+    fn call(&self, index: usize, tool: String, arguments: &str, stop: &Stop) -> Call {
+        let tool: String = tool.chars().take(limits::QUOTED_CHARS).collect();
+        let call_id = call_id(self.exec_id, self.round, index);
+        let (input, does) = match input(arguments) {
+            Ok(input) => (input.clone(), self.meaning(&tool, &input)),
+            Err(why) => (json!({}), Does::Refused(unreadable(&tool, &why, stop))),
+        };
+        Call { call_id, tool, input, does }
+    }
+
+    /// A tool that there is, but that was not offered, is none for this call.
+    fn meaning(&self, tool: &str, input: &Value) -> Does {
+        let known = |tools: &[Tool]| tools.iter().any(|known| known.name == tool);
+        if known(tools::ALL) && !known(self.tools) {
+            let names: Vec<&str> = self.tools.iter().map(|tool| tool.name).collect();
+            let hint = if names.is_empty() {
+                "answer with text".to_owned()
+            } else {
+                format!("the tools here are: {}", names.join(", "))
+            };
+            return Does::Refused(Refusal::new("tool_not_offered", format!("{tool} can't be called here"), hint));
+        }
+        tools::read(tool, input)
+    }
+}
+
+/// The arguments of a call. None at all are an empty object, as for tools that take nothing.
+fn input(arguments: &str) -> Result<Value, String> {
+    if arguments.trim().is_empty() {
+        return Ok(Value::Object(Map::new()));
+    }
+    match serde_json::from_str(arguments) {
+        Ok(Value::Null) => Ok(Value::Object(Map::new())),
+        Ok(Value::Object(fields)) => Ok(Value::Object(fields)),
+        Ok(Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => Err("not an object".to_owned()),
+        Err(error) => Err(format!("not valid JSON ({error})")),
+    }
+}
+
+fn unreadable(tool: &str, why: &str, stop: &Stop) -> Refusal {
+    if *stop == Stop::Full {
+        let message = format!("the answer reached its longest before the arguments of {tool} were complete");
+        return Refusal::new("invalid_input", message, "do it in smaller parts: several calls with less in each");
+    }
+    let message = format!("the arguments of {tool} are {why}");
+    Refusal::new("invalid_input", message, "call it again with one JSON object, as its schema has it")
+}
+
+fn refusal(words: &str) -> ProviderFailure {
+    let message = if words.is_empty() { "it refuses to answer this" } else { words };
+    ProviderFailure { error: ProviderError::Refusal, ..ProviderFailure::invalid(message) }
+}
+
+fn too_much(of_what: &str, limit: usize) -> ProviderFailure {
+    ProviderFailure::invalid(format!("its answer is too large: more than {limit} {of_what}"))
+}
+
+fn size_of(value: &Value) -> usize {
+    serde_json::to_vec(value).map_or(usize::MAX, |bytes| bytes.len())
+}

@@ -1,0 +1,201 @@
+//! What a provider's refusal is: a class that says whether time mends it, and what the provider itself says about it.
+
+use abide_kernel::vocabulary::ProviderError;
+use reqwest::header::HeaderMap;
+use serde_json::Value;
+
+use super::retry;
+use crate::model::ProviderFailure;
+
+/// The codes and words of a request that is longer than the model's window. Each provider has its own.
+const TOO_LONG: &[&str] = &[
+    // OpenAI and those who speak like it.
+    "context_length_exceeded",
+    "maximum context length",
+    "exceeds the context window",
+    "exceeds the model's context",
+    "string_above_max_length",
+    // Anthropic.
+    "prompt is too long",
+    "exceed context limit",
+    "request_too_large",
+    // llama.cpp and Ollama.
+    "exceed_context_size",
+    "exceeds the available context size",
+    "exceeds context length",
+    "exceeds the context length",
+    "exceeds maximum context length",
+    "exceeded max context length",
+    // Gemini, Mistral, xAI, GitHub, Bedrock.
+    "exceeds the maximum number of tokens",
+    "too large for model",
+    "maximum prompt length",
+    "tokens_limit_reached",
+    "input is too long",
+    "reduce the length of the messages",
+];
+
+/// A 429 that no waiting mends: one request is more than a minute's tokens.
+const TOO_LARGE_FOR_A_MINUTE: &[&str] = &["must be reduced", "request too large"];
+
+/// Nobody has paid. It reads like a rate limit with some, and is none.
+const UNPAID: &[&str] = &[
+    "insufficient_quota",
+    "billing_hard_limit_reached",
+    "billing_not_active",
+    "billing_error",
+    "credit balance is too low",
+];
+
+/// The request itself was found unfit.
+const FLAGGED: &[&str] =
+    &["content_filter", "content_policy_violation", "responsibleaipolicy", "flagged", "invalid_prompt"];
+
+/// An answer with a status that is none of success.
+pub(super) fn of_status(status: u16, headers: &HeaderMap, body: &[u8]) -> ProviderFailure {
+    let said = Said::read(body);
+    let error = class(status, &said);
+    let waits = matches!(error, ProviderError::RateLimited | ProviderError::Overloaded);
+    let retry_after_ms =
+        if waits { retry::from_headers(headers).or_else(|| retry::from_words(&said.message)) } else { None };
+    let hint = match (error, status) {
+        (ProviderError::Auth, _) if said.is_any(UNPAID) => {
+            "; nothing is left to spend there, and waiting changes nothing"
+        }
+        (_, 404) => "; the model's name or the provider's base URL is wrong",
+        (_, 300..=399) => "; redirects are not followed, so the provider's base URL has to be the place itself",
+        _ => "",
+    };
+    let message = format!("status {status}: {}{hint}", said.sentence());
+    ProviderFailure { error, retry_after_ms, message, carry: None }
+}
+
+/// An answer that promised success and is a page, or one JSON document: an error all the same, or no stream.
+pub(super) fn of_page(body: &[u8]) -> ProviderFailure {
+    match serde_json::from_slice::<Value>(body) {
+        Ok(value) if !value["error"].is_null() => of_event(&value),
+        Ok(_) => ProviderFailure::invalid("it answers with a document, not with a stream; its base URL may be wrong"),
+        Err(_) => {
+            let page = page(&String::from_utf8_lossy(body));
+            ProviderFailure::invalid(format!("it answers with {page}, not with a stream; its base URL may be wrong"))
+        }
+    }
+}
+
+/// An error that comes in the middle of a stream, after a head that promised success.
+pub(super) fn of_event(error: &Value) -> ProviderFailure {
+    let said = Said::of(error);
+    let class = match said.status {
+        Some(status) => class(status, &said),
+        None => class_by_words(&said),
+    };
+    let retry_after_ms = if class == ProviderError::RateLimited { retry::from_words(&said.message) } else { None };
+    ProviderFailure { error: class, retry_after_ms, message: said.sentence(), carry: None }
+}
+
+/// The stream ended before its end, or makes no sense: the same request may well do better.
+pub(super) fn broken(message: impl Into<String>) -> ProviderFailure {
+    ProviderFailure { error: ProviderError::Disconnect, ..ProviderFailure::invalid(message) }
+}
+
+pub(super) fn timeout(message: impl Into<String>) -> ProviderFailure {
+    ProviderFailure { error: ProviderError::Timeout, ..ProviderFailure::invalid(message) }
+}
+
+pub(super) fn auth(message: impl Into<String>) -> ProviderFailure {
+    ProviderFailure { error: ProviderError::Auth, ..ProviderFailure::invalid(message) }
+}
+
+fn class(status: u16, said: &Said) -> ProviderError {
+    if said.is_any(UNPAID) {
+        return ProviderError::Auth;
+    }
+    match status {
+        429 if said.is_any(TOO_LARGE_FOR_A_MINUTE) => ProviderError::ContextLength,
+        429 => ProviderError::RateLimited,
+        408 => ProviderError::Timeout,
+        // Some servers at home answer with 500 here.
+        400 | 413 | 422 | 500 if said.is_any(TOO_LONG) => ProviderError::ContextLength,
+        413 => ProviderError::ContextLength,
+        400 | 403 if said.is_any(FLAGGED) => ProviderError::Refusal,
+        401..=403 => ProviderError::Auth,
+        500.. => ProviderError::Overloaded,
+        _ => ProviderError::Invalid,
+    }
+}
+
+fn class_by_words(said: &Said) -> ProviderError {
+    let classes: [(&[&str], ProviderError); 8] = [
+        (UNPAID, ProviderError::Auth),
+        (TOO_LONG, ProviderError::ContextLength),
+        (FLAGGED, ProviderError::Refusal),
+        (&["rate_limit", "too_many_requests", "resource_exhausted"], ProviderError::RateLimited),
+        (&["overloaded", "server_error", "api_error", "internal", "unavailable"], ProviderError::Overloaded),
+        (&["timeout", "timed out"], ProviderError::Timeout),
+        (&["authentication", "permission", "invalid_api_key"], ProviderError::Auth),
+        (&["not_found", "invalid_request"], ProviderError::Invalid),
+    ];
+    // What says nothing that we know came up while the provider worked, and passes like other trouble of its own.
+    classes.iter().find(|(words, _)| said.is_any(words)).map_or(ProviderError::Overloaded, |(_, class)| *class)
+}
+
+/// What a provider says went wrong.
+struct Said {
+    /// Its codes for it.
+    codes: Vec<String>,
+    message: String,
+    /// A status in place of a code, as where one provider reports for another.
+    status: Option<u16>,
+}
+
+impl Said {
+    fn read(body: &[u8]) -> Said {
+        match serde_json::from_slice::<Value>(body) {
+            Ok(Value::Array(list)) => Said::of(list.first().unwrap_or(&Value::Null)),
+            Ok(value) => Said::of(&value),
+            Err(_) => Said { codes: Vec::new(), message: page(&String::from_utf8_lossy(body)), status: None },
+        }
+    }
+
+    /// Of an object that is an error, or has one.
+    fn of(value: &Value) -> Said {
+        let error = if value["error"].is_null() { value } else { &value["error"] };
+        let text = |value: &Value| value.as_str().filter(|text| !text.trim().is_empty()).map(str::to_owned);
+        let detail = || (!value["detail"].is_null()).then(|| value["detail"].to_string());
+        let message =
+            text(error).or_else(|| text(&error["message"])).or_else(|| text(&value["detail"])).or_else(detail);
+        let mut message = message.unwrap_or_default();
+        // What another provider said to the one that was asked.
+        if let Some(raw) = text(&error["metadata"]["raw"]) {
+            message = format!("{message}: {raw}");
+        }
+        let codes = ["type", "code", "status"].iter().filter_map(|field| text(&error[*field]));
+        let codes = codes.filter(|code| code != "error").collect();
+        let status = error["code"].as_u64().and_then(|code| u16::try_from(code).ok());
+        Said { codes, message, status: status.filter(|status| (400..600).contains(status)) }
+    }
+
+    fn is_any(&self, words: &[&str]) -> bool {
+        let said = format!("{} {}", self.codes.join(" "), self.message).to_lowercase();
+        words.iter().any(|word| said.contains(word))
+    }
+
+    fn sentence(&self) -> String {
+        match (self.codes.is_empty(), self.message.is_empty()) {
+            (false, false) => format!("{} ({})", self.message, self.codes.join(", ")),
+            (false, true) => self.codes.join(", "),
+            (true, false) => self.message.clone(),
+            (true, true) => "it says nothing more".to_owned(),
+        }
+    }
+}
+
+/// What a page that is no JSON says: its title if it is one of the web, as proxies write them.
+fn page(text: &str) -> String {
+    let title = text.split_once("<title>").and_then(|(_, rest)| rest.split_once("</title>")).map(|(title, _)| title);
+    match title {
+        Some(title) => format!("a web page, {:?}", title.trim()),
+        None if text.trim_start().starts_with('<') => "a web page".to_owned(),
+        None => text.trim().to_owned(),
+    }
+}

@@ -1,0 +1,117 @@
+//! Requests to providers: bounded in every direction of time, over connections that are kept. Dropping what is returned
+//! here ends the connection.
+
+use std::error::Error;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::header::HeaderMap;
+use reqwest::{Certificate, Client, Response, Url, redirect};
+
+use super::fault;
+use crate::limits;
+use crate::model::ProviderFailure;
+
+/// By the proxy that the environment names, if it does.
+static OUTWARD: LazyLock<Result<Client, String>> = LazyLock::new(|| client(true));
+/// No proxy stands between a machine and itself.
+static INWARD: LazyLock<Result<Client, String>> = LazyLock::new(|| client(false));
+
+/// Sends it, and returns the answer once its head is there.
+pub(super) async fn post(url: &str, headers: HeaderMap, body: Vec<u8>) -> Result<Response, ProviderFailure> {
+    // Without the URL: whoever wrote it may have put credentials into it.
+    let url = Url::parse(url).map_err(|error| {
+        ProviderFailure::invalid(format!("its base URL is no URL: {error}; write it like https://example.com/v1"))
+    })?;
+    let client = if is_this_machine(&url) { &INWARD } else { &OUTWARD };
+    let client = client.as_ref().map_err(ProviderFailure::invalid)?;
+    let sent = client.post(url).headers(headers).body(body).send();
+    match tokio::time::timeout(limits::MODEL_FIRST_BYTE, sent).await {
+        Ok(answer) => answer.map_err(|error| failed(&error)),
+        Err(_) => Err(late(limits::MODEL_FIRST_BYTE, "it did not begin to answer")),
+    }
+}
+
+/// More of the answer; nothing once it is over.
+pub(super) async fn more(answer: &mut Response) -> Result<Option<Bytes>, ProviderFailure> {
+    match tokio::time::timeout(limits::MODEL_STALL, answer.chunk()).await {
+        Ok(piece) => piece.map_err(|error| failed(&error)),
+        Err(_) => Err(late(limits::MODEL_STALL, "its answer stopped coming")),
+    }
+}
+
+/// The beginning of an answer that is an error. What can't be read of it is left out: its status says enough.
+pub(super) async fn beginning(answer: &mut Response) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while bytes.len() < limits::ERROR_BODY_BYTES {
+        match more(answer).await {
+            Ok(Some(piece)) => bytes.extend_from_slice(&piece),
+            Ok(None) | Err(_) => break,
+        }
+    }
+    bytes.truncate(limits::ERROR_BODY_BYTES);
+    bytes
+}
+
+/// Reads what is left of an answer that has said everything, so that its connection can serve the next.
+pub(super) async fn drain(mut answer: Response) {
+    let rest = async { while let Ok(Some(_)) = answer.chunk().await {} };
+    // One that does not end is ended instead.
+    let _ = tokio::time::timeout(limits::MODEL_DRAIN, rest).await;
+}
+
+fn client(proxy: bool) -> Result<Client, String> {
+    let mut builder = Client::builder()
+        .user_agent(concat!("abide/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(limits::MODEL_CONNECT)
+        .tcp_keepalive(Duration::from_secs(60))
+        // A key is for one address.
+        .redirect(redirect::Policy::none());
+    if !proxy {
+        builder = builder.no_proxy();
+    }
+    if let Some(roots) = own_roots() {
+        builder = builder.tls_built_in_root_certs(false);
+        builder = roots.into_iter().fold(builder, |builder, root| builder.add_root_certificate(root));
+    }
+    builder.build().map_err(|error| format!("no client for HTTP could be made: {}", cause(&error)))
+}
+
+/// As for pages from the web: a machine with certificates of its own says so in this variable.
+fn own_roots() -> Option<Vec<Certificate>> {
+    let pem = std::fs::read(std::env::var_os("SSL_CERT_FILE")?).ok()?;
+    Certificate::from_pem_bundle(&pem).ok().filter(|roots| !roots.is_empty())
+}
+
+fn is_this_machine(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+fn failed(error: &reqwest::Error) -> ProviderFailure {
+    let why = cause(error);
+    if error.is_builder() {
+        return ProviderFailure::invalid(format!("it can't be asked: {why}"));
+    }
+    if error.is_timeout() {
+        return late(limits::MODEL_CONNECT, "it could not be reached");
+    }
+    if error.is_connect() {
+        return fault::broken(format!("it could not be reached: {why}"));
+    }
+    fault::broken(format!("the connection to it broke: {why}"))
+}
+
+fn late(patience: Duration, what: &str) -> ProviderFailure {
+    fault::timeout(format!("{what} for {} seconds", patience.as_secs()))
+}
+
+/// The innermost cause: the outermost error names the URL, and the ones between say that something failed.
+fn cause(error: &reqwest::Error) -> String {
+    let mut cause = error.source();
+    while let Some(inner) = cause.and_then(Error::source) {
+        cause = Some(inner);
+    }
+    cause.map_or_else(|| "no reason is known".to_owned(), ToString::to_string)
+}

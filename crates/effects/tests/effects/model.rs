@@ -1,0 +1,13 @@
+//! Models at providers, called over HTTP. The providers are loopback servers that play streams in the formats which the
+//! providers document.
+
+mod anthropic;
+mod bounds;
+mod chat;
+mod faults;
+mod provider;
+mod responses;
+mod retry;
+mod sse;
+mod waiting;
+mod wire;

@@ -1,0 +1,266 @@
+//! What providers say when they do not answer, by class.
+
+use abide_effects::ProviderFailure;
+use abide_effects::model::remote::{Key, Provider, Speaks};
+use abide_kernel::vocabulary::ProviderError;
+use serde_json::{Value, json};
+
+use super::provider::*;
+use super::{anthropic, responses};
+
+const EVERY: [Speaks; 3] = [Speaks::Anthropic, Speaks::Responses, Speaks::Chat];
+
+async fn failure(speaks: Speaks, answer: Answer) -> ProviderFailure {
+    Loopback::new(vec![answer]).call(speaks).await.unwrap_err()
+}
+
+fn anthropic_error(kind: &str, message: &str) -> Value {
+    json!({ "type": "error", "error": { "type": kind, "message": message }, "request_id": "req_1" })
+}
+
+fn openai_error(kind: &str, code: Value, message: &str) -> Value {
+    json!({ "error": { "message": message, "type": kind, "param": null, "code": code } })
+}
+
+#[tokio::test]
+async fn by_status() {
+    use ProviderError::*;
+    for (status, class) in [
+        (400, Invalid),
+        (401, Auth),
+        (402, Auth),
+        (403, Auth),
+        (404, Invalid),
+        (408, Timeout),
+        (409, Invalid),
+        (413, ContextLength),
+        (422, Invalid),
+        (429, RateLimited),
+        (500, Overloaded),
+        (502, Overloaded),
+        (503, Overloaded),
+        (504, Overloaded),
+        (529, Overloaded),
+    ] {
+        for speaks in EVERY {
+            let body = openai_error("some_error", Value::Null, "That did not work.");
+            let failure = failure(speaks, Answer::json(status, &body)).await;
+            assert_eq!((failure.error, failure.retry_after_ms), (class, None), "{status}");
+            let said = format!("status {status}: That did not work. (some_error)");
+            assert!(failure.message.contains(&said), "{}", failure.message);
+        }
+    }
+}
+
+#[tokio::test]
+async fn by_what_is_said() {
+    use ProviderError::*;
+    let invalid = "invalid_request_error";
+    for (class, status, body) in [
+        (ContextLength, 400, anthropic_error(invalid, "prompt is too long: 210000 tokens > 200000 maximum")),
+        (
+            ContextLength,
+            400,
+            anthropic_error(invalid, "input length and `max_tokens` exceed context limit: 199000 + 8000 > 200000"),
+        ),
+        (ContextLength, 413, anthropic_error("request_too_large", "Request exceeds the maximum size")),
+        (
+            ContextLength,
+            400,
+            openai_error(
+                invalid,
+                json!("context_length_exceeded"),
+                "Your input exceeds the context window of this model.",
+            ),
+        ),
+        (
+            ContextLength,
+            400,
+            openai_error(
+                invalid,
+                Value::Null,
+                "This model's maximum context length is 8192 tokens. However, your request has 9000 input tokens.",
+            ),
+        ),
+        (
+            ContextLength,
+            400,
+            json!({ "object": "error", "message": "This model's maximum context length is 4096 tokens.", "type": "BadRequestError", "code": 400 }),
+        ),
+        (
+            ContextLength,
+            400,
+            json!({ "error": { "code": 400, "message": "the request exceeds the available context size, try increasing it", "type": "exceed_context_size_error", "n_prompt_tokens": 9000, "n_ctx": 4096 } }),
+        ),
+        (ContextLength, 500, json!({ "error": "the input length exceeds the context length" })),
+        (
+            ContextLength,
+            429,
+            openai_error(
+                "tokens",
+                json!("rate_limit_exceeded"),
+                "Request too large for m-1 on tokens per min (TPM): Limit 10000, Requested 15000. The input or output tokens must be reduced.",
+            ),
+        ),
+        (
+            Auth,
+            429,
+            openai_error(
+                "insufficient_quota",
+                json!("insufficient_quota"),
+                "You exceeded your current quota, please check your plan and billing details.",
+            ),
+        ),
+        (Auth, 400, anthropic_error(invalid, "Your credit balance is too low to access the Anthropic API.")),
+        (Refusal, 400, openai_error(invalid, json!("content_filter"), "The response was filtered.")),
+        (Overloaded, 529, anthropic_error("overloaded_error", "Overloaded")),
+        (Invalid, 400, openai_error(invalid, Value::Null, "Unknown parameter: 'context'.")),
+    ] {
+        let failure = failure(Speaks::Chat, Answer::json(status, &body)).await;
+        assert_eq!(failure.error, class, "{body}");
+        assert_eq!(failure.retry_after_ms, None, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn what_to_do_is_said() {
+    let quota = openai_error("insufficient_quota", json!("insufficient_quota"), "You exceeded your current quota.");
+    let said = failure(Speaks::Responses, Answer::json(429, &quota)).await.message;
+    assert_eq!(
+        said,
+        "openai/m-1: status 429: You exceeded your current quota. (insufficient_quota, insufficient_quota); nothing is \
+         left to spend there, and waiting changes nothing; the key is that of A_KEY"
+    );
+    let missing = json!({ "error": { "message": "model 'm-1' not found", "type": "api_error" } });
+    let said = failure(Speaks::Chat, Answer::json(404, &missing)).await.message;
+    assert!(said.ends_with("(api_error); the model's name or the provider's base URL is wrong"), "{said}");
+    let elsewhere = Answer::of(307, "text/plain", "").with("location: https://example.com/");
+    let failure = failure(Speaks::Chat, elsewhere).await;
+    assert_eq!(failure.error, ProviderError::Invalid);
+    assert!(failure.message.contains("redirects are not followed"), "{}", failure.message);
+}
+
+#[tokio::test]
+async fn words_that_are_no_json() {
+    for (body, said) in [
+        ("upstream connect error", "status 503: upstream connect error"),
+        ("", "status 503: it says nothing more"),
+        ("<html><head><title>503 Back soon</title></head></html>", "status 503: a web page, \"503 Back soon\""),
+        ("{\"detail\":\"Not now\"}", "status 503: Not now"),
+        ("{\"detail\":[{\"loc\":[\"body\"]}]}", "status 503: [{\"loc\":[\"body\"]}]"),
+        ("[{\"error\":{\"message\":\"Not now\",\"status\":\"UNAVAILABLE\"}}]", "status 503: Not now (UNAVAILABLE)"),
+        ("{\"error\":{\"message\":\"Not now\",\"metadata\":{\"raw\":\"busy\"}}}", "status 503: Not now: busy"),
+    ] {
+        let failure = failure(Speaks::Chat, Answer::of(503, "text/plain", body)).await;
+        assert_eq!(failure.message, format!("openai-chat/m-1: {said}"));
+    }
+    let long = format!("a\nb\u{7}{}", "é ".repeat(5_000));
+    let failure = failure(Speaks::Chat, Answer::of(503, "text/plain", &long)).await;
+    assert_eq!(failure.message.chars().count(), 600);
+    assert!(!failure.message.contains(|c: char| c.is_control()), "{}", failure.message);
+}
+
+/// A head that promises success, and a body that is an error or somebody else's.
+#[tokio::test]
+async fn a_body_that_is_no_stream() {
+    let page = Answer::of(200, "text/html; charset=utf-8", "<html><title>Welcome</title>");
+    let failed = failure(Speaks::Responses, page).await;
+    assert_eq!(failed.error, ProviderError::Invalid);
+    assert!(
+        failed.message.contains("a web page, \"Welcome\", not with a stream; its base URL may be wrong"),
+        "{failed}"
+    );
+    let document = failure(Speaks::Chat, Answer::json(200, &json!({ "choices": [] }))).await;
+    assert_eq!(document.error, ProviderError::Invalid);
+    let limited = json!({ "error": { "code": 429, "message": "Slow down" } });
+    assert_eq!(failure(Speaks::Chat, Answer::json(200, &limited)).await.error, ProviderError::RateLimited);
+}
+
+#[tokio::test]
+async fn in_the_middle_of_a_stream() {
+    use ProviderError::*;
+    let anthropic = |error: Value| (Speaks::Anthropic, named(&[anthropic::start(), error]));
+    let failed = |code: &str, message: &str| {
+        let error = json!({ "code": code, "message": message });
+        let event = json!({ "type": "response.failed", "response": { "status": "failed", "error": error } });
+        (Speaks::Responses, named(&[responses::added(0, responses::message("")), event]))
+    };
+    let chat = |error: Value| (Speaks::Chat, chunks(&[chunk(json!({ "content": "So" }), None), error]));
+    for (class, wait, (speaks, stream)) in [
+        (Overloaded, None, anthropic(anthropic_error("overloaded_error", "Overloaded"))),
+        (Overloaded, None, anthropic(anthropic_error("api_error", "Internal server error"))),
+        (RateLimited, None, anthropic(anthropic_error("rate_limit_error", "Slow down"))),
+        (Invalid, None, anthropic(anthropic_error("invalid_request_error", "No"))),
+        (Overloaded, None, failed("server_error", "The server had an error")),
+        (
+            RateLimited,
+            Some(11_054),
+            failed("rate_limit_exceeded", "Rate limit reached. Please try again in 11.054s. Visit us."),
+        ),
+        (ContextLength, None, failed("context_length_exceeded", "Too long")),
+        (Refusal, None, failed("invalid_prompt", "Your prompt was flagged")),
+        (Auth, None, failed("insufficient_quota", "No money")),
+        (
+            Overloaded,
+            None,
+            (Speaks::Responses, named(&[json!({ "type": "error", "code": "server_error", "message": "x" })])),
+        ),
+        (Overloaded, None, chat(json!({ "error": { "code": 502, "message": "Upstream" }, "choices": [] }))),
+        (RateLimited, None, chat(json!({ "error": { "code": 429, "message": "Slow down" } }))),
+        (Overloaded, None, chat(json!({ "error": { "message": "Something new" } }))),
+        (Overloaded, None, chat(json!({ "error": "out of memory" }))),
+    ] {
+        let failure = failure(speaks, Answer::stream(stream.clone())).await;
+        assert_eq!((failure.error, failure.retry_after_ms), (class, wait), "{stream}");
+    }
+}
+
+#[tokio::test]
+async fn no_key_no_request() {
+    let provider = Loopback::new(vec![Answer::stream("")]);
+    let mut remote = provider.remote(Speaks::Anthropic);
+    let with =
+        |key: Option<&str>, base: &Provider| Provider { key: key.map(|key| Key::new(key.to_owned())), ..base.clone() };
+    remote.provider = with(None, &remote.provider).into();
+    let failure = call(&remote, &hello()).await.unwrap_err();
+    assert_eq!(failure.error, ProviderError::Auth);
+    assert_eq!(failure.message, "anthropic/m-1: no key is set; set A_KEY to one");
+
+    remote.provider = with(Some("two\nlines"), &remote.provider).into();
+    let failure = call(&remote, &hello()).await.unwrap_err();
+    assert_eq!(failure.error, ProviderError::Auth);
+    assert!(failure.message.contains("A_KEY has letters that no key has"), "{}", failure.message);
+    assert_eq!(provider.asked().len(), 0);
+}
+
+#[tokio::test]
+async fn a_key_that_is_repeated_is_not_passed_on() {
+    let body =
+        openai_error("invalid_request_error", json!("invalid_api_key"), &format!("Incorrect API key provided: {KEY}."));
+    let provider = Loopback::new(vec![Answer::json(401, &body)]);
+    let failure = provider.call(Speaks::Chat).await.unwrap_err();
+    assert!(!format!("{failure:?}").contains(KEY), "{failure:?}");
+    assert!(failure.message.contains("Incorrect API key provided: (the key)."), "{failure:?}");
+    assert!(!format!("{:?}", provider.remote(Speaks::Chat)).contains(KEY));
+}
+
+#[tokio::test]
+async fn addresses_where_nobody_is() {
+    let provider = Loopback::new(vec![Answer::stream("")]);
+    let at = |base_url: &str| {
+        let mut remote = provider.remote(Speaks::Chat);
+        remote.provider = Provider { base_url: base_url.to_owned(), ..(*remote.provider).clone() }.into();
+        remote
+    };
+    // A port that was free a moment ago.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let failure = call(&at(&format!("http://user:pass-word@{free}")), &hello()).await.unwrap_err();
+    assert_eq!(failure.error, ProviderError::Disconnect);
+    assert!(
+        failure.message.contains("could not be reached: ") && !failure.message.contains("pass-word"),
+        "{failure:?}"
+    );
+    let failure = call(&at("not a URL"), &hello()).await.unwrap_err();
+    assert_eq!(failure.error, ProviderError::Invalid);
+    assert!(failure.message.contains("its base URL is no URL"), "{failure:?}");
+}

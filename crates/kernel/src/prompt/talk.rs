@@ -1,0 +1,265 @@
+//! What was said and done, turn by turn, read off the facts. Facts that are about something else are passed over.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::quote::{barred, line, plain};
+use super::{CallResult, Item, Part, Thought};
+use crate::fact::{CallRecord, Fact};
+use crate::id::{CallId, ExecId, MessageId, Seq};
+use crate::limits;
+use crate::message::Message;
+use crate::time::Time;
+use crate::vocabulary::{MessageKind, OriginKind, TerminalKind, ToolStatus};
+
+/// A fact as it was read from the ledger.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Told {
+    pub seq: Seq,
+    pub at: Time,
+    pub fact: Fact,
+}
+
+/// One execution of a turn.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spoken {
+    pub exec_id: ExecId,
+    pub message_id: MessageId,
+    pub turn_index: u64,
+    pub at: Time,
+    /// Its last fact so far.
+    pub last_seq: Seq,
+    pub pieces: Vec<Piece>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Piece {
+    Heard(Arc<Message>),
+    Round(Round),
+    /// The runtime's own word about what happened.
+    Note(String),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Round {
+    pub round: u32,
+    pub text: String,
+    pub calls: Vec<CallRecord>,
+    pub outcomes: BTreeMap<CallId, (ToolStatus, Value)>,
+    pub thought: Option<Thought>,
+}
+
+impl Spoken {
+    pub fn rounds(&self) -> impl DoubleEndedIterator<Item = &Round> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Round(round) => Some(round),
+            Piece::Heard(_) | Piece::Note(_) => None,
+        })
+    }
+
+    /// As a model is shown it.
+    #[must_use]
+    pub fn items(&self) -> Vec<Item> {
+        self.pieces.iter().flat_map(|piece| piece.items(limits::RESULT_SHOWN_BYTES)).collect()
+    }
+}
+
+impl Piece {
+    pub(super) fn items(&self, result_bytes: usize) -> Vec<Item> {
+        match self {
+            Piece::Heard(message) => vec![heard(message)],
+            Piece::Round(round) => round.items(result_bytes),
+            Piece::Note(text) => vec![said(format!("[abide note] {text}"))],
+        }
+    }
+}
+
+pub(super) fn said(text: String) -> Item {
+    Item::User { parts: vec![Part::Text(text)] }
+}
+
+/// A message under a label that says who it is from and how far to trust it. Only an operator's stands without bars.
+fn heard(message: &Message) -> Item {
+    let from = match &message.origin.id {
+        Some(id) => format!("{} {}", message.origin.kind, line(id, 200)),
+        None => message.origin.kind.to_string(),
+    };
+    let about = message.work_item_id.as_ref().map(|id| format!(", about {id}")).unwrap_or_default();
+    let label =
+        format!("[abide message {} from {from}, {}, {}{about}]", message.message_id, message.trust, message.kind);
+    let (images, json) = match &message.json {
+        Some(json) => super::image::images_in(json),
+        None => (Vec::new(), Value::Null),
+    };
+    let mut parts = match (message.origin.kind, &message.text) {
+        (OriginKind::Operator, Some(text)) => vec![Part::Text(label), Part::Text(plain(text))],
+        (_, Some(text)) => vec![Part::Text(format!("{label}\n{}", barred(text)))],
+        (_, None) => vec![Part::Text(label)],
+    };
+    if message.kind == MessageKind::SystemTick && message.text.is_none() {
+        parts.push(Part::Text("Go on with what is to be done.".to_owned()));
+    }
+    if !json.is_null() {
+        let pretty = serde_json::to_string_pretty(&json).unwrap_or_default();
+        parts.push(Part::Text(barred(&pretty)));
+    }
+    parts.extend(images.into_iter().map(Part::Image));
+    Item::User { parts }
+}
+
+impl Round {
+    fn items(&self, result_bytes: usize) -> Vec<Item> {
+        let silent = self.text.is_empty() && self.calls.is_empty();
+        let text = if silent { "(no answer)".to_owned() } else { self.text.clone() };
+        let said = Item::Assistant { text, calls: self.calls.clone(), thought: self.thought.clone() };
+        if self.calls.is_empty() {
+            return vec![said];
+        }
+        let results = self.calls.iter().map(|call| self.result(&call.call_id, result_bytes)).collect();
+        vec![said, Item::Results { results }]
+    }
+
+    fn result(&self, call_id: &CallId, bytes: usize) -> CallResult {
+        let (status, result) = match self.outcomes.get(call_id) {
+            Some((ToolStatus::Unknown, _)) => (ToolStatus::Unknown, unknown()),
+            Some((status, result)) => (*status, result.clone()),
+            None => (ToolStatus::Failed, not_run()),
+        };
+        let (images, result) = super::image::images_in(&result);
+        let content = shortened(&on_one_line(&result), bytes);
+        CallResult { call_id: call_id.clone(), content, failed: status != ToolStatus::Completed, images }
+    }
+}
+
+fn unknown() -> Value {
+    json!({ "error": {
+        "code": "unknown", "message": "the call was cut off; whether it did its work is not known",
+        "hint": "look at what it was to change before you do it again",
+    } })
+}
+
+fn not_run() -> Value {
+    json!({ "error": { "code": "not_run", "message": "the turn ended before this call", "hint": "make it again if it is still wanted" } })
+}
+
+/// JSON may have characters in its texts that some readers take for the end of a line.
+fn on_one_line(result: &Value) -> String {
+    let json = result.to_string();
+    match json.contains(['\u{85}', '\u{2028}', '\u{2029}']) {
+        false => json,
+        true => json.replace('\u{85}', "\\u0085").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029"),
+    }
+}
+
+/// Its beginning and its end, where there is no room for all of it.
+fn shortened(text: &str, max: usize) -> String {
+    if text.len() <= max {
+        return text.to_owned();
+    }
+    let head = limits::clip(text, max * 3 / 4);
+    let mut from = text.len() - max / 4;
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    let left_out = from - head.len();
+    format!("{head} …{left_out} bytes are left out here; the records have them… {}", &text[from..])
+}
+
+/// The turns that these facts tell of, oldest first.
+#[must_use]
+#[allow(clippy::wildcard_enum_match_arm, reason = "most facts are not about what was said or done")]
+pub fn talk(told: &[Told]) -> Vec<Spoken> {
+    let mut messages: BTreeMap<&MessageId, &Arc<Message>> = BTreeMap::new();
+    let mut turns: Vec<Spoken> = Vec::new();
+    let mut thought = None;
+    for Told { seq, at, fact } in told {
+        let piece = match fact {
+            Fact::MessageQueued(fact) => {
+                messages.insert(&fact.message.message_id, &fact.message);
+                continue;
+            }
+            Fact::TurnStarted(fact) => {
+                turns.push(Spoken {
+                    exec_id: fact.exec_id.clone(),
+                    message_id: fact.message_id.clone(),
+                    turn_index: fact.turn_index,
+                    at: *at,
+                    last_seq: *seq,
+                    pieces: vec![message(&messages, &fact.message_id)],
+                });
+                continue;
+            }
+            Fact::MessageInterjected(fact) => Some(message(&messages, &fact.message_id)),
+            Fact::ProviderRoundCompleted(fact) => {
+                thought = match (&fact.model, &fact.sealed) {
+                    (Some(model), Some(sealed)) => Some(Thought { model: model.clone(), sealed: sealed.clone() }),
+                    _ => None,
+                };
+                continue;
+            }
+            Fact::AssistantRoundRecorded(fact) => Some(Piece::Round(Round {
+                round: fact.round,
+                text: fact.text.clone(),
+                calls: fact.calls.clone(),
+                outcomes: BTreeMap::new(),
+                thought: thought.take(),
+            })),
+            Fact::ToolFinished(fact) => {
+                let last = turns.last_mut().filter(|turn| turn.exec_id == fact.exec_id);
+                if let Some(turn) = last {
+                    turn.last_seq = *seq;
+                    finished(turn, &fact.call_id, fact.status, &fact.result);
+                }
+                continue;
+            }
+            Fact::TurnAborted(fact) => Some(Piece::Note(format!("The turn was cut short here: {}.", fact.reason))),
+            Fact::TurnTerminal(fact) if fact.terminal_kind != TerminalKind::Completed => {
+                let error = fact.error.as_deref().map(|error| line(error, 400)).unwrap_or_default();
+                Some(Piece::Note(format!("The turn ended here: {} {error}", fact.terminal_kind)))
+            }
+            Fact::TurnTerminal(_) => None,
+            _ => continue,
+        };
+        if let Some(turn) = turns.last_mut() {
+            turn.last_seq = *seq;
+            turn.pieces.extend(piece);
+        }
+    }
+    without_vain_tries(turns)
+}
+
+fn message(messages: &BTreeMap<&MessageId, &Arc<Message>>, id: &MessageId) -> Piece {
+    match messages.get(id) {
+        Some(message) => Piece::Heard(Arc::clone(message)),
+        None => Piece::Note(format!("A message, {id}, that lies too far back to be shown.")),
+    }
+}
+
+fn finished(turn: &mut Spoken, call_id: &CallId, status: ToolStatus, result: &Value) {
+    let rounds = turn.pieces.iter_mut().rev().filter_map(|piece| match piece {
+        Piece::Round(round) => Some(round),
+        Piece::Heard(_) | Piece::Note(_) => None,
+    });
+    if let Some(round) = rounds.into_iter().next() {
+        round.outcomes.insert(call_id.clone(), (status, result.clone()));
+    }
+}
+
+/// A turn in which nothing was said, and whose message was taken again later, would only show the message twice.
+fn without_vain_tries(mut turns: Vec<Spoken>) -> Vec<Spoken> {
+    let mut later = std::collections::BTreeSet::new();
+    let mut kept: Vec<bool> = turns
+        .iter()
+        .rev()
+        .map(|turn| {
+            let again = !later.insert(turn.message_id.clone());
+            !(again && turn.rounds().next().is_none())
+        })
+        .collect();
+    kept.reverse();
+    let mut kept = kept.into_iter();
+    turns.retain(|_| kept.next().unwrap_or(true));
+    turns
+}

@@ -1,0 +1,59 @@
+//! Models: which can be named, and whether one answers. What is known of them is for whoever started the server to say.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use abide_api::Problem;
+use abide_api::types::ModelTest;
+use abide_kernel::limits;
+use abide_kernel::rows::{AGENT_PLANE, AGENT_ROW};
+use abide_ledger::{Ledger, ReadError};
+
+use super::{Met, blocking, json};
+use crate::body;
+use crate::gate::Call;
+use crate::problems;
+
+const BATCH: usize = 1_000;
+
+/// The agents that think with each model, by its name. Those that are archived think no more.
+pub fn models_in_use(ledger: &Ledger) -> Result<BTreeMap<String, Vec<String>>, ReadError> {
+    let mut used: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut place = None;
+    loop {
+        let streams = ledger.streams(place.as_ref(), BATCH)?;
+        for (stream, _) in &streams {
+            // Agents come first among the streams.
+            let Some(name) = stream.agent_name() else { return Ok(used) };
+            let rows = ledger.rows(stream, AGENT_PLANE, None, 1)?;
+            let row = rows.into_iter().find(|row| row.id == AGENT_ROW).map(|row| row.value).unwrap_or_default();
+            if let Some(model) = row["model"].as_str().filter(|_| row["archived"] != true) {
+                used.entry(model.to_owned()).or_default().push(name.to_owned());
+            }
+        }
+        match streams.last() {
+            Some((stream, _)) if streams.len() == BATCH => place = Some(stream.clone()),
+            Some(_) | None => return Ok(used),
+        }
+    }
+}
+
+pub(super) async fn list(call: Call) -> Met {
+    let app = Arc::clone(&call.app);
+    let list = blocking(move || {
+        let used = models_in_use(app.host.ledger()).map_err(|error| problems::unreadable(&error))?;
+        Ok(app.options.world.models(&used))
+    });
+    Ok(json(200, &list.await?))
+}
+
+pub(super) async fn test(call: Call) -> Met {
+    let wrong = |detail: &str| Problem::new(422, "wrong_fields", detail).pointer("/model");
+    let test: ModelTest = body::json_or_default(&call.body)?;
+    let model = test.model.unwrap_or_else(|| call.app.options.default_model.clone());
+    if model.len() > limits::LINE_BYTES {
+        return Err(wrong("the name of the model is too long"));
+    }
+    let tested = call.app.options.world.test_model(model).await;
+    Ok(json(200, &tested.map_err(|refusal| wrong(&refusal.message).hint(refusal.hint))?))
+}
