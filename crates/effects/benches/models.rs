@@ -101,7 +101,7 @@ fn remote(base_url: &str) -> Remote {
         key_env: None,
     };
     let card =
-        Card { window_tokens: 200_000, max_output_tokens: 8_000, context_tokens: 100_000, prices: None, images: true };
+        Card { window_tokens: 200_000, max_output_tokens: 8_000, context_tokens: 192_000, prices: None, images: true };
     Remote { name: "anthropic/m-1".to_owned(), model: "m-1".to_owned(), provider: Arc::new(provider), card }
 }
 

@@ -22,6 +22,8 @@ pub const SEALED_BYTES: usize = 1 << 20;
 pub const ANSWER_BLOCKS: usize = 1_024;
 /// What the stream of an answer may have: some wrap each word in two hundred bytes.
 pub const ANSWER_STREAM_BYTES: usize = 128 << 20;
+/// One event of it. The longest have a whole answer in them once more.
+pub const EVENT_BYTES: usize = 8 << 20;
 /// How much of an answer that is an error is read, and how much of what a provider says is repeated.
 pub const ERROR_BODY_BYTES: usize = 64 << 10;
 pub const PROVIDER_WORDS_CHARS: usize = 600;

@@ -19,6 +19,7 @@ use ureq::tls::{PemItem, RootCerts, TlsConfig};
 use crate::limits;
 pub use crate::tools::web_fetch::WebFetch;
 pub use url::Url;
+pub(crate) use url::is_this_machine;
 
 impl WebFetch {
     /// Does it, and says what came of it. Whether the agent may is for the caller to say.
@@ -121,8 +122,12 @@ fn agent(url: &Url) -> ureq::Agent {
 
 /// Where the machine has certificates of its own to trust, as behind a proxy that looks into everything, it says so in
 /// the variable that other programs read, too.
+pub(crate) fn own_certificates() -> Option<Vec<u8>> {
+    std::fs::read(std::env::var_os("SSL_CERT_FILE")?).ok()
+}
+
 fn own_roots() -> Option<RootCerts> {
-    let pem = std::fs::read(std::env::var_os("SSL_CERT_FILE")?).ok()?;
+    let pem = own_certificates()?;
     let mut certificates = Vec::new();
     for item in ureq::tls::parse_pem(&pem).flatten() {
         if let PemItem::Certificate(certificate) = item {

@@ -71,9 +71,14 @@ impl Url {
     /// No proxy stands between a machine and itself.
     #[must_use]
     pub fn is_this_machine(&self) -> bool {
-        let host = self.host().trim_matches(['[', ']']);
-        host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+        is_this_machine(self.host())
     }
+}
+
+/// Whether the host of an address is the machine that asks.
+pub(crate) fn is_this_machine(host: &str) -> bool {
+    let host = host.trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 fn has_scheme(location: &str) -> bool {

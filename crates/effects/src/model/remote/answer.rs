@@ -31,7 +31,7 @@ pub(super) enum Block {
 }
 
 #[derive(Debug)]
-struct Slot {
+struct Arriving {
     block: Block,
     open: bool,
     /// What its provider wants to see beside it.
@@ -75,7 +75,7 @@ pub(super) struct Counted {
 
 pub(super) struct Answer<'h> {
     hear: &'h mut (dyn FnMut(&str) + Send),
-    slots: BTreeMap<u64, Slot>,
+    blocks: BTreeMap<u64, Arriving>,
     text_bytes: usize,
     thought_bytes: usize,
     calls: usize,
@@ -90,7 +90,7 @@ impl<'h> Answer<'h> {
     pub(super) fn new(hear: &'h mut (dyn FnMut(&str) + Send)) -> Answer<'h> {
         Answer {
             hear,
-            slots: BTreeMap::new(),
+            blocks: BTreeMap::new(),
             text_bytes: 0,
             thought_bytes: 0,
             calls: 0,
@@ -105,7 +105,7 @@ impl<'h> Answer<'h> {
         if self.stop.is_some() {
             return Err(fault::broken("its answer goes on after its end"));
         }
-        if self.slots.len() >= limits::ANSWER_BLOCKS {
+        if self.blocks.len() >= limits::ANSWER_BLOCKS {
             return Err(too_much("parts", limits::ANSWER_BLOCKS));
         }
         let begun = match &block {
@@ -124,24 +124,24 @@ impl<'h> Answer<'h> {
             return Err(too_much("tool calls", limits::ANSWER_CALLS));
         }
         let block = if let Block::Text(_) = block { Block::Text(String::new()) } else { block };
-        if self.slots.insert(at, Slot { block, open: true, aside: None }).is_some() {
+        if self.blocks.insert(at, Arriving { block, open: true, aside: None }).is_some() {
             return Err(fault::broken(format!("part {at} of the answer begins twice")));
         }
         self.text(at, &begun)
     }
 
     pub(super) fn is_at(&self, at: u64) -> bool {
-        self.slots.contains_key(&at)
+        self.blocks.contains_key(&at)
     }
 
     pub(super) fn is_over(&self, at: u64) -> bool {
-        self.slots.get(&at).is_some_and(|slot| !slot.open)
+        self.blocks.get(&at).is_some_and(|part| !part.open)
     }
 
     /// A block that was begun and has not ended.
     pub(super) fn block(&mut self, at: u64) -> Result<&mut Block, ProviderFailure> {
-        match self.slots.get_mut(&at) {
-            Some(slot) if slot.open => Ok(&mut slot.block),
+        match self.blocks.get_mut(&at) {
+            Some(part) if part.open => Ok(&mut part.block),
             Some(_) => Err(fault::broken(format!("part {at} of the answer goes on after its end"))),
             None => Err(fault::broken(format!("part {at} of the answer goes on before it began"))),
         }
@@ -160,9 +160,10 @@ impl<'h> Answer<'h> {
         };
         let first = text.is_empty();
         text.push_str(piece);
-        let earlier =
-            |(other, slot): (&u64, &Slot)| *other != at && matches!(&slot.block, Block::Text(text) if !text.is_empty());
-        if first && self.slots.iter().any(earlier) {
+        let earlier = |(other, part): (&u64, &Arriving)| {
+            *other != at && matches!(&part.block, Block::Text(text) if !text.is_empty())
+        };
+        if first && self.blocks.iter().any(earlier) {
             (self.hear)(order::BETWEEN_TEXTS);
         }
         (self.hear)(piece);
@@ -205,13 +206,13 @@ impl<'h> Answer<'h> {
     pub(super) fn aside(&mut self, at: u64, aside: Value) -> Result<(), ProviderFailure> {
         self.count_thought(size_of(&aside))?;
         self.block(at)?;
-        self.slots.entry(at).and_modify(|slot| slot.aside = Some(aside));
+        self.blocks.entry(at).and_modify(|part| part.aside = Some(aside));
         Ok(())
     }
 
     /// What came there is not wanted back after all.
     pub(super) fn forget(&mut self, at: u64) {
-        self.slots.entry(at).and_modify(|slot| slot.block = Block::Other);
+        self.blocks.entry(at).and_modify(|part| part.block = Block::Other);
     }
 
     pub(super) fn refused(&mut self, piece: &str) {
@@ -222,13 +223,13 @@ impl<'h> Answer<'h> {
 
     pub(super) fn close(&mut self, at: u64) -> Result<(), ProviderFailure> {
         self.block(at)?;
-        self.slots.entry(at).and_modify(|slot| slot.open = false);
+        self.blocks.entry(at).and_modify(|part| part.open = false);
         Ok(())
     }
 
     pub(super) fn close_all(&mut self) {
-        for slot in self.slots.values_mut() {
-            slot.open = false;
+        for part in self.blocks.values_mut() {
+            part.open = false;
         }
     }
 
@@ -243,15 +244,15 @@ impl<'h> Answer<'h> {
     /// All of it has come. `sent_chars` is how much was asked, for providers that do not count.
     pub(super) fn reply(self, of: &Asked<'_>, sent_chars: usize) -> Result<Reply, ProviderFailure> {
         let stop = self.stop.unwrap_or(Stop::Usual);
-        let cut = self.slots.values().any(|slot| slot.open && matches!(slot.block, Block::Call { .. }));
+        let cut = self.blocks.values().any(|part| part.open && matches!(part.block, Block::Call { .. }));
         if cut && stop == Stop::Usual {
             return Err(fault::broken("its stream ended inside a tool call"));
         }
         let mut pieces = Vec::new();
         let (mut text, mut calls, mut written) = (String::new(), Vec::new(), 0);
-        for slot in self.slots.into_values() {
-            pieces.extend(slot.aside.map(Piece::Thought));
-            match slot.block {
+        for part in self.blocks.into_values() {
+            pieces.extend(part.aside.map(Piece::Thought));
+            match part.block {
                 Block::Text(more) if more.is_empty() => {}
                 Block::Text(more) => {
                     if !text.is_empty() {

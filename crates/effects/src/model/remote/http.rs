@@ -10,8 +10,8 @@ use reqwest::header::HeaderMap;
 use reqwest::{Certificate, Client, Response, Url, redirect};
 
 use super::fault;
-use crate::limits;
 use crate::model::ProviderFailure;
+use crate::{limits, web};
 
 /// By the proxy that the environment names, if it does.
 static OUTWARD: LazyLock<Result<Client, String>> = LazyLock::new(|| client(true));
@@ -24,7 +24,7 @@ pub(super) async fn post(url: &str, headers: HeaderMap, body: Vec<u8>) -> Result
     let url = Url::parse(url).map_err(|error| {
         ProviderFailure::invalid(format!("its base URL is no URL: {error}; write it like https://example.com/v1"))
     })?;
-    let client = if is_this_machine(&url) { &INWARD } else { &OUTWARD };
+    let client = if web::is_this_machine(url.host_str().unwrap_or_default()) { &INWARD } else { &OUTWARD };
     let client = client.as_ref().map_err(ProviderFailure::invalid)?;
     let sent = client.post(url).headers(headers).body(body).send();
     match tokio::time::timeout(limits::MODEL_FIRST_BYTE, sent).await {
@@ -78,15 +78,9 @@ fn client(proxy: bool) -> Result<Client, String> {
     builder.build().map_err(|error| format!("no client for HTTP could be made: {}", cause(&error)))
 }
 
-/// As for pages from the web: a machine with certificates of its own says so in this variable.
 fn own_roots() -> Option<Vec<Certificate>> {
-    let pem = std::fs::read(std::env::var_os("SSL_CERT_FILE")?).ok()?;
-    Certificate::from_pem_bundle(&pem).ok().filter(|roots| !roots.is_empty())
-}
-
-fn is_this_machine(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+    let roots = Certificate::from_pem_bundle(&web::own_certificates()?).ok()?;
+    (!roots.is_empty()).then_some(roots)
 }
 
 fn failed(error: &reqwest::Error) -> ProviderFailure {

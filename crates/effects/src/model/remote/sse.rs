@@ -1,6 +1,8 @@
 //! Server-sent events, taken from bytes that arrive in pieces of any size. Only their data: every protocol spoken here
 //! says in the data itself what kind of event it is.
 
+use crate::limits;
+
 /// The events of one stream.
 #[derive(Debug, Default)]
 pub struct Events {
@@ -16,11 +18,8 @@ pub struct Events {
 
 /// An event, or one line of it, is larger than anybody writes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("one event of its stream is larger than {} MiB", EVENT_BYTES >> 20)]
+#[error("one event of its stream is larger than {} MiB", limits::EVENT_BYTES >> 20)]
 pub struct TooLarge;
-
-/// A reasoning item or a call's arguments come whole in one event, and may come in two.
-pub const EVENT_BYTES: usize = 8 << 20;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -45,7 +44,7 @@ impl Events {
     }
 
     fn hold(&mut self, bytes: &[u8]) -> Result<(), TooLarge> {
-        if self.line.len() + bytes.len() > EVENT_BYTES {
+        if self.line.len() + bytes.len() > limits::EVENT_BYTES {
             return Err(TooLarge);
         }
         self.line.extend_from_slice(bytes);
@@ -62,7 +61,7 @@ impl Events {
         }
         if let Some(value) = data(line) {
             match &mut self.data {
-                Some(data) if data.len() + value.len() >= EVENT_BYTES => return Err(TooLarge),
+                Some(data) if data.len() + value.len() >= limits::EVENT_BYTES => return Err(TooLarge),
                 Some(data) => {
                     data.push(b'\n');
                     data.extend_from_slice(value);
