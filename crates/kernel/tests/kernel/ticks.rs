@@ -1,6 +1,6 @@
 //! Never silent, never in circles (spec 13).
 
-use crate::story::check;
+use crate::story::{check, tell};
 
 #[test]
 fn a_key_is_used_once_per_revision() {
@@ -244,6 +244,30 @@ fn work_that_nothing_wakes_is_told_once() {
          WaitForOperator work_item_blocked w1
          told failure: Nothing will wake the work item w1 (build): it is blocked by snow.",
     );
+}
+
+/// Whatever happens to the agent meanwhile: the item is as it was.
+#[test]
+fn work_that_nothing_wakes_is_not_told_again() {
+    let told = tell(
+        "person CreateWorkItem build
+         round UpdateWorkItem w1 blocked=rain
+         round done
+         crash
+         stop
+         start
+         wake source=s look
+         round done
+         person PickWorkItem w1
+         person CreateWorkItem sweep
+         round done
+         operator hi
+         round CompleteWorkItem w2
+         round done
+         crash",
+    );
+    let told: Vec<&String> = told.iter().filter(|line| line.starts_with("told failure")).collect();
+    assert_eq!(told, ["told failure: Nothing will wake the work item w1 (build): it is blocked by rain."]);
 }
 
 #[test]

@@ -1,0 +1,131 @@
+//! The words of `abide agent`.
+
+use std::path::PathBuf;
+
+use abide_api::types::Role;
+use abide_kernel::id::AgentId;
+use clap::{Args, Subcommand};
+
+use super::word;
+use crate::budget::BudgetArgs;
+
+#[derive(Debug, Subcommand)]
+pub enum AgentCommand {
+    /// Make an agent, and start it
+    Create(CreateArgs),
+    /// All agents
+    List,
+    /// The whole picture of one agent
+    Show {
+        /// The agent
+        id: AgentId,
+    },
+    /// Change what it thinks with, where it works, what it may reach and use, and what it always knows
+    Set(SetArgs),
+    /// Hand it to the scheduler
+    Start {
+        /// The agent
+        id: AgentId,
+    },
+    /// Stop it; messages are kept, and it can be started again
+    Stop {
+        /// The agent
+        id: AgentId,
+    },
+    /// End what it is doing right now; the agent goes on
+    Abort {
+        /// The agent
+        id: AgentId,
+        /// Only this execution; another one that runs by then is left alone
+        #[arg(long, value_name = "EXEC")]
+        exec: Option<String>,
+    },
+    /// Archive a stopped agent; its id is not used again
+    Delete {
+        /// The agent
+        id: AgentId,
+    },
+    /// Deprecated: start
+    #[command(hide = true)]
+    Resume {
+        /// The agent
+        id: AgentId,
+    },
+    /// Deprecated: stop
+    #[command(hide = true)]
+    Pause {
+        /// The agent
+        id: AgentId,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct CreateArgs {
+    /// Its name: 1 to 64 of a-z, 0-9, '.', '_' and '-'
+    pub id: AgentId,
+    /// What it thinks with: PROVIDER/MODEL [default: the daemon's]
+    #[arg(long, value_name = "MODEL", value_parser = crate::config::model)]
+    pub model: Option<String>,
+    /// The folder it works in
+    #[arg(long, value_name = "DIR")]
+    pub workspace: Option<PathBuf>,
+    /// What it is for
+    #[arg(long, value_name = "ROLE", value_parser = role)]
+    pub role: Option<Role>,
+    /// What it should always know, from this file; - reads stdin
+    #[arg(long, value_name = "FILE")]
+    pub instructions: Option<PathBuf>,
+    /// Let it reach the network
+    #[arg(long)]
+    pub network: bool,
+    /// What it thinks with when that fails, in this order, divided by commas
+    #[arg(long, value_name = "MODELS", value_delimiter = ',', value_parser = crate::config::model)]
+    pub fallback: Vec<String>,
+    #[command(flatten)]
+    pub budget: BudgetArgs,
+    /// Leave it stopped
+    #[arg(long)]
+    pub no_start: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct SetArgs {
+    /// The agent
+    pub id: AgentId,
+    /// What it thinks with: PROVIDER/MODEL
+    #[arg(long, value_name = "MODEL", value_parser = crate::config::model)]
+    pub model: Option<String>,
+    /// The folder it works in, from its next command on
+    #[arg(long, value_name = "DIR")]
+    pub workspace: Option<PathBuf>,
+    /// Whether it may reach the network: on or off
+    #[arg(long, value_name = "on|off", value_parser = switch)]
+    pub network: Option<bool>,
+    /// What it should always know, from this file; - reads stdin, and an empty one takes away what was there
+    #[arg(long, value_name = "FILE")]
+    pub instructions: Option<PathBuf>,
+    /// What it thinks with when its model fails, in this order, divided by commas; none: nothing else
+    #[arg(long, value_name = "MODELS|none", value_delimiter = ',', value_parser = model_or_none)]
+    pub fallback: Option<Vec<String>>,
+    #[command(flatten)]
+    pub budget: BudgetArgs,
+}
+
+fn model_or_none(text: &str) -> Result<String, String> {
+    if text == NO_MODEL { Ok(text.to_owned()) } else { crate::config::model(text) }
+}
+
+/// Instead of a list of models.
+pub const NO_MODEL: &str = "none";
+
+fn role(text: &str) -> Result<Role, String> {
+    word(text, "orchestrator, execution")
+}
+
+fn switch(text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err("it takes on or off".to_owned()),
+    }
+}

@@ -1,0 +1,32 @@
+//! The words of `abide workspace`.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+
+use super::OfAgent;
+
+#[derive(Debug, Subcommand)]
+pub enum WorkspaceCommand {
+    /// All that are or were attached
+    List(OfAgent),
+    /// Bind a folder, and have the agent work there
+    Attach {
+        #[command(flatten)]
+        of: OfAgent,
+        /// The folder
+        path: PathBuf,
+        /// In a new git worktree of it
+        #[arg(long)]
+        worktree: bool,
+    },
+    /// End a binding; files stay, and what is not committed in a worktree is saved as a patch before it goes
+    Detach {
+        #[command(flatten)]
+        of: OfAgent,
+        /// The folder, or the root of a worktree
+        path: PathBuf,
+    },
+    /// What was saved of worktrees that went
+    Patches(OfAgent),
+}
