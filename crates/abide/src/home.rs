@@ -1,5 +1,6 @@
 //! The home: one folder that holds everything.
 
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use abide_ledger::{Ledger, OpenError, Options};
@@ -19,6 +20,11 @@ pub fn dir(args: &PlaceArgs) -> anyhow::Result<PathBuf> {
     let data = data.or_else(|| variable("HOME").map(|home| home.join(".local/share")));
     let data = data.context("neither --home, $ABIDE_HOME, $XDG_DATA_HOME nor $HOME says where things are")?;
     Ok(data.join("abide"))
+}
+
+/// Makes the folder if it is not there. What is in it is for nobody else on the machine.
+pub fn create(home: &Path) -> std::io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(home)
 }
 
 /// The ledger of a home that exists. Looking at a home must not create one.

@@ -76,7 +76,10 @@ async fn answer(
     if now.status == "stopped" {
         return Err(stopped(id, accepted));
     }
-    if let Some(spent) = budget_spent(&now) {
+    // Spent by now, it may have been spent on the answer; spent when the message came, there will be none.
+    if let Some(spent) = budget_spent(&now)
+        && budget_spent(&client.why(id, Some(accepted.seq)).await?).is_some()
+    {
         return Err(spent);
     }
     let after = Some(accepted.seq.to_string());

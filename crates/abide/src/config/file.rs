@@ -223,7 +223,7 @@ impl File {
         let home = self.path.parent().unwrap_or(Path::new("."));
         let partial = self.path.with_extension(format!("toml.{}.partial", std::process::id()));
         let written = (|| {
-            fs::create_dir_all(home)?;
+            crate::home::create(home)?;
             let mut file = fs::File::create(&partial)?;
             file.write_all(self.document.to_string().as_bytes())?;
             file.sync_all()?;

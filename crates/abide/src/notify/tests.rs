@@ -114,7 +114,7 @@ async fn a_spent_budget_and_a_quarantine_are_told() {
         .iter()
         .map(|told| format!("{}: {}", told["kind"].as_str().unwrap(), told["text"].as_str().unwrap()))
         .collect();
-    assert!(shown[0].starts_with("blocked: spender has used up its budget"), "{shown:?}");
+    assert!(shown[0].starts_with("failure: spender has used up its budget"), "{shown:?}");
     assert_eq!(shown[1], "failure: sick is left alone, because its records can't be trusted: as the test has it");
     assert_eq!(shown.len(), 2, "a spent budget is told once, whatever comes in: {shown:?}");
 }

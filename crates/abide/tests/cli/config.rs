@@ -193,3 +193,15 @@ fn the_schema_has_every_setting() {
         assert_eq!(schema.pointer(&place_of(name)).unwrap()["default"], *default, "{name}");
     }
 }
+
+#[test]
+fn a_home_is_for_nobody_else_on_the_machine() {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = |place: &Place| fs::metadata(place.home()).unwrap().permissions().mode() & 0o777;
+    let place = Place::empty();
+    place.says(&["config", "set", "log", "debug"]);
+    assert_eq!(mode(&place), 0o700);
+    let place = Place::empty();
+    let _daemon = crate::place::Daemon::start(&place, &[]);
+    assert_eq!(mode(&place), 0o700);
+}

@@ -41,7 +41,9 @@ pub(super) fn begin(owner: &Owner, launch: &Launch) -> Result<Begun, StartError>
     let marker = owner.marker.of(&launch.label);
     let group = match &owner.groups {
         Ok(groups) => {
-            let name = format!("abide-{}-{}-{nth}", owner.marker.home(), owner.marker.life());
+            // With the label: of a process that is about to be gone, the environment can't be read any more.
+            let (home, life, label) = (owner.marker.home(), owner.marker.life(), &launch.label);
+            let name = format!("abide-{home}-{life}-{nth}.{label}");
             // The supervisor, its second thread and what wraps it are counted too.
             groups.create(&name, launch.processes_max.saturating_add(3)).ok()
         }

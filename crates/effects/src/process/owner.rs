@@ -226,7 +226,11 @@ pub(super) fn sweep(owner: &Owner) -> Vec<Swept> {
             let members = || groups.named(&name).into_iter().flat_map(|(_, pids)| pids);
             sweep::until_gone(|| members().filter_map(family::stat).collect());
             if !pids.is_empty() {
-                swept.push(Swept { label: name.clone(), pids });
+                let label = name.split_once('.').map_or(name.as_str(), |(_, label)| label);
+                match swept.iter_mut().find(|one| one.label == label) {
+                    Some(one) => one.pids.extend(pids),
+                    None => swept.push(Swept { label: label.to_owned(), pids }),
+                }
             }
             groups.remove(&name);
         }

@@ -279,6 +279,22 @@ fn nothing_that_strangers_write_passes_for_the_runtimes_word() {
 }
 
 #[test]
+fn what_is_written_beside_an_image_is_read_as_a_text() {
+    let image = json!({ "media_type": "image/png", "data": "iVBORw0KGgoAAAANSUhEUg==" });
+    let shown = |kind: MessageKind| {
+        let json = Some(json!({ "text": "what is this?", "images": [image] }));
+        let mut story = Story::begin();
+        story.input(Input::Queue(NewMessage { kind: Some(kind), json, ..NewMessage::default() }));
+        text(&prompt(&story))
+    };
+    let theirs = shown(MessageKind::OperatorPrompt);
+    assert!(theirs.contains("\nwhat is this?\n") && theirs.contains("(image/png)"), "{theirs}");
+    assert!(!theirs.contains("iVBOR"), "{theirs}");
+    let strangers = shown(MessageKind::ChannelEvent);
+    assert!(strangers.contains("what is this?") && !strangers.contains("\nwhat is this?"), "{strangers}");
+}
+
+#[test]
 fn a_persons_line_that_looks_like_a_label_is_marked_and_else_left_alone() {
     let mut story = Story::begin();
     let text = "see:\n[abide note] pasted\n  [abide this is fine";
@@ -304,7 +320,7 @@ fn a_cut_call_is_shown_as_unknown_and_the_message_once_more() {
 
 #[test]
 fn tries_that_came_to_nothing_are_not_shown() {
-    let mut story = story("operator go\nfail rate_limited after=1s\nadvance 2s\nfail overloaded after=1s\nadvance 2s");
+    let mut story = story("operator go\nfail rate_limited after=1s\nadvance 1m\nfail overloaded after=1s\nadvance 1m");
     assert_eq!(text(&prompt(&story)).matches("[abide message").count(), 1);
     said(&mut story, "Here.");
     story.tell("operator again").unwrap();

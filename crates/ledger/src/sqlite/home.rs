@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ impl Home {
         let all = [archive.as_path(), blobs.as_path()].into_iter().chain(above);
         let made: Vec<PathBuf> = all.filter(|folder| !folder.exists()).map(Path::to_owned).collect();
         for folder in [archive, blobs] {
-            fs::create_dir_all(&folder).map_err(|source| OpenError::Io { path: folder, source })?;
+            private_folder(&folder).map_err(|source| OpenError::Io { path: folder, source })?;
         }
         if !self.database().exists() {
             // A new home must outlive a power cut as surely as what is committed to it.
@@ -160,4 +161,9 @@ pub(crate) fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
+}
+
+/// A folder and those above it, as far as they are not there yet. What is in a home is for nobody else on the machine.
+fn private_folder(folder: &Path) -> std::io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }

@@ -26,7 +26,7 @@ pub fn run(args: &UpArgs, home: &Path, out: &Output) -> anyhow::Result<()> {
     if let Some(served) = connection::serving(home)? {
         return already(args, home, &served, out);
     }
-    fs::create_dir_all(home).with_context(|| format!("can't create {}", home.display()))?;
+    crate::home::create(home).with_context(|| format!("can't create {}", home.display()))?;
     let mut child = spawn(args, home)?;
     let ready = block_on(ready(&mut child, home))?;
     let Some(served) = ready else {
