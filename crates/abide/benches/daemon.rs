@@ -1,6 +1,9 @@
 //! The daemon as its users meet it: messages over HTTP, a hundred thousand agents asleep, and how fast it is there.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a bench stops where it fails, and prints its figures")]
 
+#[path = "daemon/models.rs"]
+mod models;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -28,6 +31,9 @@ fn main() {
     }
     if wants("hooks.ingest") {
         ingest();
+    }
+    if wants("models.overhead") {
+        models::overhead();
     }
     if wants("engine.asleep") || wants("engine.boot") {
         asleep();

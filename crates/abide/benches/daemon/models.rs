@@ -1,0 +1,195 @@
+//! What a turn costs the daemon when its model answers at once, against a bare call to that model; and how long the
+//! first words take from the provider to whoever listens.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use super::{Client, Daemon, median, print};
+
+const AGENTS: usize = 20;
+/// Turns of one agent: a conversation that has begun.
+const TURNS: usize = 10;
+const PIECES: usize = 20;
+
+/// What the provider saw: when it sent its first words, and what it was asked last.
+#[derive(Default)]
+struct Seen {
+    spoke: Vec<Instant>,
+    asked: Vec<u8>,
+}
+
+pub fn overhead() {
+    let seen = Arc::new(Mutex::new(Seen::default()));
+    let url = serve(Arc::clone(&seen));
+    let home = tempfile::tempdir().unwrap();
+    let config = format!("[providers.bench]\nkind = \"openai-chat\"\nbase_url = \"{url}\"\n");
+    std::fs::write(home.path().join("config.toml"), config).unwrap();
+    let daemon = Daemon::start(home.path());
+    let (mut used, mut late) = (Duration::ZERO, Vec::new());
+    for number in 0..AGENTS {
+        let name = format!("thinker-{number}");
+        let mut client = Client::connect(&daemon.address());
+        let body = format!(r#"{{"id":"{name}","model":"bench/quick"}}"#);
+        assert_eq!(client.post("/v1/agents", &daemon.token, &body), 201);
+        let mut events = Events::of(&daemon, &name);
+        let before = daemon.cpu_time();
+        for _ in 0..TURNS {
+            seen.lock().unwrap().spoke.clear();
+            let path = format!("/v1/agents/{name}/messages");
+            assert_eq!(client.post(&path, &daemon.token, r#"{"text":"Please look at the build."}"#), 202);
+            let heard = events.turn();
+            let spoke = seen.lock().unwrap().spoke[0];
+            late.push(heard.duration_since(spoke).as_secs_f64() * 1e6);
+        }
+        used += daemon.cpu_time() - before;
+    }
+    let value = used.as_secs_f64() * 1e6 / (AGENTS * TURNS) as f64;
+    let asked = seen.lock().unwrap().asked.clone();
+    let baseline = bare(&url, &asked);
+    late.sort_by(f64::total_cmp);
+    let (p50, p99) = (late[late.len() / 2], late[late.len() * 99 / 100]);
+    let bytes = asked.len();
+    let unit = format!(
+        "us CPU per turn, requests of {bytes} bytes; first words {p50:.0} us (p50), {p99:.0} us (p99) after the provider's"
+    );
+    print("models.overhead", value, &unit, baseline, value / baseline, "<= 6");
+}
+
+impl Daemon {
+    /// Of the whole process, in user and system mode.
+    fn cpu_time(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+        let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
+        let ticks: u64 = fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap();
+        // Linux tells it in hundredths of a second.
+        Duration::from_millis(ticks * 10)
+    }
+}
+
+/// The agent's events as they come.
+struct Events(BufReader<TcpStream>);
+
+impl Events {
+    fn of(daemon: &Daemon, agent: &str) -> Events {
+        let mut stream = TcpStream::connect(daemon.address()).unwrap();
+        let token = &daemon.token;
+        let request = format!(
+            "GET /v1/agents/{agent}/events/stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut events = Events(BufReader::new(stream));
+        while events.line() != "\r\n" {}
+        events
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        assert!(self.0.read_line(&mut line).unwrap() > 0, "the stream has ended");
+        line
+    }
+
+    /// When the first words of the next turn came; after its end.
+    fn turn(&mut self) -> Instant {
+        let mut heard = None;
+        loop {
+            let line = self.line();
+            if line.contains("text.delta") {
+                heard.get_or_insert_with(Instant::now);
+            }
+            if line.starts_with("event: turn.terminal") || line.starts_with("event:turn.terminal") {
+                return heard.expect("words before the end");
+            }
+        }
+    }
+}
+
+/// A call with the same bytes and nothing else, in CPU of its thread.
+fn bare(url: &str, body: &[u8]) -> f64 {
+    const CALLS: u32 = 200;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let url = format!("{url}/chat/completions");
+    let call = async || {
+        let request = client.post(&url).header("content-type", "application/json").body(body.to_vec());
+        let mut response = request.send().await.unwrap();
+        while response.chunk().await.unwrap().is_some() {}
+    };
+    runtime.block_on(call());
+    let rounds = (0..5).map(|_| {
+        let before = thread_time();
+        runtime.block_on(async {
+            for _ in 0..CALLS {
+                call().await;
+            }
+        });
+        (thread_time() - before).as_secs_f64() * 1e6 / f64::from(CALLS)
+    });
+    median(rounds.collect())
+}
+
+fn thread_time() -> Duration {
+    let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    Duration::from_nanos(schedstat.split(' ').next().unwrap().parse().unwrap())
+}
+
+/// Answers every request at once, a few words at a time. It ends with the process.
+fn serve(seen: Arc<Mutex<Seen>>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (stream, seen) = (stream.unwrap(), Arc::clone(&seen));
+            std::thread::spawn(move || {
+                stream.set_nodelay(true).unwrap();
+                while let Some(body) = asked(&stream) {
+                    seen.lock().unwrap().asked = body;
+                    if !answer(&stream, &seen) {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    url
+}
+
+fn answer(mut stream: &TcpStream, seen: &Mutex<Seen>) -> bool {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+    let piece = r#"{"choices":[{"index":0,"delta":{"content":"several words "}}]}"#;
+    let end = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":900,"completion_tokens":40}}"#;
+    let mut rest = String::new();
+    for data in std::iter::repeat_n(piece, PIECES - 1).chain([end, "[DONE]"]) {
+        rest.push_str(&chunk(data));
+    }
+    seen.lock().unwrap().spoke.push(Instant::now());
+    stream.write_all(format!("{head}{}", chunk(piece)).as_bytes()).is_ok()
+        && stream.write_all(format!("{rest}0\r\n\r\n").as_bytes()).is_ok()
+}
+
+fn chunk(data: &str) -> String {
+    let event = format!("data: {data}\n\n");
+    format!("{:x}\r\n{event}\r\n", event.len())
+}
+
+/// The body of the next request on a connection.
+fn asked(stream: &TcpStream) -> Option<Vec<u8>> {
+    let mut reader = BufReader::new(stream);
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).ok()? == 0 {
+            return None;
+        }
+        if line == "\r\n" {
+            break;
+        }
+        if let Some(value) = line.to_lowercase().strip_prefix("content-length: ") {
+            length = value.trim().parse().ok()?;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    Some(body)
+}
