@@ -15,6 +15,7 @@ mod interject;
 mod kill;
 mod models;
 mod notify;
+mod odd_answers;
 #[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
 #[path = "../cli/place.rs"]
 mod place;
