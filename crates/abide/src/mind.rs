@@ -4,7 +4,7 @@
 
 mod past;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 use abide_effects::Hands;
@@ -30,6 +30,12 @@ use past::{Past, Results};
 
 /// How often a request is made smaller when its model says that it is too long: our guess at its window was wrong.
 const SHRINKS: u32 = 2;
+
+/// What all tools take of a request, by guess.
+static TOOLS_TOKENS: LazyLock<u64> = LazyLock::new(|| {
+    let taken = |tool: &Tool| tokens(tool.description) + tokens(&tool.schema().to_string());
+    tools::ALL.iter().map(taken).sum()
+});
 
 #[derive(Debug, Clone)]
 pub struct Mind {
@@ -151,7 +157,7 @@ impl Thought<'_> {
         let tools = tools::ALL;
         let mut shrinks = 0;
         loop {
-            match self.assemble(tools) {
+            match self.assemble() {
                 Shown::Summarise(older) => self.summarise(older).await,
                 Shown::TooMuch { needed_tokens, budget_tokens } => {
                     return Said::TooMuch { needed_tokens, budget_tokens };
@@ -171,9 +177,8 @@ impl Thought<'_> {
         }
     }
 
-    fn assemble(&self, tools: &[Tool]) -> Shown {
-        let taken = |tool: &Tool| tokens(tool.description) + tokens(&tool.schema().to_string());
-        let room = Room { budget_tokens: self.budget_tokens, tools_tokens: tools.iter().map(taken).sum() };
+    fn assemble(&self) -> Shown {
+        let room = Room { budget_tokens: self.budget_tokens, tools_tokens: *TOOLS_TOKENS };
         let (turns, left_out) = (self.past.turns.as_slice(), self.past.left_out);
         Material { situation: &self.situation, surroundings: &self.surroundings, turns, left_out, room }.assemble()
     }

@@ -40,6 +40,8 @@ mod wait_for;
 pub(crate) mod web_fetch;
 pub(crate) mod write_file;
 
+use std::sync::LazyLock;
+
 use abide_kernel::input::{Does, Refusal};
 use serde_json::{Value, json};
 
@@ -99,8 +101,11 @@ pub struct Tool {
 impl Tool {
     /// The JSON Schema of its input.
     #[must_use]
-    pub fn schema(&self) -> Value {
-        (self.schema)()
+    pub fn schema(&self) -> &'static Value {
+        // Every call to a model tells of all of them: made once.
+        static SCHEMAS: LazyLock<Vec<Value>> = LazyLock::new(|| ALL.iter().map(|tool| (tool.schema)()).collect());
+        let place = ALL.iter().position(|tool| tool.name == self.name);
+        place.and_then(|place| SCHEMAS.get(place)).unwrap_or(&Value::Null)
     }
 
     fn read(&self, input: &Value) -> Result<Does, Refusal> {
@@ -108,7 +113,7 @@ impl Tool {
     }
 
     fn fields<'a>(&self, input: &'a Value) -> Result<Fields<'a>, Refusal> {
-        Fields::of(self.name, input, &self.schema(), self.instead)
+        Fields::of(self.name, input, self.schema(), self.instead)
     }
 }
 

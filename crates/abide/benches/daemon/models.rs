@@ -8,9 +8,12 @@ use std::time::{Duration, Instant};
 
 use super::{Client, Daemon, median, print};
 
-const AGENTS: usize = 20;
+/// Agents that think at the same time.
+const AGENTS: usize = 32;
 /// Turns of one agent: a conversation that has begun.
 const TURNS: usize = 10;
+/// Turns of one agent alone, for how soon its words are heard.
+const LISTENED: usize = 60;
 const PIECES: usize = 20;
 
 /// What the provider saw: when it sent its first words, and what it was asked last.
@@ -27,26 +30,9 @@ pub fn overhead() {
     let config = format!("[providers.bench]\nkind = \"openai-chat\"\nbase_url = \"{url}\"\n");
     std::fs::write(home.path().join("config.toml"), config).unwrap();
     let daemon = Daemon::start(home.path());
-    let (mut used, mut late) = (Duration::ZERO, Vec::new());
-    for number in 0..AGENTS {
-        let name = format!("thinker-{number}");
-        let mut client = Client::connect(&daemon.address());
-        let body = format!(r#"{{"id":"{name}","model":"bench/quick"}}"#);
-        assert_eq!(client.post("/v1/agents", &daemon.token, &body), 201);
-        let mut events = Events::of(&daemon, &name);
-        let before = daemon.cpu_time();
-        for _ in 0..TURNS {
-            seen.lock().unwrap().spoke.clear();
-            let path = format!("/v1/agents/{name}/messages");
-            assert_eq!(client.post(&path, &daemon.token, r#"{"text":"Please look at the build."}"#), 202);
-            let heard = events.turn();
-            let spoke = seen.lock().unwrap().spoke[0];
-            late.push(heard.duration_since(spoke).as_secs_f64() * 1e6);
-        }
-        used += daemon.cpu_time() - before;
-    }
-    let value = used.as_secs_f64() * 1e6 / (AGENTS * TURNS) as f64;
+    let value = at_once(&daemon);
     let asked = seen.lock().unwrap().asked.clone();
+    let mut late = one_alone(&daemon, &seen);
     let baseline = bare(&url, &asked);
     late.sort_by(f64::total_cmp);
     let (p50, p99) = (late[late.len() / 2], late[late.len() * 99 / 100]);
@@ -55,6 +41,47 @@ pub fn overhead() {
         "us CPU per turn, requests of {bytes} bytes; first words {p50:.0} us (p50), {p99:.0} us (p99) after the provider's"
     );
     print("models.overhead", value, &unit, baseline, value / baseline, "<= 6");
+}
+
+/// CPU of a turn where many agents think, in microseconds.
+fn at_once(daemon: &Daemon) -> f64 {
+    let mut client = Client::connect(&daemon.address());
+    let names: Vec<String> = (0..AGENTS).map(|number| format!("thinker-{number}")).collect();
+    for name in &names {
+        let body = format!(r#"{{"id":"{name}","model":"bench/quick","start":false}}"#);
+        assert_eq!(client.post("/v1/agents", &daemon.token, &body), 201);
+        for _ in 0..TURNS {
+            say(&mut client, daemon, name);
+        }
+    }
+    let mut events = Events::of(daemon, "/v1/events/stream");
+    let before = daemon.cpu_time();
+    for name in &names {
+        assert_eq!(client.post(&format!("/v1/agents/{name}/start"), &daemon.token, "{}"), 200);
+    }
+    for _ in 0..AGENTS * TURNS {
+        events.turn();
+    }
+    (daemon.cpu_time() - before).as_secs_f64() * 1e6 / (AGENTS * TURNS) as f64
+}
+
+/// How long the first words of each turn took from the provider to a listener, in microseconds.
+fn one_alone(daemon: &Daemon, seen: &Mutex<Seen>) -> Vec<f64> {
+    let mut client = Client::connect(&daemon.address());
+    assert_eq!(client.post("/v1/agents", &daemon.token, r#"{"id":"alone","model":"bench/quick"}"#), 201);
+    let mut events = Events::of(daemon, "/v1/agents/alone/events/stream");
+    let turn = |_| {
+        seen.lock().unwrap().spoke.clear();
+        say(&mut client, daemon, "alone");
+        let heard = events.turn().expect("words before the end");
+        heard.duration_since(seen.lock().unwrap().spoke[0]).as_secs_f64() * 1e6
+    };
+    (0..LISTENED).map(turn).collect()
+}
+
+fn say(client: &mut Client, daemon: &Daemon, name: &str) {
+    let path = format!("/v1/agents/{name}/messages");
+    assert_eq!(client.post(&path, &daemon.token, r#"{"text":"Please look at the build."}"#), 202);
 }
 
 impl Daemon {
@@ -72,12 +99,10 @@ impl Daemon {
 struct Events(BufReader<TcpStream>);
 
 impl Events {
-    fn of(daemon: &Daemon, agent: &str) -> Events {
+    fn of(daemon: &Daemon, path: &str) -> Events {
         let mut stream = TcpStream::connect(daemon.address()).unwrap();
         let token = &daemon.token;
-        let request = format!(
-            "GET /v1/agents/{agent}/events/stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n"
-        );
+        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n");
         stream.write_all(request.as_bytes()).unwrap();
         let mut events = Events(BufReader::new(stream));
         while events.line() != "\r\n" {}
@@ -90,8 +115,8 @@ impl Events {
         line
     }
 
-    /// When the first words of the next turn came; after its end.
-    fn turn(&mut self) -> Instant {
+    /// Comes back when a turn has ended, and says when the first words since the last one came.
+    fn turn(&mut self) -> Option<Instant> {
         let mut heard = None;
         loop {
             let line = self.line();
@@ -99,7 +124,7 @@ impl Events {
                 heard.get_or_insert_with(Instant::now);
             }
             if line.starts_with("event: turn.terminal") || line.starts_with("event:turn.terminal") {
-                return heard.expect("words before the end");
+                return heard;
             }
         }
     }

@@ -228,7 +228,7 @@ pub fn some_tools() -> Vec<Tool> {
 }
 
 pub fn schema(name: &str) -> Value {
-    tools::ALL.iter().find(|tool| tool.name == name).unwrap().schema()
+    tools::ALL.iter().find(|tool| tool.name == name).unwrap().schema().clone()
 }
 
 pub fn description(name: &str) -> &'static str {
