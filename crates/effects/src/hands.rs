@@ -193,7 +193,7 @@ impl Hands {
     pub fn remains(&self, agent: &AgentId) -> Remains {
         let mut ended: BTreeMap<TaskId, Vec<String>> = self.0.tasks.drop_all(agent);
         ended.extend(self.0.swept.lock().unwrap_or_else(PoisonError::into_inner).clone());
-        Remains { ended, occupied: self.0.desks.occupied_by(agent) }
+        Remains { ended, occupied: self.0.desks.occupied_by(agent), models: None }
     }
 
     /// The agent has come to rest. A folder that was taken for a call which was cut off before that was recorded is
