@@ -96,6 +96,7 @@ impl Hands {
         let sandbox = Sandbox::probe(setup.sandbox, &home);
         let options = Options { program: setup.program, home: home.clone(), sandbox, control_groups: true };
         let processes = Processes::new(options)?;
+        workspace::sweep_scratch(&std::env::temp_dir());
         let swept = processes.sweep().into_iter().map(|swept| {
             let pids: Vec<String> = swept.pids.iter().map(ToString::to_string).collect();
             (TaskId::new(swept.label), vec![format!("ended_at_boot pids {}", pids.join(" "))])
