@@ -373,6 +373,9 @@ fn a_long_turn_is_shown_as_a_recap_and_its_newest_rounds() {
     assert!(!checkpoint.recap.contains("xxxx"), "previews are dropped");
     assert!(checkpoint.through_round <= 28, "the newest two are exact");
     assert!(shown.contains("task_29") && shown.contains("task_28"));
+    let called = |round: u32| format!("call ReadFile {{\"path\":\"file{}\"}}", round - 1);
+    assert!(!shown.contains(&called(checkpoint.through_round)), "what is told is not shown as well: {shown}");
+    assert!(shown.contains(&called(checkpoint.through_round + 1)), "{shown}");
     let parts = ["read it all", "[abide recap of", "file28", "file29", "[abide records at"];
     assert_eq!(places(&shown, &parts), (0..parts.len()).collect::<Vec<_>>(), "{shown}");
 
