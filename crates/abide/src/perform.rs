@@ -7,14 +7,14 @@ use abide_effects::model::Providers;
 use abide_engine::{Clock, Deltas, Perform};
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::WorkspaceAttached;
-use abide_kernel::id::AgentId;
+use abide_kernel::id::{AgentId, ExecId};
 use abide_kernel::input::{Act, Address, Does, Input, Refusal, Remains, Reply};
 use abide_kernel::vocabulary::WorkspaceMode;
 use abide_ledger::Ledger;
 use abide_server::{Hooks, Secret};
 use serde_json::Value;
 
-use crate::mind::Mind;
+use crate::mind::{Mind, Tabs};
 use crate::policy::Watched;
 
 type Job<T> = std::pin::Pin<Box<dyn Future<Output = T> + Send>>;
@@ -67,6 +67,10 @@ impl Perform for Effects {
 
     fn remains(&self, agent: &AgentId) -> Remains {
         self.hands.remains(agent)
+    }
+
+    fn cut_off(&self, agent: &AgentId, exec_id: &ExecId) -> Vec<Input> {
+        self.mind.tabs.cut_off(agent, exec_id)
     }
 
     fn rests(&self, agent: &AgentId, occupied: Option<&str>) {
@@ -122,6 +126,6 @@ pub fn perform(
 ) -> Arc<dyn Perform> {
     let (ledger, hands, hooks) = (ledger.clone(), hands.clone(), Arc::clone(hooks));
     let (providers, deltas) = (Arc::clone(providers), deltas.clone());
-    let mind = Mind { ledger, hands: hands.clone(), providers, deltas };
+    let mind = Mind { ledger, hands: hands.clone(), providers, deltas, tabs: Tabs::default() };
     Arc::new(Effects { hands, mind, hooks, policy: Arc::new(policy) })
 }

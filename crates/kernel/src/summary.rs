@@ -56,6 +56,7 @@ pub fn agent_summary(state: &AgentState, now: Time) -> Value {
         "model": {
             "name": state.config.model,
             "answered_by": state.measure.model,
+            "cut": state.last_terminal.as_ref().is_some_and(|last| last.cut),
             "fallback": state.config.fallback,
             "in_use": state.model_in_use(),
             "trouble": state.trouble,
