@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use abide_effects::Hands;
-use abide_effects::model::Providers;
 use abide_engine::{Clock, Deltas, Perform};
+use abide_kernel::agent::config::DefaultModels;
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::WorkspaceAttached;
 use abide_kernel::id::{AgentId, ExecId};
@@ -15,6 +15,7 @@ use abide_server::{Hooks, Secret};
 use serde_json::Value;
 
 use crate::mind::{Mind, Tabs};
+use crate::models::Models;
 use crate::policy::Watched;
 
 type Job<T> = std::pin::Pin<Box<dyn Future<Output = T> + Send>>;
@@ -26,6 +27,7 @@ struct Effects {
     mind: Mind,
     policy: Arc<Watched>,
     hooks: Arc<Hooks>,
+    models: DefaultModels,
 }
 
 impl Perform for Effects {
@@ -66,7 +68,7 @@ impl Perform for Effects {
     }
 
     fn remains(&self, agent: &AgentId) -> Remains {
-        self.hands.remains(agent)
+        Remains { models: Some(self.models.clone()), ..self.hands.remains(agent) }
     }
 
     fn cut_off(&self, agent: &AgentId, exec_id: &ExecId) -> Vec<Input> {
@@ -121,11 +123,11 @@ pub fn perform(
     hands: &Hands,
     hooks: &Arc<Hooks>,
     policy: Watched,
-    providers: &Arc<Providers>,
+    models: &Models,
     deltas: &Deltas,
 ) -> Arc<dyn Perform> {
     let (ledger, hands, hooks) = (ledger.clone(), hands.clone(), Arc::clone(hooks));
-    let (providers, deltas) = (Arc::clone(providers), deltas.clone());
+    let (providers, deltas) = (Arc::clone(&models.providers), deltas.clone());
     let mind = Mind { ledger, hands: hands.clone(), providers, deltas, tabs: Tabs::default() };
-    Arc::new(Effects { hands, mind, hooks, policy: Arc::new(policy) })
+    Arc::new(Effects { hands, mind, hooks, policy: Arc::new(policy), models: models.defaults() })
 }

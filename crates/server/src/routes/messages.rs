@@ -39,7 +39,7 @@ pub(super) async fn create(call: Call) -> Met {
 
 /// Told to whoever sends pictures to a model that can't look at them: else only the model would hear of it.
 async fn unseen(call: &Call, id: &AgentId) -> Option<String> {
-    let model = call.app.host.look(id, |state, _| state.model_in_use().to_owned()).await.ok()??;
+    let model = call.app.host.look(id, |state, now| state.model_in_use(now).to_owned()).await.ok()??;
     let blind = call.app.options.world.sees_images(&model) == Some(false);
     blind.then(|| {
         format!(
