@@ -3,12 +3,13 @@
 //! asked, and what came of it is reported.
 
 mod past;
+mod tabs;
 
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 use abide_effects::Hands;
-use abide_effects::model::remote::Remote;
+use abide_effects::model::remote::{Remote, Tab};
 use abide_effects::model::{Model, ProviderFailure, Providers};
 use abide_effects::tools::{self, Tool};
 use abide_engine::{Clock, Deltas};
@@ -27,6 +28,8 @@ use abide_kernel::vocabulary::ProviderError;
 use abide_ledger::{Ledger, StreamId};
 
 use past::{Past, Results};
+use tabs::Open;
+pub use tabs::Tabs;
 
 /// How often a request is made smaller when its model says that it is too long: our guess at its window was wrong.
 const SHRINKS: u32 = 2;
@@ -43,6 +46,7 @@ pub struct Mind {
     pub hands: Hands,
     pub providers: Arc<Providers>,
     pub deltas: Deltas,
+    pub tabs: Tabs,
 }
 
 /// One round of a turn, to be thought.
@@ -82,8 +86,8 @@ impl Mind {
                 };
                 Input::FinishRound { exec_id, round, reply: Reply { elapsed_ms, tree, ..*reply } }
             }
-            Said::Failed(ProviderFailure { error, retry_after_ms, message, carry }) => {
-                Input::FailRound { exec_id, round, error, retry_after_ms, message, carry, jitter: jitter() }
+            Said::Failed(ProviderFailure { error, retry_after_ms, message, carry, spent }) => {
+                Input::FailRound { exec_id, round, error, retry_after_ms, message, carry, jitter: jitter(), spent }
             }
             Said::TooMuch { needed_tokens, budget_tokens } => {
                 Input::OverflowBaseline { exec_id, needed_tokens, budget_tokens }
@@ -185,7 +189,12 @@ impl Thought<'_> {
 
     async fn call(&self, ready: &Ready, tools: &[Tool]) -> Result<Reply, ProviderFailure> {
         let mut hear = |text: &str| self.mind.deltas.publish(self.agent, self.exec_id, self.round, text);
-        self.model.call(&ready.prompt, tools, self.exec_id, self.round, &mut hear).await
+        let (tab, sent_tokens) = (Arc::new(Tab::default()), self.situation.measure.corrected(ready.estimated_tokens));
+        let (exec_id, round, prices) = (self.exec_id.clone(), self.round, self.model.card.prices);
+        self.mind.tabs.open(self.agent, Open { exec_id, round, tab: Arc::clone(&tab), sent_tokens, prices });
+        let said = self.model.call_on(&tab, &ready.prompt, tools, self.exec_id, self.round, &mut hear).await;
+        self.mind.tabs.close(self.agent);
+        said
     }
 
     fn keep_recap(&mut self, ready: &Ready) {
@@ -202,7 +211,8 @@ impl Thought<'_> {
             Ok((text, usage)) => (text, Some(usage)),
             Err(failure) => {
                 tracing::warn!(agent = %self.agent, %failure, "no summary from the model; the records are told instead");
-                (digest(before.as_ref(), &self.past.turns, &older), None)
+                let usage = failure.spent.map(|spent| spent.usage);
+                (digest(before.as_ref(), &self.past.turns, &older), usage)
             }
         };
         self.past.turns.drain(..older.turns);

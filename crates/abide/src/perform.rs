@@ -7,14 +7,14 @@ use abide_engine::{Clock, Deltas, Perform};
 use abide_kernel::agent::config::DefaultModels;
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::WorkspaceAttached;
-use abide_kernel::id::AgentId;
+use abide_kernel::id::{AgentId, ExecId};
 use abide_kernel::input::{Act, Address, Does, Input, Refusal, Remains, Reply};
 use abide_kernel::vocabulary::WorkspaceMode;
 use abide_ledger::Ledger;
 use abide_server::{Hooks, Secret};
 use serde_json::Value;
 
-use crate::mind::Mind;
+use crate::mind::{Mind, Tabs};
 use crate::models::Models;
 use crate::policy::Watched;
 
@@ -71,6 +71,10 @@ impl Perform for Effects {
         Remains { models: Some(self.models.clone()), ..self.hands.remains(agent) }
     }
 
+    fn cut_off(&self, agent: &AgentId, exec_id: &ExecId) -> Vec<Input> {
+        self.mind.tabs.cut_off(agent, exec_id)
+    }
+
     fn rests(&self, agent: &AgentId, occupied: Option<&str>) {
         self.hands.rests(agent, occupied);
     }
@@ -124,6 +128,6 @@ pub fn perform(
 ) -> Arc<dyn Perform> {
     let (ledger, hands, hooks) = (ledger.clone(), hands.clone(), Arc::clone(hooks));
     let (providers, deltas) = (Arc::clone(&models.providers), deltas.clone());
-    let mind = Mind { ledger, hands: hands.clone(), providers, deltas };
+    let mind = Mind { ledger, hands: hands.clone(), providers, deltas, tabs: Tabs::default() };
     Arc::new(Effects { hands, mind, hooks, policy: Arc::new(policy), models: models.defaults() })
 }

@@ -82,8 +82,9 @@ fn route(step: &mut Step<'_>, input: Input) -> Result<Answer, Refusal> {
         Input::FireDue => Ok(due::fire_due(step)),
         Input::Act { by, act } => act::act(step, &act::Actor::Person(by), act).map(|done| Answer::Acted(done.result)),
         Input::FinishRound { exec_id, round, reply } => Ok(turn::finish_round(step, &exec_id, round, reply)),
-        Input::FailRound { exec_id, round, error, retry_after_ms, message, carry, jitter } => {
+        Input::FailRound { exec_id, round, error, retry_after_ms, message, carry, jitter, spent } => {
             let message = limits::clip(&message, limits::LINE_BYTES).to_owned();
+            let (usage, estimated) = (spent.map(|spent| spent.usage), spent.is_some_and(|spent| spent.estimated));
             let failed = ProviderRoundFailed {
                 exec_id,
                 round,
@@ -93,9 +94,12 @@ fn route(step: &mut Step<'_>, input: Input) -> Result<Answer, Refusal> {
                 carry,
                 not_before: None,
                 model: None,
+                usage,
+                estimated,
             };
             Ok(model::fail_round(step, failed, jitter))
         }
+        Input::CountCutRound { exec_id, round, spent } => Ok(turn::count_cut_round(step, exec_id, round, spent)),
         Input::OverflowBaseline { exec_id, needed_tokens, budget_tokens } => {
             Ok(turn::overflow_baseline(step, &exec_id, needed_tokens, budget_tokens))
         }

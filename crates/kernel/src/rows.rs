@@ -150,6 +150,7 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
         | Fact::RoundStarted(_)
         | Fact::ProviderRoundCompleted(_)
         | Fact::ProviderRoundFailed(_)
+        | Fact::CutRoundCounted(_)
         | Fact::AssistantRoundRecorded(_)
         | Fact::ToolStarted(_)
         | Fact::ToolFinished(_)

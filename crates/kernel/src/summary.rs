@@ -57,6 +57,7 @@ pub fn agent_summary(state: &AgentState, now: Time) -> Value {
             "name": state.config.model,
             "default": state.config.default_model,
             "answered_by": state.measure.model,
+            "cut": state.last_terminal.as_ref().is_some_and(|last| last.cut),
             "fallback": state.config.models().skip(1).collect::<Vec<_>>(),
             "default_fallback": state.config.default_fallback,
             "in_use": state.model_in_use(now),

@@ -210,6 +210,7 @@ fn picture(summary: &AgentSummary, around: &Surroundings, out: &Output) -> Strin
     let whose = if model.default { " (the default)" } else { "" };
     more("model", Some(format!("{}{whose}", model.name)));
     more("answered by", model.answered_by.clone().filter(|name| *name != model.name));
+    more("last answer", model.cut.then(|| "cut: the model had written as much as it may".to_owned()));
     more("when it fails", (!model.fallback.is_empty()).then(|| model.fallback.join(", then ")));
     more("thinks with", Some(model.in_use.clone()).filter(|in_use| *in_use != model.name));
     more(

@@ -6,6 +6,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::hands::{LONG_MS, calls, exec};
+use crate::odd_answers::Provider;
 use crate::place::Daemon;
 use crate::served::{Served, until};
 
@@ -103,6 +104,48 @@ fn a_test_and_the_status_go_through_the_daemon() {
     assert_eq!(status["model"], "script/echo");
     assert!(served.place.says(&["daemon", "status"]).contains("agents answer with what they are told (script/echo)"));
     served.stop_and_verify();
+}
+
+/// Servers that somebody runs by themselves say what they have; nobody is waited for who says nothing.
+#[test]
+fn a_list_of_models_has_what_a_server_says_that_it_has() {
+    let provider = Provider::start(|body, _| {
+        assert_eq!(body, "", "it is only asked for a list");
+        let list =
+            json!({ "object": "list", "data": [{ "id": "qwen3:8b" }, { "id": "said" }, { "id": "a\u{7}b" }, {}] });
+        let list = list.to_string();
+        format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{list}", list.len())
+    });
+    let silent = Provider::start(|_, _| Provider::HOLD.to_owned());
+    let of = |name: &str, url: &str| {
+        format!(
+            "[providers.{name}]\nkind = \"openai-chat\"\nbase_url = \"{url}\"\n[models.\"{name}/said\"]\nimages = true\n"
+        )
+    };
+    let gone = "[providers.ollama]\nbase_url = \"http://127.0.0.1:9/v1\"\n";
+    let settings = of("home", &provider.url) + &of("mute", &silent.url) + gone;
+    let mut served = Served::start_with(&settings);
+    let check = |list: &Value| {
+        let found = |name: &str| list["items"].as_array().unwrap().iter().find(|item| item["name"] == name).cloned();
+        let item = found("home/qwen3:8b").unwrap();
+        assert_eq!((&item["found"], &item["problem"], &item["provider"]), (&json!(true), &Value::Null, &json!("home")));
+        assert_eq!(found("home/said").unwrap()["found"], true);
+        assert_eq!(found("mute/said").unwrap()["found"], Value::Null);
+        let of = |name: &str| {
+            list["providers"].as_array().unwrap().iter().find(|provider| provider["name"] == name).cloned().unwrap()
+        };
+        assert_eq!((&of("home")["found"], &of("home")["unheard"]), (&json!(2), &Value::Null));
+        assert_eq!((&of("mute")["found"], &of("mute")["unheard"]), (&Value::Null, &json!("no answer within 2 s")));
+        assert!(of("ollama")["unheard"].as_str().unwrap().contains("it could not be reached"), "{}", of("ollama"));
+        assert_eq!(of("anthropic")["unheard"], Value::Null, "nobody asks it");
+    };
+    check(&served.get("/v1/models"));
+    served.stop();
+    // Without a daemon, too.
+    check(&served.place.json(&["model", "list"]));
+    let said = served.place.says(&["model", "list"]);
+    assert!(said.contains("home/qwen3:8b") && said.contains("no key; it has 2 models\n"), "{said}");
+    assert!(said.contains("it does not say what it has (no answer within 2 s)"), "{said}");
 }
 
 #[test]

@@ -217,6 +217,9 @@ pub struct ModelPart {
     /// The model that answered last, where it was one that has to be paid.
     #[serde(default)]
     pub answered_by: Option<String>,
+    /// Its last answer is cut: the model had written as much as it may.
+    #[serde(default)]
+    pub cut: bool,
     /// Models that are tried, in this order, when it fails.
     #[serde(default)]
     pub fallback: Vec<String>,
@@ -406,6 +409,9 @@ pub struct Accepted {
     pub message_id: String,
     /// The fact that holds it.
     pub seq: u64,
+    /// What its sender should know: it was taken, but not all of it will be seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]

@@ -52,6 +52,15 @@ pub struct Turn {
     pub unheard: bool,
     #[serde(default)]
     pub last_text: Option<String>,
+    /// Rounds in a row, up to the last, in which nothing was said and nothing called.
+    #[serde(default)]
+    pub silent: u32,
+    /// It called something.
+    #[serde(default)]
+    pub acted: bool,
+    /// The last round had more to say.
+    #[serde(default)]
+    pub cut: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<TurnCheckpointed>,
     /// Something about the bound item changed during this turn.
@@ -96,4 +105,7 @@ pub struct LastTerminal {
     /// Something newer than this end was admitted or is awaited.
     #[serde(default)]
     pub superseded: bool,
+    /// What it said last had been cut.
+    #[serde(default)]
+    pub cut: bool,
 }

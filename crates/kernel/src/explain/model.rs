@@ -4,7 +4,7 @@ use crate::agent::AgentState;
 use crate::agent::model::Trouble;
 
 pub(super) fn notes(state: &AgentState) -> Vec<String> {
-    let mut notes = Vec::new();
+    let mut notes: Vec<String> = cut(state).into_iter().collect();
     if let Some(trouble) = &state.trouble {
         let how = told(trouble);
         notes.push(match &state.turn {
@@ -17,6 +17,14 @@ pub(super) fn notes(state: &AgentState) -> Vec<String> {
     let resting = state.rests.iter().filter(|rest| several && rest.until > state.at);
     notes.extend(resting.map(|rest| format!("{} is left alone until {} ({})", rest.model, rest.until, rest.error)));
     notes
+}
+
+/// What it said last is not all that it had to say.
+fn cut(state: &AgentState) -> Option<String> {
+    let last = state.last_terminal.as_ref().filter(|last| last.cut)?;
+    let (turn, model) = (last.turn_index, &state.config.model);
+    let raise = format!("raise max_output_tokens for {model} in config.toml");
+    Some(format!("the answer of turn {turn} is cut: the model had written as much as it may; {raise}"))
 }
 
 /// `openai/gpt failed at 10:00, overloaded: no`.

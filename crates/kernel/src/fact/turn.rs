@@ -114,6 +114,24 @@ pub struct ProviderRoundFailed {
     /// Which model failed, where there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// What it took all the same: it had begun to answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// The usage is our guess: its provider did not come to say it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
+}
+
+/// A call to a model was ended before its answer was there, and is paid for all the same.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CutRoundCounted {
+    pub exec_id: ExecId,
+    pub round: u32,
+    pub usage: Usage,
+    /// The usage is our guess: its provider did not come to say it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
 }
 
 /// A tool call as the model asked for it.
@@ -135,6 +153,17 @@ pub struct AssistantRoundRecorded {
     pub text: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<CallRecord>,
+    /// It had more to say, but had written as much as it may.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
+}
+
+impl AssistantRoundRecorded {
+    /// No answer at all: nothing was said, and nothing called.
+    #[must_use]
+    pub fn is_silent(&self) -> bool {
+        self.calls.is_empty() && self.text.trim().is_empty()
+    }
 }
 
 /// The intent to run one tool call; durable before it runs. The call itself is in the round that asked for it.
@@ -164,6 +193,9 @@ pub struct ToolFinished {
     /// It was not run: it had come to the same result too often.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeated: bool,
+    /// It was not run: the answer reached its longest before the call was complete.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
 }
 
 /// Every call of the round has its outcome. Which calls they were is in the round that asked for them.
@@ -232,6 +264,9 @@ pub struct TurnTerminal {
     /// Its message went back to its queue, to be taken again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub returned: bool,
+    /// The last assistant message was cut: the model had written as much as it may.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
 }
 
 /// Cross-turn compaction: what the model sees became shorter. Scheduling never reads it.

@@ -485,3 +485,40 @@ fn turns_in_which_no_model_spoke_do_not_count() {
          WaitForOperator budget_spent",
     );
 }
+
+/// A call that broke off, or was ended, is paid for as far as it came.
+#[test]
+fn calls_that_came_to_nothing_count() {
+    check(
+        "budget tokens=100
+         operator hi
+         fail disconnect tokens=60
+         advance 1m
+         abort
+         ---
+         cut tokens=50
+         notes
+         operator more",
+        "counted 50
+         WaitForOperator budget_spent
+         reached tokens 110/100
+         told failure: a has used up its budget: 110 of 100 tokens. Raise it to go on: `abide agent set a --max-tokens N`.
+         used of its budget: 110 of 100 tokens
+         failed at +0s, disconnect: no
+         queued m2 operator_prompt
+         WaitForOperator budget_spent",
+    );
+}
+
+#[test]
+fn an_answer_that_came_too_late_to_be_heard_is_paid_for() {
+    check(
+        "operator hi
+         abort
+         ---
+         round too late tokens=70",
+        "counted 70
+         stale
+         unchanged",
+    );
+}

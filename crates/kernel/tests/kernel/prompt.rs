@@ -280,7 +280,7 @@ fn nothing_that_strangers_write_passes_for_the_runtimes_word() {
 
 #[test]
 fn what_is_written_beside_an_image_is_read_as_a_text() {
-    let image = json!({ "media_type": "image/png", "data": "iVBORw0KGgoAAAANSUhEUg==" });
+    let image = json!({ "media_type": "image/png", "data": PNG });
     let shown = |kind: MessageKind| {
         let json = Some(json!({ "text": "what is this?", "images": [image] }));
         let mut story = Story::begin();
@@ -605,4 +605,83 @@ fn a_conversation_of_thousands_of_turns_stays_within_its_room() {
     let mean = |sizes: &[u64]| sizes.iter().sum::<u64>() / sizes.len() as u64;
     let (early, late) = (mean(&sizes[500..1_000]), mean(&sizes[4_500..]));
     assert!(late <= early + early / 10, "{late} after {early}");
+}
+
+#[test]
+fn a_model_is_told_what_its_answer_fell_short_of() {
+    let mut story = story("operator hi\nround\nround far cut=yes\noperator and?\nround cut=yes");
+    let shown = text(&prompt(&story));
+    let shown = story.short(&shown);
+    let told = [
+        "<assistant>\n(no answer)\n<user>\n[abide note] Your answer was empty: no text and no call.",
+        "<assistant>\nfar\n<user>\n[abide note] Your answer was cut off there:",
+        "<assistant>\n(no answer)\n<user>\n[abide note] Your answer was cut off before you had said anything:",
+    ];
+    for told in told {
+        assert_eq!(shown.matches(told).count(), 1, "{told}\n{shown}");
+    }
+    said(&mut story, "All of it.");
+}
+
+const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAIAAAABCAIAAAB7QOjdAAAAD0lEQVR4nGP8z8DAwMAAAAYIAQHLR3Z1AAAAAElFTkSuQmCC";
+
+fn picture() -> Value {
+    json!({ "media_type": "image/png", "data": PNG })
+}
+
+fn look(story: &mut Story) {
+    let json = Some(json!({ "text": "look", "images": [picture()] }));
+    story.input(Input::Queue(NewMessage { json, ..NewMessage::default() }));
+}
+
+/// How many pictures are shown, and how many are said to be left out.
+fn pictures(story: &Story) -> (usize, usize) {
+    let prompt = prompt(story);
+    let shown = |item: &Item| match item {
+        Item::User { parts } => parts.iter().filter(|part| matches!(part, Part::Image(_))).count(),
+        Item::Assistant { .. } => 0,
+        Item::Results { results } => results.iter().map(|result| result.images.len()).sum(),
+    };
+    let left_out = text(&prompt).matches("(an image that is not shown: a request that it was in was refused").count();
+    (prompt.items.iter().map(shown).sum(), left_out)
+}
+
+/// Shown again, a picture that a provider stumbled over would spoil every request after that.
+#[test]
+fn pictures_of_a_turn_that_a_provider_refused_are_not_shown_again() {
+    let mut story = Story::begin();
+    look(&mut story);
+    said(&mut story, "A line.");
+    look(&mut story);
+    assert_eq!(pictures(&story), (2, 0));
+    story.tell("fail invalid").unwrap();
+    story.tell("operator and now?").unwrap();
+    assert_eq!(pictures(&story), (1, 1), "the other was fine");
+    // One that a tool brought.
+    let ids = calls(&mut story, "", &[json!({ "path": "shot.png" })]);
+    finish(&mut story, ids[0].clone(), json!({ "image": picture(), "content": "" }));
+    assert_eq!(pictures(&story), (2, 1));
+    story.tell("fail invalid").unwrap();
+    story.tell("operator still there?").unwrap();
+    assert_eq!(pictures(&story), (1, 2));
+}
+
+/// Another model may refuse what the first one took.
+#[test]
+fn where_a_refused_turn_has_no_picture_those_before_it_are_left_out() {
+    let mut story = Story::begin();
+    look(&mut story);
+    said(&mut story, "A line.");
+    story.tell("operator and now?").unwrap();
+    for other in ["rate_limited", "overloaded"] {
+        story.tell(&format!("fail {other}")).unwrap();
+        story.tell("advance 1h").unwrap();
+        assert_eq!(pictures(&story), (1, 0), "{other} says nothing about it");
+    }
+    story.tell("fail invalid").unwrap();
+    story.tell("operator still there?").unwrap();
+    assert_eq!(pictures(&story), (0, 1));
+    look(&mut story);
+    said(&mut story, "Fine.");
+    assert_eq!(pictures(&story), (1, 1), "what comes later is shown");
 }

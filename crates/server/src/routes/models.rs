@@ -53,9 +53,10 @@ pub(super) async fn list(call: Call) -> Met {
     let list = blocking(move || {
         let used =
             models_in_use(app.host.ledger(), &app.options.models).map_err(|error| problems::unreadable(&error))?;
-        Ok(app.options.world.models(&used))
+        Ok((app.options.world.models(&used), used))
     });
-    Ok(json(200, &list.await?))
+    let (list, used) = list.await?;
+    Ok(json(200, &call.app.options.world.find_models(list, &used).await))
 }
 
 pub(super) async fn test(call: Call) -> Met {

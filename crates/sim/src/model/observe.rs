@@ -65,7 +65,12 @@ impl Model {
 
             Fact::TurnStarted(fact) => self.turn_started(fact, at),
             Fact::ProviderRoundCompleted(fact) => self.round_used(at, &fact.usage),
-            Fact::ProviderRoundFailed(_) | Fact::ToolRoundCompleted(_) => self.time_used(at),
+            Fact::ProviderRoundFailed(fact) => match &fact.usage {
+                Some(usage) => self.round_used(at, usage),
+                None => self.time_used(at),
+            },
+            Fact::CutRoundCounted(fact) => self.compaction_used(at, &fact.usage),
+            Fact::ToolRoundCompleted(_) => self.time_used(at),
             Fact::ContextCompacted(fact) => {
                 if let Some(usage) = &fact.usage {
                     self.compaction_used(at, usage);

@@ -58,6 +58,9 @@ impl AgentState {
             ends: false,
             unheard: false,
             last_text: None,
+            silent: 0,
+            acted: false,
+            cut: false,
             checkpoint: None,
             progressed: false,
         });
@@ -83,7 +86,10 @@ impl AgentState {
         }
         turn.rounds_recorded += 1;
         turn.unheard = false;
-        if !fact.text.is_empty() {
+        turn.silent = if fact.is_silent() { turn.silent + 1 } else { 0 };
+        turn.cut = fact.cut;
+        turn.acted |= !fact.calls.is_empty();
+        if !fact.text.trim().is_empty() {
             turn.last_text = Some(fact.text.clone());
         }
         turn.phase = if fact.calls.is_empty() {
@@ -124,6 +130,8 @@ impl AgentState {
         self.queue.edit(&message, |entry| {
             if fact.repeated {
                 entry.guard.refuse();
+            } else if fact.cut {
+                entry.guard.cut_off();
             } else if known {
                 let result = result_hash(fact.status.as_str(), &fact.result);
                 entry.guard.finished(call_hash(&call.tool, &call.input), result);
@@ -163,6 +171,7 @@ impl AgentState {
             self.turn_in_vain();
         }
         self.end_turn(fact.terminal_kind);
+        self.last_terminal.iter_mut().for_each(|last| last.cut = fact.cut);
         if self.identity.supervisor.is_some() && !fact.returned {
             self.last_said = fact.error.clone().or_else(|| fact.last_assistant_message.clone());
         }
@@ -175,7 +184,8 @@ impl AgentState {
 
     pub(super) fn end_turn(&mut self, kind: TerminalKind) {
         self.turn = None;
-        self.last_terminal = Some(LastTerminal { turn_index: self.turn_index, kind, seq: self.seq, superseded: false });
+        self.last_terminal =
+            Some(LastTerminal { turn_index: self.turn_index, kind, seq: self.seq, superseded: false, cut: false });
     }
 
     /// A turn about an item counts as its tick.

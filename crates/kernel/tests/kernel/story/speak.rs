@@ -7,7 +7,8 @@ use abide_kernel::agent::config::{Choice, ConfigChange, DefaultModels};
 use abide_kernel::fact::{NewChild, TaskCreated, TaskEnd, Todo, Usage, WorkspaceAttached, Worktree};
 use abide_kernel::id::{AgentId, ApprovalId, CallId, ExecId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use abide_kernel::input::{
-    Act, Ask, Call, Checked, Delivery, Does, Input, NewMessage, Reads, Remains, Removal, Reply, When, WorkItemChange,
+    Act, Ask, Call, Checked, Delivery, Does, Input, NewMessage, Reads, Refusal, Remains, Removal, Reply, Spent, When,
+    WorkItemChange,
 };
 use abide_kernel::provider::NO_JITTER;
 use abide_kernel::time::Time;
@@ -140,7 +141,12 @@ fn input(story: &mut Story, head: &str, rest: &str) -> Said<Input> {
             message: "no".to_owned(),
             carry: line.given.get("carry").map(|carry| Value::from(*carry)),
             jitter: line.given.get("jitter").and_then(|text| text.parse().ok()).unwrap_or(NO_JITTER),
+            spent: line.given.get("tokens").map(|tokens| spent(tokens)).transpose()?,
         },
+        "cut" => {
+            let spent = spent(line.given.get("tokens").copied().unwrap_or_default())?;
+            Input::CountCutRound { exec_id, round: 1, spent }
+        }
         "models" => {
             let DefaultModels { model, fallback, .. } = models(&line)?;
             let (model, fallback) = (Some(Choice::Own(model)), Some(Choice::Own(fallback)));
@@ -218,6 +224,12 @@ fn input(story: &mut Story, head: &str, rest: &str) -> Said<Input> {
         },
         _ => return Err(format!("{head} is not a word of stories")),
     })
+}
+
+/// What a call took that came to nothing, by guess.
+fn spent(tokens: &str) -> Said<Spent> {
+    let input_tokens = tokens.parse().map_err(|_| format!("{tokens}?"))?;
+    Ok(Spent { usage: Usage { input_tokens, ..Usage::default() }, estimated: true })
 }
 
 /// The running execution, or one that is not.
@@ -318,7 +330,8 @@ fn limits(line: &Line<'_>, before: &str) -> Said<Limits> {
 }
 
 /// `round done` ends the turn; `round WaitFor operator` acts; `round Tool build` runs something in the world; `round Ask
-/// push` would, if a person lets it; several calls are divided by `;`.
+/// push` would, if a person lets it; `round Cut` calls something, but not to its end; several calls are divided by `;`.
+/// `cut=yes` makes it an answer that was cut.
 fn round(story: &mut Story, rest: &str) -> Said<Input> {
     let (mut calls, mut text) = (Vec::new(), String::new());
     let mut line = Line::of(&story.names, "");
@@ -332,6 +345,7 @@ fn round(story: &mut Story, rest: &str) -> Said<Input> {
         let does = match tool {
             "Tool" => Does::World(SideEffect::Unknown),
             "Ask" => held_back(&line)?,
+            "Cut" => Does::Refused(Refusal::new(Refusal::CUT_OFF, "cut", "less")),
             _ => Does::Act(act(&line)?),
         };
         let call_id = CallId::new(format!("call{}", story.calls + 1 + u32::try_from(calls.len()).unwrap()));
@@ -343,10 +357,11 @@ fn round(story: &mut Story, rest: &str) -> Said<Input> {
     story.calls += u32::try_from(calls.len()).unwrap();
     let round = story.state.turn.as_ref().map_or(0, |turn| turn.round);
     let usage = Usage { input_tokens: tokens, ..Usage::default() };
+    let stop = line.given.contains_key("cut").then(|| Reply::FULL.to_owned());
     Ok(Input::FinishRound {
         exec_id: running(story),
         round,
-        reply: Reply { text, calls, usage, tree, ..Reply::default() },
+        reply: Reply { text, calls, usage, tree, stop, ..Reply::default() },
     })
 }
 
