@@ -90,4 +90,7 @@ pub struct LastTerminal {
     /// Something newer than this end was admitted or is awaited.
     #[serde(default)]
     pub superseded: bool,
+    /// What went wrong, cut to what a sentence takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }

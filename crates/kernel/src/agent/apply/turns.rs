@@ -145,7 +145,7 @@ impl AgentState {
         if fact.reason == AbortReason::Abort {
             self.count_turn(&turn, None, at)?;
         }
-        self.end_turn(TerminalKind::Aborted);
+        self.end_turn(TerminalKind::Aborted, None);
         Ok(())
     }
 
@@ -156,7 +156,7 @@ impl AgentState {
         if !fact.returned {
             self.count_turn(&turn, fact.tree.as_deref(), at)?;
         }
-        self.end_turn(fact.terminal_kind);
+        self.end_turn(fact.terminal_kind, fact.error.as_deref());
         if self.identity.supervisor.is_some() && !fact.returned {
             self.last_said = fact.error.clone().or_else(|| fact.last_assistant_message.clone());
         }
@@ -167,9 +167,11 @@ impl AgentState {
         Ok(())
     }
 
-    pub(super) fn end_turn(&mut self, kind: TerminalKind) {
+    pub(super) fn end_turn(&mut self, kind: TerminalKind, error: Option<&str>) {
         self.turn = None;
-        self.last_terminal = Some(LastTerminal { turn_index: self.turn_index, kind, seq: self.seq, superseded: false });
+        let error = error.map(|text| limits::clip(text, limits::TROUBLE_BYTES).to_owned());
+        let (turn_index, seq) = (self.turn_index, self.seq);
+        self.last_terminal = Some(LastTerminal { turn_index, kind, seq, superseded: false, error });
     }
 
     /// A turn about an item counts as its tick.
