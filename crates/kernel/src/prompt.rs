@@ -12,6 +12,8 @@ mod words;
 
 use serde_json::Value;
 
+pub use words::HOUSE;
+
 use crate::fact::CallRecord;
 use crate::id::CallId;
 

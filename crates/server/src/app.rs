@@ -58,6 +58,8 @@ pub struct Options {
     /// The model of an agent that is created without one.
     pub default_model: String,
     pub check_model: CheckModel,
+    /// Refuses a model whose price nobody knows, where money is limited.
+    pub check_price: CheckModel,
     pub world: Arc<dyn World>,
     pub hooks: Arc<Hooks>,
     /// What models say while they say it.

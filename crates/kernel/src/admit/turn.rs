@@ -400,7 +400,8 @@ pub(super) fn fail_round(step: &mut Step<'_>, failed: ProviderRoundFailed, jitte
         | ProviderError::Disconnect
         | ProviderError::Refusal
         | ProviderError::Auth
-        | ProviderError::Invalid => TerminalKind::ProviderFailed,
+        | ProviderError::Invalid
+        | ProviderError::Unpriced => TerminalKind::ProviderFailed,
     };
     let not_before = next_try(step, &message_id, error, jitter);
     emit_terminal(step, &turn, kind, None, Some(text.clone()), not_before.is_some());

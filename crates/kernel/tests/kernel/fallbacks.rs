@@ -27,7 +27,8 @@ fn the_table_of_errors() {
         context_length: passes false, falls back false, tells nobody
         refusal: passes false, falls back true, tells nobody
         auth: passes false, falls back true, tells operator
-        invalid: passes false, falls back false, tells nobody";
+        invalid: passes false, falls back false, tells nobody
+        unpriced: passes false, falls back true, tells operator";
     let expected: Vec<&str> = expected.lines().map(str::trim).collect();
     assert_eq!(table, expected);
 }
@@ -316,5 +317,27 @@ fn an_interjection_and_the_item_s_offers_are_as_before() {
          end completed
          processed m1
          WaitForTimer tick_backoff w1",
+    );
+}
+
+/// Nothing was asked, so nothing is told to be wrong with the provider: the operator hears that a price is missing.
+#[test]
+fn a_model_without_a_price() {
+    check(
+        "models a/one b/two
+         operator hi
+         ---
+         fail unpriced
+         model
+         fail overloaded",
+        "told failure: a/one failed: unpriced: no; it goes on with b/two.
+         end deferred_to_fallback
+         requeued m1 fallback
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         b/two
+         end provider_failed_needs_recovery
+         requeued m1 provider_backoff until +2s
+         WaitForTimer provider_backoff m1",
     );
 }
