@@ -1,0 +1,58 @@
+//! What an agent thinks with and what it may spend, taken together: each may be fine by itself. What changes afterwards,
+//! as a price that is taken out of the settings, is seen to when the model is called.
+
+use abide_api::Problem;
+use abide_kernel::AgentState;
+use abide_kernel::agent::config::{Config, ConfigChange};
+use abide_kernel::id::AgentId;
+
+use crate::app::App;
+
+/// Refuses settings that don't go together. `said` is what the request names; the rest is as it was.
+pub(super) fn fits(app: &App, config: &Config, items_limit_money: bool, said: &ConfigChange) -> Result<(), Problem> {
+    let wrong = |detail: String, pointer: &str| Problem::new(422, "wrong_fields", detail).pointer(pointer);
+    let config = config.following(&app.options.models);
+    let models: Vec<&str> = config.models().collect();
+    let place = |index: usize| match index {
+        0 if said.model.is_some() => "/model".to_owned(),
+        1.. if said.fallback.is_some() => format!("/fallback/{}", index - 1),
+        1.. if said.model.is_some() && said.budget.is_none() => "/model".to_owned(),
+        _ => "/budget".to_owned(),
+    };
+    let named = said.model.is_some() || said.fallback.is_some();
+    // The settings' are for agents with any model.
+    let others = if config.default_fallback { &[] } else { config.fallback.as_slice() };
+    let own: Vec<&String> = std::iter::once(&config.model).chain(others).collect();
+    let twice = own.iter().enumerate().find(|(index, model)| own[..*index].contains(model));
+    if let Some((index, model)) = twice.filter(|_| named) {
+        let detail = format!("{model} would be asked twice for the same: name it once, as its model or as a fallback");
+        return Err(wrong(detail, &place(index)));
+    }
+    if (named || said.budget.is_some()) && (config.budget.limits_money() || items_limit_money) {
+        for (index, model) in models.iter().enumerate() {
+            (app.options.check_price)(model).map_err(|problem| wrong(problem, &place(index)))?;
+        }
+    }
+    Ok(())
+}
+
+/// The same for a change of an agent that there is. Where there is none, whoever is asked to change it says so.
+pub(super) async fn still_fits(app: &App, id: &AgentId, change: &ConfigChange) -> Result<(), Problem> {
+    let look = |state: &AgentState| {
+        let limited = state.work.items().values().any(|item| item.budget.max_micro_usd.is_some());
+        (state.config.clone(), limited)
+    };
+    match app.host.look(id, move |state, _| look(state)).await {
+        Ok(Some((config, items))) => fits(app, &config.with(change.clone()), items, change),
+        Ok(None) | Err(_) => Ok(()),
+    }
+}
+
+/// Whether money can be limited for work of this agent.
+pub(super) async fn can_limit_money(app: &App, id: &AgentId) -> Result<(), Problem> {
+    let Ok(Some(config)) = app.host.look(id, |state, _| state.config.clone()).await else { return Ok(()) };
+    config.following(&app.options.models).models().try_for_each(|model| {
+        let wrong = |problem| Problem::new(422, "wrong_fields", problem).pointer("/budget/max_usd");
+        (app.options.check_price)(model).map_err(wrong)
+    })
+}
