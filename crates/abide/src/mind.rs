@@ -98,6 +98,7 @@ impl Mind {
                 Input::FinishRound { exec_id, round, reply: Reply { elapsed_ms, tree, ..*reply } }
             }
             Said::Failed(ProviderFailure { error, retry_after_ms, message, carry, spent }) => {
+                let spent = spent.map(|spent| *spent);
                 Input::FailRound { exec_id, round, error, retry_after_ms, message, carry, jitter: jitter(), spent }
             }
             Said::TooMuch { needed_tokens, budget_tokens } => {

@@ -70,7 +70,7 @@ pub struct ProviderFailure {
     /// What the provider wants back with its next call. Nothing: what it had before.
     pub carry: Option<Value>,
     /// What it took all the same.
-    pub spent: Option<Spent>,
+    pub spent: Option<Box<Spent>>,
 }
 
 impl ProviderFailure {

@@ -219,7 +219,7 @@ fn the_list_has_windows_prices_keys_and_who_thinks_with_what() {
         *anthropic,
         json!({
             "name": "anthropic", "kind": "anthropic", "base_url": "https://api.anthropic.com",
-            "key_env": "ANTHROPIC_API_KEY", "key": "set", "exposed": false,
+            "key_env": "ANTHROPIC_API_KEY", "key": "set", "exposed": false, "found": null, "unheard": null,
         })
     );
     assert_eq!(named(&list, "providers", "openai")[0]["key"], "missing");
