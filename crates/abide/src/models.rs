@@ -12,6 +12,7 @@ use abide_api::types::{
 use abide_effects::model::providers::{Known, prices_date};
 use abide_effects::model::remote::{Card, Remote};
 use abide_effects::model::{Model, Past, ProviderFailure, Providers};
+use abide_kernel::agent::config::DefaultModels;
 use abide_kernel::effect::ModelCall;
 use abide_kernel::id::{ExecId, MessageId};
 use abide_kernel::input::{Refusal, Reply};
@@ -20,7 +21,7 @@ use abide_kernel::prompt::{Item, Part, Prompt};
 use abide_kernel::vocabulary::{MessageKind, ProviderError};
 use serde_json::Value;
 
-use crate::config::{ECHO, Settings, dollars};
+use crate::config::{ECHO, Origin, Settings, dollars};
 use crate::mind;
 
 /// How many agents are named for each model; the rest are counted.
@@ -34,6 +35,8 @@ const TEST_OUTPUT_TOKENS: u64 = 1_024;
 pub struct Models {
     pub providers: Arc<Providers>,
     pub default: DefaultModel,
+    /// Somebody chose the default, or set a key that it goes with.
+    chosen: bool,
 }
 
 impl Models {
@@ -44,7 +47,14 @@ impl Models {
             note: settings.model_note(),
             fallback: settings.fallback.value.clone(),
         };
-        Models { providers: Arc::new(settings.providers.clone()), default }
+        let chosen = settings.model.origin != Origin::Default;
+        Models { providers: Arc::new(settings.providers.clone()), default, chosen }
+    }
+
+    /// For agents that have none of their own.
+    pub fn defaults(&self) -> DefaultModels {
+        let DefaultModel { name, fallback, .. } = self.default.clone();
+        DefaultModels { model: name, fallback, chosen: self.chosen }
     }
 
     /// What is wrong with giving an agent this model here and now: its name, a script that is not there, a key that is not

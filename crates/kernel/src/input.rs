@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::agent::budget::Limits;
-use crate::agent::config::{Config, ConfigChange, Identity};
+use crate::agent::config::{Config, ConfigChange, DefaultModels, Identity};
 use crate::fact::{TaskCreated, TaskEnd, Todo, Usage, WorkspaceAttached};
 use crate::id::{AgentId, ApprovalId, CallId, ExecId, MessageId, Seq, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use crate::time::Time;
@@ -182,6 +182,8 @@ pub struct Remains {
     pub ended: BTreeMap<TaskId, Vec<String>>,
     /// The workspace that is still kept for it.
     pub occupied: Option<String>,
+    /// What the settings have for agents without models of their own. None where nobody says.
+    pub models: Option<DefaultModels>,
 }
 
 /// What became of a worktree that is gone.

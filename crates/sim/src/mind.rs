@@ -236,6 +236,12 @@ pub fn jitter(rng: &mut Rng) -> u16 {
     u16::try_from(rng.below(1 << 16)).unwrap_or(u16::MAX)
 }
 
+/// What an agent is told to think with from now on.
+pub fn model(rng: &mut Rng) -> String {
+    let names = ["first/model", "second/model", "other/0"];
+    (*rng.pick(&names).unwrap_or(&names[0])).to_owned()
+}
+
 /// Models that are tried when the first fails: mostly none.
 pub fn fallback(rng: &mut Rng) -> Vec<String> {
     let count = if rng.chance(25) { 1 + rng.below(2) } else { 0 };
@@ -275,6 +281,8 @@ pub fn child(rng: &mut Rng) -> NewChild {
         folder: None,
         model: String::new(),
         fallback: Vec::new(),
+        default_model: false,
+        default_fallback: false,
         instructions: None,
         network: false,
         grant: Limits { max_turns: Some(1 + rng.below(5)), ..Limits::default() },

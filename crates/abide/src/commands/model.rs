@@ -29,7 +29,7 @@ pub fn find(place: &PlaceArgs) -> anyhow::Result<ModelList> {
     let home = home::dir(place)?;
     let models = Models::of(&Settings::load(&home, &UpArgs::default())?);
     let used = match home.join("ledger.db").exists() {
-        true => models_in_use(&home::open_existing(place, Options::read_only())?)?,
+        true => models_in_use(&home::open_existing(place, Options::read_only())?, &models.defaults())?,
         false => Default::default(),
     };
     Ok(models.list(&used))

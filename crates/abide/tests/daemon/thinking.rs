@@ -104,3 +104,69 @@ fn a_test_and_the_status_go_through_the_daemon() {
     assert!(served.place.says(&["daemon", "status"]).contains("agents answer with what they are told (script/echo)"));
     served.stop_and_verify();
 }
+
+#[test]
+fn an_agent_without_a_model_of_its_own_thinks_with_the_settings() {
+    let mut served = Served::down("");
+    let first = served.script("first", &json!({ "rounds": [{ "text": "The first." }], "loop": true }));
+    let second = served.script("second", &json!({ "rounds": [{ "text": "The second." }], "loop": true }));
+    let set = |model: &str| served.place.write("home/config.toml", format!("log = \"error\"\nmodel = {model:?}\n"));
+    set(&first);
+    served.daemon = Some(Daemon::start(&served.place, &[]));
+    served.post("/v1/agents", &json!({ "id": "follower" }));
+    served.create("owner", &first);
+    let message = served.send("follower", "who are you?");
+    assert_eq!(served.until_told("follower", &message)["text"], "The first.");
+    served.stop();
+
+    // Shown before it is awake again, and thought with as soon as it is.
+    let set = |model: &str| served.place.write("home/config.toml", format!("log = \"error\"\nmodel = {model:?}\n"));
+    set(&second);
+    served.up();
+    let listed = served.get("/v1/agents");
+    let models: Vec<&Value> = listed["items"].as_array().unwrap().iter().map(|item| &item["model"]).collect();
+    assert_eq!(models, [&json!(second), &json!(second), &json!(first)], "the follower and the first agent follow");
+    let used = served.get("/v1/models");
+    let item = used["items"].as_array().unwrap().iter().find(|item| item["name"] == second.as_str()).unwrap();
+    assert_eq!(item["agents"], json!(["follower", "main"]));
+    let shown = served.get("/v1/agents/follower");
+    assert_eq!((&shown["model"]["name"], &shown["model"]["default"]), (&json!(second), &json!(true)));
+    let message = served.send("follower", "and now?");
+    assert_eq!(served.until_told("follower", &message)["text"], "The second.");
+    let message = served.send("owner", "and you?");
+    assert_eq!(served.until_told("owner", &message)["text"], "The first.");
+
+    // One of its own, and back.
+    let said = served.place.says(&["agent", "set", "follower", "--model", &first]);
+    assert_eq!(said, format!("follower thinks with {first}\n"));
+    let said = served.place.says(&["agent", "set", "owner", "--model", "default", "--fallback", "default"]);
+    assert_eq!(said, format!("owner thinks with {second}, the default, has no other model when that fails\n"));
+    let message = served.send("owner", "and you?");
+    assert_eq!(served.until_told("owner", &message)["text"], "The second.");
+    served.stop();
+
+    // Where nobody names a model, nobody becomes an echo.
+    served.place.write("home/config.toml", "log = \"error\"\n");
+    served.up();
+    assert_eq!(served.get("/v1/agents/owner")["model"]["name"], second.as_str());
+    let message = served.send("owner", "still?");
+    assert_eq!(served.until_told("owner", &message)["text"], "The second.");
+    served.stop_and_verify();
+}
+
+/// The limit was the other model's: what waited for that one does not wait for this one.
+#[test]
+fn what_waits_for_a_model_goes_on_with_another() {
+    let mut served = Served::start();
+    let limited = json!({ "rounds": [{ "error": "rate_limited", "retry_after_ms": 3_600_000 }] });
+    served.create("a", &served.script("limited", &limited));
+    let free = served.script("free", &json!({ "rounds": [{ "text": "Here." }], "loop": true }));
+    let message = served.send("a", "hello?");
+    until("a wait", || (served.get("/v1/agents/a")["decision"]["reason"] == "provider_backoff").then_some(()));
+    let why = served.place.says(&["why", "a"]);
+    assert!(why.contains("to ask its model again") && why.contains("rate_limited"), "{why}");
+    served.kill_and_up();
+    served.place.says(&["agent", "set", "a", "--model", &free]);
+    assert_eq!(served.until_told("a", &message)["text"], "Here.");
+    served.stop_and_verify();
+}

@@ -8,20 +8,17 @@ use crate::agent::guard::call_hash;
 use crate::agent::turn::{Phase, Turn};
 use crate::fact::{
     AssistantRoundRecorded, BriefRecorded, CallRecord, MessageAborted, MessageInterjected, MessageProcessed,
-    MessageRequeued, ProviderRoundCompleted, ProviderRoundFailed, RoundStarted, StaleOutcomeIgnored, ToolFinished,
-    ToolRoundCompleted, ToolStarted, TurnAborted, TurnBaselineOverBudget, TurnCheckpointed, TurnTerminal,
+    MessageRequeued, ProviderRoundCompleted, RoundStarted, StaleOutcomeIgnored, ToolFinished, ToolRoundCompleted,
+    ToolStarted, TurnAborted, TurnBaselineOverBudget, TurnCheckpointed, TurnTerminal,
 };
 use crate::id::{CallId, ExecId, MessageId, TaskId, WorkItemId};
 use crate::input::{Answer, Call, Does, Reads, Refusal, Reply};
 use crate::limits;
-use crate::provider::{Tells, backoff_ms};
 use crate::scheduler::continuation::matching;
 use crate::step::Step;
 use crate::summary::task_shape;
-use crate::time::Time;
 use crate::vocabulary::{
-    AbortReason, BriefKind, MessageKind, ProviderError, RequeueReason, SafePoint, Scope, TerminalKind, ToolStatus,
-    WaitKind,
+    AbortReason, BriefKind, MessageKind, RequeueReason, SafePoint, Scope, TerminalKind, ToolStatus, WaitKind,
 };
 
 use super::act::{self, Actor};
@@ -31,11 +28,11 @@ use super::task::settle_result;
 use super::waits::{cancel_wait, return_interjections, trigger_wait};
 
 /// The running turn, if it is this execution's.
-fn turn_of<'a>(step: &'a Step<'_>, exec_id: &ExecId) -> Option<&'a Turn> {
+pub(super) fn turn_of<'a>(step: &'a Step<'_>, exec_id: &ExecId) -> Option<&'a Turn> {
     step.state.turn.as_ref().filter(|turn| turn.exec_id == *exec_id)
 }
 
-fn stale(step: &mut Step<'_>, exec_id: &ExecId, what: &str) -> Answer {
+pub(super) fn stale(step: &mut Step<'_>, exec_id: &ExecId, what: &str) -> Answer {
     step.emit(StaleOutcomeIgnored { exec_id: exec_id.clone(), evidence: vec![what.to_owned()] });
     Answer::Unchanged
 }
@@ -266,7 +263,7 @@ fn end_turn(step: &mut Step<'_>, terminal_kind: TerminalKind, tree: Option<Strin
     tell(step, kind, text, Some(asked));
 }
 
-fn emit_terminal(
+pub(super) fn emit_terminal(
     step: &mut Step<'_>,
     turn: &Turn,
     terminal_kind: TerminalKind,
@@ -369,65 +366,8 @@ fn give_up(step: &mut Step<'_>, message_id: &MessageId, evidence: Vec<String>, t
     ask_operator(step, text, Some(message_id.clone()));
 }
 
-/// What becomes of a message whose model failed: the next model, a later try, or a visible end.
-pub(super) fn fail_round(step: &mut Step<'_>, failed: ProviderRoundFailed, jitter: u16) -> Answer {
-    let (round, error) = (failed.round, failed.error);
-    let expected =
-        turn_of(step, &failed.exec_id).filter(|turn| turn.phase == Phase::Model && turn.round == round).cloned();
-    let Some(turn) = expected else {
-        return stale(step, &failed.exec_id, &format!("round {round} is over"));
-    };
-    let text = format!("{error}: {}", failed.message);
-    let model = step.state.model_in_use().to_owned();
-    let known = step.state.trouble.as_ref().is_some_and(|known| known.model == model && known.error == error);
-    step.emit(failed);
-    let message_id = turn.message_id.clone();
-    let next = step.state.untried(&message_id).filter(|_| error.rule().falls_back).map(str::to_owned);
-    if let Some(next) = next {
-        let text = format!("{text}; it goes on with {next}");
-        if error.rule().tells == Tells::Operator && !known {
-            tell(step, BriefKind::Failure, format!("{model} failed: {text}."), None);
-        }
-        emit_terminal(step, &turn, TerminalKind::DeferredToFallback, None, Some(text), true);
-        step.emit(MessageRequeued { message_id, reason: RequeueReason::Fallback, not_before: None });
-        return Answer::Done;
-    }
-    let kind = match error {
-        ProviderError::ContextLength => TerminalKind::BaselineOverBudget,
-        ProviderError::RateLimited
-        | ProviderError::Overloaded
-        | ProviderError::Timeout
-        | ProviderError::Disconnect
-        | ProviderError::Refusal
-        | ProviderError::Auth
-        | ProviderError::Invalid
-        | ProviderError::Unpriced => TerminalKind::ProviderFailed,
-    };
-    let not_before = next_try(step, &message_id, error, jitter);
-    emit_terminal(step, &turn, kind, None, Some(text.clone()), not_before.is_some());
-    if not_before.is_some() {
-        step.emit(MessageRequeued { message_id, reason: RequeueReason::ProviderBackoff, not_before });
-    } else {
-        fail_message(step, &message_id, turn.answers, text);
-    }
-    Answer::Done
-}
-
-/// When a message whose models have all failed is tried again, with the first of them: not before its provider said.
-/// None where time mends nothing: that of one model is enough.
-fn next_try(step: &Step<'_>, message_id: &MessageId, error: ProviderError, jitter: u16) -> Option<Time> {
-    let entry = step.state.queue.get(message_id)?;
-    let others = error.rule().falls_back && entry.tried.iter().any(|tried| tried.error.rule().passes_with_time);
-    if !error.rule().passes_with_time && !others {
-        return None;
-    }
-    let backoff = step.now.plus_ms(backoff_ms(entry.provider_failures, jitter));
-    let said = entry.tried.first().and_then(|first| first.retry_at);
-    Some(said.map_or(backoff, |said| said.max(backoff)))
-}
-
 /// A failure that time does not mend ends its message visibly. A result stays owed, and waits for the operator.
-fn fail_message(step: &mut Step<'_>, message_id: &MessageId, answers: Option<MessageId>, text: String) {
+pub(super) fn fail_message(step: &mut Step<'_>, message_id: &MessageId, answers: Option<MessageId>, text: String) {
     let owes = step.state.queue.get(message_id).and_then(|entry| entry.message.task_id.clone());
     if owes.is_some_and(|task| step.state.tasks.owed().contains_key(&task)) {
         give_up(step, message_id, vec![text.clone()], text);
@@ -452,7 +392,7 @@ pub(super) fn overflow_baseline(
     let text = format!(
         "what must always be shown needs {needed_tokens} tokens, and {} has room for {budget_tokens}: give it a model with \
          a larger window, raise that one's context_tokens in the settings, or shorten its instructions and guides",
-        Some(step.state.model_in_use()).filter(|name| !name.is_empty()).unwrap_or("its model"),
+        if turn.model.is_empty() { "its model" } else { &turn.model },
     );
     emit_terminal(step, &turn, TerminalKind::BaselineOverBudget, None, Some(text.clone()), false);
     fail_message(step, &turn.message_id, turn.answers, text);

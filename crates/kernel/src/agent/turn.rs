@@ -17,6 +17,9 @@ pub struct Turn {
     pub exec_id: ExecId,
     pub turn_index: u64,
     pub message_id: MessageId,
+    /// The model that thinks it. A change of models is for the next turn.
+    #[serde(default)]
+    pub model: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work_item_id: Option<WorkItemId>,
     pub continuation: Continuation,
@@ -33,6 +36,9 @@ pub struct Turn {
     /// Up to here its time is counted as used.
     #[serde(default)]
     pub counted_to: Time,
+    /// The day on which it counts, since 1970.
+    #[serde(default)]
+    pub counted_on: i64,
     pub seq: Seq,
     /// The round that was last begun.
     pub round: u32,

@@ -1,24 +1,35 @@
-//! What `why` says of the model: which one thinks, and why not the one that was chosen.
+//! What `why` says of the model: which one thinks, why not the one that was chosen, and which are left alone until when.
 
 use super::gist;
 use crate::agent::AgentState;
-use crate::scheduler::decision::Decision;
+use crate::agent::model::Trouble;
 
 pub(super) fn notes(state: &AgentState) -> Vec<String> {
-    let Some(trouble) = &state.trouble else { return Vec::new() };
-    let (model, in_use) = (&trouble.model, state.model_in_use());
-    let how = format!("{model} failed at {}, {}: {}", trouble.at, trouble.error, gist(&trouble.message));
-    if in_use != state.config.model {
-        return vec![format!("this turn thinks with {in_use}; {how}")];
+    let mut notes = Vec::new();
+    if let Some(trouble) = &state.trouble {
+        let how = told(trouble);
+        notes.push(match &state.turn {
+            Some(turn) if turn.model != state.config.model => format!("this turn thinks with {}; {how}", turn.model),
+            Some(_) | None => how,
+        });
     }
-    vec![if model.is_empty() { how.trim_start().to_owned() } else { how }]
+    // Where there is but one, the time is what its message waits for.
+    let several = state.config.models().nth(1).is_some();
+    let resting = state.rests.iter().filter(|rest| several && rest.until > state.at);
+    notes.extend(resting.map(|rest| format!("{} is left alone until {} ({})", rest.model, rest.until, rest.error)));
+    notes
 }
 
-/// The sentence about a message that is tried again later: which model failed, and how.
-pub(super) fn until_tried_again(state: &AgentState, decision: &Decision) -> Option<String> {
-    let entry = decision.message_id.as_ref().and_then(|id| state.queue.get(id))?;
-    let (until, trouble) = (entry.not_before?, state.trouble.as_ref()?);
-    let (id, model) = (state.id(), if trouble.model.is_empty() { "its model" } else { &trouble.model });
-    let error = gist(&format!("{}: {}", trouble.error, trouble.message));
-    Some(format!("{id} waits until {until} and asks again then: {model} failed ({error})."))
+/// `openai/gpt failed at 10:00, overloaded: no`.
+fn told(trouble: &Trouble) -> String {
+    let Trouble { model, error, message, at } = trouble;
+    let who = if model.is_empty() { String::new() } else { format!("{model} ") };
+    format!("{who}failed at {at}, {error}: {}", gist(message))
+}
+
+/// Until when a message waits for a model, and what the model's failure was.
+pub(super) fn backoff(state: &AgentState) -> String {
+    let until = state.queue.next_not_before().map(|until| format!(" until {until}")).unwrap_or_default();
+    let failure = state.trouble.as_ref().map(|trouble| format!(": {}", told(trouble))).unwrap_or_default();
+    format!("{} waits{until} to ask its model again{failure}.", state.id())
 }

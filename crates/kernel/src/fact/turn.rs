@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::id::{CallId, ExecId, MessageId, Seq, TaskId, TurnId, WorkItemId};
 use crate::scheduler::continuation::Continuation;
+use crate::time::Time;
 use crate::vocabulary::{AbortReason, ProviderError, SideEffect, TerminalKind, ToolStatus};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -105,6 +106,9 @@ pub struct ProviderRoundFailed {
     pub message: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
+    /// When the model may be asked again: as its provider said, or later where it keeps failing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Time>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carry: Option<Value>,
     /// Which model failed, where there are several.

@@ -213,7 +213,7 @@ fn a_clock_and_a_task_and_a_message() {
          fail rate_limited after=1m
          ---
          wakers",
-        "the clock, at +60s, the end of the task t1 (make), a message from the operator",
+        "the clock, at +60s, the end of the task t1 (make), a message from the operator that is not put behind what waits (`abide send --priority next`)",
     );
 }
 
@@ -310,9 +310,9 @@ fn a_message_that_is_tried_again_later() {
          why
          notes",
         &format!(
-            "a waits until +2s and asks again then: acme/small failed (overloaded: {} …).
+            "a waits until +2s to ask its model again: acme/small failed at +0s, overloaded: {} ….
              acme/small failed at +0s, overloaded: {} …",
-            no(103),
+            no(107),
             no(107),
         ),
     );

@@ -95,6 +95,9 @@ impl Model {
                 if tree_changed {
                     self.last_tree.clone_from(&fact.tree);
                 }
+                if fact.returned && fact.rounds == 0 {
+                    self.turn_in_vain();
+                }
                 if fact.returned {
                     // Its message will be taken again: only then does the turn come to anything.
                     self.turn = None;
@@ -327,7 +330,7 @@ impl Model {
                 self.resting = false;
                 true
             }
-            RequeueReason::Unparked | RequeueReason::InterjectionReturned => {
+            RequeueReason::Unparked | RequeueReason::InterjectionReturned | RequeueReason::ModelChanged => {
                 self.resting = false;
                 false
             }
@@ -368,6 +371,7 @@ impl Model {
             message_id: fact.message_id.clone(),
             work_item_id: fact.work_item_id.clone(),
             counted_to: at,
+            expense: self.expenses.len(),
         });
         self.turn_used(at);
     }

@@ -35,11 +35,14 @@ impl AgentState {
         });
         self.turn_index = fact.turn_index;
         self.resting = false;
+        self.spending.begin_day(at);
+        let model = self.model_for(&fact.message_id, at).to_owned();
         self.turn = Some(Turn {
             turn_id: fact.turn_id.clone(),
             exec_id: fact.exec_id.clone(),
             turn_index: fact.turn_index,
             message_id: fact.message_id.clone(),
+            model,
             work_item_id: fact.work_item_id.clone(),
             continuation: fact.continuation.clone(),
             answers: fact.answers.clone(),
@@ -47,6 +50,7 @@ impl AgentState {
             presents: fact.presents.clone(),
             started_at: at,
             counted_to: at,
+            counted_on: self.spending.day,
             seq: self.seq,
             round: 0,
             rounds_recorded: 0,
@@ -155,6 +159,8 @@ impl AgentState {
         // As above: a provider that could not be reached says nothing about the work.
         if !fact.returned {
             self.count_turn(&turn, fact.tree.as_deref(), at)?;
+        } else if turn.rounds_recorded == 0 {
+            self.turn_in_vain();
         }
         self.end_turn(fact.terminal_kind, fact.error.as_deref());
         if self.identity.supervisor.is_some() && !fact.returned {

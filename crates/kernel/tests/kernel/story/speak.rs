@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use abide_kernel::agent::budget::{Budget, Limits, Used};
-use abide_kernel::agent::config::ConfigChange;
+use abide_kernel::agent::config::{Choice, ConfigChange, DefaultModels};
 use abide_kernel::fact::{NewChild, TaskCreated, TaskEnd, Todo, Usage, WorkspaceAttached, Worktree};
 use abide_kernel::id::{AgentId, ApprovalId, CallId, ExecId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use abide_kernel::input::{
@@ -146,10 +146,18 @@ fn input(story: &mut Story, head: &str, rest: &str) -> Said<Input> {
             jitter: line.given.get("jitter").and_then(|text| text.parse().ok()).unwrap_or(NO_JITTER),
         },
         "models" => {
-            let (model, fallback) =
-                (Some(line.word(0)?.to_owned()), Some(line.words[1..].iter().map(|m| (*m).to_owned()).collect()));
+            let DefaultModels { model, fallback, .. } = models(&line)?;
+            let (model, fallback) = (Some(Choice::Own(model)), Some(Choice::Own(fallback)));
             Input::Configure { change: Box::new(ConfigChange { model, fallback, ..ConfigChange::default() }) }
         }
+        // It has none of its own, and these are the settings'.
+        "follow" => {
+            let DefaultModels { model, fallback, .. } = models(&line)?;
+            let (model, fallback) = (Some(Choice::Default(model)), Some(Choice::Default(fallback)));
+            Input::Configure { change: Box::new(ConfigChange { model, fallback, ..ConfigChange::default() }) }
+        }
+        // A new process, with these settings.
+        "settings" => Input::Boot { remains: Remains { models: Some(models(&line)?), ..Remains::default() } },
         "overflow" => Input::OverflowBaseline { exec_id, needed_tokens: 9, budget_tokens: 8 },
         "checkpoint" => Input::Checkpoint { exec_id, recap: "so far".to_owned(), through_round: None },
         "compact" => {
@@ -263,6 +271,13 @@ fn task(line: &Line<'_>) -> Said<Input> {
     })
 }
 
+/// `a/one b/two`, or `a/one unchosen=1`.
+fn models(line: &Line<'_>) -> Said<DefaultModels> {
+    let model = line.word(0)?.to_owned();
+    let fallback = line.words[1..].iter().map(|model| (*model).to_owned()).collect();
+    Ok(DefaultModels { model, fallback, chosen: !line.given.contains_key("unchosen") })
+}
+
 /// A child with what it was granted: `grant_turns=3`.
 fn new_child(line: &Line<'_>) -> Said<Option<Box<NewChild>>> {
     let grant = limits(line, "grant_")?;
@@ -272,6 +287,8 @@ fn new_child(line: &Line<'_>) -> Said<Option<Box<NewChild>>> {
         folder: None,
         model: String::new(),
         fallback: Vec::new(),
+        default_model: false,
+        default_fallback: false,
         instructions: None,
         network: false,
         grant,
