@@ -3,7 +3,7 @@
 
 use abide_api::Problem;
 use abide_kernel::AgentState;
-use abide_kernel::agent::config::{Config, ConfigChange};
+use abide_kernel::agent::config::{Choice, Config, ConfigChange};
 use abide_kernel::id::AgentId;
 
 use crate::app::App;
@@ -11,25 +11,24 @@ use crate::app::App;
 /// Refuses settings that don't go together. `said` is what the request names; the rest is as it was.
 pub(super) fn fits(app: &App, config: &Config, items_limit_money: bool, said: &ConfigChange) -> Result<(), Problem> {
     let wrong = |detail: String, pointer: &str| Problem::new(422, "wrong_fields", detail).pointer(pointer);
-    let config = config.following(&app.options.models);
-    let models: Vec<&str> = config.models().collect();
+    let own_model = matches!(said.model, Some(Choice::Own(_)));
+    let own_fallback = matches!(said.fallback, Some(Choice::Own(_)));
     let place = |index: usize| match index {
-        0 if said.model.is_some() => "/model".to_owned(),
-        1.. if said.fallback.is_some() => format!("/fallback/{}", index - 1),
-        1.. if said.model.is_some() && said.budget.is_none() => "/model".to_owned(),
+        0 if own_model => "/model".to_owned(),
+        1.. if own_fallback => format!("/fallback/{}", index - 1),
+        1.. if own_model && said.budget.is_none() => "/model".to_owned(),
         _ => "/budget".to_owned(),
     };
-    let named = said.model.is_some() || said.fallback.is_some();
-    // The settings' are for agents with any model.
-    let others = if config.default_fallback { &[] } else { config.fallback.as_slice() };
-    let own: Vec<&String> = std::iter::once(&config.model).chain(others).collect();
-    let twice = own.iter().enumerate().find(|(index, model)| own[..*index].contains(model));
-    if let Some((index, model)) = twice.filter(|_| named) {
+    // Of the settings' fallbacks, the one that an agent thinks with is left out.
+    let all: Vec<&String> = std::iter::once(&config.model).chain(&config.fallback).collect();
+    let twice = all.iter().enumerate().find(|(index, model)| all[..*index].contains(model));
+    if let Some((index, model)) = twice.filter(|_| (own_model || own_fallback) && !config.default_fallback) {
         let detail = format!("{model} would be asked twice for the same: name it once, as its model or as a fallback");
         return Err(wrong(detail, &place(index)));
     }
+    let named = said.model.is_some() || said.fallback.is_some();
     if (named || said.budget.is_some()) && (config.budget.limits_money() || items_limit_money) {
-        for (index, model) in models.iter().enumerate() {
+        for (index, model) in config.models().enumerate() {
             (app.options.check_price)(model).map_err(|problem| wrong(problem, &place(index)))?;
         }
     }
@@ -43,7 +42,9 @@ pub(super) async fn still_fits(app: &App, id: &AgentId, change: &ConfigChange) -
         (state.config.clone(), limited)
     };
     match app.host.look(id, move |state, _| look(state)).await {
-        Ok(Some((config, items))) => fits(app, &config.with(change.clone()), items, change),
+        Ok(Some((config, items))) => {
+            fits(app, &config.following(&app.options.models).with(change.clone()), items, change)
+        }
         Ok(None) | Err(_) => Ok(()),
     }
 }
