@@ -5,10 +5,12 @@ use std::sync::Arc;
 use abide_effects::Hands;
 use abide_effects::model::Providers;
 use abide_engine::{Clock, Deltas, Perform};
+use abide_kernel::Fact;
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::WorkspaceAttached;
-use abide_kernel::id::AgentId;
+use abide_kernel::id::{AgentId, Seq};
 use abide_kernel::input::{Act, Address, Does, Input, Refusal, Remains, Reply};
+use abide_kernel::time::Time;
 use abide_kernel::vocabulary::WorkspaceMode;
 use abide_ledger::Ledger;
 use abide_server::{Hooks, Secret};
@@ -65,12 +67,17 @@ impl Perform for Effects {
         }
     }
 
+    fn recorded(&self, agent: &AgentId, facts: Vec<(Seq, Time, Fact)>) {
+        self.mind.recorded(agent, facts);
+    }
+
     fn remains(&self, agent: &AgentId) -> Remains {
         self.hands.remains(agent)
     }
 
     fn rests(&self, agent: &AgentId, occupied: Option<&str>) {
         self.hands.rests(agent, occupied);
+        self.mind.rests(agent);
     }
 
     fn worktree(&self, agent: &AgentId, folder: String) -> Job<Result<WorkspaceAttached, Refusal>> {
@@ -122,6 +129,6 @@ pub fn perform(
 ) -> Arc<dyn Perform> {
     let (ledger, hands, hooks) = (ledger.clone(), hands.clone(), Arc::clone(hooks));
     let (providers, deltas) = (Arc::clone(providers), deltas.clone());
-    let mind = Mind { ledger, hands: hands.clone(), providers, deltas };
+    let mind = Mind::new(ledger, hands.clone(), providers, deltas);
     Arc::new(Effects { hands, mind, hooks, policy: Arc::new(policy) })
 }
