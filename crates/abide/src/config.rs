@@ -129,7 +129,9 @@ impl Settings {
     pub fn model_note(&self) -> Option<String> {
         let model = &self.model.value;
         match &self.model.origin {
-            Origin::Key(name) => Some(format!("no model is set, and {name} is: agents think with {model}")),
+            Origin::Key(name) => {
+                Some(format!("no model is set, and {name} is: agents without a model of their own think with {model}"))
+            }
             Origin::Default => {
                 let note = format!("no model is set: agents answer with what they are told ({model})");
                 let ollama = self.providers.get("ollama").is_some_and(|known| known.place != Place::Usual);

@@ -3,12 +3,13 @@
 //! asked, and what came of it is reported.
 
 mod past;
+mod tabs;
 
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 use abide_effects::Hands;
-use abide_effects::model::remote::Remote;
+use abide_effects::model::remote::{Remote, Tab};
 use abide_effects::model::{Model, ProviderFailure, Providers};
 use abide_effects::tools::{self, Tool};
 use abide_engine::{Clock, Deltas};
@@ -29,6 +30,7 @@ use abide_kernel::vocabulary::ProviderError;
 use abide_ledger::{Ledger, StreamId};
 
 use past::{Past, Pasts, Results};
+use tabs::{Open, Tabs};
 
 /// How often a request is made smaller when its model says that it is too long: our guess at its window was wrong.
 const SHRINKS: u32 = 2;
@@ -46,6 +48,7 @@ pub struct Mind {
     providers: Arc<Providers>,
     deltas: Deltas,
     pasts: Arc<Pasts>,
+    tabs: Tabs,
 }
 
 /// One round of a turn, to be thought.
@@ -65,7 +68,7 @@ struct Thought<'a> {
 
 impl Mind {
     pub fn new(ledger: Ledger, hands: Hands, providers: Arc<Providers>, deltas: Deltas) -> Mind {
-        Mind { ledger, hands, providers, deltas, pasts: Arc::default() }
+        Mind { ledger, hands, providers, deltas, pasts: Arc::default(), tabs: Tabs::default() }
     }
 
     /// What came of asking the model: the answer or its failure last, and before it what else has to be recorded.
@@ -89,8 +92,8 @@ impl Mind {
                 };
                 Input::FinishRound { exec_id, round, reply: Reply { elapsed_ms, tree, ..*reply } }
             }
-            Said::Failed(ProviderFailure { error, retry_after_ms, message, carry }) => {
-                Input::FailRound { exec_id, round, error, retry_after_ms, message, carry, jitter: jitter() }
+            Said::Failed(ProviderFailure { error, retry_after_ms, message, carry, spent }) => {
+                Input::FailRound { exec_id, round, error, retry_after_ms, message, carry, jitter: jitter(), spent }
             }
             Said::TooMuch { needed_tokens, budget_tokens } => {
                 Input::OverflowBaseline { exec_id, needed_tokens, budget_tokens }
@@ -102,6 +105,11 @@ impl Mind {
     /// These facts of the agent are durable.
     pub fn recorded(&self, agent: &AgentId, facts: Vec<(Seq, Time, Fact)>) {
         self.pasts.tell(agent, facts);
+    }
+
+    /// What a call took that was ended, and can't say it itself any more.
+    pub fn cut_off(&self, agent: &AgentId, exec_id: &ExecId) -> Vec<Input> {
+        self.tabs.cut_off(agent, exec_id)
     }
 
     /// The agent has fallen asleep.
@@ -205,7 +213,12 @@ impl Thought<'_> {
 
     async fn call(&self, ready: &Ready, tools: &[Tool]) -> Result<Reply, ProviderFailure> {
         let mut hear = |text: &str| self.mind.deltas.publish(self.agent, self.exec_id, self.round, text);
-        self.model.call(&ready.prompt, tools, self.exec_id, self.round, &mut hear).await
+        let (tab, sent_tokens) = (Arc::new(Tab::default()), self.situation.measure.corrected(ready.estimated_tokens));
+        let (exec_id, round, prices) = (self.exec_id.clone(), self.round, self.model.card.prices);
+        self.mind.tabs.open(self.agent, Open { exec_id, round, tab: Arc::clone(&tab), sent_tokens, prices });
+        let said = self.model.call_on(&tab, &ready.prompt, tools, self.exec_id, self.round, &mut hear).await;
+        self.mind.tabs.close(self.agent);
+        said
     }
 
     fn keep_recap(&mut self, ready: &Ready) {
@@ -222,7 +235,8 @@ impl Thought<'_> {
             Ok((text, usage)) => (text, Some(usage)),
             Err(failure) => {
                 tracing::warn!(agent = %self.agent, %failure, "no summary from the model; the records are told instead");
-                (digest(before.as_ref(), &self.past.talk.turns, &older), None)
+                let usage = failure.spent.map(|spent| spent.usage);
+                (digest(before.as_ref(), &self.past.talk.turns, &older), usage)
             }
         };
         self.past.talk.turns.drain(..older.turns);

@@ -1,7 +1,7 @@
 //! Models as people see them: which can be named here, which can be called, and whether one answers. For the daemon, and
 //! for commands where none runs. No key is in anything that this gives out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,6 +12,7 @@ use abide_api::types::{
 use abide_effects::model::providers::{Known, prices_date};
 use abide_effects::model::remote::{Card, Remote};
 use abide_effects::model::{Model, Past, ProviderFailure, Providers};
+use abide_kernel::agent::config::DefaultModels;
 use abide_kernel::effect::ModelCall;
 use abide_kernel::id::{ExecId, MessageId};
 use abide_kernel::input::{Refusal, Reply};
@@ -19,8 +20,9 @@ use abide_kernel::message::Message;
 use abide_kernel::prompt::{Item, Part, Prompt};
 use abide_kernel::vocabulary::{MessageKind, ProviderError};
 use serde_json::Value;
+use tokio::task::JoinSet;
 
-use crate::config::{ECHO, Settings, dollars};
+use crate::config::{ECHO, Origin, Settings, dollars};
 
 /// How many agents are named for each model; the rest are counted.
 const AGENTS_SHOWN: usize = 20;
@@ -33,6 +35,8 @@ const TEST_OUTPUT_TOKENS: u64 = 1_024;
 pub struct Models {
     pub providers: Arc<Providers>,
     pub default: DefaultModel,
+    /// Somebody chose the default, or set a key that it goes with.
+    chosen: bool,
 }
 
 impl Models {
@@ -43,7 +47,14 @@ impl Models {
             note: settings.model_note(),
             fallback: settings.fallback.value.clone(),
         };
-        Models { providers: Arc::new(settings.providers.clone()), default }
+        let chosen = settings.model.origin != Origin::Default;
+        Models { providers: Arc::new(settings.providers.clone()), default, chosen }
+    }
+
+    /// For agents that have none of their own.
+    pub fn defaults(&self) -> DefaultModels {
+        let DefaultModel { name, fallback, .. } = self.default.clone();
+        DefaultModels { model: name, fallback, chosen: self.chosen }
     }
 
     /// What is wrong with giving an agent this model here and now: its name, a script that is not there, a key that is not
@@ -70,6 +81,14 @@ impl Models {
         }
     }
 
+    /// Whether a model can look at pictures; none where nobody knows, as of a script.
+    pub fn sees_images(&self, name: &str) -> Option<bool> {
+        match self.providers.model(name) {
+            Ok(Model::Remote(remote)) => Some(remote.card.images),
+            Ok(Model::Echo | Model::Script { .. }) | Err(_) => None,
+        }
+    }
+
     /// Every model that is known by name here, with the agents that think with it.
     pub fn list(&self, used: &BTreeMap<String, Vec<String>>) -> ModelList {
         let mut names = self.providers.listed();
@@ -83,6 +102,41 @@ impl Models {
         let items = names.into_iter().map(|name| self.item(name, used)).collect();
         let providers = self.providers.iter().map(provider).collect();
         ModelList { items, next: None, default: self.default.clone(), providers }
+    }
+
+    /// The list with what those providers say that know better than we which models they have. All are asked at once, and
+    /// none is waited for for long.
+    pub async fn find(&self, mut list: ModelList, used: &BTreeMap<String, Vec<String>>) -> ModelList {
+        let mut asked = JoinSet::new();
+        for known in self.providers.iter().filter(|known| known.has_its_own_models()) {
+            let name = known.provider.name.clone();
+            // Whichever model: it is its provider that is asked.
+            if let Ok(Model::Remote(remote)) = self.providers.model(&format!("{name}/any")) {
+                asked.spawn(async move { (name, remote.catalogue().await) });
+            }
+        }
+        let said: BTreeMap<_, _> = asked.join_all().await.into_iter().collect();
+        for provider in &mut list.providers {
+            match said.get(&provider.name) {
+                Some(Ok(models)) => provider.found = Some(models.len() as u64),
+                Some(Err(failure)) => {
+                    let why = failure.message.strip_prefix(&format!("{}/any: ", provider.name));
+                    provider.unheard = Some(why.unwrap_or(&failure.message).to_owned());
+                }
+                None => {}
+            }
+        }
+        let found = said.iter().filter_map(|(provider, said)| Some((provider, said.as_ref().ok()?)));
+        let found: BTreeMap<&String, Vec<String>> = found
+            .map(|(provider, models)| (provider, models.iter().map(|model| format!("{provider}/{model}")).collect()))
+            .collect();
+        for item in &mut list.items {
+            item.found = found.get(&item.provider).map(|names| names.contains(&item.name));
+        }
+        let known: BTreeSet<String> = list.items.iter().map(|item| item.name.clone()).collect();
+        let new = found.into_values().flatten().filter(|name| !known.contains(name));
+        list.items.extend(new.map(|name| ModelItem { found: Some(true), ..self.item(name, used) }));
+        list
     }
 
     fn item(&self, name: String, used: &BTreeMap<String, Vec<String>>) -> ModelItem {
@@ -107,6 +161,7 @@ impl Models {
             max_output_tokens: card.map(|card| card.max_output_tokens),
             context_tokens: card.map(|card| card.context_tokens),
             images: card.is_some_and(|card| card.images),
+            found: None,
             prices,
             agents: agents.iter().take(AGENTS_SHOWN).cloned().collect(),
             agents_total: agents.len() as u64,
@@ -120,12 +175,8 @@ impl Models {
         let model = self.providers.model(name).map_err(|error| wrong(error.to_string()))?;
         let began = Instant::now();
         let said = tokio::time::timeout(TEST_WITHIN, small_call(&model)).await.unwrap_or_else(|_| {
-            Err(ProviderFailure {
-                error: ProviderError::Timeout,
-                retry_after_ms: None,
-                message: format!("no answer within {} seconds", TEST_WITHIN.as_secs()),
-                carry: None,
-            })
+            let late = format!("no answer within {} seconds", TEST_WITHIN.as_secs());
+            Err(ProviderFailure { error: ProviderError::Timeout, ..ProviderFailure::invalid(late) })
         });
         let elapsed_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (usage, error) = match said {
@@ -150,6 +201,8 @@ fn provider(known: &Known) -> ProviderItem {
         key_env: known.key_variable.clone(),
         key,
         exposed: known.is_exposed(),
+        found: None,
+        unheard: None,
     }
 }
 

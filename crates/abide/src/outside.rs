@@ -10,7 +10,7 @@ use abide_kernel::effect::Place;
 use abide_kernel::fact::WorkspaceAttached;
 use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::vocabulary::WorkspaceMode;
-use abide_server::{Done, World};
+use abide_server::{Done, Seen, World};
 use serde_json::{Value, json};
 
 use crate::config::mode_name;
@@ -95,6 +95,14 @@ impl World for Outside {
 
     fn models(&self, used: &BTreeMap<String, Vec<String>>) -> ModelList {
         self.models.list(used)
+    }
+
+    fn find_models<'a>(&'a self, list: ModelList, used: &'a BTreeMap<String, Vec<String>>) -> Seen<'a, ModelList> {
+        Box::pin(self.models.find(list, used))
+    }
+
+    fn sees_images(&self, model: &str) -> Option<bool> {
+        self.models.sees_images(model)
     }
 
     fn test_model(&self, name: String) -> Done<'_, ModelTested> {

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use abide_effects::Hands;
-use abide_effects::model::Providers;
 use abide_engine::{Clock, Deltas, Perform};
 use abide_kernel::Fact;
+use abide_kernel::agent::config::DefaultModels;
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::WorkspaceAttached;
-use abide_kernel::id::{AgentId, Seq};
+use abide_kernel::id::{AgentId, ExecId, Seq};
 use abide_kernel::input::{Act, Address, Does, Input, Refusal, Remains, Reply};
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::WorkspaceMode;
@@ -17,6 +17,7 @@ use abide_server::{Hooks, Secret};
 use serde_json::Value;
 
 use crate::mind::Mind;
+use crate::models::Models;
 use crate::policy::Watched;
 
 type Job<T> = std::pin::Pin<Box<dyn Future<Output = T> + Send>>;
@@ -28,6 +29,7 @@ struct Effects {
     mind: Mind,
     policy: Arc<Watched>,
     hooks: Arc<Hooks>,
+    models: DefaultModels,
 }
 
 impl Perform for Effects {
@@ -72,7 +74,11 @@ impl Perform for Effects {
     }
 
     fn remains(&self, agent: &AgentId) -> Remains {
-        self.hands.remains(agent)
+        Remains { models: Some(self.models.clone()), ..self.hands.remains(agent) }
+    }
+
+    fn cut_off(&self, agent: &AgentId, exec_id: &ExecId) -> Vec<Input> {
+        self.mind.cut_off(agent, exec_id)
     }
 
     fn rests(&self, agent: &AgentId, occupied: Option<&str>) {
@@ -124,11 +130,11 @@ pub fn perform(
     hands: &Hands,
     hooks: &Arc<Hooks>,
     policy: Watched,
-    providers: &Arc<Providers>,
+    models: &Models,
     deltas: &Deltas,
 ) -> Arc<dyn Perform> {
     let (ledger, hands, hooks) = (ledger.clone(), hands.clone(), Arc::clone(hooks));
-    let (providers, deltas) = (Arc::clone(providers), deltas.clone());
+    let (providers, deltas) = (Arc::clone(&models.providers), deltas.clone());
     let mind = Mind::new(ledger, hands.clone(), providers, deltas);
-    Arc::new(Effects { hands, mind, hooks, policy: Arc::new(policy) })
+    Arc::new(Effects { hands, mind, hooks, policy: Arc::new(policy), models: models.defaults() })
 }

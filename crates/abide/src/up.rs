@@ -13,7 +13,7 @@ use abide_effects::Hands;
 use abide_effects::hands::{Left, Reconciled, Setup, recorded};
 use abide_effects::sandbox::Mode;
 use abide_engine::{Clock, Deltas, Host};
-use abide_kernel::agent::config::{Config, Identity};
+use abide_kernel::agent::config::{Choice, Config, ConfigChange, DefaultModels, Identity};
 use abide_kernel::id::AgentId;
 use abide_kernel::input::Input;
 use abide_kernel::vocabulary::AgentKind;
@@ -72,7 +72,7 @@ async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &
     // Before any agent is awake: nothing that happens from here on may be missed.
     let since = ledger.end()?;
     let deltas = Deltas::default();
-    let performer = perform::perform(&ledger, &hands, &hooks, policy, &daemon.models.providers, &deltas);
+    let performer = perform::perform(&ledger, &hands, &hooks, policy, &daemon.models, &deltas);
     let host = Host::start(ledger.clone(), performer, Clock::System)?;
     let notifier = notify::start(home, &host, daemon.notify.clone(), since)?;
     for left in left {
@@ -80,7 +80,7 @@ async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &
     }
     let model = &daemon.models.default.name;
     match daemon.models.check(model) {
-        Ok(()) if empty => create_first(&host, model).await?,
+        Ok(()) if empty => create_first(&host, daemon.models.defaults()).await?,
         Ok(()) => {}
         Err(problem) if empty => return Err(Failed::Usage(format!("{}: {problem}", daemon.model_place)).into()),
         // Other agents may think with other models, and this one may be mended.
@@ -89,7 +89,7 @@ async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &
     let checked = Arc::clone(&daemon.models);
     let options = Options {
         limits: Limits::default(),
-        default_model: model.clone(),
+        models: daemon.models.defaults(),
         check_model: Box::new(move |name| checked.check(name)),
         world: Arc::new(Outside { hands, models: Arc::clone(&daemon.models) }),
         hooks: Arc::clone(&hooks),
@@ -181,10 +181,12 @@ async fn reconcile(host: &Host, hands: &Hands, left: Left) {
     }
 }
 
-async fn create_first(host: &Host, model: &str) -> anyhow::Result<()> {
+async fn create_first(host: &Host, models: DefaultModels) -> anyhow::Result<()> {
     let id = AgentId::new(FIRST_AGENT)?;
     let identity = Identity { kind: AgentKind::Default, ..Identity::named(id.clone()) };
-    let config = Config { model: model.to_owned(), ..Config::default() };
+    let (model, fallback) = (Choice::Default(models.model), Choice::Default(models.fallback));
+    let models = ConfigChange { model: Some(model), fallback: Some(fallback), ..ConfigChange::default() };
+    let config = Config::default().with(models);
     host.ask(&id, Input::Create { identity, config, start: true }).await.context("can't create the first agent")?;
     Ok(())
 }

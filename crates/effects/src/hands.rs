@@ -96,6 +96,7 @@ impl Hands {
         let sandbox = Sandbox::probe(setup.sandbox, &home);
         let options = Options { program: setup.program, home: home.clone(), sandbox, control_groups: true };
         let processes = Processes::new(options)?;
+        workspace::sweep_scratch(&std::env::temp_dir());
         let swept = processes.sweep().into_iter().map(|swept| {
             let pids: Vec<String> = swept.pids.iter().map(ToString::to_string).collect();
             (TaskId::new(swept.label), vec![format!("ended_at_boot pids {}", pids.join(" "))])
@@ -193,7 +194,7 @@ impl Hands {
     pub fn remains(&self, agent: &AgentId) -> Remains {
         let mut ended: BTreeMap<TaskId, Vec<String>> = self.0.tasks.drop_all(agent);
         ended.extend(self.0.swept.lock().unwrap_or_else(PoisonError::into_inner).clone());
-        Remains { ended, occupied: self.0.desks.occupied_by(agent) }
+        Remains { ended, occupied: self.0.desks.occupied_by(agent), models: None }
     }
 
     /// The agent has come to rest. A folder that was taken for a call which was cut off before that was recorded is

@@ -28,6 +28,11 @@ pub const EVENT_BYTES: usize = 8 << 20;
 pub const ERROR_BODY_BYTES: usize = 64 << 10;
 pub const PROVIDER_WORDS_CHARS: usize = 600;
 /// How long a provider may take to be reached, to begin an answer, to go on with it, and for all of it. A model that
+/// A look at what a provider has: whoever wants a list of models waits no longer for it.
+pub const CATALOGUE_WITHIN: std::time::Duration = std::time::Duration::from_secs(2);
+pub const CATALOGUE_BYTES: usize = 8 << 20;
+/// Models of one provider that are listed.
+pub const CATALOGUE_MAX: usize = 200;
 /// reasons, or a machine at home that reads a long prompt, says nothing for minutes.
 pub const MODEL_CONNECT: std::time::Duration = std::time::Duration::from_secs(20);
 pub const MODEL_FIRST_BYTE: std::time::Duration = std::time::Duration::from_secs(600);

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use abide_kernel::effect::ModelCall;
 use abide_kernel::fact::Usage;
 use abide_kernel::id::{CallId, ExecId};
-use abide_kernel::input::Reply;
+use abide_kernel::input::{Reply, Spent};
 use abide_kernel::message::Message;
 use abide_kernel::prompt::image::images_in;
 use abide_kernel::vocabulary::ProviderError;
@@ -62,13 +62,16 @@ pub struct ProviderFailure {
     pub message: String,
     /// What the provider wants back with its next call. Nothing: what it had before.
     pub carry: Option<Value>,
+    /// What it took all the same.
+    pub spent: Option<Spent>,
 }
 
 impl ProviderFailure {
     /// The call makes no sense, and won't until somebody changes something.
     #[must_use]
     pub fn invalid(message: impl Into<String>) -> ProviderFailure {
-        ProviderFailure { error: ProviderError::Invalid, retry_after_ms: None, message: message.into(), carry: None }
+        let (error, message) = (ProviderError::Invalid, message.into());
+        ProviderFailure { error, retry_after_ms: None, message, carry: None, spent: None }
     }
 }
 

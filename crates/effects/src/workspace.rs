@@ -33,7 +33,7 @@ pub use occupancy::{Occupancy, occupy};
 pub use patch::{PatchHolds, PatchRecord, PatchStory, list_patches};
 pub use reconcile::{Finding, reconcile};
 pub use remove::{Removed, remove_worktree};
-pub use tree::tree;
+pub use tree::{sweep_scratch, tree};
 pub use worktree::{Worktree, create_worktree};
 
 /// Where in a home worktrees are made. The only place below a home that may be a workspace.

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::WorkspaceAttached;
-use abide_kernel::id::{AgentId, Seq};
+use abide_kernel::id::{AgentId, ExecId, Seq};
 use abide_kernel::input::{Input, Refusal, Remains};
 use abide_kernel::time::Time;
 use abide_kernel::{AgentState, Fact};
@@ -50,6 +50,11 @@ pub trait Perform: Send + Sync + 'static {
     /// What is left of an agent in the world when it is read from its records.
     fn remains(&self, _agent: &AgentId) -> Remains {
         Remains::default()
+    }
+
+    /// What a model call took that was ended, and can't say it itself any more.
+    fn cut_off(&self, _agent: &AgentId, _exec_id: &ExecId) -> Vec<Input> {
+        Vec::new()
     }
 
     /// The agent falls asleep, and this is the folder that its records say it keeps.

@@ -5,6 +5,7 @@ mod control;
 mod due;
 mod ingress;
 mod kin;
+mod model;
 mod permit;
 mod settle;
 mod task;
@@ -17,7 +18,7 @@ mod workspace;
 
 use crate::agent::AgentState;
 use crate::effect::Effect;
-use crate::fact::{AgentConfigured, ContextCompacted, Fact, ProviderRoundFailed, RuntimeErrorRecorded};
+use crate::fact::{ContextCompacted, Fact, ProviderRoundFailed, RuntimeErrorRecorded};
 use crate::id::Fresh;
 use crate::input::{Answer, Input, Refusal};
 use crate::limits;
@@ -64,22 +65,7 @@ fn route(step: &mut Step<'_>, input: Input) -> Result<Answer, Refusal> {
         Input::CreateChild(first) => kin::create(step, *first),
         Input::Dismiss { evidence } => kin::dismiss(step, evidence),
         Input::SupervisorHeard => kin::heard(step),
-        Input::Configure { change } => {
-            if change.budget.is_some()
-                && let Some(supervisor) = &step.state.identity.supervisor
-            {
-                let detail = "a child spends what its supervisor granted it when it was made";
-                let hint = format!("raise the budget of {}; what it makes next is granted more", supervisor.top);
-                return Err(Refusal::new("granted_budget", detail, hint));
-            }
-            let role = change.role.filter(|role| *role != step.state.identity.role);
-            let config = step.state.config.with(*change);
-            if step.state.config == config && role.is_none() {
-                return Ok(Answer::Unchanged);
-            }
-            step.emit(AgentConfigured { config, role });
-            Ok(Answer::Done)
-        }
+        Input::Configure { change } => model::configure(step, *change),
         Input::Fork { agent_id, parent, at_seq } => Ok(control::fork(step, agent_id, parent, at_seq)),
         Input::Start => control::start(step),
         Input::Stop => control::stop(step),
@@ -96,13 +82,24 @@ fn route(step: &mut Step<'_>, input: Input) -> Result<Answer, Refusal> {
         Input::FireDue => Ok(due::fire_due(step)),
         Input::Act { by, act } => act::act(step, &act::Actor::Person(by), act).map(|done| Answer::Acted(done.result)),
         Input::FinishRound { exec_id, round, reply } => Ok(turn::finish_round(step, &exec_id, round, reply)),
-        Input::FailRound { exec_id, round, error, retry_after_ms, message, carry, jitter } => {
+        Input::FailRound { exec_id, round, error, retry_after_ms, message, carry, jitter, spent } => {
             let message = limits::clip(&message, limits::LINE_BYTES).to_owned();
-            let several = !step.state.config.fallback.is_empty();
-            let model = several.then(|| step.state.model_in_use().to_owned());
-            let failed = ProviderRoundFailed { exec_id, round, error, message, retry_after_ms, carry, model };
-            Ok(turn::fail_round(step, failed, jitter))
+            let (usage, estimated) = (spent.map(|spent| spent.usage), spent.is_some_and(|spent| spent.estimated));
+            let failed = ProviderRoundFailed {
+                exec_id,
+                round,
+                error,
+                message,
+                retry_after_ms,
+                carry,
+                not_before: None,
+                model: None,
+                usage,
+                estimated,
+            };
+            Ok(model::fail_round(step, failed, jitter))
         }
+        Input::CountCutRound { exec_id, round, spent } => Ok(turn::count_cut_round(step, exec_id, round, spent)),
         Input::OverflowBaseline { exec_id, needed_tokens, budget_tokens } => {
             Ok(turn::overflow_baseline(step, &exec_id, needed_tokens, budget_tokens))
         }

@@ -70,6 +70,9 @@ pub struct AgentState {
     /// The last failure of a model, until the agent's own works again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<model::Trouble>,
+    /// Models that failed lately, and until when they are left alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rests: Vec<model::Rest>,
     pub tool_executions: u64,
     /// Calls that were cut off, until a turn completes: whether they did their work is unknown.
     pub unknown_calls: VecDeque<turn::UnknownCall>,
@@ -129,6 +132,7 @@ impl AgentState {
             usage: Usage::default(),
             spending: budget::Spending::default(),
             trouble: None,
+            rests: Vec::new(),
             tool_executions: 0,
             unknown_calls: VecDeque::new(),
             compaction: None,
@@ -168,7 +172,7 @@ impl AgentState {
 
     /// Tells apart snapshots that are not ours: of another shape, or folded by other rules. Bump it with every change of
     /// either.
-    pub const FINGERPRINT: &'static str = "agent-state-17";
+    pub const FINGERPRINT: &'static str = "agent-state-19";
 
     /// Files every item under where it stands. Needed once, after records were put in place by hand.
     pub(crate) fn reindex(&mut self) {

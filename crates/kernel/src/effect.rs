@@ -273,6 +273,8 @@ pub fn spawn_of(task: &Task, state: &AgentState) -> Option<Effect> {
         network: child.network,
         budget: Budget::from(child.grant),
         fallback: child.fallback.clone(),
+        default_model: child.default_model,
+        default_fallback: child.default_fallback,
     };
     let child = ChildToBe { identity, config, message: child.message.clone(), worktree_of };
     Some(Effect::SpawnChild { task_id, child: Box::new(child) })
@@ -335,12 +337,12 @@ fn model_call(state: &AgentState) -> Option<ModelCall> {
     let turn = state.turn.as_ref()?;
     let joined = state.queue.joined_to(&turn.message_id);
     Some(ModelCall {
-        model: state.model_for(&turn.message_id).to_owned(),
+        model: turn.model.clone(),
         message: state.queue.get(&turn.message_id)?.message.clone(),
         interjections: joined.iter().filter_map(|id| Some(state.queue.get(id)?.message.clone())).collect(),
         carry: state.carry.clone(),
         turn_seq: turn.seq,
-        situation: (!state.model_in_use().starts_with("script/")).then(|| Situation::of(state)).flatten().map(Box::new),
+        situation: (!turn.model.starts_with("script/")).then(|| Situation::of(state)).flatten().map(Box::new),
         place: (turn.work_item_id.is_some() && state.workspaces.occupied().is_some())
             .then(|| Box::new(Place::of(state))),
     })

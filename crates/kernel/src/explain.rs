@@ -150,6 +150,9 @@ fn would_wake(state: &AgentState) -> Vec<String> {
     // Nobody but its supervisor speaks to a child.
     wakes.push(match &state.identity.supervisor {
         Some(supervisor) => format!("a message from {}", supervisor.agent_id),
+        None if state.turn.is_none() && state.queue.queued_delayed() > 0 => {
+            "a message from the operator that is not put behind what waits (`abide send --priority next`)".to_owned()
+        }
         None => "a message from the operator".to_owned(),
     });
     wakes

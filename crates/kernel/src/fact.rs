@@ -123,6 +123,7 @@ facts! {
     RoundStarted = "turn.round_started",
     ProviderRoundCompleted = "turn.provider_round_completed",
     ProviderRoundFailed = "turn.provider_round_failed",
+    CutRoundCounted = "turn.cut_round_counted",
     AssistantRoundRecorded = "turn.assistant_round_recorded",
     ToolStarted = "tool.started",
     ToolFinished = "tool.finished",

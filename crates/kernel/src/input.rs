@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::agent::budget::Limits;
-use crate::agent::config::{Config, ConfigChange, Identity};
+use crate::agent::config::{Config, ConfigChange, DefaultModels, Identity};
 use crate::fact::{TaskCreated, TaskEnd, Todo, Usage, WorkspaceAttached};
 use crate::id::{AgentId, ApprovalId, CallId, ExecId, MessageId, Seq, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use crate::time::Time;
@@ -95,6 +95,14 @@ pub enum Input {
         carry: Option<Value>,
         /// A draw, by which the wait until the next try is longer or shorter.
         jitter: u16,
+        /// What it took all the same.
+        spent: Option<Spent>,
+    },
+    /// A call to a model was ended, and took this before it was.
+    CountCutRound {
+        exec_id: ExecId,
+        round: u32,
+        spent: Spent,
     },
     OverflowBaseline {
         exec_id: ExecId,
@@ -182,6 +190,8 @@ pub struct Remains {
     pub ended: BTreeMap<TaskId, Vec<String>>,
     /// The workspace that is still kept for it.
     pub occupied: Option<String>,
+    /// What the settings have for agents without models of their own. None where nobody says.
+    pub models: Option<DefaultModels>,
 }
 
 /// What became of a worktree that is gone.
@@ -251,6 +261,25 @@ pub struct Reply {
     pub estimated_tokens: Option<u64>,
     /// The workspace's tree, where it was looked at.
     pub tree: Option<String>,
+}
+
+impl Reply {
+    /// The reason to stop of a model that has written as much as it may, whoever serves it.
+    pub const FULL: &'static str = "max_tokens";
+
+    /// It had more to say.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        self.stop.as_deref() == Some(Reply::FULL)
+    }
+}
+
+/// What a call took that came to nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spent {
+    pub usage: Usage,
+    /// By our own guess; the provider did not come to say it.
+    pub estimated: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -458,6 +487,9 @@ pub struct Refusal {
 }
 
 impl Refusal {
+    /// The code of a call whose answer reached its longest before the call was complete. Nobody knows what it was to be.
+    pub const CUT_OFF: &'static str = "cut_off";
+
     #[must_use]
     pub fn new(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Refusal {
         Refusal { code, message: message.into(), hint: hint.into() }

@@ -7,6 +7,8 @@ pub const MESSAGE_BYTES: usize = 1 << 20;
 /// One image that a model is shown, and the images of one message or result.
 pub const IMAGE_BYTES: usize = 1 << 20;
 pub const IMAGES_MAX: usize = 8;
+/// The longer side of an image that a model is shown: what the strictest provider takes.
+pub const IMAGE_SIDE_PX: u32 = 8_000;
 /// Open records of one kind (work items, waits, timers, tasks, triggers, approvals), per agent.
 pub const OPEN_RECORDS_MAX: usize = 131_072;
 /// Wake hints from different sources, pending or on their way as a tick, per agent.
@@ -77,6 +79,10 @@ pub const ROUNDS_MAX: u32 = 500;
 pub const SAME_RESULT_MAX: u32 = 3;
 /// Calls that are not run for that reason before the turn ends and the operator is asked.
 pub const REPEATED_CALLS_MAX: u32 = 12;
+/// Times in a row that a model is asked again because its answer was empty.
+pub const SILENT_ROUNDS_ASKED: u32 = 1;
+/// Calls in a row that may be cut off by the longest answer before the turn ends and its asker is told.
+pub const CUT_CALLS_MAX: u32 = 3;
 /// Different calls that are compared with earlier ones.
 pub const GUARDED_CALLS_MAX: usize = 64;
 

@@ -6,6 +6,7 @@ pub mod image;
 pub mod measure;
 mod quote;
 mod recap;
+mod refused;
 pub mod situation;
 pub mod talk;
 mod words;

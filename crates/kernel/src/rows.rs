@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::agent::budget::Limits;
+use crate::agent::config::Config;
 use crate::fact::Fact;
 use crate::id::{Seq, WorkItemId};
 use crate::summary::{limits_shape, schedule_shape, used_shape};
@@ -149,6 +150,7 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
         | Fact::RoundStarted(_)
         | Fact::ProviderRoundCompleted(_)
         | Fact::ProviderRoundFailed(_)
+        | Fact::CutRoundCounted(_)
         | Fact::AssistantRoundRecorded(_)
         | Fact::ToolStarted(_)
         | Fact::ToolFinished(_)
@@ -192,12 +194,11 @@ fn agent_rows(at: Time, fact: &Fact) -> Vec<Row> {
     let patch = match fact {
         Fact::AgentCreated(created) => {
             let status = if created.start { Status::AwakeIdle } else { Status::Stopped };
-            let model = &created.config.model;
-            with(&created.identity, json!({ "model": model, "status": status, "created_at": at }))
+            with(&created.identity, with(&models(&created.config), json!({ "status": status, "created_at": at })))
         }
         Fact::AgentConfigured(configured) => match configured.role {
-            Some(role) => json!({ "model": configured.config.model, "role": role }),
-            None => json!({ "model": configured.config.model }),
+            Some(role) => with(&models(&configured.config), json!({ "role": role })),
+            None => models(&configured.config),
         },
         Fact::AgentForked(forked) => json!({
             "id": forked.agent_id, "status": Status::Stopped, "created_at": at, "kind": AgentKind::Named,
@@ -209,6 +210,11 @@ fn agent_rows(at: Time, fact: &Fact) -> Vec<Row> {
         _ => return Vec::new(),
     };
     row(AGENT_PLANE, AGENT_ROW, patch)
+}
+
+/// One that has no model of its own may find another when it wakes: whoever lists it says which it would be.
+fn models(config: &Config) -> Value {
+    json!({ "model": config.model, "default_model": config.default_model })
 }
 
 #[allow(clippy::wildcard_enum_match_arm, reason = "only called with facts about messages")]

@@ -14,6 +14,9 @@ use crate::vocabulary::{MessageKind, TerminalKind};
 /// What is shown of one tool result; the ledger has all of it.
 const RESULT_BYTES: usize = 16 * 1024;
 
+/// What is said of an answer that the model could not end.
+const CUT: &str = "the answer is cut: the model had written as much as it may (max_output_tokens)";
+
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Entry {
     pub seq: Seq,
@@ -84,7 +87,8 @@ pub fn entries(seq: Seq, at: Time, fact: &Fact) -> Vec<Entry> {
                 ..blank("tool_call")
             });
             let spoke = !round.text.is_empty() || round.calls.is_empty();
-            spoke.then_some(said).into_iter().chain(calls).collect()
+            let cut = round.cut.then(|| note(CUT.to_owned(), &round.exec_id)).into_iter().flatten();
+            spoke.then_some(said).into_iter().chain(calls).chain(cut).collect()
         }
         Fact::ToolFinished(finished) => {
             // Nobody reads an image as text; what stands in its place is not long.

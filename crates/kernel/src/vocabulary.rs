@@ -384,6 +384,8 @@ words! {
         ProviderBackoff = "provider_backoff",
         /// Its model failed; another is tried at once.
         Fallback = "fallback",
+        /// It waited for a model, and the agent has others now.
+        ModelChanged = "model_changed",
         Unparked = "unparked",
         InterjectionReturned = "interjection_returned",
     }

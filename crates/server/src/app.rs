@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use abide_engine::{Deltas, Host};
+use abide_kernel::agent::config::DefaultModels;
 use tokio::sync::{Semaphore, watch};
 
 use crate::access::Access;
@@ -55,8 +56,8 @@ pub type CheckModel = Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
 /// What the server is told by whoever starts it.
 pub struct Options {
     pub limits: Limits,
-    /// The model of an agent that is created without one.
-    pub default_model: String,
+    /// What agents have that were given no model of their own.
+    pub models: DefaultModels,
     pub check_model: CheckModel,
     pub world: Arc<dyn World>,
     pub hooks: Arc<Hooks>,

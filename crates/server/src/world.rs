@@ -13,6 +13,8 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 pub type Done<'a, T> = BoxFuture<'a, Result<T, Refusal>>;
+/// What comes of looking: something, always.
+pub type Seen<'a, T> = BoxFuture<'a, T>;
 
 pub trait World: Send + Sync {
     /// What a task wrote, from an offset or the newest, once it ended or the time is up.
@@ -43,6 +45,12 @@ pub trait World: Send + Sync {
 
     /// Models that can be named, with the agents that think with each. It may read the disk.
     fn models(&self, used: &BTreeMap<String, Vec<String>>) -> ModelList;
+
+    /// The list with what those providers say that can be asked which models they have. It waits for nobody for long.
+    fn find_models<'a>(&'a self, list: ModelList, used: &'a BTreeMap<String, Vec<String>>) -> Seen<'a, ModelList>;
+
+    /// Whether a model can look at pictures; none where nobody knows, as of a script.
+    fn sees_images(&self, model: &str) -> Option<bool>;
 
     /// One small call. A name that is no model's is refused; a call that comes to nothing is an answer.
     fn test_model(&self, name: String) -> Done<'_, ModelTested>;

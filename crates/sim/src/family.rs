@@ -214,6 +214,7 @@ impl Outside {
         match effect {
             Effect::CallModel { exec_id, round, .. } if !self.friendly && self.rng.chance(5) => {
                 let error = *self.rng.pick(ProviderError::ALL).unwrap_or(&ProviderError::Timeout);
+                let jitter = mind::jitter(&mut self.rng);
                 vec![Input::FailRound {
                     exec_id,
                     round,
@@ -221,7 +222,8 @@ impl Outside {
                     retry_after_ms: None,
                     message: "no".into(),
                     carry: None,
-                    jitter: mind::jitter(&mut self.rng),
+                    jitter,
+                    spent: mind::spent(jitter),
                 }]
             }
             Effect::CallModel { exec_id, round, .. } => {

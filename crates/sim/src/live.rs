@@ -154,7 +154,8 @@ impl Outside {
                 let error = *self.rng.pick(ProviderError::ALL).unwrap_or(&ProviderError::Timeout);
                 let retry_after_ms = self.rng.chance(50).then(|| self.rng.below(100_000));
                 let (message, jitter) = ("no".to_owned(), mind::jitter(&mut self.rng));
-                vec![Input::FailRound { exec_id, round, error, retry_after_ms, message, carry: None, jitter }]
+                let spent = mind::spent(jitter);
+                vec![Input::FailRound { exec_id, round, error, retry_after_ms, message, carry: None, jitter, spent }]
             }
             Effect::CallModel { exec_id, round, .. } => {
                 let reply = mind::reply(&mut self.rng, &inhabitant.shadow, &mut self.calls);

@@ -6,7 +6,7 @@ use abide_kernel::agent::budget::{Budget, Limits};
 use abide_kernel::agent::guard::call_hash;
 use abide_kernel::fact::{NewChild, Todo, Usage};
 use abide_kernel::id::{ApprovalId, CallId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
-use abide_kernel::input::{Act, Call, Delivery, Does, Input, NewMessage, Reads, Reply, When, WorkItemChange};
+use abide_kernel::input::{Act, Call, Delivery, Does, Input, NewMessage, Reads, Reply, Spent, When, WorkItemChange};
 use abide_kernel::vocabulary::{
     ApprovalDefault, CatchUp, ChildWorkspace, DeliveryMode, MessageKind, PlanStatus, Priority, SideEffect, TodoState,
     WaitKind,
@@ -62,7 +62,17 @@ pub fn reply(rng: &mut Rng, state: &AgentState, calls_made: &mut u64) -> Reply {
         .collect();
     let tree = rng.chance(10).then(|| format!("tree_{}", rng.below(3)));
     let usage = Usage { input_tokens: 10, output_tokens: 5, ..Usage::default() };
-    Reply { text: format!("round {}", rng.below(1000)), calls, usage, tree, ..Reply::default() }
+    let number = rng.below(1000);
+    // Now and then one that says nothing, and one that had more to say.
+    let text = if number < 60 { String::new() } else { format!("round {number}") };
+    let stop = (number % 20 == 0).then(|| Reply::FULL.to_owned());
+    Reply { text, calls, usage, tree, stop, ..Reply::default() }
+}
+
+/// What a call took that failed: as often as not, nothing.
+pub fn spent(jitter: u16) -> Option<Spent> {
+    let usage = Usage { input_tokens: 8, ..Usage::default() };
+    (jitter % 2 == 0).then_some(Spent { usage, estimated: true })
 }
 
 /// A call may return the end of a task's output, whoever else waits for it.
@@ -236,6 +246,12 @@ pub fn jitter(rng: &mut Rng) -> u16 {
     u16::try_from(rng.below(1 << 16)).unwrap_or(u16::MAX)
 }
 
+/// What an agent is told to think with from now on.
+pub fn model(rng: &mut Rng) -> String {
+    let names = ["first/model", "second/model", "other/0"];
+    (*rng.pick(&names).unwrap_or(&names[0])).to_owned()
+}
+
 /// Models that are tried when the first fails: mostly none.
 pub fn fallback(rng: &mut Rng) -> Vec<String> {
     let count = if rng.chance(25) { 1 + rng.below(2) } else { 0 };
@@ -275,6 +291,8 @@ pub fn child(rng: &mut Rng) -> NewChild {
         folder: None,
         model: String::new(),
         fallback: Vec::new(),
+        default_model: false,
+        default_fallback: false,
         instructions: None,
         network: false,
         grant: Limits { max_turns: Some(1 + rng.below(5)), ..Limits::default() },

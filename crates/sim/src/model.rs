@@ -109,6 +109,8 @@ struct Turn {
     work_item_id: Option<WorkItemId>,
     /// Up to here its time is among the expenses.
     counted_to: Time,
+    /// The turn itself, among the expenses.
+    expense: usize,
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use abide_engine::{Asked, Core, Outputs, fold, fold_until};
 use abide_kernel::agent::budget::Budget;
-use abide_kernel::agent::config::{Config, ConfigChange, Identity};
+use abide_kernel::agent::config::{Choice, Config, ConfigChange, Identity};
 use abide_kernel::agent::lifecycle::Control;
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::{Fact, TaskEnd};
@@ -210,7 +210,7 @@ impl World {
     }
 
     fn odds_and_ends(&mut self, id: &AgentId) -> Result<(), String> {
-        let input = match self.rng.below(5) {
+        let input = match self.rng.below(6) {
             0 => Input::Compact { compacted_messages: 3, summary: None, through: None, usage: None },
             1 => match &self.agents[id].shadow.turn {
                 Some(turn) => {
@@ -220,6 +220,12 @@ impl World {
             },
             2 => Input::OccupyWorkspace { workspace: "ws".to_owned() },
             3 => Input::RecordRuntimeError { error: "something broke".to_owned() },
+            4 => {
+                let model = (!self.rng.chance(50)).then(|| Choice::Own(mind::model(&mut self.rng)));
+                let fallback = Choice::Own(mind::fallback(&mut self.rng));
+                let change = ConfigChange { model, fallback: Some(fallback), ..ConfigChange::default() };
+                Input::Configure { change: Box::new(change) }
+            }
             _ => {
                 let budget = if self.rng.chance(80) { Budget::default() } else { mind::budget(&mut self.rng) };
                 let change = ConfigChange { budget: Some(budget), ..ConfigChange::default() };

@@ -63,8 +63,8 @@ pub enum AgentCommand {
 pub struct CreateArgs {
     /// Its name: 1 to 64 of a-z, 0-9, '.', '_' and '-'
     pub id: AgentId,
-    /// What it thinks with: PROVIDER/MODEL [default: the daemon's]
-    #[arg(long, value_name = "MODEL", value_parser = crate::config::model)]
+    /// What it thinks with: PROVIDER/MODEL; default: what the settings have, also when they change
+    #[arg(long, value_name = "MODEL", value_parser = model_or_default)]
     pub model: Option<String>,
     /// The folder it works in
     #[arg(long, value_name = "DIR")]
@@ -92,8 +92,8 @@ pub struct CreateArgs {
 pub struct SetArgs {
     /// The agent
     pub id: AgentId,
-    /// What it thinks with: PROVIDER/MODEL
-    #[arg(long, value_name = "MODEL", value_parser = crate::config::model)]
+    /// What it thinks with: PROVIDER/MODEL; default: what the settings have, also when they change
+    #[arg(long, value_name = "MODEL", value_parser = model_or_default)]
     pub model: Option<String>,
     /// The folder it works in, from its next command on
     #[arg(long, value_name = "DIR")]
@@ -104,16 +104,24 @@ pub struct SetArgs {
     /// What it should always know, from this file; - reads stdin, and an empty one takes away what was there
     #[arg(long, value_name = "FILE")]
     pub instructions: Option<PathBuf>,
-    /// What it thinks with when its model fails, in this order, divided by commas; none: nothing else
-    #[arg(long, value_name = "MODELS|none", value_delimiter = ',', value_parser = model_or_none)]
+    /// What it thinks with when its model fails, in this order, divided by commas; none: nothing else; default: those of the
+    /// settings
+    #[arg(long, value_name = "MODELS|none|default", value_delimiter = ',', value_parser = model_or_none)]
     pub fallback: Option<Vec<String>>,
     #[command(flatten)]
     pub budget: BudgetArgs,
 }
 
 fn model_or_none(text: &str) -> Result<String, String> {
-    if text == NO_MODEL { Ok(text.to_owned()) } else { crate::config::model(text) }
+    if text == NO_MODEL { Ok(text.to_owned()) } else { model_or_default(text) }
 }
+
+fn model_or_default(text: &str) -> Result<String, String> {
+    if text == DEFAULT_MODEL { Ok(text.to_owned()) } else { crate::config::model(text) }
+}
+
+/// Instead of a model: the settings'.
+pub const DEFAULT_MODEL: &str = "default";
 
 /// Instead of a list of models.
 pub const NO_MODEL: &str = "none";

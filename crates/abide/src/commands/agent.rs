@@ -88,7 +88,8 @@ fn set(args: &SetArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     out.result(&json!(summary), || {
         let workspace = change.workspace.as_ref().map(|folder| format!("is to work in {}", one_line(folder)));
         let network = change.network.map(|on| format!("has network {}", on_or_off(on)));
-        let model = change.model.as_ref().map(|_| format!("thinks with {}", one_line(&summary.model.name)));
+        let whose = if summary.model.default { ", the default" } else { "" };
+        let model = change.model.as_ref().map(|_| format!("thinks with {}{whose}", one_line(&summary.model.name)));
         let told = change.instructions.as_ref().map(|text| match text.is_empty() {
             true => "has no instructions".to_owned(),
             false => "has new instructions".to_owned(),
@@ -99,7 +100,8 @@ fn set(args: &SetArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
         });
         let others = change.fallback.as_ref().map(|models| match models.is_empty() {
             true => "has no other model when that fails".to_owned(),
-            false => format!("thinks with {} when that fails", one_line(&models.join(", then "))),
+            false if summary.model.fallback.is_empty() => "has no other model when that fails".to_owned(),
+            false => format!("thinks with {} when that fails", one_line(&summary.model.fallback.join(", then "))),
         });
         let changed: Vec<String> = [model, others, workspace, network, told, limited].into_iter().flatten().collect();
         format!("{} {}\n", summary.identity.id, changed.join(", "))
@@ -205,8 +207,10 @@ fn picture(summary: &AgentSummary, around: &Surroundings, out: &Output) -> Strin
     more("network", Some(on_or_off(execution.network).to_owned()));
     more("sandbox", execution.sandbox.as_ref().map(sandbox));
     let usage = &model.usage;
-    more("model", Some(model.name.clone()));
+    let whose = if model.default { " (the default)" } else { "" };
+    more("model", Some(format!("{}{whose}", model.name)));
     more("answered by", model.answered_by.clone().filter(|name| *name != model.name));
+    more("last answer", model.cut.then(|| "cut: the model had written as much as it may".to_owned()));
     more("when it fails", (!model.fallback.is_empty()).then(|| model.fallback.join(", then ")));
     more("thinks with", Some(model.in_use.clone()).filter(|in_use| *in_use != model.name));
     more(

@@ -28,7 +28,8 @@ pub fn run(args: &LastArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<(
 fn told(brief: &Brief, out: &Output) -> String {
     let paint = if brief.kind == "failure" { Paint::Bad } else { Paint::Bold };
     let about = brief.message_id.as_deref().map(|id| format!("  to {}", one_line(id))).unwrap_or_default();
-    let head = out.paint(paint, &one_line(&brief.kind));
+    let cut = if brief.cut { " (cut)" } else { "" };
+    let head = out.paint(paint, &format!("{}{cut}", one_line(&brief.kind)));
     format!(
         "{head}  {}\n{}",
         out.paint(Paint::Dim, &format!("{}{about}", out.time(&brief.at))),

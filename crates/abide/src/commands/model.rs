@@ -29,10 +29,10 @@ pub fn find(place: &PlaceArgs) -> anyhow::Result<ModelList> {
     let home = home::dir(place)?;
     let models = Models::of(&Settings::load(&home, &UpArgs::default())?);
     let used = match home.join("ledger.db").exists() {
-        true => models_in_use(&home::open_existing(place, Options::read_only())?)?,
+        true => models_in_use(&home::open_existing(place, Options::read_only())?, &models.defaults())?,
         false => Default::default(),
     };
-    Ok(models.list(&used))
+    block_on(async { Ok(models.find(models.list(&used), &used).await) })
 }
 
 fn list(place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
@@ -97,14 +97,19 @@ fn row(item: &ModelItem, provider: Option<&ProviderItem>) -> Vec<Cell> {
 
 /// A provider in a sentence; any model that it has can be named.
 fn served(provider: &ProviderItem) -> String {
-    let ProviderItem { name, base_url, key_env, key, .. } = provider;
+    let ProviderItem { name, base_url, key_env, key, found, unheard, .. } = provider;
     let key = match (key, key_env) {
         (KeyState::Set, Some(variable)) => format!("key from {variable}"),
         (KeyState::Missing, Some(variable)) => format!("no key: {variable} is not set"),
         (KeyState::NotNeeded, Some(variable)) => format!("no key; it may have one in {variable}"),
         (KeyState::Set | KeyState::Missing | KeyState::NotNeeded, None) => "no key".to_owned(),
     };
-    format!("{}\n", one_line(&format!("{name}/MODEL: {base_url}, {key}")))
+    let has = match (found, unheard) {
+        (Some(found), _) => format!("; it has {}", counted(*found, "model")),
+        (None, Some(why)) => format!("; it does not say what it has ({why})"),
+        (None, None) => String::new(),
+    };
+    format!("{}\n", one_line(&format!("{name}/MODEL: {base_url}, {key}{has}")))
 }
 
 fn test(model: Option<String>, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {

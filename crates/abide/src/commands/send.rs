@@ -15,6 +15,10 @@ use crate::connection::{self, block_on};
 use crate::follow::{Follow, News, Seen};
 use crate::output::{Failed, Output, gist, many_lines};
 
+/// What is said of an answer that the model could not end.
+const CUT: &str = "the answer is cut: the model had written as much as it may; ask it to go on, or raise max_output_tokens \
+                   for it in config.toml";
+
 /// How long a daemon may be away while its answer is waited for.
 const AWAY: Duration = Duration::from_secs(60);
 
@@ -35,6 +39,9 @@ pub fn run(args: &SendArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<(
     let message = MessageCreate { text, json, kind: args.kind, priority: args.priority, ..Default::default() };
     block_on(async {
         let accepted = client.send_message(args.id.as_str(), &message).await?;
+        if let Some(warning) = &accepted.warning {
+            out.note(warning);
+        }
         if !args.wait {
             out.result(&json!(accepted), || format!("queued as {} (seq {})\n", accepted.message_id, accepted.seq))?;
             return hint_if_stopped(&client, args, out).await;
@@ -118,7 +125,11 @@ fn said(brief: &Brief, accepted: &Accepted, out: &Output) -> anyhow::Result<()> 
     if brief.brief_id.is_empty() {
         value["brief_id"] = Value::Null;
     }
-    out.result(&value, || many_lines(&brief.text))
+    out.result(&value, || many_lines(&brief.text))?;
+    if brief.cut {
+        out.note(CUT);
+    }
+    Ok(())
 }
 
 fn stopped(id: &str, accepted: &Accepted) -> anyhow::Error {
@@ -168,7 +179,13 @@ struct Awaited {
     /// What it has begun to wait for since the message came, and has not got yet.
     open: BTreeSet<String>,
     /// What it said when it had gone on and waited for nothing more.
-    last_said: Option<String>,
+    last_said: Option<Said>,
+}
+
+#[derive(Debug)]
+struct Said {
+    text: String,
+    cut: bool,
 }
 
 #[derive(Debug, PartialEq)]
@@ -209,7 +226,8 @@ impl Awaited {
             }
             "turn.terminal" => {
                 let gone_on = self.acknowledged && self.open.is_empty();
-                self.last_said = gone_on.then(|| text("last_assistant_message").to_owned());
+                let cut = data.get("cut") == Some(&Value::Bool(true));
+                self.last_said = gone_on.then(|| Said { text: text("last_assistant_message").to_owned(), cut });
                 Heard::Nothing
             }
             "scheduler.decision" if text("kind") == "WaitForOperator" => Heard::MayWait,
@@ -241,11 +259,11 @@ impl Awaited {
     /// What it waited for has come, and it has gone on: what it said then is the answer, unless a brief brought one
     /// before this decision. A turn that nobody's message began leaves no brief by itself.
     fn decided(&mut self, seen: &Seen) -> Heard {
-        let Some(text) = self.last_said.take() else { return Heard::Nothing };
-        let text = if text.is_empty() { "Done.".to_owned() } else { text };
+        let Some(Said { text, cut }) = self.last_said.take() else { return Heard::Nothing };
+        let text = if text.is_empty() { "(It went on, and said nothing.)".to_owned() } else { text };
         let message_id = Some(self.message_id.clone());
         let (brief_id, kind, at) = (String::new(), "result".to_owned(), seen.event.at.clone());
-        Heard::Result(Box::new(Brief { brief_id, kind, text, message_id, work_item_id: None, at }))
+        Heard::Result(Box::new(Brief { brief_id, kind, text, message_id, work_item_id: None, cut, at }))
     }
 }
 
@@ -312,6 +330,22 @@ mod tests {
         // A turn about something else, while it still waits; and one before it was acknowledged.
         assert_eq!(after(&[terminal.clone(), rests.clone()]), Heard::Nothing);
         assert_eq!(hear(&[terminal, rests]), Heard::Nothing);
+    }
+
+    #[test]
+    fn an_answer_that_was_cut_or_not_given_is_told_as_that() {
+        let after = |terminal: Value| {
+            let rests = ("scheduler.decision", json!({ "kind": "Sleep" }));
+            let Heard::Result(brief) =
+                hear(&[brief("ack", "Waiting.", Some("msg_1")), ("turn.terminal", terminal), rests])
+            else {
+                panic!("no result")
+            };
+            (brief.text, brief.cut)
+        };
+        let cut = json!({ "last_assistant_message": "As far as", "cut": true });
+        assert_eq!(after(cut), ("As far as".to_owned(), true));
+        assert_eq!(after(json!({})), ("(It went on, and said nothing.)".to_owned(), false));
     }
 
     #[test]

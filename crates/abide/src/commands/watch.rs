@@ -103,13 +103,15 @@ fn about(event: &Event) -> String {
         let tools: Vec<&str> = calls.iter().filter_map(|call| call["tool"].as_str()).collect();
         if tools.is_empty() { String::new() } else { format!("calls {}", tools.join(", ")) }
     });
+    // It had more to say.
+    let cut = (data.get("cut") == Some(&Value::Bool(true))).then(|| "(cut)".to_owned());
     let words = match event.kind.as_str() {
         "scheduler.decision" => vec![text("kind").map(str::to_owned), text("reason").map(str::to_owned)],
-        "brief.recorded" => vec![text("kind").map(|kind| format!("{kind}:")), text("text").map(str::to_owned)],
+        "brief.recorded" => vec![text("kind").map(|kind| format!("{kind}:")), cut, text("text").map(str::to_owned)],
         "message.queued" => vec![text("kind").map(str::to_owned), text("text").map(|text| format!("\"{text}\""))],
         "tool.started" | "tool.finished" => vec![text("tool").map(str::to_owned), text("status").map(str::to_owned)],
-        "turn.assistant_round_recorded" => vec![text("text").map(|text| format!("\"{text}\"")), calls],
-        "turn.terminal" => vec![text("terminal_kind").map(str::to_owned), text("error").map(str::to_owned)],
+        "turn.assistant_round_recorded" => vec![cut, text("text").map(|text| format!("\"{text}\"")), calls],
+        "turn.terminal" => vec![text("terminal_kind").map(str::to_owned), cut, text("error").map(str::to_owned)],
         _ => {
             let first = ["summary", "objective", "name", "text", "error", "reason", "blocked_by", "report", "command"];
             let what = first.iter().find_map(|name| text(name)).map(str::to_owned);

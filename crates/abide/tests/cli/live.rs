@@ -5,10 +5,11 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::Duration;
 
+use base64::prelude::{BASE64_STANDARD, Engine};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::place::{Daemon, Place, document};
+use crate::place::{Daemon, Place, document, png};
 
 fn script(place: &Place, name: &str, rounds: &Value) -> String {
     place.write(&format!("{name}.json"), json!({ "rounds": rounds }).to_string());
@@ -72,15 +73,12 @@ fn an_agent_from_its_creation_to_its_end() {
 fn an_image_goes_with_a_message() {
     let place = Place::empty();
     let _daemon = Daemon::start(&place, &[]);
-    let png = |bytes: usize| {
-        let mut png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec();
-        png.resize(bytes, 7);
-        png
-    };
-    for (name, bytes) in [("shot.png", 20), ("large.png", 800_000), ("huge.png", 2 << 20)] {
+    for (name, bytes) in [("shot.png", 72), ("large.png", 800_000), ("huge.png", 2 << 20)] {
         fs::write(place.path(name), png(bytes)).unwrap();
     }
     place.write("notes.md", "# Notes\n");
+    place.write("cut.png", &png(200)[..150]);
+    place.write("wide.png", [&png(80)[..16], &9_000_u32.to_be_bytes(), &png(80)[20..]].concat());
     let look = ["send", "main", "look", "--image", "shot.png"];
     assert_eq!(place.says(&[&look[..], &["--image", "shot.png", "--wait", "--timeout", "30"]].concat()), "look\n");
     let said = place.json(&["transcript", "main"]);
@@ -92,12 +90,14 @@ fn an_image_goes_with_a_message() {
     let queued = facts.find(|fact| fact["kind"] == "message.queued").unwrap();
     watch.kill().unwrap();
     watch.wait().unwrap();
-    assert_eq!(queued["data"]["json"]["images"][1]["data"], "iVBORw0KGgoAAAANSUhEUgcHBwc=");
+    assert_eq!(queued["data"]["json"]["images"][1]["data"], BASE64_STANDARD.encode(png(72)));
     let refused = |file: &str, why: &str| {
         let said = place.refused(2, &["send", "main", "look", "--image", file]);
         assert!(said.contains(why), "{said}");
     };
-    refused("notes.md", "notes.md is no PNG, JPEG, GIF or WebP");
+    refused("notes.md", "notes.md can't be sent: it is no PNG, JPEG, GIF or WebP");
+    refused("cut.png", "cut.png can't be sent: it is a PNG that ends before its end");
+    refused("wide.png", "wide.png can't be sent: it has 9000 x 1 pixels, and 8000 on a side are shown at most");
     refused("large.png", "the message has 1,067,7");
     refused("huge.png", "huge.png is larger than 1,048,576 bytes: send a smaller one");
     let many = ["--image", "shot.png"].repeat(9);

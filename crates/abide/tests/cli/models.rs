@@ -169,7 +169,8 @@ fn a_key_in_the_environment_chooses_a_model_and_every_surface_says_so() {
     let model = shown["model"]["value"].as_str().unwrap().to_owned();
     assert!(model.starts_with("anthropic/claude-"), "{model}");
     assert_eq!(shown["model"]["origin"], "default, because ANTHROPIC_API_KEY is set");
-    let note = format!("no model is set, and ANTHROPIC_API_KEY is: agents think with {model}");
+    let note =
+        format!("no model is set, and ANTHROPIC_API_KEY is: agents without a model of their own think with {model}");
     let list = json_of(&place, &variables, &["model", "list"]);
     assert_eq!(
         list["default"],

@@ -163,6 +163,17 @@ impl Ran {
     }
 }
 
+/// A whole PNG of so many bytes, two pixels wide.
+pub fn png(bytes: usize) -> Vec<u8> {
+    let chunk = |name: &[u8; 4], data: &[u8]| {
+        [&u32::try_from(data.len()).unwrap().to_be_bytes()[..], name, data, &[0; 4]].concat()
+    };
+    let header = chunk(b"IHDR", &[0, 0, 0, 2, 0, 0, 0, 1, 8, 2, 0, 0, 0]);
+    let (drawn, end) = (chunk(b"IDAT", &[7]), chunk(b"IEND", &[]));
+    let filler = chunk(b"fiLl", &vec![7; bytes - 70]);
+    [b"\x89PNG\r\n\x1a\n", &header[..], &filler, &drawn, &end].concat()
+}
+
 /// One JSON document on one line, and nothing else.
 pub fn document(text: &str) -> Value {
     let line = text.strip_suffix('\n').unwrap_or_else(|| panic!("no line: {text:?}"));

@@ -9,6 +9,7 @@ mod continuation;
 mod crowd;
 mod cut;
 mod elsewhere;
+mod fell_short;
 mod hands;
 mod hooks;
 mod interject;

@@ -10,14 +10,17 @@ use serde_json::{Value, json};
 use crate::served::Served;
 
 /// A provider that speaks Chat Completions, says what it is told to, and keeps what it was asked. It ends with the test.
-struct Provider {
-    url: String,
+pub struct Provider {
+    pub url: String,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl Provider {
+    /// At the end of what it says: it does not end there, and nothing more comes.
+    pub const HOLD: &str = "(hold)";
+
     /// `says` gets the request and how many came before it, and gives the bytes of the whole answer.
-    fn start(says: impl Fn(&str, usize) -> String + Send + Sync + 'static) -> Provider {
+    pub fn start(says: impl Fn(&str, usize) -> String + Send + Sync + 'static) -> Provider {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
         let (asked, says) = (Arc::new(Mutex::new(Vec::new())), Arc::new(says));
@@ -32,20 +35,25 @@ impl Provider {
                         kept.push(body.clone());
                         kept.len() - 1
                     };
+                    let said = says(&body, before);
+                    let held = said.strip_suffix(Provider::HOLD);
                     // Whoever asked may have heard enough before its end.
-                    let _heard = stream.write_all(says(&body, before).as_bytes());
+                    let _heard = stream.write_all(held.unwrap_or(&said).as_bytes());
+                    while held.is_some() {
+                        std::thread::park();
+                    }
                 });
             }
         });
         Provider { url, asked }
     }
 
-    fn asked(&self) -> Vec<String> {
+    pub fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
 
     /// A daemon that knows it, with an agent that thinks with it.
-    fn served(&self, card: &str) -> Served {
+    pub fn served(&self, card: &str) -> Served {
         let settings = format!(
             "model = \"script/echo\"\n[providers.odd]\nkind = \"openai-chat\"\nbase_url = \"{}\"\n[models.\"odd/m\"]\n{card}\n",
             self.url
@@ -76,16 +84,16 @@ fn read(stream: &TcpStream) -> Option<String> {
     String::from_utf8(body).ok()
 }
 
-fn stream(events: &[Value]) -> String {
+pub fn stream(events: &[Value]) -> String {
     let events: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
     format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n{events}data: [DONE]\n\n")
 }
 
-fn delta(delta: &Value, finish: Option<&str>) -> Value {
+pub fn delta(delta: &Value, finish: Option<&str>) -> Value {
     json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": finish }] })
 }
 
-fn text(text: &str) -> String {
+pub fn text(text: &str) -> String {
     stream(&[delta(&json!({ "content": text }), None), delta(&json!({}), Some("stop"))])
 }
 

@@ -12,7 +12,7 @@ use super::work::Approval;
 pub struct AgentCreate {
     #[schema(pattern = "^[a-z0-9][a-z0-9._-]{0,63}$")]
     pub id: String,
-    /// `PROVIDER/MODEL`, for example `script/echo`.
+    /// `PROVIDER/MODEL`, for example `script/echo`; `default`, or left out: what the settings have, also when they change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// An absolute path.
@@ -26,7 +26,7 @@ pub struct AgentCreate {
     pub network: Option<bool>,
     #[serde(default, deserialize_with = "super::object", skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
-    /// Models that are tried, in this order, when the first fails.
+    /// Models that are tried, in this order, when the first fails; `["default"]`, or left out: those of the settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback: Option<Vec<String>>,
     /// False makes it stopped. It starts with its creation otherwise.
@@ -211,18 +211,30 @@ pub struct Lifecycle {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ModelPart {
     pub name: String,
+    /// It has none of its own: this is the one of the settings.
+    #[serde(default)]
+    pub default: bool,
     /// The model that answered last, where it was one that has to be paid.
     #[serde(default)]
     pub answered_by: Option<String>,
+    /// Its last answer is cut: the model had written as much as it may.
+    #[serde(default)]
+    pub cut: bool,
     /// Models that are tried, in this order, when it fails.
     #[serde(default)]
     pub fallback: Vec<String>,
+    /// The same of these.
+    #[serde(default)]
+    pub default_fallback: bool,
     /// The one that the running turn thinks with, or the next one.
     #[serde(default)]
     pub in_use: String,
     /// Its last failure, until it works again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<Trouble>,
+    /// Models that failed lately, and until when they are left alone while another can be asked.
+    #[serde(default)]
+    pub rests: Vec<ModelRest>,
     /// Its own.
     pub usage: Usage,
     pub budget: Budget,
@@ -235,6 +247,17 @@ pub struct ModelPart {
     pub children: Used,
     /// What its children at work may use; it counts as used.
     pub granted: Limits,
+}
+
+/// A model that is left alone for a while.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ModelRest {
+    pub model: String,
+    /// The class of its error.
+    pub error: String,
+    pub until: String,
+    /// How often it failed since it last answered.
+    pub failures: u32,
 }
 
 /// A model that failed.
@@ -386,6 +409,9 @@ pub struct Accepted {
     pub message_id: String,
     /// The fact that holds it.
     pub seq: u64,
+    /// What its sender should know: it was taken, but not all of it will be seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]

@@ -37,6 +37,8 @@ pub struct ModelItem {
     /// How much of the window a prompt may fill.
     pub context_tokens: Option<u64>,
     pub images: bool,
+    /// Its provider was asked what it has, and has it; none where it was not asked, or did not say.
+    pub found: Option<bool>,
     pub prices: Option<ModelPrices>,
     /// Agents that think with it: the first of them.
     pub agents: Vec<String>,
@@ -65,6 +67,10 @@ pub struct ProviderItem {
     pub key: KeyState,
     /// What is sent there can be read on its way.
     pub exposed: bool,
+    /// How many models it says that it has, where it was asked.
+    pub found: Option<u64>,
+    /// Why it did not say which models it has, where it was asked.
+    pub unheard: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

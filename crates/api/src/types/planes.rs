@@ -244,6 +244,9 @@ pub struct Brief {
     pub message_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work_item_id: Option<String>,
+    /// There is more that was not said: the model had written as much as it may.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
     pub at: String,
 }
 

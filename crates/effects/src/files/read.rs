@@ -6,7 +6,7 @@ use std::path::Path;
 
 use abide_kernel::input::Refusal;
 use abide_kernel::limits::IMAGE_BYTES;
-use abide_kernel::prompt::image::media_type;
+use abide_kernel::prompt::image::{media_type, whole};
 use base64::prelude::{BASE64_STANDARD, Engine};
 use rustix::io::Errno;
 use serde_json::{Map, Value, json};
@@ -86,6 +86,11 @@ fn image(kind: &'static str, path: &Path, opened: Opened) -> Result<Value, Refus
         let hint =
             "make a smaller one with ExecCommand, for example magick FILE -resize 1200x1200 small.jpg, and read that";
         return Err(Refusal::new("too_large", message, hint));
+    }
+    if let Err(wrong) = whole(&bytes) {
+        let message = format!("{} is an image that can't be shown: {wrong}", shown(path));
+        let hint = "look at it with ExecCommand, for example file FILE; make it anew, or smaller, and read that";
+        return Err(Refusal::new("unreadable_image", message, hint));
     }
     let image = json!({ "media_type": kind, "data": BASE64_STANDARD.encode(bytes) });
     Ok(json!({ "image": image, "content": "", "lines": 0, "truncated": false }))

@@ -283,6 +283,16 @@ pub fn prices_date() -> &'static str {
 }
 
 impl Known {
+    /// Whether it can say better than we which models it has: it is run by somebody who chose them.
+    #[must_use]
+    pub fn has_its_own_models(&self) -> bool {
+        match self.kind {
+            Kind::Ollama => true,
+            Kind::OpenAiChat => !self.is_usual(),
+            Kind::Anthropic | Kind::OpenAi => false,
+        }
+    }
+
     /// The list that its models are on. Who serves OpenAI's protocol elsewhere has models of his own.
     fn shelf(&self) -> Option<&'static Shelf> {
         let elsewhere = self.kind == Kind::OpenAiChat && !self.is_usual();

@@ -6,7 +6,9 @@
 
 mod answer;
 mod anthropic;
+mod catalogue;
 mod chat;
+mod details;
 mod fault;
 mod http;
 mod order;
@@ -14,6 +16,7 @@ mod responses;
 mod retry;
 mod spelling;
 pub mod sse;
+mod tab;
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,6 +24,7 @@ use std::sync::Arc;
 use abide_kernel::fact::{CallRecord, Usage};
 use abide_kernel::id::ExecId;
 use abide_kernel::input::Reply;
+use abide_kernel::prompt::measure::tokens;
 use abide_kernel::prompt::{Prompt, Thought};
 use abide_kernel::vocabulary::ProviderError;
 use reqwest::Response;
@@ -32,6 +36,7 @@ use crate::limits;
 use crate::tools::Tool;
 use answer::{Answer, Asked};
 use order::Shown;
+pub use tab::Tab;
 
 /// A model at a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,10 +127,26 @@ impl Remote {
         round: u32,
         hear: &mut (dyn FnMut(&str) + Send),
     ) -> Result<Reply, ProviderFailure> {
-        let asked = Asked { remote: self, tools, exec_id, round };
+        self.call_on(&Tab::default(), prompt, tools, exec_id, round, hear).await
+    }
+
+    /// The same, for whoever may end it before its end and has to know then what it took.
+    pub async fn call_on(
+        &self,
+        tab: &Tab,
+        prompt: &Prompt,
+        tools: &[Tool],
+        exec_id: &ExecId,
+        round: u32,
+        hear: &mut (dyn FnMut(&str) + Send),
+    ) -> Result<Reply, ProviderFailure> {
+        let asked = Asked { remote: self, tools, exec_id, round, tab };
         let exchange = tokio::time::timeout(limits::MODEL_TOTAL, self.exchange(prompt, &asked, hear));
         let late = |_| Err(fault::timeout(format!("its answer took more than {} s", limits::MODEL_TOTAL.as_secs())));
-        exchange.await.unwrap_or_else(late).map_err(|failure| self.told(failure))
+        exchange.await.unwrap_or_else(late).map_err(|failure| {
+            let spent = tab.spent(|| sent_tokens(prompt, tools), self.card.prices);
+            self.told(ProviderFailure { spent, ..failure })
+        })
     }
 
     async fn exchange(
@@ -145,7 +166,8 @@ impl Remote {
         let mut response = http::post(&url, headers, body.into_bytes()).await?;
         expect_stream(&mut response).await?;
         let mut answer = Answer::new(hear);
-        self.listen(&mut response, &mut answer).await?;
+        asked.tab.put(answer.so_far());
+        self.listen(&mut response, &mut answer, asked.tab).await?;
         http::drain(response).await;
         answer.reply(asked, sent_chars)
     }
@@ -178,7 +200,7 @@ impl Remote {
     }
 
     /// Takes the answer's events until the one that ends it.
-    async fn listen(&self, response: &mut Response, answer: &mut Answer<'_>) -> Result<(), ProviderFailure> {
+    async fn listen(&self, response: &mut Response, answer: &mut Answer<'_>, tab: &Tab) -> Result<(), ProviderFailure> {
         let mut events = sse::Events::default();
         let mut reading = Reading::of(self.provider.speaks);
         let mut bytes = 0;
@@ -190,7 +212,9 @@ impl Remote {
             }
             let events = events.take(&piece).map_err(|error| ProviderFailure::invalid(error.to_string()))?;
             for event in events {
-                if reading.take(&event, answer)? {
+                let taken = reading.take(&event, answer);
+                tab.put(answer.so_far());
+                if taken? {
                     return Ok(());
                 }
             }
@@ -218,6 +242,12 @@ impl Remote {
         let message = line.chars().filter(|c| !c.is_control()).take(limits::PROVIDER_WORDS_CHARS).collect();
         ProviderFailure { message, ..failure }
     }
+}
+
+/// What a request is thought to have.
+fn sent_tokens(prompt: &Prompt, tools: &[Tool]) -> u64 {
+    let offered = |tool: &Tool| tokens(tool.description) + tokens(&tool.schema().to_string());
+    prompt.tokens() + tools.iter().map(offered).sum::<u64>()
 }
 
 /// Whoever serves no stream did not understand what was asked, or is somebody else.

@@ -57,6 +57,7 @@ pub(super) async fn call(
                 retry_after_ms: *retry_after_ms,
                 message: format!("{} says so", file.display()),
                 carry: Some(place.to_carry()),
+                spent: None,
             })
         }
     }

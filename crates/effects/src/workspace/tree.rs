@@ -1,8 +1,9 @@
 //! What a working tree holds at this moment, as a tree of git's, without a trace in the repository: the index is a copy
 //! and new objects go into a folder that is thrown away.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use abide_kernel::input::Refusal;
@@ -42,7 +43,7 @@ impl Tree {
         let [git_dir, common_dir, prefix] =
             git.where_are(["--absolute-git-dir", "--git-common-dir", "--show-prefix"])?;
         let (git_dir, common_dir) = (PathBuf::from(git_dir), PathBuf::from(common_dir));
-        let scratch = tempfile::Builder::new().prefix("abide-tree-").tempdir().map_err(|error| no_room(&error))?;
+        let scratch = scratch().map_err(|error| no_room(&error))?;
         let index = scratch.path().join("index");
         let objects = scratch.path().join("objects");
         fs::create_dir(&objects).map_err(|error| no_room(&error))?;
@@ -70,6 +71,28 @@ impl Tree {
         let copy = self.scratch.path().join("staged");
         copy_index(&own, &copy).map_err(|error| no_room(&error))?;
         self.git.with_index(copy).line(&[&"write-tree"]).map(Some)
+    }
+}
+
+const SCRATCH: &str = "abide-tree-";
+
+/// For nobody else's eyes: it holds whatever was changed in the working tree. Its name says whose it is.
+fn scratch() -> io::Result<TempDir> {
+    let prefix = format!("{SCRATCH}{}-", std::process::id());
+    tempfile::Builder::new().prefix(&prefix).permissions(Permissions::from_mode(0o700)).tempdir()
+}
+
+/// Throws away what processes left behind that were killed while they looked.
+pub fn sweep_scratch(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let owner = name.to_str().and_then(|name| name.strip_prefix(SCRATCH)?.split_once('-'));
+        let Some(pid) = owner.and_then(|(pid, _)| pid.parse::<u32>().ok()) else { continue };
+        if !Path::new("/proc").join(pid.to_string()).exists() {
+            // Another user's is not ours to remove, and another daemon may have been faster.
+            let _left = fs::remove_dir_all(entry.path());
+        }
     }
 }
 
@@ -135,4 +158,32 @@ fn write_tree(git: &Git, prefix: &str) -> Result<String, Refusal> {
 fn no_room(error: &io::Error) -> Refusal {
     let message = format!("the working tree could not be looked at: {error}");
     Refusal::new("io", message, "see that there is room and the right to write in the folder for temporary files")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_look_needs_is_for_its_own_eyes() {
+        let made = scratch().unwrap();
+        assert_eq!(fs::metadata(made.path()).unwrap().permissions().mode() & 0o777, 0o700);
+        sweep_scratch(made.path().parent().unwrap());
+        assert!(made.path().exists(), "whoever lives still needs it");
+    }
+
+    #[test]
+    fn what_the_dead_left_behind_is_thrown_away() {
+        let folder = tempfile::tempdir().unwrap();
+        // More than any process is called.
+        let dead = format!("{SCRATCH}4194305-x");
+        let others = [format!("{SCRATCH}{}-x", std::process::id()), format!("{SCRATCH}x"), "mine".to_owned()];
+        for name in std::iter::once(&dead).chain(&others) {
+            fs::create_dir_all(folder.path().join(name).join("objects")).unwrap();
+        }
+        sweep_scratch(folder.path());
+        assert!(!folder.path().join(dead).exists());
+        assert!(others.iter().all(|name| folder.path().join(name).exists()));
+        sweep_scratch(&folder.path().join("nowhere"));
+    }
 }

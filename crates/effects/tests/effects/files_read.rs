@@ -4,6 +4,7 @@ use std::io::{Seek, SeekFrom, Write};
 
 use abide_effects::files::Root;
 use abide_effects::{files, limits};
+use base64::prelude::{BASE64_STANDARD, Engine};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -160,11 +161,15 @@ proptest! {
     }
 }
 
-/// A PNG of so many bytes, as far as its first bytes tell.
+/// A whole PNG of so many bytes.
 fn png(bytes: usize) -> Vec<u8> {
-    let mut png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec();
-    png.resize(bytes, 7);
-    png
+    let chunk = |name: &[u8; 4], data: &[u8]| {
+        [&u32::try_from(data.len()).unwrap().to_be_bytes()[..], name, data, &[0; 4]].concat()
+    };
+    let header = chunk(b"IHDR", &[0, 0, 0, 2, 0, 0, 0, 1, 8, 2, 0, 0, 0]);
+    let (drawn, end) = (chunk(b"IDAT", &[7]), chunk(b"IEND", &[]));
+    let filler = chunk(b"fiLl", &vec![7; bytes - 70]);
+    [b"\x89PNG\r\n\x1a\n", &header[..], &filler, &drawn, &end].concat()
 }
 
 #[test]
@@ -172,16 +177,20 @@ fn an_image_is_shown_as_one() {
     let workspace = Workspace::new();
     let read = |name: &str| workspace.does("ReadFile", json!({ "path": name }));
     // By what it is, not by its name.
-    workspace.put("notes.txt", png(20));
-    let image = json!({ "media_type": "image/png", "data": "iVBORw0KGgoAAAANSUhEUgcHBwc=" });
+    workspace.put("notes.txt", png(72));
+    let image = json!({ "media_type": "image/png", "data": BASE64_STANDARD.encode(png(72)) });
     assert_eq!(read("notes.txt"), json!({ "image": image, "content": "", "lines": 0, "truncated": false }));
-    for (start, kind) in [
-        (&b"\xff\xd8\xff\xe0"[..], "image/jpeg"),
-        (b"GIF89a\x01\0", "image/gif"),
-        (b"RIFF\x24\0\0\0WEBPVP8 ", "image/webp"),
-    ] {
-        workspace.put("image", start);
+    let gif = BASE64_STANDARD.decode("R0lGODdhAgABAIEAAP8AAAAAAAAAAAAAACwAAAAAAgABAAAIBQABAAgIADs=").unwrap();
+    let webp = BASE64_STANDARD.decode("UklGRhwAAABXRUJQVlA4TA8AAAAvAQAAAAcQ/Y/+ByKi/wEA").unwrap();
+    for (image, kind) in [(&gif, "image/gif"), (&webp, "image/webp")] {
+        workspace.put("image", image);
         assert_eq!(read("image")["image"]["media_type"], kind);
+    }
+    // One that is none after all would spoil the request that it is in, and all after that.
+    for image in [&png(200)[..150], b"\xff\xd8\xff\xe0\0\x10", &gif[..40]] {
+        workspace.put("image", image);
+        let refusal = workspace.refuses("ReadFile", json!({ "path": "image" }), "unreadable_image");
+        assert!(refusal.message.starts_with("image is an image that can't be shown: it is a "), "{refusal:?}");
     }
     workspace.put("text.png", "GIF89a is how such files begin\n");
     assert_eq!(read("text.png")["content"], "GIF89a is how such files begin\n");

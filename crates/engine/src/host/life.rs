@@ -266,11 +266,18 @@ impl Life {
                 }
             }
             Err(error) => {
-                let job = self.running.remove(&error.id());
-                // What was ended on purpose has nothing to say.
-                if let (Some(job), Ok(panic)) = (job, error.try_into_panic()) {
-                    tracing::error!(agent = %self.agent, reason = said(&*panic), "a job crashed");
-                    self.report(lost(job.what, "it crashed"));
+                let Some(job) = self.running.remove(&error.id()) else { return };
+                match error.try_into_panic() {
+                    Ok(panic) => {
+                        tracing::error!(agent = %self.agent, reason = said(&*panic), "a job crashed");
+                        self.report(lost(job.what, "it crashed"));
+                    }
+                    // What was ended on purpose has nothing to say, but may have to be paid.
+                    Err(_) => {
+                        if let What::Round { exec_id, .. } = &job.what {
+                            self.report(self.shared.perform.cut_off(&self.agent, exec_id));
+                        }
+                    }
                 }
             }
         }
@@ -485,6 +492,7 @@ fn lost(what: What, why: &str) -> Vec<Input> {
                 message,
                 carry: None,
                 jitter: NO_JITTER,
+                spent: None,
             }]
         }
         What::Call { exec_id, call_id } => {

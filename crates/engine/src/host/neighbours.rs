@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use abide_kernel::AgentState;
-use abide_kernel::agent::config::{Config, Identity};
+use abide_kernel::agent::config::{Choice, Config, ConfigChange, Identity};
 use abide_kernel::effect::{Effect, Place};
 use abide_kernel::id::{AgentId, CallId, ExecId};
 use abide_kernel::input::{Answer, Input, NewMessage, Refusal};
@@ -21,10 +21,7 @@ use super::{AskError, Host, Shared};
 #[derive(Debug, Clone)]
 pub(super) struct Caller {
     pub identity: Identity,
-    pub model: String,
-    pub network: bool,
-    /// It has a budget.
-    pub limited: bool,
+    pub config: Config,
 }
 
 #[derive(Debug, Deserialize)]
@@ -50,8 +47,7 @@ struct AgentGet {
 
 impl Caller {
     pub(super) fn of(state: &AgentState) -> Caller {
-        let (identity, model) = (state.identity.clone(), state.config.model.clone());
-        Caller { identity, model, network: state.config.network, limited: !state.config.budget.is_none() }
+        Caller { identity: state.identity.clone(), config: state.config.clone() }
     }
 }
 
@@ -140,7 +136,7 @@ async fn get(host: &Host, input: Value) -> Result<Value, Refusal> {
 async fn spawn_named(host: &Host, caller: &Caller, input: Value, place: Place) -> Result<Value, Refusal> {
     let SpawnAgent { message, name: wanted, workspace_mode, model, instructions } = read(input)?;
     let id = name(&wanted)?;
-    if caller.limited {
+    if !caller.config.budget.is_none() {
         let detail = "you have a budget, and an agent that belongs to nobody would not be bound by it";
         let hint = "leave name out: a child is granted a part of your budget; or ask the operator to make it";
         return Err(Refusal::new("budget_bound", detail, hint));
@@ -161,8 +157,8 @@ async fn spawn_named(host: &Host, caller: &Caller, input: Value, place: Place) -
         (Some(ChildWorkspace::Worktree), Some(folder)) => (None, Some(host.0.perform.worktree(&id, folder).await?)),
     };
     let identity = Identity { parent: Some(caller.identity.id.clone()), ..Identity::named(id.clone()) };
-    let model = model.unwrap_or_else(|| caller.model.clone());
-    let config = Config { model, workspace, instructions, network: caller.network, ..Config::default() };
+    let like_caller = Config { workspace, instructions, ..caller.config.clone() };
+    let config = like_caller.with(ConfigChange { model: model.map(Choice::Own), ..ConfigChange::default() });
     let ask = async |input| host.ask(&id, input).await.map_err(|error| unreached(&id, error));
     ask(Input::Create { identity, config, start: false }).await?;
     if let Some(worktree) = worktree {

@@ -20,6 +20,7 @@ use crate::vocabulary::{
 
 use super::due;
 use super::kin;
+use super::model;
 use super::task::end_open;
 use super::trigger;
 use super::turn::{abort_turn, tell};
@@ -210,6 +211,9 @@ pub(super) fn shutdown(step: &mut Step<'_>, at_once: bool) -> Answer {
 
 /// What was in flight when the process ended is cut; a boot that finds nothing cut records nothing.
 pub(super) fn boot(step: &mut Step<'_>, mut remains: Remains) -> Answer {
+    if let Some(models) = &remains.models {
+        model::follow(step, models);
+    }
     let lost: Vec<TaskId> = step
         .state
         .tasks
@@ -226,7 +230,7 @@ pub(super) fn boot(step: &mut Step<'_>, mut remains: Remains) -> Answer {
     let cut = step.state.turn.is_some() || !lost.is_empty() || left.is_some() || !removals.is_empty();
     let cut = cut || !step.state.timers.checking().is_empty();
     if !cut && !step.state.shutdown && !booting {
-        return Answer::Unchanged;
+        return if step.facts().is_empty() { Answer::Unchanged } else { Answer::Done };
     }
     let previous = admitted(step, ControlAction::Restart, Boundary::Bootstrap);
     let exec_id = step.state.turn.as_ref().map(|turn| turn.exec_id.clone());

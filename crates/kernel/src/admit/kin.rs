@@ -66,6 +66,8 @@ pub(super) fn spawn(step: &mut Step<'_>, actor: &Actor, wanted: Wanted) -> Acted
         message,
         workspace_mode: wanted.workspace_mode,
         folder,
+        default_model: wanted.model.is_none() && step.state.config.default_model,
+        default_fallback: step.state.config.default_fallback,
         model: wanted.model.unwrap_or_else(|| step.state.config.model.clone()),
         fallback: step.state.config.fallback.clone(),
         instructions,

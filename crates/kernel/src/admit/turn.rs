@@ -4,24 +4,21 @@
 use serde_json::Value;
 
 use crate::agent::AgentState;
-use crate::agent::guard::call_hash;
+use crate::agent::guard::{Guard, call_hash};
 use crate::agent::turn::{Phase, Turn};
 use crate::fact::{
-    AssistantRoundRecorded, BriefRecorded, CallRecord, MessageAborted, MessageInterjected, MessageProcessed,
-    MessageRequeued, ProviderRoundCompleted, ProviderRoundFailed, RoundStarted, StaleOutcomeIgnored, ToolFinished,
-    ToolRoundCompleted, ToolStarted, TurnAborted, TurnBaselineOverBudget, TurnCheckpointed, TurnTerminal,
+    AssistantRoundRecorded, BriefRecorded, CallRecord, CutRoundCounted, MessageAborted, MessageInterjected,
+    MessageProcessed, MessageRequeued, ProviderRoundCompleted, RoundStarted, StaleOutcomeIgnored, ToolFinished,
+    ToolRoundCompleted, ToolStarted, TurnAborted, TurnBaselineOverBudget, TurnCheckpointed, TurnTerminal, Usage,
 };
 use crate::id::{CallId, ExecId, MessageId, TaskId, WorkItemId};
-use crate::input::{Answer, Call, Does, Reads, Refusal, Reply};
+use crate::input::{Answer, Call, Does, Reads, Refusal, Reply, Spent};
 use crate::limits;
-use crate::provider::{Tells, backoff_ms};
 use crate::scheduler::continuation::matching;
 use crate::step::Step;
 use crate::summary::task_shape;
-use crate::time::Time;
 use crate::vocabulary::{
-    AbortReason, BriefKind, MessageKind, ProviderError, RequeueReason, SafePoint, Scope, TerminalKind, ToolStatus,
-    WaitKind,
+    AbortReason, BriefKind, MessageKind, RequeueReason, SafePoint, Scope, TerminalKind, ToolStatus, WaitKind,
 };
 
 use super::act::{self, Actor};
@@ -31,11 +28,11 @@ use super::task::settle_result;
 use super::waits::{cancel_wait, return_interjections, trigger_wait};
 
 /// The running turn, if it is this execution's.
-fn turn_of<'a>(step: &'a Step<'_>, exec_id: &ExecId) -> Option<&'a Turn> {
+pub(super) fn turn_of<'a>(step: &'a Step<'_>, exec_id: &ExecId) -> Option<&'a Turn> {
     step.state.turn.as_ref().filter(|turn| turn.exec_id == *exec_id)
 }
 
-fn stale(step: &mut Step<'_>, exec_id: &ExecId, what: &str) -> Answer {
+pub(super) fn stale(step: &mut Step<'_>, exec_id: &ExecId, what: &str) -> Answer {
     step.emit(StaleOutcomeIgnored { exec_id: exec_id.clone(), evidence: vec![what.to_owned()] });
     Answer::Unchanged
 }
@@ -43,8 +40,14 @@ fn stale(step: &mut Step<'_>, exec_id: &ExecId, what: &str) -> Answer {
 pub(super) fn finish_round(step: &mut Step<'_>, exec_id: &ExecId, round: u32, reply: Reply) -> Answer {
     let expected = turn_of(step, exec_id).is_some_and(|turn| turn.phase == Phase::Model && turn.round == round);
     if !expected {
+        // It came too late to be heard, not too late to be paid. Of a turn that still runs, it was paid when it was heard.
+        if turn_of(step, exec_id).is_none() && reply.usage != Usage::default() {
+            let (exec_id, usage) = (exec_id.clone(), reply.usage);
+            step.emit(CutRoundCounted { exec_id, round, usage, estimated: false });
+        }
         return stale(step, exec_id, &format!("round {round} is over"));
     }
+    let cut = reply.is_cut();
     step.emit(ProviderRoundCompleted {
         exec_id: exec_id.clone(),
         round,
@@ -60,14 +63,20 @@ pub(super) fn finish_round(step: &mut Step<'_>, exec_id: &ExecId, round: u32, re
         |call: &Call| CallRecord { call_id: call.call_id.clone(), tool: call.tool.clone(), input: call.input.clone() };
     let calls: Vec<CallRecord> = reply.calls.iter().map(record).collect();
     let asked = !calls.is_empty();
-    step.emit(AssistantRoundRecorded { exec_id: exec_id.clone(), round, text: reply.text, calls });
+    step.emit(AssistantRoundRecorded { exec_id: exec_id.clone(), round, text: reply.text, calls, cut });
     let read = turn_of(step, exec_id).map(|turn| turn.presents.clone()).unwrap_or_default();
     for task in read {
         settle_result(step, &task, exec_id, &format!("round {round}"));
     }
     join_interjections(step, exec_id, SafePoint::AfterModelRound);
     if !asked {
-        go_on(step, exec_id, true, reply.tree);
+        match silence(step, exec_id) {
+            None => go_on(step, exec_id, true, reply.tree),
+            Some(Silence::AskAgain) => go_on(step, exec_id, false, reply.tree),
+            Some(Silence::NoAnswer(error)) => {
+                end_turn(step, TerminalKind::ProviderFailed, reply.tree, Some(error));
+            }
+        }
     } else if step.state.shutdown {
         abort_turn(step, AbortReason::Shutdown, "shutdown_requested");
     } else {
@@ -76,9 +85,36 @@ pub(super) fn finish_round(step: &mut Step<'_>, exec_id: &ExecId, round: u32, re
     Answer::Done
 }
 
+/// What follows from an answer in which there is nothing.
+enum Silence {
+    AskAgain,
+    NoAnswer(String),
+}
+
+/// Where somebody waits for what a model says, one that says nothing has not answered: it is asked once more. None where
+/// the turn may end all the same, as after its calls, or where it has more to hear anyway.
+fn silence(step: &Step<'_>, exec_id: &ExecId) -> Option<Silence> {
+    let turn = turn_of(step, exec_id).filter(|turn| turn.silent > 0 && !turn.puts_off && !turn.unheard)?;
+    if turn.answers.is_none() && step.state.identity.supervisor.is_none() {
+        return None;
+    }
+    if turn.silent <= limits::SILENT_ROUNDS_ASKED {
+        return Some(Silence::AskAgain);
+    }
+    (!turn.acted && turn.last_text.is_none()).then(|| {
+        let why = if turn.cut {
+            "it had written as much as it may before it said anything; raise max_output_tokens for it in config.toml"
+        } else {
+            "neither text nor a call; ask again, or choose another model"
+        };
+        Silence::NoAnswer(format!("The model's answer was empty, {} times: {why}.", turn.silent))
+    })
+}
+
 fn run_calls(step: &mut Step<'_>, exec_id: &ExecId, calls: Vec<Call>, tree: Option<String>) {
     for call in calls {
-        let repeated = repeats(step, exec_id, &call);
+        let cut = matches!(&call.does, Does::Refused(refusal) if refusal.code == Refusal::CUT_OFF);
+        let repeated = if cut { None } else { repeats(step, exec_id, &call) };
         // Before a person's yes is used up: a call that is not run needs none.
         let does = match &repeated {
             Some(refusal) => Does::Refused(refusal.clone()),
@@ -103,7 +139,7 @@ fn run_calls(step: &mut Step<'_>, exec_id: &ExecId, calls: Vec<Call>, tree: Opti
             Does::World(_) => continue,
         };
         let (exec_id, call_id, tool, repeated) = (exec_id.clone(), call.call_id, call.tool, repeated.is_some());
-        step.emit(ToolFinished { exec_id, call_id, tool, status, result, ends_turn, repeated });
+        step.emit(ToolFinished { exec_id, call_id, tool, status, result, ends_turn, repeated, cut });
     }
     complete_tools(step, exec_id, tree);
 }
@@ -155,6 +191,7 @@ pub(super) fn finish_tool(
         result,
         ends_turn: false,
         repeated: false,
+        cut: false,
     });
     if let Some(read) = reads.filter(|reads| reads.end) {
         settle_result(step, &read.task_id, exec_id, "task_output_returned_the_end");
@@ -190,8 +227,15 @@ fn go_on(step: &mut Step<'_>, exec_id: &ExecId, done: bool, tree: Option<String>
         let error = format!("the turn took {round} rounds, which is the limit");
         return end_turn(step, TerminalKind::Aborted, tree, Some(error));
     }
-    if refused_calls(step, exec_id) >= limits::REPEATED_CALLS_MAX {
+    if guard(step, exec_id).is_some_and(|guard| guard.refused() >= limits::REPEATED_CALLS_MAX) {
         return end_loop(step, tree);
+    }
+    if let Some(cut) = guard(step, exec_id).map(Guard::cut).filter(|cut| *cut >= limits::CUT_CALLS_MAX) {
+        let error = format!(
+            "The model's calls were cut off {cut} times: it had written as much as it may before they were complete. \
+             Raise max_output_tokens for it in config.toml, or ask for smaller parts."
+        );
+        return end_turn(step, TerminalKind::ProviderFailed, tree, Some(error));
     }
     // The turn that is running has been paid for by its start; what counts between rounds is what rounds use up.
     if let Some(spent) = step.state.spent_between_rounds() {
@@ -204,9 +248,9 @@ fn go_on(step: &mut Step<'_>, exec_id: &ExecId, done: bool, tree: Option<String>
     step.emit(RoundStarted { exec_id: exec_id.clone(), round: round + 1 });
 }
 
-fn refused_calls(step: &Step<'_>, exec_id: &ExecId) -> u32 {
-    let entry = turn_of(step, exec_id).and_then(|turn| step.state.queue.get(&turn.message_id));
-    entry.map_or(0, |entry| entry.guard.refused())
+fn guard<'a>(step: &'a Step<'_>, exec_id: &ExecId) -> Option<&'a Guard> {
+    let message_id = &turn_of(step, exec_id)?.message_id;
+    step.state.queue.get(message_id).map(|entry| &entry.guard)
 }
 
 /// A model that goes on with what leads nowhere is stopped, and a person is asked. The item is not offered meanwhile.
@@ -245,6 +289,9 @@ fn join_interjections(step: &mut Step<'_>, exec_id: &ExecId, safe_point: SafePoi
     }
 }
 
+/// The answer of a turn that ends after its calls without a word. It is not the model's, and does not look like it.
+const NOTHING_SAID: &str = "(Nothing was said after the last tool calls; the transcript has them.)";
+
 fn end_turn(step: &mut Step<'_>, terminal_kind: TerminalKind, tree: Option<String>, error: Option<String>) {
     let Some(turn) = step.state.turn.clone() else { return };
     let text = turn.last_text.clone();
@@ -260,13 +307,15 @@ fn end_turn(step: &mut Step<'_>, terminal_kind: TerminalKind, tree: Option<Strin
         // Once is enough to say that an answer will take its time.
         (None, None) if turn.puts_off && asked != turn.message_id => return,
         (None, None) if turn.puts_off => (BriefKind::Ack, "Waiting.".to_owned()),
+        (None, Some(text)) if turn.silent > 0 => (BriefKind::Result, format!("{text}\n\n{NOTHING_SAID}")),
         (None, Some(text)) => (BriefKind::Result, text),
-        (None, None) => (BriefKind::Result, "Done.".to_owned()),
+        (None, None) => (BriefKind::Result, NOTHING_SAID.to_owned()),
     };
-    tell(step, kind, text, Some(asked));
+    let (cut, brief_id) = (turn.cut && kind != BriefKind::Failure, step.fresh.brief());
+    step.emit(BriefRecorded { brief_id, kind, text, message_id: Some(asked), work_item_id: None, cut });
 }
 
-fn emit_terminal(
+pub(super) fn emit_terminal(
     step: &mut Step<'_>,
     turn: &Turn,
     terminal_kind: TerminalKind,
@@ -289,6 +338,7 @@ fn emit_terminal(
         tree,
         error,
         returned,
+        cut: turn.cut,
     });
 }
 
@@ -303,7 +353,7 @@ pub fn checkpoint_holds(state: &AgentState, turn: &Turn) -> bool {
 
 pub(super) fn tell(step: &mut Step<'_>, kind: BriefKind, text: String, message_id: Option<MessageId>) {
     let brief_id = step.fresh.brief();
-    step.emit(BriefRecorded { brief_id, kind, text, message_id, work_item_id: None });
+    step.emit(BriefRecorded { brief_id, kind, text, message_id, work_item_id: None, cut: false });
 }
 
 /// Ends the running execution before its turn is done. What becomes of its message depends on why.
@@ -319,6 +369,7 @@ pub(super) fn abort_turn(step: &mut Step<'_>, reason: AbortReason, evidence: &st
                 result: Value::Null,
                 ends_turn: false,
                 repeated: false,
+                cut: false,
             });
         }
     }
@@ -369,64 +420,14 @@ fn give_up(step: &mut Step<'_>, message_id: &MessageId, evidence: Vec<String>, t
     ask_operator(step, text, Some(message_id.clone()));
 }
 
-/// What becomes of a message whose model failed: the next model, a later try, or a visible end.
-pub(super) fn fail_round(step: &mut Step<'_>, failed: ProviderRoundFailed, jitter: u16) -> Answer {
-    let (round, error) = (failed.round, failed.error);
-    let expected =
-        turn_of(step, &failed.exec_id).filter(|turn| turn.phase == Phase::Model && turn.round == round).cloned();
-    let Some(turn) = expected else {
-        return stale(step, &failed.exec_id, &format!("round {round} is over"));
-    };
-    let text = format!("{error}: {}", failed.message);
-    let model = step.state.model_in_use().to_owned();
-    let known = step.state.trouble.as_ref().is_some_and(|known| known.model == model && known.error == error);
-    step.emit(failed);
-    let message_id = turn.message_id.clone();
-    let next = step.state.untried(&message_id).filter(|_| error.rule().falls_back).map(str::to_owned);
-    if let Some(next) = next {
-        let text = format!("{text}; it goes on with {next}");
-        if error.rule().tells == Tells::Operator && !known {
-            tell(step, BriefKind::Failure, format!("{model} failed: {text}."), None);
-        }
-        emit_terminal(step, &turn, TerminalKind::DeferredToFallback, None, Some(text), true);
-        step.emit(MessageRequeued { message_id, reason: RequeueReason::Fallback, not_before: None });
-        return Answer::Done;
-    }
-    let kind = match error {
-        ProviderError::ContextLength => TerminalKind::BaselineOverBudget,
-        ProviderError::RateLimited
-        | ProviderError::Overloaded
-        | ProviderError::Timeout
-        | ProviderError::Disconnect
-        | ProviderError::Refusal
-        | ProviderError::Auth
-        | ProviderError::Invalid => TerminalKind::ProviderFailed,
-    };
-    let not_before = next_try(step, &message_id, error, jitter);
-    emit_terminal(step, &turn, kind, None, Some(text.clone()), not_before.is_some());
-    if not_before.is_some() {
-        step.emit(MessageRequeued { message_id, reason: RequeueReason::ProviderBackoff, not_before });
-    } else {
-        fail_message(step, &message_id, turn.answers, text);
-    }
+/// A call that was ended is paid for up to there. It says nothing about what its turn came to.
+pub(super) fn count_cut_round(step: &mut Step<'_>, exec_id: ExecId, round: u32, spent: Spent) -> Answer {
+    step.emit(CutRoundCounted { exec_id, round, usage: spent.usage, estimated: spent.estimated });
     Answer::Done
 }
 
-/// When a message whose models have all failed is tried again, with the first of them: not before its provider said.
-/// None where time mends nothing: that of one model is enough.
-fn next_try(step: &Step<'_>, message_id: &MessageId, error: ProviderError, jitter: u16) -> Option<Time> {
-    let entry = step.state.queue.get(message_id)?;
-    let others = error.rule().falls_back && entry.tried.iter().any(|tried| tried.error.rule().passes_with_time);
-    if !error.rule().passes_with_time && !others {
-        return None;
-    }
-    let backoff = step.now.plus_ms(backoff_ms(entry.provider_failures, jitter));
-    let said = entry.tried.first().and_then(|first| first.retry_at);
-    Some(said.map_or(backoff, |said| said.max(backoff)))
-}
-
 /// A failure that time does not mend ends its message visibly. A result stays owed, and waits for the operator.
-fn fail_message(step: &mut Step<'_>, message_id: &MessageId, answers: Option<MessageId>, text: String) {
+pub(super) fn fail_message(step: &mut Step<'_>, message_id: &MessageId, answers: Option<MessageId>, text: String) {
     let owes = step.state.queue.get(message_id).and_then(|entry| entry.message.task_id.clone());
     if owes.is_some_and(|task| step.state.tasks.owed().contains_key(&task)) {
         give_up(step, message_id, vec![text.clone()], text);

@@ -189,9 +189,19 @@ impl AgentState {
             }
             Fact::ProviderRoundFailed(fact) => {
                 self.turn_of(&fact.exec_id)?;
+                if let Some(usage) = &fact.usage {
+                    self.usage.add(usage);
+                    self.spend(at, &Used::tokens(*usage));
+                }
                 self.spend_time(at);
                 self.model_failed(fact, at);
                 self.carry_over(fact.carry.as_ref());
+                Ok(())
+            }
+            // Its turn is over, and with it whatever item it was about.
+            Fact::CutRoundCounted(fact) => {
+                self.usage.add(&fact.usage);
+                self.spending.spend(at, &Used::tokens(fact.usage));
                 Ok(())
             }
             Fact::AssistantRoundRecorded(fact) => self.assistant_round(fact),

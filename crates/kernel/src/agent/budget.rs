@@ -75,6 +75,9 @@ pub struct Spent {
 pub struct Spending {
     /// Time spent in turns.
     pub wall_ms: u64,
+    /// Turns in which no model said a word, and whose message was taken again: they count for nothing.
+    #[serde(default)]
+    pub vain_turns: u64,
     /// By children that are over.
     pub children: Used,
     /// The day (since 1970) on which something was last used, and what was used on it.
@@ -265,7 +268,8 @@ impl AgentState {
     /// What it used itself.
     #[must_use]
     pub fn used(&self) -> Used {
-        Used { turns: self.turn_index, wall_ms: self.spending.wall_ms, usage: self.usage }
+        let turns = self.turn_index.saturating_sub(self.spending.vain_turns);
+        Used { turns, wall_ms: self.spending.wall_ms, usage: self.usage }
     }
 
     /// What it used, and its children that are over.
@@ -348,6 +352,21 @@ impl AgentState {
         let Some(id) = self.turn.as_ref().and_then(|turn| turn.work_item_id.clone()) else { return };
         // An item that is completed by now has no limit any more.
         let _gone = self.work.edit(&id, |item| item.used.add(used));
+        if self.work.open(&id).is_some_and(|item| !item.budget.is_none()) {
+            self.restand(&id);
+        }
+    }
+
+    /// No model could be asked in the running turn, and its message will be taken again: the turn is not counted.
+    pub(super) fn turn_in_vain(&mut self) {
+        self.spending.vain_turns += 1;
+        let Some(turn) = &self.turn else { return };
+        if turn.counted_on == self.spending.day {
+            self.spending.today.turns = self.spending.today.turns.saturating_sub(1);
+        }
+        let Some(id) = turn.work_item_id.clone() else { return };
+        // As above.
+        let _gone = self.work.edit(&id, |item| item.used.turns = item.used.turns.saturating_sub(1));
         if self.work.open(&id).is_some_and(|item| !item.budget.is_none()) {
             self.restand(&id);
         }

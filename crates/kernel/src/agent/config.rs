@@ -77,36 +77,90 @@ pub struct Config {
     /// Models that are tried, in this order, when the first fails.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallback: Vec<String>,
+    /// It has no model of its own: the one above is the settings', as they were when it was last awake.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub default_model: bool,
+    /// The same of the models that are tried after it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub default_fallback: bool,
+}
+
+/// The models of the settings, for agents that have none of their own.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DefaultModels {
+    pub model: String,
+    pub fallback: Vec<String>,
+    /// Somebody chose it. One that is only there for want of another does not take the place of what an agent has: a
+    /// daemon that was started without its keys would turn all of them into an echo.
+    pub chosen: bool,
+}
+
+/// What an operator named for one agent, or what the settings have for all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Choice<T> {
+    Own(T),
+    Default(T),
 }
 
 /// What an operator changes. What is left out stays as it is, also when somebody else changes it at the same moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConfigChange {
-    pub model: Option<String>,
+    pub model: Option<Choice<String>>,
     pub workspace: Option<String>,
     /// `Some(None)` takes them away.
     pub instructions: Option<Option<String>>,
     pub network: Option<bool>,
     pub budget: Option<Budget>,
-    pub fallback: Option<Vec<String>>,
+    pub fallback: Option<Choice<Vec<String>>>,
     pub role: Option<Role>,
 }
 
 impl Config {
     #[must_use]
     pub fn with(&self, change: ConfigChange) -> Config {
+        let model = change.model.unwrap_or_else(|| Choice::again(&self.model, self.default_model));
+        let fallback = change.fallback.unwrap_or_else(|| Choice::again(&self.fallback, self.default_fallback));
+        let (model, default_model) = model.told();
+        let (fallback, default_fallback) = fallback.told();
         Config {
-            model: change.model.unwrap_or_else(|| self.model.clone()),
+            model,
             workspace: change.workspace.or_else(|| self.workspace.clone()),
             instructions: change.instructions.unwrap_or_else(|| self.instructions.clone()),
             network: change.network.unwrap_or(self.network),
             budget: change.budget.unwrap_or_else(|| self.budget.clone()),
-            fallback: change.fallback.unwrap_or_else(|| self.fallback.clone()),
+            fallback,
+            default_model,
+            default_fallback,
         }
     }
 
-    /// All models, in the order in which they are tried.
+    /// The same, with what it has of the settings as they are now.
+    #[must_use]
+    pub fn following(&self, models: &DefaultModels) -> Config {
+        let model = (self.default_model && models.chosen).then(|| Choice::Default(models.model.clone()));
+        let fallback = self.default_fallback.then(|| Choice::Default(models.fallback.clone()));
+        self.with(ConfigChange { model, fallback, ..ConfigChange::default() })
+    }
+
+    /// All models, in the order in which they are tried. A script that fails on purpose must not be paid for: it falls
+    /// back on nothing that was not named for it.
     pub fn models(&self) -> impl Iterator<Item = &str> {
-        std::iter::once(&self.model).chain(&self.fallback).map(String::as_str)
+        let named = !(self.default_fallback && self.model.starts_with("script/"));
+        let others = self.fallback.iter().filter(move |other| named && **other != self.model);
+        std::iter::once(&self.model).chain(others).map(String::as_str)
+    }
+}
+
+impl<T: Clone> Choice<T> {
+    fn again(value: &T, default: bool) -> Choice<T> {
+        if default { Choice::Default(value.clone()) } else { Choice::Own(value.clone()) }
+    }
+
+    /// What it is, and whether it is the settings'.
+    fn told(self) -> (T, bool) {
+        match self {
+            Choice::Own(value) => (value, false),
+            Choice::Default(value) => (value, true),
+        }
     }
 }

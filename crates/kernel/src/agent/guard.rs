@@ -19,6 +19,9 @@ pub struct Guard {
     /// Calls that were not run because of this.
     #[serde(default)]
     refused: u32,
+    /// Calls in a row that were cut off before they were complete.
+    #[serde(default)]
+    cut: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,7 +35,7 @@ struct Seen {
 impl Guard {
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.seen.is_empty() && self.refused == 0
+        self.seen.is_empty() && self.refused == 0 && self.cut == 0
     }
 
     /// How often in a row this call came to the same result.
@@ -47,8 +50,15 @@ impl Guard {
         self.refused
     }
 
+    /// Calls in a row that were cut off before they were complete.
+    #[must_use]
+    pub fn cut(&self) -> u32 {
+        self.cut
+    }
+
     /// A result that differs begins the count again.
     pub(super) fn finished(&mut self, call: u64, result: u64) {
+        self.cut = 0;
         let known = self.seen.iter().position(|seen| seen.call == call).and_then(|at| self.seen.remove(at));
         let times = known.filter(|seen| seen.result == result).map_or(1, |seen| seen.times.saturating_add(1));
         if self.seen.len() == limits::GUARDED_CALLS_MAX {
@@ -57,12 +67,18 @@ impl Guard {
         self.seen.push_back(Seen { call, result, times });
     }
 
+    /// What it was to be is not known, so it is not compared with others.
+    pub(super) fn cut_off(&mut self) {
+        self.cut = self.cut.saturating_add(1);
+    }
+
     pub(super) fn refuse(&mut self) {
         self.refused = self.refused.saturating_add(1);
     }
 
     /// The message is taken up again, maybe much later: every call may be tried once more.
     pub(super) fn try_again(&mut self) {
+        self.cut = 0;
         for seen in &mut self.seen {
             seen.times = seen.times.min(limits::SAME_RESULT_MAX - 1);
         }

@@ -19,43 +19,97 @@ pub struct Trouble {
     pub at: Time,
 }
 
+/// A model that failed in a way that passes with time. While another can be asked, this one is not; whoever waits for
+/// it waits until then.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Rest {
+    pub model: String,
+    pub error: ProviderError,
+    pub until: Time,
+    /// How often it failed since it last answered.
+    pub failures: u32,
+}
+
 impl AgentState {
-    /// The model for a turn about this message: the first that did not fail under it.
+    /// The model for a turn about this message: the first that neither failed under it nor rests. Where all of them do,
+    /// the one whose rest is over first.
     #[must_use]
-    pub fn model_for(&self, message: &MessageId) -> &str {
-        self.untried(message).unwrap_or(&self.config.model)
+    pub fn model_for(&self, message: &MessageId, now: Time) -> &str {
+        let soonest = || self.untried(message).min_by_key(|model| self.rests_until(model, now));
+        self.free_for(message, now).or_else(soonest).unwrap_or(&self.config.model)
     }
 
-    /// The next model that did not fail under this message.
+    /// The next model that neither failed under this message nor rests.
     #[must_use]
-    pub fn untried(&self, message: &MessageId) -> Option<&str> {
+    pub fn free_for(&self, message: &MessageId, now: Time) -> Option<&str> {
+        self.untried(message).find(|model| self.rests_until(model, now).is_none())
+    }
+
+    fn untried(&self, message: &MessageId) -> impl Iterator<Item = &str> {
         let tried = self.queue.get(message).map(|entry| entry.tried.as_slice()).unwrap_or_default();
-        self.config.models().find(|model| tried.iter().all(|tried| tried.model != *model))
+        self.config.models().filter(|model| tried.iter().all(|tried| tried.model != *model))
     }
 
     /// The model of the running turn, or of the next one.
     #[must_use]
-    pub fn model_in_use(&self) -> &str {
-        self.turn.as_ref().map_or(self.config.model.as_str(), |turn| self.model_for(&turn.message_id))
+    pub fn model_in_use(&self, now: Time) -> &str {
+        let free = || self.config.models().find(|model| self.rests_until(model, now).is_none());
+        self.turn.as_ref().map(|turn| turn.model.as_str()).or_else(free).unwrap_or(&self.config.model)
+    }
+
+    /// Until when a model rests.
+    #[must_use]
+    pub fn rests_until(&self, model: &str, now: Time) -> Option<Time> {
+        self.rests.iter().find(|rest| rest.model == model).map(|rest| rest.until).filter(|until| *until > now)
+    }
+
+    /// When the first of the models that rest can be asked again.
+    #[must_use]
+    pub fn first_rested(&self, now: Time) -> Option<Time> {
+        self.config.models().filter_map(|model| self.rests_until(model, now)).min()
+    }
+
+    /// The time before which a message that waits for a model is not taken. None as soon as one can be asked.
+    #[must_use]
+    pub fn held_until(&self, now: Time) -> Option<Time> {
+        let all_rest = self.config.models().all(|model| self.rests_until(model, now).is_some());
+        self.first_rested(now).filter(|_| all_rest)
+    }
+
+    /// How often this model failed since it last answered.
+    #[must_use]
+    pub fn failures_of(&self, model: &str) -> u32 {
+        self.rests.iter().find(|rest| rest.model == model).map_or(0, |rest| rest.failures)
     }
 
     pub(super) fn model_failed(&mut self, fact: &ProviderRoundFailed, at: Time) {
-        let Some(message) = self.turn.as_ref().map(|turn| turn.message_id.clone()) else { return };
-        let model = self.model_for(&message).to_owned();
+        let Some((message, model)) = self.turn.as_ref().map(|turn| (turn.message_id.clone(), turn.model.clone()))
+        else {
+            return;
+        };
         let text = limits::clip(&fact.message, limits::TROUBLE_BYTES).to_owned();
         self.trouble = Some(Trouble { model: model.clone(), error: fact.error, message: text, at });
-        let retry_at = fact.retry_after_ms.map(|ms| at.plus_ms(ms.min(limits::PROVIDER_RETRY_MAX_MS)));
+        if let Some(until) = fact.not_before {
+            let failures = self.failures_of(&model) + 1;
+            self.rests.retain(|rest| rest.model != model);
+            if self.rests.len() > limits::FALLBACK_MAX {
+                self.rests.remove(0);
+            }
+            self.rests.push(Rest { model: model.clone(), error: fact.error, until, failures });
+        }
         self.queue.edit(&message, |entry| {
             // More than there can be names a list that changed meanwhile: the oldest gives way.
             if entry.tried.len() > limits::FALLBACK_MAX {
                 entry.tried.remove(0);
             }
-            entry.tried.push(Tried { model, error: fact.error, retry_at });
+            entry.tried.push(Tried { model, error: fact.error });
         });
     }
 
     pub(super) fn model_answered(&mut self) {
-        if self.model_in_use() == self.config.model {
+        let Some(model) = self.turn.as_ref().map(|turn| turn.model.as_str()) else { return };
+        self.rests.retain(|rest| rest.model != model);
+        if model == self.config.model {
             self.trouble = None;
         }
     }

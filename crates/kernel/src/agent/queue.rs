@@ -61,9 +61,6 @@ pub struct Entry {
 pub struct Tried {
     pub model: String,
     pub error: ProviderError,
-    /// When its provider said that it may be asked again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retry_at: Option<Time>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -199,6 +196,11 @@ impl Queue {
         head.filter(|entry| entry.not_before.is_some())
     }
 
+    /// Messages with a time of their own.
+    pub fn delayed(&self) -> impl Iterator<Item = &Entry> {
+        self.delayed.iter().filter_map(|(_, id)| self.entries.get(id))
+    }
+
     /// Operator messages that want to join the running turn, in order.
     #[must_use]
     pub fn interjections(&self) -> Vec<MessageId> {
@@ -282,6 +284,7 @@ impl Queue {
     ) -> Result<(), String> {
         let from = match reason {
             RequeueReason::Unparked => &[QueueStatus::Parked][..],
+            RequeueReason::ModelChanged => &[QueueStatus::Queued][..],
             RequeueReason::InterjectionReturned => &[QueueStatus::Interjected][..],
             RequeueReason::Stop
             | RequeueReason::Shutdown
@@ -293,7 +296,10 @@ impl Queue {
         let entry = self.entries.get(id).ok_or_else(|| format!("{id} is not in the queue"))?;
         let lane_front = self.lanes[entry.message.priority as usize].first_key_value().map(|(place, _)| *place);
         // What was taken goes to the front; what only stood aside goes back to where it stood.
-        let was_taken = !matches!(reason, RequeueReason::Unparked | RequeueReason::InterjectionReturned);
+        let was_taken = !matches!(
+            reason,
+            RequeueReason::Unparked | RequeueReason::InterjectionReturned | RequeueReason::ModelChanged
+        );
         // In front of what is parked too, which comes back to its own place.
         let parked_front = self.parked.first_key_value().map_or(i64::MAX, |(place, _)| *place);
         let place = match lane_front {
@@ -312,6 +318,10 @@ impl Queue {
                 }
                 RequeueReason::ProviderBackoff => {
                     entry.provider_failures += 1;
+                    entry.tried.clear();
+                }
+                RequeueReason::ModelChanged => {
+                    entry.provider_failures = 0;
                     entry.tried.clear();
                 }
                 RequeueReason::Fallback

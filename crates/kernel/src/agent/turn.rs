@@ -17,6 +17,9 @@ pub struct Turn {
     pub exec_id: ExecId,
     pub turn_index: u64,
     pub message_id: MessageId,
+    /// The model that thinks it. A change of models is for the next turn.
+    #[serde(default)]
+    pub model: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work_item_id: Option<WorkItemId>,
     pub continuation: Continuation,
@@ -33,6 +36,9 @@ pub struct Turn {
     /// Up to here its time is counted as used.
     #[serde(default)]
     pub counted_to: Time,
+    /// The day on which it counts, since 1970.
+    #[serde(default)]
+    pub counted_on: i64,
     pub seq: Seq,
     /// The round that was last begun.
     pub round: u32,
@@ -46,6 +52,15 @@ pub struct Turn {
     pub unheard: bool,
     #[serde(default)]
     pub last_text: Option<String>,
+    /// Rounds in a row, up to the last, in which nothing was said and nothing called.
+    #[serde(default)]
+    pub silent: u32,
+    /// It called something.
+    #[serde(default)]
+    pub acted: bool,
+    /// The last round had more to say.
+    #[serde(default)]
+    pub cut: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<TurnCheckpointed>,
     /// Something about the bound item changed during this turn.
@@ -90,4 +105,7 @@ pub struct LastTerminal {
     /// Something newer than this end was admitted or is awaited.
     #[serde(default)]
     pub superseded: bool,
+    /// What it said last had been cut.
+    #[serde(default)]
+    pub cut: bool,
 }

@@ -1,13 +1,42 @@
-//! What `why` says of the model: which one thinks, and why not the one that was chosen.
+//! What `why` says of the model: which one thinks, why not the one that was chosen, and which are left alone until when.
 
 use crate::agent::AgentState;
+use crate::agent::model::Trouble;
 
 pub(super) fn notes(state: &AgentState) -> Vec<String> {
-    let Some(trouble) = &state.trouble else { return Vec::new() };
-    let (model, in_use) = (&trouble.model, state.model_in_use());
-    let how = format!("{model} failed at {}, {}: {}", trouble.at, trouble.error, trouble.message);
-    if in_use != state.config.model {
-        return vec![format!("this turn thinks with {in_use}; {how}")];
+    let mut notes: Vec<String> = cut(state).into_iter().collect();
+    if let Some(trouble) = &state.trouble {
+        let how = told(trouble);
+        notes.push(match &state.turn {
+            Some(turn) if turn.model != state.config.model => format!("this turn thinks with {}; {how}", turn.model),
+            Some(_) | None => how,
+        });
     }
-    vec![if model.is_empty() { how.trim_start().to_owned() } else { how }]
+    // Where there is but one, the time is what its message waits for.
+    let several = state.config.models().nth(1).is_some();
+    let resting = state.rests.iter().filter(|rest| several && rest.until > state.at);
+    notes.extend(resting.map(|rest| format!("{} is left alone until {} ({})", rest.model, rest.until, rest.error)));
+    notes
+}
+
+/// What it said last is not all that it had to say.
+fn cut(state: &AgentState) -> Option<String> {
+    let last = state.last_terminal.as_ref().filter(|last| last.cut)?;
+    let (turn, model) = (last.turn_index, &state.config.model);
+    let raise = format!("raise max_output_tokens for {model} in config.toml");
+    Some(format!("the answer of turn {turn} is cut: the model had written as much as it may; {raise}"))
+}
+
+/// `openai/gpt failed at 10:00, overloaded: no`.
+fn told(trouble: &Trouble) -> String {
+    let Trouble { model, error, message, at } = trouble;
+    let who = if model.is_empty() { String::new() } else { format!("{model} ") };
+    format!("{who}failed at {at}, {error}: {message}")
+}
+
+/// Until when a message waits for a model, and what the model's failure was.
+pub(super) fn backoff(state: &AgentState) -> String {
+    let until = state.queue.next_not_before().map(|until| format!(" until {until}")).unwrap_or_default();
+    let failure = state.trouble.as_ref().map(|trouble| format!(": {}", told(trouble))).unwrap_or_default();
+    format!("{} waits{until} to ask its model again{failure}.", state.id())
 }

@@ -1,6 +1,6 @@
 //! What `why` says of work items and questions: which one, what holds it, and what a person can do about it.
 
-use super::{NAMED, WaitingOn, budget, for_item};
+use super::{NAMED, WaitingOn, budget, for_item, model};
 use crate::agent::AgentState;
 use crate::agent::work::WorkItem;
 use crate::limits::{self, clip};
@@ -58,6 +58,7 @@ pub(super) fn until_a_time(state: &AgentState, decision: &Decision, objective: &
                 "{id} worked on{objective} and nothing changed; it tries again at {due}, or when you send a message."
             )
         }
+        (Reason::ProviderBackoff, _) => model::backoff(state),
         _ => {
             let checked = state.timers.checking().first().map(|timer| format!("the check of {timer} is over"));
             let due = checked.or_else(|| state.next_due().map(|due| due.to_string()));

@@ -57,4 +57,7 @@ pub struct BriefRecorded {
     /// Set where the operator is told that nothing will wake this item.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work_item_id: Option<WorkItemId>,
+    /// There is more that was not said: the model had written as much as it may.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
 }

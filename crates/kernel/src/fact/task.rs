@@ -52,6 +52,11 @@ pub struct NewChild {
     pub model: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallback: Vec<String>,
+    /// Its supervisor has no model of its own, and neither has it; the same of those that are tried after it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub default_model: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub default_fallback: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::id::{CallId, ExecId, MessageId, Seq, TaskId, TurnId, WorkItemId};
 use crate::scheduler::continuation::Continuation;
+use crate::time::Time;
 use crate::vocabulary::{AbortReason, ProviderError, SideEffect, TerminalKind, ToolStatus};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -105,11 +106,32 @@ pub struct ProviderRoundFailed {
     pub message: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
+    /// When the model may be asked again: as its provider said, or later where it keeps failing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Time>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carry: Option<Value>,
     /// Which model failed, where there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// What it took all the same: it had begun to answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// The usage is our guess: its provider did not come to say it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
+}
+
+/// A call to a model was ended before its answer was there, and is paid for all the same.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CutRoundCounted {
+    pub exec_id: ExecId,
+    pub round: u32,
+    pub usage: Usage,
+    /// The usage is our guess: its provider did not come to say it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
 }
 
 /// A tool call as the model asked for it.
@@ -131,6 +153,17 @@ pub struct AssistantRoundRecorded {
     pub text: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<CallRecord>,
+    /// It had more to say, but had written as much as it may.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
+}
+
+impl AssistantRoundRecorded {
+    /// No answer at all: nothing was said, and nothing called.
+    #[must_use]
+    pub fn is_silent(&self) -> bool {
+        self.calls.is_empty() && self.text.trim().is_empty()
+    }
 }
 
 /// The intent to run one tool call; durable before it runs. The call itself is in the round that asked for it.
@@ -160,6 +193,9 @@ pub struct ToolFinished {
     /// It was not run: it had come to the same result too often.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeated: bool,
+    /// It was not run: the answer reached its longest before the call was complete.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
 }
 
 /// Every call of the round has its outcome. Which calls they were is in the round that asked for them.
@@ -228,6 +264,9 @@ pub struct TurnTerminal {
     /// Its message went back to its queue, to be taken again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub returned: bool,
+    /// The last assistant message was cut: the model had written as much as it may.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
 }
 
 /// Cross-turn compaction: what the model sees became shorter. Scheduling never reads it.

@@ -1,41 +1,65 @@
 //! Images inside of JSON: `{"media_type", "data"}`, wherever it stands in a message or a tool's result. They are taken
 //! out, so that a provider gets them as images and nobody reads base64; what stands in their place says which is which.
 //!
-//! A provider refuses a whole request over one image that it can't read. So nothing is taken for an image that does not
-//! begin like one.
+//! A provider refuses a whole request over one image that it can't read. So nothing is taken for an image that is not
+//! one from its beginning to its end, and one that a provider refused all the same is not shown again.
+
+mod whole;
 
 use serde_json::{Map, Value};
 
 use super::Image;
 use crate::limits::{IMAGE_BYTES, IMAGES_MAX};
 
-/// The media type of an image that begins with these bytes, if it is one that models are shown.
-#[must_use]
-pub fn media_type(bytes: &[u8]) -> Option<&'static str> {
-    match bytes {
-        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
-        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
-        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
-        _ => None,
-    }
-}
+pub use whole::{media_type, whole};
 
 /// The images in a value, and the value with `(image 1)` where the first was, and so on. One that can't be shown is
 /// left out of both, with a word about why.
 #[must_use]
 pub fn images_in(value: &Value) -> (Vec<Image>, Value) {
     let mut images = Vec::new();
-    let rest = without(value, &mut images);
+    let rest = without(value, &mut |media_type, data| match fault(media_type, data, images.len()) {
+        None => {
+            images.push(Image { media_type: media_type.to_owned(), data: data.to_owned() });
+            format!("(image {})", images.len())
+        }
+        Some(fault) => unshown(&fault),
+    });
     (images, rest)
 }
 
-fn without(value: &Value, images: &mut Vec<Image>) -> Value {
+/// The value without its images, and a word about why in the place of each.
+#[must_use]
+pub(super) fn left_out(value: &Value, why: &str) -> Value {
+    without(value, &mut |_, _| unshown(why))
+}
+
+/// What is wrong with the first image that can't be shown. For whoever can still be told: the model is told only that
+/// it can't.
+#[must_use]
+pub fn first_fault(value: &Value) -> Option<String> {
+    let (mut first, mut images, mut shown) = (None, 0_usize, 0_usize);
+    without(value, &mut |media_type, data| {
+        images += 1;
+        match fault(media_type, data, shown) {
+            None => shown += 1,
+            Some(fault) => first = first.take().or_else(|| Some(format!("image {images} can't be shown: {fault}"))),
+        }
+        String::new()
+    });
+    first
+}
+
+fn unshown(why: &str) -> String {
+    format!("(an image that is not shown: {why})")
+}
+
+fn without(value: &Value, taken: &mut impl FnMut(&str, &str) -> String) -> Value {
     match value {
-        Value::Array(items) => items.iter().map(|item| without(item, images)).collect(),
+        Value::Array(items) => items.iter().map(|item| without(item, taken)).collect(),
         Value::Object(map) => match claimed(map) {
             Some((media_type, data)) => {
-                let stands_for = Value::from(taken(media_type, data, images));
+                let stands_for = Value::from(taken(media_type, data));
                 if map.len() == 2 {
                     return stands_for;
                 }
@@ -43,7 +67,7 @@ fn without(value: &Value, images: &mut Vec<Image>) -> Value {
                 rest.insert("data".to_owned(), stands_for);
                 Value::Object(rest)
             }
-            None => map.iter().map(|(name, inner)| (name.clone(), without(inner, images))).collect(),
+            None => map.iter().map(|(name, inner)| (name.clone(), without(inner, taken))).collect(),
         },
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
     }
@@ -55,35 +79,36 @@ fn claimed(map: &Map<String, Value>) -> Option<(&str, &str)> {
     Some((media_type, map.get("data")?.as_str()?))
 }
 
-fn taken(media_type: &str, data: &str, images: &mut Vec<Image>) -> String {
-    match fault(media_type, data, images.len()) {
-        None => {
-            images.push(Image { media_type: media_type.to_owned(), data: data.to_owned() });
-            format!("(image {})", images.len())
-        }
-        Some(fault) => format!("(an image that is not shown: {fault})"),
-    }
-}
-
 fn fault(said: &str, data: &str, before: usize) -> Option<String> {
     if data.len() > IMAGE_BYTES.div_ceil(3) * 4 {
         return Some(format!("it has more than {IMAGE_BYTES} bytes"));
     }
-    if !is_base64(data) {
-        return Some("its data is not base64".to_owned());
-    }
-    match self::media_type(&beginning(data)) {
-        None => Some("it is no PNG, JPEG, GIF or WebP".to_owned()),
-        Some(found) if found != said => Some(format!("it is {found}, and says something else")),
-        Some(_) if before >= IMAGES_MAX => Some(format!("{IMAGES_MAX} are shown at most")),
-        Some(_) => None,
+    let Some(bytes) = decoded(data) else { return Some("its data is not base64".to_owned()) };
+    match whole(&bytes) {
+        Err(fault) => Some(fault),
+        Ok(found) if found != said => Some(format!("it is {found}, and says something else")),
+        Ok(_) if before >= IMAGES_MAX => Some(format!("{IMAGES_MAX} are shown at most")),
+        Ok(_) => None,
     }
 }
 
-/// With its padding, and nothing between: the spelling that every provider takes.
-fn is_base64(data: &str) -> bool {
+/// What base64 stands for, with its padding and nothing between: the spelling that every provider takes.
+fn decoded(data: &str) -> Option<Vec<u8>> {
+    if data.is_empty() || !data.len().is_multiple_of(4) {
+        return None;
+    }
     let text = data.strip_suffix("==").or_else(|| data.strip_suffix('=')).unwrap_or(data);
-    !data.is_empty() && data.len().is_multiple_of(4) && text.bytes().all(|byte| digit(byte).is_some())
+    let mut bytes = Vec::with_capacity(data.len() / 4 * 3);
+    for group in text.as_bytes().chunks(4) {
+        let mut all = 0_u32;
+        for place in 0..4 {
+            let value = group.get(place).map_or(Some(0), |byte| digit(*byte))?;
+            all = all << 6 | u32::from(value);
+        }
+        let [_, three @ ..] = all.to_be_bytes();
+        bytes.extend_from_slice(&three[..group.len() - 1]);
+    }
+    Some(bytes)
 }
 
 fn digit(byte: u8) -> Option<u8> {
@@ -95,15 +120,4 @@ fn digit(byte: u8) -> Option<u8> {
         b'/' => Some(63),
         _ => None,
     }
-}
-
-/// As many of the first bytes as tell what it is.
-fn beginning(data: &str) -> Vec<u8> {
-    let groups = data.as_bytes().chunks_exact(4).take(4);
-    let bytes = groups.flat_map(|group| {
-        let all = group.iter().fold(0_u32, |all, byte| all << 6 | u32::from(digit(*byte).unwrap_or_default()));
-        let [_, bytes @ ..] = all.to_be_bytes();
-        bytes
-    });
-    bytes.collect()
 }

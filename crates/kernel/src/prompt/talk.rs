@@ -6,13 +6,13 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::quote::{barred, line, plain};
-use super::{CallResult, Item, Part, Thought};
+use super::{CallResult, Item, Part, Thought, refused, words};
 use crate::fact::{CallRecord, Fact};
 use crate::id::{CallId, ExecId, MessageId, Seq};
 use crate::limits;
 use crate::message::Message;
 use crate::time::Time;
-use crate::vocabulary::{MessageKind, OriginKind, TerminalKind, ToolStatus};
+use crate::vocabulary::{MessageKind, OriginKind, ProviderError, TerminalKind, ToolStatus};
 
 /// A fact as it was read from the ledger.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,6 +32,8 @@ pub struct Spoken {
     /// Its last fact so far.
     pub last_seq: Seq,
     pub pieces: Vec<Piece>,
+    /// A provider refused a request of it as one that makes no sense.
+    pub refused: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -49,6 +51,8 @@ pub struct Round {
     pub calls: Vec<CallRecord>,
     pub outcomes: BTreeMap<CallId, (ToolStatus, Value)>,
     pub thought: Option<Thought>,
+    /// It had more to say.
+    pub cut: bool,
 }
 
 impl Spoken {
@@ -129,14 +133,25 @@ fn take_text(json: &mut Value) -> Option<String> {
 
 impl Round {
     fn items(&self, result_bytes: usize) -> Vec<Item> {
-        let silent = self.text.is_empty() && self.calls.is_empty();
+        let silent = self.text.trim().is_empty() && self.calls.is_empty();
         let text = if silent { "(no answer)".to_owned() } else { self.text.clone() };
-        let said = Item::Assistant { text, calls: self.calls.clone(), thought: self.thought.clone() };
-        if self.calls.is_empty() {
-            return vec![said];
+        let mut items = vec![Item::Assistant { text, calls: self.calls.clone(), thought: self.thought.clone() }];
+        if !self.calls.is_empty() {
+            let results = self.calls.iter().map(|call| self.result(&call.call_id, result_bytes)).collect();
+            items.push(Item::Results { results });
         }
-        let results = self.calls.iter().map(|call| self.result(&call.call_id, result_bytes)).collect();
-        vec![said, Item::Results { results }]
+        items.extend(self.fell_short(silent).map(|note| said(format!("[abide note] {note}"))));
+        items
+    }
+
+    /// What it has to know about its answer, and can't see in it.
+    fn fell_short(&self, silent: bool) -> Option<&'static str> {
+        match (silent, self.cut) {
+            (false, false) => None,
+            (false, true) => Some(words::CUT),
+            (true, false) => Some(words::EMPTY),
+            (true, true) => Some(words::CUT_EMPTY),
+        }
     }
 
     fn result(&self, call_id: &CallId, bytes: usize) -> CallResult {
@@ -197,11 +212,12 @@ pub struct Talk {
 
 impl Talk {
     /// Kinds of facts that it is made of. To tell it of any other changes nothing.
-    pub const KINDS: [&'static str; 8] = [
+    pub const KINDS: [&'static str; 9] = [
         "message.queued",
         "message.interjected",
         "turn.started",
         "turn.provider_round_completed",
+        "turn.provider_round_failed",
         "turn.assistant_round_recorded",
         "tool.finished",
         "exec.aborted",
@@ -224,6 +240,7 @@ impl Talk {
                     turn_index: fact.turn_index,
                     at,
                     last_seq: seq,
+                    refused: false,
                 });
                 return;
             }
@@ -238,12 +255,20 @@ impl Talk {
                 calls: fact.calls,
                 outcomes: BTreeMap::new(),
                 thought: self.thought.take(),
+                cut: fact.cut,
             })),
+            Fact::ProviderRoundFailed(fact) if fact.error == ProviderError::Invalid => {
+                if self.turns.last().is_some_and(|turn| turn.exec_id == fact.exec_id) {
+                    refused::without_images(&mut self.turns);
+                }
+                return;
+            }
             Fact::ToolFinished(fact) => {
                 let last = self.turns.last_mut().filter(|turn| turn.exec_id == fact.exec_id);
                 if let Some(turn) = last {
                     turn.last_seq = seq;
                     finished(turn, fact.call_id, fact.status, fact.result);
+                    refused::without_later_images(turn);
                 }
                 return;
             }
@@ -258,6 +283,7 @@ impl Talk {
         if let Some(turn) = self.turns.last_mut() {
             turn.last_seq = seq;
             turn.pieces.extend(piece);
+            refused::without_later_images(turn);
         }
     }
 

@@ -191,7 +191,14 @@ fn tell_what_waits(step: &mut Step<'_>) {
             }
         };
         let brief_id = step.fresh.brief();
-        step.emit(BriefRecorded { brief_id, kind: BriefKind::Failure, text, message_id: None, work_item_id: Some(id) });
+        step.emit(BriefRecorded {
+            brief_id,
+            kind: BriefKind::Failure,
+            text,
+            message_id: None,
+            work_item_id: Some(id),
+            cut: false,
+        });
     }
 }
 
@@ -204,5 +211,12 @@ fn tell_of_budget(step: &mut Step<'_>) {
     let text = budget_words::of_agent(step.state);
     step.emit(BudgetReached { work_item_id: None, measure, used, max, until });
     let brief_id = step.fresh.brief();
-    step.emit(BriefRecorded { brief_id, kind: BriefKind::Failure, text, message_id: None, work_item_id: None });
+    step.emit(BriefRecorded {
+        brief_id,
+        kind: BriefKind::Failure,
+        text,
+        message_id: None,
+        work_item_id: None,
+        cut: false,
+    });
 }

@@ -450,3 +450,75 @@ fn a_fork_has_no_children_and_used_nothing_of_their_grants() {
          used of its budget: 0 of 9 turns",
     );
 }
+
+/// An outage is nobody's turn: what a provider gave back before it said a word is not counted, in all, on the day and
+/// for the item. A turn that did something is.
+#[test]
+fn turns_in_which_no_model_spoke_do_not_count() {
+    check(
+        "budget turns=2 daily_turns=2
+         person CreateWorkItem max_turns=2 build
+         fail overloaded
+         advance 2s
+         fail overloaded
+         advance 10s
+         ---
+         round Tool make
+         tool call1
+         fail overloaded
+         advance 1m
+         round done
+         operator hi",
+        "end provider_failed_needs_recovery
+         requeued m1 provider_backoff until +72s
+         WaitForTimer provider_backoff m1
+         StartModelTurn model_reentry_message m1 w1
+         turn local_continuation of w1
+         end completed
+         processed m1
+         WaitForOperator budget_spent
+         reached turns 2/2
+         told failure: a has used up its budget: 2 of 2 turns. Raise it to go on: `abide agent set a --max-turns N`.
+         reached turns of w1 2/2
+         told failure: a has used up the budget of the work item w1 (build): 2 of 2 turns. Raise it to go on with it: `abide work update --agent a w1 --max-turns N`.
+         queued m2 operator_prompt
+         WaitForOperator budget_spent",
+    );
+}
+
+/// A call that broke off, or was ended, is paid for as far as it came.
+#[test]
+fn calls_that_came_to_nothing_count() {
+    check(
+        "budget tokens=100
+         operator hi
+         fail disconnect tokens=60
+         advance 1m
+         abort
+         ---
+         cut tokens=50
+         notes
+         operator more",
+        "counted 50
+         WaitForOperator budget_spent
+         reached tokens 110/100
+         told failure: a has used up its budget: 110 of 100 tokens. Raise it to go on: `abide agent set a --max-tokens N`.
+         used of its budget: 110 of 100 tokens
+         failed at +0s, disconnect: no
+         queued m2 operator_prompt
+         WaitForOperator budget_spent",
+    );
+}
+
+#[test]
+fn an_answer_that_came_too_late_to_be_heard_is_paid_for() {
+    check(
+        "operator hi
+         abort
+         ---
+         round too late tokens=70",
+        "counted 70
+         stale
+         unchanged",
+    );
+}

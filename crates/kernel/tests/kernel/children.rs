@@ -2,7 +2,7 @@
 #![allow(clippy::wildcard_enum_match_arm, reason = "of facts and effects, a test looks at one kind")]
 
 use abide_kernel::agent::budget::{Budget, Limits, Used};
-use abide_kernel::agent::config::{Config, ConfigChange, Identity, Supervisor};
+use abide_kernel::agent::config::{Choice, Config, ConfigChange, Identity, Supervisor};
 use abide_kernel::effect::Effect;
 use abide_kernel::explain::why;
 use abide_kernel::fact::{Fact, Usage};
@@ -381,6 +381,6 @@ fn nobody_raises_the_budget_of_a_child() {
     let refused = child.ask(Input::Configure { change: Box::new(change) }).unwrap_err();
     assert_eq!(refused.code, "granted_budget");
     assert!(refused.hint.contains("lead"), "{}", refused.hint);
-    let change = ConfigChange { model: Some("script/echo".to_owned()), ..ConfigChange::default() };
+    let change = ConfigChange { model: Some(Choice::Own("script/echo".to_owned())), ..ConfigChange::default() };
     child.ask(Input::Configure { change: Box::new(change) }).unwrap();
 }

@@ -108,6 +108,7 @@ fn the_next_model_takes_the_message_at_once_and_then_the_first_again() {
          turn local_continuation
          b/two
          this turn thinks with b/two; a/one failed at +0s, overloaded: no
+         a/one is left alone until +2s (overloaded)
          end deferred_to_fallback
          requeued m1 fallback
          StartModelTurn model_reentry_message m1
@@ -145,6 +146,10 @@ fn a_model_that_answers_goes_on_with_its_turn() {
          operator more
          model
          round done
+         advance 3s
+         operator last
+         model
+         round done
          notes",
         "b/two
          end completed
@@ -152,12 +157,21 @@ fn a_model_that_answers_goes_on_with_its_turn() {
          told result: done
          Sleep no_pending_scheduler_facts
          a/one failed at +0s, overloaded: no
+         a/one is left alone until +2s (overloaded)
          queued m2 operator_prompt
          StartModelTurn model_reentry_message m2
          turn local_continuation
-         a/one
+         b/two
          end completed
          processed m2
+         told result: done
+         Sleep no_pending_scheduler_facts
+         queued m3 operator_prompt
+         StartModelTurn model_reentry_message m3
+         turn local_continuation
+         a/one
+         end completed
+         processed m3
          told result: done
          Sleep no_pending_scheduler_facts",
     );
@@ -316,5 +330,236 @@ fn an_interjection_and_the_item_s_offers_are_as_before() {
          end completed
          processed m1
          WaitForTimer tick_backoff w1",
+    );
+}
+
+/// The limit is the model's: whoever comes next asks another at once, and the first again when it may be asked.
+#[test]
+fn a_model_that_asked_for_time_is_left_alone_by_every_message() {
+    check(
+        "models a/one b/two
+         operator hi
+         fail rate_limited after=1h
+         round done
+         ---
+         operator more
+         model
+         notes
+         round done
+         advance 2h
+         operator last
+         model",
+        "queued m2 operator_prompt
+         StartModelTurn model_reentry_message m2
+         turn local_continuation
+         b/two
+         this turn thinks with b/two; a/one failed at +0s, rate_limited: no
+         a/one is left alone until +3600s (rate_limited)
+         end completed
+         processed m2
+         told result: done
+         Sleep no_pending_scheduler_facts
+         queued m3 operator_prompt
+         StartModelTurn model_reentry_message m3
+         turn local_continuation
+         a/one",
+    );
+}
+
+#[test]
+fn a_message_waits_for_whichever_model_is_back_first() {
+    check(
+        "models a/one b/two
+         operator hi
+         ---
+         fail rate_limited after=1h
+         fail rate_limited after=10m
+         why
+         wakers
+         advance 10m
+         model",
+        "end deferred_to_fallback
+         requeued m1 fallback
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         end provider_failed_needs_recovery
+         requeued m1 provider_backoff until +600s
+         WaitForTimer provider_backoff m1
+         a waits until +600s to ask its model again: b/two failed at +0s, rate_limited: no.
+         the clock, at +600s, a message from the operator that is not put behind what waits (`abide send --priority next`)
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         b/two",
+    );
+}
+
+/// What waited goes on at once, because it was the other model that asked for time; that one still has it.
+#[test]
+fn another_model_takes_what_waited_at_once() {
+    check(
+        "models a/one
+         operator hi
+         fail rate_limited after=1h
+         ---
+         models b/two
+         model
+         fail rate_limited after=2h
+         models a/one b/two
+         models c/three a/one
+         model",
+        "requeued m1 model_changed
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         b/two
+         end provider_failed_needs_recovery
+         requeued m1 provider_backoff until +7200s
+         WaitForTimer provider_backoff m1
+         requeued m1 model_changed until +3600s
+         WaitForTimer provider_backoff m1
+         requeued m1 model_changed
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         c/three",
+    );
+}
+
+/// Time does not mend a refusal, but another model may take it, once it has rested.
+#[test]
+fn a_refusal_waits_for_the_model_that_rests() {
+    check(
+        "models a/one b/two
+         operator hi
+         fail rate_limited after=1h
+         round done
+         ---
+         operator more
+         fail refusal
+         advance 1h
+         model
+         fail refusal
+         fail refusal",
+        "queued m2 operator_prompt
+         StartModelTurn model_reentry_message m2
+         turn local_continuation
+         end provider_failed_needs_recovery
+         requeued m2 provider_backoff until +3600s
+         WaitForTimer provider_backoff m2
+         StartModelTurn model_reentry_message m2
+         turn local_continuation
+         a/one
+         end deferred_to_fallback
+         requeued m2 fallback
+         StartModelTurn model_reentry_message m2
+         turn local_continuation
+         end provider_failed_needs_recovery
+         processed m2: refusal: no
+         told failure: refusal: no
+         Sleep no_pending_scheduler_facts",
+    );
+}
+
+/// A message under which its model always fails is tried ever more seldom, although the model answers others.
+#[test]
+fn the_wait_grows_under_one_message_while_others_are_answered() {
+    check(
+        "operator hi
+         fail timeout
+         ---
+         interject look
+         round done
+         advance 2s
+         fail timeout
+         interject look
+         round done
+         advance 10s
+         fail timeout",
+        "queued m2 operator_prompt as interject
+         StartModelTurn model_reentry_message m2
+         turn local_continuation
+         end completed
+         processed m2
+         told result: done
+         WaitForTimer provider_backoff m1
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         end provider_failed_needs_recovery
+         requeued m1 provider_backoff until +12s
+         WaitForTimer provider_backoff m1
+         queued m3 operator_prompt as interject
+         StartModelTurn model_reentry_message m3
+         turn local_continuation
+         end completed
+         processed m3
+         told result: done
+         WaitForTimer provider_backoff m1
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         end provider_failed_needs_recovery
+         requeued m1 provider_backoff until +72s
+         WaitForTimer provider_backoff m1",
+    );
+}
+
+/// An agent without a model of its own has the one of the settings, from its next awakening on. One that somebody named
+/// for it stays, and nobody is turned into an echo because a key is missing.
+#[test]
+fn who_has_no_model_of_its_own_follows_the_settings() {
+    check(
+        "follow a/one
+         operator hi
+         model
+         round done
+         ---
+         settings b/two c/three
+         operator more
+         model
+         fail overloaded
+         model
+         round done
+         settings script/echo unchosen=1
+         config
+         models d/four
+         settings a/one
+         advance 1m
+         operator last
+         model",
+        "queued m2 operator_prompt
+         StartModelTurn model_reentry_message m2
+         turn local_continuation
+         b/two
+         end deferred_to_fallback
+         requeued m2 fallback
+         StartModelTurn model_reentry_message m2
+         turn local_continuation
+         c/three
+         end completed
+         processed m2
+         told result: done
+         Sleep no_pending_scheduler_facts
+         b/two
+         unchanged
+         queued m3 operator_prompt
+         StartModelTurn model_reentry_message m3
+         turn local_continuation
+         d/four",
+    );
+}
+
+#[test]
+fn a_script_falls_back_on_nothing_that_was_not_named_for_it() {
+    check(
+        "follow script/x b/two
+         operator hi
+         ---
+         fail overloaded
+         models script/x b/two
+         model",
+        "end provider_failed_needs_recovery
+         requeued m1 provider_backoff until +2s
+         WaitForTimer provider_backoff m1
+         requeued m1 model_changed
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         b/two",
     );
 }

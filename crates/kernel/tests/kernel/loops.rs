@@ -216,3 +216,41 @@ fn what_is_remembered_is_bounded() {
     let told = tell(&format!("operator hi\n{many}---\nround done"));
     assert_eq!(told.first().map(String::as_str), Some("end completed"), "{told:?}");
 }
+
+/// What a call was to be that was cut off is not known: it is not the same call, and the turn does not go in circles.
+#[test]
+fn calls_that_are_cut_off_end_the_turn_with_what_cut_them() {
+    check(
+        "operator hi
+         ---
+         round Cut cut=yes
+         round Cut cut=yes
+         round Cut cut=yes",
+        "Cut refused cut_off
+         Cut refused cut_off
+         Cut refused cut_off
+         end provider_failed_needs_recovery
+         processed m1
+         told failure: The model's calls were cut off 3 times: it had written as much as it may before they were complete. \
+         Raise max_output_tokens for it in config.toml, or ask for smaller parts.
+         Sleep no_pending_scheduler_facts",
+    );
+}
+
+#[test]
+fn a_call_that_is_complete_begins_the_count_of_cut_ones_again() {
+    check(
+        "operator hi
+         round Cut cut=yes
+         round Cut cut=yes
+         round Tool look
+         tool call3
+         ---
+         round Cut cut=yes
+         round Cut cut=yes
+         effects",
+        "Cut refused cut_off
+         Cut refused cut_off
+         call model exec1 round 6",
+    );
+}

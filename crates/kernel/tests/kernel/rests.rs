@@ -386,6 +386,8 @@ fn what_is_held_back_is_not_due() {
     );
     check(
         "operator hi
+         round done
+         operator more
          fail rate_limited after=1m
          ---
          wake?

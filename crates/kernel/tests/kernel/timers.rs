@@ -279,7 +279,7 @@ fn a_sleep_without_a_duration_only_ends_the_turn() {
          waits",
         "end completed
          processed m1
-         told result: Done.
+         told result: (Nothing was said after the last tool calls; the transcript has them.)
          Sleep no_pending_scheduler_facts
          []",
     );

@@ -213,7 +213,7 @@ fn a_clock_and_a_task_and_a_message() {
          fail rate_limited after=1m
          ---
          wakers",
-        "the clock, at +60s, the end of the task t1 (make), a message from the operator",
+        "the clock, at +60s, the end of the task t1 (make), a message from the operator that is not put behind what waits (`abide send --priority next`)",
     );
 }
 

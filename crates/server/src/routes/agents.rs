@@ -8,24 +8,29 @@ use abide_engine::export::records;
 use abide_engine::fold::fold_until;
 use abide_engine::{Answered, AskError, Damage};
 use abide_kernel::agent::budget::{Budget as KernelBudget, Limits as KernelLimits};
-use abide_kernel::agent::config::{Config, ConfigChange, Identity};
-use abide_kernel::decide;
+use abide_kernel::agent::config::{Choice, Config, ConfigChange, DefaultModels, Identity};
 use abide_kernel::explain;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::Input;
 use abide_kernel::limits;
 use abide_kernel::rows::{AGENT_PLANE, AGENT_ROW};
 use abide_kernel::summary::agent_summary;
+use abide_kernel::time::Time;
 use abide_kernel::vocabulary;
+use abide_kernel::{AgentState, decide};
 use abide_ledger::StreamId;
 use serde_json::{Value, json as object};
 
+use super::models::model_of;
 use super::{Met, agent, blocking, json};
 use crate::app::App;
 use crate::body;
 use crate::gate::Call;
 use crate::once::{Once, once};
 use crate::problems;
+
+/// In the place of a model: whatever the settings have, now and later.
+const DEFAULT: &str = "default";
 
 pub(super) async fn create(call: Call) -> Met {
     let new: AgentCreate = body::json(&call.body)?;
@@ -35,13 +40,13 @@ pub(super) async fn create(call: Call) -> Met {
         Once::Again(answered) => *answered,
         Once::Meet(claim) => {
             let settings = AgentChange {
-                model: Some(new.model.unwrap_or_else(|| call.app.options.default_model.clone())),
+                model: Some(new.model.unwrap_or_else(|| DEFAULT.to_owned())),
                 workspace: new.workspace,
                 role: None,
                 instructions: new.instructions,
                 network: new.network,
                 budget: new.budget,
-                fallback: new.fallback,
+                fallback: Some(new.fallback.unwrap_or_else(|| vec![DEFAULT.to_owned()])),
             };
             let config = Config::default().with(checked(&call.app, settings).await?);
             let role = new.role.map_or(vocabulary::Role::Orchestrator, role);
@@ -86,15 +91,24 @@ fn role(role: Role) -> vocabulary::Role {
 /// A change that makes sense, or what is wrong with it.
 async fn checked(app: &Arc<App>, change: AgentChange) -> Result<ConfigChange, Problem> {
     let wrong = |detail: String, pointer: &str| Problem::new(422, "wrong_fields", detail).pointer(pointer);
-    if let Some(model) = &change.model {
+    let defaults = &app.options.models;
+    let model = change.model.map(|model| match model.as_str() {
+        DEFAULT => Choice::Default(defaults.model.clone()),
+        _ => Choice::Own(model),
+    });
+    if let Some(Choice::Own(model) | Choice::Default(model)) = &model {
         if model.len() > limits::LINE_BYTES {
             return Err(wrong("the name of the model is too long".to_owned(), "/model"));
         }
         let (app, model) = (Arc::clone(app), model.clone());
         blocking(move || (app.options.check_model)(&model).map_err(|problem| wrong(problem, "/model"))).await?;
     }
-    if let Some(fallback) = &change.fallback {
-        check_fallback(app, fallback).await?;
+    let fallback = change.fallback.map(|models| match models.as_slice() {
+        [only] if only == DEFAULT => Choice::Default(defaults.fallback.clone()),
+        _ => Choice::Own(models),
+    });
+    if let Some(Choice::Own(models)) = &fallback {
+        check_fallback(app, models).await?;
     }
     let mut workspace = None;
     if let Some(given) = change.workspace {
@@ -111,12 +125,12 @@ async fn checked(app: &Arc<App>, change: AgentChange) -> Result<ConfigChange, Pr
     }
     let budget = change.budget.map(|budget| kernel_budget(&budget)).transpose()?;
     Ok(ConfigChange {
-        model: change.model,
+        model,
         workspace,
         instructions: change.instructions.map(|text| (!text.is_empty()).then_some(text)),
         network: change.network,
         budget,
-        fallback: change.fallback,
+        fallback,
         role: change.role.map(role),
     })
 }
@@ -206,7 +220,7 @@ fn page(app: &App, after: Option<&AgentId>, limit: usize) -> Result<Page<AgentIt
                 status: if quarantined { stopped.to_owned() } else { text("status", stopped) },
                 kind: text("kind", "named"),
                 role: text("role", "orchestrator"),
-                model: text("model", ""),
+                model: model_of(&row, &app.options.models),
                 created_at: text("created_at", ""),
                 seq: head.seq,
             });
@@ -217,9 +231,19 @@ fn page(app: &App, after: Option<&AgentId>, limit: usize) -> Result<Page<AgentIt
     }
 }
 
+/// An agent without models of its own that has not been awake since the settings changed is shown as it will wake.
+fn seen(state: &AgentState, models: &DefaultModels, now: Time) -> Value {
+    let config = state.config.following(models);
+    if config == state.config {
+        return agent_summary(state, now);
+    }
+    agent_summary(&AgentState { config, ..state.clone() }, now)
+}
+
 pub(super) async fn show(call: Call) -> Met {
     let id = agent(&call)?;
-    let seen = call.app.host.look(&id, |state, now| (!state.archived).then(|| agent_summary(state, now))).await;
+    let models = call.app.options.models.clone();
+    let seen = call.app.host.look(&id, move |state, now| (!state.archived).then(|| seen(state, &models, now))).await;
     match seen.map_err(|error| problems::ask(error, id.as_str()))? {
         Some(Some(summary)) => Ok(json(200, &confined(&call.app, summary))),
         Some(None) => Err(problems::deleted(id.as_str())),

@@ -2,8 +2,10 @@
 
 use abide_api::Problem;
 use abide_api::types::{Accepted, MessageCreate, PostKind, Priority};
+use abide_kernel::id::AgentId;
 use abide_kernel::input::{Answer, Input, NewMessage};
 use abide_kernel::limits;
+use abide_kernel::prompt::image::{first_fault, images_in};
 use abide_kernel::vocabulary;
 
 use super::{Met, agent, json};
@@ -16,6 +18,7 @@ pub(super) async fn create(call: Call) -> Met {
     let id = agent(&call)?;
     let new: MessageCreate = body::json(&call.body)?;
     let message = message(new, call.key.clone())?;
+    let pictures = message.json.as_ref().is_some_and(|json| !images_in(json).0.is_empty());
     let answered = match once(&call).await? {
         Once::Again(answered) => *answered,
         Once::Meet(claim) => {
@@ -25,12 +28,25 @@ pub(super) async fn create(call: Call) -> Met {
     };
     match answered.answer {
         Answer::Queued { message_id } => {
-            Ok(json(202, &Accepted { message_id: message_id.to_string(), seq: answered.seq }))
+            let warning = if pictures { unseen(&call, &id).await } else { None };
+            Ok(json(202, &Accepted { message_id: message_id.to_string(), seq: answered.seq, warning }))
         }
         Answer::Done | Answer::Unchanged | Answer::Woken { .. } | Answer::Acted(_) => {
             Err(Problem::new(503, "crashed", "the message was answered as something else"))
         }
     }
+}
+
+/// Told to whoever sends pictures to a model that can't look at them: else only the model would hear of it.
+async fn unseen(call: &Call, id: &AgentId) -> Option<String> {
+    let model = call.app.host.look(id, |state, now| state.model_in_use(now).to_owned()).await.ok()??;
+    let blind = call.app.options.world.sees_images(&model) == Some(false);
+    blind.then(|| {
+        format!(
+            "{model} can't look at pictures, so {id} is told only that there are some; `abide agent set {id} --model M` \
+             gives it another, or models.{model:?}.images = true says that it can"
+        )
+    })
 }
 
 fn message(new: MessageCreate, key: Option<String>) -> Result<NewMessage, Problem> {
@@ -47,6 +63,10 @@ fn message(new: MessageCreate, key: Option<String>) -> Result<NewMessage, Proble
     }
     if new.text.as_ref().is_some_and(|text| text.trim().is_empty()) {
         return Err(wrong("the text is empty", "/text"));
+    }
+    if let Some(fault) = new.json.as_ref().and_then(first_fault) {
+        let hint = "send a whole PNG, JPEG, GIF or WebP, or leave it out";
+        return Err(wrong(&fault, "/json").hint(hint));
     }
     Ok(NewMessage {
         kind: new.kind.map(kind),

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use abide_api::Problem;
 use abide_api::types::ModelTest;
+use abide_kernel::agent::config::DefaultModels;
 use abide_kernel::limits;
 use abide_kernel::rows::{AGENT_PLANE, AGENT_ROW};
 use abide_ledger::{Ledger, ReadError};
+use serde_json::Value;
 
 use super::{Met, blocking, json};
 use crate::body;
@@ -16,8 +18,16 @@ use crate::problems;
 
 const BATCH: usize = 1_000;
 
+/// The model of an agent as its row has it; for one that has none of its own, the settings' as they are now.
+pub(super) fn model_of(row: &Value, defaults: &DefaultModels) -> String {
+    match row["default_model"] == true && defaults.chosen {
+        true => defaults.model.clone(),
+        false => row["model"].as_str().unwrap_or_default().to_owned(),
+    }
+}
+
 /// The agents that think with each model, by its name. Those that are archived think no more.
-pub fn models_in_use(ledger: &Ledger) -> Result<BTreeMap<String, Vec<String>>, ReadError> {
+pub fn models_in_use(ledger: &Ledger, defaults: &DefaultModels) -> Result<BTreeMap<String, Vec<String>>, ReadError> {
     let mut used: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut place = None;
     loop {
@@ -27,8 +37,8 @@ pub fn models_in_use(ledger: &Ledger) -> Result<BTreeMap<String, Vec<String>>, R
             let Some(name) = stream.agent_name() else { return Ok(used) };
             let rows = ledger.rows(stream, AGENT_PLANE, None, 1)?;
             let row = rows.into_iter().find(|row| row.id == AGENT_ROW).map(|row| row.value).unwrap_or_default();
-            if let Some(model) = row["model"].as_str().filter(|_| row["archived"] != true) {
-                used.entry(model.to_owned()).or_default().push(name.to_owned());
+            if row["archived"] != true {
+                used.entry(model_of(&row, defaults)).or_default().push(name.to_owned());
             }
         }
         match streams.last() {
@@ -41,16 +51,18 @@ pub fn models_in_use(ledger: &Ledger) -> Result<BTreeMap<String, Vec<String>>, R
 pub(super) async fn list(call: Call) -> Met {
     let app = Arc::clone(&call.app);
     let list = blocking(move || {
-        let used = models_in_use(app.host.ledger()).map_err(|error| problems::unreadable(&error))?;
-        Ok(app.options.world.models(&used))
+        let used =
+            models_in_use(app.host.ledger(), &app.options.models).map_err(|error| problems::unreadable(&error))?;
+        Ok((app.options.world.models(&used), used))
     });
-    Ok(json(200, &list.await?))
+    let (list, used) = list.await?;
+    Ok(json(200, &call.app.options.world.find_models(list, &used).await))
 }
 
 pub(super) async fn test(call: Call) -> Met {
     let wrong = |detail: &str| Problem::new(422, "wrong_fields", detail).pointer("/model");
     let test: ModelTest = body::json_or_default(&call.body)?;
-    let model = test.model.unwrap_or_else(|| call.app.options.default_model.clone());
+    let model = test.model.unwrap_or_else(|| call.app.options.models.model.clone());
     if model.len() > limits::LINE_BYTES {
         return Err(wrong("the name of the model is too long"));
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use abide_api::Client;
 use abide_engine::{Clock, Host};
+use abide_kernel::agent::config::DefaultModels;
 use abide_ledger::{Ledger, OpenError};
 use abide_server::{Access, App, Hooks, Limits, Options, Rate, Server};
 use serde_json::{Value, json};
@@ -72,7 +73,7 @@ impl Daemon {
         let hooks = Arc::new(Hooks::open(home.path(), None, Rate { per_second: 1, burst: 40 }).unwrap());
         let options = Options {
             limits: limits.clone(),
-            default_model: "script/echo".to_owned(),
+            models: DefaultModels { model: "script/echo".to_owned(), ..DefaultModels::default() },
             check_model: Box::new(|name| match name.split_once('/') {
                 Some(_) => Ok(()),
                 None => Err("write PROVIDER/MODEL".to_owned()),

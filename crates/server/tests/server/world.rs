@@ -10,7 +10,7 @@ use abide_kernel::fact::{WorkspaceAttached, Worktree};
 use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::input::Refusal;
 use abide_kernel::vocabulary::WorkspaceMode;
-use abide_server::{Done, World};
+use abide_server::{Done, Seen, World};
 use serde_json::{Value, json};
 
 #[derive(Debug, Default)]
@@ -101,6 +101,7 @@ impl World for Outside {
             max_output_tokens: None,
             context_tokens: None,
             images: false,
+            found: None,
             prices: None,
             agents: agents.clone(),
             agents_total: agents.len() as u64,
@@ -108,6 +109,18 @@ impl World for Outside {
         let default =
             DefaultModel { name: "script/echo".into(), origin: "default".into(), note: None, fallback: Vec::new() };
         ModelList { items: used.iter().map(item).collect(), next: None, default, providers: Vec::new() }
+    }
+
+    fn find_models<'a>(&'a self, list: ModelList, _: &'a BTreeMap<String, Vec<String>>) -> Seen<'a, ModelList> {
+        Box::pin(std::future::ready(list))
+    }
+
+    fn sees_images(&self, model: &str) -> Option<bool> {
+        match model {
+            "blind/m" => Some(false),
+            "seeing/m" => Some(true),
+            _ => None,
+        }
     }
 
     fn test_model(&self, name: String) -> Done<'_, ModelTested> {

@@ -90,6 +90,13 @@ impl Model {
         self.used(at, self.turns_item(), [1, 0, 0, 0]);
     }
 
+    /// No model said a word in it.
+    pub(super) fn turn_in_vain(&mut self) {
+        if let Some(expense) = self.turn.as_ref().and_then(|turn| self.expenses.get_mut(turn.expense)) {
+            expense.amounts = [0; 4];
+        }
+    }
+
     pub(super) fn round_used(&mut self, at: Time, usage: &Usage) {
         self.used(at, self.turns_item(), amounts_of(usage));
         self.time_used(at);

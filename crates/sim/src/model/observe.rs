@@ -65,7 +65,12 @@ impl Model {
 
             Fact::TurnStarted(fact) => self.turn_started(fact, at),
             Fact::ProviderRoundCompleted(fact) => self.round_used(at, &fact.usage),
-            Fact::ProviderRoundFailed(_) | Fact::ToolRoundCompleted(_) => self.time_used(at),
+            Fact::ProviderRoundFailed(fact) => match &fact.usage {
+                Some(usage) => self.round_used(at, usage),
+                None => self.time_used(at),
+            },
+            Fact::CutRoundCounted(fact) => self.compaction_used(at, &fact.usage),
+            Fact::ToolRoundCompleted(_) => self.time_used(at),
             Fact::ContextCompacted(fact) => {
                 if let Some(usage) = &fact.usage {
                     self.compaction_used(at, usage);
@@ -94,6 +99,9 @@ impl Model {
                 let tree_changed = fact.tree.is_some() && fact.tree != self.last_tree;
                 if tree_changed {
                     self.last_tree.clone_from(&fact.tree);
+                }
+                if fact.returned && fact.rounds == 0 {
+                    self.turn_in_vain();
                 }
                 if fact.returned {
                     // Its message will be taken again: only then does the turn come to anything.
@@ -327,7 +335,7 @@ impl Model {
                 self.resting = false;
                 true
             }
-            RequeueReason::Unparked | RequeueReason::InterjectionReturned => {
+            RequeueReason::Unparked | RequeueReason::InterjectionReturned | RequeueReason::ModelChanged => {
                 self.resting = false;
                 false
             }
@@ -368,6 +376,7 @@ impl Model {
             message_id: fact.message_id.clone(),
             work_item_id: fact.work_item_id.clone(),
             counted_to: at,
+            expense: self.expenses.len(),
         });
         self.turn_used(at);
     }

@@ -131,6 +131,7 @@ fn turn(message: &str, trigger_kind: TriggerKind, item: Option<&str>) -> Vec<Fac
             tree: None,
             error: None,
             returned: false,
+            cut: false,
         }),
         Fact::from(MessageProcessed { message_id, ignored: Vec::new() }),
     ]

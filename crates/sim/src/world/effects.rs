@@ -40,7 +40,8 @@ impl World {
                 let error = *self.rng.pick(ProviderError::ALL).unwrap_or(&ProviderError::Timeout);
                 let retry_after_ms = self.rng.chance(50).then(|| self.rng.below(100_000));
                 let (message, jitter) = ("no".to_owned(), mind::jitter(&mut self.rng));
-                vec![Input::FailRound { exec_id, round, error, retry_after_ms, message, carry: None, jitter }]
+                let spent = mind::spent(jitter);
+                vec![Input::FailRound { exec_id, round, error, retry_after_ms, message, carry: None, jitter, spent }]
             }
             Effect::CallModel { exec_id, .. } if self.rng.chance(2) => {
                 vec![Input::OverflowBaseline { exec_id, needed_tokens: 10, budget_tokens: 5 }]
@@ -95,11 +96,13 @@ impl World {
                 vec![Input::ReleaseWorkspace { workspace, error }]
             }
             Effect::EndExec { exec_id } => {
-                // What runs may or may not hear of it in time.
+                // What runs may or may not hear of it in time. A call to a model is paid for all the same.
+                let mut counted = Vec::new();
                 if let Some(inhabitant) = self.agents.get_mut(id).filter(|_| self.rng.chance(70)) {
-                    inhabitant.effects.retain(|effect| !is_of(effect, &exec_id));
+                    let ended = inhabitant.effects.extract_if(.., |effect| is_of(effect, &exec_id));
+                    counted.extend(ended.filter_map(|effect| cut_off(&effect)));
                 }
-                Vec::new()
+                counted
             }
             Effect::RemoveWorktree { workspace } => {
                 vec![Input::FinishRemoval { root: workspace.root, removal: Ok(Removal::default()) }]
@@ -152,6 +155,18 @@ impl World {
             self.late.push((id.clone(), Input::RunTask { task_id, recovery: None }));
         }
         self.ask(id, Input::EndTask { status, end })
+    }
+}
+
+/// What a model call took that was ended.
+#[allow(clippy::wildcard_enum_match_arm, reason = "only models are paid")]
+fn cut_off(effect: &Effect) -> Option<Input> {
+    match effect {
+        Effect::CallModel { exec_id, round, .. } => {
+            let spent = mind::spent(0)?;
+            Some(Input::CountCutRound { exec_id: exec_id.clone(), round: *round, spent })
+        }
+        _ => None,
     }
 }
 

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use abide_kernel::limits::{IMAGES_MAX, MESSAGE_BYTES};
-use abide_kernel::prompt::image::media_type;
+use abide_kernel::prompt::image::whole;
 use anyhow::Context;
 use base64::prelude::{BASE64_STANDARD, Engine};
 use serde_json::{Value, json};
@@ -44,8 +44,8 @@ fn image(path: &Path) -> anyhow::Result<Value> {
         let large = format!("{} is larger than {most} bytes: send a smaller one", path.display());
         return Err(Failed::Usage(large).into());
     }
-    match media_type(&bytes) {
-        Some(kind) => Ok(json!({ "media_type": kind, "data": BASE64_STANDARD.encode(bytes) })),
-        None => Err(Failed::Usage(format!("{} is no PNG, JPEG, GIF or WebP", path.display())).into()),
+    match whole(&bytes) {
+        Ok(kind) => Ok(json!({ "media_type": kind, "data": BASE64_STANDARD.encode(bytes) })),
+        Err(wrong) => Err(Failed::Usage(format!("{} can't be sent: {wrong}", path.display())).into()),
     }
 }

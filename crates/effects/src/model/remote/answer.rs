@@ -10,6 +10,7 @@ use abide_kernel::vocabulary::ProviderError;
 use serde_json::{Map, Value, json};
 
 use super::order::{self, Piece};
+use super::tab::{SoFar, Tab};
 use super::{Remote, fault};
 use crate::limits;
 use crate::model::{ProviderFailure, call_id, tokens_in};
@@ -64,7 +65,7 @@ impl Stop {
 }
 
 /// Tokens as the provider counted them, as far as it did.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Counted {
     /// All of the input: what came from the cache and what went into it as well.
     pub(super) input: Option<u64>,
@@ -78,6 +79,7 @@ pub(super) struct Answer<'h> {
     blocks: BTreeMap<u64, Arriving>,
     text_bytes: usize,
     thought_bytes: usize,
+    arguments_bytes: usize,
     calls: usize,
     /// The words of a refusal, where the provider keeps them apart from an answer's.
     refusal: String,
@@ -93,11 +95,18 @@ impl<'h> Answer<'h> {
             blocks: BTreeMap::new(),
             text_bytes: 0,
             thought_bytes: 0,
+            arguments_bytes: 0,
             calls: 0,
             refusal: String::new(),
             counted: Counted::default(),
             stop: None,
         }
+    }
+
+    /// What is known of it before its end.
+    pub(super) fn so_far(&self) -> SoFar {
+        let written = self.text_bytes + self.thought_bytes + self.arguments_bytes;
+        SoFar { counted: self.counted, written, over: self.stop.is_some() }
     }
 
     /// A block begins at a place where there was none.
@@ -178,21 +187,30 @@ impl<'h> Answer<'h> {
             return Err(too_much("bytes of arguments for one call", limits::ARGUMENTS_BYTES));
         }
         arguments.push_str(piece);
+        self.arguments_bytes += piece.len();
         Ok(())
     }
 
     /// More of one field of a thought.
     pub(super) fn thought(&mut self, at: u64, field: &str, piece: &str) -> Result<(), ProviderFailure> {
-        self.count_thought(piece.len())?;
-        let Block::Thought(Value::Object(thought)) = self.block(at)? else {
-            return Err(fault::broken(format!("part {at} of the answer is no thought, but one comes for it")));
-        };
+        let thought = self.thinking(at, piece.len())?;
         if let Some(Value::String(text)) = thought.get_mut(field) {
             text.push_str(piece);
         } else {
             thought.insert(field.to_owned(), piece.into());
         }
         Ok(())
+    }
+
+    /// The fields of a thought that has begun, to take so many bytes more.
+    pub(super) fn thinking(&mut self, at: u64, bytes: usize) -> Result<&mut Map<String, Value>, ProviderFailure> {
+        self.count_thought(bytes)?;
+        match self.block(at)? {
+            Block::Thought(Value::Object(thought)) => Ok(thought),
+            Block::Thought(_) | Block::Text(_) | Block::Call { .. } | Block::Other => {
+                Err(fault::broken(format!("part {at} of the answer is no thought, but one comes for it")))
+            }
+        }
     }
 
     /// What seemed to be nothing was a thought, and here it is.
@@ -210,9 +228,16 @@ impl<'h> Answer<'h> {
         Ok(())
     }
 
-    /// What came there is not wanted back after all.
-    pub(super) fn forget(&mut self, at: u64) {
-        self.blocks.entry(at).and_modify(|part| part.block = Block::Other);
+    /// This field of a thought is not wanted back after all; if nothing else is in it, all of it.
+    pub(super) fn forget(&mut self, at: u64, field: &str) {
+        self.blocks.entry(at).and_modify(|part| {
+            if let Block::Thought(Value::Object(thought)) = &mut part.block {
+                thought.remove(field);
+                if thought.is_empty() {
+                    part.block = Block::Other;
+                }
+            }
+        });
     }
 
     pub(super) fn refused(&mut self, piece: &str) {
@@ -288,7 +313,7 @@ impl<'h> Answer<'h> {
         }
         let stop = match stop {
             Stop::Usual => None,
-            Stop::Full => Some("max_tokens".to_owned()),
+            Stop::Full => Some(Reply::FULL.to_owned()),
             Stop::Refused(word) | Stop::Other(word) => Some(word),
         };
         Ok(Reply { text, calls, usage, model: Some(of.remote.name.clone()), sealed, stop, ..Reply::default() })
@@ -301,6 +326,7 @@ pub(super) struct Asked<'a> {
     pub(super) tools: &'a [Tool],
     pub(super) exec_id: &'a ExecId,
     pub(super) round: u32,
+    pub(super) tab: &'a Tab,
 }
 
 impl Asked<'_> {
@@ -346,7 +372,8 @@ fn input(arguments: &str) -> Result<Value, String> {
 fn unreadable(tool: &str, why: &str, stop: &Stop) -> Refusal {
     if *stop == Stop::Full {
         let message = format!("the answer reached its longest before the arguments of {tool} were complete");
-        return Refusal::new("invalid_input", message, "do it in smaller parts: several calls with less in each");
+        let hint = "do it in smaller parts: several calls with less in each";
+        return Refusal::new(Refusal::CUT_OFF, message, hint);
     }
     let message = format!("the arguments of {tool} are {why}");
     Refusal::new("invalid_input", message, "call it again with one JSON object, as its schema has it")

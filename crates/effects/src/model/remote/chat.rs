@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::answer::{Answer, Block, Stop};
 use super::order::Shown;
-use super::{Remote, fault, spelling};
+use super::{Remote, details, fault, spelling};
 use crate::model::ProviderFailure;
 use crate::tools::Tool;
 
@@ -98,12 +98,13 @@ fn picture(image: &Image) -> Value {
 
 fn answered(parts: Vec<Shown<'_>>) -> Option<Value> {
     let (mut texts, mut calls) = (Vec::new(), Vec::new());
-    let (mut reasoning, mut extra) = (None, None);
+    let (mut reasoning, mut details, mut extra) = (None, None, None);
     for part in parts {
         match part {
             Shown::Text(text) => texts.push(text),
             Shown::Thought(thought) => {
                 reasoning = thought.get(REASONING_FIELD).or(reasoning);
+                details = thought.get(details::FIELD).or(details);
                 extra = thought.get(EXTRA_FIELD).or(extra);
             }
             Shown::Call(call) => {
@@ -126,8 +127,11 @@ fn answered(parts: Vec<Shown<'_>>) -> Option<Value> {
     if !calls.is_empty() {
         message["tool_calls"] = calls.into();
     }
-    if let Some(reasoning) = reasoning {
-        message[REASONING_FIELD] = reasoning.clone();
+    // Who gives details has the same in them, and more.
+    match (details, reasoning) {
+        (Some(details), _) => message[details::FIELD] = details.clone(),
+        (None, Some(reasoning)) => message[REASONING_FIELD] = reasoning.clone(),
+        (None, None) => {}
     }
     Some(message)
 }
@@ -186,7 +190,7 @@ impl Reading {
                 answer.stop = Some(Stop::read(word));
                 answer.close_all();
                 if self.calls.is_empty() {
-                    answer.forget(REASONING);
+                    answer.forget(REASONING, REASONING_FIELD);
                 }
             }
         }
@@ -199,6 +203,16 @@ impl Reading {
                 answer.open(REASONING, Block::Thought(json!({})))?;
             }
             answer.thought(REASONING, REASONING_FIELD, piece)?;
+        }
+        for piece in delta[details::FIELD].as_array().into_iter().flatten().filter_map(Value::as_object) {
+            if !answer.is_at(REASONING) {
+                answer.open(REASONING, Block::Thought(json!({})))?;
+            }
+            let bytes = serde_json::to_vec(piece).map_or(usize::MAX, |bytes| bytes.len());
+            let list = answer.thinking(REASONING, bytes)?.entry(details::FIELD).or_insert_with(|| json!([]));
+            if let Value::Array(list) = list {
+                details::take(list, piece);
+            }
         }
         let text = text(&delta["content"]);
         if !text.is_empty() {

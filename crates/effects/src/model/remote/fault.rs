@@ -67,7 +67,7 @@ pub(super) fn of_status(status: u16, headers: &HeaderMap, body: &[u8]) -> Provid
         _ => "",
     };
     let message = format!("status {status}: {}{hint}", said.sentence());
-    ProviderFailure { error, retry_after_ms, message, carry: None }
+    ProviderFailure { error, retry_after_ms, ..ProviderFailure::invalid(message) }
 }
 
 /// An answer that promised success and is a page, or one JSON document: an error all the same, or no stream.
@@ -90,7 +90,7 @@ pub(super) fn of_event(error: &Value) -> ProviderFailure {
         None => class_by_words(&said),
     };
     let retry_after_ms = if class == ProviderError::RateLimited { retry::from_words(&said.message) } else { None };
-    ProviderFailure { error: class, retry_after_ms, message: said.sentence(), carry: None }
+    ProviderFailure { error: class, retry_after_ms, ..ProviderFailure::invalid(said.sentence()) }
 }
 
 /// The stream ended before its end, or makes no sense: the same request may well do better.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use reqwest::header::HeaderMap;
-use reqwest::{Certificate, Client, Response, Url, redirect};
+use reqwest::{Certificate, Client, Method, RequestBuilder, Response, Url, redirect};
 
 use super::fault;
 use crate::model::ProviderFailure;
@@ -20,14 +20,24 @@ static INWARD: LazyLock<Result<Client, String>> = LazyLock::new(|| client(false)
 
 /// Sends it, and returns the answer once its head is there.
 pub(super) async fn post(url: &str, headers: HeaderMap, body: Vec<u8>) -> Result<Response, ProviderFailure> {
+    answered(request(Method::POST, url)?.headers(headers).body(body)).await
+}
+
+pub(super) async fn get(url: &str, headers: HeaderMap) -> Result<Response, ProviderFailure> {
+    answered(request(Method::GET, url)?.headers(headers)).await
+}
+
+fn request(method: Method, url: &str) -> Result<RequestBuilder, ProviderFailure> {
     // Without the URL: whoever wrote it may have put credentials into it.
     let url = Url::parse(url).map_err(|error| {
         ProviderFailure::invalid(format!("its base URL is no URL: {error}; write it like https://example.com/v1"))
     })?;
     let client = if web::is_this_machine(url.host_str().unwrap_or_default()) { &INWARD } else { &OUTWARD };
-    let client = client.as_ref().map_err(ProviderFailure::invalid)?;
-    let sent = client.post(url).headers(headers).body(body).send();
-    match tokio::time::timeout(limits::MODEL_FIRST_BYTE, sent).await {
+    Ok(client.as_ref().map_err(ProviderFailure::invalid)?.request(method, url))
+}
+
+async fn answered(request: RequestBuilder) -> Result<Response, ProviderFailure> {
+    match tokio::time::timeout(limits::MODEL_FIRST_BYTE, request.send()).await {
         Ok(answer) => answer.map_err(|error| failed(&error)),
         Err(_) => Err(late(limits::MODEL_FIRST_BYTE, "it did not begin to answer")),
     }

@@ -2,7 +2,7 @@
 
 use abide_effects::model::remote::Speaks;
 use abide_kernel::fact::{CallRecord, Usage};
-use abide_kernel::input::Does;
+use abide_kernel::input::{Does, Spent};
 use abide_kernel::prompt::{CallResult, Item, Part, Prompt, Thought};
 use abide_kernel::vocabulary::{ProviderError, SideEffect};
 use serde_json::{Value, json};
@@ -315,9 +315,21 @@ async fn a_call_that_is_cut_by_the_longest_answer_is_refused() {
         let reply = provider.call(SPEAKS).await.unwrap();
         assert_eq!(reply.stop.as_deref(), Some("max_tokens"));
         let Does::Refused(refusal) = &reply.calls[0].does else { panic!("{:?}", reply.calls[0]) };
-        assert_eq!(refusal.code, "invalid_input");
+        assert_eq!(refusal.code, "cut_off");
         assert!(refusal.hint.contains("smaller parts"), "{refusal:?}");
     }
+}
+
+/// What it read is paid for when it begins to answer.
+#[tokio::test]
+async fn an_answer_that_breaks_off_has_cost_what_its_provider_said() {
+    let said = [start(), begin(0, json!({ "type": "text", "text": "" })), text(0, "Twelve bytes")];
+    let provider = Loopback::new(vec![Answer::stream(named(&said))]);
+    let failure = provider.call(SPEAKS).await.unwrap_err();
+    let Spent { usage, estimated } = failure.spent.unwrap();
+    assert_eq!((usage.input_tokens, usage.cached_tokens, usage.cache_write_tokens), (135, 100, 10));
+    assert_eq!((usage.output_tokens, estimated), (3, true), "of its own words there is no count yet");
+    assert_eq!(usage.cost_micro_usd, provider.remote(SPEAKS).card.prices.unwrap().cost_micro_usd(&usage));
 }
 
 #[tokio::test]

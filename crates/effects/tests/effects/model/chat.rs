@@ -252,6 +252,65 @@ async fn what_led_to_a_call_goes_back_with_it() {
     assert_eq!(said, expected);
 }
 
+/// OpenRouter's way to hand over reasoning: in pieces that belong together as long as they are of one kind, to be given
+/// back whole, in order, to the model that thought it. Its numbers say nothing while they are streamed.
+#[tokio::test]
+async fn reasoning_details_are_put_together_and_go_back() {
+    let detail = |piece: Value| chunk(json!({ "reasoning": "…", "reasoning_details": [piece] }), None);
+    let text = |fields: Value| {
+        let mut piece = json!({ "type": "reasoning.text", "format": "anthropic-claude-v1", "index": 0 });
+        piece.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        detail(piece)
+    };
+    let summary =
+        |words: &str| detail(json!({ "type": "reasoning.summary", "summary": words, "id": null, "index": 0 }));
+    let sealed = json!({ "type": "reasoning.encrypted", "data": "gAAA", "id": "rs_1", "index": 0 });
+    let events = [
+        text(json!({ "text": "First " })),
+        text(json!({ "text": "this.", "signature": null })),
+        says("So."),
+        text(json!({ "signature": "c2ln" })),
+        text(json!({ "text": "Then that." })),
+        text(json!({ "text": "", "signature": "bW9yZQ==" })),
+        summary("In "),
+        summary("short."),
+        detail(sealed.clone()),
+        detail(sealed.clone()),
+    ];
+    let expected = json!([
+        { "type": "reasoning.text", "format": "anthropic-claude-v1", "index": 0, "text": "First this.", "signature": "c2ln" },
+        { "type": "reasoning.text", "format": "anthropic-claude-v1", "index": 0, "text": "Then that.", "signature": "bW9yZQ==" },
+        { "type": "reasoning.summary", "summary": "In short.", "id": null, "index": 0 },
+        sealed,
+        sealed,
+    ]);
+    let calls = [piece(0, Some("a"), Some("TaskList"), "{}"), finish("tool_calls")];
+    let ends = [finish("stop")];
+    for (end, with_calls) in [(&calls[..], true), (&ends[..], false)] {
+        let provider =
+            Loopback::new(vec![answer(&[&events[..], end].concat()), answer(&[says("Yes."), finish("stop")])]);
+        let remote = provider.remote(SPEAKS);
+        let reply = call(&remote, &hello()).await.unwrap();
+        call(&remote, &after(&reply)).await.unwrap();
+        let said = provider.last_body()["messages"][2].take();
+        assert_eq!((&said["content"], said["tool_calls"].is_array()), (&json!("So."), with_calls));
+        assert_eq!(said["reasoning_details"], expected);
+        assert_eq!(said.get("reasoning_content"), None);
+        let mut other = remote;
+        other.name = "openai-chat/m-2".to_owned();
+        call(&other, &after(&reply)).await.unwrap();
+        assert_eq!(provider.last_body()["messages"][2].get("reasoning_details"), None, "another model can't read it");
+    }
+}
+
+#[tokio::test]
+async fn reasoning_details_have_a_bound() {
+    let one = json!({ "type": "reasoning.encrypted", "data": "x".repeat(100_000) });
+    let events = vec![chunk(json!({ "reasoning_details": [one] }), None); 400];
+    let failure = Loopback::new(vec![answer(&events)]).call(SPEAKS).await.unwrap_err();
+    assert!(failure.message.contains("bytes of reasoning"), "{failure}");
+}
+
 #[tokio::test]
 async fn an_end_that_is_not_marked() {
     // The last event is `[DONE]` by the document; the reason is enough where the body ends as HTTP wants it.

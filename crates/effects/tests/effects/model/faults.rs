@@ -1,12 +1,12 @@
 //! What providers say when they do not answer, by class.
 
 use abide_effects::ProviderFailure;
-use abide_effects::model::remote::{Key, Provider, Speaks};
+use abide_effects::model::remote::{Key, Provider, Speaks, Tab};
 use abide_kernel::vocabulary::ProviderError;
 use serde_json::{Value, json};
 
 use super::provider::*;
-use super::{anthropic, responses};
+use super::{anthropic, chat, responses};
 
 const EVERY: [Speaks; 3] = [Speaks::Anthropic, Speaks::Responses, Speaks::Chat];
 
@@ -263,4 +263,34 @@ async fn addresses_where_nobody_is() {
     let failure = call(&at("not a URL"), &hello()).await.unwrap_err();
     assert_eq!(failure.error, ProviderError::Invalid);
     assert!(failure.message.contains("its base URL is no URL"), "{failure:?}");
+}
+
+#[tokio::test]
+async fn what_was_read_is_counted_and_what_was_refused_is_not() {
+    let begun = format!("data: {}\n\n", chat::says("Hel"));
+    let spent = failure(Speaks::Chat, Answer::stream(begun)).await.spent.unwrap();
+    assert!(spent.estimated && spent.usage.input_tokens > 100, "the prompt and its tools: {spent:?}");
+    assert_eq!(spent.usage.output_tokens, 1);
+    for refused in [Answer::json(400, &json!({})), Answer::json(429, &json!({})), Answer::json(529, &json!({}))] {
+        assert_eq!(failure(Speaks::Chat, refused).await.spent, None);
+    }
+}
+
+/// Whoever ends a call knows what it took.
+#[tokio::test]
+async fn a_call_that_is_dropped_leaves_its_tab() {
+    let begun = format!("data: {}\n\n", chat::says("Hello, world"));
+    let provider = Loopback::new(vec![Answer::stream(begun).silent()]);
+    let (remote, tab, (heard, hears)) =
+        (provider.remote(Speaks::Chat), Tab::default(), tokio::sync::oneshot::channel());
+    assert_eq!(tab.spent(|| 7, None), None, "nobody was asked");
+    let (prompt, mut heard) = (hello(), Some(heard));
+    let exec_id = exec_id();
+    let mut hear = |_: &str| heard.take().into_iter().for_each(|heard| heard.send(()).unwrap());
+    tokio::select! {
+        _ = remote.call_on(&tab, &prompt, &[], &exec_id, 1, &mut hear) => panic!("it does not end"),
+        _ = hears => {}
+    }
+    let spent = tab.spent(|| 7, None).unwrap();
+    assert_eq!((spent.usage.input_tokens, spent.usage.output_tokens, spent.estimated), (7, 3, true));
 }

@@ -135,6 +135,8 @@ impl AgentState {
             return Err(format!("the turn is not about {}", fact.joined));
         }
         turn.unheard = true;
+        // What was not answered before is asked anew with it.
+        turn.silent = 0;
         // What had joined the interjection in an earlier turn of its own comes along.
         for earlier in self.queue.joined_to(&fact.message_id) {
             self.queue.edit(&earlier, |entry| entry.joined = Some(fact.joined.clone()));

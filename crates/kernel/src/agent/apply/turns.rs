@@ -35,11 +35,14 @@ impl AgentState {
         });
         self.turn_index = fact.turn_index;
         self.resting = false;
+        self.spending.begin_day(at);
+        let model = self.model_for(&fact.message_id, at).to_owned();
         self.turn = Some(Turn {
             turn_id: fact.turn_id.clone(),
             exec_id: fact.exec_id.clone(),
             turn_index: fact.turn_index,
             message_id: fact.message_id.clone(),
+            model,
             work_item_id: fact.work_item_id.clone(),
             continuation: fact.continuation.clone(),
             answers: fact.answers.clone(),
@@ -47,6 +50,7 @@ impl AgentState {
             presents: fact.presents.clone(),
             started_at: at,
             counted_to: at,
+            counted_on: self.spending.day,
             seq: self.seq,
             round: 0,
             rounds_recorded: 0,
@@ -54,6 +58,9 @@ impl AgentState {
             ends: false,
             unheard: false,
             last_text: None,
+            silent: 0,
+            acted: false,
+            cut: false,
             checkpoint: None,
             progressed: false,
         });
@@ -79,7 +86,10 @@ impl AgentState {
         }
         turn.rounds_recorded += 1;
         turn.unheard = false;
-        if !fact.text.is_empty() {
+        turn.silent = if fact.is_silent() { turn.silent + 1 } else { 0 };
+        turn.cut = fact.cut;
+        turn.acted |= !fact.calls.is_empty();
+        if !fact.text.trim().is_empty() {
             turn.last_text = Some(fact.text.clone());
         }
         turn.phase = if fact.calls.is_empty() {
@@ -120,6 +130,8 @@ impl AgentState {
         self.queue.edit(&message, |entry| {
             if fact.repeated {
                 entry.guard.refuse();
+            } else if fact.cut {
+                entry.guard.cut_off();
             } else if known {
                 let result = result_hash(fact.status.as_str(), &fact.result);
                 entry.guard.finished(call_hash(&call.tool, &call.input), result);
@@ -155,8 +167,11 @@ impl AgentState {
         // As above: a provider that could not be reached says nothing about the work.
         if !fact.returned {
             self.count_turn(&turn, fact.tree.as_deref(), at)?;
+        } else if turn.rounds_recorded == 0 {
+            self.turn_in_vain();
         }
         self.end_turn(fact.terminal_kind);
+        self.last_terminal.iter_mut().for_each(|last| last.cut = fact.cut);
         if self.identity.supervisor.is_some() && !fact.returned {
             self.last_said = fact.error.clone().or_else(|| fact.last_assistant_message.clone());
         }
@@ -169,7 +184,8 @@ impl AgentState {
 
     pub(super) fn end_turn(&mut self, kind: TerminalKind) {
         self.turn = None;
-        self.last_terminal = Some(LastTerminal { turn_index: self.turn_index, kind, seq: self.seq, superseded: false });
+        self.last_terminal =
+            Some(LastTerminal { turn_index: self.turn_index, kind, seq: self.seq, superseded: false, cut: false });
     }
 
     /// A turn about an item counts as its tick.

@@ -109,7 +109,10 @@ pub fn show(fact: &Fact) -> Option<String> {
             format!("reached {}{item} {}/{}{}", fact.measure, fact.used, fact.max, about(" until", until.as_ref()))
         }
         Fact::BudgetRenewed(fact) => format!("renewed {}", span(fact.since)),
-        Fact::BriefRecorded(fact) => format!("told {}: {}", fact.kind, fact.text),
+        Fact::BriefRecorded(fact) => {
+            format!("told {}: {}{}", fact.kind, fact.text, if fact.cut { " (cut)" } else { "" })
+        }
+        Fact::CutRoundCounted(fact) => format!("counted {}", fact.usage.input_tokens),
         _ => return None,
     })
 }

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use abide_kernel::agent::budget::{Budget, Limits, Used};
-use abide_kernel::agent::config::ConfigChange;
+use abide_kernel::agent::config::{Choice, ConfigChange, DefaultModels};
 use abide_kernel::fact::{NewChild, TaskCreated, TaskEnd, Todo, Usage, WorkspaceAttached, Worktree};
 use abide_kernel::id::{AgentId, ApprovalId, CallId, ExecId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use abide_kernel::input::{
-    Act, Ask, Call, Checked, Delivery, Does, Input, NewMessage, Reads, Remains, Removal, Reply, When, WorkItemChange,
+    Act, Ask, Call, Checked, Delivery, Does, Input, NewMessage, Reads, Refusal, Remains, Removal, Reply, Spent, When,
+    WorkItemChange,
 };
 use abide_kernel::provider::NO_JITTER;
 use abide_kernel::time::Time;
@@ -140,12 +141,25 @@ fn input(story: &mut Story, head: &str, rest: &str) -> Said<Input> {
             message: "no".to_owned(),
             carry: line.given.get("carry").map(|carry| Value::from(*carry)),
             jitter: line.given.get("jitter").and_then(|text| text.parse().ok()).unwrap_or(NO_JITTER),
+            spent: line.given.get("tokens").map(|tokens| spent(tokens)).transpose()?,
         },
+        "cut" => {
+            let spent = spent(line.given.get("tokens").copied().unwrap_or_default())?;
+            Input::CountCutRound { exec_id, round: 1, spent }
+        }
         "models" => {
-            let (model, fallback) =
-                (Some(line.word(0)?.to_owned()), Some(line.words[1..].iter().map(|m| (*m).to_owned()).collect()));
+            let DefaultModels { model, fallback, .. } = models(&line)?;
+            let (model, fallback) = (Some(Choice::Own(model)), Some(Choice::Own(fallback)));
             Input::Configure { change: Box::new(ConfigChange { model, fallback, ..ConfigChange::default() }) }
         }
+        // It has none of its own, and these are the settings'.
+        "follow" => {
+            let DefaultModels { model, fallback, .. } = models(&line)?;
+            let (model, fallback) = (Some(Choice::Default(model)), Some(Choice::Default(fallback)));
+            Input::Configure { change: Box::new(ConfigChange { model, fallback, ..ConfigChange::default() }) }
+        }
+        // A new process, with these settings.
+        "settings" => Input::Boot { remains: Remains { models: Some(models(&line)?), ..Remains::default() } },
         "overflow" => Input::OverflowBaseline { exec_id, needed_tokens: 9, budget_tokens: 8 },
         "checkpoint" => Input::Checkpoint { exec_id, recap: "so far".to_owned(), through_round: None },
         "compact" => {
@@ -212,6 +226,12 @@ fn input(story: &mut Story, head: &str, rest: &str) -> Said<Input> {
     })
 }
 
+/// What a call took that came to nothing, by guess.
+fn spent(tokens: &str) -> Said<Spent> {
+    let input_tokens = tokens.parse().map_err(|_| format!("{tokens}?"))?;
+    Ok(Spent { usage: Usage { input_tokens, ..Usage::default() }, estimated: true })
+}
+
 /// The running execution, or one that is not.
 fn running(story: &Story) -> ExecId {
     story.state.turn.as_ref().map_or_else(|| ExecId::new("exec_over"), |turn| turn.exec_id.clone())
@@ -259,6 +279,13 @@ fn task(line: &Line<'_>) -> Said<Input> {
     })
 }
 
+/// `a/one b/two`, or `a/one unchosen=1`.
+fn models(line: &Line<'_>) -> Said<DefaultModels> {
+    let model = line.word(0)?.to_owned();
+    let fallback = line.words[1..].iter().map(|model| (*model).to_owned()).collect();
+    Ok(DefaultModels { model, fallback, chosen: !line.given.contains_key("unchosen") })
+}
+
 /// A child with what it was granted: `grant_turns=3`.
 fn new_child(line: &Line<'_>) -> Said<Option<Box<NewChild>>> {
     let grant = limits(line, "grant_")?;
@@ -268,6 +295,8 @@ fn new_child(line: &Line<'_>) -> Said<Option<Box<NewChild>>> {
         folder: None,
         model: String::new(),
         fallback: Vec::new(),
+        default_model: false,
+        default_fallback: false,
         instructions: None,
         network: false,
         grant,
@@ -301,7 +330,8 @@ fn limits(line: &Line<'_>, before: &str) -> Said<Limits> {
 }
 
 /// `round done` ends the turn; `round WaitFor operator` acts; `round Tool build` runs something in the world; `round Ask
-/// push` would, if a person lets it; several calls are divided by `;`.
+/// push` would, if a person lets it; `round Cut` calls something, but not to its end; several calls are divided by `;`.
+/// `cut=yes` makes it an answer that was cut.
 fn round(story: &mut Story, rest: &str) -> Said<Input> {
     let (mut calls, mut text) = (Vec::new(), String::new());
     let mut line = Line::of(&story.names, "");
@@ -315,6 +345,7 @@ fn round(story: &mut Story, rest: &str) -> Said<Input> {
         let does = match tool {
             "Tool" => Does::World(SideEffect::Unknown),
             "Ask" => held_back(&line)?,
+            "Cut" => Does::Refused(Refusal::new(Refusal::CUT_OFF, "cut", "less")),
             _ => Does::Act(act(&line)?),
         };
         let call_id = CallId::new(format!("call{}", story.calls + 1 + u32::try_from(calls.len()).unwrap()));
@@ -326,10 +357,11 @@ fn round(story: &mut Story, rest: &str) -> Said<Input> {
     story.calls += u32::try_from(calls.len()).unwrap();
     let round = story.state.turn.as_ref().map_or(0, |turn| turn.round);
     let usage = Usage { input_tokens: tokens, ..Usage::default() };
+    let stop = line.given.contains_key("cut").then(|| Reply::FULL.to_owned());
     Ok(Input::FinishRound {
         exec_id: running(story),
         round,
-        reply: Reply { text, calls, usage, tree, ..Reply::default() },
+        reply: Reply { text, calls, usage, tree, stop, ..Reply::default() },
     })
 }
 

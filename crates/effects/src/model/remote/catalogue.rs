@@ -1,0 +1,46 @@
+//! What a provider says that it has. Asked of servers that somebody runs by themselves: of those nobody else knows which
+//! models are there. A look, and not a long one: whoever asks wants a list, with or without this.
+
+use serde_json::Value;
+
+use super::{Remote, fault, http};
+use crate::limits;
+use crate::model::ProviderFailure;
+
+impl Remote {
+    /// The names of its provider's models, without the provider's own before them; in order, and not too many.
+    pub async fn catalogue(&self) -> Result<Vec<String>, ProviderFailure> {
+        let looked = tokio::time::timeout(limits::CATALOGUE_WITHIN, self.looked_up()).await;
+        let late = |_| Err(fault::timeout(format!("no answer within {} s", limits::CATALOGUE_WITHIN.as_secs())));
+        looked.unwrap_or_else(late).map_err(|failure| self.told(failure))
+    }
+
+    async fn looked_up(&self) -> Result<Vec<String>, ProviderFailure> {
+        let url = format!("{}/models", self.provider.base_url);
+        let mut answer = http::get(&url, self.headers()?).await?;
+        if !answer.status().is_success() {
+            let headers = answer.headers().clone();
+            return Err(fault::of_status(answer.status().as_u16(), &headers, &http::beginning(&mut answer).await));
+        }
+        let mut body = Vec::new();
+        while let Some(piece) = http::more(&mut answer).await? {
+            body.extend_from_slice(&piece);
+            if body.len() > limits::CATALOGUE_BYTES {
+                return Err(ProviderFailure::invalid("its list of models is too long"));
+            }
+        }
+        names(&body).ok_or_else(|| ProviderFailure::invalid("what it answers is no list of models"))
+    }
+}
+
+/// `{"data": [{"id"}]}`, as most serve it.
+fn names(body: &[u8]) -> Option<Vec<String>> {
+    let list: Value = serde_json::from_slice(body).ok()?;
+    let names = list.get("data")?.as_array()?.iter().filter_map(|model| model["id"].as_str());
+    let fit = |name: &&str| !name.is_empty() && name.len() <= limits::QUOTED_CHARS && !name.contains(char::is_control);
+    let mut names: Vec<String> = names.filter(fit).map(str::to_owned).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.truncate(limits::CATALOGUE_MAX);
+    Some(names)
+}

@@ -1,0 +1,120 @@
+//! The models of an agent: which it has, and what becomes of a message whose model failed.
+
+use crate::agent::config::{Config, ConfigChange, DefaultModels};
+use crate::agent::turn::Phase;
+use crate::fact::{AgentConfigured, MessageRequeued, ProviderRoundFailed};
+use crate::id::MessageId;
+use crate::input::{Answer, Refusal};
+use crate::limits;
+use crate::provider::{Tells, backoff_ms};
+use crate::step::Step;
+use crate::time::Time;
+use crate::vocabulary::{BriefKind, ProviderError, RequeueReason, Role, TerminalKind};
+
+use super::turn::{emit_terminal, fail_message, stale, tell, turn_of};
+
+pub(super) fn configure(step: &mut Step<'_>, change: ConfigChange) -> Result<Answer, Refusal> {
+    if change.budget.is_some()
+        && let Some(supervisor) = &step.state.identity.supervisor
+    {
+        let detail = "a child spends what its supervisor granted it when it was made";
+        let hint = format!("raise the budget of {}; what it makes next is granted more", supervisor.top);
+        return Err(Refusal::new("granted_budget", detail, hint));
+    }
+    let role = change.role.filter(|role| *role != step.state.identity.role);
+    let config = step.state.config.with(change);
+    Ok(set(step, config, role))
+}
+
+/// An agent without models of its own has those of the settings, as they are now.
+pub(super) fn follow(step: &mut Step<'_>, models: &DefaultModels) {
+    let config = step.state.config.following(models);
+    set(step, config, None);
+}
+
+fn set(step: &mut Step<'_>, config: Config, role: Option<Role>) -> Answer {
+    if step.state.config == config && role.is_none() {
+        return Answer::Unchanged;
+    }
+    let others = !step.state.config.models().eq(config.models());
+    step.emit(AgentConfigured { config, role });
+    if others {
+        release(step);
+    }
+    Answer::Done
+}
+
+/// What waited for a model goes on as soon as one of those that there are now can be asked.
+fn release(step: &mut Step<'_>) {
+    let not_before = step.state.held_until(step.now);
+    let waiting = step.state.queue.delayed().filter(|entry| entry.not_before != not_before);
+    let waiting: Vec<MessageId> = waiting.map(|entry| entry.message.message_id.clone()).collect();
+    for message_id in waiting {
+        step.emit(MessageRequeued { message_id, reason: RequeueReason::ModelChanged, not_before });
+    }
+}
+
+/// What becomes of a message whose model failed: the next model, a later try, or a visible end.
+pub(super) fn fail_round(step: &mut Step<'_>, failed: ProviderRoundFailed, jitter: u16) -> Answer {
+    let (round, error) = (failed.round, failed.error);
+    let expected =
+        turn_of(step, &failed.exec_id).filter(|turn| turn.phase == Phase::Model && turn.round == round).cloned();
+    let Some(turn) = expected else {
+        return stale(step, &failed.exec_id, &format!("round {round} is over"));
+    };
+    let text = format!("{error}: {}", failed.message);
+    let (model, message_id) = (turn.model.clone(), turn.message_id.clone());
+    let known = step.state.trouble.as_ref().is_some_and(|known| known.model == model && known.error == error);
+    let not_before = next_try(step, &message_id, &model, &failed, jitter);
+    let several = step.state.config.models().nth(1).is_some();
+    step.emit(ProviderRoundFailed { not_before, model: several.then(|| model.clone()), ..failed });
+    let next = step.state.free_for(&message_id, step.now).filter(|_| error.rule().falls_back).map(str::to_owned);
+    if let Some(next) = next {
+        let text = format!("{text}; it goes on with {next}");
+        if error.rule().tells == Tells::Operator && !known {
+            tell(step, BriefKind::Failure, format!("{model} failed: {text}."), None);
+        }
+        emit_terminal(step, &turn, TerminalKind::DeferredToFallback, None, Some(text), true);
+        step.emit(MessageRequeued { message_id, reason: RequeueReason::Fallback, not_before: None });
+        return Answer::Done;
+    }
+    let kind = match error {
+        ProviderError::ContextLength => TerminalKind::BaselineOverBudget,
+        ProviderError::RateLimited
+        | ProviderError::Overloaded
+        | ProviderError::Timeout
+        | ProviderError::Disconnect
+        | ProviderError::Refusal
+        | ProviderError::Auth
+        | ProviderError::Invalid => TerminalKind::ProviderFailed,
+    };
+    // Another model may do what this one can't, once it has rested; or this one, which then rests itself.
+    let waits = error.rule().passes_with_time || error.rule().falls_back;
+    let not_before = step.state.first_rested(step.now).filter(|_| waits);
+    emit_terminal(step, &turn, kind, None, Some(text.clone()), not_before.is_some());
+    if not_before.is_some() {
+        step.emit(MessageRequeued { message_id, reason: RequeueReason::ProviderBackoff, not_before });
+    } else {
+        fail_message(step, &message_id, turn.answers, text);
+    }
+    Answer::Done
+}
+
+/// When a model that failed may be asked again: not before its provider said, and later the more often it failed, also
+/// under one message while others succeed. None where time mends nothing.
+fn next_try(
+    step: &Step<'_>,
+    message_id: &MessageId,
+    model: &str,
+    failed: &ProviderRoundFailed,
+    jitter: u16,
+) -> Option<Time> {
+    if !failed.error.rule().passes_with_time {
+        return None;
+    }
+    let under_it = step.state.queue.get(message_id).map_or(0, |entry| entry.provider_failures);
+    let failures = step.state.failures_of(model).max(under_it);
+    let backoff = step.now.plus_ms(backoff_ms(failures, jitter));
+    let said = failed.retry_after_ms.map(|ms| step.now.plus_ms(ms.min(limits::PROVIDER_RETRY_MAX_MS)));
+    Some(said.map_or(backoff, |said| said.max(backoff)))
+}
