@@ -13,9 +13,10 @@ use abide_effects::model::remote::{Remote, Tab};
 use abide_effects::model::{Model, ProviderFailure, Providers};
 use abide_effects::tools::{self, Tool};
 use abide_engine::{Clock, Deltas};
+use abide_kernel::Fact;
 use abide_kernel::effect::ModelCall;
 use abide_kernel::fact::Usage;
-use abide_kernel::id::{AgentId, ExecId};
+use abide_kernel::id::{AgentId, ExecId, Seq};
 use abide_kernel::input::{Input, Reply};
 use abide_kernel::limits::{SUMMARY_BYTES, clip};
 use abide_kernel::prompt::HOUSE;
@@ -25,12 +26,12 @@ use abide_kernel::prompt::assemble::{
 use abide_kernel::prompt::measure::tokens;
 use abide_kernel::prompt::situation::{Situation, Summary};
 use abide_kernel::prompt::talk::Spoken;
+use abide_kernel::time::Time;
 use abide_kernel::vocabulary::ProviderError;
 use abide_ledger::{Ledger, StreamId};
 
-use past::{Past, Results};
-use tabs::Open;
-pub use tabs::Tabs;
+use past::{Past, Pasts, Results};
+use tabs::{Open, Tabs};
 
 /// How often a request is made smaller when its model says that it is too long: our guess at its window was wrong.
 const SHRINKS: u32 = 2;
@@ -46,11 +47,12 @@ pub static ALWAYS_SHOWN_TOKENS: LazyLock<u64> = LazyLock::new(|| *TOOLS_TOKENS +
 
 #[derive(Debug, Clone)]
 pub struct Mind {
-    pub ledger: Ledger,
-    pub hands: Hands,
-    pub providers: Arc<Providers>,
-    pub deltas: Deltas,
-    pub tabs: Tabs,
+    ledger: Ledger,
+    hands: Hands,
+    providers: Arc<Providers>,
+    deltas: Deltas,
+    pasts: Arc<Pasts>,
+    tabs: Tabs,
 }
 
 /// One round of a turn, to be thought.
@@ -60,7 +62,7 @@ struct Thought<'a> {
     model: &'a Remote,
     exec_id: &'a ExecId,
     round: u32,
-    situation: Situation,
+    situation: Box<Situation>,
     surroundings: Surroundings,
     past: Past,
     budget_tokens: u64,
@@ -69,8 +71,12 @@ struct Thought<'a> {
 }
 
 impl Mind {
+    pub fn new(ledger: Ledger, hands: Hands, providers: Arc<Providers>, deltas: Deltas) -> Mind {
+        Mind { ledger, hands, providers, deltas, pasts: Arc::default(), tabs: Tabs::default() }
+    }
+
     /// What came of asking the model: the answer or its failure last, and before it what else has to be recorded.
-    pub async fn think(&self, agent: &AgentId, exec_id: &ExecId, round: u32, call: ModelCall) -> Vec<Input> {
+    pub async fn think(&self, agent: &AgentId, exec_id: &ExecId, round: u32, mut call: ModelCall) -> Vec<Input> {
         let began = Instant::now();
         let (beside, said) = match self.providers.model(&call.model) {
             Ok(model)
@@ -80,7 +86,7 @@ impl Mind {
                 let error = ProviderError::Unpriced;
                 (Vec::new(), Said::Failed(ProviderFailure { error, ..ProviderFailure::invalid(unpriced) }))
             }
-            Ok(Model::Remote(model)) => self.ask(agent, &model, exec_id, round, &call).await,
+            Ok(Model::Remote(model)) => self.ask(agent, &model, exec_id, round, call.situation.take()).await,
             Ok(script @ (Model::Echo | Model::Script { .. })) => {
                 let past = Results { ledger: self.ledger.clone(), stream: StreamId::agent(agent) };
                 (Vec::new(), Said::of(script.call(&call, exec_id, round, &past).await))
@@ -108,43 +114,61 @@ impl Mind {
         beside.into_iter().chain([answer]).collect()
     }
 
+    /// These facts of the agent are durable.
+    pub fn recorded(&self, agent: &AgentId, facts: Vec<(Seq, Time, Fact)>) {
+        self.pasts.tell(agent, facts);
+    }
+
+    /// What a call took that was ended, and can't say it itself any more.
+    pub fn cut_off(&self, agent: &AgentId, exec_id: &ExecId) -> Vec<Input> {
+        self.tabs.cut_off(agent, exec_id)
+    }
+
+    /// The agent has fallen asleep.
+    pub fn rests(&self, agent: &AgentId) {
+        self.pasts.forget(agent);
+    }
+
     async fn ask(
         &self,
         agent: &AgentId,
         model: &Remote,
         exec_id: &ExecId,
         round: u32,
-        call: &ModelCall,
+        situation: Option<Box<Situation>>,
     ) -> (Vec<Input>, Said) {
         let failed = |problem: String| (Vec::new(), Said::Failed(ProviderFailure::invalid(problem)));
-        let Some(situation) = call.situation.as_deref().cloned() else {
+        let Some(situation) = situation else {
             return failed("nobody said where the agent stands".to_owned());
         };
-        let past = match self.past(agent, &situation).await {
-            Ok(past) => past,
+        let (past, surroundings) = match self.look(agent, &situation).await {
+            Ok(seen) => seen,
             Err(problem) => return failed(format!("the records can't be read: {problem}")),
         };
-        let surroundings = self.surroundings(agent, &situation).await;
         let (budget_tokens, beside) = (model.card.context_tokens, Vec::new());
         let mut thought =
             Thought { mind: self, agent, model, exec_id, round, situation, surroundings, past, budget_tokens, beside };
         let said = thought.said().await;
+        // Where there is a new summary, part of what was read is gone.
+        if !thought.beside.iter().any(|input| matches!(input, Input::Compact { .. })) {
+            self.pasts.keep(agent, thought.past);
+        }
         (thought.beside, said)
     }
 
-    async fn past(&self, agent: &AgentId, situation: &Situation) -> Result<Past, String> {
-        let (ledger, agent) = (self.ledger.clone(), agent.clone());
-        let after = situation.summary.as_ref().map_or(0, |summary| summary.through);
-        let read = tokio::task::spawn_blocking(move || past::read(&ledger, &agent, after)).await;
-        read.map_err(|stopped| stopped.to_string())?
-    }
-
-    async fn surroundings(&self, agent: &AgentId, situation: &Situation) -> Surroundings {
-        let found = self.hands.surroundings(agent, &situation.place).await;
-        let guides = found.guides.into_iter().map(|guide| Guide { path: guide.path, text: guide.text });
-        let skills = found.skills.into_iter();
-        let skills = skills.map(|skill| SkillCard { name: skill.name, description: skill.description });
-        Surroundings { guides: guides.collect(), skills: skills.collect() }
+    /// What the disk knows, in one go.
+    async fn look(&self, agent: &AgentId, situation: &Situation) -> Result<(Past, Surroundings), String> {
+        let (mind, agent, place) = (self.clone(), agent.clone(), situation.place.clone());
+        let (after, through) = (situation.summary.as_ref().map_or(0, |summary| summary.through), situation.seq);
+        let read = move || {
+            let past = mind.pasts.read(&mind.ledger, &agent, after, through)?;
+            let found = mind.hands.look_around(&agent, &place);
+            let guides = found.guides.into_iter().map(|guide| Guide { path: guide.path, text: guide.text });
+            let skills = found.skills.into_iter();
+            let skills = skills.map(|skill| SkillCard { name: skill.name, description: skill.description });
+            Ok((past, Surroundings { guides: guides.collect(), skills: skills.collect() }))
+        };
+        tokio::task::spawn_blocking(read).await.map_err(|stopped| stopped.to_string())?
     }
 }
 
@@ -195,7 +219,7 @@ impl Thought<'_> {
 
     fn assemble(&self) -> Shown {
         let room = Room { budget_tokens: self.budget_tokens, tools_tokens: *TOOLS_TOKENS };
-        let (turns, left_out) = (self.past.turns.as_slice(), self.past.left_out);
+        let (turns, left_out) = (self.past.talk.turns.as_slice(), self.past.left_out);
         Material { situation: &self.situation, surroundings: &self.surroundings, turns, left_out, room }.assemble()
     }
 
@@ -219,15 +243,15 @@ impl Thought<'_> {
     /// The oldest turns become a summary: by the model itself, or from the records where it can't be had.
     async fn summarise(&mut self, older: Older) {
         let before = self.situation.summary.take();
-        let (text, usage) = match self.told_by_model(before.as_ref(), &self.past.turns, &older).await {
+        let (text, usage) = match self.told_by_model(before.as_ref(), &self.past.talk.turns, &older).await {
             Ok((text, usage)) => (text, Some(usage)),
             Err(failure) => {
                 tracing::warn!(agent = %self.agent, %failure, "no summary from the model; the records are told instead");
                 let usage = failure.spent.map(|spent| spent.usage);
-                (digest(before.as_ref(), &self.past.turns, &older), usage)
+                (digest(before.as_ref(), &self.past.talk.turns, &older), usage)
             }
         };
-        self.past.turns.drain(..older.turns);
+        self.past.talk.turns.drain(..older.turns);
         let messages = before.map_or(0, |before| before.messages) + older.messages;
         let through = older.through;
         self.beside.push(Input::Compact {

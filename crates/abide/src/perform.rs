@@ -4,17 +4,19 @@ use std::sync::Arc;
 
 use abide_effects::Hands;
 use abide_engine::{Clock, Deltas, Perform};
+use abide_kernel::Fact;
 use abide_kernel::agent::config::DefaultModels;
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::WorkspaceAttached;
-use abide_kernel::id::{AgentId, ExecId};
+use abide_kernel::id::{AgentId, ExecId, Seq};
 use abide_kernel::input::{Act, Address, Does, Input, Refusal, Remains, Reply};
+use abide_kernel::time::Time;
 use abide_kernel::vocabulary::WorkspaceMode;
 use abide_ledger::Ledger;
 use abide_server::{Hooks, Secret};
 use serde_json::Value;
 
-use crate::mind::{Mind, Tabs};
+use crate::mind::Mind;
 use crate::models::Models;
 use crate::policy::Watched;
 
@@ -67,16 +69,21 @@ impl Perform for Effects {
         }
     }
 
+    fn recorded(&self, agent: &AgentId, facts: Vec<(Seq, Time, Fact)>) {
+        self.mind.recorded(agent, facts);
+    }
+
     fn remains(&self, agent: &AgentId) -> Remains {
         Remains { models: Some(self.models.clone()), ..self.hands.remains(agent) }
     }
 
     fn cut_off(&self, agent: &AgentId, exec_id: &ExecId) -> Vec<Input> {
-        self.mind.tabs.cut_off(agent, exec_id)
+        self.mind.cut_off(agent, exec_id)
     }
 
     fn rests(&self, agent: &AgentId, occupied: Option<&str>) {
         self.hands.rests(agent, occupied);
+        self.mind.rests(agent);
     }
 
     fn worktree(&self, agent: &AgentId, folder: String) -> Job<Result<WorkspaceAttached, Refusal>> {
@@ -128,6 +135,6 @@ pub fn perform(
 ) -> Arc<dyn Perform> {
     let (ledger, hands, hooks) = (ledger.clone(), hands.clone(), Arc::clone(hooks));
     let (providers, deltas) = (Arc::clone(&models.providers), deltas.clone());
-    let mind = Mind { ledger, hands: hands.clone(), providers, deltas, tabs: Tabs::default() };
+    let mind = Mind::new(ledger, hands.clone(), providers, deltas);
     Arc::new(Effects { hands, mind, hooks, policy: Arc::new(policy), models: models.defaults() })
 }

@@ -17,12 +17,12 @@ mod wakes;
 use std::sync::Arc;
 use std::time::Duration;
 
-use abide_kernel::AgentState;
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::WorkspaceAttached;
-use abide_kernel::id::{AgentId, ExecId};
+use abide_kernel::id::{AgentId, ExecId, Seq};
 use abide_kernel::input::{Input, Refusal, Remains};
 use abide_kernel::time::Time;
+use abide_kernel::{AgentState, Fact};
 use abide_ledger::{Ledger, ReadError, StreamId};
 use futures_util::future::BoxFuture;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
@@ -43,6 +43,9 @@ use loads::Loads;
 pub trait Perform: Send + Sync + 'static {
     /// `None` where there is nothing to do. What the job comes to is handed back to the agent.
     fn perform(&self, agent: &AgentId, effect: Effect) -> Option<BoxFuture<'static, Vec<Input>>>;
+
+    /// These facts of the agent are durable: told in order, and before anything that follows from them is performed.
+    fn recorded(&self, _agent: &AgentId, _facts: Vec<(Seq, Time, Fact)>) {}
 
     /// What is left of an agent in the world when it is read from its records.
     fn remains(&self, _agent: &AgentId) -> Remains {

@@ -5,6 +5,7 @@
 //! answers, `crash` forgets what was not synced.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::sync::watch;
@@ -32,6 +33,7 @@ struct Shared {
     inner: Mutex<Inner>,
     /// The number of visible facts: what followers wait on.
     end: watch::Sender<u64>,
+    redactions: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -87,7 +89,7 @@ impl Memory {
             #[cfg(feature = "planted")]
             planted: Planted::default(),
         };
-        Memory(Arc::new(Shared { inner: Mutex::new(inner), end }))
+        Memory(Arc::new(Shared { inner: Mutex::new(inner), end, redactions: AtomicU64::new(0) }))
     }
 
     pub(crate) fn commit(&self, commit: Commit) -> Receipt {
@@ -223,6 +225,10 @@ impl Memory {
         let result = change(state);
         self.0.end.send_replace(state.len());
         Ok(result)
+    }
+
+    pub(crate) fn redactions(&self) -> &AtomicU64 {
+        &self.0.redactions
     }
 
     pub(crate) fn end(&self) -> watch::Receiver<u64> {

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 
@@ -61,6 +61,7 @@ struct Shared {
     reading: Reading,
     end: watch::Sender<u64>,
     writing: Option<Writing>,
+    redactions: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -107,7 +108,12 @@ impl Sqlite {
         };
         let reader = schema::open_reader(&file, reading).map_err(|error| schema::open_error(&file, error))?;
         schema::require_ours(&reader, &file)?;
-        Ok(Sqlite(Arc::new(Shared { store, readers: Mutex::new(vec![reader]), reading, end, writing })))
+        let (readers, redactions) = (Mutex::new(vec![reader]), AtomicU64::new(0));
+        Ok(Sqlite(Arc::new(Shared { store, readers, reading, end, writing, redactions })))
+    }
+
+    pub(crate) fn redactions(&self) -> &AtomicU64 {
+        &self.0.redactions
     }
 
     pub(crate) fn discard_if_new(self) {

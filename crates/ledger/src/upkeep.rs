@@ -1,5 +1,7 @@
 //! Looking after a ledger: moving old facts into the archive, checking everything, cutting a payload out.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use abide_kernel::id::Seq;
 use abide_kernel::time::Time;
 
@@ -119,12 +121,30 @@ impl Ledger {
     /// Cuts a fact's payload out, for good, from every stream that shares the fact; the chain still verifies. All
     /// snapshots go with it, because they may hold it too. Read rows may as well: rebuild them.
     pub fn redact(&self, stream: &StreamId, seq: Seq) -> Result<(), RedactError> {
-        match self {
-            Ledger::Memory(memory) => match memory.with_state_mut(|state| state.redact(stream, seq))? {
-                true => Ok(()),
-                false => Err(RedactError::NoFact { stream: stream.clone(), seq }),
+        let done = match self {
+            Ledger::Memory(memory) => match memory.with_state_mut(|state| state.redact(stream, seq)) {
+                Ok(true) => Ok(()),
+                Ok(false) => Err(RedactError::NoFact { stream: stream.clone(), seq }),
+                Err(error) => Err(error.into()),
             },
             Ledger::Sqlite(sqlite) => sqlite.redact(stream, seq),
+        };
+        // Of one that failed, part may be done.
+        self.redaction_count().fetch_add(1, Ordering::SeqCst);
+        done
+    }
+
+    /// How often anything was to be cut out since this ledger was opened. Whoever keeps what it read asks before it
+    /// reads, and reads again when this has changed.
+    #[must_use]
+    pub fn redactions(&self) -> u64 {
+        self.redaction_count().load(Ordering::SeqCst)
+    }
+
+    fn redaction_count(&self) -> &AtomicU64 {
+        match self {
+            Ledger::Memory(memory) => memory.redactions(),
+            Ledger::Sqlite(sqlite) => sqlite.redactions(),
         }
     }
 

@@ -1,13 +1,16 @@
-//! An agent's past, read from its records for whoever asks the model: no more than a prompt could hold.
+//! An agent's past, read from its records for whoever asks the model: no more than a prompt could hold. While the agent
+//! is awake it is kept between calls and told of what is recorded, so that it need not be read again.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use abide_effects::model;
 use abide_engine::fold::decode;
 use abide_kernel::Fact;
 use abide_kernel::id::{AgentId, Seq};
-use abide_kernel::prompt::talk::{Spoken, Told, talk};
-use abide_ledger::{Ledger, StreamId};
+use abide_kernel::prompt::talk::{Talk, Told};
+use abide_kernel::time::Time;
+use abide_ledger::{Ledger, Recorded, StreamId};
 use serde_json::Value;
 
 const BATCH: u64 = 256;
@@ -15,33 +18,116 @@ const BATCH: u64 = 256;
 const FACTS_MAX: u64 = 20_000;
 /// Bytes of them, as stored.
 const BYTES_MAX: usize = 8 << 20;
+/// What is kept of all agents together, in the same bytes. Where that is not enough, the past is read anew each time.
+const KEPT_BYTES: usize = 32 << 20;
 
-/// What was said since `after`, oldest first, and whether there was more than is read.
+/// What was said since `after`.
+#[derive(Debug)]
 pub(super) struct Past {
-    pub turns: Vec<Spoken>,
+    pub talk: Talk,
+    /// There was more than is read.
     pub left_out: bool,
+    after: Seq,
+    /// The last fact that it knows of.
+    through: Seq,
+    facts: u64,
+    bytes: usize,
+    /// The ledger's count of redactions before it was read.
+    redactions: u64,
 }
 
-pub(super) fn read(ledger: &Ledger, agent: &AgentId, after: Seq) -> Result<Past, String> {
-    let stream = StreamId::agent(agent);
-    let head = ledger.head(&stream).map_err(|error| error.to_string())?.map_or(0, |head| head.seq);
-    let (mut batches, mut bytes, mut end) = (Vec::new(), 0, head);
-    while end > after && head - end < FACTS_MAX && bytes < BYTES_MAX {
-        let begin = end.saturating_sub(BATCH).max(after);
-        let told = told(ledger, &stream, begin, end - begin, &mut bytes)?;
-        batches.push(told);
-        end = begin;
+/// The pasts of agents that are awake.
+#[derive(Debug, Default)]
+pub(super) struct Pasts(Mutex<BTreeMap<AgentId, Past>>);
+
+impl Pasts {
+    /// What was said since `after`, until `through` at least. Whoever has it keeps it again when done.
+    pub(super) fn read(&self, ledger: &Ledger, agent: &AgentId, after: Seq, through: Seq) -> Result<Past, String> {
+        let stream = StreamId::agent(agent);
+        let redactions = ledger.redactions();
+        let kept = self.kept().remove(agent);
+        if let Some(mut past) = kept.filter(|kept| kept.after == after && kept.redactions == redactions) {
+            if past.through < through {
+                past.go_on(ledger, &stream)?;
+            }
+            if past.facts <= FACTS_MAX && past.bytes <= BYTES_MAX {
+                return Ok(past);
+            }
+        }
+        Past::anew(ledger, &stream, after, redactions)
     }
-    batches.reverse();
-    let near: Vec<Told> = batches.into_iter().flatten().collect();
-    // A turn may be about a message that lies before all of this.
-    let far: BTreeSet<Seq> = near.iter().filter_map(message_seq).filter(|seq| *seq <= end).collect();
-    let mut facts = Vec::new();
-    for seq in far {
-        facts.extend(told(ledger, &stream, seq - 1, 1, &mut bytes)?);
+
+    /// These were recorded. What does not follow on what is kept will be read.
+    pub(super) fn tell(&self, agent: &AgentId, facts: Vec<(Seq, Time, Fact)>) {
+        if let Some(past) = self.kept().get_mut(agent) {
+            facts.into_iter().for_each(|(seq, at, fact)| past.tell(Told { seq, at, fact }));
+        }
     }
-    facts.extend(near);
-    Ok(Past { turns: talk(&facts), left_out: end > after })
+
+    pub(super) fn keep(&self, agent: &AgentId, past: Past) {
+        let mut kept = self.kept();
+        let held: usize = kept.values().map(|past| past.bytes).sum();
+        if held + past.bytes <= KEPT_BYTES {
+            kept.insert(agent.clone(), past);
+        }
+    }
+
+    /// An agent asleep has nothing in memory.
+    pub(super) fn forget(&self, agent: &AgentId) {
+        self.kept().remove(agent);
+    }
+
+    fn kept(&self) -> MutexGuard<'_, BTreeMap<AgentId, Past>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Past {
+    fn anew(ledger: &Ledger, stream: &StreamId, after: Seq, redactions: u64) -> Result<Past, String> {
+        let head = ledger.head(stream).map_err(|error| error.to_string())?.map_or(0, |head| head.seq);
+        let (mut batches, mut bytes, mut end) = (Vec::new(), 0, head);
+        while end > after && head - end < FACTS_MAX && bytes < BYTES_MAX {
+            let begin = end.saturating_sub(BATCH).max(after);
+            let told = told(stream, &records(ledger, stream, begin, end - begin)?, &mut bytes)?;
+            batches.push(told);
+            end = begin;
+        }
+        batches.reverse();
+        let near: Vec<Told> = batches.into_iter().flatten().collect();
+        // A turn may be about a message that lies before all of this.
+        let far: BTreeSet<Seq> = near.iter().filter_map(message_seq).filter(|seq| *seq <= end).collect();
+        let mut facts = Vec::new();
+        for seq in far {
+            facts.extend(told(stream, &records(ledger, stream, seq - 1, 1)?, &mut bytes)?);
+        }
+        let talk = facts.into_iter().chain(near).collect();
+        Ok(Past { talk, left_out: end > after, after, through: head, facts: head - end, bytes, redactions })
+    }
+
+    fn tell(&mut self, told: Told) {
+        if told.seq != self.through + 1 {
+            return;
+        }
+        (self.through, self.facts) = (told.seq, self.facts + 1);
+        if Talk::KINDS.contains(&told.fact.kind()) {
+            // More than it takes as it is stored; what counts is that it is bounded.
+            self.bytes += told.fact.encode().len();
+            self.talk.tell(told);
+        }
+    }
+
+    /// What has been recorded since.
+    fn go_on(&mut self, ledger: &Ledger, stream: &StreamId) -> Result<(), String> {
+        loop {
+            let recorded = records(ledger, stream, self.through, BATCH)?;
+            let Some(last) = recorded.last() else { return Ok(()) };
+            (self.through, self.facts) = (last.seq, self.facts + recorded.len() as u64);
+            told(stream, &recorded, &mut self.bytes)?.into_iter().for_each(|told| self.talk.tell(told));
+            if (recorded.len() as u64) < BATCH {
+                return Ok(());
+            }
+        }
+    }
 }
 
 #[allow(clippy::wildcard_enum_match_arm, reason = "of all facts, a turn's beginning is meant")]
@@ -52,14 +138,23 @@ fn message_seq(told: &Told) -> Option<Seq> {
     }
 }
 
-/// A fact that was cut out of the records is passed over: nobody is to see it.
-fn told(ledger: &Ledger, stream: &StreamId, after: Seq, count: u64, bytes: &mut usize) -> Result<Vec<Told>, String> {
+fn records(ledger: &Ledger, stream: &StreamId, after: Seq, count: u64) -> Result<Vec<Recorded>, String> {
     let count = usize::try_from(count).unwrap_or(usize::MAX);
-    let recorded = ledger.read(stream, after, count).map_err(|error| error.to_string())?;
-    let mut told = Vec::with_capacity(recorded.len());
-    for recorded in &recorded {
+    ledger.read(stream, after, count).map_err(|error| error.to_string())
+}
+
+/// Those that are about what was said. A fact that was cut out of the records is passed over: nobody is to see it.
+fn told(stream: &StreamId, records: &[Recorded], bytes: &mut usize) -> Result<Vec<Told>, String> {
+    let mut told = Vec::new();
+    for recorded in records {
         let Some(payload) = recorded.payload.stored() else { continue };
         *bytes += payload.len();
+        let kind = &*recorded.kind;
+        // Most are about something else, and to read one costs more than all the rest of this. What is not known by its
+        // name is read: it may be one of these in an old spelling, or damage.
+        if !Talk::KINDS.contains(&kind) && Fact::KINDS.contains(&kind) {
+            continue;
+        }
         let fact = decode(stream, recorded).map_err(|damage| damage.to_string())?;
         told.push(Told { seq: recorded.seq, at: recorded.at, fact });
     }
@@ -94,5 +189,152 @@ impl model::Past for Results {
         }
         results.truncate(count);
         results
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use abide_engine::{Asked, Core};
+    use abide_kernel::agent::config::{Config, Identity};
+    use abide_kernel::effect::Effect;
+    use abide_kernel::input::{Input, NewMessage, Reply};
+    use abide_kernel::prompt::talk::Piece;
+
+    use super::*;
+
+    /// An agent that is asked something in every turn.
+    struct Life {
+        ledger: Ledger,
+        agent: AgentId,
+        core: Core,
+        draws: u64,
+        pasts: Pasts,
+        /// Whether what is kept is told of what is recorded.
+        tells: bool,
+    }
+
+    impl Life {
+        fn new() -> Life {
+            let agent = AgentId::new("ada").unwrap();
+            let mut core = Core::unborn(agent.clone());
+            let identity = Identity::named(agent.clone());
+            core.ask(Asked::new(0, Input::Create { identity, config: Config::default(), start: true }));
+            Life { ledger: Ledger::memory(), agent, core, draws: 0, pasts: Pasts::default(), tells: true }
+        }
+
+        /// What there is to do after this, once all is recorded that follows from it.
+        fn ask(&mut self, input: Input) -> Vec<Effect> {
+            self.core.ask(Asked::new(0, input));
+            let mut effects = Vec::new();
+            while let Some(commit) = self.core.poll(Time::from_ms(1_700_000_000_000), self.draws) {
+                self.draws += 1;
+                self.ledger.commit(commit).wait().unwrap();
+                self.core.committed();
+                let outputs = self.core.take_outputs();
+                effects.extend(outputs.effects);
+                if self.tells {
+                    self.pasts.tell(&self.agent, outputs.facts);
+                }
+            }
+            effects
+        }
+
+        /// A turn until its model is called, and the reply to that.
+        #[allow(clippy::wildcard_enum_match_arm, reason = "of all effects, the call of a model is meant")]
+        fn turn(&mut self, number: u64) -> Input {
+            let message = NewMessage { text: Some(format!("Question {number}")), ..NewMessage::default() };
+            let call = self.ask(Input::Queue(message)).into_iter().find_map(|effect| match effect {
+                Effect::CallModel { exec_id, round, .. } => Some((exec_id, round)),
+                _ => None,
+            });
+            let (exec_id, round) = call.expect("the model is called");
+            let reply = Reply { text: format!("Answer {number}"), ..Reply::default() };
+            Input::FinishRound { exec_id, round, reply }
+        }
+
+        /// As a call does that is made now.
+        fn past(&self, after: Seq) -> Past {
+            self.pasts.read(&self.ledger, &self.agent, after, self.core.durable()).unwrap()
+        }
+
+        fn anew(&self) -> Past {
+            Past::anew(&self.ledger, &StreamId::agent(&self.agent), 0, 0).unwrap()
+        }
+    }
+
+    fn heard(past: &Past) -> Vec<&str> {
+        let pieces = past.talk.turns.iter().flat_map(|turn| &turn.pieces);
+        pieces
+            .map(|piece| match piece {
+                Piece::Heard(message) => message.text.as_deref().unwrap_or_default(),
+                Piece::Round(round) => &round.text,
+                Piece::Note(note) => note,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn what_is_kept_is_what_would_be_read() {
+        let mut life = Life::new();
+        for number in 1..=4 {
+            // Sometimes nobody tells, as while a call has the past with it.
+            life.tells = number != 3;
+            let reply = life.turn(number);
+            let (past, anew) = (life.past(0), life.anew());
+            assert_eq!((&past.talk, past.facts, past.through), (&anew.talk, anew.facts, anew.through));
+            assert!(past.bytes >= anew.bytes / 2, "{} of {}", past.bytes, anew.bytes);
+            life.pasts.keep(&life.agent, past);
+            life.ask(reply);
+        }
+        life.turn(5);
+        let kept = life.past(0);
+        let said: Vec<String> = (1..=5).flat_map(|n| [format!("Question {n}"), format!("Answer {n}")]).collect();
+        assert_eq!(heard(&kept), said[..9]);
+        // A summary speaks of what was before.
+        let after = kept.talk.turns[1].last_seq;
+        life.pasts.keep(&life.agent, kept);
+        assert_eq!(heard(&life.past(after)), said[4..9]);
+    }
+
+    #[test]
+    fn what_it_was_told_of_is_not_read() {
+        let mut life = Life::new();
+        life.turn(1);
+        let past = life.past(0);
+        life.pasts.keep(&life.agent, past);
+        let message = NewMessage { text: Some("More.".to_owned()), ..NewMessage::default() };
+        life.ask(Input::Queue(message));
+        let through = life.core.durable();
+        let empty = Ledger::memory();
+        assert_eq!(life.pasts.read(&empty, &life.agent, 0, through).unwrap().through, through);
+    }
+
+    #[test]
+    fn what_is_cut_out_is_not_kept() {
+        let mut life = Life::new();
+        let reply = life.turn(1);
+        life.ask(reply);
+        life.turn(2);
+        let past = life.past(0);
+        assert_eq!(heard(&past), ["Question 1", "Answer 1", "Question 2"]);
+        life.pasts.keep(&life.agent, past);
+        let stream = StreamId::agent(&life.agent);
+        let facts = life.ledger.read(&stream, 0, usize::MAX).unwrap();
+        let answer = facts.iter().find(|fact| &*fact.kind == "turn.assistant_round_recorded").unwrap();
+        life.ledger.redact(&stream, answer.seq).unwrap();
+        assert_eq!(heard(&life.past(0)), ["Question 1", "Question 2"]);
+    }
+
+    #[test]
+    fn no_more_is_kept_than_there_is_room_for_and_nothing_of_who_sleeps() {
+        let (life, pasts) = (Life::new(), Pasts::default());
+        let past = |bytes| Past { bytes, ..life.anew() };
+        let agents = ["ada", "bob", "cyd"].map(|name| AgentId::new(name).unwrap());
+        pasts.keep(&agents[0], past(KEPT_BYTES - 10));
+        pasts.keep(&agents[1], past(11));
+        pasts.keep(&agents[2], past(10));
+        assert_eq!(pasts.kept().keys().collect::<Vec<_>>(), [&agents[0], &agents[2]]);
+        pasts.forget(&agents[0]);
+        assert_eq!(pasts.kept().keys().collect::<Vec<_>>(), [&agents[2]]);
     }
 }

@@ -111,6 +111,10 @@ fn a_child_whose_records_are_damaged_is_no_longer_waited_for() {
     served.send("lead", "have it built");
     let made = until("a child", || served.results("lead", "SpawnAgent").into_iter().next());
     let (task, child) = (made.pointer(TASK).unwrap().as_str().unwrap(), made["agent_id"].as_str().unwrap());
+    // It is named before it is made.
+    until("its records", || {
+        (served.call("GET", &format!("/v1/agents/{child}"), &[], None).status == 200).then_some(())
+    });
     until("its second round", || (served.facts(child, "turn.round_started").len() == 2).then_some(()));
     served.until_asleep("lead");
     served.kill();

@@ -15,8 +15,14 @@ use crate::tools::read_skill;
 impl Hands {
     /// The guides and skills of where an agent works, or will.
     pub async fn surroundings(&self, agent: &AgentId, place: &Place) -> Surroundings {
-        let (hands, workspace) = (self.clone(), self.workspace_of(agent, place));
-        blocking(move || hands.whereabouts(&workspace, surroundings::look)).await
+        let (hands, agent, place) = (self.clone(), agent.clone(), place.clone());
+        blocking(move || hands.look_around(&agent, &place)).await
+    }
+
+    /// The same. Blocks.
+    #[must_use]
+    pub fn look_around(&self, agent: &AgentId, place: &Place) -> Surroundings {
+        self.whereabouts(&self.workspace_of(agent, place), surroundings::look)
     }
 
     pub(super) async fn read_skill(&self, agent: &AgentId, input: &Value, place: &Place) -> Result<Outcome, Refusal> {

@@ -161,7 +161,6 @@ impl Remote {
             Speaks::Responses => ("/responses", responses::body(self, prompt, asked.tools)),
             Speaks::Chat => ("/chat/completions", chat::body(self, prompt, asked.tools)),
         };
-        let body = body.to_string();
         let sent_chars = body.chars().count();
         let url = format!("{}{path}", self.provider.base_url);
         let mut response = http::post(&url, headers, body.into_bytes()).await?;

@@ -291,6 +291,7 @@ impl Life {
             self.shared.meter.turns.add(turns as u64);
             self.shared.meter.facts.add(outputs.facts.len() as u64);
             self.shared.feed.publish(&self.agent, self.core.durable());
+            self.shared.perform.recorded(&self.agent, outputs.facts);
         }
         for (token, answer) in outputs.answers {
             if let Some(asker) = self.askers.remove(&token) {

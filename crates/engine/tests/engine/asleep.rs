@@ -1,13 +1,15 @@
 //! Waking and falling asleep.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use abide_engine::{Clock, Host, Perform};
 use abide_kernel::fact::Fact;
 use abide_kernel::input::{Act, Input, When};
 use abide_kernel::vocabulary::CatchUp;
 use abide_ledger::Ledger;
 
-use crate::world::{all_asleep, briefs, create, facts, host, host_at, id, kinds, noon, say};
+use crate::world::{Heard, Mind, all_asleep, briefs, create, facts, host, host_at, id, kinds, noon, say};
 
 #[tokio::test(start_paused = true)]
 async fn a_message_is_answered_and_the_agent_falls_asleep() {
@@ -22,6 +24,33 @@ async fn a_message_is_answered_and_the_agent_falls_asleep() {
     assert_eq!(host.awake(), 1);
     all_asleep(&host).await;
     assert_eq!(briefs(&ledger, "a"), ["hello", "again"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_fact_is_told_once_before_what_follows_from_it_is_done() {
+    let (ledger, mind) = (Ledger::memory(), Arc::new(Mind::default()));
+    let perform: Arc<dyn Perform> = Arc::clone(&mind) as _;
+    let host = Host::start(ledger.clone(), perform, Clock::simulated(noon(), 7)).unwrap();
+    create(&host, "a").await;
+    for text in ["hello", "again"] {
+        say(&host, "a", text).await.unwrap();
+        all_asleep(&host).await;
+    }
+    let heard = mind.heard.lock().unwrap().clone();
+    let recorded: Vec<Heard> = heard.iter().filter(|heard| **heard != Heard::CallModel).cloned().collect();
+    let facts: Vec<Heard> = (1..).zip(facts(&ledger, "a")).map(|(seq, fact)| Heard::Recorded(seq, fact)).collect();
+    assert_eq!(recorded, facts);
+    let mut rounds = 0;
+    for heard in heard {
+        match heard {
+            Heard::Recorded(_, Fact::RoundStarted(_)) => rounds += 1,
+            Heard::Recorded(..) => {}
+            Heard::CallModel => {
+                rounds -= 1;
+                assert_eq!(rounds, 0, "the round that a model is called for is recorded, and no other");
+            }
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

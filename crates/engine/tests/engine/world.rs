@@ -1,14 +1,14 @@
 //! A world for the host: a ledger, a clock, and a model that does what the test says.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use abide_engine::{Answered, AskError, Clock, Host, Perform};
 use abide_kernel::agent::config::{Config, Identity};
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::{Fact, TaskEnd};
-use abide_kernel::id::{AgentId, MessageId};
+use abide_kernel::id::{AgentId, MessageId, Seq};
 use abide_kernel::input::{Answer, Input, NewMessage, Remains, Reply};
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::TaskStatus;
@@ -20,6 +20,14 @@ pub struct Mind {
     pub calls: AtomicUsize,
     /// How often it was asked what is left of an agent.
     pub looked: AtomicUsize,
+    /// What it heard of, and what it was asked to do, as they came.
+    pub heard: Mutex<Vec<Heard>>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Heard {
+    Recorded(Seq, Fact),
+    CallModel,
 }
 
 impl Perform for Mind {
@@ -27,6 +35,7 @@ impl Perform for Mind {
         match effect {
             Effect::CallModel { exec_id, round, call } => {
                 self.calls.fetch_add(1, Ordering::SeqCst);
+                self.heard.lock().unwrap().push(Heard::CallModel);
                 let text = call.message.text.clone().unwrap_or_default();
                 assert!(text != "crash the loop", "as it was told");
                 Some(Box::pin(async move {
@@ -57,6 +66,11 @@ impl Perform for Mind {
             | Effect::ForgetSecret { .. }
             | Effect::EndExec { .. } => None,
         }
+    }
+
+    fn recorded(&self, _: &AgentId, facts: Vec<(Seq, Time, Fact)>) {
+        let facts = facts.into_iter().map(|(seq, _, fact)| Heard::Recorded(seq, fact));
+        self.heard.lock().unwrap().extend(facts);
     }
 
     fn remains(&self, _: &AgentId) -> Remains {

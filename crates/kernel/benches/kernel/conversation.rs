@@ -7,7 +7,7 @@ use abide_kernel::id::AgentId;
 use abide_kernel::input::{Act, Answer, Input, NewMessage, Reply, When};
 use abide_kernel::prompt::assemble::{Material, Room, Shown, Surroundings, digest};
 use abide_kernel::prompt::situation::Situation;
-use abide_kernel::prompt::talk::{Told, talk};
+use abide_kernel::prompt::talk::{Spoken, Talk, Told};
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::CatchUp;
 
@@ -80,4 +80,8 @@ fn assembled(state: &AgentState, told: &[Told]) -> Shown {
     let surroundings = Surroundings::default();
     Material { situation: &situation, surroundings: &surroundings, turns: &turns, left_out: false, room: ROOM }
         .assemble()
+}
+
+fn talk(told: &[Told]) -> Vec<Spoken> {
+    told.iter().cloned().collect::<Talk>().turns
 }

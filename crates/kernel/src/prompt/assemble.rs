@@ -123,27 +123,23 @@ impl Material<'_> {
         if self.situation.round <= 1 && crowded && !before.is_empty() {
             return Shown::Summarise(older(before, &costs, part(budget, HISTORY_LOW).min(room / 2)));
         }
-        let finish = |history: Vec<Vec<Item>>, (tail, checkpoint): Tail| {
-            let mut items = head.clone();
-            items.extend(history.into_iter().flatten());
-            items.extend(now.opening.clone());
-            items.extend(tail);
-            let stable = items.len();
-            items.push(records.clone());
-            let prompt = Prompt { system: system.clone(), items, stable };
-            let estimated_tokens = prompt.tokens() + self.room.tools_tokens;
-            Shown::Ready(Ready { prompt, estimated_tokens, checkpoint })
+        let with_history = room.checked_sub(spoken).and_then(|room| self.tail(&now, room));
+        let (history, spoken, tail) = match with_history {
+            Some(tail) => (history, spoken, Some(tail)),
+            None => (Vec::new(), 0, self.tail(&now, room)),
         };
-        if let Some(tail) = room.checked_sub(spoken).and_then(|room| self.tail(&now, room)) {
-            return finish(history, tail);
-        }
-        match self.tail(&now, room) {
-            Some(tail) => finish(Vec::new(), tail),
-            None => {
-                let (least, _) = self.recapped(&now, now.most_recapped(), RESULT_PREVIEW_BYTES);
-                self.too_much(base + sum(&least), budget)
-            }
-        }
+        let Some(tail) = tail else {
+            let least = self.recapped(&now, now.most_recapped(), RESULT_PREVIEW_BYTES);
+            return self.too_much(base + least.tokens, budget);
+        };
+        let mut items = head;
+        items.extend(history.into_iter().flatten());
+        items.extend(now.opening);
+        items.extend(tail.items);
+        let stable = items.len();
+        items.push(records);
+        let prompt = Prompt { system, items, stable };
+        Shown::Ready(Ready { prompt, estimated_tokens: base + spoken + tail.tokens, checkpoint: tail.checkpoint })
     }
 
     fn too_much(&self, needed: u64, budget: u64) -> Shown {
@@ -227,28 +223,41 @@ impl Material<'_> {
             Some(made) => now.after_recap(covered, &made.recap, RESULT_SHOWN_BYTES),
             None => now.pieces.iter().flat_map(|piece| piece.items(RESULT_SHOWN_BYTES)).collect(),
         };
-        if sum(&as_is) <= room {
-            return Some((as_is, None));
+        let as_is = Tail::of(as_is, None);
+        if as_is.tokens <= room {
+            return Some(as_is);
         }
         let most = now.most_recapped();
         let roomy = (covered + 1..=most)
             .map(|rounds| self.recapped(now, rounds, RESULT_SHOWN_BYTES))
-            .find(|(items, _)| sum(items) <= part(room, RECAP_TARGET));
+            .find(|tail| tail.tokens <= part(room, RECAP_TARGET));
         let tight = || [RESULT_SHOWN_BYTES, RESULT_PREVIEW_BYTES].map(|bytes| self.recapped(now, most, bytes));
-        roomy.or_else(|| tight().into_iter().find(|(items, _)| sum(items) <= room))
+        roomy.or_else(|| tight().into_iter().find(|tail| tail.tokens <= room))
     }
 
     fn recapped(&self, now: &Now<'_>, rounds: usize, result_bytes: usize) -> Tail {
         let Some(through_round) = now.rounds().nth(rounds.wrapping_sub(1)).map(|round| round.round) else {
-            return (now.pieces.iter().flat_map(|piece| piece.items(result_bytes)).collect(), None);
+            return Tail::of(now.pieces.iter().flat_map(|piece| piece.items(result_bytes)).collect(), None);
         };
         let recap = now.recap(rounds);
         let items = now.after_recap(rounds, &recap, result_bytes);
-        (items, Some(Checkpoint { through_round, recap }))
+        Tail::of(items, Some(Checkpoint { through_round, recap }))
     }
 }
 
-type Tail = (Vec<Item>, Option<Checkpoint>);
+/// The rounds of the turn that runs, as they are shown.
+struct Tail {
+    items: Vec<Item>,
+    /// By guess.
+    tokens: u64,
+    checkpoint: Option<Checkpoint>,
+}
+
+impl Tail {
+    fn of(items: Vec<Item>, checkpoint: Option<Checkpoint>) -> Tail {
+        Tail { tokens: sum(&items), items, checkpoint }
+    }
+}
 
 impl Now<'_> {
     fn rounds(&self) -> impl Iterator<Item = &super::talk::Round> {

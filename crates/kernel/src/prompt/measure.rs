@@ -1,6 +1,7 @@
 //! How many tokens something will take. Guessed from its letters, and corrected by what the provider counted before.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{Item, Part, Prompt};
 
@@ -47,9 +48,48 @@ impl Measure {
 /// Four letters of the Latin alphabet are about one token; of most others, each is one.
 #[must_use]
 pub fn tokens(text: &str) -> u64 {
-    let ascii = text.bytes().filter(u8::is_ascii).count();
-    let others = text.chars().filter(|c| !c.is_ascii()).count();
-    u64::try_from(ascii.div_ceil(4) + others).unwrap_or(u64::MAX)
+    let mut letters = Letters::default();
+    letters.count(text.as_bytes());
+    letters.tokens()
+}
+
+/// The same for the text of a JSON value, which need not be written for that.
+fn json_tokens(value: &Value) -> u64 {
+    let mut letters = Letters::default();
+    match serde_json::to_writer(&mut letters, value) {
+        Ok(()) => letters.tokens(),
+        Err(error) => unreachable!("a value has only string keys, and counting does not fail: {error}"),
+    }
+}
+
+#[derive(Default)]
+struct Letters {
+    ascii: usize,
+    others: usize,
+}
+
+impl Letters {
+    /// Of UTF-8, cut anywhere.
+    fn count(&mut self, bytes: &[u8]) {
+        self.ascii += bytes.iter().filter(|byte| byte.is_ascii()).count();
+        // Every other letter has one byte that begins it.
+        self.others += bytes.iter().filter(|byte| **byte >= 0b1100_0000).count();
+    }
+
+    fn tokens(&self) -> u64 {
+        u64::try_from(self.ascii.div_ceil(4) + self.others).unwrap_or(u64::MAX)
+    }
+}
+
+impl std::io::Write for Letters {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.count(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 #[must_use]
@@ -63,8 +103,8 @@ pub fn tokens_of(item: &Item) -> u64 {
             })
             .sum(),
         Item::Assistant { text, calls, thought } => {
-            let calls: u64 = calls.iter().map(|call| ITEM_TOKENS + tokens(&call.input.to_string())).sum();
-            let sealed = thought.as_ref().map_or(0, |thought| tokens(&thought.sealed.to_string()));
+            let calls: u64 = calls.iter().map(|call| ITEM_TOKENS + json_tokens(&call.input)).sum();
+            let sealed = thought.as_ref().map_or(0, |thought| json_tokens(&thought.sealed));
             tokens(text) + calls + sealed
         }
         Item::Results { results } => results

@@ -10,16 +10,19 @@ use crate::message::Message;
 
 const WHY: &str = "a request that it was in was refused by the model's provider; it can be sent again";
 
+/// A request of the last of these turns was refused.
 pub(super) fn without_images(turns: &mut [Spoken]) {
-    for at in 0..turns.len() {
-        if !turns[at].refused {
-            continue;
-        }
-        let (before, from) = turns.split_at_mut(at);
-        let own = from.first_mut().is_some_and(strip);
-        if !own {
-            before.iter_mut().for_each(|turn| _ = strip(turn));
-        }
+    let Some((last, before)) = turns.split_last_mut() else { return };
+    let first = !std::mem::replace(&mut last.refused, true);
+    if first && !strip(last) {
+        before.iter_mut().for_each(|turn| _ = strip(turn));
+    }
+}
+
+/// There is something new in a turn, which may go on after it was refused.
+pub(super) fn without_later_images(turn: &mut Spoken) {
+    if turn.refused {
+        strip(turn);
     }
 }
 

@@ -44,6 +44,8 @@ pub struct Situation {
     pub place: Box<Place>,
     /// The round that the model is called for.
     pub round: u32,
+    /// The last fact that it knows of.
+    pub seq: Seq,
 }
 
 /// What stands for the turns that are no longer shown.
@@ -87,6 +89,7 @@ impl Situation {
             exec_id: turn.exec_id.clone(),
             place: Box::new(Place::of(state)),
             round: turn.round,
+            seq: state.seq,
         })
     }
 }

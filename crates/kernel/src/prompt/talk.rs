@@ -200,59 +200,77 @@ fn shortened(text: &str, max: usize) -> String {
     format!("{head} …{left_out} bytes are left out here; the records have them… {}", &text[from..])
 }
 
-/// The turns that these facts tell of, oldest first.
-#[must_use]
-#[allow(clippy::wildcard_enum_match_arm, reason = "most facts are not about what was said or done")]
-pub fn talk(told: &[Told]) -> Vec<Spoken> {
-    let mut messages: BTreeMap<&MessageId, &Arc<Message>> = BTreeMap::new();
-    let mut turns: Vec<Spoken> = Vec::new();
-    let mut thought = None;
-    for Told { seq, at, fact } in told {
+/// What was said and done, as far as it has been told: facts are told in order, and later ones may be added.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Talk {
+    /// Oldest first.
+    pub turns: Vec<Spoken>,
+    messages: BTreeMap<MessageId, Arc<Message>>,
+    /// What was sealed of the round that comes next.
+    thought: Option<Thought>,
+}
+
+impl Talk {
+    /// Kinds of facts that it is made of. To tell it of any other changes nothing.
+    pub const KINDS: [&'static str; 9] = [
+        "message.queued",
+        "message.interjected",
+        "turn.started",
+        "turn.provider_round_completed",
+        "turn.provider_round_failed",
+        "turn.assistant_round_recorded",
+        "tool.finished",
+        "exec.aborted",
+        "turn.terminal",
+    ];
+
+    #[allow(clippy::wildcard_enum_match_arm, reason = "most facts are not about what was said or done")]
+    pub fn tell(&mut self, Told { seq, at, fact }: Told) {
         let piece = match fact {
             Fact::MessageQueued(fact) => {
-                messages.insert(&fact.message.message_id, &fact.message);
-                continue;
+                self.messages.insert(fact.message.message_id.clone(), fact.message);
+                return;
             }
             Fact::TurnStarted(fact) => {
-                turns.push(Spoken {
-                    exec_id: fact.exec_id.clone(),
-                    message_id: fact.message_id.clone(),
+                self.forget_vain_tries(&fact.message_id);
+                self.turns.push(Spoken {
+                    pieces: vec![self.message(&fact.message_id)],
+                    exec_id: fact.exec_id,
+                    message_id: fact.message_id,
                     turn_index: fact.turn_index,
-                    at: *at,
-                    last_seq: *seq,
-                    pieces: vec![message(&messages, &fact.message_id)],
+                    at,
+                    last_seq: seq,
                     refused: false,
                 });
-                continue;
+                return;
             }
-            Fact::MessageInterjected(fact) => Some(message(&messages, &fact.message_id)),
+            Fact::MessageInterjected(fact) => Some(self.message(&fact.message_id)),
             Fact::ProviderRoundCompleted(fact) => {
-                thought = match (&fact.model, &fact.sealed) {
-                    (Some(model), Some(sealed)) => Some(Thought { model: model.clone(), sealed: sealed.clone() }),
-                    _ => None,
-                };
-                continue;
+                self.thought = fact.model.zip(fact.sealed).map(|(model, sealed)| Thought { model, sealed });
+                return;
             }
             Fact::AssistantRoundRecorded(fact) => Some(Piece::Round(Round {
                 round: fact.round,
-                text: fact.text.clone(),
-                calls: fact.calls.clone(),
+                text: fact.text,
+                calls: fact.calls,
                 outcomes: BTreeMap::new(),
-                thought: thought.take(),
+                thought: self.thought.take(),
                 cut: fact.cut,
             })),
             Fact::ProviderRoundFailed(fact) if fact.error == ProviderError::Invalid => {
-                let last = turns.last_mut().filter(|turn| turn.exec_id == fact.exec_id);
-                last.into_iter().for_each(|turn| turn.refused = true);
-                continue;
+                if self.turns.last().is_some_and(|turn| turn.exec_id == fact.exec_id) {
+                    refused::without_images(&mut self.turns);
+                }
+                return;
             }
             Fact::ToolFinished(fact) => {
-                let last = turns.last_mut().filter(|turn| turn.exec_id == fact.exec_id);
+                let last = self.turns.last_mut().filter(|turn| turn.exec_id == fact.exec_id);
                 if let Some(turn) = last {
-                    turn.last_seq = *seq;
-                    finished(turn, &fact.call_id, fact.status, &fact.result);
+                    turn.last_seq = seq;
+                    finished(turn, fact.call_id, fact.status, fact.result);
+                    refused::without_later_images(turn);
                 }
-                continue;
+                return;
             }
             Fact::TurnAborted(fact) => Some(Piece::Note(format!("The turn was cut short here: {}.", fact.reason))),
             Fact::TurnTerminal(fact) if fact.terminal_kind != TerminalKind::Completed => {
@@ -260,47 +278,42 @@ pub fn talk(told: &[Told]) -> Vec<Spoken> {
                 Some(Piece::Note(format!("The turn ended here: {} {error}", fact.terminal_kind)))
             }
             Fact::TurnTerminal(_) => None,
-            _ => continue,
+            _ => return,
         };
-        if let Some(turn) = turns.last_mut() {
-            turn.last_seq = *seq;
+        if let Some(turn) = self.turns.last_mut() {
+            turn.last_seq = seq;
             turn.pieces.extend(piece);
+            refused::without_later_images(turn);
         }
     }
-    refused::without_images(&mut turns);
-    without_vain_tries(turns)
-}
 
-fn message(messages: &BTreeMap<&MessageId, &Arc<Message>>, id: &MessageId) -> Piece {
-    match messages.get(id) {
-        Some(message) => Piece::Heard(Arc::clone(message)),
-        None => Piece::Note(format!("A message, {id}, that lies too far back to be shown.")),
+    fn message(&self, id: &MessageId) -> Piece {
+        match self.messages.get(id) {
+            Some(message) => Piece::Heard(Arc::clone(message)),
+            None => Piece::Note(format!("A message, {id}, that lies too far back to be shown.")),
+        }
+    }
+
+    /// A turn in which nothing was said, and whose message is taken again, would only show the message twice.
+    fn forget_vain_tries(&mut self, message_id: &MessageId) {
+        self.turns.retain(|turn| turn.message_id != *message_id || turn.rounds().next().is_some());
     }
 }
 
-fn finished(turn: &mut Spoken, call_id: &CallId, status: ToolStatus, result: &Value) {
+impl FromIterator<Told> for Talk {
+    fn from_iter<I: IntoIterator<Item = Told>>(told: I) -> Talk {
+        let mut talk = Talk::default();
+        told.into_iter().for_each(|told| talk.tell(told));
+        talk
+    }
+}
+
+fn finished(turn: &mut Spoken, call_id: CallId, status: ToolStatus, result: Value) {
     let rounds = turn.pieces.iter_mut().rev().filter_map(|piece| match piece {
         Piece::Round(round) => Some(round),
         Piece::Heard(_) | Piece::Note(_) => None,
     });
     if let Some(round) = rounds.into_iter().next() {
-        round.outcomes.insert(call_id.clone(), (status, result.clone()));
+        round.outcomes.insert(call_id, (status, result));
     }
-}
-
-/// A turn in which nothing was said, and whose message was taken again later, would only show the message twice.
-fn without_vain_tries(mut turns: Vec<Spoken>) -> Vec<Spoken> {
-    let mut later = std::collections::BTreeSet::new();
-    let mut kept: Vec<bool> = turns
-        .iter()
-        .rev()
-        .map(|turn| {
-            let again = !later.insert(turn.message_id.clone());
-            !(again && turn.rounds().next().is_none())
-        })
-        .collect();
-    kept.reverse();
-    let mut kept = kept.into_iter();
-    turns.retain(|_| kept.next().unwrap_or(true));
-    turns
 }

@@ -1,22 +1,26 @@
 //! What a model is shown: the whole of it for a plain turn, what is never left out, what makes room for what, and that
 //! nothing anybody writes can pass for the runtime's own word.
 
+use std::sync::Arc;
+
 use abide_kernel::agent::config::{Config, Identity};
 use abide_kernel::agent::turn::Turn;
-use abide_kernel::id::{AgentId, CallId, Fresh};
+use abide_kernel::fact::{ProviderRoundCompleted, ProviderRoundFailed, ToolFinished};
+use abide_kernel::id::{AgentId, CallId, Fresh, MessageId};
 use abide_kernel::input::{Act, Call, Does, Input, NewMessage, Reply};
 use abide_kernel::prompt::assemble::{
     Guide, Material, Older, Ready, Room, Shown, SkillCard, Surroundings, digest, summary_request,
 };
 use abide_kernel::prompt::measure::Measure;
 use abide_kernel::prompt::situation::{Situation, Summary};
-use abide_kernel::prompt::talk::{Spoken, Told, talk};
+use abide_kernel::prompt::talk::{Spoken, Talk, Told};
 use abide_kernel::prompt::{Item, Part, Prompt};
 use abide_kernel::time::Time;
-use abide_kernel::vocabulary::{MessageKind, ToolStatus};
+use abide_kernel::vocabulary::{MessageKind, ProviderError, ToolStatus};
 use abide_kernel::{AgentState, Fact, admit, carry_out, decide};
 use serde_json::{Value, json};
 
+use crate::golden::golden;
 use crate::story::Story;
 
 const WIDE: Room = Room { budget_tokens: 100_000, tools_tokens: 1_000 };
@@ -26,12 +30,20 @@ fn told(story: &Story) -> Vec<Told> {
     facts.map(|(index, (at, fact))| Told { seq: index as u64 + 1, at: *at, fact: fact.clone() }).collect()
 }
 
+fn talk(told: &[Told]) -> Vec<Spoken> {
+    told.iter().cloned().collect::<Talk>().turns
+}
+
 fn shown_in(story: &Story, room: Room, surroundings: &Surroundings) -> Shown {
     let situation = Situation::of(&story.state).expect("a turn runs");
     let after = situation.summary.as_ref().map_or(0, |summary| summary.through);
     let facts: Vec<Told> = told(story).into_iter().filter(|told| told.seq > after).collect();
     let turns = talk(&facts);
-    Material { situation: &situation, surroundings, turns: &turns, left_out: false, room }.assemble()
+    let shown = Material { situation: &situation, surroundings, turns: &turns, left_out: false, room }.assemble();
+    if let Shown::Ready(ready) = &shown {
+        assert_eq!(ready.estimated_tokens, ready.prompt.tokens() + room.tools_tokens);
+    }
+    shown
 }
 
 fn ready(shown: Shown) -> Ready {
@@ -692,4 +704,38 @@ fn where_a_refused_turn_has_no_picture_those_before_it_are_left_out() {
     look(&mut story);
     said(&mut story, "Fine.");
     assert_eq!(pictures(&story), (1, 1), "what comes later is shown");
+}
+
+/// Readers of the ledger pass over all other kinds.
+#[test]
+#[allow(clippy::wildcard_enum_match_arm, reason = "a few of all facts have to be made to matter here")]
+fn the_kinds_that_talk_is_made_of_are_those_that_change_it() {
+    let golden: Vec<Fact> = golden().iter().map(|(kind, bytes)| Fact::decode(kind, bytes).unwrap()).collect();
+    let at = Time::from_ms(1_700_000_000_000);
+    let of_kind = |kind: &str| golden.iter().find(|fact| fact.kind() == kind).unwrap().clone();
+    let begun = ["message.queued", "turn.started", "turn.assistant_round_recorded"].map(of_kind);
+    let talk: Talk = (1..).zip(begun).map(|(seq, fact)| Told { seq, at, fact }).collect();
+    for fact in golden {
+        let (kind, mut more) = (fact.kind(), talk.clone());
+        let fact = match fact {
+            Fact::ToolFinished(finished) => {
+                Fact::ToolFinished(ToolFinished { exec_id: talk.turns[0].exec_id.clone(), ..finished })
+            }
+            Fact::ProviderRoundCompleted(done) => {
+                let (model, sealed) = (Some("house/m-1".to_owned()), Some(json!({})));
+                Fact::ProviderRoundCompleted(ProviderRoundCompleted { model, sealed, ..done })
+            }
+            Fact::ProviderRoundFailed(failed) => {
+                let (exec_id, error) = (talk.turns[0].exec_id.clone(), ProviderError::Invalid);
+                Fact::ProviderRoundFailed(ProviderRoundFailed { exec_id, error, ..failed })
+            }
+            Fact::MessageQueued(mut queued) => {
+                Arc::make_mut(&mut queued.message).message_id = MessageId::new("msg_another");
+                Fact::MessageQueued(queued)
+            }
+            other => other,
+        };
+        more.tell(Told { seq: 9, at, fact });
+        assert_eq!(more != talk, Talk::KINDS.contains(&kind), "{kind}");
+    }
 }

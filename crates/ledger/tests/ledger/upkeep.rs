@@ -175,7 +175,9 @@ fn a_payload_is_cut_out_and_the_chain_holds() {
         let head = ledger.head(&stream("a")).unwrap();
         // In a segment and shared with a fork; in the table; a blob.
         for (name, seq) in [("c", 10), ("a", 90), ("b", 6)] {
+            let before = ledger.clone().redactions();
             ledger.redact(&stream(name), seq).unwrap();
+            assert_ne!(ledger.clone().redactions(), before, "whoever keeps what it read must hear of it");
             ledger.redact(&stream(name), seq).unwrap();
         }
         ledger.rebuild_rows(&crate::world::rows_of, &mut |_| {}).unwrap();

@@ -12,7 +12,9 @@ use crate::tools::Tool;
 /// How far back from a mark the provider looks for something it has in its cache: 20 blocks, less than that for safety.
 const CACHE_REACH: usize = 18;
 
-pub(super) fn body(remote: &Remote, prompt: &Prompt, tools: &[Tool]) -> Value {
+static TOOLS: spelling::Tools = spelling::Tools::spelled(tool);
+
+pub(super) fn body(remote: &Remote, prompt: &Prompt, tools: &[Tool]) -> String {
     let mut body = json!({
         "model": remote.model,
         "max_tokens": remote.card.max_output_tokens,
@@ -22,12 +24,11 @@ pub(super) fn body(remote: &Remote, prompt: &Prompt, tools: &[Tool]) -> Value {
     if !prompt.system.trim().is_empty() {
         body["system"] = json!([marked(json!({ "type": "text", "text": prompt.system }))]);
     }
-    if let Some((last, others)) = tools.split_last() {
-        let mut list: Vec<Value> = others.iter().map(tool).collect();
-        list.push(marked(tool(last)));
-        body["tools"] = list.into();
-    }
-    body
+    let (last, others) = match tools.split_last() {
+        Some((last, others)) => (Some(marked(tool(last)).to_string()), others),
+        None => (None, tools),
+    };
+    spelling::request(&body, others.iter().map(|tool| TOOLS.write(tool).into()).chain(last.map(Into::into)))
 }
 
 fn tool(tool: &Tool) -> Value {

@@ -1,5 +1,7 @@
 //! OpenAI's Chat Completions, as many others serve them too. They differ in small ways, and what is unambiguous is taken.
 
+use std::borrow::Cow;
+
 use abide_kernel::prompt::{CallResult, Image, Item, Part, Prompt};
 use serde_json::{Map, Value, json};
 
@@ -9,7 +11,9 @@ use super::{Remote, details, fault, spelling};
 use crate::model::ProviderFailure;
 use crate::tools::Tool;
 
-pub(super) fn body(remote: &Remote, prompt: &Prompt, tools: &[Tool]) -> Value {
+static TOOLS: spelling::Tools = spelling::Tools::spelled(tool);
+
+pub(super) fn body(remote: &Remote, prompt: &Prompt, tools: &[Tool]) -> String {
     let mut body = json!({
         "model": remote.model,
         "stream": true,
@@ -17,10 +21,7 @@ pub(super) fn body(remote: &Remote, prompt: &Prompt, tools: &[Tool]) -> Value {
         "messages": messages(remote, prompt),
     });
     body[max_tokens(&remote.provider.base_url)] = json!(remote.card.max_output_tokens);
-    if !tools.is_empty() {
-        body["tools"] = tools.iter().map(tool).collect();
-    }
-    body
+    spelling::request(&body, tools.iter().map(|tool| TOOLS.write(tool).into()))
 }
 
 /// OpenAI itself takes the new name only; the others know the old one, and few the new.
@@ -40,52 +41,55 @@ fn messages(remote: &Remote, prompt: &Prompt) -> Vec<Value> {
         talk.push(json!({ "role": "system", "content": prompt.system }));
     }
     // What is said to the model one after another is one message: many templates know nothing else.
-    let mut waiting: Vec<Part> = Vec::new();
+    let mut waiting: Vec<Cow<'_, Part>> = Vec::new();
     for item in &prompt.items {
         match item {
-            Item::User { parts } => waiting.extend(parts.iter().cloned()),
+            Item::User { parts } => waiting.extend(parts.iter().map(Cow::Borrowed)),
             Item::Assistant { text, calls, thought } => {
-                talk.extend(said(remote, std::mem::take(&mut waiting)));
+                talk.extend(said(remote, &std::mem::take(&mut waiting)));
                 talk.extend(answered(remote.parts(text, calls, thought.as_ref())));
             }
             Item::Results { results } => {
-                talk.extend(said(remote, std::mem::take(&mut waiting)));
+                talk.extend(said(remote, &std::mem::take(&mut waiting)));
                 for result in results {
                     talk.push(came(result));
-                    waiting.extend(pictures(result));
+                    waiting.extend(pictures(result).into_iter().map(Cow::Owned));
                 }
             }
         }
     }
-    talk.extend(said(remote, waiting));
+    talk.extend(said(remote, &waiting));
     talk
 }
 
 /// As plain text where it is nothing else: not every server takes parts.
-fn said(remote: &Remote, parts: Vec<Part>) -> Option<Value> {
-    let mut texts = Vec::new();
-    let mut list = Vec::new();
-    let mut seen = false;
-    for part in parts {
-        let text = match part {
-            Part::Image(image) if remote.card.images => {
-                seen = true;
-                list.push(picture(&image));
-                continue;
-            }
-            Part::Image(image) => spelling::unseen(&image),
-            Part::Text(text) => text,
-        };
-        if !text.is_empty() {
-            list.push(json!({ "type": "text", "text": text }));
-            texts.push(text);
+fn said(remote: &Remote, parts: &[Cow<'_, Part>]) -> Option<Value> {
+    let texts = parts.iter().map(|part| match &**part {
+        Part::Image(image) => Cow::Owned(spelling::unseen(image)),
+        Part::Text(text) => Cow::Borrowed(text.as_str()),
+    });
+    let content = if parts.iter().any(|part| seen(remote, part).is_some()) {
+        let shown = parts.iter().zip(texts).filter_map(|(part, text)| match seen(remote, part) {
+            Some(image) => Some(picture(image)),
+            None => (!text.is_empty()).then(|| json!({ "type": "text", "text": text })),
+        });
+        Value::from_iter(shown)
+    } else {
+        let texts: Vec<Cow<'_, str>> = texts.filter(|text| !text.is_empty()).collect();
+        if texts.is_empty() {
+            return None;
         }
-    }
-    if list.is_empty() {
-        return None;
-    }
-    let content = if seen { Value::from(list) } else { Value::from(texts.join("\n\n")) };
+        Value::from(texts.join("\n\n"))
+    };
     Some(json!({ "role": "user", "content": content }))
+}
+
+/// What the model can look at.
+fn seen<'a>(remote: &Remote, part: &'a Part) -> Option<&'a Image> {
+    match part {
+        Part::Image(image) => remote.card.images.then_some(image),
+        Part::Text(_) => None,
+    }
 }
 
 fn picture(image: &Image) -> Value {

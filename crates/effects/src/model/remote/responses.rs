@@ -13,7 +13,9 @@ use crate::tools::Tool;
 /// Whether a text is the answer or said on the way to it: a model that loses this takes the one for the other.
 const PHASE: &str = "phase";
 
-pub(super) fn body(remote: &Remote, prompt: &Prompt, tools: &[Tool]) -> Value {
+static TOOLS: spelling::Tools = spelling::Tools::spelled(tool);
+
+pub(super) fn body(remote: &Remote, prompt: &Prompt, tools: &[Tool]) -> String {
     let mut body = json!({
         "model": remote.model,
         "max_output_tokens": remote.card.max_output_tokens,
@@ -28,10 +30,7 @@ pub(super) fn body(remote: &Remote, prompt: &Prompt, tools: &[Tool]) -> Value {
     if !prompt.system.trim().is_empty() {
         body["instructions"] = json!(prompt.system);
     }
-    if !tools.is_empty() {
-        body["tools"] = tools.iter().map(tool).collect();
-    }
-    body
+    spelling::request(&body, tools.iter().map(|tool| TOOLS.write(tool).into()))
 }
 
 /// Those that do not refuse to be asked for their reasoning. Of others nobody knows, and they do not mind.
