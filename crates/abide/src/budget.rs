@@ -3,7 +3,7 @@
 use abide_api::types::{Budget, Limits};
 use clap::Args;
 
-use crate::output::grouped;
+use crate::output::counted;
 
 /// A limit, or that there is to be none.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -108,8 +108,8 @@ pub fn in_words(budget: &Budget) -> Option<String> {
 
 /// `3 turns, $1.5`.
 pub fn limits(limits: &Limits) -> Option<String> {
-    let turns = limits.max_turns.map(|turns| format!("{} turns", grouped(turns)));
-    let tokens = limits.max_tokens.map(|tokens| format!("{} tokens", grouped(tokens)));
+    let turns = limits.max_turns.map(|turns| counted(turns, "turn"));
+    let tokens = limits.max_tokens.map(|tokens| counted(tokens, "token"));
     let usd = limits.max_usd.map(|usd| format!("${usd}"));
     let wall = limits.max_wall_ms.map(|ms| format!("{} h", in_hours(ms)));
     let said: Vec<String> = [turns, tokens, usd, wall].into_iter().flatten().collect();
@@ -121,6 +121,8 @@ pub fn in_hours(ms: u64) -> f64 {
     (ms as f64 / HOUR_MS * 100.0).round() / 100.0
 }
 
+/// Money is counted in millionths of a dollar.
+const USD_LEAST: f64 = 0.000_001;
 const HOUR_MS: f64 = 3_600_000.0;
 /// A hundred years.
 const HOURS_MAX: f64 = 876_000.0;
@@ -146,7 +148,11 @@ fn number(text: &str, most: f64, what: &str) -> Result<Limit<f64>, String> {
 }
 
 fn usd(text: &str) -> Result<Limit<f64>, String> {
-    number(text.strip_prefix('$').unwrap_or(text), 1e9, "dollars")
+    match number(text.strip_prefix('$').unwrap_or(text), 1e9, "dollars")? {
+        // It would be rounded to nothing, and hold the agent at once.
+        Limit::Max(usd) if usd > 0.0 && usd < USD_LEAST => Err(format!("it takes {USD_LEAST} dollars at least, or 0")),
+        limit @ (Limit::Max(_) | Limit::Unlimited) => Ok(limit),
+    }
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked first")]
@@ -171,6 +177,8 @@ mod tests {
         for wrong in ["-1", "1.5", "many", ""] {
             assert!(count(wrong).is_err(), "{wrong}");
         }
+        assert_eq!((usd("0"), usd("0.000001")), (Ok(Limit::Max(0.0)), Ok(Limit::Max(0.000_001))));
+        assert!(usd("0.0000001").is_err_and(|hint| hint.contains("0.000001")));
         for wrong in ["-1", "nan", "inf", "1e10", "", "a"] {
             assert!(usd(wrong).is_err() && hours(wrong).is_err(), "{wrong}");
         }
@@ -193,5 +201,7 @@ mod tests {
         let daily = after.daily.clone().unwrap();
         assert_eq!((daily.max_turns, daily.max_wall_ms), (Some(9), Some(5)));
         assert_eq!(in_words(&after).as_deref(), Some("2 tokens, $0.5; 9 turns, 0 h a day"));
+        let one = Limits { max_turns: Some(1), max_tokens: Some(1), ..Limits::default() };
+        assert_eq!(limits(&one).as_deref(), Some("1 turn, 1 token"));
     }
 }

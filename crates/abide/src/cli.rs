@@ -161,6 +161,14 @@ pub struct OfAgent {
     pub agent: AgentId,
 }
 
+/// The plane of one agent, or of all of them.
+#[derive(Debug, Args)]
+pub struct OfAgents {
+    /// The agent; all of them where none is named
+    #[arg(long, value_name = "ID")]
+    pub agent: Option<AgentId>,
+}
+
 fn seq(text: &str) -> Result<Seq, String> {
     text.parse().map_err(|_| "it takes a whole number, the seq of a fact".to_owned())
 }

@@ -183,7 +183,7 @@ impl Settings {
                 let value = Value::Text(Some(known.provider.base_url.clone()));
                 Some((entry, Setting { value, origin: Origin::Environment(name) }))
             }
-            Place::Usual | Place::Settings => None,
+            Place::Usual | Place::Settings | Place::Nowhere => None,
         });
         let moved: Vec<_> = moved.collect();
         let outranked = |entry: &Entry| moved.iter().any(|(other, _)| other == entry);
@@ -198,7 +198,9 @@ impl Settings {
                 let known = self.providers.get(&entry.name)?;
                 Some(match field {
                     ProviderField::Kind => Value::Kind(known.kind),
-                    ProviderField::BaseUrl => Value::Text(Some(known.provider.base_url.clone())),
+                    ProviderField::BaseUrl => {
+                        Value::Text(Some(known.provider.base_url.clone()).filter(|url| !url.is_empty()))
+                    }
                     ProviderField::KeyEnv => Value::Text(known.key_variable.clone()),
                 })
             }

@@ -19,6 +19,7 @@ use abide_kernel::fact::Usage;
 use abide_kernel::id::{AgentId, ExecId, Seq};
 use abide_kernel::input::{Input, Reply};
 use abide_kernel::limits::{SUMMARY_BYTES, clip};
+use abide_kernel::prompt::HOUSE;
 use abide_kernel::prompt::assemble::{
     Guide, Material, Older, Ready, Room, Shown, SkillCard, Surroundings, digest, summary_request,
 };
@@ -40,6 +41,9 @@ static TOOLS_TOKENS: LazyLock<u64> = LazyLock::new(|| {
     let taken = |tool: &Tool| tokens(tool.description) + tokens(&tool.schema().to_string());
     tools::ALL.iter().map(taken).sum()
 });
+
+/// What a request has even where nothing was said yet, by guess.
+pub static ALWAYS_SHOWN_TOKENS: LazyLock<u64> = LazyLock::new(|| *TOOLS_TOKENS + tokens(HOUSE));
 
 #[derive(Debug, Clone)]
 pub struct Mind {
@@ -75,6 +79,13 @@ impl Mind {
     pub async fn think(&self, agent: &AgentId, exec_id: &ExecId, round: u32, mut call: ModelCall) -> Vec<Input> {
         let began = Instant::now();
         let (beside, said) = match self.providers.model(&call.model) {
+            Ok(model)
+                if call.money_limited
+                    && let Err(unpriced) = model.check_price() =>
+            {
+                let error = ProviderError::Unpriced;
+                (Vec::new(), Said::Failed(ProviderFailure { error, ..ProviderFailure::invalid(unpriced) }))
+            }
             Ok(Model::Remote(model)) => self.ask(agent, &model, exec_id, round, call.situation.take()).await,
             Ok(script @ (Model::Echo | Model::Script { .. })) => {
                 let past = Results { ledger: self.ledger.clone(), stream: StreamId::agent(agent) };
@@ -93,6 +104,7 @@ impl Mind {
                 Input::FinishRound { exec_id, round, reply: Reply { elapsed_ms, tree, ..*reply } }
             }
             Said::Failed(ProviderFailure { error, retry_after_ms, message, carry, spent }) => {
+                let spent = spent.map(|spent| *spent);
                 Input::FailRound { exec_id, round, error, retry_after_ms, message, carry, jitter: jitter(), spent }
             }
             Said::TooMuch { needed_tokens, budget_tokens } => {

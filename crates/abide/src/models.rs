@@ -23,6 +23,7 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 
 use crate::config::{ECHO, Origin, Settings, dollars};
+use crate::mind;
 
 /// How many agents are named for each model; the rest are counted.
 const AGENTS_SHOWN: usize = 20;
@@ -72,7 +73,7 @@ impl Models {
                 }
             },
             Model::Remote(remote) => match remote.missing_key() {
-                None => Ok(()),
+                None => room_enough(&remote),
                 Some(variable) => Err(format!(
                     "{} needs a key: set {variable} in the environment of the daemon, and start it again",
                     remote.provider.name
@@ -87,6 +88,12 @@ impl Models {
             Ok(Model::Remote(remote)) => Some(remote.card.images),
             Ok(Model::Echo | Model::Script { .. }) | Err(_) => None,
         }
+    }
+
+    /// What is wrong with limiting the money of an agent that thinks with this model. A name that is none is for
+    /// `check` to refuse.
+    pub fn check_price(&self, name: &str) -> Result<(), String> {
+        self.providers.model(name).map_or(Ok(()), |model| model.check_price())
     }
 
     /// Every model that is known by name here, with the agents that think with it.
@@ -181,10 +188,38 @@ impl Models {
         let elapsed_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (usage, error) = match said {
             Ok(reply) => (Some(usage(&reply)), None),
-            Err(failure) => (None, Some(explained(&model, failure))),
+            Err(failure) => (None, Some(self.explained(&model, failure))),
         };
         Ok(ModelTested { model: name.to_owned(), ok: error.is_none(), elapsed_ms, usage, error })
     }
+}
+
+impl Models {
+    /// A failure with what to do about it.
+    fn explained(&self, model: &Model, failure: ProviderFailure) -> ModelError {
+        let hint = match model {
+            Model::Remote(remote) => {
+                let known = self.providers.get(&remote.provider.name);
+                advice(remote, known.and_then(|known| known.key_variable.as_deref()), &failure)
+            }
+            Model::Echo | Model::Script { .. } => "mend the script, or name another".to_owned(),
+        };
+        let ProviderFailure { error, message, retry_after_ms, .. } = failure;
+        ModelError { class: error.as_str().to_owned(), message, hint, retry_after_ms }
+    }
+}
+
+/// Refuses a model that could not be shown even what every agent is shown: how it works here, and its tools.
+pub fn room_enough(remote: &Remote) -> Result<(), String> {
+    let (needed, room) = (*mind::ALWAYS_SHOWN_TOKENS, remote.card.context_tokens);
+    if room > needed {
+        return Ok(());
+    }
+    let name = &remote.name;
+    Err(format!(
+        "{name} has room for {room} tokens, and what every agent is shown takes {needed} already: set \
+         models.{name:?}.window_tokens or context_tokens if it has more, or name another"
+    ))
 }
 
 fn provider(known: &Known) -> ProviderItem {
@@ -220,6 +255,7 @@ async fn small_call(model: &Model) -> Result<Reply, ProviderFailure> {
                 turn_seq: 0,
                 situation: None,
                 place: None,
+                money_limited: false,
             };
             model.call(&call, &ExecId::new("exec_test"), 1, &NoPast).await
         }
@@ -257,17 +293,8 @@ fn usage(reply: &Reply) -> Usage {
     }
 }
 
-/// A failure with what to do about it.
-fn explained(model: &Model, failure: ProviderFailure) -> ModelError {
-    let hint = match model {
-        Model::Remote(remote) => advice(remote, &failure),
-        Model::Echo | Model::Script { .. } => "mend the script, or name another".to_owned(),
-    };
-    let ProviderFailure { error, message, retry_after_ms, .. } = failure;
-    ModelError { class: error.as_str().to_owned(), message, hint, retry_after_ms }
-}
-
-fn advice(remote: &Remote, failure: &ProviderFailure) -> String {
+/// What to do about a failure. `key_variable` is where its provider's key is looked for, wanted or not.
+fn advice(remote: &Remote, key_variable: Option<&str>, failure: &ProviderFailure) -> String {
     let (provider, url) = (&remote.provider.name, &remote.provider.base_url);
     match failure.error {
         ProviderError::RateLimited => match failure.retry_after_ms {
@@ -278,20 +305,23 @@ fn advice(remote: &Remote, failure: &ProviderFailure) -> String {
             "try again in a while; `fallback` in the settings names models to ask meanwhile".to_owned()
         }
         ProviderError::Timeout | ProviderError::Disconnect => {
-            format!("see whether {url} can be reached from here: `abide doctor` tries")
+            format!("see whether somebody serves {url}, and whether this machine may reach it")
         }
         ProviderError::ContextLength => {
             format!("its window is smaller than it is thought to be: set models.{:?}.window_tokens", remote.name)
         }
         ProviderError::Refusal => "name another model: this one does not want to answer".to_owned(),
-        ProviderError::Auth => match (remote.missing_key(), &remote.provider.key_env) {
-            (Some(variable), _) => format!("set {variable} in the environment of the daemon, and start it again"),
+        ProviderError::Auth => match (&remote.provider.key, key_variable) {
             (None, Some(variable)) => {
+                format!("set {variable} to its key in the environment of the daemon, and start it again")
+            }
+            (Some(_), Some(variable)) => {
                 format!("see whether the key in {variable} is still good, and whether it is one of {provider}'s")
             }
-            (None, None) => format!("it wants a key: name its variable with providers.{provider}.key_env"),
+            (_, None) => format!("it wants a key: name its variable with providers.{provider}.key_env"),
         },
-        ProviderError::Invalid => {
+        // No test limits money.
+        ProviderError::Invalid | ProviderError::Unpriced => {
             format!("see whether {provider} has a model called {:?}, and whether it is at {url}", remote.model)
         }
     }

@@ -86,11 +86,12 @@ async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &
         // Other agents may think with other models, and this one may be mended.
         Err(problem) => tracing::warn!(%model, problem, "new agents could not think with the default model"),
     }
-    let checked = Arc::clone(&daemon.models);
+    let (checked, priced) = (Arc::clone(&daemon.models), Arc::clone(&daemon.models));
     let options = Options {
         limits: Limits::default(),
         models: daemon.models.defaults(),
         check_model: Box::new(move |name| checked.check(name)),
+        check_price: Box::new(move |name| priced.check_price(name)),
         world: Arc::new(Outside { hands, models: Arc::clone(&daemon.models) }),
         hooks: Arc::clone(&hooks),
         deltas,

@@ -22,7 +22,7 @@ use abide_kernel::vocabulary::ProviderError;
 use serde_json::Value;
 
 pub use providers::Providers;
-use remote::Remote;
+use remote::{Card, Remote};
 
 /// A model that can be called.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +42,13 @@ pub enum BadModel {
     NotAName { name: String },
     #[error("there is no provider {provider:?}; {instead}, or [providers.NAME] in config.toml makes one")]
     UnknownProvider { provider: String, instead: String },
+    #[error("{name:?} names no model: no name of one has blanks in it")]
+    Blank { name: String },
+    #[error(
+        "{provider} is not built in, and nobody says where it is: `abide config set providers.{provider}.base_url \
+         https://HOST/v1`"
+    )]
+    NoAddress { provider: String },
     #[error("the script {file:?} has no absolute path; say where it is, as in script//path/to/{file}")]
     RelativeScript { file: String },
 }
@@ -63,7 +70,7 @@ pub struct ProviderFailure {
     /// What the provider wants back with its next call. Nothing: what it had before.
     pub carry: Option<Value>,
     /// What it took all the same.
-    pub spent: Option<Spent>,
+    pub spent: Option<Box<Spent>>,
 }
 
 impl ProviderFailure {
@@ -76,6 +83,19 @@ impl ProviderFailure {
 }
 
 impl Model {
+    /// Refuses one that nobody knows the price of, for whoever limits money: no limit would ever be reached. A script
+    /// costs nothing.
+    pub fn check_price(&self) -> Result<(), String> {
+        let name = match self {
+            Model::Remote(Remote { name, card: Card { prices: None, .. }, .. }) => name,
+            Model::Remote(_) | Model::Echo | Model::Script { .. } => return Ok(()),
+        };
+        Err(format!(
+            "{name} has no price, so a limit in dollars would never be reached: set models.{name:?}.input_usd and \
+             output_usd (0 where it costs nothing), or limit tokens instead of dollars"
+        ))
+    }
+
     /// One call: the answer to `round` of the execution, which also name the tool calls it asks for.
     pub async fn call(
         &self,

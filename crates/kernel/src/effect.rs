@@ -113,6 +113,8 @@ pub struct ModelCall {
     pub situation: Option<Box<Situation>>,
     /// Where its tools run, while it writes there: whether a turn got anywhere shows in the files, too.
     pub place: Option<Box<Place>>,
+    /// What it may spend is limited: a model whose price nobody knows must not be called.
+    pub money_limited: bool,
 }
 
 /// A child as it is to be made.
@@ -345,6 +347,7 @@ fn model_call(state: &AgentState) -> Option<ModelCall> {
         situation: (!turn.model.starts_with("script/")).then(|| Situation::of(state)).flatten().map(Box::new),
         place: (turn.work_item_id.is_some() && state.workspaces.occupied().is_some())
             .then(|| Box::new(Place::of(state))),
+        money_limited: state.is_money_limited(),
     })
 }
 

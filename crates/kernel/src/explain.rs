@@ -221,9 +221,11 @@ fn sentence(state: &AgentState, decision: &Decision, would_wake: &[String]) -> S
             Some(TerminalKind::Aborted) => {
                 format!("{id} has nothing to do: its last turn was aborted; a message will wake it.")
             }
-            Some(kind) => format!(
-                "{id} has nothing to do: its last turn failed ({kind}); its briefs say why, and a message will wake it."
-            ),
+            Some(kind) => {
+                let error = state.last_failure().and_then(|last| last.error.as_deref());
+                let error = error.map_or_else(|| "; its briefs say why".to_owned(), |text| format!(": {}", gist(text)));
+                format!("{id} has nothing to do: its last turn failed ({kind}){error}. A message will wake it.")
+            }
         },
     };
     let hopeless = if would_wake.is_empty() { " Nothing will wake it by itself." } else { "" };
@@ -243,6 +245,13 @@ fn counted(count: usize, thing: &str) -> String {
 
 fn waiting_messages(count: usize) -> String {
     if count == 1 { "1 message waits".to_owned() } else { format!("{count} messages wait") }
+}
+
+/// The beginning of what went wrong, on one line and without its full stop. A provider may have sent a page.
+fn gist(text: &str) -> String {
+    const GIST_BYTES: usize = 320;
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    work::beginning(&line, GIST_BYTES).trim_end_matches(['.', ':']).to_owned()
 }
 
 fn for_item(objective: &str) -> String {

@@ -104,6 +104,9 @@ pub fn clip(text: &str, max: usize) -> &str {
     &text[..end]
 }
 
+/// How long ago a moment may be that somebody names for a timer: on its way, a request takes time.
+pub const JUST_PASSED_MS: u64 = 60_000;
+
 /// Children of one agent that are at work at the same time.
 pub const CHILDREN_MAX: usize = 32;
 /// How far below the agent at the top children may have children.

@@ -13,6 +13,8 @@ mod words;
 
 use serde_json::Value;
 
+pub use words::HOUSE;
+
 use crate::fact::CallRecord;
 use crate::id::CallId;
 

@@ -37,6 +37,8 @@ impl ProviderError {
             ProviderError::Refusal => rule(false, true, Tells::Nobody),
             ProviderError::Auth => rule(false, true, Tells::Operator),
             ProviderError::Invalid => rule(false, false, Tells::Nobody),
+            // Another model may have a price; only a person gives this one its.
+            ProviderError::Unpriced => rule(false, true, Tells::Operator),
         }
     }
 }

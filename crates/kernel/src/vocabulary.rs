@@ -319,6 +319,8 @@ words! {
         Refusal = "refusal",
         Auth = "auth",
         Invalid = "invalid",
+        /// Not called: money is limited, and nobody knows what it costs.
+        Unpriced = "unpriced",
     }
 
     /// How an agent works in a folder: in it, or in a git worktree of it.

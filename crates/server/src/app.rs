@@ -59,6 +59,8 @@ pub struct Options {
     /// What agents have that were given no model of their own.
     pub models: DefaultModels,
     pub check_model: CheckModel,
+    /// Refuses a model whose price nobody knows, where money is limited.
+    pub check_price: CheckModel,
     pub world: Arc<dyn World>,
     pub hooks: Arc<Hooks>,
     /// What models say while they say it.

@@ -1,14 +1,21 @@
 //! Reading what a request says: its body, its query, its headers. What can't be read is refused with the place of it.
 
+mod strict;
+
 use std::collections::BTreeMap;
 
 use abide_api::Problem;
 use serde::de::DeserializeOwned;
 
+use strict::Strict;
+
 /// Most problems of a body are about one field; this is where.
 pub(crate) fn json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     // First whether it is JSON at all: a body cut short is another mistake than a field too many.
-    let value: serde_json::Value = serde_json::from_slice(bytes).map_err(|error| {
+    let Strict(value) = serde_json::from_slice(bytes).map_err(|error| {
+        if error.is_data() {
+            return Problem::new(422, "wrong_fields", error.to_string()).hint("say each field once").pointer("");
+        }
         Problem::new(400, "not_json", format!("the body is not JSON: {error}"))
             .hint("send a JSON object with Content-Type: application/json")
     })?;

@@ -85,6 +85,7 @@ pub(crate) fn refused(refusal: Refusal, agent: &str) -> Problem {
         | "empty"
         | "too_long"
         | "too_far_ahead"
+        | "in_the_past"
         | "too_often"
         | "todo_too_long"
         | "one_in_progress"

@@ -2,6 +2,7 @@
 
 mod agents;
 mod approvals;
+mod chosen;
 mod history;
 mod hooks;
 mod ledger;

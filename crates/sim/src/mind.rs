@@ -65,14 +65,14 @@ pub fn reply(rng: &mut Rng, state: &AgentState, calls_made: &mut u64) -> Reply {
     let number = rng.below(1000);
     // Now and then one that says nothing, and one that had more to say.
     let text = if number < 60 { String::new() } else { format!("round {number}") };
-    let stop = (number % 20 == 0).then(|| Reply::FULL.to_owned());
+    let stop = number.is_multiple_of(20).then(|| Reply::FULL.to_owned());
     Reply { text, calls, usage, tree, stop, ..Reply::default() }
 }
 
 /// What a call took that failed: as often as not, nothing.
 pub fn spent(jitter: u16) -> Option<Spent> {
     let usage = Usage { input_tokens: 8, ..Usage::default() };
-    (jitter % 2 == 0).then_some(Spent { usage, estimated: true })
+    jitter.is_multiple_of(2).then_some(Spent { usage, estimated: true })
 }
 
 /// A call may return the end of a task's output, whoever else waits for it.

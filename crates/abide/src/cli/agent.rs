@@ -78,9 +78,10 @@ pub struct CreateArgs {
     /// Let it reach the network
     #[arg(long)]
     pub network: bool,
-    /// What it thinks with when that fails, in this order, divided by commas
-    #[arg(long, value_name = "MODELS", value_delimiter = ',', value_parser = crate::config::model)]
-    pub fallback: Vec<String>,
+    /// What it thinks with when that fails, in this order, divided by commas; none: nothing else; default: those of the
+    /// settings
+    #[arg(long, value_name = "MODELS|none|default", value_delimiter = ',', value_parser = model_or_none)]
+    pub fallback: Option<Vec<String>>,
     #[command(flatten)]
     pub budget: BudgetArgs,
     /// Leave it stopped

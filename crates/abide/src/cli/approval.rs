@@ -2,12 +2,12 @@
 
 use clap::{Args, Subcommand};
 
-use super::OfAgent;
+use super::{OfAgent, OfAgents};
 
 #[derive(Debug, Subcommand)]
 pub enum ApprovalCommand {
-    /// All of them, newest last
-    List(OfAgent),
+    /// All of them, newest last; where no agent is named, the open ones of all agents
+    List(OfAgents),
     /// Say yes
     Grant(OneApproval),
     /// Say no

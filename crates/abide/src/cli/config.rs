@@ -6,7 +6,7 @@ use clap::Subcommand;
 pub enum ConfigCommand {
     /// Every setting
     Show {
-        /// Say where each came from
+        /// With --json: where each came from, too
         #[arg(long)]
         origin: bool,
     },

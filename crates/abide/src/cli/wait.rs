@@ -2,12 +2,12 @@
 
 use clap::Subcommand;
 
-use super::OfAgent;
+use super::{OfAgent, OfAgents};
 
 #[derive(Debug, Subcommand)]
 pub enum WaitCommand {
-    /// All of them, newest last
-    List(OfAgent),
+    /// All of them, newest last; where no agent is named, the open ones of all agents
+    List(OfAgents),
     /// End one, as if nothing had been waited for
     Cancel {
         #[command(flatten)]

@@ -44,7 +44,7 @@ fn create(args: &CreateArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<
         instructions: args.instructions.as_deref().map(read).transpose()?,
         network: args.network.then_some(true),
         budget: (!args.budget.is_empty()).then(|| args.budget.over(&Budget::default())),
-        fallback: (!args.fallback.is_empty()).then(|| args.fallback.clone()),
+        fallback: args.fallback.as_deref().map(models),
         start: args.no_start.then_some(false),
     };
     let made = block_on(async { Ok(client.create_agent(&new).await?) })?;
@@ -75,7 +75,7 @@ fn set(args: &SetArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
         workspace: args.workspace.as_deref().map(absolute).transpose()?,
         instructions: args.instructions.as_deref().map(read).transpose()?,
         network: args.network,
-        fallback: fallback.as_ref().map(|models| models.iter().filter(|model| *model != NO_MODEL).cloned().collect()),
+        fallback: fallback.as_deref().map(models),
         ..AgentChange::default()
     };
     let summary = block_on(async {
@@ -106,6 +106,11 @@ fn set(args: &SetArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
         let changed: Vec<String> = [model, others, workspace, network, told, limited].into_iter().flatten().collect();
         format!("{} {}\n", summary.identity.id, changed.join(", "))
     })
+}
+
+/// A list as a person writes it; `none` is an empty one.
+fn models(said: &[String]) -> Vec<String> {
+    said.iter().filter(|model| *model != NO_MODEL).cloned().collect()
 }
 
 fn on_or_off(on: bool) -> &'static str {

@@ -27,7 +27,7 @@ const PLANE: Plane<Approval> = Plane {
 
 pub fn run(command: &ApprovalCommand, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     match command {
-        ApprovalCommand::List(of) => plane::list(&PLANE, of, place, out),
+        ApprovalCommand::List(of) => plane::list_or_open(&PLANE, of, place, out),
         ApprovalCommand::Grant(one) => decide(one, true, place, out),
         ApprovalCommand::Deny(one) => decide(one, false, place, out),
     }

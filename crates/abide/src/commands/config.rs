@@ -1,10 +1,12 @@
 //! `abide config`: settings, and where each came from.
 
+use abide_effects::Model;
 use serde_json::{Map, Value, json};
 
 use crate::cli::{ConfigCommand, PlaceArgs, UpArgs};
-use crate::config::{ECHO, File, Key, Named, Origin, Setting, Settings, Table};
-use crate::output::{Failed, Output, one_line, table};
+use crate::config::{ECHO, Field, File, Key, Named, Origin, Setting, Settings, Table};
+use crate::models::room_enough;
+use crate::output::{Failed, Output, one_line};
 use crate::{connection, home};
 
 pub fn run(command: &ConfigCommand, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
@@ -38,15 +40,10 @@ fn show(origin: bool, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
         })
         .collect();
     out.result(&Value::Object(value), || {
-        if origin {
-            let row = |(key, setting): &(Named, Setting<_>)| {
-                vec![key.to_string().into(), shown(setting).into(), setting.origin.to_string().into()]
-            };
-            return out.columns(&["key", "value", "origin"], &all.iter().map(row).collect::<Vec<_>>());
-        }
-        let names: Vec<String> = all.iter().map(|(key, _)| key.to_string()).collect();
-        let rows = names.iter().zip(&all).map(|(name, (_, setting))| (name.as_str(), shown(setting)));
-        table(&rows.collect::<Vec<_>>())
+        let row = |(key, setting): &(Named, Setting<_>)| {
+            vec![key.to_string().into(), shown(setting).into(), setting.origin.to_string().into()]
+        };
+        out.columns(&["key", "value", "origin"], &all.iter().map(row).collect::<Vec<_>>())
     })
 }
 
@@ -81,11 +78,28 @@ fn set(key: &Named, text: &str, place: &PlaceArgs, out: &Output) -> anyhow::Resu
     }
     file.set(key, &value)?;
     let path = file.path().display().to_string();
-    out.result(&json!({ "key": key.to_string(), "value": value.json(), "file": path }), || {
-        format!("{key} is {} in {path}\n", one_line(&value.to_string()))
-    })?;
+    let unread = is_served(&home)?;
+    let shown = json!({ "key": key.to_string(), "value": value.json(), "file": path, "restart_needed": unread });
+    out.result(&shown, || format!("{key} is {} in {path}{}\n", one_line(&value.to_string()), once_read(unread)))?;
     outranked(key, out);
-    restart(&home, out)
+    too_small(key, &value, &file, out)
+}
+
+/// A model that has no room for what every agent is shown may be meant for later; whoever sets it hears of it now.
+fn too_small(key: &Named, value: &crate::config::Value, file: &File, out: &Output) -> anyhow::Result<()> {
+    let providers = file.providers(&|_| None)?;
+    let entry = match key {
+        Named::Entry(entry) if matches!(entry.field, Field::Model(_)) => Some(&entry.name),
+        Named::Entry(_) | Named::Key(_) => None,
+    };
+    for name in value.models().iter().chain(entry) {
+        if let Ok(Model::Remote(remote)) = providers.model(name)
+            && let Err(problem) = room_enough(&remote)
+        {
+            out.note(&problem);
+        }
+    }
+    Ok(())
 }
 
 fn unset(key: &Named, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
@@ -93,10 +107,12 @@ fn unset(key: &Named, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let mut file = File::read(&home)?;
     let was_set = file.unset(key)?;
     let path = file.path().display().to_string();
-    out.result(&json!({ "key": key.to_string(), "was_set": was_set, "file": path }), || {
-        if was_set { format!("{key} is no longer in {path}\n") } else { format!("{key} was not in {path}\n") }
-    })?;
-    restart(&home, out)
+    let unread = was_set && is_served(&home)?;
+    let shown = json!({ "key": key.to_string(), "was_set": was_set, "file": path, "restart_needed": unread });
+    out.result(&shown, || match was_set {
+        true => format!("{key} is no longer in {path}{}\n", once_read(unread)),
+        false => format!("{key} was not in {path}\n"),
+    })
 }
 
 fn outranked(key: &Named, out: &Output) {
@@ -105,11 +121,14 @@ fn outranked(key: &Named, out: &Output) {
     }
 }
 
-fn restart(home: &std::path::Path, out: &Output) -> anyhow::Result<()> {
-    if connection::serving(home)?.is_some() {
-        out.hint("the daemon has read its settings already; `abide daemon restart` has it read them again");
-    }
-    Ok(())
+/// Whether a daemon runs that has read its settings already.
+fn is_served(home: &std::path::Path) -> anyhow::Result<bool> {
+    Ok(connection::serving(home)?.is_some())
+}
+
+/// Part of the result: what was changed has no effect before.
+fn once_read(unread: bool) -> &'static str {
+    if unread { "; the daemon that runs reads it when it starts again: `abide daemon restart`" } else { "" }
 }
 
 fn schema(out: &Output) -> anyhow::Result<()> {

@@ -104,6 +104,7 @@ fn served(provider: &ProviderItem) -> String {
         (KeyState::NotNeeded, Some(variable)) => format!("no key; it may have one in {variable}"),
         (KeyState::Set | KeyState::Missing | KeyState::NotNeeded, None) => "no key".to_owned(),
     };
+    let base_url = if base_url.is_empty() { "nobody says where it is" } else { base_url };
     let has = match (found, unheard) {
         (Some(found), _) => format!("; it has {}", counted(*found, "model")),
         (None, Some(why)) => format!("; it does not say what it has ({why})"),

@@ -4,9 +4,10 @@ use abide_api::Client;
 use abide_kernel::id::AgentId;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::cli::{OfAgent, PlaceArgs};
+use super::agent;
+use crate::cli::{OfAgent, OfAgents, PlaceArgs};
 use crate::connection::{self, block_on, page_query};
 use crate::output::{Cell, Failed, Output, meant};
 
@@ -70,6 +71,46 @@ pub fn list_fitting<T: DeserializeOwned + Serialize>(
         };
         let titles: Vec<&str> = std::iter::once("id").chain(plane.titles.iter().copied()).collect();
         out.columns(&titles, &items.iter().zip(ids).map(row).collect::<Vec<_>>())
+    })
+}
+
+/// One agent's, or what is open of all agents: what is over is of use beside the rest of its agent only.
+pub fn list_or_open<T: DeserializeOwned + Serialize>(
+    plane: &Plane<T>,
+    of: &OfAgents,
+    place: &PlaceArgs,
+    out: &Output,
+) -> anyhow::Result<()> {
+    if let Some(agent) = &of.agent {
+        return list(plane, &OfAgent { agent: agent.clone() }, place, out);
+    }
+    let client = connection::find(place)?;
+    let found: Vec<(String, T, Value)> = block_on(async {
+        let mut found = Vec::new();
+        for agent in agent::all(&client).await? {
+            for item in items::<T>(&client, &AgentId::new(&agent.id)?, plane.route).await? {
+                let mut value = json!(item);
+                if value["status"] == "pending" || value["status"] == "active" {
+                    value["agent_id"] = json!(agent.id);
+                    found.push((agent.id.clone(), item, value));
+                }
+            }
+        }
+        Ok(found)
+    })?;
+    let values: Vec<&Value> = found.iter().map(|(_, _, value)| value).collect();
+    out.result(&json!({ "items": values, "next": null }), || {
+        if found.is_empty() {
+            return "nothing is open; --agent ID shows what is over, too\n".to_owned();
+        }
+        let ids = out.ids(&found.iter().map(|(_, item, _)| (plane.id)(item)).collect::<Vec<_>>());
+        let row = |((agent, item, _), id): (&(String, T, Value), String)| {
+            let mut cells = vec![Cell::from(agent.as_str()), Cell::from(id)];
+            cells.extend((plane.row)(item, out));
+            cells
+        };
+        let titles: Vec<&str> = ["agent", "id"].into_iter().chain(plane.titles.iter().copied()).collect();
+        out.columns(&titles, &found.iter().zip(ids).map(row).collect::<Vec<_>>())
     })
 }
 

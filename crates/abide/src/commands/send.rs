@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use abide_api::Client;
-use abide_api::types::{Accepted, Brief, MessageCreate, PostKind, TextDelta, Why};
+use abide_api::types::{Accepted, AgentSummary, Brief, MessageCreate, PostKind, TextDelta, Wait, Why};
+use abide_kernel::vocabulary::WaitKind;
 use serde_json::{Value, json};
 
 use super::agent::stdin;
@@ -93,6 +94,8 @@ async fn answer(
     let mut follow = Follow::new(client.clone(), place, out, Some(id), after, Some(AWAY));
     let mut awaited = Awaited::new(&accepted.message_id);
     let mut overheard = Overheard::default();
+    // Whoever waits hears once that it takes its time.
+    let mut told = false;
     loop {
         let seen = match follow.next().await? {
             News::Fact(seen) => seen,
@@ -107,7 +110,12 @@ async fn answer(
                 out.clear_progress();
                 return said(&brief, accepted, out);
             }
-            Heard::Failure(text) => return Err(anyhow::anyhow!("{text}")),
+            Heard::Failure(text) => return Err(failed(&connection::find(place)?.agent(id).await?, &text)),
+            Heard::Later(until) => {
+                if !std::mem::replace(&mut told, true) {
+                    out.note(&later(&connection::find(place)?.agent(id).await?, &until));
+                }
+            }
             Heard::Stopped => return Err(stopped(id, accepted)),
             Heard::MayWait => {
                 let why = connection::find(place)?.why(id, None).await?;
@@ -136,6 +144,27 @@ fn stopped(id: &str, accepted: &Accepted) -> anyhow::Error {
     let message = &accepted.message_id;
     Failed::Refused(format!("{id} is stopped; {message} is kept, and read once it starts: `abide agent start {id}`"))
         .into()
+}
+
+/// A failure that became a question is a person's to answer.
+fn failed(summary: &AgentSummary, text: &str) -> anyhow::Error {
+    let asked = |wait: &Wait| wait.kind == WaitKind::Operator.as_str() && wait.reason == text;
+    let said = gist(text, 2_000);
+    match summary.active_waiting_intents.iter().any(asked) {
+        true => Failed::WaitsForPerson(said).into(),
+        false => anyhow::anyhow!("{said}"),
+    }
+}
+
+fn later(summary: &AgentSummary, until: &str) -> String {
+    let id = &summary.identity.id;
+    match &summary.model.trouble {
+        Some(it) => {
+            let failed = gist(&format!("{}: {}", it.error, it.message), 300);
+            format!("{id} waits until {until} and asks again then: {} failed ({failed})", it.model)
+        }
+        None => format!("{id} waits until {until} and tries again then"),
+    }
 }
 
 fn budget_spent(why: &Why) -> Option<anyhow::Error> {
@@ -193,6 +222,8 @@ enum Heard {
     Nothing,
     Result(Box<Brief>),
     Failure(String),
+    /// Its model failed, and is asked again then.
+    Later(String),
     Stopped,
     /// The agent has come to rest; whether for a person is to be asked.
     MayWait,
@@ -212,6 +243,9 @@ impl Awaited {
             "message.interjected" if ours => {
                 self.message_id = text("joined").to_owned();
                 Heard::Nothing
+            }
+            "message.requeued" if ours && text("reason") == "provider_backoff" => {
+                Heard::Later(text("not_before").to_owned())
             }
             "message.dropped" if ours => Heard::Failure(format!("{} was dropped", self.message_id)),
             "posture.changed" | "control.applied" if text("next_status") == "stopped" => Heard::Stopped,
@@ -247,7 +281,7 @@ impl Awaited {
         };
         match brief.kind.as_str() {
             "result" if answers => Heard::Result(Box::new(brief)),
-            "failure" if answers => Heard::Failure(gist(&brief.text, 2_000)),
+            "failure" if answers => Heard::Failure(brief.text),
             "ack" if answers => {
                 self.acknowledged = true;
                 Heard::MayWait
@@ -306,7 +340,7 @@ mod tests {
             brief("result", "yes", Some("msg_1")),
         ]);
         assert_eq!(result(&heard), "yes");
-        assert_eq!(hear(&[brief("failure", "it\nbroke", Some("msg_1"))]), Heard::Failure("it broke".into()));
+        assert_eq!(hear(&[brief("failure", "it\nbroke", Some("msg_1"))]), Heard::Failure("it\nbroke".into()));
         assert_eq!(hear(&[brief("failure", "other", None)]), Heard::Nothing);
     }
 
@@ -346,6 +380,16 @@ mod tests {
         let cut = json!({ "last_assistant_message": "As far as", "cut": true });
         assert_eq!(after(cut), ("As far as".to_owned(), true));
         assert_eq!(after(json!({})), ("(It went on, and said nothing.)".to_owned(), false));
+    }
+
+    #[test]
+    fn a_later_try_of_its_own_message_is_told() {
+        let requeued = |message: &str, reason: &str| {
+            let until = "2026-01-31T12:00:02.000Z";
+            ("message.requeued", json!({ "message_id": message, "reason": reason, "not_before": until }))
+        };
+        assert_eq!(hear(&[requeued("msg_1", "provider_backoff")]), Heard::Later("2026-01-31T12:00:02.000Z".into()));
+        assert_eq!(hear(&[requeued("msg_2", "provider_backoff"), requeued("msg_1", "budget")]), Heard::Nothing);
     }
 
     #[test]

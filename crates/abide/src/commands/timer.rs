@@ -16,7 +16,9 @@ const PLANE: Plane<Timer> = Plane {
     row: |timer, out| {
         let next = timer.next_fire_at.as_deref().map_or_else(|| "-".to_owned(), |at| out.time(at));
         let (fired, missed) = (timer.fire_count.to_string(), timer.missed_count.to_string());
-        let summary = gist(&timer.summary, 80);
+        // One with a check may fire and say nothing.
+        let checked = if timer.check.is_some() { " (with a check)" } else { "" };
+        let summary = format!("{}{checked}", gist(&timer.summary, 80));
         vec![Cell::status(&timer.status), next.into(), when(timer).into(), fired.into(), missed.into(), summary.into()]
     },
     empty: "has no timers; `abide timer create --agent ID SUMMARY --every 1h` makes one",

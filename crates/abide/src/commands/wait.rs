@@ -26,7 +26,7 @@ const PLANE: Plane<Wait> = Plane {
 
 pub fn run(command: &WaitCommand, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     match command {
-        WaitCommand::List(of) => plane::list(&PLANE, of, place, out),
+        WaitCommand::List(of) => plane::list_or_open(&PLANE, of, place, out),
         WaitCommand::Cancel { of, wait } => plane::end(&PLANE, "cancelled", of, wait, place, out),
     }
 }

@@ -470,6 +470,9 @@ pub fn model(text: &str) -> Result<String, String> {
     if provider.is_empty() || name.is_empty() || text.contains(char::is_control) {
         return Err(wrong());
     }
+    if provider != "script" && text.contains(char::is_whitespace) {
+        return Err(format!("{text:?} is no model: no name of one has blanks in it"));
+    }
     if provider != "script" || text == ECHO {
         return Ok(text.to_owned());
     }

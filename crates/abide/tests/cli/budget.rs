@@ -62,5 +62,69 @@ fn a_model_that_fails_is_followed_by_the_next() {
     assert_eq!(shown["model"]["trouble"]["error"], "overloaded");
     let none = place.says(&["agent", "set", "scout", "--fallback", "none"]);
     assert_eq!(none, "scout has no other model when that fails\n");
+    let made = place.json(&["agent", "create", "alone", "--fallback", "none"]);
+    assert_eq!(made["model"]["fallback"], json!([]));
+    assert_eq!(place.run(&["agent", "set", "scout", "--model", "ollama/ok space"]).code, Some(2));
     assert_eq!(place.run(&["agent", "set", "scout", "--fallback", "nonsense"]).code, Some(2));
+}
+
+/// Nobody serves it: a test in which somebody was asked would end otherwise.
+const UNPRICED: &str = "[providers.mine]\nkind = \"openai-chat\"\nbase_url = \"http://127.0.0.1:9/v1\"\n";
+const PRICE: &str = "[models.\"mine/x\"]\ninput_usd = 1\noutput_usd = 2\n";
+
+#[test]
+fn a_limit_in_dollars_needs_a_price() {
+    let place = Place::empty();
+    place.write("home/config.toml", UNPRICED);
+    let mut daemon = Daemon::start(&place, &[]);
+    let create = ["agent", "create", "scout", "--model", "mine/x", "--max-usd", "1"];
+    let error = place.refused(1, &create);
+    for part in ["mine/x has no price", "models.\"mine/x\".input_usd", "limit tokens"] {
+        assert!(error.contains(part), "{error}");
+    }
+    assert_eq!(place.run(&["agent", "show", "scout"]).code, Some(8), "nothing was made");
+    daemon.kill();
+    place.write("home/config.toml", format!("{UNPRICED}{PRICE}"));
+    let mut daemon = Daemon::start(&place, &[]);
+    place.says(&create);
+    daemon.kill();
+    // The price is taken away: nothing is spent that nobody counts, and everybody says why.
+    place.write("home/config.toml", UNPRICED);
+    let _daemon = Daemon::start(&place, &[]);
+    let error = place.refused(1, &["send", "scout", "hi", "--wait"]);
+    assert!(error.starts_with("unpriced: mine/x has no price"), "{error}");
+    let why = place.says(&["why", "scout"]);
+    assert!(why.contains("its last turn failed") && why.contains("mine/x has no price"), "{why}");
+    let doctor = || place.run(&["doctor"]).out;
+    let report = doctor();
+    assert!(report.contains("scout has a limit in dollars, and mine/x has no price"), "{report}");
+    place.says(&["agent", "set", "scout", "--max-usd", "none", "--max-tokens", "9"]);
+    assert!(!doctor().contains("has a limit in dollars"));
+}
+
+#[test]
+fn a_turn_that_goes_in_circles_is_a_question_to_a_person() {
+    let place = Place::empty();
+    let _daemon = Daemon::start(&place, &[]);
+    let round = json!({ "tools": [{ "name": "ReadFile", "input": { "path": "nowhere" } }] });
+    place.write("loop.json", json!({ "rounds": [round], "loop": true }).to_string());
+    place.says(&["agent", "create", "scout", "--model", "script/loop.json"]);
+    let ran = place.run(&["send", "scout", "hi", "--wait"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(4), ""), "{}", ran.err);
+    assert!(ran.err.contains("The turn went in circles"), "{}", ran.err);
+}
+
+/// Whoever waits for an answer hears why it takes its time.
+#[test]
+fn a_provider_that_is_asked_again_later_is_told_of_once() {
+    let place = Place::empty();
+    let _daemon = Daemon::start(&place, &[]);
+    let rounds = json!([{ "error": "overloaded" }, { "text": "Here." }]);
+    place.write("busy.json", json!({ "rounds": rounds }).to_string());
+    place.says(&["agent", "create", "scout", "--model", "script/busy.json"]);
+    let ran = place.run(&["send", "scout", "hi", "--wait"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Here.\n"), "{}", ran.err);
+    assert_eq!(ran.err.lines().count(), 1, "{}", ran.err);
+    assert!(ran.err.starts_with("abide: scout waits until 20"), "{}", ran.err);
+    assert!(ran.err.contains("busy.json failed (overloaded"), "{}", ran.err);
 }

@@ -205,3 +205,24 @@ fn a_home_is_for_nobody_else_on_the_machine() {
     let _daemon = crate::place::Daemon::start(&place, &[]);
     assert_eq!(mode(&place), 0o700);
 }
+
+#[test]
+fn a_daemon_that_runs_has_not_read_what_is_set_now() {
+    let place = Place::empty();
+    assert_eq!(place.says(&["config", "set", "log", "warn"]), "log is warn in home/config.toml\n");
+    let _daemon = crate::place::Daemon::start(&place, &[]);
+    let said = place.says(&["config", "set", "model", "ollama/small"]);
+    assert!(said.contains("when it starts again: `abide daemon restart`"), "{said}");
+    assert_eq!(place.json(&["config", "unset", "model"])["restart_needed"], true);
+    assert_eq!(place.json(&["config", "unset", "model"])["restart_needed"], false, "nothing was changed");
+}
+
+#[test]
+fn every_value_is_shown_with_where_it_came_from() {
+    let place = Place::empty();
+    place.write("home/config.toml", "log = \"warn\"\n");
+    let shown = place.says(&["config", "show"]);
+    assert_eq!(shown, place.says(&["config", "show", "--origin"]));
+    let of = |key: &str| shown.lines().find(|line| line.starts_with(key)).unwrap_or_default().trim_end().to_owned();
+    assert!(of("log").ends_with("file home/config.toml") && of("hook_rate").ends_with("default"), "{shown}");
+}

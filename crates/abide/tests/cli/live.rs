@@ -46,6 +46,10 @@ fn an_agent_from_its_creation_to_its_end() {
     let shown = place.says(&["timer", "show", "--agent", "scout", id]);
     assert!(shown.contains("0 9 * * mon-fri in Europe/Berlin") && shown.contains("test -s inbox"), "{shown}");
     assert!(place.says(&["timer", "list", "--agent", "scout"]).contains("0 9 * * mon-fri in Europe/Berlin"));
+    place.says(&["timer", "create", "--agent", "scout", "mail", "--every", "1d", "--check", "test -s inbox"]);
+    assert!(place.says(&["timer", "list", "--agent", "scout"]).contains("mail (with a check)"));
+    let past = ["timer", "create", "--agent", "scout", "tea", "--at", "2020-01-01T00:00:00Z"];
+    assert!(place.refused(1, &past).starts_with("2020-01-01T00:00:00.000Z has passed"));
     let refused = place.refused(1, &["timer", "create", "--agent", "scout", "tea", "--cron", "0 0 31 2 *"]);
     assert_eq!(refused, "there is no day on which \"0 0 31 2 *\" fires");
     place.says(&["timer", "cancel", "--agent", "scout", id]);

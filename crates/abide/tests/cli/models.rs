@@ -219,7 +219,7 @@ fn the_list_has_windows_prices_keys_and_who_thinks_with_what() {
         *anthropic,
         json!({
             "name": "anthropic", "kind": "anthropic", "base_url": "https://api.anthropic.com",
-            "key_env": "ANTHROPIC_API_KEY", "key": "set", "exposed": false,
+            "key_env": "ANTHROPIC_API_KEY", "key": "set", "exposed": false, "found": null, "unheard": null,
         })
     );
     assert_eq!(named(&list, "providers", "openai")[0]["key"], "missing");
@@ -287,4 +287,57 @@ fn the_doctor_knows_keys_by_name_and_endpoints_by_knocking() {
     let (_, model) = check(&[("ANTHROPIC_BASE_URL", url.as_str())], "model");
     assert_eq!(model[0]["verdict"], "fail");
     assert!(model[0]["found"].as_str().unwrap().contains("set ANTHROPIC_API_KEY"), "{model:?}");
+}
+
+#[test]
+fn a_key_that_is_not_set_is_named() {
+    let place = Place::empty();
+    let config =
+        "[providers.mine]\nkind = \"openai-chat\"\nbase_url = \"http://127.0.0.1:9/v1\"\nkey_env = \"MY_KEY\"\n";
+    place.write("home/config.toml", format!("model = \"mine/x\"\n{config}"));
+    let ran = place.run(&["model", "test", "mine/x", "--json"]);
+    let tested = document(&ran.out);
+    assert_eq!((ran.code, &tested["error"]["class"]), (Some(1), &json!("auth")), "{tested}");
+    assert!(tested["error"]["hint"].as_str().unwrap().starts_with("set MY_KEY to its key"), "{tested}");
+    assert!(item(&place.json(&["model", "list"]), "mine/x")["problem"].as_str().unwrap().contains("set MY_KEY"));
+    let doctor = document(&place.run(&["doctor", "--json"]).out);
+    let checks = doctor["checks"].as_array().unwrap();
+    let model = checks.iter().find(|check| check["name"] == "model").unwrap();
+    assert!(model["found"].as_str().unwrap().contains("set MY_KEY"), "{model}");
+    // With one, the hint is about what is wrong then: nobody is there.
+    let ran = ran_with_key(&place);
+    assert!(ran["error"]["hint"].as_str().unwrap().contains("see whether somebody serves http://127.0.0.1:9"), "{ran}");
+}
+
+fn ran_with_key(place: &Place) -> Value {
+    document(&ran(place, &[("MY_KEY", KEY)], &["model", "test", "mine/x", "--json"]).out)
+}
+
+#[test]
+fn a_model_that_has_no_room_for_what_every_agent_is_shown_is_refused() {
+    let place = Place::empty();
+    place.write("home/config.toml", "[models.\"ollama/tiny\"]\nwindow_tokens = 2000\nmax_output_tokens = 500\n");
+    let warned = place.run(&["config", "set", "models.ollama/tiny.images", "true"]);
+    assert!(warned.err.starts_with("abide: ollama/tiny has room for 1500 tokens"), "{warned:?}");
+    let problem = item(&place.json(&["model", "list"]), "ollama/tiny")["problem"].clone();
+    let problem = problem.as_str().unwrap();
+    assert!(
+        problem.starts_with("ollama/tiny has room for 1500 tokens, and what every agent is shown takes "),
+        "{problem}"
+    );
+    assert!(problem.contains("models.\"ollama/tiny\".window_tokens"), "{problem}");
+    let _daemon = crate::place::Daemon::start(&place, &[]);
+    assert!(place.refused(1, &["agent", "create", "a", "--model", "ollama/tiny"]).contains("has room for 1500 tokens"));
+    place.says(&["agent", "create", "b", "--model", "ollama/other"]);
+}
+
+#[test]
+fn a_server_of_ones_own_has_an_address_before_it_is_asked() {
+    let place = Place::empty();
+    place.says(&["config", "set", "providers.mine.kind", "openai-chat"]);
+    let error = place.refused(2, &["config", "set", "model", "mine/x"]);
+    assert!(error.contains("providers.mine.base_url"), "{error}");
+    assert!(place.refused(1, &["model", "test", "mine/x"]).contains("nobody says where it is"));
+    place.says(&["config", "set", "providers.mine.base_url", "http://127.0.0.1:9/v1"]);
+    place.says(&["config", "set", "model", "mine/x"]);
 }

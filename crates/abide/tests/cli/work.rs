@@ -99,9 +99,14 @@ fn a_question_is_decided_once() {
     let sentence = place.json(&["why", "asks"])["sentence"].as_str().unwrap().to_owned();
     let command = format!("`abide approval grant --agent asks {id}`");
     assert!(sentence.contains("deploy it?") && sentence.contains(&command), "{sentence}");
+    let open = place.json(&["approval", "list"]);
+    assert_eq!((&open["items"][0]["approval_id"], &open["items"][0]["agent_id"]), (&json!(id), &json!("asks")));
+    assert!(place.says(&["approval", "list"]).lines().nth(1).unwrap().starts_with("asks "), "whose it is comes first");
     let listed = place.says(&["approval", "list", "--agent", "asks"]);
     assert!(listed.contains("pending") && listed.contains("deploy it?"), "{listed}");
     assert_eq!(place.says(&["approval", "grant", "--agent", "asks", &id[id.len() - 8..]]), "granted: deploy it?\n");
+    assert!(place.says(&["approval", "list"]).starts_with("nothing is open"));
+    assert!(place.says(&["wait", "list"]).starts_with("nothing is open"));
     let error = place.refused(6, &["approval", "deny", "--agent", "asks", id]);
     assert!(error.starts_with(&format!("{id} is granted already: decided by admin at 2")), "{error}");
     assert_eq!(place.refused(8, &["approval", "deny", "--agent", "asks", "appr_none"]), "asks has no such approval");

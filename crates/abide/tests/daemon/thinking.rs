@@ -207,7 +207,7 @@ fn what_waits_for_a_model_goes_on_with_another() {
     let message = served.send("a", "hello?");
     until("a wait", || (served.get("/v1/agents/a")["decision"]["reason"] == "provider_backoff").then_some(()));
     let why = served.place.says(&["why", "a"]);
-    assert!(why.contains("to ask its model again") && why.contains("rate_limited"), "{why}");
+    assert!(why.contains("and asks again then") && why.contains("rate_limited"), "{why}");
     served.kill_and_up();
     served.place.says(&["agent", "set", "a", "--model", &free]);
     assert_eq!(served.until_told("a", &message)["text"], "Here.");

@@ -128,6 +128,8 @@ pub enum Place {
     /// This variable.
     Environment(&'static str),
     Settings,
+    /// Nobody yet: it can't be asked.
+    Nowhere,
 }
 
 /// A setting that can't be, and why.
@@ -204,7 +206,12 @@ impl Providers {
             (SCRIPT, "echo") => Ok(Model::Echo),
             (SCRIPT, file) if Path::new(file).is_absolute() => Ok(Model::Script { file: PathBuf::from(file) }),
             (SCRIPT, file) => Err(BadModel::RelativeScript { file: quoted(file) }),
+            // Scripts are files, and have whatever name their files have.
+            (_, model) if model.contains(|c: char| c.is_whitespace() || c.is_control()) => {
+                Err(BadModel::Blank { name: quoted(name) })
+            }
             (provider, model) => match self.known.get(provider) {
+                Some(Known { place: Place::Nowhere, .. }) => Err(BadModel::NoAddress { provider: provider.to_owned() }),
                 Some(known) => Ok(Model::Remote(Remote {
                     name: name.to_owned(),
                     model: model.to_owned(),
@@ -384,8 +391,8 @@ fn built_in(of: Kind, said: &ProviderSettings, variable: &dyn Fn(&str) -> Option
         (None, Some(url)) => (Place::Settings, url.clone()),
         (None, None) => (Place::Usual, kind.usual_url().to_owned()),
     };
-    let key_variable = said.key_env.clone().or_else(|| kind.key_variable().map(str::to_owned));
-    Ok(known(of.as_str(), kind, place, url, key_variable, variable))
+    let keys = Keys::of(said, kind.key_variable());
+    Ok(known(of.as_str(), kind, place, url, keys, variable))
 }
 
 /// A provider that only the settings know. Nobody's key goes to an address that was not meant for it: where it has one of
@@ -398,12 +405,29 @@ fn added(name: &str, said: &ProviderSettings, variable: &dyn Fn(&str) -> Option<
         let kinds = Kind::ALL.map(Kind::as_str).join(", ");
         return Err(wrong(format!("it is not built in, so say its kind: {kinds}")));
     };
-    let (place, url, usual_key) = match &said.base_url {
-        Some(url) => (Place::Settings, url.clone(), None),
-        None => (Place::Usual, kind.usual_url().to_owned(), kind.key_variable()),
+    let (place, url, usual_key) = match (&said.base_url, kind) {
+        (Some(url), _) => (Place::Settings, url.clone(), None),
+        // Whoever names a server of his own does not mean OpenAI's.
+        (None, Kind::OpenAiChat) => (Place::Nowhere, String::new(), None),
+        (None, Kind::Anthropic | Kind::OpenAi | Kind::Ollama) => {
+            (Place::Usual, kind.usual_url().to_owned(), kind.key_variable())
+        }
     };
-    let key_variable = said.key_env.clone().or_else(|| usual_key.map(str::to_owned));
-    Ok(known(name, kind, place, url, key_variable, variable))
+    Ok(known(name, kind, place, url, Keys::of(said, usual_key), variable))
+}
+
+/// Where a provider's key is looked for.
+struct Keys {
+    variable: Option<String>,
+    /// Somebody named the variable, so a key is wanted.
+    named: bool,
+}
+
+impl Keys {
+    fn of(said: &ProviderSettings, usual: Option<&str>) -> Keys {
+        let variable = said.key_env.clone().or_else(|| usual.map(str::to_owned));
+        Keys { variable, named: said.key_env.is_some() }
+    }
 }
 
 fn known(
@@ -411,7 +435,7 @@ fn known(
     kind: Kind,
     place: Place,
     base_url: String,
-    key_variable: Option<String>,
+    keys: Keys,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Known {
     // Some write its version behind it, which is part of the protocol here.
@@ -419,6 +443,7 @@ fn known(
         Kind::Anthropic => base_url.strip_suffix("/v1").unwrap_or(&base_url).to_owned(),
         Kind::OpenAi | Kind::OpenAiChat | Kind::Ollama => base_url,
     };
+    let Keys { variable: key_variable, named } = keys;
     let key = key_variable.as_deref().and_then(variable).map(|key| key.trim().to_owned());
     let key = key.filter(|key| !key.is_empty()).map(Key::new);
     // A server of one's own may want none.
@@ -427,7 +452,7 @@ fn known(
         Kind::OpenAiChat => base_url != kind.usual_url(),
         Kind::Ollama => true,
     };
-    let key_env = key_variable.clone().filter(|_| !optional || key.is_some());
+    let key_env = key_variable.clone().filter(|_| !optional || named || key.is_some());
     let provider = Arc::new(Provider { name: name.to_owned(), speaks: kind.speaks(), base_url, key, key_env });
     Known { kind, provider, key_variable, place }
 }

@@ -145,7 +145,7 @@ impl Remote {
         let late = |_| Err(fault::timeout(format!("its answer took more than {} s", limits::MODEL_TOTAL.as_secs())));
         exchange.await.unwrap_or_else(late).map_err(|failure| {
             let spent = tab.spent(|| sent_tokens(prompt, tools), self.card.prices);
-            self.told(ProviderFailure { spent, ..failure })
+            self.told(ProviderFailure { spent: spent.map(Box::new), ..failure })
         })
     }
 

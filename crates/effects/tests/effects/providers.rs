@@ -240,3 +240,45 @@ fn a_key_brings_a_usual_model() {
     assert_eq!(usual(named).unwrap().1, "MY_KEY");
     assert!(Said::default().remote("anthropic/claude-sonnet-5-5").card.prices.is_some());
 }
+
+#[test]
+fn a_key_that_somebody_named_is_wanted() {
+    let mine = |key_env| Said::default().provider("mine", Some(Kind::OpenAiChat), Some("http://10.0.0.9/v1"), key_env);
+    assert_eq!(mine(None).remote("mine/x").missing_key(), None);
+    assert_eq!(mine(Some("MY_KEY")).remote("mine/x").missing_key(), Some("MY_KEY"));
+    assert_eq!(mine(Some("MY_KEY")).variable("MY_KEY", "k").remote("mine/x").missing_key(), None);
+    let ollama = Said::default().provider("ollama", None, None, Some("MY_KEY"));
+    assert_eq!(ollama.remote("ollama/x").missing_key(), Some("MY_KEY"));
+}
+
+#[test]
+fn a_server_of_ones_own_is_somewhere() {
+    let said = Said::default().provider("mine", Some(Kind::OpenAiChat), None, Some("MY_KEY"));
+    let error = said.providers().model("mine/x").unwrap_err().to_string();
+    assert!(error.contains("nobody says where it is") && error.contains("providers.mine.base_url"), "{error}");
+    // The others have a place of their own.
+    for kind in [Kind::Anthropic, Kind::OpenAi, Kind::Ollama] {
+        assert!(Said::default().provider("mine", Some(kind), None, None).providers().model("mine/x").is_ok());
+    }
+}
+
+#[test]
+fn no_name_of_a_model_has_blanks_in_it() {
+    for name in ["openai/ok space", "openai/ ", "ollama/a\tb", "ollama/a\u{7}"] {
+        let error = Said::default().providers().model(name).unwrap_err().to_string();
+        assert!(error.contains("blanks"), "{name:?}: {error}");
+    }
+    assert!(Said::default().providers().model("script//tmp/my demo.json").is_ok());
+}
+
+/// Where money is limited, a price has to be known, if it is 0.
+#[test]
+fn a_price_is_known_or_it_is_not() {
+    let check = |said: Said, name: &str| said.providers().model(name).unwrap().check_price();
+    let error = check(Said::default(), "ollama/x").unwrap_err();
+    assert!(error.contains("models.\"ollama/x\".input_usd") && error.contains("limit tokens"), "{error}");
+    let free = [(CardField::InputUsd, "0"), (CardField::OutputUsd, "0")];
+    assert_eq!(check(Said::default().model("ollama/x", &free), "ollama/x"), Ok(()));
+    assert_eq!(check(Said::default(), "anthropic/claude-haiku-4-5"), Ok(()));
+    assert_eq!(check(Said::default(), "script/echo"), Ok(()));
+}

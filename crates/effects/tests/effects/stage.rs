@@ -68,6 +68,7 @@ impl Stage {
             turn_seq: 1,
             situation: None,
             place: None,
+            money_limited: false,
         }
     }
 

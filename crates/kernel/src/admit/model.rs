@@ -86,7 +86,8 @@ pub(super) fn fail_round(step: &mut Step<'_>, failed: ProviderRoundFailed, jitte
         | ProviderError::Disconnect
         | ProviderError::Refusal
         | ProviderError::Auth
-        | ProviderError::Invalid => TerminalKind::ProviderFailed,
+        | ProviderError::Invalid
+        | ProviderError::Unpriced => TerminalKind::ProviderFailed,
     };
     // Another model may do what this one can't, once it has rested; or this one, which then rests itself.
     let waits = error.rule().passes_with_time || error.rule().falls_back;

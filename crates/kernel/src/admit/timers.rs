@@ -53,6 +53,11 @@ fn schedule(step: &Step<'_>, when: When) -> Result<(Schedule, Time), Refusal> {
             Ok((Schedule::Once { at }, at))
         }
         When::At(at) => {
+            // What has just passed is meant as now.
+            if step.now.since_ms(at) > limits::JUST_PASSED_MS {
+                let hint = "name a time that is to come, with its time zone";
+                return Err(Refusal::new("in_the_past", format!("{at} has passed"), hint));
+            }
             ahead(step, at.since_ms(step.now))?;
             Ok((Schedule::Once { at }, at))
         }

@@ -449,7 +449,11 @@ pub(super) fn overflow_baseline(
     };
     let (exec_id, turn_index) = (turn.exec_id.clone(), turn.turn_index);
     step.emit(TurnBaselineOverBudget { exec_id, turn_index, needed_tokens, budget_tokens });
-    let text = format!("what must be kept needs {needed_tokens} tokens, the model takes {budget_tokens}");
+    let text = format!(
+        "what must always be shown needs {needed_tokens} tokens, and {} has room for {budget_tokens}: give it a model with \
+         a larger window, raise that one's context_tokens in the settings, or shorten its instructions and guides",
+        Some(step.state.model_in_use(step.now)).filter(|name| !name.is_empty()).unwrap_or("its model"),
+    );
     emit_terminal(step, &turn, TerminalKind::BaselineOverBudget, None, Some(text.clone()), false);
     fail_message(step, &turn.message_id, turn.answers, text);
     Answer::Done

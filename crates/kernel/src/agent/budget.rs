@@ -135,6 +135,12 @@ impl Budget {
     pub fn is_none(&self) -> bool {
         *self == Budget::default()
     }
+
+    /// In all, or on one day.
+    #[must_use]
+    pub fn limits_money(&self) -> bool {
+        self.max_micro_usd.or(self.daily.max_micro_usd).is_some()
+    }
 }
 
 impl From<Limits> for Budget {
@@ -313,6 +319,13 @@ impl AgentState {
             let today = looked_at(budget.daily).reached(with(self.spending.today));
             today.map(|reached| Spent { reached, until: Some(self.spending.day_ends()) })
         })
+    }
+
+    /// Whether the running turn spends money that is limited: the agent's, or that of the item it is about.
+    #[must_use]
+    pub fn is_money_limited(&self) -> bool {
+        let item = self.turn.as_ref().and_then(|turn| self.work.open(turn.work_item_id.as_ref()?));
+        self.config.budget.limits_money() || item.is_some_and(|item| item.budget.max_micro_usd.is_some())
     }
 
     /// When a day's budget that is spent begins anew.

@@ -108,4 +108,7 @@ pub struct LastTerminal {
     /// What it said last had been cut.
     #[serde(default)]
     pub cut: bool,
+    /// What went wrong, cut to what a sentence takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }

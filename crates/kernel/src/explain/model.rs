@@ -1,7 +1,9 @@
 //! What `why` says of the model: which one thinks, why not the one that was chosen, and which are left alone until when.
 
+use super::gist;
 use crate::agent::AgentState;
 use crate::agent::model::Trouble;
+use crate::scheduler::decision::Decision;
 
 pub(super) fn notes(state: &AgentState) -> Vec<String> {
     let mut notes: Vec<String> = cut(state).into_iter().collect();
@@ -31,12 +33,14 @@ fn cut(state: &AgentState) -> Option<String> {
 fn told(trouble: &Trouble) -> String {
     let Trouble { model, error, message, at } = trouble;
     let who = if model.is_empty() { String::new() } else { format!("{model} ") };
-    format!("{who}failed at {at}, {error}: {message}")
+    format!("{who}failed at {at}, {error}: {}", gist(message))
 }
 
-/// Until when a message waits for a model, and what the model's failure was.
-pub(super) fn backoff(state: &AgentState) -> String {
-    let until = state.queue.next_not_before().map(|until| format!(" until {until}")).unwrap_or_default();
-    let failure = state.trouble.as_ref().map(|trouble| format!(": {}", told(trouble))).unwrap_or_default();
-    format!("{} waits{until} to ask its model again{failure}.", state.id())
+/// The sentence about a message that is tried again later: which model failed, and how.
+pub(super) fn until_tried_again(state: &AgentState, decision: &Decision) -> Option<String> {
+    let entry = decision.message_id.as_ref().and_then(|id| state.queue.get(id))?;
+    let (until, trouble) = (entry.not_before?, state.trouble.as_ref()?);
+    let (id, model) = (state.id(), if trouble.model.is_empty() { "its model" } else { &trouble.model });
+    let error = gist(&format!("{}: {}", trouble.error, trouble.message));
+    Some(format!("{id} waits until {until} and asks again then: {model} failed ({error})."))
 }

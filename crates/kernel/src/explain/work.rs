@@ -48,6 +48,11 @@ pub(super) fn awaited(state: &AgentState, decision: &Decision, kind: WaitKind) -
 pub(super) fn until_a_time(state: &AgentState, decision: &Decision, objective: &str) -> String {
     let id = state.id();
     let item = decision.work_item_id.as_ref().and_then(|item| state.work.open(item));
+    if decision.reason == Reason::ProviderBackoff
+        && let Some(again) = model::until_tried_again(state, decision)
+    {
+        return again;
+    }
     match (decision.reason, item) {
         (Reason::RecheckPending, Some(WorkItem { recheck_at: Some(at), blocked_by: Some(by), .. })) => {
             format!("{id} sleeps until {at}, when it looks again at what blocks{objective}: {}.", quoted(by))
@@ -58,7 +63,6 @@ pub(super) fn until_a_time(state: &AgentState, decision: &Decision, objective: &
                 "{id} worked on{objective} and nothing changed; it tries again at {due}, or when you send a message."
             )
         }
-        (Reason::ProviderBackoff, _) => model::backoff(state),
         _ => {
             let checked = state.timers.checking().first().map(|timer| format!("the check of {timer} is over"));
             let due = checked.or_else(|| state.next_due().map(|due| due.to_string()));
@@ -128,6 +132,10 @@ fn approval(state: &AgentState, objective: &str) -> String {
 }
 
 pub(super) fn quoted(text: &str) -> String {
-    let kept = clip(text, QUOTED_BYTES);
+    beginning(text, QUOTED_BYTES)
+}
+
+pub(super) fn beginning(text: &str, bytes: usize) -> String {
+    let kept = clip(text, bytes);
     if kept.len() < text.len() { format!("{} …", kept.trim_end()) } else { kept.to_owned() }
 }

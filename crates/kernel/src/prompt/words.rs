@@ -1,7 +1,7 @@
 //! What every model is told, whoever it works for.
 
 /// How it works here.
-pub(super) const HOUSE: &str = "\
+pub const HOUSE: &str = "\
 You are an agent that stays: you work in turns, sleep between them at no cost, and go on for days. The runtime keeps \
 your records (work items, tasks, waits, timers) and shows them to you at the end of every request; they are true, also \
 where your memory of the conversation differs. Earlier parts of the conversation may be replaced by a summary.

@@ -27,7 +27,8 @@ fn the_table_of_errors() {
         context_length: passes false, falls back false, tells nobody
         refusal: passes false, falls back true, tells nobody
         auth: passes false, falls back true, tells operator
-        invalid: passes false, falls back false, tells nobody";
+        invalid: passes false, falls back false, tells nobody
+        unpriced: passes false, falls back true, tells operator";
     let expected: Vec<&str> = expected.lines().map(str::trim).collect();
     assert_eq!(table, expected);
 }
@@ -385,7 +386,7 @@ fn a_message_waits_for_whichever_model_is_back_first() {
          end provider_failed_needs_recovery
          requeued m1 provider_backoff until +600s
          WaitForTimer provider_backoff m1
-         a waits until +600s to ask its model again: b/two failed at +0s, rate_limited: no.
+         a waits until +600s and asks again then: b/two failed (rate_limited: no).
          the clock, at +600s, a message from the operator that is not put behind what waits (`abide send --priority next`)
          StartModelTurn model_reentry_message m1
          turn local_continuation
@@ -561,5 +562,27 @@ fn a_script_falls_back_on_nothing_that_was_not_named_for_it() {
          StartModelTurn model_reentry_message m1
          turn local_continuation
          b/two",
+    );
+}
+
+/// Nothing was asked, so nothing is told to be wrong with the provider: the operator hears that a price is missing.
+#[test]
+fn a_model_without_a_price() {
+    check(
+        "models a/one b/two
+         operator hi
+         ---
+         fail unpriced
+         model
+         fail overloaded",
+        "told failure: a/one failed: unpriced: no; it goes on with b/two.
+         end deferred_to_fallback
+         requeued m1 fallback
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         b/two
+         end provider_failed_needs_recovery
+         requeued m1 provider_backoff until +2s
+         WaitForTimer provider_backoff m1",
     );
 }

@@ -454,6 +454,14 @@ fn earlier_turns_give_way_to_the_one_that_runs() {
 }
 
 #[test]
+fn results_that_a_turn_brings_stand_behind_its_message() {
+    let story = story("task t1\ntask t1 runs\ntask t1 ends\nfail refusal\noperator so?");
+    let shown = story.short(&text(&prompt(&story)));
+    let parts = ["\nso?\n", "[abide result of t1", "[abide records at"];
+    assert_eq!(places(&shown, &parts), (0..parts.len()).collect::<Vec<_>>(), "{shown}");
+}
+
+#[test]
 fn an_update_of_the_work_item_voids_the_checkpoint() {
     let mut story = story("operator begin\nround CreateWorkItem ship\nround PickWorkItem w1\nround");
     story.tell("operator go on").unwrap();

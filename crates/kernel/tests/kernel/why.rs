@@ -273,7 +273,7 @@ fn a_turn_that_failed() {
          operator more
          round done
          why",
-        "a has nothing to do: its last turn failed (provider_failed_needs_recovery); its briefs say why, and a message will wake it.
+        "a has nothing to do: its last turn failed (provider_failed_needs_recovery): auth: no. A message will wake it.
          queued m2 operator_prompt
          StartModelTurn model_reentry_message m2
          turn local_continuation
@@ -282,6 +282,39 @@ fn a_turn_that_failed() {
          told result: done
          Sleep no_pending_scheduler_facts
          a has nothing to do; a message will wake it.",
+    );
+}
+
+/// What always has to be shown does not fit: the numbers are there, and what to do.
+#[test]
+fn a_model_with_too_little_room() {
+    check(
+        "models acme/small
+         operator hi
+         overflow
+         ---
+         why",
+        "a has nothing to do: its last turn failed (baseline_over_budget): what must always be shown needs 9 tokens, and acme/small has room for 8: give it a model with a larger window, raise that one's context_tokens in the settings, or shorten its instructions and guides. A message will wake it.",
+    );
+}
+
+/// Which model failed and how, on one line, however much its provider wrote.
+#[test]
+fn a_message_that_is_tried_again_later() {
+    let no = |times: usize| vec!["no"; times].join(" ");
+    check(
+        "models acme/small
+         operator hi
+         fail overloaded jitter=32768 page=500
+         ---
+         why
+         notes",
+        &format!(
+            "a waits until +2s and asks again then: acme/small failed (overloaded: {} …).
+             acme/small failed at +0s, overloaded: {} …",
+            no(103),
+            no(107),
+        ),
     );
 }
 

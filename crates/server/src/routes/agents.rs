@@ -22,7 +22,7 @@ use abide_ledger::StreamId;
 use serde_json::{Value, json as object};
 
 use super::models::model_of;
-use super::{Met, agent, blocking, json};
+use super::{Met, agent, blocking, chosen, json};
 use crate::app::App;
 use crate::body;
 use crate::gate::Call;
@@ -48,7 +48,9 @@ pub(super) async fn create(call: Call) -> Met {
                 budget: new.budget,
                 fallback: Some(new.fallback.unwrap_or_else(|| vec![DEFAULT.to_owned()])),
             };
-            let config = Config::default().with(checked(&call.app, settings).await?);
+            let settings = checked(&call.app, settings).await?;
+            let config = Config::default().with(settings.clone());
+            chosen::fits(&call.app, &config, false, &settings)?;
             let role = new.role.map_or(vocabulary::Role::Orchestrator, role);
             let identity = Identity { role, ..Identity::named(id.clone()) };
             let input = Input::Create { identity, config, start: new.start.unwrap_or(true) };
@@ -171,6 +173,11 @@ pub(super) fn kernel_limits(limits: &Limits, pointer: &str) -> Result<KernelLimi
 fn micro_usd(usd: Option<f64>, pointer: &str) -> Result<Option<u64>, Problem> {
     match usd {
         None => Ok(None),
+        // It would be rounded to nothing, and hold the agent at once.
+        Some(usd) if usd > 0.0 && usd < 1e-6 => {
+            let detail = "money is counted in millionths of a dollar: max_usd is 0.000001 at least, or 0";
+            Err(Problem::new(422, "wrong_fields", detail).pointer(pointer))
+        }
         Some(usd) if (0.0..=1e9).contains(&usd) => Ok(Some((usd * 1e6).round() as u64)),
         Some(_) => Err(Problem::new(422, "wrong_fields", "max_usd goes from 0 to 1000000000").pointer(pointer)),
     }
@@ -255,6 +262,7 @@ pub(super) async fn change(call: Call) -> Met {
     let id = agent(&call)?;
     let change: AgentChange = body::json(&call.body)?;
     let change = Box::new(checked(&call.app, change).await?);
+    chosen::still_fits(&call.app, &id, &change).await?;
     let asked = call.app.host.ask_for_summary(&id, Input::Configure { change }, None).await;
     let answered = asked.map_err(|error| problems::ask(error, id.as_str()))?;
     Ok(json(200, &summary(&call.app, answered)))

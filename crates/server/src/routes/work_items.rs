@@ -7,6 +7,7 @@ use abide_api::types::{
     self, Page, PlanStatus, TodoState, WorkItem, WorkItemBlock, WorkItemComplete, WorkItemCreate, WorkItemUpdate,
 };
 use abide_kernel::AgentState;
+use abide_kernel::agent::budget::Limits;
 use abide_kernel::fact::Todo;
 use abide_kernel::id::{AgentId, WorkItemId};
 use abide_kernel::input::{Act, Input, WorkItemChange};
@@ -19,7 +20,7 @@ use super::agents::kernel_limits;
 use super::lifecycle::asked;
 use super::planes::{self, acted};
 use super::tasks::shape;
-use super::{Met, agent, json};
+use super::{Met, agent, chosen, json};
 use crate::body;
 use crate::gate::Call;
 use crate::problems;
@@ -90,7 +91,7 @@ pub(super) async fn create(call: Call) -> Met {
     let id = agent(&call)?;
     let WorkItemCreate { objective, plan, plan_status, todo, budget } = body::json(&call.body)?;
     let plan_status = plan_status.map(kernel_plan_status);
-    let budget = budget.map(|limits| kernel_limits(&limits, "/budget")).transpose()?;
+    let budget = item_limits(&call, &id, budget).await?;
     let act = Act::CreateWorkItem { objective, plan, plan_status, todo: kernel_todo(todo), budget };
     let made: WorkItem = shape(acted(asked(&call, &id, by(&call, act)).await?)?)?;
     Ok(json(201, &made))
@@ -102,6 +103,7 @@ pub(super) async fn pick(call: Call) -> Met {
 }
 
 pub(super) async fn update(call: Call) -> Met {
+    let id = agent(&call)?;
     let update: WorkItemUpdate = body::json(&call.body)?;
     let changed = WorkItemChange {
         objective: update.objective,
@@ -110,7 +112,7 @@ pub(super) async fn update(call: Call) -> Met {
         todo: update.todo.map(kernel_todo),
         blocked_by: update.blocked_by,
         recheck_after_ms: update.recheck_after_ms,
-        budget: update.budget.map(|limits| kernel_limits(&limits, "/budget")).transpose()?,
+        budget: item_limits(&call, &id, update.budget).await?,
     };
     change(call, |work_item_id| Act::UpdateWorkItem { work_item_id, change: Box::new(changed) }).await
 }
@@ -141,6 +143,14 @@ async fn change(call: Call, act: impl FnOnce(WorkItemId) -> Act) -> Met {
     });
     let changed: WorkItem = shape(acted(answer?)?)?;
     Ok(json(200, &changed))
+}
+
+async fn item_limits(call: &Call, id: &AgentId, said: Option<types::Limits>) -> Result<Option<Limits>, Problem> {
+    let limits = said.map(|limits| kernel_limits(&limits, "/budget")).transpose()?;
+    if limits.is_some_and(|limits| limits.max_micro_usd.is_some()) {
+        chosen::can_limit_money(&call.app, id).await?;
+    }
+    Ok(limits)
 }
 
 fn by(call: &Call, act: Act) -> Input {

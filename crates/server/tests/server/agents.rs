@@ -220,3 +220,69 @@ async fn the_ledger_is_looked_after_while_it_is_served() {
     let lines: Vec<Value> = lines.map(|line| serde_json::from_slice(line).unwrap()).collect();
     assert!(lines.len() > 5, "{lines:#?}");
 }
+
+/// A limit in dollars means nothing where nobody knows a price; said while somebody is there to hear it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn money_is_limited_only_where_every_model_has_a_price() {
+    let daemon = Daemon::start().await;
+    let refused = |answer: crate::http::Answer, pointer: &str| {
+        let problem = answer.refused(422, "wrong_fields");
+        assert!(problem["detail"].as_str().unwrap().contains("free/unpriced has no price"), "{problem}");
+        assert_eq!(problem["pointer"], pointer, "{problem}");
+    };
+    let money = json!({ "max_usd": 1.0 });
+    let daily = json!({ "daily": { "max_usd": 1.0 } });
+    for (body, pointer) in [
+        (json!({ "id": "x", "model": "free/unpriced", "budget": money }), "/model"),
+        (json!({ "id": "x", "model": "free/unpriced", "budget": daily }), "/model"),
+        (json!({ "id": "x", "fallback": ["script/y.json", "free/unpriced"], "budget": money }), "/fallback/1"),
+    ] {
+        refused(daemon.post("/v1/agents", body).await, pointer);
+    }
+    assert!(daemon.items("/v1/agents").await.is_empty());
+    // With another limit it may think with it, and is held to that.
+    let tokens = json!({ "id": "free", "model": "free/unpriced", "budget": { "max_tokens": 9 }, "start": false });
+    daemon.post("/v1/agents", tokens).await.is(201);
+    refused(daemon.patch("/v1/agents/free", json!({ "budget": daily })).await, "/budget");
+    let item = json!({ "objective": "paint", "budget": { "max_usd": 1.0 } });
+    refused(daemon.post("/v1/agents/free/work-items", item.clone()).await, "/budget/max_usd");
+    // What is limited can't be given one; what is not about either is nobody's business.
+    daemon.post("/v1/agents", json!({ "id": "paid", "budget": money, "start": false })).await.is(201);
+    refused(daemon.patch("/v1/agents/paid", json!({ "model": "free/unpriced" })).await, "/model");
+    refused(daemon.patch("/v1/agents/paid", json!({ "fallback": ["free/unpriced"] })).await, "/fallback/0");
+    daemon.patch("/v1/agents/paid", json!({ "instructions": "be brief" })).await.is(200);
+    let both = json!({ "model": "free/unpriced", "budget": { "max_turns": 3 } });
+    daemon.patch("/v1/agents/paid", both).await.is(200);
+    // An item's limit counts like the agent's.
+    daemon.create_stopped("worker").await;
+    daemon.post("/v1/agents/worker/work-items", item).await.is(201);
+    refused(daemon.patch("/v1/agents/worker", json!({ "model": "free/unpriced" })).await, "/model");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_model_is_asked_twice_for_the_same() {
+    let daemon = Daemon::start().await;
+    let twice = |answer: crate::http::Answer, pointer: &str| {
+        let problem = answer.refused(422, "wrong_fields");
+        assert!(problem["detail"].as_str().unwrap().contains("asked twice"), "{problem}");
+        assert_eq!(problem["pointer"], pointer, "{problem}");
+    };
+    twice(daemon.post("/v1/agents", json!({ "id": "a", "fallback": ["script/echo"] })).await, "/fallback/0");
+    daemon.post("/v1/agents", json!({ "id": "a", "fallback": ["script/b.json"], "start": false })).await.is(201);
+    twice(daemon.patch("/v1/agents/a", json!({ "model": "script/b.json" })).await, "/model");
+    let fallback = json!({ "fallback": ["script/c.json", "script/c.json"] });
+    twice(daemon.patch("/v1/agents/a", fallback).await, "/fallback/1");
+    daemon.patch("/v1/agents/a", json!({ "model": "script/b.json", "fallback": [] })).await.is(200);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn money_that_would_be_rounded_to_nothing_is_refused() {
+    let daemon = Daemon::start().await;
+    daemon.create_stopped("a").await;
+    let problem = daemon.patch("/v1/agents/a", json!({ "budget": { "max_usd": 0.000_000_4 } })).await;
+    assert_eq!(problem.refused(422, "wrong_fields")["pointer"], "/budget/max_usd");
+    for usd in [0.0, 0.000_001] {
+        let changed = daemon.patch("/v1/agents/a", json!({ "budget": { "max_usd": usd } })).await.is(200);
+        assert_eq!(changed["model"]["budget"]["max_usd"], usd);
+    }
+}

@@ -78,6 +78,10 @@ impl Daemon {
                 Some(_) => Ok(()),
                 None => Err("write PROVIDER/MODEL".to_owned()),
             }),
+            check_price: Box::new(|name| match name {
+                "free/unpriced" => Err(format!("{name} has no price")),
+                _ => Ok(()),
+            }),
             world: Arc::clone(&world) as _,
             hooks: Arc::clone(&hooks),
             deltas: hands.deltas.clone(),

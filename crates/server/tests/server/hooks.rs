@@ -297,3 +297,14 @@ async fn a_trigger_made_under_a_key_is_made_once() {
     assert_eq!(daemon.ask(ask).await.is(201), first);
     only_trigger(&daemon).await;
 }
+
+/// Some senders add what they like to a URL. The path alone says whose it is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_query_behind_a_url_is_nobodys_business() {
+    let daemon = Daemon::start().await;
+    let path = with_trigger(&daemon, json!({ "name": "all" })).await;
+    for query in ["?", "?source=ci&source=ci", "?token=x", "?%zz"] {
+        deliver(&daemon, &format!("{path}{query}"), &[], "{}").await.is(202);
+    }
+    assert_eq!(messages(&daemon).await.len(), 4);
+}

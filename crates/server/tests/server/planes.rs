@@ -27,6 +27,9 @@ async fn a_timer_is_made_listed_and_cancelled() {
     assert_eq!(upcoming.len(), 5);
     assert_eq!(upcoming[0], at(&every["next_fire_at"]));
     assert!(upcoming.windows(2).all(|pair| pair[1] == pair[0].plus_ms(HOUR)), "{upcoming:?}");
+    let gone = json!({ "summary": "gone", "at": "2020-01-01T00:00:00Z" });
+    let refused = daemon.post("/v1/agents/a/timers", gone).await.refused(422, "in_the_past");
+    assert!(refused["hint"].as_str().unwrap().contains("to come"), "{refused}");
     let dated = json!({ "summary": "new year", "at": "2099-01-01T01:00:00+01:00" });
     let dated = daemon.post("/v1/agents/a/timers", dated).await.is(201);
     assert_eq!(dated["next_fire_at"], "2099-01-01T00:00:00.000Z");

@@ -26,6 +26,21 @@ async fn what_is_not_json_is_refused_as_such() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_field_that_is_there_twice_is_refused() {
+    let daemon = Daemon::start().await;
+    for body in [r#"{"id":"a","id":"b"}"#, r#"{"id":"a","budget":{"max_turns":1,"max_turns":2}}"#] {
+        let problem = daemon.ask(Ask::post("/v1/agents").bytes(body)).await.refused(422, "wrong_fields");
+        assert!(problem["detail"].as_str().unwrap().contains("is there twice"), "{problem}");
+    }
+    assert!(daemon.items("/v1/agents").await.is_empty());
+    // Everything else reads as it always did.
+    let odd = json!({ "t": true, "i": -1, "u": u64::MAX, "f": 0.5, "s": "\u{1f600}", "l": [1, { "a": [] }] });
+    daemon.create_stopped("a").await;
+    daemon.post("/v1/agents/a/messages", json!({ "json": odd })).await.is(202);
+    assert_eq!(daemon.items("/v1/agents/a/messages").await[0]["json"], odd);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn wrong_and_unknown_fields_are_named() {
     let daemon = Daemon::start().await;
     daemon.create_stopped("a").await;

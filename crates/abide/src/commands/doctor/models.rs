@@ -9,6 +9,7 @@ use super::Check;
 use crate::cli::PlaceArgs;
 use crate::commands::model;
 use crate::config::ECHO;
+use crate::connection::{self, block_on};
 use crate::output::{counted, one_line};
 
 pub fn checks(place: &PlaceArgs) -> Vec<Check> {
@@ -19,6 +20,7 @@ pub fn checks(place: &PlaceArgs) -> Vec<Check> {
             let mut checks = vec![chosen(&list), keys(&list)];
             checks.extend(endpoints(&list));
             checks.extend(thinkers(&list));
+            checks.extend(unpriced(&list, place));
             checks
         }
     }
@@ -79,6 +81,10 @@ fn endpoints(list: &ModelList) -> Vec<Check> {
 /// Whether anybody answers there. No key is shown to find out.
 fn endpoint(provider: &ProviderItem) -> Check {
     let ProviderItem { name, base_url, key, exposed, .. } = provider;
+    if base_url.is_empty() {
+        let fix = format!("`abide config set providers.{name}.base_url https://HOST/v1`");
+        return Check::fail("endpoint", format!("{name}: nobody says where it is"), fix);
+    }
     let answered = Url::parse(base_url).and_then(|url| web::knock(&url));
     match answered {
         Err(problem) => Check::fail(
@@ -107,4 +113,27 @@ fn thinkers(list: &ModelList) -> Vec<Check> {
         Check::warn("agents", one_line(&found), "mend that, or `abide agent set ID --model M` gives them another")
     };
     stuck.map(check).collect()
+}
+
+/// Agents that spend limited money on a model without a price: its calls are refused, and nobody may have seen that yet.
+fn unpriced(list: &ModelList, place: &PlaceArgs) -> Vec<Check> {
+    // Budgets are the daemon's to say.
+    let Ok(Some(client)) = connection::find_if_any(place) else { return Vec::new() };
+    let unpriced = |name: &str| {
+        let item = list.items.iter().find(|item| item.name == name);
+        item.is_some_and(|item| item.prices.is_none() && item.window_tokens.is_some())
+    };
+    let agents = list.items.iter().flat_map(|item| &item.agents);
+    let check = |id: &String| {
+        let summary = block_on(async { Ok(client.agent(id).await?) }).ok()?;
+        let budget = &summary.model.budget;
+        let limited = budget.max_usd.or_else(|| budget.daily.as_ref()?.max_usd).is_some();
+        let model = [&summary.model.name].into_iter().chain(&summary.model.fallback).find(|name| unpriced(name))?;
+        limited.then(|| {
+            let found = format!("{id} has a limit in dollars, and {model} has no price: it is not asked");
+            let fix = format!("set models.{model:?}.input_usd and output_usd, or limit tokens instead");
+            Check::warn("budget", one_line(&found), fix)
+        })
+    };
+    agents.filter_map(check).collect()
 }

@@ -326,7 +326,7 @@ async fn an_answer_that_breaks_off_has_cost_what_its_provider_said() {
     let said = [start(), begin(0, json!({ "type": "text", "text": "" })), text(0, "Twelve bytes")];
     let provider = Loopback::new(vec![Answer::stream(named(&said))]);
     let failure = provider.call(SPEAKS).await.unwrap_err();
-    let Spent { usage, estimated } = failure.spent.unwrap();
+    let Spent { usage, estimated } = *failure.spent.unwrap();
     assert_eq!((usage.input_tokens, usage.cached_tokens, usage.cache_write_tokens), (135, 100, 10));
     assert_eq!((usage.output_tokens, estimated), (3, true), "of its own words there is no count yet");
     assert_eq!(usage.cost_micro_usd, provider.remote(SPEAKS).card.prices.unwrap().cost_micro_usd(&usage));

@@ -157,7 +157,7 @@ impl AgentState {
         if fact.reason == AbortReason::Abort {
             self.count_turn(&turn, None, at)?;
         }
-        self.end_turn(TerminalKind::Aborted);
+        self.end_turn(TerminalKind::Aborted, None);
         Ok(())
     }
 
@@ -170,7 +170,7 @@ impl AgentState {
         } else if turn.rounds_recorded == 0 {
             self.turn_in_vain();
         }
-        self.end_turn(fact.terminal_kind);
+        self.end_turn(fact.terminal_kind, fact.error.as_deref());
         self.last_terminal.iter_mut().for_each(|last| last.cut = fact.cut);
         if self.identity.supervisor.is_some() && !fact.returned {
             self.last_said = fact.error.clone().or_else(|| fact.last_assistant_message.clone());
@@ -182,10 +182,11 @@ impl AgentState {
         Ok(())
     }
 
-    pub(super) fn end_turn(&mut self, kind: TerminalKind) {
+    pub(super) fn end_turn(&mut self, kind: TerminalKind, error: Option<&str>) {
         self.turn = None;
-        self.last_terminal =
-            Some(LastTerminal { turn_index: self.turn_index, kind, seq: self.seq, superseded: false, cut: false });
+        let error = error.map(|text| limits::clip(text, limits::TROUBLE_BYTES).to_owned());
+        let (turn_index, seq) = (self.turn_index, self.seq);
+        self.last_terminal = Some(LastTerminal { turn_index, kind, seq, superseded: false, cut: false, error });
     }
 
     /// A turn about an item counts as its tick.

@@ -138,7 +138,11 @@ fn input(story: &mut Story, head: &str, rest: &str) -> Said<Input> {
             exec_id,
             error: word(ProviderError::parse, line.word(0)?)?,
             retry_after_ms: line.span("after")?,
-            message: "no".to_owned(),
+            // Some providers send a whole page.
+            message: "no\n"
+                .repeat(line.given.get("page").and_then(|text| text.parse().ok()).unwrap_or(1))
+                .trim()
+                .to_owned(),
             carry: line.given.get("carry").map(|carry| Value::from(*carry)),
             jitter: line.given.get("jitter").and_then(|text| text.parse().ok()).unwrap_or(NO_JITTER),
             spent: line.given.get("tokens").map(|tokens| spent(tokens)).transpose()?,
