@@ -32,8 +32,7 @@ pub fn overhead() {
     let config = format!("[providers.bench]\nkind = \"openai-chat\"\nbase_url = \"{url}\"\n");
     std::fs::write(home.path().join("config.toml"), config).unwrap();
     let daemon = Daemon::start(home.path());
-    // By turns: a bare call takes half as long where the machine has other things to do, because more of the answer is
-    // there when it looks.
+    // By turns: on a machine that others use, a bare call was seen to take 60 us in one run and 140 in the next.
     let (mut turns, mut calls, mut asked) = (Vec::new(), Vec::new(), Vec::new());
     for run in 0..RUNS {
         turns.push(at_once(&daemon, run));
