@@ -136,10 +136,15 @@ fn everybody(ledger: &Ledger) -> Result<BTreeMap<AgentId, AgentState>, Ended> {
     Ok(all)
 }
 
+/// The turns of all of them. Those in which no model spoke count for nobody.
+fn turns_of(all: &BTreeMap<AgentId, AgentState>) -> u64 {
+    all.values().map(|state| state.used().turns).sum()
+}
+
 /// However many they are, and whatever each of them knows of the others: together they use no more than the top may.
 fn within_budget(all: &BTreeMap<AgentId, AgentState>) -> Result<(), Ended> {
     let Some(max) = all.get(&top()?).and_then(|state| state.config.budget.max_turns) else { return Ok(()) };
-    let turns: u64 = all.values().map(|state| state.turn_index).sum();
+    let turns = turns_of(all);
     if turns <= max { Ok(()) } else { Err(Ended::Failed(format!("{turns} turns were taken of {max}"))) }
 }
 
@@ -394,7 +399,7 @@ impl Process {
         outside.tally.turns += all.values().map(|state| state.turn_index).sum::<u64>();
         outside.tally.facts += all.values().map(|state| state.seq).sum::<u64>();
         let fail = |what: String| Err(Ended::Failed(what));
-        let turns: u64 = all.values().map(|state| state.turn_index).sum();
+        let turns = turns_of(all);
         if let Some(state) = all.get(&top()?)
             && state.used_with_children().turns != turns
         {
