@@ -14,6 +14,9 @@ pub const PLAYS_MAX: usize = 16;
 /// How much of a name or value that somebody else wrote is repeated in a refusal.
 pub const QUOTED_CHARS: usize = 80;
 
+/// How much of an answer's text waits to be told while more of it is there to be read.
+pub const TOLD_AT_ONCE_BYTES: usize = 4 << 10;
+
 /// What an answer of a model may have: text, arguments of one call, calls, reasoning to be given back, parts of any kind.
 pub const ANSWER_TEXT_BYTES: usize = 1 << 20;
 pub const ARGUMENTS_BYTES: usize = 1 << 20;

@@ -116,7 +116,7 @@ impl Key {
 
 impl Remote {
     /// One call: the answer to `round` of the execution, which also name the tool calls it asks for. With no `tools`, none
-    /// are offered. `hear` is told every piece of the answer's text as it arrives.
+    /// are offered. `hear` is told the answer's text as it arrives: what is there at once, at once.
     ///
     /// Dropping the future ends the connection.
     pub async fn call(
@@ -167,7 +167,9 @@ impl Remote {
         expect_stream(&mut response).await?;
         let mut answer = Answer::new(hear);
         asked.tab.put(answer.so_far());
-        self.listen(&mut response, &mut answer, asked.tab).await?;
+        let listened = self.listen(&mut response, &mut answer, asked.tab).await;
+        answer.tell();
+        listened?;
         http::drain(response).await;
         answer.reply(asked, sent_chars)
     }
@@ -204,7 +206,15 @@ impl Remote {
         let mut events = sse::Events::default();
         let mut reading = Reading::of(self.provider.speaks);
         let mut bytes = 0;
-        while let Some(piece) = http::more(response).await? {
+        loop {
+            let piece = match http::at_hand(response) {
+                Some(piece) => piece?,
+                None => {
+                    answer.tell();
+                    http::more(response).await?
+                }
+            };
+            let Some(piece) = piece else { break };
             bytes += piece.len();
             if bytes > limits::ANSWER_STREAM_BYTES {
                 let limit = limits::ANSWER_STREAM_BYTES >> 20;

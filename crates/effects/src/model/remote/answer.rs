@@ -76,6 +76,8 @@ pub(super) struct Counted {
 
 pub(super) struct Answer<'h> {
     hear: &'h mut (dyn FnMut(&str) + Send),
+    /// Text that has come and was not told yet. Many events come together, and each telling wakes whoever listens.
+    untold: String,
     blocks: BTreeMap<u64, Arriving>,
     text_bytes: usize,
     thought_bytes: usize,
@@ -92,6 +94,7 @@ impl<'h> Answer<'h> {
     pub(super) fn new(hear: &'h mut (dyn FnMut(&str) + Send)) -> Answer<'h> {
         Answer {
             hear,
+            untold: String::new(),
             blocks: BTreeMap::new(),
             text_bytes: 0,
             thought_bytes: 0,
@@ -173,10 +176,21 @@ impl<'h> Answer<'h> {
             *other != at && matches!(&part.block, Block::Text(text) if !text.is_empty())
         };
         if first && self.blocks.iter().any(earlier) {
-            (self.hear)(order::BETWEEN_TEXTS);
+            self.untold.push_str(order::BETWEEN_TEXTS);
         }
-        (self.hear)(piece);
+        self.untold.push_str(piece);
+        if self.untold.len() > limits::TOLD_AT_ONCE_BYTES {
+            self.tell();
+        }
         Ok(())
+    }
+
+    /// Tells the text that has come since it was last told.
+    pub(super) fn tell(&mut self) {
+        if !self.untold.is_empty() {
+            (self.hear)(&self.untold);
+            self.untold.clear();
+        }
     }
 
     pub(super) fn arguments(&mut self, at: u64, piece: &str) -> Result<(), ProviderFailure> {

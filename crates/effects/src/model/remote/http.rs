@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::FutureExt;
 use reqwest::header::HeaderMap;
 use reqwest::{Certificate, Client, Method, RequestBuilder, Response, Url, redirect};
 
@@ -49,6 +50,11 @@ pub(super) async fn more(answer: &mut Response) -> Result<Option<Bytes>, Provide
         Ok(piece) => piece.map_err(|error| failed(&error)),
         Err(_) => Err(late(limits::MODEL_STALL, "its answer stopped coming")),
     }
+}
+
+/// More of the answer, where it has come already: there is nothing to wait for, and no time to keep.
+pub(super) fn at_hand(answer: &mut Response) -> Option<Result<Option<Bytes>, ProviderFailure>> {
+    answer.chunk().now_or_never().map(|piece| piece.map_err(|error| failed(&error)))
 }
 
 /// The beginning of an answer that is an error. What can't be read of it is left out: its status says enough.
