@@ -54,10 +54,10 @@ fn main() {
 }
 
 async fn call(remote: &Remote, prompt: &Prompt) {
-    let mut heard = 0;
+    let mut heard = String::new();
     let exec_id = ExecId::new("exec_0198c0de-0000-7000-8000-000000000001");
-    let reply = remote.call(prompt, tools::ALL, &exec_id, 1, &mut |_| heard += 1).await.unwrap();
-    assert_eq!((heard, reply.calls.len()), (PIECES, 1));
+    let reply = remote.call(prompt, tools::ALL, &exec_id, 1, &mut |text| heard.push_str(text)).await.unwrap();
+    assert_eq!((heard, reply.calls.len()), (reply.text, 1));
 }
 
 async fn call_bare(client: &reqwest::Client, url: &str, body: &str) {
