@@ -75,6 +75,12 @@ impl Follow {
         }
     }
 
+    /// Whether there is more than was handed out, as far as this process wrote it: cheap enough to ask before reading.
+    #[must_use]
+    pub fn is_behind(&self) -> bool {
+        *self.end.borrow() > self.cursor.0
+    }
+
     /// Waits until there is more than was handed out, or for `timeout`. True when there is.
     ///
     /// A ledger opened to be read only hears nothing of its writer, in another process: there this only looks.

@@ -241,10 +241,12 @@ fn a_follower_sees_all_streams_in_commit_order() {
         let first = follow.next_batch(3).unwrap();
         let seen: Vec<_> = first.iter().map(|(_, stream, fact)| (stream.agent_name().unwrap(), fact.seq)).collect();
         assert_eq!(seen, [("a", 1), ("b", 1), ("b", 2)]);
+        assert!(follow.is_behind());
         let second = follow.next_batch(3).unwrap();
         assert_eq!(second.len(), 1);
         assert_eq!(second[0].0, committed.cursor);
         assert_eq!(ledger.end().unwrap(), committed.cursor);
+        assert!(!follow.is_behind());
         assert!(follow.next_batch(3).unwrap().is_empty());
         assert!(!follow.wait(std::time::Duration::ZERO));
         say(ledger, "a", 2, &["5"]);

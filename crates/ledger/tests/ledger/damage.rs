@@ -130,8 +130,11 @@ fn damage_to_one_agents_fact_is_named_and_others_are_readable() {
     // A follower hears of it once, in its place, and goes on.
     let mut follow = ledger.follow(Cursor::START);
     assert_eq!(follow.next_batch(999).unwrap().len(), 60);
+    assert!(follow.is_behind());
     assert!(matches!(follow.next_batch(999), Err(ReadError::Damaged(_))));
+    assert!(follow.is_behind());
     assert_eq!(follow.next_batch(999).unwrap().len(), 39);
+    assert!(!follow.is_behind());
     let report = verify(&ledger);
     assert!(report.damage.contains(&damage), "{:#?}", report.damage);
     // Both agents go on.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use abide_api::Problem;
 use abide_engine::host::Heads;
 use abide_kernel::id::{AgentId, Seq};
-use abide_ledger::{Cursor, Follow, StreamId};
+use abide_ledger::{Cursor, Follow, ReadError, Recorded, StreamId};
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
@@ -98,7 +98,7 @@ struct OfAgent {
     heads: Heads,
     id: AgentId,
     after: Seq,
-    /// There was nothing after it when the head had last moved.
+    /// There was nothing more when it was last read.
     caught_up: bool,
     spoken: Spoken,
     lost: Option<Bytes>,
@@ -147,7 +147,8 @@ impl OfAgent {
         let (app, stream, after) = (Arc::clone(&self.follower.app), StreamId::agent(&self.id), self.after);
         let read = move || app.host.ledger().read(&stream, after, BATCH).map_err(|error| problems::unreadable(&error));
         let facts = blocking(read).await.ok()?;
-        self.caught_up = facts.is_empty();
+        // What comes after this read is told of.
+        self.caught_up = facts.len() < BATCH;
         self.spoken.catch_up();
         let mut text = String::new();
         for fact in &facts {
@@ -194,14 +195,8 @@ impl OfAll {
         }
         loop {
             let heard = self.spoken.catch_up();
-            let mut follow = self.follow.take()?;
-            let (follow, facts) = blocking(move || {
-                let facts = follow.next_batch(BATCH);
-                Ok((follow, facts))
-            })
-            .await
-            .ok()?;
-            let follow = self.follow.insert(follow);
+            let facts = self.facts().await?;
+            let follow = self.follow.as_mut()?;
             let mut text = String::new();
             match facts {
                 Ok(facts) if facts.is_empty() && heard > 0 => self.spoken.say(heard, &mut text),
@@ -236,6 +231,21 @@ impl OfAll {
                 return Some(Bytes::from(text));
             }
         }
+    }
+
+    /// The next facts; none of them where the ledger ends.
+    async fn facts(&mut self) -> Option<Result<Vec<(Cursor, StreamId, Recorded)>, ReadError>> {
+        let mut follow = self.follow.take()?;
+        let mut facts = Ok(Vec::new());
+        if follow.is_behind() {
+            let read = move || {
+                let facts = follow.next_batch(BATCH);
+                Ok((follow, facts))
+            };
+            (follow, facts) = blocking(read).await.ok()?;
+        }
+        self.follow = Some(follow);
+        Some(facts)
     }
 }
 
