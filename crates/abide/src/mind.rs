@@ -156,10 +156,15 @@ impl Mind {
         (thought.beside, said)
     }
 
-    /// What the disk knows, in one go.
+    /// What the disk knows, in one go; without another thread where there is nothing to read.
     async fn look(&self, agent: &AgentId, situation: &Situation) -> Result<(Past, Surroundings), String> {
-        let (mind, agent, place) = (self.clone(), agent.clone(), situation.place.clone());
         let (after, through) = (situation.summary.as_ref().map_or(0, |summary| summary.through), situation.seq);
+        if self.hands.nothing_around(agent, &situation.place)
+            && let Some(past) = self.pasts.at_hand(&self.ledger, agent, after, through)
+        {
+            return Ok((past, Surroundings::default()));
+        }
+        let (mind, agent, place) = (self.clone(), agent.clone(), situation.place.clone());
         let read = move || {
             let past = mind.pasts.read(&mind.ledger, &agent, after, through)?;
             let found = mind.hands.look_around(&agent, &place);

@@ -10,7 +10,7 @@ mod guides;
 mod read_skill;
 mod skills;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use abide_kernel::input::Refusal;
 
@@ -19,7 +19,6 @@ pub(crate) use read_skill::run as read_skill;
 
 /// The name of a guide's file.
 const GUIDE: &str = "AGENTS.md";
-/// Where in a home its operator keeps skills for all agents.
 const HOME_SKILLS: &str = "skills";
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -62,7 +61,12 @@ pub struct Broken {
 pub(crate) struct Whereabouts<'a> {
     pub home: &'a Path,
     pub workspace: &'a Path,
-    pub hidden: &'a dyn Fn(&Path) -> Vec<std::path::PathBuf>,
+    pub hidden: &'a dyn Fn(&Path) -> Vec<PathBuf>,
+}
+
+/// Where in a home its operator keeps skills for all agents.
+pub(crate) fn home_skills(home: &Path) -> PathBuf {
+    home.join(HOME_SKILLS)
 }
 
 impl Whereabouts<'_> {

@@ -46,15 +46,24 @@ impl Pasts {
         let stream = StreamId::agent(agent);
         let redactions = ledger.redactions();
         let kept = self.kept().remove(agent);
-        if let Some(mut past) = kept.filter(|kept| kept.after == after && kept.redactions == redactions) {
+        if let Some(mut past) = kept.filter(|kept| kept.is_of(after, redactions)) {
             if past.through < through {
                 past.go_on(ledger, &stream)?;
             }
-            if past.facts <= FACTS_MAX && past.bytes <= BYTES_MAX {
+            if !past.is_too_long() {
                 return Ok(past);
             }
         }
         Past::anew(ledger, &stream, after, redactions)
+    }
+
+    /// The same where nothing has to be read for it.
+    pub(super) fn at_hand(&self, ledger: &Ledger, agent: &AgentId, after: Seq, through: Seq) -> Option<Past> {
+        let redactions = ledger.redactions();
+        let mut all = self.kept();
+        let kept = all.get(agent)?;
+        let whole = kept.is_of(after, redactions) && kept.through >= through && !kept.is_too_long();
+        if whole { all.remove(agent) } else { None }
     }
 
     /// These were recorded. What does not follow on what is kept will be read.
@@ -102,6 +111,14 @@ impl Past {
         }
         let talk = facts.into_iter().chain(near).collect();
         Ok(Past { talk, left_out: end > after, after, through: head, facts: head - end, bytes, redactions })
+    }
+
+    fn is_of(&self, after: Seq, redactions: u64) -> bool {
+        (self.after, self.redactions) == (after, redactions)
+    }
+
+    fn is_too_long(&self) -> bool {
+        self.facts > FACTS_MAX || self.bytes > BYTES_MAX
     }
 
     fn tell(&mut self, told: Told) {
@@ -305,8 +322,10 @@ mod tests {
         let message = NewMessage { text: Some("More.".to_owned()), ..NewMessage::default() };
         life.ask(Input::Queue(message));
         let through = life.core.durable();
-        let empty = Ledger::memory();
-        assert_eq!(life.pasts.read(&empty, &life.agent, 0, through).unwrap().through, through);
+        let at_hand = |through| life.pasts.at_hand(&life.ledger, &life.agent, 0, through);
+        assert!(at_hand(through + 1).is_none(), "what was not told of has to be read");
+        assert_eq!(at_hand(through).map(|past| past.talk), Some(life.anew().talk));
+        assert!(at_hand(through).is_none(), "whoever asks the model has it");
     }
 
     #[test]
@@ -322,6 +341,7 @@ mod tests {
         let facts = life.ledger.read(&stream, 0, usize::MAX).unwrap();
         let answer = facts.iter().find(|fact| &*fact.kind == "turn.assistant_round_recorded").unwrap();
         life.ledger.redact(&stream, answer.seq).unwrap();
+        assert!(life.pasts.at_hand(&life.ledger, &life.agent, 0, 0).is_none());
         assert_eq!(heard(&life.past(0)), ["Question 1", "Question 2"]);
     }
 

@@ -1,6 +1,7 @@
 //! What lies around an agent, for the prompt of its model and for the tool that reads more of it. No folder is taken for
 //! it: looking around is no work.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use abide_kernel::effect::Place;
@@ -23,6 +24,17 @@ impl Hands {
     #[must_use]
     pub fn look_around(&self, agent: &AgentId, place: &Place) -> Surroundings {
         self.whereabouts(&self.workspace_of(agent, place), surroundings::look)
+    }
+
+    /// Whether there is nothing to look at, neither a folder for the agent nor skills for all: so it is with many that
+    /// only talk and hand out work. Found out in the home alone, and in less time than it takes to ask another thread.
+    #[must_use]
+    pub fn nothing_around(&self, agent: &AgentId, place: &Place) -> bool {
+        let is_absent = |path: &Path| path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
+        place.workspace.is_none()
+            && place.configured.is_none()
+            && is_absent(&self.own_folder(agent))
+            && is_absent(&surroundings::home_skills(&self.0.home))
     }
 
     pub(super) async fn read_skill(&self, agent: &AgentId, input: &Value, place: &Place) -> Result<Outcome, Refusal> {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rustix::fs::{Dir, FileType, OFlags};
 
 use super::front_matter::{self, Head};
-use super::{Broken, HOME_SKILLS, Skill, Whereabouts, problem};
+use super::{Broken, HOME_SKILLS, Skill, Whereabouts, home_skills, problem};
 use crate::files::Root;
 use crate::limits;
 
@@ -71,7 +71,7 @@ fn shelves(at: &Whereabouts<'_>, workspace: Option<Root>) -> Vec<Shelf> {
         shelves.extend(SHELVES.map(|path| Shelf { root: Arc::clone(&root), path, shown: path.to_owned() }));
     }
     // The home itself is closed to agents; of this one folder we read for them.
-    if let Ok(root) = Root::open(&at.home.join(HOME_SKILLS)) {
+    if let Ok(root) = Root::open(&home_skills(at.home)) {
         let shown = format!("$ABIDE_HOME/{HOME_SKILLS}");
         shelves.push(Shelf { root: Arc::new(root), path: "", shown });
     }

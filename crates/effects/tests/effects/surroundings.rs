@@ -115,6 +115,26 @@ async fn where_nothing_is_nothing_is_found() {
 }
 
 #[tokio::test]
+async fn that_there_is_nothing_is_known_without_looking_only_where_nothing_can_be() {
+    let mut stage = Stage::new();
+    let nothing = |stage: &Stage| stage.hands.nothing_around(&stage.agent, &stage.place);
+    assert!(!nothing(&stage), "a project may have everything");
+    stage.place = Place::default();
+    assert!(nothing(&stage));
+    fs::create_dir(stage.path("home/skills")).unwrap();
+    assert!(!nothing(&stage));
+    fs::remove_dir(stage.path("home/skills")).unwrap();
+    assert!(nothing(&stage));
+    let root = stage.path("project/w").display().to_string();
+    let bound = json!({ "workspace": &root, "root": &root, "mode": "direct", "attached_at": Time::EPOCH, "seq": 1 });
+    stage.place.workspace = Some(serde_json::from_value(bound).unwrap());
+    assert!(!nothing(&stage));
+    stage.place.workspace = None;
+    fs::create_dir_all(stage.path("home/agents/main/workspace")).unwrap();
+    assert!(!nothing(&stage));
+}
+
+#[tokio::test]
 async fn guides_come_from_the_workspace_up_to_the_top_of_its_repository() {
     let stage = Stage::new();
     stage.put("AGENTS.md", "beyond");
