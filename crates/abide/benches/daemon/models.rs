@@ -6,10 +6,10 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::{Client, Daemon, median, print};
+use super::{Client, Daemon, print};
 
 /// How often all of it is measured.
-const RUNS: usize = 5;
+const RUNS: usize = 10;
 /// Agents that think at the same time.
 const AGENTS: usize = 32;
 /// Turns of one agent: a conversation that has begun.
@@ -17,11 +17,14 @@ const TURNS: usize = 10;
 /// Turns of one agent alone, for how soon its words are heard.
 const LISTENED: usize = 60;
 const PIECES: usize = 20;
+/// Bare calls of a run.
+const CALLS: usize = 400;
 
-/// What the provider saw: when it sent its first words, and what it was asked last.
+/// What the provider saw: when it sent its first words, how often, and what it was asked last.
 #[derive(Default)]
 struct Seen {
     spoke: Vec<Instant>,
+    answers: usize,
     asked: Vec<u8>,
 }
 
@@ -32,44 +35,86 @@ pub fn overhead() {
     let config = format!("[providers.bench]\nkind = \"openai-chat\"\nbase_url = \"{url}\"\n");
     std::fs::write(home.path().join("config.toml"), config).unwrap();
     let daemon = Daemon::start(home.path());
-    // By turns: on a machine that others use, a bare call was seen to take 60 us in one run and 140 in the next.
-    let (mut turns, mut calls, mut asked) = (Vec::new(), Vec::new(), Vec::new());
-    for run in 0..RUNS {
-        turns.push(at_once(&daemon, run));
+    let crowds: Vec<Crowd> = (0..RUNS * 2).map(|number| Crowd::waiting(&daemon, number)).collect();
+    // By turns: on a machine that others use, a bare call was seen to take 60 us in one run and 140 in the next. And
+    // added up: the system counts a process's time in hundredths of a second, which is 30 us for each turn of a crowd.
+    let (mut unheard, mut heard, mut bare) = (Taken::default(), Taken::default(), Taken::default());
+    let mut asked = Vec::new();
+    for pair in crowds.chunks(2) {
+        unheard.add(AGENTS * TURNS, pair[0].think(&daemon, &seen));
         asked = seen.lock().unwrap().asked.clone();
-        calls.extend(bare(&url, &asked));
+        bare.add(CALLS, call(&url, &asked));
+        let mut events = Events::of(&daemon, "/v1/events/stream");
+        let listener = std::thread::spawn(move || (0..AGENTS * TURNS).filter(|_| events.turn().is_some()).count());
+        heard.add(AGENTS * TURNS, pair[1].think(&daemon, &seen));
+        assert_ne!(listener.join().unwrap(), 0, "words were heard");
     }
-    let (value, baseline) = (median(turns), median(calls));
     let mut late = one_alone(&daemon, &seen);
     late.sort_by(f64::total_cmp);
     let (p50, p99) = (late[late.len() / 2], late[late.len() * 99 / 100]);
+    let (value, baseline, followed) = (unheard.each(), bare.each(), heard.each());
     let bytes = asked.len();
     let unit = format!(
-        "us CPU per turn, requests of {bytes} bytes; first words {p50:.0} us (p50), {p99:.0} us (p99) after the provider's"
+        "us CPU per turn, {followed:.0} where a client follows all events, requests of {bytes} bytes; \
+         first words {p50:.0} us (p50), {p99:.0} us (p99) after the provider's"
     );
     print("models.overhead", value, &unit, baseline, value / baseline, "<= 6");
 }
 
-/// CPU of a turn where many agents think, in microseconds.
-fn at_once(daemon: &Daemon, run: usize) -> f64 {
-    let mut client = Client::connect(&daemon.address());
-    let names: Vec<String> = (0..AGENTS).map(|number| format!("thinker-{run}-{number}")).collect();
-    for name in &names {
-        let body = format!(r#"{{"id":"{name}","model":"bench/quick","start":false}}"#);
-        assert_eq!(client.post("/v1/agents", &daemon.token, &body), 201);
-        for _ in 0..TURNS {
-            say(&mut client, daemon, name);
+/// CPU that something took, and how often.
+#[derive(Default)]
+struct Taken {
+    times: usize,
+    took: Duration,
+}
+
+impl Taken {
+    fn add(&mut self, times: usize, took: Duration) {
+        (self.times, self.took) = (self.times + times, self.took + took);
+    }
+
+    /// In microseconds.
+    fn each(&self) -> f64 {
+        self.took.as_secs_f64() * 1e6 / self.times as f64
+    }
+}
+
+/// Agents that have been told what to think about, and wait to begin.
+struct Crowd(Vec<String>);
+
+impl Crowd {
+    fn waiting(daemon: &Daemon, number: usize) -> Crowd {
+        let mut client = Client::connect(&daemon.address());
+        let names: Vec<String> = (0..AGENTS).map(|member| format!("thinker-{number}-{member}")).collect();
+        for name in &names {
+            let body = format!(r#"{{"id":"{name}","model":"bench/quick","start":false}}"#);
+            assert_eq!(client.post("/v1/agents", &daemon.token, &body), 201);
+            for _ in 0..TURNS {
+                say(&mut client, daemon, name);
+            }
+        }
+        Crowd(names)
+    }
+
+    /// CPU that the daemon takes for all their turns.
+    fn think(&self, daemon: &Daemon, seen: &Mutex<Seen>) -> Duration {
+        let mut client = Client::connect(&daemon.address());
+        let (before, answers) = (daemon.cpu_time(), seen.lock().unwrap().answers);
+        for name in &self.0 {
+            assert_eq!(client.post(&format!("/v1/agents/{name}/start"), &daemon.token, "{}"), 200);
+        }
+        while seen.lock().unwrap().answers < answers + AGENTS * TURNS {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // What the last ones said is recorded; then all is quiet.
+        loop {
+            let after = daemon.cpu_time();
+            std::thread::sleep(Duration::from_millis(50));
+            if daemon.cpu_time() == after {
+                return after - before;
+            }
         }
     }
-    let mut events = Events::of(daemon, "/v1/events/stream");
-    let before = daemon.cpu_time();
-    for name in &names {
-        assert_eq!(client.post(&format!("/v1/agents/{name}/start"), &daemon.token, "{}"), 200);
-    }
-    for _ in 0..AGENTS * TURNS {
-        events.turn();
-    }
-    (daemon.cpu_time() - before).as_secs_f64() * 1e6 / (AGENTS * TURNS) as f64
 }
 
 /// How long the first words of each turn took from the provider to a listener, in microseconds.
@@ -137,9 +182,8 @@ impl Events {
     }
 }
 
-/// A call with the same bytes and nothing else, several times, in CPU of its thread.
-fn bare(url: &str, body: &[u8]) -> Vec<f64> {
-    const CALLS: u32 = 100;
+/// Calls with the same bytes and nothing else, one after the other, in CPU of their thread.
+fn call(url: &str, body: &[u8]) -> Duration {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let url = format!("{url}/chat/completions");
@@ -149,16 +193,13 @@ fn bare(url: &str, body: &[u8]) -> Vec<f64> {
         while response.chunk().await.unwrap().is_some() {}
     };
     runtime.block_on(call());
-    let rounds = (0..5).map(|_| {
-        let before = thread_time();
-        runtime.block_on(async {
-            for _ in 0..CALLS {
-                call().await;
-            }
-        });
-        (thread_time() - before).as_secs_f64() * 1e6 / f64::from(CALLS)
+    let before = thread_time();
+    runtime.block_on(async {
+        for _ in 0..CALLS {
+            call().await;
+        }
     });
-    rounds.collect()
+    thread_time() - before
 }
 
 fn thread_time() -> Duration {
@@ -195,7 +236,10 @@ fn answer(mut stream: &TcpStream, seen: &Mutex<Seen>) -> bool {
     for data in std::iter::repeat_n(piece, PIECES - 1).chain([end, "[DONE]"]) {
         rest.push_str(&chunk(data));
     }
-    seen.lock().unwrap().spoke.push(Instant::now());
+    let mut noted = seen.lock().unwrap();
+    noted.spoke.push(Instant::now());
+    noted.answers += 1;
+    drop(noted);
     stream.write_all(format!("{head}{}", chunk(piece)).as_bytes()).is_ok()
         && stream.write_all(format!("{rest}0\r\n\r\n").as_bytes()).is_ok()
 }
