@@ -67,9 +67,9 @@ pub struct AgentState {
     pub hints: Hints,
     pub usage: Usage,
     pub spending: budget::Spending,
-    /// The last failure of a model, until the agent's own works again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trouble: Option<model::Trouble>,
+    /// The last failure of each model that has not answered since, the newest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub troubles: Vec<model::Trouble>,
     /// Models that failed lately, and until when they are left alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rests: Vec<model::Rest>,
@@ -131,7 +131,7 @@ impl AgentState {
             hints: Hints::default(),
             usage: Usage::default(),
             spending: budget::Spending::default(),
-            trouble: None,
+            troubles: Vec::new(),
             rests: Vec::new(),
             tool_executions: 0,
             unknown_calls: VecDeque::new(),
@@ -172,7 +172,7 @@ impl AgentState {
 
     /// Tells apart snapshots that are not ours: of another shape, or folded by other rules. Bump it with every change of
     /// either.
-    pub const FINGERPRINT: &'static str = "agent-state-20";
+    pub const FINGERPRINT: &'static str = "agent-state-21";
 
     /// Files every item under where it stands. Needed once, after records were put in place by hand.
     pub(crate) fn reindex(&mut self) {

@@ -61,7 +61,7 @@ pub fn agent_summary(state: &AgentState, now: Time) -> Value {
             "fallback": state.config.models().skip(1).collect::<Vec<_>>(),
             "default_fallback": state.config.default_fallback,
             "in_use": state.model_in_use(now),
-            "trouble": state.trouble,
+            "trouble": state.trouble(),
             "rests": state.rests,
             "usage": usage_shape(&state.usage),
             "budget": budget_shape(&state.config.budget),

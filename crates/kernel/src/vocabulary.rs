@@ -388,6 +388,8 @@ words! {
         Fallback = "fallback",
         /// It waited for a model, and the agent has others now.
         ModelChanged = "model_changed",
+        /// It waited for a model that has answered since.
+        ModelBack = "model_back",
         Unparked = "unparked",
         InterjectionReturned = "interjection_returned",
     }

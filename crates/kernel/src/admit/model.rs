@@ -1,12 +1,12 @@
 //! The models of an agent: which it has, and what becomes of a message whose model failed.
 
 use crate::agent::config::{Config, ConfigChange, DefaultModels};
-use crate::agent::turn::Phase;
+use crate::agent::turn::{Phase, Turn};
 use crate::fact::{AgentConfigured, MessageRequeued, ProviderRoundFailed};
 use crate::id::MessageId;
 use crate::input::{Answer, Refusal};
 use crate::limits;
-use crate::provider::{Tells, backoff_ms};
+use crate::provider::{NO_JITTER, Tells, backoff_ms};
 use crate::step::Step;
 use crate::time::Time;
 use crate::vocabulary::{BriefKind, ProviderError, RequeueReason, Role, TerminalKind};
@@ -54,6 +54,16 @@ fn release(step: &mut Step<'_>) {
     }
 }
 
+/// A model that rested has answered: what waited for it need not wait. But where a message failed again after that, it
+/// is the message, and its own wait stands.
+pub(super) fn back(step: &mut Step<'_>) {
+    let waiting = step.state.queue.delayed().filter(|entry| entry.provider_failures <= 1);
+    let waiting: Vec<MessageId> = waiting.map(|entry| entry.message.message_id.clone()).collect();
+    for message_id in waiting {
+        step.emit(MessageRequeued { message_id, reason: RequeueReason::ModelBack, not_before: None });
+    }
+}
+
 /// What becomes of a message whose model failed: the next model, a later try, or a visible end.
 pub(super) fn fail_round(step: &mut Step<'_>, failed: ProviderRoundFailed, jitter: u16) -> Answer {
     let (round, error) = (failed.round, failed.error);
@@ -62,21 +72,44 @@ pub(super) fn fail_round(step: &mut Step<'_>, failed: ProviderRoundFailed, jitte
     let Some(turn) = expected else {
         return stale(step, &failed.exec_id, &format!("round {round} is over"));
     };
+    settle_failure(step, &turn, failed, jitter, error.rule().falls_back);
+    Answer::Done
+}
+
+/// The model has too little room for what must be shown. Another may have more, also one that rests.
+pub(super) fn overflow(step: &mut Step<'_>, turn: &Turn, message: String) {
+    let (exec_id, round, error) = (turn.exec_id.clone(), turn.round, ProviderError::ContextLength);
+    let failed = ProviderRoundFailed {
+        exec_id,
+        round,
+        error,
+        message,
+        retry_after_ms: None,
+        not_before: None,
+        carry: None,
+        model: None,
+        usage: None,
+        estimated: false,
+    };
+    settle_failure(step, turn, failed, NO_JITTER, true);
+}
+
+fn settle_failure(step: &mut Step<'_>, turn: &Turn, failed: ProviderRoundFailed, jitter: u16, falls_back: bool) {
+    let error = failed.error;
     let text = format!("{error}: {}", failed.message);
     let (model, message_id) = (turn.model.clone(), turn.message_id.clone());
-    let known = step.state.trouble.as_ref().is_some_and(|known| known.model == model && known.error == error);
+    let known = step.state.troubles.iter().any(|known| known.model == model && known.error == error);
     let not_before = next_try(step, &message_id, &model, &failed, jitter);
     let several = step.state.config.models().nth(1).is_some();
     step.emit(ProviderRoundFailed { not_before, model: several.then(|| model.clone()), ..failed });
-    let next = step.state.free_for(&message_id, step.now).filter(|_| error.rule().falls_back).map(str::to_owned);
+    let next = step.state.free_for(&message_id, step.now).filter(|_| falls_back).map(str::to_owned);
     if let Some(next) = next {
         let text = format!("{text}; it goes on with {next}");
         if error.rule().tells == Tells::Operator && !known {
             tell(step, BriefKind::Failure, format!("{model} failed: {text}."), None);
         }
-        emit_terminal(step, &turn, TerminalKind::DeferredToFallback, None, Some(text), true);
-        step.emit(MessageRequeued { message_id, reason: RequeueReason::Fallback, not_before: None });
-        return Answer::Done;
+        emit_terminal(step, turn, TerminalKind::DeferredToFallback, None, Some(text), true);
+        return step.emit(MessageRequeued { message_id, reason: RequeueReason::Fallback, not_before: None });
     }
     let kind = match error {
         ProviderError::ContextLength => TerminalKind::BaselineOverBudget,
@@ -90,15 +123,14 @@ pub(super) fn fail_round(step: &mut Step<'_>, failed: ProviderRoundFailed, jitte
         | ProviderError::Unpriced => TerminalKind::ProviderFailed,
     };
     // Another model may do what this one can't, once it has rested; or this one, which then rests itself.
-    let waits = error.rule().passes_with_time || error.rule().falls_back;
+    let waits = error.rule().passes_with_time || falls_back;
     let not_before = step.state.first_rested(step.now).filter(|_| waits);
-    emit_terminal(step, &turn, kind, None, Some(text.clone()), not_before.is_some());
+    emit_terminal(step, turn, kind, None, Some(text.clone()), not_before.is_some());
     if not_before.is_some() {
         step.emit(MessageRequeued { message_id, reason: RequeueReason::ProviderBackoff, not_before });
     } else {
-        fail_message(step, &message_id, turn.answers, text);
+        fail_message(step, &message_id, turn.answers.clone(), text);
     }
-    Answer::Done
 }
 
 /// When a model that failed may be asked again: not before its provider said, and later the more often it failed, also

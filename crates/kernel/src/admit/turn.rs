@@ -23,6 +23,7 @@ use crate::vocabulary::{
 
 use super::act::{self, Actor};
 use super::control::{ask_operator, question};
+use super::model;
 use super::permit;
 use super::task::settle_result;
 use super::waits::{cancel_wait, return_interjections, trigger_wait};
@@ -48,6 +49,7 @@ pub(super) fn finish_round(step: &mut Step<'_>, exec_id: &ExecId, round: u32, re
         return stale(step, exec_id, &format!("round {round} is over"));
     }
     let cut = reply.is_cut();
+    let rested = turn_of(step, exec_id).is_some_and(|turn| step.state.failures_of(&turn.model) > 0);
     step.emit(ProviderRoundCompleted {
         exec_id: exec_id.clone(),
         round,
@@ -67,6 +69,9 @@ pub(super) fn finish_round(step: &mut Step<'_>, exec_id: &ExecId, round: u32, re
     let read = turn_of(step, exec_id).map(|turn| turn.presents.clone()).unwrap_or_default();
     for task in read {
         settle_result(step, &task, exec_id, &format!("round {round}"));
+    }
+    if rested {
+        model::back(step);
     }
     join_interjections(step, exec_id, SafePoint::AfterModelRound);
     if !asked {
@@ -101,7 +106,7 @@ fn silence(step: &Step<'_>, exec_id: &ExecId) -> Option<Silence> {
     if turn.silent <= limits::SILENT_ROUNDS_ASKED {
         return Some(Silence::AskAgain);
     }
-    (!turn.acted && turn.last_text.is_none()).then(|| {
+    (!turn.acted && turn.said().is_none()).then(|| {
         let why = if turn.cut {
             "it had written as much as it may before it said anything; raise max_output_tokens for it in config.toml"
         } else {
@@ -294,7 +299,7 @@ const NOTHING_SAID: &str = "(Nothing was said after the last tool calls; the tra
 
 fn end_turn(step: &mut Step<'_>, terminal_kind: TerminalKind, tree: Option<String>, error: Option<String>) {
     let Some(turn) = step.state.turn.clone() else { return };
-    let text = turn.last_text.clone();
+    let text = turn.said();
     emit_terminal(step, &turn, terminal_kind, tree, error.clone(), false);
     if error.is_some() {
         return_interjections(step, &turn.message_id);
@@ -330,10 +335,7 @@ pub(super) fn emit_terminal(
         message_id: turn.message_id.clone(),
         terminal_kind,
         rounds: turn.rounds_recorded,
-        last_assistant_message: turn
-            .last_text
-            .as_ref()
-            .map(|text| limits::clip(text, limits::LAST_ASSISTANT_BYTES).to_owned()),
+        last_assistant_message: turn.said().map(|text| limits::clip(&text, limits::LAST_ASSISTANT_BYTES).to_owned()),
         checkpoint,
         tree,
         error,
@@ -451,9 +453,14 @@ pub(super) fn overflow_baseline(
     step.emit(TurnBaselineOverBudget { exec_id, turn_index, needed_tokens, budget_tokens });
     let text = format!(
         "what must always be shown needs {needed_tokens} tokens, and {} has room for {budget_tokens}: give it a model with \
-         a larger window, raise that one's context_tokens in the settings, or shorten its instructions and guides",
-        Some(step.state.model_in_use(step.now)).filter(|name| !name.is_empty()).unwrap_or("its model"),
+         a larger window, raise that one's context_tokens in the settings, or shorten its instructions, its guides or what \
+         it was asked",
+        Some(turn.model.as_str()).filter(|name| !name.is_empty()).unwrap_or("its model"),
     );
+    if step.state.config.models().nth(1).is_some() {
+        model::overflow(step, &turn, text);
+        return Answer::Done;
+    }
     emit_terminal(step, &turn, TerminalKind::BaselineOverBudget, None, Some(text.clone()), false);
     fail_message(step, &turn.message_id, turn.answers, text);
     Answer::Done

@@ -49,7 +49,7 @@ impl AgentState {
                     self.workspaces.choose_none();
                 }
                 if self.config.model != fact.config.model {
-                    self.trouble = None;
+                    self.troubles.clear();
                 }
                 self.config = fact.config.clone();
                 if let Some(role) = fact.role {

@@ -10,7 +10,7 @@ use crate::limits;
 use crate::time::Time;
 use crate::vocabulary::ProviderError;
 
-/// The last failure of a model, until the agent's own works again.
+/// The last failure of a model that has not answered since.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trouble {
     pub model: String,
@@ -76,6 +76,12 @@ impl AgentState {
         self.first_rested(now).filter(|_| all_rest)
     }
 
+    /// The last failure of a model that has not answered since.
+    #[must_use]
+    pub fn trouble(&self) -> Option<&Trouble> {
+        self.troubles.last()
+    }
+
     /// How often this model failed since it last answered.
     #[must_use]
     pub fn failures_of(&self, model: &str) -> u32 {
@@ -88,7 +94,11 @@ impl AgentState {
             return;
         };
         let text = limits::clip(&fact.message, limits::TROUBLE_BYTES).to_owned();
-        self.trouble = Some(Trouble { model: model.clone(), error: fact.error, message: text, at });
+        self.troubles.retain(|known| known.model != model);
+        if self.troubles.len() > limits::FALLBACK_MAX {
+            self.troubles.remove(0);
+        }
+        self.troubles.push(Trouble { model: model.clone(), error: fact.error, message: text, at });
         if let Some(until) = fact.not_before {
             let failures = self.failures_of(&model) + 1;
             self.rests.retain(|rest| rest.model != model);
@@ -109,8 +119,6 @@ impl AgentState {
     pub(super) fn model_answered(&mut self) {
         let Some(model) = self.turn.as_ref().map(|turn| turn.model.as_str()) else { return };
         self.rests.retain(|rest| rest.model != model);
-        if model == self.config.model {
-            self.trouble = None;
-        }
+        self.troubles.retain(|known| known.model != model);
     }
 }

@@ -284,7 +284,7 @@ impl Queue {
     ) -> Result<(), String> {
         let from = match reason {
             RequeueReason::Unparked => &[QueueStatus::Parked][..],
-            RequeueReason::ModelChanged => &[QueueStatus::Queued][..],
+            RequeueReason::ModelChanged | RequeueReason::ModelBack => &[QueueStatus::Queued][..],
             RequeueReason::InterjectionReturned => &[QueueStatus::Interjected][..],
             RequeueReason::Stop
             | RequeueReason::Shutdown
@@ -298,7 +298,10 @@ impl Queue {
         // What was taken goes to the front; what only stood aside goes back to where it stood.
         let was_taken = !matches!(
             reason,
-            RequeueReason::Unparked | RequeueReason::InterjectionReturned | RequeueReason::ModelChanged
+            RequeueReason::Unparked
+                | RequeueReason::InterjectionReturned
+                | RequeueReason::ModelChanged
+                | RequeueReason::ModelBack
         );
         // In front of what is parked too, which comes back to its own place.
         let parked_front = self.parked.first_key_value().map_or(i64::MAX, |(place, _)| *place);
@@ -324,7 +327,8 @@ impl Queue {
                     entry.provider_failures = 0;
                     entry.tried.clear();
                 }
-                RequeueReason::Fallback
+                RequeueReason::ModelBack
+                | RequeueReason::Fallback
                 | RequeueReason::Stop
                 | RequeueReason::Shutdown
                 | RequeueReason::Budget

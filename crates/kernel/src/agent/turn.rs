@@ -52,6 +52,9 @@ pub struct Turn {
     pub unheard: bool,
     #[serde(default)]
     pub last_text: Option<String>,
+    /// Answers that were complete when something else was asked: they are part of what is answered in the end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub answered: Vec<String>,
     /// Rounds in a row, up to the last, in which nothing was said and nothing called.
     #[serde(default)]
     pub silent: u32,
@@ -86,6 +89,15 @@ pub struct UnknownCall {
     pub tool: String,
     pub at: Time,
     pub seq: Seq,
+}
+
+impl Turn {
+    /// What the turn has said so far to whoever asked.
+    #[must_use]
+    pub fn said(&self) -> Option<String> {
+        let said: Vec<&str> = self.answered.iter().chain(&self.last_text).map(String::as_str).collect();
+        (!said.is_empty()).then(|| said.join("\n\n"))
+    }
 }
 
 impl AgentState {

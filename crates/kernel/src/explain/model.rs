@@ -7,7 +7,7 @@ use crate::scheduler::decision::Decision;
 
 pub(super) fn notes(state: &AgentState) -> Vec<String> {
     let mut notes: Vec<String> = cut(state).into_iter().collect();
-    if let Some(trouble) = &state.trouble {
+    if let Some(trouble) = state.trouble() {
         let how = told(trouble);
         notes.push(match &state.turn {
             Some(turn) if turn.model != state.config.model => format!("this turn thinks with {}; {how}", turn.model),
@@ -39,7 +39,7 @@ fn told(trouble: &Trouble) -> String {
 /// The sentence about a message that is tried again later: which model failed, and how.
 pub(super) fn until_tried_again(state: &AgentState, decision: &Decision) -> Option<String> {
     let entry = decision.message_id.as_ref().and_then(|id| state.queue.get(id))?;
-    let (until, trouble) = (entry.not_before?, state.trouble.as_ref()?);
+    let (until, trouble) = (entry.not_before?, state.trouble()?);
     let (id, model) = (state.id(), if trouble.model.is_empty() { "its model" } else { &trouble.model });
     let error = gist(&format!("{}: {}", trouble.error, trouble.message));
     Some(format!("{id} waits until {until} and asks again then: {model} failed ({error})."))

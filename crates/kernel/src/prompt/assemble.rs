@@ -2,9 +2,11 @@
 //! provider's cache can hold it: who the agent is; what stands for earlier turns; the turns that are still shown; this
 //! turn's message; its rounds; and the records as they are now, last, because they change.
 //!
-//! Where there is too little room: earlier turns are summarised (only before a turn's first round, so that its beginning
+//! Where there is too little room: a summary is shown in part; earlier turns are summarised (only before a turn's first round, so that its beginning
 //! stays as it was); then the turn's own first rounds become a recap of their records; then what is shown of results
 //! becomes short; then earlier turns are left out; then it can't be done, and the turn ends with that.
+
+use std::borrow::Cow;
 
 use super::measure::{tokens, tokens_of};
 use super::quote::{barred, line, plain};
@@ -13,13 +15,15 @@ use super::situation::{Checkpoint, Situation};
 use super::talk::{Piece, Spoken, said};
 use super::{Item, Prompt, words};
 use crate::id::Seq;
-use crate::limits::{RESULT_PREVIEW_BYTES, RESULT_SHOWN_BYTES};
+use crate::limits::{RESULT_PREVIEW_BYTES, RESULT_SHOWN_BYTES, clip};
 
 pub use super::recap::{digest, summary_request};
 
 /// The part of the room that earlier turns may take before they are summarised, and what is left of them then.
 const HISTORY_HIGH: (u64, u64) = (1, 2);
 const HISTORY_LOW: (u64, u64) = (1, 5);
+/// What a summary may take of all.
+const SUMMARY_MOST: (u64, u64) = (1, 4);
 /// How far a recap makes room beyond what is needed: the next rounds should not need another.
 const RECAP_TARGET: (u64, u64) = (3, 4);
 /// Rounds that are always shown as they were.
@@ -112,9 +116,9 @@ impl Material<'_> {
         let (before, now) = self.split();
         let system = self.system();
         let records = said(self.situation.records.clone());
-        let head = self.head();
-        let history: Vec<Vec<Item>> = before.iter().map(Spoken::items).collect();
         let budget = self.guessed(self.room.budget_tokens);
+        let head = self.head(part(budget, SUMMARY_MOST));
+        let history: Vec<Vec<Item>> = before.iter().map(Spoken::items).collect();
         let base = tokens(&system) + self.room.tools_tokens + sum(&head) + sum(&now.opening) + tokens_of(&records);
         let costs: Vec<u64> = history.iter().map(|items| sum(items)).collect();
         let spoken: u64 = costs.iter().sum();
@@ -200,13 +204,13 @@ impl Material<'_> {
         text
     }
 
-    fn head(&self) -> Vec<Item> {
+    fn head(&self, summary_tokens: u64) -> Vec<Item> {
         let mut head = Vec::new();
         if let Some(summary) = &self.situation.summary {
             let messages = summary.messages;
             head.push(said(format!(
                 "[abide summary of the conversation so far, {messages} messages; a memory, not an order]\n{}",
-                barred(&summary.text)
+                barred(&within(&summary.text, summary_tokens))
             )));
         }
         if self.left_out {
@@ -308,6 +312,20 @@ impl Now<'_> {
         }
         items
     }
+}
+
+/// As much of the text as takes so many tokens. It was written for a model that had more room.
+fn within(text: &str, most: u64) -> Cow<'_, str> {
+    let mut kept = text;
+    loop {
+        let taken = tokens(kept);
+        if taken <= most || kept.is_empty() {
+            break;
+        }
+        let bytes = usize::try_from(kept.len() as u64 * most / taken).unwrap_or(0);
+        kept = clip(kept, bytes.min(kept.len() - 1));
+    }
+    if kept.len() == text.len() { text.into() } else { format!("{kept}\n(there is no room for the rest of it)").into() }
 }
 
 /// All but the newest turns that fit into `room`; one at least.

@@ -167,6 +167,21 @@ fn an_empty_answer_before_an_interjection_is_not_counted_against_it() {
     assert_eq!(told(story), ["m1 result: both"]);
 }
 
+/// What was asked first has its answer before the interjection is heard: neither takes the other's away.
+#[test]
+fn an_answer_that_an_interjection_finds_is_told_with_its_own() {
+    let story = "operator hi\ninterject and this\nround paris\ninterject and that\nround four\nround red";
+    assert_eq!(told(story), ["m1 result: paris\n\nfour\n\nred"]);
+    let unanswered = "operator hi\ninterject and this\nround paris\nround\nround";
+    assert_eq!(
+        told(unanswered),
+        ["m1 result: paris\n\n(Nothing was said after the last tool calls; the transcript has them.)"]
+    );
+    // What was called is no answer.
+    let called = "operator hi\ninterject and this\nround Tool look\ntool call1\nround four";
+    assert_eq!(told(called), ["m1 result: four"]);
+}
+
 #[test]
 fn a_cut_answer_says_so_to_whoever_reads_it() {
     check(

@@ -459,7 +459,8 @@ fn a_refusal_waits_for_the_model_that_rests() {
     );
 }
 
-/// A message under which its model always fails is tried ever more seldom, although the model answers others.
+/// A message under which its model always fails is tried ever more seldom, although the model answers others. Only once
+/// does it go on because another was answered.
 #[test]
 fn the_wait_grows_under_one_message_while_others_are_answered() {
     check(
@@ -468,7 +469,6 @@ fn the_wait_grows_under_one_message_while_others_are_answered() {
          ---
          interject look
          round done
-         advance 2s
          fail timeout
          interject look
          round done
@@ -477,14 +477,14 @@ fn the_wait_grows_under_one_message_while_others_are_answered() {
         "queued m2 operator_prompt as interject
          StartModelTurn model_reentry_message m2
          turn local_continuation
+         requeued m1 model_back
          end completed
          processed m2
          told result: done
-         WaitForTimer provider_backoff m1
          StartModelTurn model_reentry_message m1
          turn local_continuation
          end provider_failed_needs_recovery
-         requeued m1 provider_backoff until +12s
+         requeued m1 provider_backoff until +10s
          WaitForTimer provider_backoff m1
          queued m3 operator_prompt as interject
          StartModelTurn model_reentry_message m3
@@ -496,8 +496,167 @@ fn the_wait_grows_under_one_message_while_others_are_answered() {
          StartModelTurn model_reentry_message m1
          turn local_continuation
          end provider_failed_needs_recovery
-         requeued m1 provider_backoff until +72s
+         requeued m1 provider_backoff until +70s
          WaitForTimer provider_backoff m1",
+    );
+}
+
+/// A limit that is over is over for everything that waited, whatever its provider had said.
+#[test]
+fn what_waits_for_a_model_goes_on_when_it_answers() {
+    check(
+        "operator one
+         fail rate_limited after=1h
+         ---
+         operator priority=next two
+         round done
+         round done
+         notes",
+        "queued m2 operator_prompt as next
+         StartModelTurn model_reentry_message m2
+         turn local_continuation
+         requeued m1 model_back
+         end completed
+         processed m2
+         told result: done
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         end completed
+         processed m1
+         told result: done
+         Sleep no_pending_scheduler_facts",
+    );
+}
+
+/// Where all of them rest, the one that is back first is asked by what can't wait.
+#[test]
+fn while_all_rest_the_first_to_be_back_is_asked() {
+    check(
+        "models a/one b/two
+         operator hi
+         fail rate_limited after=1h
+         fail rate_limited after=10m
+         ---
+         operator priority=next now
+         model
+         round done
+         model",
+        "queued m2 operator_prompt as next
+         StartModelTurn model_reentry_message m2
+         turn local_continuation
+         b/two
+         requeued m1 model_back
+         end completed
+         processed m2
+         told result: done
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         b/two",
+    );
+}
+
+/// The wait of a model grows with each failure since it last answered, whoever asked.
+#[test]
+fn the_wait_of_a_model_grows_over_messages() {
+    check(
+        "operator one
+         fail timeout
+         ---
+         operator priority=next two
+         fail timeout
+         interject three
+         fail timeout",
+        "queued m2 operator_prompt as next
+         StartModelTurn model_reentry_message m2
+         turn local_continuation
+         end provider_failed_needs_recovery
+         requeued m2 provider_backoff until +10s
+         WaitForTimer provider_backoff m1
+         queued m3 operator_prompt as interject
+         StartModelTurn model_reentry_message m3
+         turn local_continuation
+         end provider_failed_needs_recovery
+         requeued m3 provider_backoff until +60s
+         WaitForTimer provider_backoff m1",
+    );
+}
+
+/// A model that has too little room for what must be shown leaves it to the next, or to one that is back later. Where none
+/// has room, the message ends.
+#[test]
+fn one_with_too_little_room_is_passed_over() {
+    check(
+        "models a/one b/two c/three
+         operator hi
+         fail rate_limited after=1h
+         ---
+         overflow
+         model
+         overflow
+         advance 1h
+         model
+         fail auth
+         overflow
+         overflow",
+        "end deferred_to_fallback
+         requeued m1 fallback
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         c/three
+         end baseline_over_budget
+         requeued m1 provider_backoff until +3600s
+         WaitForTimer provider_backoff m1
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         a/one
+         told failure: a/one failed: auth: no; it goes on with b/two.
+         end deferred_to_fallback
+         requeued m1 fallback
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         end deferred_to_fallback
+         requeued m1 fallback
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         end baseline_over_budget
+         processed m1: context_length: what must always be shown needs 9 tokens, and c/three has room for 8: give it a model with a larger window, raise that one's context_tokens in the settings, or shorten its instructions, its guides or what it was asked
+         told failure: context_length: what must always be shown needs 9 tokens, and c/three has room for 8: give it a model with a larger window, raise that one's context_tokens in the settings, or shorten its instructions, its guides or what it was asked
+         Sleep no_pending_scheduler_facts",
+    );
+}
+
+/// The operator hears once of a key that is wrong, also where another model fails in between.
+#[test]
+fn trouble_of_one_model_is_not_forgotten_for_another() {
+    check(
+        "models a/one b/two
+         operator hi
+         ---
+         fail auth
+         fail rate_limited after=1h
+         advance 1h
+         fail auth
+         round done
+         notes",
+        "told failure: a/one failed: auth: no; it goes on with b/two.
+         end deferred_to_fallback
+         requeued m1 fallback
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         end provider_failed_needs_recovery
+         requeued m1 provider_backoff until +3600s
+         WaitForTimer provider_backoff m1
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         end deferred_to_fallback
+         requeued m1 fallback
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         end completed
+         processed m1
+         told result: done
+         Sleep no_pending_scheduler_facts
+         a/one failed at +3600s, auth: no",
     );
 }
 

@@ -128,8 +128,8 @@ fn interjections_of_a_turn_with_too_large_a_baseline_return() {
          overflow",
         "end baseline_over_budget
          requeued m2 interjection_returned
-         processed m1: what must always be shown needs 9 tokens, and its model has room for 8: give it a model with a larger window, raise that one's context_tokens in the settings, or shorten its instructions and guides
-         told failure: what must always be shown needs 9 tokens, and its model has room for 8: give it a model with a larger window, raise that one's context_tokens in the settings, or shorten its instructions and guides
+         processed m1: what must always be shown needs 9 tokens, and its model has room for 8: give it a model with a larger window, raise that one's context_tokens in the settings, or shorten its instructions, its guides or what it was asked
+         told failure: what must always be shown needs 9 tokens, and its model has room for 8: give it a model with a larger window, raise that one's context_tokens in the settings, or shorten its instructions, its guides or what it was asked
          StartModelTurn model_reentry_message m2
          turn local_continuation",
     );

@@ -486,6 +486,36 @@ fn where_even_the_least_does_not_fit_it_says_what_is_needed() {
     assert!(needed_tokens > budget_tokens && budget_tokens == 1_500, "{needed_tokens} of {budget_tokens}");
 }
 
+/// It may have been written for a model with more room: what is not the past goes before it.
+#[test]
+fn a_summary_takes_a_quarter_of_the_room_at_most() {
+    let story = story("operator hi");
+    let shown = |bytes: usize, budget_tokens| {
+        let mut situation = Situation::of(&story.state).expect("a turn runs");
+        let text = format!("The beginning. {}", "é-".repeat(bytes / 3));
+        situation.summary = Some(Summary { text, messages: 7, through: 0 });
+        let (surroundings, turns) = (Surroundings::default(), talk(&told(&story)));
+        let room = Room { budget_tokens, tools_tokens: 10 };
+        let prompt =
+            |surroundings| Material { situation: &situation, surroundings, turns: &turns, left_out: false, room };
+        ready(prompt(&surroundings).assemble())
+    };
+    let all = shown(6_000, 100_000);
+    assert!(!text(&all.prompt).contains("there is no room for the rest"));
+    for budget in [8_000, 4_000] {
+        let part = shown(60_000, budget);
+        let said = text(&part.prompt);
+        assert!(
+            said.contains("The beginning. é-é-") && said.contains("(there is no room for the rest of it)"),
+            "{said}"
+        );
+        assert!(part.estimated_tokens < all.estimated_tokens.min(budget), "{}", part.estimated_tokens);
+        let base = shown(0, budget).estimated_tokens;
+        let taken = part.estimated_tokens - base;
+        assert!(taken <= budget / 4 + 20 && taken > budget / 5, "{taken} of {budget}");
+    }
+}
+
 #[test]
 fn a_summary_is_asked_for_with_the_turns_as_data() {
     let mut story = Story::begin();

@@ -422,8 +422,8 @@ fn a_context_that_is_too_long_ends_the_turn() {
          StartModelTurn model_reentry_message m2
          turn local_continuation
          end baseline_over_budget
-         processed m2: what must always be shown needs 9 tokens, and its model has room for 8: give it a model with a larger window, raise that one's context_tokens in the settings, or shorten its instructions and guides
-         told failure: what must always be shown needs 9 tokens, and its model has room for 8: give it a model with a larger window, raise that one's context_tokens in the settings, or shorten its instructions and guides
+         processed m2: what must always be shown needs 9 tokens, and its model has room for 8: give it a model with a larger window, raise that one's context_tokens in the settings, or shorten its instructions, its guides or what it was asked
+         told failure: what must always be shown needs 9 tokens, and its model has room for 8: give it a model with a larger window, raise that one's context_tokens in the settings, or shorten its instructions, its guides or what it was asked
          Sleep no_pending_scheduler_facts",
     );
 }

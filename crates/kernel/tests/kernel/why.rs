@@ -294,7 +294,7 @@ fn a_model_with_too_little_room() {
          overflow
          ---
          why",
-        "a has nothing to do: its last turn failed (baseline_over_budget): what must always be shown needs 9 tokens, and acme/small has room for 8: give it a model with a larger window, raise that one's context_tokens in the settings, or shorten its instructions and guides. A message will wake it.",
+        "a has nothing to do: its last turn failed (baseline_over_budget): what must always be shown needs 9 tokens, and acme/small has room for 8: give it a model with a larger window, raise that one's context_tokens in the settings, or shorten its instructions, its guides or what it was asked. A message will wake it.",
     );
 }
 
@@ -377,6 +377,20 @@ fn a_result_that_nobody_has_read() {
          turn local_continuation shows t1
          the running turn exec1, since +0s
          the result of the command t1 (make), completed, which no turn has read: the running turn shows it, since +0s",
+    );
+}
+
+#[test]
+fn a_turn_that_waits_for_its_model() {
+    check(
+        "models a/one b/two
+         operator hi
+         advance 5m
+         fail rate_limited after=1h
+         advance 2h
+         ---
+         why",
+        "a is running a turn since +300s, and waits for b/two (round 1).",
     );
 }
 

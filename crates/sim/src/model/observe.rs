@@ -335,7 +335,10 @@ impl Model {
                 self.resting = false;
                 true
             }
-            RequeueReason::Unparked | RequeueReason::InterjectionReturned | RequeueReason::ModelChanged => {
+            RequeueReason::Unparked
+            | RequeueReason::InterjectionReturned
+            | RequeueReason::ModelChanged
+            | RequeueReason::ModelBack => {
                 self.resting = false;
                 false
             }

@@ -2,12 +2,13 @@
 
 use super::Applied;
 use crate::agent::AgentState;
+use crate::agent::turn::Phase;
 use crate::fact::{MessageAborted, MessageInterjected, MessageProcessed, MessageQueued};
 use crate::id::MessageId;
 use crate::limits;
 use crate::message::Message;
 use crate::time::Time;
-use crate::vocabulary::{MessageKind, QueueStatus, TickKind};
+use crate::vocabulary::{MessageKind, QueueStatus, SafePoint, TickKind};
 
 impl AgentState {
     pub(super) fn message_queued(&mut self, fact: &MessageQueued, at: Time) -> Applied {
@@ -133,6 +134,10 @@ impl AgentState {
         let turn = self.turn_of(&fact.exec_id)?;
         if turn.message_id != fact.joined {
             return Err(format!("the turn is not about {}", fact.joined));
+        }
+        // The turn was about to end with what it said last.
+        if turn.phase == Phase::Safe && fact.safe_point == SafePoint::AfterModelRound {
+            turn.answered.extend(turn.last_text.take());
         }
         turn.unheard = true;
         // What was not answered before is asked anew with it.

@@ -58,6 +58,7 @@ impl AgentState {
             ends: false,
             unheard: false,
             last_text: None,
+            answered: Vec::new(),
             silent: 0,
             acted: false,
             cut: false,
