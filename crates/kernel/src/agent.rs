@@ -67,7 +67,7 @@ pub struct AgentState {
     pub hints: Hints,
     pub usage: Usage,
     pub spending: budget::Spending,
-    /// The last failure of each model that has not answered since, the newest last.
+    /// The last failure of each of its models that has not answered since, the newest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub troubles: Vec<model::Trouble>,
     /// Models that failed lately, and until when they are left alone.

@@ -48,9 +48,7 @@ impl AgentState {
                 if self.config.workspace != fact.config.workspace {
                     self.workspaces.choose_none();
                 }
-                if self.config.model != fact.config.model {
-                    self.troubles.clear();
-                }
+                self.troubles.retain(|known| fact.config.models().any(|model| model == known.model));
                 self.config = fact.config.clone();
                 if let Some(role) = fact.role {
                     self.identity.role = role;

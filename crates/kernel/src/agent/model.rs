@@ -95,9 +95,6 @@ impl AgentState {
         };
         let text = limits::clip(&fact.message, limits::TROUBLE_BYTES).to_owned();
         self.troubles.retain(|known| known.model != model);
-        if self.troubles.len() > limits::FALLBACK_MAX {
-            self.troubles.remove(0);
-        }
         self.troubles.push(Trouble { model: model.clone(), error: fact.error, message: text, at });
         if let Some(until) = fact.not_before {
             let failures = self.failures_of(&model) + 1;

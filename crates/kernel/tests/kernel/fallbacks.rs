@@ -1,10 +1,10 @@
 //! Models that fail: the next in order, a later try with jitter, or a visible end.
 
-use abide_kernel::limits::PROVIDER_BACKOFF_MS;
+use abide_kernel::limits::{self, PROVIDER_BACKOFF_MS};
 use abide_kernel::provider::{NO_JITTER, Tells, backoff_ms};
 use abide_kernel::vocabulary::ProviderError;
 
-use crate::story::check;
+use crate::story::{Story, check};
 
 /// Every class has its rule, and the rules are these.
 #[test]
@@ -744,4 +744,20 @@ fn a_model_without_a_price() {
          requeued m1 provider_backoff until +2s
          WaitForTimer provider_backoff m1",
     );
+}
+
+/// Whatever people do to the list of models, what is remembered of them is bounded.
+#[test]
+fn no_more_is_remembered_of_models_than_there_can_be() {
+    let mut story = Story::begin();
+    story.tell("operator hi").unwrap();
+    let most = limits::FALLBACK_MAX + 1;
+    for number in 0..2 * most {
+        // For the next turn: the one that runs has its own.
+        story.tell(&format!("models a/{number} b/{number}")).unwrap();
+        story.tell(if number % 2 == 0 { "fail rate_limited after=1h" } else { "fail auth" }).unwrap();
+    }
+    let state = &story.state;
+    let tried = state.queue.entries().map(|entry| entry.tried.len()).max();
+    assert_eq!((state.rests.len(), state.troubles.len(), tried), (most, 1, Some(most)));
 }

@@ -389,8 +389,17 @@ fn a_turn_that_waits_for_its_model() {
          fail rate_limited after=1h
          advance 2h
          ---
-         why",
-        "a is running a turn since +300s, and waits for b/two (round 1).",
+         why
+         in_use
+         round done
+         in_use",
+        "a is running a turn since +300s, and waits for b/two (round 1).
+         b/two
+         end completed
+         processed m1
+         told result: done
+         Sleep no_pending_scheduler_facts
+         a/one",
     );
 }
 

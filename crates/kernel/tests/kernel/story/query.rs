@@ -81,6 +81,7 @@ pub fn ask(story: &Story, line: &str) -> Result<Option<String>, String> {
             let kinds: Vec<&str> = story.facts[story.told_from..].iter().map(|(_, fact)| fact.kind()).collect();
             kinds.join(" ")
         }
+        "in_use" => state.model_in_use(story.now).to_owned(),
         "config" => state.config.models().collect::<Vec<_>>().join(" "),
         "model" => {
             let called = story.effects.iter().rev().find_map(|effect| {
