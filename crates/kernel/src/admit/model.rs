@@ -64,7 +64,7 @@ pub(super) fn back(step: &mut Step<'_>) {
     }
 }
 
-/// What becomes of a message whose model failed: the next model, a later try, or a visible end.
+/// The model was asked, and failed.
 pub(super) fn fail_round(step: &mut Step<'_>, failed: ProviderRoundFailed, jitter: u16) -> Answer {
     let (round, error) = (failed.round, failed.error);
     let expected =
@@ -94,6 +94,7 @@ pub(super) fn overflow(step: &mut Step<'_>, turn: &Turn, message: String) {
     settle_failure(step, turn, failed, NO_JITTER, true);
 }
 
+/// What becomes of a message whose model failed: the next model, a later try, or a visible end.
 fn settle_failure(step: &mut Step<'_>, turn: &Turn, failed: ProviderRoundFailed, jitter: u16, falls_back: bool) {
     let error = failed.error;
     let text = format!("{error}: {}", failed.message);
