@@ -47,7 +47,7 @@ pub(super) enum Stop {
     /// It has written as much as it may.
     Full,
     /// It, or its provider, would not say it.
-    Refused(String),
+    Refused,
     Other(String),
 }
 
@@ -57,8 +57,8 @@ impl Stop {
         let word: String = word.chars().take(limits::QUOTED_CHARS).collect();
         match word.as_str() {
             "end_turn" | "tool_use" | "stop" | "tool_calls" | "function_call" => Stop::Usual,
-            "max_tokens" | "length" | "max_output_tokens" => Stop::Full,
-            "refusal" | "content_filter" => Stop::Refused(word),
+            "max_tokens" | "length" | "max_output_tokens" | "model_context_window_exceeded" => Stop::Full,
+            "refusal" | "content_filter" => Stop::Refused,
             _ => Stop::Other(word),
         }
     }
@@ -83,8 +83,8 @@ pub(super) struct Answer<'h> {
     thought_bytes: usize,
     arguments_bytes: usize,
     calls: usize,
-    /// The words of a refusal, where the provider keeps them apart from an answer's.
-    refusal: String,
+    /// The words of a refusal, where the provider keeps them apart from an answer's. There may be none in it.
+    refusal: Option<String>,
     pub(super) counted: Counted,
     /// None until the model has stopped.
     pub(super) stop: Option<Stop>,
@@ -100,7 +100,7 @@ impl<'h> Answer<'h> {
             thought_bytes: 0,
             arguments_bytes: 0,
             calls: 0,
-            refusal: String::new(),
+            refusal: None,
             counted: Counted::default(),
             stop: None,
         }
@@ -255,8 +255,16 @@ impl<'h> Answer<'h> {
     }
 
     pub(super) fn refused(&mut self, piece: &str) {
-        if self.refusal.len() < limits::PROVIDER_WORDS_CHARS {
-            self.refusal.push_str(piece);
+        let words = self.refusal.get_or_insert_default();
+        if words.len() < limits::PROVIDER_WORDS_CHARS {
+            words.push_str(piece);
+        }
+    }
+
+    /// The same, for words that may have come in pieces before.
+    pub(super) fn refused_with(&mut self, words: &str) {
+        if self.refusal.as_deref().unwrap_or_default().is_empty() {
+            self.refused(words);
         }
     }
 
@@ -283,6 +291,10 @@ impl<'h> Answer<'h> {
     /// All of it has come. `sent_chars` is how much was asked, for providers that do not count.
     pub(super) fn reply(self, of: &Asked<'_>, sent_chars: usize) -> Result<Reply, ProviderFailure> {
         let stop = self.stop.unwrap_or(Stop::Usual);
+        // Whatever was said before: half of what somebody would not say is no answer, and its calls were not meant.
+        if self.refusal.is_some() || stop == Stop::Refused {
+            return Err(refusal(&self.refusal.unwrap_or_default()));
+        }
         let cut = self.blocks.values().any(|part| part.open && matches!(part.block, Block::Call { .. }));
         if cut && stop == Stop::Usual {
             return Err(fault::broken("its stream ended inside a tool call"));
@@ -309,10 +321,6 @@ impl<'h> Answer<'h> {
                 Block::Other => {}
             }
         }
-        let nothing = text.trim().is_empty() && calls.is_empty();
-        if nothing && (!self.refusal.is_empty() || matches!(stop, Stop::Refused(_))) {
-            return Err(refusal(&self.refusal));
-        }
         let mut usage = Usage {
             input_tokens: self.counted.input.unwrap_or_else(|| sent_chars.div_ceil(4) as u64),
             output_tokens: self.counted.output.unwrap_or_else(|| tokens_in(&text) + written.div_ceil(4) as u64),
@@ -326,9 +334,9 @@ impl<'h> Answer<'h> {
             return Err(too_much("bytes of reasoning", limits::SEALED_BYTES));
         }
         let stop = match stop {
-            Stop::Usual => None,
+            Stop::Usual | Stop::Refused => None,
             Stop::Full => Some(Reply::FULL.to_owned()),
-            Stop::Refused(word) | Stop::Other(word) => Some(word),
+            Stop::Other(word) => Some(word),
         };
         Ok(Reply { text, calls, usage, model: Some(of.remote.name.clone()), sealed, stop, ..Reply::default() })
     }
@@ -394,7 +402,7 @@ fn unreadable(tool: &str, why: &str, stop: &Stop) -> Refusal {
 }
 
 fn refusal(words: &str) -> ProviderFailure {
-    let message = if words.is_empty() { "it refuses to answer this" } else { words };
+    let message = if words.trim().is_empty() { "it refuses to answer this" } else { words };
     ProviderFailure { error: ProviderError::Refusal, ..ProviderFailure::invalid(message) }
 }
 

@@ -221,7 +221,9 @@ impl Reading {
             }
             answer.text(TEXT, &text)?;
         }
-        answer.refused(delta["refusal"].as_str().unwrap_or_default());
+        if let Some(piece) = delta["refusal"].as_str().filter(|piece| !piece.is_empty()) {
+            answer.refused(piece);
+        }
         for piece in delta["tool_calls"].as_array().into_iter().flatten() {
             let at = self.place(piece, answer)?;
             if piece[EXTRA_FIELD].is_object() {

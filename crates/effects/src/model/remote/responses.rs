@@ -128,15 +128,14 @@ pub(super) fn take(event: &Value, answer: &mut Answer<'_>) -> Result<bool, Provi
         "response.refusal.delta" => answer.refused(piece(event)?),
         "response.function_call_arguments.delta" => answer.arguments(index(event)?, piece(event)?)?,
         "response.output_item.done" => settle(index(event)?, &event["item"], answer)?,
-        "response.completed" => {
+        kind @ ("response.completed" | "response.incomplete") => {
             end(&event["response"], answer)?;
-            answer.stop = Some(Stop::Usual);
-            return Ok(true);
-        }
-        "response.incomplete" => {
-            end(&event["response"], answer)?;
-            let why = event["response"]["incomplete_details"]["reason"].as_str().unwrap_or("incomplete");
-            answer.stop = Some(Stop::read(why));
+            let why = event["response"]["incomplete_details"]["reason"].as_str();
+            answer.stop = Some(match why {
+                Some(why) => Stop::read(why),
+                None if kind == "response.completed" => Stop::Usual,
+                None => Stop::Other("incomplete".to_owned()),
+            });
             return Ok(true);
         }
         "response.failed" => return Err(fault::of_event(&event["response"]["error"])),
@@ -177,14 +176,17 @@ fn settle(at: u64, item: &Value, answer: &mut Answer<'_>) -> Result<(), Provider
     if item["type"] == "message" && item[PHASE].is_string() {
         answer.aside(at, json!({ PHASE: item[PHASE] }))?;
     }
-    let texts = |kind: &str, field: &str| -> String {
-        let parts = item["content"].as_array().into_iter().flatten().filter(|part| part["type"] == kind);
-        parts.filter_map(|part| part[field].as_str()).collect()
+    let parts = |kind: &'static str| {
+        let parts = item["content"].as_array().into_iter().flatten();
+        parts.filter(move |part| part["type"] == kind)
     };
+    for part in parts("refusal") {
+        answer.refused_with(part["refusal"].as_str().unwrap_or_default());
+    }
     match answer.block(at)? {
         Block::Text(text) if text.is_empty() => {
-            answer.text(at, &texts("output_text", "text"))?;
-            answer.refused(&texts("refusal", "refusal"));
+            let texts: String = parts("output_text").filter_map(|part| part["text"].as_str()).collect();
+            answer.text(at, &texts)?;
         }
         Block::Text(_) | Block::Thought(_) => {}
         Block::Call { tool, arguments } => {

@@ -293,16 +293,27 @@ async fn reasons_to_stop() {
         ("max_tokens", Some("max_tokens")),
         ("stop_sequence", Some("stop_sequence")),
         ("pause_turn", Some("pause_turn")),
-        ("refusal", Some("refusal")),
-        ("model_context_window_exceeded", Some("model_context_window_exceeded")),
+        ("model_context_window_exceeded", Some("max_tokens")),
         ("something_new", Some("something_new")),
     ] {
         let provider = Loopback::new(vec![answer(&said, reason)]);
         let reply = provider.call(SPEAKS).await.unwrap();
         assert_eq!((reply.text.as_str(), reply.stop.as_deref()), ("So", expected), "{reason}");
     }
-    let provider = Loopback::new(vec![answer(&[], "refusal")]);
-    assert_eq!(provider.call(SPEAKS).await.unwrap_err().error, ProviderError::Refusal);
+}
+
+/// Half of what it would not say is no answer, and another model is asked. What was said is paid for.
+#[tokio::test]
+async fn a_refusal_is_one_whatever_was_said_before() {
+    let said = [begin(0, json!({ "type": "text", "text": "So" })), stop(0)];
+    let called = [tool_use(0, "TaskList"), stop(0)];
+    let begun = [tool_use(0, "ReadFile"), arguments(0, "{\"pa")];
+    for blocks in [&[][..], &said, &called, &begun] {
+        let failure = Loopback::new(vec![answer(blocks, "refusal")]).call(SPEAKS).await.unwrap_err();
+        assert_eq!(failure.error, ProviderError::Refusal, "{blocks:?}");
+        let spent = failure.spent.unwrap();
+        assert_eq!((spent.usage.input_tokens, spent.usage.output_tokens, spent.estimated), (135, 15, false));
+    }
 }
 
 #[tokio::test]

@@ -333,28 +333,37 @@ async fn an_end_that_is_not_marked() {
 
 #[tokio::test]
 async fn reasons_to_stop() {
-    for (reason, expected) in [
-        ("stop", None),
-        ("tool_calls", None),
-        ("length", Some("max_tokens")),
-        ("content_filter", Some("content_filter")),
-        ("something_new", Some("something_new")),
-    ] {
+    for (reason, expected) in
+        [("stop", None), ("tool_calls", None), ("length", Some("max_tokens")), ("something_new", Some("something_new"))]
+    {
         let provider = Loopback::new(vec![answer(&[says("So"), finish(reason)])]);
         let reply = provider.call(SPEAKS).await.unwrap();
         assert_eq!((reply.text.as_str(), reply.stop.as_deref()), ("So", expected), "{reason}");
     }
-    let provider = Loopback::new(vec![answer(&[finish("content_filter")])]);
-    assert_eq!(provider.call(SPEAKS).await.unwrap_err().error, ProviderError::Refusal);
-
-    let refusal = chunk(json!({ "refusal": "No, thank you." }), Some("stop"));
-    let failure = Loopback::new(vec![answer(&[refusal])]).call(SPEAKS).await.unwrap_err();
-    assert_eq!(failure.error, ProviderError::Refusal);
-    assert!(failure.message.contains("No, thank you."), "{failure:?}");
-
     let cut = [piece(0, Some("a"), Some("ReadFile"), "{\"path\": \"a"), finish("length")];
     let reply = Loopback::new(vec![answer(&cut)]).call(SPEAKS).await.unwrap();
     assert!(matches!(&reply.calls[0].does, Does::Refused(refusal) if refusal.hint.contains("smaller parts")));
+}
+
+#[tokio::test]
+async fn a_refusal_is_one_whatever_was_said_before() {
+    let call = piece(0, Some("a"), Some("TaskList"), "{}");
+    for before in [vec![], vec![says("So")], vec![call]] {
+        let filtered = answer(&[before.clone(), vec![finish("content_filter"), usage()]].concat());
+        let failure = Loopback::new(vec![filtered]).call(SPEAKS).await.unwrap_err();
+        assert_eq!(failure.error, ProviderError::Refusal, "{before:?}");
+        let spent = failure.spent.unwrap();
+        assert_eq!((spent.usage.input_tokens, spent.usage.output_tokens, spent.estimated), (120, 30, false));
+
+        let refusal = chunk(json!({ "refusal": "No, thank you." }), Some("stop"));
+        let refused = answer(&[before, vec![refusal]].concat());
+        let failure = Loopback::new(vec![refused]).call(SPEAKS).await.unwrap_err();
+        assert_eq!(failure.error, ProviderError::Refusal);
+        assert!(failure.message.contains("No, thank you."), "{failure:?}");
+    }
+    // Some have the field in every piece, with nothing in it.
+    let said = chunk(json!({ "content": "So", "refusal": "" }), Some("stop"));
+    assert_eq!(Loopback::new(vec![answer(&[said])]).call(SPEAKS).await.unwrap().text, "So");
 }
 
 #[tokio::test]
