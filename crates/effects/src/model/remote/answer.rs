@@ -72,6 +72,8 @@ pub(super) struct Counted {
     pub(super) output: Option<u64>,
     pub(super) cached: u64,
     pub(super) cache_write: u64,
+    /// That was its last count. One that came earlier is of a beginning.
+    pub(super) last: bool,
 }
 
 pub(super) struct Answer<'h> {
@@ -109,7 +111,7 @@ impl<'h> Answer<'h> {
     /// What is known of it before its end.
     pub(super) fn so_far(&self) -> SoFar {
         let written = self.text_bytes + self.thought_bytes + self.arguments_bytes;
-        SoFar { counted: self.counted, written, over: self.stop.is_some() }
+        SoFar { counted: self.counted, written }
     }
 
     /// A block begins at a place where there was none.

@@ -149,6 +149,7 @@ impl Reading {
                 if let Some(word) = event["delta"]["stop_reason"].as_str() {
                     answer.stop = Some(Stop::read(word));
                 }
+                answer.counted.last |= answer.stop.is_some() && event["usage"]["output_tokens"].is_u64();
             }
             "message_stop" if answer.stop.is_none() => return Err(fault::broken("its answer ends without a reason")),
             "message_stop" => return Ok(true),

@@ -177,10 +177,15 @@ struct Begun {
 impl Reading {
     /// Takes one event. The last is not one of these: it is `[DONE]`.
     pub(super) fn take(&mut self, event: &Value, answer: &mut Answer<'_>) -> Result<(), ProviderFailure> {
-        if !event["error"].is_null() {
-            return Err(fault::of_event(event));
-        }
+        let failed = !event["error"].is_null();
+        let taken = if failed { Err(fault::of_event(event)) } else { self.choices(event, answer) };
         count(&event["usage"], answer);
+        // Some count as it grows.
+        answer.counted.last |= event["usage"]["completion_tokens"].is_u64() && (failed || answer.stop.is_some());
+        taken
+    }
+
+    fn choices(&mut self, event: &Value, answer: &mut Answer<'_>) -> Result<(), ProviderFailure> {
         let choices = event["choices"].as_array().into_iter().flatten();
         for choice in choices.filter(|choice| choice["index"].as_u64().unwrap_or(0) == 0) {
             // Some that have all of it at once say it as if nothing was streamed.

@@ -138,7 +138,10 @@ pub(super) fn take(event: &Value, answer: &mut Answer<'_>) -> Result<bool, Provi
             });
             return Ok(true);
         }
-        "response.failed" => return Err(fault::of_event(&event["response"]["error"])),
+        "response.failed" => {
+            count(&event["response"]["usage"], answer);
+            return Err(fault::of_event(&event["response"]["error"]));
+        }
         "error" => return Err(fault::of_event(event)),
         // What repeats the pieces, tells how far it is, or is added later.
         _ => {}
@@ -215,14 +218,21 @@ fn agree(pieces: &str, whole: &str) -> bool {
 
 /// The whole response comes once more. Servers that leave the ends of the items out have them here.
 fn end(response: &Value, answer: &mut Answer<'_>) -> Result<(), ProviderFailure> {
+    // First: it is paid for, whatever comes of it.
+    count(&response["usage"], answer);
     for (at, item) in (0..).zip(response["output"].as_array().into_iter().flatten()) {
         if !answer.is_over(at) {
             settle(at, item, answer)?;
         }
     }
-    let usage = &response["usage"];
-    answer.counted.input = usage["input_tokens"].as_u64();
-    answer.counted.output = usage["output_tokens"].as_u64();
-    answer.counted.cached = usage["input_tokens_details"]["cached_tokens"].as_u64().unwrap_or_default();
     Ok(())
+}
+
+/// It is counted once, at its end.
+fn count(usage: &Value, answer: &mut Answer<'_>) {
+    let counted = &mut answer.counted;
+    counted.input = usage["input_tokens"].as_u64();
+    counted.output = usage["output_tokens"].as_u64();
+    counted.cached = usage["input_tokens_details"]["cached_tokens"].as_u64().unwrap_or_default();
+    counted.last = counted.output.is_some();
 }

@@ -341,6 +341,14 @@ async fn an_answer_that_breaks_off_has_cost_what_its_provider_said() {
     assert_eq!((usage.input_tokens, usage.cached_tokens, usage.cache_write_tokens), (135, 100, 10));
     assert_eq!((usage.output_tokens, estimated), (3, true), "of its own words there is no count yet");
     assert_eq!(usage.cost_micro_usd, provider.remote(SPEAKS).card.prices.unwrap().cost_micro_usd(&usage));
+
+    // It has stopped, and not every server counts what it said.
+    for (counted, expected) in [(json!({}), (3, true)), (json!({ "output_tokens": 15 }), (15, false))] {
+        let stopped = json!({ "type": "message_delta", "delta": { "stop_reason": "end_turn" }, "usage": counted });
+        let broken = Answer::stream(named(&said) + &named(&[stop(0), stopped])).cut();
+        let spent = Loopback::new(vec![broken]).call(SPEAKS).await.unwrap_err().spent.unwrap();
+        assert_eq!((spent.usage.output_tokens, spent.estimated), expected);
+    }
 }
 
 #[tokio::test]

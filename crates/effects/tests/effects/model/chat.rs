@@ -384,3 +384,27 @@ async fn streams_that_contradict_themselves_are_broken() {
         assert!(failure.message.contains(said), "{said:?} is not in {:?}", failure.message);
     }
 }
+/// What came before the counting is guessed, up to its last byte.
+#[tokio::test]
+async fn an_answer_that_breaks_off_before_it_is_counted_is_guessed() {
+    let events = [says(&"x".repeat(320)), finish("stop"), usage()];
+    let mut each = says("xx");
+    each["usage"] = json!({ "prompt_tokens": 120, "completion_tokens": 1 });
+    let mut all = finish("stop");
+    all["usage"] = json!({ "prompt_tokens": 120, "completion_tokens": 90 });
+    for (events, output_tokens, estimated) in [
+        (&events[..1], 80, true),
+        (&events[..2], 80, true),
+        (&events[..3], 30, false),
+        // Counted as it grows.
+        (&[each.clone(), says(&"x".repeat(318)), finish("stop")][..], 80, true),
+        (&[each, says(&"x".repeat(318)), all][..], 90, false),
+    ] {
+        let broken = Answer::stream(chunks(events).replace("data: [DONE]\n\n", "")).cut();
+        let failure = Loopback::new(vec![broken]).call(SPEAKS).await.unwrap_err();
+        assert_eq!(failure.error, ProviderError::Disconnect);
+        let spent = failure.spent.unwrap();
+        assert_eq!((spent.usage.output_tokens, spent.estimated), (output_tokens, estimated), "{events:?}");
+    }
+}
+

@@ -294,3 +294,35 @@ async fn a_call_that_is_dropped_leaves_its_tab() {
     let spent = tab.spent(|| 7, None).unwrap();
     assert_eq!((spent.usage.input_tokens, spent.usage.output_tokens, spent.estimated), (7, 3, true));
 }
+/// What the provider says of a call that failed outranks what we think of it.
+#[tokio::test]
+async fn what_a_provider_counts_with_its_failure_is_counted() {
+    let error = json!({ "code": "server_error", "message": "No" });
+    let failed = |usage: Value| {
+        let response = json!({ "status": "failed", "error": error, "usage": usage });
+        let begun = [responses::added(0, responses::message("")), responses::text(0, "Twelve bytes")];
+        let failed = json!({ "type": "response.failed", "response": response });
+        (Speaks::Responses, named(&begun) + &named(&[failed]))
+    };
+    let counted = json!({ "input_tokens": 11, "input_tokens_details": { "cached_tokens": 1 }, "output_tokens": 2 });
+    // What it ends with makes no sense, and is paid for.
+    let twice = json!([responses::function("ReadFile", "{}"), responses::function("TaskList", "")]);
+    let begun = [responses::added(0, responses::function("TaskList", "{}"))];
+    let mut ends = responses::completed(twice);
+    ends["response"]["usage"] = counted.clone();
+    let broken = (Speaks::Responses, named(&begun) + &named(&[ends]));
+    let of_chat = json!({ "error": error, "usage": { "prompt_tokens": 11, "completion_tokens": 2,
+        "prompt_tokens_details": { "cached_tokens": 1 } } });
+    let chat = (Speaks::Chat, chunks(&[chat::says("Twelve bytes"), of_chat]));
+    for (speaks, stream) in [failed(counted), broken, chat] {
+        let failure = failure(speaks, Answer::stream(stream)).await;
+        let spent = failure.spent.clone().unwrap();
+        assert_eq!((spent.usage.input_tokens, spent.usage.output_tokens), (11, 2), "{failure:?}");
+        assert_eq!((spent.usage.cached_tokens, spent.estimated), (1, false), "{failure:?}");
+    }
+    let (speaks, stream) = failed(Value::Null);
+    let spent = failure(speaks, Answer::stream(stream)).await.spent.unwrap();
+    assert!(spent.estimated && spent.usage.input_tokens > 100, "{spent:?}");
+    assert_eq!(spent.usage.output_tokens, 3);
+}
+
