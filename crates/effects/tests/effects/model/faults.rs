@@ -174,6 +174,46 @@ async fn a_body_that_is_no_stream() {
     assert_eq!(document.error, ProviderError::Invalid);
     let limited = json!({ "error": { "code": 429, "message": "Slow down" } });
     assert_eq!(failure(Speaks::Chat, Answer::json(200, &limited)).await.error, ProviderError::RateLimited);
+    let words = Answer::of(200, "text/plain", "It works!");
+    for (answer, said) in [
+        (Answer::of(204, "application/json", ""), "status 204: it answers with nothing, not with a stream"),
+        (Answer::of(204, "text/plain", ""), "status 204: it answers with nothing, not with a stream"),
+        (Answer::untyped(204, ""), "status 204: it answers with nothing and no content type, not with a stream"),
+        (Answer::of(200, "text/html", " \n"), "m-1: it answers with nothing, not with a stream"),
+        (Answer::untyped(200, "It works!"), "m-1: it answers with It works! and no content type, not with a stream"),
+        (Answer::untyped(200, "{}"), "m-1: it answers with a document and no content type, not with a stream"),
+        (words.clone(), "m-1: it answers with It works!, not with a stream"),
+        (words.in_pieces_of(1), "m-1: it answers with It works!, not with a stream"),
+    ] {
+        for speaks in EVERY {
+            let failure = failure(speaks, answer.clone()).await;
+            assert_eq!((failure.error, failure.spent), (ProviderError::Invalid, None), "{}", failure.message);
+            assert!(failure.message.contains(said), "{said:?} is not in {:?}", failure.message);
+        }
+    }
+}
+
+/// Whatever it is called: what begins as one is one.
+#[tokio::test]
+async fn a_stream_that_is_called_something_else() {
+    for (speaks, stream) in [
+        (Speaks::Anthropic, anthropic::everything()),
+        (Speaks::Responses, responses::everything()),
+        (Speaks::Chat, chat::everything()),
+    ] {
+        let whole = Loopback::new(vec![Answer::stream(stream.clone())]).call(speaks).await.unwrap();
+        for begins in ["", "\u{feff}", ": hello\n\n", "\n\n", "id: 1\n", "retry: 5\n"] {
+            let stream = format!("{begins}{stream}");
+            let json = Answer::of(200, "application/json", &stream);
+            let untyped = Answer::untyped(200, &stream);
+            for answer in [json.clone(), json.in_pieces_of(1), untyped, Answer::of(200, "Text/Event-Stream", &stream)] {
+                assert_eq!(Loopback::new(vec![answer]).call(speaks).await.unwrap(), whole, "{begins:?}");
+            }
+        }
+        let cut = Answer::of(200, "application/json", &stream[..stream.len() / 2]).cut();
+        let failure = failure(speaks, cut).await;
+        assert_eq!((failure.error, failure.spent.is_some()), (ProviderError::Disconnect, true), "{failure:?}");
+    }
 }
 
 #[tokio::test]
@@ -276,24 +316,6 @@ async fn what_was_read_is_counted_and_what_was_refused_is_not() {
     }
 }
 
-/// Whoever ends a call knows what it took.
-#[tokio::test]
-async fn a_call_that_is_dropped_leaves_its_tab() {
-    let begun = format!("data: {}\n\n", chat::says("Hello, world"));
-    let provider = Loopback::new(vec![Answer::stream(begun).silent()]);
-    let (remote, tab, (heard, hears)) =
-        (provider.remote(Speaks::Chat), Tab::default(), tokio::sync::oneshot::channel());
-    assert_eq!(tab.spent(|| 7, None), None, "nobody was asked");
-    let (prompt, mut heard) = (hello(), Some(heard));
-    let exec_id = exec_id();
-    let mut hear = |_: &str| heard.take().into_iter().for_each(|heard| heard.send(()).unwrap());
-    tokio::select! {
-        _ = remote.call_on(&tab, &prompt, &[], &exec_id, 1, &mut hear) => panic!("it does not end"),
-        _ = hears => {}
-    }
-    let spent = tab.spent(|| 7, None).unwrap();
-    assert_eq!((spent.usage.input_tokens, spent.usage.output_tokens, spent.estimated), (7, 3, true));
-}
 /// What the provider says of a call that failed outranks what we think of it.
 #[tokio::test]
 async fn what_a_provider_counts_with_its_failure_is_counted() {
@@ -326,3 +348,21 @@ async fn what_a_provider_counts_with_its_failure_is_counted() {
     assert_eq!(spent.usage.output_tokens, 3);
 }
 
+/// Whoever ends a call knows what it took.
+#[tokio::test]
+async fn a_call_that_is_dropped_leaves_its_tab() {
+    let begun = format!("data: {}\n\n", chat::says("Hello, world"));
+    let provider = Loopback::new(vec![Answer::stream(begun).silent()]);
+    let (remote, tab, (heard, hears)) =
+        (provider.remote(Speaks::Chat), Tab::default(), tokio::sync::oneshot::channel());
+    assert_eq!(tab.spent(|| 7, None), None, "nobody was asked");
+    let (prompt, mut heard) = (hello(), Some(heard));
+    let exec_id = exec_id();
+    let mut hear = |_: &str| heard.take().into_iter().for_each(|heard| heard.send(()).unwrap());
+    tokio::select! {
+        _ = remote.call_on(&tab, &prompt, &[], &exec_id, 1, &mut hear) => panic!("it does not end"),
+        _ = hears => {}
+    }
+    let spent = tab.spent(|| 7, None).unwrap();
+    assert_eq!((spent.usage.input_tokens, spent.usage.output_tokens, spent.estimated), (7, 3, true));
+}
