@@ -21,6 +21,7 @@ use crate::tools::{self, Tool};
 pub(super) enum Block {
     Text(String),
     Call {
+        /// Empty where the model names none: then it is refused, like one of a tool that there is not.
         tool: String,
         /// JSON, as far as it has come.
         arguments: String,
@@ -195,6 +196,16 @@ impl<'h> Answer<'h> {
         }
     }
 
+    /// The tool of a call that came without one.
+    pub(super) fn name(&mut self, at: u64, name: &str) -> Result<(), ProviderFailure> {
+        if let Block::Call { tool, .. } = self.block(at)?
+            && tool.is_empty()
+        {
+            name.clone_into(tool);
+        }
+        Ok(())
+    }
+
     pub(super) fn arguments(&mut self, at: u64, piece: &str) -> Result<(), ProviderFailure> {
         let Block::Call { arguments, .. } = self.block(at)? else {
             return Err(fault::broken(format!("part {at} of the answer is no call, but arguments come for it")));
@@ -357,26 +368,33 @@ impl Asked<'_> {
     fn call(&self, index: usize, tool: String, arguments: &str, stop: &Stop) -> Call {
         let tool: String = tool.chars().take(limits::QUOTED_CHARS).collect();
         let call_id = call_id(self.exec_id, self.round, index);
-        let (input, does) = match input(arguments) {
-            Ok(input) => (input.clone(), self.meaning(&tool, &input)),
-            Err(why) => (json!({}), Does::Refused(unreadable(&tool, &why, stop))),
+        let input = input(arguments);
+        let does = match &input {
+            Ok(_) | Err(_) if tool.is_empty() => {
+                Does::Refused(Refusal::new("unknown_tool", "the call names no tool", self.instead()))
+            }
+            Ok(input) => self.meaning(&tool, input),
+            Err(why) => Does::Refused(unreadable(&tool, why, stop)),
         };
-        Call { call_id, tool, input, does }
+        Call { call_id, tool, input: input.unwrap_or_else(|_| json!({})), does }
     }
 
     /// A tool that there is, but that was not offered, is none for this call.
     fn meaning(&self, tool: &str, input: &Value) -> Does {
         let known = |tools: &[Tool]| tools.iter().any(|known| known.name == tool);
         if known(tools::ALL) && !known(self.tools) {
-            let names: Vec<&str> = self.tools.iter().map(|tool| tool.name).collect();
-            let hint = if names.is_empty() {
-                "answer with text".to_owned()
-            } else {
-                format!("the tools here are: {}", names.join(", "))
-            };
-            return Does::Refused(Refusal::new("tool_not_offered", format!("{tool} can't be called here"), hint));
+            let message = format!("{tool} can't be called here");
+            return Does::Refused(Refusal::new("tool_not_offered", message, self.instead()));
         }
         tools::read(tool, input)
+    }
+
+    fn instead(&self) -> String {
+        let names: Vec<&str> = self.tools.iter().map(|tool| tool.name).collect();
+        if names.is_empty() {
+            return "answer with text".to_owned();
+        }
+        format!("the tools here are: {}", names.join(", "))
     }
 }
 

@@ -171,6 +171,7 @@ pub(super) struct Reading {
 struct Begun {
     index: Option<u64>,
     id: Option<String>,
+    /// Empty as long as none is named.
     tool: String,
 }
 
@@ -253,9 +254,13 @@ impl Reading {
             let at = CALLS + before as u64;
             let call = &self.calls[before];
             let same_id = id.is_none() || call.id.is_none() || call.id == id;
-            let same_tool = tool.as_ref().is_none_or(|tool| *tool == call.tool);
+            let same_tool = tool.as_ref().is_none_or(|tool| call.tool.is_empty() || *tool == call.tool);
             let goes_on = if index.is_none() { tool.is_none() || (id.is_some() && call.id == id) } else { same_id };
             if goes_on && same_tool {
+                if let Some(tool) = tool {
+                    answer.name(at, &tool)?;
+                    self.calls[before].tool = tool;
+                }
                 return Ok(at);
             }
             // Two under one number: only servers that send each call whole do that, and then the ids tell them apart.
@@ -263,7 +268,7 @@ impl Reading {
                 return Err(fault::broken("two calls in its answer have the same number"));
             }
         }
-        let tool = tool.ok_or_else(|| fault::broken("a call in its answer names no tool"))?;
+        let tool = tool.unwrap_or_default();
         let at = CALLS + self.calls.len() as u64;
         self.calls.push(Begun { index, id, tool: tool.clone() });
         answer.open(at, Block::Call { tool, arguments: String::new() })?;

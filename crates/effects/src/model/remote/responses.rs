@@ -161,9 +161,8 @@ fn begun(item: &Value) -> Result<Block, ProviderFailure> {
     Ok(match item["type"].as_str().unwrap_or_default() {
         "message" => Block::Text(String::new()),
         "function_call" => {
-            let tool = item["name"].as_str().filter(|name| !name.is_empty());
-            let tool = tool.ok_or_else(|| fault::broken("a call in its answer names no tool"))?;
-            Block::Call { tool: tool.to_owned(), arguments: String::new() }
+            let tool = item["name"].as_str().unwrap_or_default().to_owned();
+            Block::Call { tool, arguments: String::new() }
         }
         "" => return Err(fault::broken("a part of its answer has no kind")),
         // Reasoning comes whole, at its end.
@@ -185,6 +184,9 @@ fn settle(at: u64, item: &Value, answer: &mut Answer<'_>) -> Result<(), Provider
     };
     for part in parts("refusal") {
         answer.refused_with(part["refusal"].as_str().unwrap_or_default());
+    }
+    if let (Block::Call { .. }, Some(name)) = (answer.block(at)?, item["name"].as_str()) {
+        answer.name(at, name)?;
     }
     match answer.block(at)? {
         Block::Text(text) if text.is_empty() => {

@@ -363,6 +363,28 @@ async fn arguments_that_are_no_object_are_refused() {
     }
 }
 
+/// The model is told so, as of a tool that there is not; to ask it again would not help.
+#[tokio::test]
+async fn a_call_that_names_no_tool_is_refused() {
+    for block in [json!({ "type": "tool_use", "id": "a", "input": {} }), json!({ "type": "tool_use", "name": "" })] {
+        let blocks = [begin(0, block), arguments(0, "{\"path\": \"a\"}"), stop(0)];
+        let provider = Loopback::new(vec![answer(&blocks, "tool_use")]);
+        let reply = provider.call(SPEAKS).await.unwrap();
+        assert_eq!(calls(&reply), [("", &json!({ "path": "a" }))]);
+        let Does::Refused(refusal) = &reply.calls[0].does else { panic!("{:?}", reply.calls[0]) };
+        assert_eq!((refusal.code, refusal.message.as_str()), ("unknown_tool", "the call names no tool"));
+        assert_eq!(refusal.hint, "the tools here are: TaskList, ReadFile");
+
+        // Shown again, it has a name that every provider takes.
+        call(&provider.remote(SPEAKS), &after(&reply)).await.unwrap();
+        assert_eq!(provider.last_body()["messages"][1]["content"][0]["name"], "_");
+
+        let reply = provider.remote(SPEAKS).call(&hello(), &[], &exec_id(), 1, &mut |_| {}).await.unwrap();
+        let Does::Refused(refusal) = &reply.calls[0].does else { panic!("{:?}", reply.calls[0]) };
+        assert_eq!(refusal.hint, "answer with text");
+    }
+}
+
 #[tokio::test]
 async fn streams_that_contradict_themselves_are_broken() {
     let one = || begin(0, json!({ "type": "text", "text": "a" }));
@@ -372,7 +394,6 @@ async fn streams_that_contradict_themselves_are_broken() {
         (vec![text(3, "b")], "part 3 of the answer goes on before it began"),
         (vec![tool_use(0, "TaskList"), text(0, "b")], "part 0 of the answer is no text"),
         (vec![one(), arguments(0, "{}")], "part 0 of the answer is no call"),
-        (vec![tool_use(0, "")], "names no tool"),
         (vec![tool_use(0, "TaskList")], "ended inside a tool call"),
         (vec![start()], "begins twice"),
         (vec![json!({ "type": "message_stop" })], "ends without a reason"),

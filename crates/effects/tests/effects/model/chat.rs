@@ -211,6 +211,29 @@ async fn calls_in_other_shapes() {
     }
 }
 
+/// The model is told so, as of a tool that there is not; to ask it again would not help.
+#[tokio::test]
+async fn a_call_that_names_no_tool_is_refused() {
+    for (first, arguments) in [(piece(0, Some("a"), None, "{}"), "{}"), (piece(0, None, Some(""), "{"), "{")] {
+        let events = [first, piece(1, Some("b"), Some("TaskList"), "{}"), finish("tool_calls")];
+        let reply = Loopback::new(vec![answer(&events)]).call(SPEAKS).await.unwrap();
+        assert_eq!(calls(&reply), [("", &json!({})), ("TaskList", &json!({}))], "{arguments}");
+        let Does::Refused(refusal) = &reply.calls[0].does else { panic!("{:?}", reply.calls[0]) };
+        assert_eq!((refusal.code, refusal.message.as_str()), ("unknown_tool", "the call names no tool"));
+        assert!(matches!(reply.calls[1].does, Does::Act(_)), "{:?}", reply.calls[1]);
+    }
+    // It comes late.
+    let events = [
+        piece(0, Some("a"), None, ""),
+        piece(0, None, Some("ReadFile"), "{\"path\":"),
+        piece(0, None, None, "\"a\"}"),
+        finish("tool_calls"),
+    ];
+    let reply = Loopback::new(vec![answer(&events)]).call(SPEAKS).await.unwrap();
+    assert_eq!(calls(&reply), [("ReadFile", &json!({ "path": "a" }))]);
+    assert!(!matches!(reply.calls[0].does, Does::Refused(_)), "{:?}", reply.calls[0]);
+}
+
 /// Several servers want what led to a call back with it; without calls nobody does.
 #[tokio::test]
 async fn what_led_to_a_call_goes_back_with_it() {
@@ -366,24 +389,6 @@ async fn a_refusal_is_one_whatever_was_said_before() {
     assert_eq!(Loopback::new(vec![answer(&[said])]).call(SPEAKS).await.unwrap().text, "So");
 }
 
-#[tokio::test]
-async fn streams_that_contradict_themselves_are_broken() {
-    for (events, said) in [
-        (
-            vec![piece(0, Some("a"), Some("ReadFile"), "{\"pa"), piece(0, Some("b"), Some("TaskList"), "{}")],
-            "the same number",
-        ),
-        (vec![piece(0, Some("a"), Some("ReadFile"), "{}"), piece(0, None, Some("TaskList"), "{}")], "the same number"),
-        (vec![piece(0, None, None, "{}")], "names no tool"),
-        (vec![finish("stop"), says("more")], "goes on after its end"),
-    ] {
-        let events: Vec<Value> = events.into_iter().chain([finish("stop")]).collect();
-        let provider = Loopback::new(vec![answer(&events)]);
-        let failure = provider.call(SPEAKS).await.unwrap_err();
-        assert_eq!(failure.error, ProviderError::Disconnect, "{failure:?}");
-        assert!(failure.message.contains(said), "{said:?} is not in {:?}", failure.message);
-    }
-}
 /// What came before the counting is guessed, up to its last byte.
 #[tokio::test]
 async fn an_answer_that_breaks_off_before_it_is_counted_is_guessed() {
@@ -408,3 +413,20 @@ async fn an_answer_that_breaks_off_before_it_is_counted_is_guessed() {
     }
 }
 
+#[tokio::test]
+async fn streams_that_contradict_themselves_are_broken() {
+    for (events, said) in [
+        (
+            vec![piece(0, Some("a"), Some("ReadFile"), "{\"pa"), piece(0, Some("b"), Some("TaskList"), "{}")],
+            "the same number",
+        ),
+        (vec![piece(0, Some("a"), Some("ReadFile"), "{}"), piece(0, None, Some("TaskList"), "{}")], "the same number"),
+        (vec![finish("stop"), says("more")], "goes on after its end"),
+    ] {
+        let events: Vec<Value> = events.into_iter().chain([finish("stop")]).collect();
+        let provider = Loopback::new(vec![answer(&events)]);
+        let failure = provider.call(SPEAKS).await.unwrap_err();
+        assert_eq!(failure.error, ProviderError::Disconnect, "{failure:?}");
+        assert!(failure.message.contains(said), "{said:?} is not in {:?}", failure.message);
+    }
+}

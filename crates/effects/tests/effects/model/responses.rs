@@ -298,6 +298,27 @@ async fn a_refusal_is_one_whatever_was_said_before() {
     }
 }
 
+/// The model is told so, as of a tool that there is not; to ask it again would not help.
+#[tokio::test]
+async fn a_call_that_names_no_tool_is_refused() {
+    let mut unnamed = function("", "{}");
+    for events in [
+        vec![added(0, unnamed.clone()), done(0, unnamed.clone()), completed(json!([]))],
+        vec![done(0, unnamed.clone()), completed(json!([]))],
+        vec![completed(json!([{ "type": "function_call", "arguments": "{}" }]))],
+    ] {
+        let reply = Loopback::new(vec![answer(&events)]).call(SPEAKS).await.unwrap();
+        assert_eq!(calls(&reply), [("", &json!({}))]);
+        let Does::Refused(refusal) = &reply.calls[0].does else { panic!("{:?}", reply.calls[0]) };
+        assert_eq!((refusal.code, refusal.message.as_str()), ("unknown_tool", "the call names no tool"));
+    }
+    // It comes late.
+    unnamed["name"].take();
+    let events = [added(0, unnamed), arguments(0, "{}"), done(0, function("TaskList", "{}")), completed(json!([]))];
+    let reply = Loopback::new(vec![answer(&events)]).call(SPEAKS).await.unwrap();
+    assert_eq!(calls(&reply), [("TaskList", &json!({}))]);
+}
+
 #[tokio::test]
 async fn streams_that_contradict_themselves_are_broken() {
     for (events, said) in [
