@@ -10,6 +10,7 @@ mod catalogue;
 mod chat;
 mod details;
 mod fault;
+mod hide;
 mod http;
 mod order;
 mod responses;
@@ -35,6 +36,7 @@ use super::ProviderFailure;
 use crate::limits;
 use crate::tools::Tool;
 use answer::{Answer, Asked};
+use hide::Hide;
 use order::Shown;
 pub use tab::Tab;
 
@@ -165,11 +167,12 @@ impl Remote {
         let url = format!("{}{path}", self.provider.base_url);
         let mut response = http::post(&url, headers, body.into_bytes()).await?;
         let begun = expect_stream(&mut response).await?;
-        let mut answer = Answer::new(hear);
+        let mut answer = Answer::new(hear, Hide::new(self.provider.key.as_ref()));
         asked.tab.put(answer.so_far());
         let listened = self.listen(begun, &mut response, &mut answer, asked.tab).await;
         answer.tell();
         listened?;
+        answer.tell_rest();
         http::drain(response).await;
         answer.reply(asked, sent_chars)
     }
@@ -250,7 +253,7 @@ impl Remote {
     fn told(&self, failure: ProviderFailure) -> ProviderFailure {
         let mut said = failure.message;
         if let Some(key) = self.provider.key.as_ref().map(Key::reveal).filter(|key| !key.is_empty()) {
-            said = said.replace(key, "(the key)");
+            said = said.replace(key, hide::INSTEAD);
         }
         if failure.error == ProviderError::Auth && self.provider.key.is_some() {
             said = format!("{said}; the key is that of {}", self.key_place());

@@ -1,6 +1,7 @@
 //! An answer while it arrives, the same for every protocol: blocks in the order in which the model made them. Nothing of
 //! it is a reply before all of it is there; the text alone is heard as it comes.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use abide_kernel::fact::Usage;
@@ -9,6 +10,7 @@ use abide_kernel::input::{Call, Does, Refusal, Reply};
 use abide_kernel::vocabulary::ProviderError;
 use serde_json::{Map, Value, json};
 
+use super::hide::Hide;
 use super::order::{self, Piece};
 use super::tab::{SoFar, Tab};
 use super::{Remote, fault};
@@ -79,6 +81,7 @@ pub(super) struct Counted {
 
 pub(super) struct Answer<'h> {
     hear: &'h mut (dyn FnMut(&str) + Send),
+    hide: Hide<'h>,
     /// Text that has come and was not told yet. Many events come together, and each telling wakes whoever listens.
     untold: String,
     blocks: BTreeMap<u64, Arriving>,
@@ -94,9 +97,10 @@ pub(super) struct Answer<'h> {
 }
 
 impl<'h> Answer<'h> {
-    pub(super) fn new(hear: &'h mut (dyn FnMut(&str) + Send)) -> Answer<'h> {
+    pub(super) fn new(hear: &'h mut (dyn FnMut(&str) + Send), hide: Hide<'h>) -> Answer<'h> {
         Answer {
             hear,
+            hide,
             untold: String::new(),
             blocks: BTreeMap::new(),
             text_bytes: 0,
@@ -188,11 +192,25 @@ impl<'h> Answer<'h> {
         Ok(())
     }
 
-    /// Tells the text that has come since it was last told.
+    /// Tells the text that has come since it was last told, but for an end of it that may become what is to be hidden.
     pub(super) fn tell(&mut self) {
-        if !self.untold.is_empty() {
-            (self.hear)(&self.untold);
-            self.untold.clear();
+        // First what is whole of it: a key may end as it begins.
+        if let Cow::Owned(hidden) = self.hide.from(&self.untold) {
+            self.untold = hidden;
+        }
+        self.tell_first(self.untold.len() - self.hide.may_begin(&self.untold));
+    }
+
+    /// All of the text has come.
+    pub(super) fn tell_rest(&mut self) {
+        self.tell();
+        self.tell_first(self.untold.len());
+    }
+
+    fn tell_first(&mut self, bytes: usize) {
+        if bytes > 0 {
+            (self.hear)(&self.untold[..bytes]);
+            self.untold.drain(..bytes);
         }
     }
 
@@ -319,6 +337,7 @@ impl<'h> Answer<'h> {
             match part.block {
                 Block::Text(more) if more.is_empty() => {}
                 Block::Text(more) => {
+                    let more = self.hide.from(&more);
                     if !text.is_empty() {
                         text.push_str(order::BETWEEN_TEXTS);
                     }
@@ -327,6 +346,7 @@ impl<'h> Answer<'h> {
                 }
                 Block::Call { tool, arguments } => {
                     written += tool.len() + arguments.len();
+                    let arguments = self.hide.from(&arguments);
                     pieces.push(Piece::Call);
                     calls.push(of.call(calls.len(), tool, &arguments, &stop));
                 }

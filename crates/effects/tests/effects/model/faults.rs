@@ -284,6 +284,66 @@ async fn a_key_that_is_repeated_is_not_passed_on() {
     assert!(!format!("{:?}", provider.remote(Speaks::Chat)).contains(KEY));
 }
 
+/// Nor is one that the model says itself, in whatever pieces. Words of a few letters, as servers at home take them for a
+/// key, are no secret.
+#[tokio::test]
+async fn a_key_that_a_model_says_is_not_passed_on() {
+    let (first, second) = KEY.split_at(9);
+    // So long that it is told before the rest of the key is there.
+    let padding = "x".repeat(20_000);
+    let texts = [format!("{padding}{first}"), format!("{second} and {first}")];
+    let arguments = json!({ "path": KEY }).to_string();
+    let of_anthropic = [
+        anthropic::start(),
+        anthropic::begin(0, json!({ "type": "text", "text": "" })),
+        anthropic::text(0, &texts[0]),
+        anthropic::text(0, &texts[1]),
+        anthropic::stop(0),
+        anthropic::tool_use(1, "ReadFile"),
+        anthropic::arguments(1, &arguments),
+        anthropic::stop(1),
+    ];
+    let of_responses = [
+        responses::added(0, responses::message("")),
+        responses::text(0, &texts[0]),
+        responses::text(0, &texts[1]),
+        responses::done(1, responses::function("ReadFile", &arguments)),
+        responses::completed(json!([])),
+    ];
+    let called = chat::piece(0, Some("a"), Some("ReadFile"), &arguments);
+    let of_chat = [chat::says(&texts[0]), chat::says(&texts[1]), called, chat::finish("tool_calls")];
+    for (speaks, stream) in [
+        (Speaks::Anthropic, named(&of_anthropic) + &named(&anthropic::end("tool_use"))),
+        (Speaks::Responses, named(&of_responses)),
+        (Speaks::Chat, chunks(&of_chat)),
+    ] {
+        let provider = Loopback::new(vec![Answer::stream(stream)]);
+        let mut remote = provider.remote(speaks);
+        let (reply, pieces) = heard(&remote, &hello()).await;
+        let reply = reply.unwrap();
+        assert!(pieces.len() > 1, "{pieces:?}");
+        let expected = format!("{padding}(the key) and {first}");
+        assert!(reply.text == expected && pieces.concat() == expected, "{}", &pieces.concat()[padding.len()..]);
+        assert_eq!(calls(&reply), [("ReadFile", &json!({ "path": "(the key)" }))]);
+
+        let short = Provider { key: Some(Key::new(first.to_owned())), ..(*remote.provider).clone() };
+        remote.provider = short.into();
+        assert!(call(&remote, &hello()).await.unwrap().text.ends_with(first));
+    }
+    // One that ends as it begins, and is told at its end.
+    let key = "sk-0123456789abcdef-sk";
+    let provider = Loopback::new(vec![Answer::stream(chunks(&[
+        chat::says(&format!("{padding}{key}")),
+        chat::says("-0123"),
+        chat::finish("stop"),
+    ]))]);
+    let mut remote = provider.remote(Speaks::Chat);
+    remote.provider = Provider { key: Some(Key::new(key.to_owned())), ..(*remote.provider).clone() }.into();
+    let (reply, pieces) = heard(&remote, &hello()).await;
+    assert_eq!(pieces, [format!("{padding}(the key)"), "-0123".to_owned()]);
+    assert_eq!(reply.unwrap().text, pieces.concat());
+}
+
 #[tokio::test]
 async fn addresses_where_nobody_is() {
     let provider = Loopback::new(vec![Answer::stream("")]);
