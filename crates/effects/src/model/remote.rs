@@ -10,6 +10,7 @@ mod catalogue;
 mod chat;
 mod details;
 mod fault;
+mod hide;
 mod http;
 mod order;
 mod responses;
@@ -35,6 +36,7 @@ use super::ProviderFailure;
 use crate::limits;
 use crate::tools::Tool;
 use answer::{Answer, Asked};
+use hide::Hide;
 use order::Shown;
 pub use tab::Tab;
 
@@ -164,12 +166,13 @@ impl Remote {
         let sent_chars = body.chars().count();
         let url = format!("{}{path}", self.provider.base_url);
         let mut response = http::post(&url, headers, body.into_bytes()).await?;
-        expect_stream(&mut response).await?;
-        let mut answer = Answer::new(hear);
+        let begun = expect_stream(&mut response).await?;
+        let mut answer = Answer::new(hear, Hide::new(self.provider.key.as_ref()));
         asked.tab.put(answer.so_far());
-        let listened = self.listen(&mut response, &mut answer, asked.tab).await;
+        let listened = self.listen(begun, &mut response, &mut answer, asked.tab).await;
         answer.tell();
         listened?;
+        answer.tell_rest();
         http::drain(response).await;
         answer.reply(asked, sent_chars)
     }
@@ -201,13 +204,20 @@ impl Remote {
         self.provider.key_env.as_deref().unwrap_or("its key")
     }
 
-    /// Takes the answer's events until the one that ends it.
-    async fn listen(&self, response: &mut Response, answer: &mut Answer<'_>, tab: &Tab) -> Result<(), ProviderFailure> {
+    /// Takes the answer's events until the one that ends it. `begun` has been read of it.
+    async fn listen(
+        &self,
+        begun: Vec<u8>,
+        response: &mut Response,
+        answer: &mut Answer<'_>,
+        tab: &Tab,
+    ) -> Result<(), ProviderFailure> {
         let mut events = sse::Events::default();
         let mut reading = Reading::of(self.provider.speaks);
         let mut bytes = 0;
+        let mut begun = (!begun.is_empty()).then(|| Ok(Some(begun.into())));
         loop {
-            let piece = match http::at_hand(response) {
+            let piece = match begun.take().or_else(|| http::at_hand(response)) {
                 Some(piece) => piece?,
                 None => {
                     answer.tell();
@@ -243,7 +253,7 @@ impl Remote {
     fn told(&self, failure: ProviderFailure) -> ProviderFailure {
         let mut said = failure.message;
         if let Some(key) = self.provider.key.as_ref().map(Key::reveal).filter(|key| !key.is_empty()) {
-            said = said.replace(key, "(the key)");
+            said = said.replace(key, hide::INSTEAD);
         }
         if failure.error == ProviderError::Auth && self.provider.key.is_some() {
             said = format!("{said}; the key is that of {}", self.key_place());
@@ -260,18 +270,29 @@ fn sent_tokens(prompt: &Prompt, tools: &[Tool]) -> u64 {
     prompt.tokens() + tools.iter().map(offered).sum::<u64>()
 }
 
-/// Whoever serves no stream did not understand what was asked, or is somebody else.
-async fn expect_stream(response: &mut Response) -> Result<(), ProviderFailure> {
+/// Whoever serves no stream did not understand what was asked, or is somebody else. One that is not called a stream is
+/// looked into, and what was read of it is returned.
+async fn expect_stream(response: &mut Response) -> Result<Vec<u8>, ProviderFailure> {
     let status = response.status();
     if !status.is_success() {
         let headers = response.headers().clone();
-        return Err(fault::of_status(status.as_u16(), &headers, &http::beginning(response).await));
+        return Err(fault::of_status(status.as_u16(), &headers, &http::beginning(response, Vec::new()).await));
     }
-    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    if ["application/json", "text/html"].iter().any(|other| kind.starts_with(other)) {
-        return Err(fault::of_page(&http::beginning(response).await));
+    let kind = response.headers().get(CONTENT_TYPE).map(|kind| kind.as_bytes().to_ascii_lowercase());
+    let mut begun = Vec::new();
+    if kind.as_ref().is_some_and(|kind| kind.starts_with(b"text/event-stream")) {
+        return Ok(begun);
     }
-    Ok(())
+    while sse::begins(&begun).is_none()
+        && begun.len() < limits::ERROR_BODY_BYTES
+        && let Some(piece) = http::more(response).await?
+    {
+        begun.extend_from_slice(&piece);
+    }
+    if sse::begins(&begun) == Some(true) {
+        return Ok(begun);
+    }
+    Err(fault::of_page(status.as_u16(), kind.is_some(), &http::beginning(response, begun).await))
 }
 
 /// How far a stream has been read.

@@ -1,6 +1,7 @@
 //! An answer while it arrives, the same for every protocol: blocks in the order in which the model made them. Nothing of
 //! it is a reply before all of it is there; the text alone is heard as it comes.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use abide_kernel::fact::Usage;
@@ -9,6 +10,7 @@ use abide_kernel::input::{Call, Does, Refusal, Reply};
 use abide_kernel::vocabulary::ProviderError;
 use serde_json::{Map, Value, json};
 
+use super::hide::Hide;
 use super::order::{self, Piece};
 use super::tab::{SoFar, Tab};
 use super::{Remote, fault};
@@ -21,6 +23,7 @@ use crate::tools::{self, Tool};
 pub(super) enum Block {
     Text(String),
     Call {
+        /// Empty where the model names none: then it is refused, like one of a tool that there is not.
         tool: String,
         /// JSON, as far as it has come.
         arguments: String,
@@ -47,7 +50,7 @@ pub(super) enum Stop {
     /// It has written as much as it may.
     Full,
     /// It, or its provider, would not say it.
-    Refused(String),
+    Refused,
     Other(String),
 }
 
@@ -57,8 +60,8 @@ impl Stop {
         let word: String = word.chars().take(limits::QUOTED_CHARS).collect();
         match word.as_str() {
             "end_turn" | "tool_use" | "stop" | "tool_calls" | "function_call" => Stop::Usual,
-            "max_tokens" | "length" | "max_output_tokens" => Stop::Full,
-            "refusal" | "content_filter" => Stop::Refused(word),
+            "max_tokens" | "length" | "max_output_tokens" | "model_context_window_exceeded" => Stop::Full,
+            "refusal" | "content_filter" => Stop::Refused,
             _ => Stop::Other(word),
         }
     }
@@ -72,10 +75,13 @@ pub(super) struct Counted {
     pub(super) output: Option<u64>,
     pub(super) cached: u64,
     pub(super) cache_write: u64,
+    /// That was its last count. One that came earlier is of a beginning.
+    pub(super) last: bool,
 }
 
 pub(super) struct Answer<'h> {
     hear: &'h mut (dyn FnMut(&str) + Send),
+    hide: Hide<'h>,
     /// Text that has come and was not told yet. Many events come together, and each telling wakes whoever listens.
     untold: String,
     blocks: BTreeMap<u64, Arriving>,
@@ -83,24 +89,25 @@ pub(super) struct Answer<'h> {
     thought_bytes: usize,
     arguments_bytes: usize,
     calls: usize,
-    /// The words of a refusal, where the provider keeps them apart from an answer's.
-    refusal: String,
+    /// The words of a refusal, where the provider keeps them apart from an answer's. There may be none in it.
+    refusal: Option<String>,
     pub(super) counted: Counted,
     /// None until the model has stopped.
     pub(super) stop: Option<Stop>,
 }
 
 impl<'h> Answer<'h> {
-    pub(super) fn new(hear: &'h mut (dyn FnMut(&str) + Send)) -> Answer<'h> {
+    pub(super) fn new(hear: &'h mut (dyn FnMut(&str) + Send), hide: Hide<'h>) -> Answer<'h> {
         Answer {
             hear,
+            hide,
             untold: String::new(),
             blocks: BTreeMap::new(),
             text_bytes: 0,
             thought_bytes: 0,
             arguments_bytes: 0,
             calls: 0,
-            refusal: String::new(),
+            refusal: None,
             counted: Counted::default(),
             stop: None,
         }
@@ -109,7 +116,7 @@ impl<'h> Answer<'h> {
     /// What is known of it before its end.
     pub(super) fn so_far(&self) -> SoFar {
         let written = self.text_bytes + self.thought_bytes + self.arguments_bytes;
-        SoFar { counted: self.counted, written, over: self.stop.is_some() }
+        SoFar { counted: self.counted, written }
     }
 
     /// A block begins at a place where there was none.
@@ -185,12 +192,36 @@ impl<'h> Answer<'h> {
         Ok(())
     }
 
-    /// Tells the text that has come since it was last told.
+    /// Tells the text that has come since it was last told, but for an end of it that may become what is to be hidden.
     pub(super) fn tell(&mut self) {
-        if !self.untold.is_empty() {
-            (self.hear)(&self.untold);
-            self.untold.clear();
+        // First what is whole of it: a key may end as it begins.
+        if let Cow::Owned(hidden) = self.hide.from(&self.untold) {
+            self.untold = hidden;
         }
+        self.tell_first(self.untold.len() - self.hide.may_begin(&self.untold));
+    }
+
+    /// All of the text has come.
+    pub(super) fn tell_rest(&mut self) {
+        self.tell();
+        self.tell_first(self.untold.len());
+    }
+
+    fn tell_first(&mut self, bytes: usize) {
+        if bytes > 0 {
+            (self.hear)(&self.untold[..bytes]);
+            self.untold.drain(..bytes);
+        }
+    }
+
+    /// The tool of a call that came without one.
+    pub(super) fn name(&mut self, at: u64, name: &str) -> Result<(), ProviderFailure> {
+        if let Block::Call { tool, .. } = self.block(at)?
+            && tool.is_empty()
+        {
+            name.clone_into(tool);
+        }
+        Ok(())
     }
 
     pub(super) fn arguments(&mut self, at: u64, piece: &str) -> Result<(), ProviderFailure> {
@@ -255,8 +286,16 @@ impl<'h> Answer<'h> {
     }
 
     pub(super) fn refused(&mut self, piece: &str) {
-        if self.refusal.len() < limits::PROVIDER_WORDS_CHARS {
-            self.refusal.push_str(piece);
+        let words = self.refusal.get_or_insert_default();
+        if words.len() < limits::PROVIDER_WORDS_CHARS {
+            words.push_str(piece);
+        }
+    }
+
+    /// The same, for words that may have come in pieces before.
+    pub(super) fn refused_with(&mut self, words: &str) {
+        if self.refusal.as_deref().unwrap_or_default().is_empty() {
+            self.refused(words);
         }
     }
 
@@ -283,6 +322,10 @@ impl<'h> Answer<'h> {
     /// All of it has come. `sent_chars` is how much was asked, for providers that do not count.
     pub(super) fn reply(self, of: &Asked<'_>, sent_chars: usize) -> Result<Reply, ProviderFailure> {
         let stop = self.stop.unwrap_or(Stop::Usual);
+        // Whatever was said before: half of what somebody would not say is no answer, and its calls were not meant.
+        if self.refusal.is_some() || stop == Stop::Refused {
+            return Err(refusal(&self.refusal.unwrap_or_default()));
+        }
         let cut = self.blocks.values().any(|part| part.open && matches!(part.block, Block::Call { .. }));
         if cut && stop == Stop::Usual {
             return Err(fault::broken("its stream ended inside a tool call"));
@@ -294,6 +337,7 @@ impl<'h> Answer<'h> {
             match part.block {
                 Block::Text(more) if more.is_empty() => {}
                 Block::Text(more) => {
+                    let more = self.hide.from(&more);
                     if !text.is_empty() {
                         text.push_str(order::BETWEEN_TEXTS);
                     }
@@ -302,16 +346,13 @@ impl<'h> Answer<'h> {
                 }
                 Block::Call { tool, arguments } => {
                     written += tool.len() + arguments.len();
+                    let arguments = self.hide.from(&arguments);
                     pieces.push(Piece::Call);
                     calls.push(of.call(calls.len(), tool, &arguments, &stop));
                 }
                 Block::Thought(thought) => pieces.push(Piece::Thought(thought)),
                 Block::Other => {}
             }
-        }
-        let nothing = text.trim().is_empty() && calls.is_empty();
-        if nothing && (!self.refusal.is_empty() || matches!(stop, Stop::Refused(_))) {
-            return Err(refusal(&self.refusal));
         }
         let mut usage = Usage {
             input_tokens: self.counted.input.unwrap_or_else(|| sent_chars.div_ceil(4) as u64),
@@ -326,9 +367,9 @@ impl<'h> Answer<'h> {
             return Err(too_much("bytes of reasoning", limits::SEALED_BYTES));
         }
         let stop = match stop {
-            Stop::Usual => None,
+            Stop::Usual | Stop::Refused => None,
             Stop::Full => Some(Reply::FULL.to_owned()),
-            Stop::Refused(word) | Stop::Other(word) => Some(word),
+            Stop::Other(word) => Some(word),
         };
         Ok(Reply { text, calls, usage, model: Some(of.remote.name.clone()), sealed, stop, ..Reply::default() })
     }
@@ -347,26 +388,33 @@ impl Asked<'_> {
     fn call(&self, index: usize, tool: String, arguments: &str, stop: &Stop) -> Call {
         let tool: String = tool.chars().take(limits::QUOTED_CHARS).collect();
         let call_id = call_id(self.exec_id, self.round, index);
-        let (input, does) = match input(arguments) {
-            Ok(input) => (input.clone(), self.meaning(&tool, &input)),
-            Err(why) => (json!({}), Does::Refused(unreadable(&tool, &why, stop))),
+        let input = input(arguments);
+        let does = match &input {
+            Ok(_) | Err(_) if tool.is_empty() => {
+                Does::Refused(Refusal::new("unknown_tool", "the call names no tool", self.instead()))
+            }
+            Ok(input) => self.meaning(&tool, input),
+            Err(why) => Does::Refused(unreadable(&tool, why, stop)),
         };
-        Call { call_id, tool, input, does }
+        Call { call_id, tool, input: input.unwrap_or_else(|_| json!({})), does }
     }
 
     /// A tool that there is, but that was not offered, is none for this call.
     fn meaning(&self, tool: &str, input: &Value) -> Does {
         let known = |tools: &[Tool]| tools.iter().any(|known| known.name == tool);
         if known(tools::ALL) && !known(self.tools) {
-            let names: Vec<&str> = self.tools.iter().map(|tool| tool.name).collect();
-            let hint = if names.is_empty() {
-                "answer with text".to_owned()
-            } else {
-                format!("the tools here are: {}", names.join(", "))
-            };
-            return Does::Refused(Refusal::new("tool_not_offered", format!("{tool} can't be called here"), hint));
+            let message = format!("{tool} can't be called here");
+            return Does::Refused(Refusal::new("tool_not_offered", message, self.instead()));
         }
         tools::read(tool, input)
+    }
+
+    fn instead(&self) -> String {
+        let names: Vec<&str> = self.tools.iter().map(|tool| tool.name).collect();
+        if names.is_empty() {
+            return "answer with text".to_owned();
+        }
+        format!("the tools here are: {}", names.join(", "))
     }
 }
 
@@ -394,7 +442,7 @@ fn unreadable(tool: &str, why: &str, stop: &Stop) -> Refusal {
 }
 
 fn refusal(words: &str) -> ProviderFailure {
-    let message = if words.is_empty() { "it refuses to answer this" } else { words };
+    let message = if words.trim().is_empty() { "it refuses to answer this" } else { words };
     ProviderFailure { error: ProviderError::Refusal, ..ProviderFailure::invalid(message) }
 }
 

@@ -149,6 +149,7 @@ impl Reading {
                 if let Some(word) = event["delta"]["stop_reason"].as_str() {
                     answer.stop = Some(Stop::read(word));
                 }
+                answer.counted.last |= answer.stop.is_some() && event["usage"]["output_tokens"].is_u64();
             }
             "message_stop" if answer.stop.is_none() => return Err(fault::broken("its answer ends without a reason")),
             "message_stop" => return Ok(true),
@@ -182,12 +183,10 @@ fn begun(block: &Value) -> Result<Block, ProviderFailure> {
     Ok(match block["type"].as_str().unwrap_or_default() {
         "text" => Block::Text(block["text"].as_str().unwrap_or_default().to_owned()),
         "tool_use" => {
-            let tool = block["name"].as_str().filter(|name| !name.is_empty());
-            let tool = tool.ok_or_else(|| fault::broken("a call in its answer names no tool"))?;
             // The arguments follow; only servers that do not stream them have them here.
             let given = block["input"].as_object().filter(|input| !input.is_empty());
             let arguments = given.map(|_| block["input"].to_string()).unwrap_or_default();
-            Block::Call { tool: tool.to_owned(), arguments }
+            Block::Call { tool: block["name"].as_str().unwrap_or_default().to_owned(), arguments }
         }
         "thinking" | "redacted_thinking" => Block::Thought(block.clone()),
         "" => return Err(fault::broken("a part of its answer has no kind")),

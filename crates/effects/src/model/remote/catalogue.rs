@@ -20,7 +20,11 @@ impl Remote {
         let mut answer = http::get(&url, self.headers()?).await?;
         if !answer.status().is_success() {
             let headers = answer.headers().clone();
-            return Err(fault::of_status(answer.status().as_u16(), &headers, &http::beginning(&mut answer).await));
+            return Err(fault::of_status(
+                answer.status().as_u16(),
+                &headers,
+                &http::beginning(&mut answer, Vec::new()).await,
+            ));
         }
         let mut body = Vec::new();
         while let Some(piece) = http::more(&mut answer).await? {

@@ -171,16 +171,22 @@ pub(super) struct Reading {
 struct Begun {
     index: Option<u64>,
     id: Option<String>,
+    /// Empty as long as none is named.
     tool: String,
 }
 
 impl Reading {
     /// Takes one event. The last is not one of these: it is `[DONE]`.
     pub(super) fn take(&mut self, event: &Value, answer: &mut Answer<'_>) -> Result<(), ProviderFailure> {
-        if !event["error"].is_null() {
-            return Err(fault::of_event(event));
-        }
+        let failed = !event["error"].is_null();
+        let taken = if failed { Err(fault::of_event(event)) } else { self.choices(event, answer) };
         count(&event["usage"], answer);
+        // Some count as it grows.
+        answer.counted.last |= event["usage"]["completion_tokens"].is_u64() && (failed || answer.stop.is_some());
+        taken
+    }
+
+    fn choices(&mut self, event: &Value, answer: &mut Answer<'_>) -> Result<(), ProviderFailure> {
         let choices = event["choices"].as_array().into_iter().flatten();
         for choice in choices.filter(|choice| choice["index"].as_u64().unwrap_or(0) == 0) {
             // Some that have all of it at once say it as if nothing was streamed.
@@ -221,7 +227,9 @@ impl Reading {
             }
             answer.text(TEXT, &text)?;
         }
-        answer.refused(delta["refusal"].as_str().unwrap_or_default());
+        if let Some(piece) = delta["refusal"].as_str().filter(|piece| !piece.is_empty()) {
+            answer.refused(piece);
+        }
         for piece in delta["tool_calls"].as_array().into_iter().flatten() {
             let at = self.place(piece, answer)?;
             if piece[EXTRA_FIELD].is_object() {
@@ -246,9 +254,13 @@ impl Reading {
             let at = CALLS + before as u64;
             let call = &self.calls[before];
             let same_id = id.is_none() || call.id.is_none() || call.id == id;
-            let same_tool = tool.as_ref().is_none_or(|tool| *tool == call.tool);
+            let same_tool = tool.as_ref().is_none_or(|tool| call.tool.is_empty() || *tool == call.tool);
             let goes_on = if index.is_none() { tool.is_none() || (id.is_some() && call.id == id) } else { same_id };
             if goes_on && same_tool {
+                if let Some(tool) = tool {
+                    answer.name(at, &tool)?;
+                    self.calls[before].tool = tool;
+                }
                 return Ok(at);
             }
             // Two under one number: only servers that send each call whole do that, and then the ids tell them apart.
@@ -256,7 +268,7 @@ impl Reading {
                 return Err(fault::broken("two calls in its answer have the same number"));
             }
         }
-        let tool = tool.ok_or_else(|| fault::broken("a call in its answer names no tool"))?;
+        let tool = tool.unwrap_or_default();
         let at = CALLS + self.calls.len() as u64;
         self.calls.push(Begun { index, id, tool: tool.clone() });
         answer.open(at, Block::Call { tool, arguments: String::new() })?;

@@ -71,15 +71,18 @@ pub(super) fn of_status(status: u16, headers: &HeaderMap, body: &[u8]) -> Provid
 }
 
 /// An answer that promised success and is a page, or one JSON document: an error all the same, or no stream.
-pub(super) fn of_page(body: &[u8]) -> ProviderFailure {
-    match serde_json::from_slice::<Value>(body) {
-        Ok(value) if !value["error"].is_null() => of_event(&value),
-        Ok(_) => ProviderFailure::invalid("it answers with a document, not with a stream; its base URL may be wrong"),
-        Err(_) => {
-            let page = page(&String::from_utf8_lossy(body));
-            ProviderFailure::invalid(format!("it answers with {page}, not with a stream; its base URL may be wrong"))
-        }
-    }
+pub(super) fn of_page(status: u16, typed: bool, body: &[u8]) -> ProviderFailure {
+    let page = match serde_json::from_slice::<Value>(body) {
+        Ok(value) if !value["error"].is_null() => return of_event(&value),
+        Ok(_) => "a document".to_owned(),
+        Err(_) if body.trim_ascii().is_empty() => "nothing".to_owned(),
+        Err(_) => page(&String::from_utf8_lossy(body)),
+    };
+    let status = if status == 200 { String::new() } else { format!("status {status}: ") };
+    let kind = if typed { "" } else { " and no content type" };
+    ProviderFailure::invalid(format!(
+        "{status}it answers with {page}{kind}, not with a stream; its base URL may be wrong"
+    ))
 }
 
 /// An error that comes in the middle of a stream, after a head that promised success.

@@ -57,9 +57,9 @@ pub(super) fn at_hand(answer: &mut Response) -> Option<Result<Option<Bytes>, Pro
     answer.chunk().now_or_never().map(|piece| piece.map_err(|error| failed(&error)))
 }
 
-/// The beginning of an answer that is an error. What can't be read of it is left out: its status says enough.
-pub(super) async fn beginning(answer: &mut Response) -> Vec<u8> {
-    let mut bytes = Vec::new();
+/// The beginning of an answer that is an error, of which `bytes` have been read. What can't be read of it is left out:
+/// its status says enough.
+pub(super) async fn beginning(answer: &mut Response, mut bytes: Vec<u8>) -> Vec<u8> {
     while bytes.len() < limits::ERROR_BODY_BYTES {
         match more(answer).await {
             Ok(Some(piece)) => bytes.extend_from_slice(&piece),

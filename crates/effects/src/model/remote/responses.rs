@@ -128,18 +128,20 @@ pub(super) fn take(event: &Value, answer: &mut Answer<'_>) -> Result<bool, Provi
         "response.refusal.delta" => answer.refused(piece(event)?),
         "response.function_call_arguments.delta" => answer.arguments(index(event)?, piece(event)?)?,
         "response.output_item.done" => settle(index(event)?, &event["item"], answer)?,
-        "response.completed" => {
+        kind @ ("response.completed" | "response.incomplete") => {
             end(&event["response"], answer)?;
-            answer.stop = Some(Stop::Usual);
+            let why = event["response"]["incomplete_details"]["reason"].as_str();
+            answer.stop = Some(match why {
+                Some(why) => Stop::read(why),
+                None if kind == "response.completed" => Stop::Usual,
+                None => Stop::Other("incomplete".to_owned()),
+            });
             return Ok(true);
         }
-        "response.incomplete" => {
-            end(&event["response"], answer)?;
-            let why = event["response"]["incomplete_details"]["reason"].as_str().unwrap_or("incomplete");
-            answer.stop = Some(Stop::read(why));
-            return Ok(true);
+        "response.failed" => {
+            count(&event["response"]["usage"], answer);
+            return Err(fault::of_event(&event["response"]["error"]));
         }
-        "response.failed" => return Err(fault::of_event(&event["response"]["error"])),
         "error" => return Err(fault::of_event(event)),
         // What repeats the pieces, tells how far it is, or is added later.
         _ => {}
@@ -159,9 +161,8 @@ fn begun(item: &Value) -> Result<Block, ProviderFailure> {
     Ok(match item["type"].as_str().unwrap_or_default() {
         "message" => Block::Text(String::new()),
         "function_call" => {
-            let tool = item["name"].as_str().filter(|name| !name.is_empty());
-            let tool = tool.ok_or_else(|| fault::broken("a call in its answer names no tool"))?;
-            Block::Call { tool: tool.to_owned(), arguments: String::new() }
+            let tool = item["name"].as_str().unwrap_or_default().to_owned();
+            Block::Call { tool, arguments: String::new() }
         }
         "" => return Err(fault::broken("a part of its answer has no kind")),
         // Reasoning comes whole, at its end.
@@ -177,14 +178,20 @@ fn settle(at: u64, item: &Value, answer: &mut Answer<'_>) -> Result<(), Provider
     if item["type"] == "message" && item[PHASE].is_string() {
         answer.aside(at, json!({ PHASE: item[PHASE] }))?;
     }
-    let texts = |kind: &str, field: &str| -> String {
-        let parts = item["content"].as_array().into_iter().flatten().filter(|part| part["type"] == kind);
-        parts.filter_map(|part| part[field].as_str()).collect()
+    let parts = |kind: &'static str| {
+        let parts = item["content"].as_array().into_iter().flatten();
+        parts.filter(move |part| part["type"] == kind)
     };
+    for part in parts("refusal") {
+        answer.refused_with(part["refusal"].as_str().unwrap_or_default());
+    }
+    if let (Block::Call { .. }, Some(name)) = (answer.block(at)?, item["name"].as_str()) {
+        answer.name(at, name)?;
+    }
     match answer.block(at)? {
         Block::Text(text) if text.is_empty() => {
-            answer.text(at, &texts("output_text", "text"))?;
-            answer.refused(&texts("refusal", "refusal"));
+            let texts: String = parts("output_text").filter_map(|part| part["text"].as_str()).collect();
+            answer.text(at, &texts)?;
         }
         Block::Text(_) | Block::Thought(_) => {}
         Block::Call { tool, arguments } => {
@@ -213,14 +220,21 @@ fn agree(pieces: &str, whole: &str) -> bool {
 
 /// The whole response comes once more. Servers that leave the ends of the items out have them here.
 fn end(response: &Value, answer: &mut Answer<'_>) -> Result<(), ProviderFailure> {
+    // First: it is paid for, whatever comes of it.
+    count(&response["usage"], answer);
     for (at, item) in (0..).zip(response["output"].as_array().into_iter().flatten()) {
         if !answer.is_over(at) {
             settle(at, item, answer)?;
         }
     }
-    let usage = &response["usage"];
-    answer.counted.input = usage["input_tokens"].as_u64();
-    answer.counted.output = usage["output_tokens"].as_u64();
-    answer.counted.cached = usage["input_tokens_details"]["cached_tokens"].as_u64().unwrap_or_default();
     Ok(())
+}
+
+/// It is counted once, at its end.
+fn count(usage: &Value, answer: &mut Answer<'_>) {
+    let counted = &mut answer.counted;
+    counted.input = usage["input_tokens"].as_u64();
+    counted.output = usage["output_tokens"].as_u64();
+    counted.cached = usage["input_tokens_details"]["cached_tokens"].as_u64().unwrap_or_default();
+    counted.last = counted.output.is_some();
 }

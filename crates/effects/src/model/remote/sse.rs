@@ -23,6 +23,17 @@ pub struct TooLarge;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
+/// Whether bytes begin a stream of events, whatever their sender calls them. None: there are too few to tell.
+pub(super) fn begins(bytes: &[u8]) -> Option<bool> {
+    const FIELDS: [&[u8]; 5] = [b":", b"data:", b"event:", b"id:", b"retry:"];
+    let line = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes).trim_ascii_start();
+    if FIELDS.iter().any(|field| line.starts_with(field)) {
+        return Some(true);
+    }
+    let may_become_one = BYTE_ORDER_MARK.starts_with(bytes) || FIELDS.iter().any(|field| field.starts_with(line));
+    if may_become_one { None } else { Some(false) }
+}
+
 impl Events {
     /// The data of every event that ends in `bytes`.
     pub fn take(&mut self, mut bytes: &[u8]) -> Result<Vec<Vec<u8>>, TooLarge> {

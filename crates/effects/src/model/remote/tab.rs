@@ -18,8 +18,6 @@ pub(super) struct SoFar {
     pub(super) counted: Counted,
     /// What has come of the answer, in bytes.
     pub(super) written: usize,
-    /// The model has stopped: what was counted is all there is.
-    pub(super) over: bool,
 }
 
 impl Tab {
@@ -31,17 +29,17 @@ impl Tab {
     /// to have.
     #[must_use]
     pub fn spent(&self, sent_tokens: impl FnOnce() -> u64, prices: Option<Prices>) -> Option<Spent> {
-        let SoFar { counted, written, over } = (*self.lock())?;
+        let SoFar { counted, written } = (*self.lock())?;
         let mut usage = Usage {
             input_tokens: counted.input.unwrap_or_else(sent_tokens),
             // What was counted at the beginning is less than what has come since.
-            output_tokens: counted.output.unwrap_or(0).max(if over { 0 } else { written.div_ceil(4) as u64 }),
+            output_tokens: counted.output.unwrap_or(0).max(if counted.last { 0 } else { written.div_ceil(4) as u64 }),
             cached_tokens: counted.cached,
             cache_write_tokens: counted.cache_write,
             cost_micro_usd: 0,
         };
         usage.cost_micro_usd = prices.map_or(0, |prices| prices.cost_micro_usd(&usage));
-        Some(Spent { usage, estimated: counted.input.is_none() || !over })
+        Some(Spent { usage, estimated: counted.input.is_none() || !counted.last })
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<SoFar>> {

@@ -293,16 +293,27 @@ async fn reasons_to_stop() {
         ("max_tokens", Some("max_tokens")),
         ("stop_sequence", Some("stop_sequence")),
         ("pause_turn", Some("pause_turn")),
-        ("refusal", Some("refusal")),
-        ("model_context_window_exceeded", Some("model_context_window_exceeded")),
+        ("model_context_window_exceeded", Some("max_tokens")),
         ("something_new", Some("something_new")),
     ] {
         let provider = Loopback::new(vec![answer(&said, reason)]);
         let reply = provider.call(SPEAKS).await.unwrap();
         assert_eq!((reply.text.as_str(), reply.stop.as_deref()), ("So", expected), "{reason}");
     }
-    let provider = Loopback::new(vec![answer(&[], "refusal")]);
-    assert_eq!(provider.call(SPEAKS).await.unwrap_err().error, ProviderError::Refusal);
+}
+
+/// Half of what it would not say is no answer, and another model is asked. What was said is paid for.
+#[tokio::test]
+async fn a_refusal_is_one_whatever_was_said_before() {
+    let said = [begin(0, json!({ "type": "text", "text": "So" })), stop(0)];
+    let called = [tool_use(0, "TaskList"), stop(0)];
+    let begun = [tool_use(0, "ReadFile"), arguments(0, "{\"pa")];
+    for blocks in [&[][..], &said, &called, &begun] {
+        let failure = Loopback::new(vec![answer(blocks, "refusal")]).call(SPEAKS).await.unwrap_err();
+        assert_eq!(failure.error, ProviderError::Refusal, "{blocks:?}");
+        let spent = failure.spent.unwrap();
+        assert_eq!((spent.usage.input_tokens, spent.usage.output_tokens, spent.estimated), (135, 15, false));
+    }
 }
 
 #[tokio::test]
@@ -330,6 +341,14 @@ async fn an_answer_that_breaks_off_has_cost_what_its_provider_said() {
     assert_eq!((usage.input_tokens, usage.cached_tokens, usage.cache_write_tokens), (135, 100, 10));
     assert_eq!((usage.output_tokens, estimated), (3, true), "of its own words there is no count yet");
     assert_eq!(usage.cost_micro_usd, provider.remote(SPEAKS).card.prices.unwrap().cost_micro_usd(&usage));
+
+    // It has stopped, and not every server counts what it said.
+    for (counted, expected) in [(json!({}), (3, true)), (json!({ "output_tokens": 15 }), (15, false))] {
+        let stopped = json!({ "type": "message_delta", "delta": { "stop_reason": "end_turn" }, "usage": counted });
+        let broken = Answer::stream(named(&said) + &named(&[stop(0), stopped])).cut();
+        let spent = Loopback::new(vec![broken]).call(SPEAKS).await.unwrap_err().spent.unwrap();
+        assert_eq!((spent.usage.output_tokens, spent.estimated), expected);
+    }
 }
 
 #[tokio::test]
@@ -344,6 +363,28 @@ async fn arguments_that_are_no_object_are_refused() {
     }
 }
 
+/// The model is told so, as of a tool that there is not; to ask it again would not help.
+#[tokio::test]
+async fn a_call_that_names_no_tool_is_refused() {
+    for block in [json!({ "type": "tool_use", "id": "a", "input": {} }), json!({ "type": "tool_use", "name": "" })] {
+        let blocks = [begin(0, block), arguments(0, "{\"path\": \"a\"}"), stop(0)];
+        let provider = Loopback::new(vec![answer(&blocks, "tool_use")]);
+        let reply = provider.call(SPEAKS).await.unwrap();
+        assert_eq!(calls(&reply), [("", &json!({ "path": "a" }))]);
+        let Does::Refused(refusal) = &reply.calls[0].does else { panic!("{:?}", reply.calls[0]) };
+        assert_eq!((refusal.code, refusal.message.as_str()), ("unknown_tool", "the call names no tool"));
+        assert_eq!(refusal.hint, "the tools here are: TaskList, ReadFile");
+
+        // Shown again, it has a name that every provider takes.
+        call(&provider.remote(SPEAKS), &after(&reply)).await.unwrap();
+        assert_eq!(provider.last_body()["messages"][1]["content"][0]["name"], "_");
+
+        let reply = provider.remote(SPEAKS).call(&hello(), &[], &exec_id(), 1, &mut |_| {}).await.unwrap();
+        let Does::Refused(refusal) = &reply.calls[0].does else { panic!("{:?}", reply.calls[0]) };
+        assert_eq!(refusal.hint, "answer with text");
+    }
+}
+
 #[tokio::test]
 async fn streams_that_contradict_themselves_are_broken() {
     let one = || begin(0, json!({ "type": "text", "text": "a" }));
@@ -353,7 +394,6 @@ async fn streams_that_contradict_themselves_are_broken() {
         (vec![text(3, "b")], "part 3 of the answer goes on before it began"),
         (vec![tool_use(0, "TaskList"), text(0, "b")], "part 0 of the answer is no text"),
         (vec![one(), arguments(0, "{}")], "part 0 of the answer is no call"),
-        (vec![tool_use(0, "")], "names no tool"),
         (vec![tool_use(0, "TaskList")], "ended inside a tool call"),
         (vec![start()], "begins twice"),
         (vec![json!({ "type": "message_stop" })], "ends without a reason"),

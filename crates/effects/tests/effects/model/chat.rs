@@ -211,6 +211,29 @@ async fn calls_in_other_shapes() {
     }
 }
 
+/// The model is told so, as of a tool that there is not; to ask it again would not help.
+#[tokio::test]
+async fn a_call_that_names_no_tool_is_refused() {
+    for (first, arguments) in [(piece(0, Some("a"), None, "{}"), "{}"), (piece(0, None, Some(""), "{"), "{")] {
+        let events = [first, piece(1, Some("b"), Some("TaskList"), "{}"), finish("tool_calls")];
+        let reply = Loopback::new(vec![answer(&events)]).call(SPEAKS).await.unwrap();
+        assert_eq!(calls(&reply), [("", &json!({})), ("TaskList", &json!({}))], "{arguments}");
+        let Does::Refused(refusal) = &reply.calls[0].does else { panic!("{:?}", reply.calls[0]) };
+        assert_eq!((refusal.code, refusal.message.as_str()), ("unknown_tool", "the call names no tool"));
+        assert!(matches!(reply.calls[1].does, Does::Act(_)), "{:?}", reply.calls[1]);
+    }
+    // It comes late.
+    let events = [
+        piece(0, Some("a"), None, ""),
+        piece(0, None, Some("ReadFile"), "{\"path\":"),
+        piece(0, None, None, "\"a\"}"),
+        finish("tool_calls"),
+    ];
+    let reply = Loopback::new(vec![answer(&events)]).call(SPEAKS).await.unwrap();
+    assert_eq!(calls(&reply), [("ReadFile", &json!({ "path": "a" }))]);
+    assert!(!matches!(reply.calls[0].does, Does::Refused(_)), "{:?}", reply.calls[0]);
+}
+
 /// Several servers want what led to a call back with it; without calls nobody does.
 #[tokio::test]
 async fn what_led_to_a_call_goes_back_with_it() {
@@ -333,28 +356,61 @@ async fn an_end_that_is_not_marked() {
 
 #[tokio::test]
 async fn reasons_to_stop() {
-    for (reason, expected) in [
-        ("stop", None),
-        ("tool_calls", None),
-        ("length", Some("max_tokens")),
-        ("content_filter", Some("content_filter")),
-        ("something_new", Some("something_new")),
-    ] {
+    for (reason, expected) in
+        [("stop", None), ("tool_calls", None), ("length", Some("max_tokens")), ("something_new", Some("something_new"))]
+    {
         let provider = Loopback::new(vec![answer(&[says("So"), finish(reason)])]);
         let reply = provider.call(SPEAKS).await.unwrap();
         assert_eq!((reply.text.as_str(), reply.stop.as_deref()), ("So", expected), "{reason}");
     }
-    let provider = Loopback::new(vec![answer(&[finish("content_filter")])]);
-    assert_eq!(provider.call(SPEAKS).await.unwrap_err().error, ProviderError::Refusal);
-
-    let refusal = chunk(json!({ "refusal": "No, thank you." }), Some("stop"));
-    let failure = Loopback::new(vec![answer(&[refusal])]).call(SPEAKS).await.unwrap_err();
-    assert_eq!(failure.error, ProviderError::Refusal);
-    assert!(failure.message.contains("No, thank you."), "{failure:?}");
-
     let cut = [piece(0, Some("a"), Some("ReadFile"), "{\"path\": \"a"), finish("length")];
     let reply = Loopback::new(vec![answer(&cut)]).call(SPEAKS).await.unwrap();
     assert!(matches!(&reply.calls[0].does, Does::Refused(refusal) if refusal.hint.contains("smaller parts")));
+}
+
+#[tokio::test]
+async fn a_refusal_is_one_whatever_was_said_before() {
+    let call = piece(0, Some("a"), Some("TaskList"), "{}");
+    for before in [vec![], vec![says("So")], vec![call]] {
+        let filtered = answer(&[before.clone(), vec![finish("content_filter"), usage()]].concat());
+        let failure = Loopback::new(vec![filtered]).call(SPEAKS).await.unwrap_err();
+        assert_eq!(failure.error, ProviderError::Refusal, "{before:?}");
+        let spent = failure.spent.unwrap();
+        assert_eq!((spent.usage.input_tokens, spent.usage.output_tokens, spent.estimated), (120, 30, false));
+
+        let refusal = chunk(json!({ "refusal": "No, thank you." }), Some("stop"));
+        let refused = answer(&[before, vec![refusal]].concat());
+        let failure = Loopback::new(vec![refused]).call(SPEAKS).await.unwrap_err();
+        assert_eq!(failure.error, ProviderError::Refusal);
+        assert!(failure.message.contains("No, thank you."), "{failure:?}");
+    }
+    // Some have the field in every piece, with nothing in it.
+    let said = chunk(json!({ "content": "So", "refusal": "" }), Some("stop"));
+    assert_eq!(Loopback::new(vec![answer(&[said])]).call(SPEAKS).await.unwrap().text, "So");
+}
+
+/// What came before the counting is guessed, up to its last byte.
+#[tokio::test]
+async fn an_answer_that_breaks_off_before_it_is_counted_is_guessed() {
+    let events = [says(&"x".repeat(320)), finish("stop"), usage()];
+    let mut each = says("xx");
+    each["usage"] = json!({ "prompt_tokens": 120, "completion_tokens": 1 });
+    let mut all = finish("stop");
+    all["usage"] = json!({ "prompt_tokens": 120, "completion_tokens": 90 });
+    for (events, output_tokens, estimated) in [
+        (&events[..1], 80, true),
+        (&events[..2], 80, true),
+        (&events[..3], 30, false),
+        // Counted as it grows.
+        (&[each.clone(), says(&"x".repeat(318)), finish("stop")][..], 80, true),
+        (&[each, says(&"x".repeat(318)), all][..], 90, false),
+    ] {
+        let broken = Answer::stream(chunks(events).replace("data: [DONE]\n\n", "")).cut();
+        let failure = Loopback::new(vec![broken]).call(SPEAKS).await.unwrap_err();
+        assert_eq!(failure.error, ProviderError::Disconnect);
+        let spent = failure.spent.unwrap();
+        assert_eq!((spent.usage.output_tokens, spent.estimated), (output_tokens, estimated), "{events:?}");
+    }
 }
 
 #[tokio::test]
@@ -365,7 +421,6 @@ async fn streams_that_contradict_themselves_are_broken() {
             "the same number",
         ),
         (vec![piece(0, Some("a"), Some("ReadFile"), "{}"), piece(0, None, Some("TaskList"), "{}")], "the same number"),
-        (vec![piece(0, None, None, "{}")], "names no tool"),
         (vec![finish("stop"), says("more")], "goes on after its end"),
     ] {
         let events: Vec<Value> = events.into_iter().chain([finish("stop")]).collect();

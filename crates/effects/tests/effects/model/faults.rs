@@ -174,6 +174,46 @@ async fn a_body_that_is_no_stream() {
     assert_eq!(document.error, ProviderError::Invalid);
     let limited = json!({ "error": { "code": 429, "message": "Slow down" } });
     assert_eq!(failure(Speaks::Chat, Answer::json(200, &limited)).await.error, ProviderError::RateLimited);
+    let words = Answer::of(200, "text/plain", "It works!");
+    for (answer, said) in [
+        (Answer::of(204, "application/json", ""), "status 204: it answers with nothing, not with a stream"),
+        (Answer::of(204, "text/plain", ""), "status 204: it answers with nothing, not with a stream"),
+        (Answer::untyped(204, ""), "status 204: it answers with nothing and no content type, not with a stream"),
+        (Answer::of(200, "text/html", " \n"), "m-1: it answers with nothing, not with a stream"),
+        (Answer::untyped(200, "It works!"), "m-1: it answers with It works! and no content type, not with a stream"),
+        (Answer::untyped(200, "{}"), "m-1: it answers with a document and no content type, not with a stream"),
+        (words.clone(), "m-1: it answers with It works!, not with a stream"),
+        (words.in_pieces_of(1), "m-1: it answers with It works!, not with a stream"),
+    ] {
+        for speaks in EVERY {
+            let failure = failure(speaks, answer.clone()).await;
+            assert_eq!((failure.error, failure.spent), (ProviderError::Invalid, None), "{}", failure.message);
+            assert!(failure.message.contains(said), "{said:?} is not in {:?}", failure.message);
+        }
+    }
+}
+
+/// Whatever it is called: what begins as one is one.
+#[tokio::test]
+async fn a_stream_that_is_called_something_else() {
+    for (speaks, stream) in [
+        (Speaks::Anthropic, anthropic::everything()),
+        (Speaks::Responses, responses::everything()),
+        (Speaks::Chat, chat::everything()),
+    ] {
+        let whole = Loopback::new(vec![Answer::stream(stream.clone())]).call(speaks).await.unwrap();
+        for begins in ["", "\u{feff}", ": hello\n\n", "\n\n", "id: 1\n", "retry: 5\n"] {
+            let stream = format!("{begins}{stream}");
+            let json = Answer::of(200, "application/json", &stream);
+            let untyped = Answer::untyped(200, &stream);
+            for answer in [json.clone(), json.in_pieces_of(1), untyped, Answer::of(200, "Text/Event-Stream", &stream)] {
+                assert_eq!(Loopback::new(vec![answer]).call(speaks).await.unwrap(), whole, "{begins:?}");
+            }
+        }
+        let cut = Answer::of(200, "application/json", &stream[..stream.len() / 2]).cut();
+        let failure = failure(speaks, cut).await;
+        assert_eq!((failure.error, failure.spent.is_some()), (ProviderError::Disconnect, true), "{failure:?}");
+    }
 }
 
 #[tokio::test]
@@ -244,6 +284,66 @@ async fn a_key_that_is_repeated_is_not_passed_on() {
     assert!(!format!("{:?}", provider.remote(Speaks::Chat)).contains(KEY));
 }
 
+/// Nor is one that the model says itself, in whatever pieces. Words of a few letters, as servers at home take them for a
+/// key, are no secret.
+#[tokio::test]
+async fn a_key_that_a_model_says_is_not_passed_on() {
+    let (first, second) = KEY.split_at(9);
+    // So long that it is told before the rest of the key is there.
+    let padding = "x".repeat(20_000);
+    let texts = [format!("{padding}{first}"), format!("{second} and {first}")];
+    let arguments = json!({ "path": KEY }).to_string();
+    let of_anthropic = [
+        anthropic::start(),
+        anthropic::begin(0, json!({ "type": "text", "text": "" })),
+        anthropic::text(0, &texts[0]),
+        anthropic::text(0, &texts[1]),
+        anthropic::stop(0),
+        anthropic::tool_use(1, "ReadFile"),
+        anthropic::arguments(1, &arguments),
+        anthropic::stop(1),
+    ];
+    let of_responses = [
+        responses::added(0, responses::message("")),
+        responses::text(0, &texts[0]),
+        responses::text(0, &texts[1]),
+        responses::done(1, responses::function("ReadFile", &arguments)),
+        responses::completed(json!([])),
+    ];
+    let called = chat::piece(0, Some("a"), Some("ReadFile"), &arguments);
+    let of_chat = [chat::says(&texts[0]), chat::says(&texts[1]), called, chat::finish("tool_calls")];
+    for (speaks, stream) in [
+        (Speaks::Anthropic, named(&of_anthropic) + &named(&anthropic::end("tool_use"))),
+        (Speaks::Responses, named(&of_responses)),
+        (Speaks::Chat, chunks(&of_chat)),
+    ] {
+        let provider = Loopback::new(vec![Answer::stream(stream)]);
+        let mut remote = provider.remote(speaks);
+        let (reply, pieces) = heard(&remote, &hello()).await;
+        let reply = reply.unwrap();
+        assert!(pieces.len() > 1, "{pieces:?}");
+        let expected = format!("{padding}(the key) and {first}");
+        assert!(reply.text == expected && pieces.concat() == expected, "{}", &pieces.concat()[padding.len()..]);
+        assert_eq!(calls(&reply), [("ReadFile", &json!({ "path": "(the key)" }))]);
+
+        let short = Provider { key: Some(Key::new(first.to_owned())), ..(*remote.provider).clone() };
+        remote.provider = short.into();
+        assert!(call(&remote, &hello()).await.unwrap().text.ends_with(first));
+    }
+    // One that ends as it begins, and is told at its end.
+    let key = "sk-0123456789abcdef-sk";
+    let provider = Loopback::new(vec![Answer::stream(chunks(&[
+        chat::says(&format!("{padding}{key}")),
+        chat::says("-0123"),
+        chat::finish("stop"),
+    ]))]);
+    let mut remote = provider.remote(Speaks::Chat);
+    remote.provider = Provider { key: Some(Key::new(key.to_owned())), ..(*remote.provider).clone() }.into();
+    let (reply, pieces) = heard(&remote, &hello()).await;
+    assert_eq!(pieces, [format!("{padding}(the key)"), "-0123".to_owned()]);
+    assert_eq!(reply.unwrap().text, pieces.concat());
+}
+
 #[tokio::test]
 async fn addresses_where_nobody_is() {
     let provider = Loopback::new(vec![Answer::stream("")]);
@@ -274,6 +374,38 @@ async fn what_was_read_is_counted_and_what_was_refused_is_not() {
     for refused in [Answer::json(400, &json!({})), Answer::json(429, &json!({})), Answer::json(529, &json!({}))] {
         assert_eq!(failure(Speaks::Chat, refused).await.spent, None);
     }
+}
+
+/// What the provider says of a call that failed outranks what we think of it.
+#[tokio::test]
+async fn what_a_provider_counts_with_its_failure_is_counted() {
+    let error = json!({ "code": "server_error", "message": "No" });
+    let failed = |usage: Value| {
+        let response = json!({ "status": "failed", "error": error, "usage": usage });
+        let begun = [responses::added(0, responses::message("")), responses::text(0, "Twelve bytes")];
+        let failed = json!({ "type": "response.failed", "response": response });
+        (Speaks::Responses, named(&begun) + &named(&[failed]))
+    };
+    let counted = json!({ "input_tokens": 11, "input_tokens_details": { "cached_tokens": 1 }, "output_tokens": 2 });
+    // What it ends with makes no sense, and is paid for.
+    let twice = json!([responses::function("ReadFile", "{}"), responses::function("TaskList", "")]);
+    let begun = [responses::added(0, responses::function("TaskList", "{}"))];
+    let mut ends = responses::completed(twice);
+    ends["response"]["usage"] = counted.clone();
+    let broken = (Speaks::Responses, named(&begun) + &named(&[ends]));
+    let of_chat = json!({ "error": error, "usage": { "prompt_tokens": 11, "completion_tokens": 2,
+        "prompt_tokens_details": { "cached_tokens": 1 } } });
+    let chat = (Speaks::Chat, chunks(&[chat::says("Twelve bytes"), of_chat]));
+    for (speaks, stream) in [failed(counted), broken, chat] {
+        let failure = failure(speaks, Answer::stream(stream)).await;
+        let spent = failure.spent.clone().unwrap();
+        assert_eq!((spent.usage.input_tokens, spent.usage.output_tokens), (11, 2), "{failure:?}");
+        assert_eq!((spent.usage.cached_tokens, spent.estimated), (1, false), "{failure:?}");
+    }
+    let (speaks, stream) = failed(Value::Null);
+    let spent = failure(speaks, Answer::stream(stream)).await.spent.unwrap();
+    assert!(spent.estimated && spent.usage.input_tokens > 100, "{spent:?}");
+    assert_eq!(spent.usage.output_tokens, 3);
 }
 
 /// Whoever ends a call knows what it took.

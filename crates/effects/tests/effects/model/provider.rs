@@ -51,6 +51,11 @@ impl Answer {
         Answer { status, headers, body: body.as_bytes().to_vec(), chunk: usize::MAX, end: End::Clean }
     }
 
+    /// Without a word on what its body is.
+    pub fn untyped(status: u16, body: &str) -> Answer {
+        Answer { headers: String::new(), ..Answer::of(status, "", body) }
+    }
+
     /// With its body in pieces of that many bytes.
     pub fn in_pieces_of(self, chunk: usize) -> Answer {
         Answer { chunk, ..self }

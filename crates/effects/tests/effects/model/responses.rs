@@ -246,15 +246,14 @@ async fn what_comes_only_once_counts_as_well() {
     }
 }
 
+fn incomplete(reason: &str) -> Value {
+    json!({ "type": "response.incomplete", "response": { "status": "incomplete", "output": [],
+        "incomplete_details": { "reason": reason }, "usage": usage() } })
+}
+
 #[tokio::test]
 async fn reasons_to_stop() {
-    let incomplete = |reason: &str| {
-        json!({ "type": "response.incomplete", "response": { "status": "incomplete", "output": [],
-            "incomplete_details": { "reason": reason }, "usage": usage() } })
-    };
-    for (reason, stop) in
-        [("max_output_tokens", "max_tokens"), ("content_filter", "content_filter"), ("something_new", "something_new")]
-    {
+    for (reason, stop) in [("max_output_tokens", "max_tokens"), ("something_new", "something_new")] {
         let provider = Loopback::new(vec![answer(&[added(0, message("")), text(0, "So"), incomplete(reason)])]);
         let reply = provider.call(SPEAKS).await.unwrap();
         assert_eq!((reply.text.as_str(), reply.stop.as_deref()), ("So", Some(stop)));
@@ -264,23 +263,60 @@ async fn reasons_to_stop() {
     let reply = provider.call(SPEAKS).await.unwrap();
     assert!(matches!(&reply.calls[0].does, Does::Refused(refusal) if refusal.hint.contains("smaller parts")));
 
-    let provider = Loopback::new(vec![answer(&[incomplete("content_filter")])]);
-    assert_eq!(provider.call(SPEAKS).await.unwrap_err().error, ProviderError::Refusal);
+    // Some say that it is not whole in an event that says it is.
+    let mut cut = incomplete("max_output_tokens");
+    cut["type"] = json!("response.completed");
+    let provider = Loopback::new(vec![answer(&[added(0, message("")), text(0, "So"), cut])]);
+    assert_eq!(provider.call(SPEAKS).await.unwrap().stop.as_deref(), Some("max_tokens"));
 }
 
 #[tokio::test]
-async fn a_refusal_is_one() {
-    let refused =
-        json!({ "type": "message", "content": [{ "type": "refusal", "refusal": "I can't help with that." }] });
-    let piece = json!({ "type": "response.refusal.delta", "output_index": 0, "delta": "I can't help with that." });
-    for events in
-        [vec![done(0, refused.clone()), completed(json!([]))], vec![added(0, message("")), piece, completed(json!([]))]]
-    {
+async fn a_refusal_is_one_whatever_was_said_before() {
+    let words = "I can't help with that.";
+    let refused = json!({ "type": "message", "content": [{ "type": "refusal", "refusal": words }] });
+    let mut both = message("So");
+    both["content"].as_array_mut().unwrap().push(refused["content"][0].clone());
+    let piece = || json!({ "type": "response.refusal.delta", "output_index": 0, "delta": words });
+    let begun = || vec![added(0, message("")), text(0, "So")];
+    let over = || completed(json!([]));
+    for (said, events) in [
+        (words, vec![done(0, refused.clone()), over()]),
+        (words, vec![added(0, message("")), piece(), over()]),
+        (words, vec![added(0, message("")), piece(), done(0, refused), over()]),
+        (words, [begun(), vec![piece(), over()]].concat()),
+        (words, [begun(), vec![done(0, both.clone()), over()]].concat()),
+        (words, vec![done(0, function("TaskList", "{}")), completed(json!([function("TaskList", "{}"), both]))]),
+        ("refuses to answer", vec![incomplete("content_filter")]),
+        ("refuses to answer", [begun(), vec![incomplete("content_filter")]].concat()),
+    ] {
         let provider = Loopback::new(vec![answer(&events)]);
         let failure = provider.call(SPEAKS).await.unwrap_err();
-        assert_eq!(failure.error, ProviderError::Refusal);
-        assert!(failure.message.contains("I can't help with that."), "{failure:?}");
+        assert_eq!(failure.error, ProviderError::Refusal, "{events:?}");
+        assert_eq!(failure.message.matches(said).count(), 1, "{failure:?}");
+        let spent = failure.spent.unwrap();
+        assert_eq!((spent.usage.input_tokens, spent.usage.output_tokens, spent.estimated), (120, 30, false));
     }
+}
+
+/// The model is told so, as of a tool that there is not; to ask it again would not help.
+#[tokio::test]
+async fn a_call_that_names_no_tool_is_refused() {
+    let mut unnamed = function("", "{}");
+    for events in [
+        vec![added(0, unnamed.clone()), done(0, unnamed.clone()), completed(json!([]))],
+        vec![done(0, unnamed.clone()), completed(json!([]))],
+        vec![completed(json!([{ "type": "function_call", "arguments": "{}" }]))],
+    ] {
+        let reply = Loopback::new(vec![answer(&events)]).call(SPEAKS).await.unwrap();
+        assert_eq!(calls(&reply), [("", &json!({}))]);
+        let Does::Refused(refusal) = &reply.calls[0].does else { panic!("{:?}", reply.calls[0]) };
+        assert_eq!((refusal.code, refusal.message.as_str()), ("unknown_tool", "the call names no tool"));
+    }
+    // It comes late.
+    unnamed["name"].take();
+    let events = [added(0, unnamed), arguments(0, "{}"), done(0, function("TaskList", "{}")), completed(json!([]))];
+    let reply = Loopback::new(vec![answer(&events)]).call(SPEAKS).await.unwrap();
+    assert_eq!(calls(&reply), [("TaskList", &json!({}))]);
 }
 
 #[tokio::test]
