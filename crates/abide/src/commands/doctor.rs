@@ -114,7 +114,13 @@ fn writable(home: &Path) -> Check {
             let found = format!("{} can't be written to ({error})", folder.display());
             Check::fail("home", found, "change who owns it, or choose another --home")
         }
-        (Ok(()), true, _) => Check::ok("home", format!("{shown} can be written to")),
+        (Ok(()), true, _) => match fs::metadata(home).map(|found| found.permissions().mode() & 0o777) {
+            Ok(mode) if mode & 0o077 != 0 => {
+                let found = format!("{shown} can be written to, and is open to others (mode {mode:o})");
+                Check::warn("home", found, format!("chmod 700 {shown}"))
+            }
+            Ok(_) | Err(_) => Check::ok("home", format!("{shown} can be written to")),
+        },
         (Ok(()), false, _) => Check::ok("home", format!("{shown} does not exist yet; the daemon makes it")),
     }
 }

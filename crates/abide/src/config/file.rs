@@ -224,7 +224,7 @@ impl File {
         let partial = self.path.with_extension(format!("toml.{}.partial", std::process::id()));
         let written = (|| {
             crate::home::create(home)?;
-            let mut file = fs::File::create(&partial)?;
+            let mut file = crate::home::private_file().truncate(true).open(&partial)?;
             file.write_all(self.document.to_string().as_bytes())?;
             file.sync_all()?;
             fs::rename(&partial, &self.path)

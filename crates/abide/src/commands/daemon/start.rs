@@ -1,6 +1,6 @@
 //! `abide daemon start`: returns when the daemon is ready, or says why it is not.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -83,7 +83,7 @@ fn new_log(home: &Path) -> anyhow::Result<File> {
         let kept = path.with_extension("log.1");
         fs::rename(&path, &kept).with_context(|| format!("can't move {} away", path.display()))?;
     }
-    let file = OpenOptions::new().create(true).append(true).open(&path);
+    let file = crate::home::private_file().append(true).open(&path);
     file.with_context(|| format!("can't write {}", path.display()))
 }
 
