@@ -16,7 +16,7 @@ use anyhow::anyhow;
 
 use crate::cli::UpArgs;
 use crate::notify::On;
-pub use entry::{Entry, Field, Named, ProviderField, Table};
+pub use entry::{Entry, Field, Named, ProviderField, Table, price_command};
 pub use file::File;
 pub use key::{ECHO, Key, Log, Store, Value, dollars, mode_name, model};
 

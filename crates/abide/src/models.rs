@@ -22,7 +22,7 @@ use abide_kernel::vocabulary::{MessageKind, ProviderError};
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-use crate::config::{ECHO, Origin, Settings, dollars};
+use crate::config::{ECHO, Origin, Settings, dollars, price_command};
 use crate::mind;
 
 /// How many agents are named for each model; the rest are counted.
@@ -93,7 +93,8 @@ impl Models {
     /// What is wrong with limiting the money of an agent that thinks with this model. A name that is none is for
     /// `check` to refuse.
     pub fn check_price(&self, name: &str) -> Result<(), String> {
-        self.providers.model(name).map_or(Ok(()), |model| model.check_price())
+        let checked = self.providers.model(name).map_or(Ok(()), |model| model.check_price());
+        checked.map_err(|problem| format!("{problem}; `{}` sets both", price_command(name)))
     }
 
     /// Every model that is known by name here, with the agents that think with it.

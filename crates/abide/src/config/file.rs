@@ -156,7 +156,8 @@ impl File {
         named.parse_value(&text).map(Some).map_err(|problem| anyhow!("{place}: {problem}"))
     }
 
-    pub fn set(&mut self, named: &Named, value: &Value) -> anyhow::Result<()> {
+    /// Several belong together, as the two halves of a price: nothing is written before all are there.
+    pub fn put(&mut self, named: &Named, value: &Value) -> anyhow::Result<()> {
         let number = |number: u64| toml_edit::Value::from(i64::try_from(number).unwrap_or(i64::MAX));
         let mut new = match value {
             Value::ShutdownGraceMs(ms) => number(*ms),
@@ -185,11 +186,11 @@ impl File {
             Some(item) => *item = Item::Value(new),
             None => drop(table.insert(name, Item::Value(new))),
         }
-        self.save()
+        Ok(())
     }
 
     /// Whether it was there.
-    pub fn unset(&mut self, named: &Named) -> anyhow::Result<bool> {
+    pub fn take(&mut self, named: &Named) -> anyhow::Result<bool> {
         if self.item(named).is_none() {
             return Ok(false);
         }
@@ -208,7 +209,6 @@ impl File {
         {
             tables.remove(&entry.name);
         }
-        self.save()?;
         Ok(true)
     }
 
@@ -218,7 +218,7 @@ impl File {
     }
 
     /// Written beside its place and moved there, so that a reader sees the old file or the new one.
-    fn save(&self) -> anyhow::Result<()> {
+    pub fn save(&self) -> anyhow::Result<()> {
         self.check()?;
         let home = self.path.parent().unwrap_or(Path::new("."));
         let partial = self.path.with_extension(format!("toml.{}.partial", std::process::id()));

@@ -79,7 +79,8 @@ fn a_limit_in_dollars_needs_a_price() {
     let mut daemon = Daemon::start(&place, &[]);
     let create = ["agent", "create", "scout", "--model", "mine/x", "--max-usd", "1"];
     let error = place.refused(1, &create);
-    for part in ["mine/x has no price", "models.\"mine/x\".input_usd", "limit tokens"] {
+    for part in ["mine/x has no price", "`abide config set 'models.\"mine/x\".input_usd' USD 'models.", "limit tokens"]
+    {
         assert!(error.contains(part), "{error}");
     }
     assert_eq!(place.run(&["agent", "show", "scout"]).code, Some(8), "nothing was made");

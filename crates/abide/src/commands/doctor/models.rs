@@ -8,7 +8,7 @@ use abide_effects::web::{self, Url};
 use super::Check;
 use crate::cli::PlaceArgs;
 use crate::commands::model;
-use crate::config::ECHO;
+use crate::config::{ECHO, price_command};
 use crate::connection::{self, block_on};
 use crate::output::{counted, one_line};
 
@@ -131,7 +131,7 @@ fn unpriced(list: &ModelList, place: &PlaceArgs) -> Vec<Check> {
         let model = [&summary.model.name].into_iter().chain(&summary.model.fallback).find(|name| unpriced(name))?;
         limited.then(|| {
             let found = format!("{id} has a limit in dollars, and {model} has no price: it is not asked");
-            let fix = format!("set models.{model:?}.input_usd and output_usd, or limit tokens instead");
+            let fix = format!("`{}` says what it costs, or limit tokens instead", price_command(model));
             Check::warn("budget", one_line(&found), fix)
         })
     };
