@@ -73,6 +73,8 @@ fn who_sends_an_image_to_a_model_that_is_blind_is_told() {
     let ran = served.place.run(&["send", "thinker", "look", "--image", "shot.png", "--wait"]);
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Well.\n"), "{}", ran.err);
     assert_eq!(ran.err, format!("abide: {warning}\n"));
+    let answered = served.place.json(&["send", "thinker", "look", "--image", "shot.png", "--wait"]);
+    assert_eq!((&answered["warning"], &answered["text"]), (&json!(warning), &json!("Well.")));
     assert_eq!(served.post("/v1/agents/thinker/messages", &json!({ "text": "hello" })).get("warning"), None);
     served.stop_and_verify();
 }
