@@ -188,10 +188,11 @@ impl Models {
         });
         let elapsed_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (usage, error) = match said {
-            Ok(reply) => (Some(usage(&reply)), None),
+            Ok(reply) => (Some(usage(&reply)), said_nothing(&reply)),
             Err(failure) => (None, Some(self.explained(&model, failure))),
         };
-        Ok(ModelTested { model: name.to_owned(), ok: error.is_none(), elapsed_ms, usage, error })
+        let priced = model.check_price().is_ok();
+        Ok(ModelTested { model: name.to_owned(), ok: error.is_none(), elapsed_ms, usage, priced, error })
     }
 }
 
@@ -208,6 +209,17 @@ impl Models {
         let ProviderFailure { error, message, retry_after_ms, .. } = failure;
         ModelError { class: error.as_str().to_owned(), message, hint, retry_after_ms }
     }
+}
+
+/// An answer that is none: an agent's turn fails with it. One that is cut may have thought for as long as a test lets it.
+fn said_nothing(reply: &Reply) -> Option<ModelError> {
+    let nothing = reply.text.trim().is_empty() && reply.calls.is_empty() && !reply.is_cut();
+    nothing.then(|| ModelError {
+        class: ProviderError::Invalid.as_str().to_owned(),
+        message: "its answer was empty: no text and no call".to_owned(),
+        hint: "an agent's turn fails with such an answer: see what serves it, or name another model".to_owned(),
+        retry_after_ms: None,
+    })
 }
 
 /// Refuses a model that could not be shown even what every agent is shown: how it works here, and its tools.

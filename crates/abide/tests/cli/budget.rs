@@ -33,6 +33,25 @@ fn a_budget_is_reached_explained_and_raised() {
 }
 
 #[test]
+fn a_short_time_is_told_in_a_unit_that_shows_it() {
+    let place = Place::empty();
+    let _daemon = Daemon::start(&place, &[]);
+    place.says(&["agent", "create", "scout", "--max-hours", "0.05"]);
+    assert_eq!(
+        place.says(&["agent", "set", "scout", "--daily-hours", "0.000001"]),
+        "scout may use 3 min; 4 ms a day\n"
+    );
+    place.write("slow.json", json!({ "rounds": [{ "text": "Here.", "delay_ms": 20 }], "loop": true }).to_string());
+    place.says(&["agent", "set", "scout", "--model", "script/slow.json"]);
+    place.run(&["send", "scout", "hi", "--wait"]);
+    let error = place.refused(5, &["send", "scout", "hi", "--wait"]);
+    assert!(error.contains(" ms of 4 ms"), "{error}");
+    let shown = place.says(&["agent", "show", "scout"]);
+    let took = shown.lines().find(|line| line.starts_with("turns took")).unwrap();
+    assert!(took.ends_with(" ms"), "{took}");
+}
+
+#[test]
 fn a_work_item_has_a_budget_of_its_own() {
     let place = Place::empty();
     let _daemon = Daemon::start(&place, &[]);

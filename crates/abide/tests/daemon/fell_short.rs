@@ -93,6 +93,28 @@ fn an_empty_answer_is_no_answer() {
     assert_eq!(asked.len(), 2, "it was asked once more");
     assert!(asked[1].contains("Your answer was empty: no text and no call."), "{}", asked[1]);
     assert_eq!(served.place.says(&["send", "thinker", "speak", "--wait"]), "I speak.\n");
+    // Whoever tries it hears the same.
+    let tested = served.place.run(&["model", "test", "odd/m"]);
+    assert_eq!(tested.code, Some(1), "{}", tested.out);
+    assert!(tested.out.contains("odd/m does not answer: its answer was empty: no text and no call"), "{}", tested.out);
+    served.stop_and_verify();
+}
+
+#[test]
+fn what_nobody_knows_the_price_of_is_not_free() {
+    let provider = Provider::start(|_, _| text("Well."));
+    let mut served = provider.served("");
+    let tested = served.place.says(&["model", "test", "odd/m"]);
+    assert!(tested.ends_with("out, no price\n"), "{tested}");
+    assert_eq!(served.place.json(&["model", "test", "odd/m"])["priced"], false);
+    served.place.says(&["send", "thinker", "hi", "--wait"]);
+    let used = |id: &str| {
+        let shown = served.place.says(&["agent", "show", id]);
+        shown.lines().find(|line| line.starts_with("used ")).unwrap().to_owned()
+    };
+    assert!(used("thinker").ends_with("out, no price"), "{}", used("thinker"));
+    assert!(used("main").ends_with("out, $0.0000"), "{}", used("main"));
+    assert_eq!(served.place.json(&["agent", "show", "thinker"])["model"]["priced"], false);
     served.stop_and_verify();
 }
 

@@ -233,6 +233,9 @@ pub struct ModelPart {
     /// The same of these.
     #[serde(default)]
     pub default_fallback: bool,
+    /// Somebody knows what its model costs, or it costs nothing; else what it used adds nothing to the cost.
+    #[serde(default)]
+    pub priced: bool,
     /// The one that the running turn thinks with, or the next one.
     #[serde(default)]
     pub in_use: String,
