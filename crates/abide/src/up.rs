@@ -46,6 +46,8 @@ pub struct Daemon {
     pub public_url: Option<String>,
     /// Deliveries that each trigger takes in a second.
     pub hook_rate: u32,
+    /// Which config.toml the settings were read from.
+    pub config_digest: String,
 }
 
 pub fn run(home: &Path, ledger: Ledger, daemon: &Daemon, out: &Output) -> anyhow::Result<()> {
@@ -105,7 +107,7 @@ async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &
     let server = server.with_context(|| format!("can't listen on {}", daemon.listen))?;
     let url = format!("http://{}", server.address()?);
     hooks.listens_at(&url);
-    let notice = Notice::post(home, &url)?;
+    let notice = Notice::post(home, &url, &daemon.config_digest)?;
     let (close, closed) = tokio::sync::oneshot::channel::<()>();
     let serving = tokio::spawn(server.serve(async {
         // Dropped or sent, it means the same.
@@ -230,9 +232,10 @@ fn admin_token(home: &Path) -> anyhow::Result<String> {
 struct Notice<'a>(&'a Path);
 
 impl Notice<'_> {
-    fn post<'a>(home: &'a Path, url: &str) -> anyhow::Result<Notice<'a>> {
+    fn post<'a>(home: &'a Path, url: &str, config: &str) -> anyhow::Result<Notice<'a>> {
         let partial = home.join(format!("daemon.json.{}", std::process::id()));
-        fs::write(&partial, json!({ "url": url, "pid": std::process::id() }).to_string())?;
+        let notice = json!({ "url": url, "pid": std::process::id(), "config_digest": config });
+        fs::write(&partial, notice.to_string())?;
         fs::rename(&partial, home.join("daemon.json"))?;
         Ok(Notice(home))
     }

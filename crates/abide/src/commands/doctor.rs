@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::cli::{PlaceArgs, UpArgs};
 use crate::config::{Settings, mode_name};
-use crate::connection::{self, block_on};
+use crate::connection::{self, CONFIG_CHANGED, block_on};
 use crate::notify::{Chosen, Failure, Place};
 use crate::output::{Cell, Failed, Output, START_ONE, counted, grouped};
 use crate::outside::counted_by;
@@ -140,7 +140,12 @@ fn token(home: &Path) -> Check {
 fn config(home: &Path) -> Check {
     match Settings::load(home, &UpArgs::default()) {
         Err(error) => Check::fail("config", format!("{error:#}"), "`abide config schema` has what it may be"),
-        Ok(_) => Check::ok("config", "every setting reads"),
+        Ok(_) => match connection::serving(home) {
+            Ok(Some(served)) if served.config_changed(home) => {
+                Check::warn("config", CONFIG_CHANGED, "`abide daemon restart` reads it")
+            }
+            Ok(_) | Err(_) => Check::ok("config", "every setting reads"),
+        },
     }
 }
 

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use abide_effects::model::cards::{CardChange, CardValue, written};
 use abide_effects::model::providers::{ProviderSettings, Providers};
+use abide_ledger::Hash;
 use anyhow::{Context, anyhow, bail};
 use toml_edit::{DocumentMut, Item, Table, TableLike};
 
@@ -18,6 +19,8 @@ use crate::folder;
 #[derive(Debug)]
 pub struct File {
     path: PathBuf,
+    /// Of what was read.
+    digest: Hash,
     document: DocumentMut,
 }
 
@@ -27,8 +30,19 @@ impl File {
         let path = home.join("config.toml");
         let bytes = folder::read_if_there(&path)?.unwrap_or_default();
         let text = String::from_utf8(bytes).map_err(|_| anyhow!("{} is not UTF-8", path.display()))?;
+        let digest = Hash::of(text.as_bytes());
         let document = text.parse().map_err(|error| not_toml(&path, &error))?;
-        Ok(File { path, document })
+        Ok(File { path, digest, document })
+    }
+
+    /// What the file of a home holds now, whether it makes sense or not: what another reader read is told from it.
+    pub fn digest_of(home: &Path) -> anyhow::Result<String> {
+        let bytes = folder::read_if_there(&home.join("config.toml"))?.unwrap_or_default();
+        Ok(Hash::of(&bytes).to_string())
+    }
+
+    pub fn digest(&self) -> String {
+        self.digest.to_string()
     }
 
     pub fn path(&self) -> &Path {

@@ -39,12 +39,22 @@ pub fn run(args: &UpArgs, home: &Path, out: &Output) -> anyhow::Result<()> {
         let tail = logs::tail(&log, TAIL_LINES).unwrap_or_default();
         return Err(anyhow!("the daemon did not start: {what}; {} says:\n{}", log.display(), tail.join("\n")));
     };
-    let value = json!({ "url": served.url, "pid": served.pid, "started": true });
+    let missing = settings.missing_keys();
+    let warnings: Vec<String> = missing.iter().map(|(provider, variable)| keyless(provider, variable)).collect();
+    let value = json!({ "url": served.url, "pid": served.pid, "started": true, "warnings": warnings });
     out.result(&value, || format!("the daemon serves {} at {} (pid {})\n", home.display(), served.url, served.pid))?;
+    for warning in &warnings {
+        out.note(warning);
+    }
     if let Some(note) = settings.model_note() {
         out.hint(&format!("{note}; `abide config set model PROVIDER/MODEL` changes that"));
     }
     Ok(())
+}
+
+/// The daemon has the environment of whoever started it, and no other.
+fn keyless(provider: &str, variable: &str) -> String {
+    format!("{provider} has no key: {variable} is not set here; set it, and `abide daemon restart` takes it along")
 }
 
 fn already(args: &UpArgs, home: &Path, served: &Served, out: &Output) -> anyhow::Result<()> {
