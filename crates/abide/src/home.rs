@@ -39,6 +39,11 @@ pub fn private_file() -> OpenOptions {
     OpenOptions::new().write(true).create(true).mode(0o600).clone()
 }
 
+/// The same for one that an earlier version made.
+pub fn close_file(path: &Path) -> std::io::Result<()> {
+    std::fs::set_permissions(path, Permissions::from_mode(0o600))
+}
+
 /// The ledger of a home that exists. Looking at a home must not create one.
 pub fn open_existing(args: &PlaceArgs, options: Options) -> anyhow::Result<Ledger> {
     let home = dir(args)?;

@@ -31,13 +31,24 @@ fn open_home() -> Place {
 fn others_read_nothing_of_a_home_that_was_there_before() {
     let place = open_home();
     assert_eq!(unmasked(&place, &["config", "set", "listen", "127.0.0.1:0"]).code, Some(0));
+    let log = place.write("home/daemon.log", "Of an earlier version.\n");
+    fs::set_permissions(log, fs::Permissions::from_mode(0o644)).unwrap();
     let started = unmasked(&place, &["daemon", "start"]);
     let open = |names: &[&str]| -> Vec<(String, u32)> {
         let found = names.iter().map(|name| ((*name).to_owned(), mode(&place.home().join(name))));
         found.filter(|(_, mode)| mode & 0o077 != 0).collect()
     };
     let folders = ["blobs", "archive", "agents"];
-    let files = ["ledger.db", "ledger.db-wal", "ledger.db-shm", "ledger.lock", "daemon.log", "config.toml", "token"];
+    let files = [
+        "ledger.db",
+        "ledger.db-wal",
+        "ledger.db-shm",
+        "ledger.lock",
+        "daemon.log",
+        "daemon.log.1",
+        "config.toml",
+        "token",
+    ];
     let (while_up, closed) = (open(&files), open(&folders));
     let stopped = place.run(&["daemon", "stop"]);
     assert_eq!((started.code, stopped.code), (Some(0), Some(0)), "{} {}", started.err, stopped.err);

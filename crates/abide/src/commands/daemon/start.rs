@@ -91,7 +91,8 @@ fn new_log(home: &Path) -> anyhow::Result<File> {
     let path = log_path(home);
     if path.exists() {
         let kept = path.with_extension("log.1");
-        fs::rename(&path, &kept).with_context(|| format!("can't move {} away", path.display()))?;
+        let moved = fs::rename(&path, &kept).and_then(|()| crate::home::close_file(&kept));
+        moved.with_context(|| format!("can't move {} away", path.display()))?;
     }
     let file = crate::home::private_file().append(true).open(&path);
     file.with_context(|| format!("can't write {}", path.display()))
