@@ -36,6 +36,11 @@ impl Served {
     }
 }
 
+/// Whether the home's daemon has read another config.toml than the one that is there.
+pub fn goes_by_old_settings(home: &Path) -> bool {
+    matches!(serving(home), Ok(Some(served)) if served.config_changed(home))
+}
+
 /// The daemon that was asked for. What it is asked may still find that nobody answers.
 pub fn find(place: &PlaceArgs) -> anyhow::Result<Client> {
     match elsewhere(place)? {

@@ -140,12 +140,10 @@ fn token(home: &Path) -> Check {
 fn config(home: &Path) -> Check {
     match Settings::load(home, &UpArgs::default()) {
         Err(error) => Check::fail("config", format!("{error:#}"), "`abide config schema` has what it may be"),
-        Ok(_) => match connection::serving(home) {
-            Ok(Some(served)) if served.config_changed(home) => {
-                Check::warn("config", CONFIG_CHANGED, "`abide daemon restart` reads it")
-            }
-            Ok(_) | Err(_) => Check::ok("config", "every setting reads"),
-        },
+        Ok(_) if connection::goes_by_old_settings(home) => {
+            Check::warn("config", CONFIG_CHANGED, "`abide daemon restart` reads it")
+        }
+        Ok(_) => Check::ok("config", "every setting reads"),
     }
 }
 

@@ -92,6 +92,11 @@ impl Failed {
         error.is::<ClientError>()
     }
 
+    /// Whether the daemon refused what was asked for as such: for a name that it does not know, or a price that it lacks.
+    pub fn is_about_fields(error: &anyhow::Error) -> bool {
+        matches!(error.downcast_ref(), Some(ClientError::Refused(problem)) if problem.status == 422)
+    }
+
     /// The daemon's own word for a refusal, or ours for what became of a message.
     pub fn word(error: &anyhow::Error) -> Option<&str> {
         if let Some(Failed::Unanswered(unanswered)) = error.downcast_ref() {

@@ -76,7 +76,14 @@ fn settings_that_changed_since_it_started_are_told() {
         status.contains("config.toml changed since the daemon started: `abide daemon restart` reads it"),
         "{status}"
     );
+    // Who is refused for what may be in the file by now hears of it.
+    let create = ["agent", "create", "scout", "--model", "nobody/x"];
+    let note = "\nabide: config.toml changed since the daemon started: `abide daemon restart` reads it\n";
+    let refused = place.run(&create);
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.err.ends_with(note), "{}", refused.err);
     daemon.kill();
     let _daemon = Daemon::start(&place, &[]);
     assert!(!told().0);
+    assert!(!place.run(&create).err.contains("config.toml changed"));
 }
