@@ -1,6 +1,7 @@
 //! Limits as people write and read them on the command line.
 
 use abide_api::types::{Budget, Limits};
+use abide_kernel::agent::budget::wall_in_words;
 use clap::Args;
 
 use crate::output::counted;
@@ -111,14 +112,9 @@ pub fn limits(limits: &Limits) -> Option<String> {
     let turns = limits.max_turns.map(|turns| counted(turns, "turn"));
     let tokens = limits.max_tokens.map(|tokens| counted(tokens, "token"));
     let usd = limits.max_usd.map(|usd| format!("${usd}"));
-    let wall = limits.max_wall_ms.map(|ms| format!("{} h", in_hours(ms)));
+    let wall = limits.max_wall_ms.map(wall_in_words);
     let said: Vec<String> = [turns, tokens, usd, wall].into_iter().flatten().collect();
     (!said.is_empty()).then(|| said.join(", "))
-}
-
-#[allow(clippy::cast_precision_loss, reason = "for display only")]
-pub fn in_hours(ms: u64) -> f64 {
-    (ms as f64 / HOUR_MS * 100.0).round() / 100.0
 }
 
 /// Money is counted in millionths of a dollar.
@@ -200,7 +196,7 @@ mod tests {
         assert_eq!((after.max_turns, after.max_tokens, after.max_usd), (None, Some(2), Some(0.5)));
         let daily = after.daily.clone().unwrap();
         assert_eq!((daily.max_turns, daily.max_wall_ms), (Some(9), Some(5)));
-        assert_eq!(in_words(&after).as_deref(), Some("2 tokens, $0.5; 9 turns, 0 h a day"));
+        assert_eq!(in_words(&after).as_deref(), Some("2 tokens, $0.5; 9 turns, 5 ms a day"));
         let one = Limits { max_turns: Some(1), max_tokens: Some(1), ..Limits::default() };
         assert_eq!(limits(&one).as_deref(), Some("1 turn, 1 token"));
     }

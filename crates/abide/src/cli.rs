@@ -38,12 +38,17 @@ pub use why::WhyArgs;
 pub use work::{OneItem, WorkCommand, WorkCreateArgs, WorkUpdateArgs};
 pub use workspace::WorkspaceCommand;
 
+const EXIT_CODES: &str = "\
+Exit codes: 0 done, 1 error, 2 usage, 3 finished but not verified, 4 waiting for a person, 5 a budget reached,
+6 refused by policy or state, 7 no daemon reachable, 8 not found, 130 and 143 signals";
+
 #[derive(Debug, Parser)]
 #[command(
     name = "abide",
     version,
     about = "A runtime for AI agents that stay",
     propagate_version = true,
+    after_help = EXIT_CODES,
     arg_required_else_help = true
 )]
 pub struct Cli {

@@ -16,7 +16,7 @@ use anyhow::anyhow;
 
 use crate::cli::UpArgs;
 use crate::notify::On;
-pub use entry::{Entry, Field, Named, ProviderField, Table};
+pub use entry::{Entry, Field, Named, ProviderField, Table, price_command};
 pub use file::File;
 pub use key::{ECHO, Key, Log, Store, Value, dollars, mode_name, model};
 
@@ -44,6 +44,8 @@ pub struct Settings {
     pub hook_rate: Setting<u32>,
     /// Who can be asked, with the keys of this environment.
     pub providers: Providers,
+    /// Which config.toml this was read from.
+    pub file_digest: String,
     /// What config.toml says of providers and models.
     entries: Vec<(Entry, Setting<Value>)>,
 }
@@ -99,6 +101,7 @@ impl Settings {
             notify_on: read(Key::NotifyOn)?.map(|value| value.notify_on()),
             public_url: read(Key::PublicUrl)?.map(|value| value.public_url()),
             hook_rate: read(Key::HookRate)?.map(|value| value.hook_rate()),
+            file_digest: file.digest(),
             entries: entries.collect(),
             providers,
         };
@@ -123,6 +126,19 @@ impl Settings {
             self.model = Setting { value: usual.model, origin: Origin::Key(usual.variable) };
         }
         self
+    }
+
+    /// Providers that the settings mean to be asked and that have no key in this environment, with its variable.
+    pub fn missing_keys(&self) -> Vec<(String, String)> {
+        let models = [&self.model.value].into_iter().chain(&self.fallback.value);
+        let meant: Vec<&str> = models.filter_map(|model| model.split('/').next()).collect();
+        let keyed = Field::Provider(ProviderField::KeyEnv);
+        let meant = |name: &str| {
+            meant.contains(&name) || self.entries.iter().any(|(entry, _)| entry.name == name && entry.field == keyed)
+        };
+        let missing = self.providers.iter().filter(|known| meant(&known.provider.name));
+        let missing = missing.filter(|known| known.provider.key.is_none());
+        missing.filter_map(|known| Some((known.provider.name.clone(), known.provider.key_env.clone()?))).collect()
     }
 
     /// What a person should know of the model that agents think with, where nobody chose it or it does not think.

@@ -1,6 +1,6 @@
 //! Finding the daemon, and talking to it.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, TryLockError};
 use std::future::Future;
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use rustix::process::{Pid, test_kill_process};
 use serde::Deserialize;
 
 use crate::cli::PlaceArgs;
-use crate::config::variable;
+use crate::config::{File, variable};
 use crate::output::{Failed, START_ONE};
 use crate::{folder, home};
 
@@ -20,6 +20,25 @@ use crate::{folder, home};
 pub struct Served {
     pub url: String,
     pub pid: i32,
+    /// Which config.toml it read when it started; an earlier version does not say.
+    #[serde(default)]
+    config_digest: Option<String>,
+}
+
+/// What to say of a daemon that goes by settings which are no longer in the file.
+pub const CONFIG_CHANGED: &str = "config.toml changed since the daemon started";
+
+impl Served {
+    /// Whether the home's config.toml is another one than it read.
+    pub fn config_changed(&self, home: &Path) -> bool {
+        let now = File::digest_of(home).ok();
+        self.config_digest.as_ref().zip(now).is_some_and(|(read, now)| *read != now)
+    }
+}
+
+/// Whether the home's daemon has read another config.toml than the one that is there.
+pub fn goes_by_old_settings(home: &Path) -> bool {
+    matches!(serving(home), Ok(Some(served)) if served.config_changed(home))
 }
 
 /// The daemon that was asked for. What it is asked may still find that nobody answers.
@@ -117,7 +136,7 @@ fn writes_lock(home: &Path, pid: i32) -> bool {
 
 /// Whether this process holds the ledger at this moment: what has to be known before it is sent a signal.
 pub fn holds_ledger(home: &Path, pid: i32) -> bool {
-    let Ok(file) = File::open(lock_path(home)) else { return false };
+    let Ok(file) = fs::File::open(lock_path(home)) else { return false };
     // Taken and let go at once when nobody holds it.
     let held = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
     held && writes_lock(home, pid)

@@ -72,9 +72,14 @@ impl<'a> Follow<'a> {
                 continue;
             };
             if event.name == "resync" {
-                self.last = event.id;
+                // Facts are never too old to be followed; a place that the ledger has not reached yet is another's.
+                let asked = std::mem::replace(&mut self.last, event.id);
                 self.events = None;
-                self.out.note("facts from here back are too old to be followed; `abide ledger export` has them");
+                self.out.note(&format!(
+                    "there is nothing after {} yet: the last fact is {}, and what comes is followed from there",
+                    asked.as_deref().unwrap_or("that"),
+                    self.last.as_deref().unwrap_or("before it"),
+                ));
                 continue;
             }
             if event.name == TextDelta::EVENT {

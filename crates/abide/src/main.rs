@@ -37,10 +37,18 @@ fn main() -> ExitCode {
         Err(error) => return not_parsed(&error),
     };
     let out = Output::new(cli.json);
+    // Another daemon than the home's has a config.toml elsewhere.
+    let elsewhere = cli.place.url.is_some() || config::variable("ABIDE_URL").is_some();
+    let home = home::dir(&cli.place).ok().filter(|_| !elsewhere);
     match run(cli, &out) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             out.error(&error);
+            if let Some(home) = home.filter(|_| Failed::is_about_fields(&error))
+                && connection::goes_by_old_settings(&home)
+            {
+                out.note(&format!("{}: `abide daemon restart` reads it", connection::CONFIG_CHANGED));
+            }
             ExitCode::from(Failed::code(&error))
         }
     }

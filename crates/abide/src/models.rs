@@ -22,7 +22,7 @@ use abide_kernel::vocabulary::{MessageKind, ProviderError};
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-use crate::config::{ECHO, Origin, Settings, dollars};
+use crate::config::{ECHO, Origin, Settings, dollars, price_command};
 use crate::mind;
 
 /// How many agents are named for each model; the rest are counted.
@@ -93,7 +93,8 @@ impl Models {
     /// What is wrong with limiting the money of an agent that thinks with this model. A name that is none is for
     /// `check` to refuse.
     pub fn check_price(&self, name: &str) -> Result<(), String> {
-        self.providers.model(name).map_or(Ok(()), |model| model.check_price())
+        let checked = self.providers.model(name).map_or(Ok(()), |model| model.check_price());
+        checked.map_err(|problem| format!("{problem}; `{}` sets both", price_command(name)))
     }
 
     /// Every model that is known by name here, with the agents that think with it.
@@ -187,10 +188,11 @@ impl Models {
         });
         let elapsed_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (usage, error) = match said {
-            Ok(reply) => (Some(usage(&reply)), None),
+            Ok(reply) => (Some(usage(&reply)), said_nothing(&reply)),
             Err(failure) => (None, Some(self.explained(&model, failure))),
         };
-        Ok(ModelTested { model: name.to_owned(), ok: error.is_none(), elapsed_ms, usage, error })
+        let priced = model.check_price().is_ok();
+        Ok(ModelTested { model: name.to_owned(), ok: error.is_none(), elapsed_ms, usage, priced, error })
     }
 }
 
@@ -207,6 +209,17 @@ impl Models {
         let ProviderFailure { error, message, retry_after_ms, .. } = failure;
         ModelError { class: error.as_str().to_owned(), message, hint, retry_after_ms }
     }
+}
+
+/// An answer that is none: an agent's turn fails with it. One that is cut may have thought for as long as a test lets it.
+fn said_nothing(reply: &Reply) -> Option<ModelError> {
+    let nothing = reply.text.trim().is_empty() && reply.calls.is_empty() && !reply.is_cut();
+    nothing.then(|| ModelError {
+        class: ProviderError::Invalid.as_str().to_owned(),
+        message: "its answer was empty: no text and no call".to_owned(),
+        hint: "an agent's turn fails with such an answer: see what serves it, or name another model".to_owned(),
+        retry_after_ms: None,
+    })
 }
 
 /// Refuses a model that could not be shown even what every agent is shown: how it works here, and its tools.

@@ -109,8 +109,8 @@ impl Place {
 
     fn save(&self, path: &Path) -> anyhow::Result<()> {
         let partial = path.with_extension(format!("json.{}", std::process::id()));
-        fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
-        let mut file = fs::File::create(&partial)?;
+        crate::home::create(path.parent().unwrap_or(Path::new(".")))?;
+        let mut file = crate::home::private_file().truncate(true).open(&partial)?;
         file.write_all(&serde_json::to_vec(self)?)?;
         file.sync_all()?;
         fs::rename(&partial, path)?;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use columns::columns;
 pub use columns::{Cell, Paint, meant};
-pub use failed::{Failed, START_ONE};
+pub use failed::{Failed, START_ONE, Unanswered, Why};
 
 use crate::{clock, span};
 
@@ -63,6 +63,12 @@ impl Output {
             let mut value = json!({ "error": text });
             if let Some(Failed::Differs { differences, .. }) = error.downcast_ref() {
                 value["differences"] = json!(differences);
+            }
+            if let Some(Failed::Unanswered(unanswered)) = error.downcast_ref() {
+                value["message_id"] = json!(unanswered.message_id);
+                if let Some(class) = &unanswered.class {
+                    value["class"] = json!(class);
+                }
             }
             if let Some(code) = Failed::word(error) {
                 value["code"] = json!(code);

@@ -4,7 +4,6 @@
 use std::fs;
 use std::io::{ErrorKind, Write};
 use std::net::SocketAddr;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +22,7 @@ use anyhow::Context;
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::home::{private_file, private_folder};
 use crate::models::Models;
 use crate::output::{Failed, Output};
 use crate::outside::Outside;
@@ -46,9 +46,14 @@ pub struct Daemon {
     pub public_url: Option<String>,
     /// Deliveries that each trigger takes in a second.
     pub hook_rate: u32,
+    /// Which config.toml the settings were read from.
+    pub config_digest: String,
 }
 
 pub fn run(home: &Path, ledger: Ledger, daemon: &Daemon, out: &Output) -> anyhow::Result<()> {
+    // What commands wrote is there, for as long as the ledger speaks of it.
+    let agents = home.join("agents");
+    private_folder(&agents).with_context(|| format!("can't keep {} to ourselves", agents.display()))?;
     let token = admin_token(home)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let served = runtime.block_on(serve(home, ledger, &token, daemon, out));
@@ -102,7 +107,7 @@ async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &
     let server = server.with_context(|| format!("can't listen on {}", daemon.listen))?;
     let url = format!("http://{}", server.address()?);
     hooks.listens_at(&url);
-    let notice = Notice::post(home, &url)?;
+    let notice = Notice::post(home, &url, &daemon.config_digest)?;
     let (close, closed) = tokio::sync::oneshot::channel::<()>();
     let serving = tokio::spawn(server.serve(async {
         // Dropped or sent, it means the same.
@@ -216,7 +221,7 @@ fn admin_token(home: &Path) -> anyhow::Result<String> {
     let token = fresh_token().context("the system gives no randomness")?;
     // Written beside and moved into place: a half-written token would lock everybody out.
     let partial = home.join(format!("token.{}", std::process::id()));
-    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&partial)?;
+    let mut file = private_file().truncate(true).open(&partial)?;
     writeln!(file, "{token}")?;
     file.sync_all()?;
     fs::rename(&partial, &path).with_context(|| format!("can't write {}", path.display()))?;
@@ -227,9 +232,10 @@ fn admin_token(home: &Path) -> anyhow::Result<String> {
 struct Notice<'a>(&'a Path);
 
 impl Notice<'_> {
-    fn post<'a>(home: &'a Path, url: &str) -> anyhow::Result<Notice<'a>> {
+    fn post<'a>(home: &'a Path, url: &str, config: &str) -> anyhow::Result<Notice<'a>> {
         let partial = home.join(format!("daemon.json.{}", std::process::id()));
-        fs::write(&partial, json!({ "url": url, "pid": std::process::id() }).to_string())?;
+        let notice = json!({ "url": url, "pid": std::process::id(), "config_digest": config });
+        fs::write(&partial, notice.to_string())?;
         fs::rename(&partial, home.join("daemon.json"))?;
         Ok(Notice(home))
     }

@@ -62,6 +62,20 @@ fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Re
     deserializer.deserialize_option(Object(PhantomData))
 }
 
+/// A field that changes something where it is there. Null would be taken for one that is left out, and change nothing.
+fn said<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    no_null(Option::<T>::deserialize(deserializer)?)
+}
+
+fn said_object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    no_null(object(deserializer)?)
+}
+
+fn no_null<T, E: serde::de::Error>(read: Option<T>) -> Result<Option<T>, E> {
+    let null = || E::custom("null changes nothing: leave the field out, or say what it should be");
+    read.map(Some).ok_or_else(null)
+}
+
 /// One page of a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Page<T> {

@@ -24,9 +24,25 @@ pub(crate) fn json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     }
     serde_path_to_error::deserialize(value).map_err(|error| {
         let pointer = pointer(error.path());
-        Problem::new(422, "wrong_fields", error.inner().to_string()).pointer(pointer)
+        Problem::new(422, "wrong_fields", in_words(&error.inner().to_string())).pointer(pointer)
     })
 }
+
+/// What serde says, without the names of our types.
+fn in_words(said: &str) -> String {
+    let known = [
+        ("f64", "a number"),
+        ("u64", WHOLE),
+        ("u32", WHOLE),
+        ("u16", WHOLE),
+        ("usize", WHOLE),
+        ("i64", "a whole number"),
+    ];
+    let found = known.iter().find_map(|(name, word)| Some((said.strip_suffix(name)?.strip_suffix("expected ")?, word)));
+    found.map_or_else(|| said.to_owned(), |(before, word)| format!("{before}expected {word}"))
+}
+
+const WHOLE: &str = "a whole number, 0 or more";
 
 /// The same where a body may be left out.
 pub(crate) fn json_or_default<T: DeserializeOwned + Default>(bytes: &[u8]) -> Result<T, Problem> {

@@ -15,17 +15,17 @@ pub enum ConfigCommand {
         /// Its name
         key: String,
     },
-    /// Write one into config.toml; the rest of the file stays as it is
+    /// Write one into config.toml, or several that need each other; the rest of the file stays as it is
     Set {
-        /// Its name
-        key: String,
-        /// What it should be
-        value: String,
+        /// Its name, and what it should be
+        #[arg(required = true, num_args = 2.., value_names = ["KEY", "VALUE"])]
+        pairs: Vec<String>,
     },
-    /// Take one out of config.toml
+    /// Take one out of config.toml, or several
     Unset {
         /// Its name
-        key: String,
+        #[arg(required = true, value_name = "KEY")]
+        keys: Vec<String>,
     },
     /// A JSON schema of config.toml
     Schema,

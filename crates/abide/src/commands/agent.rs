@@ -8,11 +8,12 @@ use abide_api::types::{
     Abort, AgentChange, AgentCreate, AgentItem, AgentSummary, Budget, Execution, Limits, SandboxPart, Surroundings,
     Usage, Used,
 };
+use abide_kernel::agent::budget::wall_in_words;
 use abide_kernel::id::AgentId;
 use anyhow::Context;
 use serde_json::json;
 
-use crate::budget::{in_hours, in_words, limits};
+use crate::budget::{in_words, limits};
 use crate::cli::{AgentCommand, CreateArgs, NO_MODEL, PlaceArgs, SetArgs};
 use crate::config::ECHO;
 use crate::connection::{self, block_on};
@@ -226,8 +227,9 @@ fn picture(summary: &AgentSummary, around: &Surroundings, out: &Output) -> Strin
     );
     let (input, output) = (grouped(usage.input_tokens), grouped(usage.output_tokens));
     let cached = cached(usage);
-    more("used", Some(format!("{input} tokens in ({cached}), {output} out, ${:.4}", usage.cost_usd)));
-    more("turns took", (model.wall_ms > 0).then(|| format!("{} h", in_hours(model.wall_ms))));
+    let cost = cost(usage, model.priced);
+    more("used", Some(format!("{input} tokens in ({cached}), {output} out, {cost}")));
+    more("turns took", (model.wall_ms > 0).then(|| wall_in_words(model.wall_ms)));
     more("by children", used(&model.children));
     more("granted", limits(&model.granted));
     more("budget", in_words(&model.budget));
@@ -278,13 +280,22 @@ fn cached(usage: &Usage) -> String {
     }
 }
 
-/// `3 turns, 1,200 tokens, $0.0100, 0.02 h`; none where nothing was used.
+/// What is not known is not free. What models with a price took before is said all the same.
+fn cost(usage: &Usage, priced: bool) -> String {
+    match (priced, usage.cost_usd > 0.0) {
+        (true, _) => format!("${:.4}", usage.cost_usd),
+        (false, true) => format!("${:.4} and what its model took, which has no price", usage.cost_usd),
+        (false, false) => "no price".to_owned(),
+    }
+}
+
+/// `3 turns, 1,200 tokens, $0.0100, 0.12 h`; none where nothing was used.
 pub fn used(used: &Used) -> Option<String> {
     let Used { turns, wall_ms, usage } = used;
     let tokens = usage.input_tokens + usage.output_tokens;
     let said = || {
         let (turns, tokens) = (counted(*turns, "turn"), grouped(tokens));
-        format!("{turns}, {tokens} tokens, ${:.4}, {} h", usage.cost_usd, in_hours(*wall_ms))
+        format!("{turns}, {tokens} tokens, ${:.4}, {}", usage.cost_usd, wall_in_words(*wall_ms))
     };
     (*turns > 0 || tokens > 0).then(said)
 }

@@ -4,7 +4,7 @@ use abide_effects::Model;
 use serde_json::{Map, Value, json};
 
 use crate::cli::{ConfigCommand, PlaceArgs, UpArgs};
-use crate::config::{ECHO, Field, File, Key, Named, Origin, Setting, Settings, Table};
+use crate::config::{ECHO, Entry, Field, File, Key, Named, Origin, Setting, Settings, Table, price_command};
 use crate::models::room_enough;
 use crate::output::{Failed, Output, one_line};
 use crate::{connection, home};
@@ -13,8 +13,10 @@ pub fn run(command: &ConfigCommand, place: &PlaceArgs, out: &Output) -> anyhow::
     match command {
         ConfigCommand::Show { origin } => show(*origin, place, out),
         ConfigCommand::Get { key } => get(&named(key)?, place, out),
-        ConfigCommand::Set { key, value } => set(&named(key)?, value, place, out),
-        ConfigCommand::Unset { key } => unset(&named(key)?, place, out),
+        ConfigCommand::Set { pairs } => set(&paired(pairs)?, place, out),
+        ConfigCommand::Unset { keys } => {
+            unset(&keys.iter().map(|key| named(key)).collect::<Result<Vec<_>, _>>()?, place, out)
+        }
         ConfigCommand::Schema => schema(out),
     }
 }
@@ -66,23 +68,80 @@ fn get(key: &Named, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     out.result(&shown, || format!("{}\n", one_line(&value.to_string())))
 }
 
-fn set(key: &Named, text: &str, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
+/// Each name with what follows it.
+fn paired(words: &[String]) -> anyhow::Result<Vec<(Named, crate::config::Value)>> {
+    let pair = |pair: &[String]| match pair {
+        [key, text] => {
+            let key = named(key)?;
+            let value = key.parse_value(text).map_err(|problem| Failed::Usage(format!("{key}: {problem}")))?;
+            Ok((key, value))
+        }
+        _ => {
+            Err(Failed::Usage(format!("{} has no value: write KEY VALUE, and KEY VALUE again", pair.join(" "))).into())
+        }
+    };
+    words.chunks(2).map(pair).collect()
+}
+
+fn set(pairs: &[(Named, crate::config::Value)], place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let home = home::dir(place)?;
-    let wrong = |problem: String| Failed::Usage(format!("{key}: {problem}"));
-    let value = key.parse_value(text).map_err(wrong)?;
     let mut file = File::read(&home)?;
     file.check()?;
-    let providers = file.providers(&|_| None)?;
-    for model in value.models() {
-        providers.model(model).map_err(|problem| wrong(problem.to_string()))?;
+    for (key, value) in pairs {
+        file.put(key, value)?;
     }
-    file.set(key, &value)?;
+    let providers = file.providers(&|_| None).map_err(|error| half_a_price(error, pairs, &file))?;
+    for (key, value) in pairs {
+        for model in value.models() {
+            providers.model(model).map_err(|problem| Failed::Usage(format!("{key}: {problem}")))?;
+        }
+    }
+    file.save()?;
     let path = file.path().display().to_string();
     let unread = is_served(&home)?;
-    let shown = json!({ "key": key.to_string(), "value": value.json(), "file": path, "restart_needed": unread });
-    out.result(&shown, || format!("{key} is {} in {path}{}\n", one_line(&value.to_string()), once_read(unread)))?;
-    outranked(key, out);
-    too_small(key, &value, &file, out)
+    let item = |(key, value): &(Named, crate::config::Value)| json!({ "key": key.to_string(), "value": value.json() });
+    let items: Vec<Value> = pairs.iter().map(item).collect();
+    out.result(&changed(items, &path, unread), || {
+        let line = |(key, value): &(Named, crate::config::Value)| {
+            format!("{key} is {} in {path}{}\n", one_line(&value.to_string()), once_read(unread))
+        };
+        pairs.iter().map(line).collect()
+    })?;
+    for (key, value) in pairs {
+        outranked(key, out);
+        too_small(key, value, &file, out)?;
+    }
+    Ok(())
+}
+
+/// What was done to one setting, or to each of several.
+fn changed(mut items: Vec<Value>, path: &str, unread: bool) -> Value {
+    let mut shown = match items.len() {
+        1 => items.remove(0),
+        _ => json!({ "items": items }),
+    };
+    shown["file"] = json!(path);
+    shown["restart_needed"] = json!(unread);
+    shown
+}
+
+/// Neither half of a price can be set first; whoever tries hears how both are.
+fn half_a_price(error: anyhow::Error, pairs: &[(Named, crate::config::Value)], file: &File) -> anyhow::Error {
+    use abide_effects::model::cards::CardField::{CacheReadUsd, CacheWriteUsd, InputUsd, OutputUsd};
+    let there = |name: &str, field| {
+        let entry = Named::Entry(Entry { name: name.to_owned(), field: Field::Model(field) });
+        matches!(file.get(&entry), Ok(Some(_)))
+    };
+    let half = pairs.iter().find_map(|(key, _)| match key {
+        Named::Entry(Entry { name, field: Field::Model(InputUsd | OutputUsd | CacheReadUsd | CacheWriteUsd) }) => {
+            (!there(name, InputUsd) || !there(name, OutputUsd)).then_some(name)
+        }
+        Named::Entry(_) | Named::Key(_) => None,
+    });
+    match half {
+        Some(model) => anyhow::anyhow!("{error:#}: `{}` sets both", price_command(model)),
+        None => error,
+    }
 }
 
 /// A model that has no room for what every agent is shown may be meant for later; whoever sets it hears of it now.
@@ -102,16 +161,23 @@ fn too_small(key: &Named, value: &crate::config::Value, file: &File, out: &Outpu
     Ok(())
 }
 
-fn unset(key: &Named, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
+fn unset(keys: &[Named], place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let home = home::dir(place)?;
     let mut file = File::read(&home)?;
-    let was_set = file.unset(key)?;
+    let taken = keys.iter().map(|key| Ok((key, file.take(key)?))).collect::<anyhow::Result<Vec<_>>>()?;
+    let any = taken.iter().any(|(_, was_set)| *was_set);
+    if any {
+        file.save()?;
+    }
     let path = file.path().display().to_string();
-    let unread = was_set && is_served(&home)?;
-    let shown = json!({ "key": key.to_string(), "was_set": was_set, "file": path, "restart_needed": unread });
-    out.result(&shown, || match was_set {
-        true => format!("{key} is no longer in {path}{}\n", once_read(unread)),
-        false => format!("{key} was not in {path}\n"),
+    let unread = any && is_served(&home)?;
+    let item = |(key, was_set): &(&Named, bool)| json!({ "key": key.to_string(), "was_set": was_set });
+    out.result(&changed(taken.iter().map(item).collect(), &path, unread), || {
+        let line = |(key, was_set): &(&Named, bool)| match was_set {
+            true => format!("{key} is no longer in {path}{}\n", once_read(unread)),
+            false => format!("{key} was not in {path}\n"),
+        };
+        taken.iter().map(line).collect()
     })
 }
 

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::cli::{PlaceArgs, UpArgs};
 use crate::config::{Settings, mode_name};
-use crate::connection::{self, block_on};
+use crate::connection::{self, CONFIG_CHANGED, block_on};
 use crate::notify::{Chosen, Failure, Place};
 use crate::output::{Cell, Failed, Output, START_ONE, counted, grouped};
 use crate::outside::counted_by;
@@ -114,7 +114,13 @@ fn writable(home: &Path) -> Check {
             let found = format!("{} can't be written to ({error})", folder.display());
             Check::fail("home", found, "change who owns it, or choose another --home")
         }
-        (Ok(()), true, _) => Check::ok("home", format!("{shown} can be written to")),
+        (Ok(()), true, _) => match fs::metadata(home).map(|found| found.permissions().mode() & 0o777) {
+            Ok(mode) if mode & 0o077 != 0 => {
+                let found = format!("{shown} can be written to, and is open to others (mode {mode:o})");
+                Check::warn("home", found, format!("chmod 700 {shown}"))
+            }
+            Ok(_) | Err(_) => Check::ok("home", format!("{shown} can be written to")),
+        },
         (Ok(()), false, _) => Check::ok("home", format!("{shown} does not exist yet; the daemon makes it")),
     }
 }
@@ -134,6 +140,9 @@ fn token(home: &Path) -> Check {
 fn config(home: &Path) -> Check {
     match Settings::load(home, &UpArgs::default()) {
         Err(error) => Check::fail("config", format!("{error:#}"), "`abide config schema` has what it may be"),
+        Ok(_) if connection::goes_by_old_settings(home) => {
+            Check::warn("config", CONFIG_CHANGED, "`abide daemon restart` reads it")
+        }
         Ok(_) => Check::ok("config", "every setting reads"),
     }
 }

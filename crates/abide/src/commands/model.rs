@@ -123,7 +123,7 @@ fn test(model: Option<String>, place: &PlaceArgs, out: &Output) -> anyhow::Resul
             tested.map_err(|refusal| anyhow!(refusal.message))?
         }
     };
-    let ModelTested { model, elapsed_ms, usage, error, .. } = &tested;
+    let ModelTested { model, elapsed_ms, usage, error, priced, .. } = &tested;
     out.result(&json!(tested), || {
         let model = one_line(model);
         match (error, usage) {
@@ -136,11 +136,11 @@ fn test(model: Option<String>, place: &PlaceArgs, out: &Output) -> anyhow::Resul
                 )
             }
             (None, Some(usage)) => format!(
-                "{model} answers: {} ms, {} tokens in, {} out, ${:.6}\n",
+                "{model} answers: {} ms, {} tokens in, {} out, {}\n",
                 grouped(*elapsed_ms),
                 grouped(usage.input_tokens),
                 grouped(usage.output_tokens),
-                usage.cost_usd
+                if *priced { format!("${:.6}", usage.cost_usd) } else { "no price".to_owned() }
             ),
             (None, None) => format!("{model} answers: {} ms\n", grouped(*elapsed_ms)),
         }

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use abide_api::Client;
 use abide_api::types::{Accepted, AgentSummary, Brief, MessageCreate, PostKind, TextDelta, Wait, Why};
-use abide_kernel::vocabulary::WaitKind;
+use abide_kernel::vocabulary::{ProviderError, WaitKind};
 use serde_json::{Value, json};
 
 use super::agent::stdin;
 use crate::cli::{PlaceArgs, SendArgs};
 use crate::connection::{self, block_on};
 use crate::follow::{Follow, News, Seen};
-use crate::output::{Failed, Output, gist, many_lines};
+use crate::output::{self, Failed, Output, Unanswered, gist, many_lines};
 
 /// What is said of an answer that the model could not end.
 const CUT: &str = "the answer is cut: the model had written as much as it may; ask it to go on, or raise max_output_tokens \
@@ -66,9 +66,21 @@ async fn hint_if_stopped(client: &Client, args: &SendArgs, out: &Output) -> anyh
 
 fn too_late(args: &SendArgs, accepted: &Accepted) -> anyhow::Error {
     let (id, message) = (&args.id, &accepted.message_id);
-    anyhow::anyhow!(
+    let said = format!(
         "{id} has not answered {message} yet, and will: `abide why {id}` says what it does, `abide briefs {id}` has the answer"
-    )
+    );
+    unanswered(accepted, output::Why::Timeout, said)
+}
+
+fn unanswered(accepted: &Accepted, why: output::Why, said: String) -> anyhow::Error {
+    // A failure of a provider begins with its kind.
+    let class = said.split(':').next().filter(|class| is_class(class)).map(str::to_owned);
+    let message_id = accepted.message_id.clone();
+    Failed::Unanswered(Box::new(Unanswered { said, message_id, why, class })).into()
+}
+
+fn is_class(word: &str) -> bool {
+    serde_json::from_value::<ProviderError>(word.into()).is_ok()
 }
 
 /// Follows the agent from the message on, until it is answered or it is certain that it will not be.
@@ -85,8 +97,8 @@ async fn answer(
         return Err(stopped(id, accepted));
     }
     // Spent by now, it may have been spent on the answer; spent when the message came, there will be none.
-    if let Some(spent) = budget_spent(&now)
-        && budget_spent(&client.why(id, Some(accepted.seq)).await?).is_some()
+    if let Some(spent) = budget_spent(&now, accepted)
+        && budget_spent(&client.why(id, Some(accepted.seq)).await?, accepted).is_some()
     {
         return Err(spent);
     }
@@ -94,8 +106,8 @@ async fn answer(
     let mut follow = Follow::new(client.clone(), place, out, Some(id), after, Some(AWAY));
     let mut awaited = Awaited::new(&accepted.message_id);
     let mut overheard = Overheard::default();
-    // Whoever waits hears once that it takes its time.
-    let mut told = false;
+    // Whoever waits hears that it takes its time, once of each time.
+    let mut told = None;
     loop {
         let seen = match follow.next().await? {
             News::Fact(seen) => seen,
@@ -110,16 +122,17 @@ async fn answer(
                 out.clear_progress();
                 return said(&brief, accepted, out);
             }
-            Heard::Failure(text) => return Err(failed(&connection::find(place)?.agent(id).await?, &text)),
+            Heard::Failure(text) => return Err(failed(&connection::find(place)?.agent(id).await?, &text, accepted)),
             Heard::Later(until) => {
-                if !std::mem::replace(&mut told, true) {
+                if told.as_ref() != Some(&until) {
                     out.note(&later(&connection::find(place)?.agent(id).await?, &until));
+                    told = Some(until);
                 }
             }
             Heard::Stopped => return Err(stopped(id, accepted)),
             Heard::MayWait => {
                 let why = connection::find(place)?.why(id, None).await?;
-                if let Some(waits) = budget_spent(&why).or_else(|| waits_for_person(&why)) {
+                if let Some(waits) = budget_spent(&why, accepted).or_else(|| waits_for_person(&why, accepted)) {
                     return Err(waits);
                 }
             }
@@ -133,6 +146,9 @@ fn said(brief: &Brief, accepted: &Accepted, out: &Output) -> anyhow::Result<()> 
     if brief.brief_id.is_empty() {
         value["brief_id"] = Value::Null;
     }
+    if let Some(warning) = &accepted.warning {
+        value["warning"] = json!(warning);
+    }
     out.result(&value, || many_lines(&brief.text))?;
     if brief.cut {
         out.note(CUT);
@@ -142,18 +158,18 @@ fn said(brief: &Brief, accepted: &Accepted, out: &Output) -> anyhow::Result<()> 
 
 fn stopped(id: &str, accepted: &Accepted) -> anyhow::Error {
     let message = &accepted.message_id;
-    Failed::Refused(format!("{id} is stopped; {message} is kept, and read once it starts: `abide agent start {id}`"))
-        .into()
+    let said = format!("{id} is stopped; {message} is kept, and read once it starts: `abide agent start {id}`");
+    unanswered(accepted, output::Why::Stopped, said)
 }
 
 /// A failure that became a question is a person's to answer.
-fn failed(summary: &AgentSummary, text: &str) -> anyhow::Error {
+fn failed(summary: &AgentSummary, text: &str, accepted: &Accepted) -> anyhow::Error {
     let asked = |wait: &Wait| wait.kind == WaitKind::Operator.as_str() && wait.reason == text;
-    let said = gist(text, 2_000);
-    match summary.active_waiting_intents.iter().any(asked) {
-        true => Failed::WaitsForPerson(said).into(),
-        false => anyhow::anyhow!("{said}"),
-    }
+    let why = match summary.active_waiting_intents.iter().any(asked) {
+        true => output::Why::WaitsForPerson,
+        false => output::Why::Failed,
+    };
+    unanswered(accepted, why, gist(text, 2_000))
 }
 
 fn later(summary: &AgentSummary, until: &str) -> String {
@@ -167,12 +183,14 @@ fn later(summary: &AgentSummary, until: &str) -> String {
     }
 }
 
-fn budget_spent(why: &Why) -> Option<anyhow::Error> {
-    (why.decision.reason == "budget_spent").then(|| Failed::BudgetSpent(why.sentence.clone()).into())
+fn budget_spent(why: &Why, accepted: &Accepted) -> Option<anyhow::Error> {
+    let spent = why.decision.reason == "budget_spent";
+    spent.then(|| unanswered(accepted, output::Why::BudgetSpent, why.sentence.clone()))
 }
 
-fn waits_for_person(why: &Why) -> Option<anyhow::Error> {
-    (why.decision.kind == "WaitForOperator").then(|| Failed::WaitsForPerson(why.sentence.clone()).into())
+fn waits_for_person(why: &Why, accepted: &Accepted) -> Option<anyhow::Error> {
+    let waits = why.decision.kind == "WaitForOperator";
+    waits.then(|| unanswered(accepted, output::Why::WaitsForPerson, why.sentence.clone()))
 }
 
 /// The end of what the agent says at this moment. It is shown while one waits, and gone when the answer comes: the answer

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use abide_effects::model::cards::{CardChange, CardValue, written};
 use abide_effects::model::providers::{ProviderSettings, Providers};
+use abide_ledger::Hash;
 use anyhow::{Context, anyhow, bail};
 use toml_edit::{DocumentMut, Item, Table, TableLike};
 
@@ -18,6 +19,8 @@ use crate::folder;
 #[derive(Debug)]
 pub struct File {
     path: PathBuf,
+    /// Of what was read.
+    digest: Hash,
     document: DocumentMut,
 }
 
@@ -27,8 +30,19 @@ impl File {
         let path = home.join("config.toml");
         let bytes = folder::read_if_there(&path)?.unwrap_or_default();
         let text = String::from_utf8(bytes).map_err(|_| anyhow!("{} is not UTF-8", path.display()))?;
+        let digest = Hash::of(text.as_bytes());
         let document = text.parse().map_err(|error| not_toml(&path, &error))?;
-        Ok(File { path, document })
+        Ok(File { path, digest, document })
+    }
+
+    /// What the file of a home holds now, whether it makes sense or not: what another reader read is told from it.
+    pub fn digest_of(home: &Path) -> anyhow::Result<String> {
+        let bytes = folder::read_if_there(&home.join("config.toml"))?.unwrap_or_default();
+        Ok(Hash::of(&bytes).to_string())
+    }
+
+    pub fn digest(&self) -> String {
+        self.digest.to_string()
     }
 
     pub fn path(&self) -> &Path {
@@ -156,7 +170,8 @@ impl File {
         named.parse_value(&text).map(Some).map_err(|problem| anyhow!("{place}: {problem}"))
     }
 
-    pub fn set(&mut self, named: &Named, value: &Value) -> anyhow::Result<()> {
+    /// Several belong together, as the two halves of a price: nothing is written before all are there.
+    pub fn put(&mut self, named: &Named, value: &Value) -> anyhow::Result<()> {
         let number = |number: u64| toml_edit::Value::from(i64::try_from(number).unwrap_or(i64::MAX));
         let mut new = match value {
             Value::ShutdownGraceMs(ms) => number(*ms),
@@ -185,11 +200,11 @@ impl File {
             Some(item) => *item = Item::Value(new),
             None => drop(table.insert(name, Item::Value(new))),
         }
-        self.save()
+        Ok(())
     }
 
     /// Whether it was there.
-    pub fn unset(&mut self, named: &Named) -> anyhow::Result<bool> {
+    pub fn take(&mut self, named: &Named) -> anyhow::Result<bool> {
         if self.item(named).is_none() {
             return Ok(false);
         }
@@ -208,7 +223,6 @@ impl File {
         {
             tables.remove(&entry.name);
         }
-        self.save()?;
         Ok(true)
     }
 
@@ -218,13 +232,13 @@ impl File {
     }
 
     /// Written beside its place and moved there, so that a reader sees the old file or the new one.
-    fn save(&self) -> anyhow::Result<()> {
+    pub fn save(&self) -> anyhow::Result<()> {
         self.check()?;
         let home = self.path.parent().unwrap_or(Path::new("."));
         let partial = self.path.with_extension(format!("toml.{}.partial", std::process::id()));
         let written = (|| {
             crate::home::create(home)?;
-            let mut file = fs::File::create(&partial)?;
+            let mut file = crate::home::private_file().truncate(true).open(&partial)?;
             file.write_all(self.document.to_string().as_bytes())?;
             file.sync_all()?;
             fs::rename(&partial, &self.path)

@@ -13,17 +13,56 @@ pub enum Failed {
     /// The words are fine one by one, and make no sense together.
     #[error("{0}")]
     Usage(String),
-    /// The agent needs an answer, an approval or a decision.
-    #[error("{0}")]
-    WaitsForPerson(String),
-    #[error("{0}")]
-    BudgetSpent(String),
     #[error("{0}")]
     Refused(String),
     #[error("{0}")]
     NoDaemon(String),
     #[error("{0}")]
     NotFound(String),
+    #[error("{}", .0.said)]
+    Unanswered(Box<Unanswered>),
+}
+
+/// A message that was taken, and not answered: what a program needs to go on with it.
+#[derive(Debug)]
+pub struct Unanswered {
+    pub said: String,
+    pub message_id: String,
+    pub why: Why,
+    /// The provider's kind of error, where one is to blame.
+    pub class: Option<String>,
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// Not yet: there may be one later.
+    Timeout,
+    Failed,
+    Stopped,
+    WaitsForPerson,
+    BudgetSpent,
+}
+
+impl Why {
+    fn word(self) -> &'static str {
+        match self {
+            Why::Timeout => "timeout",
+            Why::Failed => "failed",
+            Why::Stopped => "stopped",
+            Why::WaitsForPerson => "waits_for_person",
+            Why::BudgetSpent => "budget_spent",
+        }
+    }
+
+    fn code(self) -> u8 {
+        match self {
+            Why::Timeout | Why::Failed => 1,
+            Why::WaitsForPerson => 4,
+            Why::BudgetSpent => 5,
+            Why::Stopped => 6,
+        }
+    }
 }
 
 pub const START_ONE: &str = "start one with `abide daemon start`, or with `abide up` in the foreground";
@@ -41,8 +80,7 @@ impl Failed {
         match error.downcast_ref::<Failed>() {
             Some(Failed::Found(_) | Failed::Differs { .. }) | None => 1,
             Some(Failed::Usage(_)) => 2,
-            Some(Failed::WaitsForPerson(_)) => 4,
-            Some(Failed::BudgetSpent(_)) => 5,
+            Some(Failed::Unanswered(unanswered)) => unanswered.why.code(),
             Some(Failed::Refused(_)) => 6,
             Some(Failed::NoDaemon(_)) => 7,
             Some(Failed::NotFound(_)) => 8,
@@ -54,8 +92,16 @@ impl Failed {
         error.is::<ClientError>()
     }
 
-    /// The daemon's own word for a refusal.
+    /// Whether the daemon refused what was asked for as such: for a name that it does not know, or a price that it lacks.
+    pub fn is_about_fields(error: &anyhow::Error) -> bool {
+        matches!(error.downcast_ref(), Some(ClientError::Refused(problem)) if problem.status == 422)
+    }
+
+    /// The daemon's own word for a refusal, or ours for what became of a message.
     pub fn word(error: &anyhow::Error) -> Option<&str> {
+        if let Some(Failed::Unanswered(unanswered)) = error.downcast_ref() {
+            return Some(unanswered.why.word());
+        }
         match error.downcast_ref::<ClientError>() {
             Some(ClientError::Refused(problem)) => Some(&problem.code),
             Some(ClientError::Unreachable { .. } | ClientError::BadUrl(_) | ClientError::Foreign { .. }) | None => None,

@@ -33,6 +33,25 @@ fn a_budget_is_reached_explained_and_raised() {
 }
 
 #[test]
+fn a_short_time_is_told_in_a_unit_that_shows_it() {
+    let place = Place::empty();
+    let _daemon = Daemon::start(&place, &[]);
+    place.says(&["agent", "create", "scout", "--max-hours", "0.05"]);
+    assert_eq!(
+        place.says(&["agent", "set", "scout", "--daily-hours", "0.000001"]),
+        "scout may use 3 min; 4 ms a day\n"
+    );
+    place.write("slow.json", json!({ "rounds": [{ "text": "Here.", "delay_ms": 20 }], "loop": true }).to_string());
+    place.says(&["agent", "set", "scout", "--model", "script/slow.json"]);
+    place.run(&["send", "scout", "hi", "--wait"]);
+    let error = place.refused(5, &["send", "scout", "hi", "--wait"]);
+    assert!(error.contains(" ms of 4 ms"), "{error}");
+    let shown = place.says(&["agent", "show", "scout"]);
+    let took = shown.lines().find(|line| line.starts_with("turns took")).unwrap();
+    assert!(took.ends_with(" ms"), "{took}");
+}
+
+#[test]
 fn a_work_item_has_a_budget_of_its_own() {
     let place = Place::empty();
     let _daemon = Daemon::start(&place, &[]);
@@ -79,7 +98,8 @@ fn a_limit_in_dollars_needs_a_price() {
     let mut daemon = Daemon::start(&place, &[]);
     let create = ["agent", "create", "scout", "--model", "mine/x", "--max-usd", "1"];
     let error = place.refused(1, &create);
-    for part in ["mine/x has no price", "models.\"mine/x\".input_usd", "limit tokens"] {
+    for part in ["mine/x has no price", "`abide config set 'models.\"mine/x\".input_usd' USD 'models.", "limit tokens"]
+    {
         assert!(error.contains(part), "{error}");
     }
     assert_eq!(place.run(&["agent", "show", "scout"]).code, Some(8), "nothing was made");
@@ -116,15 +136,17 @@ fn a_turn_that_goes_in_circles_is_a_question_to_a_person() {
 
 /// Whoever waits for an answer hears why it takes its time.
 #[test]
-fn a_provider_that_is_asked_again_later_is_told_of_once() {
+fn every_time_that_a_provider_is_asked_again_is_told_of_once() {
     let place = Place::empty();
     let _daemon = Daemon::start(&place, &[]);
-    let rounds = json!([{ "error": "overloaded" }, { "text": "Here." }]);
+    let rounds = json!([{ "error": "overloaded" }, { "error": "overloaded" }, { "text": "Here." }]);
     place.write("busy.json", json!({ "rounds": rounds }).to_string());
     place.says(&["agent", "create", "scout", "--model", "script/busy.json"]);
     let ran = place.run(&["send", "scout", "hi", "--wait"]);
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Here.\n"), "{}", ran.err);
-    assert_eq!(ran.err.lines().count(), 1, "{}", ran.err);
-    assert!(ran.err.starts_with("abide: scout waits until 20"), "{}", ran.err);
-    assert!(ran.err.contains("busy.json failed (overloaded"), "{}", ran.err);
+    assert_eq!(ran.err.lines().count(), 2, "{}", ran.err);
+    for line in ran.err.lines() {
+        assert!(line.starts_with("abide: scout waits until 20"), "{line}");
+        assert!(line.contains("busy.json failed (overloaded"), "{line}");
+    }
 }

@@ -226,3 +226,30 @@ fn every_value_is_shown_with_where_it_came_from() {
     let of = |key: &str| shown.lines().find(|line| line.starts_with(key)).unwrap_or_default().trim_end().to_owned();
     assert!(of("log").ends_with("file home/config.toml") && of("hook_rate").ends_with("default"), "{shown}");
 }
+
+/// Neither half is a price, so both are said at once; every hint says how.
+#[test]
+fn a_price_is_set_with_one_command() {
+    let place = Place::empty();
+    let provider = ["providers.mine.kind", "openai-chat", "providers.mine.base_url", "http://127.0.0.1:9/v1"];
+    let set = |words: &[&str]| place.json(&[&["config", "set"], words].concat());
+    let first = set(&[&provider[..], &["model", "mine/x"]].concat());
+    assert_eq!(first["items"][2], json!({ "key": "model", "value": "mine/x" }), "what needs each other goes together");
+    let before = fs::read_to_string(place.path("home/config.toml")).unwrap();
+    let command = "`abide config set 'models.\"mine/x\".input_usd' USD 'models.\"mine/x\".output_usd' USD` sets both";
+    for half in ["input_usd", "output_usd", "cache_read_usd"] {
+        let error = place.refused(1, &["config", "set", &format!("models.\"mine/x\".{half}"), "3"]);
+        assert!(error.ends_with(command), "{error}");
+    }
+    assert_eq!(fs::read_to_string(place.path("home/config.toml")).unwrap(), before, "it is left as it was");
+    let (input, output) = ("models.\"mine/x\".input_usd", "models.\"mine/x\".output_usd");
+    set(&[input, "3", output, "15"]);
+    assert_eq!(place.says(&["config", "get", output]), "15.00\n");
+    assert_eq!(set(&[input, "4"])["key"], input, "one half of a price that is there");
+    place.says(&["config", "unset", input, output]);
+    assert_eq!(fs::read_to_string(place.path("home/config.toml")).unwrap(), before);
+    assert_eq!(
+        place.refused(2, &["config", "set", "log", "info", "model"]),
+        "model has no value: write KEY VALUE, and KEY VALUE again"
+    );
+}

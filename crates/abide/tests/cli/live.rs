@@ -144,6 +144,36 @@ fn how_waiting_for_an_answer_ends() {
     let late = place.run(&["send", "dawdles", "go", "--wait", "--timeout", "500ms"]);
     assert_eq!(late.code, Some(1));
     assert!(late.err.starts_with("abide: dawdles has not answered msg_"), "{}", late.err);
+    // A program is told which message it was, and what became of it.
+    let told = |name: &str, timeout: &str| {
+        let ran = place.run(&["send", name, "go", "--wait", "--timeout", timeout, "--json"]);
+        assert_eq!(ran.out, "");
+        let told = document(&ran.err);
+        assert!(told["message_id"].as_str().unwrap().starts_with("msg_"), "{told}");
+        (ran.code, told["code"].as_str().unwrap().to_owned(), told["class"].as_str().map(str::to_owned))
+    };
+    assert_eq!(told("dawdles", "500ms"), (Some(1), "timeout".into(), None));
+    place.write("fails.json", json!({ "rounds": [{ "error": "auth" }], "loop": true }).to_string());
+    assert_eq!(told("fails", "60"), (Some(1), "failed".into(), Some("auth".into())));
+    place.write("asks.json", json!({ "rounds": [wait("operator_input", None)], "loop": true }).to_string());
+    assert_eq!(told("asks", "60"), (Some(4), "waits_for_person".into(), None));
+    place.says(&["agent", "stop", "naps"]);
+    assert_eq!(told("naps", "60"), (Some(6), "stopped".into(), None));
+}
+
+#[test]
+fn a_place_that_the_ledger_has_not_reached_is_told_as_that() {
+    use std::io::{BufRead, BufReader};
+    let place = Place::empty();
+    let _daemon = Daemon::start(&place, &[]);
+    let mut command = place.command(&["watch", "main", "--after", "99999999"]);
+    let mut watching =
+        command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(watching.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    watching.kill().unwrap();
+    watching.wait().unwrap();
+    assert!(line.starts_with("abide: there is nothing after 99999999 yet: the last fact is "), "{line}");
 }
 
 #[test]

@@ -16,6 +16,7 @@ mod live;
 mod models;
 #[allow(dead_code, reason = "shared with the tests of the daemon, which use more of it")]
 mod place;
+mod private;
 mod streams;
 mod verify;
 mod words;

@@ -338,6 +338,13 @@ fn a_server_of_ones_own_has_an_address_before_it_is_asked() {
     let error = place.refused(2, &["config", "set", "model", "mine/x"]);
     assert!(error.contains("providers.mine.base_url"), "{error}");
     assert!(place.refused(1, &["model", "test", "mine/x"]).contains("nobody says where it is"));
+    let ran = place.run(&["doctor"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(
+        ran.out.contains("mine: nobody says where it is; `abide config set providers.mine.base_url"),
+        "{}",
+        ran.out
+    );
     place.says(&["config", "set", "providers.mine.base_url", "http://127.0.0.1:9/v1"]);
     place.says(&["config", "set", "model", "mine/x"]);
 }

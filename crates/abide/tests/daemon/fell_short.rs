@@ -73,6 +73,8 @@ fn who_sends_an_image_to_a_model_that_is_blind_is_told() {
     let ran = served.place.run(&["send", "thinker", "look", "--image", "shot.png", "--wait"]);
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Well.\n"), "{}", ran.err);
     assert_eq!(ran.err, format!("abide: {warning}\n"));
+    let answered = served.place.json(&["send", "thinker", "look", "--image", "shot.png", "--wait"]);
+    assert_eq!((&answered["warning"], &answered["text"]), (&json!(warning), &json!("Well.")));
     assert_eq!(served.post("/v1/agents/thinker/messages", &json!({ "text": "hello" })).get("warning"), None);
     served.stop_and_verify();
 }
@@ -91,6 +93,28 @@ fn an_empty_answer_is_no_answer() {
     assert_eq!(asked.len(), 2, "it was asked once more");
     assert!(asked[1].contains("Your answer was empty: no text and no call."), "{}", asked[1]);
     assert_eq!(served.place.says(&["send", "thinker", "speak", "--wait"]), "I speak.\n");
+    // Whoever tries it hears the same.
+    let tested = served.place.run(&["model", "test", "odd/m"]);
+    assert_eq!(tested.code, Some(1), "{}", tested.out);
+    assert!(tested.out.contains("odd/m does not answer: its answer was empty: no text and no call"), "{}", tested.out);
+    served.stop_and_verify();
+}
+
+#[test]
+fn what_nobody_knows_the_price_of_is_not_free() {
+    let provider = Provider::start(|_, _| text("Well."));
+    let mut served = provider.served("");
+    let tested = served.place.says(&["model", "test", "odd/m"]);
+    assert!(tested.ends_with("out, no price\n"), "{tested}");
+    assert_eq!(served.place.json(&["model", "test", "odd/m"])["priced"], false);
+    served.place.says(&["send", "thinker", "hi", "--wait"]);
+    let used = |id: &str| {
+        let shown = served.place.says(&["agent", "show", id]);
+        shown.lines().find(|line| line.starts_with("used ")).unwrap().to_owned()
+    };
+    assert!(used("thinker").ends_with("out, no price"), "{}", used("thinker"));
+    assert!(used("main").ends_with("out, $0.0000"), "{}", used("main"));
+    assert_eq!(served.place.json(&["agent", "show", "thinker"])["model"]["priced"], false);
     served.stop_and_verify();
 }
 

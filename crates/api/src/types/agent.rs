@@ -45,21 +45,28 @@ pub enum Role {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgentChange {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "super::said", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub model: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "super::said", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub workspace: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "super::said", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub role: Option<Role>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "super::said", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub instructions: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "super::said", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub network: Option<bool>,
     /// Replaces the whole budget; a limit that is left out is none.
-    #[serde(default, deserialize_with = "super::object", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "super::said_object", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub budget: Option<Budget>,
     /// Replaces the whole list; an empty one is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "super::said", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub fallback: Option<Vec<String>>,
 }
 
@@ -226,6 +233,9 @@ pub struct ModelPart {
     /// The same of these.
     #[serde(default)]
     pub default_fallback: bool,
+    /// Somebody knows what its model costs, or it costs nothing; else what it used adds nothing to the cost.
+    #[serde(default)]
+    pub priced: bool,
     /// The one that the running turn thinks with, or the next one.
     #[serde(default)]
     pub in_use: String,

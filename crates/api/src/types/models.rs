@@ -96,6 +96,9 @@ pub struct ModelTested {
     pub ok: bool,
     pub elapsed_ms: u64,
     pub usage: Option<super::Usage>,
+    /// Somebody knows what it costs, or it costs nothing; else the cost is 0 because nobody can say it.
+    #[serde(default)]
+    pub priced: bool,
     pub error: Option<ModelError>,
 }
 

@@ -218,7 +218,8 @@ impl Reached {
             Measure::Turns => format!("{used} of {max} turns"),
             Measure::Tokens => format!("{used} of {max} tokens"),
             Measure::Money => format!("${} of ${}", usd(used), usd(max)),
-            Measure::Wall => format!("{} of {} hours", hours(used), hours(max)),
+            Measure::Wall if in_hours(used) && in_hours(max) => format!("{} of {} hours", hours(used), hours(max)),
+            Measure::Wall => format!("{} of {}", wall_in_words(used), wall_in_words(max)),
         }
     }
 }
@@ -226,6 +227,22 @@ impl Reached {
 /// Millionths as dollars, exactly.
 fn usd(micro: u64) -> String {
     decimal(micro / 1_000_000, micro % 1_000_000, 6)
+}
+
+/// Whether hours are the word for it: what is less than a tenth of one would read as none.
+fn in_hours(ms: u64) -> bool {
+    ms == 0 || ms >= 360_000
+}
+
+/// Time spent in turns: `1.5 h`, `2.5 min`, `7 s`, `40 ms`.
+#[must_use]
+pub fn wall_in_words(ms: u64) -> String {
+    match ms {
+        ms if in_hours(ms) => format!("{} h", hours(ms)),
+        ms if ms >= 60_000 => format!("{} min", decimal(ms / 60_000, ms % 60_000 / 6_000, 1)),
+        ms if ms >= 1_000 => format!("{} s", ms / 1_000),
+        ms => format!("{ms} ms"),
+    }
 }
 
 /// Milliseconds as hours, to the hundredth.

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -25,7 +25,13 @@ impl Home {
         let all = [archive.as_path(), blobs.as_path()].into_iter().chain(above);
         let made: Vec<PathBuf> = all.filter(|folder| !folder.exists()).map(Path::to_owned).collect();
         for folder in [archive, blobs] {
-            private_folder(&folder).map_err(|source| OpenError::Io { path: folder, source })?;
+            private_folder(&folder).map_err(|source| OpenError::Io { path: folder.clone(), source })?;
+            close_to_others(&folder);
+        }
+        // The log takes the mode of its database, but one that a crash left keeps what it had.
+        let database = self.database();
+        for file in [database.with_extension("db-wal"), database.with_extension("db-shm"), database, self.lock_file()] {
+            close_to_others(&file);
         }
         if !self.database().exists() {
             // A new home must outlive a power cut as surely as what is committed to it.
@@ -59,8 +65,7 @@ impl Home {
         let fail = |source| OpenError::Io { path: path.clone(), source };
         let mut patience = GONE_HOLDER_TRIES;
         loop {
-            let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).clone();
-            let mut file = options.open(&path).map_err(fail)?;
+            let mut file = private_file().read(true).truncate(false).open(&path).map_err(fail)?;
             match file.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::Error(source)) => return Err(fail(source)),
@@ -146,7 +151,7 @@ pub(crate) fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let thread: String = thread.chars().filter(char::is_ascii_digit).collect();
     let temporary = path.with_extension(format!("{}-{thread}.tmp", std::process::id()));
     let written = (|| {
-        let mut file = File::create(&temporary)?;
+        let mut file = private_file().truncate(true).open(&temporary)?;
         file.write_all(bytes)?;
         file.sync_all()?;
         fs::rename(&temporary, path)?;
@@ -166,4 +171,19 @@ pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
 /// A folder and those above it, as far as they are not there yet. What is in a home is for nobody else on the machine.
 fn private_folder(folder: &Path) -> std::io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// How a file that is not there yet is made: nobody else reads it, whatever the mask and whoever made the home.
+pub(crate) fn private_file() -> OpenOptions {
+    OpenOptions::new().write(true).create(true).mode(0o600).clone()
+}
+
+/// Takes from everybody else what an earlier version, or a copy, gave them.
+fn close_to_others(path: &Path) {
+    let Ok(found) = fs::metadata(path) else { return };
+    let mode = found.permissions().mode();
+    if mode & 0o077 != 0 {
+        // Only its owner may; where that is somebody else, who reads it is theirs to say.
+        let _ = fs::set_permissions(path, fs::Permissions::from_mode(mode & 0o700));
+    }
 }

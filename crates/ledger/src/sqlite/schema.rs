@@ -12,7 +12,7 @@ use std::path::Path;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use super::home::sync_folder;
+use super::home::{private_file, sync_folder};
 use crate::error::OpenError;
 
 /// "abid" in ASCII: tells our files from any other SQLite database.
@@ -62,7 +62,9 @@ pub(crate) fn create(file: &Path, page_size: u32) -> Result<(), OpenError> {
     remove_database(&unfinished).map_err(io)?;
     // A log whose database is gone would be taken for one of the new database.
     remove(file, &["-wal", "-shm"]).map_err(io)?;
-    let conn = connect(&unfinished, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE).map_err(fail)?;
+    // SQLite would make it with the mask's mode. Its log takes the mode that it finds here.
+    private_file().create_new(true).open(&unfinished).map_err(io)?;
+    let conn = connect(&unfinished, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(fail)?;
     let tables = TABLES.join(";");
     conn.execute_batch(&format!(
         "PRAGMA page_size = {page_size}; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;

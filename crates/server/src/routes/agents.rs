@@ -80,6 +80,11 @@ fn confined(app: &App, mut summary: Value) -> Value {
     if let Some(execution) = summary["execution"].as_object_mut() {
         execution.insert("sandbox".to_owned(), app.options.world.sandbox(network));
     }
+    // Prices are settings, which no agent's records hold.
+    let priced = summary["model"]["name"].as_str().is_some_and(|name| (app.options.check_price)(name).is_ok());
+    if let Some(model) = summary["model"].as_object_mut() {
+        model.insert("priced".to_owned(), priced.into());
+    }
     summary
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use abide_server::Limits;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
 use crate::daemon::Daemon;
@@ -225,4 +225,28 @@ async fn queries_are_read_strictly() {
     }
     daemon.ask(Ask::get("/v1/agents/%ff")).await.refused(400, "bad_path");
     daemon.ask(Ask::get("/v1/agents/No%20Body")).await.refused(404, "not_found");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_to_nothing_is_refused_and_types_have_names_that_people_know() {
+    let daemon = Daemon::start().await;
+    daemon.create_stopped("a").await;
+    let change = async |body: Value| daemon.patch("/v1/agents/a", body).await.refused(422, "wrong_fields");
+    for field in ["model", "workspace", "role", "instructions", "network", "fallback", "budget"] {
+        let mut body = json!({});
+        body[field] = json!(null);
+        let problem = change(body).await;
+        assert_eq!(problem["pointer"], format!("/{field}"));
+        assert!(problem["detail"].as_str().unwrap().starts_with("null changes nothing"), "{problem}");
+    }
+    let cases = [
+        (json!({ "budget": { "max_usd": "much" } }), "invalid type: string \"much\", expected a number"),
+        (
+            json!({ "budget": { "max_turns": "u64" } }),
+            "invalid type: string \"u64\", expected a whole number, 0 or more",
+        ),
+    ];
+    for (body, detail) in cases {
+        assert_eq!(change(body).await["detail"], detail);
+    }
 }

@@ -128,7 +128,7 @@ impl World for Outside {
             if !name.starts_with("script/") {
                 return Err(Refusal::new("no_model", "no provider has it", "name another"));
             }
-            Ok(ModelTested { model: name, ok: true, elapsed_ms: 1, usage: None, error: None })
+            Ok(ModelTested { model: name, ok: true, elapsed_ms: 1, usage: None, priced: true, error: None })
         })
     }
 }

@@ -1,6 +1,6 @@
 //! `abide daemon start`: returns when the daemon is ready, or says why it is not.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -39,12 +39,22 @@ pub fn run(args: &UpArgs, home: &Path, out: &Output) -> anyhow::Result<()> {
         let tail = logs::tail(&log, TAIL_LINES).unwrap_or_default();
         return Err(anyhow!("the daemon did not start: {what}; {} says:\n{}", log.display(), tail.join("\n")));
     };
-    let value = json!({ "url": served.url, "pid": served.pid, "started": true });
+    let missing = settings.missing_keys();
+    let warnings: Vec<String> = missing.iter().map(|(provider, variable)| keyless(provider, variable)).collect();
+    let value = json!({ "url": served.url, "pid": served.pid, "started": true, "warnings": warnings });
     out.result(&value, || format!("the daemon serves {} at {} (pid {})\n", home.display(), served.url, served.pid))?;
+    for warning in &warnings {
+        out.note(warning);
+    }
     if let Some(note) = settings.model_note() {
         out.hint(&format!("{note}; `abide config set model PROVIDER/MODEL` changes that"));
     }
     Ok(())
+}
+
+/// The daemon has the environment of whoever started it, and no other.
+fn keyless(provider: &str, variable: &str) -> String {
+    format!("{provider} has no key: {variable} is not set here; set it, and `abide daemon restart` takes it along")
 }
 
 fn already(args: &UpArgs, home: &Path, served: &Served, out: &Output) -> anyhow::Result<()> {
@@ -81,9 +91,10 @@ fn new_log(home: &Path) -> anyhow::Result<File> {
     let path = log_path(home);
     if path.exists() {
         let kept = path.with_extension("log.1");
-        fs::rename(&path, &kept).with_context(|| format!("can't move {} away", path.display()))?;
+        let moved = fs::rename(&path, &kept).and_then(|()| crate::home::close_file(&kept));
+        moved.with_context(|| format!("can't move {} away", path.display()))?;
     }
-    let file = OpenOptions::new().create(true).append(true).open(&path);
+    let file = crate::home::private_file().append(true).open(&path);
     file.with_context(|| format!("can't write {}", path.display()))
 }
 

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::cli::PlaceArgs;
 use crate::commands::model;
-use crate::connection::{self, block_on};
+use crate::connection::{self, CONFIG_CHANGED, block_on};
 use crate::output::{Output, counted, table};
 
 pub fn run(place: &PlaceArgs, home: &Path, out: &Output) -> anyhow::Result<()> {
@@ -20,8 +20,9 @@ pub fn run(place: &PlaceArgs, home: &Path, out: &Output) -> anyhow::Result<()> {
     // What agents think with is not for everybody: it takes the home's token.
     let models = model::find(place).ok();
     let default = models.as_ref().map(|models| &models.default);
+    let changed = served.config_changed(home);
     let value = json!({
-        "running": true, "home": home_text, "url": served.url, "pid": served.pid,
+        "running": true, "config_changed": changed, "home": home_text, "url": served.url, "pid": served.pid,
         "status": health.status, "version": health.version, "agents_awake": health.agents_awake,
         "model": default.map(|default| &default.name), "model_note": default.and_then(|default| default.note.as_ref()),
     });
@@ -35,6 +36,7 @@ pub fn run(place: &PlaceArgs, home: &Path, out: &Output) -> anyhow::Result<()> {
             ("awake", counted(health.agents_awake, "agent")),
         ];
         rows.extend(models.as_ref().map(|models| ("model", model::chosen(models))));
+        rows.extend(changed.then(|| ("config", format!("{CONFIG_CHANGED}: `abide daemon restart` reads it"))));
         table(&rows)
     })
 }

@@ -3,12 +3,13 @@
 use std::thread;
 
 use abide_api::types::{KeyState, ModelItem, ModelList, ProviderItem};
+use abide_effects::model::providers::Kind;
 use abide_effects::web::{self, Url};
 
 use super::Check;
 use crate::cli::PlaceArgs;
 use crate::commands::model;
-use crate::config::ECHO;
+use crate::config::{ECHO, price_command};
 use crate::connection::{self, block_on};
 use crate::output::{counted, one_line};
 
@@ -62,8 +63,10 @@ fn keys(list: &ModelList) -> Check {
 /// Providers that somebody has set up or thinks with. Others are nobody's business: nothing is sent to them.
 fn endpoints(list: &ModelList) -> Vec<Check> {
     let wanted = |provider: &&ProviderItem| {
+        // Somebody gave it a name, and it can't work before somebody says where it is.
+        let begun = provider.base_url.is_empty() && !Kind::ALL.iter().any(|kind| kind.as_str() == provider.name);
         let thought_with = |item: &ModelItem| item.provider == provider.name && (item.default || item.agents_total > 0);
-        provider.key == KeyState::Set || list.items.iter().any(thought_with)
+        begun || provider.key == KeyState::Set || list.items.iter().any(thought_with)
     };
     let wanted: Vec<&ProviderItem> = list.providers.iter().filter(wanted).collect();
     // At the same time: none of them should wait for another that hangs.
@@ -131,7 +134,7 @@ fn unpriced(list: &ModelList, place: &PlaceArgs) -> Vec<Check> {
         let model = [&summary.model.name].into_iter().chain(&summary.model.fallback).find(|name| unpriced(name))?;
         limited.then(|| {
             let found = format!("{id} has a limit in dollars, and {model} has no price: it is not asked");
-            let fix = format!("set models.{model:?}.input_usd and output_usd, or limit tokens instead");
+            let fix = format!("`{}` says what it costs, or limit tokens instead", price_command(model));
             Check::warn("budget", one_line(&found), fix)
         })
     };
