@@ -353,6 +353,9 @@ mod tests {
         let shelf = CATALOGUE.shelf(Maker::OpenAi);
         assert_eq!(shelf.card("gpt-5-2025-08-07"), shelf.card("gpt-5"));
         assert_ne!(shelf.card("gpt-5-mini"), shelf.card("gpt-5"));
+        for other in ["gpt-5-202508", "gpt-5-202508071", "gpt-5-20250807x", "gpt-520250807"] {
+            assert_eq!(shelf.card(other), None, "{other}");
+        }
     }
 
     #[test]

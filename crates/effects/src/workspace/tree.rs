@@ -168,6 +168,11 @@ mod tests {
     fn what_a_look_needs_is_for_its_own_eyes() {
         let made = scratch().unwrap();
         assert_eq!(fs::metadata(made.path()).unwrap().permissions().mode() & 0o777, 0o700);
+        let name = made.path().file_name().unwrap().to_str().unwrap();
+        assert!(
+            name.starts_with(&format!("{SCRATCH}{}-", std::process::id())),
+            "{name}: nobody could tell whose it is"
+        );
         sweep_scratch(made.path().parent().unwrap());
         assert!(made.path().exists(), "whoever lives still needs it");
     }

@@ -240,3 +240,11 @@ async fn what_was_bound_as_a_worktree_is_not_worked_in_itself() {
     assert_eq!(result(&go("call_1", "direct").await).1["error"]["code"], "not_attached");
     assert_eq!(result(&go("call_2", "worktree").await).0, ToolStatus::Completed);
 }
+
+#[tokio::test]
+async fn what_the_killed_left_behind_goes_with_the_next_start() {
+    // More than any process is called.
+    let left = tempfile::Builder::new().prefix("abide-tree-4194305-").tempdir().unwrap();
+    let _stage = Stage::new();
+    assert!(!left.path().exists());
+}

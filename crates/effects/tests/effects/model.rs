@@ -3,8 +3,10 @@
 
 mod anthropic;
 mod bounds;
+mod catalogue;
 mod chat;
 mod faults;
+mod pictures;
 mod provider;
 mod responses;
 mod retry;

@@ -215,6 +215,19 @@ fn cards_are_known_guessed_and_overridden() {
     );
     assert!(said.providers().is_said("ollama/small") && said.providers().listed().contains(&"ollama/small".to_owned()));
 
+    // What nobody says of the cache costs what it costs without one.
+    let priced = |more: &[(CardField, &str)]| {
+        let fields = [&[(CardField::InputUsd, "0.1"), (CardField::OutputUsd, "0.4")], more].concat();
+        Said::default().model("ollama/x", &fields).remote("ollama/x").card.prices.unwrap()
+    };
+    let prices = priced(&[]);
+    assert_eq!((prices.cache_read, prices.cache_write), (100_000, 100_000));
+    assert_eq!(prices.cost_micro_usd(&Usage { input_tokens: 11, ..Usage::default() }), 2, "rounded up");
+    let prices = priced(&[(CardField::CacheReadUsd, "0.01"), (CardField::CacheWriteUsd, "0.2")]);
+    assert_eq!((prices.cache_read, prices.cache_write), (10_000, 200_000));
+    let wide = Said::default().model("ollama/x", &[(CardField::WindowTokens, "1000000")]).remote("ollama/x").card;
+    assert_eq!(wide.context_tokens, 200_000);
+
     let wrong =
         |name: &str, fields: &[(CardField, &str)]| Said::default().model(name, fields).try_providers().unwrap_err();
     let error = wrong("ollama/x", &[(CardField::InputUsd, "1")]);

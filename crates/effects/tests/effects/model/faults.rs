@@ -406,6 +406,29 @@ async fn what_a_provider_counts_with_its_failure_is_counted() {
     let spent = failure(speaks, Answer::stream(stream)).await.spent.unwrap();
     assert!(spent.estimated && spent.usage.input_tokens > 100, "{spent:?}");
     assert_eq!(spent.usage.output_tokens, 3);
+    let (speaks, stream) = failed(json!({ "output_tokens": 2 }));
+    let spent = failure(speaks, Answer::stream(stream)).await.spent.unwrap();
+    assert!(spent.estimated && spent.usage.input_tokens > 100, "half of it is a guess: {spent:?}");
+    assert_eq!(spent.usage.output_tokens, 2);
+}
+
+/// It is charged for from the moment it begins, and for its thoughts and calls as well as for its text.
+#[tokio::test]
+async fn all_that_has_come_is_guessed() {
+    let thinks = chunk(json!({ "reasoning_content": "x".repeat(38) }), None);
+    let calls = chat::piece(0, Some("a"), Some("ReadFile"), &"x".repeat(40));
+    for (events, output_tokens) in [
+        (vec![], 0),
+        (vec![thinks.clone()], 10),
+        (vec![calls.clone()], 10),
+        (vec![thinks, chat::says(&"x".repeat(40)), calls], 30),
+    ] {
+        let broken = Answer::stream(chunks(&events).replace("data: [DONE]\n\n", "")).cut();
+        let spent = failure(Speaks::Chat, broken).await.spent.unwrap();
+        assert!(spent.estimated && spent.usage.input_tokens > 100, "{spent:?}");
+        assert_eq!(spent.usage.output_tokens, output_tokens, "{events:?}");
+        assert_eq!(spent.usage.cost_micro_usd, spent.usage.input_tokens + 2 * output_tokens);
+    }
 }
 
 /// Whoever ends a call knows what it took.
