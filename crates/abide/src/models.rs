@@ -317,6 +317,9 @@ fn advice(remote: &Remote, key_variable: Option<&str>, failure: &ProviderFailure
         ProviderError::Overloaded => {
             "try again in a while; `fallback` in the settings names models to ask meanwhile".to_owned()
         }
+        ProviderError::Timeout | ProviderError::Disconnect if failure.spent.is_some() => {
+            "it was reached, and its answer broke off: try again; agents do so by themselves".to_owned()
+        }
         ProviderError::Timeout | ProviderError::Disconnect => {
             format!("see whether somebody serves {url}, and whether this machine may reach it")
         }

@@ -1,6 +1,7 @@
 //! Providers and models: what settings say of them, what is shown of them, and what is never shown: a key.
 
 use std::fs;
+use std::io::{Read, Write};
 use std::net::TcpListener;
 
 use serde_json::{Value, json};
@@ -307,6 +308,28 @@ fn a_key_that_is_not_set_is_named() {
     // With one, the hint is about what is wrong then: nobody is there.
     let ran = ran_with_key(&place);
     assert!(ran["error"]["hint"].as_str().unwrap().contains("see whether somebody serves http://127.0.0.1:9"), "{ran}");
+}
+
+#[test]
+fn an_answer_that_breaks_off_is_not_taken_for_nobody_there() {
+    let place = Place::empty();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        assert!(stream.read(&mut [0; 16 << 10]).unwrap() > 0);
+        let event = r#"data: {"choices":[{"index":0,"delta":{"content":"so far"}}]}"#;
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 999\r\n\r\n";
+        stream.write_all(format!("{head}{event}\n\n").as_bytes()).unwrap();
+    });
+    place.write("home/config.toml", format!("[providers.mine]\nkind = \"openai-chat\"\nbase_url = \"{url}\"\n"));
+    let tested = document(&place.run(&["model", "test", "mine/x", "--json"]).out);
+    server.join().unwrap();
+    assert_eq!(tested["error"]["class"], "disconnect", "{tested}");
+    assert!(
+        tested["error"]["hint"].as_str().unwrap().starts_with("it was reached, and its answer broke off"),
+        "{tested}"
+    );
 }
 
 fn ran_with_key(place: &Place) -> Value {
