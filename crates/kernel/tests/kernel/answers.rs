@@ -177,8 +177,8 @@ fn an_answer_that_an_interjection_finds_is_told_with_its_own() {
         told(unanswered),
         ["m1 result: paris\n\n(Nothing was said after the last tool calls; the transcript has them.)"]
     );
-    // What was called is no answer.
-    let called = "operator hi\ninterject and this\nround Tool look\ntool call1\nround four";
+    // What is said beside a call is no answer.
+    let called = "operator hi\ninterject and this\nround let me see ; Tool look\ntool call1\nround four";
     assert_eq!(told(called), ["m1 result: four"]);
 }
 
