@@ -1,5 +1,7 @@
 //! Budgets: limits in all, a day, of an item and of children; what holds when one is reached, and what ends that.
 
+use abide_kernel::agent::budget::{Budget, Limits};
+
 use crate::story::check;
 
 #[test]
@@ -521,4 +523,32 @@ fn an_answer_that_came_too_late_to_be_heard_is_paid_for() {
          stale
          unchanged",
     );
+}
+
+/// Whoever sets the clock back does not get the day's budget a second time.
+#[test]
+fn a_day_that_has_begun_stays_begun() {
+    check(
+        "budget daily_turns=2
+         advance 25h
+         operator hi
+         round done
+         back 2h
+         operator more
+         round done
+         ---
+         operator even more
+         why",
+        "queued m3 operator_prompt
+         WaitForOperator budget_spent
+         a has used up its budget of the day: 2 of 2 turns. It goes on at +172800s, or when you raise it: `abide agent set a --daily-turns N`.",
+    );
+}
+
+#[test]
+fn money_may_be_limited_for_a_day_alone() {
+    let money = Limits { max_micro_usd: Some(1), ..Limits::default() };
+    let other = Limits { max_tokens: Some(1), ..Limits::default() };
+    let limits = |in_all: Limits, daily: Limits| Budget { daily, ..Budget::from(in_all) }.limits_money();
+    assert_eq!([limits(money, other), limits(other, money), limits(other, other)], [true, true, false]);
 }

@@ -1,5 +1,7 @@
 //! The loop guard: calls that come to the same result again and again while one message is worked on.
 
+use abide_kernel::limits::GUARDED_CALLS_MAX;
+
 use crate::story::{check, tell};
 
 #[test]
@@ -253,4 +255,34 @@ fn a_call_that_is_complete_begins_the_count_of_cut_ones_again() {
          Cut refused cut_off
          call model exec1 round 6",
     );
+}
+
+#[test]
+fn a_turn_that_is_begun_again_may_be_cut_off_as_often() {
+    check(
+        "operator hi
+         round Cut cut=yes
+         round Cut cut=yes
+         crash
+         reload
+         ---
+         round Cut cut=yes
+         effects",
+        "Cut refused cut_off
+         call model exec2 round 2",
+    );
+}
+
+/// Only so many calls are remembered: the one that ended longest ago gives way.
+#[test]
+fn what_was_called_long_ago_is_forgotten() {
+    let tries = |others: usize| {
+        let looks = (1..=3).map(|call| format!("round Tool look\ntool call{call}\n"));
+        let calls: Vec<String> = (0..others).map(|other| format!("Tool other{other}")).collect();
+        let ends = (4..4 + others).map(|call| format!("tool call{call}\n"));
+        let others = format!("round {}\n{}", calls.join(" ; "), ends.collect::<String>());
+        tell(&format!("operator hi\n{}{others}---\nround Tool look", looks.collect::<String>()))
+    };
+    assert_eq!(tries(GUARDED_CALLS_MAX - 1), ["Tool refused repeated_call"]);
+    assert_eq!(tries(GUARDED_CALLS_MAX), Vec::<String>::new());
 }
