@@ -752,7 +752,7 @@ fn no_more_is_remembered_of_models_than_there_can_be() {
     let mut story = Story::begin();
     story.tell("operator hi").unwrap();
     let most = limits::FALLBACK_MAX + 1;
-    for number in 0..2 * most {
+    for number in 0..4 * most {
         // For the next turn: the one that runs has its own.
         story.tell(&format!("models a/{number} b/{number}")).unwrap();
         story.tell(if number % 2 == 0 { "fail rate_limited after=1h" } else { "fail auth" }).unwrap();
