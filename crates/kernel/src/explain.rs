@@ -10,7 +10,6 @@ use serde::Serialize;
 
 use crate::agent::AgentState;
 use crate::agent::approval::Approval;
-use crate::agent::turn::{Phase, Turn};
 use crate::fact::Resource;
 use crate::id::Seq;
 use crate::scheduler::decision::Decision;
@@ -188,13 +187,7 @@ fn sentence(state: &AgentState, decision: &Decision, would_wake: &[String]) -> S
             }
         },
         (DecisionKind::Noop, Reason::TurnInProgress) => match hands::under_way(state) {
-            None => match state.turn.as_ref().filter(|turn| turn.phase == Phase::Model && !turn.model.is_empty()) {
-                Some(turn) => {
-                    let Turn { model, round, started_at, .. } = turn;
-                    format!("{id} is running a turn since {started_at}, and waits for {model} (round {round}).")
-                }
-                None => format!("{id} is running a turn."),
-            },
+            None => model::until_it_answers(state).unwrap_or_else(|| format!("{id} is running a turn.")),
             Some(tools) => format!("{id} is running a turn; under way in it: {tools}."),
         },
         (DecisionKind::Noop, _) => format!("{id} has its next tick under way already."),

@@ -1,6 +1,7 @@
 //! The models of an agent: which it has, and what becomes of a message whose model failed.
 
 use crate::agent::config::{Config, ConfigChange, DefaultModels};
+use crate::agent::queue::Entry;
 use crate::agent::turn::{Phase, Turn};
 use crate::fact::{AgentConfigured, MessageRequeued, ProviderRoundFailed};
 use crate::id::MessageId;
@@ -47,20 +48,21 @@ fn set(step: &mut Step<'_>, config: Config, role: Option<Role>) -> Answer {
 /// What waited for a model goes on as soon as one of those that there are now can be asked.
 fn release(step: &mut Step<'_>) {
     let not_before = step.state.held_until(step.now);
-    let waiting = step.state.queue.delayed().filter(|entry| entry.not_before != not_before);
-    let waiting: Vec<MessageId> = waiting.map(|entry| entry.message.message_id.clone()).collect();
-    for message_id in waiting {
-        step.emit(MessageRequeued { message_id, reason: RequeueReason::ModelChanged, not_before });
-    }
+    let_go(step, RequeueReason::ModelChanged, not_before, |entry| entry.not_before != not_before);
 }
 
 /// A model that rested has answered: what waited for it need not wait. But where a message failed again after that, it
 /// is the message, and its own wait stands.
 pub(super) fn back(step: &mut Step<'_>) {
-    let waiting = step.state.queue.delayed().filter(|entry| entry.provider_failures <= 1);
+    let_go(step, RequeueReason::ModelBack, None, |entry| entry.provider_failures <= 1);
+}
+
+/// Gives those that wait for a time another one, or none.
+fn let_go(step: &mut Step<'_>, reason: RequeueReason, not_before: Option<Time>, which: impl Fn(&Entry) -> bool) {
+    let waiting = step.state.queue.delayed().filter(|entry| which(entry));
     let waiting: Vec<MessageId> = waiting.map(|entry| entry.message.message_id.clone()).collect();
     for message_id in waiting {
-        step.emit(MessageRequeued { message_id, reason: RequeueReason::ModelBack, not_before: None });
+        step.emit(MessageRequeued { message_id, reason, not_before });
     }
 }
 

@@ -3,6 +3,7 @@
 use super::gist;
 use crate::agent::AgentState;
 use crate::agent::model::Trouble;
+use crate::agent::turn::{Phase, Turn};
 use crate::scheduler::decision::Decision;
 
 pub(super) fn notes(state: &AgentState) -> Vec<String> {
@@ -34,6 +35,13 @@ fn told(trouble: &Trouble) -> String {
     let Trouble { model, error, message, at } = trouble;
     let who = if model.is_empty() { String::new() } else { format!("{model} ") };
     format!("{who}failed at {at}, {error}: {}", gist(message))
+}
+
+/// The sentence about a turn whose model is being asked.
+pub(super) fn until_it_answers(state: &AgentState) -> Option<String> {
+    let turn = state.turn.as_ref().filter(|turn| turn.phase == Phase::Model && !turn.model.is_empty())?;
+    let (id, Turn { model, round, started_at, .. }) = (state.id(), turn);
+    Some(format!("{id} is running a turn since {started_at}, and waits for {model} (round {round})."))
 }
 
 /// The sentence about a message that is tried again later: which model failed, and how.
