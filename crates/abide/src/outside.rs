@@ -6,6 +6,7 @@ use std::sync::Arc;
 use abide_api::types::{ModelList, ModelTested};
 use abide_effects::Hands;
 use abide_effects::hands::{TaskInput, TaskOutput};
+use abide_kernel::agent::workspace::Workspace;
 use abide_kernel::effect::Place;
 use abide_kernel::fact::WorkspaceAttached;
 use abide_kernel::id::{AgentId, TaskId};
@@ -41,6 +42,21 @@ impl World for Outside {
 
     fn attach<'a>(&'a self, agent: &'a AgentId, path: String, mode: WorkspaceMode) -> Done<'a, WorkspaceAttached> {
         Box::pin(self.hands.attach(agent, path, mode))
+    }
+
+    fn fetch_branch<'a>(
+        &'a self,
+        agent: &'a AgentId,
+        bound: Option<Workspace>,
+        folder: String,
+        branch: Option<String>,
+    ) -> Done<'a, Value> {
+        Box::pin(async move {
+            let repo = bound.as_ref().and_then(|bound| Some(bound.worktree.as_ref()?.repo.clone()));
+            let repository = repo.unwrap_or_else(|| folder.clone());
+            let branches = self.hands.fetch_branch(agent, bound, folder, branch).await?;
+            Ok(json!({ "repository": repository, "branches": branches }))
+        })
     }
 
     fn check_workspace(&self, path: String) -> Done<'_, String> {

@@ -11,7 +11,6 @@ use abide_kernel::fact::WorkspaceAttached;
 use abide_kernel::id::{AgentId, ExecId, Seq};
 use abide_kernel::input::{Act, Address, Does, Input, Refusal, Remains, Reply};
 use abide_kernel::time::Time;
-use abide_kernel::vocabulary::WorkspaceMode;
 use abide_ledger::Ledger;
 use abide_server::{Hooks, Secret};
 use serde_json::Value;
@@ -88,7 +87,7 @@ impl Perform for Effects {
 
     fn worktree(&self, agent: &AgentId, folder: String) -> Job<Result<WorkspaceAttached, Refusal>> {
         let (hands, agent) = (self.hands.clone(), agent.clone());
-        Box::pin(async move { hands.attach(&agent, folder, WorkspaceMode::Worktree).await })
+        Box::pin(async move { hands.worktree_for_child(&agent, folder).await })
     }
 }
 

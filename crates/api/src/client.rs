@@ -17,10 +17,11 @@ use crate::problem::Problem;
 use crate::sse::{SseEvent, SseParser};
 use crate::types::{
     Abort, Accepted, AgentChange, AgentCreate, AgentItem, AgentSummary, Approval, Brief, Compact, Deleted, Detached,
-    Ended, Event, Exported, Fork, Health, Message, MessageCreate, ModelList, ModelTest, ModelTested, Page, Patch,
-    SandboxPart, Surroundings, Task, TaskInput, TaskRead, TaskRun, TaskStopped, TaskTaken, Timer, TimerCreate,
+    Ended, Event, Exported, Fetched, Fork, Health, Message, MessageCreate, ModelList, ModelTest, ModelTested, Page,
+    Patch, SandboxPart, Surroundings, Task, TaskInput, TaskRead, TaskRun, TaskStopped, TaskTaken, Timer, TimerCreate,
     TimerCreated, TokenCreate, TokenCreated, TokenItem, TranscriptEntry, Trigger, TriggerCreate, Verify, Wait, Wake,
     Why, Woken, WorkItem, WorkItemBlock, WorkItemComplete, WorkItemCreate, WorkItemUpdate, Workspace, WorkspaceAttach,
+    WorkspaceFetch,
 };
 
 /// Answers are bounded on the other side; this is for whoever else may answer there.
@@ -293,8 +294,15 @@ impl Client {
         self.typed(Method::POST, &format!("/v1/agents/{}/workspaces", part(id)), Some(attach)).await
     }
 
-    pub async fn detach_workspace(&self, id: &str, root: &str) -> Result<Detached, ClientError> {
-        self.typed(Method::DELETE, &format!("/v1/agents/{}/workspaces/{}", part(id), part(root)), None::<&()>).await
+    pub async fn detach_workspace(&self, id: &str, root: &str, discard: bool) -> Result<Detached, ClientError> {
+        let query = if discard { "?discard=true" } else { "" };
+        let path = format!("/v1/agents/{}/workspaces/{}{query}", part(id), part(root));
+        self.typed(Method::DELETE, &path, None::<&()>).await
+    }
+
+    pub async fn fetch_workspace(&self, id: &str, root: &str, fetch: &WorkspaceFetch) -> Result<Fetched, ClientError> {
+        let path = format!("/v1/agents/{}/workspaces/{}/fetch", part(id), part(root));
+        self.typed(Method::POST, &path, Some(fetch)).await
     }
 
     pub async fn patches(&self, id: &str) -> Result<Page<Patch>, ClientError> {

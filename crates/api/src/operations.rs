@@ -66,6 +66,8 @@ const LAST: Param = Param { name: "last", about: "instead: the newest so many, o
 const AT: Param = Param { name: "at", about: "as it was right after this fact", number: true };
 const OFFSET: Param = Param { name: "offset", about: "from this byte on; left out: the newest", number: true };
 const WAIT_MS: Param = Param { name: "wait_ms", about: "wait so long for its end, at most 25000", number: true };
+const DISCARD: Param =
+    Param { name: "discard", about: "true: give up what is in the worktree, instead of saving it", number: false };
 const FILTER: Param = Param {
     name: "filter",
     about: "all, open, completed, current, queued (runnable, not current), blocked or waiting",
@@ -213,11 +215,21 @@ pub const OPERATIONS: &[Operation] = &[
         Body::Required("WorkspaceAttach"),
         One(201, "Workspace"),
     ),
-    delete(
-        "workspace_detach",
-        "/v1/agents/{id}/workspaces/{item}",
-        "End a binding; a worktree goes once what is in it is saved",
-        One(200, "Detached"),
+    Operation {
+        query: &[DISCARD],
+        ..delete(
+            "workspace_detach",
+            "/v1/agents/{id}/workspaces/{item}",
+            "End a binding; a worktree goes once what is in it is saved",
+            One(200, "Detached"),
+        )
+    },
+    post(
+        "workspace_fetch",
+        "/v1/agents/{id}/workspaces/{item}/fetch",
+        "Bring a branch of a worktree into the repository that it was made of",
+        Body::Optional("WorkspaceFetch"),
+        One(200, "Fetched"),
     ),
     of_agent(get("patch_list", "/v1/agents/{id}/patches", "What was saved of removed worktrees", Page("Patch"))),
     Operation {

@@ -77,19 +77,7 @@ impl World {
 
     fn start(&self, command: &str) -> Process {
         let root = self.dir.path().canonicalize().unwrap().join("root");
-        let launch = Launch {
-            command: command.to_owned(),
-            cwd: root.clone(),
-            root,
-            network: false,
-            tty: false,
-            accepts_input: false,
-            label: "bench".to_owned(),
-            output: None,
-            processes_max: 512,
-            extra_read: Vec::new(),
-            extra_write: Vec::new(),
-        };
+        let launch = Launch { processes_max: 512, ..Launch::new(command, &root, "bench") };
         self.runtime.block_on(self.processes.start(launch)).unwrap()
     }
 

@@ -32,7 +32,7 @@ use crate::limits;
 use crate::process::{Options, Processes};
 use crate::sandbox::{Mode, Sandbox};
 use crate::tools::read_skill;
-use crate::workspace;
+use crate::workspace::{self, Fetched, Repositories, Unsaved};
 
 pub use output::{TaskInput, TaskOutput};
 pub use reconcile::{Left, Reconciled, recorded};
@@ -57,6 +57,7 @@ pub struct Hands(Arc<Inner>);
 struct Inner {
     home: PathBuf,
     processes: Processes,
+    repositories: Repositories,
     moment: fn() -> (Time, u64),
     tasks: tasks::Tasks,
     desks: desk::Desks,
@@ -96,7 +97,7 @@ impl Hands {
         let sandbox = Sandbox::probe(setup.sandbox, &home);
         let options = Options { program: setup.program, home: home.clone(), sandbox, control_groups: true };
         let processes = Processes::new(options)?;
-        workspace::sweep_scratch(&std::env::temp_dir());
+        let repositories = Repositories::new(&home, processes.clone());
         let swept = processes.sweep().into_iter().map(|swept| {
             let pids: Vec<String> = swept.pids.iter().map(ToString::to_string).collect();
             (TaskId::new(swept.label), vec![format!("ended_at_boot pids {}", pids.join(" "))])
@@ -105,6 +106,7 @@ impl Hands {
             home,
             swept: Mutex::new(swept.collect()),
             processes,
+            repositories,
             moment: setup.moment,
             tasks: tasks::Tasks::default(),
             desks: desk::Desks::default(),
@@ -272,14 +274,10 @@ impl Hands {
             let hint = "detach it as a folder; its files stay";
             return Err(Refusal::new("no_worktree", format!("{} is no worktree", bound.root), hint));
         };
-        let worktree = workspace::Worktree {
-            path: PathBuf::from(&bound.root),
-            branch: worktree.branch.clone(),
-            base_commit: worktree.base_commit.clone(),
-            repo: PathBuf::from(&worktree.repo),
-            left_out: false,
-        };
-        match workspace::remove_worktree(&worktree, &self.patches(agent), (self.0.moment)().0) {
+        let worktree = worktree_of(&bound.root, worktree);
+        let unsaved = if bound.discard { Unsaved::Discard } else { Unsaved::Keep };
+        let (patches, now) = (self.patches(agent), (self.0.moment)().0);
+        match self.0.repositories.remove_worktree(&worktree, unsaved, &patches, now) {
             Ok(removed) => Ok(Removal {
                 patch: removed.patch.map(|patch| patch.display().to_string()),
                 branches: removed.branches_kept,
@@ -296,8 +294,38 @@ impl Hands {
     /// The content of where an agent works, so that one can see whether it changed.
     pub async fn tree(&self, place: Place) -> Option<String> {
         let root = place.workspace?.root;
-        let home = self.0.home.clone();
-        blocking(move || workspace::tree(&workspace::check(Path::new(&root), &home).ok()?)).await
+        let repositories = self.0.repositories.clone();
+        blocking(move || repositories.tree(&repositories.check(Path::new(&root)).ok()?)).await
+    }
+
+    /// Brings a branch of an agent's worktree, or what was kept of its worktrees, into the user's repository. `folder` is
+    /// the repository's folder where no worktree is bound any more.
+    pub async fn fetch_branch(
+        &self,
+        agent: &AgentId,
+        bound: Option<abide_kernel::agent::workspace::Workspace>,
+        folder: String,
+        branch: Option<String>,
+    ) -> Result<Vec<Fetched>, Refusal> {
+        let (repositories, agent) = (self.0.repositories.clone(), agent.clone());
+        blocking(move || {
+            let worktree = bound.as_ref().and_then(|bound| bound.worktree.as_ref());
+            let repo = worktree.map_or(folder, |worktree| worktree.repo.clone());
+            let root = bound.as_ref().filter(|bound| bound.worktree.is_some()).map(|bound| PathBuf::from(&bound.root));
+            repositories.fetch(agent.as_str(), Path::new(&repo), root.as_deref(), branch.as_deref())
+        })
+        .await
+    }
+}
+
+/// A recorded worktree as `workspace` knows it.
+fn worktree_of(root: &str, worktree: &abide_kernel::fact::Worktree) -> workspace::Worktree {
+    workspace::Worktree {
+        path: PathBuf::from(root),
+        branch: worktree.branch.clone(),
+        base_commit: worktree.base_commit.clone(),
+        repo: PathBuf::from(&worktree.repo),
+        notes: Vec::new(),
     }
 }
 

@@ -71,6 +71,11 @@ pub const LINE_SHOWN_CHARS: usize = 160;
 pub const GIT_OUTPUT_BYTES: u64 = 128 << 20;
 /// How long git may take for one answer: to check out a very large repository, on a slow disk.
 pub const GIT_PATIENCE: std::time::Duration = std::time::Duration::from_secs(900);
+/// Settings, lists of ignored files and the like that are read of a repository.
+pub const GIT_SETTINGS_BYTES: u64 = 1 << 20;
+/// Places of repositories that are protected in one folder, and how deep in folders a module's records may lie.
+pub const PROTECTED_MAX: usize = 1_024;
+pub const MODULES_DEEP: usize = 16;
 /// How much of git's complaints is repeated in a refusal.
 pub const GIT_WORDS_BYTES: u64 = 4 << 10;
 /// Entries of a folder outside git that are looked at to see whether it changed.

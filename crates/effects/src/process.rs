@@ -21,8 +21,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use tokio::sync::{oneshot, watch};
@@ -73,6 +73,40 @@ pub struct Launch {
     pub extra_read: Vec<PathBuf>,
     /// Writable besides the workspace: the git folder of a worktree, say.
     pub extra_write: Vec<PathBuf>,
+    /// Read-only, although they lie in a writable folder. The supervisor refuses to start the command where the sandbox
+    /// did not make them so; a mechanism that can't forbid below an allowed folder ignores them.
+    pub read_only: Vec<PathBuf>,
+    /// Variables besides those that every command gets.
+    pub environment: Vec<(String, String)>,
+    /// Files of the command's private home, by name, with their content. Without a sandbox there is no private home,
+    /// and none is written.
+    pub home_files: Vec<(String, String)>,
+    /// Standard input, output and error, where the caller provides them; nothing is captured then.
+    pub streams: Option<Arc<[OwnedFd; 3]>>,
+}
+
+impl Launch {
+    /// A command in a folder, without network, input or a terminal.
+    #[must_use]
+    pub fn new(command: impl Into<String>, root: &Path, label: impl Into<String>) -> Launch {
+        Launch {
+            command: command.into(),
+            root: root.to_path_buf(),
+            cwd: root.to_path_buf(),
+            network: false,
+            tty: false,
+            accepts_input: false,
+            label: label.into(),
+            output: None,
+            processes_max: limits::PROCESSES_MAX,
+            extra_read: Vec::new(),
+            extra_write: Vec::new(),
+            read_only: Vec::new(),
+            environment: Vec::new(),
+            home_files: Vec::new(),
+            streams: None,
+        }
+    }
 }
 
 /// Why a command does not run.
@@ -186,16 +220,20 @@ impl Processes {
 
     /// Runs once the command does. Dropping it before that ends the command.
     pub async fn start(&self, launch: Launch) -> Result<Process, StartError> {
-        let system = |error: &dyn std::fmt::Display| {
-            StartError::new("system", format!("no thread for the command: {error}"), "end something, then try again")
-        };
+        self.begin(launch)?.await.map_err(|error| no_thread(&error))?
+    }
+
+    /// The same for a thread that may block.
+    pub fn start_blocking(&self, launch: Launch) -> Result<Process, StartError> {
+        self.begin(launch)?.blocking_recv().map_err(|error| no_thread(&error))?
+    }
+
+    fn begin(&self, launch: Launch) -> Result<oneshot::Receiver<Result<Process, StartError>>, StartError> {
         let (ready, is_ready) = oneshot::channel();
         let owner = Arc::clone(&self.0);
-        std::thread::Builder::new()
-            .name("command".to_owned())
-            .spawn(move || owner::own(owner, &launch, ready))
-            .map_err(|error| system(&error))?;
-        is_ready.await.map_err(|error| system(&error))?
+        let thread = std::thread::Builder::new().name("command".to_owned());
+        thread.spawn(move || owner::own(owner, launch, ready)).map_err(|error| no_thread(&error))?;
+        Ok(is_ready)
     }
 
     /// At boot: ends whatever an earlier life of this home left behind, and says what it was. Scratch folders go too.
@@ -203,6 +241,10 @@ impl Processes {
     pub fn sweep(&self) -> Vec<Swept> {
         owner::sweep(&self.0)
     }
+}
+
+fn no_thread(error: &dyn std::fmt::Display) -> StartError {
+    StartError::new("system", format!("no thread for the command: {error}"), "end something, then try again")
 }
 
 /// One command. Cheap to clone; the last clone ends it, if it still runs.
@@ -223,6 +265,8 @@ struct Shared {
     /// Rung when it is asked to end, so that its thread can see to it that this comes to something.
     bell: OwnedFd,
     ended: watch::Sender<Option<Ended>>,
+    /// Notified after `ended` is set, for threads that wait.
+    over: (Mutex<()>, Condvar),
     recovery: String,
 }
 
@@ -290,6 +334,22 @@ impl Process {
             }
             // The sender is ours; it can't be gone.
             let _here = ended.changed().await;
+        }
+    }
+
+    /// The same for a thread that may block: nothing where the time was over first.
+    #[must_use]
+    pub fn wait_until(&self, deadline: Instant) -> Option<Ended> {
+        let mut bell = self.0.0.over.0.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(ended) = self.ended() {
+                return Some(ended);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return None;
+            }
+            bell = self.0.0.over.1.wait_timeout(bell, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 

@@ -148,7 +148,7 @@ impl Sandbox {
             .map(|folder| folder.join("bwrap"))
             .find(|program| program.is_file())
             .ok_or("there is no program bwrap in PATH; install bubblewrap")?;
-        let view = View { writable: &[], readable: &[], network: false, foreign: false };
+        let view = View { writable: &[], read_only: &[], readable: &[], network: false, foreign: false };
         let tried = Command::new(&program)
             .args(bubblewrap::arguments(&self.places(), &view))
             .args(["--", "true"])
@@ -250,6 +250,7 @@ impl Sandbox {
         let program = self.bubblewrap.clone()?;
         let view = View {
             writable: &allowed.write,
+            read_only: &allowed.read_only,
             readable: &allowed.read,
             network: allowed.network,
             foreign: allowed.foreign,
@@ -295,6 +296,8 @@ impl Sandbox {
 pub(crate) struct Allowed {
     pub read: Vec<PathBuf>,
     pub write: Vec<PathBuf>,
+    /// Below what is writable.
+    pub read_only: Vec<PathBuf>,
     pub network: bool,
     /// Some of it belongs to another user than the daemon's.
     pub foreign: bool,

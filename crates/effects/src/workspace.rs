@@ -1,45 +1,67 @@
-//! Folders that agents work in, and git worktrees made for them. Everything here blocks; whoever calls from a task hands
-//! it to a thread that may. Nothing here knows agents beyond their names, and nothing here remembers: what was made is
-//! recorded by the caller, and held against git's own list when it was cut off.
+//! Folders that agents work in, and worktrees made for them. Everything here blocks; a task that calls it uses a thread
+//! for blocking work. Nothing here knows agents beyond their names.
 //!
-//! Work is never lost here: a worktree's changes are a proven patch on disk before its folder goes, commits stay on
-//! their branch, and what can't be saved is refused and left as it is. A folder that is missing is an error.
+//! There are three kinds of repository, each with one writer. The *user's* is read, and written only by a fetch that a
+//! person asks for. The *mirror* of it, in the home, is written by the runtime alone. A worktree's *own*, in its folder,
+//! is its agent's. Objects pass from one to another only as packs whose hashes are computed anew.
+//!
+//! Work is never lost here: a worktree's changes are a proven patch on disk before its folder goes, its commits are in
+//! the mirror, and what can't be saved is refused and left as it is. A folder that is missing is an error.
 
 mod aside;
 mod check;
 mod clear;
+mod convert;
 mod durable;
+mod fetch;
 mod git;
+mod identity;
 mod keep;
-mod link;
 mod look;
 mod making;
+mod mirror;
 mod occupancy;
 mod patch;
-mod reconcile;
+mod protect;
+mod refresh;
 mod remove;
+mod repository;
 mod scan;
 mod tree;
+mod view;
 mod worktree;
 
-use std::path::PathBuf;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use abide_kernel::input::Refusal;
+use abide_kernel::time::Time;
 use serde::{Deserialize, Serialize};
 
-pub use check::check;
-pub use clear::{clear_worktree, left_in};
-pub(crate) use link::borrows_from;
+use self::git::Git;
+use self::making::Record;
+use self::mirror::Mirror;
+use self::repository::Repository;
+use self::view::View;
+use crate::process::Processes;
+
+pub use clear::left_in;
+pub use fetch::Fetched;
+pub use identity::{FILE as GIT_CONFIG, global_config};
+pub use mirror::MIRRORS;
 pub use occupancy::{Occupancy, occupy};
 pub use patch::{PatchHolds, PatchRecord, PatchStory, list_patches};
-pub use reconcile::{Finding, reconcile};
-pub use remove::{Removed, remove_worktree};
-pub use tree::{sweep_scratch, tree};
-pub use worktree::{Worktree, create_worktree};
+pub use protect::{Protection, has_repository, protect, protect_records};
+pub use remove::{Removed, Unsaved};
+pub use worktree::{Asker, Worktree};
 
 /// Where in a home worktrees are made. The only place below a home that may be a workspace.
 pub const WORKTREES: &str = "worktrees";
-/// Every branch that we make begins so, and no other branch is ever made or deleted.
+/// Every branch that we make begins so, and no other branch is ever made or moved.
 pub const BRANCHES: &str = "abide/";
+/// Where in a home views of repositories are made. What a daemon that died left there is swept at the next start.
+const SCRATCH: &str = "scratch";
 
 /// A folder that was there, was a folder and could be written to when it was looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,10 +76,96 @@ pub struct Workspace {
 pub struct GitRoot {
     /// The top of the working tree; the workspace itself or a folder above it.
     pub toplevel: PathBuf,
-    /// What all worktrees of the repository share.
+    /// The records that all worktrees of the repository share.
     pub common_dir: PathBuf,
     /// Of a linked worktree: its own records, which are part of those.
     pub records: Option<PathBuf>,
-    /// The commit that is checked out; none in a repository without commits.
-    pub head: Option<String>,
+}
+
+impl GitRoot {
+    fn repository(&self) -> Repository {
+        let git_dir = self.records.clone().unwrap_or_else(|| self.common_dir.clone());
+        Repository { toplevel: self.toplevel.clone(), git_dir, common_dir: self.common_dir.clone() }
+    }
+}
+
+/// The repositories that a home has to do with, and the means to run git on them. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Repositories {
+    home: PathBuf,
+    processes: Processes,
+    /// The state of the user's refs when a worktree was last brought up to date with them.
+    stamps: Arc<Mutex<HashMap<PathBuf, String>>>,
+}
+
+impl Repositories {
+    /// `home` is the runtime's own folder, by its real name.
+    #[must_use]
+    pub fn new(home: &Path, processes: Processes) -> Repositories {
+        Repositories { home: home.to_path_buf(), processes, stamps: Arc::default() }
+    }
+
+    #[must_use]
+    pub fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// Whether a folder is a worktree of ours, with a repository that belongs to its agent.
+    #[must_use]
+    pub fn is_worktree(&self, folder: &Path) -> bool {
+        folder.starts_with(self.home.join(WORKTREES))
+    }
+
+    /// The mirror of a workspace's repository, made or not.
+    pub fn mirror_of(&self, workspace: &Workspace) -> Result<Option<PathBuf>, Refusal> {
+        let own = Record::of(&workspace.path)?.and_then(|record| record.mirror);
+        let own = own.map(|id| Mirror::named(&self.home, &id));
+        let mirror = own.or_else(|| Some(Mirror::of(&self.home, &workspace.git.as_ref()?.common_dir)));
+        Ok(mirror.map(|mirror| mirror.dir().to_path_buf()))
+    }
+
+    /// The user's large files, which a worktree's git may read.
+    pub fn large_files_for(&self, folder: &Path) -> Result<Option<PathBuf>, Refusal> {
+        let Some(mirror) = Record::of(folder)?.and_then(|record| record.mirror) else { return Ok(None) };
+        let user = Mirror::named(&self.home, &mirror).origin();
+        Ok(user.map(|user| user.join("lfs/objects")).filter(|large| large.is_dir()))
+    }
+
+    /// Gives a worktree that an older version made a repository of its own, at its next use.
+    pub fn convert_worktree(&self, worktree: &Worktree, patches: &Path, now: Time) -> Result<Vec<String>, Refusal> {
+        let mut evidence = Vec::new();
+        self.converted(worktree, patches, now, &mut evidence)?;
+        Ok(evidence)
+    }
+
+    /// Records which object stores a repository takes objects from, when a person has an agent work in it.
+    pub fn agree(&self, workspace: &Workspace) -> Result<(), Refusal> {
+        let Some(git) = &workspace.git else { return Ok(()) };
+        let alternates = repository::borrows_from(&git.common_dir);
+        let mirror = Mirror::of(&self.home, &git.common_dir);
+        if alternates == mirror.alternates() || Record::of(&git.toplevel)?.is_some() {
+            return Ok(());
+        }
+        mirror.record(&git.common_dir, alternates)
+    }
+
+    fn alternates_of(&self, repository: &Repository) -> Result<Vec<PathBuf>, Refusal> {
+        let own = Record::of(&repository.toplevel)?.and_then(|record| record.mirror);
+        Ok(match own {
+            Some(mirror) => vec![Mirror::named(&self.home, &mirror).objects()],
+            None => Mirror::of(&self.home, &repository.common_dir).alternates(),
+        })
+    }
+
+    fn untrusted(&self, view: &View) -> Result<Git, Refusal> {
+        Git::untrusted(view, &self.processes)
+    }
+
+    fn scratch(&self) -> PathBuf {
+        self.home.join(SCRATCH)
+    }
+
+    fn stamps(&self) -> MutexGuard<'_, HashMap<PathBuf, String>> {
+        self.stamps.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }

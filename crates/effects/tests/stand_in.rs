@@ -24,17 +24,9 @@ fn main() {
     let control_groups = std::env::var_os("NO_CONTROL_GROUPS").is_none();
     let processes = Processes::new(Options { program, home, sandbox, control_groups }).unwrap();
     let launch = Launch {
-        command: command.clone(),
-        cwd: root.clone(),
-        root,
-        network: false,
-        tty: false,
-        accepts_input: false,
-        label: "stand_in".to_owned(),
         output: std::env::var_os("KEEP").map(PathBuf::from),
         processes_max: 64,
-        extra_read: Vec::new(),
-        extra_write: Vec::new(),
+        ..Launch::new(command.clone(), &root, "stand_in")
     };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let process = runtime.block_on(processes.start(launch)).unwrap();

@@ -419,9 +419,10 @@ pub enum Act {
         tty: bool,
         accepts_input: bool,
     },
-    /// The binding goes; a worktree goes with it, once its work is safe.
+    /// The binding goes; a worktree goes with it, once its work is safe, or at once where a person gives that up.
     DetachWorkspace {
         folder: String,
+        discard: bool,
     },
 }
 

@@ -63,6 +63,7 @@ pub(crate) async fn meet(call: Call) -> Met {
         "workspace_list" => planes::list(call, &planes::WORKSPACES).await,
         "workspace_attach" => workspaces::attach(call).await,
         "workspace_detach" => workspaces::detach(call).await,
+        "workspace_fetch" => workspaces::fetch(call).await,
         "surroundings" => workspaces::surroundings(call).await,
         "patch_list" => workspaces::patches(call).await,
         "child_list" => planes::list(call, &planes::CHILDREN).await,

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use abide_api::types::{ModelList, ModelTested};
+use abide_kernel::agent::workspace::Workspace;
 use abide_kernel::effect::Place;
 use abide_kernel::fact::WorkspaceAttached;
 use abide_kernel::id::{AgentId, TaskId};
@@ -31,6 +32,16 @@ pub trait World: Send + Sync {
 
     /// A folder that may be bound. A worktree is made here.
     fn attach<'a>(&'a self, agent: &'a AgentId, path: String, mode: WorkspaceMode) -> Done<'a, WorkspaceAttached>;
+
+    /// Brings a branch of an agent's worktree into the user's repository. `bound` is the worktree, where it is there;
+    /// else `folder` names the repository.
+    fn fetch_branch<'a>(
+        &'a self,
+        agent: &'a AgentId,
+        bound: Option<Workspace>,
+        folder: String,
+        branch: Option<String>,
+    ) -> Done<'a, Value>;
 
     /// The folder by its real path, if it could be worked in at this moment.
     fn check_workspace(&self, path: String) -> Done<'_, String>;

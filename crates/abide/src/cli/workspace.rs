@@ -26,6 +26,19 @@ pub enum WorkspaceCommand {
         of: OfAgent,
         /// The folder, or the root of a worktree
         path: PathBuf,
+        /// Give up what is in the worktree, instead of saving it
+        #[arg(long)]
+        discard: bool,
+    },
+    /// Bring a branch of a worktree into your repository, as abide/AGENT/BRANCH
+    Fetch {
+        #[command(flatten)]
+        of: OfAgent,
+        /// The branch; without it, the one that is checked out, or all that were kept of worktrees that are gone
+        #[arg(long)]
+        branch: Option<String>,
+        /// The folder, or the root of a worktree, where the agent has more than one
+        path: Option<PathBuf>,
     },
     /// What was saved of worktrees that went
     Patches(OfAgent),

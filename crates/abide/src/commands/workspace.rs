@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use abide_api::Client;
-use abide_api::types::{Workspace, WorkspaceAttach, WorkspaceMode};
+use abide_api::types::{FetchedBranch, Workspace, WorkspaceAttach, WorkspaceFetch, WorkspaceMode};
 use abide_kernel::id::AgentId;
 use serde_json::json;
 
@@ -18,7 +18,8 @@ pub fn run(command: &WorkspaceCommand, place: &PlaceArgs, out: &Output) -> anyho
     match command {
         WorkspaceCommand::List(of) => list(of, place, out),
         WorkspaceCommand::Attach { of, path, worktree } => attach(of, path, *worktree, place, out),
-        WorkspaceCommand::Detach { of, path } => detach(of, path, place, out),
+        WorkspaceCommand::Detach { of, path, discard } => detach(of, path, *discard, place, out),
+        WorkspaceCommand::Fetch { of, branch, path } => fetch(of, branch.clone(), path.as_deref(), place, out),
         WorkspaceCommand::Patches(of) => patches(of, place, out),
     }
 }
@@ -76,11 +77,11 @@ fn attach(of: &OfAgent, path: &Path, worktree: bool, place: &PlaceArgs, out: &Ou
     })
 }
 
-fn detach(of: &OfAgent, path: &Path, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
+fn detach(of: &OfAgent, path: &Path, discard: bool, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let client = connection::find(place)?;
     let root = absolute(path)?;
     let (detached, became) = block_on(async {
-        let detached = client.detach_workspace(of.agent.as_str(), &root).await?;
+        let detached = client.detach_workspace(of.agent.as_str(), &root, discard).await?;
         let became = if detached.removing { removed(&client, &of.agent, &detached.root).await? } else { None };
         Ok((detached, became))
     })?;
@@ -89,6 +90,7 @@ fn detach(of: &OfAgent, path: &Path, place: &PlaceArgs, out: &Output) -> anyhow:
         match (detached.removing, &became) {
             (false, _) => format!("{root} is detached; its files stay\n"),
             (true, Some(Workspace { status, patch, .. })) if status == "removed" => match patch {
+                _ if discard => format!("{root} is gone, with what was in it\n"),
                 Some(patch) => format!("{root} is gone; what was not committed is saved in {}\n", one_line(patch)),
                 None => format!("{root} is gone; there was nothing in it that was not committed\n"),
             },
@@ -100,6 +102,50 @@ fn detach(of: &OfAgent, path: &Path, place: &PlaceArgs, out: &Output) -> anyhow:
             }
         }
     })
+}
+
+fn fetch(
+    of: &OfAgent,
+    branch: Option<String>,
+    path: Option<&Path>,
+    place: &PlaceArgs,
+    out: &Output,
+) -> anyhow::Result<()> {
+    let client = connection::find(place)?;
+    let given = path.map(absolute).transpose()?;
+    let fetched = block_on(async {
+        let root = match given {
+            Some(root) => root,
+            None => only_repository(plane::items(&client, &of.agent, "workspaces").await?, &of.agent)?,
+        };
+        Ok(client.fetch_workspace(of.agent.as_str(), &root, &WorkspaceFetch { branch }).await?)
+    })?;
+    out.result(&json!(fetched), || {
+        let repository = one_line(&fetched.repository);
+        let line = |one: &FetchedBranch| {
+            let (branch, commit) = (one_line(&one.branch), gist(&one.commit, 12));
+            let news = if one.changed { "is now at" } else { "was already at" };
+            format!("{branch} {news} {commit} in {repository}\n")
+        };
+        fetched.branches.iter().map(line).collect()
+    })
+}
+
+/// The worktree that is there; else the repository of those that were.
+fn only_repository(all: Vec<Workspace>, agent: &AgentId) -> anyhow::Result<String> {
+    let worktrees: Vec<Workspace> = all.into_iter().filter(|one| one.mode == "worktree").collect();
+    let there: Vec<&Workspace> = worktrees.iter().filter(|one| one.status == "attached").collect();
+    let mut names: Vec<&str> = match there.as_slice() {
+        [] => worktrees.iter().map(|one| one.workspace.as_str()).collect(),
+        there => there.iter().map(|one| one.root.as_str()).collect(),
+    };
+    names.sort_unstable();
+    names.dedup();
+    match names.as_slice() {
+        [one] => Ok((*one).to_owned()),
+        [] => anyhow::bail!("{agent} has had no worktree, so there is no branch to fetch"),
+        several => anyhow::bail!("{agent} has several worktrees; name one of {}", several.join(", ")),
+    }
 }
 
 /// How often one asks whether a worktree is gone, and how long between: most go in a moment, and a large one goes without

@@ -65,15 +65,18 @@ fn a_child_works_in_a_worktree_of_its_own_and_what_it_says_comes_to_its_parent()
     let results = served.facts("lead", "message.queued");
     let heard = results.iter().find(|message| message["task_id"] == task.as_str()).unwrap();
     let text = heard["text"].as_str().unwrap();
-    assert!(text.contains("It is built.") && text.contains("abide/lead.1-") && text.contains(".patch"), "{text}");
+    assert!(text.contains("It is built.") && text.contains("abide/lead.1/") && text.contains(".patch"), "{text}");
     served.until_fact("lead", "task.result_delivered", |fact| fact["task_id"] == task.as_str());
 
     // The parent's folder is as it was; commits are on a branch, what was not committed is a patch, and nothing is left.
     is_gone(&served, &child);
     assert_eq!(git(&repo, &["status", "--porcelain"]), "");
     assert!(!repo.join("made").exists());
-    let branch = git(&repo, &["branch", "--list", "abide/lead.1-*", "--format=%(refname:short)"]);
-    assert_eq!(git(&repo, &["show", &format!("{}:made", branch.trim())]), "made");
+    assert_eq!(git(&repo, &["branch", "--list", "abide/*"]), "", "nothing comes into the user's repository by itself");
+    let item = repo.to_str().unwrap().replace('/', "%2F");
+    let fetched = served.post(&format!("/v1/agents/{child}/workspaces/{item}/fetch"), &json!({}));
+    let branch = fetched["branches"][0]["branch"].as_str().unwrap();
+    assert_eq!(git(&repo, &["show", &format!("{branch}:made")]), "made");
     let children = served.items("/v1/agents/lead/children");
     assert_eq!((children.len(), &children[0]["status"]), (1, &json!("completed")));
     served.stop_and_verify();

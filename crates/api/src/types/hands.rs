@@ -109,6 +109,32 @@ pub struct Detached {
     pub removing: bool,
 }
 
+/// Which branch of a worktree is to be fetched.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WorkspaceFetch {
+    /// Left out: the one that is checked out; of worktrees that are gone, all that were kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Fetched {
+    /// The top of the user's working tree.
+    pub repository: String,
+    pub branches: Vec<FetchedBranch>,
+}
+
+/// A branch of an agent that is in the user's repository.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FetchedBranch {
+    /// `abide/AGENT/BRANCH`.
+    pub branch: String,
+    pub commit: String,
+    /// Whether it was not there, or elsewhere, before.
+    pub changed: bool,
+}
+
 /// What was not committed in a worktree that was removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Patch {

@@ -151,6 +151,10 @@ impl Root {
         let mut made = Vec::new();
         match self.follow(path, make, &mut made) {
             Ok((folder, path)) => match path.file_name() {
+                Some(name) if self.is_of_git(&folder, name) => {
+                    self.unmake(&made);
+                    Err(of_git(&path))
+                }
                 Some(name) => Ok(Target { folder, name: name.to_owned(), path, made }),
                 None => Err(is_folder(&path)),
             },
@@ -159,6 +163,15 @@ impl Root {
                 Err(self.refusal(path, errno))
             }
         }
+    }
+
+    /// Whether a file is part of a repository's records. Hooks and settings are among them, which the next git that a
+    /// person runs there would obey.
+    fn is_of_git(&self, folder: &OwnedFd, name: &OsStr) -> bool {
+        let is_git = |name: &OsStr| name.eq_ignore_ascii_case(".git");
+        let Ok(real) = real_path(folder) else { return true };
+        let inside = real.strip_prefix(&self.resolved).unwrap_or(&real);
+        is_git(name) || inside.components().any(|part| is_git(part.as_os_str()))
     }
 
     fn follow(&self, path: &Path, make: bool, made: &mut Vec<PathBuf>) -> Result<(OwnedFd, PathBuf), Errno> {
@@ -324,6 +337,11 @@ pub(super) fn regular(path: &Path, stat: &Stat) -> Result<(), Refusal> {
 fn is_folder(path: &Path) -> Refusal {
     let message = format!("{} is a folder", shown(path));
     Refusal::new("is_a_folder", message, "name a file; Glob lists what is in a folder")
+}
+
+fn of_git(path: &Path) -> Refusal {
+    let message = format!("{} is part of a repository's own records", shown(path));
+    Refusal::new("git_records", message, "change it with git, as a command")
 }
 
 pub(super) fn outside(path: &Path) -> Refusal {

@@ -24,7 +24,7 @@ impl Hands {
     ) -> Vec<Input> {
         let command = Command { command, workdir: None, tty: false, accepts_input: false };
         let label = self.fresh().task();
-        let (mut inputs, checked) = match self.start(agent, &label, &command, place).await {
+        let (mut inputs, checked) = match self.start(agent, &label, &command, place, None).await {
             Ok((process, first)) => (first, listen(&process).await),
             Err(refusal) => {
                 let why = format!("it could not be started: {}; {}", refusal.message, refusal.hint);

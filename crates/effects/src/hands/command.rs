@@ -10,12 +10,14 @@ use abide_kernel::input::{Input, Refusal};
 use abide_kernel::vocabulary::TaskStatus;
 use serde_json::{Value, json};
 
-use super::desk::Desk;
+use super::desk::{Desk, Surroundings};
 use super::output::text;
 use super::{Hands, Outcome, blocking};
 use crate::limits;
 use crate::process::{Ended, Kept, Launch, Process};
+use crate::sandbox::{Mechanism, Mode};
 use crate::tools::exec_command;
+use crate::workspace::{self, Protection};
 
 impl Hands {
     pub(super) async fn exec_command(
@@ -34,7 +36,7 @@ impl Hands {
             return Ok(Outcome::of(json!({ "disposition": "already_running", "task_handle": handle })));
         }
         let task_id = self.fresh().task();
-        let (process, first) = self.start(agent, &task_id, command, place).await?;
+        let (process, first) = self.start(agent, &task_id, command, place, Some(exec_id)).await?;
         let yielded = Duration::from_millis(wanted.yield_time_ms);
         match tokio::time::timeout(yielded, process.wait()).await {
             Ok(ended) => Ok(Outcome::after(completed(&process, &ended, wanted.max_output_bytes), first)),
@@ -82,7 +84,7 @@ impl Hands {
         command: Command,
         place: &Place,
     ) -> Vec<Input> {
-        match self.start(agent, &task_id, &command, place).await {
+        match self.start(agent, &task_id, &command, place, None).await {
             Ok((process, mut first)) => {
                 // Where the disk is full, its output is in memory while it runs.
                 let unkept = process.keep(&self.output_folder(agent, &task_id)).err();
@@ -108,19 +110,27 @@ impl Hands {
         task_id: &TaskId,
         command: &Command,
         place: &Place,
+        exec_id: Option<&ExecId>,
     ) -> Result<(Process, Vec<Input>), Refusal> {
         let running = self.0.tasks.of(agent);
         if running >= limits::COMMANDS_MAX {
             let message = format!("{running} commands of this agent run already");
             return Err(Refusal::new("too_many_commands", message, "wait for some of them, or stop them: TaskList"));
         }
-        let (hands, owner, taken) = (self.clone(), agent.clone(), place.clone());
-        let desk = blocking(move || {
+        let (hands, owner, taken, turn) = (self.clone(), agent.clone(), place.clone(), exec_id.cloned());
+        let (desk, protection) = blocking(move || {
             hands.forget_old_output(&owner);
-            hands.desk(&owner, &taken)
+            let desk = hands.desk(&owner, &taken)?;
+            if !desk.surroundings.direct && hands.0.desks.begins_turn(&owner, turn.as_ref()) {
+                // A repository that can't be read at this moment keeps no command from running: the worktree has all
+                // that it needs, and the user's branches come with the next turn.
+                let _later = hands.0.repositories.refresh(&desk.root);
+            }
+            let protection = hands.protection(&desk)?;
+            Ok::<_, Refusal>((desk, protection))
         })
         .await?;
-        let launch = launch(&desk, task_id, command, place.network)?;
+        let launch = launch(&desk, protection, task_id, command, place.network)?;
         let started = self.0.processes.start(launch).await;
         let process = started.map_err(|error| Refusal::new(error.code, error.message, error.hint))?;
         self.0.tasks.started(agent, process.running());
@@ -128,25 +138,60 @@ impl Hands {
     }
 }
 
-fn launch(desk: &Desk, task_id: &TaskId, command: &Command, network: bool) -> Result<Launch, Refusal> {
+impl Hands {
+    /// What of the user's repositories an agent that works in their folder must not change.
+    fn protection(&self, desk: &Desk) -> Result<Protection, Refusal> {
+        if !desk.surroundings.direct || desk.root.starts_with(&self.0.home) {
+            return Ok(Protection::default());
+        }
+        let sandbox = self.sandbox();
+        match sandbox.mechanism() {
+            Mechanism::Bubblewrap => {
+                let mut protection = workspace::protect(&desk.root)?;
+                for records in &desk.surroundings.write {
+                    let Protection { writable, read_only } = workspace::protect_records(records)?;
+                    protection.writable.extend(writable);
+                    protection.read_only.extend(read_only);
+                }
+                Ok(protection)
+            }
+            Mechanism::Landlock if sandbox.mode() == Mode::Required && workspace::has_repository(&desk.root) => {
+                let message = format!(
+                    "{} has a repository whose hooks and settings this sandbox can't protect",
+                    desk.root.display()
+                );
+                let hint = "install bubblewrap, use a worktree, or set the sandbox to `auto`";
+                Err(Refusal::new("unprotected", message, hint))
+            }
+            Mechanism::Landlock | Mechanism::None => Ok(Protection::default()),
+        }
+    }
+}
+
+fn launch(
+    desk: &Desk,
+    protection: Protection,
+    task_id: &TaskId,
+    command: &Command,
+    network: bool,
+) -> Result<Launch, Refusal> {
     let workdir = command.workdir.as_deref().unwrap_or(".");
     let inside = |cwd: &PathBuf| cwd.is_dir() && cwd.starts_with(&desk.root);
     let Some(cwd) = desk.root.join(workdir).canonicalize().ok().filter(inside) else {
         let message = format!("{workdir} is no folder in the workspace {}", desk.root.display());
         return Err(Refusal::new("no_workdir", message, "give a folder that is there, relative to the workspace"));
     };
+    let Surroundings { read, write, git_config, .. } = desk.surroundings.clone();
     Ok(Launch {
-        command: command.command.clone(),
-        root: desk.root.clone(),
         cwd,
         network,
         tty: command.tty,
         accepts_input: command.accepts_input,
-        label: task_id.to_string(),
-        output: None,
-        processes_max: limits::PROCESSES_MAX,
-        extra_read: desk.extra_read.clone(),
-        extra_write: desk.extra_write.clone(),
+        extra_read: read,
+        extra_write: write.into_iter().chain(protection.writable).collect(),
+        read_only: protection.read_only,
+        home_files: vec![(workspace::GIT_CONFIG.to_owned(), git_config)],
+        ..Launch::new(command.command.clone(), &desk.root, task_id.to_string())
     })
 }
 

@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use abide_kernel::effect::Place;
 use abide_kernel::fact::WorkspaceAttached;
-use abide_kernel::id::AgentId;
+use abide_kernel::id::{AgentId, ExecId};
 use abide_kernel::input::{Input, Refusal};
 use abide_kernel::vocabulary::WorkspaceMode;
 
-use super::Hands;
-use crate::workspace::{self, Occupancy, Workspace};
+use super::{Hands, worktree_of};
+use crate::workspace::{self, Occupancy, Repositories, Workspace};
 
 /// Who is where.
 #[derive(Debug, Default)]
@@ -26,18 +26,29 @@ struct Held {
     occupancy: Arc<Occupancy>,
     /// How often it was taken, or taken again.
     stay: u64,
-    extra_read: Vec<PathBuf>,
-    extra_write: Vec<PathBuf>,
+    surroundings: Surroundings,
+    /// The turn whose first command brought the worktree up to date with the user's branches.
+    refreshed: Option<ExecId>,
+}
+
+/// What the commands of an agent see of git besides the folder.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Surroundings {
+    /// Object stores, or the records of a repository around the folder.
+    pub(super) read: Vec<PathBuf>,
+    /// The records of the user's own linked worktree, where an agent works in one directly.
+    pub(super) write: Vec<PathBuf>,
+    /// The folder is the user's own, not a worktree: its repositories are protected.
+    pub(super) direct: bool,
+    /// git's global configuration for the private home of commands.
+    pub(super) git_config: String,
 }
 
 /// A folder that was taken for an agent.
 #[derive(Debug)]
 pub(super) struct Desk {
     pub(super) root: PathBuf,
-    /// Of git's own files, what may be read and what may be written. Hooks and settings are never among the latter:
-    /// whoever runs git there next would run what they say.
-    pub(super) extra_read: Vec<PathBuf>,
-    pub(super) extra_write: Vec<PathBuf>,
+    pub(super) surroundings: Surroundings,
     /// What has to be recorded about it, with the outcome.
     pub(super) first: Vec<Input>,
 }
@@ -61,7 +72,7 @@ impl Desks {
         agent: &AgentId,
         top: Option<&AgentId>,
         folder: &Workspace,
-        home: &Path,
+        repositories: &Repositories,
     ) -> Result<(), Refusal> {
         let mut all = self.all();
         let name = top.unwrap_or(agent).as_str();
@@ -72,12 +83,12 @@ impl Desks {
         let before = all.remove(agent);
         let mut others = all.values().chain(&before).map(|held| &held.occupancy);
         let shared = others.find(|held| held.path == folder.path && held.agent == name).cloned();
-        let taken = shared.map_or_else(|| workspace::occupy(folder, home, name).map(Arc::new), Ok);
+        let taken = shared.map_or_else(|| workspace::occupy(folder, repositories.home(), name).map(Arc::new), Ok);
         match taken {
             Ok(occupancy) => {
-                let (extra_read, extra_write) = git_folders(folder);
+                let surroundings = Surroundings::of(agent, folder, repositories)?;
                 let stay = before.as_ref().map_or(0, |held| held.stay) + 1;
-                all.insert(agent.clone(), Held { occupancy, stay, extra_read, extra_write });
+                all.insert(agent.clone(), Held { occupancy, stay, surroundings, refreshed: None });
                 before.map_or(Ok(()), Held::release)
             }
             Err(refusal) => {
@@ -92,8 +103,16 @@ impl Desks {
         let mut all = self.all();
         let held = all.get_mut(agent).filter(|held| held.occupancy.path == root && is_there(root))?;
         held.stay += 1;
-        let (extra_read, extra_write) = (held.extra_read.clone(), held.extra_write.clone());
-        Some(Desk { root: root.to_path_buf(), extra_read, extra_write, first: Vec::new() })
+        Some(Desk { root: root.to_path_buf(), surroundings: held.surroundings.clone(), first: Vec::new() })
+    }
+
+    /// Whether this is the first command of a turn. Commands that a person starts belong to none, and always are.
+    pub(super) fn begins_turn(&self, agent: &AgentId, exec_id: Option<&ExecId>) -> bool {
+        let mut all = self.all();
+        let Some(held) = all.get_mut(agent) else { return false };
+        let first = exec_id.is_none() || held.refreshed.as_ref() != exec_id;
+        held.refreshed = exec_id.cloned();
+        first
     }
 
     pub(super) fn leave(&self, agent: &AgentId) -> Result<(), Refusal> {
@@ -128,7 +147,7 @@ impl Desks {
 impl Hands {
     /// The folder that the agent works in, taken. Blocks.
     pub(super) fn desk(&self, agent: &AgentId, place: &Place) -> Result<Desk, Refusal> {
-        let home = &self.0.home;
+        let repositories = &self.0.repositories;
         let known = place.workspace.as_ref().and_then(|bound| self.0.desks.retake(agent, Path::new(&bound.root)));
         if let Some(desk) = known {
             let workspace = desk.root.display().to_string();
@@ -136,11 +155,17 @@ impl Hands {
         }
         let folder = match (&place.workspace, &place.configured) {
             (Some(bound), _) if Path::new(&bound.root) == self.own_folder(agent) => self.own(agent)?,
-            (Some(bound), _) => unturned(Path::new(&bound.root), home)?,
-            (None, Some(configured)) => unturned(Path::new(configured), home)?,
+            (Some(bound), _) => {
+                if let Some(worktree) = &bound.worktree {
+                    let (patches, now) = (self.patches(agent), (self.0.moment)().0);
+                    repositories.convert_worktree(&worktree_of(&bound.root, worktree), &patches, now)?;
+                }
+                unturned(Path::new(&bound.root), repositories)?
+            }
+            (None, Some(configured)) => unturned(Path::new(configured), repositories)?,
             (None, None) => self.own(agent)?,
         };
-        self.0.desks.take(agent, place.top.as_ref(), &folder, home)?;
+        self.0.desks.take(agent, place.top.as_ref(), &folder, repositories)?;
         let root = folder.path.display().to_string();
         let mut first = Vec::new();
         if place.workspace.is_none() {
@@ -173,33 +198,37 @@ impl Hands {
     }
 }
 
+impl Surroundings {
+    fn of(agent: &AgentId, folder: &Workspace, repositories: &Repositories) -> Result<Surroundings, Refusal> {
+        let mirror = repositories.mirror_of(folder)?;
+        let git_config = workspace::global_config(agent.as_str(), mirror.as_deref());
+        if repositories.is_worktree(&folder.path) {
+            let read = mirror.into_iter().chain(repositories.large_files_for(&folder.path)?).collect();
+            return Ok(Surroundings { read, write: Vec::new(), direct: false, git_config });
+        }
+        let around = folder.git.as_ref().filter(|git| !git.common_dir.starts_with(&folder.path));
+        let (read, write) = match around {
+            // The user's own linked worktree: committing in it writes to the repository that it is part of.
+            Some(git) if git.records.is_some() => (Vec::new(), vec![git.common_dir.clone()]),
+            Some(git) => (vec![git.common_dir.clone()], Vec::new()),
+            None => (Vec::new(), Vec::new()),
+        };
+        let read = read.into_iter().chain(mirror).collect();
+        Ok(Surroundings { read, write, direct: true, git_config })
+    }
+}
+
 fn is_there(root: &Path) -> bool {
     root.canonicalize().is_ok_and(|real| real == root && real.is_dir())
 }
 
 /// A folder that was recorded, which it is by its real path. Where that leads elsewhere now, somebody put a link in its
 /// place, and nobody allowed where it leads.
-fn unturned(path: &Path, home: &Path) -> Result<Workspace, Refusal> {
-    let folder = workspace::check(path, home)?;
+fn unturned(path: &Path, repositories: &Repositories) -> Result<Workspace, Refusal> {
+    let folder = repositories.check(path)?;
     if folder.path == path {
         return Ok(folder);
     }
     let message = format!("{} is a link by now, and leads to {}", path.display(), folder.path.display());
     Err(Refusal::new("moved", message, "put the folder back, or have the operator attach the one that is meant"))
-}
-
-/// What of a repository lies outside the folder that commands run in.
-fn git_folders(folder: &Workspace) -> (Vec<PathBuf>, Vec<PathBuf>) {
-    let Some(git) = folder.git.as_ref().filter(|git| !git.common_dir.starts_with(&folder.path)) else {
-        return (Vec::new(), Vec::new());
-    };
-    let write = match &git.records {
-        // A worktree: it can commit to its own branch.
-        Some(records) => {
-            let shared = ["objects", "refs", "logs"].map(|part| git.common_dir.join(part));
-            shared.into_iter().chain([records.clone()]).filter(|path| path.is_dir()).collect()
-        }
-        None => Vec::new(),
-    };
-    (vec![git.common_dir.clone()], write)
 }

@@ -73,11 +73,12 @@ impl Hands {
             });
             let missing = gone.map(|(folder, _)| Reconciled::Missing { folder: folder.clone() });
             let unknown = folders.into_iter().filter(|folder| !recorded.contains_key(folder));
-            let cleared =
-                unknown.map(|folder| match workspace::clear_worktree(&folder, home, &patches, (hands.0.moment)().0) {
+            let cleared = unknown.map(|folder| {
+                match hands.0.repositories.clear_worktree(&folder, &patches, (hands.0.moment)().0) {
                     Ok(removed) => Reconciled::Cleared { folder, removed },
                     Err(why) => Reconciled::Kept { folder, why },
-                });
+                }
+            });
             missing.chain(cleared).collect()
         })
         .await

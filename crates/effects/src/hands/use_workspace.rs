@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{Hands, Outcome, blocking};
 use crate::tools::use_workspace;
-use crate::workspace::{self, BRANCHES, WORKTREES};
+use crate::workspace::{Asker, BRANCHES, WORKTREES};
 
 impl Hands {
     pub(super) async fn use_workspace(
@@ -31,13 +31,10 @@ impl Hands {
                 let hint = "wait for them or stop them first: TaskList";
                 return Err(Refusal::new("in_use", format!("{running} commands still run where you are"), hint));
             }
-            if mode == WorkspaceMode::Worktree {
-                of_its_own(&path, &hands.0.home)?;
-            }
-            let bound = hands.bind(&agent, &path, mode)?;
+            let bound = hands.bind(&agent, &path, mode, Asker::Model)?;
             let root = bound.root.clone();
-            let folder = workspace::check(Path::new(&root), &hands.0.home)?;
-            hands.0.desks.take(&agent, place.top.as_ref(), &folder, &hands.0.home)?;
+            let folder = hands.0.repositories.check(Path::new(&root))?;
+            hands.0.desks.take(&agent, place.top.as_ref(), &folder, &hands.0.repositories)?;
             let mut result = json!({ "workspace": bound.workspace, "cwd": root });
             if let Some(note) = &bound.note {
                 result["note"] = json!(note);
@@ -56,49 +53,60 @@ impl Hands {
         mode: WorkspaceMode,
     ) -> Result<WorkspaceAttached, Refusal> {
         let (hands, agent) = (self.clone(), agent.clone());
-        blocking(move || hands.bind(&agent, Path::new(&path), mode)).await
+        blocking(move || hands.bind(&agent, Path::new(&path), mode, Asker::Person)).await
+    }
+
+    /// A worktree for an agent that a model makes.
+    pub async fn worktree_for_child(&self, agent: &AgentId, path: String) -> Result<WorkspaceAttached, Refusal> {
+        let (hands, agent) = (self.clone(), agent.clone());
+        blocking(move || hands.bind(&agent, Path::new(&path), WorkspaceMode::Worktree, Asker::Model)).await
     }
 
     /// The folder by its real path, if it could be worked in at this moment. To be kept so: what a link leads to can be
     /// changed by whoever may write where the link lies.
     pub async fn check_workspace(&self, path: String) -> Result<String, Refusal> {
-        let home = self.0.home.clone();
-        blocking(move || Ok(workspace::check(Path::new(&path), &home)?.path.display().to_string())).await
+        let repositories = self.0.repositories.clone();
+        blocking(move || {
+            let folder = repositories.check(Path::new(&path))?;
+            repositories.agree(&folder)?;
+            Ok(folder.path.display().to_string())
+        })
+        .await
     }
 
-    fn bind(&self, agent: &AgentId, path: &Path, mode: WorkspaceMode) -> Result<WorkspaceAttached, Refusal> {
-        let folder = workspace::check(path, &self.0.home)?;
+    fn bind(
+        &self,
+        agent: &AgentId,
+        path: &Path,
+        mode: WorkspaceMode,
+        asker: Asker,
+    ) -> Result<WorkspaceAttached, Refusal> {
+        let folder = self.0.repositories.check(path)?;
         let workspace = folder.path.display().to_string();
         match mode {
             WorkspaceMode::Direct => {
+                if asker == Asker::Person {
+                    self.0.repositories.agree(&folder)?;
+                }
                 Ok(WorkspaceAttached { root: workspace.clone(), workspace, mode, worktree: None, note: None })
             }
             WorkspaceMode::Worktree => {
                 let name = self.fresh().task().to_string();
                 let name = name.rsplit('-').next().unwrap_or("0").to_owned();
                 let at = self.0.home.join(WORKTREES).join(agent.as_str()).join(&name);
-                let made = workspace::create_worktree(&folder, &at, &format!("{BRANCHES}{agent}-{name}"))?;
+                let branch = format!("{BRANCHES}{agent}-{name}");
+                let made = self.0.repositories.create_worktree(&folder, &at, &branch, asker)?;
                 let worktree = fact::Worktree {
                     branch: made.branch,
                     base_commit: made.base_commit,
                     repo: made.repo.display().to_string(),
                 };
                 let root = made.path.display().to_string();
-                let note = made.left_out.then(|| format!("what is not committed in {workspace} is not in it"));
+                let note = Some(made.notes.join("; ")).filter(|note| !note.is_empty());
                 Ok(WorkspaceAttached { workspace, root, mode, worktree: Some(worktree), note })
             }
         }
     }
-}
-
-/// Refuses a repository that borrows objects. A worktree is checked out by us, outside of any sandbox, and a model that
-/// can write to the repository's records could name whose objects it borrows.
-fn of_its_own(path: &Path, home: &Path) -> Result<(), Refusal> {
-    let git = workspace::check(path, home)?.git;
-    let Some(from) = git.and_then(|git| workspace::borrows_from(&git.common_dir)) else { return Ok(()) };
-    let message = format!("the repository of {} borrows objects from elsewhere: {}", path.display(), from.display());
-    let hint = "use mode direct, or ask the operator to attach it: abide workspace attach --worktree";
-    Err(Refusal::new("borrowed_objects", message, hint))
 }
 
 /// The folder that a model names, if it may.

@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -55,6 +56,16 @@ pub(super) fn begin(owner: &Owner, launch: &Launch) -> Result<Begun, StartError>
         cwd,
         roots,
         environment: environment_of(owner, launch, &private, &marker),
+        read_only: match owner.sandbox.mechanism() {
+            Mechanism::Bubblewrap => allowed.read_only.clone(),
+            Mechanism::Landlock | Mechanism::None => Vec::new(),
+        },
+        home_files: match owner.sandbox.mechanism() {
+            Mechanism::Bubblewrap | Mechanism::Landlock => {
+                launch.home_files.iter().map(|(name, text)| (private.home.join(name), text.clone())).collect()
+            }
+            Mechanism::None => Vec::new(),
+        },
         tty: launch.tty,
         namespace: owner.sandbox.mechanism() == Mechanism::Bubblewrap,
         confinement: owner.sandbox.confinement(&allowed),
@@ -120,9 +131,11 @@ fn allowed(owner: &Owner, launch: &Launch) -> Result<(Allowed, Vec<Root>), Start
     let allowed = Allowed {
         // A link may have been put there since it was looked at.
         read: launch.extra_read.iter().filter(|path| is_real(path)).cloned().collect(),
+        read_only: launch.read_only.clone(),
         write: roots.iter().map(|root| root.path.clone()).collect(),
         network: launch.network,
-        foreign: roots.iter().any(|root| root.owner != own),
+        foreign: roots.iter().any(|root| root.owner != own)
+            || launch.extra_read.iter().any(|path| path.symlink_metadata().is_ok_and(|found| found.uid() != own)),
     };
     Ok((allowed, roots))
 }
@@ -185,7 +198,10 @@ fn environment_of(owner: &Owner, launch: &Launch, private: &Private, marker: &st
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
-    environment::build(std::env::vars_os().filter_map(text), &given)
+    let mut environment = environment::build(std::env::vars_os().filter_map(text), &given);
+    environment.retain(|(name, _)| launch.environment.iter().all(|(set, _)| set != name));
+    environment.extend(launch.environment.iter().cloned());
+    environment
 }
 
 /// The supervisor, wrapped or not. Its standard input is our connection to it. Its standard output is our own binary,
@@ -239,7 +255,7 @@ impl Hired {
         if let (Some(group), false) = (&self.group, self.inside) {
             group.join(pid)?;
         }
-        let (ours, theirs) = wires::make(launch.tty, launch.accepts_input)?;
+        let (ours, theirs) = wires::make(launch)?;
         orders::send_descriptors(&self.control, &theirs.each_ref().map(AsFd::as_fd))?;
         drop(theirs);
         orders::write_frame(&self.control, orders)?;
@@ -288,6 +304,7 @@ impl Hired {
             asked: AtomicU8::new(0),
             bell,
             ended: watch::Sender::new(None),
+            over: Default::default(),
             recovery: format!("pid {} started {} marker {}", supervisor.pid, supervisor.began, self.marker),
         });
         // It speaks on its connection now. A full pipe that nobody reads must not hold it up.

@@ -29,6 +29,10 @@ pub(crate) struct Orders {
     /// What the command may write to, as it was when that was decided.
     pub roots: Vec<Root>,
     pub environment: Vec<(String, String)>,
+    /// Paths that have to lie on a read-only mount before the command may start.
+    pub read_only: Vec<PathBuf>,
+    /// Files to be written before the command starts, in its private home.
+    pub home_files: Vec<(PathBuf, String)>,
     pub tty: bool,
     /// The supervisor is the first process of a namespace that holds only what it starts.
     pub namespace: bool,

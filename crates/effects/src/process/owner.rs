@@ -21,9 +21,11 @@ use super::sweep::{self, Swept};
 use super::{Ended, Handle, Launch, Owner, Process, Shared, StartError, Store, family, wires};
 use crate::limits;
 
-pub(super) fn own(owner: Arc<Owner>, launch: &Launch, ready: oneshot::Sender<Result<Process, StartError>>) {
-    match begin::begin(&owner, launch) {
+pub(super) fn own(owner: Arc<Owner>, launch: Launch, ready: oneshot::Sender<Result<Process, StartError>>) {
+    match begin::begin(&owner, &launch) {
         Ok(begun) => {
+            // The command has streams of its own by now: who reads their other ends has to see it close them.
+            drop(launch);
             owner.remember(&begun.shared);
             // While it runs it must not keep its owner: the owner's end is its end.
             drop(owner);
@@ -92,6 +94,8 @@ impl Begun {
         // Said while the store is held: who asks to keep the output either sees the end or is in time for it.
         self.shared.ended.send_replace(Some(Ended { exit_code, signal, evidence, stopped }));
         drop(guard);
+        drop(self.shared.over.0.lock());
+        self.shared.over.1.notify_all();
     }
 
     /// Reads until the supervisor said its last word and nobody is left who could write.

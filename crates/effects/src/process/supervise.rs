@@ -8,6 +8,7 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
@@ -81,6 +82,10 @@ fn close_with_the_start() {
 
 fn start(orders: &Orders, [stdin, stdout, stderr]: [OwnedFd; 3]) -> io::Result<i32> {
     orders.roots.iter().try_for_each(Root::check)?;
+    orders.read_only.iter().try_for_each(|path| check_read_only(path))?;
+    for (path, text) in &orders.home_files {
+        std::fs::write(path, text)?;
+    }
     // A command that crashes leaves no image of its memory where it happens to stand.
     let nothing = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
     rustix::process::setrlimit(rustix::process::Resource::Core, nothing)?;
@@ -122,6 +127,16 @@ fn start(orders: &Orders, [stdin, stdout, stderr]: [OwnedFd; 3]) -> io::Result<i
     }
     let child = command.spawn()?;
     i32::try_from(child.id()).map_err(io::Error::other)
+}
+
+/// Whether the sandbox protects a path. Somebody may have renamed or replaced a part of it between the moment it was
+/// chosen and the moment it was mounted.
+fn check_read_only(path: &Path) -> io::Result<()> {
+    let found = rustix::fs::statvfs(path)?;
+    if found.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY) && !path.symlink_metadata()?.is_symlink() {
+        return Ok(());
+    }
+    Err(io::Error::other(format!("{} could not be made read-only", path.display())))
 }
 
 const LOWEST: i32 = 19;

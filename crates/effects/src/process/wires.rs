@@ -9,6 +9,7 @@ use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
+use super::Launch;
 use crate::limits;
 
 /// The daemon's ends.
@@ -23,8 +24,16 @@ pub(super) struct Ours {
 /// The command's: standard input, output and error.
 pub(super) type Theirs = [OwnedFd; 3];
 
-pub(super) fn make(tty: bool, accepts_input: bool) -> io::Result<(Ours, Theirs)> {
-    if tty { terminal(accepts_input) } else { pipes(accepts_input) }
+pub(super) fn make(launch: &Launch) -> io::Result<(Ours, Theirs)> {
+    match &launch.streams {
+        Some(given) => {
+            let [input, output, error] = given.as_ref();
+            let theirs = [input.try_clone()?, output.try_clone()?, error.try_clone()?];
+            Ok((Ours { input: None, output: None, error: None }, theirs))
+        }
+        None if launch.tty => terminal(launch.accepts_input),
+        None => pipes(launch.accepts_input),
+    }
 }
 
 fn pipes(accepts_input: bool) -> io::Result<(Ours, Theirs)> {

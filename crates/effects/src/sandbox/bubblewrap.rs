@@ -12,6 +12,8 @@ use crate::limits;
 #[derive(Debug)]
 pub(crate) struct View<'a> {
     pub writable: &'a [PathBuf],
+    /// Below what is writable: mounted over it, so that they can neither be changed nor renamed.
+    pub read_only: &'a [PathBuf],
     pub readable: &'a [PathBuf],
     pub network: bool,
     /// Some of what is writable belongs to another user.
@@ -22,6 +24,8 @@ pub(crate) struct View<'a> {
 enum Mount {
     Read,
     Write,
+    /// Read-only where it lies in a writable folder. It has to be there: a mount that fails is a command that fails.
+    Protected,
     /// Empty, writable, private, in memory.
     Private,
     /// A folder or a file that is there and says nothing.
@@ -80,6 +84,9 @@ fn mounts(places: &Places, view: &View<'_>) -> Mounts {
     for path in view.writable {
         put(path, Mount::Write);
     }
+    for path in view.read_only {
+        put(path, Mount::Protected);
+    }
     let shown: Vec<(PathBuf, Mount)> = mounts
         .iter()
         .filter(|(_, mount)| matches!(mount, Mount::Read | Mount::Write))
@@ -104,6 +111,7 @@ fn push(arguments: &mut Vec<OsString>, path: &Path, mount: &Mount) {
     let size = limits::SCRATCH_BYTES.to_string();
     match mount {
         Mount::Read => add(&["--ro-bind-try".as_ref(), path, path]),
+        Mount::Protected => add(&["--ro-bind".as_ref(), path, path]),
         Mount::Write => add(&["--bind".as_ref(), path, path]),
         Mount::Private => add(&["--size".as_ref(), size.as_ref(), "--tmpfs".as_ref(), path]),
         Mount::Hidden if Path::new(path).is_dir() => {

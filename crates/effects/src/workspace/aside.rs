@@ -1,4 +1,4 @@
-//! Taking a worktree's folder away, so that it can be cut off at any moment and git is never asked to force anything.
+//! Taking a worktree's folder away, so that it can be cut off at any moment.
 //!
 //! The saved folder is first renamed, which takes it from everybody who knows it by its path, and looked at once more.
 //! Only when it still is what was saved, a note of the removal is written beside it; from then on the folder is only
@@ -11,24 +11,22 @@ use std::path::{Path, PathBuf};
 use abide_kernel::input::Refusal;
 
 use super::durable;
-use super::git::Git;
-use super::look::Look;
 use super::remove::Removed;
-use super::worktree::{Listed, Worktree, listed};
+use super::worktree::Worktree;
 
 /// What the name of a folder begins with while it is taken away.
 const GOING: &str = ".going-";
 
-/// Where a worktree is when it is not being taken away. git may have noticed the other place.
+/// Where a worktree is when it is not being taken away, by its folder or by the note of its removal.
 pub(super) fn own_place(path: &Path) -> PathBuf {
     let name = path.file_name().and_then(|name| name.to_str()?.strip_prefix(GOING));
+    let name = name.map(|name| name.strip_suffix(".json").unwrap_or(name));
     name.map_or_else(|| path.to_owned(), |name| path.with_file_name(name))
 }
 
 /// Where a worktree's folder and the note of its removal are while it is taken away: beside its own place.
 #[derive(Debug)]
 pub(super) struct Aside<'a> {
-    repo: &'a Git,
     worktree: &'a Worktree,
     folder: PathBuf,
     parent: PathBuf,
@@ -36,11 +34,16 @@ pub(super) struct Aside<'a> {
 }
 
 impl<'a> Aside<'a> {
-    pub(super) fn of(repo: &'a Git, worktree: &'a Worktree) -> Aside<'a> {
+    pub(super) fn of(worktree: &'a Worktree) -> Aside<'a> {
         let name = worktree.path.file_name().unwrap_or_default().to_string_lossy();
         let parent = worktree.path.parent().unwrap_or(Path::new("/")).to_owned();
         let (folder, note) = (parent.join(format!("{GOING}{name}")), format!("{GOING}{name}.json"));
-        Aside { repo, worktree, folder, parent, note }
+        Aside { worktree, folder, parent, note }
+    }
+
+    /// Where the folder is while it is taken away.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// What a removal that was cut off had come to, once it is finished. One that had not got that far is undone.
@@ -66,39 +69,18 @@ impl<'a> Aside<'a> {
         Ok(Some(removed))
     }
 
-    /// Renames the folder and makes sure that it is as it was `seen`. Gives git's record of it as it is by now.
-    pub(super) fn move_there(&self, seen: &Look) -> Result<Listed, Refusal> {
+    /// Renames the folder.
+    pub(super) fn move_there(&self) -> Result<(), Refusal> {
         if is_there(&self.folder) {
             let message = format!("{} is in the way", self.folder.display());
             return Err(Refusal::new("in_the_way", message, "look at it and move it elsewhere; nothing was removed"));
         }
-        fs::rename(&self.worktree.path, &self.folder).map_err(|error| self.failed(&error))?;
-        let same = Look::take(&self.folder).map(|now| now.same_as(seen));
-        let found = self.listed();
-        match (same, found) {
-            (Ok(true), Ok(Some(found))) => Ok(found),
-            (Ok(false), _) => {
-                self.put_back()?;
-                let message = format!("{} changed after it was saved", self.worktree.path.display());
-                Err(Refusal::new("still_written", message, "stop what writes there; nothing was removed"))
-            }
-            (Ok(true), Ok(None)) => {
-                self.put_back()?;
-                let message = format!("git lost its record of {}", self.worktree.path.display());
-                Err(Refusal::new("not_a_worktree", message, "look at the folder; nothing was removed"))
-            }
-            (Err(refusal), _) | (Ok(true), Err(refusal)) => {
-                self.put_back()?;
-                Err(refusal)
-            }
-        }
+        fs::rename(&self.worktree.path, &self.folder).map_err(|error| self.failed(&error))
     }
 
     /// Undoes `move_there`.
     pub(super) fn put_back(&self) -> Result<(), Refusal> {
-        fs::rename(&self.folder, &self.worktree.path).map_err(|error| self.failed(&error))?;
-        // git may have noticed the other place.
-        self.repo.run(&[&"worktree", &"repair", &self.worktree.path]).map(drop)
+        fs::rename(&self.folder, &self.worktree.path).map_err(|error| self.failed(&error))
     }
 
     /// From here on the removal can only be finished.
@@ -119,25 +101,9 @@ impl<'a> Aside<'a> {
         }
     }
 
-    /// Makes git forget the folder, which is gone. This one alone: pruning would take away every record whose folder
-    /// is missing, the user's too.
-    pub(super) fn forget(&self) -> Result<(), Refusal> {
-        let Some(found) = self.listed()? else { return Ok(()) };
-        if found.unfinished() {
-            self.repo.run(&[&"worktree", &"unlock", &found.path])?;
-        }
-        self.repo.run(&[&"worktree", &"remove", &found.path]).map(drop)
-    }
-
     /// The last step: the removal is complete.
     pub(super) fn done(&self) -> Result<(), Refusal> {
         fs::remove_file(self.parent.join(&self.note)).map_err(|error| self.failed(&error))
-    }
-
-    /// git's record of the worktree, under either of its places.
-    pub(super) fn listed(&self) -> Result<Option<Listed>, Refusal> {
-        let ours = |found: &Listed| found.path == self.worktree.path || found.path == self.folder;
-        Ok(listed(self.repo)?.into_iter().find(|found| ours(found) && !found.main))
     }
 
     fn failed(&self, error: &io::Error) -> Refusal {

@@ -7,12 +7,27 @@ use std::path::{Component, Path, PathBuf};
 use abide_kernel::input::Refusal;
 use rustix::fs::{Access, access};
 
-use super::git::Git;
-use super::link::{Link, link};
-use super::{GitRoot, WORKTREES, Workspace};
+use super::repository::Repository;
+use super::view::View;
+use super::{GitRoot, Repositories, WORKTREES, Workspace};
 
-/// Looks at `path`; `home` is the runtime's own folder, which no workspace may hold or lie in.
-pub fn check(path: &Path, home: &Path) -> Result<Workspace, Refusal> {
+impl Repositories {
+    /// Looks at a folder that is to be a workspace. The runtime's own home may neither hold it nor lie in it.
+    pub fn check(&self, path: &Path) -> Result<Workspace, Refusal> {
+        let path = usable(path, &self.home)?;
+        let git = git_root(&path, self)?;
+        Ok(Workspace { path, git })
+    }
+
+    fn ignores(&self, repository: &Repository, folder: &Path) -> Result<bool, Refusal> {
+        let view = View::reading(repository, &self.alternates_of(repository)?, &self.scratch())?;
+        let git = self.untrusted(&view)?.with_files(&repository.toplevel);
+        Ok(git.ask(&[&"check-ignore", &"-q", &"--", &folder])?.ok)
+    }
+}
+
+/// The folder by its real name, if it could be a workspace.
+fn usable(path: &Path, home: &Path) -> Result<PathBuf, Refusal> {
     if path.to_str().is_none() {
         return Err(not_utf8(path));
     }
@@ -42,8 +57,7 @@ pub fn check(path: &Path, home: &Path) -> Result<Workspace, Refusal> {
             "give the daemon's user the right to write there, or choose another folder",
         )
     })?;
-    let git = git_root(&found)?;
-    Ok(Workspace { path: found, git })
+    Ok(found)
 }
 
 fn not_utf8(path: &Path) -> Refusal {
@@ -102,50 +116,20 @@ pub(super) fn canonical_as_far_as_it_exists(path: &Path) -> Result<PathBuf, Refu
     Err(Refusal::new("missing", format!("{} does not exist", path.display()), "create it first"))
 }
 
-fn git_root(folder: &Path) -> Result<Option<GitRoot>, Refusal> {
-    let git = match Git::at(folder) {
-        Ok(git) => git,
+fn git_root(folder: &Path, repositories: &Repositories) -> Result<Option<GitRoot>, Refusal> {
+    let found = match Repository::find(folder) {
+        Ok(found) => found,
         // Without git no folder has a repository, unless it says that it has one.
         Err(refusal) if refusal.code == "no_git_program" && !folder.ancestors().any(|up| up.join(".git").exists()) => {
-            return Ok(None);
+            None
         }
         Err(refusal) => return Err(refusal),
     };
-    let said = git.ask(&[&"rev-parse", &"--is-inside-work-tree"])?;
-    if !said.ok {
-        // With a parenthesis: none here and none above. Without: there is one, and it is broken.
-        let none = said.err.contains("not a git repository (or any");
-        return if none { Ok(None) } else { Err(git.failed(&[&"rev-parse"], &said.err)) };
-    }
-    if said.out != b"true\n" {
-        let message = format!("{} is where git keeps its own records", folder.display());
-        return Err(Refusal::new(
-            "inside_git",
-            message,
-            "give the folder with the files, or clone the repository first",
-        ));
-    }
-    let [toplevel, common_dir] = git.where_are(["--show-toplevel", "--git-common-dir"])?.map(PathBuf::from);
-    if !folder.starts_with(&toplevel) {
-        let message = format!("git says that the files of {} are in {}", folder.display(), toplevel.display());
-        return Err(Refusal::new("git_elsewhere", message, "remove core.worktree from the repository's configuration"));
-    }
-    let records = match link(&git, &toplevel, &common_dir) {
-        Some(Link::Whole) => None,
-        Some(Link::Worktree(records)) => Some(records),
-        // Somebody else's repository, for all that can be told.
-        None => return Ok(None),
-    };
+    let Some(repository) = found else { return Ok(None) };
     // A folder that the repository around it ignores has no history there, and its changes would not be seen.
-    if folder != toplevel && git.ask(&[&"check-ignore", &"-q", &"--", &folder])?.ok {
+    if folder != repository.toplevel && repositories.ignores(&repository, folder)? {
         return Ok(None);
     }
-    let head = head(&git)?;
-    Ok(Some(GitRoot { toplevel, common_dir, records, head }))
-}
-
-/// The commit that is checked out; none before the first.
-pub(super) fn head(git: &Git) -> Result<Option<String>, Refusal> {
-    let said = git.ask(&[&"rev-parse", &"--verify", &"-q", &"HEAD^{commit}"])?;
-    Ok(said.ok.then(|| String::from_utf8_lossy(&said.out).trim().to_owned()))
+    let records = repository.is_linked().then(|| repository.git_dir.clone());
+    Ok(Some(GitRoot { toplevel: repository.toplevel, common_dir: repository.common_dir, records }))
 }

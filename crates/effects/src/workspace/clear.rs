@@ -8,11 +8,10 @@ use abide_kernel::input::Refusal;
 use abide_kernel::time::Time;
 
 use super::aside::own_place;
-use super::git::Git;
-use super::making::{Making, noted_place};
-use super::remove::{Removed, not_ours, remove_worktree, settle};
-use super::worktree::{Worktree, listed};
-use super::{Finding, check, durable, reconcile};
+use super::making::{Making, Record, noted_place};
+use super::remove::{Removed, Unsaved, not_ours};
+use super::worktree::Worktree;
+use super::{BRANCHES, Repositories, durable};
 
 /// The worktrees that there is anything of in `folder`, each by its own place: the folder, or what is left of making or
 /// removing one. Notes that were never whole are deleted: to be called while nobody makes any.
@@ -36,41 +35,50 @@ pub fn left_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(left)
 }
 
-/// Saves and removes a worktree that nobody recorded. `home` is the runtime's own folder. Cut off, it can be repeated.
-pub fn clear_worktree(folder: &Path, home: &Path, patches: &Path, now: Time) -> Result<Removed, Refusal> {
-    let (making, worktree) = match Making::left(folder)? {
-        Some(left) => left,
-        None => {
-            let worktree = unrecorded(folder, home)?;
-            (Making::begin(&worktree)?, worktree)
+impl Repositories {
+    /// Saves and removes a worktree that nobody recorded. Cut off, it can be repeated.
+    pub fn clear_worktree(&self, folder: &Path, patches: &Path, now: Time) -> Result<Removed, Refusal> {
+        if let Some((making, record)) = Making::left(folder)? {
+            return self.clear_unfinished(making, &record, patches, now);
         }
-    };
-    // git makes the folder before there is anything in it. One with something in it stays.
-    let _not_empty = fs::remove_dir(folder);
-    let removed = match remove_worktree(&worktree, patches, now) {
-        Err(refusal) if refusal.code == "missing" => {
-            let mut removed =
-                Removed { patch: None, branches_kept: Vec::new(), evidence: vec!["it had no folder yet".into()] };
-            settle(&Git::at(&worktree.repo)?, &worktree, &mut removed);
-            removed
+        let worktree = match Record::of(folder)? {
+            Some(record) => record.worktree,
+            None => self.unrecorded(folder)?,
+        };
+        match self.remove_worktree(&worktree, Unsaved::Keep, patches, now) {
+            Err(refusal) if refusal.code == "missing" => {
+                let evidence = vec!["its folder was gone already".to_owned()];
+                Ok(Removed { patch: None, branches_kept: Vec::new(), evidence })
+            }
+            removed => removed,
         }
-        removed => removed?,
-    };
-    making.done()?;
-    Ok(removed)
-}
-
-/// What git knows of a folder that has no note.
-fn unrecorded(folder: &Path, home: &Path) -> Result<Worktree, Refusal> {
-    // The link to its repository is in it; without one, git would find the repository around the home.
-    if !folder.join(".git").is_file() {
-        return Err(not_ours(folder, "it is linked to no repository"));
     }
-    let main = listed(&Git::at(folder)?)?.into_iter().find(|found| found.main);
-    let main = main.ok_or_else(|| not_ours(folder, "its repository has no working tree"))?;
-    let found = reconcile(&check(&main.path, home)?, &[], folder)?.into_iter().find_map(|finding| match finding {
-        Finding::Unrecorded { worktree, .. } if worktree.path == folder => Some(worktree),
-        Finding::Unrecorded { .. } | Finding::Present(_) | Finding::Gone { .. } | Finding::Unlinked(_) => None,
-    });
-    found.ok_or_else(|| not_ours(folder, "git does not list it"))
+
+    /// A worktree whose making was cut off: nobody has worked in it unless it is complete.
+    fn clear_unfinished(&self, making: Making, record: &Record, patches: &Path, now: Time) -> Result<Removed, Refusal> {
+        let worktree = &record.worktree;
+        let complete = Record::of(&worktree.path)?.is_some();
+        let unsaved = if complete || record.mirror.is_none() { Unsaved::Keep } else { Unsaved::Discard };
+        if !complete && record.mirror.is_some() {
+            record.write()?;
+        }
+        let removed = match self.remove_worktree(worktree, unsaved, patches, now) {
+            Err(refusal) if refusal.code == "missing" => {
+                let evidence = vec!["it had no folder yet".to_owned()];
+                Removed { patch: None, branches_kept: Vec::new(), evidence }
+            }
+            removed => removed?,
+        };
+        making.done()?;
+        Ok(removed)
+    }
+
+    /// A folder without a record: an older version made it, as a worktree of the user's repository.
+    fn unrecorded(&self, folder: &Path) -> Result<Worktree, Refusal> {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let linked = self.linked_to(folder)?.ok_or_else(|| not_ours(folder, "it is linked to no repository"))?;
+        let (base_commit, notes) = (linked.base, Vec::new());
+        let branch = linked.branch.unwrap_or_else(|| format!("{BRANCHES}{name}"));
+        Ok(Worktree { path: folder.to_path_buf(), branch, base_commit, repo: linked.user, notes })
+    }
 }

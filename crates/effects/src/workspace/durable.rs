@@ -36,6 +36,15 @@ pub(super) fn place(file: NamedTempFile, folder: &Path, name: &str) -> io::Resul
     }
 }
 
+/// Puts content in place as `name`, over whatever is there.
+pub(super) fn replace(folder: &Path, name: &str, content: &[u8]) -> io::Result<()> {
+    let mut file = partial(folder)?;
+    io::Write::write_all(&mut file, content)?;
+    file.as_file().sync_all()?;
+    file.persist(folder.join(name)).map_err(|refused| refused.error)?;
+    sync(folder)
+}
+
 /// The first of `name`, `name-2`, `name-3`, … for which `taken` says no.
 pub(super) fn free_name(name: &str, mut taken: impl FnMut(&str) -> bool) -> Option<String> {
     let numbered = (2..limits::NAME_TRIES).map(|number| format!("{name}-{number}"));

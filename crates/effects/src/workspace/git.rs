@@ -1,35 +1,43 @@
-//! Running git. It gets an environment of our making: no prompt, no pager, no hook, no file system monitor, nothing
-//! inherited that would point it at another repository. Its own configuration for the user still counts, because what
-//! is ignored and which folders are trusted is the user's to say.
+//! Running git. Nothing else in the runtime starts it, and there are two ways.
 //!
-//! It has a time to answer in: what it reads can be written by an agent, and a pipe among it would keep it for ever.
+//! *Trusted*: git works on records and folders that nobody but the runtime has written, such as a mirror, and is started
+//! directly.
 //!
-//! It has to be git 2.36 or later, which lists worktrees so that every path can be read.
+//! *Untrusted*: git reads a folder or records that an agent may have written. Its git directory is a [`View`]: one that
+//! the runtime made, with settings of its own, so no filter, hook, helper or other program that the repository names is
+//! known to it. Where there is a sandbox it runs inside, without network, and sees only what the view names.
 //!
-//! Programs that a repository's own configuration names are never run: an agent can write that file, and we run outside
-//! of its sandbox. Filters of the user's configuration (large files, say) are.
+//! In both, git gets an environment of our making: no settings of the system or of the user, no prompt, no pager, no
+//! transport. It has a time limit, because a pipe among the files it reads would block it for ever.
+//!
+//! git has to be 2.36 or later.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::AsFd;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::thread;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use abide_kernel::input::Refusal;
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, PidfdFlags};
 
+use super::view::View;
 use crate::limits;
+use crate::process::{Launch, Process, Processes};
 use crate::sandbox::environment;
 
 /// What git is told whatever its configuration says.
 const SETTINGS: &[(&str, &str)] = &[
     ("core.hooksPath", "/dev/null"),
+    ("core.attributesFile", "/dev/null"),
+    ("core.excludesFile", "/dev/null"),
     ("core.fsmonitor", "false"),
     ("core.untrackedCache", "false"),
     // A split index would put its shared half into the repository.
@@ -41,38 +49,49 @@ const SETTINGS: &[(&str, &str)] = &[
     ("gc.auto", "0"),
     ("maintenance.auto", "false"),
     ("submodule.recurse", "false"),
-    ("add.ignoreErrors", "false"),
-    ("advice.addEmbeddedRepo", "false"),
+    ("diff.ignoreSubmodules", "all"),
     ("advice.detachedHead", "false"),
     ("apply.whitespace", "nowarn"),
     ("apply.ignoreWhitespace", "no"),
     ("status.showUntrackedFiles", "normal"),
-    ("worktree.guessRemote", "false"),
 ];
 
-/// What speeds up objects that are thrown away, and must not be used for others.
-const SCRATCH_SETTINGS: &[(&str, &str)] = &[("core.looseCompression", "0"), ("core.fsync", "none")];
+/// Variables that every git gets. `GIT_ALLOW_PROTOCOL` names no protocol: objects are moved as packs, over pipes of ours.
+const VARIABLES: &[(&str, &str)] = &[
+    ("LC_ALL", "C"),
+    ("GIT_CONFIG_NOSYSTEM", "1"),
+    ("GIT_CONFIG_GLOBAL", "/dev/null"),
+    ("GIT_ATTR_NOSYSTEM", "1"),
+    ("GIT_NO_REPLACE_OBJECTS", "1"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_ASKPASS", "true"),
+    ("GIT_PAGER", "cat"),
+    ("GIT_EDITOR", "false"),
+    ("GIT_OPTIONAL_LOCKS", "0"),
+    ("GIT_NO_LAZY_FETCH", "1"),
+    ("GIT_ALLOW_PROTOCOL", ""),
+];
 
-/// git in one folder.
+pub(super) type Args<'a> = &'a [&'a dyn AsRef<OsStr>];
+
+/// git on one git directory.
 #[derive(Debug, Clone)]
 pub(super) struct Git {
     program: PathBuf,
-    pub(super) dir: PathBuf,
-    settings: Vec<(String, String)>,
-    scratch: Option<Scratch>,
+    runner: Runner,
+    git_dir: PathBuf,
+    work_tree: Option<PathBuf>,
+    index: Option<PathBuf>,
     patience: Duration,
 }
 
-/// An index and an object store apart from the repository's, so that looking changes nothing in it.
 #[derive(Debug, Clone)]
-pub(super) struct Scratch {
-    pub(super) index: PathBuf,
-    pub(super) objects: PathBuf,
-    /// The repository's own store, read only.
-    pub(super) behind: PathBuf,
+enum Runner {
+    Direct,
+    Sandboxed { processes: Processes, read: Vec<PathBuf>, write: Vec<PathBuf> },
 }
 
-/// What came of one run.
+/// The output of one run.
 #[derive(Debug)]
 pub(super) struct Said {
     pub(super) ok: bool,
@@ -81,225 +100,346 @@ pub(super) struct Said {
 }
 
 impl Git {
-    pub(super) fn at(dir: &Path) -> Result<Git, Refusal> {
-        Git::patient(dir, limits::GIT_PATIENCE)
+    /// git on a git directory that only the runtime writes.
+    pub(super) fn trusted(git_dir: &Path) -> Result<Git, Refusal> {
+        Git::new(Runner::Direct, git_dir)
     }
 
-    fn patient(dir: &Path, patience: Duration) -> Result<Git, Refusal> {
+    /// git on a view of a repository that others write.
+    pub(super) fn untrusted(view: &View, processes: &Processes) -> Result<Git, Refusal> {
+        let (processes, read, write) = (processes.clone(), view.readable(), view.writable());
+        Git::new(Runner::Sandboxed { processes, read, write }, view.git_dir())
+    }
+
+    fn new(runner: Runner, git_dir: &Path) -> Result<Git, Refusal> {
         let program = program().ok_or_else(|| {
             Refusal::new("no_git_program", "there is no git in PATH", "install git, or put it into the daemon's PATH")
         })?;
-        let settings = SETTINGS.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
-        let mut git = Git { program, dir: dir.into(), settings, scratch: None, patience };
-        for filter in git.filters_of_repository()? {
-            for (part, value) in [("clean", ""), ("smudge", ""), ("process", ""), ("required", "false")] {
-                git.settings.push((format!("{filter}.{part}"), value.into()));
-            }
-        }
-        Ok(git)
+        let git_dir = git_dir.to_path_buf();
+        Ok(Git { program, runner, git_dir, work_tree: None, index: None, patience: limits::GIT_PATIENCE })
     }
 
-    pub(super) fn with(&self, scratch: Scratch) -> Git {
-        Git { scratch: Some(scratch), ..self.clone() }
+    /// The same git directory with the files of a folder.
+    pub(super) fn with_files(&self, work_tree: &Path) -> Git {
+        Git { work_tree: Some(work_tree.to_path_buf()), ..self.clone() }
     }
 
-    /// The same objects, another index.
+    /// The same git directory with another index.
     pub(super) fn with_index(&self, index: PathBuf) -> Git {
-        let scratch = self.scratch.clone().map(|scratch| Scratch { index, ..scratch });
-        Git { scratch, ..self.clone() }
+        Git { index: Some(index), ..self.clone() }
     }
 
-    /// Runs git and hands back whatever it said; failing is one of the answers.
-    pub(super) fn ask(&self, args: &[&dyn AsRef<OsStr>]) -> Result<Said, Refusal> {
+    /// Runs git and returns its output, whether it succeeded or not.
+    pub(super) fn ask(&self, args: Args<'_>) -> Result<Said, Refusal> {
         self.ask_with(args, &[])
     }
 
     /// Runs git, which has to succeed.
-    pub(super) fn run(&self, args: &[&dyn AsRef<OsStr>]) -> Result<Vec<u8>, Refusal> {
+    pub(super) fn run(&self, args: Args<'_>) -> Result<Vec<u8>, Refusal> {
         self.run_with(args, &[])
     }
 
-    /// The same with a file that it holds as long as it runs, also when we are gone.
-    pub(super) fn run_holding(&self, args: &[&dyn AsRef<OsStr>], held: &File) -> Result<Vec<u8>, Refusal> {
-        let held = held.try_clone().map_err(|error| self.unrunnable(&error))?;
-        let mut command = self.command(args);
-        command.stdin(held);
-        let said = self.said(args, command, &[])?;
-        if said.ok { Ok(said.out) } else { Err(self.failed(args, &said.err)) }
-    }
-
-    pub(super) fn run_with(&self, args: &[&dyn AsRef<OsStr>], input: &[u8]) -> Result<Vec<u8>, Refusal> {
+    pub(super) fn run_with(&self, args: Args<'_>, input: &[u8]) -> Result<Vec<u8>, Refusal> {
         let said = self.ask_with(args, input)?;
-        if said.ok { Ok(said.out) } else { Err(self.failed(args, &said.err)) }
+        if said.ok { Ok(said.out) } else { Err(self.failed(&verb(args), &said.err)) }
     }
 
-    /// Runs git, which has to succeed and say one line: a name, a hash, a path (which may hold line ends itself).
-    pub(super) fn line(&self, args: &[&dyn AsRef<OsStr>]) -> Result<String, Refusal> {
-        let out = self.run(args)?;
-        let text = String::from_utf8(out).map_err(|_| {
-            Refusal::new("not_utf8", "git named something that is not UTF-8", "rename the folder of the repository")
+    /// Runs git with a file as its standard input. git holds the file's lock as long as it runs, also after us.
+    pub(super) fn run_holding(&self, args: Args<'_>, held: &File) -> Result<Vec<u8>, Refusal> {
+        let stdin = held.try_clone().map_err(|error| self.unrunnable(&error))?;
+        let said = self.collect(&Words::Args(args), stdin.into(), None)?;
+        if said.ok { Ok(said.out) } else { Err(self.failed(&verb(args), &said.err)) }
+    }
+
+    /// Runs git, which has to succeed and print one line: a name, a hash, a path.
+    pub(super) fn line(&self, args: Args<'_>) -> Result<String, Refusal> {
+        let text = String::from_utf8(self.run(args)?).map_err(|_| {
+            Refusal::new("not_utf8", "git named something that is not UTF-8", "rename it in the repository")
         })?;
         Ok(text.strip_suffix('\n').unwrap_or(&text).to_owned())
     }
 
-    /// Where things are. In one run, because starting git is most of what that costs, unless a path has line ends.
-    pub(super) fn where_are<const N: usize>(&self, questions: [&str; N]) -> Result<[String; N], Refusal> {
-        let start: [&dyn AsRef<OsStr>; 2] = [&"rev-parse", &"--path-format=absolute"];
-        let all: Vec<&dyn AsRef<OsStr>> = start.into_iter().chain(questions.iter().map(|one| one as _)).collect();
-        let together = self.line(&all)?;
-        let mut lines = together.split('\n');
-        if together.matches('\n').count() == N - 1 {
-            return Ok(questions.map(|_| lines.next().unwrap_or_default().to_owned()));
-        }
-        let mut answers = questions.map(|_| String::new());
-        for (answer, question) in answers.iter_mut().zip(questions) {
-            *answer = self.line(&[start[0], start[1], &question])?;
-        }
-        Ok(answers)
+    /// Runs several gits as one shell script, which has to succeed. Only for a view: starting a sandbox costs more than
+    /// starting git.
+    pub(super) fn script(&self, script: &str) -> Result<Vec<u8>, Refusal> {
+        let said = self.collect(&Words::Script(script), nothing().map_err(|error| self.unrunnable(&error))?, None)?;
+        if said.ok { Ok(said.out) } else { Err(self.failed("script", &said.err)) }
     }
 
     /// Runs git with its output going to the end of a file, however long it is.
-    pub(super) fn run_into(&self, args: &[&dyn AsRef<OsStr>], file: &File) -> Result<(), Refusal> {
-        let stdout = file.try_clone().map_err(|error| self.unrunnable(&error))?;
-        let mut child = self.command(args).stdout(stdout).spawn().map_err(|error| self.unrunnable(&error))?;
-        let err = drain(child.stderr.take());
-        let status = self.end_of(args, &mut child, Instant::now() + self.patience)?;
-        let err = err.join().unwrap_or_default();
-        if status.success() { Ok(()) } else { Err(self.failed(args, &err)) }
+    pub(super) fn run_into(&self, args: Args<'_>, file: &File) -> Result<(), Refusal> {
+        let unrunnable = |error: io::Error| self.unrunnable(&error);
+        let stdout = file.try_clone().map_err(unrunnable)?;
+        let running = self.spawn(&Words::Args(args), nothing().map_err(unrunnable)?, stdout.into())?;
+        let (ok, err) = running.finish(self, &verb(args), Instant::now() + self.patience)?;
+        if ok { Ok(()) } else { Err(self.failed(&verb(args), &err)) }
     }
 
-    fn ask_with(&self, args: &[&dyn AsRef<OsStr>], input: &[u8]) -> Result<Said, Refusal> {
-        let mut command = self.command(args);
-        if !input.is_empty() {
-            command.stdin(Stdio::piped());
-        }
-        self.said(args, command, input)
-    }
-
-    fn said(&self, args: &[&dyn AsRef<OsStr>], mut command: Command, input: &[u8]) -> Result<Said, Refusal> {
-        command.stdout(Stdio::piped());
-        let mut child = command.spawn().map_err(|error| self.unrunnable(&error))?;
-        let err = drain(child.stderr.take());
+    /// Runs two gits, the output of this one being the input of the other. Both have to succeed; the output is the
+    /// other's.
+    pub(super) fn pipe(&self, script: &str, input: &[u8], into: &Git, args: Args<'_>) -> Result<Vec<u8>, Refusal> {
+        let unrunnable = |error: io::Error| self.unrunnable(&error);
+        let (reads, writes) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| unrunnable(error.into()))?;
+        let (stdin, feeder) = feed(input).map_err(unrunnable)?;
         let until = Instant::now() + self.patience;
-        let out = thread::scope(|scope| {
-            // In a thread of its own, because git may want to be read before it reads on. One that stops reading has
-            // failed, and says so by itself.
-            if let Some(mut stdin) = child.stdin.take() {
-                scope.spawn(move || stdin.write_all(input));
-            }
-            bounded(&mut child, until)
-        });
-        let status = self.end_of(args, &mut child, until)?;
-        let err = err.join().unwrap_or_default();
-        let out = out.map_err(|error| self.unrunnable(&error))?.ok_or_else(|| {
+        let source = self.spawn(&Words::Script(script), stdin, writes)?;
+        let received = into.collect(&Words::Args(args), reads, Some(until));
+        // A receiver that fails closes the pipe, which ends the sender.
+        let (sent, sent_err) = source.finish(self, "pack-objects", until)?;
+        drop(feeder.map(JoinHandle::join));
+        let received = received?;
+        if !sent && !sent_err.contains("Broken pipe") && !sent_err.trim().is_empty() {
+            return Err(self.failed("pack-objects", &sent_err));
+        }
+        if !received.ok {
+            return Err(into.failed(&verb(args), &received.err));
+        }
+        if !sent {
+            return Err(self.failed("pack-objects", "it ended before everything was sent"));
+        }
+        Ok(received.out)
+    }
+
+    fn ask_with(&self, args: Args<'_>, input: &[u8]) -> Result<Said, Refusal> {
+        let (stdin, feeder) = feed(input).map_err(|error| self.unrunnable(&error))?;
+        let said = self.collect(&Words::Args(args), stdin, None);
+        // A git that stops reading has failed, and says so by itself.
+        drop(feeder.map(JoinHandle::join));
+        said
+    }
+
+    fn collect(&self, words: &Words<'_>, stdin: OwnedFd, until: Option<Instant>) -> Result<Said, Refusal> {
+        let unrunnable = |error: io::Error| self.unrunnable(&error);
+        let (reads, writes) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| unrunnable(error.into()))?;
+        let until = until.unwrap_or_else(|| Instant::now() + self.patience);
+        let running = self.spawn(words, stdin, writes)?;
+        let out = bounded(File::from(reads), until).map_err(unrunnable)?;
+        if out.is_none() {
+            running.kill();
+        }
+        let (ok, err) = running.finish(self, &words.verb(), until)?;
+        let out = out.ok_or_else(|| {
             Refusal::new(
                 "too_big",
-                format!("git {} said more than {} bytes", verb(args), limits::GIT_OUTPUT_BYTES),
+                format!("git {} printed more than {} bytes", words.verb(), limits::GIT_OUTPUT_BYTES),
                 "use a smaller repository, or a folder without one",
             )
         })?;
-        Ok(Said { ok: status.success(), out, err })
+        Ok(Said { ok, out, err })
     }
 
-    /// How it ended, by itself or because its time was over.
-    fn end_of(&self, args: &[&dyn AsRef<OsStr>], child: &mut Child, until: Instant) -> Result<ExitStatus, Refusal> {
-        let ended = ends(child, until).and_then(|ends| {
-            if !ends {
-                child.kill()?;
+    fn spawn(&self, words: &Words<'_>, stdin: OwnedFd, stdout: OwnedFd) -> Result<Running, Refusal> {
+        match &self.runner {
+            Runner::Direct => self.spawn_here(words, stdin, stdout).map_err(|error| self.unrunnable(&error)),
+            Runner::Sandboxed { processes, read, write } => {
+                let (errors, stderr) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| self.unrunnable(&error.into()))?;
+                let streams = [stdin, stdout, stderr];
+                let launch = Launch {
+                    environment: self.environment()?,
+                    extra_read: read.clone(),
+                    extra_write: write.clone(),
+                    streams: Some(Arc::new(streams)),
+                    cwd: self.work_tree.clone().unwrap_or_else(|| self.git_dir.clone()),
+                    ..Launch::new(words.script(&self.program), &self.git_dir, "git")
+                };
+                let started = processes.start_blocking(launch);
+                let process = started.map_err(|error| Refusal::new(error.code, error.message, error.hint))?;
+                Ok(Running { kind: Kind::Sandboxed(process), errors: drain(File::from(errors)) })
             }
-            Ok((child.wait()?, ends))
-        });
-        let (status, ends) = ended.map_err(|error| self.unrunnable(&error))?;
-        // Whoever listened to it may have ended it already.
-        if ends && (status.signal().is_none() || Instant::now() < until) {
-            return Ok(status);
         }
-        let (dir, seconds) = (self.dir.display(), self.patience.as_secs());
-        let message = format!("git {} in {dir} did not end within {seconds} seconds", verb(args));
-        Err(Refusal::new("git_stuck", message, "see what it waits for: a pipe among its files, say, or a disk"))
     }
 
-    fn command(&self, args: &[&dyn AsRef<OsStr>]) -> Command {
-        let mut command = Command::new(&self.program);
-        command.env_clear().current_dir(&self.dir).stdin(Stdio::null()).stderr(Stdio::piped());
-        // What a terminal sends to the daemon is not meant for a git that is half done.
+    fn spawn_here(&self, words: &Words<'_>, stdin: OwnedFd, stdout: OwnedFd) -> io::Result<Running> {
+        let mut command = match words {
+            Words::Args(args) => {
+                let mut command = Command::new(&self.program);
+                command.args(args.iter().map(|arg| arg.as_ref()));
+                command
+            }
+            Words::Script(_) => {
+                let mut command = Command::new("/bin/sh");
+                command.arg("-c").arg(words.script(&self.program));
+                command
+            }
+        };
+        let here = self.work_tree.as_deref().unwrap_or(Path::new("/"));
+        command.env_clear().current_dir(here).stdin(stdin).stdout(stdout).stderr(Stdio::piped());
+        // A ^C at the daemon's terminal is not meant for a git that is half done.
         command.process_group(0);
-        for name in ["HOME", "XDG_CONFIG_HOME", "TMPDIR"] {
-            if let Some(value) = std::env::var_os(name) {
-                command.env(name, value);
-            }
-        }
         command.env("PATH", std::env::join_paths(absolute_path()).unwrap_or_default());
-        command.envs([("LC_ALL", "C"), ("GIT_TERMINAL_PROMPT", "0"), ("GIT_ASKPASS", "true"), ("GIT_PAGER", "cat")]);
-        command.envs([("GIT_EDITOR", "false"), ("GIT_OPTIONAL_LOCKS", "0"), ("GIT_NO_LAZY_FETCH", "1")]);
-        let scratch = if self.scratch.is_some() { SCRATCH_SETTINGS } else { &[] };
-        let own = self.settings.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-        let mut count = 0;
-        for (key, value) in own.chain(scratch.iter().copied()) {
-            command.env(format!("GIT_CONFIG_KEY_{count}"), key).env(format!("GIT_CONFIG_VALUE_{count}"), value);
-            count += 1;
-        }
-        command.env("GIT_CONFIG_COUNT", count.to_string());
-        if let Some(scratch) = &self.scratch {
-            command.env("GIT_INDEX_FILE", &scratch.index).env("GIT_OBJECT_DIRECTORY", &scratch.objects);
-            command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", OsStr::from_bytes(&in_a_list(&scratch.behind)));
-        }
-        command.args(args.iter().map(|arg| arg.as_ref()));
-        command
+        command.envs(self.environment().map_err(|refusal| io::Error::other(refusal.message))?);
+        let mut child = command.spawn()?;
+        let errors = drain(child.stderr.take().ok_or(io::ErrorKind::BrokenPipe)?);
+        Ok(Running { kind: Kind::Direct(child), errors })
     }
 
-    /// The sections of filters that the repository itself configures, as `filter.NAME`.
-    fn filters_of_repository(&self) -> Result<Vec<String>, Refusal> {
-        let said = self.ask(&[&"config", &"--show-scope", &"-z", &"--name-only", &"--get-regexp", &r"^filter\."])?;
-        let mut filters: Vec<String> = Vec::new();
-        let mut fields = said.out.split(|byte| *byte == 0);
-        while let (Some(scope), Some(key)) = (fields.next(), fields.next()) {
-            let key = String::from_utf8_lossy(key);
-            let Some((section, _)) = key.rsplit_once('.') else { continue };
-            if matches!(scope, b"local" | b"worktree") && !filters.iter().any(|filter| filter == section) {
-                filters.push(section.to_owned());
+    fn environment(&self) -> Result<Vec<(String, String)>, Refusal> {
+        let mut variables: Vec<(String, String)> =
+            VARIABLES.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let paths = [
+            ("GIT_DIR", Some(&self.git_dir)),
+            ("GIT_WORK_TREE", self.work_tree.as_ref()),
+            ("GIT_INDEX_FILE", self.index.as_ref()),
+        ];
+        for (name, path) in paths {
+            if let Some(path) = path {
+                variables.push((name.to_owned(), text(path)?.to_owned()));
             }
         }
-        Ok(filters)
+        for (number, (key, value)) in SETTINGS.iter().enumerate() {
+            variables.push((format!("GIT_CONFIG_KEY_{number}"), (*key).to_owned()));
+            variables.push((format!("GIT_CONFIG_VALUE_{number}"), (*value).to_owned()));
+        }
+        variables.push(("GIT_CONFIG_COUNT".to_owned(), SETTINGS.len().to_string()));
+        Ok(variables)
     }
 
-    /// A refusal in git's own words, with what to do about the causes that we know.
-    pub(super) fn failed(&self, args: &[&dyn AsRef<OsStr>], err: &str) -> Refusal {
+    /// A refusal in git's own words, with what to do about the known causes.
+    pub(super) fn failed(&self, verb: &str, err: &str) -> Refusal {
         let words = err.trim();
-        let dir = self.dir.display();
-        let (code, hint) = if words.contains("dubious ownership") {
-            let hint = "the repository belongs to somebody else; make it yours, or trust it: git config --global --add safe.directory";
-            ("git_unsafe", format!("{hint} '{dir}'"))
-        } else if words.contains(".lock': File exists") {
+        let place = self.work_tree.as_ref().unwrap_or(&self.git_dir).display();
+        let (code, hint) = if words.contains(".lock': File exists") {
             let hint = "another git is at work there; try again when it is done, or delete its lock if there is none";
             ("git_busy", hint.into())
-        } else if words.contains("does not have a commit checked out") {
-            (
-                "nested_repository",
-                "a repository inside has no commit yet: commit in it, move it away, or delete it".into(),
-            )
         } else if words.contains("Permission denied") {
             ("unreadable", "give the daemon's user access to what git names, then try again".into())
         } else {
-            ("git_failed", format!("repair what git names, in {dir}, then try again"))
+            ("git_failed", format!("repair what git names, in {place}, then try again"))
         };
-        Refusal::new(code, format!("git {} in {dir} failed: {words}", verb(args)), hint)
+        Refusal::new(code, format!("git {verb} for {place} failed: {words}"), hint)
     }
 
     fn unrunnable(&self, error: &io::Error) -> Refusal {
-        let message = format!("git could not be run in {}: {error}", self.dir.display());
+        let message = format!("git could not be run on {}: {error}", self.git_dir.display());
         Refusal::new("git_failed", message, "see that the folder is there and that git can be executed")
     }
 }
 
-fn verb(args: &[&dyn AsRef<OsStr>]) -> String {
+/// What is run: one git, or a script of several.
+enum Words<'a> {
+    Args(Args<'a>),
+    Script(&'a str),
+}
+
+impl Words<'_> {
+    fn verb(&self) -> String {
+        match self {
+            Words::Args(args) => verb(args),
+            Words::Script(_) => "script".to_owned(),
+        }
+    }
+
+    /// For a shell. Inside of a script `git` is the program that was found.
+    fn script(&self, program: &Path) -> String {
+        let program = quoted(program.as_os_str());
+        match self {
+            Words::Args(args) => {
+                let args: Vec<String> = args.iter().map(|arg| quoted(arg.as_ref())).collect();
+                format!("exec {program} {}", args.join(" "))
+            }
+            Words::Script(script) => format!("git() {{ {program} \"$@\"; }}\nset -e\n{script}"),
+        }
+    }
+}
+
+/// A git that runs.
+struct Running {
+    kind: Kind,
+    errors: JoinHandle<String>,
+}
+
+enum Kind {
+    Direct(Child),
+    Sandboxed(Process),
+}
+
+impl Running {
+    fn kill(&self) {
+        match &self.kind {
+            Kind::Direct(child) => {
+                if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+                    // Not reaped yet, so the number is still this child's.
+                    let _gone = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+                }
+            }
+            Kind::Sandboxed(process) => process.end(true),
+        }
+    }
+
+    /// Whether it succeeded, and its complaints. One that takes too long is ended.
+    fn finish(self, git: &Git, verb: &str, until: Instant) -> Result<(bool, String), Refusal> {
+        let stuck = || {
+            let (dir, seconds) = (git.git_dir.display(), git.patience.as_secs());
+            let message = format!("git {verb} on {dir} did not end within {seconds} seconds");
+            Refusal::new("git_stuck", message, "see what it waits for: a pipe among its files, say, or a disk")
+        };
+        let ended = match self.kind {
+            Kind::Direct(mut child) => {
+                let ended = ends(&child, until).and_then(|in_time| {
+                    if !in_time {
+                        child.kill()?;
+                    }
+                    Ok((child.wait()?, in_time))
+                });
+                let (status, in_time) = ended.map_err(|error| git.unrunnable(&error))?;
+                in_time.then_some(ExitStatus::success(&status))
+            }
+            Kind::Sandboxed(process) => {
+                let ended = process.wait_until(until);
+                if ended.is_none() {
+                    process.end(true);
+                }
+                ended.map(|ended| ended.exit_code == Some(0))
+            }
+        };
+        let errors = self.errors.join().unwrap_or_default();
+        ended.map(|ok| (ok, errors)).ok_or_else(stuck)
+    }
+}
+
+/// A setting of the user's own configuration, which only the user writes. With `--type=path` a `~` is expanded.
+pub(super) fn user_setting(key: &str, form: &[&str]) -> Option<String> {
+    settings_of_user(key, form)?.pop()
+}
+
+/// All values of such a setting.
+pub(super) fn user_settings(key: &str) -> Vec<String> {
+    settings_of_user(key, &[]).unwrap_or_default()
+}
+
+fn settings_of_user(key: &str, form: &[&str]) -> Option<Vec<String>> {
+    let mut command = Command::new(program()?);
+    command.env_clear().current_dir("/").stdin(Stdio::null()).stderr(Stdio::null());
+    for name in ["HOME", "XDG_CONFIG_HOME"] {
+        if let Some(value) = std::env::var_os(name) {
+            command.env(name, value);
+        }
+    }
+    let output = command.args(["config", "--global", "-z"]).args(form).args(["--get-all", key]).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    Some(text.split('\0').filter(|value| !value.is_empty()).map(str::to_owned).collect())
+}
+
+fn verb(args: Args<'_>) -> String {
     args.iter().take(2).map(|arg| arg.as_ref().to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
-/// The places of PATH that mean the same from every folder: a relative one would find programs in the workspace. Where
-/// there is no PATH, git is found where commands would find it.
+pub(super) fn text(path: &Path) -> Result<&str, Refusal> {
+    path.to_str().ok_or_else(|| {
+        let message = format!("{} is not UTF-8", path.display());
+        Refusal::new("not_utf8", message, "rename the folder, or make one with a plain name")
+    })
+}
+
+/// One word for a shell, whatever is in it.
+fn quoted(word: &OsStr) -> String {
+    format!("'{}'", word.to_string_lossy().replace('\'', r"'\''"))
+}
+
+/// The absolute places of PATH: a relative one would find programs in the workspace. Without a PATH, git is looked for
+/// where commands would find it.
 fn absolute_path() -> Vec<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_else(|| environment::PATH.into());
+    let path: OsString = std::env::var_os("PATH").unwrap_or_else(|| environment::PATH.into());
     std::env::split_paths(&path).filter(|place| place.is_absolute()).collect()
 }
 
@@ -307,41 +447,37 @@ fn program() -> Option<PathBuf> {
     absolute_path().into_iter().map(|place| place.join("git")).find(|program| program.is_file())
 }
 
-/// A path as an entry of a colon-separated list: quoted, because a path may have colons.
-fn in_a_list(path: &Path) -> Vec<u8> {
-    let mut quoted = vec![b'"'];
-    for byte in path.as_os_str().as_bytes() {
-        match byte {
-            b'"' | b'\\' => quoted.extend([b'\\', *byte]),
-            b'\n' => quoted.extend(b"\\n"),
-            byte => quoted.push(*byte),
-        }
-    }
-    quoted.push(b'"');
-    quoted
+fn nothing() -> io::Result<OwnedFd> {
+    Ok(File::open("/dev/null")?.into())
 }
 
-/// Everything the child says in its time, or none when that is more than we hold; after either it is ended.
-fn bounded(child: &mut Child, until: Instant) -> io::Result<Option<Vec<u8>>> {
+/// A standard input with these bytes, and the thread that writes them: git may want to be read before it reads on.
+fn feed(input: &[u8]) -> io::Result<(OwnedFd, Option<JoinHandle<()>>)> {
+    if input.is_empty() {
+        return Ok((nothing()?, None));
+    }
+    let (reads, writes) = pipe_with(PipeFlags::CLOEXEC)?;
+    let bytes = input.to_vec();
+    let thread = thread::Builder::new().name("git input".to_owned()).spawn(move || {
+        let _reader_gone = File::from(writes).write_all(&bytes);
+    })?;
+    Ok((reads, Some(thread)))
+}
+
+/// The whole output, or none when that is more than is held or takes too long.
+fn bounded(mut from: File, until: Instant) -> io::Result<Option<Vec<u8>>> {
     let mut out = Vec::new();
-    if let Some(mut stdout) = child.stdout.take() {
-        let mut buffer = vec![0; limits::TAKEN_BYTES];
-        while out.len() as u64 <= limits::GIT_OUTPUT_BYTES {
-            if !comes(&stdout, until)? {
-                child.kill()?;
-                break;
-            }
-            match stdout.read(&mut buffer)? {
-                0 => break,
-                count => out.extend_from_slice(&buffer[..count]),
-            }
+    let mut buffer = vec![0; limits::TAKEN_BYTES];
+    while out.len() as u64 <= limits::GIT_OUTPUT_BYTES {
+        if !comes(&from, until)? {
+            return Ok(Some(out));
+        }
+        match from.read(&mut buffer)? {
+            0 => return Ok(Some(out)),
+            count => out.extend_from_slice(&buffer[..count]),
         }
     }
-    if out.len() as u64 > limits::GIT_OUTPUT_BYTES {
-        child.kill()?;
-        return Ok(None);
-    }
-    Ok(Some(out))
+    Ok(None)
 }
 
 /// Whether the child ends in time. Asked of the process itself: its number may be another's by then.
@@ -364,15 +500,13 @@ fn comes(from: impl AsFd, until: Instant) -> io::Result<bool> {
     }
 }
 
-/// Reads to the end, so that the child is never stuck on a full pipe, and keeps the beginning.
-fn drain(from: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String> {
+/// Reads to the end, so that the child never blocks on a full pipe, and keeps the beginning.
+fn drain(mut from: impl Read + Send + 'static) -> JoinHandle<String> {
     thread::spawn(move || {
         let mut kept = Vec::new();
-        if let Some(mut from) = from {
-            // What can't be read any more is missing from a message, nothing else.
-            let _ = from.by_ref().take(limits::GIT_WORDS_BYTES).read_to_end(&mut kept);
-            let _ = io::copy(&mut from, &mut io::sink());
-        }
+        // An error here shortens a message, nothing else.
+        let _ = from.by_ref().take(limits::GIT_WORDS_BYTES).read_to_end(&mut kept);
+        let _ = io::copy(&mut from, &mut io::sink());
         String::from_utf8_lossy(&kept).into_owned()
     })
 }
@@ -385,15 +519,13 @@ mod tests {
     #[test]
     fn a_git_that_waits_for_ever_is_ended() {
         let folder = tempfile::tempdir().unwrap();
-        let git = Git::at(folder.path()).unwrap();
-        git.run(&[&"init", &"-q"]).unwrap();
-        let config = folder.path().join(".git/config");
+        let git = Git::trusted(folder.path()).unwrap();
+        git.run(&[&"init", &"-q", &"--bare"]).unwrap();
+        let config = folder.path().join("config");
         std::fs::remove_file(&config).unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, &config, rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
         // It never ends by itself, so that any patience comes to an end before it does.
-        let patience = Duration::from_millis(1);
-        assert_eq!(Git::patient(folder.path(), patience).unwrap_err().code, "git_stuck");
-        let git = Git { patience, ..git };
+        let git = Git { patience: Duration::from_millis(1), ..git };
         assert_eq!(git.run_with(&[&"status"], &[0; 1 << 20]).unwrap_err().code, "git_stuck");
         let file = File::create(folder.path().join("into")).unwrap();
         assert_eq!(git.run_into(&[&"status"], &file).unwrap_err().code, "git_stuck");

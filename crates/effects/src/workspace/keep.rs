@@ -1,16 +1,22 @@
-//! What has to outlive a worktree's folder, besides what is in it: commits. And what stands in the way of removing one.
+//! What has to outlive a worktree's folder besides its files: commits. And what stands in the way of removing one.
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use abide_kernel::input::Refusal;
+use abide_kernel::time::Time;
 
-use super::git::Git;
+use super::look::Look;
+use super::making::Record;
+use super::mirror::{KEPT, Mirror, USER};
+use super::patch::{PatchHolds, PatchStory, io_refusal, list_patches, plain_name, publish};
 use super::tree::{Tree, path_of};
-use super::worktree::{Listed, Worktree, listed};
+use super::worktree::Worktree;
 use super::{BRANCHES, durable};
+use crate::limits;
 
-/// What git leaves in a worktree's records while something is under way, and what that is.
+/// What git leaves in a repository's records while something is under way, and what that is.
 const UNDER_WAY: &[(&str, &str)] = &[
     ("MERGE_HEAD", "a merge"),
     ("rebase-merge", "a rebase"),
@@ -22,13 +28,13 @@ const UNDER_WAY: &[(&str, &str)] = &[
 ];
 
 /// Refuses when the worktree is in the middle of something that a patch can't hold.
-pub(super) fn nothing_under_way(worktree: &Worktree, git_dir: &Path, conflicts: bool) -> Result<(), Refusal> {
-    let path = worktree.path.display();
-    if let Some((_, what)) = UNDER_WAY.iter().find(|(name, _)| git_dir.join(name).exists()) {
+pub(super) fn nothing_under_way(worktree: &Worktree, conflicts: bool) -> Result<(), Refusal> {
+    let (path, git_dir) = (worktree.path.display(), worktree.path.join(".git"));
+    if let Some((_, what)) = UNDER_WAY.iter().find(|(name, _)| git_dir.join(name).symlink_metadata().is_ok()) {
         let hint = format!("finish or abort it first, in {path}; nothing was removed");
         return Err(Refusal::new("under_way", format!("{what} is under way in {path}"), hint));
     }
-    if git_dir.join("index.lock").exists() {
+    if git_dir.join("index.lock").symlink_metadata().is_ok() {
         let hint = "try again when it is done, or delete its index.lock if there is none; nothing was removed";
         return Err(Refusal::new("git_busy", format!("another git is at work in {path}"), hint));
     }
@@ -39,7 +45,7 @@ pub(super) fn nothing_under_way(worktree: &Worktree, git_dir: &Path, conflicts: 
     Ok(())
 }
 
-/// Refuses when there is a repository inside: git sees a commit there, and none of its files.
+/// Refuses when there is a repository inside: its files are not saved with those around it.
 pub(super) fn no_repository_inside(worktree: &Worktree, tree: &Tree) -> Result<(), Refusal> {
     let refused = |what: &Path| {
         let message = format!("{} has a repository of its own inside: {}", worktree.path.display(), what.display());
@@ -54,8 +60,13 @@ pub(super) fn no_repository_inside(worktree: &Worktree, tree: &Tree) -> Result<(
             return refused(&name);
         }
     }
-    // A submodule that was put away keeps its commits in the worktree's records.
-    let modules = tree.git_dir.join("modules");
+    // git lists a repository that is not recorded as a folder, and nothing that is in it.
+    let others = tree.git.run(&[&"ls-files", &"-z", &"-o", &"--exclude-standard"])?;
+    if let Some(name) = others.split(|byte| *byte == 0).find(|name| name.ends_with(b"/")) {
+        return refused(&path_of(name));
+    }
+    // A submodule that was put away keeps its commits in the records.
+    let modules = worktree.path.join(".git/modules");
     if has_entries(&modules) { refused(&modules) } else { Ok(()) }
 }
 
@@ -64,86 +75,142 @@ fn has_entries(folder: &Path) -> bool {
     folder.is_dir() && fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_some())
 }
 
-/// Gives commits that only the worktree's own HEAD leads to a branch, and says which.
-pub(super) fn keep_detached(git: &Git, worktree: &Worktree, found: &Listed) -> Result<Option<String>, Refusal> {
-    let (Some(head), None) = (&found.head, &found.branch) else { return Ok(None) };
-    if !held_by(git, head)?.is_empty() {
+/// What was kept of one branch.
+#[derive(Debug)]
+pub(super) struct Kept {
+    /// The name that the branch has once it is fetched.
+    pub(super) branch: String,
+    pub(super) commits: String,
+    pub(super) patch: Option<PathBuf>,
+}
+
+/// The place of a worktree's commits in its mirror.
+pub(super) fn kept_prefix(agent: &str) -> String {
+    format!("{KEPT}{agent}/")
+}
+
+/// The last part of a branch's name in the user's repository: without the prefix that tells worktrees apart.
+pub(super) fn short_name(agent: &str, branch: &str) -> String {
+    branch.strip_prefix(&format!("{BRANCHES}{agent}-")).unwrap_or(branch).to_owned()
+}
+
+/// The agent that a worktree is of, by its folder.
+pub(super) fn agent_of(worktree: &Worktree) -> String {
+    worktree.path.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Takes every commit of the worktree that the user does not have over into the mirror, where it stays until it is
+/// fetched, and writes the commits of each branch as a series of patches.
+pub(super) fn keep_commits(
+    record: &Record,
+    mirror: &Mirror,
+    look: &Look,
+    patches: &Path,
+    now: Time,
+) -> Result<Vec<Kept>, Refusal> {
+    let worktree = &record.worktree;
+    let agent = agent_of(worktree);
+    let user: BTreeSet<String> = mirror.refs(USER)?.into_values().collect();
+    let own = look.refs.iter().filter(|(_, id)| **id != worktree.base_commit && !user.contains(*id));
+    let own: Vec<(&String, &String)> = own.filter(|(name, _)| !name.starts_with("refs/remotes/")).collect();
+    let wanted: BTreeSet<String> = own.iter().map(|(_, id)| (*id).clone()).collect();
+    if wanted.is_empty() {
+        return Ok(Vec::new());
+    }
+    mirror.take(&look.tree.view, &look.tree.git, &wanted)?;
+    let mut kept = Vec::new();
+    for (name, id) in own {
+        let name = match name.strip_prefix("refs/heads/").or_else(|| name.strip_prefix("refs/")) {
+            Some(name) => short_name(&agent, name),
+            None => format!("{}-detached", short_name(&agent, &worktree.branch)),
+        };
+        let commits = count(mirror, worktree, id)?;
+        if commits == "0" {
+            continue;
+        }
+        let reference = keep_ref(mirror, &agent, &name, id)?;
+        let branch = format!("{BRANCHES}{agent}/{reference}");
+        let patch = save_series(mirror, worktree, &name, id, patches, now)?;
+        kept.push(Kept { branch, commits, patch });
+    }
+    Ok(kept)
+}
+
+/// Keeps a commit under a name that is not in use for another one.
+fn keep_ref(mirror: &Mirror, agent: &str, name: &str, id: &str) -> Result<String, Refusal> {
+    let prefix = kept_prefix(agent);
+    let there = mirror.refs(&prefix)?;
+    let clashes = |wanted: &str| {
+        there.iter().any(|(other, holds)| {
+            let inside = |a: &str, b: &str| a.strip_prefix(b).is_some_and(|rest| rest.starts_with('/'));
+            (other == wanted && holds != id) || inside(other, wanted) || inside(wanted, other)
+        })
+    };
+    let Some(free) = durable::free_name(name, clashes) else {
+        let message = format!("there are too many kept branches named {name}");
+        return Err(Refusal::new("too_many_branches", message, "fetch or discard some of them; nothing was removed"));
+    };
+    mirror.set_ref(&format!("{prefix}{free}"), id)?;
+    Ok(free)
+}
+
+fn count(mirror: &Mirror, worktree: &Worktree, id: &str) -> Result<String, Refusal> {
+    let (base, user) = (&worktree.base_commit, format!("--glob={USER}*"));
+    mirror.git()?.line(&[&"rev-list", &"--count", &id, &"--not", base, &user])
+}
+
+fn save_series(
+    mirror: &Mirror,
+    worktree: &Worktree,
+    branch: &str,
+    id: &str,
+    patches: &Path,
+    now: Time,
+) -> Result<Option<PathBuf>, Refusal> {
+    let same = |story: &PatchStory| story.holds == PatchHolds::Commits && story.applies_to.as_deref() == Some(id);
+    let before = list_patches(patches)?.into_iter().find(|record| record.story.as_ref().is_some_and(same));
+    if let Some(saved) = before {
+        return Ok(Some(saved.patch));
+    }
+    let git = mirror.git()?;
+    let (base, user) = (&worktree.base_commit, format!("--glob={USER}*"));
+    let failed = |error: std::io::Error| io_refusal(patches, &error);
+    let mut partial = durable::partial(patches).map_err(failed)?;
+    let form: [&dyn AsRef<std::ffi::OsStr>; 11] = [
+        &"format-patch",
+        &"--stdout",
+        &"--binary",
+        &"--full-index",
+        &"--no-signature",
+        &"--no-ext-diff",
+        &"--no-textconv",
+        &id,
+        &"--not",
+        base,
+        &user,
+    ];
+    git.run_into(&form, partial.as_file_mut())?;
+    let bytes = partial.as_file().metadata().map_err(failed)?.len();
+    if bytes == 0 {
+        // Merges alone: they have no patch of their own.
         return Ok(None);
     }
-    let mut failure = None;
-    let name = durable::free_name(&format!("{}-detached", worktree.branch), |name| {
-        let reference = format!("refs/heads/{name}");
-        // The empty old value: only if there is none of that name.
-        match git.ask(&[&"update-ref", &reference, head, &""]) {
-            Ok(said) if !said.ok && said.err.contains("reference already exists") => true,
-            Ok(said) if said.ok => false,
-            Ok(said) => {
-                failure = Some(git.failed(&[&"update-ref"], &said.err));
-                false
-            }
-            Err(refusal) => {
-                failure = Some(refusal);
-                false
-            }
-        }
-    });
-    match (failure, name) {
-        (Some(refusal), _) => Err(refusal),
-        (None, Some(name)) => Ok(Some(name)),
-        (None, None) => {
-            let message = format!("there are too many branches named {}-detached", worktree.branch);
-            Err(Refusal::new("too_many_branches", message, "delete those that are not needed; nothing was removed"))
-        }
-    }
-}
-
-/// What became of the branch once its folder was gone.
-#[derive(Debug)]
-pub(super) enum Branch {
-    Kept { why: String },
-    Deleted,
-    Gone,
-}
-
-/// Deletes the branch if nothing is lost by it: no commits of its own, and its commit is held by another name.
-pub(super) fn settle_branch(git: &Git, worktree: &Worktree) -> Result<Branch, Refusal> {
-    let branch = &worktree.branch;
-    let reference = format!("refs/heads/{branch}");
-    let said = git.ask(&[&"rev-parse", &"--verify", &"-q", &format!("{reference}^{{commit}}")])?;
-    if !said.ok {
-        return Ok(Branch::Gone);
-    }
-    let tip = String::from_utf8_lossy(&said.out).trim().to_owned();
-    if !branch.starts_with(BRANCHES) {
-        return Ok(Branch::Kept { why: "it is not one of ours".into() });
-    }
-    if let Some(other) = listed(git)?.iter().find(|other| other.branch.as_ref() == Some(branch)) {
-        return Ok(Branch::Kept { why: format!("it is checked out in {}", other.path.display()) });
-    }
-    let range = format!("{}..{tip}", worktree.base_commit);
-    let own = git.line(&[&"rev-list", &"--count", &range])?;
-    if own != "0" {
-        return Ok(Branch::Kept { why: format!("it has {own} commits of its own") });
-    }
-    if held_by(git, &tip)?.iter().all(|holder| *holder == reference) {
-        return Ok(Branch::Kept { why: format!("nothing else leads to the commit {tip}") });
-    }
-    // Only if it still is where we looked.
-    git.run(&[&"update-ref", &"-d", &reference, &tip])?;
-    Ok(Branch::Deleted)
-}
-
-/// The first two branches, tags and the like that lead to a commit.
-fn held_by(git: &Git, commit: &str) -> Result<Vec<String>, Refusal> {
-    let contains = format!("--contains={commit}");
-    let args: [&dyn AsRef<std::ffi::OsStr>; 7] = [
-        &"for-each-ref",
-        &"--count=2",
-        &"--format=%(refname)",
-        &contains,
-        &"refs/heads",
-        &"refs/tags",
-        &"refs/remotes",
-    ];
-    Ok(git.line(&args)?.lines().map(str::to_owned).collect())
+    let changed = git.run(&[&"diff-tree", &"-r", &"-z", &"--name-only", &"--no-renames", base, &id])?;
+    let names = changed.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    let files_total = names.clone().count();
+    let files = names.take(limits::PATCH_FILES).map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+    let story = PatchStory {
+        holds: PatchHolds::Commits,
+        worktree: worktree.path.clone(),
+        branch: branch.to_owned(),
+        base_commit: base.clone(),
+        applies_to: Some(id.to_owned()),
+        tree: git.line(&[&"rev-parse", &format!("{id}^{{tree}}")])?,
+        saved_at: now,
+        files,
+        files_total,
+        bytes,
+    };
+    let name = format!("{}.commits", plain_name(&format!("{}-{branch}", agent_of(worktree))));
+    publish(partial, patches, &name, &story).map(Some)
 }

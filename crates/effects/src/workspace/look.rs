@@ -1,52 +1,88 @@
-//! A worktree at one moment: what is committed, what is staged, what is in its files. Two looks that agree say that
-//! nothing happened in between.
+//! A worktree at one moment: its commits, what is staged, what is in its files. Two looks that agree say that nothing
+//! happened in between.
 
 use std::path::{Path, PathBuf};
 
 use abide_kernel::input::Refusal;
 use abide_kernel::time::Time;
 
-use super::check::head;
-use super::git::Git;
+use super::Repositories;
+use super::making::Record;
+use super::mirror::{Mirror, Refs, parse_refs};
 use super::patch::{PatchHolds, Unsaved};
-use super::remove::not_ours;
+use super::repository::Repository;
 use super::tree::Tree;
+use super::view::View;
 use super::worktree::Worktree;
 
-/// Everything uncommitted in a worktree at one moment.
+/// Everything in a worktree at one moment.
 #[derive(Debug)]
 pub(super) struct Look {
-    /// What is in the files.
     pub(super) tree: Tree,
-    head: Option<String>,
+    /// Of the files.
+    pub(super) files: String,
+    pub(super) head: Option<String>,
     /// The tree of the commit that is checked out.
     committed: String,
     /// Conflicts can't be written as a tree, and are refused.
     pub(super) conflicts: bool,
     staged: Option<String>,
+    /// Branches, tags and the stash, by their whole names; `HEAD` where no branch is checked out.
+    pub(super) refs: Refs,
+    /// Why the worktree's own repository could not be read. Then the look compares the files with the first commit.
+    pub(super) unreadable: Option<Refusal>,
 }
 
+const BEFORE: &str = "\
+git rev-parse -q --verify 'HEAD^{commit}' || echo -
+git symbolic-ref -q HEAD || echo -
+git rev-parse -q --verify 'HEAD^{tree}' || git hash-object -t tree /dev/null
+if git ls-files -u | grep -q .; then echo conflicts; echo -; else echo -; git write-tree; fi
+";
+const AFTER: &str = "\
+git write-tree
+git for-each-ref --format='%(objectname) %(refname)' refs/heads refs/tags refs/stash
+";
+
 impl Look {
-    pub(super) fn take(folder: &Path) -> Result<Look, Refusal> {
-        let own = Git::at(folder)?;
-        // A folder whose link to the repository is lost may lie in another repository's working tree.
-        let top = own.line(&[&"rev-parse", &"--show-toplevel"])?;
-        if Path::new(&top) != folder {
-            return Err(not_ours(folder, &format!("git takes it for part of {top}")));
+    /// Looks at the worktree that was recorded, in the folder where it is now.
+    pub(super) fn take(repositories: &Repositories, record: &Record, folder: &Path) -> Result<Look, Refusal> {
+        let mirror = record.mirror.as_deref().map(|id| Mirror::named(&repositories.home, id));
+        let alternates = mirror.as_ref().map(|mirror| vec![mirror.objects()]).unwrap_or_default();
+        let own = own_repository(folder).and_then(|repository| {
+            let view = View::reading(&repository, &alternates, &repositories.scratch())?;
+            Look::of(repositories, view, folder)
+        });
+        match (own, mirror) {
+            (Ok(look), _) => Ok(look),
+            (Err(refusal), None) => Err(refusal),
+            (Err(refusal), Some(mirror)) => {
+                let view = View::of_commit(&mirror, &record.worktree.base_commit, folder, &repositories.scratch())?;
+                let look = Look::of(repositories, view, folder)?;
+                let unreadable = folder.join(".git").symlink_metadata().is_ok().then_some(refusal);
+                Ok(Look { refs: Refs::new(), unreadable, ..look })
+            }
         }
-        let head = head(&own)?;
-        let tree = Tree::of(folder)?;
-        let committed = match &head {
-            Some(head) => own.line(&[&"rev-parse", &format!("{head}^{{tree}}")])?,
-            None => tree.git.line(&[&"hash-object", &"-t", &"tree", &"/dev/null"])?,
-        };
-        let conflicts = !own.run(&[&"ls-files", &"--unmerged", &"-z"])?.is_empty();
-        let staged = if conflicts { None } else { tree.staged()? };
-        Ok(Look { tree, head, committed, conflicts, staged })
+    }
+
+    fn of(repositories: &Repositories, view: View, folder: &Path) -> Result<Look, Refusal> {
+        let tree = Tree::of(repositories, view, folder, BEFORE, AFTER)?;
+        let mut lines = tree.lines.iter();
+        let mut line = || lines.next().cloned().unwrap_or_default();
+        let (head, branch, committed, conflicts, staged, files) = (line(), line(), line(), line(), line(), line());
+        let given = |line: String| Some(line).filter(|line| line != "-" && !line.is_empty());
+        let listed: String = lines.map(|line| format!("{line}\n")).collect();
+        let mut refs = parse_refs(listed.as_bytes(), "");
+        let head = given(head);
+        if let (Some(head), None) = (&head, given(branch)) {
+            refs.insert("HEAD".to_owned(), head.clone());
+        }
+        let (conflicts, staged) = (given(conflicts).is_some(), given(staged));
+        Ok(Look { tree, files, head, committed, conflicts, staged, refs, unreadable: None })
     }
 
     pub(super) fn same_as(&self, other: &Look) -> bool {
-        self.tree.hash == other.tree.hash && self.head == other.head && self.staged == other.staged
+        self.files == other.files && self.head == other.head && self.staged == other.staged && self.refs == other.refs
     }
 
     pub(super) fn save(
@@ -56,8 +92,8 @@ impl Look {
         now: Time,
         evidence: &mut Vec<String>,
     ) -> Result<Option<PathBuf>, Refusal> {
-        let files = self.unsaved(worktree, PatchHolds::Files, &self.tree.hash);
-        let staged = self.staged.as_deref().filter(|staged| *staged != self.tree.hash);
+        let files = self.unsaved(worktree, PatchHolds::Files, &self.files);
+        let staged = self.staged.as_deref().filter(|staged| *staged != self.files);
         let staged = staged.and_then(|staged| self.unsaved(worktree, PatchHolds::Staged, staged));
         if let Some(staged) = &staged {
             let patch = staged.save(patches, now)?;
@@ -77,11 +113,14 @@ impl Look {
         let head = self.head.as_deref();
         (to != from).then_some(Unsaved { worktree, tree, head, holds, from, to })
     }
+}
 
-    /// Whether the files are some of those that are committed, unchanged: a checkout that was cut off.
-    pub(super) fn only_lacks_files(&self) -> Result<bool, Refusal> {
-        let args: [&dyn AsRef<std::ffi::OsStr>; 6] =
-            [&"diff-tree", &"-r", &"--no-renames", &"--diff-filter=d", &self.committed, &self.tree.hash];
-        Ok(self.tree.git.run(&args)?.is_empty())
-    }
+/// The repository in a worktree's folder. Its records are the folder's own `.git`, or, of one that an older version
+/// made, those of the user's repository.
+fn own_repository(folder: &Path) -> Result<Repository, Refusal> {
+    let found = Repository::find(folder)?.filter(|repository| repository.toplevel == folder);
+    found.ok_or_else(|| {
+        let message = format!("{} has no repository of its own any more", folder.display());
+        Refusal::new("not_a_worktree", message, "look at the folder and move what is in it; nothing was removed")
+    })
 }

@@ -1,6 +1,7 @@
-//! The note of a worktree that is being made or cleared away, beside its folder: what git was asked for, so that
-//! whatever a crash left of it can be found. The note is locked by whoever is at it, and by git itself: one that
-//! outlives the daemon is waited for, not raced.
+//! The records of worktrees, beside their folders and out of every agent's reach: a note while a worktree is made, so that
+//! a crash leaves something that can be found, and a record as long as it exists.
+//!
+//! The note is locked by its maker, and by git itself: one that outlives the daemon is waited for, not raced.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -9,13 +10,26 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use abide_kernel::input::Refusal;
+use serde::{Deserialize, Serialize};
 
 use super::durable;
 use super::worktree::Worktree;
 use crate::limits;
 
-/// What the name of a note begins with.
+/// What the names of notes and records begin with.
 const MAKING: &str = ".making-";
+const RECORD: &str = ".record-";
+
+/// What the runtime knows of a worktree that it made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Record {
+    #[serde(flatten)]
+    pub(super) worktree: Worktree,
+    /// The mirror that its objects come from. None of a worktree that an older version made: it is part of the user's
+    /// repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) mirror: Option<String>,
+}
 
 #[derive(Debug)]
 pub(super) struct Making {
@@ -23,39 +37,68 @@ pub(super) struct Making {
     file: File,
 }
 
-/// Where a note of this name says that a worktree is.
+/// Where a note or record of this name says that a worktree is.
 pub(super) fn noted_place(path: &Path) -> Option<PathBuf> {
-    let name = path.file_name()?.to_str()?.strip_prefix(MAKING)?;
+    let name = path.file_name()?.to_str()?;
+    let name = name.strip_prefix(MAKING).or_else(|| name.strip_prefix(RECORD))?;
     Some(path.with_file_name(name))
 }
 
-fn note_of(folder: &Path) -> (PathBuf, String) {
+fn beside(folder: &Path, prefix: &str) -> (PathBuf, String) {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
-    (folder.parent().unwrap_or(Path::new("/")).to_owned(), format!("{MAKING}{name}"))
+    (folder.parent().unwrap_or(Path::new("/")).to_owned(), format!("{prefix}{name}"))
+}
+
+impl Record {
+    /// The record of the worktree in a folder.
+    pub(super) fn of(folder: &Path) -> Result<Option<Record>, Refusal> {
+        let (parent, name) = beside(folder, RECORD);
+        match fs::read(parent.join(name)) {
+            Ok(text) => serde_json::from_slice(&text).map(Some).map_err(|error| failed(folder, &error.into())),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+            Err(error) => Err(failed(folder, &error)),
+        }
+    }
+
+    pub(super) fn write(&self) -> Result<(), Refusal> {
+        let (parent, name) = beside(&self.worktree.path, RECORD);
+        let failed = |error: io::Error| failed(&self.worktree.path, &error);
+        let text = serde_json::to_vec_pretty(self).map_err(|error| failed(error.into()))?;
+        durable::replace(&parent, &name, &text).map_err(failed)
+    }
+
+    pub(super) fn delete(folder: &Path) -> Result<(), Refusal> {
+        let (parent, name) = beside(folder, RECORD);
+        match fs::remove_file(parent.join(name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(folder, &error)),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
 }
 
 impl Making {
     /// From here on a crash leaves something that can be found.
-    pub(super) fn begin(worktree: &Worktree) -> Result<Making, Refusal> {
-        let (parent, name) = note_of(&worktree.path);
-        let failed = |error: io::Error| failed(&worktree.path, &error);
+    pub(super) fn begin(record: &Record) -> Result<Making, Refusal> {
+        let folder = &record.worktree.path;
+        let (parent, name) = beside(folder, MAKING);
+        let failed = |error: io::Error| failed(folder, &error);
         let mut partial = durable::partial(&parent).map_err(failed)?;
-        serde_json::to_writer(partial.as_file_mut(), worktree).map_err(|error| failed(error.into()))?;
+        serde_json::to_writer(partial.as_file_mut(), record).map_err(|error| failed(error.into()))?;
         // Locked before anybody can see it.
         partial.as_file().try_lock().map_err(|error| failed(error.into()))?;
         let file = partial.as_file().try_clone().map_err(failed)?;
         match durable::place(partial, &parent, &name).map_err(failed)? {
             Ok(note) => Ok(Making { note, file }),
             Err(_) => {
-                let message = format!("{} is being made already", worktree.path.display());
+                let message = format!("{} is being made already", folder.display());
                 Err(Refusal::new("folder_exists", message, "choose another name"))
             }
         }
     }
 
     /// The note that was left of a folder, once nobody is at it any more.
-    pub(super) fn left(folder: &Path) -> Result<Option<(Making, Worktree)>, Refusal> {
-        let (parent, name) = note_of(folder);
+    pub(super) fn left(folder: &Path) -> Result<Option<(Making, Record)>, Refusal> {
+        let (parent, name) = beside(folder, MAKING);
         let note = parent.join(name);
         let file = match File::open(&note) {
             Ok(file) => file,
@@ -75,25 +118,25 @@ impl Making {
             }
         }
         let text = fs::read(&note).map_err(|error| failed(folder, &error))?;
-        let worktree: Worktree = serde_json::from_slice(&text).map_err(|error| failed(folder, &error.into()))?;
-        Ok(Some((Making { note, file }, worktree)))
+        let record: Record = serde_json::from_slice(&text).map_err(|error| failed(folder, &error.into()))?;
+        Ok(Some((Making { note, file }, record)))
     }
 
-    /// What git holds while it is at work.
+    /// The locked file, for git to hold while it is at work.
     pub(super) fn held(&self) -> &File {
         &self.file
     }
 
-    /// There is nothing to find any more, or it is known otherwise.
+    /// There is nothing to find any more, or the record says it.
     pub(super) fn done(self) -> Result<(), Refusal> {
         fs::remove_file(&self.note).map_err(|error| failed(&self.note, &error))
     }
 }
 
-/// How often a note that somebody holds is looked at again.
+/// How often a note that is locked is looked at again.
 const AGAIN: Duration = Duration::from_millis(20);
 
 fn failed(path: &Path, error: &io::Error) -> Refusal {
-    let message = format!("the note of {} could not be read or written: {error}", path.display());
+    let message = format!("the record of {} could not be read or written: {error}", path.display());
     Refusal::new("io", message, "see that there is room and the right to write in the home")
 }

@@ -43,7 +43,7 @@ pub struct PatchStory {
     pub bytes: u64,
 }
 
-/// Which of the two things that git calls uncommitted.
+/// What of a worktree is in a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PatchHolds {
@@ -51,6 +51,8 @@ pub enum PatchHolds {
     Files,
     /// The files as they were staged, where that was something else again.
     Staged,
+    /// The commits of a branch, one mail each.
+    Commits,
 }
 
 /// All patches in a folder, by name. A folder that does not exist has none.
@@ -109,34 +111,7 @@ impl Unsaved<'_> {
             files_total,
             bytes,
         };
-        let wanted = self.name();
-        loop {
-            let taken = |name: &str| {
-                [".patch", ".json"].iter().any(|end| patches.join(format!("{name}{end}")).symlink_metadata().is_ok())
-            };
-            let Some(name) = durable::free_name(&wanted, taken) else {
-                let message = format!("{} is full of patches named {wanted}", patches.display());
-                return Err(Refusal::new("too_many_patches", message, "move some of them elsewhere"));
-            };
-            match durable::place(partial, patches, &format!("{name}.patch")).map_err(failed)? {
-                Ok(patch) => {
-                    self.write_story(patches, &name, &story)?;
-                    return Ok(patch);
-                }
-                // Somebody took the name since we looked.
-                Err(again) => partial = again,
-            }
-        }
-    }
-
-    fn write_story(&self, patches: &Path, name: &str, story: &PatchStory) -> Result<(), Refusal> {
-        let failed = |error: io::Error| io_refusal(patches, &error);
-        let mut partial = durable::partial(patches).map_err(failed)?;
-        serde_json::to_writer_pretty(partial.as_file_mut(), story).map_err(|error| failed(error.into()))?;
-        durable::place(partial, patches, &format!("{name}.json")).map_err(failed)?.map(drop).map_err(|_| {
-            let message = format!("{name}.json appeared in {} by itself", patches.display());
-            Refusal::new("name_taken", message, "move it elsewhere, then try again")
-        })
+        publish(partial, patches, &self.name(), &story)
     }
 
     /// The same work may have been saved by a removal that was cut off.
@@ -159,6 +134,7 @@ impl Unsaved<'_> {
         let what = match self.holds {
             PatchHolds::Files => "Uncommitted",
             PatchHolds::Staged => "Staged",
+            PatchHolds::Commits => "Committed",
         };
         let (branch, path) = (&self.worktree.branch, plain(&self.worktree.path.to_string_lossy()));
         let onto = self.head.unwrap_or("no commit");
@@ -193,7 +169,8 @@ impl Unsaved<'_> {
     /// Applies the patch to what it is for, in an index of its own, and compares what comes out.
     fn prove(&self, patch: &Path) -> Result<(), Refusal> {
         let git = self.tree.with_index("proof", self.from)?;
-        git.run(&[&"apply", &"--cached", &"--whitespace=nowarn", &patch])?;
+        let file = File::open(patch).map_err(|error| io_refusal(patch, &error))?;
+        git.run_holding(&[&"apply", &"--cached", &"--whitespace=nowarn", &"-"], &file)?;
         let reached = git.line(&[&"write-tree"])?;
         if reached == self.to {
             return Ok(());
@@ -211,19 +188,62 @@ impl Unsaved<'_> {
         Ok((names.take(limits::PATCH_FILES).map(|name| String::from_utf8_lossy(name).into_owned()).collect(), total))
     }
 
-    /// After the branch, in letters that every file system takes.
     fn name(&self) -> String {
-        let branch = self.worktree.branch.strip_prefix(BRANCHES).unwrap_or(&self.worktree.branch);
-        let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '.') { c } else { '-' };
-        let mut name: String = branch.chars().map(plain).take(120).collect();
-        if name.starts_with('.') || name.starts_with('-') {
-            name.insert(0, '_');
-        }
+        let name = plain_name(&self.worktree.branch);
         match self.holds {
             PatchHolds::Files => name,
             PatchHolds::Staged => format!("{name}.staged"),
+            PatchHolds::Commits => format!("{name}.commits"),
         }
     }
+}
+
+/// Puts a patch and its story in place under a name that is free.
+pub(super) fn publish(
+    mut partial: tempfile::NamedTempFile,
+    patches: &Path,
+    wanted: &str,
+    story: &PatchStory,
+) -> Result<PathBuf, Refusal> {
+    let failed = |error: io::Error| io_refusal(patches, &error);
+    loop {
+        let taken = |name: &str| {
+            [".patch", ".json"].iter().any(|end| patches.join(format!("{name}{end}")).symlink_metadata().is_ok())
+        };
+        let Some(name) = durable::free_name(wanted, taken) else {
+            let message = format!("{} is full of patches named {wanted}", patches.display());
+            return Err(Refusal::new("too_many_patches", message, "move some of them elsewhere"));
+        };
+        match durable::place(partial, patches, &format!("{name}.patch")).map_err(failed)? {
+            Ok(patch) => {
+                write_story(patches, &name, story)?;
+                return Ok(patch);
+            }
+            // Somebody took the name since we looked.
+            Err(again) => partial = again,
+        }
+    }
+}
+
+fn write_story(patches: &Path, name: &str, story: &PatchStory) -> Result<(), Refusal> {
+    let failed = |error: io::Error| io_refusal(patches, &error);
+    let mut partial = durable::partial(patches).map_err(failed)?;
+    serde_json::to_writer_pretty(partial.as_file_mut(), story).map_err(|error| failed(error.into()))?;
+    durable::place(partial, patches, &format!("{name}.json")).map_err(failed)?.map(drop).map_err(|_| {
+        let message = format!("{name}.json appeared in {} by itself", patches.display());
+        Refusal::new("name_taken", message, "move it elsewhere, then try again")
+    })
+}
+
+/// The name of a branch in letters that every file system takes.
+pub(super) fn plain_name(branch: &str) -> String {
+    let branch = branch.strip_prefix(BRANCHES).unwrap_or(branch);
+    let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '.') { c } else { '-' };
+    let mut name: String = branch.chars().map(plain).take(120).collect();
+    if name.starts_with('.') || name.starts_with('-') {
+        name.insert(0, '_');
+    }
+    name
 }
 
 /// On one line, for the head of a mail.
@@ -231,7 +251,7 @@ fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
-fn io_refusal(path: &Path, error: &io::Error) -> Refusal {
+pub(super) fn io_refusal(path: &Path, error: &io::Error) -> Refusal {
     let message = format!("{} could not be read or written: {error}", path.display());
     Refusal::new("io", message, "see that there is room and the right to write there; nothing was removed")
 }

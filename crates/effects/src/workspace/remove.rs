@@ -1,5 +1,5 @@
-//! Removing a worktree. Never loses work: what is not committed is a proven patch on disk first, what is committed stays
-//! on a branch, and where neither can be had nothing is removed and the refusal says why.
+//! Removing a worktree. Never loses work: what is not committed is a proven patch on disk first, commits that the user
+//! does not have are in the mirror, and where either can't be had nothing is removed and the refusal says why.
 
 use std::fs;
 use std::io;
@@ -9,125 +9,173 @@ use abide_kernel::input::Refusal;
 use abide_kernel::time::Time;
 use serde::{Deserialize, Serialize};
 
+use super::Repositories;
 use super::aside::Aside;
-use super::git::Git;
-use super::keep::{self, Branch};
+use super::keep;
 use super::look::Look;
-use super::worktree::{Listed, Worktree};
+use super::making::Record;
+use super::mirror::Mirror;
+use super::worktree::{Worktree, base_ref};
 use crate::limits;
 
-/// What a removal came to.
+/// The outcome of a removal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Removed {
     /// What was not committed, when there was any.
     pub patch: Option<PathBuf>,
-    /// The worktree's branch unless nothing was on it, and a branch made for commits that were on none.
+    /// Branches with commits that the user does not have, by the names that fetching gives them.
     pub branches_kept: Vec<String>,
     /// What was found and done, in sentences.
     pub evidence: Vec<String>,
 }
 
-/// Saves what is in a worktree into the folder `patches` and removes it. A folder that is gone already is refused as
-/// `missing`, after git has been told to forget it; its branch is left alone. A removal that was cut off is picked up.
-pub fn remove_worktree(worktree: &Worktree, patches: &Path, now: Time) -> Result<Removed, Refusal> {
-    let repo = Git::at(&worktree.repo)?;
-    let aside = Aside::of(&repo, worktree);
-    if let Some(removed) = aside.pick_up()? {
-        return finish(&repo, worktree, &aside, removed);
-    }
-    let found = aside.listed()?;
-    match fs::symlink_metadata(&worktree.path) {
-        Ok(meta) if meta.is_dir() => {}
-        Ok(_) => return Err(not_ours(&worktree.path, "it is no folder any more")),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(vanished(&repo, worktree, &aside, found)),
-        Err(error) => {
-            let message = format!("{} can't be looked at: {error}", worktree.path.display());
-            let hint = "give the daemon's user access to it; nothing was removed";
-            return Err(Refusal::new("unreadable", message, hint));
+/// Whether unsaved work may be given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unsaved {
+    Keep,
+    /// On a person's word.
+    Discard,
+}
+
+impl Repositories {
+    /// Saves what is in a worktree into the folder `patches` and removes it. A folder that is gone already is refused as
+    /// `missing`. A removal that was cut off is picked up.
+    pub fn remove_worktree(
+        &self,
+        worktree: &Worktree,
+        unsaved: Unsaved,
+        patches: &Path,
+        now: Time,
+    ) -> Result<Removed, Refusal> {
+        let aside = Aside::of(worktree);
+        if let Some(removed) = aside.pick_up()? {
+            return self.finish(worktree, &aside, removed);
         }
+        match fs::symlink_metadata(&worktree.path) {
+            Ok(meta) if meta.is_dir() => {}
+            Ok(_) => return Err(not_ours(&worktree.path, "it is no folder any more")),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.forget(worktree)?;
+                let message = format!("the worktree {} is missing: its folder was removed", worktree.path.display());
+                return Err(Refusal::new("missing", message, "what was fetched of it is in the repository"));
+            }
+            Err(error) => {
+                let message = format!("{} can't be looked at: {error}", worktree.path.display());
+                let hint = "give the daemon's user access to it; nothing was removed";
+                return Err(Refusal::new("unreadable", message, hint));
+            }
+        }
+        let mut removed = Removed { patch: None, branches_kept: Vec::new(), evidence: Vec::new() };
+        match unsaved {
+            Unsaved::Keep => {
+                let record = self.converted(worktree, patches, now, &mut removed.evidence)?;
+                let saved = self.save(&record, patches, now, &mut removed)?;
+                aside.move_there()?;
+                let same = Look::take(self, &record, aside.folder()).map(|look| look.same_as(&saved));
+                if let Err(refusal) = unchanged(worktree, same).and_then(|()| aside.write_note(&removed)) {
+                    aside.put_back()?;
+                    return Err(refusal);
+                }
+            }
+            Unsaved::Discard => {
+                removed.evidence.push("what was in it was given up, on a person's word".to_owned());
+                aside.move_there()?;
+                aside.write_note(&removed)?;
+            }
+        }
+        aside.delete()?;
+        self.finish(worktree, &aside, removed)
     }
-    let Some(found) = found else {
-        return Err(not_ours(&worktree.path, "it is not among the worktrees that git lists for the repository"));
-    };
-    if !found.unfinished() {
-        found.unlocked()?;
-    }
-    let mut removed = Removed { patch: None, branches_kept: Vec::new(), evidence: Vec::new() };
-    let [common_dir] = repo.where_are(["--git-common-dir"])?.map(PathBuf::from);
-    let saved = save(worktree, &common_dir, &found, patches, now, &mut removed)?;
-    note_ignored(worktree, &mut removed)?;
-    let found = aside.move_there(&saved)?;
-    if let Err(refusal) = keep_commits(&repo, worktree, &found, &mut removed).and_then(|()| aside.write_note(&removed))
-    {
-        aside.put_back()?;
-        return Err(refusal);
-    }
-    aside.delete()?;
-    finish(&repo, worktree, &aside, removed)
-}
 
-/// What is left to do once the folder is gone.
-fn finish(repo: &Git, worktree: &Worktree, aside: &Aside<'_>, mut removed: Removed) -> Result<Removed, Refusal> {
-    aside.forget()?;
-    removed.evidence.push(format!("removed the worktree {}", worktree.path.display()));
-    settle(repo, worktree, &mut removed);
-    aside.done()?;
-    Ok(removed)
-}
-
-/// Saves until nothing changed between the look before and the look after, which is returned.
-fn save(
-    worktree: &Worktree,
-    common_dir: &Path,
-    found: &Listed,
-    patches: &Path,
-    now: Time,
-    removed: &mut Removed,
-) -> Result<Look, Refusal> {
-    let mut look = Look::take(&worktree.path)?;
-    // What links the folder to its repository lies in the folder, where anybody can write.
-    if look.tree.common_dir != *common_dir {
-        let theirs = look.tree.common_dir.display();
-        return Err(not_ours(&worktree.path, &format!("it is linked to another repository, {theirs}")));
+    /// What is left to do once the folder is gone.
+    fn finish(&self, worktree: &Worktree, aside: &Aside<'_>, mut removed: Removed) -> Result<Removed, Refusal> {
+        self.forget(worktree)?;
+        removed.evidence.push(format!("removed the worktree {}", worktree.path.display()));
+        aside.done()?;
+        Ok(removed)
     }
-    for _ in 0..limits::SAVE_TRIES {
-        keep::nothing_under_way(worktree, &look.tree.git_dir, look.conflicts)?;
-        keep::no_repository_inside(worktree, &look.tree)?;
-        let half_made = found.unfinished() && look.only_lacks_files()?;
-        if half_made {
-            removed.evidence.push("git had not finished making it, and nothing was in it yet".into());
-        } else {
+
+    fn forget(&self, worktree: &Worktree) -> Result<(), Refusal> {
+        if let Some(mirror) = Record::of(&worktree.path)?.and_then(|record| record.mirror) {
+            Mirror::named(&self.home, &mirror).delete_ref(&base_ref(&worktree.path))?;
+        }
+        Record::delete(&worktree.path)
+    }
+
+    /// Saves until nothing changed between the look before and the look after, which is returned.
+    fn save(&self, record: &Record, patches: &Path, now: Time, removed: &mut Removed) -> Result<Look, Refusal> {
+        let worktree = &record.worktree;
+        let mut look = Look::take(self, record, &worktree.path)?;
+        for _ in 0..limits::SAVE_TRIES {
+            keep::nothing_under_way(worktree, look.conflicts)?;
+            keep::no_repository_inside(worktree, &look.tree)?;
             removed.patch = look.save(worktree, patches, now, &mut removed.evidence)?;
+            if let Some(refusal) = &look.unreadable {
+                return Err(unreadable(worktree, refusal, removed.patch.as_deref()));
+            }
+            self.keep(record, &look, patches, now, removed)?;
+            note_ignored(&look, removed)?;
+            let after = Look::take(self, record, &worktree.path)?;
+            if after.same_as(&look) {
+                return Ok(after);
+            }
+            removed.evidence.push("it changed while it was saved".into());
+            look = after;
         }
-        let after = Look::take(&worktree.path)?;
-        if after.same_as(&look) {
-            return Ok(after);
-        }
-        removed.evidence.push("it changed while it was saved".into());
-        look = after;
+        let message = format!("{} kept changing while it was saved", worktree.path.display());
+        let hint =
+            format!("stop what writes there; what was saved is in {}, and nothing was removed", patches.display());
+        Err(Refusal::new("still_written", message, hint))
     }
-    let message = format!("{} kept changing while it was saved", worktree.path.display());
-    let hint = format!("stop what writes there; what was saved is in {}, and nothing was removed", patches.display());
-    Err(Refusal::new("still_written", message, hint))
+
+    fn keep(
+        &self,
+        record: &Record,
+        look: &Look,
+        patches: &Path,
+        now: Time,
+        removed: &mut Removed,
+    ) -> Result<(), Refusal> {
+        let Some(mirror) = record.mirror.as_deref().map(|id| Mirror::named(&self.home, id)) else { return Ok(()) };
+        let kept = keep::keep_commits(record, &mirror, look, patches, now).map_err(|refusal| {
+            let hint = format!("{}; or give its commits up: abide workspace detach --discard", refusal.hint);
+            Refusal { hint, ..refusal }
+        })?;
+        removed.branches_kept.clear();
+        for keep::Kept { branch, commits, patch } in kept {
+            let series = patch.map(|patch| format!(", and as patches in {}", patch.display())).unwrap_or_default();
+            removed.evidence.push(format!("{commits} commits are kept for {branch}{series}"));
+            removed.branches_kept.push(branch);
+        }
+        Ok(())
+    }
 }
 
-/// Commits that only the worktree leads to get a branch; a branch that is not the worktree's own stays and is told.
-fn keep_commits(repo: &Git, worktree: &Worktree, found: &Listed, removed: &mut Removed) -> Result<(), Refusal> {
-    if let Some(other) = found.branch.as_ref().filter(|other| **other != worktree.branch) {
-        removed.evidence.push(format!("kept the branch {other}: it was checked out there"));
-        removed.branches_kept.push(other.clone());
+fn unchanged(worktree: &Worktree, same: Result<bool, Refusal>) -> Result<(), Refusal> {
+    if same? {
+        return Ok(());
     }
-    if let Some(branch) = keep::keep_detached(repo, worktree, found)? {
-        removed.evidence.push(format!("commits that were on no branch are on {branch}"));
-        removed.branches_kept.push(branch);
-    }
-    Ok(())
+    let message = format!("{} changed after it was saved", worktree.path.display());
+    Err(Refusal::new("still_written", message, "stop what writes there; nothing was removed"))
 }
 
-/// What git ignores is not work, by the user's own word; what goes with the folder is told all the same.
-fn note_ignored(worktree: &Worktree, removed: &mut Removed) -> Result<(), Refusal> {
-    let own = Git::at(&worktree.path)?;
-    let status = own.run(&[&"status", &"--porcelain", &"-z", &"--no-renames", &"--ignored=traditional"])?;
+fn unreadable(worktree: &Worktree, refusal: &Refusal, patch: Option<&Path>) -> Refusal {
+    let path = worktree.path.display();
+    let saved = patch.map_or_else(
+        || "its files are those of the commit it began with".to_owned(),
+        |patch| format!("its files are saved in {}", patch.display()),
+    );
+    let message =
+        format!("the repository in {path} can't be read, so that commits in it can't be kept: {}", refusal.message);
+    let hint = format!("{saved}; repair {path}/.git, or give it up: abide workspace detach --discard");
+    Refusal::new("damaged_repository", message, hint)
+}
+
+/// Ignored files are not work, by the user's own word; those that go with the folder are named all the same.
+fn note_ignored(look: &Look, removed: &mut Removed) -> Result<(), Refusal> {
+    let args: [&dyn AsRef<std::ffi::OsStr>; 6] =
+        [&"status", &"--porcelain", &"-z", &"--no-renames", &"--ignored=traditional", &"--ignore-submodules=all"];
+    let status = look.tree.git.run(&args)?;
     let ignored = status.split(|byte| *byte == 0).filter_map(|entry| entry.strip_prefix(b"!! "));
     let total = ignored.clone().count();
     if total > 0 {
@@ -135,41 +183,6 @@ fn note_ignored(worktree: &Worktree, removed: &mut Removed) -> Result<(), Refusa
         removed.evidence.push(format!("{total} entries that git ignores go with it, unsaved: {names}"));
     }
     Ok(())
-}
-
-/// The folder is gone by now: whatever happens to the branch is told, and is no failure.
-pub(super) fn settle(repo: &Git, worktree: &Worktree, removed: &mut Removed) {
-    let branch = &worktree.branch;
-    let mut kept = |why: &str| {
-        removed.evidence.push(format!("kept the branch {branch}: {why}"));
-        removed.branches_kept.push(branch.clone());
-    };
-    match keep::settle_branch(repo, worktree) {
-        Ok(Branch::Kept { why }) => kept(&why),
-        Ok(Branch::Deleted) => removed.evidence.push(format!("deleted the branch {branch}: no commits of its own")),
-        Ok(Branch::Gone) => removed.evidence.push(format!("the branch {branch} was gone already")),
-        Err(refusal) => kept(&refusal.message),
-    }
-}
-
-fn vanished(repo: &Git, worktree: &Worktree, aside: &Aside<'_>, found: Option<Listed>) -> Refusal {
-    let mut done = "git does not list it any more".to_owned();
-    if let Some(found) = found {
-        let free = if found.unfinished() { Ok(()) } else { found.unlocked() };
-        let forgotten = free.and_then(|()| {
-            let kept = keep::keep_detached(repo, worktree, &found)?;
-            aside.forget()?;
-            Ok(kept)
-        });
-        done = match forgotten {
-            Ok(None) => "git has been told to forget it".into(),
-            Ok(Some(kept)) => format!("git has been told to forget it; commits that were on no branch are on {kept}"),
-            Err(refusal) => format!("git still lists it: {}", refusal.message),
-        };
-    }
-    let (path, branch) = (worktree.path.display(), &worktree.branch);
-    let message = format!("the worktree {path} is missing: somebody else removed its folder; {done}");
-    Refusal::new("missing", message, format!("what was committed there is on the branch {branch}, if it exists"))
 }
 
 pub(super) fn not_ours(folder: &Path, why: &str) -> Refusal {

@@ -1,6 +1,8 @@
-//! Worktrees: a folder and a branch of their own for one piece of work, from the commit that is checked out.
+//! Worktrees: a folder for one piece of work, with a repository of its own that begins at the commit that is checked out
+//! in the user's. The worktree's repository takes the objects of that history from the mirror; what its agent commits is
+//! in the folder alone until somebody fetches it.
 
-use std::ffi::OsStr;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,11 +11,14 @@ use abide_kernel::input::Refusal;
 use serde::{Deserialize, Serialize};
 
 use super::aside::own_place;
-use super::check::{canonical_as_far_as_it_exists, head};
+use super::check::canonical_as_far_as_it_exists;
 use super::git::Git;
-use super::making::Making;
-use super::tree::path_of;
-use super::{BRANCHES, GitRoot, Workspace};
+use super::making::{Making, Record};
+use super::mirror::{BASE, Mirror, Refs, USER, parse_refs};
+use super::repository::{Repository, Settings, borrows_from, read};
+use super::view::{View, as_alternate, carried};
+use super::{BRANCHES, Repositories, Workspace};
+use crate::limits;
 
 /// A worktree that we made, as the caller records it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,68 +27,285 @@ pub struct Worktree {
     pub branch: String,
     /// The commit that it started from.
     pub base_commit: String,
-    /// The top of the working tree that it was made from.
+    /// The top of the user's working tree that it was made from.
     pub repo: PathBuf,
-    /// That working tree had changes which were not committed, and which are therefore not in this one.
-    pub left_out: bool,
+    /// What its user should know: changes that are not in it, submodules that are empty.
+    #[serde(default)]
+    pub notes: Vec<String>,
 }
 
-/// Makes `branch`, which must begin with [`BRANCHES`], at the commit that is checked out in `repo`, and `folder` with
-/// that branch checked out.
-pub fn create_worktree(repo: &Workspace, folder: &Path, branch: &str) -> Result<Worktree, Refusal> {
-    let (git, root) = repository(repo)?;
-    let Some(base) = head(&git)? else {
-        let message = format!("the repository {} has no commit yet", root.toplevel.display());
-        return Err(Refusal::new("unborn_head", message, "commit something first: a worktree starts from a commit"));
-    };
-    ours(&git, branch)?;
-    let reference = format!("refs/heads/{branch}");
-    if git.ask(&[&"rev-parse", &"--verify", &"-q", &reference])?.ok {
-        let hint = "choose another name";
-        return Err(Refusal::new("branch_exists", format!("the branch {branch} exists already"), hint));
-    }
-    let folder = free(folder)?;
-    let left_out = is_dirty(&git)?;
-    let repo = root.toplevel.clone();
-    let worktree = Worktree { path: folder, branch: branch.into(), base_commit: base, repo, left_out };
-    let making = Making::begin(&worktree)?;
-    let (folder, base) = (&worktree.path, &worktree.base_commit);
-    let add: [&dyn AsRef<OsStr>; 8] = [&"worktree", &"add", &"--no-track", &"-b", &branch, &"--", folder, base];
-    if let Err(refusal) = git.run_holding(&add, making.held()) {
-        // git makes the branch first and leaves it behind when the folder fails. It was not there before, so it is ours
-        // to take away, unless something has been put on it or is using it.
-        if !listed(&git)?.iter().any(|other| other.branch.as_deref() == Some(branch)) {
-            git.ask(&[&"update-ref", &"-d", &reference, base])?;
+/// On whose word a worktree is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asker {
+    Person,
+    /// A model, by a tool. It may have written to the repository's records.
+    Model,
+}
+
+/// A repository that a worktree is to be made of, as it is at this moment.
+pub(super) struct Source {
+    pub(super) mirror: Mirror,
+    pub(super) repository: Repository,
+    pub(super) settings: Settings,
+    /// The top of the user's working tree: another one where the repository is itself a worktree of ours.
+    pub(super) user: PathBuf,
+    view: View,
+    git: Git,
+    pub(super) head: Option<String>,
+    dirty: bool,
+    /// Branches and tags, as `heads/NAME` and `tags/NAME`.
+    pub(super) refs: Refs,
+}
+
+impl Repositories {
+    /// Makes a folder with a repository of its own, in which `branch` begins at the commit that is checked out.
+    pub fn create_worktree(
+        &self,
+        of: &Workspace,
+        folder: &Path,
+        branch: &str,
+        asker: Asker,
+    ) -> Result<Worktree, Refusal> {
+        let nowhere = Git::trusted(Path::new("/dev/null"))?;
+        if !branch.starts_with(BRANCHES) || !nowhere.ask(&[&"check-ref-format", &"--branch", &branch])?.ok {
+            let message = format!("{branch:?} can't be the name of a branch of ours");
+            let hint = format!("begin with {BRANCHES} and use letters, digits, - and /");
+            return Err(Refusal::new("branch_name", message, hint));
+        }
+        let source = self.source(&repository(of)?, asker)?;
+        let Some(base) = source.head.clone() else {
+            let message = format!("the repository {} has no commit yet", source.repository.toplevel.display());
+            return Err(Refusal::new(
+                "unborn_head",
+                message,
+                "commit something first: a worktree starts from a commit",
+            ));
+        };
+        let folder = free(folder)?;
+        let partial = source.transfer(&base)?;
+        let notes = source.notes(&base, partial)?;
+        let worktree =
+            Worktree { path: folder, branch: branch.into(), base_commit: base, repo: source.user.clone(), notes };
+        let record = Record { worktree, mirror: Some(source.mirror.id.clone()) };
+        let making = Making::begin(&record)?;
+        let made = source.make(&record.worktree, &making).and_then(|()| record.write());
+        if let Err(refusal) = made {
+            // Nobody has worked in it: what there is of it is ours.
+            let _left = fs::remove_dir_all(&record.worktree.path);
+            source.mirror.delete_ref(&base_ref(&record.worktree.path))?;
+            Record::delete(&record.worktree.path)?;
+            making.done()?;
+            return Err(refusal);
         }
         making.done()?;
-        return Err(refusal);
+        Ok(record.worktree)
     }
-    // Its folder tells whose it is from here on.
-    making.done()?;
-    Ok(worktree)
+
+    /// Looks at a repository, for a worktree that is to be made of it.
+    pub(super) fn source(&self, repository: &Repository, asker: Asker) -> Result<Source, Refusal> {
+        let settings = Settings::read(repository)?;
+        let record = Record::of(&repository.toplevel)?;
+        let own = record.and_then(|record| Some((Mirror::named(&self.home, &record.mirror?), record.worktree.repo)));
+        let (mirror, alternates, user) = match own {
+            Some((mirror, user)) => (mirror.clone(), vec![mirror.objects()], user),
+            None => {
+                let mirror = Mirror::of(&self.home, &repository.common_dir);
+                let alternates = agreed(&mirror, repository, asker)?;
+                (mirror, alternates, repository.toplevel.clone())
+            }
+        };
+        mirror.prepare(repository, &settings)?;
+        let view = View::reading(repository, &alternates, &self.scratch())?;
+        let git = self.untrusted(&view)?.with_files(&repository.toplevel);
+        let listed = git.script(
+            "git rev-parse -q --verify 'HEAD^{commit}' || echo unborn\n\
+             git status --porcelain -z --no-renames --ignore-submodules=all | head -c 1 | tr '\\0\\n' '  '\n\
+             echo\n\
+             git for-each-ref --format='%(objectname) %(refname)' refs/heads refs/tags",
+        )?;
+        let mut lines = listed.splitn(3, |byte| *byte == b'\n');
+        let mut line = || String::from_utf8_lossy(lines.next().unwrap_or_default()).into_owned();
+        let (head, dirty, refs) = (line(), line(), line());
+        let head = Some(head).filter(|head| head != "unborn" && !head.is_empty());
+        let refs = parse_refs(refs.as_bytes(), "refs/");
+        let (repository, dirty) = (repository.clone(), !dirty.is_empty());
+        Ok(Source { mirror, repository, settings, user, view, git, head, dirty, refs })
+    }
 }
 
-/// Whether anything in the repository is changed and not committed.
-fn is_dirty(git: &Git) -> Result<bool, Refusal> {
-    let status = git.run(&[&"status", &"--porcelain", &"-z", &"--no-renames", &"--ignore-submodules=none"])?;
-    Ok(!status.is_empty())
+/// The object stores outside of the repository that its objects may come from: today's on a person's word, the recorded
+/// ones for a model, which could name those of any repository of this machine.
+fn agreed(mirror: &Mirror, repository: &Repository, asker: Asker) -> Result<Vec<PathBuf>, Refusal> {
+    let now = borrows_from(&repository.common_dir);
+    match asker {
+        Asker::Person => {
+            if mirror.origin().is_none() || mirror.alternates() != now {
+                mirror.record(&repository.common_dir, now.clone())?;
+            }
+            Ok(now)
+        }
+        Asker::Model if mirror.alternates() == now => Ok(now),
+        Asker::Model => {
+            let from: Vec<String> = now.iter().map(|path| path.display().to_string()).collect();
+            let path = repository.toplevel.display();
+            let message = format!("the repository {path} takes objects from elsewhere: {}", from.join(", "));
+            let hint = "use mode direct, or ask the operator to attach it: abide workspace attach --worktree";
+            Err(Refusal::new("borrowed_objects", message, hint))
+        }
+    }
 }
 
-pub(super) fn repository(workspace: &Workspace) -> Result<(Git, &GitRoot), Refusal> {
-    let Some(root) = &workspace.git else {
-        let message = format!("{} is not in a git repository that knows it", workspace.path.display());
-        return Err(Refusal::new("no_git", message, "use mode direct, or make it one: git init, then commit"));
+impl Source {
+    /// Brings the mirror up to date with the repository. Says whether only the newest commit could be had.
+    pub(super) fn transfer(&self, base: &str) -> Result<bool, Refusal> {
+        let head = BTreeSet::from([base.to_owned()]);
+        let mut all: BTreeSet<String> = self.refs.values().cloned().collect();
+        all.extend(head.iter().cloned());
+        let taken = if self.settings.is_partial() {
+            Err(Refusal::new("partial_clone", "", ""))
+        } else {
+            let all_taken = self.mirror.take(&self.view, &self.git, &all);
+            // A branch with a damaged history must not stand in the way of the one that is wanted.
+            all_taken.or_else(|_| self.mirror.take(&self.view, &self.git, &head))
+        };
+        match taken {
+            Ok(()) => Ok(false),
+            Err(_) if self.settings.is_partial() => self.transfer_newest(base).map(|()| true),
+            Err(refusal) => Err(refusal),
+        }
+    }
+
+    /// A partial clone lacks objects of its history. Those of the commit that is checked out it has, mostly.
+    fn transfer_newest(&self, base: &str) -> Result<(), Refusal> {
+        let path = self.repository.toplevel.display();
+        let missing = |refusal: Refusal| {
+            let message = format!("{path} is a partial clone, and lacks objects of {base}: {}", refusal.message);
+            Refusal::new(
+                "partial_clone",
+                message,
+                format!("fetch them first: git -C '{path}' fetch --refetch --no-filter"),
+            )
+        };
+        self.view.make_shallow(base).map_err(|error| {
+            Refusal::new("io", format!("a view of {path} could not be written: {error}"), "see to the disk")
+        })?;
+        self.mirror.take(&self.view, &self.git, &BTreeSet::from([base.to_owned()])).map_err(missing)
+    }
+
+    fn notes(&self, base: &str, partial: bool) -> Result<Vec<String>, Refusal> {
+        let path = self.repository.toplevel.display();
+        let mut notes = Vec::new();
+        if self.dirty {
+            notes.push(format!("what is not committed in {path} is not in it"));
+        }
+        if self.mirror.git()?.ask(&[&"cat-file", &"-e", &format!("{base}:.gitmodules")])?.ok {
+            notes.push("the folders of submodules are empty".to_owned());
+        }
+        if partial {
+            notes.push(format!("{path} is a partial clone: of its history there is the newest commit"));
+        }
+        Ok(notes)
+    }
+
+    fn make(&self, worktree: &Worktree, making: &Making) -> Result<(), Refusal> {
+        let base = &worktree.base_commit;
+        self.mirror.set_ref(&base_ref(&worktree.path), base)?;
+        let refs = self.mirror.present(&self.refs)?;
+        if self.user == self.repository.toplevel {
+            self.mirror.set_refs(USER, &refs)?;
+        }
+        let git = self.init(worktree, &self.mirror.refs(USER)?)?;
+        git.run_holding(&[&"read-tree", &"-m", &"-u", &"HEAD"], making.held()).map(drop)
+    }
+
+    /// The worktree's own repository, with nothing checked out.
+    pub(super) fn init(&self, worktree: &Worktree, user: &Refs) -> Result<Git, Refusal> {
+        let (folder, branch) = (&worktree.path, &worktree.branch);
+        let failed = |error: io::Error| {
+            let message = format!("{} could not be made: {error}", folder.display());
+            Refusal::new("io", message, "see that there is room and the right to write in the home")
+        };
+        let dir = folder.join(".git");
+        fs::create_dir_all(&dir).map_err(failed)?;
+        let git = Git::trusted(&dir)?;
+        let format = format!("--object-format={}", self.settings.object_format());
+        git.run(&[&"init", &"-q", &"--template=", &format!("--initial-branch={branch}"), &format])?;
+        for (key, value) in remotes(&self.settings) {
+            git.run(&[&"config", &"--add", &key, &value])?;
+        }
+        for (key, value) in carried(&self.settings) {
+            git.run(&[&"config", &key, &value])?;
+        }
+        for folder in ["info", "hooks", "objects/info"] {
+            fs::create_dir_all(dir.join(folder)).map_err(failed)?;
+        }
+        let alternate = format!("{}\n", as_alternate(&self.mirror.objects())?);
+        fs::write(dir.join("objects/info/alternates"), alternate).map_err(failed)?;
+        let shallow = self.mirror.shallow();
+        if !shallow.is_empty() {
+            fs::write(dir.join("shallow"), shallow).map_err(failed)?;
+        }
+        if self.settings.get("core.sparsecheckout") == Some("true") {
+            let patterns = read(&self.repository.git_dir.join("info/sparse-checkout"), limits::GIT_SETTINGS_BYTES);
+            fs::write(dir.join("info/sparse-checkout"), patterns.unwrap_or_default()).map_err(failed)?;
+            git.run(&[&"config", &"core.sparseCheckout", &"true"])?;
+        }
+        let mut lines = format!("create refs/heads/{branch} {}\n", worktree.base_commit);
+        lines.extend(user.iter().map(|(name, id)| format!("update {} {id}\n", shown_as(name))));
+        git.run_with(&[&"update-ref", &"--stdin"], lines.as_bytes())?;
+        git.run(&[&"pack-refs", &"--all"])?;
+        Ok(git.with_files(folder))
+    }
+}
+
+/// The name under which a worktree has a branch or tag of the user's.
+pub(super) fn shown_as(name: &str) -> String {
+    match name.strip_prefix("heads/") {
+        Some(branch) => format!("refs/remotes/user/{branch}"),
+        None => format!("refs/{name}"),
+    }
+}
+
+/// The mirror's ref that holds the commit a worktree began with.
+pub(super) fn base_ref(folder: &Path) -> String {
+    let name = |path: Option<&Path>| {
+        path.and_then(Path::file_name).unwrap_or_default().to_string_lossy().replace(|c: char| !is_plain(c as u8), "-")
     };
-    Ok((Git::at(&root.toplevel)?, root))
+    format!("{BASE}{}/{}", name(folder.parent()), name(Some(folder)))
 }
 
-fn ours(git: &Git, branch: &str) -> Result<(), Refusal> {
-    let well_formed = branch.starts_with(BRANCHES) && git.ask(&[&"check-ref-format", &"--branch", &branch])?.ok;
-    if well_formed {
-        return Ok(());
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'/')
+}
+
+/// The remotes of the user's repository, as settings, without passwords and tokens.
+fn remotes(settings: &Settings) -> Vec<(&str, String)> {
+    let of_remote = |key: &str| key.starts_with("remote.");
+    let settings = settings.all().filter(|(key, _)| of_remote(key));
+    let kept = settings.filter_map(|(key, value)| match key.rsplit('.').next() {
+        Some("url" | "pushurl") => Some((key, without_credentials(value))),
+        Some("fetch") => Some((key, value.to_owned())),
+        Some(_) | None => None,
+    });
+    kept.collect()
+}
+
+fn without_credentials(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let Some((user, host)) = authority.rsplit_once('@') else { return url.to_owned() };
+    // The user of an ssh address is part of it; any other is there for its password.
+    match (scheme, user.split(':').next()) {
+        ("ssh" | "git+ssh", Some(name)) => format!("{scheme}://{name}@{host}{path}"),
+        (_, _) => format!("{scheme}://{host}{path}"),
     }
-    let message = format!("{branch:?} can't be the name of a branch of ours");
-    Err(Refusal::new("branch_name", message, format!("begin with {BRANCHES} and use letters, digits, - and /")))
+}
+
+pub(super) fn repository(workspace: &Workspace) -> Result<Repository, Refusal> {
+    workspace.git.as_ref().map(super::GitRoot::repository).ok_or_else(|| {
+        let message = format!("{} is not in a git repository that knows it", workspace.path.display());
+        Refusal::new("no_git", message, "use mode direct, or make it one: git init, then commit")
+    })
 }
 
 /// A folder that nothing is in yet, by its canonical name.
@@ -112,53 +334,21 @@ fn free(folder: &Path) -> Result<PathBuf, Refusal> {
     Ok(folder)
 }
 
-/// One entry of git's own list of worktrees.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Listed {
-    pub(super) path: PathBuf,
-    pub(super) head: Option<String>,
-    /// Without `refs/heads/`; none when no branch is checked out.
-    pub(super) branch: Option<String>,
-    pub(super) locked: Option<String>,
-    /// The first in the list: the repository's own working tree, never ours.
-    pub(super) main: bool,
-}
+#[cfg(test)]
+mod tests {
+    use super::without_credentials;
 
-/// What git writes into the lock of a worktree that it has not finished making.
-const UNFINISHED: &str = "initializing";
-
-impl Listed {
-    pub(super) fn unfinished(&self) -> bool {
-        self.locked.as_deref() == Some(UNFINISHED)
-    }
-
-    pub(super) fn unlocked(&self) -> Result<(), Refusal> {
-        let Some(reason) = &self.locked else { return Ok(()) };
-        let path = self.path.display();
-        let because = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-        let hint = format!("if it may go, unlock it first: git worktree unlock '{path}'");
-        Err(Refusal::new("locked", format!("the worktree {path} is locked{because}"), hint))
-    }
-}
-
-pub(super) fn listed(git: &Git) -> Result<Vec<Listed>, Refusal> {
-    let out = git.run(&[&"worktree", &"list", &"--porcelain", &"-z"])?;
-    let mut all: Vec<Listed> = Vec::new();
-    for line in out.split(|byte| *byte == 0) {
-        let space = line.iter().position(|byte| *byte == b' ').unwrap_or(line.len());
-        let (word, rest) = (&line[..space], line.get(space + 1..).unwrap_or_default());
-        let text = || String::from_utf8_lossy(rest).into_owned();
-        if word == b"worktree" {
-            all.push(Listed { path: path_of(rest), main: all.is_empty(), ..Listed::default() });
-        }
-        let Some(last) = all.last_mut() else { continue };
-        match word {
-            b"HEAD" => last.head = Some(text()).filter(|head| head.bytes().any(|byte| byte != b'0')),
-            b"branch" => last.branch = text().strip_prefix("refs/heads/").map(str::to_owned),
-            b"locked" => last.locked = Some(text()),
-            // `bare`, `detached` and `prunable` follow from the others, and from looking.
-            _ => {}
+    #[test]
+    fn an_address_loses_its_password_and_keeps_the_rest() {
+        for (url, kept) in [
+            ("https://me:token@example.org/a.git", "https://example.org/a.git"),
+            ("https://token@example.org/a@b", "https://example.org/a@b"),
+            ("https://example.org/a@b", "https://example.org/a@b"),
+            ("ssh://git:x@example.org:22/a", "ssh://git@example.org:22/a"),
+            ("git@example.org:a.git", "git@example.org:a.git"),
+            ("/srv/a.git", "/srv/a.git"),
+        ] {
+            assert_eq!(without_credentials(url), kept);
         }
     }
-    Ok(all)
 }

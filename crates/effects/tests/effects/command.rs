@@ -90,19 +90,7 @@ impl World {
     }
 
     pub(crate) fn launch(&self, command: &str) -> Launch {
-        Launch {
-            command: command.to_owned(),
-            root: self.path("root"),
-            cwd: self.path("root"),
-            network: false,
-            tty: false,
-            accepts_input: false,
-            label: "label".to_owned(),
-            output: None,
-            processes_max: 64,
-            extra_read: Vec::new(),
-            extra_write: Vec::new(),
-        }
+        Launch { processes_max: 64, ..Launch::new(command, &self.path("root"), "label") }
     }
 
     pub(crate) async fn start(&self, command: &str) -> Process {

@@ -14,15 +14,18 @@ use abide_kernel::vocabulary::{TaskStatus, ToolStatus};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-struct Stage {
-    hands: Hands,
-    home: TempDir,
-    agent: AgentId,
+pub(crate) struct Stage {
+    pub(crate) hands: Hands,
+    pub(crate) home: TempDir,
+    pub(crate) agent: AgentId,
 }
 
 impl Stage {
-    fn new() -> Stage {
-        let home = TempDir::new().unwrap();
+    pub(crate) fn new() -> Stage {
+        Stage::at(TempDir::new().unwrap())
+    }
+
+    fn at(home: TempDir) -> Stage {
         let moment = || (Time::EPOCH, std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0));
         let program = PathBuf::from(env!("CARGO_BIN_EXE_effects-stand-in"));
         let setup = Setup { program, home: home.path().to_path_buf(), sandbox: Mode::Auto, moment };
@@ -47,7 +50,7 @@ impl Stage {
 }
 
 /// What the call came to.
-fn result(inputs: &[Input]) -> (ToolStatus, Value) {
+pub(crate) fn result(inputs: &[Input]) -> (ToolStatus, Value) {
     match inputs.last() {
         Some(Input::FinishTool { status, result, .. }) => (*status, result.clone()),
         other => panic!("a call ends with its outcome, not with {other:?}"),
@@ -242,9 +245,10 @@ async fn what_was_bound_as_a_worktree_is_not_worked_in_itself() {
 }
 
 #[tokio::test]
-async fn what_the_killed_left_behind_goes_with_the_next_start() {
-    // More than any process is called.
-    let left = tempfile::Builder::new().prefix("abide-tree-4194305-").tempdir().unwrap();
-    let _stage = Stage::new();
-    assert!(!left.path().exists());
+async fn views_of_repositories_that_a_killed_daemon_left_go_with_the_next_start() {
+    let home = TempDir::new().unwrap();
+    let left = home.path().join("scratch/git-left");
+    fs::create_dir_all(left.join("git/objects")).unwrap();
+    let _stage = Stage::at(home);
+    assert!(!left.exists());
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 mod command;
+mod direct;
 mod echo;
 mod files_confined;
 mod files_disk;

@@ -3,11 +3,12 @@
 mod check;
 mod clear;
 mod create;
+mod hostile;
 mod occupancy;
 mod odd;
 mod patches;
-mod reconcile;
 mod remove;
+mod stores;
 mod tree;
 
 use std::collections::BTreeMap;
@@ -17,7 +18,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use abide_effects::workspace::{self, Removed, Workspace, Worktree};
+use abide_effects::process::{Options, Processes};
+use abide_effects::sandbox::{Mechanism, Mode, Sandbox};
+use abide_effects::workspace::{Asker, Fetched, Removed, Repositories, Unsaved, Workspace, Worktree};
 use abide_kernel::input::Refusal;
 use abide_kernel::time::Time;
 use tempfile::TempDir;
@@ -25,6 +28,7 @@ use tempfile::TempDir;
 /// A folder with a repository of one commit in `repo`, and a runtime's home beside it.
 pub(crate) struct Ground {
     pub(crate) dir: TempDir,
+    pub(crate) mechanism: Mechanism,
     pub(crate) repo: PathBuf,
     pub(crate) home: PathBuf,
 }
@@ -37,7 +41,7 @@ impl Ground {
         let (repo, home) = (root.join("repo"), root.join("home"));
         fs::create_dir(&repo).unwrap();
         fs::create_dir(&home).unwrap();
-        let ground = Ground { dir, repo, home };
+        let ground = Ground { dir, mechanism: Mechanism::Bubblewrap, repo, home };
         ground.git(&["init", "-q", "-b", "main"]);
         ground
     }
@@ -68,21 +72,57 @@ impl Ground {
         self.home.join("patches")
     }
 
+    /// Those of an agent called `ada`.
     pub(crate) fn worktrees(&self) -> PathBuf {
-        self.home.join("worktrees")
+        self.home.join("worktrees/ada")
+    }
+
+    /// As a daemon has them, with a sandbox of the mechanism.
+    pub(crate) fn repositories(&self) -> Repositories {
+        let sandbox = match self.mechanism {
+            Mechanism::None => Sandbox::probe(Mode::Off, &self.home),
+            one => Sandbox::probe_among(Mode::Required, &self.home, &[one]),
+        };
+        let program = PathBuf::from(env!("CARGO_BIN_EXE_effects-stand-in"));
+        let options = Options { program, home: self.home.clone(), sandbox, control_groups: true };
+        Repositories::new(&self.home, Processes::new(options).unwrap())
+    }
+
+    pub(crate) fn check(&self, path: &Path) -> Result<Workspace, Refusal> {
+        self.repositories().check(path)
+    }
+
+    pub(crate) fn tree(&self, workspace: &Workspace) -> Option<String> {
+        self.repositories().tree(workspace)
     }
 
     pub(crate) fn workspace(&self) -> Workspace {
-        workspace::check(&self.repo, &self.home).unwrap()
+        self.check(&self.repo).unwrap()
+    }
+
+    pub(crate) fn create(&self, of: &Workspace, folder: &Path, branch: &str) -> Result<Worktree, Refusal> {
+        self.repositories().create_worktree(of, folder, branch, Asker::Person)
     }
 
     pub(crate) fn worktree(&self, name: &str) -> Worktree {
-        let (folder, branch) = (self.worktrees().join(name), format!("abide/{name}"));
-        workspace::create_worktree(&self.workspace(), &folder, &branch).unwrap()
+        let (folder, branch) = (self.worktrees().join(name), format!("abide/ada-{name}"));
+        self.create(&self.workspace(), &folder, &branch).unwrap()
+    }
+
+    /// A linked worktree of the user's own, beside the repository.
+    pub(crate) fn link(&self, name: &str) -> PathBuf {
+        let folder = self.repo.with_file_name(name);
+        self.git(&["worktree", "add", "-q", "-b", name, folder.to_str().unwrap()]);
+        folder
     }
 
     pub(crate) fn remove(&self, worktree: &Worktree) -> Result<Removed, Refusal> {
-        workspace::remove_worktree(worktree, &self.patches(), Time::from_ms(1_000))
+        self.repositories().remove_worktree(worktree, Unsaved::Keep, &self.patches(), Time::from_ms(1_000))
+    }
+
+    /// Brings what was kept of worktrees into the user's repository.
+    pub(crate) fn fetch_kept(&self) -> Vec<Fetched> {
+        self.repositories().fetch("ada", &self.repo, None, None).unwrap()
     }
 
     /// Applies a saved patch to a fresh checkout of `onto`, with `git am`, and gives that checkout.

@@ -103,7 +103,7 @@ pub(super) fn act(step: &mut Step<'_>, actor: &Actor, act: Act) -> Acted {
         Act::RunCommand { command, workdir, tty, accepts_input } => {
             task::run_command(step, actor, command, workdir, tty, accepts_input)
         }
-        Act::DetachWorkspace { folder } => workspace::detach(step, actor, &folder),
+        Act::DetachWorkspace { folder, discard } => workspace::detach(step, actor, &folder, discard),
     }
 }
 

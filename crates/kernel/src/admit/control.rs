@@ -244,7 +244,8 @@ pub(super) fn boot(step: &mut Step<'_>, mut remains: Remains) -> Answer {
     }
     // Whether it was removed is for git to say; asking again loses nothing.
     for root in removals {
-        step.emit(WorktreeRemoving { root, evidence: vec!["restart".to_owned()] });
+        let discard = step.state.workspaces.attached().get(&root).is_some_and(|workspace| workspace.discard);
+        step.emit(WorktreeRemoving { root, evidence: vec!["restart".to_owned()], discard });
     }
     let obligations = Obligations { exec_id, task_ids: lost, ..Obligations::default() };
     apply(step, ControlAction::Restart, Boundary::Bootstrap, previous, obligations);

@@ -184,7 +184,7 @@ pub(super) fn go_on_leaving(step: &mut Step<'_>) {
     let wanted: Vec<String> = wanted.map(|bound| bound.root.clone()).collect();
     let removing = worktrees.clone().any(|bound| bound.removing);
     for root in &wanted {
-        step.emit(WorktreeRemoving { root: root.clone(), evidence: vec!["child_leaving".to_owned()] });
+        step.emit(WorktreeRemoving { root: root.clone(), evidence: vec!["child_leaving".to_owned()], discard: false });
     }
     if wanted.is_empty() && !removing {
         step.emit(ChildReporting {});

@@ -58,7 +58,7 @@ pub(super) fn release(step: &mut Step<'_>, workspace: String, error: Option<Stri
 }
 
 /// Ends a binding. A worktree is removed with it, once what is in it is safe; until then it stays bound.
-pub(super) fn detach(step: &mut Step<'_>, actor: &Actor, folder: &str) -> Acted {
+pub(super) fn detach(step: &mut Step<'_>, actor: &Actor, folder: &str, discard: bool) -> Acted {
     let Some(workspace) = step.state.workspaces.find(folder) else {
         return Err(Refusal::new(
             "not_found",
@@ -76,7 +76,7 @@ pub(super) fn detach(step: &mut Step<'_>, actor: &Actor, folder: &str) -> Acted 
     }
     let evidence = vec![format!("detached_by {}", actor.name())];
     if is_worktree && !removing {
-        step.emit(WorktreeRemoving { root: root.clone(), evidence });
+        step.emit(WorktreeRemoving { root: root.clone(), evidence, discard });
     } else if !is_worktree {
         step.emit(WorkspaceDetached { root: root.clone(), evidence });
     }

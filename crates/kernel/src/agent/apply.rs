@@ -122,7 +122,10 @@ impl AgentState {
                 }
                 Ok(())
             }
-            Fact::WorktreeRemoving(fact) => self.workspaces.edit(&fact.root, |workspace| workspace.removing = true),
+            Fact::WorktreeRemoving(fact) => self.workspaces.edit(&fact.root, |workspace| {
+                workspace.removing = true;
+                workspace.discard = fact.discard;
+            }),
             Fact::WorktreeRemoved(fact) => {
                 if let Some(leaving) = &mut self.leaving {
                     leaving.left.extend(kin::left_of(fact));

@@ -50,7 +50,10 @@ impl AgentState {
 
 /// What a supervisor wants to know about a worktree that is gone.
 pub(super) fn left_of(fact: &WorktreeRemoved) -> Vec<String> {
-    let branches = fact.branches.iter().map(|branch| format!("Its commits are on the branch {branch}."));
+    let branches = fact
+        .branches
+        .iter()
+        .map(|branch| format!("Its commits are on the branch {branch}: git fetch abide, then git merge {branch}."));
     let patch = fact.patch.iter().map(|patch| format!("What it did not commit is in the patch {patch}."));
     branches.chain(patch).collect()
 }

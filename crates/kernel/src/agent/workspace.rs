@@ -24,6 +24,9 @@ pub struct Workspace {
     /// Its worktree is being removed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub removing: bool,
+    /// What is in it is given up, on a person's word.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub discard: bool,
     /// Why the last attempt to remove it came to nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<String>,
@@ -77,6 +80,7 @@ impl Workspaces {
             attached_at: at,
             seq,
             removing: false,
+            discard: false,
             kept: None,
         };
         self.attached.insert(fact.root.clone(), workspace);

@@ -69,6 +69,9 @@ pub struct WorkspaceReleased {
 pub struct WorktreeRemoving {
     pub root: String,
     pub evidence: Vec<String>,
+    /// A person gave up what is in it: nothing is saved.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub discard: bool,
 }
 
 /// It is gone, and what was not committed in it is in the patch.

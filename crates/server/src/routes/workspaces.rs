@@ -1,7 +1,9 @@
 //! Folders that agents work in.
 
 use abide_api::Problem;
-use abide_api::types::{Detached, Page, Patch, Surroundings, Workspace, WorkspaceAttach, WorkspaceMode};
+use abide_api::types::{
+    Detached, Fetched, Page, Patch, Surroundings, Workspace, WorkspaceAttach, WorkspaceFetch, WorkspaceMode,
+};
 use abide_kernel::effect::Place;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::{Act, Input};
@@ -50,9 +52,35 @@ async fn known(call: &Call, id: &AgentId) -> Result<(), Problem> {
 
 pub(super) async fn detach(call: Call) -> Met {
     let id = agent(&call)?;
-    let act = Act::DetachWorkspace { folder: call.param("item").to_owned() };
+    let discard = match call.query.text("discard") {
+        None | Some("false") => false,
+        Some("true") => true,
+        Some(other) => {
+            let detail = format!("discard is {other:?}");
+            return Err(Problem::new(400, "bad_query", detail).hint("give true or false"));
+        }
+    };
+    let act = Act::DetachWorkspace { folder: call.param("item").to_owned(), discard };
     let detached: Detached = shape(acted(asked(&call, &id, Input::Act { by: call.caller.name.clone(), act }).await?)?)?;
     Ok(json(200, &detached))
+}
+
+/// Of an agent that is gone, too: commits of a child's worktree outlive the child.
+pub(super) async fn fetch(call: Call) -> Met {
+    let id = agent(&call)?;
+    let WorkspaceFetch { branch } = body::json_or_default(&call.body)?;
+    let folder = call.param("item").to_owned();
+    let wanted = folder.clone();
+    let bound = call.app.host.look(&id, move |state, _| state.workspaces.find(&wanted).cloned()).await;
+    let bound = bound.map_err(|error| problems::ask(error, id.as_str()))?;
+    let bound = bound.ok_or_else(|| problems::no_agent(id.as_str()))?;
+    let fetched = call.app.options.world.fetch_branch(&id, bound, folder, branch).await;
+    let fetched = fetched.map_err(|refusal| {
+        let status = if refusal.code == "no_branch" { 404 } else { 409 };
+        Problem::new(status, refusal.code, refusal.message).hint(refusal.hint)
+    })?;
+    let fetched: Fetched = shape(fetched)?;
+    Ok(json(200, &fetched))
 }
 
 pub(super) async fn patches(call: Call) -> Met {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use abide_api::types::{DefaultModel, ModelItem, ModelList, ModelTested};
+use abide_kernel::agent::workspace::Workspace;
 use abide_kernel::effect::Place;
 use abide_kernel::fact::{WorkspaceAttached, Worktree};
 use abide_kernel::id::{AgentId, TaskId};
@@ -38,6 +39,23 @@ impl World for Outside {
                 return Err(Refusal::new("input_full", "it does not read", "try again later"));
             }
             Ok(json!({ "accepted": true, "bytes": input.len() }))
+        })
+    }
+
+    fn fetch_branch<'a>(
+        &'a self,
+        agent: &'a AgentId,
+        bound: Option<Workspace>,
+        folder: String,
+        branch: Option<String>,
+    ) -> Done<'a, Value> {
+        Box::pin(async move {
+            if bound.is_none() {
+                return Err(Refusal::new("no_branch", "nothing was kept of it", "see: abide workspace list"));
+            }
+            let branch = format!("abide/{agent}/{}", branch.unwrap_or_else(|| "1".to_owned()));
+            let branches = json!([{ "branch": branch, "commit": "c0ffee", "changed": true }]);
+            Ok(json!({ "repository": folder, "branches": branches }))
         })
     }
 

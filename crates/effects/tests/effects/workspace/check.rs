@@ -6,8 +6,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use abide_effects::workspace::check;
-
 use super::{Ground, git, is_root, put, refused};
 
 #[test]
@@ -15,17 +13,16 @@ fn a_folder_is_known_by_its_canonical_path_and_its_repository() {
     let ground = Ground::new();
     let link = ground.repo.parent().unwrap().join("link");
     symlink(&ground.repo, &link).unwrap();
-    let workspace = check(&link, &ground.home).unwrap();
+    let workspace = ground.check(&link).unwrap();
     assert_eq!(workspace.path, ground.repo);
     let root = workspace.git.unwrap();
     assert_eq!((root.toplevel, root.common_dir), (ground.repo.clone(), ground.repo.join(".git")));
-    assert_eq!(root.head, Some(ground.git(&["rev-parse", "HEAD"])));
 }
 
 #[test]
 fn a_folder_below_a_toplevel_is_fine() {
     let ground = Ground::new();
-    let workspace = check(&ground.repo.join("folder"), &ground.home).unwrap();
+    let workspace = ground.check(&ground.repo.join("folder")).unwrap();
     assert_eq!(workspace.git.unwrap().toplevel, ground.repo);
 }
 
@@ -33,22 +30,22 @@ fn a_folder_below_a_toplevel_is_fine() {
 fn a_folder_that_the_repository_around_it_ignores_is_outside_git() {
     let ground = Ground::new();
     put(&ground.repo.join("ignored/file"), "");
-    assert_eq!(check(&ground.repo.join("ignored"), &ground.home).unwrap().git, None);
+    assert_eq!(ground.check(&ground.repo.join("ignored")).unwrap().git, None);
 }
 
 #[test]
 fn outside_git_and_before_the_first_commit() {
     let ground = Ground::empty();
-    assert_eq!(ground.workspace().git.unwrap().head, None);
+    assert!(ground.workspace().git.is_some());
     let plain = ground.repo.parent().unwrap().join("plain");
     fs::create_dir(&plain).unwrap();
-    assert_eq!(check(&plain, &ground.home).unwrap().git, None);
+    assert_eq!(ground.check(&plain).unwrap().git, None);
 }
 
 #[test]
 fn what_can_not_be_a_workspace_is_refused() {
     let ground = Ground::new();
-    let code = |path: &Path| refused(check(path, &ground.home));
+    let code = |path: &Path| refused(ground.check(path));
     assert_eq!(code(&ground.repo.join("nowhere")), "missing");
     assert_eq!(code(&ground.repo.join("kept.txt")), "not_a_folder");
     assert_eq!(code(&ground.repo.join("kept.txt/below")), "not_a_folder");
@@ -65,20 +62,22 @@ fn what_can_not_be_a_workspace_is_refused() {
 #[test]
 fn the_home_is_apart_from_every_workspace() {
     let ground = Ground::new();
-    let code = |path: &Path| refused(check(path, &ground.home));
+    let code = |path: &Path| refused(ground.check(path));
     fs::create_dir_all(ground.home.join("blobs")).unwrap();
     fs::create_dir_all(ground.worktrees().join("one/below")).unwrap();
     assert_eq!(code(ground.home.parent().unwrap()), "contains_home");
     assert_eq!(code(&ground.home), "inside_home");
     assert_eq!(code(&ground.home.join("blobs")), "inside_home");
-    assert_eq!(code(&ground.worktrees()), "inside_home");
-    assert!(check(&ground.worktrees().join("one"), &ground.home).is_ok());
-    // A home that is yet to be made has its place too.
-    assert_eq!(refused(check(&ground.repo, &ground.repo.join("a/home"))), "contains_home");
+    assert_eq!(code(&ground.home.join("worktrees")), "inside_home");
+    assert!(ground.check(&ground.worktrees().join("one")).is_ok());
+    let mut inside = Ground::new();
+    inside.home = inside.repo.join("a/home");
+    fs::create_dir_all(&inside.home).unwrap();
+    assert_eq!(refused(inside.check(&inside.repo)), "contains_home");
     // A name that only begins alike is another folder.
     let beside = ground.home.with_file_name("home-too");
     fs::create_dir(&beside).unwrap();
-    assert!(check(&beside, &ground.home).is_ok());
+    assert!(ground.check(&beside).is_ok());
 }
 
 #[test]
@@ -89,12 +88,12 @@ fn a_folder_that_can_not_be_written_to_is_refused() {
     }
     let folder = ground.repo.join("folder");
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o555)).unwrap();
-    assert_eq!(refused(check(&folder, &ground.home)), "not_writable");
+    assert_eq!(refused(ground.check(&folder)), "not_writable");
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 #[test]
-fn a_repository_of_somebody_else_is_refused_in_gits_words() {
+fn a_repository_of_somebody_else_is_refused() {
     let ground = Ground::new();
     if !is_root(&ground) {
         return;
@@ -102,18 +101,18 @@ fn a_repository_of_somebody_else_is_refused_in_gits_words() {
     for path in [ground.repo.clone(), ground.repo.join(".git")] {
         std::os::unix::fs::chown(path, Some(54_321), None).unwrap();
     }
-    let refusal = check(&ground.repo, &ground.home).unwrap_err();
+    let refusal = ground.check(&ground.repo).unwrap_err();
     assert_eq!(refusal.code, "git_unsafe");
-    assert!(refusal.message.contains("dubious ownership"), "{}", refusal.message);
+    assert!(refusal.message.contains("belongs to another user"), "{}", refusal.message);
     assert!(refusal.hint.contains("safe.directory"), "{}", refusal.hint);
 }
 
 #[test]
 fn a_broken_repository_is_refused_and_not_taken_for_none() {
     let ground = Ground::new();
-    let worktree = ground.worktree("one");
+    let linked = ground.link("one");
     fs::remove_dir_all(ground.repo.join(".git/worktrees")).unwrap();
-    assert_eq!(refused(check(&worktree.path, &ground.home)), "git_failed");
+    assert_eq!(refused(ground.check(&linked)), "git_failed");
 }
 
 #[test]
@@ -122,7 +121,7 @@ fn files_that_git_looks_for_elsewhere_are_refused() {
     let elsewhere = ground.repo.with_file_name("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
     git(&ground.repo, &["config", "core.worktree", elsewhere.to_str().unwrap()]);
-    assert!(check(&ground.repo, &ground.home).is_err());
+    assert!(ground.check(&ground.repo).is_err());
 }
 
 #[test]
@@ -131,7 +130,7 @@ fn a_folder_that_names_a_repository_which_does_not_know_it_is_outside_git() {
     let work = ground.repo.parent().unwrap().join("work");
     let (theirs, dot) = (ground.repo.join(".git"), work.join(".git"));
     let is_outside = |how: &str| {
-        assert_eq!(check(&work, &ground.home).unwrap().git, None, "{how}");
+        assert_eq!(ground.check(&work).unwrap().git, None, "{how}");
         fs::remove_dir_all(&work).unwrap();
     };
     put(&dot, format!("gitdir: {}\n", theirs.display()));
@@ -143,16 +142,15 @@ fn a_folder_that_names_a_repository_which_does_not_know_it_is_outside_git() {
     git(&work, &["init", "-q"]);
     put(&dot.join("commondir"), theirs.to_str().unwrap());
     is_outside("records of its own that name it");
-    let worktree = ground.worktree("theirs");
-    put(&dot, fs::read(worktree.path.join(".git")).unwrap());
+    put(&dot, fs::read(ground.link("theirs").join(".git")).unwrap());
     is_outside("the file of another folder");
 }
 
 #[test]
 fn a_worktree_is_known_by_its_repository() {
     let ground = Ground::new();
-    let worktree = ground.worktree("known");
-    let root = || check(&worktree.path, &ground.home).unwrap().git;
+    let linked = ground.link("known");
+    let root = || ground.check(&linked).unwrap().git;
     let records = ground.repo.join(".git/worktrees/known");
     assert_eq!(
         root().map(|root| (root.common_dir, root.records)),
@@ -168,7 +166,7 @@ fn a_worktree_is_known_by_its_repository() {
 fn a_module_is_known_by_the_repository_around_it() {
     let (ground, part) = (Ground::new(), Ground::new());
     ground.git(&["-c", "protocol.file.allow=always", "submodule", "add", "-q", part.repo.to_str().unwrap(), "part"]);
-    let root = check(&ground.repo.join("part"), &ground.home).unwrap().git.unwrap();
+    let root = ground.check(&ground.repo.join("part")).unwrap().git.unwrap();
     assert_eq!((root.toplevel, root.common_dir), (ground.repo.join("part"), ground.repo.join(".git/modules/part")));
     assert_eq!(root.records, None);
 }

@@ -4,31 +4,29 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use abide_effects::workspace::{Removed, clear_worktree, left_in};
+use abide_effects::workspace::{Removed, left_in};
 use abide_kernel::input::Refusal;
 use abide_kernel::time::Time;
-use serde_json::json;
 
 use super::{Ground, git, put, refused};
 
 fn clear(ground: &Ground, folder: &Path) -> Result<Removed, Refusal> {
-    clear_worktree(folder, &ground.home, &ground.patches(), Time::from_ms(1_000))
+    ground.repositories().clear_worktree(folder, &ground.patches(), Time::from_ms(1_000))
 }
 
-/// The note that is there while git makes a worktree.
-fn note(ground: &Ground, name: &str) -> PathBuf {
-    let base = ground.git(&["rev-parse", "HEAD"]);
-    let path = ground.worktrees().join(name);
-    let worktree = json!({ "path": path, "branch": format!("abide/{name}"), "base_commit": base, "repo": ground.repo, "left_out": false });
-    put(&ground.worktrees().join(format!(".making-{name}")), worktree.to_string());
-    path
+/// Turns the record of a worktree into the note that is there while it is made.
+fn cut_off(ground: &Ground, name: &str) {
+    let place = |prefix: &str| ground.worktrees().join(format!("{prefix}{name}"));
+    fs::rename(place(".record-"), place(".making-")).unwrap();
 }
 
 fn nothing_left(ground: &Ground) {
     assert_eq!(left_in(&ground.worktrees()).unwrap(), Vec::<PathBuf>::new());
-    assert_eq!(ground.git(&["worktree", "list"]).lines().count(), 1);
-    assert_eq!(ground.git(&["branch", "--list", "abide/*"]), "");
     assert_eq!(fs::read_dir(ground.worktrees()).unwrap().count(), 0);
+    let mirrors = fs::read_dir(ground.home.join("mirrors")).unwrap();
+    for mirror in mirrors {
+        assert_eq!(git(&mirror.unwrap().path(), &["for-each-ref", "refs/abide/base"]), "");
+    }
 }
 
 #[test]
@@ -37,7 +35,7 @@ fn a_worktree_leaves_no_note_once_it_is_made() {
     assert_eq!(left_in(&ground.worktrees()).unwrap(), Vec::<PathBuf>::new());
     let made = ground.worktree("one");
     assert_eq!(left_in(&ground.worktrees()).unwrap(), std::slice::from_ref(&made.path));
-    assert_eq!(fs::read_dir(ground.worktrees()).unwrap().count(), 1);
+    assert_eq!(fs::read_dir(ground.worktrees()).unwrap().count(), 2, "the folder and its record");
     let removed = clear(&ground, &made.path).unwrap();
     assert_eq!(removed.patch, None);
     nothing_left(&ground);
@@ -54,34 +52,26 @@ fn work_is_saved_first() {
 }
 
 #[test]
-fn only_a_note_or_only_a_branch_or_an_empty_folder_is_left() {
+fn a_making_that_was_cut_off_leaves_nothing() {
     let ground = Ground::new();
-    let path = note(&ground, "one");
-    assert_eq!(left_in(&ground.worktrees()).unwrap(), std::slice::from_ref(&path));
-    clear(&ground, &path).unwrap();
-    nothing_left(&ground);
-
-    let path = note(&ground, "two");
-    ground.git(&["branch", "abide/two"]);
-    clear(&ground, &path).unwrap();
-    nothing_left(&ground);
-
-    let path = note(&ground, "three");
-    ground.git(&["branch", "abide/three"]);
-    fs::create_dir(&path).unwrap();
-    clear(&ground, &path).unwrap();
-    nothing_left(&ground);
-}
-
-#[test]
-fn git_had_registered_it_and_got_no_further() {
-    let ground = Ground::new();
-    let made = ground.worktree("one");
-    put(&ground.repo.join(".git/worktrees/one/locked"), "initializing");
-    fs::remove_dir_all(&made.path).unwrap();
-    note(&ground, "one");
-    clear(&ground, &made.path).unwrap();
-    nothing_left(&ground);
+    // With everything there but the record, half of the files, an empty folder, or no folder.
+    for (number, leave) in [
+        &(|_: &Path| ()) as &dyn Fn(&Path),
+        &|at: &Path| fs::remove_file(at.join("kept.txt")).unwrap(),
+        &|at: &Path| fs::remove_dir_all(at).and_then(|()| fs::create_dir(at)).unwrap(),
+        &|at: &Path| fs::remove_dir_all(at).unwrap(),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let name = format!("number-{number}");
+        let made = ground.worktree(&name);
+        cut_off(&ground, &name);
+        leave(&made.path);
+        assert_eq!(left_in(&ground.worktrees()).unwrap(), std::slice::from_ref(&made.path));
+        clear(&ground, &made.path).unwrap();
+        nothing_left(&ground);
+    }
 }
 
 #[test]
@@ -89,7 +79,6 @@ fn a_clearing_that_was_cut_off_is_picked_up() {
     let ground = Ground::new();
     let made = ground.worktree("one");
     put(&made.path.join("work"), "work");
-    note(&ground, "one");
     fs::rename(&made.path, ground.worktrees().join(".going-one")).unwrap();
     assert_eq!(left_in(&ground.worktrees()).unwrap(), std::slice::from_ref(&made.path));
     assert!(clear(&ground, &made.path).unwrap().patch.is_some());
@@ -109,19 +98,17 @@ fn what_is_no_worktree_stays() {
 }
 
 #[test]
-fn whoever_is_still_making_it_is_waited_for() {
+fn a_git_that_outlived_its_daemon_is_waited_for() {
     let ground = Ground::new();
-    let path = note(&ground, "one");
+    let made = ground.worktree("one");
+    cut_off(&ground, "one");
     let held = fs::File::open(ground.worktrees().join(".making-one")).unwrap();
     held.try_lock().unwrap();
-    // As git does when its daemon was killed: it goes on, and lets go of the note with its last breath.
-    let script = "git worktree add -q -b abide/one \"$0\" && echo work > \"$0/work\"";
     let mut command = Command::new("sh");
-    command.args(["-c", script]).arg(&path).current_dir(&ground.repo).stdin(held);
+    command.args(["-c", "echo late > \"$0/late\""]).arg(&made.path).stdin(held);
     let mut orphan = command.spawn().unwrap();
     drop(command);
-    let removed = clear(&ground, &path).unwrap();
+    clear(&ground, &made.path).unwrap();
     assert!(orphan.wait().unwrap().success());
-    assert!(removed.patch.is_some());
     nothing_left(&ground);
 }

@@ -2,8 +2,6 @@
 
 use std::fs;
 
-use abide_effects::workspace::{check, create_worktree};
-
 use super::{Ground, contents, git, put, refused};
 
 #[test]
@@ -11,14 +9,14 @@ fn a_worktree_starts_from_what_is_checked_out() {
     let ground = Ground::new();
     let worktree = ground.worktree("one");
     assert_eq!(worktree.path, ground.worktrees().join("one"));
-    assert_eq!((worktree.branch.as_str(), &worktree.repo), ("abide/one", &ground.repo));
+    assert_eq!((worktree.branch.as_str(), &worktree.repo), ("abide/ada-one", &ground.repo));
     assert_eq!(worktree.base_commit, ground.git(&["rev-parse", "HEAD"]));
-    assert!(!worktree.left_out);
+    assert_eq!(worktree.notes, Vec::<String>::new());
     assert_eq!(contents(&worktree.path), contents(&ground.repo));
-    assert_eq!(git(&worktree.path, &["symbolic-ref", "--short", "HEAD"]), "abide/one");
-    // It is a workspace, of the same repository.
-    let below = check(&worktree.path, &ground.home).unwrap();
-    assert_eq!(below.git.unwrap().common_dir, ground.repo.join(".git"));
+    assert_eq!(git(&worktree.path, &["symbolic-ref", "--short", "HEAD"]), "abide/ada-one");
+    // It is a workspace, with a repository of its own.
+    let below = ground.check(&worktree.path).unwrap();
+    assert_eq!(below.git.unwrap().common_dir, worktree.path.join(".git"));
 }
 
 #[test]
@@ -27,7 +25,7 @@ fn changes_that_are_not_committed_are_not_in_it_and_it_says_so() {
     ground.write("kept.txt", "changed");
     ground.write("new", "");
     let worktree = ground.worktree("one");
-    assert!(worktree.left_out);
+    assert!(worktree.notes[0].contains("not committed"), "{:?}", worktree.notes);
     assert_eq!(fs::read_to_string(worktree.path.join("kept.txt")).unwrap(), "one\ntwo\nthree\n");
     assert!(!worktree.path.join("new").exists());
     assert_eq!(fs::read_to_string(ground.repo.join("kept.txt")).unwrap(), "changed");
@@ -40,34 +38,29 @@ fn what_can_not_be_made_is_refused_and_leaves_nothing() {
     let taken = ground.worktrees().join("taken");
     put(&taken.join("file"), "");
     put(&ground.worktrees().join("file"), "");
-    ground.git(&["branch", "abide/there"]);
     let free = ground.worktrees().join("free");
-    let code = |folder: &std::path::Path, branch: &str| refused(create_worktree(&workspace, folder, branch));
+    let code = |folder: &std::path::Path, branch: &str| refused(ground.create(&workspace, folder, branch));
     assert_eq!(code(&taken, "abide/one"), "folder_exists");
     assert_eq!(code(&ground.worktrees().join("file"), "abide/one"), "folder_exists");
     assert_eq!(code(std::path::Path::new("relative"), "abide/one"), "relative_path");
     assert_eq!(code(&ground.worktrees().join(".going-one"), "abide/one"), "folder_name");
-    assert_eq!(code(&free, "abide/there"), "branch_exists");
     for name in ["main", "abide/", "abide/a b", "abide/..", "-abide/x", "abide/x.lock"] {
         assert_eq!(code(&free, name), "branch_name", "{name}");
     }
-    // A branch can't lie below another; git says it best.
-    assert_eq!(code(&free, "abide/there/below"), "git_failed");
     assert!(!free.exists());
-    assert_eq!(ground.git(&["branch", "--format=%(refname:short)"]), "abide/there\nmain");
-    assert_eq!(ground.git(&["worktree", "list", "--porcelain"]).matches("worktree ").count(), 1);
+    assert_eq!(ground.git(&["branch", "--format=%(refname:short)"]), "main");
 }
 
 #[test]
 fn without_git_or_without_a_commit_there_is_nothing_to_start_from() {
     let ground = Ground::empty();
-    let refusal = create_worktree(&ground.workspace(), &ground.worktrees().join("one"), "abide/one").unwrap_err();
+    let refusal = ground.create(&ground.workspace(), &ground.worktrees().join("one"), "abide/one").unwrap_err();
     assert_eq!(refusal.code, "unborn_head");
     assert!(refusal.hint.contains("commit something first"), "{}", refusal.hint);
     let plain = ground.repo.with_file_name("plain");
     fs::create_dir(&plain).unwrap();
-    let plain = check(&plain, &ground.home).unwrap();
-    assert_eq!(refused(create_worktree(&plain, &ground.worktrees().join("one"), "abide/one")), "no_git");
+    let plain = ground.check(&plain).unwrap();
+    assert_eq!(refused(ground.create(&plain, &ground.worktrees().join("one"), "abide/one")), "no_git");
 }
 
 #[test]
@@ -83,7 +76,7 @@ fn from_a_detached_head_and_from_a_folder_below_the_toplevel() {
     ground.git(&["checkout", "-q", "--detach"]);
     ground.write("second", "");
     ground.commit("second");
-    let below = check(&ground.repo.join("folder"), &ground.home).unwrap();
-    let worktree = create_worktree(&below, &ground.worktrees().join("one"), "abide/one").unwrap();
+    let below = ground.check(&ground.repo.join("folder")).unwrap();
+    let worktree = ground.create(&below, &ground.worktrees().join("one"), "abide/one").unwrap();
     assert!(worktree.path.join("second").exists());
 }

@@ -6,14 +6,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use abide_effects::workspace::{check, tree};
-
 use super::{Ground, contents, everything, git, put};
 
 /// Changes a worktree, removes it and puts it back.
 fn there_and_back(ground: &Ground, change: impl Fn(&Path)) {
     let before = everything(&ground.repo.join(".git"));
-    assert!(tree(&ground.workspace()).is_some());
+    assert!(ground.tree(&ground.workspace()).is_some());
     assert_eq!(before, everything(&ground.repo.join(".git")));
     let worktree = ground.worktree("one");
     change(&worktree.path);
@@ -128,7 +126,7 @@ fn programs_of_the_repositorys_own_configuration_are_not_run() {
     ground.git(&["config", "filter.evil.required", "true"]);
     ground.git(&["config", "commit.gpgsign", "true"]);
     ground.write("kept.txt", "changed");
-    assert!(tree(&ground.workspace()).is_some());
+    assert!(ground.tree(&ground.workspace()).is_some());
     let worktree = ground.worktree("one");
     put(&worktree.path.join("kept.txt"), "changed");
     assert!(ground.remove(&worktree).unwrap().patch.is_some());
@@ -139,7 +137,7 @@ fn programs_of_the_repositorys_own_configuration_are_not_run() {
 fn a_git_that_lies_in_the_workspace_is_not_run() {
     let ground = Ground::new();
     let trace = trap(&ground, &ground.repo.join("git"));
-    assert!(tree(&ground.workspace()).is_some());
+    assert!(ground.tree(&ground.workspace()).is_some());
     assert!(!trace.exists());
 }
 
@@ -159,7 +157,7 @@ fn line_ends_that_git_converts() {
     ground.git(&["config", "core.autocrlf", "true"]);
     ground.git(&["config", "core.safecrlf", "true"]);
     ground.write("dos.txt", "a\r\nb\r\n");
-    let seen = tree(&ground.workspace()).unwrap();
+    let seen = ground.tree(&ground.workspace()).unwrap();
     ground.git(&["-c", "core.safecrlf=false", "add", "-A"]);
     assert_eq!(seen, ground.git(&["write-tree"]));
     let worktree = ground.worktree("one");
@@ -221,9 +219,9 @@ fn a_worktree_without_any_commit() {
 fn a_worktree_of_a_worktree_and_a_repository_whose_folder_is_linked() {
     let ground = Ground::new();
     let outer = ground.worktree("outer");
-    let workspace = check(&outer.path, &ground.home).unwrap();
+    let workspace = ground.check(&outer.path).unwrap();
     let folder = ground.worktrees().join("inner");
-    let inner = abide_effects::workspace::create_worktree(&workspace, &folder, "abide/inner").unwrap();
+    let inner = ground.create(&workspace, &folder, "abide/inner").unwrap();
     put(&inner.path.join("work"), "work");
     assert!(ground.remove(&inner).unwrap().patch.is_some());
     ground.remove(&outer).unwrap();

@@ -14,13 +14,13 @@ fn a_patch_has_its_story_beside_it() {
     put(&worktree.path.join("b"), "b");
     put(&worktree.path.join("a"), "a");
     let patch = ground.remove(&worktree).unwrap().patch.unwrap();
-    assert_eq!(patch, ground.patches().join("one.patch"));
+    assert_eq!(patch, ground.patches().join("ada-one.patch"));
     let record = list_patches(&ground.patches()).unwrap().remove(0);
-    assert_eq!((record.name.as_str(), &record.patch), ("one", &patch));
+    assert_eq!((record.name.as_str(), &record.patch), ("ada-one", &patch));
     assert_eq!(record.bytes, fs::metadata(&patch).unwrap().len());
     let story = record.story.unwrap();
     assert_eq!((story.holds, story.saved_at), (PatchHolds::Files, Time::from_ms(1_000)));
-    assert_eq!((story.worktree, story.branch), (worktree.path, "abide/one".into()));
+    assert_eq!((story.worktree, story.branch), (worktree.path, "abide/ada-one".into()));
     assert_eq!((story.files, story.files_total), (vec!["a".into(), "b".into()], 2));
     assert_eq!(story.bytes, record.bytes);
     // Nothing half written is left.
@@ -36,8 +36,8 @@ fn no_patch_is_written_over_another() {
         ground.remove(&worktree).unwrap();
     }
     let names: Vec<_> = list_patches(&ground.patches()).unwrap().into_iter().map(|record| record.name).collect();
-    assert_eq!(names, ["one", "one-2", "one-3"]);
-    assert!(fs::read_to_string(ground.patches().join("one.patch")).unwrap().contains("+first"));
+    assert_eq!(names, ["ada-one", "ada-one-2", "ada-one-3"]);
+    assert!(fs::read_to_string(ground.patches().join("ada-one.patch")).unwrap().contains("+first"));
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn a_removal_that_was_cut_off_after_saving_does_not_save_twice() {
     fs::write(&patch, "damaged").unwrap();
     let worktree = ground.worktree("one");
     put(&worktree.path.join("work"), "work");
-    assert_eq!(ground.remove(&worktree).unwrap().patch.unwrap(), ground.patches().join("one-2.patch"));
+    assert_eq!(ground.remove(&worktree).unwrap().patch.unwrap(), ground.patches().join("ada-one-2.patch"));
 }
 
 #[test]

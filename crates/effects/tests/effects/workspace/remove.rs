@@ -5,7 +5,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use abide_effects::workspace::{Worktree, list_patches};
+use abide_effects::workspace::{PatchHolds, Unsaved, Worktree, list_patches};
+use abide_kernel::time::Time;
 
 use super::{Ground, contents, git, is_root, put, refused, try_git};
 
@@ -14,6 +15,9 @@ fn saves_everything(ground: &Ground, worktree: &Worktree) {
     let (was, head) = (contents(&worktree.path), git(&worktree.path, &["rev-parse", "HEAD"]));
     let removed = ground.remove(worktree).unwrap();
     assert!(!worktree.path.exists());
+    if !removed.branches_kept.is_empty() {
+        ground.fetch_kept();
+    }
     let again = ground.put_back(&removed.patch.unwrap(), &head);
     assert_eq!(was, contents(&again));
 }
@@ -22,7 +26,6 @@ fn nothing_removed(ground: &Ground, worktree: &Worktree, code: &str) {
     let was = contents(&worktree.path);
     assert_eq!(refused(ground.remove(worktree)), code);
     assert_eq!(was, contents(&worktree.path), "{code}");
-    assert!(ground.git(&["worktree", "list"]).contains(worktree.path.to_str().unwrap()));
 }
 
 fn commit(worktree: &Worktree, name: &str) {
@@ -36,21 +39,17 @@ fn branches(ground: &Ground) -> String {
 }
 
 #[test]
-fn one_without_work_goes_with_its_branch() {
+fn one_without_work_leaves_nothing() {
     let ground = Ground::new();
     let worktree = ground.worktree("one");
     put(&worktree.path.join("ignored/output"), "x");
     let removed = ground.remove(&worktree).unwrap();
     assert_eq!((removed.patch, removed.branches_kept), (None, Vec::new()));
-    assert!(
-        removed.evidence.iter().any(|line| line.contains("deleted the branch abide/one")),
-        "{:?}",
-        removed.evidence
-    );
     assert!(removed.evidence.iter().any(|line| line.contains("unsaved: ignored/")), "{:?}", removed.evidence);
     assert!(!worktree.path.exists());
     assert_eq!(branches(&ground), "main");
     assert_eq!(list_patches(&ground.patches()).unwrap(), []);
+    assert_eq!(refused(ground.repositories().fetch("ada", &ground.repo, None, None)), "no_branch");
 }
 
 #[test]
@@ -89,10 +88,14 @@ fn what_is_committed_stays_and_what_is_not_applies_on_top() {
     put(&worktree.path.join("committed"), "changed since");
     let tip = git(&worktree.path, &["rev-parse", "HEAD"]);
     saves_everything(&ground, &worktree);
-    assert_eq!(ground.git(&["rev-parse", "abide/one"]), tip);
-    let story = list_patches(&ground.patches()).unwrap().remove(0).story.unwrap();
-    assert_eq!((story.applies_to, story.base_commit), (Some(tip), worktree.base_commit));
-    assert_eq!(story.files, ["committed"]);
+    assert_eq!(ground.git(&["rev-parse", "abide/ada/one"]), tip);
+    let stories = list_patches(&ground.patches()).unwrap().into_iter().map(|record| record.story.unwrap());
+    let [files, commits] = stories.collect::<Vec<_>>().try_into().unwrap();
+    assert_eq!((commits.holds, files.holds), (PatchHolds::Commits, PatchHolds::Files));
+    for story in [commits, files] {
+        assert_eq!((story.applies_to.as_ref(), &story.base_commit), (Some(&tip), &worktree.base_commit));
+        assert_eq!(story.files, ["committed"]);
+    }
 }
 
 #[test]
@@ -105,54 +108,58 @@ fn what_is_staged_and_nowhere_else_is_saved_too() {
     let removed = ground.remove(&worktree).unwrap();
     assert_eq!(removed.patch, None);
     let saved = list_patches(&ground.patches()).unwrap();
-    assert_eq!(saved.iter().map(|record| record.name.as_str()).collect::<Vec<_>>(), ["one.staged"]);
+    assert_eq!(saved.iter().map(|record| record.name.as_str()).collect::<Vec<_>>(), ["ada-one.staged"]);
     let again = ground.put_back(&saved[0].patch, "main");
     assert_eq!(fs::read_to_string(again.join("draft")).unwrap(), "only staged\n");
 }
 
 #[test]
-fn commits_on_no_branch_get_one() {
+fn commits_on_no_branch_are_kept_under_a_name_of_their_own() {
     let ground = Ground::new();
     let worktree = ground.worktree("one");
     git(&worktree.path, &["checkout", "-q", "--detach"]);
     commit(&worktree, "adrift");
     let tip = git(&worktree.path, &["rev-parse", "HEAD"]);
-    ground.git(&["branch", "abide/one-detached"]);
     let removed = ground.remove(&worktree).unwrap();
-    assert_eq!(removed.branches_kept, ["abide/one-detached-2"]);
-    assert_eq!(ground.git(&["rev-parse", "abide/one-detached-2"]), tip);
-    assert_eq!(branches(&ground), "abide/one-detached abide/one-detached-2 main");
+    assert_eq!(removed.branches_kept, ["abide/ada/one-detached"]);
+    // The same once more: neither takes the other's place.
+    let worktree = ground.worktree("one");
+    git(&worktree.path, &["checkout", "-q", "--detach"]);
+    commit(&worktree, "again");
+    assert_eq!(ground.remove(&worktree).unwrap().branches_kept, ["abide/ada/one-detached-2"]);
+    ground.fetch_kept();
+    assert_eq!(ground.git(&["rev-parse", "abide/ada/one-detached"]), tip);
+    assert_eq!(branches(&ground), "abide/ada/one-detached abide/ada/one-detached-2 main");
 }
 
 #[test]
-fn a_branch_that_somebody_else_made_or_needs_is_kept() {
+fn every_branch_and_the_stash_outlive_the_folder() {
     let ground = Ground::new();
     let worktree = ground.worktree("one");
-    git(&worktree.path, &["switch", "-q", "-c", "theirs"]);
-    let removed = ground.remove(&worktree).unwrap();
-    assert_eq!(removed.branches_kept, ["theirs"]);
-    assert_eq!(branches(&ground), "main theirs");
-
-    // The commit that it started from is nowhere else any more.
-    let worktree = ground.worktree("two");
-    ground.git(&["branch", "-D", "theirs"]);
-    ground.git(&["commit", "-q", "--amend", "-m", "another first"]);
-    assert_eq!(ground.remove(&worktree).unwrap().branches_kept, ["abide/two"]);
+    commit(&worktree, "first");
+    git(&worktree.path, &["switch", "-q", "-c", "topic/two"]);
+    commit(&worktree, "second");
+    put(&worktree.path.join("first"), "put away");
+    git(&worktree.path, &["stash", "-q"]);
+    let mut kept = ground.remove(&worktree).unwrap().branches_kept;
+    kept.sort();
+    assert_eq!(kept, ["abide/ada/one", "abide/ada/stash", "abide/ada/topic/two"]);
+    assert_eq!(branches(&ground), "main", "nothing comes into the user's repository by itself");
+    let mut fetched: Vec<String> = ground.fetch_kept().into_iter().map(|fetched| fetched.branch).collect();
+    fetched.sort();
+    assert_eq!(fetched, kept);
+    assert_eq!(ground.git(&["show", "abide/ada/topic/two:second"]), "second");
+    assert_eq!(ground.git(&["show", "abide/ada/stash:first"]), "put away");
+    assert_eq!(refused(ground.repositories().fetch("ada", &ground.repo, None, None)), "no_branch");
 }
 
 #[test]
-fn a_folder_that_vanished_is_reported_and_forgotten_and_no_other_is() {
+fn a_folder_that_vanished_is_reported_and_forgotten() {
     let ground = Ground::new();
-    let (worktree, other) = (ground.worktree("one"), ground.worktree("users"));
-    commit(&worktree, "work");
+    let worktree = ground.worktree("one");
     fs::remove_dir_all(&worktree.path).unwrap();
-    fs::remove_dir_all(&other.path).unwrap();
-    let refusal = ground.remove(&worktree).unwrap_err();
-    assert_eq!(refusal.code, "missing");
-    assert!(refusal.message.contains("told to forget it"), "{}", refusal.message);
-    let list = ground.git(&["worktree", "list"]);
-    assert!(!list.contains("worktrees/one") && list.contains("worktrees/users"), "{list}");
-    assert_eq!(branches(&ground), "abide/one abide/users main");
+    assert_eq!(refused(ground.remove(&worktree)), "missing");
+    assert_eq!(fs::read_dir(ground.worktrees()).unwrap().count(), 0);
     // Asked again, it is still missing.
     assert_eq!(refused(ground.remove(&worktree)), "missing");
 }
@@ -161,35 +168,58 @@ fn a_folder_that_vanished_is_reported_and_forgotten_and_no_other_is() {
 fn a_folder_that_is_not_the_worktree_is_left_alone() {
     let ground = Ground::new();
     let worktree = ground.worktree("one");
-    let main = Worktree { path: ground.repo.clone(), ..worktree.clone() };
-    assert_eq!(refused(ground.remove(&main)), "not_a_worktree");
     let stranger = Worktree { path: ground.home.join("strange"), ..worktree.clone() };
     put(&stranger.path.join("file"), "work");
     assert_eq!(refused(ground.remove(&stranger)), "not_a_worktree");
     assert!(stranger.path.join("file").exists());
-    // Linked to a repository that knows nothing of what is there.
-    let other = Ground::new();
-    put(
-        &worktree.path.join(".git"),
-        format!("gitdir: {}\n", other.worktree("two").repo.join(".git/worktrees/two").display()),
-    );
-    assert_eq!(refused(ground.remove(&worktree)), "not_a_worktree");
-    fs::remove_file(worktree.path.join(".git")).unwrap();
-    assert!(ground.remove(&worktree).is_err());
-    assert!(worktree.path.join("kept.txt").exists());
 }
 
 #[test]
-fn locked_worktrees_and_operations_under_way_are_refused() {
+fn files_are_saved_whatever_became_of_the_worktrees_own_repository() {
+    let ground = Ground::new();
+    // Deleted by its agent: there are no commits to keep.
+    let worktree = ground.worktree("deleted");
+    put(&worktree.path.join("work"), "work");
+    fs::remove_dir_all(worktree.path.join(".git")).unwrap();
+    let removed = ground.remove(&worktree).unwrap();
+    let again = ground.put_back(&removed.patch.unwrap(), "main");
+    assert_eq!(fs::read_to_string(again.join("work")).unwrap(), "work");
+    // Replaced by a link to another repository, or damaged: the folder stays, because commits may be in it.
+    let other = Ground::new();
+    for (number, damage) in [
+        &(|dot: &Path| put(dot, format!("gitdir: {}\n", other.repo.join(".git").display()))) as &dyn Fn(&Path),
+        &|dot: &Path| symlink(other.repo.join(".git"), dot).unwrap(),
+        &|dot: &Path| put(dot, "garbage"),
+        &|dot: &Path| {
+            git(dot.parent().unwrap(), &["init", "-q"]);
+            put(&dot.join("HEAD"), "garbage");
+        },
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let worktree = ground.worktree(&format!("number-{number}"));
+        put(&worktree.path.join("work"), "work");
+        fs::remove_dir_all(worktree.path.join(".git")).unwrap();
+        damage(&worktree.path.join(".git"));
+        let refusal = ground.remove(&worktree).unwrap_err();
+        assert_eq!(refusal.code, "damaged_repository", "{number}: {refusal:?}");
+        assert!(worktree.path.join("work").exists());
+        let patch = ground.patches().join(format!("ada-number-{number}.patch"));
+        assert!(fs::read_to_string(patch).unwrap().contains("+work"), "{number}");
+        let discarded =
+            ground.repositories().remove_worktree(&worktree, Unsaved::Discard, &ground.patches(), Time::from_ms(1));
+        assert!(discarded.unwrap().evidence[0].contains("given up"));
+        assert!(!worktree.path.exists());
+    }
+}
+
+#[test]
+fn operations_under_way_are_refused() {
     let ground = Ground::new();
     let worktree = ground.worktree("one");
     put(&worktree.path.join("work"), "work");
-    let path = worktree.path.to_str().unwrap();
-    ground.git(&["worktree", "lock", "--reason", "on a stick", path]);
-    assert!(ground.remove(&worktree).unwrap_err().message.contains("on a stick"));
-    nothing_removed(&ground, &worktree, "locked");
-    ground.git(&["worktree", "unlock", path]);
-    let records = ground.repo.join(".git/worktrees/one");
+    let records = worktree.path.join(".git");
     for name in ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "index.lock"] {
         put(&records.join(name), "");
         let code = if name == "index.lock" { "git_busy" } else { "under_way" };

@@ -445,7 +445,7 @@ fn act(line: &Line<'_>) -> Said<Act> {
         "ShowWorkItem" => Act::ShowWorkItem { work_item_id: first(WorkItemId::new)? },
         "ShowAgent" => Act::ShowAgent,
         "ShowTask" => Act::ShowTask { task_id: TaskId::new(line.word(1)?) },
-        "DetachWorkspace" => Act::DetachWorkspace { folder: line.word(1)?.to_owned() },
+        "DetachWorkspace" => Act::DetachWorkspace { folder: line.word(1)?.to_owned(), discard: false },
         "StopTask" => Act::StopTask { task_id: TaskId::new(line.word(1)?) },
         other => return Err(format!("{other} is not an act")),
     })

@@ -1,0 +1,235 @@
+//! Mirrors: for every repository that agents have worktrees of, one bare repository in the home that only the runtime
+//! writes. Worktrees take their objects from it, so nothing that happens in the user's repository (a rebase, a deleted
+//! branch, `git gc --prune=now`) can break an agent, and no agent can break the user's repository.
+//!
+//! Objects come in as packs whose hashes are computed anew and whose history is checked to be complete. Nothing in a
+//! mirror is ever pruned.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use abide_kernel::input::Refusal;
+use serde::{Deserialize, Serialize};
+
+use super::durable;
+use super::git::Git;
+use super::repository::{Repository, Settings};
+use super::view::View;
+
+/// Where in a home the mirrors are.
+pub const MIRRORS: &str = "mirrors";
+
+/// Refs of a mirror: the commit that each worktree began with, the branches and tags of the user, and commits of
+/// worktrees that are gone.
+pub(super) const BASE: &str = "refs/abide/base/";
+pub(super) const USER: &str = "refs/abide/user/";
+pub(super) const KEPT: &str = "refs/abide/kept/";
+
+/// Faults of old commits and trees that do no harm and that histories of real projects have.
+const HARMLESS: &str = "--strict=zeroPaddedFilemode=ignore,missingSpaceBeforeDate=ignore,badTimezone=ignore,\
+                        missingEmail=ignore,badEmail=ignore,missingNameBeforeEmail=ignore,badDate=ignore";
+
+/// Refs by name, with the object that each names.
+pub(super) type Refs = BTreeMap<String, String>;
+
+#[derive(Debug, Clone)]
+pub(super) struct Mirror {
+    pub(super) id: String,
+    dir: PathBuf,
+}
+
+/// What is known of the repository that a mirror is of.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct Origin {
+    repository: PathBuf,
+    /// The object stores that the repository took objects from when a person attached it.
+    alternates: Vec<PathBuf>,
+}
+
+const ORIGIN: &str = "abide.json";
+
+impl Mirror {
+    /// The mirror of the repository with these records, made or not.
+    pub(super) fn of(home: &Path, common_dir: &Path) -> Mirror {
+        let digest = blake3::hash(common_dir.as_os_str().as_encoded_bytes()).to_hex();
+        Mirror::named(home, &digest[..32])
+    }
+
+    pub(super) fn named(home: &Path, id: &str) -> Mirror {
+        Mirror { id: id.to_owned(), dir: home.join(MIRRORS).join(id) }
+    }
+
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub(super) fn objects(&self) -> PathBuf {
+        self.dir.join("objects")
+    }
+
+    pub(super) fn exists(&self) -> bool {
+        self.dir.join("HEAD").is_file()
+    }
+
+    pub(super) fn git(&self) -> Result<Git, Refusal> {
+        Git::trusted(&self.dir)
+    }
+
+    /// The records of the repository that this is a mirror of.
+    pub(super) fn origin(&self) -> Option<PathBuf> {
+        self.read_origin().map(|origin| origin.repository)
+    }
+
+    /// The object stores outside of the repository that a person agreed to.
+    pub(super) fn alternates(&self) -> Vec<PathBuf> {
+        self.read_origin().unwrap_or_default().alternates
+    }
+
+    fn read_origin(&self) -> Option<Origin> {
+        serde_json::from_slice(&fs::read(self.dir.join(ORIGIN)).ok()?).ok()
+    }
+
+    /// Records which object stores the repository takes objects from, on a person's word.
+    pub(super) fn record(&self, repository: &Path, alternates: Vec<PathBuf>) -> Result<(), Refusal> {
+        let origin = Origin { repository: repository.to_path_buf(), alternates };
+        let text = serde_json::to_vec_pretty(&origin).map_err(|error| self.failed(&error.into()))?;
+        durable::replace(&self.dir, ORIGIN, &text).map_err(|error| self.failed(&error))
+    }
+
+    /// Makes the mirror unless it is there.
+    pub(super) fn prepare(&self, repository: &Repository, settings: &Settings) -> Result<(), Refusal> {
+        let format = settings.object_format();
+        if self.exists() {
+            let own = self.git()?.line(&[&"rev-parse", &"--show-object-format"])?;
+            if own == format {
+                return Ok(());
+            }
+            let message =
+                format!("{} has objects of {format} by now, its mirror of {own}", repository.toplevel.display());
+            let hint = format!("if nothing in it is needed any more, delete the mirror {}", self.dir.display());
+            return Err(Refusal::new("mirror_differs", message, hint));
+        }
+        fs::create_dir_all(&self.dir).map_err(|error| self.failed(&error))?;
+        let git = self.git()?;
+        let format = format!("--object-format={format}");
+        git.run(&[&"init", &"-q", &"--bare", &"--template=", &"--initial-branch=main", &format])?;
+        git.run(&[&"config", &"gc.auto", &"0"])?;
+        if !self.dir.join(ORIGIN).exists() {
+            self.record(&repository.common_dir, Vec::new())?;
+        }
+        Ok(())
+    }
+
+    /// Takes over the history of `wanted`, from a repository that others may write. What is there already is not sent.
+    pub(super) fn take(&self, view: &View, source: &Git, wanted: &BTreeSet<String>) -> Result<(), Refusal> {
+        let git = self.git()?;
+        let lines: String = wanted.iter().map(|id| format!("{id}\n")).collect();
+        if self.check_history(&git, &lines).is_ok() {
+            return Ok(());
+        }
+        let known = git.run(&[&"for-each-ref", &"--format=%(objectname)", &"refs/abide"])?;
+        let file = |name: &str, text: &[u8]| fs::write(view.place(name), text).map_err(|error| self.failed(&error));
+        file("wanted", lines.as_bytes())?;
+        file("known", &known)?;
+        self.take_shallow(view)?;
+        // Objects that the source lacks are neither asked for nor taken for known.
+        let types = "git cat-file --batch-check='%(objecttype) %(objectname)'";
+        let script = format!(
+            "{{ {types} <\"$GIT_DIR/wanted\" | sed -n 's/^commit //p; s/^tag //p'\n\
+               {types} <\"$GIT_DIR/known\" | sed -n 's/^commit /^/p; s/^tag /^/p'; }} |\n\
+             git pack-objects --revs --stdout --thin --delta-base-offset -q"
+        );
+        let received = source.pipe(&script, &[], &git, &[&"index-pack", &"--stdin", &"--fix-thin", &HARMLESS]);
+        received.map_err(|refusal| match refusal.code {
+            // The receiver's words: what was sent is not a history.
+            "git_failed" if refusal.message.starts_with("git index-pack") => damaged(&refusal),
+            _ => refusal,
+        })?;
+        self.check_history(&git, &lines)
+    }
+
+    /// Whether everything that the commits lead to is here. An object whose content does not match its name in the source
+    /// has another name here, so that it is missing under its own.
+    fn check_history(&self, git: &Git, wanted: &str) -> Result<(), Refusal> {
+        let args: [&dyn AsRef<std::ffi::OsStr>; 6] =
+            [&"rev-list", &"--objects", &"--quiet", &"--stdin", &"--not", &"--all"];
+        git.run_with(&args, wanted.as_bytes()).map(drop).map_err(|refusal| damaged(&refusal))
+    }
+
+    /// Commits whose history the source does not have.
+    fn take_shallow(&self, view: &View) -> Result<(), Refusal> {
+        let Ok(theirs) = super::repository::read(&view.place("shallow"), crate::limits::GIT_SETTINGS_BYTES) else {
+            return Ok(());
+        };
+        let ours = fs::read(self.dir.join("shallow")).unwrap_or_default();
+        let lines = |bytes: &[u8]| String::from_utf8_lossy(bytes).lines().map(str::to_owned).collect::<BTreeSet<_>>();
+        let (before, mut all) = (lines(&ours), lines(&theirs));
+        all.extend(before.iter().cloned());
+        if all == before {
+            return Ok(());
+        }
+        let text: String = all.iter().map(|id| format!("{id}\n")).collect();
+        durable::replace(&self.dir, "shallow", text.as_bytes()).map_err(|error| self.failed(&error))
+    }
+
+    /// The commits at which the history in this mirror begins, as a file of git's; empty where it is whole.
+    pub(super) fn shallow(&self) -> Vec<u8> {
+        fs::read(self.dir.join("shallow")).unwrap_or_default()
+    }
+
+    /// The refs below a prefix, without it.
+    pub(super) fn refs(&self, prefix: &str) -> Result<Refs, Refusal> {
+        let listed = self.git()?.run(&[&"for-each-ref", &"--format=%(objectname) %(refname)", &prefix])?;
+        Ok(parse_refs(&listed, prefix))
+    }
+
+    /// Makes the refs below a prefix those. Deletions come first: a branch `a` may have given way to `a/b`.
+    pub(super) fn set_refs(&self, prefix: &str, refs: &Refs) -> Result<(), Refusal> {
+        let before = self.refs(prefix)?;
+        let gone = before.keys().filter(|name| !refs.contains_key(*name));
+        let gone: String = gone.map(|name| format!("delete {prefix}{name}\n")).collect();
+        let new = refs.iter().filter(|(name, id)| before.get(*name) != Some(id));
+        let new: String = new.map(|(name, id)| format!("update {prefix}{name} {id}\n")).collect();
+        let git = self.git()?;
+        for lines in [gone, new].iter().filter(|lines| !lines.is_empty()) {
+            git.run_with(&[&"update-ref", &"--stdin"], lines.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn set_ref(&self, name: &str, id: &str) -> Result<(), Refusal> {
+        self.git()?.run(&[&"update-ref", &name, &id]).map(drop)
+    }
+
+    pub(super) fn delete_ref(&self, name: &str) -> Result<(), Refusal> {
+        self.git()?.run(&[&"update-ref", &"-d", &name]).map(drop)
+    }
+
+    /// Those of the refs whose objects are here.
+    pub(super) fn present(&self, refs: &Refs) -> Result<Refs, Refusal> {
+        let ids: String = refs.values().map(|id| format!("{id}\n")).collect();
+        let found = self.git()?.run_with(&[&"cat-file", &"--batch-check=%(objectname)"], ids.as_bytes())?;
+        let found = String::from_utf8_lossy(&found).into_owned();
+        let there: BTreeSet<&str> = found.lines().filter(|line| !line.contains(' ')).collect();
+        Ok(refs.iter().filter(|(_, id)| there.contains(id.as_str())).map(|(n, id)| (n.clone(), id.clone())).collect())
+    }
+
+    fn failed(&self, error: &io::Error) -> Refusal {
+        let message = format!("the mirror {} could not be read or written: {error}", self.dir.display());
+        Refusal::new("io", message, "see that there is room and the right to write in the home")
+    }
+}
+
+fn damaged(refusal: &Refusal) -> Refusal {
+    let message = format!("objects are missing, or do not match their names: {}", refusal.message);
+    Refusal::new("damaged_objects", message, "see what git fsck says in the repository; nothing was taken over")
+}
+
+/// Lines of an object's name, a blank, and the name of a ref.
+pub(super) fn parse_refs(listed: &[u8], prefix: &str) -> Refs {
+    let text = String::from_utf8_lossy(listed);
+    let pairs = text.lines().filter_map(|line| line.split_once(' '));
+    pairs.filter_map(|(id, name)| Some((name.strip_prefix(prefix)?.to_owned(), id.to_owned()))).collect()
+}

@@ -1,0 +1,92 @@
+//! The user's branches as a worktree sees them: `refs/remotes/user/*`, brought up to date before a turn's first command,
+//! and only where the user's refs changed since.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use abide_kernel::input::Refusal;
+
+use super::Repositories;
+use super::making::Record;
+use super::mirror::{Mirror, Refs, USER, parse_refs};
+use super::repository::Repository;
+use super::view::View;
+use super::worktree::{Asker, shown_as};
+use crate::limits;
+
+impl Repositories {
+    /// Brings the user's branches and tags in a worktree up to date. A repository that is gone changes nothing: the
+    /// worktree has all that it needs.
+    pub fn refresh(&self, folder: &Path) -> Result<(), Refusal> {
+        let Some(Record { worktree, mirror: Some(mirror) }) = Record::of(folder)? else { return Ok(()) };
+        let mirror = Mirror::named(&self.home, &mirror);
+        let user = match Repository::find(&worktree.repo) {
+            Ok(Some(user)) if user.toplevel == worktree.repo => user,
+            Ok(_) | Err(_) => return Ok(()),
+        };
+        let stamp = stamp(&user.common_dir);
+        if stamp.is_some() && self.stamps().get(folder) == stamp.as_ref() {
+            return Ok(());
+        }
+        let source = self.source(&user, Asker::Model)?;
+        if let Some(head) = source.head.clone() {
+            source.transfer(&head)?;
+        }
+        let refs = mirror.present(&source.refs)?;
+        mirror.set_refs(USER, &refs)?;
+        self.show(folder, &mirror, &refs)?;
+        if let Some(stamp) = stamp {
+            self.stamps().insert(folder.to_path_buf(), stamp);
+        }
+        Ok(())
+    }
+
+    /// Writes the user's refs into the worktree's own repository. A tag that its agent made is left as it is.
+    fn show(&self, folder: &Path, mirror: &Mirror, user: &Refs) -> Result<(), Refusal> {
+        let git_dir = folder.join(".git");
+        let own = Repository { toplevel: folder.into(), git_dir: git_dir.clone(), common_dir: git_dir };
+        let view = View::owning(&own, &[mirror.objects()], &self.scratch())?;
+        let git = self.untrusted(&view)?;
+        let args: [&dyn AsRef<std::ffi::OsStr>; 4] =
+            [&"for-each-ref", &"--format=%(objectname) %(refname)", &"refs/remotes/user", &"refs/tags"];
+        let there = parse_refs(&git.run(&args)?, "");
+        let wanted: Refs = user.iter().map(|(name, id)| (shown_as(name), id.clone())).collect();
+        let is_branch = |name: &&String| name.starts_with("refs/remotes/user/");
+        let gone = there.keys().filter(is_branch).filter(|name| !wanted.contains_key(*name));
+        let gone: String = gone.map(|name| format!("delete {name}\n")).collect();
+        let new = wanted.iter().filter(|(name, id)| match there.get(*name) {
+            Some(before) => is_branch(name) && before != *id,
+            None => true,
+        });
+        let new: String = new.map(|(name, id)| format!("update {name} {id}\n")).collect();
+        for lines in [gone, new].iter().filter(|lines| !lines.is_empty()) {
+            git.run_with(&[&"update-ref", &"--stdin"], lines.as_bytes())?;
+        }
+        Ok(())
+    }
+}
+
+/// A digest of the refs of a repository, by names, sizes and times. None where there are too many to look at.
+fn stamp(common_dir: &Path) -> Option<String> {
+    let mut hasher = blake3::Hasher::new();
+    let mut looked_at = 0_usize;
+    let mut places: Vec<PathBuf> =
+        ["HEAD", "packed-refs", "refs", "reftable"].map(|name| common_dir.join(name)).into_iter().rev().collect();
+    while let Some(place) = places.pop() {
+        let Ok(found) = place.symlink_metadata() else { continue };
+        looked_at += 1;
+        if looked_at > limits::SCAN_ENTRIES {
+            return None;
+        }
+        hasher.update(place.as_os_str().as_encoded_bytes());
+        hasher.update(&found.len().to_le_bytes()).update(&found.ino().to_le_bytes());
+        hasher.update(&found.mtime().to_le_bytes()).update(&found.mtime_nsec().to_le_bytes());
+        if found.is_dir() {
+            let mut inside: Vec<PathBuf> = fs::read_dir(&place).ok()?.flatten().map(|entry| entry.path()).collect();
+            inside.sort_unstable_by(|a, b| b.cmp(a));
+            places.extend(inside);
+        }
+    }
+    Some(hasher.finalize().to_hex().to_string())
+}
