@@ -108,7 +108,8 @@ impl Sqlite {
                 let unusable =
                     |error: CommitError| OpenError::NotALedger { file: file.clone(), detail: error.to_string() };
                 let mut writer = Writer::new(conn, Arc::clone(&store), end.clone(), program).map_err(unusable)?;
-                may_be_outdated = outdated::mark(&mut writer).map_err(unusable)?;
+                may_be_outdated = outdated::mark(&mut writer)
+                    .map_err(|error| OpenError::Store { file: file.clone(), detail: error.to_string() })?;
                 let started = Writing::start(writer, lock, new.then_some(made));
                 let writing = started.map_err(|source| OpenError::Io { path: root.to_owned(), source })?;
                 (Some(writing), Reading::Beside)
@@ -135,15 +136,14 @@ impl Sqlite {
         self.0.upgraded
     }
 
+    /// Of a damaged entry nobody knows what it said: then it is this program's own reader, and nothing is held up.
     pub(crate) fn oldest_reader(&self) -> Result<OldestReader, ReadError> {
-        self.view(|view| {
-            let oldest = versions::read(view.conn, versions::OLDEST_READER).map_err(read_error)?;
-            let reader = u32::try_from(oldest.number).ok().filter(|_| oldest.intact);
-            let what = "it is not what was written".to_owned();
-            let damage = || Damage::Version { name: versions::OLDEST_READER.to_owned(), what };
-            let reader = reader.ok_or_else(|| ReadError::damaged(damage()))?;
-            Ok(OldestReader { reader, program: oldest.text })
-        })
+        let oldest = self.view(|view| Ok(versions::read(view.conn, versions::OLDEST_READER).ok()))?;
+        let intact = oldest.filter(|oldest| oldest.intact);
+        let known = intact.and_then(|oldest| Some((u32::try_from(oldest.number).ok()?, oldest.text)));
+        let Program { reader, version, .. } = self.0.program;
+        let (reader, program) = known.unwrap_or_else(|| (reader, version.to_owned()));
+        Ok(OldestReader { reader, program })
     }
 
     pub(crate) fn redactions(&self) -> &AtomicU64 {

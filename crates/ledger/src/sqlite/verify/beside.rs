@@ -173,7 +173,9 @@ impl Check<'_, '_> {
         for name in [versions::FORMAT, versions::OLDEST_READER, versions::ROWS] {
             let found = versions::read(self.view.conn, name);
             let damage = match found {
-                Ok(version) if !version.intact => "it is not what was written".to_owned(),
+                Ok(version) if !version.intact => {
+                    "it is not what was written: `abide ledger verify --rebuild-rows` writes it again".to_owned()
+                }
                 Ok(version) if name == versions::FORMAT && version.number != FORMAT => {
                     format!("it says {}, and the database has format {FORMAT}", version.number)
                 }
