@@ -300,7 +300,7 @@ fn appended(count: u64) -> f64 {
 
 /// A home with very many agents that sleep, and a few that have a message waiting.
 fn fill(home: &Path) {
-    let ledger = Ledger::open(home, Options::default()).unwrap();
+    let ledger = Ledger::open(home, Options::default().by(abide_engine::PROGRAM)).unwrap();
     let (mut draws, mut last) = (0, None);
     for number in 0..ASLEEP + OPEN {
         let id = agent(number);

@@ -4,6 +4,7 @@ use std::fs::{OpenOptions, Permissions};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use abide_engine::PROGRAM;
 use abide_ledger::{Ledger, OpenError, Options};
 use anyhow::Context;
 
@@ -58,17 +59,34 @@ pub fn open_existing(args: &PlaceArgs, options: Options) -> anyhow::Result<Ledge
         let message = format!("{} {what}; --home DIR or $ABIDE_HOME says where the ledger is", home.display());
         return Err(Failed::NotFound(message).into());
     }
-    open(&home, options)
+    match open(&home, options.clone()) {
+        // Whoever only looks can't upgrade it, so it is opened to be written once. Nobody else holds it then.
+        Err(error) if is_outdated(&error) => {
+            drop(open(&home, Options::default())?);
+            open(&home, options)
+        }
+        opened => opened,
+    }
+}
+
+/// Whether the home could not be opened because it has yet to be upgraded.
+pub fn is_outdated(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(OpenError::Outdated { .. }))
 }
 
 pub fn open_or_create(args: &PlaceArgs) -> anyhow::Result<Ledger> {
     open(&dir(args)?, Options::default())
 }
 
+/// The ledger of a home, by this program. Only a home that is opened to be written is upgraded.
 #[allow(clippy::wildcard_enum_match_arm, reason = "every other failure is an error like any")]
-fn open(home: &Path, options: Options) -> anyhow::Result<Ledger> {
-    Ledger::open(home, options).map_err(|error| match error {
-        held @ (OpenError::Held { .. } | OpenError::HeldByUnknown { .. }) => Failed::Refused(held.to_string()).into(),
+pub fn open(home: &Path, options: Options) -> anyhow::Result<Ledger> {
+    Ledger::open(home, options.by(PROGRAM)).map_err(|error| match error {
+        refused @ (OpenError::Held { .. }
+        | OpenError::HeldByUnknown { .. }
+        | OpenError::Newer { .. }
+        | OpenError::NewerFacts { .. }
+        | OpenError::TooOld { .. }) => Failed::Refused(refused.to_string()).into(),
         ruined @ (OpenError::NotALedger { .. } | OpenError::Short { .. } | OpenError::Empty { .. }) => anyhow::anyhow!(
             "{ruined}; where there is an export of it, `abide --home NEW ledger import FILE` makes a new home of that"
         ),

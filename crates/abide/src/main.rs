@@ -17,6 +17,7 @@ mod output;
 mod outside;
 mod perform;
 mod policy;
+mod row_rebuild;
 mod span;
 mod up;
 

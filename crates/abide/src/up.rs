@@ -16,7 +16,7 @@ use abide_kernel::agent::config::{Choice, Config, ConfigChange, DefaultModels, I
 use abide_kernel::id::AgentId;
 use abide_kernel::input::Input;
 use abide_kernel::vocabulary::AgentKind;
-use abide_ledger::Ledger;
+use abide_ledger::{Ledger, Upgraded};
 use abide_server::{Access, App, Hooks, Limits, Options, Rate, Server, fresh_token};
 use anyhow::Context;
 use serde_json::json;
@@ -27,6 +27,7 @@ use crate::models::Models;
 use crate::output::{Failed, Output};
 use crate::outside::Outside;
 use crate::policy::Watched;
+use crate::row_rebuild::RowRebuild;
 use crate::{notify, perform};
 
 /// The agent that a new home begins with.
@@ -66,6 +67,9 @@ async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &
     // Asked for first, so that no signal falls into the gap before.
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    if let Some(Upgraded { from, to }) = ledger.upgraded() {
+        tracing::info!(from, to, "upgraded the home to a newer format; older versions refuse it from now on");
+    }
     let empty = ledger.streams(None, 1)?.is_empty();
     let policy = Watched::start(home)?;
     let access = Access::read(ledger.clone(), token)?;
@@ -80,6 +84,7 @@ async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &
     let performer = perform::perform(&ledger, &hands, &hooks, policy, &daemon.models, &deltas);
     let host = Host::start(ledger.clone(), performer, Clock::System)?;
     let notifier = notify::start(home, &host, daemon.notify.clone(), since)?;
+    let rebuild = RowRebuild::start(&ledger).context("can't start a thread")?;
     for left in left {
         reconcile(&host, &hands, left).await;
     }
@@ -135,6 +140,7 @@ async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &
     };
     drop(notice);
     drop(notifier);
+    drop(rebuild);
     let told = out.result(&json!({ "event": "stopped" }), || "abide has stopped\n".to_owned());
     if let Some(code) = second {
         // Whoever asks twice does not want to wait for anything. What was answered is durable.

@@ -13,6 +13,7 @@ pub mod host;
 pub mod meter;
 #[cfg(feature = "planted")]
 pub mod planted;
+mod program;
 pub mod upkeep;
 
 pub use clock::Clock;
@@ -20,3 +21,4 @@ pub use core::{Answered, Asked, Claim, Core, Met, Outputs};
 pub use deltas::Deltas;
 pub use fold::{Damage, fold, fold_until};
 pub use host::{AskError, Claimed, Host, Perform};
+pub use program::PROGRAM;

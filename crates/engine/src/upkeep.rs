@@ -20,10 +20,12 @@ pub fn stats(ledger: &Ledger) -> Result<Value, ReadError> {
         "blobs": stats.blobs, "blob_bytes": stats.blob_bytes,
         "segments": stats.segments, "segment_bytes": stats.segment_bytes,
         "snapshots": stats.snapshots, "database_bytes": stats.database_bytes,
+        "outdated_rows": stats.outdated_rows, "unreadable_rows": stats.unreadable_rows,
     }))
 }
 
-/// Whether everything is as it was written. `rebuild_rows` first makes the rows again, from the facts.
+/// Whether everything is as it was written. `rebuild_rows` first makes the rows again, from the facts. Streams whose rows
+/// another version made are counted as `outdated_rows`, and their rows are not compared.
 pub fn verify(ledger: &Ledger, rebuild_rows: bool, progress: &mut dyn FnMut(Progress)) -> Result<Value, CommitError> {
     if rebuild_rows {
         ledger.rebuild_rows(&core::rows_of_stored, progress)?;
@@ -34,7 +36,7 @@ pub fn verify(ledger: &Ledger, rebuild_rows: bool, progress: &mut dyn FnMut(Prog
     Ok(json!({
         "intact": report.is_intact(), "streams": report.streams, "facts": report.facts,
         "segments": report.segments, "blobs": report.blobs, "snapshots": report.snapshots, "rows": report.rows,
-        "redacted": redacted, "damage": damage, "more_damage": report.unlisted,
+        "outdated_rows": report.outdated_rows, "redacted": redacted, "damage": damage, "more_damage": report.unlisted,
     }))
 }
 

@@ -8,6 +8,7 @@ mod budget;
 mod control;
 mod kin;
 mod message;
+pub mod reader;
 mod records;
 mod task;
 mod turn;

@@ -9,6 +9,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// Declares an enum whose variants have one spelling each, used by serde, `Display` and parsing alike.
 macro_rules! words {
     ($($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal $(| $alias:literal)*),* $(,)? })*) => {
+        /// Every set of words, by its name, with the spellings that are written.
+        pub const WORDS: &[(&str, &[&str])] = &[$((stringify!($name), &[$($text),*])),*];
+
         $(
             $(#[$doc])*
             #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -57,11 +57,38 @@ pub enum OpenError {
     #[error("{} holds no ledger: open it for writing to make one", home.display())]
     Missing { home: PathBuf },
     #[error(
-        "{} was written by format {found}; this program knows format {known}: {}",
+        "{} has format {found}; this is abide {version}, which knows formats up to {known}: {}",
         file.display(),
-        if found > known { "use a newer program" } else { "export it with the program that wrote it, and import that" }
+        match wrote {
+            Some(wrote) => format!("use abide {wrote} or later"),
+            None => "use the version that wrote it, or a later one".to_owned(),
+        }
     )]
-    Format { file: PathBuf, found: i64, known: i64 },
+    Newer { file: PathBuf, found: i64, known: i64, version: &'static str, wrote: Option<String> },
+    #[error(
+        "{} holds facts that this abide {version} can't read (they need reader {needs}, and it has reader {knows}): \
+         use abide {wrote} or later",
+        file.display()
+    )]
+    NewerFacts { file: PathBuf, needs: i64, knows: u32, version: &'static str, wrote: String },
+    #[error(
+        "{} has format {found}, and formats before {oldest} can't be upgraded: export it with the program that wrote it, \
+         and import that",
+        file.display()
+    )]
+    TooOld { file: PathBuf, found: i64, oldest: i64 },
+    #[error(
+        "{} has format {found}, from an older version of abide, and is upgraded to format {known} when it is opened to \
+         be written: start the daemon with `abide up`",
+        file.display()
+    )]
+    Outdated { file: PathBuf, found: i64, known: i64 },
+    #[error(
+        "{} could not be upgraded from format {from} to {to} ({detail}): it is as it was; make room or mend that, then \
+         open it again",
+        file.display()
+    )]
+    NotUpgraded { file: PathBuf, from: i64, to: i64, detail: String },
     #[error("{} is no ledger of ours, or its first page is damaged ({detail})", file.display())]
     NotALedger { file: PathBuf, detail: String },
     #[error("{} has {found} bytes, and says that it has {wanted}: its end is missing", file.display())]
@@ -95,6 +122,8 @@ pub enum Damage {
     Row { stream: String, plane: String, id: String, what: String },
     #[error("{stream} wake: {what}")]
     Wake { stream: String, what: String },
+    #[error("versions/{name}: {what}")]
+    Version { name: String, what: String },
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -127,6 +156,11 @@ pub enum ExportError {
 
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
+    #[error(
+        "the export holds facts that this abide {version} can't read (they need reader {needs}, and it has reader \
+         {knows}); nothing was imported: use abide {wrote} or later"
+    )]
+    NewerFacts { needs: u32, knows: u32, version: &'static str, wrote: String },
     #[error("line {line}, {field}: {what}; nothing was imported")]
     Line { line: usize, field: String, what: String },
     #[error("{stream} exists here already; nothing was imported: import into an empty home")]

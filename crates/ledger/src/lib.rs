@@ -21,6 +21,7 @@ mod memory;
 #[cfg(feature = "planted")]
 pub mod planted;
 mod prepared;
+mod program;
 mod receipt;
 mod record;
 mod rows;
@@ -34,12 +35,13 @@ pub use error::{ArchiveError, CommitError, Damage, ExportError, ImportError, Ope
 pub use follow::Follow;
 pub use hash::{BadHash, BlobId, Hash};
 pub use memory::Memory;
+pub use program::{OldestReader, Program, RowMaker, Upgraded};
 pub use receipt::Receipt;
 pub use record::{BadCursor, Cursor, Head, Loaded, Payload, Recorded, Row};
 pub use sqlite::Sqlite;
 pub use stream::{BadStreamId, StreamId};
 pub use transfer::Transferred;
-pub use upkeep::{ArchivePolicy, ArchiveReport, OnProgress, Progress, Stats, VerifyReport};
+pub use upkeep::{ArchivePolicy, ArchiveReport, OnProgress, Progress, RebuiltRows, Stats, VerifyReport};
 
 /// A damaged snapshot falls back to the one before it; older ones serve nobody.
 pub(crate) const SNAPSHOTS_KEPT: usize = 2;
@@ -58,6 +60,7 @@ pub enum Ledger {
 #[derive(Debug, Clone)]
 pub struct Options {
     pub mode: Mode,
+    pub program: Program,
     /// Of a new database, in bytes. Tests that try every byte take small ones.
     #[doc(hidden)]
     pub page_size: u32,
@@ -65,15 +68,15 @@ pub struct Options {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Makes the home if need be; one process at a time.
+    /// Creates the home if it does not exist, and upgrades one of an older version; one process at a time.
     ReadWrite,
-    /// Beside whoever writes it; changes nothing.
+    /// Beside a process that writes it; changes nothing, and refuses a home that has yet to be upgraded.
     ReadOnly,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { mode: Mode::ReadWrite, page_size: 4096 }
+        Options { mode: Mode::ReadWrite, program: Program::default(), page_size: 4096 }
     }
 }
 
@@ -81,6 +84,12 @@ impl Options {
     #[must_use]
     pub fn read_only() -> Options {
         Options { mode: Mode::ReadOnly, ..Options::default() }
+    }
+
+    /// The same, for a program that says what it can read and how it makes rows.
+    #[must_use]
+    pub fn by(self, program: Program) -> Options {
+        Options { program, ..self }
     }
 }
 
@@ -93,6 +102,23 @@ impl Ledger {
     /// The ledger in a home: `ledger.db`, `archive/`, `blobs/`. Refuses a second writer, and names the first.
     pub fn open(home: &Path, options: Options) -> Result<Ledger, OpenError> {
         Sqlite::open(home, &options).map(Ledger::Sqlite)
+    }
+
+    /// The upgrade that opening this ledger meant, if it did.
+    #[must_use]
+    pub fn upgraded(&self) -> Option<Upgraded> {
+        match self {
+            Ledger::Memory(_) => None,
+            Ledger::Sqlite(sqlite) => sqlite.upgraded(),
+        }
+    }
+
+    /// The oldest reader that can read every fact in it.
+    pub fn oldest_reader(&self) -> Result<OldestReader, ReadError> {
+        match self {
+            Ledger::Memory(memory) => memory.with_state(|state| state.oldest_reader()),
+            Ledger::Sqlite(sqlite) => sqlite.oldest_reader(),
+        }
     }
 
     /// Gives up a ledger that this handle made: when the last handle is dropped, nothing of it stays. One that was there
@@ -166,7 +192,8 @@ impl Ledger {
         }
     }
 
-    /// Read rows of one plane by id.
+    /// Read rows of one plane by id, as this program makes them: where another version made them, they are made again
+    /// first. Only of a stream whose facts are damaged are they what that version left (see `Stats::unreadable_rows`).
     pub fn rows(
         &self,
         stream: &StreamId,

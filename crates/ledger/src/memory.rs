@@ -14,6 +14,7 @@ use crate::commit::{Commit, Committed};
 use crate::error::{CommitError, ReadError};
 use crate::hash::{BlobId, Hash};
 use crate::prepared::Prepared;
+use crate::program::Program;
 use crate::receipt::{Answer, Receipt};
 
 mod import;
@@ -93,7 +94,7 @@ impl Memory {
     }
 
     pub(crate) fn commit(&self, commit: Commit) -> Receipt {
-        let prepared = match Prepared::new(commit) {
+        let prepared = match Prepared::new(commit, &self.program()) {
             Ok(prepared) => prepared,
             Err(refusal) => return Receipt::ready(Err(refusal)),
         };
@@ -255,6 +256,11 @@ impl Memory {
         ids.sort_unstable();
         ids.dedup();
         ids
+    }
+
+    /// A ledger in memory never outlives its program, so there is no other version to tell apart.
+    pub(crate) fn program(&self) -> Program {
+        Program::default()
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {

@@ -10,6 +10,7 @@ use abide_kernel::time::Time;
 use crate::commit::{Commit, ForkPoint, NewFact, RowOp, Snapshot, Wake};
 use crate::error::CommitError;
 use crate::hash::Hash;
+use crate::program::Program;
 use crate::stream::StreamId;
 
 /// A payload longer than this is kept once, by content, beside the facts: a fact's row stays small enough that
@@ -21,6 +22,8 @@ pub(crate) struct Prepared {
     pub appends: Vec<PreparedAppend>,
     pub wakes: Vec<(StreamId, Option<Wake>)>,
     pub snapshots: Vec<Snapshot>,
+    /// The oldest reader that can read every fact of it.
+    pub reader: u32,
 }
 
 #[derive(Debug, Clone)]
@@ -49,8 +52,9 @@ pub(crate) enum Body {
 }
 
 impl Prepared {
-    pub(crate) fn new(commit: Commit) -> Result<Prepared, CommitError> {
+    pub(crate) fn new(commit: Commit, program: &Program) -> Result<Prepared, CommitError> {
         let Commit { appends, wakes, snapshots } = commit;
+        let mut reader = 1;
         for (i, append) in appends.iter().enumerate() {
             let malformed = |what| Err(CommitError::Malformed { stream: append.stream.clone(), what });
             if append.facts.is_empty() {
@@ -61,6 +65,9 @@ impl Prepared {
             }
             if append.fork_of.is_some() && append.expected != 0 {
                 return malformed("a fork is a new stream: expect sequence zero");
+            }
+            for fact in &append.facts {
+                reader = reader.max((program.reader_of)(&fact.kind, &fact.payload));
             }
         }
         let appends = appends
@@ -73,7 +80,7 @@ impl Prepared {
                 fork_of: append.fork_of,
             })
             .collect();
-        Ok(Prepared { appends, wakes, snapshots })
+        Ok(Prepared { appends, wakes, snapshots, reader })
     }
 }
 

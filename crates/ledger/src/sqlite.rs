@@ -18,6 +18,7 @@ use crate::commit::{Commit, Snapshot, Wake};
 use crate::error::{CommitError, Damage, OpenError, ReadError};
 use crate::hash::{BlobId, Hash};
 use crate::prepared::{Body, INLINE_LIMIT, Prepared};
+use crate::program::{OldestReader, Program, Upgraded};
 use crate::receipt::Receipt;
 use crate::record::{Cursor, Head, Loaded, Recorded, Row};
 use crate::stream::StreamId;
@@ -32,12 +33,15 @@ mod history;
 mod home;
 mod import;
 mod lineages;
+mod outdated;
 mod queue;
 mod rebuild;
 mod redact;
 mod schema;
 mod segment;
+mod steps;
 mod verify;
+mod versions;
 mod writer;
 
 use fact::{Store, read_error};
@@ -62,6 +66,10 @@ struct Shared {
     end: watch::Sender<u64>,
     writing: Option<Writing>,
     redactions: AtomicU64,
+    program: Program,
+    upgraded: Option<Upgraded>,
+    /// False once no stream's rows can be another version's. Only whoever writes can know that.
+    may_be_outdated: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -83,6 +91,8 @@ impl Sqlite {
         let file = home.database();
         let end = watch::Sender::new(0);
         let store = Arc::new(Store::new(home));
+        let program = options.program;
+        let (mut upgraded, mut may_be_outdated) = (None, true);
         let (writing, reading) = match options.mode {
             Mode::ReadWrite => {
                 let made = store.home.create()?;
@@ -90,12 +100,16 @@ impl Sqlite {
                 // A link whose target is not there now is no reason to begin anew.
                 let new = std::fs::symlink_metadata(&file).is_err_and(|error| error.kind() == ErrorKind::NotFound);
                 if new {
-                    schema::create(&file, options.page_size)?;
+                    schema::create(&file, options.page_size, &program)?;
                 }
                 schema::require_content(&file)?;
-                let conn = schema::open_writer(&file)?;
-                let writer = Writer::new(conn, Arc::clone(&store), end.clone())
-                    .map_err(|error| OpenError::NotALedger { file: file.clone(), detail: error.to_string() })?;
+                let conn;
+                (conn, upgraded) = schema::open_writer(&file, &program)?;
+                let unusable =
+                    |error: CommitError| OpenError::NotALedger { file: file.clone(), detail: error.to_string() };
+                let mut writer = Writer::new(conn, Arc::clone(&store), end.clone(), program).map_err(unusable)?;
+                may_be_outdated = outdated::mark(&mut writer)
+                    .map_err(|error| OpenError::Store { file: file.clone(), detail: error.to_string() })?;
                 let started = Writing::start(writer, lock, new.then_some(made));
                 let writing = started.map_err(|source| OpenError::Io { path: root.to_owned(), source })?;
                 (Some(writing), Reading::Beside)
@@ -107,9 +121,29 @@ impl Sqlite {
             }
         };
         let reader = schema::open_reader(&file, reading).map_err(|error| schema::open_error(&file, error))?;
-        schema::require_ours(&reader, &file)?;
+        schema::require_ours(&reader, &file, &program)?;
         let (readers, redactions) = (Mutex::new(vec![reader]), AtomicU64::new(0));
-        Ok(Sqlite(Arc::new(Shared { store, readers, reading, end, writing, redactions })))
+        let may_be_outdated = AtomicBool::new(may_be_outdated);
+        let shared = Shared { store, readers, reading, end, writing, redactions, program, upgraded, may_be_outdated };
+        Ok(Sqlite(Arc::new(shared)))
+    }
+
+    pub(crate) fn program(&self) -> Program {
+        self.0.program
+    }
+
+    pub(crate) fn upgraded(&self) -> Option<Upgraded> {
+        self.0.upgraded
+    }
+
+    /// Of a damaged entry nobody knows what it said: then it is this program's own reader, and nothing is held up.
+    pub(crate) fn oldest_reader(&self) -> Result<OldestReader, ReadError> {
+        let oldest = self.view(|view| Ok(versions::read(view.conn, versions::OLDEST_READER).ok()))?;
+        let intact = oldest.filter(|oldest| oldest.intact);
+        let known = intact.and_then(|oldest| Some((u32::try_from(oldest.number).ok()?, oldest.text)));
+        let Program { reader, version, .. } = self.0.program;
+        let (reader, program) = known.unwrap_or_else(|| (reader, version.to_owned()));
+        Ok(OldestReader { reader, program })
     }
 
     pub(crate) fn redactions(&self) -> &AtomicU64 {
@@ -124,7 +158,8 @@ impl Sqlite {
 
     pub(crate) fn commit(&self, commit: Commit) -> Receipt {
         let Some(writing) = &self.0.writing else { return Receipt::ready(Err(CommitError::ReadOnly)) };
-        let prepared = Prepared::new(commit).and_then(|prepared| self.put_payloads(&prepared).map(|()| prepared));
+        let prepared =
+            Prepared::new(commit, &self.0.program).and_then(|prepared| self.put_payloads(&prepared).map(|()| prepared));
         let prepared = match prepared {
             Ok(prepared) => prepared,
             Err(refusal) => return Receipt::ready(Err(refusal)),
@@ -237,6 +272,9 @@ impl Sqlite {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<Row>, ReadError> {
+        if let Some(rebuilt) = self.rebuilt_if_outdated(stream)? {
+            return Ok(rebuilt.page(plane, after, limit));
+        }
         self.view(|view| {
             let Some(head) = view.head(stream)? else { return Ok(Vec::new()) };
             // An id may be empty, so "after nothing" can't be "after the empty id".

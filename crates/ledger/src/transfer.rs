@@ -1,7 +1,7 @@
 //! A whole ledger as text, one JSON object a line, and back.
 //!
 //! ```text
-//! {"abide_ledger":1}
+//! {"abide_ledger":1}        or {"abide_ledger":2,"oldest_reader":N,"program":VERSION}
 //! {"blob":HASH,"text":…}                                    every blob, by hash
 //! {"fork":STREAM,"of":STREAM,"seq":N}                       before the fork's first fact
 //! {"stream":STREAM,"seq":N,"at":TIME,"kind":…,"text":…,"hash":HASH}      every fact, in commit order
@@ -14,6 +14,9 @@
 //! bytes. Bytes that are no UTF-8 are `"hex"`; a large payload is `"blob"`, one that was cut out `"redacted"`, both with
 //! the payload's hash. Read rows and snapshots are left out: they are made again. The same
 //! ledger gives the same bytes, wherever it is kept.
+//!
+//! An export whose facts every version can read has format 1, which every version imports. One that needs a later reader
+//! has format 2, which the versions before that reader refuse: the first of them because they do not know the number.
 
 mod export;
 mod import;
@@ -21,8 +24,10 @@ mod line;
 
 pub(crate) use import::Sink;
 
-/// The version that the first line names.
-const FORMAT: u64 = 1;
+/// The format of an export that every version can import.
+const FOR_EVERY_READER: u64 = 1;
+/// The format of an export that names the oldest reader of its facts.
+const NAMES_ITS_READER: u64 = 2;
 
 /// What an export wrote or an import took in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]

@@ -46,6 +46,8 @@ pub struct VerifyReport {
     pub snapshots: u64,
     pub rows: u64,
     pub wakes: u64,
+    /// Streams whose rows another version made: they are to be rebuilt, and were not compared.
+    pub outdated_rows: u64,
     /// Cut out on purpose: no damage.
     pub redacted: Vec<(StreamId, Seq)>,
     pub damage: Vec<Damage>,
@@ -83,6 +85,19 @@ pub struct Stats {
     pub segments: u64,
     pub segment_bytes: u64,
     pub snapshots: u64,
+    /// Streams whose rows another version made and that are yet to be rebuilt.
+    pub outdated_rows: u64,
+    /// Of these, streams whose rows can't be rebuilt because their facts can't be read.
+    pub unreadable_rows: u64,
+}
+
+/// What rebuilding outdated rows came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RebuiltRows {
+    /// Streams whose rows are today's now.
+    pub streams: u64,
+    /// Streams whose facts can't be read, and why: their rows are what another version left.
+    pub unreadable: Vec<(StreamId, String)>,
 }
 
 impl Ledger {
@@ -110,7 +125,16 @@ impl Ledger {
         }
     }
 
-    /// Makes the read rows again from the facts.
+    /// Rebuilds the rows that another version made, stream by stream, until there are none or `stop` says so. Readers and
+    /// writers go on meanwhile. The streams that were not reached stay marked, also when the process is killed.
+    pub fn rebuild_outdated_rows(&self, stop: &dyn Fn() -> bool) -> Result<RebuiltRows, CommitError> {
+        match self {
+            Ledger::Memory(_) => Ok(RebuiltRows::default()),
+            Ledger::Sqlite(sqlite) => sqlite.rebuild_outdated_rows(stop),
+        }
+    }
+
+    /// Makes the read rows again from the facts, all of them and in one transaction.
     pub fn rebuild_rows(&self, rows_of: &RowsOf<'_>, progress: &mut OnProgress<'_>) -> Result<(), CommitError> {
         match self {
             Ledger::Memory(memory) => Ok(memory.with_state_mut(|state| state.rebuild_rows(rows_of))?),

@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use abide_api::types::{Health, SandboxPart};
 use abide_effects::process::Processes;
 use abide_effects::sandbox::{Mode, Sandbox};
+use abide_engine::upkeep;
 use abide_ledger::Options;
 use serde_json::{Value, json};
 
@@ -72,7 +73,8 @@ pub fn run(place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     checks.extend(models::checks(place));
     checks.push(rules(&home));
     checks.extend(notifications(&home));
-    checks.extend([daemon(place, &home), ledger(place, &home)]);
+    checks.push(daemon(place, &home));
+    checks.extend(ledger(place, &home));
     checks.extend(disks(&home));
     checks.push(git());
     checks.extend(sandbox(place, &home));
@@ -225,32 +227,55 @@ fn daemon(place: &PlaceArgs, home: &Path) -> Check {
     }
 }
 
-fn ledger(place: &PlaceArgs, home: &Path) -> Check {
-    let counts = |facts: u64, streams: u64, bytes: u64| {
-        let (facts, streams) = (counted(facts, "fact"), counted(streams, "stream"));
-        Check::ok(
-            "ledger",
-            format!("{facts} of {streams}, {} bytes; `abide ledger verify` checks them", grouped(bytes)),
-        )
+fn ledger(place: &PlaceArgs, home: &Path) -> Vec<Check> {
+    let wrong = |error: &anyhow::Error| {
+        // Nothing is damaged where the home is only held, or another version's: the message says what to do.
+        let fix = match error.downcast_ref() {
+            Some(Failed::Refused(_)) => "nothing in it was changed",
+            Some(_) | None => "`abide ledger verify` names the damage",
+        };
+        vec![Check::fail("ledger", format!("{error:#}"), fix)]
     };
-    let wrong =
-        |error: &anyhow::Error| Check::fail("ledger", format!("{error:#}"), "`abide ledger verify` names the damage");
     if let Ok(Some(client)) = connection::find_if_any(place) {
         return match block_on(async { Ok(client.ledger_stats().await?) }) {
-            Ok(stats) => {
-                let number = |name: &str| stats.get(name).and_then(Value::as_u64).unwrap_or(0);
-                counts(number("facts"), number("streams"), number("bytes"))
-            }
+            Ok(stats) => counts(&stats, true),
             Err(error) => wrong(&error),
         };
     }
     if !home.join("ledger.db").exists() {
-        return Check::ok("ledger", "none yet; the daemon makes it when it first starts");
+        return vec![Check::ok("ledger", "none yet; the daemon makes it when it first starts")];
     }
-    match home::open_existing(place, Options::read_only()).and_then(|ledger| Ok(ledger.stats()?)) {
-        Ok(stats) => counts(stats.facts, stats.streams, stats.bytes),
+    // Looking does not upgrade a home.
+    match home::open(home, Options::read_only()).and_then(|ledger| Ok(upkeep::stats(&ledger)?)) {
+        Ok(stats) => counts(&stats, false),
+        Err(error) if home::is_outdated(&error) => {
+            let found = "an older version of abide wrote it; the daemon upgrades it when it starts, and from then on \
+                         that older version refuses it";
+            vec![Check::ok("ledger", found)]
+        }
         Err(error) => wrong(&error),
     }
+}
+
+fn counts(stats: &Value, served: bool) -> Vec<Check> {
+    let number = |name: &str| stats.get(name).and_then(Value::as_u64).unwrap_or(0);
+    let (facts, streams) = (counted(number("facts"), "fact"), counted(number("streams"), "stream"));
+    let bytes = grouped(number("bytes"));
+    let found = format!("{facts} of {streams}, {bytes} bytes; `abide ledger verify` checks them");
+    let mut checks = vec![Check::ok("ledger", found)];
+    let (outdated, unreadable) = (number("outdated_rows"), number("unreadable_rows"));
+    if outdated > unreadable {
+        let when = if served { "are being rebuilt in the background" } else { "are rebuilt when the daemon starts" };
+        let of = counted(outdated - unreadable, "stream");
+        let found = format!("another version made the lists of {of}; they {when}, and are right meanwhile");
+        checks.push(Check::ok("rows", found));
+    }
+    if unreadable > 0 {
+        let of = counted(unreadable, "stream");
+        let found = format!("the lists of {of} are what another version made: the facts can't be read");
+        checks.push(Check::warn("rows", found, "`abide ledger verify` names the damage"));
+    }
+    checks
 }
 
 /// Where the ledger is, and where what commands write is kept; once where they share a disk.

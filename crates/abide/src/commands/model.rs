@@ -2,7 +2,7 @@
 //! its environment is the one that counts; else by itself.
 
 use abide_api::types::{KeyState, ModelItem, ModelList, ModelTest, ModelTested, ProviderItem};
-use abide_ledger::Options;
+use abide_ledger::{Ledger, Options};
 use abide_server::models_in_use;
 use anyhow::anyhow;
 use serde_json::json;
@@ -22,15 +22,28 @@ pub fn run(command: &ModelCommand, place: &PlaceArgs, out: &Output) -> anyhow::R
 }
 
 /// As the daemon sees them; where none runs, as one that is started now would.
-pub fn find(place: &PlaceArgs) -> anyhow::Result<ModelList> {
+fn find(place: &PlaceArgs) -> anyhow::Result<ModelList> {
+    find_in(place, || home::open_existing(place, Options::read_only()).map(Some))
+}
+
+/// The same without upgrading a home of an older version: which agents use which model is not known then.
+pub fn find_as_it_is(place: &PlaceArgs) -> anyhow::Result<ModelList> {
+    find_in(place, || match home::open(&home::dir(place)?, Options::read_only()) {
+        Err(error) if home::is_outdated(&error) => Ok(None),
+        opened => opened.map(Some),
+    })
+}
+
+fn find_in(place: &PlaceArgs, open: impl FnOnce() -> anyhow::Result<Option<Ledger>>) -> anyhow::Result<ModelList> {
     if let Some(client) = connection::find_if_any(place)? {
         return block_on(async { Ok(client.models().await?) });
     }
     let home = home::dir(place)?;
     let models = Models::of(&Settings::load(&home, &UpArgs::default())?);
-    let used = match home.join("ledger.db").exists() {
-        true => models_in_use(&home::open_existing(place, Options::read_only())?, &models.defaults())?,
-        false => Default::default(),
+    let ledger = if home.join("ledger.db").exists() { open()? } else { None };
+    let used = match ledger {
+        Some(ledger) => models_in_use(&ledger, &models.defaults())?,
+        None => Default::default(),
     };
     block_on(async { Ok(models.find(models.list(&used), &used).await) })
 }

@@ -94,7 +94,7 @@ pub fn id(name: &str) -> AgentId {
 
 /// Fills a home, and returns what its agents were at the end.
 pub fn seed(home: &Path) -> BTreeMap<AgentId, AgentState> {
-    let ledger = Ledger::open(home, Options::default()).expect("a new home");
+    let ledger = Ledger::open(home, Options::default().by(abide_engine::PROGRAM)).expect("a new home");
     let mut world = World { ledger, now: Time::from_ms(1_700_000_000_000), entropy: 7, agents: BTreeMap::new() };
     world.idle();
     world.builder();

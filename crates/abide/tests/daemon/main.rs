@@ -10,6 +10,8 @@ mod crowd;
 mod cut;
 mod elsewhere;
 mod fell_short;
+#[path = "../../../../tests/fixtures/homes/fixture.rs"]
+mod fixture;
 mod hands;
 mod hooks;
 mod interject;
@@ -31,6 +33,7 @@ mod stream;
 mod tasks;
 mod thinking;
 mod timers;
+mod upgrade;
 mod waits;
 mod wire;
 mod work;

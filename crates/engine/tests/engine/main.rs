@@ -4,6 +4,10 @@
 mod asleep;
 mod broken;
 mod deltas;
+#[allow(dead_code, reason = "shared with other crates, which use more of it")]
+#[path = "../../../../tests/fixtures/homes/fixture.rs"]
+mod fixture;
 mod keys;
 mod shutdown;
+mod versions;
 mod world;

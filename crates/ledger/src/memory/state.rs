@@ -11,6 +11,7 @@ use crate::commit::{Committed, ForkPoint, Snapshot, Wake};
 use crate::error::{CommitError, Damage};
 use crate::hash::{BlobId, Hash};
 use crate::prepared::{Body, INLINE_LIMIT, Prepared, PreparedAppend, PreparedFact};
+use crate::program::{OldestReader, Program};
 use crate::record::{Cursor, Head, Loaded, Payload, Recorded, Row};
 use crate::rows::RowTable;
 use crate::stream::StreamId;
@@ -25,6 +26,7 @@ pub(crate) struct State {
     wakes: BTreeSet<(Option<Time>, usize)>,
     kinds: HashSet<Arc<str>>,
     large: HashMap<BlobId, Arc<[u8]>>,
+    oldest_reader: u32,
 }
 
 /// One stream.
@@ -54,6 +56,7 @@ impl State {
 
     pub(crate) fn commit(&mut self, prepared: Prepared) -> Answered {
         self.check(&prepared)?;
+        self.oldest_reader = self.oldest_reader.max(prepared.reader);
         let mut heads = Vec::with_capacity(prepared.appends.len());
         for append in prepared.appends {
             heads.push(self.append(append));
@@ -331,6 +334,10 @@ impl State {
             report.rows += lane.rows.iter().count() as u64;
         }
         report
+    }
+
+    pub(crate) fn oldest_reader(&self) -> OldestReader {
+        OldestReader { reader: self.oldest_reader.max(1), program: Program::default().version.to_owned() }
     }
 
     pub(crate) fn snapshots(&self) -> usize {

@@ -19,6 +19,7 @@ impl Sqlite {
         let mut writer = self.borrow_writer()?;
         writer.transaction(|writer| {
             writer.conn.execute("DELETE FROM rows", []).map_err(commit_error)?;
+            super::outdated::clear(writer)?;
             let view = View::new(&writer.conn, &writer.store)?;
             let lineages = Lineages::load(&view)?;
             let end = view.end()?;
@@ -60,6 +61,7 @@ impl Sqlite {
             let count = |sql: &str| view.conn.query_row(sql, [], |row| row.get::<_, u64>(0)).map_err(read_error);
             let segments = Segments::rows(view.conn)?;
             let segment_bytes = segments.iter().map(|row| size(self.0.store.segments.path(&row.file))).sum();
+            let outdated = self.outdated_rows(view)?;
             let blob_bytes = blobs.iter().map(|(_, bytes)| bytes).sum();
             Ok(Stats {
                 streams: count("SELECT count(*) FROM streams")?,
@@ -72,6 +74,8 @@ impl Sqlite {
                 segments: segments.len() as u64,
                 segment_bytes,
                 snapshots: count("SELECT count(*) FROM snapshots")?,
+                outdated_rows: outdated.streams,
+                unreadable_rows: outdated.unreadable,
             })
         })
     }

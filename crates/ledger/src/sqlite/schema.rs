@@ -1,4 +1,4 @@
-//! The tables, and how a connection to them is set up.
+//! The database file: how it is created, opened and recognised. Its tables are made in `steps`.
 //!
 //! Facts are appended by rowid, in commit order, and carry no index entry each: an index on (stream, seq) halves the
 //! speed of appending, clustering by it takes four fifths. Instead a fact points back to the one before it in its
@@ -8,42 +8,24 @@
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
+use std::sync::OnceLock;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::home::{private_file, sync_folder};
+use super::steps::{self, FORMAT, OLDEST_FORMAT, STEPS, user_version};
+use super::versions;
 use crate::error::OpenError;
+use crate::program::{Program, Upgraded};
 
 /// "abid" in ASCII: tells our files from any other SQLite database.
 pub(crate) const APPLICATION_ID: i64 = 0x6162_6964;
-pub(crate) const FORMAT: i64 = 2;
 /// Earlier ones can corrupt a write-ahead log when a reset meets a checkpoint.
 const OLDEST_SQLITE: (i32, &str) = (3_051_003, "3.51.3");
 
 /// How far apart the marks of one stream are.
 pub(crate) const MARK_EVERY: u64 = 64;
-
-/// Each as `sqlite_schema` repeats it, so that a damaged schema shows by comparison.
-pub(crate) const TABLES: &[&str] = &[
-    "CREATE TABLE kinds (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
-    // `born` is the rowid of the stream's own first fact; `fork_fact` that of the parent's fact at `fork_seq`.
-    "CREATE TABLE streams (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, born INTEGER NOT NULL, parent INTEGER, fork_seq INTEGER NOT NULL, fork_fact INTEGER NOT NULL, digest BLOB NOT NULL)",
-    "CREATE TABLE heads (stream INTEGER PRIMARY KEY, seq INTEGER NOT NULL, hash BLOB NOT NULL, fact INTEGER NOT NULL)",
-    // `link` is all that is looked at only when the whole fact is (see `fact::Link`): a column costs as much to write
-    // and to read as fifty bytes do.
-    "CREATE TABLE facts (id INTEGER PRIMARY KEY, stream INTEGER NOT NULL, seq INTEGER NOT NULL, link BLOB NOT NULL, payload BLOB NOT NULL)",
-    "CREATE TABLE marks (stream INTEGER NOT NULL, seq INTEGER NOT NULL, fact INTEGER NOT NULL, PRIMARY KEY (stream, seq)) WITHOUT ROWID",
-    "CREATE TABLE rows (stream INTEGER NOT NULL, plane TEXT NOT NULL, id TEXT NOT NULL, seq INTEGER NOT NULL, value BLOB NOT NULL, PRIMARY KEY (stream, plane, id)) WITHOUT ROWID",
-    "CREATE TABLE wakes (stream INTEGER PRIMARY KEY, due INTEGER, why TEXT NOT NULL, digest BLOB NOT NULL)",
-    "CREATE INDEX wakes_by_due ON wakes (due)",
-    "CREATE TABLE snapshots (id INTEGER PRIMARY KEY, stream INTEGER NOT NULL, seq INTEGER NOT NULL, fingerprint TEXT NOT NULL, digest BLOB NOT NULL, state BLOB NOT NULL)",
-    "CREATE INDEX snapshots_by_stream ON snapshots (stream, seq)",
-    // Facts `first` to `last`, by rowid, are in the file.
-    "CREATE TABLE segments (first INTEGER PRIMARY KEY, last INTEGER NOT NULL, file TEXT NOT NULL, digest BLOB NOT NULL)",
-    // Says twice that a payload was cut out, so that damage can't pass for it.
-    "CREATE TABLE redactions (stream INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (stream, seq)) WITHOUT ROWID",
-];
 
 pub(crate) fn require_sqlite() -> Result<(), OpenError> {
     let (oldest, needed) = OLDEST_SQLITE;
@@ -55,7 +37,7 @@ pub(crate) fn require_sqlite() -> Result<(), OpenError> {
 
 /// Makes an empty ledger, under another name until it is whole: so a file that is there is a ledger or was one, and
 /// never one that was interrupted in the making.
-pub(crate) fn create(file: &Path, page_size: u32) -> Result<(), OpenError> {
+pub(crate) fn create(file: &Path, page_size: u32, program: &Program) -> Result<(), OpenError> {
     let unfinished = file.with_extension("db-new");
     let fail = |error| open_error(&unfinished, error);
     let io = |source| OpenError::Io { path: file.to_owned(), source };
@@ -64,14 +46,14 @@ pub(crate) fn create(file: &Path, page_size: u32) -> Result<(), OpenError> {
     remove(file, &["-wal", "-shm"]).map_err(io)?;
     // SQLite would make it with the mask's mode. Its log takes the mode that it finds here.
     private_file().create_new(true).open(&unfinished).map_err(io)?;
-    let conn = connect(&unfinished, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(fail)?;
-    let tables = TABLES.join(";");
+    let mut conn = connect(&unfinished, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(fail)?;
     conn.execute_batch(&format!(
         "PRAGMA page_size = {page_size}; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
-         BEGIN IMMEDIATE; PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT}; {tables}; COMMIT;
-         PRAGMA wal_checkpoint(TRUNCATE);"
+         PRAGMA application_id = {APPLICATION_ID};"
     ))
     .map_err(fail)?;
+    steps::upgrade(&mut conn, STEPS, program).map_err(fail)?;
+    conn.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").map_err(fail)?;
     // The last connection to close puts the log away.
     conn.close().map_err(|(_, error)| fail(error))?;
     File::open(&unfinished).and_then(|new| new.sync_all()).map_err(io)?;
@@ -105,10 +87,10 @@ pub(crate) fn require_content(file: &Path) -> Result<(), OpenError> {
     }
 }
 
-/// The writing connection.
-pub(crate) fn open_writer(file: &Path) -> Result<Connection, OpenError> {
+/// The writing connection, to a database that has every table of today's: an older one is upgraded first.
+pub(crate) fn open_writer(file: &Path, program: &Program) -> Result<(Connection, Option<Upgraded>), OpenError> {
     let fail = |error| open_error(file, error);
-    let conn = connect(file, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(fail)?;
+    let mut conn = connect(file, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(fail)?;
     conn.execute_batch(
         "PRAGMA journal_mode = WAL;
          PRAGMA synchronous = FULL;
@@ -118,8 +100,12 @@ pub(crate) fn open_writer(file: &Path) -> Result<Connection, OpenError> {
          PRAGMA cache_size = -65536;",
     )
     .map_err(fail)?;
-    require_ours(&conn, file)?;
-    Ok(conn)
+    let format = require_known(&conn, file, program)?;
+    let upgraded = steps::upgrade(&mut conn, STEPS, program).map_err(|error| {
+        let (file, detail) = (file.to_owned(), error.to_string());
+        OpenError::NotUpgraded { file, from: format, to: FORMAT, detail }
+    })?;
+    Ok((conn, upgraded))
 }
 
 /// How a ledger is read.
@@ -164,34 +150,103 @@ fn keep_plans(conn: &Connection) -> Result<(), rusqlite::Error> {
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(|_| ())
 }
 
-/// Refuses what is not a ledger of this format, before anything is read from it.
-pub(crate) fn require_ours(conn: &Connection, file: &Path) -> Result<(), OpenError> {
+/// Refuses a database that does not have today's tables, before anything is read from it.
+pub(crate) fn require_ours(conn: &Connection, file: &Path, program: &Program) -> Result<(), OpenError> {
+    match require_known(conn, file, program)? {
+        FORMAT => Ok(()),
+        found => Err(OpenError::Outdated { file: file.to_owned(), found, known: FORMAT }),
+    }
+}
+
+/// Refuses a database that this program can neither read nor upgrade, and says its format.
+fn require_known(conn: &Connection, file: &Path, program: &Program) -> Result<i64, OpenError> {
     let fail = |error| open_error(file, error);
     let id: i64 = conn.query_row("PRAGMA application_id", [], |row| row.get(0)).map_err(fail)?;
     if id != APPLICATION_ID {
         let detail = format!("its application id is {id:#x}");
         return Err(OpenError::NotALedger { file: file.to_owned(), detail });
     }
-    let found: i64 = conn.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(fail)?;
-    if found != FORMAT {
-        return Err(OpenError::Format { file: file.to_owned(), found, known: FORMAT });
+    let found = user_version(conn).map_err(fail)?;
+    if found > FORMAT {
+        // A later format still has this entry. Without it there is no version to name.
+        let wrote = versions::read(conn, versions::FORMAT).ok().filter(|wrote| wrote.intact).map(|wrote| wrote.text);
+        let (file, version) = (file.to_owned(), program.version);
+        return Err(OpenError::Newer { file, found, known: FORMAT, version, wrote });
     }
-    let differs = schema_differences(conn).map_err(fail)?;
-    match differs.into_iter().next() {
-        Some(detail) => Err(OpenError::NotALedger { file: file.to_owned(), detail }),
-        None => Ok(()),
+    if found < OLDEST_FORMAT {
+        return Err(OpenError::TooOld { file: file.to_owned(), found, oldest: OLDEST_FORMAT });
+    }
+    let differs = schema_differences(conn, found).map_err(fail)?;
+    if let Some(detail) = differs.into_iter().next() {
+        return Err(OpenError::NotALedger { file: file.to_owned(), detail });
+    }
+    require_reader(conn, file, program)?;
+    Ok(found)
+}
+
+/// Refuses a database that holds a fact which this program can't decode. A damaged entry refuses nothing: `verify` names
+/// it, and an unknown fact is never skipped when it is read.
+fn require_reader(conn: &Connection, file: &Path, program: &Program) -> Result<(), OpenError> {
+    match versions::read(conn, versions::OLDEST_READER) {
+        Ok(oldest) if oldest.intact && oldest.number > i64::from(program.reader) => Err(OpenError::NewerFacts {
+            file: file.to_owned(),
+            needs: oldest.number,
+            knows: program.reader,
+            version: program.version,
+            wrote: oldest.text,
+        }),
+        // A format before the one that brought the table has facts of the first reader only.
+        Ok(_) | Err(_) => Ok(()),
     }
 }
 
-pub(crate) fn schema_differences(conn: &Connection) -> Result<Vec<String>, rusqlite::Error> {
-    let mut statement = conn.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid")?;
-    let found: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    let missing = TABLES.iter().filter(|table| !found.iter().any(|other| other == *table));
-    let mut differs: Vec<String> = missing.map(|table| format!("the schema lacks: {table}")).collect();
-    if found.len() > TABLES.len() {
-        differs.push("the schema has tables that are not ours".to_owned());
+/// One entry of `sqlite_schema`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Entry {
+    kind: String,
+    name: String,
+    table: String,
+    sql: String,
+}
+
+/// The entries that the steps up to `format` lack or have in another form, and those that could change what our
+/// statements do: a trigger or an index on a table of ours. A table that somebody else added is left alone.
+pub(crate) fn schema_differences(conn: &Connection, format: i64) -> Result<Vec<String>, rusqlite::Error> {
+    let found = entries(conn)?;
+    let ours = expected_entries(format)?;
+    let missing = ours.iter().filter(|ours| !found.contains(ours));
+    let mut differs: Vec<String> = missing.map(|ours| format!("the schema lacks: {}", ours.sql)).collect();
+    let is_ours = |table: &str| ours.iter().any(|ours| ours.table.eq_ignore_ascii_case(table));
+    for Entry { kind, name, table, .. } in found.iter().filter(|found| is_ours(&found.table) && !ours.contains(found)) {
+        differs.push(format!("the schema has the {kind} {name} on {table}, which is not ours"));
     }
     Ok(differs)
+}
+
+fn entries(conn: &Connection) -> Result<Vec<Entry>, rusqlite::Error> {
+    let sql = "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid";
+    let mut statement = conn.prepare(sql)?;
+    let entry = |row: &rusqlite::Row<'_>| {
+        Ok(Entry { kind: row.get(0)?, name: row.get(1)?, table: row.get(2)?, sql: row.get(3)? })
+    };
+    statement.query_map([], entry)?.collect()
+}
+
+/// The schema as SQLite itself repeats it after the steps up to `format`.
+fn expected_entries(format: i64) -> Result<Vec<Entry>, rusqlite::Error> {
+    static TODAY: OnceLock<Vec<Entry>> = OnceLock::new();
+    if let Some(today) = TODAY.get().filter(|_| format == FORMAT) {
+        return Ok(today.clone());
+    }
+    let conn = Connection::open_in_memory()?;
+    for step in STEPS.iter().filter(|step| step.number <= format) {
+        (step.run)(&conn)?;
+    }
+    let expected = entries(&conn)?;
+    if format == FORMAT {
+        return Ok(TODAY.get_or_init(|| expected).clone());
+    }
+    Ok(expected)
 }
 
 pub(crate) fn open_error(file: &Path, error: rusqlite::Error) -> OpenError {

@@ -11,7 +11,9 @@ use super::Sqlite;
 use super::fact::{RawBody, RawFact, read_error};
 use super::history::View;
 use super::lineages::Lineages;
+use super::outdated::OutdatedStreams;
 use super::schema::{MARK_EVERY, schema_differences};
+use super::steps::FORMAT;
 use crate::RowsOf;
 use crate::error::{Damage, ReadError};
 use crate::hash::{BlobId, Hash};
@@ -29,6 +31,7 @@ impl Sqlite {
     pub(crate) fn verify(&self, rows_of: &RowsOf<'_>, progress: &mut OnProgress<'_>) -> VerifyReport {
         let checked = self.view(|view| {
             let mut check = Check::new(view, rows_of, progress);
+            check.outdated = self.outdated_streams(view);
             check.pages();
             check.all();
             Ok(check.report)
@@ -56,6 +59,7 @@ struct Check<'a, 'p> {
     /// Blobs that were found whole.
     whole: HashSet<Hash>,
     marks: u64,
+    outdated: OutdatedStreams,
 }
 
 /// One part of the check: an error is a finding, and the next part goes on.
@@ -86,6 +90,7 @@ impl<'a, 'p> Check<'a, 'p> {
             redactions: BTreeSet::new(),
             whole: HashSet::new(),
             marks: 0,
+            outdated: OutdatedStreams::default(),
         }
     }
 
@@ -104,7 +109,7 @@ impl<'a, 'p> Check<'a, 'p> {
             }
             Err(error) => self.report.found(as_damage(read_error(error))),
         }
-        match schema_differences(self.view.conn) {
+        match schema_differences(self.view.conn, FORMAT) {
             Ok(differences) => {
                 for detail in differences {
                     self.report.found(Damage::Database { detail });
@@ -124,7 +129,7 @@ impl<'a, 'p> Check<'a, 'p> {
         }
         self.report.streams = self.lineages.iter().count() as u64;
         self.fork_hashes = self.lineages.iter().filter_map(|(_, s)| Some((s.fork?.2, None))).collect();
-        let parts: [Part<'a, 'p>; 9] = [
+        let parts: [Part<'a, 'p>; 10] = [
             Check::blobs,
             Check::load_redactions,
             Check::log,
@@ -134,6 +139,7 @@ impl<'a, 'p> Check<'a, 'p> {
             Check::wakes,
             Check::snapshots,
             Check::leftover_redactions,
+            Check::versions,
         ];
         for part in parts {
             if let Err(error) = part(self) {

@@ -16,8 +16,10 @@ use tokio::sync::watch;
 use super::fact::Store;
 use super::heads::Heads;
 use super::queue::{Job, Queue};
+use super::versions;
 use crate::error::{CommitError, Damage};
 use crate::prepared::Prepared;
+use crate::program::Program;
 use crate::receipt::Answer;
 
 mod write;
@@ -38,6 +40,9 @@ pub(crate) struct Writer {
     /// The rowid of the last fact, and the id of the last stream.
     pub last_fact: u64,
     last_stream: i64,
+    pub program: Program,
+    /// The oldest reader that can read everything so far.
+    oldest_reader: u32,
     /// Pages in the log, as of the last transaction.
     log_pages: Arc<AtomicI32>,
     end: watch::Sender<u64>,
@@ -87,7 +92,12 @@ pub(crate) fn run(mut writer: Writer, queue: &Queue) {
 }
 
 impl Writer {
-    pub(crate) fn new(mut conn: Connection, store: Arc<Store>, end: watch::Sender<u64>) -> Result<Writer, CommitError> {
+    pub(crate) fn new(
+        mut conn: Connection,
+        store: Arc<Store>,
+        end: watch::Sender<u64>,
+        program: Program,
+    ) -> Result<Writer, CommitError> {
         let log_pages = Arc::new(AtomicI32::new(0));
         let noted = Arc::clone(&log_pages);
         let note = move |_: &mut Wal, pages| {
@@ -102,6 +112,8 @@ impl Writer {
             kinds: HashMap::new(),
             last_fact: 0,
             last_stream: 0,
+            program,
+            oldest_reader: 0,
             log_pages,
             end,
             stale: true,
@@ -121,6 +133,10 @@ impl Writer {
             .query_row("SELECT max(id) FROM streams", [], |row| row.get::<_, Option<i64>>(0))
             .map_err(commit_error)?
             .unwrap_or(0);
+        // An entry that is damaged counts as none, so that the next fact that needs a later reader writes it again.
+        let oldest = versions::read(&self.conn, versions::OLDEST_READER).optional().map_err(commit_error)?;
+        let oldest = oldest.filter(|oldest| oldest.intact).and_then(|oldest| u32::try_from(oldest.number).ok());
+        self.oldest_reader = oldest.unwrap_or(1);
         self.end.send_replace(self.last_fact);
         self.stale = false;
         Ok(())

@@ -8,11 +8,12 @@ use abide_kernel::pack;
 use abide_kernel::time::Time;
 use serde::Serialize;
 
-use super::{FORMAT, Transferred};
+use super::{FOR_EVERY_READER, NAMES_ITS_READER, Transferred};
 use crate::Ledger;
 use crate::error::ExportError;
 use crate::hash::{Hash, to_hex};
 use crate::prepared::INLINE_LIMIT;
+use crate::program::OldestReader;
 use crate::record::{Cursor, Head, Payload, Recorded};
 use crate::stream::StreamId;
 use crate::upkeep::{OnProgress, Progress};
@@ -23,6 +24,27 @@ const BATCH: usize = 1000;
 #[derive(Serialize)]
 struct FirstLine {
     abide_ledger: u64,
+    #[serde(flatten)]
+    oldest_reader: Option<ReaderFields>,
+}
+
+#[derive(Serialize)]
+struct ReaderFields {
+    oldest_reader: u32,
+    program: String,
+}
+
+impl FirstLine {
+    fn of(oldest: OldestReader) -> FirstLine {
+        let OldestReader { reader: oldest_reader, program } = oldest;
+        match oldest_reader {
+            0 | 1 => FirstLine { abide_ledger: FOR_EVERY_READER, oldest_reader: None },
+            _ => {
+                let oldest_reader = Some(ReaderFields { oldest_reader, program });
+                FirstLine { abide_ledger: NAMES_ITS_READER, oldest_reader }
+            }
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -98,7 +120,8 @@ impl Ledger {
     pub fn export_full(&self, to: &mut dyn Write, progress: &mut OnProgress<'_>) -> Result<Transferred, ExportError> {
         let end = self.end()?;
         let mut out = Out { to, hasher: blake3::Hasher::new() };
-        out.line(&FirstLine { abide_ledger: FORMAT })?;
+        // Read after the end was, so it covers every fact up to there.
+        out.line(&FirstLine::of(self.oldest_reader()?))?;
         let mut counts = Transferred::default();
         for id in self.blob_ids()? {
             out.line(&BlobLine { blob: id.to_string(), bytes: Content::of(&self.get_blob(&id)?) })?;

@@ -11,11 +11,12 @@ use abide_kernel::id::Seq;
 use abide_kernel::pack;
 
 use super::line::{Content, Line};
-use super::{FORMAT, Transferred};
+use super::{FOR_EVERY_READER, NAMES_ITS_READER, Transferred};
 use crate::commit::{Committed, ForkPoint, RowOp, Wake};
 use crate::error::{CommitError, ImportError, ReadError};
 use crate::hash::{BlobId, Hash};
 use crate::prepared::{Body, Prepared, PreparedAppend, PreparedFact};
+use crate::program::{OldestReader, Program};
 use crate::record::{Head, Payload, Recorded};
 use crate::stream::StreamId;
 use crate::upkeep::{OnProgress, Progress};
@@ -43,7 +44,11 @@ impl Ledger {
         rows_of: &RowsOf<'_>,
         progress: &mut OnProgress<'_>,
     ) -> Result<Transferred, ImportError> {
-        let mut import = |sink: &mut dyn Sink| Import::new(sink, rows_of).run(from, progress);
+        let program = match self {
+            Ledger::Memory(memory) => memory.program(),
+            Ledger::Sqlite(sqlite) => sqlite.program(),
+        };
+        let mut import = |sink: &mut dyn Sink| Import::new(sink, rows_of, program).run(from, progress);
         match self {
             Ledger::Memory(memory) => memory.import(&mut import),
             Ledger::Sqlite(sqlite) => sqlite.import(&mut import),
@@ -54,6 +59,7 @@ impl Ledger {
 struct Import<'a> {
     sink: &'a mut dyn Sink,
     rows_of: &'a RowsOf<'a>,
+    program: Program,
     line: usize,
     counts: Transferred,
     /// Streams of this import, and where each stands.
@@ -65,9 +71,9 @@ struct Import<'a> {
 }
 
 impl<'a> Import<'a> {
-    fn new(sink: &'a mut dyn Sink, rows_of: &'a RowsOf<'a>) -> Import<'a> {
+    fn new(sink: &'a mut dyn Sink, rows_of: &'a RowsOf<'a>, program: Program) -> Import<'a> {
         let (streams, compared) = (BTreeMap::new(), BTreeSet::new());
-        Import { sink, rows_of, line: 0, counts: Transferred::default(), streams, fork: None, compared }
+        Import { sink, rows_of, program, line: 0, counts: Transferred::default(), streams, fork: None, compared }
     }
 
     fn run(mut self, from: &mut dyn BufRead, progress: &mut OnProgress<'_>) -> Result<Transferred, ImportError> {
@@ -111,10 +117,7 @@ impl<'a> Import<'a> {
 
     fn take(&mut self, line: Line) -> Result<(), ImportError> {
         match line {
-            Line::First { format: FORMAT } => Ok(()),
-            Line::First { format } => {
-                Err(self.bad("field \"abide_ledger\"", &format!("format {format} is not known here, only {FORMAT}")))
-            }
+            Line::First { format, oldest_reader } => self.begin(format, oldest_reader),
             Line::Blob { id, bytes } => {
                 self.counts.blobs += 1;
                 Ok(self.sink.put_blob(id, &bytes)?)
@@ -128,7 +131,7 @@ impl<'a> Import<'a> {
             Line::Wake { stream, due, why } => {
                 self.known(&stream, "wake")?;
                 let wakes = vec![(stream, Some(Wake { due, why }))];
-                self.sink.commit(Prepared { appends: vec![], wakes, snapshots: vec![] })?;
+                self.sink.commit(Prepared { appends: vec![], wakes, snapshots: vec![], reader: 1 })?;
                 Ok(())
             }
             Line::Head { stream, seq, hash } => {
@@ -143,6 +146,21 @@ impl<'a> Import<'a> {
             }
             Line::End { .. } => Ok(()),
         }
+    }
+
+    fn begin(&mut self, format: u64, oldest: OldestReader) -> Result<(), ImportError> {
+        let Program { reader: knows, version, .. } = self.program;
+        if oldest.reader > knows {
+            return Err(ImportError::NewerFacts { needs: oldest.reader, knows, version, wrote: oldest.program });
+        }
+        if !(FOR_EVERY_READER..=NAMES_ITS_READER).contains(&format) {
+            let known = format!("format {format} is not known here, only up to {NAMES_ITS_READER}");
+            return Err(self.bad("field \"abide_ledger\"", &format!("{known}: use the version that wrote it")));
+        }
+        // The facts say what they need themselves; what the export says is believed as well.
+        let reader = oldest.reader;
+        self.sink.commit(Prepared { appends: vec![], wakes: vec![], snapshots: vec![], reader })?;
+        Ok(())
     }
 
     fn begin_fork(&mut self, stream: StreamId, parent: StreamId, seq: Seq) -> Result<(), ImportError> {
@@ -179,9 +197,11 @@ impl<'a> Import<'a> {
             return Err(self.bad("field \"seq\"", &format!("{stream} goes on with {}", before + 1)));
         }
         let rows = (self.rows_of)(&stream, &fact);
+        let reader = (self.program.reader_of)(&fact.kind, fact.payload.stored().unwrap_or_default());
         let prepared = PreparedFact { kind: fact.kind.to_string().into(), body, digest: fact.payload.digest(), rows };
         let append = PreparedAppend { stream: stream.clone(), expected, at: fact.at, facts: vec![prepared], fork_of };
-        let committed = self.sink.commit(Prepared { appends: vec![append], wakes: vec![], snapshots: vec![] })?;
+        let prepared = Prepared { appends: vec![append], wakes: vec![], snapshots: vec![], reader };
+        let committed = self.sink.commit(prepared)?;
         let head = committed.heads[0];
         if head.hash != fact.hash {
             return Err(self.bad("field \"hash\"", &format!("what this line says has the hash {}", head.hash)));

@@ -7,14 +7,15 @@ use abide_kernel::pack;
 use abide_kernel::time::Time;
 use serde_json::{Map, Value};
 
-use super::Transferred;
+use super::{NAMES_ITS_READER, Transferred};
 use crate::error::ImportError;
 use crate::hash::{BlobId, Hash, from_hex};
+use crate::program::OldestReader;
 use crate::stream::StreamId;
 
 #[derive(Debug)]
 pub(super) enum Line {
-    First { format: u64 },
+    First { format: u64, oldest_reader: OldestReader },
     Blob { id: BlobId, bytes: Vec<u8> },
     Fork { stream: StreamId, parent: StreamId, seq: Seq },
     Fact { stream: StreamId, seq: Seq, at: Time, kind: String, payload: Content, hash: Hash },
@@ -46,7 +47,7 @@ impl Line {
         let from = Members { line, members };
         let has = |name: &str| from.members.contains_key(name);
         if has("abide_ledger") {
-            Ok(Line::First { format: from.number("abide_ledger")? })
+            Ok(Line::First { format: from.number("abide_ledger")?, oldest_reader: from.oldest_reader()? })
         } else if has("stream") {
             Ok(Line::Fact {
                 stream: from.parsed("stream")?,
@@ -125,6 +126,16 @@ impl Members {
             (Some(_), Some(second)) => Err(self.bad(second, "one of text, packed, hex, blob and redacted, not two")),
             (None, _) => Err(self.bad("text", "it is missing, and so are packed, hex, blob and redacted")),
         }
+    }
+
+    /// Named from the second format on; before it, every reader reads every fact.
+    fn oldest_reader(&self) -> Result<OldestReader, ImportError> {
+        if self.number("abide_ledger")? < NAMES_ITS_READER {
+            return Ok(OldestReader { reader: 1, program: String::new() });
+        }
+        let reader = u32::try_from(self.number("oldest_reader")?);
+        let reader = reader.map_err(|_| self.bad("oldest_reader", "it is no version of a reader"))?;
+        Ok(OldestReader { reader, program: self.text("program")?.to_owned() })
     }
 
     fn counts(&self) -> Result<Transferred, ImportError> {

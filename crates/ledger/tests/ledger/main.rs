@@ -6,9 +6,12 @@ mod contract;
 mod crash;
 mod damage;
 mod disk;
+#[path = "../../../../tests/fixtures/homes/fixture.rs"]
+mod fixture;
 mod memory;
 mod model;
 mod power;
 mod transfer;
 mod upkeep;
+mod versions;
 mod world;

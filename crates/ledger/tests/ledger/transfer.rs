@@ -91,7 +91,8 @@ fn whatever_is_wrong_is_named_and_nothing_is_imported() {
         with(at, &|line| line.replacen(from, to, 1))
     };
     let cases: Vec<(String, usize, &str)> = vec![
-        (replace(1, "1", "2"), 1, "abide_ledger"),
+        (replace(1, "1", "3,\"oldest_reader\":1,\"program\":\"\""), 1, "abide_ledger"),
+        (replace(1, "1", "2"), 1, "oldest_reader"),
         (with(1, &|_| String::new()), 1, "abide_ledger"),
         (replace(2, "\"blob\":\"", "\"blob\":\"x"), 2, "blob"),
         (replace(2, "text", "test"), 2, "text"),

@@ -18,7 +18,7 @@ pub fn run(place: &PlaceArgs, home: &Path, out: &Output) -> anyhow::Result<()> {
     };
     let health = block_on(async { Ok(Client::new(&served.url, "")?.health().await?) })?;
     // What agents think with is not for everybody: it takes the home's token.
-    let models = model::find(place).ok();
+    let models = model::find_as_it_is(place).ok();
     let default = models.as_ref().map(|models| &models.default);
     let changed = served.config_changed(home);
     let value = json!({

@@ -14,7 +14,7 @@ use crate::connection::{self, block_on};
 use crate::output::{counted, one_line};
 
 pub fn checks(place: &PlaceArgs) -> Vec<Check> {
-    match model::find(place) {
+    match model::find_as_it_is(place) {
         // What is wrong with the settings, the daemon or the ledger has a line of its own.
         Err(_) => Vec::new(),
         Ok(list) => {

@@ -41,7 +41,9 @@ pub fn run(path: &Path, args: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
         ledger.discard_if_new();
     }
     let report = imported.map_err(|error| match error {
-        ImportError::Exists { .. } => Failed::Refused(format!("{}: {error}", path.display())).into(),
+        ImportError::Exists { .. } | ImportError::NewerFacts { .. } => {
+            Failed::Refused(format!("{}: {error}", path.display())).into()
+        }
         ImportError::Line { .. } | ImportError::Commit(_) | ImportError::Read(_) | ImportError::Io(_) => {
             anyhow::Error::from(error).context(path.display().to_string())
         }

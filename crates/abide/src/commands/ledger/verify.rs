@@ -34,6 +34,14 @@ pub fn run(rebuild_rows: bool, place: &PlaceArgs, out: &Output) -> anyhow::Resul
         if unlisted > 0 {
             text.push_str(&format!("… and {} more\n", grouped(unlisted)));
         }
+        let outdated = number(&value, "outdated_rows");
+        if outdated > 0 {
+            let streams = counted(outdated, "stream");
+            text.push_str(&format!(
+                "to be rebuilt: the rows of {streams}, which another version made and which were not compared; a \
+                 running daemon rebuilds them, and so does --rebuild-rows\n"
+            ));
+        }
         if intact {
             text.push_str("everything is intact\n");
         }

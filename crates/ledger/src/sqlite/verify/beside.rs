@@ -9,6 +9,8 @@ use crate::error::{Damage, ReadError};
 use crate::hash::Hash;
 use crate::sqlite::fact::read_error;
 use crate::sqlite::row_value;
+use crate::sqlite::steps::FORMAT;
+use crate::sqlite::versions;
 use crate::sqlite::writer::{snapshot_digest, wake_digest};
 
 impl Check<'_, '_> {
@@ -106,7 +108,14 @@ impl Check<'_, '_> {
         Ok(())
     }
 
+    /// Compares only rows that today's function made: others are to be rebuilt, which is no damage.
     pub(super) fn rows(&mut self) -> Result<(), ReadError> {
+        for (stream, chain) in &mut self.chains {
+            if self.outdated.contains(*stream) {
+                self.report.outdated_rows += 1;
+                chain.rows_known = false;
+            }
+        }
         let sql = "SELECT stream, plane, id, seq, value FROM rows ORDER BY stream, plane, id";
         let mut statement = self.view.conn.prepare(sql).map_err(read_error)?;
         let mut rows = statement.query([]).map_err(read_error)?;
@@ -156,6 +165,24 @@ impl Check<'_, '_> {
                 let what = "it is not what was written".to_owned();
                 self.report.found(Damage::Wake { stream: self.called(stream), what });
             }
+        }
+        Ok(())
+    }
+
+    pub(super) fn versions(&mut self) -> Result<(), ReadError> {
+        for name in [versions::FORMAT, versions::OLDEST_READER, versions::ROWS] {
+            let found = versions::read(self.view.conn, name);
+            let damage = match found {
+                Ok(version) if !version.intact => {
+                    "it is not what was written: `abide ledger verify --rebuild-rows` writes it again".to_owned()
+                }
+                Ok(version) if name == versions::FORMAT && version.number != FORMAT => {
+                    format!("it says {}, and the database has format {FORMAT}", version.number)
+                }
+                Ok(_) => continue,
+                Err(error) => error.to_string(),
+            };
+            self.report.found(Damage::Version { name: name.to_owned(), what: damage });
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ use crate::sqlite::fact::Link;
 use crate::sqlite::heads::Table;
 use crate::sqlite::history::{StreamHead, View};
 use crate::sqlite::schema::MARK_EVERY;
-use crate::sqlite::{io_refusal, row_value};
+use crate::sqlite::{io_refusal, row_value, versions};
 use crate::stream::StreamId;
 
 /// Where an append starts from, known once it was checked.
@@ -109,6 +109,9 @@ impl Writer {
     }
 
     fn write(&mut self, prepared: &Prepared, starts: Vec<Start>) -> Result<Committed, CommitError> {
+        if prepared.reader > self.oldest_reader {
+            self.raise_oldest_reader(prepared.reader)?;
+        }
         let mut heads = Vec::with_capacity(starts.len());
         for (append, start) in prepared.appends.iter().zip(starts) {
             heads.push(self.append(append, start)?.head());
@@ -120,6 +123,14 @@ impl Writer {
             self.add_snapshot(snapshot)?;
         }
         Ok(Committed { heads, cursor: Cursor(self.last_fact) })
+    }
+
+    /// In the transaction of the first fact that needs it: no older program ever sees one without the other.
+    fn raise_oldest_reader(&mut self, reader: u32) -> Result<(), CommitError> {
+        let (number, program) = (i64::from(reader), self.program.version);
+        versions::set(&self.conn, versions::OLDEST_READER, number, program).map_err(commit_error)?;
+        self.oldest_reader = reader;
+        Ok(())
     }
 
     fn append(&mut self, append: &PreparedAppend, start: Start) -> Result<StreamHead, CommitError> {
@@ -204,17 +215,26 @@ impl Writer {
         // A row that can't be read is damaged, and disposable: the patch starts it anew, and `verify` names it.
         let before = before.flatten();
         match rows::patched(before, &op.patch) {
-            Some(value) => {
-                let (stream, plane, id) = key;
-                let stored = pack::to_stored(value.to_string().into_bytes(), usize::MAX);
-                cached(SET_ROW)?.execute((stream, plane, id, seq, stored)).map_err(commit_error)?;
-            }
+            Some(value) => self.set_row(stream, &op.plane, &op.id, seq, &value)?,
             None => {
                 let sql = "DELETE FROM rows WHERE stream = ? AND plane = ? AND id = ?";
                 cached(sql)?.execute(key).map_err(commit_error)?;
             }
         }
         Ok(())
+    }
+
+    pub(crate) fn set_row(
+        &self,
+        stream: i64,
+        plane: &str,
+        id: &str,
+        seq: Seq,
+        value: &serde_json::Value,
+    ) -> Result<(), CommitError> {
+        let stored = pack::to_stored(value.to_string().into_bytes(), usize::MAX);
+        let mut set = self.conn.prepare_cached(SET_ROW).map_err(commit_error)?;
+        set.execute((stream, plane, id, seq, stored)).map(|_| ()).map_err(commit_error)
     }
 
     fn set_wake(&mut self, stream: &StreamId, wake: Option<&Wake>) -> Result<(), CommitError> {

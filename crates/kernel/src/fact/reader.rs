@@ -1,0 +1,81 @@
+//! Since which reader a fact can be read.
+//!
+//! An older program fails on a kind, a field or a word that it does not know. So every shape that came after the first
+//! reader has a row in `SHAPES`, and the ledger raises the home's `oldest_reader` in the commit that first writes one:
+//! from then on older programs refuse the home by name, before they trip over a fact in it.
+//!
+//! To add a shape: raise `READER`, add its version to `READERS` (that version of the program must be newer than the one
+//! before), add the row to `SHAPES`, and record the shape with `tests/shapes/` (a test of the kernel says how).
+
+use serde_json::Value;
+
+use crate::pack;
+
+/// The reader that this program is.
+pub const READER: u32 = READERS.len() as u32;
+
+/// The first version of the program that had each reader, from the first reader on.
+pub const READERS: &[&str] = &["0.1.0"];
+
+/// A shape of stored facts that only a later reader can read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    pub reader: u32,
+    pub kind: &'static str,
+    pub part: Part,
+}
+
+/// The part of a fact that is new.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The kind itself.
+    Kind,
+    /// A member, by its path: `origin.id`; `[]` steps into every element of an array.
+    Field(&'static str),
+    /// A value of a member that was there before.
+    Word(&'static str, &'static str),
+}
+
+const SHAPES: &[Shape] = &[];
+
+/// The reader that a stored fact needs. A payload that was redacted, or is none of ours, needs what its kind needs.
+#[must_use]
+pub fn reader_of(kind: &str, payload: &[u8]) -> u32 {
+    reader_among(SHAPES, kind, payload)
+}
+
+/// The same by another table.
+#[must_use]
+pub fn reader_among(shapes: &[Shape], kind: &str, payload: &[u8]) -> u32 {
+    let mut read: Option<Value> = None;
+    let mut reader = 1;
+    for shape in shapes.iter().filter(|shape| shape.kind == kind) {
+        let mut holds = |path: &str, wanted: Option<&str>| {
+            let value = read.get_or_insert_with(|| pack::read_stored(payload).unwrap_or_default());
+            has(value, path, wanted)
+        };
+        let is_there = match shape.part {
+            Part::Kind => true,
+            Part::Field(path) => holds(path, None),
+            Part::Word(path, word) => holds(path, Some(word)),
+        };
+        if is_there {
+            reader = reader.max(shape.reader);
+        }
+    }
+    reader
+}
+
+fn has(value: &Value, path: &str, wanted: Option<&str>) -> bool {
+    let (step, rest) = path.split_once('.').unwrap_or((path, ""));
+    let (name, every) = step.strip_suffix("[]").map_or((step, false), |name| (name, true));
+    let Some(member) = value.get(name) else { return false };
+    let holds = |value: &Value| match rest {
+        "" => wanted.is_none_or(|word| value.as_str() == Some(word)),
+        rest => has(value, rest, wanted),
+    };
+    match member {
+        Value::Array(elements) if every => elements.iter().any(holds),
+        member => holds(member),
+    }
+}
