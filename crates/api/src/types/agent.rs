@@ -160,6 +160,9 @@ pub struct Identity {
     pub ownership: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
+    /// The agents that made it, nearest first: the policy judges its calls as theirs, too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub makers: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
