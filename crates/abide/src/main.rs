@@ -17,6 +17,7 @@ mod output;
 mod outside;
 mod perform;
 mod policy;
+mod roots;
 mod span;
 mod up;
 

@@ -27,6 +27,7 @@ use crate::models::Models;
 use crate::output::{Failed, Output};
 use crate::outside::Outside;
 use crate::policy::Watched;
+use crate::roots::Roots;
 use crate::{notify, perform};
 
 /// The agent that a new home begins with.
@@ -46,6 +47,8 @@ pub struct Daemon {
     pub public_url: Option<String>,
     /// Deliveries that each trigger takes in a second.
     pub hook_rate: u32,
+    /// The folders below which agents may work, as the setting names them.
+    pub workspace_roots: Vec<String>,
     /// Which config.toml the settings were read from.
     pub config_digest: String,
 }
@@ -92,12 +95,13 @@ async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &
         Err(problem) => tracing::warn!(%model, problem, "new agents could not think with the default model"),
     }
     let (checked, priced) = (Arc::clone(&daemon.models), Arc::clone(&daemon.models));
+    let roots = Roots::new(&daemon.workspace_roots, hands.person());
     let options = Options {
         limits: Limits::default(),
         models: daemon.models.defaults(),
         check_model: Box::new(move |name| checked.check(name)),
         check_price: Box::new(move |name| priced.check_price(name)),
-        world: Arc::new(Outside { hands, models: Arc::clone(&daemon.models) }),
+        world: Arc::new(Outside { hands, models: Arc::clone(&daemon.models), roots }),
         hooks: Arc::clone(&hooks),
         deltas,
         loopback: daemon.listen.ip().is_loopback(),

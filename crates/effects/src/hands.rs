@@ -118,6 +118,12 @@ impl Hands {
         self.0.processes.sandbox()
     }
 
+    /// The home folder of the user that this runs as.
+    #[must_use]
+    pub fn person(&self) -> &Path {
+        self.sandbox().person()
+    }
+
     /// How the number of a command's processes is bounded; in the error, why not by the kernel.
     pub fn counted_by(&self) -> Result<&'static str, &str> {
         self.0.processes.counted_by()

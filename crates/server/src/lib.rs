@@ -19,4 +19,4 @@ pub use app::{App, Limits, Options};
 pub use connection::Server;
 pub use hooks::{Hooks, Rate, Secret};
 pub use routes::models_in_use;
-pub use world::{Done, Seen, World};
+pub use world::{Done, Reach, Seen, World};

@@ -177,6 +177,7 @@ impl File {
             Value::ShutdownGraceMs(ms) => number(*ms),
             Value::NotifyOn(on) => on.iter().map(|on| on.as_str()).collect::<toml_edit::Array>().into(),
             Value::Fallback(models) => models.iter().collect::<toml_edit::Array>().into(),
+            Value::Folders(folders) => folders.iter().collect::<toml_edit::Array>().into(),
             Value::HookRate(rate) => number(u64::from(*rate)),
             Value::Card(CardValue::Tokens(tokens)) => number(*tokens),
             Value::Card(CardValue::Switch(on)) => toml_edit::Value::from(*on),

@@ -24,6 +24,7 @@ mod policy;
 mod quarantine;
 mod refused;
 mod results;
+mod roots;
 mod sandbox;
 mod served;
 mod shutdown;
