@@ -4,7 +4,7 @@
 //!
 //! It must never make a file that belongs to a user or to an agent: those get the mode that the user's umask gives them.
 
-#![allow(clippy::disallowed_methods, reason = "this is the module that makes private files with them")]
+#![expect(clippy::disallowed_methods, reason = "this is the module that makes private files with them")]
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
@@ -47,6 +47,23 @@ pub fn private_folder(folder: &Path) -> io::Result<()> {
         Err(error) => return Err(error),
     }
     close_to_others(folder)
+}
+
+/// Makes `folder` private if it is new: missing, or there and empty. One that holds something may be shared with others
+/// for a reason, and stays as it is.
+pub fn private_if_new(folder: &Path) -> io::Result<()> {
+    match fs::read_dir(folder) {
+        Ok(mut entries) => match entries.next() {
+            None => match close_to_others(folder) {
+                // It is somebody else's, and only they can close it.
+                Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(()),
+                closed => closed,
+            },
+            Some(_) => Ok(()),
+        },
+        Err(error) if error.kind() == ErrorKind::NotFound => private_folder(folder),
+        Err(error) => Err(error),
+    }
 }
 
 /// Makes a file with mode 0600, open for reading and writing. One that is there already is emptied and closed to other

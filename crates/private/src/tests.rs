@@ -76,3 +76,21 @@ fn a_folder_is_not_made_where_a_file_is() {
     assert!(private_folder(&file.join("below")).is_err());
     assert_eq!(fs::read_to_string(&file).unwrap(), "here");
 }
+
+#[test]
+fn only_a_new_folder_is_closed_without_being_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let (missing, empty, full) =
+        (folder.path().join("a/missing"), folder.path().join("empty"), folder.path().join("full"));
+    for shared in [&empty, &full] {
+        fs::create_dir(shared).unwrap();
+        fs::set_permissions(shared, Permissions::from_mode(0o755)).unwrap();
+    }
+    fs::write(full.join("file"), "of somebody").unwrap();
+    let modes = [&missing, &empty, &full].map(|folder| {
+        private_if_new(folder).unwrap();
+        mode(folder)
+    });
+    assert_eq!(modes, [0o700, 0o700, 0o755]);
+    assert!(private_if_new(&full.join("file")).is_err());
+}

@@ -1,6 +1,8 @@
 //! HTTP over the engine. It routes by the table of operations in `api`, checks who calls and how much they ask for, and
 //! turns requests into inputs and states into shapes. It decides nothing about agents.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests make files as users do"))]
+
 mod access;
 mod app;
 mod body;

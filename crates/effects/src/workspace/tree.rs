@@ -46,7 +46,7 @@ impl Tree {
         let scratch = scratch().map_err(|error| no_room(&error))?;
         let index = scratch.path().join("index");
         let objects = scratch.path().join("objects");
-        fs::create_dir(&objects).map_err(|error| no_room(&error))?;
+        abide_private::private_folder(&objects).map_err(|error| no_room(&error))?;
         copy_index(&git_dir.join("index"), &index).map_err(|error| no_room(&error))?;
         let git = git.with(Scratch { index, objects, behind: common_dir.join("objects") });
         show_everything(&git)?;
@@ -105,7 +105,7 @@ fn copy_index(from: &Path, to: &Path) -> io::Result<()> {
         Err(error) => return Err(error),
     };
     let time = source.metadata()?.modified()?;
-    let mut copy = File::create(to)?;
+    let mut copy = abide_private::private_file(to)?;
     io::copy(&mut source, &mut copy)?;
     copy.set_modified(time)
 }

@@ -9,10 +9,11 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
+use abide_private::{Existing, open_private};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use super::home::{private_file, sync_folder};
+use super::home::sync_folder;
 use crate::error::OpenError;
 
 /// "abid" in ASCII: tells our files from any other SQLite database.
@@ -63,7 +64,7 @@ pub(crate) fn create(file: &Path, page_size: u32) -> Result<(), OpenError> {
     // A log whose database is gone would be taken for one of the new database.
     remove(file, &["-wal", "-shm"]).map_err(io)?;
     // SQLite would make it with the mask's mode. Its log takes the mode that it finds here.
-    private_file().create_new(true).open(&unfinished).map_err(io)?;
+    open_private(&unfinished, Existing::Refuse).map_err(io)?;
     let conn = connect(&unfinished, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(fail)?;
     let tables = TABLES.join(";");
     conn.execute_batch(&format!(
