@@ -1,4 +1,6 @@
 //! The daemon as its users meet it: messages over HTTP, a hundred thousand agents asleep, and how fast it is there.
+
+#![allow(clippy::disallowed_methods, reason = "measurements make files as users do")]
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a bench stops where it fails, and prints its figures")]
 
 #[path = "daemon/models.rs"]

@@ -42,6 +42,8 @@ pub struct Settings {
     pub public_url: Setting<String>,
     /// Deliveries that each trigger takes in a second.
     pub hook_rate: Setting<u32>,
+    /// The folders below which agents may work.
+    pub workspace_roots: Setting<Vec<String>>,
     /// Who can be asked, with the keys of this environment.
     pub providers: Providers,
     /// Which config.toml this was read from.
@@ -101,6 +103,7 @@ impl Settings {
             notify_on: read(Key::NotifyOn)?.map(|value| value.notify_on()),
             public_url: read(Key::PublicUrl)?.map(|value| value.public_url()),
             hook_rate: read(Key::HookRate)?.map(|value| value.hook_rate()),
+            workspace_roots: read(Key::WorkspaceRoots)?.map(|value| value.folders()),
             file_digest: file.digest(),
             entries: entries.collect(),
             providers,
@@ -179,6 +182,7 @@ impl Settings {
             (Key::NotifyOn, as_value(&self.notify_on, Value::NotifyOn)),
             (Key::PublicUrl, as_value(&self.public_url, Value::PublicUrl)),
             (Key::HookRate, as_value(&self.hook_rate, Value::HookRate)),
+            (Key::WorkspaceRoots, as_value(&self.workspace_roots, Value::Folders)),
         ];
         let keys = keys.into_iter().map(|(key, setting)| (Named::Key(key), setting));
         keys.chain(self.said_entries().map(|(entry, setting)| (Named::Entry(entry), setting))).collect()
@@ -265,6 +269,7 @@ fn setting(key: Key, flags: &UpArgs, file: &File) -> anyhow::Result<Setting<Valu
         | Key::ShutdownGraceMs
         | Key::PublicUrl
         | Key::HookRate
+        | Key::WorkspaceRoots
         | Key::NotifyCommand
         | Key::NotifyWebhook
         | Key::NotifySecretEnv

@@ -75,6 +75,7 @@ pub fn read_if_there(path: &Path) -> anyhow::Result<Option<Vec<u8>>> {
 
 /// Writes a folder that does not exist yet, or is empty: nothing is ever overwritten, and what can't be written whole
 /// is taken away again, because half of an agent's records would read as another agent.
+#[expect(clippy::disallowed_methods, reason = "the folder is the user's, who named it")]
 pub fn save(dir: &Path, files: &Files) -> anyhow::Result<()> {
     let existed = dir.exists();
     let taken = existed && fs::read_dir(dir).map(|mut entries| entries.next().is_some()).unwrap_or(true);

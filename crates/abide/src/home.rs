@@ -1,11 +1,10 @@
 //! The home: one folder that holds everything.
 
-use std::fs::{OpenOptions, Permissions};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use abide_engine::PROGRAM;
 use abide_ledger::{Ledger, OpenError, Options};
+use abide_private::private_if_new;
 use anyhow::Context;
 
 use crate::cli::PlaceArgs;
@@ -26,23 +25,7 @@ pub fn dir(args: &PlaceArgs) -> anyhow::Result<PathBuf> {
 
 /// Makes the folder if it is not there. What is in it is for nobody else on the machine.
 pub fn create(home: &Path) -> std::io::Result<()> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(home)
-}
-
-/// A folder of the home that nobody else looks into, also where an earlier version made it or the home was there before.
-pub fn private_folder(folder: &Path) -> std::io::Result<()> {
-    create(folder)?;
-    std::fs::set_permissions(folder, Permissions::from_mode(0o700))
-}
-
-/// How a file of the home is made: nobody else reads it, whatever the mask and whoever made the home.
-pub fn private_file() -> OpenOptions {
-    OpenOptions::new().write(true).create(true).mode(0o600).clone()
-}
-
-/// The same for one that an earlier version made.
-pub fn close_file(path: &Path) -> std::io::Result<()> {
-    std::fs::set_permissions(path, Permissions::from_mode(0o600))
+    private_if_new(home)
 }
 
 /// The ledger of a home that exists. Looking at a home must not create one.

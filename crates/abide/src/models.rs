@@ -269,6 +269,7 @@ async fn small_call(model: &Model) -> Result<Reply, ProviderFailure> {
                 situation: None,
                 place: None,
                 money_limited: false,
+                author: Box::default(),
             };
             model.call(&call, &ExecId::new("exec_test"), 1, &NoPast).await
         }

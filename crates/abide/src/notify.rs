@@ -10,7 +10,6 @@ mod sink;
 mod tests;
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -21,6 +20,7 @@ use abide_kernel::decide;
 use abide_kernel::explain::why;
 use abide_kernel::time::Time;
 use abide_ledger::{Cursor, Follow, ReadError};
+use abide_private::{private_folder, write_private};
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinHandle;
@@ -108,13 +108,8 @@ impl Place {
     }
 
     fn save(&self, path: &Path) -> anyhow::Result<()> {
-        let partial = path.with_extension(format!("json.{}", std::process::id()));
-        crate::home::create(path.parent().unwrap_or(Path::new(".")))?;
-        let mut file = crate::home::private_file().truncate(true).open(&partial)?;
-        file.write_all(&serde_json::to_vec(self)?)?;
-        file.sync_all()?;
-        fs::rename(&partial, path)?;
-        Ok(())
+        private_folder(path.parent().unwrap_or(Path::new(".")))?;
+        Ok(write_private(path, &serde_json::to_vec(self)?)?)
     }
 }
 

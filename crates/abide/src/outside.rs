@@ -1,6 +1,7 @@
 //! The daemon's hands and models, for requests that are about a command, a folder or a model and not about a turn.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use abide_api::types::{ModelList, ModelTested};
@@ -10,16 +11,19 @@ use abide_kernel::agent::workspace::Workspace;
 use abide_kernel::effect::Place;
 use abide_kernel::fact::WorkspaceAttached;
 use abide_kernel::id::{AgentId, TaskId};
+use abide_kernel::input::Refusal;
 use abide_kernel::vocabulary::WorkspaceMode;
-use abide_server::{Done, Seen, World};
+use abide_server::{Done, Reach, Seen, World};
 use serde_json::{Value, json};
 
 use crate::config::mode_name;
 use crate::models::Models;
+use crate::roots::Roots;
 
 pub struct Outside {
     pub hands: Hands,
     pub models: Arc<Models>,
+    pub roots: Roots,
 }
 
 impl World for Outside {
@@ -40,8 +44,23 @@ impl World for Outside {
         Box::pin(async move { self.hands.write_input(agent, &TaskInput { task_id, input, close }).await })
     }
 
-    fn attach<'a>(&'a self, agent: &'a AgentId, path: String, mode: WorkspaceMode) -> Done<'a, WorkspaceAttached> {
-        Box::pin(self.hands.attach(agent, path, mode))
+    fn attach<'a>(
+        &'a self,
+        agent: &'a AgentId,
+        path: String,
+        mode: WorkspaceMode,
+        reach: Reach,
+    ) -> Done<'a, WorkspaceAttached> {
+        Box::pin(async move {
+            let real = self.checked(path, reach).await?;
+            let attached = self.hands.attach(agent, real.clone(), mode).await?;
+            if attached.workspace == real {
+                return Ok(attached);
+            }
+            // Somebody put a link in its place meanwhile.
+            let message = format!("{real} led to {} a moment later", attached.workspace);
+            Err(Refusal::new("moved", message, "see who changes that path, and name the folder itself"))
+        })
     }
 
     fn fetch_branch<'a>(
@@ -59,8 +78,8 @@ impl World for Outside {
         })
     }
 
-    fn check_workspace(&self, path: String) -> Done<'_, String> {
-        Box::pin(self.hands.check_workspace(path))
+    fn check_workspace(&self, path: String, reach: Reach) -> Done<'_, String> {
+        Box::pin(self.checked(path, reach))
     }
 
     fn patches<'a>(&'a self, agent: &'a AgentId) -> Done<'a, Vec<Value>> {
@@ -123,6 +142,24 @@ impl World for Outside {
 
     fn test_model(&self, name: String) -> Done<'_, ModelTested> {
         Box::pin(async move { self.models.test(&name).await })
+    }
+}
+
+impl Outside {
+    /// The folder by its real path, if the caller may choose it and agents could work there. Whether the caller may is
+    /// said first: what lies elsewhere is none of its business.
+    async fn checked(&self, path: String, reach: Reach) -> Result<String, Refusal> {
+        let (roots, named) = (self.roots.clone(), PathBuf::from(&path));
+        let allowed = tokio::task::spawn_blocking(move || match named.canonicalize() {
+            Ok(real) => roots.check(&real, reach),
+            Err(_) if named.is_absolute() => roots.check(&named, reach),
+            Err(_) => Ok(()),
+        });
+        let lost = |_| Refusal::new("closing", "the daemon is stopping", "ask again when it is back");
+        allowed.await.map_err(lost)??;
+        let real = self.hands.check_workspace(path).await?;
+        self.roots.check(Path::new(&real), reach)?;
+        Ok(real)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use abide_effects::Hands;
+use abide_effects::tools::judge_model;
 use abide_engine::{Clock, Deltas, Perform};
 use abide_kernel::Fact;
 use abide_kernel::agent::config::DefaultModels;
@@ -29,6 +30,8 @@ struct Effects {
     policy: Arc<Watched>,
     hooks: Arc<Hooks>,
     models: DefaultModels,
+    /// Those that the settings have a table of.
+    named_models: Vec<String>,
 }
 
 impl Perform for Effects {
@@ -36,21 +39,25 @@ impl Perform for Effects {
         match effect {
             Effect::CallModel { exec_id, round, call } => {
                 let (mind, hooks, policy) = (self.mind.clone(), Arc::clone(&self.hooks), Arc::clone(&self.policy));
-                let agent = agent.clone();
+                let (agent, author) = (agent.clone(), call.author.clone());
+                let workspace = self.hands.workspace_of(&agent, &author.place);
+                let offered = self.offered_models(&author.models);
                 Some(Box::pin(async move {
                     let mut said = mind.think(&agent, &exec_id, round, *call).await;
                     for input in &mut said {
                         if let Input::FinishRound { reply, .. } = input {
                             address_triggers(&hooks, &agent, reply).await;
+                            choose_models(&offered, reply);
                             // Held against the policy as it is now.
-                            reply.calls = policy.judge(&agent, std::mem::take(&mut reply.calls));
+                            let calls = std::mem::take(&mut reply.calls);
+                            reply.calls = policy.judge(&agent, &author.place.makers, workspace.clone(), calls).await;
                         }
                     }
                     said
                 }))
             }
-            Effect::RunTool { .. }
-            | Effect::StartTask { .. }
+            Effect::RunTool { .. } => self.hands.perform_under(&self.policy.current(), agent, effect),
+            Effect::StartTask { .. }
             | Effect::AwaitTask { .. }
             | Effect::EndTask { .. }
             | Effect::CloseTask { .. }
@@ -88,6 +95,28 @@ impl Perform for Effects {
     fn worktree(&self, agent: &AgentId, folder: String) -> Job<Result<WorkspaceAttached, Refusal>> {
         let (hands, agent) = (self.hands.clone(), agent.clone());
         Box::pin(async move { hands.worktree_for_child(&agent, folder).await })
+    }
+}
+
+impl Effects {
+    /// The models that an agent may give to those it makes: its own, and those that the operator named.
+    fn offered_models(&self, own: &[String]) -> Vec<String> {
+        let DefaultModels { model, fallback, .. } = &self.models;
+        let named = self.named_models.iter();
+        let mut offered: Vec<String> = Vec::new();
+        for name in own.iter().chain([model]).chain(fallback).chain(named) {
+            if !name.is_empty() && !offered.contains(name) {
+                offered.push(name.clone());
+            }
+        }
+        offered
+    }
+}
+
+/// A model that makes an agent chooses its model among these.
+fn choose_models(offered: &[String], reply: &mut Reply) {
+    for call in reply.calls.iter_mut().filter(|call| call.tool == "SpawnAgent") {
+        call.does = judge_model(&call.input, offered, call.does.clone());
     }
 }
 
@@ -135,5 +164,6 @@ pub fn perform(
     let (ledger, hands, hooks) = (ledger.clone(), hands.clone(), Arc::clone(hooks));
     let (providers, deltas) = (Arc::clone(&models.providers), deltas.clone());
     let mind = Mind::new(ledger, hands.clone(), providers, deltas);
-    Arc::new(Effects { hands, mind, hooks, policy: Arc::new(policy), models: models.defaults() })
+    let named_models = models.providers.named().map(str::to_owned).collect();
+    Arc::new(Effects { hands, mind, hooks, policy: Arc::new(policy), models: models.defaults(), named_models })
 }

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use abide_effects::policy::Policy;
+use abide_effects::policy::{Caller, Policy};
 use abide_kernel::id::AgentId;
 use abide_kernel::input::Call;
 use anyhow::anyhow;
@@ -54,20 +54,36 @@ impl Watched {
         Ok(Watched { home: home.to_owned(), read: Mutex::new(Read { stamp, policy }) })
     }
 
-    /// The calls of a reply, as far as the policy lets them be.
-    pub fn judge(&self, agent: &AgentId, calls: Vec<Call>) -> Vec<Call> {
+    /// The calls of a reply, as far as the policy lets them be. `workspace` is where they would run.
+    pub async fn judge(&self, agent: &AgentId, makers: &[AgentId], workspace: PathBuf, calls: Vec<Call>) -> Vec<Call> {
         if calls.is_empty() {
             return calls;
         }
-        let policy = self.current();
-        let judged = |Call { call_id, tool, input, does }| {
-            let does = policy.judge(agent, &tool, &input, does);
-            Call { call_id, tool, input, does }
+        let (policy, agent, makers) = (self.current(), agent.clone(), makers.to_vec());
+        let looks_at_files = policy.looks_at_files();
+        let judge = move || {
+            let caller = Caller { agent: &agent, makers: &makers, workspace: Some(&workspace) };
+            let judged = |Call { call_id, tool, input, does }| {
+                let does = policy.judge(&caller, &tool, &input, does);
+                Call { call_id, tool, input, does }
+            };
+            calls.into_iter().map(judged).collect()
         };
-        calls.into_iter().map(judged).collect()
+        if !looks_at_files {
+            return judge();
+        }
+        match tokio::task::spawn_blocking(judge).await {
+            Ok(judged) => judged,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                // The runtime is going down, and so is the agent that waits for this.
+                Err(_) => std::future::pending().await,
+            },
+        }
     }
 
-    fn current(&self) -> Arc<Policy> {
+    /// The rules as they are now.
+    pub fn current(&self) -> Arc<Policy> {
         let mut known = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         let stamp = stamp(&path(&self.home));
         if known.stamp != stamp {

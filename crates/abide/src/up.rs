@@ -2,7 +2,7 @@
 //! running and nothing half written.
 
 use std::fs;
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -17,16 +17,17 @@ use abide_kernel::id::AgentId;
 use abide_kernel::input::Input;
 use abide_kernel::vocabulary::AgentKind;
 use abide_ledger::{Ledger, Upgraded};
+use abide_private::{is_open_to_others, private_folder, write_private};
 use abide_server::{Access, App, Hooks, Limits, Options, Rate, Server, fresh_token};
 use anyhow::Context;
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::home::{private_file, private_folder};
 use crate::models::Models;
 use crate::output::{Failed, Output};
 use crate::outside::Outside;
 use crate::policy::Watched;
+use crate::roots::Roots;
 use crate::row_rebuild::RowRebuild;
 use crate::{notify, perform};
 
@@ -47,6 +48,8 @@ pub struct Daemon {
     pub public_url: Option<String>,
     /// Deliveries that each trigger takes in a second.
     pub hook_rate: u32,
+    /// The folders below which agents may work, as the setting names them.
+    pub workspace_roots: Vec<String>,
     /// Which config.toml the settings were read from.
     pub config_digest: String,
 }
@@ -55,6 +58,10 @@ pub fn run(home: &Path, ledger: Ledger, daemon: &Daemon, out: &Output) -> anyhow
     // What commands wrote is there, for as long as the ledger speaks of it.
     let agents = home.join("agents");
     private_folder(&agents).with_context(|| format!("can't keep {} to ourselves", agents.display()))?;
+    if is_open_to_others(home).unwrap_or(false) {
+        let hint = format!("chmod 700 {}", home.display());
+        tracing::warn!(home = %home.display(), hint, "other users of this machine can look into the home");
+    }
     let token = admin_token(home)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let served = runtime.block_on(serve(home, ledger, &token, daemon, out));
@@ -97,12 +104,13 @@ async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &
         Err(problem) => tracing::warn!(%model, problem, "new agents could not think with the default model"),
     }
     let (checked, priced) = (Arc::clone(&daemon.models), Arc::clone(&daemon.models));
+    let roots = Roots::new(&daemon.workspace_roots, hands.person());
     let options = Options {
         limits: Limits::default(),
         models: daemon.models.defaults(),
         check_model: Box::new(move |name| checked.check(name)),
         check_price: Box::new(move |name| priced.check_price(name)),
-        world: Arc::new(Outside { hands, models: Arc::clone(&daemon.models) }),
+        world: Arc::new(Outside { hands, models: Arc::clone(&daemon.models), roots }),
         hooks: Arc::clone(&hooks),
         deltas,
         loopback: daemon.listen.ip().is_loopback(),
@@ -225,12 +233,8 @@ fn admin_token(home: &Path) -> anyhow::Result<String> {
         Err(error) => return Err(error).with_context(|| format!("can't read {}", path.display())),
     }
     let token = fresh_token().context("the system gives no randomness")?;
-    // Written beside and moved into place: a half-written token would lock everybody out.
-    let partial = home.join(format!("token.{}", std::process::id()));
-    let mut file = private_file().truncate(true).open(&partial)?;
-    writeln!(file, "{token}")?;
-    file.sync_all()?;
-    fs::rename(&partial, &path).with_context(|| format!("can't write {}", path.display()))?;
+    // Whole or not at all: half a token would lock everybody out.
+    write_private(&path, format!("{token}\n").as_bytes()).with_context(|| format!("can't write {}", path.display()))?;
     Ok(token)
 }
 
@@ -239,10 +243,11 @@ struct Notice<'a>(&'a Path);
 
 impl Notice<'_> {
     fn post<'a>(home: &'a Path, url: &str, config: &str) -> anyhow::Result<Notice<'a>> {
-        let partial = home.join(format!("daemon.json.{}", std::process::id()));
+        // Commands send the home's token to the URL that stands here: nobody else may write it.
         let notice = json!({ "url": url, "pid": std::process::id(), "config_digest": config });
-        fs::write(&partial, notice.to_string())?;
-        fs::rename(&partial, home.join("daemon.json"))?;
+        let path = home.join("daemon.json");
+        write_private(&path, notice.to_string().as_bytes())
+            .with_context(|| format!("can't write {}", path.display()))?;
         Ok(Notice(home))
     }
 }

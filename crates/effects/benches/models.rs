@@ -2,6 +2,8 @@
 //!
 //! The provider is on this machine and answers at once. Only the thread of the caller is counted, so what the provider
 //! needs is not in the figures.
+
+#![allow(clippy::disallowed_methods, reason = "measurements make files as users do")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench stops where it fails, and prints its figures")]
 
 use std::io::{BufRead, BufReader, Read, Write};

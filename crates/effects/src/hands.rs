@@ -29,6 +29,7 @@ use abide_kernel::vocabulary::ToolStatus;
 use serde_json::Value;
 
 use crate::limits;
+use crate::policy::Policy;
 use crate::process::{Options, Processes};
 use crate::sandbox::{Mode, Sandbox};
 use crate::tools::read_skill;
@@ -119,6 +120,12 @@ impl Hands {
         self.0.processes.sandbox()
     }
 
+    /// The home folder of the user that this runs as.
+    #[must_use]
+    pub fn person(&self) -> &Path {
+        self.sandbox().person()
+    }
+
     /// How the number of a command's processes is bounded; in the error, why not by the kernel.
     pub fn counted_by(&self) -> Result<&'static str, &str> {
         self.0.processes.counted_by()
@@ -127,13 +134,20 @@ impl Hands {
     /// What an effect asks for, where it is for hands.
     #[must_use]
     pub fn perform(&self, agent: &AgentId, effect: Effect) -> Option<Job> {
+        self.perform_under(&Arc::default(), agent, effect)
+    }
+
+    /// The same, where the file tools reach no file that the policy keeps from the call.
+    #[must_use]
+    pub fn perform_under(&self, policy: &Arc<Policy>, agent: &AgentId, effect: Effect) -> Option<Job> {
         let (hands, agent) = (self.clone(), agent.clone());
         match effect {
             Effect::RunTool { exec_id, call_id, tool, input, place } => {
                 let mut slot = self.0.order.next(&exec_id, &tool, &input);
+                let policy = Arc::clone(policy);
                 Some(Box::pin(async move {
                     slot.comes().await;
-                    let came_to = hands.run_tool(&agent, &exec_id, &call_id, &tool, &input, &place).await;
+                    let came_to = hands.run_tool(&policy, &agent, &exec_id, &call_id, &tool, &input, &place).await;
                     finished(exec_id, call_id, came_to)
                 }))
             }
@@ -212,8 +226,10 @@ impl Hands {
         });
     }
 
+    #[allow(clippy::too_many_arguments, reason = "they are the fields of one effect")]
     async fn run_tool(
         &self,
+        policy: &Arc<Policy>,
         agent: &AgentId,
         exec_id: &ExecId,
         call_id: &CallId,
@@ -227,7 +243,7 @@ impl Hands {
             "TaskInput" => self.task_input(agent, input).await,
             "UseWorkspace" => self.use_workspace(agent, input, place).await,
             read_skill::NAME => self.read_skill(agent, input, place).await,
-            _ => self.file_tool(agent, tool, input, place).await,
+            _ => self.file_tool(agent, tool, input, place, policy).await,
         }
     }
 

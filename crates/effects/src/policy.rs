@@ -5,9 +5,13 @@
 //! commands is a net for those who mean well; what confines is the sandbox. Where reading is in doubt, rules that hold
 //! back match and rules that let pass do not.
 
+mod command;
 mod file;
 mod subject;
+mod unseen;
 mod wild;
+
+use std::path::Path;
 
 use abide_kernel::id::AgentId;
 use abide_kernel::input::{Ask, Does, Refusal};
@@ -16,11 +20,22 @@ use serde_json::Value;
 
 use crate::files::Pattern;
 use subject::Subject;
+pub use unseen::Unseen;
 use wild::Wild;
 
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
     rules: Vec<Rule>,
+}
+
+/// Whose call is judged, and where it would run.
+#[derive(Debug, Clone, Copy)]
+pub struct Caller<'a> {
+    pub agent: &'a AgentId,
+    /// The agents that made it: a rule that holds one of them back holds it back.
+    pub makers: &'a [AgentId],
+    /// The folder that its paths begin at. With one, a path is also judged by where it leads.
+    pub workspace: Option<&'a Path>,
 }
 
 /// What is wrong with a policy's text, and where.
@@ -69,9 +84,15 @@ impl Policy {
         self.rules.is_empty()
     }
 
+    /// Whether any rule is about paths: then judging a call looks at the files of the workspace, and may block.
+    #[must_use]
+    pub fn looks_at_files(&self) -> bool {
+        self.rules.iter().any(|rule| rule.path.is_some())
+    }
+
     /// What a call that `does` this may do.
     #[must_use]
-    pub fn judge(&self, agent: &AgentId, tool: &str, input: &Value, does: Does) -> Does {
+    pub fn judge(&self, caller: &Caller<'_>, tool: &str, input: &Value, does: Does) -> Does {
         let world = match &does {
             Does::World(_) => true,
             Does::Act(_) => false,
@@ -80,10 +101,9 @@ impl Policy {
         if self.rules.is_empty() {
             return does;
         }
-        let subject = Subject::of(tool, input);
-        let Some(rule) = self.rules.iter().find(|rule| rule.matches(agent, tool, world, &subject)) else {
-            return does;
-        };
+        let workspace = caller.workspace.filter(|_| self.looks_at_files());
+        let subject = Subject::of(tool, input, workspace);
+        let Some(rule) = self.deciding(caller, tool, world, &subject) else { return does };
         match rule.action {
             Action::Allow => does,
             Action::Deny => Does::Refused(rule.refusal(tool)),
@@ -100,16 +120,43 @@ impl Policy {
     }
 }
 
+impl Policy {
+    /// The first rule that matches.
+    fn deciding(&self, caller: &Caller<'_>, tool: &str, world: bool, subject: &Subject) -> Option<&Rule> {
+        self.rules.iter().find(|rule| rule.matches(caller, tool, world, subject))
+    }
+}
+
 impl Rule {
-    fn matches(&self, agent: &AgentId, tool: &str, world: bool, subject: &Subject) -> bool {
-        // Without a name, a rule is about what reaches into the world, not about the agent's own records.
-        let of_tool = self.tool.as_ref().map_or(world, |wanted| wanted.matches(tool));
-        let of_agent = self.agent.as_ref().is_none_or(|wanted| wanted.matches(agent.as_str()));
-        let lets_pass = self.action == Action::Allow;
-        of_tool
-            && of_agent
+    fn matches(&self, caller: &Caller<'_>, tool: &str, world: bool, subject: &Subject) -> bool {
+        let lets_pass = self.lets_pass();
+        self.is_about(tool, world)
+            && self.binds(caller)
             && self.command.as_ref().is_none_or(|wanted| subject.command_matches(wanted, lets_pass))
             && self.path.as_ref().is_none_or(|wanted| subject.path_matches(wanted, lets_pass, self.tool.is_some()))
+    }
+
+    fn lets_pass(&self) -> bool {
+        self.action == Action::Allow
+    }
+
+    /// Without a tool, a rule is about calls that reach into the world, not about the agent's own records. A rule that
+    /// keeps files from being read keeps their lines from being found.
+    fn is_about(&self, tool: &str, world: bool) -> bool {
+        let Some(wanted) = &self.tool else { return world };
+        let as_reading = tool == "Grep" && self.path.is_some() && !self.lets_pass() && wanted.matches("ReadFile");
+        wanted.matches(tool) || as_reading
+    }
+
+    /// An agent may do what all of its makers may do, and nothing that one of them may not.
+    fn binds(&self, caller: &Caller<'_>) -> bool {
+        let Some(wanted) = &self.agent else { return true };
+        let mut agents = std::iter::once(caller.agent).chain(caller.makers);
+        if self.lets_pass() {
+            agents.all(|agent| wanted.matches(agent.as_str()))
+        } else {
+            agents.any(|agent| wanted.matches(agent.as_str()))
+        }
     }
 
     fn refusal(&self, tool: &str) -> Refusal {

@@ -4,6 +4,7 @@
 
 mod begin;
 mod family;
+#[expect(clippy::disallowed_methods, reason = "control groups are files of the kernel's")]
 mod group;
 mod kept;
 mod marker;
@@ -11,6 +12,7 @@ mod orders;
 mod output;
 mod owner;
 mod spawner;
+#[expect(clippy::disallowed_methods, reason = "it writes a file of /proc")]
 mod supervise;
 mod sweep;
 mod wires;

@@ -48,6 +48,7 @@ use serde_json::{Value, json};
 use crate::nearest::nearest;
 use fields::Fields;
 pub(crate) use fields::quoted;
+pub use spawn_agent::judge_model;
 
 /// Every tool there is, in the order in which models are told of them.
 pub const ALL: &[Tool] = &[

@@ -1,5 +1,7 @@
 //! Only for the tests of commands. As a supervisor it is what the daemon's own binary is. Otherwise it stands in for
 //! the daemon: it starts one command, says what came of that, and stays until it is killed.
+
+#![allow(clippy::disallowed_methods, reason = "tests make files as users do")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test stops where it fails, and is told by a line")]
 
 use std::path::PathBuf;

@@ -1,4 +1,6 @@
 //! What it costs to read a ledger of a million facts, and what turns cost.
+
+#![allow(clippy::disallowed_methods, reason = "measurements make files as users do")]
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, reason = "a bench prints")]
 
 mod turns;

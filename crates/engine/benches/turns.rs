@@ -1,5 +1,7 @@
 //! What a turn costs: in instructions, in time of a core, in bytes of the ledger; and how many there are in a second.
 
+#![allow(clippy::disallowed_methods, reason = "measurements make files as users do")]
+
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;

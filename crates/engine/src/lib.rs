@@ -3,6 +3,8 @@
 //! The loop's synchronous core never waits and never reads a clock: whoever drives it hands in time and entropy, commits
 //! what it asks to have committed, and performs the effects it gives back. The host drives it for live agents.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests make files as users do"))]
+
 pub mod clock;
 pub mod core;
 pub mod deltas;

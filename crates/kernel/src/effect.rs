@@ -115,6 +115,17 @@ pub struct ModelCall {
     pub place: Option<Box<Place>>,
     /// What it may spend is limited: a model whose price nobody knows must not be called.
     pub money_limited: bool,
+    /// Whose calls the answer will hold.
+    pub author: Box<Author>,
+}
+
+/// The agent whose model answers, as far as the calls of the answer are judged by it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Author {
+    /// Where its calls run, and who made it.
+    pub place: Place,
+    /// Its own model and those it falls back on: what it makes may think with them.
+    pub models: Vec<String>,
 }
 
 /// A child as it is to be made.
@@ -150,6 +161,8 @@ pub struct Place {
     pub network: bool,
     /// The agent at the top of the tree: a child may write where its supervisor does.
     pub top: Option<AgentId>,
+    /// The agents that made it, nearest first: what the policy holds them back from, it is held back from.
+    pub makers: Vec<AgentId>,
 }
 
 impl Place {
@@ -166,6 +179,7 @@ impl Place {
             branched: of(WorkspaceMode::Worktree),
             network: state.config.network,
             top: state.identity.supervisor.as_ref().map(|supervisor| supervisor.top.clone()),
+            makers: state.identity.lineage(),
         }
     }
 }
@@ -263,6 +277,7 @@ pub fn spawn_of(task: &Task, state: &AgentState) -> Option<Effect> {
             top: state.identity.top().clone(),
             depth: state.identity.depth() + 1,
         }),
+        makers: state.identity.makers_of_made(),
     };
     let (workspace, worktree_of) = match child.workspace_mode {
         ChildWorkspace::Inherit => (child.folder.clone(), None),
@@ -348,6 +363,10 @@ fn model_call(state: &AgentState) -> Option<ModelCall> {
         place: (turn.work_item_id.is_some() && state.workspaces.occupied().is_some())
             .then(|| Box::new(Place::of(state))),
         money_limited: state.is_money_limited(),
+        author: Box::new(Author {
+            place: Place::of(state),
+            models: std::iter::once(&state.config.model).chain(&state.config.fallback).cloned().collect(),
+        }),
     })
 }
 

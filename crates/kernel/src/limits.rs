@@ -111,5 +111,7 @@ pub const JUST_PASSED_MS: u64 = 60_000;
 pub const CHILDREN_MAX: usize = 32;
 /// How far below the agent at the top children may have children.
 pub const CHILD_DEPTH_MAX: u32 = 3;
+/// Makers that a self-owned agent can have: every record of an agent names all of them.
+pub const MAKERS_MAX: usize = 32;
 /// The longest name of an agent.
 pub const AGENT_ID_BYTES: usize = 64;

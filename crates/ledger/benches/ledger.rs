@@ -2,6 +2,8 @@
 //!
 //! One JSON line per figure: `{"name","value","unit","baseline","ratio","goal"}`; the goal says which way the ratio
 //! should go.
+
+#![allow(clippy::disallowed_methods, reason = "measurements make files as users do")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench stops where it fails, and prints its figures")]
 
 use std::io::Write;

@@ -8,6 +8,8 @@
 //! It never reads a clock to decide anything, never asks what a payload means (that it is JSON it uses, to keep it in
 //! fewer bytes), and never drops a fact.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests make files as users do"))]
+
 use std::path::Path;
 
 use abide_kernel::id::Seq;

@@ -1,6 +1,8 @@
 //! HTTP over the engine. It routes by the table of operations in `api`, checks who calls and how much they ask for, and
 //! turns requests into inputs and states into shapes. It decides nothing about agents.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests make files as users do"))]
+
 mod access;
 mod app;
 mod body;
@@ -19,4 +21,4 @@ pub use app::{App, Limits, Options};
 pub use connection::Server;
 pub use hooks::{Hooks, Rate, Secret};
 pub use routes::models_in_use;
-pub use world::{Done, Seen, World};
+pub use world::{Done, Reach, Seen, World};

@@ -17,6 +17,17 @@ pub type Done<'a, T> = BoxFuture<'a, Result<T, Refusal>>;
 /// What comes of looking: something, always.
 pub type Seen<'a, T> = BoxFuture<'a, T>;
 
+/// How far a caller may reach who names a folder for agents to work in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// Below the configured roots.
+    Roots,
+    /// Anywhere but in folders of the system.
+    Beyond,
+    /// There, too.
+    System,
+}
+
 pub trait World: Send + Sync {
     /// What a task wrote, from an offset or the newest, once it ended or the time is up.
     fn read_output<'a>(
@@ -31,7 +42,13 @@ pub trait World: Send + Sync {
     fn write_input<'a>(&'a self, agent: &'a AgentId, task: TaskId, input: String, close: bool) -> Done<'a, Value>;
 
     /// A folder that may be bound. A worktree is made here.
-    fn attach<'a>(&'a self, agent: &'a AgentId, path: String, mode: WorkspaceMode) -> Done<'a, WorkspaceAttached>;
+    fn attach<'a>(
+        &'a self,
+        agent: &'a AgentId,
+        path: String,
+        mode: WorkspaceMode,
+        reach: Reach,
+    ) -> Done<'a, WorkspaceAttached>;
 
     /// Brings a branch of an agent's worktree into the user's repository. `bound` is the worktree, where it is there;
     /// else `folder` names the repository.
@@ -44,7 +61,7 @@ pub trait World: Send + Sync {
     ) -> Done<'a, Value>;
 
     /// The folder by its real path, if it could be worked in at this moment.
-    fn check_workspace(&self, path: String) -> Done<'_, String>;
+    fn check_workspace(&self, path: String, reach: Reach) -> Done<'_, String>;
 
     fn patches<'a>(&'a self, agent: &'a AgentId) -> Done<'a, Vec<Value>>;
 

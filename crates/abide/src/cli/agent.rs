@@ -69,6 +69,9 @@ pub struct CreateArgs {
     /// The folder it works in
     #[arg(long, value_name = "DIR")]
     pub workspace: Option<PathBuf>,
+    /// Let it work in a folder of the system, such as /etc
+    #[arg(long, requires = "workspace")]
+    pub force: bool,
     /// What it is for
     #[arg(long, value_name = "ROLE", value_parser = role)]
     pub role: Option<Role>,
@@ -99,6 +102,9 @@ pub struct SetArgs {
     /// The folder it works in, from its next command on
     #[arg(long, value_name = "DIR")]
     pub workspace: Option<PathBuf>,
+    /// Let it work in a folder of the system, such as /etc
+    #[arg(long, requires = "workspace")]
+    pub force: bool,
     /// Whether it may reach the network: on or off
     #[arg(long, value_name = "on|off", value_parser = switch)]
     pub network: Option<bool>,

@@ -19,6 +19,9 @@ pub enum WorkspaceCommand {
         /// In a new git worktree of it
         #[arg(long)]
         worktree: bool,
+        /// Also in a folder of the system, such as /etc
+        #[arg(long)]
+        force: bool,
     },
     /// End a binding; files stay, and what is not committed in a worktree is saved as a patch before it goes
     Detach {

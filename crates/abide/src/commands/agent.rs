@@ -41,6 +41,7 @@ fn create(args: &CreateArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<
         id: args.id.to_string(),
         model: args.model.clone(),
         workspace: args.workspace.as_deref().map(absolute).transpose()?,
+        force: args.force.then_some(true),
         role: args.role,
         instructions: args.instructions.as_deref().map(read).transpose()?,
         network: args.network.then_some(true),
@@ -63,7 +64,7 @@ fn create(args: &CreateArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<
 }
 
 fn set(args: &SetArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
-    let SetArgs { id: _, model, workspace, network, instructions, fallback, budget } = args;
+    let SetArgs { id: _, model, workspace, force: _, network, instructions, fallback, budget } = args;
     let unsaid = model.is_none() && workspace.is_none() && network.is_none() && instructions.is_none();
     if unsaid && fallback.is_none() && budget.is_empty() {
         let what =
@@ -74,6 +75,7 @@ fn set(args: &SetArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let mut change = AgentChange {
         model: args.model.clone(),
         workspace: args.workspace.as_deref().map(absolute).transpose()?,
+        force: args.force.then_some(true),
         instructions: args.instructions.as_deref().map(read).transpose()?,
         network: args.network,
         fallback: fallback.as_deref().map(models),

@@ -31,6 +31,7 @@ pub fn run(args: &UpArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()>
         notify,
         public_url: Some(settings.public_url.value).filter(|url| !url.is_empty()),
         hook_rate: settings.hook_rate.value,
+        workspace_roots: settings.workspace_roots.value,
         config_digest: settings.file_digest,
     };
     up::run(&home, ledger, &daemon, out)

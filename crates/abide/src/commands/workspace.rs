@@ -17,7 +17,11 @@ use crate::output::{Cell, Output, counted, gist, one_line};
 pub fn run(command: &WorkspaceCommand, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     match command {
         WorkspaceCommand::List(of) => list(of, place, out),
-        WorkspaceCommand::Attach { of, path, worktree } => attach(of, path, *worktree, place, out),
+        WorkspaceCommand::Attach { of, path, worktree, force } => {
+            let mode = if *worktree { WorkspaceMode::Worktree } else { WorkspaceMode::Direct };
+            let attach = WorkspaceAttach { path: absolute(path)?, mode, force: force.then_some(true) };
+            self::attach(of, &attach, place, out)
+        }
         WorkspaceCommand::Detach { of, path, discard } => detach(of, path, *discard, place, out),
         WorkspaceCommand::Fetch { of, branch, path } => fetch(of, branch.clone(), path.as_deref(), place, out),
         WorkspaceCommand::Patches(of) => patches(of, place, out),
@@ -65,11 +69,9 @@ fn row(workspace: &Workspace) -> Vec<Cell> {
     ]
 }
 
-fn attach(of: &OfAgent, path: &Path, worktree: bool, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
-    let mode = if worktree { WorkspaceMode::Worktree } else { WorkspaceMode::Direct };
-    let attach = WorkspaceAttach { path: absolute(path)?, mode };
+fn attach(of: &OfAgent, attach: &WorkspaceAttach, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let client = connection::find(place)?;
-    let attached = block_on(async { Ok(client.attach_workspace(of.agent.as_str(), &attach).await?) })?;
+    let attached = block_on(async { Ok(client.attach_workspace(of.agent.as_str(), attach).await?) })?;
     out.result(&json!(attached), || {
         let branch = attached.branch.as_ref().map(|branch| format!(", branch {branch}")).unwrap_or_default();
         let note = attached.note.as_ref().map(|note| format!("{}\n", one_line(note))).unwrap_or_default();

@@ -1,7 +1,5 @@
 //! `config.toml`: read strictly, changed without touching what somebody wrote around it.
 
-use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use std::collections::BTreeMap;
@@ -9,6 +7,7 @@ use std::collections::BTreeMap;
 use abide_effects::model::cards::{CardChange, CardValue, written};
 use abide_effects::model::providers::{ProviderSettings, Providers};
 use abide_ledger::Hash;
+use abide_private::write_private;
 use anyhow::{Context, anyhow, bail};
 use toml_edit::{DocumentMut, Item, Table, TableLike};
 
@@ -177,6 +176,7 @@ impl File {
             Value::ShutdownGraceMs(ms) => number(*ms),
             Value::NotifyOn(on) => on.iter().map(|on| on.as_str()).collect::<toml_edit::Array>().into(),
             Value::Fallback(models) => models.iter().collect::<toml_edit::Array>().into(),
+            Value::Folders(folders) => folders.iter().collect::<toml_edit::Array>().into(),
             Value::HookRate(rate) => number(u64::from(*rate)),
             Value::Card(CardValue::Tokens(tokens)) => number(*tokens),
             Value::Card(CardValue::Switch(on)) => toml_edit::Value::from(*on),
@@ -235,17 +235,9 @@ impl File {
     pub fn save(&self) -> anyhow::Result<()> {
         self.check()?;
         let home = self.path.parent().unwrap_or(Path::new("."));
-        let partial = self.path.with_extension(format!("toml.{}.partial", std::process::id()));
-        let written = (|| {
-            crate::home::create(home)?;
-            let mut file = crate::home::private_file().truncate(true).open(&partial)?;
-            file.write_all(self.document.to_string().as_bytes())?;
-            file.sync_all()?;
-            fs::rename(&partial, &self.path)
-        })();
-        written
-            .inspect_err(|_| drop(fs::remove_file(&partial)))
-            .with_context(|| format!("can't write {}", self.path.display()))
+        let written =
+            crate::home::create(home).and_then(|()| write_private(&self.path, self.document.to_string().as_bytes()));
+        written.with_context(|| format!("can't write {}", self.path.display()))
     }
 }
 

@@ -11,6 +11,7 @@ use abide_effects::web::Url;
 use serde_json::json;
 
 use crate::notify::On;
+use crate::roots::PERSON;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
@@ -27,6 +28,7 @@ pub enum Key {
     NotifyOn,
     PublicUrl,
     HookRate,
+    WorkspaceRoots,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +61,8 @@ pub enum Value {
     /// Empty where there is none.
     PublicUrl(String),
     HookRate(u32),
+    /// Each absolute, or below the home folder of the daemon's user.
+    Folders(Vec<String>),
     /// Of a provider.
     Kind(Kind),
     /// Of a model.
@@ -77,7 +81,7 @@ const FALLBACK_MAX: usize = 8;
 pub const ECHO: &str = "script/echo";
 
 impl Key {
-    pub const ALL: [Key; 13] = [
+    pub const ALL: [Key; 14] = [
         Key::Listen,
         Key::Store,
         Key::Model,
@@ -91,6 +95,7 @@ impl Key {
         Key::NotifyOn,
         Key::PublicUrl,
         Key::HookRate,
+        Key::WorkspaceRoots,
     ];
 
     pub fn name(self) -> &'static str {
@@ -108,6 +113,7 @@ impl Key {
             Key::NotifyOn => "notify.on",
             Key::PublicUrl => "public_url",
             Key::HookRate => "hook_rate",
+            Key::WorkspaceRoots => "workspace_roots",
         }
     }
 
@@ -120,6 +126,7 @@ impl Key {
             Key::Log => Some("ABIDE_LOG"),
             Key::Sandbox => Some("ABIDE_SANDBOX"),
             Key::PublicUrl => Some("ABIDE_PUBLIC_URL"),
+            Key::WorkspaceRoots => Some("ABIDE_WORKSPACE_ROOTS"),
             Key::ShutdownGraceMs
             | Key::HookRate
             | Key::NotifyCommand
@@ -142,6 +149,7 @@ impl Key {
             Key::NotifyOn => Value::NotifyOn(On::USUAL.to_vec()),
             Key::PublicUrl => Value::PublicUrl(String::new()),
             Key::HookRate => Value::HookRate(HOOK_RATE),
+            Key::WorkspaceRoots => Value::Folders(vec![PERSON.to_owned()]),
         }
     }
 
@@ -169,6 +177,7 @@ impl Key {
             Key::NotifySecretEnv => some(text, "name the environment variable that holds the webhook's secret"),
             Key::NotifyOn => on(text).map(Value::NotifyOn),
             Key::PublicUrl => public_url(text).map(Value::PublicUrl),
+            Key::WorkspaceRoots => folders(text).map(Value::Folders),
             Key::HookRate => {
                 let number = text.parse().ok().filter(|rate| (1..=HOOK_RATE_MAX).contains(rate)).map(Value::HookRate);
                 number.ok_or_else(|| format!("{text:?} is no number of deliveries from 1 to {HOOK_RATE_MAX}"))
@@ -180,7 +189,7 @@ impl Key {
     pub fn written(self) -> Written {
         match self {
             Key::ShutdownGraceMs | Key::HookRate => Written::Number,
-            Key::NotifyOn | Key::Fallback => Written::List,
+            Key::NotifyOn | Key::Fallback | Key::WorkspaceRoots => Written::List,
             Key::Listen
             | Key::Store
             | Key::Model
@@ -251,6 +260,10 @@ impl Key {
                 "type": "integer", "minimum": 1, "maximum": HOOK_RATE_MAX,
                 "description": "Deliveries that each trigger takes in a second; ten times as many at once",
             }),
+            Key::WorkspaceRoots => json!({
+                "type": "array", "items": { "type": "string", "pattern": "^(/|~$|~/)" },
+                "description": "The folders below which agents may work; ~ is the home folder of the daemon's user. An admin's token may go beyond them",
+            }),
         };
         let mut about = about;
         about["default"] = self.default().json();
@@ -266,6 +279,7 @@ impl Value {
             Value::Text(text) => json!(text),
             Value::NotifyOn(on) => json!(on),
             Value::Fallback(models) => json!(models),
+            Value::Folders(folders) => json!(folders),
             Value::Card(CardValue::Tokens(tokens)) => json!(tokens),
             Value::Card(CardValue::Switch(on)) => json!(on),
             Value::Card(CardValue::MicroUsd(micro)) => json!(dollars(*micro)),
@@ -305,6 +319,7 @@ impl Value {
             | Value::NotifyOn(_)
             | Value::PublicUrl(_)
             | Value::HookRate(_)
+            | Value::Folders(_)
             | Value::Kind(_)
             | Value::Card(_) => &[],
         }
@@ -338,6 +353,10 @@ impl Value {
         if let Value::HookRate(rate) = self { Some(rate) } else { None }
     }
 
+    pub fn folders(self) -> Option<Vec<String>> {
+        if let Value::Folders(folders) = self { Some(folders) } else { None }
+    }
+
     pub fn shutdown_grace_ms(self) -> Option<u64> {
         if let Value::ShutdownGraceMs(ms) = self { Some(ms) } else { None }
     }
@@ -358,6 +377,8 @@ impl fmt::Display for Value {
             Value::HookRate(rate) => write!(f, "{rate}"),
             Value::Fallback(models) if models.is_empty() => f.write_str("none"),
             Value::Fallback(models) => f.write_str(&models.join(",")),
+            Value::Folders(folders) if folders.is_empty() => f.write_str("none"),
+            Value::Folders(folders) => f.write_str(&folders.join(",")),
             Value::Kind(kind) => f.write_str(kind.as_str()),
             Value::Card(CardValue::Tokens(tokens)) => write!(f, "{tokens}"),
             Value::Card(CardValue::Switch(on)) => write!(f, "{on}"),
@@ -455,6 +476,19 @@ fn fallback(text: &str) -> Result<Vec<String>, String> {
         return Err(format!("{} models are too many: name {FALLBACK_MAX} at most", models.len()));
     }
     Ok(models)
+}
+
+/// Divided by commas; nothing at all is a list, too.
+fn folders(text: &str) -> Result<Vec<String>, String> {
+    let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+    let folder = |name: &str| {
+        let below_person = name == PERSON || name.starts_with("~/");
+        if below_person || Path::new(name).is_absolute() {
+            return Ok(name.to_owned());
+        }
+        Err(format!("{name:?} is no absolute path: write /path/to/folder, or ~/folder"))
+    };
+    names.map(folder).collect()
 }
 
 /// For JSON, which has no exact decimals; what was written comes out again.

@@ -52,6 +52,7 @@ notify.secret_env  none                                                         
 notify.on          approval,failure,notify,blocked                                       default
 public_url                                                                               default
 hook_rate          50                                                                    default
+workspace_roots    ~                                                                     default
 "
     );
     assert_eq!(place.says(&["config", "get", "log"]), "info\n");
@@ -68,7 +69,8 @@ fn a_file_that_is_wrong_is_named_with_what_is_wrong() {
         (
             "[server]\n",
             "no setting is called \"server\"; there are listen, store, model, fallback, log, sandbox, shutdown_grace_ms, \
-             notify.command, notify.webhook, notify.secret_env, notify.on, public_url, hook_rate, providers, models",
+             notify.command, notify.webhook, notify.secret_env, notify.on, public_url, hook_rate, workspace_roots, \
+             providers, models",
         ),
         ("[provider.x]\n", "no setting is called \"provider\"; did you mean providers?"),
         ("listen = 4173", "listen takes text in quotes, not a number"),
@@ -80,6 +82,11 @@ fn a_file_that_is_wrong_is_named_with_what_is_wrong() {
         ("[notify]\nwebhook = \"ftp://x\"", "notify.webhook: \"ftp://x\" is no address to send to"),
         ("shutdown_grace_ms = -1", "shutdown_grace_ms: \"-1\" is no number of milliseconds from 0 to 600000"),
         ("hook_rate = 0", "hook_rate: \"0\" is no number of deliveries from 1 to 1000000"),
+        (
+            "workspace_roots = [\"work\"]",
+            "workspace_roots: \"work\" is no absolute path: write /path/to/folder, or ~/folder",
+        ),
+        ("workspace_roots = \"/work\"", "workspace_roots takes a list of texts in quotes, not text"),
         ("public_url = \"example.com\"", "public_url: \"example.com\" is no address: write https://HOST"),
         ("listen = \"localhost\"", "listen: \"localhost\" is no address to listen on: write IP:PORT"),
         ("store = \"postgres://x\"", "store: \"postgres://x\" is no store that this version knows: it takes sqlite"),

@@ -233,17 +233,16 @@ fn the_hands_of_the_readme() {
 #[test]
 fn a_file_tool_opens_no_secret_of_the_person() {
     let place = Place::empty();
-    fs::create_dir_all(place.path("project/.ssh")).unwrap();
-    place.write("project/.ssh/id", "secret");
-    place.write("project/plain", "plain");
+    place.write("project/.config/gh/hosts.yml", "secret");
+    place.write("project/.config/plain", "plain");
     place.write("home/config.toml", "sandbox = \"required\"\n");
     let mut command = place.command(&["up", "--listen", "127.0.0.1:0", "--json"]);
     command.env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", project(&place));
     let _daemon = Daemon::of(command);
     let read = |path: &str| json!({ "tools": [{ "name": "ReadFile", "input": { "path": path } }] });
-    let rounds = [read(".ssh/id"), read("plain"), json!({ "text": "Done." })];
+    let rounds = [read("gh/hosts.yml"), read("plain"), json!({ "text": "Done." })];
     place.write("script.json", json!({ "rounds": rounds }).to_string());
-    place.says(&["agent", "create", "scout", "--workspace", "project", "--model", "script/script.json"]);
+    place.says(&["agent", "create", "scout", "--workspace", "project/.config", "--model", "script/script.json"]);
     assert_eq!(place.says(&["send", "scout", "--wait", "read"]), "Done.\n");
     let said = place.run(&["transcript", "scout", "--json"]).out;
     assert!(said.contains("permission_denied") && said.contains("plain") && !said.contains("secret"), "{said}");

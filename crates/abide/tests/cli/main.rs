@@ -1,4 +1,6 @@
 //! The command line, as a person or a script meets it: the real binary, on folders and homes of its own.
+
+#![allow(clippy::disallowed_methods, reason = "tests make files as users do")]
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "a test that can't go on has failed")]
 
 mod budget;

@@ -55,6 +55,65 @@ fn others_read_nothing_of_a_home_that_was_there_before() {
     assert_eq!((while_up, closed), (Vec::new(), Vec::new()));
 }
 
+/// Everything in a home that others may read, write or enter. What lies in a folder that an agent works in is the
+/// agent's.
+fn open_to_others(folder: &Path, home: &Path, found: &mut Vec<(String, u32)>) {
+    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let (path, kind) = (entry.path(), entry.file_type().unwrap());
+        let inside = path.strip_prefix(home).unwrap();
+        let parts: Vec<&str> = inside.iter().map(|part| part.to_str().unwrap()).collect();
+        let of_agent = matches!(parts[..], ["worktrees", _, _] | ["mirrors", _, ..]) && kind.is_dir();
+        if !of_agent && !kind.is_symlink() && mode(&path) & 0o077 != 0 {
+            found.push((inside.display().to_string(), mode(&path)));
+        }
+        if kind.is_dir() && !of_agent && !matches!(parts[..], ["agents", _, "workspace"]) {
+            open_to_others(&path, home, found);
+        }
+    }
+}
+
+#[test]
+fn nothing_that_the_daemon_makes_is_open_to_others_whatever_the_umask() {
+    let place = open_home();
+    place.write("repo/file", "text");
+    place.write("secret", "long enough to sign with");
+    let git = |args: &[&str]| {
+        let mut command = Command::new("git");
+        command.args(["-c", "user.name=a", "-c", "user.email=a@example.org"]).args(args);
+        assert!(command.current_dir(place.path("repo")).output().unwrap().status.success(), "{args:?}");
+    };
+    git(&["init", "-q", "-b", "main"]);
+    git(&["add", "-A"]);
+    git(&["commit", "-q", "-m", "first"]);
+    let started = unmasked(&place, &["daemon", "start", "--listen", "127.0.0.1:0"]);
+    assert_eq!(started.code, Some(0), "{}", started.err);
+    let ran: Vec<(String, Ran)> = [
+        &["agent", "create", "a"][..],
+        &["send", "a", "--wait", "hello"],
+        &["task", "run", "--agent", "a", "--wait", "echo ran > file; echo said"],
+        &["trigger", "create", "--agent", "a", "--secret-file", "secret", "said from outside"],
+        &["agent", "create", "b"],
+        &["workspace", "attach", "--agent", "b", "--worktree", "repo"],
+        &["task", "run", "--agent", "b", "--wait", "echo changed > file"],
+        &["config", "set", "log", "warn"],
+    ]
+    .iter()
+    .map(|args| (args.join(" "), place.run(args)))
+    .collect();
+    let mut found = Vec::new();
+    open_to_others(&place.home(), &place.home(), &mut found);
+    let made = ["daemon.json", "occupancy", "worktrees/b", "agents/a/tasks", "token", "daemon.log"];
+    let missing: Vec<&str> = made.into_iter().filter(|name| !place.home().join(name).exists()).collect();
+    let detached = place.run(&["daemon", "stop"]);
+    for (args, ran) in &ran {
+        assert_eq!(ran.code, Some(0), "{args}: {}", ran.err);
+    }
+    assert_eq!(detached.code, Some(0), "{}", detached.err);
+    assert_eq!((missing, found), (Vec::new(), Vec::new()));
+    // It was empty when it became a home.
+    assert_eq!(mode(&place.home()), 0o700);
+}
+
 #[test]
 fn what_an_earlier_version_left_open_is_closed() {
     let place = Place::seeded();

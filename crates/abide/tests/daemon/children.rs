@@ -44,7 +44,7 @@ fn is_gone(served: &Served, child: &str) {
 
 #[test]
 fn a_child_works_in_a_worktree_of_its_own_and_what_it_says_comes_to_its_parent() {
-    let mut served = Served::start();
+    let mut served = Served::start_offering(&["child-build-it"]);
     let repo = served.repository("repo", 3);
     let work = "echo made > made; git add made; git -c user.name=c -c user.email=c@example.org commit -qm made; echo left > left";
     let child = json!([calls(exec(work, LONG_MS)), { "text": "It is built." }]);
@@ -84,7 +84,7 @@ fn a_child_works_in_a_worktree_of_its_own_and_what_it_says_comes_to_its_parent()
 
 #[test]
 fn a_child_outlives_a_crash_and_goes_with_its_parent() {
-    let mut served = Served::start();
+    let mut served = Served::start_offering(&["child-take-long"]);
     let repo = served.repository("repo", 3);
     let child = json!([
         calls(exec("echo x >> started; sleep 600", LONG_MS)),
@@ -113,7 +113,7 @@ fn a_child_outlives_a_crash_and_goes_with_its_parent() {
 
 #[test]
 fn a_child_shares_its_parents_folder_and_nobody_elses() {
-    let mut served = Served::start();
+    let mut served = Served::start_offering(&["child-write-too"]);
     let folder = served.folder("work");
     let child = json!([calls(exec("echo child >> both", LONG_MS)), { "text": "Written." }]);
     let parent = json!([
@@ -140,7 +140,7 @@ fn a_child_shares_its_parents_folder_and_nobody_elses() {
 
 #[test]
 fn nobody_but_agents_speaks_to_a_child_and_a_stopped_one_is_gone() {
-    let mut served = Served::start();
+    let mut served = Served::start_offering(&["child-wait"]);
     let child = json!([calls(exec("sleep 600", LONG_MS)), { "text": "Never said." }]);
     let rounds = json!([spawn(&served, "wait", "inherit", &child), wait_for_it(), { "text": "Somebody stopped it." }]);
     served.create_playing("lead", &rounds);
@@ -163,7 +163,7 @@ fn nobody_but_agents_speaks_to_a_child_and_a_stopped_one_is_gone() {
 
 #[test]
 fn agents_write_to_each_other_and_the_message_says_whose_it_is() {
-    let mut served = Served::start();
+    let mut served = Served::start_offering(&["child-say-something"]);
     let child = json!([
         calls(tool("SendMessage", json!({ "agent_id": "lead", "text": "from below", "correlation_id": "c-1" }))),
         { "text": "Said it." },
@@ -224,7 +224,7 @@ fn what_is_said_first_is_heard_first() {
 
 #[test]
 fn a_child_that_can_not_be_made_is_a_failed_task_that_says_why() {
-    let mut served = Served::start();
+    let mut served = Served::start_offering(&["child-work-apart"]);
     let folder = served.folder("plain");
     let rounds =
         json!([spawn(&served, "work apart", "worktree", &json!([])), wait_for_it(), { "text": "No git here." }]);

@@ -1,5 +1,7 @@
 //! The daemon, as a machine treats it: the real program, killed, stopped, damaged, crowded and started again. Every test
 //! has a home and a port of its own, and ends only what it started.
+
+#![allow(clippy::disallowed_methods, reason = "tests make files as users do")]
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "a test that can't go on has failed")]
 
 mod boundary;
@@ -26,6 +28,7 @@ mod policy;
 mod quarantine;
 mod refused;
 mod results;
+mod roots;
 mod sandbox;
 mod served;
 mod shutdown;

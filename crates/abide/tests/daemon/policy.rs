@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::hands::{LONG_MS, calls, exec, lines};
+use crate::hands::{LONG_MS, calls, exec, lines, tool};
 use crate::served::{Served, of_kind, until};
 
 /// Every command that writes into the log.
@@ -145,4 +145,114 @@ fn a_policy_that_does_not_read_starts_no_daemon() {
     let said = "home/policy.toml, line 3: no key of a rule is called \"comand\"; did you mean command?";
     assert!(error.contains(said), "{error}");
     fs::remove_file(served.place.path("home/policy.toml")).unwrap();
+}
+
+/// A rule about an agent's id binds its children and the agents that it names itself, after a restart, and when their
+/// maker is gone.
+#[test]
+fn a_rule_binds_what_an_agent_makes() {
+    let policy = "[[rule]]\naction = \"allow\"\ncommand = \"*\"\nagent = \"ops-*\"\n\
+        [[rule]]\naction = \"deny\"\ncommand = \"touch secret*\"\nagent = \"worker\"\n";
+    let mut served = Served::down("");
+    served.place.write("home/policy.toml", policy);
+    served.offer(&["touches"]);
+    served.up();
+    let folder = served.folder("work");
+    let touch = || calls(exec("touch secret", LONG_MS));
+    let model = served.script("touches", &json!({ "rounds": [touch(), { "text": "Tried." }], "loop": true }));
+    let spawn = |name: Option<&str>| {
+        let input = json!({ "message": "go", "name": name, "workspace_mode": "inherit", "model": model });
+        calls(tool("SpawnAgent", input))
+    };
+    let rounds = json!([touch(), spawn(None), spawn(Some("ops-evil")), { "text": "Done." }]);
+    served.create_in("worker", &folder, &rounds);
+    let message = served.send("worker", "go");
+    served.until_fact("worker", "brief.recorded", |brief| {
+        brief["message_id"] == message.as_str() && brief["kind"] == "result"
+    });
+    let refused = |agent: &str, times: usize| {
+        until("the call", || (served.results(agent, "ExecCommand").len() >= times).then_some(()));
+        let code = served.results(agent, "ExecCommand").pop().unwrap()["error"]["code"].clone();
+        assert_eq!(code, "refused_by_policy", "{agent}");
+    };
+    for agent in ["worker", "worker.1", "ops-evil"] {
+        refused(agent, 1);
+    }
+    assert_eq!(served.get("/v1/agents/ops-evil")["identity"]["makers"], json!(["worker"]));
+
+    // The maker goes, and the daemon starts again; a fork is bound as well.
+    served.until_fact("worker.1", "agent.archived", |_| true);
+    served.until_asleep("worker");
+    served.post("/v1/agents/worker/stop", &json!({}));
+    assert_eq!(served.call("DELETE", "/v1/agents/worker", &[], None).status / 100, 2);
+    let seq = served.until_asleep("ops-evil")["at_seq"].clone();
+    served.kill_and_up();
+    served.place.says(&["ledger", "fork", "ops-evil", "--at", &seq.to_string(), "--as", "ops-fork"]);
+    served.post("/v1/agents/ops-fork/start", &json!({}));
+    for agent in ["ops-evil", "ops-fork"] {
+        served.send(agent, "again");
+        until("the second call", || (served.results(agent, "ExecCommand").len() >= 2).then_some(()));
+        let code = served.results(agent, "ExecCommand").pop().unwrap()["error"]["code"].clone();
+        assert_eq!(code, "refused_by_policy", "{agent}");
+    }
+    assert!(!folder.join("secret").exists());
+    served.stop_and_verify();
+}
+
+#[test]
+fn a_search_shows_nothing_that_may_not_be_read() {
+    let mut served = served("[[rule]]\naction = \"deny\"\ntool = \"ReadFile\"\npath = \"hidden/**\"\n");
+    let folder = served.folder("work");
+    served.place.write("work/hidden/a", "canary in hidden\n");
+    served.place.write("work/open", "canary in open\n");
+    std::os::unix::fs::symlink("hidden", folder.join("link")).unwrap();
+    let grep = |path: &str| tool("Grep", json!({ "pattern": "canary", "path": path }));
+    let read = tool("ReadFile", json!({ "path": "link/a" }));
+    let rounds = json!([{ "tools": [grep("hidden"), grep("link"), grep("."), read] }, { "text": "Looked." }]);
+    served.create_in("worker", &folder, &rounds);
+    let message = served.send("worker", "look");
+    served.until_told("worker", &message);
+    let found = served.results("worker", "Grep");
+    assert_eq!(found[0]["error"]["code"], "refused_by_policy");
+    assert_eq!(found[1]["error"]["code"], "refused_by_policy");
+    assert_eq!(found[2]["matches"].as_array().unwrap().len(), 1, "{}", found[2]);
+    assert!(found[2]["note"].as_str().unwrap().contains("policy"), "{}", found[2]);
+    assert_eq!(served.results("worker", "ReadFile")[0]["error"]["code"], "refused_by_policy");
+    assert!(!json!(served.events("worker")).to_string().contains("canary in hidden"));
+    served.stop_and_verify();
+}
+
+/// A name of a model may lead to any file of the machine.
+#[test]
+fn a_model_chooses_among_the_models_that_the_operator_named() {
+    let mut served =
+        Served::down("fallback = [\"ollama/named\"]\n[models.\"ollama/tabled\"]\nwindow_tokens = 100000\n");
+    served.offer(&["offered"]);
+    served.up();
+    let offered = served.script("offered", &json!({ "rounds": [{ "text": "Here." }] }));
+    let secret = served.place.write("secret", "\"CANARY\"");
+    let other = format!("script/{}", secret.display());
+    let spawn =
+        |model: &str, name: Option<&str>| tool("SpawnAgent", json!({ "message": "go", "model": model, "name": name }));
+    let own = format!("script/{}", served.place.path("lead.json").display());
+    let mut tools = vec![spawn(&other, None), spawn(&other, Some("reader")), spawn("anthropic/any", None)];
+    tools.extend([offered.as_str(), "script/echo", "ollama/named", "ollama/tabled"].map(|model| spawn(model, None)));
+    served.create_playing("lead", &json!([{ "tools": tools }, { "text": "Done." }]));
+    let message = served.send("lead", "go");
+    served.until_fact("lead", "brief.recorded", |brief| {
+        brief["message_id"] == message.as_str() && brief["kind"] == "result"
+    });
+    let made = served.results("lead", "SpawnAgent");
+    for refused in &made[..3] {
+        assert_eq!(refused["error"]["code"], "model_not_offered", "{refused}");
+        let hint = refused["error"]["hint"].as_str().unwrap();
+        for name in [own.as_str(), offered.as_str(), "script/echo", "ollama/named", "ollama/tabled", "config.toml"] {
+            assert!(hint.contains(name), "{name}: {hint}");
+        }
+    }
+    assert!(made[3..].iter().all(|made| made["agent_id"].is_string()), "{made:?}");
+    assert_eq!(served.call("GET", "/v1/agents/reader", &[], None).status, 404);
+    assert!(!json!(served.events("lead")).to_string().contains("CANARY"));
+    served.post("/v1/agents/lead/stop", &json!({}));
+    served.stop_and_verify();
 }

@@ -99,7 +99,7 @@ fn an_agent_whose_records_are_damaged_is_left_alone() {
 /// The child says nothing any more, so its supervisor hears at once that it is lost.
 #[test]
 fn a_child_whose_records_are_damaged_is_no_longer_waited_for() {
-    let mut served = Served::start();
+    let mut served = Served::start_offering(&["child"]);
     let rounds = json!([
         { "text": MARK, "tools": [tool("CreateWorkItem", json!({ "objective": "build" }))] },
         { "text": "late", "delay_ms": LONG_MS },

@@ -31,6 +31,25 @@ impl Served {
         served
     }
 
+    /// With scripts that a model may give to the agents it makes, by the names of their files.
+    pub fn start_offering(scripts: &[&str]) -> Served {
+        let mut served = Served::down("");
+        served.offer(scripts);
+        served.up();
+        served
+    }
+
+    /// Names scripts in the settings, for the next start.
+    pub fn offer(&self, scripts: &[&str]) {
+        let path = self.place.home().join("config.toml");
+        let mut settings = std::fs::read_to_string(&path).unwrap();
+        for name in scripts {
+            let file = self.place.path(&format!("{name}.json"));
+            settings.push_str(&format!("[models.\"script/{}\"]\n", file.display()));
+        }
+        std::fs::write(path, settings).unwrap();
+    }
+
     /// A home that nobody serves yet.
     pub fn down(settings: &str) -> Served {
         let place = Place::empty();

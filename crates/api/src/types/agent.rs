@@ -15,9 +15,12 @@ pub struct AgentCreate {
     /// `PROVIDER/MODEL`, for example `script/echo`; `default`, or left out: what the settings have, also when they change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// An absolute path.
+    /// An absolute path, below the daemon's `workspace_roots` unless the token is an admin's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
+    /// In a folder of the system, too. Takes an admin's token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub force: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -51,6 +54,10 @@ pub struct AgentChange {
     #[serde(default, deserialize_with = "super::said", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub workspace: Option<String>,
+    /// In a folder of the system, too. Takes an admin's token.
+    #[serde(default, deserialize_with = "super::said", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub force: Option<bool>,
     #[serde(default, deserialize_with = "super::said", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub role: Option<Role>,
@@ -160,6 +167,9 @@ pub struct Identity {
     pub ownership: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
+    /// The agents that made it, nearest first: the policy judges its calls as theirs, too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub makers: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]

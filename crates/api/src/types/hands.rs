@@ -70,11 +70,14 @@ pub enum WorkspaceMode {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WorkspaceAttach {
-    /// An absolute path.
+    /// An absolute path, below the daemon's `workspace_roots` unless the token is an admin's.
     #[schema(min_length = 1)]
     pub path: String,
     #[serde(default)]
     pub mode: WorkspaceMode,
+    /// In a folder of the system, too. Takes an admin's token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub force: Option<bool>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

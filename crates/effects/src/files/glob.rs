@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use serde_json::{Value, json};
 
 use super::root::Root;
-use super::walk::{Walked, walk};
+use super::walk::{HELD_BACK, Walked, walk};
 use crate::limits;
 use crate::tools::glob::Glob;
 
@@ -51,6 +51,9 @@ fn note(call: &Glob, nothing: bool, walked: Walked) -> Option<String> {
     if walked.cut {
         let most = limits::WALK_ENTRIES;
         return Some(format!("not all was looked at, only {most} names: search a smaller folder with `path`"));
+    }
+    if walked.held_back {
+        return Some(HELD_BACK.to_owned());
     }
     if !nothing {
         return None;

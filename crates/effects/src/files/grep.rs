@@ -14,7 +14,7 @@ use rustix::fs::OFlags;
 use serde_json::{Map, Value, json};
 
 use super::root::{Opened, Root};
-use super::walk::{Walked, walk};
+use super::walk::{HELD_BACK, Walked, walk};
 use crate::limits;
 use crate::tools::grep::Grep;
 
@@ -125,6 +125,9 @@ impl<'a> Search<'a> {
         }
         if self.binary > 0 && !in_folder {
             notes.push("the file is binary: it was searched up to its first zero byte");
+        }
+        if walked.held_back {
+            notes.push(HELD_BACK);
         }
         if self.matches.is_empty() && walked.ignored {
             notes.push("what .gitignore names was left out: name its folder in `path` to look there");

@@ -5,7 +5,8 @@ use std::path::{Component, Path, PathBuf};
 /// The longest path the system takes.
 const PATH_BYTES: usize = 4_095;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The default is the workspace itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WorkspacePath(PathBuf);
 
 impl WorkspacePath {
@@ -19,6 +20,10 @@ impl WorkspacePath {
         }
         let path = Path::new(text).components().filter(|component| *component != Component::CurDir);
         Ok(WorkspacePath(path.collect()))
+    }
+
+    pub(crate) fn join(&self, below: &Path) -> WorkspacePath {
+        WorkspacePath(self.0.join(below))
     }
 
     pub(crate) fn as_path(&self) -> &Path {

@@ -41,7 +41,7 @@ impl Pattern {
     }
 
     /// The folders it begins with, up to the first part that is a pattern; and the rest of it.
-    pub(super) fn split(&self) -> (PathBuf, Pattern) {
+    pub(crate) fn split(&self) -> (PathBuf, Pattern) {
         let plain = |part: &str| !part.is_empty() && !part.contains(['*', '?', '[', ']', '{', '}', '\\']);
         let parts: Vec<&str> = self.text.split('/').collect();
         // A comma or brace that spans a slash makes all of it one pattern.

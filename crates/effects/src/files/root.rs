@@ -22,6 +22,7 @@ use super::path::WorkspacePath;
 use super::target::Target;
 use crate::limits;
 use crate::nearest::nearest;
+use crate::policy::Unseen;
 
 /// Names looked at for one that is near a name there is none of.
 const NAMES_LOOKED_AT: usize = 2_000;
@@ -34,6 +35,8 @@ pub struct Root {
     resolved: PathBuf,
     /// Not to be opened, though they lie inside. By their real names.
     closed: Vec<PathBuf>,
+    /// Files that the operator's policy keeps from this call.
+    unseen: Option<Unseen>,
 }
 
 /// A regular file that is open for reading.
@@ -53,7 +56,7 @@ impl Root {
         match opened {
             Ok(folder) => {
                 let resolved = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
-                Ok(Root { folder, named: workspace.to_owned(), resolved, closed: Vec::new() })
+                Ok(Root { folder, named: workspace.to_owned(), resolved, closed: Vec::new(), unseen: None })
             }
             Err(Errno::NOSYS | Errno::PERM) => Err(Refusal::new(
                 "not_confined",
@@ -76,18 +79,65 @@ impl Root {
         self
     }
 
-    /// Whether what lies at a real path may be opened.
-    fn is_closed(&self, path: &Path) -> bool {
+    /// The same without the files that the policy keeps from a call.
+    #[must_use]
+    pub fn without_unseen(mut self, unseen: Option<Unseen>) -> Root {
+        self.unseen = unseen;
+        self
+    }
+
+    fn is_hidden(&self, path: &Path) -> bool {
         self.closed.iter().any(|closed| path.starts_with(closed))
+    }
+
+    /// Whether the file at a real path must not be opened.
+    fn is_closed(&self, path: &Path) -> bool {
+        self.is_hidden(path) || path.strip_prefix(&self.resolved).is_ok_and(|inside| self.is_unseen(inside))
+    }
+
+    /// Whether the policy keeps the file at a real path from the call, from the workspace on.
+    pub(super) fn is_unseen(&self, path: &Path) -> bool {
+        self.unseen.as_ref().is_some_and(|unseen| unseen.has(path))
+    }
+
+    fn has_closed(&self) -> bool {
+        !self.closed.is_empty() || self.unseen.is_some()
+    }
+
+    /// Where a path leads when all links are followed, from the workspace on. A file that is not there yet is where it
+    /// would be made. None if it leads out.
+    pub(crate) fn real(&self, path: &WorkspacePath) -> Option<PathBuf> {
+        let path = self.relative(path).ok()?;
+        match beneath(&self.folder, &path, OFlags::PATH) {
+            Ok(opened) => return self.place_of(&opened),
+            Err(Errno::NOENT) => {}
+            Err(_) => return None,
+        }
+        if let Ok((folder, path)) = self.follow(&path, false, &mut Vec::new()) {
+            return Some(self.place_of(&folder)?.join(path.file_name()?));
+        }
+        // Some of its folders are missing, too.
+        let above = path.ancestors().skip(1);
+        let opened = above.filter_map(|above| Some((above, beneath(&self.folder, above, OFlags::PATH).ok()?))).next();
+        let (above, opened) = opened?;
+        Some(self.place_of(&opened)?.join(path.strip_prefix(above).ok()?))
+    }
+
+    /// Where an open folder lies at this moment, from the workspace on.
+    pub(super) fn place_of(&self, opened: &OwnedFd) -> Option<PathBuf> {
+        real_path(opened).ok()?.strip_prefix(&self.resolved).ok().map(Path::to_owned)
     }
 
     /// Refuses what was opened, where it lies in a closed place.
     fn pass(&self, opened: OwnedFd) -> Result<OwnedFd, Errno> {
-        if self.closed.is_empty() {
+        if !self.has_closed() {
             return Ok(opened);
         }
         let path = real_path(&opened)?;
-        if self.is_closed(&path) { Err(Errno::ACCESS) } else { Ok(opened) }
+        // The policy is about files: a folder is walked, and its files are left out one by one.
+        let is_folder = || fs::fstat(&opened).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_dir());
+        let closed = if self.unseen.is_some() && is_folder() { self.is_hidden(&path) } else { self.is_closed(&path) };
+        if closed { Err(Errno::ACCESS) } else { Ok(opened) }
     }
 
     /// The path from here on. An absolute one inside the workspace is taken for what it means.
@@ -193,7 +243,7 @@ impl Root {
                 }
                 // It is there and no link, or it is not there.
                 Err(Errno::INVAL | Errno::NOENT) => {
-                    let closed = !self.closed.is_empty() && self.is_closed(&real_path(&folder)?.join(name));
+                    let closed = self.has_closed() && self.is_closed(&real_path(&folder)?.join(name));
                     return if closed { Err(Errno::ACCESS) } else { Ok((folder, at)) };
                 }
                 Err(errno) => return Err(errno),

@@ -26,7 +26,12 @@ pub(super) struct Walked {
     pub cut: bool,
     /// Something was left out because an ignore file names it.
     pub ignored: bool,
+    /// Something was left out because the operator's policy keeps it from the call.
+    pub held_back: bool,
 }
+
+/// Said beside the results of such a walk.
+pub(super) const HELD_BACK: &str = "files that the operator's policy keeps from you were left out: name one in `path` to see whether you may ask for it";
 
 /// Something that is no folder, on a walk.
 pub(super) struct Seen<'a> {
@@ -82,6 +87,7 @@ pub(super) fn walk(
         rules.push(Rules { of: path.to_owned(), rules: rules_of(root, &open(path)?) });
     }
     let folder = open(start)?;
+    let real_start = root.place_of(&folder).unwrap_or_else(|| start.to_owned());
     rules.push(Rules { of: start.to_owned(), rules: rules_of(root, &folder) });
     let entries = entries(&folder, hidden, &mut left, &mut walked.cut);
     let mut frames = vec![Frame { folder, path: PathBuf::new(), entries }];
@@ -98,6 +104,8 @@ pub(super) fn walk(
         let is_folder = kind == FileType::Directory;
         if is_ignored(&rules, &path, is_folder) {
             walked.ignored = true;
+        } else if !is_folder && root.is_unseen(&real_start.join(&from_start)) {
+            walked.held_back = true;
         } else if is_folder {
             if deep {
                 walked.cut = true;

@@ -2,7 +2,6 @@
 //! it, and keeps it until the agent stops or goes elsewhere; two agents never write in the same folder.
 
 use std::collections::HashMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -190,7 +189,7 @@ impl Hands {
     /// The folder of an agent that was given none.
     fn own(&self, agent: &AgentId) -> Result<Workspace, Refusal> {
         let path = self.own_folder(agent);
-        let made = fs::create_dir_all(&path).and_then(|()| path.canonicalize());
+        let made = abide_private::private_folder(&path).and_then(|()| path.canonicalize());
         made.map(|path| Workspace { path, git: None }).map_err(|error| {
             let hint = "see to the disk, or give the agent a workspace";
             Refusal::new("no_workspace", format!("{} can't be made: {error}", path.display()), hint)

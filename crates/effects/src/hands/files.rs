@@ -1,5 +1,7 @@
 //! The file tools, and fetching from the web.
 
+use std::sync::Arc;
+
 use abide_kernel::effect::Place;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::Refusal;
@@ -7,6 +9,7 @@ use serde_json::Value;
 
 use super::{Hands, Outcome, blocking};
 use crate::files::{Call, Root};
+use crate::policy::{Caller, Policy};
 use crate::web::WebFetch;
 
 impl Hands {
@@ -16,6 +19,7 @@ impl Hands {
         tool: &str,
         input: &Value,
         place: &Place,
+        policy: &Arc<Policy>,
     ) -> Result<Outcome, Refusal> {
         if tool == "WebFetch" {
             let (wanted, network) = (WebFetch::read(input)?, place.network);
@@ -26,10 +30,13 @@ impl Hands {
             return Err(Refusal::new("unknown_tool", format!("there is no tool called {tool}"), "use another"));
         };
         let (call, hands, agent, place) = (call?, self.clone(), agent.clone(), place.clone());
+        let (tool, input, policy) = (tool.to_owned(), input.clone(), Arc::clone(policy));
         blocking(move || {
             let desk = hands.desk(&agent, &place)?;
             let hidden = hands.sandbox().hidden_in(&desk.root);
-            let result = call.run(&Root::open(&desk.root)?.without(hidden))?;
+            let caller = Caller { agent: &agent, makers: &place.makers, workspace: Some(&desk.root) };
+            let unseen = policy.unseen(&caller, &tool, &input);
+            let result = call.run(&Root::open(&desk.root)?.without(hidden).without_unseen(unseen))?;
             Ok(Outcome::after(result, desk.first))
         })
         .await

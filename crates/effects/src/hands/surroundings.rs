@@ -47,8 +47,9 @@ impl Hands {
         look(&Whereabouts { home: &self.0.home, workspace, hidden: &hidden })
     }
 
-    /// As `desk` has it, and not taken.
-    fn workspace_of(&self, agent: &AgentId, place: &Place) -> PathBuf {
+    /// The folder that an agent works in, or will: as `desk` has it, and not taken.
+    #[must_use]
+    pub fn workspace_of(&self, agent: &AgentId, place: &Place) -> PathBuf {
         match (&place.workspace, &place.configured) {
             (Some(bound), _) => PathBuf::from(&bound.root),
             (None, Some(configured)) => PathBuf::from(configured),

@@ -1,7 +1,7 @@
 //! Who can be asked, by name: the providers that are built in, those that the settings add or change, and what is known
 //! of their models. Keys come from the environment and from nowhere else.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -153,6 +153,8 @@ pub struct Usual {
 pub struct Providers {
     known: BTreeMap<String, Known>,
     cards: BTreeMap<String, Card>,
+    /// Scripts that the settings name.
+    scripts: BTreeSet<String>,
 }
 
 impl Default for Providers {
@@ -181,18 +183,28 @@ impl Providers {
         for (name, said) in providers.iter().filter(|(name, _)| !is_built_in(name)) {
             known.insert(name.clone(), added(name, said, variable)?);
         }
-        let mut providers = Providers { known, cards: BTreeMap::new() };
+        let mut providers = Providers { known, cards: BTreeMap::new(), scripts: BTreeSet::new() };
         for (name, change) in models {
             let wrong = |problem: String| BadSetting { place: format!("models.{name:?}"), problem };
             let card = match providers.model(name).map_err(|error| wrong(error.to_string()))? {
                 Model::Remote(remote) => remote.card,
+                // An empty table names it as one that agents may choose.
+                Model::Echo | Model::Script { .. } if *change == CardChange::default() => {
+                    providers.scripts.insert(name.clone());
+                    continue;
+                }
                 Model::Echo | Model::Script { .. } => {
-                    return Err(wrong("a script has no window and no price; take the table out".to_owned()));
+                    return Err(wrong("a script has no window and no price; leave the table empty".to_owned()));
                 }
             };
             providers.cards.insert(name.clone(), change.over(&card).map_err(wrong)?);
         }
         Ok(providers)
+    }
+
+    /// The models that the settings have a table of.
+    pub fn named(&self) -> impl Iterator<Item = &str> {
+        self.cards.keys().chain(&self.scripts).map(String::as_str)
     }
 
     /// The model of this name, if it names one that could be called.

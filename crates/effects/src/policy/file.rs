@@ -21,7 +21,7 @@ const TEXT_BYTES: usize = 1_000;
 const KEYS: &[&str] = &["action", "tool", "command", "path", "agent", "deadline", "default", "why"];
 /// The tools that a rule about commands, or about paths, can be about.
 const COMMANDS: &[&str] = &["ExecCommand", "TaskInput"];
-const FILES: &[&str] = &["ReadFile", "WriteFile", "EditFile", "ApplyPatch"];
+const FILES: &[&str] = &["ReadFile", "WriteFile", "EditFile", "ApplyPatch", "Glob", "Grep"];
 
 const EXAMPLE: &str = "write [[rule]], and below it: action = \"ask\", tool = \"ExecCommand\", command = \"git push*\"";
 

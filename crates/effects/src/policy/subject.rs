@@ -4,8 +4,9 @@ use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value;
 
+use super::command;
 use super::wild::Wild;
-use crate::files::{Call, FilePatch, Pattern};
+use crate::files::{Call, FilePatch, Pattern, Root, WorkspacePath};
 use crate::tools::{exec_command, task_input};
 
 /// How much of a call a person is shown; the transcript has all of it.
@@ -18,13 +19,40 @@ pub(super) struct Subject {
     command: Option<String>,
     /// Where the command runs, or who reads it.
     whereto: Option<String>,
-    paths: Vec<PathBuf>,
-    writes: bool,
+    paths: Vec<NamedPath>,
+    touches: Touches,
+}
+
+/// What a call does with the files it names.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Touches {
+    #[default]
+    Reads,
+    Writes,
+    /// Everything below a folder, or one file.
+    Searches,
+}
+
+#[derive(Debug)]
+struct NamedPath {
+    /// As the model wrote it.
+    written: PathBuf,
+    leads: Leads,
+}
+
+/// Where a path leads once links are followed, from the workspace on.
+#[derive(Debug, PartialEq, Eq)]
+enum Leads {
+    /// There is no workspace to look in.
+    NotLooked,
+    /// Out of the workspace, or nowhere.
+    Out,
+    To(PathBuf),
 }
 
 impl Subject {
-    /// An input that does not read is refused before it is judged.
-    pub(super) fn of(tool: &str, input: &Value) -> Subject {
+    /// An input that does not parse is refused before it is judged.
+    pub(super) fn of(tool: &str, input: &Value, workspace: Option<&Path>) -> Subject {
         match tool {
             "ExecCommand" => exec_command::call(input).map_or_else(
                 |_| Subject::default(),
@@ -42,59 +70,72 @@ impl Subject {
                     ..Subject::default()
                 },
             ),
-            _ => match Call::read(tool, input) {
-                Some(Ok(Call::Read(call))) => Subject::files(vec![call.path.as_path().to_owned()], false),
-                Some(Ok(Call::Write(call))) => Subject::files(vec![call.path.as_path().to_owned()], true),
-                Some(Ok(Call::Edit(call))) => Subject::files(vec![call.path.as_path().to_owned()], true),
-                Some(Ok(Call::Patch(call))) => Subject::files(call.files.iter().flat_map(named).collect(), true),
-                Some(Ok(Call::Glob(_) | Call::Grep(_)) | Err(_)) | None => Subject::default(),
-            },
+            _ => {
+                let (paths, touches) = match Call::read(tool, input) {
+                    Some(Ok(Call::Read(call))) => (vec![call.path], Touches::Reads),
+                    Some(Ok(Call::Write(call))) => (vec![call.path], Touches::Writes),
+                    Some(Ok(Call::Edit(call))) => (vec![call.path], Touches::Writes),
+                    Some(Ok(Call::Patch(call))) => (call.files.iter().flat_map(named).collect(), Touches::Writes),
+                    Some(Ok(Call::Grep(call))) => (vec![call.path.unwrap_or_default()], Touches::Searches),
+                    Some(Ok(Call::Glob(call))) => (vec![call.start()], Touches::Searches),
+                    Some(Err(_)) | None => (Vec::new(), Touches::Reads),
+                };
+                let root = workspace.filter(|_| !paths.is_empty()).and_then(|folder| Root::open(folder).ok());
+                let paths = paths.into_iter().map(|path| NamedPath::new(&path, root.as_ref())).collect();
+                Subject { paths, touches, ..Subject::default() }
+            }
         }
-    }
-
-    fn files(paths: Vec<PathBuf>, writes: bool) -> Subject {
-        Subject { paths, writes, ..Subject::default() }
     }
 
     /// A rule that holds back matches where the whole or any part of it does; one that lets pass only where every part
-    /// does, and nothing in it is made up when it runs.
+    /// does, and nothing in it is redirected or made up when it runs.
     pub(super) fn command_matches(&self, wanted: &Wild, lets_pass: bool) -> bool {
-        let Some(command) = &self.command else { return false };
+        let Some(text) = &self.command else { return false };
         if wanted.is_any() {
-            return true;
+            true
+        } else if lets_pass {
+            command::every_part_matches(text, wanted)
+        } else {
+            command::any_part_matches(text, wanted)
         }
-        if lets_pass {
-            let made_up = ["`", "$(", "<(", ">("].iter().any(|sign| command.contains(sign));
-            let mut parts = parts(command, &['\n', '\r', ';', '&', '|']).peekable();
-            return !made_up && parts.peek().is_some() && parts.all(|part| wanted.matches(&part));
-        }
-        let signs = ['\n', '\r', ';', '&', '|', '(', ')', '{', '}', '`'];
-        wanted.matches(&plain(command))
-            || parts(command, &signs).any(|part| wanted.matches(&part) || wanted.matches(without_words(&part)))
     }
 
-    /// As for commands: any file holds back, all files let pass. A path that leads somewhere else than it says is held
-    /// against every end of it.
+    /// Whether a rule about paths is about this call: one that names no tool means files that are written.
+    pub(super) fn is_about_files(&self, tool_named: bool) -> bool {
+        !self.paths.is_empty() && (self.touches == Touches::Writes || tool_named)
+    }
+
+    pub(super) fn searches(&self) -> bool {
+        self.touches == Touches::Searches
+    }
+
+    /// As for commands: any file holds back, all files let pass. A path is judged as it is written and by where it leads;
+    /// one that says neither is held against every end of it.
     pub(super) fn path_matches(&self, wanted: &Pattern, lets_pass: bool, tool_named: bool) -> bool {
-        // Who names no tool means files that are written.
-        if self.paths.is_empty() || !(self.writes || tool_named) {
+        if !self.is_about_files(tool_named) {
             return false;
         }
-        let straight = |path: &Path| path.components().all(|part| matches!(part, Component::Normal(_)));
+        let matches = |path: &Path| wanted.matches(path) || self.searches() && covers(wanted, path);
         if lets_pass {
-            return self.paths.iter().all(|path| straight(path) && wanted.matches(path));
+            self.paths.iter().all(|path| {
+                path.is_straight()
+                    && matches(&path.written)
+                    && path.leads.within().is_none_or(|real| real.is_some_and(matches))
+            })
+        } else {
+            self.paths.iter().any(|path| {
+                let meant = lexical(&path.written);
+                let leads_there = path.leads.within().flatten().is_some_and(matches);
+                matches(&meant) || leads_there || (!path.is_straight() && ends(&meant).any(|end| matches(&end)))
+            })
         }
-        self.paths.iter().any(|path| {
-            let meant = lexical(path);
-            wanted.matches(&meant) || (!straight(path) && ends(&meant).any(|end| wanted.matches(&end)))
-        })
     }
 
     pub(super) fn summary(&self, tool: &str, input: &Value, why: Option<&str>) -> String {
         let what = match &self.command {
             Some(command) => format!(": {}", shown(command, SHOWN_BYTES)),
             None if !self.paths.is_empty() => {
-                let paths: Vec<String> = self.paths.iter().map(|path| path.display().to_string()).collect();
+                let paths: Vec<String> = self.paths.iter().map(|path| path.written.display().to_string()).collect();
                 format!(" {}", shown(&paths.join(", "), SHOWN_BYTES))
             }
             None => format!(" {}", shown(&input.to_string(), SHOWN_BYTES)),
@@ -105,34 +146,42 @@ impl Subject {
     }
 }
 
-fn named(file: &FilePatch) -> impl Iterator<Item = PathBuf> {
-    let (old, new) = (file.old.as_ref(), file.new.as_ref());
-    let paths = [old.filter(|old| Some(*old) != new), new];
-    paths.into_iter().flatten().map(|path| path.as_path().to_owned()).collect::<Vec<_>>().into_iter()
-}
-
-/// On one line, with single blanks.
-fn plain(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-fn parts<'a>(command: &'a str, signs: &'a [char]) -> impl Iterator<Item = String> + 'a {
-    command.split(|c| signs.contains(&c)).map(plain).filter(|part| !part.is_empty())
-}
-
-/// A command without what may stand before its name: words of the shell, and variables that it sets.
-fn without_words(part: &str) -> &str {
-    let mut rest = part;
-    while let Some((word, after)) = rest.split_once(' ') {
-        let sets = word
-            .split_once('=')
-            .is_some_and(|(name, _)| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'));
-        if !sets && !["then", "do", "else", "elif", "if", "while", "until", "!", "time", "exec"].contains(&word) {
-            break;
-        }
-        rest = after;
+impl NamedPath {
+    fn new(path: &WorkspacePath, root: Option<&Root>) -> NamedPath {
+        let leads = match root {
+            None => Leads::NotLooked,
+            Some(root) => root.real(path).map_or(Leads::Out, Leads::To),
+        };
+        NamedPath { written: path.as_path().to_owned(), leads }
     }
-    rest
+
+    /// Whether it only goes down, by names.
+    fn is_straight(&self) -> bool {
+        self.written.components().all(|part| matches!(part, Component::Normal(_)))
+    }
+}
+
+impl Leads {
+    /// None where nobody looked; `Some(None)` where it leads out.
+    fn within(&self) -> Option<Option<&Path>> {
+        match self {
+            Leads::NotLooked => None,
+            Leads::Out => Some(None),
+            Leads::To(path) => Some(Some(path)),
+        }
+    }
+}
+
+fn named(file: &FilePatch) -> Vec<WorkspacePath> {
+    let (old, new) = (file.old.as_ref(), file.new.as_ref());
+    [old.filter(|old| Some(*old) != new), new].into_iter().flatten().cloned().collect()
+}
+
+/// Whether a pattern is about everything below a folder, however deep.
+fn covers(wanted: &Pattern, folder: &Path) -> bool {
+    const ANY: &str = "\u{fffd}";
+    let below = folder.join(ANY);
+    wanted.matches(&below) && wanted.matches(&below.join(ANY))
 }
 
 /// The path with `..` taken back, as if there were no links.

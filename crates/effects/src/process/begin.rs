@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use abide_private::private_folder;
 use rustix::event::EventfdFlags;
 use tokio::sync::watch;
 
@@ -176,8 +177,8 @@ impl Private {
                 let folder = owner.home.join(SCRATCH).join(format!("{}-{nth}", owner.marker.life()));
                 let scratch = Scratch(folder.clone());
                 let (home, temporary) = (folder.join("home"), folder.join("tmp"));
-                fs::create_dir_all(&home)?;
-                fs::create_dir_all(&temporary)?;
+                private_folder(&home)?;
+                private_folder(&temporary)?;
                 allowed.write.push(folder);
                 Ok(Private { home, temporary, scratch: Some(scratch) })
             }

@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use abide_private::{private_file, private_folder};
 use serde::{Deserialize, Serialize};
 
 use super::output::{Bounded, Chunk, count, read_pieces};
@@ -39,8 +40,8 @@ pub(crate) struct Files {
 impl Files {
     /// Begins with everything that came before.
     pub(crate) fn create(folder: &Path, output: &Bounded) -> io::Result<Files> {
-        fs::create_dir_all(folder)?;
-        let head = File::create(folder.join(HEAD))?;
+        private_folder(folder)?;
+        let head = private_file(&folder.join(HEAD))?;
         let mut files = Files {
             folder: folder.to_path_buf(),
             head: Some(head),
@@ -105,7 +106,7 @@ impl Files {
 
 fn write_tail(path: &Path, output: &Bounded, ended: bool) -> io::Result<()> {
     let ([first, second], from) = output.tail();
-    let mut file = File::create(path)?;
+    let mut file = private_file(path)?;
     let mut line = serde_json::to_vec(&Counts { total: output.total(), from, ended })?;
     line.push(b'\n');
     file.write_all(&line)?;

@@ -84,7 +84,7 @@ fn start(orders: &Orders, [stdin, stdout, stderr]: [OwnedFd; 3]) -> io::Result<i
     orders.roots.iter().try_for_each(Root::check)?;
     orders.read_only.iter().try_for_each(|path| check_read_only(path))?;
     for (path, text) in &orders.home_files {
-        std::fs::write(path, text)?;
+        abide_private::private_file(path)?.write_all(text.as_bytes())?;
     }
     // A command that crashes leaves no image of its memory where it happens to stand.
     let nothing = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };

@@ -14,6 +14,13 @@ pub struct Glob {
     pub(crate) path: Option<WorkspacePath>,
 }
 
+impl Glob {
+    /// The folder that is walked: the path, and the folders that the pattern begins with.
+    pub(crate) fn start(&self) -> WorkspacePath {
+        self.path.clone().unwrap_or_default().join(&self.pattern.split().0)
+    }
+}
+
 pub(super) const TOOL: Tool = Tool {
     name: "Glob",
     description: "List files of the workspace by a pattern such as src/**/*.rs; what .gitignore names is left out.",

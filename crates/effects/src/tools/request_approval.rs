@@ -5,7 +5,7 @@ use abide_kernel::limits::TIMER_AHEAD_MAX_MS;
 use abide_kernel::vocabulary::ApprovalDefault;
 use serde_json::{Value, json};
 
-use super::fields::Fields;
+use super::fields::{Fields, invalid};
 use super::{Tool, object};
 
 pub(super) const TOOL: Tool = Tool {
@@ -15,6 +15,9 @@ pub(super) const TOOL: Tool = Tool {
     instead: &[],
     read,
 };
+
+/// A deadline that grants would let a model say yes to itself. An operator's policy may have such a rule.
+const OFFERED: [ApprovalDefault; 1] = [ApprovalDefault::Deny];
 
 fn schema() -> Value {
     object(
@@ -26,8 +29,8 @@ fn schema() -> Value {
                 "description": "Decide by default after so long. Left out: wait for ever.",
             },
             "default": {
-                "type": "string", "enum": ApprovalDefault::ALL,
-                "description": "What holds once the deadline has passed. Left out: deny.",
+                "type": "string", "enum": OFFERED,
+                "description": "The decision once the deadline has passed. Left out: deny, the only one there is.",
             },
         }),
     )
@@ -36,7 +39,10 @@ fn schema() -> Value {
 fn read(fields: &Fields<'_>) -> Result<Does, Refusal> {
     let summary = fields.text("summary")?;
     let deadline_ms = fields.ms("deadline_ms", 0..=TIMER_AHEAD_MAX_MS)?;
-    let default = fields.word("default", ApprovalDefault::ALL, ApprovalDefault::as_str)?;
-    let default = default.unwrap_or(ApprovalDefault::Deny);
+    if fields.optional_text("default")?.as_deref() == Some(ApprovalDefault::Grant.as_str()) {
+        let hint = "leave default out: only a person can grant it, and until one does it is not granted";
+        return Err(invalid("an agent can't have its own request granted by default", hint));
+    }
+    let default = fields.word("default", &OFFERED, ApprovalDefault::as_str)?.unwrap_or(ApprovalDefault::Deny);
     Ok(Does::Act(Act::RequestApproval { summary, tool: None, deadline_ms, default }))
 }

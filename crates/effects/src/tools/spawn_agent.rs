@@ -5,7 +5,7 @@ use abide_kernel::input::{Act, Does, Refusal};
 use abide_kernel::vocabulary::{ChildWorkspace, SideEffect};
 use serde_json::{Value, json};
 
-use super::fields::Fields;
+use super::fields::{Fields, quoted};
 use super::{Tool, object};
 
 pub(super) const TOOL: Tool = Tool {
@@ -30,7 +30,10 @@ fn schema() -> Value {
                 "type": "string", "enum": ["inherit", "worktree"],
                 "description": "Where it works: where you do, or in a git worktree of that. Left out: inherit.",
             },
-            "model": { "type": "string", "description": "Left out: yours." },
+            "model": {
+                "type": "string",
+                "description": "One that the operator named; a wrong one is refused with the list. Left out: yours.",
+            },
             "instructions": { "type": "string" },
             "work_item_id": { "type": "string", "description": "The item that it works on. Left out: the turn's." },
         }),
@@ -47,4 +50,21 @@ fn read(fields: &Fields<'_>) -> Result<Does, Refusal> {
     }
     let workspace_mode = workspace_mode.unwrap_or(ChildWorkspace::Inherit);
     Ok(Does::Act(Act::SpawnChild { message, workspace_mode, model, instructions, work_item_id }))
+}
+
+/// Refuses a model that no operator named. A name may lead anywhere: a script is a file of the machine, and a provider
+/// costs money.
+#[must_use]
+pub fn judge_model(input: &Value, offered: &[String], does: Does) -> Does {
+    let Some(wanted) = input["model"].as_str() else { return does };
+    if matches!(does, Does::Refused(_)) || offered.iter().any(|name| name == wanted) {
+        return does;
+    }
+    let message = format!("{} is no model that the operator named", quoted(wanted));
+    let hint = format!(
+        "leave model out to use yours, or choose one of: {}; the operator names others in config.toml, with a table \
+         [models.\"PROVIDER/MODEL\"]",
+        offered.join(", ")
+    );
+    Does::Refused(Refusal::new("model_not_offered", message, hint))
 }

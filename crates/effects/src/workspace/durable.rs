@@ -1,9 +1,10 @@
 //! Files that are there, whole, once a function has returned: written aside, synced, put in place, folder synced.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use abide_private::private_folder;
 use tempfile::NamedTempFile;
 
 use crate::limits;
@@ -18,7 +19,7 @@ pub(super) fn is_partial(path: &Path) -> bool {
 /// A new file in `folder`, under no name that anybody looks for.
 pub(super) fn partial(folder: &Path) -> io::Result<NamedTempFile> {
     let existed = folder.is_dir();
-    fs::create_dir_all(folder)?;
+    private_folder(folder)?;
     if !existed && let Some(parent) = folder.parent() {
         sync(parent)?;
     }
@@ -34,6 +35,11 @@ pub(super) fn place(file: NamedTempFile, folder: &Path, name: &str) -> io::Resul
         Err(refused) if refused.error.kind() == io::ErrorKind::AlreadyExists => Ok(Err(refused.file)),
         Err(refused) => Err(refused.error),
     }
+}
+
+/// Writes a private file that need not outlive a crash.
+pub(super) fn write(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
+    io::Write::write_all(&mut abide_private::private_file(path)?, content.as_ref())
 }
 
 /// Puts content in place as `name`, over whatever is there.

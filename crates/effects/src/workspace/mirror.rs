@@ -111,7 +111,7 @@ impl Mirror {
             let hint = format!("if nothing in it is needed any more, delete the mirror {}", self.dir.display());
             return Err(Refusal::new("mirror_differs", message, hint));
         }
-        fs::create_dir_all(&self.dir).map_err(|error| self.failed(&error))?;
+        abide_private::private_folder(&self.dir).map_err(|error| self.failed(&error))?;
         let git = self.git()?;
         let format = format!("--object-format={format}");
         git.run(&[&"init", &"-q", &"--bare", &"--template=", &"--initial-branch=main", &format])?;
@@ -130,7 +130,8 @@ impl Mirror {
             return Ok(());
         }
         let known = git.run(&[&"for-each-ref", &"--format=%(objectname)", &"refs/abide"])?;
-        let file = |name: &str, text: &[u8]| fs::write(view.place(name), text).map_err(|error| self.failed(&error));
+        let file =
+            |name: &str, text: &[u8]| durable::write(&view.place(name), text).map_err(|error| self.failed(&error));
         file("wanted", lines.as_bytes())?;
         file("known", &known)?;
         self.take_shallow(view)?;

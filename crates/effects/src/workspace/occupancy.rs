@@ -1,11 +1,12 @@
 //! Who writes in a folder. One agent at a time, and nobody inside or around a folder that another is in. The kernel's
 //! file locks are the truth: a daemon that dies lets go of everything, and what a file says counts only while it is held.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use abide_kernel::input::Refusal;
+use abide_private::{Existing, open_private, private_folder};
 use serde::{Deserialize, Serialize};
 
 use super::Workspace;
@@ -34,7 +35,7 @@ struct Occupant {
 pub fn occupy(workspace: &Workspace, home: &Path, agent: &str) -> Result<Occupancy, Refusal> {
     let folder = home.join(OCCUPANCY);
     let failed = |error: io::Error| io_refusal(&folder, &error);
-    fs::create_dir_all(&folder).map_err(failed)?;
+    private_folder(&folder).map_err(failed)?;
     let _door = door(&folder).map_err(failed)?;
     for entry in fs::read_dir(&folder).map_err(failed)? {
         let lock = entry.map_err(failed)?.path();
@@ -130,7 +131,7 @@ fn door(folder: &Path) -> io::Result<File> {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
+    open_private(path, Existing::Keep)
 }
 
 fn digest(path: &Path) -> String {

@@ -8,8 +8,10 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use abide_kernel::input::Refusal;
+use abide_private::{private_file, private_folder};
 use tempfile::TempDir;
 
+use super::durable;
 use super::git::{Git, text, user_setting};
 use super::mirror::Mirror;
 use super::repository::{Repository, Settings, read};
@@ -43,9 +45,9 @@ impl View {
         let mut view = View::new(repository, alternates, scratch)?;
         let failed = |error: io::Error| failed(&repository.git_dir, &error);
         let objects = view.git_dir.join("objects");
-        fs::create_dir_all(objects.join("info")).map_err(failed)?;
+        private_folder(&objects.join("info")).map_err(failed)?;
         let behind = repository.common_dir.join("objects");
-        fs::write(objects.join("info/alternates"), format!("{}\n", as_alternate(&behind)?)).map_err(failed)?;
+        durable::write(&objects.join("info/alternates"), format!("{}\n", as_alternate(&behind)?)).map_err(failed)?;
         copy_indexes(&repository.git_dir, &view.git_dir).map_err(failed)?;
         view.read.push(repository.toplevel.clone());
         Ok(view)
@@ -62,7 +64,7 @@ impl View {
     pub(super) fn writing(repository: &Repository, alternates: &[PathBuf], scratch: &Path) -> Result<View, Refusal> {
         let mut view = View::new(repository, alternates, scratch)?;
         let failed = |error: io::Error| failed(&repository.git_dir, &error);
-        fs::create_dir_all(repository.common_dir.join("logs")).map_err(failed)?;
+        make_logs(&repository.common_dir).map_err(failed)?;
         for part in ["objects", "logs"] {
             symlink(repository.common_dir.join(part), view.git_dir.join(part)).map_err(failed)?;
         }
@@ -77,7 +79,7 @@ impl View {
         let repository = Repository { toplevel: folder.into(), git_dir: records.clone(), common_dir: records };
         let view = View::reading(&repository, &[], scratch)?;
         let failed = |error: io::Error| failed(&repository.git_dir, &error);
-        fs::write(view.git_dir.join("HEAD"), format!("{commit}\n")).map_err(failed)?;
+        durable::write(&view.git_dir.join("HEAD"), format!("{commit}\n")).map_err(failed)?;
         Git::trusted(&view.git_dir)?.run(&[&"read-tree", &commit])?;
         Ok(view)
     }
@@ -89,11 +91,11 @@ impl View {
         let settings = Settings::read(repository)?;
         let folder = new_scratch(scratch).map_err(failed)?;
         let git_dir = folder.path().join("git");
-        fs::create_dir_all(git_dir.join("info")).map_err(failed)?;
-        fs::write(git_dir.join("HEAD"), head_of(&repository.git_dir).map_err(failed)?).map_err(failed)?;
-        fs::write(git_dir.join("config"), config(&settings)).map_err(failed)?;
+        private_folder(&git_dir.join("info")).map_err(failed)?;
+        durable::write(&git_dir.join("HEAD"), head_of(&repository.git_dir).map_err(failed)?).map_err(failed)?;
+        durable::write(&git_dir.join("config"), config(&settings)).map_err(failed)?;
         let excluded = excludes(&repository.common_dir);
-        fs::write(git_dir.join("info/exclude"), excluded).map_err(failed)?;
+        durable::write(&git_dir.join("info/exclude"), excluded).map_err(failed)?;
         for part in REFS {
             let there = repository.common_dir.join(part);
             if there.symlink_metadata().is_ok() {
@@ -132,13 +134,19 @@ impl View {
             fs::remove_file(&shallow)?;
         }
         known.extend_from_slice(format!("{commit}\n").as_bytes());
-        fs::write(shallow, known)
+        durable::write(&shallow, known)
     }
+}
+
+/// Where a repository without reflogs gets its first.
+#[expect(clippy::disallowed_methods, reason = "a folder of the user's repository has the mode that git would give it")]
+fn make_logs(common_dir: &Path) -> io::Result<()> {
+    fs::create_dir_all(common_dir.join("logs"))
 }
 
 /// A private folder for one look. Those of a daemon that died are swept when the next one starts.
 pub(super) fn new_scratch(scratch: &Path) -> io::Result<TempDir> {
-    fs::create_dir_all(scratch)?;
+    private_folder(scratch)?;
     tempfile::Builder::new().prefix("git-").permissions(fs::Permissions::from_mode(0o700)).tempdir_in(scratch)
 }
 
@@ -225,7 +233,7 @@ fn copy_index(from: &Path, to: &Path) -> io::Result<()> {
     if !found.is_file() {
         return Err(io::Error::other("the index is not a file"));
     }
-    let mut copy = fs::File::create(to)?;
+    let mut copy = private_file(to)?;
     io::copy(&mut source, &mut copy)?;
     copy.set_modified(found.modified()?)
 }

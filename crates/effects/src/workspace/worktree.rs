@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::aside::own_place;
 use super::check::canonical_as_far_as_it_exists;
+use super::durable;
 use super::git::Git;
 use super::making::{Making, Record};
 use super::mirror::{BASE, Mirror, Refs, USER, parse_refs};
@@ -226,7 +227,7 @@ impl Source {
             Refusal::new("io", message, "see that there is room and the right to write in the home")
         };
         let dir = folder.join(".git");
-        fs::create_dir_all(&dir).map_err(failed)?;
+        abide_private::private_folder(&dir).map_err(failed)?;
         let git = Git::trusted(&dir)?;
         let format = format!("--object-format={}", self.settings.object_format());
         git.run(&[&"init", &"-q", &"--template=", &format!("--initial-branch={branch}"), &format])?;
@@ -237,17 +238,17 @@ impl Source {
             git.run(&[&"config", &key, &value])?;
         }
         for folder in ["info", "hooks", "objects/info"] {
-            fs::create_dir_all(dir.join(folder)).map_err(failed)?;
+            abide_private::private_folder(&dir.join(folder)).map_err(failed)?;
         }
         let alternate = format!("{}\n", as_alternate(&self.mirror.objects())?);
-        fs::write(dir.join("objects/info/alternates"), alternate).map_err(failed)?;
+        durable::write(&dir.join("objects/info/alternates"), alternate).map_err(failed)?;
         let shallow = self.mirror.shallow();
         if !shallow.is_empty() {
-            fs::write(dir.join("shallow"), shallow).map_err(failed)?;
+            durable::write(&dir.join("shallow"), shallow).map_err(failed)?;
         }
         if self.settings.get("core.sparsecheckout") == Some("true") {
             let patterns = read(&self.repository.git_dir.join("info/sparse-checkout"), limits::GIT_SETTINGS_BYTES);
-            fs::write(dir.join("info/sparse-checkout"), patterns.unwrap_or_default()).map_err(failed)?;
+            durable::write(&dir.join("info/sparse-checkout"), patterns.unwrap_or_default()).map_err(failed)?;
             git.run(&[&"config", &"core.sparseCheckout", &"true"])?;
         }
         let mut lines = format!("create refs/heads/{branch} {}\n", worktree.base_commit);

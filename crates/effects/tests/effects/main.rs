@@ -1,4 +1,6 @@
 //! The effects through their front door: models are called as the runtime calls them, tools are read as models say them.
+
+#![allow(clippy::disallowed_methods, reason = "tests make files as users do")]
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 mod command;

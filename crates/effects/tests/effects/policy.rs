@@ -1,6 +1,11 @@
 //! Which calls a policy lets run, asks for and refuses; and which policies it refuses.
 
-use abide_effects::policy::Policy;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use abide_effects::files::{Call, Root};
+use abide_effects::policy::{Caller, Policy};
 use abide_effects::tools;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::{Ask, Does};
@@ -8,10 +13,17 @@ use abide_kernel::vocabulary::ApprovalDefault;
 use serde_json::{Value, json};
 
 fn judge(policy: &str, agent: &str, tool: &str, input: &Value) -> Does {
+    judge_as(policy, &[agent], None, tool, input)
+}
+
+/// The first of `lineage` makes the call; the others made it, nearest first.
+fn judge_as(policy: &str, lineage: &[&str], workspace: Option<&Path>, tool: &str, input: &Value) -> Does {
     let policy = Policy::parse(policy).unwrap_or_else(|fault| panic!("{policy}: {fault}"));
     let does = tools::read(tool, input);
     assert!(!matches!(does, Does::Refused(_)), "{tool} {input} makes no sense: {does:?}");
-    policy.judge(&AgentId::new(agent).unwrap(), tool, input, does)
+    let lineage: Vec<AgentId> = lineage.iter().map(|name| AgentId::new(name).unwrap()).collect();
+    let caller = Caller { agent: &lineage[0], makers: &lineage[1..], workspace };
+    policy.judge(&caller, tool, input, does)
 }
 
 fn word(does: &Does) -> &'static str {
@@ -199,4 +211,258 @@ fn a_policy_that_makes_no_sense_is_refused_with_its_line() {
         assert!(fault.message.contains(says), "{text}: {fault}");
         assert!(fault.hint.contains(hint), "{text}: {fault}");
     }
+}
+
+/// A rule as one line: action, then `key=value` pairs.
+fn rules(lines: &[&str]) -> String {
+    let rule = |line: &&str| {
+        let mut words = line.split(' ');
+        let mut text = format!("[[rule]]\naction = \"{}\"\n", words.next().unwrap());
+        for (key, value) in words.map(|word| word.split_once('=').unwrap()) {
+            text.push_str(&format!("{key} = \"{}\"\n", value.replace('_', " ")));
+        }
+        text
+    };
+    lines.iter().map(rule).collect()
+}
+
+#[test]
+fn what_holds_a_maker_back_holds_back_what_it_made() {
+    let deny = rules(&["deny command=touch_* agent=worker"]);
+    let trusted = rules(&["allow command=* agent=ops-*", "ask command=*"]);
+    let strict = rules(&["allow command=ls agent=worker*", "deny command=* agent=worker"]);
+    for (policy, lineage, command, expected) in [
+        (&deny, &["worker"][..], "touch x", "refused"),
+        (&deny, &["worker.1", "worker"], "touch x", "refused"),
+        (&deny, &["worker.1.1", "worker.1", "worker"], "touch x", "refused"),
+        (&deny, &["free", "worker.1", "worker"], "touch x", "refused"),
+        (&deny, &["worker2"], "touch x", "runs"),
+        (&deny, &["worker2", "boss"], "touch x", "runs"),
+        (&trusted, &["ops-1"], "id", "runs"),
+        (&trusted, &["ops-1", "ops-0"], "id", "runs"),
+        (&trusted, &["ops-evil", "strict"], "id", "asks"),
+        (&trusted, &["ops-evil", "ops-1", "strict"], "id", "asks"),
+        (&trusted, &["strict", "ops-1"], "id", "asks"),
+        (&strict, &["worker.1", "worker"], "ls", "runs"),
+        (&strict, &["worker.1", "worker"], "id", "refused"),
+        (&strict, &["other", "worker"], "ls", "refused"),
+    ] {
+        let does = judge_as(policy, lineage, None, "ExecCommand", &json!({ "cmd": command }));
+        assert_eq!(word(&does), expected, "{lineage:?}: {command}");
+    }
+}
+
+#[test]
+fn a_continued_line_is_one_line() {
+    let deny = rules(&["deny command=*rm_-rf*"]);
+    let allow = rules(&["allow command=echo_*", "deny command=*"]);
+    for (policy, command, expected) in [
+        (&deny, "rm \\\n-rf x", "refused"),
+        (&deny, "r\\\nm -rf x", "refused"),
+        (&deny, "rm \\\r\n-rf x", "refused"),
+        (&deny, "true; rm \\\n  -rf x", "refused"),
+        (&allow, "echo a \\\n  b", "runs"),
+        (&allow, "echo \"a \\\n  b\"", "runs"),
+        // An escaped backslash continues nothing, and neither does one in single quotes or in a comment.
+        (&allow, "echo a \\\\\nrm x", "refused"),
+        (&allow, "echo 'a' # b \\\nrm x", "refused"),
+        (&allow, "echo 'a\\\nrm x'", "refused"),
+        (&allow, "echo $\\\n(rm x)", "refused"),
+        (&allow, "echo a \\", "refused"),
+    ] {
+        assert_eq!(word(&judge(policy, "a", "ExecCommand", &json!({ "cmd": command }))), expected, "{command:?}");
+    }
+}
+
+#[test]
+fn a_command_that_redirects_is_not_allowed_by_what_it_begins_with() {
+    let policy = rules(&["allow command=echo_*", "deny command=*"]);
+    for command in [
+        "echo hi >deploy/over",
+        "echo hi > deploy/over",
+        "echo hi >>log",
+        "echo hi 2>err",
+        "echo hi >&out",
+        "echo hi &>out",
+        "echo hi >|out",
+        "echo hi <in",
+        "echo hi <<E\nE",
+        "echo hi <<<word",
+        "echo <(id)",
+        "echo >(id)",
+        "echo hi <>file",
+        "echo hi >/dev/nullx",
+        "echo hi >/dev/null/../x",
+        "echo hi >/dev/null\"x\"",
+        "echo hi >/dev/\\\nnull",
+        "echo hi >&1x",
+        "echo hi 2>&1 >out",
+        "echo 'a' >b 'c'",
+        "echo a\\' >b \\'c",
+        "echo \"a\\\"\" >b \"c\"",
+        "echo $'a\\'' >b",
+        "echo $\\\n'a\\'' >b",
+        "echo ${x:-'} >b '}",
+        "echo it # isn't\necho a >b 'c'",
+        "echo a\\ #don' \n ' >b",
+        "echo 'a >b",
+    ] {
+        let does = judge(&policy, "a", "ExecCommand", &json!({ "cmd": command }));
+        assert_eq!(word(&does), "refused", "{command:?}");
+    }
+    for command in [
+        "echo hi 2>&1",
+        "echo hi >/dev/null",
+        "echo hi > /dev/null",
+        "echo hi >/dev/null 2>&1",
+        "echo hi 2>>/dev/null; echo ho",
+        "echo hi </dev/null",
+        "echo hi 1>&2 | echo ho",
+        "echo 'a > b'",
+        "echo \"a < b\"",
+        "echo a \\> b",
+        "echo ${HOME}",
+        "echo it # is",
+    ] {
+        let does = judge(&policy, "a", "ExecCommand", &json!({ "cmd": command }));
+        assert_eq!(word(&does), "runs", "{command:?}");
+    }
+    // What is asked for is asked for wherever the output goes.
+    let ask = rules(&["ask command=git_push*"]);
+    assert_eq!(word(&judge(&ask, "a", "ExecCommand", &json!({ "cmd": "git push >log" }))), "asks");
+    // Who allows everything allows that, too.
+    let all = rules(&["allow command=*", "deny command=*"]);
+    assert_eq!(word(&judge(&all, "a", "ExecCommand", &json!({ "cmd": "echo a >b" }))), "runs");
+}
+
+#[test]
+fn a_path_is_judged_by_where_it_leads() {
+    let folder = tempfile::tempdir().unwrap();
+    for made in ["deploy/inner", "docs", "src"] {
+        fs::create_dir_all(folder.path().join(made)).unwrap();
+    }
+    fs::write(folder.path().join("deploy/prod.yml"), "x").unwrap();
+    symlink("deploy", folder.path().join("lnk")).unwrap();
+    symlink("../deploy/prod.yml", folder.path().join("docs/file")).unwrap();
+    symlink("deploy/new", folder.path().join("dangling")).unwrap();
+    symlink("/etc", folder.path().join("docs/out")).unwrap();
+    let ask = rules(&["ask path=deploy/**"]);
+    let allow = rules(&["allow path=docs/**", "deny path=**"]);
+    let absolute = folder.path().join("lnk/x").display().to_string();
+    for (policy, path, expected) in [
+        (&ask, "lnk/prod.yml", "asks"),
+        (&ask, "lnk/new", "asks"),
+        (&ask, "lnk/more/new", "asks"),
+        (&ask, "lnk/inner/../x", "asks"),
+        (&ask, "dangling", "asks"),
+        (&ask, "docs/file", "asks"),
+        (&ask, &absolute, "asks"),
+        (&ask, "src/new", "runs"),
+        (&allow, "docs/new", "runs"),
+        (&allow, "docs/more/new", "runs"),
+        (&allow, "docs/file", "refused"),
+        (&allow, "docs/out/x", "refused"),
+    ] {
+        let input = json!({ "path": path, "content": "x" });
+        let does = judge_as(policy, &["a"], Some(folder.path()), "WriteFile", &input);
+        assert_eq!(word(&does), expected, "{path}");
+    }
+    // A folder that is not made yet has no links in it.
+    let missing = folder.path().join("missing");
+    let input = json!({ "path": "docs/new", "content": "x" });
+    assert_eq!(word(&judge_as(&allow, &["a"], Some(&missing), "WriteFile", &input)), "runs");
+}
+
+/// What a search finds under a policy: the paths, or the word for a call that does not run.
+fn found(policy: &str, folder: &Path, tool: &str, input: &Value) -> String {
+    let does = judge_as(policy, &["a"], Some(folder), tool, input);
+    if word(&does) != "runs" {
+        return word(&does).to_owned();
+    }
+    let agent = AgentId::new("a").unwrap();
+    let caller = Caller { agent: &agent, makers: &[], workspace: Some(folder) };
+    let unseen = Policy::parse(policy).unwrap().unseen(&caller, tool, input);
+    let root = Root::open(folder).unwrap().without_unseen(unseen);
+    match Call::read(tool, input).unwrap().unwrap().run(&root) {
+        Err(refusal) => refusal.code.to_owned(),
+        Ok(result) => {
+            let path = |found: &Value| found["path"].as_str().or(found.as_str()).unwrap().to_owned();
+            let mut paths: Vec<String> = result["matches"].as_array().unwrap().iter().map(path).collect();
+            if result["note"].as_str().is_some_and(|note| note.contains("policy")) {
+                paths.push("(held back)".to_owned());
+            }
+            paths.join(" ")
+        }
+    }
+}
+
+#[test]
+fn searches_leave_out_what_may_not_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    for path in ["hidden/a", "hidden/deep/b", "src/c", "src/d.key"] {
+        fs::create_dir_all(folder.join(path).parent().unwrap()).unwrap();
+        fs::write(folder.join(path), "secret\n").unwrap();
+    }
+    symlink("hidden", folder.join("lnk")).unwrap();
+    let read = rules(&["deny tool=ReadFile path=hidden/**"]);
+    let any = rules(&["deny tool=* path=hidden/**"]);
+    let ask = rules(&["ask tool=Grep path=hidden/**"]);
+    let keys = rules(&["deny tool=Grep path=**/*.key"]);
+    let only = rules(&["allow tool=Grep path=src/**", "deny tool=Grep path=**"]);
+    let some = rules(&["allow tool=* path=hidden/deep/**", "deny tool=* path=hidden/**"]);
+    let written = rules(&["deny path=hidden/**"]);
+    let grep = |path: Option<&str>| ("Grep", json!({ "pattern": "secret", "path": path }));
+    let glob = |pattern: &str, path: Option<&str>| ("Glob", json!({ "pattern": pattern, "path": path }));
+    for (policy, (tool, input), expected) in [
+        (&read, grep(Some("hidden")), "refused"),
+        (&read, grep(Some("hidden/")), "refused"),
+        (&read, grep(Some("hidden/a")), "refused"),
+        (&read, grep(Some("hidden/deep")), "refused"),
+        (&read, grep(Some("./src/../hidden")), "refused"),
+        (&read, grep(Some("lnk")), "refused"),
+        (&read, grep(Some("lnk/a")), "refused"),
+        (&read, grep(None), "src/c src/d.key (held back)"),
+        (&read, grep(Some(".")), "src/c src/d.key (held back)"),
+        (&read, grep(Some("src")), "src/c src/d.key"),
+        (&read, glob("**/*", Some("hidden")), "hidden/a hidden/deep/b"),
+        (&any, glob("**/*", Some("hidden")), "refused"),
+        (&any, glob("hidden/**", None), "refused"),
+        (&any, glob("**/a", None), "(held back)"),
+        (&ask, grep(Some("hidden")), "asks"),
+        (&ask, grep(None), "src/c src/d.key (held back)"),
+        (&keys, grep(None), "hidden/a hidden/deep/b src/c (held back)"),
+        (&keys, grep(Some("src/d.key")), "refused"),
+        (&only, grep(Some("src")), "src/c src/d.key"),
+        (&only, grep(None), "refused"),
+        (&some, grep(Some("hidden/deep")), "hidden/deep/b"),
+        (&some, grep(Some("hidden")), "refused"),
+        (&some, grep(None), "hidden/deep/b src/c src/d.key (held back)"),
+        (&written, grep(Some("hidden")), "hidden/a hidden/deep/b"),
+    ] {
+        assert_eq!(found(policy, folder, tool, &input), expected, "{policy} {tool} {input}");
+    }
+}
+
+/// The link was another one when the call was judged.
+#[test]
+fn a_file_that_is_denied_is_not_opened_whatever_leads_there_by_then() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("hidden")).unwrap();
+    fs::write(folder.path().join("hidden/a"), "secret\n").unwrap();
+    symlink("hidden/a", folder.path().join("lnk")).unwrap();
+    let agent = AgentId::new("a").unwrap();
+    let caller = Caller { agent: &agent, makers: &[], workspace: Some(folder.path()) };
+    let policy = Policy::parse(&rules(&["deny tool=* path=hidden/**"])).unwrap();
+    for (tool, input) in [
+        ("ReadFile", json!({ "path": "lnk" })),
+        ("WriteFile", json!({ "path": "lnk", "content": "x" })),
+        ("EditFile", json!({ "path": "lnk", "old": "secret", "new": "x" })),
+        ("Grep", json!({ "pattern": ".", "path": "lnk" })),
+    ] {
+        let root = Root::open(folder.path()).unwrap().without_unseen(policy.unseen(&caller, tool, &input));
+        let refused = Call::read(tool, &input).unwrap().unwrap().run(&root).unwrap_err();
+        assert_eq!(refused.code, "permission_denied", "{tool}");
+    }
+    assert_eq!(fs::read_to_string(folder.path().join("hidden/a")).unwrap(), "secret\n");
 }

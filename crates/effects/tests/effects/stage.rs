@@ -69,6 +69,7 @@ impl Stage {
             situation: None,
             place: None,
             money_limited: false,
+            author: Box::default(),
         }
     }
 

@@ -184,8 +184,8 @@ fn calls_mean_acts() {
         ("RequestApproval", json!({ "summary": "s" }), approval(None, ApprovalDefault::Deny)),
         (
             "RequestApproval",
-            json!({ "summary": "s", "deadline_ms": 60_000, "default": "grant" }),
-            approval(Some(60_000), ApprovalDefault::Grant),
+            json!({ "summary": "s", "deadline_ms": 60_000, "default": "deny" }),
+            approval(Some(60_000), ApprovalDefault::Deny),
         ),
     ];
     for (tool, input, act) in &cases {
@@ -352,7 +352,13 @@ fn inputs_that_mean_nothing_are_refused_by_field_and_with_a_hint() {
         ("ListWorkItems", json!({ "state": "open" }), "\"state\"", "say `filter`"),
         ("AgentGet", json!({ "agent_id": "No Name" }), "`agent_id` of AgentGet", "the name of an agent"),
         ("NotifyOperator", json!({ "message": "x" }), "\"message\"", "give: text"),
-        ("RequestApproval", json!({ "summary": "s", "default": "maybe" }), "`default`", "give one of: deny, grant"),
+        ("RequestApproval", json!({ "summary": "s", "default": "maybe" }), "`default`", "give one of: deny"),
+        (
+            "RequestApproval",
+            json!({ "summary": "s", "deadline_ms": 1_000, "default": "grant" }),
+            "granted by default",
+            "leave default out: only a person can grant it",
+        ),
         (
             "RequestApproval",
             json!({ "summary": "s", "deadline_ms": true }),

@@ -7,6 +7,7 @@ use abide_kernel::agent::config::{Choice, Config, ConfigChange, Identity};
 use abide_kernel::effect::{Effect, Place};
 use abide_kernel::id::{AgentId, CallId, ExecId};
 use abide_kernel::input::{Answer, Input, NewMessage, Refusal};
+use abide_kernel::limits;
 use abide_kernel::summary::agent_summary;
 use abide_kernel::vocabulary::{ChildWorkspace, MessageKind, ToolStatus};
 use futures_util::future::BoxFuture;
@@ -141,6 +142,11 @@ async fn spawn_named(host: &Host, caller: &Caller, input: Value, place: Place) -
         let hint = "leave name out: a child is granted a part of your budget; or ask the operator to make it";
         return Err(Refusal::new("budget_bound", detail, hint));
     }
+    let makers = caller.identity.makers_of_made();
+    if makers.len() > limits::MAKERS_MAX {
+        let detail = format!("{} agents made each other, one after the other, down to you", makers.len());
+        return Err(Refusal::new("too_deep", detail, "leave name out, or ask the operator to make the agent"));
+    }
     let known = host.look(&id, |_, _| ()).await.map_err(|error| unreached(&id, error))?;
     if known.is_some() {
         let hint = "choose another name, or say it to that one with SendMessage";
@@ -156,7 +162,8 @@ async fn spawn_named(host: &Host, caller: &Caller, input: Value, place: Place) -
         (Some(ChildWorkspace::Inherit), folder) => (folder, None),
         (Some(ChildWorkspace::Worktree), Some(folder)) => (None, Some(host.0.perform.worktree(&id, folder).await?)),
     };
-    let identity = Identity { parent: Some(caller.identity.id.clone()), ..Identity::named(id.clone()) };
+    let parent = Some(caller.identity.id.clone());
+    let identity = Identity { parent, makers, ..Identity::named(id.clone()) };
     let like_caller = Config { workspace, instructions, ..caller.config.clone() };
     let config = like_caller.with(ConfigChange { model: model.map(Choice::Own), ..ConfigChange::default() });
     let ask = async |input| host.ask(&id, input).await.map_err(|error| unreached(&id, error));

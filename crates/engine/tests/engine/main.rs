@@ -1,4 +1,6 @@
 //! The host through its front door, in simulated time: an hour passes in no time, and nothing depends on a clock.
+
+#![allow(clippy::disallowed_methods, reason = "tests make files as users do")]
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "a test that unwraps fails with a line number")]
 
 mod asleep;

@@ -62,6 +62,8 @@ impl AgentState {
                 self.identity.kind = AgentKind::Named;
                 self.identity.visibility = Visibility::Public;
                 self.identity.ownership = Ownership::SelfOwned;
+                // What binds the makers of the other binds this one, too.
+                self.identity.makers = self.identity.lineage();
                 self.identity.supervisor = None;
                 self.leaving = None;
                 self.archived = false;

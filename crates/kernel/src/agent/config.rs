@@ -19,6 +19,10 @@ pub struct Identity {
     /// Whose task a child carries out. None for an agent that belongs to its operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub supervisor: Option<Supervisor>,
+    /// The agents that made it: its parent, its parent's maker, and so on up to one that a person made. Records of older
+    /// versions lack it; `lineage` says what is known of those.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub makers: Vec<AgentId>,
 }
 
 /// Who set a child to work, and on what.
@@ -46,7 +50,39 @@ impl Identity {
             ownership: Ownership::SelfOwned,
             parent: None,
             supervisor: None,
+            makers: Vec::new(),
         }
+    }
+
+    /// The agents that made it, nearest first. A policy judges its calls as theirs, too, so it must never get shorter.
+    #[must_use]
+    pub fn lineage(&self) -> Vec<AgentId> {
+        if !self.makers.is_empty() {
+            return self.makers.clone();
+        }
+        let Some(parent) = &self.parent else { return Vec::new() };
+        let mut known = vec![parent.clone()];
+        let Some(supervisor) = &self.supervisor else { return known };
+        // An older record names the parent and the agent at the top. A child is called after its parent, so the agents
+        // between the two are in the parent's name.
+        let mut name = parent.as_str();
+        while name != supervisor.top.as_str()
+            && let Some((above, number)) = name.rsplit_once('.')
+            && number.parse::<u32>().is_ok()
+        {
+            name = above;
+            known.extend(AgentId::new(above));
+        }
+        if !known.contains(&supervisor.top) {
+            known.push(supervisor.top.clone());
+        }
+        known
+    }
+
+    /// The lineage of an agent that this one makes.
+    #[must_use]
+    pub fn makers_of_made(&self) -> Vec<AgentId> {
+        std::iter::once(self.id.clone()).chain(self.lineage()).collect()
     }
 
     /// The agent at the top of the tree that this one is in: whoever shares it works for the same operator's agent.

@@ -384,3 +384,41 @@ fn nobody_raises_the_budget_of_a_child() {
     let change = ConfigChange { model: Some(Choice::Own("script/echo".to_owned())), ..ConfigChange::default() };
     child.ask(Input::Configure { change: Box::new(change) }).unwrap();
 }
+
+/// What an agent's records say of who made it, as a policy needs it.
+#[test]
+fn the_makers_of_an_agent_are_known_whichever_version_made_it() {
+    let names =
+        |makers: Vec<AgentId>| makers.iter().map(|maker| maker.as_str().to_owned()).collect::<Vec<_>>().join(" ");
+    let old = |id: &str, parent: serde_json::Value, supervisor: serde_json::Value| -> Identity {
+        let record = serde_json::json!({
+            "id": id, "kind": "child", "role": "execution", "visibility": "private", "ownership": "parent_supervised",
+            "parent": parent, "supervisor": supervisor,
+        });
+        serde_json::from_value(record).unwrap()
+    };
+    let under = |agent: &str, top: &str, depth: u32| serde_json::json!({ "agent_id": agent, "task_id": "task_1", "top": top, "depth": depth });
+    let none = serde_json::Value::Null;
+    for (identity, expected) in [
+        (old("a", none.clone(), none.clone()), ""),
+        (old("named", "a.1".into(), none.clone()), "a.1"),
+        (old("a.1", "a".into(), under("a", "a", 1)), "a"),
+        (old("a.1.2.3", "a.1.2".into(), under("a.1.2", "a", 3)), "a.1.2 a.1 a"),
+        (old("v1.2.1", "v1.2".into(), under("v1.2", "v1.2", 1)), "v1.2"),
+        (old("v1.2.1.1", "v1.2.1".into(), under("v1.2.1", "v1.2", 2)), "v1.2.1 v1.2"),
+        (old("x.1", "clipped".into(), under("clipped", "top", 2)), "clipped top"),
+    ] {
+        assert_eq!(names(identity.lineage()), expected, "{}", identity.id);
+    }
+    // What is recorded now names all of them, and a fork keeps them.
+    let mut child = Lone::child(1);
+    child.state.identity.makers = ["b", "c"].map(|name| AgentId::new(name).unwrap()).to_vec();
+    assert_eq!(names(child.state.identity.makers_of_made()), "lead.1 b c");
+    let recorded = serde_json::to_value(&child.state.identity).unwrap();
+    assert_eq!(serde_json::from_value::<Identity>(recorded).unwrap(), child.state.identity);
+    let mut child = Lone::child(1);
+    let (agent_id, parent) = (AgentId::new("fork").unwrap(), child.state.id().clone());
+    child.ask(Input::Fork { agent_id, parent, at_seq: child.state.seq }).unwrap();
+    assert!(child.state.identity.supervisor.is_none());
+    assert_eq!(names(child.state.identity.lineage()), "lead");
+}

@@ -49,7 +49,7 @@ impl Blobs {
     fn make_shelf(&self, shelf: PathBuf) -> io::Result<()> {
         let mut shelves = self.shelves.lock().expect("the shelves are never held across a panic");
         if !shelves.contains(&shelf) {
-            fs::create_dir_all(&shelf)?;
+            abide_private::private_folder(&shelf)?;
             sync_folder(&self.folder)?;
             shelves.insert(shelf);
         }

@@ -1,10 +1,11 @@
 //! The folder: where things are, and who may write to it.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use abide_private::{Existing, close_to_others, open_private, private_folder, private_if_new};
 
 use crate::error::OpenError;
 
@@ -24,14 +25,16 @@ impl Home {
         let above = self.root.ancestors().filter(|folder| !folder.as_os_str().is_empty());
         let all = [archive.as_path(), blobs.as_path()].into_iter().chain(above);
         let made: Vec<PathBuf> = all.filter(|folder| !folder.exists()).map(Path::to_owned).collect();
-        for folder in [archive, blobs] {
-            private_folder(&folder).map_err(|source| OpenError::Io { path: folder.clone(), source })?;
-            close_to_others(&folder);
+        let failed = |path: &Path, source| OpenError::Io { path: path.to_owned(), source };
+        private_if_new(&self.root).map_err(|error| failed(&self.root, error))?;
+        for folder in [&archive, &blobs] {
+            private_folder(folder).map_err(|error| failed(folder, error))?;
         }
         // The log takes the mode of its database, but one that a crash left keeps what it had.
         let database = self.database();
         for file in [database.with_extension("db-wal"), database.with_extension("db-shm"), database, self.lock_file()] {
-            close_to_others(&file);
+            // Only its owner may; where that is somebody else, who reads it is theirs to say.
+            let _open = close_to_others(&file);
         }
         if !self.database().exists() {
             // A new home must outlive a power cut as surely as what is committed to it.
@@ -65,7 +68,7 @@ impl Home {
         let fail = |source| OpenError::Io { path: path.clone(), source };
         let mut patience = GONE_HOLDER_TRIES;
         loop {
-            let mut file = private_file().read(true).truncate(false).open(&path).map_err(fail)?;
+            let mut file = open_private(&path, Existing::Keep).map_err(fail)?;
             match file.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::Error(source)) => return Err(fail(source)),
@@ -145,45 +148,9 @@ fn is_file_at(_file: &File, _path: &Path) -> io::Result<bool> {
 
 /// Writes a whole file so that it is either there, complete and durable, or not there.
 pub(crate) fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    // The process id keeps two processes apart, the thread two callers that write the same content at once.
-    let thread = format!("{:?}", std::thread::current().id());
-    let thread: String = thread.chars().filter(char::is_ascii_digit).collect();
-    let temporary = path.with_extension(format!("{}-{thread}.tmp", std::process::id()));
-    let written = (|| {
-        let mut file = private_file().truncate(true).open(&temporary)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)?;
-        sync_folder(folder)
-    })();
-    if written.is_err() {
-        // Leaves no half file behind; that it could not even be removed adds nothing to the first error.
-        let _ = fs::remove_file(&temporary);
-    }
-    written
+    abide_private::write_private(path, bytes)
 }
 
 pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
-}
-
-/// A folder and those above it, as far as they are not there yet. What is in a home is for nobody else on the machine.
-fn private_folder(folder: &Path) -> std::io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
-}
-
-/// How a file that is not there yet is made: nobody else reads it, whatever the mask and whoever made the home.
-pub(crate) fn private_file() -> OpenOptions {
-    OpenOptions::new().write(true).create(true).mode(0o600).clone()
-}
-
-/// Takes from everybody else what an earlier version, or a copy, gave them.
-fn close_to_others(path: &Path) {
-    let Ok(found) = fs::metadata(path) else { return };
-    let mode = found.permissions().mode();
-    if mode & 0o077 != 0 {
-        // Only its owner may; where that is somebody else, who reads it is theirs to say.
-        let _ = fs::set_permissions(path, fs::Permissions::from_mode(mode & 0o700));
-    }
 }

@@ -10,10 +10,11 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::OnceLock;
 
+use abide_private::{Existing, open_private};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use super::home::{private_file, sync_folder};
+use super::home::sync_folder;
 use super::steps::{self, FORMAT, OLDEST_FORMAT, STEPS, user_version};
 use super::versions;
 use crate::error::OpenError;
@@ -45,7 +46,7 @@ pub(crate) fn create(file: &Path, page_size: u32, program: &Program) -> Result<(
     // A log whose database is gone would be taken for one of the new database.
     remove(file, &["-wal", "-shm"]).map_err(io)?;
     // SQLite would make it with the mask's mode. Its log takes the mode that it finds here.
-    private_file().create_new(true).open(&unfinished).map_err(io)?;
+    open_private(&unfinished, Existing::Refuse).map_err(io)?;
     let mut conn = connect(&unfinished, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(fail)?;
     conn.execute_batch(&format!(
         "PRAGMA page_size = {page_size}; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;

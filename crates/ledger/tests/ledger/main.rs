@@ -1,4 +1,6 @@
 //! The ledger through its front door: one contract on every store, then what only a disk can do wrong.
+
+#![allow(clippy::disallowed_methods, reason = "tests make files as users do")]
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 mod child;

@@ -4,16 +4,14 @@
 use std::collections::HashMap;
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
 use abide_kernel::id::{AgentId, TriggerId};
+use abide_private::{private_folder, write_private};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
-
-use super::token::write_private;
 
 const MIN_BYTES: usize = 8;
 const MAX_BYTES: usize = 512;
@@ -99,7 +97,7 @@ impl Secrets {
 
     /// Durable when this returns.
     pub(super) fn keep(&self, agent: &AgentId, trigger: &TriggerId, secret: Secret) -> io::Result<()> {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+        private_folder(&self.folder)?;
         let kept = Kept { agent_id: agent.clone(), secret: secret.0.clone() };
         write_private(&self.folder.join(trigger.as_str()), &serde_json::to_vec(&kept)?)?;
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);

@@ -2,12 +2,12 @@
 //! only this home has. There is no index to look it up in, and nothing to steal from the ledger.
 
 use std::fs;
-use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use abide_kernel::id::{AgentId, TriggerId};
+use abide_private::write_private;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
@@ -110,19 +110,6 @@ impl Key {
             *kept = true;
         }
         Ok(())
-    }
-}
-
-/// A whole file that only its owner can read, durable when this returns.
-pub(super) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let partial = path.with_extension(format!("{}.partial", std::process::id()));
-    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&partial)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    fs::rename(&partial, path)?;
-    match path.parent() {
-        Some(folder) => fs::File::open(folder)?.sync_all(),
-        None => Ok(()),
     }
 }
 

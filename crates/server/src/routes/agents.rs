@@ -22,7 +22,7 @@ use abide_ledger::StreamId;
 use serde_json::{Value, json as object};
 
 use super::models::model_of;
-use super::{Met, agent, blocking, chosen, json};
+use super::{Met, agent, blocking, chosen, json, workspaces};
 use crate::app::App;
 use crate::body;
 use crate::gate::Call;
@@ -42,13 +42,14 @@ pub(super) async fn create(call: Call) -> Met {
             let settings = AgentChange {
                 model: Some(new.model.unwrap_or_else(|| DEFAULT.to_owned())),
                 workspace: new.workspace,
+                force: new.force,
                 role: None,
                 instructions: new.instructions,
                 network: new.network,
                 budget: new.budget,
                 fallback: Some(new.fallback.unwrap_or_else(|| vec![DEFAULT.to_owned()])),
             };
-            let settings = checked(&call.app, settings).await?;
+            let settings = checked(&call, settings).await?;
             let config = Config::default().with(settings.clone());
             chosen::fits(&call.app, &config, false, &settings)?;
             let role = new.role.map_or(vocabulary::Role::Orchestrator, role);
@@ -96,7 +97,8 @@ fn role(role: Role) -> vocabulary::Role {
 }
 
 /// A change that makes sense, or what is wrong with it.
-async fn checked(app: &Arc<App>, change: AgentChange) -> Result<ConfigChange, Problem> {
+async fn checked(call: &Call, change: AgentChange) -> Result<ConfigChange, Problem> {
+    let app = &call.app;
     let wrong = |detail: String, pointer: &str| Problem::new(422, "wrong_fields", detail).pointer(pointer);
     let defaults = &app.options.models;
     let model = change.model.map(|model| match model.as_str() {
@@ -117,14 +119,18 @@ async fn checked(app: &Arc<App>, change: AgentChange) -> Result<ConfigChange, Pr
     if let Some(Choice::Own(models)) = &fallback {
         check_fallback(app, models).await?;
     }
-    let mut workspace = None;
+    let (reach, mut workspace) = (workspaces::reach(call, change.force)?, None);
     if let Some(given) = change.workspace {
         if given.len() > limits::LINE_BYTES {
             return Err(wrong("the path of the workspace is too long".to_owned(), "/workspace"));
         }
         // It may be gone when it is needed, which is said then; a wrong one is said now, while somebody is there.
-        let real = app.options.world.check_workspace(given).await;
-        workspace = Some(real.map_err(|refusal| wrong(refusal.message, "/workspace").hint(refusal.hint))?);
+        let real = app.options.world.check_workspace(given, reach).await;
+        let real = real.map_err(|refusal| match workspaces::not_there(&refusal) {
+            Some(forbidden) => forbidden.pointer("/workspace"),
+            None => wrong(refusal.message, "/workspace").hint(refusal.hint),
+        });
+        workspace = Some(real?);
     }
     if change.instructions.as_ref().is_some_and(|text| text.len() > limits::TEXT_BYTES) {
         let detail = format!("instructions have at most {} bytes", limits::TEXT_BYTES);
@@ -266,7 +272,7 @@ pub(super) async fn show(call: Call) -> Met {
 pub(super) async fn change(call: Call) -> Met {
     let id = agent(&call)?;
     let change: AgentChange = body::json(&call.body)?;
-    let change = Box::new(checked(&call.app, change).await?);
+    let change = Box::new(checked(&call, change).await?);
     chosen::still_fits(&call.app, &id, &change).await?;
     let asked = call.app.host.ask_for_summary(&id, Input::Configure { change }, None).await;
     let answered = asked.map_err(|error| problems::ask(error, id.as_str()))?;

@@ -2,11 +2,11 @@
 
 use abide_api::Problem;
 use abide_api::types::{
-    Detached, Fetched, Page, Patch, Surroundings, Workspace, WorkspaceAttach, WorkspaceFetch, WorkspaceMode,
+    Detached, Fetched, Page, Patch, Scope, Surroundings, Workspace, WorkspaceAttach, WorkspaceFetch, WorkspaceMode,
 };
 use abide_kernel::effect::Place;
 use abide_kernel::id::AgentId;
-use abide_kernel::input::{Act, Input};
+use abide_kernel::input::{Act, Input, Refusal};
 use abide_kernel::vocabulary;
 
 use super::lifecycle::asked;
@@ -17,10 +17,12 @@ use crate::body;
 use crate::gate::Call;
 use crate::once::{Once, once};
 use crate::problems;
+use crate::world::Reach;
 
 pub(super) async fn attach(call: Call) -> Met {
     let id = agent(&call)?;
-    let WorkspaceAttach { path, mode } = body::json(&call.body)?;
+    let WorkspaceAttach { path, mode, force } = body::json(&call.body)?;
+    let reach = reach(&call, force)?;
     let mode = match mode {
         WorkspaceMode::Direct => vocabulary::WorkspaceMode::Direct,
         WorkspaceMode::Worktree => vocabulary::WorkspaceMode::Worktree,
@@ -29,9 +31,11 @@ pub(super) async fn attach(call: Call) -> Met {
     let answer = match once(&call).await? {
         Once::Again(answered) => answered.answer,
         Once::Meet(claim) => {
-            let attached = call.app.options.world.attach(&id, path, mode).await;
+            let attached = call.app.options.world.attach(&id, path, mode, reach).await;
             let attached = attached.map_err(|refusal| {
-                Problem::new(422, refusal.code, refusal.message).hint(refusal.hint).pointer("/path")
+                not_there(&refusal).unwrap_or_else(|| {
+                    Problem::new(422, refusal.code, refusal.message).hint(refusal.hint).pointer("/path")
+                })
             })?;
             let asked = call.app.host.ask_once(&id, Input::UseWorkspace(attached), claim).await;
             asked.map_err(|error| problems::ask(error, id.as_str()))?.answer
@@ -39,6 +43,26 @@ pub(super) async fn attach(call: Call) -> Met {
     };
     let workspace: Workspace = shape(acted(answer)?)?;
     Ok(json(201, &workspace))
+}
+
+/// How far the caller may reach. `force` is for admins: it would otherwise be a way around the roots.
+pub(super) fn reach(call: &Call, force: Option<bool>) -> Result<Reach, Problem> {
+    match (call.caller.scope, force.unwrap_or(false)) {
+        (Scope::Admin, true) => Ok(Reach::System),
+        (Scope::Admin, false) => Ok(Reach::Beyond),
+        (Scope::Operator | Scope::Observer, false) => Ok(Reach::Roots),
+        (scope @ (Scope::Operator | Scope::Observer), true) => {
+            let detail = format!("force takes the scope admin; the token {} has {scope:?}", call.caller.name);
+            let hint = "leave force out, or ask for a token with that scope";
+            Err(Problem::new(403, "scope", detail.to_lowercase()).hint(hint).pointer("/force"))
+        }
+    }
+}
+
+/// A folder that the caller may not choose, whatever is in it.
+pub(super) fn not_there(refusal: &Refusal) -> Option<Problem> {
+    let forbidden = ["outside_roots", "system_folder", "whole_home"].contains(&refusal.code);
+    forbidden.then(|| Problem::new(403, refusal.code, refusal.message.clone()).hint(refusal.hint.clone()))
 }
 
 async fn known(call: &Call, id: &AgentId) -> Result<(), Problem> {

@@ -6,7 +6,7 @@ use abide_kernel::time::Time;
 use abide_ledger::{Append, Commit, NewFact, StreamId};
 use serde_json::{Value, json};
 
-use crate::daemon::Daemon;
+use crate::daemon::{ADMIN, Daemon};
 use crate::http::Ask;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -16,6 +16,7 @@ async fn an_agent_is_made_with_what_was_said() {
         id: "a".to_owned(),
         model: Some("script/x.json".to_owned()),
         workspace: Some("/tmp".to_owned()),
+        force: None,
         role: Some(Role::Execution),
         instructions: Some("be brief".to_owned()),
         network: Some(true),
@@ -285,4 +286,52 @@ async fn money_that_would_be_rounded_to_nothing_is_refused() {
         let changed = daemon.patch("/v1/agents/a", json!({ "budget": { "max_usd": usd } })).await.is(200);
         assert_eq!(changed["model"]["budget"]["max_usd"], usd);
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_folder_is_chosen_as_far_as_the_token_reaches() {
+    let daemon = Daemon::start().await;
+    daemon.create("a").await;
+    let made = daemon.post("/v1/tokens", json!({ "name": "ci", "scope": "operator" })).await.is(201);
+    let operator = made["token"].as_str().unwrap().to_owned();
+    let admin = ADMIN.to_owned();
+    for (token, path, force, expected) in [
+        (&operator, "/work", None, 200),
+        (&operator, "/outside", None, 403),
+        (&operator, "/outside", Some(true), 403),
+        (&operator, "/work", Some(true), 403),
+        (&operator, "/work", Some(false), 200),
+        (&operator, "/system", None, 403),
+        (&admin, "/outside", None, 200),
+        (&admin, "/system", None, 403),
+        (&admin, "/system", Some(true), 200),
+        (&admin, "/whole", Some(true), 403),
+    ] {
+        let body = |name: &str| {
+            let mut body = json!({ name: path });
+            if let Some(force) = force {
+                body["force"] = force.into();
+            }
+            body
+        };
+        let create = {
+            let mut create = body("workspace");
+            create["id"] = format!("x{}", daemon.items("/v1/agents").await.len()).into();
+            create["start"] = false.into();
+            create
+        };
+        let asked = [
+            Ask::post("/v1/agents").json(create),
+            Ask::new("PATCH", "/v1/agents/a").json(body("workspace")),
+            Ask::post("/v1/agents/a/workspaces").json(body("path")),
+        ];
+        for ask in asked {
+            let answer = daemon.send(ask.token(token)).await;
+            let status = if answer.status == 201 { 200 } else { answer.status };
+            assert_eq!(status, expected, "{path} {force:?}: {}", String::from_utf8_lossy(&answer.body));
+        }
+    }
+    let ask = Ask::new("PATCH", "/v1/agents/a").json(json!({ "workspace": "/outside" })).token(&operator);
+    let problem = daemon.send(ask).await.refused(403, "outside_roots");
+    assert_eq!((&problem["pointer"], &problem["hint"]), (&json!("/workspace"), &json!("see workspace_roots")));
 }

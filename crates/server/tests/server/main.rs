@@ -1,5 +1,7 @@
 //! The server through its front door: HTTP on loopback, a host on a real ledger behind it. Only the world that agents
 //! act in is faked, and every answer is held against the OpenAPI document.
+
+#![allow(clippy::disallowed_methods, reason = "tests make files as users do")]
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 mod access;

@@ -11,7 +11,7 @@ use abide_kernel::fact::{WorkspaceAttached, Worktree};
 use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::input::Refusal;
 use abide_kernel::vocabulary::WorkspaceMode;
-use abide_server::{Done, Seen, World};
+use abide_server::{Done, Reach, Seen, World};
 use serde_json::{Value, json};
 
 #[derive(Debug, Default)]
@@ -20,8 +20,18 @@ pub struct Outside {
     pub worktrees: AtomicU64,
 }
 
-/// A folder that is good begins with `/` and is not missing.
-fn usable(path: &str) -> Result<(), Refusal> {
+/// A folder that is good begins with `/` and is not missing; there are three that not everybody may choose.
+fn usable(path: &str, reach: Reach) -> Result<(), Refusal> {
+    let (outside, system) = (path.starts_with("/outside"), path.starts_with("/system"));
+    if outside && reach == Reach::Roots {
+        return Err(Refusal::new("outside_roots", "it lies elsewhere", "see workspace_roots"));
+    }
+    if system && reach != Reach::System {
+        return Err(Refusal::new("system_folder", "it is the system's", "say --force"));
+    }
+    if path.starts_with("/whole") {
+        return Err(Refusal::new("whole_home", "it is all there is", "name a folder in it"));
+    }
     let good = path.starts_with('/') && !path.contains("missing");
     good.then_some(()).ok_or_else(|| Refusal::new("missing", "it does not exist", "create the folder first"))
 }
@@ -59,9 +69,15 @@ impl World for Outside {
         })
     }
 
-    fn attach<'a>(&'a self, _: &'a AgentId, path: String, mode: WorkspaceMode) -> Done<'a, WorkspaceAttached> {
+    fn attach<'a>(
+        &'a self,
+        _: &'a AgentId,
+        path: String,
+        mode: WorkspaceMode,
+        reach: Reach,
+    ) -> Done<'a, WorkspaceAttached> {
         Box::pin(async move {
-            usable(&path)?;
+            usable(&path, reach)?;
             let bound = |root: String, worktree| WorkspaceAttached {
                 workspace: path.clone(),
                 root,
@@ -81,8 +97,8 @@ impl World for Outside {
         })
     }
 
-    fn check_workspace(&self, path: String) -> Done<'_, String> {
-        Box::pin(async move { usable(&path).map(|()| path) })
+    fn check_workspace(&self, path: String, reach: Reach) -> Done<'_, String> {
+        Box::pin(async move { usable(&path, reach).map(|()| path) })
     }
 
     fn patches<'a>(&'a self, _: &'a AgentId) -> Done<'a, Vec<Value>> {

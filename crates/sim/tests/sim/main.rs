@@ -1,4 +1,6 @@
 //! The simulator itself: that healthy worlds hold, and that it finds every bug that is planted.
+
+#![allow(clippy::disallowed_methods, reason = "tests make files as users do")]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 #[cfg(feature = "planted")]

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use abide_api::Client;
+use abide_private::{Existing, close_to_others, open_private};
 use anyhow::{Context, anyhow};
 use serde_json::json;
 use tokio::time::Instant;
@@ -91,10 +92,10 @@ fn new_log(home: &Path) -> anyhow::Result<File> {
     let path = log_path(home);
     if path.exists() {
         let kept = path.with_extension("log.1");
-        let moved = fs::rename(&path, &kept).and_then(|()| crate::home::close_file(&kept));
+        let moved = fs::rename(&path, &kept).and_then(|()| close_to_others(&kept));
         moved.with_context(|| format!("can't move {} away", path.display()))?;
     }
-    let file = crate::home::private_file().append(true).open(&path);
+    let file = open_private(&path, Existing::Append);
     file.with_context(|| format!("can't write {}", path.display()))
 }
 

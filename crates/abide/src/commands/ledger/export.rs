@@ -63,6 +63,7 @@ fn agent_of_home(ledger: &Ledger, id: &AgentId, dir: &Path, out: &Output) -> any
 }
 
 /// The whole ledger, written beside its place and moved there when it is complete.
+#[expect(clippy::disallowed_methods, reason = "the file is the user's, who named it")]
 fn full(from: &From, path: &Path, out: &Output) -> anyhow::Result<()> {
     if path.exists() {
         return Err(Failed::Refused(format!("{} exists; choose another name", path.display())).into());

@@ -76,7 +76,27 @@ fn load(path: PathBuf) -> Result<Script, String> {
     if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > limits::SCRIPT_BYTES {
         return Err(format!("is too large for a script: at most {} bytes", limits::SCRIPT_BYTES));
     }
-    serde_json::from_slice(&bytes).map_err(|error| format!("is not a script: {error}"))
+    serde_json::from_slice(&bytes).map_err(|error| format!("is not a script: {}", fault(&error)))
+}
+
+/// What is wrong, and where, without a word of what the file holds: a name that is mistyped may lead to a file that is
+/// nobody's business, and the fault is told to models. Our own messages name fields and bounds only; of serde's, the
+/// part is kept that says what was expected.
+fn fault(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    let text = text.strip_suffix(&place).unwrap_or(&text);
+    let quotes = ["invalid type: ", "invalid value: ", "invalid length ", "unknown field `", "unknown variant `"];
+    let text = match quotes.iter().find(|quotes| text.starts_with(**quotes)) {
+        None => text.to_owned(),
+        Some(quotes) => {
+            let what = quotes.trim_end_matches([' ', ':', '`']);
+            // The last one is ours, whatever the file holds.
+            text.rsplit_once(", expected ")
+                .map_or_else(|| what.to_owned(), |(_, wanted)| format!("{what}, expected {wanted}"))
+        }
+    };
+    format!("{text}{place}")
 }
 
 /// What is written is an object of known fields, and what is meant is more than that: each type here is read as the one,
@@ -149,7 +169,7 @@ impl TryFrom<WhenFields> for When {
     fn try_from(WhenFields { contains, rounds }: WhenFields) -> Result<When, String> {
         // It names the entry in the carry, which is recorded with every round.
         if contains.len() > LINE_BYTES {
-            return Err(format!("`contains` has {} bytes; at most {LINE_BYTES}", contains.len()));
+            return Err(format!("`contains` has more than {LINE_BYTES} bytes"));
         }
         Ok(When { contains, rounds })
     }
@@ -186,7 +206,7 @@ impl TryFrom<RoundFields> for Round {
 
 fn within(field: &str, value: Option<u64>, max: u64) -> Result<Option<u64>, String> {
     match value {
-        Some(ms) if ms > max => Err(format!("`{field}` is {ms}; at most {max}")),
+        Some(ms) if ms > max => Err(format!("`{field}` is more than {max}")),
         value => Ok(value),
     }
 }

@@ -78,8 +78,8 @@ impl Open<'_> {
             (false, true) => "$input",
         };
         let belongs = |other: &str| other == key || (key == "$result" && other == "back");
-        if let Some(other) = fields.keys().find(|other| !belongs(other)) {
-            return Err(format!("`{other}` can't stand beside `{key}`"));
+        if !fields.keys().all(|other| belongs(other)) {
+            return Err(format!("another field can't stand beside `{key}`"));
         }
         let pointer = fields.get(key).and_then(Value::as_str);
         let Some(pointer) = pointer.filter(|pointer| pointer.is_empty() || pointer.starts_with('/')) else {

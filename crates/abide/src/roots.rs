@@ -1,0 +1,144 @@
+//! Where agents may work: below the folders of the setting `workspace_roots`; beyond them on an admin's word; in folders
+//! of the system on an admin's explicit word; and never in the whole home folder of the daemon's user, in which keys and
+//! settings lie. Judged by real paths. It concerns folders that a caller names: agents keep what is recorded.
+
+use std::path::{Path, PathBuf};
+
+use abide_kernel::input::Refusal;
+use abide_server::Reach;
+
+/// In `workspace_roots`, the home folder of the daemon's user.
+pub const PERSON: &str = "~";
+
+/// Folders of the system: a mistake there breaks the machine, and a program put there runs as somebody else.
+const SYSTEM: [&str; 16] = [
+    "/bin",
+    "/boot",
+    "/dev",
+    "/etc",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/lost+found",
+    "/proc",
+    "/root",
+    "/run",
+    "/sbin",
+    "/sys",
+    "/usr",
+    "/var",
+];
+/// Below a folder of the system, and none.
+const NOT_SYSTEM: [&str; 1] = ["/var/tmp"];
+
+#[derive(Debug, Clone)]
+pub struct Roots {
+    roots: Vec<PathBuf>,
+    /// The home folder of the daemon's user.
+    person: PathBuf,
+}
+
+impl Roots {
+    /// `named` as the setting has them.
+    pub fn new(named: &[String], person: &Path) -> Roots {
+        let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
+        let root = |name: &String| match name.strip_prefix(PERSON) {
+            Some("") => person.to_path_buf(),
+            Some(rest) => person.join(rest.trim_start_matches('/')),
+            None => PathBuf::from(name),
+        };
+        let roots = named.iter().map(root).map(real).collect();
+        Roots { roots, person: real(person.to_path_buf()) }
+    }
+
+    /// Whether a caller with this reach may have agents work in a folder, by its real path.
+    pub fn check(&self, folder: &Path, reach: Reach) -> Result<(), Refusal> {
+        let shown = folder.display();
+        if self.person.starts_with(folder) && folder.parent().is_some() {
+            let message =
+                format!("{shown} holds the whole home folder of the daemon's user, with its keys and settings");
+            let hint =
+                format!("name the folder of one project in it, or make one: mkdir {}/work", self.person.display());
+            return Err(Refusal::new("whole_home", message, hint));
+        }
+        let system = SYSTEM.map(Path::new).into_iter().find(|system| folder.starts_with(system));
+        let not_system = NOT_SYSTEM.map(Path::new).into_iter().chain([self.person.as_path()]);
+        let system = system.filter(|_| !not_system.into_iter().any(|other| folder.starts_with(other)));
+        let root = self.roots.iter().find(|root| folder.starts_with(root));
+        match (root, system, reach) {
+            // A root that lies in a folder of the system was named for what is below it.
+            (Some(root), Some(system), _) if root.starts_with(system) => Ok(()),
+            (Some(_), None, _) | (_, _, Reach::System) | (None, None, Reach::Beyond) => Ok(()),
+            (_, Some(_), Reach::Beyond) => {
+                let message = format!("{shown} is a folder of the system");
+                let hint = "choose another folder; if it has to be this one, say so: --force, or \"force\": true";
+                Err(Refusal::new("system_folder", message, hint))
+            }
+            (Some(_), Some(_), Reach::Roots) => {
+                let message = format!("{shown} is a folder of the system");
+                Err(Refusal::new("system_folder", message, "choose another folder, or ask an admin to attach this one"))
+            }
+            (None, _, Reach::Roots) => {
+                let message =
+                    format!("{shown} does not lie below the folders in which agents may work: {}", self.named());
+                let hint = "choose a folder below one of them, have an admin attach this one, or add its root to the \
+                    setting workspace_roots of the daemon";
+                Err(Refusal::new("outside_roots", message, hint))
+            }
+        }
+    }
+
+    fn named(&self) -> String {
+        match self.roots.as_slice() {
+            [] => "there are none".to_owned(),
+            roots => roots.iter().map(|root| root.display().to_string()).collect::<Vec<_>>().join(", "),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(roots: &[&str], folder: &str, reach: Reach) -> &'static str {
+        let roots: Vec<String> = roots.iter().map(|root| (*root).to_owned()).collect();
+        let roots = Roots::new(&roots, Path::new("/nowhere/anna"));
+        roots.check(Path::new(folder), reach).map_or_else(|refusal| refusal.code, |()| "ok")
+    }
+
+    #[test]
+    fn a_folder_is_judged_by_where_it_lies_and_who_names_it() {
+        for (roots, folder, [operator, admin, forced]) in [
+            (&["~"][..], "/nowhere/anna/work", ["ok"; 3]),
+            (&["~"], "/nowhere/anna", ["whole_home"; 3]),
+            (&["~"], "/nowhere", ["whole_home"; 3]),
+            (&["~"], "/nowhere/annabel", ["outside_roots", "ok", "ok"]),
+            (&["~"], "/nowhere/bert/work", ["outside_roots", "ok", "ok"]),
+            (&["~"], "/tmp/x", ["outside_roots", "ok", "ok"]),
+            (&["~"], "/etc", ["outside_roots", "system_folder", "ok"]),
+            (&["~"], "/usr/local/bin", ["outside_roots", "system_folder", "ok"]),
+            (&["~"], "/root", ["outside_roots", "system_folder", "ok"]),
+            (&["~"], "/var/lib/x", ["outside_roots", "system_folder", "ok"]),
+            (&["~"], "/var/tmp/x", ["outside_roots", "ok", "ok"]),
+            (&["~"], "/usrx", ["outside_roots", "ok", "ok"]),
+            (&["~/code"], "/nowhere/anna/work", ["outside_roots", "ok", "ok"]),
+            (&["~/code"], "/nowhere/anna/code/a", ["ok"; 3]),
+            (&["/nowhere/srv", "~"], "/nowhere/srv", ["ok"; 3]),
+            (&["/var/nowhere"], "/var/nowhere/site", ["ok"; 3]),
+            (&["/"], "/etc/x", ["system_folder", "system_folder", "ok"]),
+            (&["/"], "/data/x", ["ok"; 3]),
+            (&[], "/data/x", ["outside_roots", "ok", "ok"]),
+        ] {
+            for (reach, expected) in [(Reach::Roots, operator), (Reach::Beyond, admin), (Reach::System, forced)] {
+                assert_eq!(judged(roots, folder, reach), expected, "{roots:?} {folder} {reach:?}");
+            }
+        }
+        // A service user's home may lie in a folder of the system.
+        let service = Roots::new(&["~".to_owned()], Path::new("/var/lib/nowhere"));
+        assert!(service.check(Path::new("/var/lib/nowhere/work"), Reach::Roots).is_ok());
+        assert!(service.check(Path::new("/var/lib/other"), Reach::Roots).is_err());
+        let elsewhere = Roots::new(&["/data".to_owned()], Path::new("/var/lib/nowhere"));
+        assert!(elsewhere.check(Path::new("/var/lib/nowhere/work"), Reach::Beyond).is_ok());
+    }
+}

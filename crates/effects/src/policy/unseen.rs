@@ -1,0 +1,62 @@
+//! The files that a call must not reach although the call itself may run: a search of a whole folder is let run, and
+//! leaves out what a rule holds back below it. Asked again when a file is opened, so a link that is swapped after the
+//! call was judged gets nobody past a `deny`.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::subject::Subject;
+use super::{Action, Caller, Policy};
+use crate::files::Pattern;
+
+#[derive(Debug, Clone)]
+pub struct Unseen {
+    /// The rules about this caller and tool, in order; one without a path decides for every file.
+    rules: Vec<(Action, Option<Pattern>)>,
+    /// Files that a person has to be asked about are left out as well.
+    leaves_out_asked: bool,
+}
+
+impl Policy {
+    /// None if the call may reach every file.
+    #[must_use]
+    pub fn unseen(&self, caller: &Caller<'_>, tool: &str, input: &Value) -> Option<Unseen> {
+        if !self.looks_at_files() {
+            return None;
+        }
+        let subject = Subject::of(tool, input, caller.workspace);
+        let mut rules = Vec::new();
+        for rule in self.rules.iter().filter(|rule| rule.is_about(tool, true) && rule.binds(caller)) {
+            if rule.command.is_some() || !subject.is_about_files(rule.tool.is_some()) && rule.path.is_some() {
+                continue;
+            }
+            rules.push((rule.action, rule.path.clone()));
+            if rule.path.is_none() {
+                break;
+            }
+        }
+        // A search that was asked for as a whole runs because somebody said yes to it.
+        let asked = self.deciding(caller, tool, true, &subject).is_some_and(|rule| rule.action == Action::Ask);
+        let unseen = Unseen { rules, leaves_out_asked: subject.searches() && !asked };
+        let holds_back = unseen.rules.iter().any(|(action, path)| path.is_some() && unseen.holds_back(*action));
+        holds_back.then_some(unseen)
+    }
+}
+
+impl Unseen {
+    /// Whether the file at this path, from the workspace on and without links, is to be left out.
+    pub(crate) fn has(&self, path: &Path) -> bool {
+        let matches = |pattern: &Option<Pattern>| pattern.as_ref().is_none_or(|pattern| pattern.matches(path));
+        let deciding = self.rules.iter().find(|(_, pattern)| matches(pattern));
+        deciding.is_some_and(|(action, pattern)| pattern.is_some() && self.holds_back(*action))
+    }
+
+    fn holds_back(&self, action: Action) -> bool {
+        match action {
+            Action::Deny => true,
+            Action::Ask => self.leaves_out_asked,
+            Action::Allow => false,
+        }
+    }
+}
