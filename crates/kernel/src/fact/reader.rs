@@ -15,7 +15,7 @@ use crate::pack;
 pub const READER: u32 = READERS.len() as u32;
 
 /// The first version of the program that had each reader, from the first reader on.
-pub const READERS: &[&str] = &["0.1.0"];
+pub const READERS: &[&str] = &["0.1.0", "0.2.0"];
 
 /// A shape of stored facts that only a later reader can read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +36,10 @@ pub enum Part {
     Word(&'static str, &'static str),
 }
 
-const SHAPES: &[Shape] = &[];
+const SHAPES: &[Shape] = &[
+    Shape { reader: 2, kind: "agent.created", part: Part::Field("identity.makers") },
+    Shape { reader: 2, kind: "worktree.removing", part: Part::Field("discard") },
+];
 
 /// The reader that a stored fact needs. A payload that was redacted, or is none of ours, needs what its kind needs.
 #[must_use]
