@@ -77,8 +77,8 @@ fn has(value: &Value, path: &str, wanted: Option<&str>) -> bool {
         "" => wanted.is_none_or(|word| value.as_str() == Some(word)),
         rest => has(value, rest, wanted),
     };
-    match member {
-        Value::Array(elements) if every => elements.iter().any(holds),
-        member => holds(member),
+    match member.as_array() {
+        Some(elements) if every => elements.iter().any(holds),
+        Some(_) | None => holds(member),
     }
 }

@@ -169,7 +169,12 @@ impl Sqlite {
                         self.mark_unreadable(&stream, &error)?;
                         report.unreadable.push((stream, error));
                     }
-                    Err(error) => return Err(error.into()),
+                    Err(
+                        error @ (ReadError::NoBlob(_)
+                        | ReadError::CursorAhead { .. }
+                        | ReadError::Store { .. }
+                        | ReadError::Closed),
+                    ) => return Err(error.into()),
                 }
                 if facts >= FACTS_PER_BATCH {
                     report.streams += self.replace_rows(std::mem::take(&mut batch), &maker)?;

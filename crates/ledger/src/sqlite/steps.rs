@@ -65,7 +65,7 @@ pub(crate) fn upgrade(
     let upgrade = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let from = user_version(&upgrade)?;
     let missing = || steps.iter().filter(|step| step.number > from);
-    let Some(to) = missing().last().map(|step| step.number) else { return Ok(None) };
+    let Some(to) = missing().next_back().map(|step| step.number) else { return Ok(None) };
     for step in missing() {
         (step.run)(&upgrade)?;
     }
