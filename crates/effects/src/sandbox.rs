@@ -17,7 +17,7 @@ use self::bubblewrap::View;
 pub(crate) use self::confinement::{Confinement, Prepared};
 use self::landlock::{Ability, Files, Rules};
 use self::places::Places;
-use self::seccomp::Sockets;
+use self::seccomp::{Reach, Sockets, SystemCalls};
 use crate::limits;
 
 /// What the operator wants.
@@ -105,7 +105,7 @@ impl Sandbox {
             Ok(ability) => self.ability = Some(ability),
             Err(problem) => self.problems.push(format!("landlock: {problem}")),
         }
-        match seccomp::program(Sockets::None) {
+        match seccomp::programs(SystemCalls { sockets: Sockets::None, reach: Reach::User }) {
             Ok(_) => self.seccomp = true,
             Err(problem) => self.problems.push(format!("seccomp: {problem}")),
         }
@@ -151,12 +151,17 @@ impl Sandbox {
         let view = View { writable: &[], readable: &[], network: false, foreign: false };
         let tried = Command::new(&program)
             .args(bubblewrap::arguments(&self.places(), &view))
-            .args(["--", "true"])
+            .args(["--", "/bin/sh", "-c", KERNEL_FILES_OPEN])
             .stdin(Stdio::null())
             .output()
             .map_err(|error| error.to_string())?;
-        if tried.status.success() {
+        let writable = String::from_utf8_lossy(&tried.stdout);
+        if tried.status.success() && writable.is_empty() {
             return Ok(program);
+        }
+        if tried.status.success() {
+            let files = writable.split_ascii_whitespace().collect::<Vec<_>>().join(", ");
+            return Err(format!("it leaves the kernel's files open for writing: {files}"));
         }
         let said = String::from_utf8_lossy(&tried.stderr);
         Err(said.trim().chars().take(limits::COMPLAINT_BYTES).collect())
@@ -273,22 +278,32 @@ impl Sandbox {
         match self.mechanism {
             Mechanism::Bubblewrap => Confinement {
                 landlock: self.ability.is_some_and(Ability::peers).then_some(Rules { files: None, network: true }),
-                sockets: self.seccomp.then_some(Sockets::Any),
+                calls: self.seccomp.then_some(SystemCalls { sockets: Sockets::Usual, reach: Reach::Namespace }),
                 unprivileged: true,
                 powers_over_files: allowed.foreign,
             },
             Mechanism::Landlock => Confinement {
                 landlock: Some(Rules { files: Some(files()), network: allowed.network }),
-                sockets: Some(if allowed.network { Sockets::Internet } else { Sockets::None }),
+                calls: Some(SystemCalls {
+                    sockets: if allowed.network { Sockets::Internet } else { Sockets::None },
+                    reach: Reach::User,
+                }),
                 unprivileged: true,
                 powers_over_files: false,
             },
             Mechanism::None => {
-                Confinement { landlock: None, sockets: None, unprivileged: false, powers_over_files: false }
+                Confinement { landlock: None, calls: None, unprivileged: false, powers_over_files: false }
             }
         }
     }
 }
+
+/// Names the kernel's files that can be opened for writing. Opening them changes nothing.
+const KERNEL_FILES_OPEN: &str = "for file in /proc/sys/kernel/core_pattern /proc/sys/kernel/modprobe \
+    /proc/sys/vm/drop_caches /proc/sys/net/ipv4/ip_forward /proc/sysrq-trigger /proc/pressure/memory \
+    /proc/irq/default_smp_affinity /proc/self/oom_score_adj /sys/devices/system/cpu/cpu1/online /dev/.probe; do
+    ( exec 3>>\"$file\" ) 2>/dev/null && echo \"$file\"
+done; true";
 
 /// What one command may use, in paths without symbolic links.
 #[derive(Debug)]

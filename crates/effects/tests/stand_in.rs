@@ -1,6 +1,15 @@
 //! Only for the tests of commands. As a supervisor it is what the daemon's own binary is. Otherwise it stands in for
-//! the daemon: it starts one command, says what came of that, and stays until it is killed.
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test stops where it fails, and is told by a line")]
+//! the daemon: it starts one command, says what came of that, and stays until it is killed. Inside a command it tries
+//! what commands must not do.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test stops where it fails, and is told by a line"
+)]
+
+#[path = "stand_in/probes.rs"]
+mod probes;
 
 use std::path::PathBuf;
 
@@ -12,6 +21,15 @@ fn main() {
         process::supervise();
     }
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["__victim"] => return probes::be_victim(),
+        ["__probe", victim, key] => {
+            let outside = probes::Outside { victim: victim.parse().unwrap(), shared_memory_key: key.parse().unwrap() };
+            print!("{}", probes::report(outside));
+            return;
+        }
+        _ => {}
+    }
     let [home, root, mechanism, command] = arguments.as_slice() else { panic!("HOME ROOT MECHANISM COMMAND") };
     let (home, root) = (PathBuf::from(home), PathBuf::from(root));
     let sandbox = match mechanism.as_str() {
@@ -27,7 +45,7 @@ fn main() {
         command: command.clone(),
         cwd: root.clone(),
         root,
-        network: false,
+        network: std::env::var_os("NETWORK").is_some(),
         tty: false,
         accepts_input: false,
         label: "stand_in".to_owned(),
@@ -37,7 +55,7 @@ fn main() {
         extra_write: Vec::new(),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let process = runtime.block_on(processes.start(launch)).unwrap();
+    let process = runtime.block_on(processes.start(launch)).unwrap_or_else(|error| panic!("{error}"));
     println!("{}", process.recovery());
     loop {
         std::thread::park();

@@ -2,7 +2,7 @@
 //! orders. Until the orders are given nothing of the command exists, so it is confined and counted from its first step.
 
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -213,6 +213,28 @@ fn spawn(owner: &Owner, allowed: &Allowed, marker: &str, door: Option<Door>) -> 
     Ok((child, inside, control))
 }
 
+/// When memory runs out it is the command that goes, not its supervisor. A process passes its score on to those that it
+/// starts, so the supervisor has the command's until the command began; the command itself can't write it, for its
+/// /proc is read-only. Not everywhere may this be said.
+struct OomScore {
+    file: fs::File,
+    own: String,
+}
+
+impl OomScore {
+    fn raise(pid: i32) -> Option<OomScore> {
+        let mut file = fs::File::options().read(true).write(true).open(format!("/proc/{pid}/oom_score_adj")).ok()?;
+        let mut own = String::new();
+        file.read_to_string(&mut own).ok()?;
+        file.write_all(b"500").ok()?;
+        Some(OomScore { file, own })
+    }
+
+    fn restore(&mut self) {
+        let _as_it_is = self.file.write_all(self.own.as_bytes());
+    }
+}
+
 /// A supervisor that was started and has no orders yet.
 struct Hired {
     child: Child,
@@ -239,6 +261,7 @@ impl Hired {
         if let (Some(group), false) = (&self.group, self.inside) {
             group.join(pid)?;
         }
+        let mut victim = OomScore::raise(pid);
         let (ours, theirs) = wires::make(launch.tty, launch.accepts_input)?;
         orders::send_descriptors(&self.control, &theirs.each_ref().map(AsFd::as_fd))?;
         drop(theirs);
@@ -247,6 +270,9 @@ impl Hired {
             Report::Started => {}
             Report::NotStarted { message } => return Err(io::Error::other(message)),
             Report::Ended { .. } => return Err(gone()),
+        }
+        if let Some(victim) = &mut victim {
+            victim.restore();
         }
         self.control.set_read_timeout(None)?;
         let supervisor = family::stat(pid).map_or(Member { pid, began: 0 }, |stat| stat.member);

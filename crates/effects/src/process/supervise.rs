@@ -40,8 +40,6 @@ pub fn supervise() -> ! {
 }
 
 fn run() -> io::Result<()> {
-    // Nothing that the command starts may look into this process or trace it, even as the same user.
-    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     close_with_the_start();
     let control = UnixStream::from(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?);
@@ -52,6 +50,9 @@ fn run() -> io::Result<()> {
     (&control).write_all(b"h")?;
     let descriptors = orders::receive_descriptors(&control)?;
     let Some(orders) = orders::read_frame::<Orders>(&control)? else { return Ok(()) };
+    // Nothing that the command starts may look into this process or trace it, even as the same user. Not earlier: the
+    // daemon sets how soon it dies when memory runs out, and that is a file of this process.
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     let deaths = Deaths::new()?;
     let started = start(&orders, descriptors);
     rustix::stdio::dup2_stderr(&nothing)?;
@@ -84,6 +85,9 @@ fn start(orders: &Orders, [stdin, stdout, stderr]: [OwnedFd; 3]) -> io::Result<i
     // A command that crashes leaves no image of its memory where it happens to stand.
     let nothing = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
     rustix::process::setrlimit(rustix::process::Resource::Core, nothing)?;
+    // No real-time scheduling and no priority above the usual, whatever the daemon itself may have.
+    rustix::process::setrlimit(rustix::process::Resource::Rtprio, nothing)?;
+    rustix::process::setrlimit(rustix::process::Resource::Nice, nothing)?;
     let user_processes_max = orders.user_processes_max;
     // A bomb that this process must outrun gets less of the machine than this process does.
     let yields = orders.processes_max.is_some() && !orders.namespace;
@@ -104,8 +108,6 @@ fn start(orders: &Orders, [stdin, stdout, stderr]: [OwnedFd; 3]) -> io::Result<i
             if tty {
                 rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
             }
-            // When memory runs out it is the command that goes, not who looks after it. Not everywhere may this be said.
-            let _as_it_is = std::fs::write("/proc/self/oom_score_adj", "500");
             if let Some(most) = user_processes_max {
                 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
                 let most = getrlimit(Resource::Nproc).maximum.map_or(most, |maximum| maximum.min(most));

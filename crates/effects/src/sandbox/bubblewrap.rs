@@ -47,9 +47,13 @@ pub(crate) fn arguments(places: &Places, view: &View<'_>) -> Vec<OsString> {
     for ((_, path), mount) in mounts(places, view) {
         push(&mut arguments, &path, &mount);
     }
-    // Last, for it forbids new mount points: nothing but what is named above can be written to.
     arguments.extend(["--proc", "/proc", "--dev", "/dev"].map(OsString::from));
     push(&mut arguments, Path::new("/dev/shm"), &Mount::Private);
+    // The superuser may write the kernel's settings without any power. So all of /proc is read-only, the files of the
+    // command's own processes too: a list of files to protect would miss those of the next kernel, and the files of a
+    // network namespace (/proc/self/net) lie in a folder of each process, where nothing can be mounted beforehand.
+    arguments.extend(["--remount-ro", "/proc", "--remount-ro", "/dev"].map(OsString::from));
+    // Last, for it forbids new mount points: nothing but what is named above can be written to.
     arguments.extend(["--remount-ro", "/"].map(OsString::from));
     arguments
 }

@@ -3,6 +3,7 @@
 
 mod endings;
 mod escape;
+mod kernel;
 mod killed;
 mod output;
 
@@ -154,7 +155,7 @@ pub(crate) fn carriers(marker: &str) -> Vec<i32> {
 }
 
 /// Until it is so; a test that waits in vain fails by its runner's deadline at the latest.
-pub(crate) async fn until(what: &str, condition: impl Fn() -> bool) {
+pub(crate) async fn until(what: &str, mut condition: impl FnMut() -> bool) {
     for _ in 0..3_000 {
         if condition() {
             return;
