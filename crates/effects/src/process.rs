@@ -3,10 +3,12 @@
 //! even one that was killed: what a killed owner left is found by its marker. Nothing here decides what to run.
 
 mod begin;
+mod bounds;
 mod family;
 mod group;
 mod kept;
 mod marker;
+mod memory;
 mod orders;
 mod output;
 mod owner;
@@ -35,6 +37,7 @@ use self::spawner::Spawner;
 use crate::limits;
 use crate::sandbox::Sandbox;
 
+pub use self::bounds::Bounds;
 pub use self::kept::read_kept;
 pub use self::output::{Chunk, Kept, Output};
 pub use self::supervise::{is_supervisor, supervise};
@@ -49,11 +52,14 @@ pub struct Options {
     pub sandbox: Sandbox,
     /// Let the kernel count the processes of a command where it can. Otherwise, and without this, its supervisor does.
     pub control_groups: bool,
+    pub bounds: Bounds,
 }
 
 /// What is to be run, and how.
 #[derive(Debug, Clone)]
 pub struct Launch {
+    /// Whose commands share a bound on memory.
+    pub agent: String,
     /// For the shell: bash where there is one.
     pub command: String,
     /// The workspace: it may be changed. By its real path: one that leads through a symbolic link is refused.
@@ -126,6 +132,7 @@ struct Owner {
     marker: Marker,
     spawner: Spawner,
     groups: Result<Groups, String>,
+    bounds: Bounds,
     shell: PathBuf,
     started: AtomicU64,
     running: Mutex<Vec<Weak<Shared>>>,
@@ -160,9 +167,10 @@ impl Processes {
             sandbox: options.sandbox,
             spawner: Spawner::new()?,
             groups: match options.control_groups {
-                true => Groups::find(),
+                true => Groups::take_over(),
                 false => Err("control groups are not used, by setting".to_owned()),
             },
+            bounds: options.bounds,
             shell: shells.into_iter().find(|shell| shell.exists()).unwrap_or_else(|| PathBuf::from("/bin/sh")),
             started: AtomicU64::new(0),
             running: Mutex::new(Vec::new()),
@@ -179,9 +187,21 @@ impl Processes {
         self.0.groups.as_ref().map(|_| "control group").map_err(String::as_str)
     }
 
-    /// The same of this machine, tried now.
-    pub fn count_here() -> Result<&'static str, String> {
-        Groups::find().map(|_| "control group")
+    /// How the memory of commands is bounded: by the kernel, or, for the reason given, by looking.
+    pub fn memory_bounded_by(&self) -> Result<&'static str, &str> {
+        memory_bounded_by(&self.0.groups)
+    }
+
+    #[must_use]
+    pub fn bounds(&self) -> Bounds {
+        self.0.bounds
+    }
+
+    /// How processes are counted and memory is bounded on this machine, tried now.
+    pub fn bounded_here() -> [Result<&'static str, String>; 2] {
+        let groups = Groups::find();
+        let memory = memory_bounded_by(&groups).map_err(str::to_owned);
+        [groups.map(|_| "control group"), memory]
     }
 
     /// Runs once the command does. Dropping it before that ends the command.
@@ -202,6 +222,14 @@ impl Processes {
     #[must_use]
     pub fn sweep(&self) -> Vec<Swept> {
         owner::sweep(&self.0)
+    }
+}
+
+fn memory_bounded_by(groups: &Result<Groups, String>) -> Result<&'static str, &str> {
+    match groups.as_ref().map(Groups::unbounded) {
+        Ok(None) => Ok("control group"),
+        Ok(Some(why)) => Err(why),
+        Err(why) => Err(why),
     }
 }
 

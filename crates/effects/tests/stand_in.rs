@@ -13,7 +13,7 @@ mod probes;
 
 use std::path::PathBuf;
 
-use abide_effects::process::{self, Launch, Options, Processes};
+use abide_effects::process::{self, Bounds, Launch, Options, Processes};
 use abide_effects::sandbox::{Mechanism, Mode, Sandbox};
 
 fn main() {
@@ -28,6 +28,9 @@ fn main() {
             print!("{}", probes::report(outside));
             return;
         }
+        ["__reserve"] => return probes::reserve(),
+        ["__share", mib] => return probes::share(mib.parse().unwrap()),
+        ["__memory_file", mib] => return probes::memory_file(mib.parse().unwrap()),
         _ => {}
     }
     let [home, root, mechanism, command] = arguments.as_slice() else { panic!("HOME ROOT MECHANISM COMMAND") };
@@ -40,8 +43,10 @@ fn main() {
     };
     let program = std::env::current_exe().unwrap();
     let control_groups = std::env::var_os("NO_CONTROL_GROUPS").is_none();
-    let processes = Processes::new(Options { program, home, sandbox, control_groups }).unwrap();
+    let processes =
+        Processes::new(Options { program, home, sandbox, control_groups, bounds: Bounds::default() }).unwrap();
     let launch = Launch {
+        agent: "agent".to_owned(),
         command: command.clone(),
         cwd: root.clone(),
         root,

@@ -120,7 +120,7 @@ impl Hands {
             hands.desk(&owner, &taken)
         })
         .await?;
-        let launch = launch(&desk, task_id, command, place.network)?;
+        let launch = launch(agent, &desk, task_id, command, place.network)?;
         let started = self.0.processes.start(launch).await;
         let process = started.map_err(|error| Refusal::new(error.code, error.message, error.hint))?;
         self.0.tasks.started(agent, process.running());
@@ -128,7 +128,7 @@ impl Hands {
     }
 }
 
-fn launch(desk: &Desk, task_id: &TaskId, command: &Command, network: bool) -> Result<Launch, Refusal> {
+fn launch(agent: &AgentId, desk: &Desk, task_id: &TaskId, command: &Command, network: bool) -> Result<Launch, Refusal> {
     let workdir = command.workdir.as_deref().unwrap_or(".");
     let inside = |cwd: &PathBuf| cwd.is_dir() && cwd.starts_with(&desk.root);
     let Some(cwd) = desk.root.join(workdir).canonicalize().ok().filter(inside) else {
@@ -136,6 +136,7 @@ fn launch(desk: &Desk, task_id: &TaskId, command: &Command, network: bool) -> Re
         return Err(Refusal::new("no_workdir", message, "give a folder that is there, relative to the workspace"));
     };
     Ok(Launch {
+        agent: agent.to_string(),
         command: command.command.clone(),
         root: desk.root.clone(),
         cwd,

@@ -15,11 +15,11 @@ use rustix::event::EventfdFlags;
 use tokio::sync::watch;
 
 use super::family::Member;
-use super::group::{Door, Group};
+use super::group::{Door, Group, Most};
 use super::orders::{self, Orders, Report, Root, SUPERVISE};
 use super::output::Bounded;
 use super::owner::Begun;
-use super::{Launch, Owner, Shared, StartError, Store, family, kept, marker, sweep, wires};
+use super::{Bounds, Launch, Owner, Shared, StartError, Store, family, kept, marker, sweep, wires};
 use crate::limits;
 use crate::sandbox::environment::{self, Given};
 use crate::sandbox::{Allowed, Mechanism};
@@ -43,12 +43,16 @@ pub(super) fn begin(owner: &Owner, launch: &Launch) -> Result<Begun, StartError>
         Ok(groups) => {
             // With the label: of a process that is about to be gone, the environment can't be read any more.
             let (home, life, label) = (owner.marker.home(), owner.marker.life(), &launch.label);
-            let name = format!("abide-{home}-{life}-{nth}.{label}");
+            let agent = format!("abide-{home}-{life}.{}", launch.agent.replace('/', "_"));
             // The supervisor, its second thread and what wraps it are counted too.
-            groups.create(&name, launch.processes_max.saturating_add(3)).ok()
+            let processes = launch.processes_max.saturating_add(3);
+            let most = Most { processes, memory_bytes: owner.bounds.memory_bytes };
+            groups.create(&agent, &format!("{nth}.{label}"), most).ok()
         }
         Err(_) => None,
     };
+    let kernel_bounds_memory =
+        group.is_some() && owner.groups.as_ref().is_ok_and(|groups| groups.unbounded().is_none());
     let orders = Orders {
         program: owner.shell.clone(),
         arguments: vec!["-c".to_owned(), launch.command.clone()],
@@ -61,11 +65,15 @@ pub(super) fn begin(owner: &Owner, launch: &Launch) -> Result<Begun, StartError>
         processes_max: group.is_none().then_some(launch.processes_max),
         user_processes_max: (group.is_none() && !rustix::process::getuid().is_root())
             .then(|| family::of_this_user() + u64::from(launch.processes_max) * limits::USER_PROCESSES_TIMES),
+        memory_max: (!kernel_bounds_memory).then_some(owner.bounds.memory_bytes),
+        scratch: owner.sandbox.scratch_folders(),
+        scratch_max: owner.bounds.scratch_bytes,
         grace_ms: limits::END_GRACE_MS,
     };
     let door = group.as_ref().and_then(Group::door);
     let (child, inside, control) = spawn(owner, &allowed, &marker, door).map_err(|error| failed(&error))?;
-    let hired = Hired { child, inside, control, group, scratch: private.scratch, marker };
+    let bounds = owner.bounds;
+    let hired = Hired { child, inside, control, group, scratch: private.scratch, marker, bounds };
     hired.instruct(&orders, launch)
 }
 
@@ -122,6 +130,7 @@ fn allowed(owner: &Owner, launch: &Launch) -> Result<(Allowed, Vec<Root>), Start
         read: launch.extra_read.iter().filter(|path| is_real(path)).cloned().collect(),
         write: roots.iter().map(|root| root.path.clone()).collect(),
         network: launch.network,
+        scratch_bytes: owner.bounds.scratch_bytes,
         foreign: roots.iter().any(|root| root.owner != own),
     };
     Ok((allowed, roots))
@@ -244,6 +253,7 @@ struct Hired {
     group: Option<Group>,
     scratch: Option<Scratch>,
     marker: String,
+    bounds: Bounds,
 }
 
 impl Hired {
@@ -327,6 +337,8 @@ impl Hired {
             scratch: self.scratch,
             marker: self.marker,
             processes_max: launch.processes_max,
+            bounds: self.bounds,
+            out_of_memory: false,
         }
     }
 }

@@ -17,6 +17,7 @@ use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitId, WaitIdOptions, WaitOptions};
 
 use super::family::{self, Stat};
+use super::memory;
 use super::orders::{self, Ask, Orders, Report, Root, SUPERVISE};
 use crate::limits;
 use crate::sandbox::Prepared;
@@ -180,6 +181,12 @@ struct Supervisor {
     evidence: Vec<String>,
     deaths: Deaths,
     last_forked: Option<u64>,
+    last_weighed: Option<Instant>,
+}
+
+/// The evidence that a command was ended for its memory.
+pub(super) fn out_of_memory(most: u64, of: &str) -> String {
+    format!("out of memory: limit {most} bytes for {of}")
 }
 
 impl Supervisor {
@@ -197,6 +204,7 @@ impl Supervisor {
             evidence: Vec::new(),
             deaths,
             last_forked: None,
+            last_weighed: None,
         }
     }
 
@@ -222,7 +230,8 @@ impl Supervisor {
     fn rest(&self) -> (bool, bool) {
         let tick = Duration::from_millis(limits::FAMILY_TICK_MS);
         let timeout = match self.ending {
-            Ending::No => self.orders.processes_max.map(|_| tick),
+            Ending::No if self.orders.processes_max.is_some() => Some(tick),
+            Ending::No => self.looks_at_memory().then_some(Duration::from_millis(limits::MEMORY_TICK_MS)),
             Ending::Gently { until } => Some(until.saturating_duration_since(Instant::now()).min(tick)),
             Ending::Killing => Some(tick),
         };
@@ -277,9 +286,11 @@ impl Supervisor {
 
     fn look_after_time(&mut self) {
         match self.ending {
-            Ending::No => self.count(),
             Ending::Gently { until } if Instant::now() >= until => self.kill("killed"),
-            Ending::Gently { .. } => self.count(),
+            Ending::No | Ending::Gently { .. } => {
+                self.count();
+                self.weigh();
+            }
             // Who was started while the others died.
             Ending::Killing => self.kill_round(),
         }
@@ -297,6 +308,28 @@ impl Supervisor {
         self.last_forked = last_forked;
         if self.family().len() > usize::try_from(max).unwrap_or(usize::MAX) {
             self.kill(&format!("process_limit {max}"));
+        }
+    }
+
+    fn looks_at_memory(&self) -> bool {
+        self.orders.memory_max.is_some() || self.orders.scratch.len() > 1
+    }
+
+    /// Whether there is too much in memory, where nothing else bounds it. Looked at less often than processes are
+    /// counted: it takes longer, and memory does not grow as fast.
+    fn weigh(&mut self) {
+        let every = Duration::from_millis(limits::MEMORY_TICK_MS);
+        if !self.looks_at_memory() || self.last_weighed.is_some_and(|at| at.elapsed() < every) {
+            return;
+        }
+        self.last_weighed = Some(Instant::now());
+        let (scratch, most) = (&self.orders.scratch, self.orders.scratch_max);
+        if scratch.len() > 1 && memory::folder_bytes(scratch) > most {
+            self.kill(&format!("scratch is full: limit {most} bytes in all private folders together"));
+        }
+        let Some(most) = self.orders.memory_max else { return };
+        if memory::used_bytes(&self.family(), &self.orders.scratch, most) > most {
+            self.kill(&out_of_memory(most, "this command"));
         }
     }
 

@@ -5,13 +5,14 @@ mod endings;
 mod escape;
 mod kernel;
 mod killed;
+mod memory;
 mod output;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use abide_effects::process::{Ended, Launch, Options, Output, Process, Processes};
+use abide_effects::process::{Bounds, Ended, Launch, Options, Output, Process, Processes};
 use abide_effects::sandbox::{Mechanism, Mode, Sandbox};
 use tempfile::TempDir;
 
@@ -68,6 +69,10 @@ impl World {
     }
 
     pub(crate) fn build(mechanism: Mechanism, control_groups: bool) -> Option<World> {
+        World::bounded(mechanism, control_groups, Bounds::default())
+    }
+
+    pub(crate) fn bounded(mechanism: Mechanism, control_groups: bool, bounds: Bounds) -> Option<World> {
         let dir = tempfile::tempdir().unwrap();
         for name in ["home", "root", "outside"] {
             fs::create_dir(dir.path().join(name)).unwrap();
@@ -81,8 +86,8 @@ impl World {
             return None;
         }
         assert_eq!(sandbox.mechanism(), mechanism);
-        let processes =
-            Processes::new(Options { program: PathBuf::from(STAND_IN), home, sandbox, control_groups }).unwrap();
+        let program = PathBuf::from(STAND_IN);
+        let processes = Processes::new(Options { program, home, sandbox, control_groups, bounds }).unwrap();
         Some(World { dir, mechanism, processes })
     }
 
@@ -92,6 +97,7 @@ impl World {
 
     pub(crate) fn launch(&self, command: &str) -> Launch {
         Launch {
+            agent: "agent".to_owned(),
             command: command.to_owned(),
             root: self.path("root"),
             cwd: self.path("root"),

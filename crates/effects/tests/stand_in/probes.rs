@@ -393,3 +393,45 @@ pub fn be_victim() {
     call!(libc::SYS_shmctl, id, 0, 0);
     call!(libc::SYS_mq_unlink, name.as_ptr());
 }
+
+/// Addresses without memory behind them, as runtimes reserve them.
+pub fn reserve() {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: a new mapping, at no address of ours, that is never touched.
+    let reserved = unsafe { libc::mmap(std::ptr::null_mut(), 64 << 30, libc::PROT_NONE, flags, -1, 0) };
+    assert_ne!(reserved, libc::MAP_FAILED, "{}", Error::last_os_error());
+    std::thread::sleep(LONG_ENOUGH);
+}
+
+/// Memory that nine processes share, as a server that forks has it.
+pub fn share(mib: usize) {
+    let shared = vec![1_u8; mib << 20];
+    for _ in 0..8 {
+        // SAFETY: this program has one thread, and the child only sleeps and ends.
+        if unsafe { libc::fork() } == 0 {
+            std::thread::sleep(LONG_ENOUGH);
+            // SAFETY: ends the child at once.
+            unsafe { libc::_exit(i32::from(shared[7]) - 1) }
+        }
+    }
+    std::thread::sleep(LONG_ENOUGH);
+    // SAFETY: the children are ours; their status is not wanted.
+    while unsafe { libc::wait(std::ptr::null_mut()) } > 0 {}
+}
+
+/// A file in memory that has no name and is not mapped.
+pub fn memory_file(mib: usize) {
+    use std::io::Write;
+    // SAFETY: the name ends with a zero byte and outlives the call.
+    let file = unsafe { libc::memfd_create(c"probe".as_ptr(), 0) };
+    // SAFETY: the descriptor was just made and has no other owner.
+    let mut file = unsafe { <std::fs::File as std::os::fd::FromRawFd>::from_raw_fd(file) };
+    let block = vec![0_u8; 1 << 20];
+    for _ in 0..mib {
+        file.write_all(&block).unwrap_or_else(|error| panic!("{error}"));
+    }
+    std::thread::sleep(std::time::Duration::from_secs(1_000));
+}
+
+/// For its supervisor to look more than once.
+const LONG_ENOUGH: std::time::Duration = std::time::Duration::from_millis(1_200);
