@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use abide_effects::Model;
 use abide_effects::model::providers::{Place, Providers};
+use abide_effects::process::Bounds;
 use abide_effects::sandbox::Mode;
 use anyhow::anyhow;
 
@@ -31,6 +32,9 @@ pub struct Settings {
     pub fallback: Setting<Vec<String>>,
     pub log: Setting<Log>,
     pub sandbox: Setting<Mode>,
+    /// What all commands of an agent may have of memory; nothing: half of what there is.
+    pub sandbox_memory: Setting<Option<u64>>,
+    pub sandbox_scratch: Setting<Option<u64>>,
     /// How long running turns may take to come to a safe point when the daemon stops.
     pub shutdown_grace_ms: Setting<u64>,
     pub notify_command: Setting<Option<String>>,
@@ -96,6 +100,8 @@ impl Settings {
             fallback: read(Key::Fallback)?.map(|value| value.fallback()),
             log: read(Key::Log)?.map(|value| value.log()),
             sandbox: read(Key::Sandbox)?.map(|value| value.sandbox()),
+            sandbox_memory: read(Key::SandboxMemory)?.map(|value| value.bytes()),
+            sandbox_scratch: read(Key::SandboxScratch)?.map(|value| value.bytes()),
             shutdown_grace_ms: read(Key::ShutdownGraceMs)?.map(|value| value.shutdown_grace_ms()),
             notify_command: read(Key::NotifyCommand)?.map(|value| value.text()),
             notify_webhook: read(Key::NotifyWebhook)?.map(|value| value.text()),
@@ -144,6 +150,15 @@ impl Settings {
         missing.filter_map(|known| Some((known.provider.name.clone(), known.provider.key_env.clone()?))).collect()
     }
 
+    /// How much of the machine commands may have.
+    pub fn bounds(&self) -> Bounds {
+        let usual = Bounds::default();
+        Bounds {
+            memory_bytes: self.sandbox_memory.value.unwrap_or(usual.memory_bytes),
+            scratch_bytes: self.sandbox_scratch.value.unwrap_or(usual.scratch_bytes),
+        }
+    }
+
     /// What a person should know of the model that agents think with, where nobody chose it or it does not think.
     pub fn model_note(&self) -> Option<String> {
         let model = &self.model.value;
@@ -175,6 +190,8 @@ impl Settings {
             (Key::Fallback, as_value(&self.fallback, Value::Fallback)),
             (Key::Log, as_value(&self.log, Value::Log)),
             (Key::Sandbox, as_value(&self.sandbox, Value::Sandbox)),
+            (Key::SandboxMemory, as_value(&self.sandbox_memory, Value::Bytes)),
+            (Key::SandboxScratch, as_value(&self.sandbox_scratch, Value::Bytes)),
             (Key::ShutdownGraceMs, as_value(&self.shutdown_grace_ms, Value::ShutdownGraceMs)),
             (Key::NotifyCommand, as_value(&self.notify_command, Value::Text)),
             (Key::NotifyWebhook, as_value(&self.notify_webhook, Value::Text)),
@@ -266,6 +283,8 @@ fn setting(key: Key, flags: &UpArgs, file: &File) -> anyhow::Result<Setting<Valu
         Key::Fallback
         | Key::Log
         | Key::Sandbox
+        | Key::SandboxMemory
+        | Key::SandboxScratch
         | Key::ShutdownGraceMs
         | Key::PublicUrl
         | Key::HookRate

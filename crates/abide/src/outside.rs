@@ -7,6 +7,7 @@ use std::sync::Arc;
 use abide_api::types::{ModelList, ModelTested};
 use abide_effects::Hands;
 use abide_effects::hands::{TaskInput, TaskOutput};
+use abide_effects::process::Bounds;
 use abide_kernel::agent::workspace::Workspace;
 use abide_kernel::effect::Place;
 use abide_kernel::fact::WorkspaceAttached;
@@ -18,6 +19,7 @@ use serde_json::{Value, json};
 
 use crate::config::mode_name;
 use crate::models::Models;
+use crate::output::grouped;
 use crate::roots::Roots;
 
 pub struct Outside {
@@ -125,6 +127,7 @@ impl World for Outside {
             "mode": mode_name(sandbox.mode()), "mechanism": sandbox.mechanism().as_str(),
             "enforced": sandbox.enforced(network), "problems": sandbox.problems(),
             "processes": counted_by(self.hands.counted_by()),
+            "memory": memory_bounded_by(self.hands.memory_bounded_by(), self.hands.bounds()),
         })
     }
 
@@ -168,5 +171,15 @@ pub fn counted_by(how: Result<&str, &str>) -> String {
     match how {
         Ok(how) => format!("counted by a {how}"),
         Err(why) => format!("counted by looking, because {why}"),
+    }
+}
+
+/// How the memory of commands is bounded, in words.
+pub fn memory_bounded_by(how: Result<&str, &str>, bounds: Bounds) -> String {
+    let (memory, scratch) = (grouped(bounds.memory_bytes >> 20), grouped(bounds.scratch_bytes >> 20));
+    let scratch = format!("{scratch} MiB in the private folders of a command");
+    match how {
+        Ok(how) => format!("bounded by a {how}: {memory} MiB for all commands of an agent, {scratch}"),
+        Err(why) => format!("bounded by looking: {memory} MiB for each command, {scratch}, because {why}"),
     }
 }

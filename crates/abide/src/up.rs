@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use abide_effects::Hands;
 use abide_effects::hands::{Left, Reconciled, Setup, recorded};
+use abide_effects::process::Bounds;
 use abide_effects::sandbox::Mode;
 use abide_engine::{Clock, Deltas, Host};
 use abide_kernel::agent::config::{Choice, Config, ConfigChange, DefaultModels, Identity};
@@ -42,6 +43,8 @@ pub struct Daemon {
     /// Where the default model was chosen, for whoever has to mend it.
     pub model_place: String,
     pub sandbox: Mode,
+    /// How much of the machine commands may have.
+    pub bounds: Bounds,
     pub grace: Duration,
     pub notify: notify::Chosen,
     /// Where the outside reaches the URLs of triggers, if not where it listens.
@@ -80,7 +83,7 @@ async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &
     let empty = ledger.streams(None, 1)?.is_empty();
     let policy = Watched::start(home)?;
     let access = Access::read(ledger.clone(), token)?;
-    let hands = hands(home, daemon.sandbox)?;
+    let hands = hands(home, daemon)?;
     let left = hands.left_worktrees().await;
     let hooks = Hooks::open(home, daemon.public_url.clone(), Rate::of(daemon.hook_rate));
     let hooks = Arc::new(hooks.context("can't read what the home keeps for its triggers")?);
@@ -158,11 +161,12 @@ async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &
 }
 
 /// Whatever an earlier life of this home left running is ended before any agent is read.
-fn hands(home: &Path, sandbox: Mode) -> anyhow::Result<Hands> {
+fn hands(home: &Path, daemon: &Daemon) -> anyhow::Result<Hands> {
     let moment = || (Clock::System.now(), Clock::System.entropy());
     // The running program, also when another has taken its place on disk.
     let program = Path::new("/proc/self/exe").to_path_buf();
-    let hands = Hands::new(Setup { program, home: home.to_path_buf(), sandbox, moment })?;
+    let Daemon { sandbox, bounds, .. } = *daemon;
+    let hands = Hands::new(Setup { program, home: home.to_path_buf(), sandbox, bounds, moment })?;
     let found = hands.sandbox();
     let mechanism = found.mechanism().as_str();
     match found.problems() {

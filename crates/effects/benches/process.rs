@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use abide_effects::process::{Launch, Options, Process, Processes};
+use abide_effects::process::{Bounds, Launch, Options, Process, Processes};
 use abide_effects::sandbox::{Mechanism, Mode, Sandbox};
 
 const STAND_IN: &str = env!("CARGO_BIN_EXE_effects-stand-in");
@@ -72,7 +72,9 @@ impl World {
         };
         let sandbox = Sandbox::probe_among(Mode::Required, &home, among);
         let program = PathBuf::from(STAND_IN);
-        let processes = Processes::new(Options { program, home, sandbox, control_groups: true }).unwrap();
+        let processes =
+            Processes::new(Options { program, home, sandbox, control_groups: true, bounds: Bounds::default() })
+                .unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         World { dir, processes, runtime }
     }

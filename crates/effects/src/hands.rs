@@ -30,7 +30,7 @@ use serde_json::Value;
 
 use crate::limits;
 use crate::policy::Policy;
-use crate::process::{Options, Processes};
+use crate::process::{Bounds, Options, Processes};
 use crate::sandbox::{Mode, Sandbox};
 use crate::tools::read_skill;
 use crate::workspace::{self, Fetched, Repositories, Unsaved};
@@ -47,6 +47,7 @@ pub struct Setup {
     pub program: PathBuf,
     pub home: PathBuf,
     pub sandbox: Mode,
+    pub bounds: Bounds,
     /// The time, and something that no two calls share. The only clock is elsewhere.
     pub moment: fn() -> (Time, u64),
 }
@@ -96,7 +97,8 @@ impl Hands {
         // One name, wherever the daemon was started from: folders are held against it, and processes are found by it.
         let home = setup.home.canonicalize()?;
         let sandbox = Sandbox::probe(setup.sandbox, &home);
-        let options = Options { program: setup.program, home: home.clone(), sandbox, control_groups: true };
+        let options =
+            Options { program: setup.program, home: home.clone(), sandbox, control_groups: true, bounds: setup.bounds };
         let processes = Processes::new(options)?;
         let repositories = Repositories::new(&home, processes.clone());
         let swept = processes.sweep().into_iter().map(|swept| {
@@ -129,6 +131,16 @@ impl Hands {
     /// How the number of a command's processes is bounded; in the error, why not by the kernel.
     pub fn counted_by(&self) -> Result<&'static str, &str> {
         self.0.processes.counted_by()
+    }
+
+    /// How the memory of commands is bounded; in the error, why not by the kernel.
+    pub fn memory_bounded_by(&self) -> Result<&'static str, &str> {
+        self.0.processes.memory_bounded_by()
+    }
+
+    #[must_use]
+    pub fn bounds(&self) -> Bounds {
+        self.0.processes.bounds()
     }
 
     /// What an effect asks for, where it is for hands.

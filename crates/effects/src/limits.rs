@@ -117,8 +117,12 @@ pub const PIPE_BYTES: usize = 1 << 20;
 pub const TAIL_EVERY_MS: u64 = 1_000;
 /// How long input may wait for a command to take it.
 pub const INPUT_WAIT_MS: u64 = 5_000;
-/// The private folders of a confined command that lie in memory, each.
+/// The private folders of a confined command that lie in memory, all together.
 pub const SCRATCH_BYTES: u64 = 1 << 30;
+/// How often the memory of a running command is looked at.
+pub const MEMORY_TICK_MS: u64 = 250;
+/// The machine's memory, where it does not say.
+pub const MEMORY_UNKNOWN_BYTES: u64 = 4 << 30;
 /// What a supervisor is told at most: a command line, an environment, rules.
 pub const ORDERS_BYTES: usize = 4 << 20;
 /// How much of what a failed sandbox said is repeated.

@@ -3,11 +3,13 @@
 //! even one that was killed: what a killed owner left is found by its marker. Nothing here decides what to run.
 
 mod begin;
+mod bounds;
 mod family;
 #[expect(clippy::disallowed_methods, reason = "control groups are files of the kernel's")]
 mod group;
 mod kept;
 mod marker;
+mod memory;
 mod orders;
 mod output;
 mod owner;
@@ -37,6 +39,7 @@ use self::spawner::Spawner;
 use crate::limits;
 use crate::sandbox::Sandbox;
 
+pub use self::bounds::Bounds;
 pub use self::kept::read_kept;
 pub use self::output::{Chunk, Kept, Output};
 pub use self::supervise::{is_supervisor, supervise};
@@ -51,11 +54,14 @@ pub struct Options {
     pub sandbox: Sandbox,
     /// Let the kernel count the processes of a command where it can. Otherwise, and without this, its supervisor does.
     pub control_groups: bool,
+    pub bounds: Bounds,
 }
 
 /// What is to be run, and how.
 #[derive(Debug, Clone)]
 pub struct Launch {
+    /// Whose commands share a bound on memory.
+    pub agent: String,
     /// For the shell: bash where there is one.
     pub command: String,
     /// The workspace: it may be changed. By its real path: one that leads through a symbolic link is refused.
@@ -91,14 +97,16 @@ impl Launch {
     /// A command in a folder, without network, input or a terminal.
     #[must_use]
     pub fn new(command: impl Into<String>, root: &Path, label: impl Into<String>) -> Launch {
+        let label = label.into();
         Launch {
+            agent: label.clone(),
             command: command.into(),
             root: root.to_path_buf(),
             cwd: root.to_path_buf(),
             network: false,
             tty: false,
             accepts_input: false,
-            label: label.into(),
+            label,
             output: None,
             processes_max: limits::PROCESSES_MAX,
             extra_read: Vec::new(),
@@ -162,6 +170,7 @@ struct Owner {
     marker: Marker,
     spawner: Spawner,
     groups: Result<Groups, String>,
+    bounds: Bounds,
     shell: PathBuf,
     started: AtomicU64,
     running: Mutex<Vec<Weak<Shared>>>,
@@ -196,9 +205,10 @@ impl Processes {
             sandbox: options.sandbox,
             spawner: Spawner::new()?,
             groups: match options.control_groups {
-                true => Groups::find(),
+                true => Groups::take_over(),
                 false => Err("control groups are not used, by setting".to_owned()),
             },
+            bounds: options.bounds,
             shell: shells.into_iter().find(|shell| shell.exists()).unwrap_or_else(|| PathBuf::from("/bin/sh")),
             started: AtomicU64::new(0),
             running: Mutex::new(Vec::new()),
@@ -215,9 +225,21 @@ impl Processes {
         self.0.groups.as_ref().map(|_| "control group").map_err(String::as_str)
     }
 
-    /// The same of this machine, tried now.
-    pub fn count_here() -> Result<&'static str, String> {
-        Groups::find().map(|_| "control group")
+    /// How the memory of commands is bounded: by the kernel, or, for the reason given, by looking.
+    pub fn memory_bounded_by(&self) -> Result<&'static str, &str> {
+        memory_bounded_by(&self.0.groups)
+    }
+
+    #[must_use]
+    pub fn bounds(&self) -> Bounds {
+        self.0.bounds
+    }
+
+    /// How processes are counted and memory is bounded on this machine, tried now.
+    pub fn bounded_here() -> [Result<&'static str, String>; 2] {
+        let groups = Groups::find();
+        let memory = memory_bounded_by(&groups).map_err(str::to_owned);
+        [groups.map(|_| "control group"), memory]
     }
 
     /// Runs once the command does. Dropping it before that ends the command.
@@ -247,6 +269,14 @@ impl Processes {
 
 fn no_thread(error: &dyn std::fmt::Display) -> StartError {
     StartError::new("system", format!("no thread for the command: {error}"), "end something, then try again")
+}
+
+fn memory_bounded_by(groups: &Result<Groups, String>) -> Result<&'static str, &str> {
+    match groups.as_ref().map(Groups::unbounded) {
+        Ok(None) => Ok("control group"),
+        Ok(Some(why)) => Err(why),
+        Err(why) => Err(why),
+    }
 }
 
 /// One command. Cheap to clone; the last clone ends it, if it still runs.

@@ -13,11 +13,11 @@ use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
 
-use self::bubblewrap::View;
+use self::bubblewrap::{Scratch, View};
 pub(crate) use self::confinement::{Confinement, Prepared};
 use self::landlock::{Ability, Files, Rules};
 use self::places::Places;
-use self::seccomp::Sockets;
+use self::seccomp::{Reach, Sockets, SystemCalls};
 use crate::limits;
 
 /// What the operator wants.
@@ -58,6 +58,8 @@ pub struct Sandbox {
     mode: Mode,
     mechanism: Mechanism,
     bubblewrap: Option<PathBuf>,
+    /// Bubblewrap can show one file system in memory in several places.
+    one_scratch: bool,
     ability: Option<Ability>,
     seccomp: bool,
     problems: Vec<String>,
@@ -86,6 +88,7 @@ impl Sandbox {
             mode,
             mechanism: Mechanism::None,
             bubblewrap: None,
+            one_scratch: false,
             ability: None,
             seccomp: false,
             problems: Vec::new(),
@@ -105,12 +108,14 @@ impl Sandbox {
             Ok(ability) => self.ability = Some(ability),
             Err(problem) => self.problems.push(format!("landlock: {problem}")),
         }
-        match seccomp::program(Sockets::None) {
+        match seccomp::programs(SystemCalls { sockets: Sockets::None, reach: Reach::User }) {
             Ok(_) => self.seccomp = true,
             Err(problem) => self.problems.push(format!("seccomp: {problem}")),
         }
         if among.contains(&Mechanism::Bubblewrap) {
-            match self.try_bubblewrap() {
+            let one = self.try_bubblewrap(true);
+            self.one_scratch = one.is_ok();
+            match one.or_else(|_| self.try_bubblewrap(false)) {
                 Ok(program) => {
                     self.bubblewrap = Some(program);
                     self.mechanism = Mechanism::Bubblewrap;
@@ -143,20 +148,29 @@ impl Sandbox {
         }
     }
 
-    fn try_bubblewrap(&self) -> Result<PathBuf, String> {
+    fn try_bubblewrap(&self, one_scratch: bool) -> Result<PathBuf, String> {
         let program = std::env::split_paths(&self.path)
             .map(|folder| folder.join("bwrap"))
             .find(|program| program.is_file())
             .ok_or("there is no program bwrap in PATH; install bubblewrap")?;
-        let view = View { writable: &[], read_only: &[], readable: &[], network: false, foreign: false };
+        let scratch = if one_scratch { Scratch::One(PROBE_SCRATCH_BYTES) } else { Scratch::Each(PROBE_SCRATCH_BYTES) };
+        let view = View { writable: &[], read_only: &[], readable: &[], network: false, foreign: false, scratch };
+        let places = self.places();
+        let script = format!("{KERNEL_FILES_OPEN}\n{}", bubblewrap::scratch_script(&places, scratch));
         let tried = Command::new(&program)
-            .args(bubblewrap::arguments(&self.places(), &view))
-            .args(["--", "true"])
+            .args(bubblewrap::arguments(&places, &view))
+            .args(["--", "/bin/sh", "-c", &script])
+            .current_dir("/")
             .stdin(Stdio::null())
             .output()
             .map_err(|error| error.to_string())?;
-        if tried.status.success() {
+        let writable = String::from_utf8_lossy(&tried.stdout);
+        if tried.status.success() && writable.is_empty() {
             return Ok(program);
+        }
+        if tried.status.success() {
+            let files = writable.split_ascii_whitespace().collect::<Vec<_>>().join(", ");
+            return Err(format!("it leaves the kernel's files open for writing: {files}"));
         }
         let said = String::from_utf8_lossy(&tried.stderr);
         Err(said.trim().chars().take(limits::COMPLAINT_BYTES).collect())
@@ -187,8 +201,8 @@ impl Sandbox {
     /// What a command is really kept from, with or without network.
     #[must_use]
     pub fn enforced(&self, network: bool) -> Vec<&'static str> {
-        // Their number is bounded whatever the sandbox is.
-        let mut enforced = vec!["processes"];
+        // Their number and their memory are bounded whatever the sandbox is.
+        let mut enforced = vec!["processes", "memory"];
         if self.mechanism == Mechanism::None {
             return enforced;
         }
@@ -254,8 +268,21 @@ impl Sandbox {
             readable: &allowed.read,
             network: allowed.network,
             foreign: allowed.foreign,
+            scratch: match self.one_scratch {
+                true => Scratch::One(allowed.scratch_bytes),
+                false => Scratch::Each(allowed.scratch_bytes),
+            },
         };
         Some((program, bubblewrap::arguments(&self.places(), &view)))
+    }
+
+    /// The private folders in memory, as a command sees them; one of each file system.
+    pub(crate) fn scratch_folders(&self) -> Vec<PathBuf> {
+        match (self.mechanism, self.one_scratch) {
+            (Mechanism::Bubblewrap, true) => vec![PathBuf::from(bubblewrap::SCRATCH)],
+            (Mechanism::Bubblewrap, false) => bubblewrap::private_folders(&self.person),
+            (Mechanism::Landlock | Mechanism::None, _) => Vec::new(),
+        }
     }
 
     /// What the supervisor lays upon the command.
@@ -274,22 +301,34 @@ impl Sandbox {
         match self.mechanism {
             Mechanism::Bubblewrap => Confinement {
                 landlock: self.ability.is_some_and(Ability::peers).then_some(Rules { files: None, network: true }),
-                sockets: self.seccomp.then_some(Sockets::Any),
+                calls: self.seccomp.then_some(SystemCalls { sockets: Sockets::Usual, reach: Reach::Namespace }),
                 unprivileged: true,
                 powers_over_files: allowed.foreign,
             },
             Mechanism::Landlock => Confinement {
                 landlock: Some(Rules { files: Some(files()), network: allowed.network }),
-                sockets: Some(if allowed.network { Sockets::Internet } else { Sockets::None }),
+                calls: Some(SystemCalls {
+                    sockets: if allowed.network { Sockets::Internet } else { Sockets::None },
+                    reach: Reach::User,
+                }),
                 unprivileged: true,
                 powers_over_files: false,
             },
             Mechanism::None => {
-                Confinement { landlock: None, sockets: None, unprivileged: false, powers_over_files: false }
+                Confinement { landlock: None, calls: None, unprivileged: false, powers_over_files: false }
             }
         }
     }
 }
+
+/// Names the kernel's files that can be opened for writing. Opening them changes nothing.
+const KERNEL_FILES_OPEN: &str = "for file in /proc/sys/kernel/core_pattern /proc/sys/kernel/modprobe \
+    /proc/sys/vm/drop_caches /proc/sys/net/ipv4/ip_forward /proc/sysrq-trigger /proc/pressure/memory \
+    /proc/irq/default_smp_affinity /proc/self/oom_score_adj /sys/devices/system/cpu/cpu1/online /dev/.probe; do
+    ( exec 3>>\"$file\" ) 2>/dev/null && echo \"$file\"
+done; true";
+
+const PROBE_SCRATCH_BYTES: u64 = 1 << 20;
 
 /// What one command may use, in paths without symbolic links.
 #[derive(Debug)]
@@ -299,6 +338,8 @@ pub(crate) struct Allowed {
     /// Below what is writable.
     pub read_only: Vec<PathBuf>,
     pub network: bool,
+    /// What its private folders in memory may hold together.
+    pub scratch_bytes: u64,
     /// Some of it belongs to another user than the daemon's.
     pub foreign: bool,
 }

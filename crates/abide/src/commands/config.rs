@@ -213,7 +213,17 @@ fn schema(out: &Output) -> anyhow::Result<()> {
                 }
             }
         };
-        properties.insert(name.to_owned(), key.schema());
+        let mut schema = key.schema();
+        if key == Key::Sandbox {
+            // A word, or a table in which that word is the mode.
+            let word = schema.clone();
+            schema = json!({
+                "anyOf": [{ "type": "string", "enum": word["enum"] }, { "type": "object" }],
+                "additionalProperties": false, "properties": { "mode": word },
+                "default": word["default"], "description": word["description"],
+            });
+        }
+        properties.insert(name.to_owned(), schema);
     }
     properties.extend(Table::ALL.map(|table| (table.name().to_owned(), table.schema())));
     let schema = json!({

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use abide_api::types::{Health, SandboxPart};
-use abide_effects::process::Processes;
+use abide_effects::process::{Bounds, Processes};
 use abide_effects::sandbox::{Mode, Sandbox};
 use abide_engine::upkeep;
 use abide_ledger::Options;
@@ -19,7 +19,7 @@ use crate::config::{Settings, mode_name};
 use crate::connection::{self, CONFIG_CHANGED, block_on};
 use crate::notify::{Chosen, Failure, Place};
 use crate::output::{Cell, Failed, Output, START_ONE, counted, grouped};
-use crate::outside::counted_by;
+use crate::outside::{counted_by, memory_bounded_by};
 use crate::{home, output, policy};
 
 /// Less than this, and a day's facts may not fit.
@@ -349,19 +349,32 @@ fn sandbox(place: &PlaceArgs, home: &Path) -> Vec<Check> {
             "their number is still bounded, only later; a service with Delegate=yes has a group to count in",
         ),
     });
+    let memory = found.memory.clone();
+    checks.push(match memory.contains("because") {
+        false => Check::ok("memory", memory),
+        true => Check::warn(
+            "memory",
+            memory,
+            "one command is ended when it has too much, later than the kernel would; a service with Delegate=yes has a \
+             group to bound it in",
+        ),
+    });
     checks
 }
 
 fn look(home: &Path) -> SandboxPart {
-    let mode = Settings::load(home, &UpArgs::default()).map_or(Mode::Auto, |settings| settings.sandbox.value);
+    let settings = Settings::load(home, &UpArgs::default());
+    let (mode, bounds) =
+        settings.map_or((Mode::Auto, Bounds::default()), |settings| (settings.sandbox.value, settings.bounds()));
     let sandbox = Sandbox::probe(mode, home);
-    let counted = Processes::count_here();
+    let [counted, memory] = Processes::bounded_here();
     SandboxPart {
         mode: mode_name(mode).to_owned(),
         mechanism: sandbox.mechanism().as_str().to_owned(),
         enforced: sandbox.enforced(false).into_iter().map(str::to_owned).collect(),
         problems: sandbox.problems().to_vec(),
         processes: counted_by(counted.as_ref().map(|how| *how).map_err(String::as_str)),
+        memory: memory_bounded_by(memory.as_ref().map(|how| *how).map_err(String::as_str), bounds),
     }
 }
 

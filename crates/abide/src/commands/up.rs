@@ -27,6 +27,7 @@ pub fn run(args: &UpArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()>
         models,
         model_place,
         sandbox: settings.sandbox.value,
+        bounds: settings.bounds(),
         grace: Duration::from_millis(settings.shutdown_grace_ms.value),
         notify,
         public_url: Some(settings.public_url.value).filter(|url| !url.is_empty()),

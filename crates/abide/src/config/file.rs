@@ -15,6 +15,9 @@ use super::entry::{self, Entry, Field, Named, ProviderField};
 use super::key::{Key, Value, Written, dollars};
 use crate::folder;
 
+/// The sandbox's mode, in the table of the sandbox.
+const SANDBOX_MODE: &str = "mode";
+
 #[derive(Debug)]
 pub struct File {
     path: PathBuf,
@@ -55,9 +58,14 @@ impl File {
         for (name, item) in self.document.iter() {
             match (tables.contains(&name), item.as_table_like()) {
                 (_, _) if entry::Table::named(name).is_some() => {}
+                // `sandbox = "auto"` says the same as `mode = "auto"` in a table of that name.
+                (true, None) if name == Key::Sandbox.name() => drop(self.get(&Named::Key(Key::Sandbox))?),
                 (true, Some(table)) => {
                     for (inner, _) in table.iter() {
-                        self.get(&known(&format!("{name}.{inner}"))?)?;
+                        match (name, inner) {
+                            ("sandbox", SANDBOX_MODE) => self.get(&Named::Key(Key::Sandbox))?,
+                            _ => self.get(&known(&format!("{name}.{inner}"))?)?,
+                        };
                     }
                 }
                 (true, None) => bail!("{}: {name} takes a table, not {}", self.path.display(), kind(item)),
@@ -130,8 +138,31 @@ impl File {
         })
     }
 
+    /// Where a setting stands. That of the sandbox's mode is older than the table that the others are in.
+    fn place<'a>(&self, named: &'a Named) -> (Vec<&'a str>, &'static str) {
+        let table = self.document.get(Key::Sandbox.name()).is_some_and(Item::is_table_like);
+        match named {
+            Named::Key(Key::Sandbox) if table => (vec![Key::Sandbox.name()], SANDBOX_MODE),
+            Named::Key(_) | Named::Entry(_) => named.place(),
+        }
+    }
+
+    /// Before anything else of the sandbox is written, a mode that stands alone goes into the table.
+    fn make_sandbox_table(&mut self, named: &Named) {
+        let inside = matches!(named, Named::Key(Key::SandboxMemory | Key::SandboxScratch));
+        let alone = self.document.get(Key::Sandbox.name()).is_some_and(|item| !item.is_table_like());
+        if !inside || !alone {
+            return;
+        }
+        if let Some(mode) = self.document.remove(Key::Sandbox.name()) {
+            let mut table = Table::new();
+            table.insert(SANDBOX_MODE, mode);
+            self.document.insert(Key::Sandbox.name(), Item::Table(table));
+        }
+    }
+
     fn item(&self, named: &Named) -> Option<&Item> {
-        let (tables, name) = named.place();
+        let (tables, name) = self.place(named);
         let document: &dyn TableLike = self.document.as_table();
         let table = tables.iter().try_fold(document, |table, name| table.get(name)?.as_table_like())?;
         table.get(name)
@@ -140,7 +171,7 @@ impl File {
     /// The table that holds a setting; made where there is none.
     fn table(&mut self, named: &Named) -> anyhow::Result<&mut dyn TableLike> {
         let path = self.path.display().to_string();
-        let (tables, _) = named.place();
+        let (tables, _) = self.place(named);
         let mut table: &mut dyn TableLike = self.document.as_table_mut();
         for (depth, name) in tables.iter().enumerate() {
             let item = table.entry(name).or_insert_with(|| {
@@ -186,15 +217,18 @@ impl File {
             | Value::Model(_)
             | Value::Log(_)
             | Value::Sandbox(_)
+            | Value::Bytes(_)
             | Value::PublicUrl(_)
             | Value::Kind(_)
             | Value::Text(_) => toml_edit::Value::from(value.to_string()),
         };
+        self.make_sandbox_table(named);
         // A comment behind the old value stays behind the new one.
         if let Some(old) = self.item(named).and_then(Item::as_value) {
             *new.decor_mut() = old.decor().clone();
         }
-        let (table, name) = (self.table(named)?, named.place().1);
+        let name = self.place(named).1;
+        let table = self.table(named)?;
         // What is there keeps the way it is written; inserting would write it anew.
         match table.get_mut(name) {
             Some(item) => *item = Item::Value(new),
@@ -208,7 +242,8 @@ impl File {
         if self.item(named).is_none() {
             return Ok(false);
         }
-        let (table, name) = (self.table(named)?, named.place().1);
+        let name = self.place(named).1;
+        let table = self.table(named)?;
         // Comments above it belong to it as far as TOML knows; they are somebody's words, and stay in the file.
         let above = table.key(name).and_then(|removed| removed.leaf_decor().prefix()?.as_str());
         let above = above.unwrap_or_default().to_owned();

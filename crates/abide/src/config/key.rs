@@ -21,6 +21,8 @@ pub enum Key {
     Fallback,
     Log,
     Sandbox,
+    SandboxMemory,
+    SandboxScratch,
     ShutdownGraceMs,
     NotifyCommand,
     NotifyWebhook,
@@ -54,6 +56,8 @@ pub enum Value {
     Fallback(Vec<String>),
     Log(Log),
     Sandbox(Mode),
+    /// Nothing: the daemon finds out what fits.
+    Bytes(Option<u64>),
     ShutdownGraceMs(u64),
     /// A text that need not be there.
     Text(Option<String>),
@@ -73,6 +77,23 @@ const PORT: u16 = 4173;
 const GRACE_MS: u64 = 5_000;
 /// Longer than this, and whoever stops the daemon takes it for stuck.
 const GRACE_MAX_MS: u64 = 600_000;
+/// Less than this, and hardly a program starts.
+const MEMORY_LEAST_BYTES: u64 = 64 << 20;
+const SCRATCH_LEAST_BYTES: u64 = 1 << 20;
+const SCRATCH_BYTES: u64 = 1 << 30;
+const BYTES_PATTERN: &str = "^(auto|[0-9]+ *([KMGT]i?B|B)?)$";
+/// From the largest to the smallest; those that count by thousands are understood and not written.
+const UNITS: [(&str, u64); 9] = [
+    ("TiB", 1 << 40),
+    ("GiB", 1 << 30),
+    ("MiB", 1 << 20),
+    ("KiB", 1 << 10),
+    ("TB", 1_000_000_000_000),
+    ("GB", 1_000_000_000),
+    ("MB", 1_000_000),
+    ("KB", 1_000),
+    ("B", 1),
+];
 const HOOK_RATE: u32 = 50;
 const HOOK_RATE_MAX: u32 = 1_000_000;
 /// Nobody waits for more than this many models to fail one after the other.
@@ -81,13 +102,15 @@ const FALLBACK_MAX: usize = 8;
 pub const ECHO: &str = "script/echo";
 
 impl Key {
-    pub const ALL: [Key; 14] = [
+    pub const ALL: [Key; 16] = [
         Key::Listen,
         Key::Store,
         Key::Model,
         Key::Fallback,
         Key::Log,
         Key::Sandbox,
+        Key::SandboxMemory,
+        Key::SandboxScratch,
         Key::ShutdownGraceMs,
         Key::NotifyCommand,
         Key::NotifyWebhook,
@@ -106,6 +129,8 @@ impl Key {
             Key::Fallback => "fallback",
             Key::Log => "log",
             Key::Sandbox => "sandbox",
+            Key::SandboxMemory => "sandbox.memory",
+            Key::SandboxScratch => "sandbox.scratch",
             Key::ShutdownGraceMs => "shutdown_grace_ms",
             Key::NotifyCommand => "notify.command",
             Key::NotifyWebhook => "notify.webhook",
@@ -128,6 +153,8 @@ impl Key {
             Key::PublicUrl => Some("ABIDE_PUBLIC_URL"),
             Key::WorkspaceRoots => Some("ABIDE_WORKSPACE_ROOTS"),
             Key::ShutdownGraceMs
+            | Key::SandboxMemory
+            | Key::SandboxScratch
             | Key::HookRate
             | Key::NotifyCommand
             | Key::NotifyWebhook
@@ -144,6 +171,8 @@ impl Key {
             Key::Fallback => Value::Fallback(Vec::new()),
             Key::Log => Value::Log(Log::Info),
             Key::Sandbox => Value::Sandbox(Mode::Auto),
+            Key::SandboxMemory => Value::Bytes(None),
+            Key::SandboxScratch => Value::Bytes(Some(SCRATCH_BYTES)),
             Key::ShutdownGraceMs => Value::ShutdownGraceMs(GRACE_MS),
             Key::NotifyCommand | Key::NotifyWebhook | Key::NotifySecretEnv => Value::Text(None),
             Key::NotifyOn => Value::NotifyOn(On::USUAL.to_vec()),
@@ -165,6 +194,11 @@ impl Key {
             Key::Fallback => fallback(text).map(Value::Fallback),
             Key::Log => Log::parse(text).map(Value::Log),
             Key::Sandbox => sandbox(text).map(Value::Sandbox),
+            Key::SandboxMemory => bytes(text, MEMORY_LEAST_BYTES).map(Value::Bytes),
+            Key::SandboxScratch => match bytes(text, SCRATCH_LEAST_BYTES)? {
+                None => Ok(self.default()),
+                some => Ok(Value::Bytes(some)),
+            },
             Key::ShutdownGraceMs => {
                 let number = text.parse().ok().filter(|ms| *ms <= GRACE_MAX_MS).map(Value::ShutdownGraceMs);
                 number.ok_or_else(|| format!("{text:?} is no number of milliseconds from 0 to {GRACE_MAX_MS}"))
@@ -195,6 +229,8 @@ impl Key {
             | Key::Model
             | Key::Log
             | Key::Sandbox
+            | Key::SandboxMemory
+            | Key::SandboxScratch
             | Key::PublicUrl
             | Key::NotifyCommand
             | Key::NotifyWebhook
@@ -233,6 +269,14 @@ impl Key {
             Key::Sandbox => json!({
                 "type": "string", "enum": MODES.map(|(name, _)| name),
                 "description": "What keeps commands where they belong: auto takes the strongest that works here, required runs none without one, off confines nothing",
+            }),
+            Key::SandboxMemory => json!({
+                "type": "string", "pattern": BYTES_PATTERN,
+                "description": "Memory that all commands of an agent may use together, such as 4GiB; auto is half of the machine's",
+            }),
+            Key::SandboxScratch => json!({
+                "type": "string", "pattern": BYTES_PATTERN,
+                "description": "What the private folders in memory of one command may hold together",
             }),
             Key::ShutdownGraceMs => json!({
                 "type": "integer", "minimum": 0, "maximum": GRACE_MAX_MS,
@@ -289,6 +333,7 @@ impl Value {
             | Value::Model(_)
             | Value::Log(_)
             | Value::Sandbox(_)
+            | Value::Bytes(_)
             | Value::PublicUrl(_) => json!(self.to_string()),
         }
     }
@@ -314,6 +359,7 @@ impl Value {
             | Value::Store(_)
             | Value::Log(_)
             | Value::Sandbox(_)
+            | Value::Bytes(_)
             | Value::ShutdownGraceMs(_)
             | Value::Text(_)
             | Value::NotifyOn(_)
@@ -335,6 +381,10 @@ impl Value {
 
     pub fn sandbox(self) -> Option<Mode> {
         if let Value::Sandbox(mode) = self { Some(mode) } else { None }
+    }
+
+    pub fn bytes(self) -> Option<Option<u64>> {
+        if let Value::Bytes(bytes) = self { Some(bytes) } else { None }
     }
 
     pub fn text(self) -> Option<Option<String>> {
@@ -370,6 +420,8 @@ impl fmt::Display for Value {
             Value::Model(model) => f.write_str(model),
             Value::Log(log) => write!(f, "{log}"),
             Value::Sandbox(mode) => f.write_str(mode_name(*mode)),
+            Value::Bytes(None) => f.write_str("auto"),
+            Value::Bytes(Some(bytes)) => f.write_str(&size(*bytes)),
             Value::ShutdownGraceMs(ms) => write!(f, "{ms}"),
             Value::Text(text) => f.write_str(text.as_deref().unwrap_or("none")),
             Value::NotifyOn(on) => f.write_str(&on.iter().map(|on| on.as_str()).collect::<Vec<_>>().join(",")),
@@ -447,6 +499,32 @@ pub fn mode_name(mode: Mode) -> &'static str {
 fn sandbox(text: &str) -> Result<Mode, String> {
     let known = MODES.into_iter().find(|(name, _)| *name == text).map(|(_, mode)| mode);
     known.ok_or_else(|| format!("{text:?} is no way to confine commands: it takes auto, required or off"))
+}
+
+/// A number of bytes, with or without a unit; `auto` leaves it to the daemon.
+fn bytes(text: &str, least: u64) -> Result<Option<u64>, String> {
+    if text == "auto" {
+        return Ok(None);
+    }
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let (number, unit) = text.split_at(digits);
+    let unit = match unit.trim() {
+        "" => Some(1),
+        unit => UNITS.iter().find(|(name, _)| *name == unit).map(|(_, bytes)| *bytes),
+    };
+    let bytes = number.parse().ok().zip(unit).and_then(|(number, unit): (u64, u64)| number.checked_mul(unit));
+    match bytes {
+        Some(bytes) if (least..=i64::MAX.unsigned_abs()).contains(&bytes) => Ok(Some(bytes)),
+        Some(_) => Err(format!("{text:?} is too little or too much: it takes {} or more", size(least))),
+        None => Err(format!("{text:?} is no number of bytes: write one such as 512MiB or 4GiB, or auto")),
+    }
+}
+
+/// In the largest unit that says it exactly.
+fn size(bytes: u64) -> String {
+    let binary = UNITS.iter().filter(|(name, _)| name.ends_with("iB"));
+    let unit = binary.into_iter().find(|(_, unit)| bytes > 0 && bytes.is_multiple_of(*unit));
+    unit.map_or_else(|| format!("{bytes}B"), |(name, unit)| format!("{}{name}", bytes / unit))
 }
 
 fn store(text: &str) -> Result<Store, String> {

@@ -45,6 +45,8 @@ model              script/echo (no model is set: agents answer with what they ar
 fallback           none                                                                  default
 log                info                                                                  default
 sandbox            auto                                                                  default
+sandbox.memory     auto                                                                  default
+sandbox.scratch    1GiB                                                                  default
 shutdown_grace_ms  100                                                                   file home/config.toml
 notify.command     none                                                                  default
 notify.webhook     none                                                                  default
@@ -61,6 +63,26 @@ workspace_roots    ~                                                            
     assert_eq!(place.json(&["config", "show"])["shutdown_grace_ms"], 100);
 }
 
+/// The mode of the sandbox was a setting of its own before there was a table of that name.
+#[test]
+fn the_sandbox_is_a_word_or_a_table() {
+    let place = Place::empty();
+    place.write("home/config.toml", "sandbox = \"required\" # kept\nhook_rate = 7\n");
+    place.says(&["config", "set", "sandbox.memory", "4096MiB"]);
+    let read = || std::fs::read_to_string(place.home().join("config.toml")).unwrap();
+    assert_eq!(read(), "hook_rate = 7\n\n[sandbox]\nmode = \"required\" # kept\nmemory = \"4GiB\"\n");
+    assert_eq!(place.says(&["config", "get", "sandbox"]), "required\n");
+    place.says(&["config", "set", "sandbox", "auto", "sandbox.scratch", "100MB"]);
+    assert_eq!(place.says(&["config", "get", "sandbox.scratch"]), "100000000B\n");
+    place.says(&["config", "unset", "sandbox"]);
+    assert_eq!(read(), "hook_rate = 7\n\n[sandbox]\nmemory = \"4GiB\"\nscratch = \"100000000B\"\n");
+    let cases = [("12", "too little"), ("much", "no number of bytes"), ("4 GiX", "no number"), ("-1", "no number")];
+    for (text, problem) in cases {
+        let ran = place.run(&["config", "set", "sandbox.memory", "--", text]);
+        assert!(ran.err.contains(problem), "{text}: {}", ran.err);
+    }
+}
+
 #[test]
 fn a_file_that_is_wrong_is_named_with_what_is_wrong() {
     let place = Place::empty();
@@ -68,9 +90,9 @@ fn a_file_that_is_wrong_is_named_with_what_is_wrong() {
         ("listn = 1", "no setting is called \"listn\"; did you mean listen?"),
         (
             "[server]\n",
-            "no setting is called \"server\"; there are listen, store, model, fallback, log, sandbox, shutdown_grace_ms, \
-             notify.command, notify.webhook, notify.secret_env, notify.on, public_url, hook_rate, workspace_roots, \
-             providers, models",
+            "no setting is called \"server\"; there are listen, store, model, fallback, log, sandbox, sandbox.memory, \
+             sandbox.scratch, shutdown_grace_ms, notify.command, notify.webhook, notify.secret_env, notify.on, public_url, \
+             hook_rate, workspace_roots, providers, models",
         ),
         ("[provider.x]\n", "no setting is called \"provider\"; did you mean providers?"),
         ("listen = 4173", "listen takes text in quotes, not a number"),
@@ -91,6 +113,10 @@ fn a_file_that_is_wrong_is_named_with_what_is_wrong() {
         ("listen = \"localhost\"", "listen: \"localhost\" is no address to listen on: write IP:PORT"),
         ("store = \"postgres://x\"", "store: \"postgres://x\" is no store that this version knows: it takes sqlite"),
         ("model = \"echo\"", "model: \"echo\" is no model: write PROVIDER/MODEL, such as script/echo"),
+        ("sandbox = 1", "sandbox takes text in quotes, not a number"),
+        ("[sandbox]\nmode = \"on\"", "sandbox: \"on\" is no way to confine commands: it takes auto, required or off"),
+        ("[sandbox]\nmemry = \"4GiB\"", "no setting is called \"sandbox.memry\"; did you mean sandbox.memory?"),
+        ("[sandbox]\nmemory = 4", "sandbox.memory takes text in quotes, not a number"),
         ("sandbox = \"on\"", "sandbox: \"on\" is no way to confine commands: it takes auto, required or off"),
         ("log = \"loud\"", "log: \"loud\" is no level: it takes error, warn, info, debug or trace"),
     ];
@@ -186,7 +212,7 @@ fn the_schema_has_every_setting() {
     // Those whose entries have names of their own say what any entry may have.
     let own = ["providers", "models"];
     let properties = schema["properties"].as_object().unwrap().iter().filter(|(name, _)| !own.contains(&name.as_str()));
-    let tables = properties.clone().filter(|(_, value)| value["type"] == "object");
+    let tables = properties.clone().filter(|(_, value)| value["properties"].is_object());
     let inside: usize = tables.clone().map(|(_, table)| table["properties"].as_object().unwrap().len()).sum();
     let beside = properties.count() - tables.count();
     for (table, field) in [("providers", "key_env"), ("models", "cache_write_usd")] {

@@ -27,7 +27,7 @@ fn a_place_without_a_home_is_in_order() {
     assert!(!place.home().exists(), "looking makes no home");
     let said = place.says(&["doctor"]);
     assert!(said.starts_with("VERDICT  WHAT       FOUND\nok       home       home does not exist yet"), "{said}");
-    assert!(checks.contains_key("sandbox") && checks.contains_key("processes"), "{report}");
+    assert!(["sandbox", "processes", "memory"].iter().all(|name| checks.contains_key(*name)), "{report}");
     for check in report["checks"].as_array().unwrap() {
         assert_eq!(check["verdict"] == "ok", check["fix"].is_null(), "what is not in order says what to do: {check}");
     }

@@ -89,7 +89,7 @@ fn a_sandbox_that_is_off_is_said_to_be_off() {
     assert!(outside.exists());
     let sandbox = &served.get("/v1/agents/free")["execution"]["sandbox"];
     assert_eq!((&sandbox["mode"], &sandbox["mechanism"]), (&json!("off"), &json!("none")));
-    assert_eq!(names(&sandbox["enforced"]), ["processes"]);
+    assert_eq!(names(&sandbox["enforced"]), ["processes", "memory"]);
     assert!(!sandbox["problems"].as_array().unwrap().is_empty());
     // On the command line, too.
     let shown = served.place.json(&["agent", "show", "free"]);

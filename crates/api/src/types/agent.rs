@@ -330,6 +330,9 @@ pub struct SandboxPart {
     /// What bounds the number of a command's processes.
     #[serde(default)]
     pub processes: String,
+    /// What bounds the memory of commands, and to how much.
+    #[serde(default)]
+    pub memory: String,
 }
 
 /// Why an agent does what it does.

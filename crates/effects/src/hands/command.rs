@@ -130,7 +130,7 @@ impl Hands {
             Ok::<_, Refusal>((desk, protection))
         })
         .await?;
-        let launch = launch(&desk, protection, task_id, command, place.network)?;
+        let launch = launch(agent, &desk, protection, task_id, command, place.network)?;
         let started = self.0.processes.start(launch).await;
         let process = started.map_err(|error| Refusal::new(error.code, error.message, error.hint))?;
         self.0.tasks.started(agent, process.running());
@@ -169,6 +169,7 @@ impl Hands {
 }
 
 fn launch(
+    agent: &AgentId,
     desk: &Desk,
     protection: Protection,
     task_id: &TaskId,
@@ -183,6 +184,7 @@ fn launch(
     };
     let Surroundings { read, write, git_config, .. } = desk.surroundings.clone();
     Ok(Launch {
+        agent: agent.to_string(),
         cwd,
         network,
         tty: command.tty,

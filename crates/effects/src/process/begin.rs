@@ -2,7 +2,7 @@
 //! orders. Until the orders are given nothing of the command exists, so it is confined and counted from its first step.
 
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
@@ -17,11 +17,11 @@ use rustix::event::EventfdFlags;
 use tokio::sync::watch;
 
 use super::family::Member;
-use super::group::{Door, Group};
+use super::group::{Door, Group, Most};
 use super::orders::{self, Orders, Report, Root, SUPERVISE};
 use super::output::Bounded;
 use super::owner::Begun;
-use super::{Launch, Owner, Shared, StartError, Store, family, kept, marker, sweep, wires};
+use super::{Bounds, Launch, Owner, Shared, StartError, Store, family, kept, marker, sweep, wires};
 use crate::limits;
 use crate::sandbox::environment::{self, Given};
 use crate::sandbox::{Allowed, Mechanism};
@@ -45,12 +45,16 @@ pub(super) fn begin(owner: &Owner, launch: &Launch) -> Result<Begun, StartError>
         Ok(groups) => {
             // With the label: of a process that is about to be gone, the environment can't be read any more.
             let (home, life, label) = (owner.marker.home(), owner.marker.life(), &launch.label);
-            let name = format!("abide-{home}-{life}-{nth}.{label}");
+            let agent = format!("abide-{home}-{life}.{}", launch.agent.replace('/', "_"));
             // The supervisor, its second thread and what wraps it are counted too.
-            groups.create(&name, launch.processes_max.saturating_add(3)).ok()
+            let processes = launch.processes_max.saturating_add(3);
+            let most = Most { processes, memory_bytes: owner.bounds.memory_bytes };
+            groups.create(&agent, &format!("{nth}.{label}"), most).ok()
         }
         Err(_) => None,
     };
+    let kernel_bounds_memory =
+        group.is_some() && owner.groups.as_ref().is_ok_and(|groups| groups.unbounded().is_none());
     let orders = Orders {
         program: owner.shell.clone(),
         arguments: vec!["-c".to_owned(), launch.command.clone()],
@@ -73,11 +77,15 @@ pub(super) fn begin(owner: &Owner, launch: &Launch) -> Result<Begun, StartError>
         processes_max: group.is_none().then_some(launch.processes_max),
         user_processes_max: (group.is_none() && !rustix::process::getuid().is_root())
             .then(|| family::of_this_user() + u64::from(launch.processes_max) * limits::USER_PROCESSES_TIMES),
+        memory_max: (!kernel_bounds_memory).then_some(owner.bounds.memory_bytes),
+        scratch: owner.sandbox.scratch_folders(),
+        scratch_max: owner.bounds.scratch_bytes,
         grace_ms: limits::END_GRACE_MS,
     };
     let door = group.as_ref().and_then(Group::door);
     let (child, inside, control) = spawn(owner, &allowed, &marker, door).map_err(|error| failed(&error))?;
-    let hired = Hired { child, inside, control, group, scratch: private.scratch, marker };
+    let bounds = owner.bounds;
+    let hired = Hired { child, inside, control, group, scratch: private.scratch, marker, bounds };
     hired.instruct(&orders, launch)
 }
 
@@ -135,6 +143,7 @@ fn allowed(owner: &Owner, launch: &Launch) -> Result<(Allowed, Vec<Root>), Start
         read_only: launch.read_only.clone(),
         write: roots.iter().map(|root| root.path.clone()).collect(),
         network: launch.network,
+        scratch_bytes: owner.bounds.scratch_bytes,
         foreign: roots.iter().any(|root| root.owner != own)
             || launch.extra_read.iter().any(|path| path.symlink_metadata().is_ok_and(|found| found.uid() != own)),
     };
@@ -230,6 +239,28 @@ fn spawn(owner: &Owner, allowed: &Allowed, marker: &str, door: Option<Door>) -> 
     Ok((child, inside, control))
 }
 
+/// When memory runs out it is the command that goes, not its supervisor. A process passes its score on to those that it
+/// starts, so the supervisor has the command's until the command began; the command itself can't write it, for its
+/// /proc is read-only. Not everywhere may this be said.
+struct OomScore {
+    file: fs::File,
+    own: String,
+}
+
+impl OomScore {
+    fn raise(pid: i32) -> Option<OomScore> {
+        let mut file = fs::File::options().read(true).write(true).open(format!("/proc/{pid}/oom_score_adj")).ok()?;
+        let mut own = String::new();
+        file.read_to_string(&mut own).ok()?;
+        file.write_all(b"500").ok()?;
+        Some(OomScore { file, own })
+    }
+
+    fn restore(&mut self) {
+        let _as_it_is = self.file.write_all(self.own.as_bytes());
+    }
+}
+
 /// A supervisor that was started and has no orders yet.
 struct Hired {
     child: Child,
@@ -239,6 +270,7 @@ struct Hired {
     group: Option<Group>,
     scratch: Option<Scratch>,
     marker: String,
+    bounds: Bounds,
 }
 
 impl Hired {
@@ -256,6 +288,7 @@ impl Hired {
         if let (Some(group), false) = (&self.group, self.inside) {
             group.join(pid)?;
         }
+        let mut victim = OomScore::raise(pid);
         let (ours, theirs) = wires::make(launch)?;
         orders::send_descriptors(&self.control, &theirs.each_ref().map(AsFd::as_fd))?;
         drop(theirs);
@@ -264,6 +297,9 @@ impl Hired {
             Report::Started => {}
             Report::NotStarted { message } => return Err(io::Error::other(message)),
             Report::Ended { .. } => return Err(gone()),
+        }
+        if let Some(victim) = &mut victim {
+            victim.restore();
         }
         self.control.set_read_timeout(None)?;
         let supervisor = family::stat(pid).map_or(Member { pid, began: 0 }, |stat| stat.member);
@@ -319,6 +355,8 @@ impl Hired {
             scratch: self.scratch,
             marker: self.marker,
             processes_max: launch.processes_max,
+            bounds: self.bounds,
+            out_of_memory: false,
         }
     }
 }

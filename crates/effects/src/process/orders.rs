@@ -42,6 +42,12 @@ pub(crate) struct Orders {
     /// The system refuses its user's processes beyond this. A second line, for bombs that grow faster than anybody looks;
     /// it does not bind the superuser.
     pub user_processes_max: Option<u64>,
+    /// No control group bounds the memory: more than this ends the command.
+    pub memory_max: Option<u64>,
+    /// Folders in memory that only this command has, and how much they may hold together. More than one folder only
+    /// where one file system can't be shown in several places; then the supervisor adds them up.
+    pub scratch: Vec<PathBuf>,
+    pub scratch_max: u64,
     pub grace_ms: u64,
 }
 

@@ -15,10 +15,11 @@ use tokio::sync::oneshot;
 
 use super::begin::{self, SCRATCH, Scratch};
 use super::family::Member;
-use super::group::Group;
+use super::group::{Found, Group};
 use super::orders::{self, Ask, Report};
+use super::supervise::out_of_memory;
 use super::sweep::{self, Swept};
-use super::{Ended, Handle, Launch, Owner, Process, Shared, StartError, Store, family, wires};
+use super::{Bounds, Ended, Handle, Launch, Owner, Process, Shared, StartError, Store, family, wires};
 use crate::limits;
 
 pub(super) fn own(owner: Arc<Owner>, launch: Launch, ready: oneshot::Sender<Result<Process, StartError>>) {
@@ -50,6 +51,9 @@ pub(super) struct Begun {
     pub scratch: Option<Scratch>,
     pub marker: String,
     pub processes_max: u32,
+    pub bounds: Bounds,
+    /// The kernel killed one of its processes for the memory of its agent.
+    pub out_of_memory: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -86,11 +90,15 @@ impl Begun {
         if self.group.as_ref().is_some_and(Group::was_full) {
             evidence.push(format!("process_limit {}", self.processes_max));
         }
+        self.look_at_memory();
+        if self.out_of_memory {
+            evidence.push(out_of_memory(self.bounds.memory_bytes, "all commands of this agent together"));
+        }
         self.group = None;
         self.scratch = None;
         let mut guard = self.shared.store();
         evidence.extend(guard.end().map(|problem| format!("output_not_kept {problem}")));
-        let stopped = self.shared.asked.load(Ordering::Relaxed) > 0;
+        let stopped = self.shared.asked.load(Ordering::Relaxed) > 0 && !self.out_of_memory;
         // Said while the store is held: who asks to keep the output either sees the end or is in time for it.
         self.shared.ended.send_replace(Some(Ended { exit_code, signal, evidence, stopped }));
         drop(guard);
@@ -103,13 +111,19 @@ impl Begun {
         let mut buffer = vec![0; limits::TAKEN_BYTES];
         let (mut told, mut drained_by, mut connected) = (None, None, true);
         let mut given_up_at = None;
+        let every = Duration::from_millis(limits::MEMORY_TICK_MS);
+        let mut look_at = self.group.is_some().then(|| Instant::now() + every);
         loop {
             let open = self.wires.output.is_some() || self.wires.error.is_some();
             let drained = drained_by.is_some_and(|by| Instant::now() >= by);
             if !connected && (!open || drained) {
                 return told;
             }
-            let ready = self.poll(connected, [drained_by, given_up_at]);
+            let ready = self.poll(connected, [drained_by, given_up_at, look_at.filter(|_| connected)]);
+            if look_at.is_some_and(|at| connected && Instant::now() >= at) {
+                self.look_at_memory();
+                look_at = (!self.out_of_memory).then(|| Instant::now() + every);
+            }
             if ready.asked {
                 given_up_at = Some(self.patience());
             }
@@ -137,6 +151,14 @@ impl Begun {
         }
     }
 
+    /// The kernel killed one process; the rest of the command would hold on to its memory, and go on without it.
+    fn look_at_memory(&mut self) {
+        if !self.out_of_memory && self.group.as_ref().is_some_and(Group::ran_out_of_memory) {
+            self.out_of_memory = true;
+            self.shared.ask(Ask::Kill);
+        }
+    }
+
     /// Until when the supervisor may take to do what it was asked to.
     fn patience(&self) -> Instant {
         let mut count = [0; 8];
@@ -152,7 +174,7 @@ impl Begun {
         let _gone = self.child.kill();
     }
 
-    fn poll(&self, connected: bool, times: [Option<Instant>; 2]) -> Ready {
+    fn poll(&self, connected: bool, times: [Option<Instant>; 3]) -> Ready {
         let control = connected.then(|| self.shared.control.as_fd());
         let bell = connected.then(|| self.shared.bell.as_fd());
         let (output, error) = (self.wires.output.as_ref().map(AsFd::as_fd), self.wires.error.as_ref().map(AsFd::as_fd));
@@ -225,18 +247,21 @@ impl Store {
 pub(super) fn sweep(owner: &Owner) -> Vec<Swept> {
     let mut swept = sweep::sweep(|found| owner.marker.earlier(found).map(str::to_owned));
     if let Ok(groups) = &owner.groups {
-        let (home, life) = (format!("abide-{}-", owner.marker.home()), format!("-{}-", owner.marker.life()));
-        for (name, pids) in groups.named(&home).into_iter().filter(|(name, _)| !name.contains(&life)) {
-            let members = || groups.named(&name).into_iter().flat_map(|(_, pids)| pids);
+        let (home, life) = (format!("abide-{}-", owner.marker.home()), format!("-{}.", owner.marker.life()));
+        let alive = |pid: &i32| family::stat(*pid).is_some_and(|one| !one.is_over());
+        for mut found in groups.named(&home).into_iter().filter(|found| !found.agent.contains(&life)) {
+            found.pids.retain(alive);
+            let same = |one: &Found| one.agent == found.agent && one.command == found.command;
+            let members = || groups.named(&found.agent).into_iter().filter(same).flat_map(|one| one.pids);
             sweep::until_gone(|| members().filter_map(family::stat).collect());
-            if !pids.is_empty() {
-                let label = name.split_once('.').map_or(name.as_str(), |(_, label)| label);
+            if let (Some(command), false) = (&found.command, found.pids.is_empty()) {
+                let label = command.split_once('.').map_or(command.as_str(), |(_, label)| label);
                 match swept.iter_mut().find(|one| one.label == label) {
-                    Some(one) => one.pids.extend(pids),
-                    None => swept.push(Swept { label: label.to_owned(), pids }),
+                    Some(one) => one.pids.extend(&found.pids),
+                    None => swept.push(Swept { label: label.to_owned(), pids: found.pids.clone() }),
                 }
             }
-            groups.remove(&name);
+            groups.remove(&found);
         }
     }
     for entry in fs::read_dir(owner.home.join(SCRATCH)).into_iter().flatten().flatten() {

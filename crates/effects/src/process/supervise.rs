@@ -18,6 +18,7 @@ use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitId, WaitIdOptions, WaitOptions};
 
 use super::family::{self, Stat};
+use super::memory;
 use super::orders::{self, Ask, Orders, Report, Root, SUPERVISE};
 use crate::limits;
 use crate::sandbox::Prepared;
@@ -41,8 +42,6 @@ pub fn supervise() -> ! {
 }
 
 fn run() -> io::Result<()> {
-    // Nothing that the command starts may look into this process or trace it, even as the same user.
-    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     close_with_the_start();
     let control = UnixStream::from(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?);
@@ -53,6 +52,9 @@ fn run() -> io::Result<()> {
     (&control).write_all(b"h")?;
     let descriptors = orders::receive_descriptors(&control)?;
     let Some(orders) = orders::read_frame::<Orders>(&control)? else { return Ok(()) };
+    // Nothing that the command starts may look into this process or trace it, even as the same user. Not earlier: the
+    // daemon sets how soon it dies when memory runs out, and that is a file of this process.
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     let deaths = Deaths::new()?;
     let started = start(&orders, descriptors);
     rustix::stdio::dup2_stderr(&nothing)?;
@@ -89,6 +91,9 @@ fn start(orders: &Orders, [stdin, stdout, stderr]: [OwnedFd; 3]) -> io::Result<i
     // A command that crashes leaves no image of its memory where it happens to stand.
     let nothing = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
     rustix::process::setrlimit(rustix::process::Resource::Core, nothing)?;
+    // No real-time scheduling and no priority above the usual, whatever the daemon itself may have.
+    rustix::process::setrlimit(rustix::process::Resource::Rtprio, nothing)?;
+    rustix::process::setrlimit(rustix::process::Resource::Nice, nothing)?;
     let user_processes_max = orders.user_processes_max;
     // A bomb that this process must outrun gets less of the machine than this process does.
     let yields = orders.processes_max.is_some() && !orders.namespace;
@@ -109,8 +114,6 @@ fn start(orders: &Orders, [stdin, stdout, stderr]: [OwnedFd; 3]) -> io::Result<i
             if tty {
                 rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
             }
-            // When memory runs out it is the command that goes, not who looks after it. Not everywhere may this be said.
-            let _as_it_is = std::fs::write("/proc/self/oom_score_adj", "500");
             if let Some(most) = user_processes_max {
                 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
                 let most = getrlimit(Resource::Nproc).maximum.map_or(most, |maximum| maximum.min(most));
@@ -193,6 +196,12 @@ struct Supervisor {
     evidence: Vec<String>,
     deaths: Deaths,
     last_forked: Option<u64>,
+    last_weighed: Option<Instant>,
+}
+
+/// The evidence that a command was ended for its memory.
+pub(super) fn out_of_memory(most: u64, of: &str) -> String {
+    format!("out of memory: limit {most} bytes for {of}")
 }
 
 impl Supervisor {
@@ -210,6 +219,7 @@ impl Supervisor {
             evidence: Vec::new(),
             deaths,
             last_forked: None,
+            last_weighed: None,
         }
     }
 
@@ -235,7 +245,8 @@ impl Supervisor {
     fn rest(&self) -> (bool, bool) {
         let tick = Duration::from_millis(limits::FAMILY_TICK_MS);
         let timeout = match self.ending {
-            Ending::No => self.orders.processes_max.map(|_| tick),
+            Ending::No if self.orders.processes_max.is_some() => Some(tick),
+            Ending::No => self.looks_at_memory().then_some(Duration::from_millis(limits::MEMORY_TICK_MS)),
             Ending::Gently { until } => Some(until.saturating_duration_since(Instant::now()).min(tick)),
             Ending::Killing => Some(tick),
         };
@@ -290,9 +301,11 @@ impl Supervisor {
 
     fn look_after_time(&mut self) {
         match self.ending {
-            Ending::No => self.count(),
             Ending::Gently { until } if Instant::now() >= until => self.kill("killed"),
-            Ending::Gently { .. } => self.count(),
+            Ending::No | Ending::Gently { .. } => {
+                self.count();
+                self.weigh();
+            }
             // Who was started while the others died.
             Ending::Killing => self.kill_round(),
         }
@@ -310,6 +323,28 @@ impl Supervisor {
         self.last_forked = last_forked;
         if self.family().len() > usize::try_from(max).unwrap_or(usize::MAX) {
             self.kill(&format!("process_limit {max}"));
+        }
+    }
+
+    fn looks_at_memory(&self) -> bool {
+        self.orders.memory_max.is_some() || self.orders.scratch.len() > 1
+    }
+
+    /// Whether there is too much in memory, where nothing else bounds it. Looked at less often than processes are
+    /// counted: it takes longer, and memory does not grow as fast.
+    fn weigh(&mut self) {
+        let every = Duration::from_millis(limits::MEMORY_TICK_MS);
+        if !self.looks_at_memory() || self.last_weighed.is_some_and(|at| at.elapsed() < every) {
+            return;
+        }
+        self.last_weighed = Some(Instant::now());
+        let (scratch, most) = (&self.orders.scratch, self.orders.scratch_max);
+        if scratch.len() > 1 && memory::folder_bytes(scratch) > most {
+            self.kill(&format!("scratch is full: limit {most} bytes in all private folders together"));
+        }
+        let Some(most) = self.orders.memory_max else { return };
+        if memory::used_bytes(&self.family(), &self.orders.scratch, most) > most {
+            self.kill(&out_of_memory(most, "this command"));
         }
     }
 

@@ -6,7 +6,6 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::places::Places;
-use crate::limits;
 
 /// What a command may see and change, in paths without symbolic links.
 #[derive(Debug)]
@@ -18,6 +17,42 @@ pub(crate) struct View<'a> {
     pub network: bool,
     /// Some of what is writable belongs to another user.
     pub foreign: bool,
+    pub scratch: Scratch,
+}
+
+/// What the private folders in memory may hold.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Scratch {
+    /// All of them together: they are folders of one file system.
+    One(u64),
+    /// Each of them, where bubblewrap can't show one file system in several places.
+    Each(u64),
+}
+
+/// Where that one file system is, inside.
+pub(crate) const SCRATCH: &str = "/.abide-scratch";
+/// The same folder as a source of mounts. Bubblewrap takes sources from the old root, below which it keeps the new one
+/// as `newroot` while it works; from the old root's own top `..` leads there. It looks for the source on the machine
+/// first and, with `--bind-try`, lets a missing one be. That this works is tried at start.
+const SCRATCH_SOURCE: &str = "../newroot/.abide-scratch";
+
+/// The folders that are empty, writable, private and in memory.
+pub(crate) fn private_folders(person: &Path) -> Vec<PathBuf> {
+    let folders = ["/tmp", "/var/tmp", "/run", "/dev/shm"].map(PathBuf::from);
+    folders.into_iter().chain([person.to_path_buf()]).collect()
+}
+
+/// For a shell inside: fails unless the private folders are there and, if they are to be, folders of one file system.
+pub(crate) fn scratch_script(places: &Places, scratch: Scratch) -> String {
+    let folders = private_folders(&places.person);
+    let checks = folders.iter().enumerate().map(|(nth, folder)| {
+        let seen = match scratch {
+            Scratch::One(_) => format!("{SCRATCH}/{nth}/.probe"),
+            Scratch::Each(_) => folder.join(".probe").display().to_string(),
+        };
+        format!(": > '{}/.probe' && test -e '{seen}'", folder.display())
+    });
+    checks.collect::<Vec<_>>().join(" && ")
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,8 +61,8 @@ enum Mount {
     Write,
     /// Read-only where it lies in a writable folder. It has to be there: a mount that fails is a command that fails.
     Protected,
-    /// Empty, writable, private, in memory.
-    Private,
+    /// Empty, writable, private, in memory: one of [`private_folders`].
+    Private(usize),
     /// A folder or a file that is there and says nothing.
     Hidden,
     Link(PathBuf),
@@ -48,12 +83,34 @@ pub(crate) fn arguments(places: &Places, view: &View<'_>) -> Vec<OsString> {
     if !view.network {
         add(&["--unshare-net"]);
     }
+    if let Scratch::One(bytes) = view.scratch {
+        add(&["--size", &bytes.to_string(), "--tmpfs", SCRATCH]);
+        for nth in 0..private_folders(&places.person).len() {
+            add(&["--dir", &format!("{SCRATCH}/{nth}")]);
+        }
+    }
+    let mut shared_memory = None;
     for ((_, path), mount) in mounts(places, view) {
-        push(&mut arguments, &path, &mount);
+        // In a folder that is made below.
+        if path == Path::new("/dev/shm") {
+            shared_memory = Some(mount);
+        } else {
+            push(&mut arguments, &path, &mount, view.scratch);
+        }
+    }
+    arguments.extend(["--proc", "/proc", "--dev", "/dev"].map(OsString::from));
+    if let Some(mount) = shared_memory {
+        push(&mut arguments, Path::new("/dev/shm"), &mount, view.scratch);
+    }
+    // The superuser may write the kernel's settings without any power. So all of /proc is read-only, the files of the
+    // command's own processes too: a list of files to protect would miss those of the next kernel, and the files of a
+    // network namespace (/proc/self/net) lie in a folder of each process, where nothing can be mounted beforehand.
+    arguments.extend(["--remount-ro", "/proc", "--remount-ro", "/dev"].map(OsString::from));
+    if let Scratch::One(_) = view.scratch {
+        // The places where it is shown stay writable.
+        arguments.extend(["--remount-ro", SCRATCH].map(OsString::from));
     }
     // Last, for it forbids new mount points: nothing but what is named above can be written to.
-    arguments.extend(["--proc", "/proc", "--dev", "/dev"].map(OsString::from));
-    push(&mut arguments, Path::new("/dev/shm"), &Mount::Private);
     arguments.extend(["--remount-ro", "/"].map(OsString::from));
     arguments
 }
@@ -65,8 +122,8 @@ fn mounts(places: &Places, view: &View<'_>) -> Mounts {
     let mut mounts = Mounts::new();
     let depth = |path: &Path| path.components().count();
     let mut put = |path: &Path, mount: Mount| mounts.insert((depth(path), path.to_path_buf()), mount);
-    for private in [Path::new("/tmp"), Path::new("/var/tmp"), Path::new("/run"), &places.person] {
-        put(private, Mount::Private);
+    for (nth, private) in private_folders(&places.person).iter().enumerate() {
+        put(private, Mount::Private(nth));
     }
     for path in places.readable.iter().chain(view.readable) {
         match path.read_link() {
@@ -105,17 +162,20 @@ fn mounts(places: &Places, view: &View<'_>) -> Mounts {
     mounts
 }
 
-fn push(arguments: &mut Vec<OsString>, path: &Path, mount: &Mount) {
+fn push(arguments: &mut Vec<OsString>, path: &Path, mount: &Mount, scratch: Scratch) {
     let path = path.as_os_str();
     let mut add = |words: &[&std::ffi::OsStr]| arguments.extend(words.iter().map(|word| (*word).to_owned()));
-    let size = limits::SCRATCH_BYTES.to_string();
     match mount {
         Mount::Read => add(&["--ro-bind-try".as_ref(), path, path]),
         Mount::Protected => add(&["--ro-bind".as_ref(), path, path]),
         Mount::Write => add(&["--bind".as_ref(), path, path]),
-        Mount::Private => add(&["--size".as_ref(), size.as_ref(), "--tmpfs".as_ref(), path]),
+        Mount::Private(nth) => match scratch {
+            Scratch::One(_) => add(&["--bind-try".as_ref(), format!("{SCRATCH_SOURCE}/{nth}").as_ref(), path]),
+            Scratch::Each(bytes) => add(&["--size".as_ref(), bytes.to_string().as_ref(), "--tmpfs".as_ref(), path]),
+        },
+        // Read-only: it may hold no bytes, but any number of names.
         Mount::Hidden if Path::new(path).is_dir() => {
-            add(&["--size".as_ref(), "4096".as_ref(), "--tmpfs".as_ref(), path])
+            add(&["--size".as_ref(), "4096".as_ref(), "--tmpfs".as_ref(), path, "--remount-ro".as_ref(), path])
         }
         // A device on a mount that allows no devices: it is there, and can't be opened.
         Mount::Hidden => add(&["--ro-bind".as_ref(), "/dev/null".as_ref(), path]),

@@ -7,13 +7,13 @@ use rustix::thread::{CapabilitySet, CapabilitySets};
 use serde::{Deserialize, Serialize};
 
 use super::landlock::{self, Rules};
-use super::seccomp::{self, Sockets};
+use super::seccomp::{self, SystemCalls};
 
 /// What a command lays upon itself before it becomes what was asked for.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Confinement {
     pub landlock: Option<Rules>,
-    pub sockets: Option<Sockets>,
+    pub calls: Option<SystemCalls>,
     /// Without the powers of the superuser, and without a way to get any.
     pub unprivileged: bool,
     /// Except for those over files that belong to others.
@@ -27,7 +27,7 @@ const FILE_POWERS: CapabilitySet = CapabilitySet::CHOWN.union(CapabilitySet::DAC
 #[derive(Debug)]
 pub(crate) struct Prepared {
     landlock: Option<::landlock::RulesetCreated>,
-    filter: Option<seccompiler::BpfProgram>,
+    filters: Vec<seccompiler::BpfProgram>,
     unprivileged: bool,
     powers_over_files: bool,
 }
@@ -35,9 +35,10 @@ pub(crate) struct Prepared {
 impl Prepared {
     pub(crate) fn new(confinement: &Confinement) -> io::Result<Prepared> {
         let landlock = confinement.landlock.as_ref().map(landlock::ruleset).transpose()?;
-        let filter = confinement.sockets.map(seccomp::program).transpose().map_err(io::Error::other)?;
+        let filters =
+            confinement.calls.map(seccomp::programs).transpose().map_err(io::Error::other)?.unwrap_or_default();
         let Confinement { unprivileged, powers_over_files, .. } = *confinement;
-        Ok(Prepared { landlock, filter, unprivileged, powers_over_files })
+        Ok(Prepared { landlock, filters, unprivileged, powers_over_files })
     }
 
     /// There is no way back.
@@ -53,7 +54,7 @@ impl Prepared {
         if let Some(ruleset) = self.landlock {
             ruleset.restrict_self().map_err(io::Error::other)?;
         }
-        if let Some(filter) = &self.filter {
+        for filter in &self.filters {
             seccompiler::apply_filter(filter).map_err(io::Error::other)?;
         }
         Ok(())

@@ -3,14 +3,16 @@
 
 mod endings;
 mod escape;
+mod kernel;
 mod killed;
+mod memory;
 mod output;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use abide_effects::process::{Ended, Launch, Options, Output, Process, Processes};
+use abide_effects::process::{Bounds, Ended, Launch, Options, Output, Process, Processes};
 use abide_effects::sandbox::{Mechanism, Mode, Sandbox};
 use tempfile::TempDir;
 
@@ -67,6 +69,10 @@ impl World {
     }
 
     pub(crate) fn build(mechanism: Mechanism, control_groups: bool) -> Option<World> {
+        World::bounded(mechanism, control_groups, Bounds::default())
+    }
+
+    pub(crate) fn bounded(mechanism: Mechanism, control_groups: bool, bounds: Bounds) -> Option<World> {
         let dir = tempfile::tempdir().unwrap();
         for name in ["home", "root", "outside"] {
             fs::create_dir(dir.path().join(name)).unwrap();
@@ -80,8 +86,8 @@ impl World {
             return None;
         }
         assert_eq!(sandbox.mechanism(), mechanism);
-        let processes =
-            Processes::new(Options { program: PathBuf::from(STAND_IN), home, sandbox, control_groups }).unwrap();
+        let program = PathBuf::from(STAND_IN);
+        let processes = Processes::new(Options { program, home, sandbox, control_groups, bounds }).unwrap();
         Some(World { dir, mechanism, processes })
     }
 
@@ -142,7 +148,7 @@ pub(crate) fn carriers(marker: &str) -> Vec<i32> {
 }
 
 /// Until it is so; a test that waits in vain fails by its runner's deadline at the latest.
-pub(crate) async fn until(what: &str, condition: impl Fn() -> bool) {
+pub(crate) async fn until(what: &str, mut condition: impl FnMut() -> bool) {
     for _ in 0..3_000 {
         if condition() {
             return;

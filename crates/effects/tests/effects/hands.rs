@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use abide_effects::Hands;
 use abide_effects::hands::{Job, Setup};
+use abide_effects::process::Bounds;
 use abide_effects::sandbox::Mode;
 use abide_kernel::effect::{Command, Effect, Place};
 use abide_kernel::id::{AgentId, CallId, ExecId, TaskId};
@@ -28,7 +29,8 @@ impl Stage {
     fn at(home: TempDir) -> Stage {
         let moment = || (Time::EPOCH, std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0));
         let program = PathBuf::from(env!("CARGO_BIN_EXE_effects-stand-in"));
-        let setup = Setup { program, home: home.path().to_path_buf(), sandbox: Mode::Auto, moment };
+        let setup =
+            Setup { program, home: home.path().to_path_buf(), sandbox: Mode::Auto, bounds: Bounds::default(), moment };
         Stage { hands: Hands::new(setup).unwrap(), home, agent: AgentId::new("main").unwrap() }
     }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use abide_effects::Hands;
 use abide_effects::hands::Setup;
 use abide_effects::limits;
+use abide_effects::process::Bounds;
 use abide_effects::sandbox::Mode;
 use abide_effects::surroundings::Surroundings;
 use abide_kernel::effect::{Effect, Place};
@@ -31,7 +32,8 @@ impl Stage {
         }
         let program = PathBuf::from(env!("CARGO_BIN_EXE_effects-stand-in"));
         let moment = || (Time::EPOCH, std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0));
-        let setup = Setup { program, home: ground.path().join("home"), sandbox: Mode::Auto, moment };
+        let setup =
+            Setup { program, home: ground.path().join("home"), sandbox: Mode::Auto, bounds: Bounds::default(), moment };
         let workspace = ground.path().canonicalize().unwrap().join("project/w").display().to_string();
         let place = Place { configured: Some(workspace), ..Place::default() };
         Stage { hands: Hands::new(setup).unwrap(), ground, agent: AgentId::new("main").unwrap(), place }

@@ -18,7 +18,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use abide_effects::process::{Options, Processes};
+use abide_effects::process::{Bounds, Options, Processes};
 use abide_effects::sandbox::{Mechanism, Mode, Sandbox};
 use abide_effects::workspace::{Asker, Fetched, Removed, Repositories, Unsaved, Workspace, Worktree};
 use abide_kernel::input::Refusal;
@@ -84,7 +84,7 @@ impl Ground {
             one => Sandbox::probe_among(Mode::Required, &self.home, &[one]),
         };
         let program = PathBuf::from(env!("CARGO_BIN_EXE_effects-stand-in"));
-        let options = Options { program, home: self.home.clone(), sandbox, control_groups: true };
+        let options = Options { program, home: self.home.clone(), sandbox, control_groups: true, bounds: Bounds::default() };
         Repositories::new(&self.home, Processes::new(options).unwrap())
     }
 

@@ -122,7 +122,7 @@ impl World for Outside {
 
     fn sandbox(&self, network: bool) -> Value {
         let enforced = if network { json!(["processes"]) } else { json!(["processes", "network"]) };
-        json!({ "mode": "auto", "mechanism": "landlock", "enforced": enforced, "problems": [], "processes": "counted" })
+        json!({ "mode": "auto", "mechanism": "landlock", "enforced": enforced, "problems": [], "processes": "counted", "memory": "bounded" })
     }
 
     fn models(&self, used: &BTreeMap<String, Vec<String>>) -> ModelList {

@@ -252,13 +252,14 @@ async fn one_that_stops_its_supervisor_is_ended() {
 async fn required_refuses_where_nothing_works() {
     let dir = tempfile::tempdir().unwrap();
     let sandbox = Sandbox::probe_among(Mode::Required, dir.path(), &[]);
-    assert!(sandbox.refuses() && sandbox.enforced(false) == ["processes"] && !sandbox.problems().is_empty());
+    assert!(sandbox.refuses() && sandbox.enforced(false) == ["processes", "memory"] && !sandbox.problems().is_empty());
     let world = World::new(Mechanism::Landlock).or_else(|| World::new(Mechanism::Bubblewrap)).unwrap();
     let options = abide_effects::process::Options {
         program: super::STAND_IN.into(),
         home: dir.path().to_path_buf(),
         sandbox,
         control_groups: true,
+        bounds: abide_effects::process::Bounds::default(),
     };
     let processes = abide_effects::process::Processes::new(options).unwrap();
     assert_eq!(processes.start(world.launch("true")).await.unwrap_err().code, "sandbox_required");

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::{Pid, Signal};
 
 use super::{STAND_IN, World, carriers, marker_in, probe, until, with_and_without_sandbox};
-use abide_effects::process::{Options, Processes, read_kept};
+use abide_effects::process::{Bounds, Options, Processes, read_kept};
 
 with_and_without_sandbox!(
     nothing_outlives_a_killed_daemon,
@@ -17,13 +17,13 @@ with_and_without_sandbox!(
 );
 
 /// A daemon in another process, with one command that runs.
-struct Daemon {
+pub(super) struct Daemon {
     child: Child,
-    recovery: String,
+    pub(super) recovery: String,
 }
 
 impl Daemon {
-    fn start(world: &World, command: &str, control_groups: bool) -> Daemon {
+    pub(super) fn start(world: &World, command: &str, control_groups: bool) -> Daemon {
         let mut start = Command::new(STAND_IN);
         start.arg(world.path("home")).arg(world.path("root")).arg(world.mechanism.as_str()).arg(command);
         if !control_groups {
@@ -49,7 +49,7 @@ impl Daemon {
     }
 
     /// Neither gets to notice that the other is gone.
-    fn kill_with_supervisor(&mut self) {
+    pub(super) fn kill_with_supervisor(&mut self) {
         let daemon = Pid::from_child(&self.child);
         rustix::process::kill_process(daemon, Signal::STOP).unwrap();
         rustix::process::kill_process(self.supervisor(), Signal::STOP).unwrap();
@@ -103,7 +103,7 @@ async fn others_are_not_touched(world: World) {
     let _swept = world.processes.sweep();
     assert_eq!((theirs.ended(), ours.ended()), (None, None));
     // The next life of this home takes them for what they are not: its own past.
-    let options = Options { program: STAND_IN.into(), home, sandbox, control_groups: true };
+    let options = Options { program: STAND_IN.into(), home, sandbox, control_groups: true, bounds: Bounds::default() };
     let swept = Processes::new(options).unwrap().sweep();
     assert!(swept.iter().any(|one| one.label == "label"), "{swept:?}");
     assert_eq!(theirs.ended(), None);
