@@ -236,7 +236,9 @@ fn cards_are_known_guessed_and_overridden() {
     assert!(error.ends_with("28672 at most"), "{error}");
     assert!(wrong("ollama/x", &[(CardField::MaxOutputTokens, "32768")]).contains("must be less than window_tokens"));
     assert!(wrong("acme/x", &[]).contains("there is no provider \"acme\""));
-    assert!(wrong("script/echo", &[]).contains("a script has no window"));
+    assert!(wrong("script/echo", &[(CardField::WindowTokens, "1000")]).contains("a script has no window"));
+    // An empty table only names it, as one that agents may choose.
+    assert_eq!(Said::default().model("script/echo", &[]).providers().named().collect::<Vec<_>>(), ["script/echo"]);
 }
 
 #[test]
