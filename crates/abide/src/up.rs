@@ -28,7 +28,7 @@ use crate::models::Models;
 use crate::output::{Failed, Output};
 use crate::outside::Outside;
 use crate::policy::Watched;
-use crate::{notify, perform};
+use crate::{disks, notify, perform};
 
 /// The agent that a new home begins with.
 pub const FIRST_AGENT: &str = "main";
@@ -83,6 +83,7 @@ async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &
     let performer = perform::perform(&ledger, &hands, &hooks, policy, &daemon.models, &deltas);
     let host = Host::start(ledger.clone(), performer, Clock::System)?;
     let notifier = notify::start(home, &host, daemon.notify.clone(), since)?;
+    let disks = tokio::spawn(disks::tell(host.clone(), hands.clone()));
     for left in left {
         reconcile(&host, &hands, left).await;
     }
@@ -125,6 +126,7 @@ async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &
     };
     tracing::info!(signal = first, "shutting down");
     app.close();
+    disks.abort();
     let ending = async {
         host.shutdown(daemon.grace).await;
         drop(close);

@@ -122,6 +122,14 @@ impl AgentState {
                 }
                 Ok(())
             }
+            Fact::DiskShort(fact) => {
+                self.disk_short = Some(fact.clone());
+                Ok(())
+            }
+            Fact::DiskHasRoom(DiskHasRoom {}) => {
+                self.disk_short = None;
+                Ok(())
+            }
             Fact::WorktreeRemoving(fact) => self.workspaces.edit(&fact.root, |workspace| workspace.removing = true),
             Fact::WorktreeRemoved(fact) => {
                 if let Some(leaving) = &mut self.leaving {
