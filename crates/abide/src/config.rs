@@ -35,6 +35,7 @@ pub struct Settings {
     /// What all commands of an agent may have of memory; nothing: half of what there is.
     pub sandbox_memory: Setting<Option<u64>>,
     pub sandbox_scratch: Setting<Option<u64>>,
+    pub disk_reserve: Setting<Option<u64>>,
     /// How long running turns may take to come to a safe point when the daemon stops.
     pub shutdown_grace_ms: Setting<u64>,
     pub notify_command: Setting<Option<String>>,
@@ -102,6 +103,7 @@ impl Settings {
             sandbox: read(Key::Sandbox)?.map(|value| value.sandbox()),
             sandbox_memory: read(Key::SandboxMemory)?.map(|value| value.bytes()),
             sandbox_scratch: read(Key::SandboxScratch)?.map(|value| value.bytes()),
+            disk_reserve: read(Key::DiskReserve)?.map(|value| value.bytes()),
             shutdown_grace_ms: read(Key::ShutdownGraceMs)?.map(|value| value.shutdown_grace_ms()),
             notify_command: read(Key::NotifyCommand)?.map(|value| value.text()),
             notify_webhook: read(Key::NotifyWebhook)?.map(|value| value.text()),
@@ -156,6 +158,7 @@ impl Settings {
         Bounds {
             memory_bytes: self.sandbox_memory.value.unwrap_or(usual.memory_bytes),
             scratch_bytes: self.sandbox_scratch.value.unwrap_or(usual.scratch_bytes),
+            disk_reserve_bytes: self.disk_reserve.value,
         }
     }
 
@@ -192,6 +195,7 @@ impl Settings {
             (Key::Sandbox, as_value(&self.sandbox, Value::Sandbox)),
             (Key::SandboxMemory, as_value(&self.sandbox_memory, Value::Bytes)),
             (Key::SandboxScratch, as_value(&self.sandbox_scratch, Value::Bytes)),
+            (Key::DiskReserve, as_value(&self.disk_reserve, Value::Bytes)),
             (Key::ShutdownGraceMs, as_value(&self.shutdown_grace_ms, Value::ShutdownGraceMs)),
             (Key::NotifyCommand, as_value(&self.notify_command, Value::Text)),
             (Key::NotifyWebhook, as_value(&self.notify_webhook, Value::Text)),
@@ -285,6 +289,7 @@ fn setting(key: Key, flags: &UpArgs, file: &File) -> anyhow::Result<Setting<Valu
         | Key::Sandbox
         | Key::SandboxMemory
         | Key::SandboxScratch
+        | Key::DiskReserve
         | Key::ShutdownGraceMs
         | Key::PublicUrl
         | Key::HookRate

@@ -8,6 +8,7 @@ mod clock;
 mod commands;
 mod config;
 mod connection;
+mod disks;
 mod folder;
 mod follow;
 mod home;

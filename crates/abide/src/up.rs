@@ -30,7 +30,7 @@ use crate::outside::Outside;
 use crate::policy::Watched;
 use crate::roots::Roots;
 use crate::row_rebuild::RowRebuild;
-use crate::{notify, perform};
+use crate::{disks, notify, perform};
 
 /// The agent that a new home begins with.
 pub const FIRST_AGENT: &str = "main";
@@ -95,6 +95,7 @@ async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &
     let host = Host::start(ledger.clone(), performer, Clock::System)?;
     let notifier = notify::start(home, &host, daemon.notify.clone(), since)?;
     let rebuild = RowRebuild::start(&ledger).context("can't start a thread")?;
+    let disks = tokio::spawn(disks::tell(host.clone(), hands.clone()));
     for left in left {
         reconcile(&host, &hands, left).await;
     }
@@ -138,6 +139,7 @@ async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &
     };
     tracing::info!(signal = first, "shutting down");
     app.close();
+    disks.abort();
     let ending = async {
         host.shutdown(daemon.grace).await;
         drop(close);

@@ -27,6 +27,7 @@ use abide_kernel::input::{Input, Reads, Refusal, Remains, Removal};
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::ToolStatus;
 use serde_json::Value;
+use tokio::sync::watch;
 
 use crate::limits;
 use crate::policy::Policy;
@@ -136,6 +137,19 @@ impl Hands {
     /// How the memory of commands is bounded; in the error, why not by the kernel.
     pub fn memory_bounded_by(&self) -> Result<&'static str, &str> {
         self.0.processes.memory_bounded_by()
+    }
+
+    /// Every agent that waits for room on a disk, because a command of it was ended for that.
+    #[must_use]
+    pub fn shortages(&self) -> HashMap<AgentId, String> {
+        let short = self.0.processes.shortages().into_iter();
+        short.filter_map(|(agent, short)| Some((AgentId::new(&agent).ok()?, short.to_string()))).collect()
+    }
+
+    /// Rung when that changes.
+    #[must_use]
+    pub fn shortage_changes(&self) -> watch::Receiver<()> {
+        self.0.processes.shortage_changes()
     }
 
     #[must_use]

@@ -121,6 +121,12 @@ pub const INPUT_WAIT_MS: u64 = 5_000;
 pub const SCRATCH_BYTES: u64 = 1 << 30;
 /// How often the memory of a running command is looked at.
 pub const MEMORY_TICK_MS: u64 = 250;
+/// How often the disks of running commands are looked at, and below how many times their reserve who writes is counted.
+pub const DISK_LOOK_MS: u64 = 1_000;
+pub const DISK_NEAR_TIMES: u64 = 4;
+/// What stays free on a disk, where nothing is set: this, or this part of it, whichever is less.
+pub const DISK_RESERVE_BYTES: u64 = 512 << 20;
+pub const DISK_RESERVE_PERCENT: u64 = 3;
 /// The machine's memory, where it does not say.
 pub const MEMORY_UNKNOWN_BYTES: u64 = 4 << 30;
 /// What a supervisor is told at most: a command line, an environment, rules.

@@ -4,6 +4,7 @@
 
 mod begin;
 mod bounds;
+mod disk;
 mod family;
 #[expect(clippy::disallowed_methods, reason = "control groups are files of the kernel's")]
 mod group;
@@ -19,6 +20,7 @@ mod supervise;
 mod sweep;
 mod wires;
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -31,6 +33,8 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use tokio::sync::{oneshot, watch};
 
+use self::disk::Disks;
+use self::family::Member;
 use self::group::Groups;
 use self::marker::Marker;
 use self::orders::Ask;
@@ -40,6 +44,7 @@ use crate::limits;
 use crate::sandbox::Sandbox;
 
 pub use self::bounds::Bounds;
+pub use self::disk::Shortage;
 pub use self::kept::read_kept;
 pub use self::output::{Chunk, Kept, Output};
 pub use self::supervise::{is_supervisor, supervise};
@@ -171,6 +176,7 @@ struct Owner {
     spawner: Spawner,
     groups: Result<Groups, String>,
     bounds: Bounds,
+    disks: Disks,
     shell: PathBuf,
     started: AtomicU64,
     running: Mutex<Vec<Weak<Shared>>>,
@@ -209,6 +215,7 @@ impl Processes {
                 false => Err("control groups are not used, by setting".to_owned()),
             },
             bounds: options.bounds,
+            disks: Disks::default(),
             shell: shells.into_iter().find(|shell| shell.exists()).unwrap_or_else(|| PathBuf::from("/bin/sh")),
             started: AtomicU64::new(0),
             running: Mutex::new(Vec::new()),
@@ -228,6 +235,29 @@ impl Processes {
     /// How the memory of commands is bounded: by the kernel, or, for the reason given, by looking.
     pub fn memory_bounded_by(&self) -> Result<&'static str, &str> {
         memory_bounded_by(&self.0.groups)
+    }
+
+    /// Why an agent starts no command: one of its commands was ended to keep room on a disk, and there is none yet.
+    #[must_use]
+    pub fn shortage(&self, agent: &str) -> Option<Shortage> {
+        self.0.disks.shortage(agent)
+    }
+
+    /// Every agent that waits for room on a disk.
+    #[must_use]
+    pub fn shortages(&self) -> HashMap<String, Shortage> {
+        self.0.disks.shortages()
+    }
+
+    /// Rung when that changes.
+    #[must_use]
+    pub fn shortage_changes(&self) -> watch::Receiver<()> {
+        self.0.disks.changes()
+    }
+
+    /// Comes back when there is room on its disks, for an agent whose command was ended for it; else at once.
+    pub async fn room(&self, agent: &str) {
+        self.0.disks.room(agent).await;
     }
 
     #[must_use]
@@ -300,6 +330,11 @@ struct Shared {
     /// Notified after `ended` is set, for threads that wait.
     over: (Mutex<()>, Condvar),
     recovery: String,
+    agent: String,
+    root: PathBuf,
+    supervisor: Member,
+    /// Why it was ended, if that was for room on a disk.
+    for_disk: Mutex<Option<String>>,
 }
 
 #[derive(Debug)]
@@ -316,6 +351,10 @@ impl Shared {
     /// A thread that died while it held the store left it as whole as any other moment does.
     fn store(&self) -> MutexGuard<'_, Store> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn for_disk(&self) -> MutexGuard<'_, Option<String>> {
+        self.for_disk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn ask(&self, ask: Ask) {

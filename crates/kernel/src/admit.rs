@@ -119,6 +119,8 @@ fn route(step: &mut Step<'_>, input: Input) -> Result<Answer, Refusal> {
         Input::EndTask { status, end } => task::end(step, status, end),
         Input::UseWorkspace(attached) => workspace::use_one(step, attached),
         Input::OccupyWorkspace { workspace } => Ok(workspace::occupy(step, workspace)),
+        Input::HoldForDisk { until, evidence } => Ok(workspace::hold_for_disk(step, until, evidence)),
+        Input::DiskHasRoom => Ok(workspace::disk_has_room(step)),
         Input::ReleaseWorkspace { workspace, error } => Ok(workspace::release(step, workspace, error)),
         Input::FinishRemoval { root, removal } => Ok(workspace::removed(step, root, removal)),
         Input::FinishCheck { timer_id, due, checked } => Ok(due::finish_check(step, &timer_id, due, checked)),

@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use crate::fact::{BriefRecorded, ContextCompacted, Usage};
+use crate::fact::{BriefRecorded, ContextCompacted, DiskShort, Usage};
 use crate::id::{AgentId, Seq, TriggerId, WorkItemId};
 use crate::limits;
 use crate::pack;
@@ -88,6 +88,9 @@ pub struct AgentState {
     /// How far guesses at tokens were off.
     #[serde(default)]
     pub measure: Measure,
+    /// No turn starts: a disk has less room than its reserve.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_short: Option<DiskShort>,
     pub archived: bool,
     /// A child that lets go of everything, and is gone then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -143,6 +146,7 @@ impl AgentState {
             briefs: VecDeque::new(),
             carry: None,
             measure: Measure::default(),
+            disk_short: None,
             archived: false,
             leaving: None,
             last_said: None,
@@ -172,7 +176,7 @@ impl AgentState {
 
     /// Tells apart snapshots that are not ours: of another shape, or folded by other rules. Bump it with every change of
     /// either.
-    pub const FINGERPRINT: &'static str = "agent-state-21";
+    pub const FINGERPRINT: &'static str = "agent-state-22";
 
     /// Files every item under where it stands. Needed once, after records were put in place by hand.
     pub(crate) fn reindex(&mut self) {
@@ -198,7 +202,7 @@ impl AgentState {
     #[must_use]
     pub fn next_due(&self) -> Option<Time> {
         let spent = self.spent();
-        let may_start = self.turn.is_none() && spent.is_none();
+        let may_start = self.turn.is_none() && spent.is_none() && self.disk_short.is_none();
         let asleep = self.waits.first(Scope::Agent, WaitKind::Sleep).is_some();
         [
             self.timers.next_due().filter(|_| !planted!(UnindexedTimer)),
@@ -207,6 +211,7 @@ impl AgentState {
             self.approvals.next_deadline(),
             self.queue.next_not_before().filter(|_| may_start),
             spent.and_then(|spent| spent.until).filter(|_| self.turn.is_none()),
+            self.disk_short.as_ref().map(|short| short.until).filter(|_| self.turn.is_none()),
         ]
         .into_iter()
         .flatten()

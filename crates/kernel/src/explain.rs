@@ -117,6 +117,9 @@ fn would_wake(state: &AgentState) -> Vec<String> {
     if let Some(spent) = state.spent() {
         return budget::would_wake(state, &spent);
     }
+    if state.disk_short.is_some() {
+        return vec!["room on the disk".to_owned()];
+    }
     let mut wakes = Vec::new();
     let kinds = |kind| state.waits.open().values().any(|wait| wait.kind == kind);
     if state.queue.queued() > state.queue.queued_delayed() {

@@ -110,6 +110,8 @@ facts! {
     WorktreeRemoving = "worktree.removing",
     WorktreeRemoved = "worktree.removed",
     WorktreeKept = "worktree.kept",
+    DiskShort = "disk.short",
+    DiskHasRoom = "disk.has_room",
 
     MessageQueued = "message.queued",
     MessageDequeued = "message.dequeued",

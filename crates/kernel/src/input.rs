@@ -151,6 +151,12 @@ pub enum Input {
         root: String,
         removal: Result<Removal, String>,
     },
+    /// A command was ended to keep room on a disk: no turn starts until then.
+    HoldForDisk {
+        until: Time,
+        evidence: String,
+    },
+    DiskHasRoom,
     ReleaseWorkspace {
         workspace: String,
         error: Option<String>,

@@ -151,6 +151,8 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
         | Fact::WorkspaceUsed(_)
         | Fact::WorkspaceOccupied(_)
         | Fact::WorkspaceReleased(_)
+        | Fact::DiskShort(_)
+        | Fact::DiskHasRoom(_)
         | Fact::TurnStarted(_)
         | Fact::RoundStarted(_)
         | Fact::ProviderRoundCompleted(_)

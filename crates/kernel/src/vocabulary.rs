@@ -451,6 +451,7 @@ words! {
         ActiveOperatorWait = "active_operator_wait",
         ApprovalPending = "approval_pending",
         NoProgressBudgetSpent = "no_progress_budget_spent",
+        DiskReserve = "disk_reserve",
         WorkItemTaskWait = "work_item_task_wait",
         ActiveTaskWait = "active_task_wait",
         WorkItemExternalWait = "work_item_external_wait",

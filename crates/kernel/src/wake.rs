@@ -46,7 +46,7 @@ pub fn wake(state: &AgentState) -> Wake {
     if state.shutdown {
         return cut("shutdown");
     }
-    if state.spent().is_none() {
+    if state.spent().is_none() && state.disk_short.is_none() {
         let delayed = state.queue.queued_delayed();
         if state.queue.queued() > delayed {
             return cut("messages_queued");

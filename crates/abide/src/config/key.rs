@@ -23,6 +23,7 @@ pub enum Key {
     Sandbox,
     SandboxMemory,
     SandboxScratch,
+    DiskReserve,
     ShutdownGraceMs,
     NotifyCommand,
     NotifyWebhook,
@@ -102,7 +103,7 @@ const FALLBACK_MAX: usize = 8;
 pub const ECHO: &str = "script/echo";
 
 impl Key {
-    pub const ALL: [Key; 16] = [
+    pub const ALL: [Key; 17] = [
         Key::Listen,
         Key::Store,
         Key::Model,
@@ -111,6 +112,7 @@ impl Key {
         Key::Sandbox,
         Key::SandboxMemory,
         Key::SandboxScratch,
+        Key::DiskReserve,
         Key::ShutdownGraceMs,
         Key::NotifyCommand,
         Key::NotifyWebhook,
@@ -131,6 +133,7 @@ impl Key {
             Key::Sandbox => "sandbox",
             Key::SandboxMemory => "sandbox.memory",
             Key::SandboxScratch => "sandbox.scratch",
+            Key::DiskReserve => "disk_reserve",
             Key::ShutdownGraceMs => "shutdown_grace_ms",
             Key::NotifyCommand => "notify.command",
             Key::NotifyWebhook => "notify.webhook",
@@ -155,6 +158,7 @@ impl Key {
             Key::ShutdownGraceMs
             | Key::SandboxMemory
             | Key::SandboxScratch
+            | Key::DiskReserve
             | Key::HookRate
             | Key::NotifyCommand
             | Key::NotifyWebhook
@@ -171,7 +175,7 @@ impl Key {
             Key::Fallback => Value::Fallback(Vec::new()),
             Key::Log => Value::Log(Log::Info),
             Key::Sandbox => Value::Sandbox(Mode::Auto),
-            Key::SandboxMemory => Value::Bytes(None),
+            Key::SandboxMemory | Key::DiskReserve => Value::Bytes(None),
             Key::SandboxScratch => Value::Bytes(Some(SCRATCH_BYTES)),
             Key::ShutdownGraceMs => Value::ShutdownGraceMs(GRACE_MS),
             Key::NotifyCommand | Key::NotifyWebhook | Key::NotifySecretEnv => Value::Text(None),
@@ -195,6 +199,7 @@ impl Key {
             Key::Log => Log::parse(text).map(Value::Log),
             Key::Sandbox => sandbox(text).map(Value::Sandbox),
             Key::SandboxMemory => bytes(text, MEMORY_LEAST_BYTES).map(Value::Bytes),
+            Key::DiskReserve => bytes(text, 0).map(Value::Bytes),
             Key::SandboxScratch => match bytes(text, SCRATCH_LEAST_BYTES)? {
                 None => Ok(self.default()),
                 some => Ok(Value::Bytes(some)),
@@ -231,6 +236,7 @@ impl Key {
             | Key::Sandbox
             | Key::SandboxMemory
             | Key::SandboxScratch
+            | Key::DiskReserve
             | Key::PublicUrl
             | Key::NotifyCommand
             | Key::NotifyWebhook
@@ -277,6 +283,10 @@ impl Key {
             Key::SandboxScratch => json!({
                 "type": "string", "pattern": BYTES_PATTERN,
                 "description": "What the private folders in memory of one command may hold together",
+            }),
+            Key::DiskReserve => json!({
+                "type": "string", "pattern": BYTES_PATTERN,
+                "description": "What stays free on a disk: below it the commands that write the most are ended, and their agents wait; auto is 512MiB, or 3 % of a smaller disk",
             }),
             Key::ShutdownGraceMs => json!({
                 "type": "integer", "minimum": 0, "maximum": GRACE_MAX_MS,

@@ -47,6 +47,7 @@ log                info                                                         
 sandbox            auto                                                                  default
 sandbox.memory     auto                                                                  default
 sandbox.scratch    1GiB                                                                  default
+disk_reserve       auto                                                                  default
 shutdown_grace_ms  100                                                                   file home/config.toml
 notify.command     none                                                                  default
 notify.webhook     none                                                                  default
@@ -91,8 +92,8 @@ fn a_file_that_is_wrong_is_named_with_what_is_wrong() {
         (
             "[server]\n",
             "no setting is called \"server\"; there are listen, store, model, fallback, log, sandbox, sandbox.memory, \
-             sandbox.scratch, shutdown_grace_ms, notify.command, notify.webhook, notify.secret_env, notify.on, public_url, \
-             hook_rate, workspace_roots, providers, models",
+             sandbox.scratch, disk_reserve, shutdown_grace_ms, notify.command, notify.webhook, notify.secret_env, notify.on, \
+             public_url, hook_rate, workspace_roots, providers, models",
         ),
         ("[provider.x]\n", "no setting is called \"provider\"; did you mean providers?"),
         ("listen = 4173", "listen takes text in quotes, not a number"),

@@ -32,6 +32,10 @@ pub(super) fn begin(owner: &Owner, launch: &Launch) -> Result<Begun, StartError>
         let hint = "make one of them work, or set the sandbox to `auto` to run commands without one";
         return Err(StartError::new("sandbox_required", format!("no sandbox works here: {why}"), hint));
     }
+    if let Some(short) = owner.disks.shortage(&launch.agent) {
+        let message = format!("a command of this agent was ended to keep room on the disk: {short}");
+        return Err(StartError::new("disk_reserve", message, "make room, or wait until there is some"));
+    }
     let nth = owner.started.fetch_add(1, Ordering::Relaxed);
     let (mut allowed, roots) = allowed(owner, launch)?;
     let cwd = folder(&launch.cwd)?;
@@ -343,6 +347,10 @@ impl Hired {
             ended: watch::Sender::new(None),
             over: Default::default(),
             recovery: format!("pid {} started {} marker {}", supervisor.pid, supervisor.began, self.marker),
+            agent: launch.agent.clone(),
+            root: launch.root.clone(),
+            supervisor,
+            for_disk: Mutex::new(None),
         });
         // It speaks on its connection now. A full pipe that nobody reads must not hold it up.
         self.child.stderr = None;

@@ -1,4 +1,4 @@
-//! How much of the machine's memory commands may have.
+//! How much of the machine commands may have.
 
 use std::fs;
 
@@ -11,11 +11,13 @@ pub struct Bounds {
     pub memory_bytes: u64,
     /// Every private folder in memory of one command, together.
     pub scratch_bytes: u64,
+    /// What stays free on the disks of commands and of the home. Nothing: 512 MiB, or 3 % of a smaller disk.
+    pub disk_reserve_bytes: Option<u64>,
 }
 
 impl Default for Bounds {
     fn default() -> Bounds {
-        Bounds { memory_bytes: half_of_memory(), scratch_bytes: limits::SCRATCH_BYTES }
+        Bounds { memory_bytes: half_of_memory(), scratch_bytes: limits::SCRATCH_BYTES, disk_reserve_bytes: None }
     }
 }
 

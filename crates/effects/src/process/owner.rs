@@ -14,6 +14,7 @@ use rustix::process::Signal;
 use tokio::sync::oneshot;
 
 use super::begin::{self, SCRATCH, Scratch};
+use super::disk;
 use super::family::Member;
 use super::group::{Found, Group};
 use super::orders::{self, Ask, Report};
@@ -28,6 +29,7 @@ pub(super) fn own(owner: Arc<Owner>, launch: Launch, ready: oneshot::Sender<Resu
             // The command has streams of its own by now: who reads their other ends has to see it close them.
             drop(launch);
             owner.remember(&begun.shared);
+            disk::watch(&owner);
             // While it runs it must not keep its owner: the owner's end is its end.
             drop(owner);
             let process = Process(Arc::new(Handle(Arc::clone(&begun.shared))));
@@ -94,11 +96,14 @@ impl Begun {
         if self.out_of_memory {
             evidence.push(out_of_memory(self.bounds.memory_bytes, "all commands of this agent together"));
         }
+        let for_disk = self.shared.for_disk().clone();
+        let unasked = self.out_of_memory || for_disk.is_some();
+        evidence.extend(for_disk);
         self.group = None;
         self.scratch = None;
         let mut guard = self.shared.store();
         evidence.extend(guard.end().map(|problem| format!("output_not_kept {problem}")));
-        let stopped = self.shared.asked.load(Ordering::Relaxed) > 0 && !self.out_of_memory;
+        let stopped = self.shared.asked.load(Ordering::Relaxed) > 0 && !unasked;
         // Said while the store is held: who asks to keep the output either sees the end or is in time for it.
         self.shared.ended.send_replace(Some(Ended { exit_code, signal, evidence, stopped }));
         drop(guard);

@@ -1,6 +1,7 @@
 //! Real commands, in each sandbox this machine has. A mechanism that does not work here is named, and its tests say so.
 #![allow(clippy::print_stdout, reason = "a test that fails shows what the command said")]
 
+mod disk;
 mod endings;
 mod escape;
 mod kernel;

@@ -84,7 +84,8 @@ impl Ground {
             one => Sandbox::probe_among(Mode::Required, &self.home, &[one]),
         };
         let program = PathBuf::from(env!("CARGO_BIN_EXE_effects-stand-in"));
-        let options = Options { program, home: self.home.clone(), sandbox, control_groups: true, bounds: Bounds::default() };
+        let options =
+            Options { program, home: self.home.clone(), sandbox, control_groups: true, bounds: Bounds::default() };
         Repositories::new(&self.home, Processes::new(options).unwrap())
     }
 

@@ -6,7 +6,8 @@ use crate::agent::approval::Approval;
 use crate::agent::budget::Spending;
 use crate::agent::timer::{Due, Timer};
 use crate::fact::{
-    ApprovalDecided, BudgetRenewed, MessageQueued, RecheckFired, TimerCheckStarted, TimerFired, TimerMissed,
+    ApprovalDecided, BudgetRenewed, DiskHasRoom, MessageQueued, RecheckFired, TimerCheckStarted, TimerFired,
+    TimerMissed,
 };
 use crate::id::{ApprovalId, TimerId, WorkItemId};
 use crate::input::{Answer, Checked};
@@ -27,6 +28,9 @@ pub(super) fn fire_due(step: &mut Step<'_>) -> Answer {
     let now = step.now;
     if step.state.renewal().is_some_and(|midnight| midnight <= now) {
         step.emit(BudgetRenewed { since: Spending::day_begins(now) });
+    }
+    if step.state.disk_short.as_ref().is_some_and(|short| short.until <= now) {
+        step.emit(DiskHasRoom {});
     }
     let approvals: Vec<ApprovalId> =
         step.state.approvals.due_by(now).map(|approval| approval.approval_id.clone()).collect();

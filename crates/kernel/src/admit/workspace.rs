@@ -3,12 +3,13 @@
 use serde_json::json;
 
 use crate::fact::{
-    RuntimeErrorRecorded, WorkspaceAttached, WorkspaceDetached, WorkspaceOccupied, WorkspaceReleased, WorkspaceUsed,
-    WorktreeKept, WorktreeRemoved, WorktreeRemoving,
+    DiskHasRoom, DiskShort, RuntimeErrorRecorded, WorkspaceAttached, WorkspaceDetached, WorkspaceOccupied,
+    WorkspaceReleased, WorkspaceUsed, WorktreeKept, WorktreeRemoved, WorktreeRemoving,
 };
 use crate::input::{Answer, Refusal, Removal};
 use crate::step::Step;
 use crate::summary::workspace_shape;
+use crate::time::Time;
 
 use super::act::{Acted, Actor, done, room};
 
@@ -44,6 +45,23 @@ pub(super) fn occupy(step: &mut Step<'_>, workspace: String) -> Answer {
         return Answer::Unchanged;
     }
     step.emit(WorkspaceOccupied { workspace });
+    Answer::Done
+}
+
+/// Said again and again while it is so: a daemon that is gone says nothing, and the wait ends by itself.
+pub(super) fn hold_for_disk(step: &mut Step<'_>, until: Time, evidence: String) -> Answer {
+    if step.state.archived || until <= step.now {
+        return Answer::Unchanged;
+    }
+    step.emit(DiskShort { until, evidence });
+    Answer::Done
+}
+
+pub(super) fn disk_has_room(step: &mut Step<'_>) -> Answer {
+    if step.state.disk_short.is_none() {
+        return Answer::Unchanged;
+    }
+    step.emit(DiskHasRoom {});
     Answer::Done
 }
 

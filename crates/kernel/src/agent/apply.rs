@@ -124,6 +124,14 @@ impl AgentState {
                 }
                 Ok(())
             }
+            Fact::DiskShort(fact) => {
+                self.disk_short = Some(fact.clone());
+                Ok(())
+            }
+            Fact::DiskHasRoom(DiskHasRoom {}) => {
+                self.disk_short = None;
+                Ok(())
+            }
             Fact::WorktreeRemoving(fact) => self.workspaces.edit(&fact.root, |workspace| {
                 workspace.removing = true;
                 workspace.discard = fact.discard;

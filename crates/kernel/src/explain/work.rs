@@ -53,6 +53,13 @@ pub(super) fn until_a_time(state: &AgentState, decision: &Decision, objective: &
     {
         return again;
     }
+    if let (Reason::DiskReserve, Some(short)) = (decision.reason, &state.disk_short) {
+        return format!(
+            "{id} waits for room on a disk ({}): a command of it that wrote a lot was ended; it goes on by itself when there \
+             is room, so delete something.",
+            short.evidence
+        );
+    }
     match (decision.reason, item) {
         (Reason::RecheckPending, Some(WorkItem { recheck_at: Some(at), blocked_by: Some(by), .. })) => {
             format!("{id} sleeps until {at}, when it looks again at what blocks{objective}: {}.", quoted(by))

@@ -38,6 +38,9 @@ pub enum Part {
 
 const SHAPES: &[Shape] = &[
     Shape { reader: 2, kind: "agent.created", part: Part::Field("identity.makers") },
+    Shape { reader: 2, kind: "disk.short", part: Part::Kind },
+    Shape { reader: 2, kind: "disk.has_room", part: Part::Kind },
+    Shape { reader: 2, kind: "scheduler.decision", part: Part::Word("reason", "disk_reserve") },
     Shape { reader: 2, kind: "worktree.removing", part: Part::Field("discard") },
 ];
 

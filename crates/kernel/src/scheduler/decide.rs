@@ -40,7 +40,7 @@ pub fn decide_idle(p: &SchedulerProjection<'_>) -> Decision {
     with_ignored(p, decision)
 }
 
-/// Rows 1 to 3: control, a running turn, a spent budget.
+/// Rows 1 to 3: control, a running turn, a spent budget, a disk without room.
 fn gated(p: &SchedulerProjection<'_>) -> Option<Decision> {
     if let Some((reason, evidence)) = &p.gate {
         return Some(Decision::new(DecisionKind::Stop, *reason).because(evidence.clone()));
@@ -50,8 +50,11 @@ fn gated(p: &SchedulerProjection<'_>) -> Option<Decision> {
         decision.boundary = Boundary::Turn;
         return Some(decision);
     }
-    let spent = p.budget_spent.as_ref()?;
-    Some(Decision::new(DecisionKind::WaitForOperator, Reason::BudgetSpent).because(spent.clone()))
+    if let Some(spent) = &p.budget_spent {
+        return Some(Decision::new(DecisionKind::WaitForOperator, Reason::BudgetSpent).because(spent.clone()));
+    }
+    let short = p.state.disk_short.as_ref()?;
+    Some(Decision::new(DecisionKind::WaitForTimer, Reason::DiskReserve).because(short.evidence.clone()))
 }
 
 /// Row 4: a queued message that is due.
@@ -213,7 +216,7 @@ fn rest(p: &SchedulerProjection<'_>) -> Decision {
 
 /// Says what was there and did not count, so that suppression is never silence.
 fn with_ignored(p: &SchedulerProjection<'_>, mut decision: Decision) -> Decision {
-    if p.gate.is_some() || p.running.is_some() || p.budget_spent.is_some() {
+    if p.gate.is_some() || p.running.is_some() || p.budget_spent.is_some() || p.state.disk_short.is_some() {
         return decision;
     }
     if let Some((item, false)) = p.current {

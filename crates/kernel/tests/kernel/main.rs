@@ -12,6 +12,7 @@ mod closure;
 mod compaction;
 mod continuation;
 mod decisions;
+mod disks;
 mod fairness;
 mod fallbacks;
 mod golden;

@@ -34,6 +34,7 @@ const STORIES: &[(&str, &str)] = &[
         "no_progress_budget_spent",
         "person CreateWorkItem build\nround a\nadvance 30s\nround b\nadvance 2m\nround c\nadvance 10m\nround d",
     ),
+    ("disk_reserve", "disk after=1m 5 bytes are free\noperator hi"),
     ("work_item_task_wait", "task t1\nperson CreateWorkItem build\nround WaitFor task"),
     ("active_task_wait", "task t1\noperator hi\nround WaitFor task"),
     ("work_item_external_wait", "person CreateWorkItem build\nround WaitFor external"),

@@ -247,6 +247,9 @@ impl Model {
             | Fact::WorkspaceDetached(_)
             | Fact::WorkspaceOccupied(_)
             | Fact::WorkspaceReleased(_)
+            // The worlds of the simulator have no disks.
+            | Fact::DiskShort(_)
+            | Fact::DiskHasRoom(_)
             | Fact::WorktreeRemoving(_)
             | Fact::WorktreeRemoved(_)
             | Fact::WorktreeKept(_)

@@ -15,7 +15,7 @@ in_each_sandbox!(large_reservations_are_free, nothing_is_left_of_a_group, leftov
 const MIB: u64 = 1 << 20;
 
 fn world(mechanism: Mechanism, control_groups: bool, memory: u64, scratch: u64) -> Option<World> {
-    let bounds = Bounds { memory_bytes: memory, scratch_bytes: scratch };
+    let bounds = Bounds { memory_bytes: memory, scratch_bytes: scratch, ..Bounds::default() };
     let world = World::bounded(mechanism, control_groups, bounds)?;
     if control_groups && world.processes.memory_bounded_by().is_err() {
         println!("not tested here: {:?}", world.processes.memory_bounded_by());

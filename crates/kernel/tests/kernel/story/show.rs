@@ -16,6 +16,8 @@ pub fn show(fact: &Fact) -> Option<String> {
         Fact::ControlApplied(fact) => format!("control {} {}", fact.action, fact.next_status),
         Fact::SchedulerDecided(fact) => decision(&fact.decision),
         Fact::StaleOutcomeIgnored(_) => "stale".to_owned(),
+        Fact::DiskShort(fact) => format!("disk short: {}", fact.evidence),
+        Fact::DiskHasRoom(_) => "disk has room".to_owned(),
         Fact::WorkspaceReleased(fact) => format!("released {}{}", fact.workspace, about(" error", fact.error.as_ref())),
         Fact::MessageQueued(fact) => queued(&fact.message),
         Fact::MessageProcessed(fact) => format!("processed {}{}", fact.message_id, all(": ", &fact.ignored)),

@@ -198,6 +198,10 @@ fn input(story: &mut Story, head: &str, rest: &str) -> Said<Input> {
         "quarantine" => Input::Quarantine { reason: line.text(0) },
         "error" => Input::RecordRuntimeError { error: line.text(0) },
         "occupy" => Input::OccupyWorkspace { workspace: line.word(0)?.to_owned() },
+        "disk" => match line.span("after")? {
+            Some(after) => Input::HoldForDisk { until: story.now.plus_ms(after), evidence: line.text(0) },
+            None => Input::DiskHasRoom,
+        },
         "release" => Input::ReleaseWorkspace {
             workspace: line.word(0)?.to_owned(),
             error: line.given.get("error").map(|error| (*error).to_owned()),
