@@ -15,7 +15,6 @@ mod orders;
 mod output;
 mod owner;
 mod spawner;
-#[expect(clippy::disallowed_methods, reason = "it writes a file of /proc")]
 mod supervise;
 mod sweep;
 mod wires;

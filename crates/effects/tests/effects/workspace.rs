@@ -81,7 +81,9 @@ impl Ground {
     pub(crate) fn repositories(&self) -> Repositories {
         let sandbox = match self.mechanism {
             Mechanism::None => Sandbox::probe(Mode::Off, &self.home),
-            one => Sandbox::probe_among(Mode::Required, &self.home, &[one]),
+            one @ (Mechanism::Bubblewrap | Mechanism::Landlock) => {
+                Sandbox::probe_among(Mode::Required, &self.home, &[one])
+            }
         };
         let program = PathBuf::from(env!("CARGO_BIN_EXE_effects-stand-in"));
         let options =
