@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask test`, `api`, `aimock`, `sim`, `bench`.
+//! The project's own commands: `cargo xtask test`, `api`, `aimock`, `sim`, `hostile`, `bench`.
 //!
 //! Each is a short list of ordinary commands that a person could type. Nothing here knows what a crate does inside, and
 //! nothing is skipped without saying so.
@@ -23,7 +23,12 @@ cargo xtask api                     the API of a live daemon against its own doc
 cargo xtask aimock                  install the model server that the daemon's tests ask
 cargo xtask sim --seeds N [FLAG…]   simulate N seeds
 cargo xtask sim --seed S [FLAG…]    repeat one seed
+cargo xtask hostile                 every setting of git that names a program, with every call and every sandbox
 cargo xtask bench [NAME…]           measure; NAME is a benchmark (ledger) or one of its rows (ledger.append)";
+
+/// The test that is left out of the test command because it takes minutes.
+const HOSTILE: [&str; 7] =
+    ["nextest", "run", "-p", "abide-effects", "--run-ignored=only", "-E", "test(every_way_to_name_a_program)"];
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -36,6 +41,7 @@ fn main() -> ExitCode {
         "api" => api::run(rest),
         "aimock" => aimock::run(rest),
         "sim" => sim::run(rest),
+        "hostile" => cargo::run("cargo", &HOSTILE),
         "bench" => bench::run(rest),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");

@@ -121,6 +121,10 @@ impl World for Outside {
         })
     }
 
+    fn disk_use<'a>(&'a self, agent: &'a AgentId) -> Seen<'a, Option<u64>> {
+        Box::pin(self.hands.disk_use(agent))
+    }
+
     fn sandbox(&self, network: bool) -> Value {
         let sandbox = self.hands.sandbox();
         json!({

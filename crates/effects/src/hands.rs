@@ -17,6 +17,7 @@ mod use_workspace;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,7 +35,7 @@ use crate::policy::Policy;
 use crate::process::{Bounds, Options, Processes};
 use crate::sandbox::{Mode, Sandbox};
 use crate::tools::read_skill;
-use crate::workspace::{self, Fetched, Repositories, Unsaved};
+use crate::workspace::{self, Fetched, Repositories, Unsaved, WORKTREES};
 
 pub use output::{TaskInput, TaskOutput};
 pub use reconcile::{Left, Reconciled, recorded};
@@ -340,6 +341,13 @@ impl Hands {
         blocking(move || repositories.tree(&repositories.check(Path::new(&root)).ok()?)).await
     }
 
+    /// The bytes that an agent's worktrees, its own folder and the output of its tasks take on the disk. None where there
+    /// is too much to look at.
+    pub async fn disk_use(&self, agent: &AgentId) -> Option<u64> {
+        let own = ["agents", WORKTREES].map(|folder| self.0.home.join(folder).join(agent.as_str()));
+        blocking(move || own.iter().map(|folder| disk_use(folder)).sum()).await
+    }
+
     /// Brings a branch of an agent's worktree, or what was kept of its worktrees, into the user's repository. `folder` is
     /// the repository's folder where no worktree is bound any more.
     pub async fn fetch_branch(
@@ -358,6 +366,26 @@ impl Hands {
         })
         .await
     }
+}
+
+fn disk_use(folder: &Path) -> Option<u64> {
+    let (mut bytes, mut looked_at) = (0, 0_usize);
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let Ok(found) = entry.metadata() else { continue };
+            looked_at += 1;
+            if looked_at > limits::WALK_ENTRIES {
+                return None;
+            }
+            // Blocks of 512 bytes: a sparse file takes what it takes, not what it says.
+            bytes += found.blocks() * 512;
+            if found.is_dir() {
+                folders.push(entry.path());
+            }
+        }
+    }
+    Some(bytes)
 }
 
 /// A recorded worktree as `workspace` knows it.

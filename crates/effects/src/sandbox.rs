@@ -138,6 +138,7 @@ impl Sandbox {
         let mut note = |gap: &str| self.problems.push(format!("landlock: {gap}"));
         note("modes and owners of files outside of the workspace are not protected from their owner");
         note("names and arguments of other processes can be seen");
+        note("hooks and settings of repositories in a workspace are not protected; use worktrees");
         if let Some(ability) = self.ability {
             if ability.version < 3 {
                 note("this kernel's version can't keep files outside of the workspace from being truncated");

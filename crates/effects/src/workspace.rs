@@ -138,6 +138,16 @@ impl Repositories {
         Ok(evidence)
     }
 
+    /// The folder of a repository's hooks, where `core.hooksPath` leads into the working tree: no mount protects it,
+    /// because its files are part of the work.
+    #[must_use]
+    pub fn hooks_in_tree(&self, workspace: &Workspace) -> Option<PathBuf> {
+        let repository = workspace.git.as_ref()?.repository();
+        let settings = repository::Settings::read(&repository).ok()?;
+        let hooks = repository.toplevel.join(settings.get("core.hookspath")?);
+        hooks.starts_with(&repository.toplevel).then_some(hooks)
+    }
+
     /// Records which object stores a repository takes objects from, when a person has an agent work in it.
     pub fn agree(&self, workspace: &Workspace) -> Result<(), Refusal> {
         let Some(git) = &workspace.git else { return Ok(()) };

@@ -68,6 +68,9 @@ pub trait World: Send + Sync {
     /// Guides and skills of where an agent works.
     fn surroundings<'a>(&'a self, agent: &'a AgentId, place: Place) -> Done<'a, Value>;
 
+    /// The bytes that an agent's own folders take on the disk. None where there is too much to look at.
+    fn disk_use<'a>(&'a self, agent: &'a AgentId) -> Seen<'a, Option<u64>>;
+
     /// What keeps commands where they belong, with or without network.
     fn sandbox(&self, network: bool) -> Value;
 

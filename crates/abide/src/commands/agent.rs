@@ -214,6 +214,8 @@ fn picture(summary: &AgentSummary, around: &Surroundings, out: &Output) -> Strin
     more("broken", listed(around.broken.iter().map(|broken| format!("{}: {}", broken.path, broken.problem))));
     more("network", Some(on_or_off(execution.network).to_owned()));
     more("sandbox", execution.sandbox.as_ref().map(sandbox));
+    let disk = execution.disk_bytes.filter(|bytes| *bytes > 0);
+    more("disk", disk.map(|bytes| format!("{} bytes in its own folders and worktrees", grouped(bytes))));
     let usage = &model.usage;
     let whose = if model.default { " (the default)" } else { "" };
     more("model", Some(format!("{}{whose}", model.name)));

@@ -70,7 +70,8 @@ fn row(workspace: &Workspace) -> Vec<Cell> {
 }
 
 fn attach(of: &OfAgent, attach: &WorkspaceAttach, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
-    let client = connection::find(place)?;
+    // The first worktree of a large repository copies its history.
+    let client = connection::find(place)?.with_timeout(ATTACH_TIMEOUT);
     let attached = block_on(async { Ok(client.attach_workspace(of.agent.as_str(), attach).await?) })?;
     out.result(&json!(attached), || {
         let branch = attached.branch.as_ref().map(|branch| format!(", branch {branch}")).unwrap_or_default();
@@ -149,6 +150,9 @@ fn only_repository(all: Vec<Workspace>, agent: &AgentId) -> anyhow::Result<Strin
         several => anyhow::bail!("{agent} has several worktrees; name one of {}", several.join(", ")),
     }
 }
+
+/// How long a worktree may take to be made, as git may for one answer.
+const ATTACH_TIMEOUT: Duration = Duration::from_secs(1_800);
 
 /// How often one asks whether a worktree is gone, and how long between: most go in a moment, and a large one goes without
 /// anybody waiting for it.

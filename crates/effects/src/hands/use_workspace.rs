@@ -88,7 +88,10 @@ impl Hands {
                 if asker == Asker::Person {
                     self.0.repositories.agree(&folder)?;
                 }
-                Ok(WorkspaceAttached { root: workspace.clone(), workspace, mode, worktree: None, note: None })
+                let note = self.0.repositories.hooks_in_tree(&folder).map(|hooks| {
+                    format!("git runs hooks from {}, which the agent can write; use a worktree", hooks.display())
+                });
+                Ok(WorkspaceAttached { root: workspace.clone(), workspace, mode, worktree: None, note })
             }
             WorkspaceMode::Worktree => {
                 let name = self.fresh().task().to_string();

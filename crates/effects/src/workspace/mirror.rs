@@ -122,6 +122,15 @@ impl Mirror {
         Ok(())
     }
 
+    /// Leads git-lfs, which looks beside the objects that a repository borrows, to the user's large files.
+    pub(super) fn link_large_files(&self, common_dir: &Path) -> Result<(), Refusal> {
+        let (theirs, ours) = (common_dir.join("lfs"), self.dir.join("lfs"));
+        if !theirs.join("objects").is_dir() || ours.symlink_metadata().is_ok() {
+            return Ok(());
+        }
+        std::os::unix::fs::symlink(theirs, ours).map_err(|error| self.failed(&error))
+    }
+
     /// Takes over the history of `wanted`, from a repository that others may write. What is there already is not sent.
     pub(super) fn take(&self, view: &View, source: &Git, wanted: &BTreeSet<String>) -> Result<(), Refusal> {
         let git = self.git()?;

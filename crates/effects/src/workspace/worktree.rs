@@ -214,6 +214,7 @@ impl Source {
         let refs = self.mirror.present(&self.refs)?;
         if self.user == self.repository.toplevel {
             self.mirror.set_refs(USER, &refs)?;
+            self.mirror.link_large_files(&self.repository.common_dir)?;
         }
         let git = self.init(worktree, &self.mirror.refs(USER)?)?;
         git.run_holding(&[&"read-tree", &"-m", &"-u", &"HEAD"], making.held()).map(drop)

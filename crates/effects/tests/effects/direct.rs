@@ -225,6 +225,30 @@ async fn the_users_branches_come_with_the_next_turn() {
     assert_eq!(result(&seen("exec_2").await).1["stdout"], format!("{tip}\n"));
 }
 
+#[tokio::test]
+async fn the_users_large_files_can_be_read_beside_the_mirror() {
+    let (stage, ground) = (Stage::new(), Ground::new());
+    put(&ground.repo.join(".git/lfs/objects/ab/cd/large"), "large");
+    let path = ground.repo.display().to_string();
+    let attached = stage.hands.attach(&stage.agent, path, WorkspaceMode::Worktree).await.unwrap();
+    let place = Place { workspace: Some(bound(attached)), ..Place::default() };
+    let agent = Agent { stage, ground, place };
+    // Where git-lfs looks: beside the objects that the repository borrows.
+    let large = "$(cat .git/objects/info/alternates)/../lfs/objects/ab/cd";
+    assert_eq!(agent.run(&format!("cat {large}/large")).await, (0, "large".to_owned()));
+    agent.fails(&format!("echo x > {large}/x")).await;
+    agent.fails(&format!("ls {}/.git/config", agent.ground.repo.display())).await;
+}
+
+#[tokio::test]
+async fn hooks_in_the_working_tree_are_named_when_it_is_attached() {
+    let (stage, ground) = (Stage::new(), Ground::new());
+    let attach = || stage.hands.attach(&stage.agent, ground.repo.display().to_string(), WorkspaceMode::Direct);
+    assert_eq!(attach().await.unwrap().note, None);
+    ground.git(&["config", "core.hooksPath", ".husky"]);
+    assert!(attach().await.unwrap().note.unwrap().contains("/.husky, which the agent can write"));
+}
+
 /// A folder of its own is no repository of the user's.
 #[tokio::test]
 async fn an_agents_own_folder_is_its_own() {

@@ -263,7 +263,14 @@ pub(super) async fn show(call: Call) -> Met {
     let models = call.app.options.models.clone();
     let seen = call.app.host.look(&id, move |state, now| (!state.archived).then(|| seen(state, &models, now))).await;
     match seen.map_err(|error| problems::ask(error, id.as_str()))? {
-        Some(Some(summary)) => Ok(json(200, &confined(&call.app, summary))),
+        Some(Some(summary)) => {
+            let mut summary = confined(&call.app, summary);
+            let used = call.app.options.world.disk_use(&id).await;
+            if let (Some(execution), Some(used)) = (summary["execution"].as_object_mut(), used) {
+                execution.insert("disk_bytes".to_owned(), used.into());
+            }
+            Ok(json(200, &summary))
+        }
         Some(None) => Err(problems::deleted(id.as_str())),
         None => Err(problems::no_agent(id.as_str())),
     }

@@ -109,6 +109,10 @@ impl World for Outside {
         Box::pin(async { Ok(vec![patch]) })
     }
 
+    fn disk_use<'a>(&'a self, _: &'a AgentId) -> Seen<'a, Option<u64>> {
+        Box::pin(async { Some(4_096) })
+    }
+
     fn surroundings<'a>(&'a self, _: &'a AgentId, place: Place) -> Done<'a, Value> {
         let path = place.configured.unwrap_or_default();
         Box::pin(async move {
