@@ -126,7 +126,8 @@ fn fetch(
     out.result(&json!(fetched), || {
         let repository = one_line(&fetched.repository);
         let line = |one: &FetchedBranch| {
-            let (branch, commit) = (one_line(&one.branch), gist(&one.commit, 12));
+            let commit = one.commit.get(..12).unwrap_or(&one.commit);
+            let (branch, commit) = (one_line(&one.branch), one_line(commit));
             let news = if one.changed { "is now at" } else { "was already at" };
             format!("{branch} {news} {commit} in {repository}\n")
         };
