@@ -317,7 +317,7 @@ pub struct Execution {
     pub network: bool,
     pub sandbox: Option<SandboxPart>,
     /// What its worktrees, its own folder and the output of its tasks take on the disk; none where there is too much to
-    /// look at. Of an agent that is shown, not of one that was just changed.
+    /// look at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_bytes: Option<u64>,
 }

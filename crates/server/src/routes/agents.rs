@@ -67,19 +67,25 @@ pub(super) async fn create(call: Call) -> Met {
             })?
         }
     };
-    Ok(json(201, &summary(&call.app, answered)))
+    Ok(json(201, &summary(&call.app, answered).await))
 }
 
 /// The summary that an answer came with.
-pub(super) fn summary(app: &App, answered: Answered) -> Value {
-    confined(app, answered.summary.unwrap_or_default())
+pub(super) async fn summary(app: &App, answered: Answered) -> Value {
+    with_world(app, answered.summary.unwrap_or_default()).await
 }
 
-/// What is really enforced is for the daemon that runs the commands to say.
-fn confined(app: &App, mut summary: Value) -> Value {
+/// What is really enforced, and what is on the disk, is for the daemon that runs the commands to say.
+async fn with_world(app: &App, mut summary: Value) -> Value {
+    let world = &app.options.world;
     let network = summary["execution"]["network"] == true;
+    let used = match summary["identity"]["id"].as_str().map(AgentId::new) {
+        Some(Ok(id)) => world.disk_use(&id).await,
+        Some(Err(_)) | None => None,
+    };
     if let Some(execution) = summary["execution"].as_object_mut() {
-        execution.insert("sandbox".to_owned(), app.options.world.sandbox(network));
+        execution.insert("sandbox".to_owned(), world.sandbox(network));
+        execution.extend(used.map(|used| ("disk_bytes".to_owned(), used.into())));
     }
     // Prices are settings, which no agent's records hold.
     let priced = summary["model"]["name"].as_str().is_some_and(|name| (app.options.check_price)(name).is_ok());
@@ -263,14 +269,7 @@ pub(super) async fn show(call: Call) -> Met {
     let models = call.app.options.models.clone();
     let seen = call.app.host.look(&id, move |state, now| (!state.archived).then(|| seen(state, &models, now))).await;
     match seen.map_err(|error| problems::ask(error, id.as_str()))? {
-        Some(Some(summary)) => {
-            let mut summary = confined(&call.app, summary);
-            let used = call.app.options.world.disk_use(&id).await;
-            if let (Some(execution), Some(used)) = (summary["execution"].as_object_mut(), used) {
-                execution.insert("disk_bytes".to_owned(), used.into());
-            }
-            Ok(json(200, &summary))
-        }
+        Some(Some(summary)) => Ok(json(200, &with_world(&call.app, summary).await)),
         Some(None) => Err(problems::deleted(id.as_str())),
         None => Err(problems::no_agent(id.as_str())),
     }
@@ -283,7 +282,7 @@ pub(super) async fn change(call: Call) -> Met {
     chosen::still_fits(&call.app, &id, &change).await?;
     let asked = call.app.host.ask_for_summary(&id, Input::Configure { change }, None).await;
     let answered = asked.map_err(|error| problems::ask(error, id.as_str()))?;
-    Ok(json(200, &summary(&call.app, answered)))
+    Ok(json(200, &summary(&call.app, answered).await))
 }
 
 pub(super) async fn delete(call: Call) -> Met {

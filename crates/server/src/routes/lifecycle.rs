@@ -37,7 +37,7 @@ async fn control(call: Call, input: Input, deprecated: Option<&str>) -> Met {
             asked.map_err(|error| problems::ask(error, id.as_str()))?
         }
     };
-    let mut summary = summary(&call.app, answered);
+    let mut summary = summary(&call.app, answered).await;
     if let Some(deprecated) = deprecated {
         summary["deprecated"] = Value::from(deprecated);
     }
