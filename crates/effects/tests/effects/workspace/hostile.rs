@@ -312,3 +312,22 @@ fn settings_that_change_while_git_works_are_not_obeyed() {
         trap.check("a race");
     }
 }
+
+/// The other tests prove something only if the planted programs would run, and if the calls get as far as git.
+#[test]
+fn an_ordinary_git_runs_the_planted_program_and_the_runtime_works_without_it() {
+    for name in ["filter", "core.fsmonitor", "core.hooksPath and hooks", "include and includeIf", "a submodule"] {
+        let trap = Trap::new(Mechanism::Bubblewrap);
+        let (_, plant) = PLANTS.iter().find(|(what, _)| *what == name).unwrap();
+        plant(&trap, &trap.ground.repo.join(".git"), &trap.ground.repo);
+        put(&trap.ground.repo.join("kept.txt"), "changed");
+        assert!(trap.ground.tree(&trap.ground.workspace()).is_some(), "{name}");
+        let worktree = trap.ground.worktree("one");
+        put(&worktree.path.join("kept.txt"), "changed");
+        assert!(trap.ground.remove(&worktree).unwrap().patch.is_some(), "{name}");
+        trap.check(name);
+        try_git(&trap.ground.repo, &["status"]);
+        try_git(&trap.ground.repo, &["add", "kept.txt"]);
+        assert!(trap.trace.join("ran").exists(), "{name}: the trap does not work");
+    }
+}
