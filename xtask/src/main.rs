@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask test`, `api`, `aimock`, `sim`, `hostile`, `bench`.
+//! The project's own commands: `cargo xtask test`, `api`, `aimock`, `sim`, `soak`, `hostile`, `bench`.
 //!
 //! Each is a short list of ordinary commands that a person could type. Nothing here knows what a crate does inside, and
 //! nothing is skipped without saying so.
@@ -12,6 +12,7 @@ mod bench;
 mod cargo;
 mod shipped;
 mod sim;
+mod soak;
 mod test;
 mod tools;
 
@@ -23,6 +24,7 @@ cargo xtask api                     the API of a live daemon against its own doc
 cargo xtask aimock                  install the model server that the daemon's tests ask
 cargo xtask sim --seeds N [FLAG…]   simulate N seeds
 cargo xtask sim --seed S [FLAG…]    repeat one seed
+cargo xtask soak [MINUTES]          everything at once, with faults, for an hour; the release build
 cargo xtask hostile                 every setting of git that names a program, with every call and every sandbox
 cargo xtask bench [NAME…]           measure; NAME is a benchmark (ledger) or one of its rows (ledger.append)";
 
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
         "api" => api::run(rest),
         "aimock" => aimock::run(rest),
         "sim" => sim::run(rest),
+        "soak" => soak::run(rest),
         "hostile" => cargo::run("cargo", &HOSTILE),
         "bench" => bench::run(rest),
         "help" | "--help" | "-h" => {

@@ -106,7 +106,8 @@ fn perform(action: &Action) -> Result<()> {
     match action {
         Action::Command(args) => cargo::run("cargo", args),
         Action::Tools => {
-            tools::ensure_all(&[tools::RUSTFMT, tools::CLIPPY, tools::NEXTEST, tools::GIT, tools::BUBBLEWRAP])?;
+            let [format, lints] = [tools::RUSTFMT, tools::CLIPPY];
+            tools::ensure_all(&[format, lints, tools::NEXTEST, tools::GIT, tools::BUBBLEWRAP, tools::FAKETIME])?;
             aimock::install()
         }
         // nextest does not run them. Their output is shown only on failure: most crates have none, and a line that says

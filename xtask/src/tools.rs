@@ -70,6 +70,10 @@ pub(crate) const NODE: Tool = Tool {
 pub(crate) const NPM: Tool =
     Tool { name: "npm", probe: ("npm", &["--version"]), source: Source::Package { name: "npm" } };
 
+/// Changes the clock of a daemon under test.
+pub(crate) const FAKETIME: Tool =
+    Tool { name: "faketime", probe: ("faketime", &["--version"]), source: Source::Package { name: "faketime" } };
+
 pub(crate) const VALGRIND: Tool =
     Tool { name: "valgrind", probe: ("valgrind", &["--version"]), source: Source::Package { name: "valgrind" } };
 

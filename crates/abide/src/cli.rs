@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use abide_kernel::id::{AgentId, Seq};
 use clap::{Args, Parser, Subcommand};
 
-pub use agent::{AgentCommand, CreateArgs, NO_MODEL, SetArgs};
+pub use agent::{AgentCommand, AgentsArgs, CreateArgs, NO_MODEL, SetArgs};
 pub use approval::{ApprovalCommand, OneApproval};
 pub use config::ConfigCommand;
 pub use daemon::{DaemonCommand, UpArgs};

@@ -13,6 +13,7 @@ use abide_effects::Model;
 use abide_effects::model::providers::{Place, Providers};
 use abide_effects::process::Bounds;
 use abide_effects::sandbox::Mode;
+use abide_kernel::agent::config::AgentLimits;
 use anyhow::anyhow;
 
 use crate::cli::UpArgs;
@@ -49,6 +50,12 @@ pub struct Settings {
     pub hook_rate: Setting<u32>,
     /// The folders below which agents may work.
     pub workspace_roots: Setting<Vec<String>>,
+    /// The limits of every agent, past which it waits or a person is asked.
+    pub self_turns_per_hour: Setting<u32>,
+    pub rounds_per_turn: Setting<u32>,
+    /// In millionths of a dollar; zero is no limit.
+    pub budget_daily_usd: Setting<u64>,
+    pub tree_agents: Setting<u32>,
     /// Who can be asked, with the keys of this environment.
     pub providers: Providers,
     /// Which config.toml this was read from.
@@ -112,6 +119,10 @@ impl Settings {
             public_url: read(Key::PublicUrl)?.map(|value| value.public_url()),
             hook_rate: read(Key::HookRate)?.map(|value| value.hook_rate()),
             workspace_roots: read(Key::WorkspaceRoots)?.map(|value| value.folders()),
+            self_turns_per_hour: read(Key::SelfTurnsPerHour)?.map(|value| value.limit()),
+            rounds_per_turn: read(Key::RoundsPerTurn)?.map(|value| value.limit()),
+            budget_daily_usd: read(Key::BudgetDailyUsd)?.map(|value| value.micro_usd()),
+            tree_agents: read(Key::TreeAgents)?.map(|value| value.limit()),
             file_digest: file.digest(),
             entries: entries.collect(),
             providers,
@@ -159,7 +170,13 @@ impl Settings {
             memory_bytes: self.sandbox_memory.value.unwrap_or(usual.memory_bytes),
             scratch_bytes: self.sandbox_scratch.value.unwrap_or(usual.scratch_bytes),
             disk_reserve_bytes: self.disk_reserve.value,
+            open_files: usual.open_files,
         }
+    }
+
+    /// The limits of every agent, past which it waits or a person is asked.
+    pub fn agent_limits(&self) -> AgentLimits {
+        AgentLimits { self_turns_per_hour: self.self_turns_per_hour.value, rounds_per_turn: self.rounds_per_turn.value }
     }
 
     /// What a person should know of the model that agents think with, where nobody chose it or it does not think.
@@ -204,6 +221,10 @@ impl Settings {
             (Key::PublicUrl, as_value(&self.public_url, Value::PublicUrl)),
             (Key::HookRate, as_value(&self.hook_rate, Value::HookRate)),
             (Key::WorkspaceRoots, as_value(&self.workspace_roots, Value::Folders)),
+            (Key::SelfTurnsPerHour, as_value(&self.self_turns_per_hour, Value::Limit)),
+            (Key::RoundsPerTurn, as_value(&self.rounds_per_turn, Value::Limit)),
+            (Key::BudgetDailyUsd, as_value(&self.budget_daily_usd, Value::MicroUsd)),
+            (Key::TreeAgents, as_value(&self.tree_agents, Value::Limit)),
         ];
         let keys = keys.into_iter().map(|(key, setting)| (Named::Key(key), setting));
         keys.chain(self.said_entries().map(|(entry, setting)| (Named::Entry(entry), setting))).collect()
@@ -294,6 +315,10 @@ fn setting(key: Key, flags: &UpArgs, file: &File) -> anyhow::Result<Setting<Valu
         | Key::PublicUrl
         | Key::HookRate
         | Key::WorkspaceRoots
+        | Key::SelfTurnsPerHour
+        | Key::RoundsPerTurn
+        | Key::BudgetDailyUsd
+        | Key::TreeAgents
         | Key::NotifyCommand
         | Key::NotifyWebhook
         | Key::NotifySecretEnv

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 
 use abide_api::Client;
-use abide_api::types::Page;
+use abide_private::read_regular_text;
 use anyhow::Context;
 use rustix::process::{Pid, test_kill_process};
 use serde::Deserialize;
@@ -98,7 +98,7 @@ pub fn token_path(home: &Path) -> PathBuf {
 
 fn read_token(home: &Path) -> anyhow::Result<String> {
     let path = token_path(home);
-    let text = fs::read_to_string(&path).with_context(|| format!("can't read {}", path.display()))?;
+    let text = read_regular_text(&path).with_context(|| format!("can't read {}", path.display()))?;
     Ok(text.trim().to_owned())
 }
 
@@ -131,7 +131,7 @@ pub fn lives(pid: i32) -> bool {
 
 /// Whether the ledger's lock names this process. Its id alone may have passed to a stranger since.
 fn writes_lock(home: &Path, pid: i32) -> bool {
-    fs::read_to_string(lock_path(home)).is_ok_and(|text| text.trim() == pid.to_string())
+    read_regular_text(&lock_path(home)).is_ok_and(|text| text.trim() == pid.to_string())
 }
 
 /// Whether this process holds the ledger at this moment: what has to be known before it is sent a signal.
@@ -144,28 +144,4 @@ pub fn holds_ledger(home: &Path, pid: i32) -> bool {
 
 fn lock_path(home: &Path) -> PathBuf {
     home.join("ledger.lock")
-}
-
-/// All items of a list, page by page.
-pub async fn all<T, F>(mut page: impl FnMut(Option<String>) -> F) -> anyhow::Result<Vec<T>>
-where
-    F: Future<Output = Result<Page<T>, abide_api::ClientError>>,
-{
-    let mut items = Vec::new();
-    let mut after = None;
-    loop {
-        let found = page(after).await?;
-        let (count, next) = (found.items.len(), found.next);
-        items.extend(found.items);
-        match next {
-            Some(next) if count > 0 => after = Some(next),
-            Some(_) | None => return Ok(items),
-        }
-    }
-}
-
-/// The query of one page.
-pub fn page_query(after: Option<&str>) -> String {
-    let after = after.map(|after| format!("&after={}", abide_api::client::part(after))).unwrap_or_default();
-    format!("limit=1000{after}")
 }

@@ -1,7 +1,9 @@
 //! Disks without room: agents whose command was ended for it are told to wait, again and again while it is so, and told
-//! when there is room. A daemon that is gone says nothing, and the wait ends by itself.
+//! when there is room. A disk that no command is to blame for is logged once. A daemon that is gone says nothing, and the
+//! wait ends by itself.
 
 use std::collections::HashSet;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use abide_effects::Hands;
@@ -17,7 +19,13 @@ const AGAIN: Duration = Duration::from_secs(30);
 pub async fn tell(host: Host, hands: Hands) {
     let mut changes = hands.shortage_changes();
     let mut told: HashSet<AgentId> = HashSet::new();
+    let mut logged: HashSet<PathBuf> = HashSet::new();
     loop {
+        let unattributed = hands.unattributed_shortages();
+        for (_, short) in unattributed.iter().filter(|(folder, _)| !logged.contains(folder)) {
+            tracing::warn!("{short}; no command took much of it, so none is ended: make room on this disk");
+        }
+        logged = unattributed.into_iter().map(|(folder, _)| folder).collect();
         let short = hands.shortages();
         for agent in told.iter().filter(|agent| !short.contains_key(*agent)) {
             ask(&host, agent, Input::DiskHasRoom).await;

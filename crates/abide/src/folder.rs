@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use abide_kernel::fixture::{self, Files, Fixture, is_ledger_file};
+use abide_private::read_regular;
 use anyhow::{Context, anyhow};
 
 use crate::output::Failed;
@@ -65,8 +66,9 @@ fn ledger_files(dir: &Path) -> anyhow::Result<Vec<String>> {
     Ok(names.into_iter().map(|name| format!("ledger/{name}")).collect())
 }
 
+/// Only a regular file is read: a pipe could keep its reader for ever.
 pub fn read_if_there(path: &Path) -> anyhow::Result<Option<Vec<u8>>> {
-    match fs::read(path) {
+    match read_regular(path) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error).with_context(|| format!("can't read {}", path.display())),

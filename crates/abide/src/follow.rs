@@ -1,11 +1,13 @@
 //! Following facts as they become durable, over the daemon's restarts: a stream that breaks is taken up after the last
-//! fact that was seen, so none is lost and none is seen twice.
+//! fact that was seen, so none is lost and none is seen twice. Where too many streams are open, the facts of an agent are
+//! read page by page instead.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use abide_api::client::Events;
 use abide_api::types::{Event, TextDelta};
-use abide_api::{Client, ClientError};
+use abide_api::{Client, ClientError, Problem};
 use anyhow::Context;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -15,6 +17,8 @@ use crate::connection;
 use crate::output::{Failed, Output};
 
 const RETRY: Duration = Duration::from_millis(300);
+/// Between two looks for new facts where no stream can be had.
+const POLL: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
 pub struct Follow<'a> {
@@ -23,6 +27,8 @@ pub struct Follow<'a> {
     agent: Option<String>,
     client: Client,
     events: Option<Events>,
+    /// Facts that were read from a page.
+    read: VecDeque<Event>,
     /// The last fact that was seen, in the words of the stream.
     last: Option<String>,
     /// How long to look for a daemon that has gone.
@@ -54,18 +60,37 @@ impl<'a> Follow<'a> {
         after: Option<String>,
         patience: Option<Duration>,
     ) -> Follow<'a> {
-        Follow { place, out, agent: agent.map(str::to_owned), client, events: None, last: after, patience }
+        Follow {
+            place,
+            out,
+            agent: agent.map(str::to_owned),
+            client,
+            events: None,
+            read: VecDeque::new(),
+            last: after,
+            patience,
+        }
     }
 
     /// What comes next. It ends only with an error: a refusal, or a daemon that stays away.
     pub async fn next(&mut self) -> anyhow::Result<News> {
         loop {
+            if let Some(event) = self.read.pop_front() {
+                let cursor = event.seq.to_string();
+                self.last = Some(cursor.clone());
+                let value = serde_json::to_value(&event)?;
+                return Ok(News::Fact(Box::new(Seen { event, value, cursor })));
+            }
             let events = match &mut self.events {
                 Some(events) => events,
-                None => {
-                    let events = self.client.follow(self.agent.as_deref(), self.last.as_deref()).await?;
-                    self.events.insert(events)
-                }
+                None => match self.client.follow(self.agent.as_deref(), self.last.as_deref()).await {
+                    Ok(events) => self.events.insert(events),
+                    Err(ClientError::Refused(problem)) if problem.status == 429 => {
+                        self.read_page(problem).await?;
+                        continue;
+                    }
+                    Err(error) => return Err(error.into()),
+                },
             };
             let Some(event) = events.next().await else {
                 self.reconnect().await?;
@@ -95,6 +120,23 @@ impl<'a> Follow<'a> {
         }
     }
 
+    /// The facts after the last one that was seen, where the stream of them was refused.
+    async fn read_page(&mut self, refused: Box<Problem>) -> anyhow::Result<()> {
+        let (Some(agent), Some(last)) = (&self.agent, &self.last) else {
+            return Err(ClientError::Refused(refused).into());
+        };
+        match self.client.events(agent, &format!("after={last}")).await {
+            Ok(page) => self.read = page.items.into(),
+            // Requests are too many as well, at this moment.
+            Err(ClientError::Refused(problem)) if problem.status == 429 => {}
+            Err(error) => return Err(error.into()),
+        }
+        if self.read.is_empty() {
+            tokio::time::sleep(POLL).await;
+        }
+        Ok(())
+    }
+
     async fn reconnect(&mut self) -> anyhow::Result<()> {
         let until = self.patience.map(|patience| Instant::now() + patience);
         let mut told = false;
@@ -110,6 +152,11 @@ impl<'a> Follow<'a> {
                 Err(error) if Failed::code(&error) != 7 => match error.downcast_ref::<ClientError>() {
                     // It is there, and not ready yet.
                     Some(ClientError::Refused(problem)) if problem.status == 503 => {}
+                    // It is there, and has too many streams.
+                    Some(ClientError::Refused(problem)) if problem.status == 429 => {
+                        self.events = None;
+                        return Ok(());
+                    }
                     Some(_) | None => return Err(error),
                 },
                 Err(error) if until.is_some_and(|until| Instant::now() >= until) => return Err(error),

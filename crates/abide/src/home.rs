@@ -73,6 +73,20 @@ pub fn open(home: &Path, options: Options) -> anyhow::Result<Ledger> {
         ruined @ (OpenError::NotALedger { .. } | OpenError::Short { .. } | OpenError::Empty { .. }) => anyhow::anyhow!(
             "{ruined}; where there is an export of it, `abide --home NEW ledger import FILE` makes a new home of that"
         ),
-        other => anyhow::Error::from(other).context(format!("can't open the ledger in {}", home.display())),
+        other => {
+            let room = if has_room(home) { "" } else { ": no room is left on its disk" };
+            anyhow::Error::from(other).context(format!("can't open the ledger in {}{room}", home.display()))
+        }
     })
+}
+
+/// Less free than this, and a ledger may not open: its first files take about as much.
+const ROOM_LEAST_BYTES: u64 = 256 << 10;
+
+/// Whether the disk of a home takes anything more, as far as that can be seen.
+pub fn has_room(home: &Path) -> bool {
+    let home = std::path::absolute(home).unwrap_or_else(|_| home.to_owned());
+    let folder = home.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("/"));
+    let free = rustix::fs::statvfs(folder).map(|found| found.f_bavail.saturating_mul(found.f_frsize));
+    !free.is_ok_and(|free| free < ROOM_LEAST_BYTES)
 }

@@ -2,9 +2,13 @@
 //! put together within the model's room, earlier turns are summarised where there is too little of it, the model is
 //! asked, and what came of it is reported.
 
+mod announcement;
+pub mod holds;
+pub mod home_budget;
 mod past;
 mod tabs;
 
+use std::mem;
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
@@ -30,6 +34,8 @@ use abide_kernel::time::Time;
 use abide_kernel::vocabulary::ProviderError;
 use abide_ledger::{Ledger, StreamId};
 
+use holds::{Attempt, Holds, Refused};
+use home_budget::HomeBudget;
 use past::{Past, Pasts, Results};
 use tabs::{Open, Tabs};
 
@@ -51,6 +57,8 @@ pub struct Mind {
     hands: Hands,
     providers: Arc<Providers>,
     deltas: Deltas,
+    holds: Holds,
+    budget: HomeBudget,
     pasts: Arc<Pasts>,
     tabs: Tabs,
 }
@@ -60,6 +68,7 @@ struct Thought<'a> {
     mind: &'a Mind,
     agent: &'a AgentId,
     model: &'a Remote,
+    attempt: &'a Attempt,
     exec_id: &'a ExecId,
     round: u32,
     situation: Box<Situation>,
@@ -71,28 +80,21 @@ struct Thought<'a> {
 }
 
 impl Mind {
-    pub fn new(ledger: Ledger, hands: Hands, providers: Arc<Providers>, deltas: Deltas) -> Mind {
-        Mind { ledger, hands, providers, deltas, pasts: Arc::default(), tabs: Tabs::default() }
+    pub fn new(
+        ledger: Ledger,
+        hands: Hands,
+        providers: Arc<Providers>,
+        deltas: Deltas,
+        holds: Holds,
+        budget: HomeBudget,
+    ) -> Mind {
+        Mind { ledger, hands, providers, deltas, holds, budget, pasts: Arc::default(), tabs: Tabs::default() }
     }
 
     /// What came of asking the model: the answer or its failure last, and before it what else has to be recorded.
     pub async fn think(&self, agent: &AgentId, exec_id: &ExecId, round: u32, mut call: ModelCall) -> Vec<Input> {
         let began = Instant::now();
-        let (beside, said) = match self.providers.model(&call.model) {
-            Ok(model)
-                if call.money_limited
-                    && let Err(unpriced) = model.check_price() =>
-            {
-                let error = ProviderError::Unpriced;
-                (Vec::new(), Said::Failed(ProviderFailure { error, ..ProviderFailure::invalid(unpriced) }))
-            }
-            Ok(Model::Remote(model)) => self.ask(agent, &model, exec_id, round, call.situation.take()).await,
-            Ok(script @ (Model::Echo | Model::Script { .. })) => {
-                let past = Results { ledger: self.ledger.clone(), stream: StreamId::agent(agent) };
-                (Vec::new(), Said::of(script.call(&call, exec_id, round, &past).await))
-            }
-            Err(error) => (Vec::new(), Said::Failed(ProviderFailure::invalid(error.to_string()))),
-        };
+        let (beside, said) = self.answer(agent, exec_id, round, &mut call).await;
         let exec_id = exec_id.clone();
         let answer = match said {
             Said::Reply(reply) => {
@@ -103,9 +105,10 @@ impl Mind {
                 };
                 Input::FinishRound { exec_id, round, reply: Reply { elapsed_ms, tree, ..*reply } }
             }
-            Said::Failed(ProviderFailure { error, retry_after_ms, message, carry, spent }) => {
-                let spent = spent.map(|spent| *spent);
-                Input::FailRound { exec_id, round, error, retry_after_ms, message, carry, jitter: jitter(), spent }
+            Said::Failed(Refused { failure, announce }) => {
+                let ProviderFailure { error, retry_after_ms, message, carry, spent, model_only: _ } = failure;
+                let (jitter, spent) = (jitter(), spent.map(|spent| *spent));
+                Input::FailRound { exec_id, round, error, retry_after_ms, message, carry, jitter, spent, announce }
             }
             Said::TooMuch { needed_tokens, budget_tokens } => {
                 Input::OverflowBaseline { exec_id, needed_tokens, budget_tokens }
@@ -114,8 +117,48 @@ impl Mind {
         beside.into_iter().chain([answer]).collect()
     }
 
+    /// The answer of the model, if it may be asked: it is priced where money is limited, the home has not spent its budget
+    /// of the day, and the model's key is not known to fail.
+    async fn answer(&self, agent: &AgentId, exec_id: &ExecId, round: u32, call: &mut ModelCall) -> (Vec<Input>, Said) {
+        let model = match self.providers.model(&call.model) {
+            Ok(model) => model,
+            Err(error) => return (Vec::new(), Said::failed(ProviderFailure::invalid(error.to_string()))),
+        };
+        if (call.money_limited || self.budget.is_limited())
+            && let Err(unpriced) = model.check_price()
+        {
+            let error = ProviderError::Unpriced;
+            return (Vec::new(), Said::failed(ProviderFailure { error, ..ProviderFailure::invalid(unpriced) }));
+        }
+        if let Err(refused) = self.budget.check(agent, Clock::System.now()).await {
+            return (Vec::new(), Said::Failed(refused));
+        }
+        let attempt = match self.holds.begin(agent, &model, Instant::now()) {
+            Ok(attempt) => attempt,
+            Err(refused) => return (Vec::new(), Said::Failed(refused)),
+        };
+        let (beside, mut said) = match &model {
+            Model::Remote(model) => self.ask(agent, model, &attempt, exec_id, round, call.situation.take()).await,
+            Model::Echo | Model::Script { .. } => {
+                if let Err(failure) = past::complete(&self.ledger, agent, call) {
+                    return (Vec::new(), Said::failed(failure));
+                }
+                let past = Results { ledger: self.ledger.clone(), stream: StreamId::agent(agent) };
+                (Vec::new(), Said::of(model.call(call, exec_id, round, &past).await))
+            }
+        };
+        match &mut said {
+            Said::Reply(_) => attempt.worked(),
+            Said::Failed(Refused { failure, announce }) => *announce = attempt.failed(failure, Instant::now()),
+            Said::TooMuch { .. } => {}
+        }
+        (beside, said)
+    }
+
     /// These facts of the agent are durable.
     pub fn recorded(&self, agent: &AgentId, facts: Vec<(Seq, Time, Fact)>) {
+        self.budget.recorded(agent, &facts);
+        self.holds.recorded(agent, &facts);
         self.pasts.tell(agent, facts);
     }
 
@@ -133,21 +176,33 @@ impl Mind {
         &self,
         agent: &AgentId,
         model: &Remote,
+        attempt: &Attempt,
         exec_id: &ExecId,
         round: u32,
         situation: Option<Box<Situation>>,
     ) -> (Vec<Input>, Said) {
-        let failed = |problem: String| (Vec::new(), Said::Failed(ProviderFailure::invalid(problem)));
         let Some(situation) = situation else {
-            return failed("nobody said where the agent stands".to_owned());
+            let failure = ProviderFailure::invalid("nobody said where the agent stands");
+            return (Vec::new(), Said::failed(failure));
         };
         let (past, surroundings) = match self.look(agent, &situation).await {
             Ok(seen) => seen,
-            Err(problem) => return failed(format!("the records can't be read: {problem}")),
+            Err(failure) => return (Vec::new(), Said::failed(failure)),
         };
         let (budget_tokens, beside) = (model.card.context_tokens, Vec::new());
-        let mut thought =
-            Thought { mind: self, agent, model, exec_id, round, situation, surroundings, past, budget_tokens, beside };
+        let mut thought = Thought {
+            mind: self,
+            agent,
+            model,
+            attempt,
+            exec_id,
+            round,
+            situation,
+            surroundings,
+            past,
+            budget_tokens,
+            beside,
+        };
         let said = thought.said().await;
         // Where there is a new summary, part of what was read is gone.
         if !thought.beside.iter().any(|input| matches!(input, Input::Compact { .. })) {
@@ -157,7 +212,7 @@ impl Mind {
     }
 
     /// What the disk knows, in one go; without another thread where there is nothing to read.
-    async fn look(&self, agent: &AgentId, situation: &Situation) -> Result<(Past, Surroundings), String> {
+    async fn look(&self, agent: &AgentId, situation: &Situation) -> Result<(Past, Surroundings), ProviderFailure> {
         let (after, through) = (situation.summary.as_ref().map_or(0, |summary| summary.through), situation.seq);
         if self.hands.nothing_around(agent, &situation.place)
             && let Some(past) = self.pasts.at_hand(&self.ledger, agent, after, through)
@@ -173,14 +228,15 @@ impl Mind {
             let skills = skills.map(|skill| SkillCard { name: skill.name, description: skill.description });
             Ok((past, Surroundings { guides: guides.collect(), skills: skills.collect() }))
         };
-        tokio::task::spawn_blocking(read).await.map_err(|stopped| stopped.to_string())?
+        let read = tokio::task::spawn_blocking(read).await;
+        read.unwrap_or_else(|stopped| Err(ProviderFailure::invalid(format!("the records can't be read: {stopped}"))))
     }
 }
 
 /// What came of a round.
 enum Said {
     Reply(Box<Reply>),
-    Failed(ProviderFailure),
+    Failed(Refused),
     /// What must be shown does not fit into the model.
     TooMuch {
         needed_tokens: u64,
@@ -192,8 +248,12 @@ impl Said {
     fn of(came: Result<Reply, ProviderFailure>) -> Said {
         match came {
             Ok(reply) => Said::Reply(Box::new(reply)),
-            Err(failure) => Said::Failed(failure),
+            Err(failure) => Said::failed(failure),
         }
+    }
+
+    fn failed(failure: ProviderFailure) -> Said {
+        Said::Failed(Refused { failure, announce: true })
     }
 }
 
@@ -203,7 +263,11 @@ impl Thought<'_> {
         let mut shrinks = 0;
         loop {
             match self.assemble() {
-                Shown::Summarise(older) => self.summarise(older).await,
+                Shown::Summarise(older) => {
+                    if let Err(refused) = self.summarise(older).await {
+                        return Said::failed(refused);
+                    }
+                }
                 Shown::TooMuch { needed_tokens, budget_tokens } => {
                     return Said::TooMuch { needed_tokens, budget_tokens };
                 }
@@ -229,7 +293,14 @@ impl Thought<'_> {
     }
 
     async fn call(&self, ready: &Ready, tools: &[Tool]) -> Result<Reply, ProviderFailure> {
-        let mut hear = |text: &str| self.mind.deltas.publish(self.agent, self.exec_id, self.round, text);
+        let mut first = true;
+        let mut hear = |text: &str| {
+            // The key is accepted; agents that wait for it need not wait for the end of the answer.
+            if mem::take(&mut first) {
+                self.attempt.worked();
+            }
+            self.mind.deltas.publish(self.agent, self.exec_id, self.round, text);
+        };
         let (tab, sent_tokens) = (Arc::new(Tab::default()), self.situation.measure.corrected(ready.estimated_tokens));
         let (exec_id, round, prices) = (self.exec_id.clone(), self.round, self.model.card.prices);
         self.mind.tabs.open(self.agent, Open { exec_id, round, tab: Arc::clone(&tab), sent_tokens, prices });
@@ -245,11 +316,13 @@ impl Thought<'_> {
         }
     }
 
-    /// The oldest turns become a summary: by the model itself, or from the records where it can't be had.
-    async fn summarise(&mut self, older: Older) {
+    /// The oldest turns become a summary: by the model itself, or from the records where it can't be had. A key that is
+    /// refused ends the round: the call itself would be refused too, and the records tell less than the model will.
+    async fn summarise(&mut self, older: Older) -> Result<(), ProviderFailure> {
         let before = self.situation.summary.take();
         let (text, usage) = match self.told_by_model(before.as_ref(), &self.past.talk.turns, &older).await {
             Ok((text, usage)) => (text, Some(usage)),
+            Err(failure) if failure.error == ProviderError::Auth => return Err(failure),
             Err(failure) => {
                 tracing::warn!(agent = %self.agent, %failure, "no summary from the model; the records are told instead");
                 let usage = failure.spent.map(|spent| spent.usage);
@@ -266,6 +339,7 @@ impl Thought<'_> {
             usage,
         });
         self.situation.summary = Some(Summary { text, messages, through });
+        Ok(())
     }
 
     async fn told_by_model(

@@ -264,6 +264,7 @@ async fn small_call(model: &Model) -> Result<Reply, ProviderFailure> {
                 model: model.to_string(),
                 message: Arc::new(message),
                 interjections: Vec::new(),
+                excerpts: Vec::new(),
                 carry: None,
                 turn_seq: 0,
                 situation: None,
@@ -292,8 +293,8 @@ async fn ask(remote: &Remote) -> Result<Reply, ProviderFailure> {
 struct NoPast;
 
 impl Past for NoPast {
-    fn tool_results(&self, _count: usize) -> Vec<Value> {
-        Vec::new()
+    fn tool_results(&self, _count: usize) -> Result<Vec<Value>, ProviderFailure> {
+        Ok(Vec::new())
     }
 }
 
@@ -337,8 +338,12 @@ fn advice(remote: &Remote, key_variable: Option<&str>, failure: &ProviderFailure
             }
             (_, None) => format!("it wants a key: name its variable with providers.{provider}.key_env"),
         },
+        ProviderError::System => {
+            "this machine is short of something, see the message: try again in a while; agents do so by themselves"
+                .to_owned()
+        }
         // No test limits money.
-        ProviderError::Invalid | ProviderError::Unpriced => {
+        ProviderError::Invalid | ProviderError::Unpriced | ProviderError::HomeBudgetSpent => {
             format!("see whether {provider} has a model called {:?}, and whether it is at {url}", remote.model)
         }
     }

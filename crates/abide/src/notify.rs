@@ -19,8 +19,8 @@ use abide_engine::Host;
 use abide_kernel::decide;
 use abide_kernel::explain::why;
 use abide_kernel::time::Time;
-use abide_ledger::{Cursor, Follow, ReadError};
-use abide_private::{private_folder, write_private};
+use abide_ledger::{Bounds, Cursor, Follow, ReadError};
+use abide_private::{private_folder, read_regular, write_private};
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinHandle;
@@ -33,7 +33,7 @@ use sink::Sink;
 /// Waits between attempts. After the last of them a notice is given up, which the log and `abide doctor` say.
 const WAITS: [Duration; 4] =
     [Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(20), Duration::from_secs(60)];
-const BATCH: usize = 256;
+const BATCH: Bounds = Bounds { items: 256, bytes: 4 << 20 };
 /// Facts that nobody is told of, after which the place is written down all the same.
 const SAVE_EVERY: usize = 4_096;
 /// States that were told and are not told again while they last.
@@ -104,7 +104,7 @@ impl Place {
 
     /// What is there, if it reads.
     pub fn read(path: &Path) -> Option<Place> {
-        fs::read(path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok())
+        read_regular(path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok())
     }
 
     fn save(&self, path: &Path) -> anyhow::Result<()> {
@@ -163,7 +163,7 @@ impl Telling {
     async fn run(mut self, mut follow: Follow) {
         loop {
             let read = tokio::task::spawn_blocking(move || {
-                let batch = follow.next_batch(BATCH);
+                let batch = follow.next_within(BATCH);
                 (follow, batch)
             });
             let Ok((back, batch)) = read.await else { return };

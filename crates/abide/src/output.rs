@@ -6,13 +6,14 @@ mod failed;
 use std::io::{IsTerminal, Write};
 
 use abide_kernel::time::Time;
+use abide_kernel::visible::is_hidden;
 use abide_ledger::Progress;
 use anyhow::Context;
 use serde_json::{Value, json};
 
 use columns::columns;
 pub use columns::{Cell, Paint, meant};
-pub use failed::{Failed, START_ONE, Unanswered, Why};
+pub use failed::{AgentFailure, Failed, START_ONE, Unanswered, Why};
 
 use crate::{clock, span};
 
@@ -69,6 +70,9 @@ impl Output {
                 if let Some(class) = &unanswered.class {
                     value["class"] = json!(class);
                 }
+            }
+            if let Some(AgentFailure { agent_id, .. }) = error.downcast_ref() {
+                value["agent_id"] = json!(agent_id);
             }
             if let Some(code) = Failed::word(error) {
                 value["code"] = json!(code);
@@ -215,15 +219,50 @@ pub fn table(rows: &[(&str, String)]) -> String {
     rows.iter().map(|(name, value)| format!("{name:<width$}  {}\n", one_line(value))).collect()
 }
 
-/// What somebody wrote, without what would move a terminal's cursor or pass for a line of ours.
+/// Text from elsewhere on one line: characters that move a terminal's cursor, reorder the line or can't be seen are escaped.
 pub fn one_line(text: &str) -> String {
-    let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    let shown = |c: char| match is_hidden(c) {
+        true if c.is_control() => c.escape_default().to_string(),
+        true => c.escape_unicode().to_string(),
+        false => c.to_string(),
+    };
     text.chars().map(shown).collect()
 }
 
 /// The same where lines are welcome: an answer, a log.
 pub fn many_lines(text: &str) -> String {
     text.lines().map(|line| line.split('\t').map(one_line).collect::<Vec<_>>().join("\t") + "\n").collect()
+}
+
+/// Quoted text below a heading: each line is indented, so that none can pass for a heading itself. White space is kept.
+pub fn quoted(text: &str) -> String {
+    many_lines(text).lines().map(|line| if line.is_empty() { "\n".to_owned() } else { format!("  {line}\n") }).collect()
+}
+
+/// JSON below a heading: the fields of an object one by one, texts of several lines as they are.
+pub fn quoted_json(value: &Value, max: usize) -> String {
+    let Value::Object(fields) = value else { return quoted(&cut(&value.to_string(), max)) };
+    let mut shown = String::new();
+    for (name, field) in fields {
+        match field {
+            Value::String(text) if text.contains('\n') => {
+                shown.push_str(&format!("  {}:\n", one_line(name)));
+                shown.extend(quoted(&cut(text, max)).lines().map(|line| format!("  {line}\n")));
+            }
+            Value::String(text) => shown.push_str(&quoted(&format!("{name}: {}", cut(text, max)))),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+                shown.push_str(&quoted(&format!("{name}: {}", cut(&field.to_string(), max))));
+            }
+        }
+    }
+    shown
+}
+
+/// The beginning of a text, and how long it is where that is not all of it.
+fn cut(text: &str, max: usize) -> String {
+    let kept = abide_kernel::limits::clip(text, max);
+    let more = if kept.len() < text.len() { format!("… (cut: {} bytes in all)", text.len()) } else { String::new() };
+    format!("{kept}{more}")
 }
 
 /// A piece of a text that others come before and after.
@@ -247,7 +286,7 @@ fn line_end(text: &str) -> String {
         left = left.saturating_sub(width);
         fits
     };
-    let end: Vec<char> = line.chars().map(|c| if c.is_control() { ' ' } else { c }).rev().take_while(fits).collect();
+    let end: Vec<char> = line.chars().map(|c| if is_hidden(c) { ' ' } else { c }).rev().take_while(fits).collect();
     end.into_iter().rev().collect()
 }
 

@@ -1,12 +1,13 @@
 //! The daemon's hands and models, for requests that are about a command, a folder or a model and not about a turn.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
-use abide_api::types::{ModelList, ModelTested};
+use abide_api::types::{ModelList, ModelTested, Transfer};
 use abide_effects::Hands;
-use abide_effects::hands::{TaskInput, TaskOutput};
+use abide_effects::hands::{Allow, TaskInput, TaskOutput};
 use abide_effects::process::Bounds;
 use abide_kernel::agent::workspace::Workspace;
 use abide_kernel::effect::Place;
@@ -18,6 +19,7 @@ use abide_server::{Done, Reach, Seen, World};
 use serde_json::{Value, json};
 
 use crate::config::mode_name;
+use crate::mind::holds::Holds;
 use crate::models::Models;
 use crate::output::grouped;
 use crate::roots::Roots;
@@ -26,6 +28,7 @@ pub struct Outside {
     pub hands: Hands,
     pub models: Arc<Models>,
     pub roots: Roots,
+    pub holds: Holds,
 }
 
 impl World for Outside {
@@ -54,14 +57,8 @@ impl World for Outside {
         reach: Reach,
     ) -> Done<'a, WorkspaceAttached> {
         Box::pin(async move {
-            let real = self.checked(path, reach).await?;
-            let attached = self.hands.attach(agent, real.clone(), mode).await?;
-            if attached.workspace == real {
-                return Ok(attached);
-            }
-            // Somebody put a link in its place meanwhile.
-            let message = format!("{real} led to {} a moment later", attached.workspace);
-            Err(Refusal::new("moved", message, "see who changes that path, and name the folder itself"))
+            self.check_named(&path, reach).await?;
+            self.hands.attach(agent, path, mode, self.allow(reach)).await
         })
     }
 
@@ -81,7 +78,10 @@ impl World for Outside {
     }
 
     fn check_workspace(&self, path: String, reach: Reach) -> Done<'_, String> {
-        Box::pin(self.checked(path, reach))
+        Box::pin(async move {
+            self.check_named(&path, reach).await?;
+            self.hands.check_workspace(path, self.allow(reach)).await
+        })
     }
 
     fn patches<'a>(&'a self, agent: &'a AgentId) -> Done<'a, Vec<Value>> {
@@ -114,11 +114,32 @@ impl World for Outside {
                 .iter()
                 .map(|skill| json!({ "name": skill.name, "description": skill.description, "source": skill.source }));
             let broken = around.broken.iter().map(|broken| json!({ "path": broken.path, "problem": broken.problem }));
+            let writable = self.hands.writable_settings(&place).await;
+            let programs = writable
+                .programs
+                .iter()
+                .map(|program| json!({ "setting": program.setting, "path": program.path.display().to_string() }));
+            let settings = writable.files.iter().map(|file| file.display().to_string());
             Ok(json!({
                 "guides": guides.collect::<Vec<_>>(), "skills": skills.collect::<Vec<_>>(),
                 "broken": broken.collect::<Vec<_>>(),
+                "writable_hooks": writable.hooks.map(|hooks| hooks.display().to_string()),
+                "writable_settings": settings.collect::<Vec<_>>(),
+                "writable_programs": programs.collect::<Vec<_>>(),
+                "shadowing": writable.shadowing.map(|folder| folder.display().to_string()),
             }))
         })
+    }
+
+    fn transfers(&self) -> Vec<Transfer> {
+        let transfers = self.hands.transfers().into_iter();
+        let shown = transfers.map(|it| Transfer {
+            repository: it.repository.display().to_string(),
+            phase: it.phase.as_str().to_owned(),
+            done: it.done,
+            total: it.total,
+        });
+        shown.collect()
     }
 
     fn disk_use<'a>(&'a self, agent: &'a AgentId) -> Seen<'a, Option<u64>> {
@@ -148,25 +169,41 @@ impl World for Outside {
     }
 
     fn test_model(&self, name: String) -> Done<'_, ModelTested> {
-        Box::pin(async move { self.models.test(&name).await })
+        Box::pin(async move {
+            let began = Instant::now();
+            let tested = self.models.test(&name).await?;
+            // It answered, also where the answer is empty: its key works.
+            if tested.usage.is_some()
+                && let Ok(model) = self.models.providers.model(&name)
+            {
+                self.holds.worked(&model, began);
+            }
+            Ok(tested)
+        })
     }
 }
 
 impl Outside {
-    /// The folder by its real path, if the caller may choose it and agents could work there. Whether the caller may is
-    /// said first: what lies elsewhere is none of its business.
-    async fn checked(&self, path: String, reach: Reach) -> Result<String, Refusal> {
-        let (roots, named) = (self.roots.clone(), PathBuf::from(&path));
+    /// Refuses a path that the caller may not choose before the folder is looked at: nothing is told about folders that
+    /// are none of the caller's business.
+    async fn check_named(&self, path: &str, reach: Reach) -> Result<(), Refusal> {
+        let (roots, named) = (self.roots.clone(), PathBuf::from(path));
         let allowed = tokio::task::spawn_blocking(move || match named.canonicalize() {
             Ok(real) => roots.check(&real, reach),
             Err(_) if named.is_absolute() => roots.check(&named, reach),
             Err(_) => Ok(()),
         });
         let lost = |_| Refusal::new("closing", "the daemon is stopping", "ask again when it is back");
-        allowed.await.map_err(lost)??;
-        let real = self.hands.check_workspace(path).await?;
-        self.roots.check(Path::new(&real), reach)?;
-        Ok(real)
+        allowed.await.map_err(lost)?
+    }
+
+    /// Judges the folder that is bound in the end, by its real path, and all that its repository leads to.
+    fn allow(&self, reach: Reach) -> Allow {
+        let roots = self.roots.clone();
+        Box::new(move |folder, stores| {
+            roots.check(&folder.path, reach)?;
+            roots.check_repository(folder, stores, reach)
+        })
     }
 }
 

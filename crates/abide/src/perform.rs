@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use abide_effects::Hands;
 use abide_effects::tools::judge_model;
+use abide_effects::transient;
 use abide_engine::{Clock, Deltas, Perform};
 use abide_kernel::Fact;
-use abide_kernel::agent::config::DefaultModels;
+use abide_kernel::agent::config::{AgentLimits, DefaultModels};
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::WorkspaceAttached;
 use abide_kernel::id::{AgentId, ExecId, Seq};
@@ -17,6 +18,8 @@ use abide_server::{Hooks, Secret};
 use serde_json::Value;
 
 use crate::mind::Mind;
+use crate::mind::holds::Holds;
+use crate::mind::home_budget::HomeBudget;
 use crate::models::Models;
 use crate::policy::Watched;
 
@@ -27,9 +30,11 @@ type Job<T> = std::pin::Pin<Box<dyn Future<Output = T> + Send>>;
 struct Effects {
     hands: Hands,
     mind: Mind,
+    holds: Holds,
     policy: Arc<Watched>,
     hooks: Arc<Hooks>,
     models: DefaultModels,
+    limits: AgentLimits,
     /// Those that the settings have a table of.
     named_models: Vec<String>,
 }
@@ -50,13 +55,16 @@ impl Perform for Effects {
                             choose_models(&offered, reply);
                             // Held against the policy as it is now.
                             let calls = std::mem::take(&mut reply.calls);
-                            reply.calls = policy.judge(&agent, &author.place.makers, workspace.clone(), calls).await;
+                            reply.calls = policy.judge(&agent, &author.place, workspace.clone(), calls).await;
                         }
                     }
                     said
                 }))
             }
-            Effect::RunTool { .. } => self.hands.perform_under(&self.policy.current(), agent, effect),
+            Effect::RunTool { ref call_id, .. } => {
+                let policy = self.policy.of_call(agent, call_id);
+                self.hands.perform_under(policy, agent, effect)
+            }
             Effect::StartTask { .. }
             | Effect::AwaitTask { .. }
             | Effect::EndTask { .. }
@@ -80,7 +88,12 @@ impl Perform for Effects {
     }
 
     fn remains(&self, agent: &AgentId) -> Remains {
-        Remains { models: Some(self.models.clone()), ..self.hands.remains(agent) }
+        Remains {
+            models: Some(self.models.clone()),
+            limits: Some(self.limits),
+            holds_turns: self.holds.holds(agent),
+            ..self.hands.remains(agent)
+        }
     }
 
     fn cut_off(&self, agent: &AgentId, exec_id: &ExecId) -> Vec<Input> {
@@ -90,6 +103,7 @@ impl Perform for Effects {
     fn rests(&self, agent: &AgentId, occupied: Option<&str>) {
         self.hands.rests(agent, occupied);
         self.mind.rests(agent);
+        self.policy.rests(agent);
     }
 
     fn worktree(&self, agent: &AgentId, folder: String) -> Job<Result<WorkspaceAttached, Refusal>> {
@@ -141,7 +155,8 @@ const SECRET_KEPT: &str = "(kept outside of the records)";
 
 async fn addressed(hooks: &Hooks, agent: &AgentId, signed: bool, input: &Value) -> Result<Address, Refusal> {
     let lost = |error: std::io::Error| {
-        Refusal::new("home_unwritable", format!("the daemon's home can't be written: {error}"), "tell the operator")
+        let hint = transient::hint(&error, "tell the operator");
+        Refusal::new("home_unwritable", format!("the daemon's home can't be written: {error}"), hint)
     };
     let wrong = |problem: String| Refusal::new("invalid_input", problem, "give another secret");
     let address = hooks.address(agent, Clock::System.now(), Clock::System.entropy()).await.map_err(lost)?;
@@ -152,18 +167,29 @@ async fn addressed(hooks: &Hooks, agent: &AgentId, signed: bool, input: &Value) 
     Ok(address)
 }
 
+/// The settings that every agent follows.
+#[derive(Debug, Clone)]
+pub struct Followed<'a> {
+    pub models: &'a Models,
+    pub limits: AgentLimits,
+    pub budget: HomeBudget,
+}
+
 /// Handed to the engine.
 pub fn perform(
     ledger: &Ledger,
     hands: &Hands,
     hooks: &Arc<Hooks>,
     policy: Watched,
-    models: &Models,
+    followed: Followed<'_>,
     deltas: &Deltas,
+    holds: &Holds,
 ) -> Arc<dyn Perform> {
+    let Followed { models, limits, budget } = followed;
     let (ledger, hands, hooks) = (ledger.clone(), hands.clone(), Arc::clone(hooks));
-    let (providers, deltas) = (Arc::clone(&models.providers), deltas.clone());
-    let mind = Mind::new(ledger, hands.clone(), providers, deltas);
+    let (providers, deltas, holds) = (Arc::clone(&models.providers), deltas.clone(), holds.clone());
+    let mind = Mind::new(ledger, hands.clone(), providers, deltas, holds.clone(), budget);
     let named_models = models.providers.named().map(str::to_owned).collect();
-    Arc::new(Effects { hands, mind, hooks, policy: Arc::new(policy), models: models.defaults(), named_models })
+    let (policy, models) = (Arc::new(policy), models.defaults());
+    Arc::new(Effects { hands, mind, holds, hooks, policy, models, limits, named_models })
 }

@@ -1,15 +1,18 @@
 //! `policy.toml` of the home, as the daemon goes by it: read at the start and again whenever it changed. An edit that
 //! does not read changes nothing: the rules before it hold on, and the log and `abide doctor` say what is wrong.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use abide_effects::policy::{Caller, Policy};
-use abide_kernel::id::AgentId;
-use abide_kernel::input::Call;
+use abide_effects::policy::{CallPolicy, Caller, Policy};
+use abide_effects::transient::is_transient;
+use abide_kernel::effect::Place;
+use abide_kernel::id::{AgentId, CallId};
+use abide_kernel::input::{Call, Does};
 use anyhow::anyhow;
 
 /// Where a home keeps it.
@@ -29,6 +32,9 @@ pub fn read(home: &Path) -> anyhow::Result<Option<Policy>> {
 pub struct Watched {
     home: PathBuf,
     read: Mutex<Read>,
+    /// The calls of each agent's last reply that a person has to be asked about, with their digests. One of them runs
+    /// only if somebody said yes to it.
+    asked: Mutex<HashMap<AgentId, HashMap<CallId, String>>>,
 }
 
 #[derive(Debug)]
@@ -51,18 +57,46 @@ impl Watched {
         let stamp = stamp(&path(home));
         let policy = Arc::new(read(home)?.unwrap_or_default());
         tracing::debug!(rules = policy.len(), "read the policy");
-        Ok(Watched { home: home.to_owned(), read: Mutex::new(Read { stamp, policy }) })
+        Ok(Watched { home: home.to_owned(), read: Mutex::new(Read { stamp, policy }), asked: Mutex::default() })
     }
 
     /// The calls of a reply, as far as the policy lets them be. `workspace` is where they would run.
-    pub async fn judge(&self, agent: &AgentId, makers: &[AgentId], workspace: PathBuf, calls: Vec<Call>) -> Vec<Call> {
-        if calls.is_empty() {
-            return calls;
+    pub async fn judge(&self, agent: &AgentId, place: &Place, workspace: PathBuf, calls: Vec<Call>) -> Vec<Call> {
+        let judged = if calls.is_empty() { calls } else { self.judge_all(agent, place, workspace, calls).await };
+        let asked = judged.iter().filter_map(|call| match &call.does {
+            Does::Ask(ask) => Some((call.call_id.clone(), ask.digest.clone())),
+            Does::Act(_) | Does::World(_) | Does::Refused(_) => None,
+        });
+        let asked: HashMap<CallId, String> = asked.collect();
+        let mut all = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        if asked.is_empty() {
+            all.remove(agent);
+        } else {
+            all.insert(agent.clone(), asked);
         }
-        let (policy, agent, makers) = (self.current(), agent.clone(), makers.to_vec());
+        drop(all);
+        judged
+    }
+
+    /// The rules that a call of the last reply runs under. One that had to be asked about runs because of a yes.
+    pub fn of_call(&self, agent: &AgentId, call_id: &CallId) -> CallPolicy {
+        let policy = self.current();
+        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        CallPolicy { policy, approved: asked.get(agent).and_then(|calls| calls.get(call_id).cloned()) }
+    }
+
+    /// No call of the agent runs any more.
+    pub fn rests(&self, agent: &AgentId) {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).remove(agent);
+    }
+
+    async fn judge_all(&self, agent: &AgentId, place: &Place, workspace: PathBuf, calls: Vec<Call>) -> Vec<Call> {
+        let (policy, agent, makers, rule_folders) =
+            (self.current(), agent.clone(), place.makers.clone(), place.rule_folders());
         let looks_at_files = policy.looks_at_files();
         let judge = move || {
-            let caller = Caller { agent: &agent, makers: &makers, workspace: Some(&workspace) };
+            let caller =
+                Caller { agent: &agent, makers: &makers, workspace: Some(&workspace), rule_folders: &rule_folders };
             let judged = |Call { call_id, tool, input, does }| {
                 let does = policy.judge(&caller, &tool, &input, does);
                 Call { call_id, tool, input, does }
@@ -87,21 +121,36 @@ impl Watched {
         let mut known = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         let stamp = stamp(&path(&self.home));
         if known.stamp != stamp {
-            // Said once for each version of the file.
-            known.stamp = stamp;
-            match read(&self.home) {
-                Ok(Some(policy)) => {
-                    tracing::info!(rules = policy.len(), "read the policy again");
-                    known.policy = Arc::new(policy);
-                }
-                Ok(None) if known.policy.is_empty() => {}
-                Ok(None) => tracing::error!(
-                    "policy.toml is gone; its rules hold until the daemon restarts: put it back, or leave an empty one"
-                ),
-                Err(error) => tracing::error!(%error, "the policy does not read; the rules before it hold on"),
-            }
+            known.renew(stamp, read(&self.home));
         }
         Arc::clone(&known.policy)
+    }
+}
+
+impl Read {
+    /// Takes over what was read of a file that changed. What is wrong is said once for each version of the file. One that
+    /// could not be read for the moment, for want of a file descriptor for example, is read again: its rules must not be
+    /// passed over until the next edit.
+    fn renew(&mut self, stamp: Option<Stamp>, read: anyhow::Result<Option<Policy>>) {
+        match read {
+            Ok(Some(policy)) => {
+                tracing::info!(rules = policy.len(), "read the policy again");
+                self.policy = Arc::new(policy);
+            }
+            Ok(None) if self.policy.is_empty() => {}
+            Ok(None) => tracing::error!(
+                "policy.toml is gone; its rules hold until the daemon restarts: put it back, or leave an empty one"
+            ),
+            Err(error) if error.chain().any(|cause| cause.downcast_ref().is_some_and(is_transient)) => {
+                tracing::warn!(
+                    error = format!("{error:#}"),
+                    "the policy can't be read for the moment; the rules before it hold on until it can"
+                );
+                return;
+            }
+            Err(error) => tracing::error!(%error, "the policy does not read; the rules before it hold on"),
+        }
+        self.stamp = stamp;
     }
 }
 
@@ -113,5 +162,29 @@ fn stamp(path: &Path) -> Option<Stamp> {
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         // Whatever it is, reading it says more.
         Err(_) => Some(Stamp { changed: (0, 0), size: 0, inode: 0 }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use anyhow::Context;
+
+    use super::*;
+
+    #[test]
+    fn a_policy_that_can_t_be_read_for_the_moment_is_read_again() {
+        let rules = |text: &str| Ok(Some(Policy::parse(text).unwrap()));
+        let deny = "[[rule]]\naction = \"deny\"\ncommand = \"*\"\n";
+        let stamp = |size| Some(Stamp { changed: (0, 0), size, inode: 1 });
+        let mut known = Read { stamp: stamp(1), policy: Arc::default() };
+        let failed = |number| Err(io::Error::from_raw_os_error(number)).context("can't read policy.toml");
+        known.renew(stamp(2), failed(libc::EMFILE));
+        assert_eq!((known.stamp, known.policy.len()), (stamp(1), 0), "it is looked at again");
+        known.renew(stamp(2), rules(deny));
+        assert_eq!((known.stamp, known.policy.len()), (stamp(2), 1));
+        known.renew(stamp(3), failed(libc::EACCES));
+        assert_eq!((known.stamp, known.policy.len()), (stamp(3), 1), "said once, and the rules hold on");
     }
 }

@@ -2,8 +2,9 @@
 //! of the system on an admin's explicit word; and never in the whole home folder of the daemon's user, in which keys and
 //! settings lie. Judged by real paths. It concerns folders that a caller names: agents keep what is recorded.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
+use abide_effects::workspace::Workspace;
 use abide_kernel::input::Refusal;
 use abide_server::Reach;
 
@@ -31,6 +32,15 @@ const SYSTEM: [&str; 16] = [
 ];
 /// Below a folder of the system, and none.
 const NOT_SYSTEM: [&str; 1] = ["/var/tmp"];
+
+/// Where a path lies, seen from the roots.
+enum Position {
+    BelowRoot,
+    /// In a folder of the system that a wider root holds.
+    SystemBelowRoot,
+    System,
+    Elsewhere,
+}
 
 #[derive(Debug, Clone)]
 pub struct Roots {
@@ -62,30 +72,67 @@ impl Roots {
                 format!("name the folder of one project in it, or make one: mkdir {}/work", self.person.display());
             return Err(Refusal::new("whole_home", message, hint));
         }
-        let system = SYSTEM.map(Path::new).into_iter().find(|system| folder.starts_with(system));
-        let not_system = NOT_SYSTEM.map(Path::new).into_iter().chain([self.person.as_path()]);
-        let system = system.filter(|_| !not_system.into_iter().any(|other| folder.starts_with(other)));
-        let root = self.roots.iter().find(|root| folder.starts_with(root));
-        match (root, system, reach) {
-            // A root that lies in a folder of the system was named for what is below it.
-            (Some(root), Some(system), _) if root.starts_with(system) => Ok(()),
-            (Some(_), None, _) | (_, _, Reach::System) | (None, None, Reach::Beyond) => Ok(()),
-            (_, Some(_), Reach::Beyond) => {
+        match (self.position(folder), reach) {
+            (Position::BelowRoot, _) | (_, Reach::System) | (Position::Elsewhere, Reach::Beyond) => Ok(()),
+            (Position::SystemBelowRoot | Position::System, Reach::Beyond) => {
                 let message = format!("{shown} is a folder of the system");
                 let hint = "choose another folder; if it has to be this one, say so: --force, or \"force\": true";
                 Err(Refusal::new("system_folder", message, hint))
             }
-            (Some(_), Some(_), Reach::Roots) => {
+            (Position::SystemBelowRoot, Reach::Roots) => {
                 let message = format!("{shown} is a folder of the system");
                 Err(Refusal::new("system_folder", message, "choose another folder, or ask an admin to attach this one"))
             }
-            (None, _, Reach::Roots) => {
+            (Position::System | Position::Elsewhere, Reach::Roots) => {
                 let message =
                     format!("{shown} does not lie below the folders in which agents may work: {}", self.named());
                 let hint = "choose a folder below one of them, have an admin attach this one, or add its root to the \
                     setting workspace_roots of the daemon";
                 Err(Refusal::new("outside_roots", message, hint))
             }
+        }
+    }
+
+    /// Whether such a caller may have agents work in the repository that a folder belongs to. Its files, its records and
+    /// the objects that it takes from elsewhere can be read there, so all of them have to lie below a root. The rule about
+    /// the whole home folder is about the folder alone: a repository of settings files may have its top there.
+    pub fn check_repository(&self, folder: &Workspace, stores: &[PathBuf], reach: Reach) -> Result<(), Refusal> {
+        let (Some(git), Reach::Roots) = (&folder.git, reach) else { return Ok(()) };
+        let places = [("belongs to the working tree", &git.toplevel), ("has its records in", &git.common_dir)];
+        let places = places.into_iter().chain(stores.iter().map(|store| ("takes objects from", store)));
+        for (relation, place) in places {
+            let why = match self.position(place) {
+                Position::BelowRoot => continue,
+                Position::SystemBelowRoot => "is a folder of the system".to_owned(),
+                Position::System | Position::Elsewhere => {
+                    format!("does not lie below the folders in which agents may work: {}", self.named())
+                }
+            };
+            let message =
+                format!("the repository of {} {relation} {}, which {why}", folder.path.display(), place.display());
+            let hint = "use a clone that lies below one of them and holds its objects itself (git clone --no-local), have \
+                an admin attach this one, or add that place to the setting workspace_roots of the daemon";
+            return Err(Refusal::new("outside_roots", message, hint));
+        }
+        Ok(())
+    }
+
+    fn position(&self, path: &Path) -> Position {
+        // It does not exist, and leads anywhere once a folder on the way is made.
+        if path.components().any(|part| part == Component::ParentDir) {
+            return Position::Elsewhere;
+        }
+        let system = SYSTEM.map(Path::new).into_iter().find(|system| path.starts_with(system));
+        let not_system = NOT_SYSTEM.map(Path::new).into_iter().chain([self.person.as_path()]);
+        let system = system.filter(|_| !not_system.into_iter().any(|other| path.starts_with(other)));
+        let root = self.roots.iter().find(|root| path.starts_with(root));
+        match (root, system) {
+            // A root that lies in a folder of the system was named for what is below it.
+            (Some(root), Some(system)) if root.starts_with(system) => Position::BelowRoot,
+            (Some(_), None) => Position::BelowRoot,
+            (Some(_), Some(_)) => Position::SystemBelowRoot,
+            (None, Some(_)) => Position::System,
+            (None, None) => Position::Elsewhere,
         }
     }
 

@@ -12,25 +12,30 @@ use abide_effects::Hands;
 use abide_effects::hands::{Left, Reconciled, Setup, recorded};
 use abide_effects::process::Bounds;
 use abide_effects::sandbox::Mode;
-use abide_engine::{Clock, Deltas, Host};
-use abide_kernel::agent::config::{Choice, Config, ConfigChange, DefaultModels, Identity};
+use abide_engine::{Clock, Deltas, Host, HostOptions};
+use abide_kernel::agent::config::{AgentLimits, Choice, Config, ConfigChange, DefaultModels, Identity};
 use abide_kernel::id::AgentId;
 use abide_kernel::input::Input;
 use abide_kernel::vocabulary::AgentKind;
+use abide_kernel::wake::HELD;
 use abide_ledger::{Ledger, Upgraded};
-use abide_private::{is_open_to_others, private_folder, write_private};
+use abide_private::{is_open_to_others, private_folder, read_regular_text, write_private};
 use abide_server::{Access, App, Hooks, Limits, Options, Rate, Server, fresh_token};
 use anyhow::Context;
-use serde_json::json;
+use rustix::process::Signal;
+use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::mind::holds::{self, Holds};
+use crate::mind::home_budget::HomeBudget;
 use crate::models::Models;
 use crate::output::{Failed, Output};
 use crate::outside::Outside;
+use crate::perform::Followed;
 use crate::policy::Watched;
 use crate::roots::Roots;
 use crate::row_rebuild::RowRebuild;
-use crate::{disks, notify, perform};
+use crate::{disks, logs, memory, notify, open_files, perform};
 
 /// The agent that a new home begins with.
 pub const FIRST_AGENT: &str = "main";
@@ -45,6 +50,11 @@ pub struct Daemon {
     pub sandbox: Mode,
     /// How much of the machine commands may have.
     pub bounds: Bounds,
+    /// The limits of every agent, past which it waits or a person is asked.
+    pub limits: AgentLimits,
+    /// The spending limit of all agents together for a day, in millionths of a dollar; zero is no limit.
+    pub daily_micro_usd: u64,
+    pub host: HostOptions,
     pub grace: Duration,
     pub notify: notify::Chosen,
     /// Where the outside reaches the URLs of triggers, if not where it listens.
@@ -66,24 +76,36 @@ pub fn run(home: &Path, ledger: Ledger, daemon: &Daemon, out: &Output) -> anyhow
         tracing::warn!(home = %home.display(), hint, "other users of this machine can look into the home");
     }
     let token = admin_token(home)?;
+    let limits = Limits::for_open_files(open_files::raise());
+    tracing::debug!(connections = limits.connections, "connections leave room for other open files");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let served = runtime.block_on(serve(home, ledger, &token, daemon, out));
+    let served = runtime.block_on(serve(home, ledger, &token, limits, daemon, out));
     // Nothing is left that anybody waits for: what still runs are reads that nobody will see.
     runtime.shutdown_timeout(Duration::from_millis(200));
     served
 }
 
-async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &Output) -> anyhow::Result<()> {
+async fn serve(
+    home: &Path,
+    ledger: Ledger,
+    token: &str,
+    limits: Limits,
+    daemon: &Daemon,
+    out: &Output,
+) -> anyhow::Result<()> {
     // Asked for first, so that no signal falls into the gap before.
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    // By default this signal ends the process where a file would outgrow a limit on its size. Handled, the write fails
+    // instead, as it does on a full disk.
+    let _file_too_large = signal(SignalKind::from_raw(Signal::XFSZ.as_raw()))?;
     if let Some(Upgraded { from, to }) = ledger.upgraded() {
         tracing::info!(from, to, "upgraded the home to a newer format; older versions refuse it from now on");
     }
     let empty = ledger.streams(None, 1)?.is_empty();
     let policy = Watched::start(home)?;
     let access = Access::read(ledger.clone(), token)?;
-    let hands = hands(home, daemon)?;
+    let hands = hands(home, daemon).with_context(|| format!("can't prepare {} for commands", home.display()))?;
     let left = hands.left_worktrees().await;
     let hooks = Hooks::open(home, daemon.public_url.clone(), Rate::of(daemon.hook_rate));
     let hooks = Arc::new(hooks.context("can't read what the home keeps for its triggers")?);
@@ -91,11 +113,18 @@ async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &
     // Before any agent is awake: nothing that happens from here on may be missed.
     let since = ledger.end()?;
     let deltas = Deltas::default();
-    let performer = perform::perform(&ledger, &hands, &hooks, policy, &daemon.models, &deltas);
-    let host = Host::start(ledger.clone(), performer, Clock::System)?;
+    let budget = HomeBudget::new(daemon.daily_micro_usd);
+    budget.rebuild(&ledger, Clock::System.now())?;
+    let followed = Followed { models: &daemon.models, limits: daemon.limits, budget };
+    let holds = Holds::new(!ledger.wakes_because(HELD)?.is_empty());
+    let performer = perform::perform(&ledger, &hands, &hooks, policy, followed, &deltas, &holds);
+    let host = Host::start_with(ledger.clone(), performer, Clock::System, daemon.host)?;
     let notifier = notify::start(home, &host, daemon.notify.clone(), since)?;
     let rebuild = RowRebuild::start(&ledger).context("can't start a thread")?;
     let disks = tokio::spawn(disks::tell(host.clone(), hands.clone()));
+    // All end when the daemon shuts down.
+    let memory = tokio::spawn(memory::give_back());
+    let releases = tokio::spawn(holds::release(host.clone(), holds.clone()));
     for left in left {
         reconcile(&host, &hands, left).await;
     }
@@ -110,17 +139,18 @@ async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &
     let (checked, priced) = (Arc::clone(&daemon.models), Arc::clone(&daemon.models));
     let roots = Roots::new(&daemon.workspace_roots, hands.person());
     let options = Options {
-        limits: Limits::default(),
+        limits,
         models: daemon.models.defaults(),
         check_model: Box::new(move |name| checked.check(name)),
         check_price: Box::new(move |name| priced.check_price(name)),
-        world: Arc::new(Outside { hands, models: Arc::clone(&daemon.models), roots }),
+        world: Arc::new(Outside { hands, models: Arc::clone(&daemon.models), roots, holds }),
         hooks: Arc::clone(&hooks),
         deltas,
+        log_lines_lost: logs::lost_lines,
         loopback: daemon.listen.ip().is_loopback(),
     };
     let app = App::new(host.clone(), access, options);
-    let server = Server::bind(daemon.listen, Arc::clone(&app)).await;
+    let server = Server::bind(daemon.listen, Arc::clone(&app));
     let server = server.with_context(|| format!("can't listen on {}", daemon.listen))?;
     let url = format!("http://{}", server.address()?);
     hooks.listens_at(&url);
@@ -131,7 +161,7 @@ async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &
         let _told = closed.await;
     }));
     let ready = json!({ "event": "ready", "url": url, "pid": std::process::id() });
-    out.result(&ready, || welcome(&url, home, &daemon.models, empty))?;
+    tell(out, &ready, || welcome(&url, home, &daemon.models, empty));
 
     let first = tokio::select! {
         _ = terminate.recv() => "SIGTERM",
@@ -140,6 +170,8 @@ async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &
     tracing::info!(signal = first, "shutting down");
     app.close();
     disks.abort();
+    memory.abort();
+    releases.abort();
     let ending = async {
         host.shutdown(daemon.grace).await;
         drop(close);
@@ -151,15 +183,30 @@ async fn serve(home: &Path, ledger: Ledger, token: &str, daemon: &Daemon, out: &
         _ = terminate.recv() => Some(143),
         _ = interrupt.recv() => Some(130),
     };
+    if second.is_some() {
+        // Turns are not waited for any more, but recorded as given back: a moment, unless the disk is slow or full.
+        tokio::select! {
+            () = host.shutdown(Duration::ZERO) => {}
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    }
     drop(notice);
     drop(notifier);
     drop(rebuild);
-    let told = out.result(&json!({ "event": "stopped" }), || "abide has stopped\n".to_owned());
+    tell(out, &json!({ "event": "stopped" }), || "abide has stopped\n".to_owned());
     if let Some(code) = second {
-        // Whoever asks twice does not want to wait for anything. What was answered is durable.
+        // Whoever asks twice does not want to wait for anything else. What was answered is durable.
         std::process::exit(code);
     }
-    told
+    Ok(())
+}
+
+/// A daemon does not end because nobody can be told that it began: its output may be on a full disk.
+fn tell(out: &Output, event: &Value, text: impl FnOnce() -> String) {
+    if let Err(error) = out.result(event, text) {
+        tracing::warn!(error = format!("{error:#}"), "the standard output can't be written");
+    }
 }
 
 /// Whatever an earlier life of this home left running is ended before any agent is read.
@@ -167,7 +214,8 @@ fn hands(home: &Path, daemon: &Daemon) -> anyhow::Result<Hands> {
     let moment = || (Clock::System.now(), Clock::System.entropy());
     // The running program, also when another has taken its place on disk.
     let program = Path::new("/proc/self/exe").to_path_buf();
-    let Daemon { sandbox, bounds, .. } = *daemon;
+    let sandbox = daemon.sandbox;
+    let bounds = Bounds { open_files: open_files::soft_for_programs(), ..daemon.bounds };
     let hands = Hands::new(Setup { program, home: home.to_path_buf(), sandbox, bounds, moment })?;
     let found = hands.sandbox();
     let mechanism = found.mechanism().as_str();
@@ -232,7 +280,7 @@ fn welcome(url: &str, home: &Path, models: &Models, first: bool) -> String {
 /// The token of the home, made on the first start.
 fn admin_token(home: &Path) -> anyhow::Result<String> {
     let path = home.join("token");
-    match fs::read_to_string(&path) {
+    match read_regular_text(&path) {
         Ok(token) if token.trim().len() >= 16 => return Ok(token.trim().to_owned()),
         Ok(_) => anyhow::bail!("{} holds no token; remove it, and a new one is made", path.display()),
         Err(error) if error.kind() == ErrorKind::NotFound => {}

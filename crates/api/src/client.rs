@@ -19,9 +19,9 @@ use crate::types::{
     Abort, Accepted, AgentChange, AgentCreate, AgentItem, AgentSummary, Approval, Brief, Compact, Deleted, Detached,
     Ended, Event, Exported, Fetched, Fork, Health, Message, MessageCreate, ModelList, ModelTest, ModelTested, Page,
     Patch, SandboxPart, Surroundings, Task, TaskInput, TaskRead, TaskRun, TaskStopped, TaskTaken, Timer, TimerCreate,
-    TimerCreated, TokenCreate, TokenCreated, TokenItem, TranscriptEntry, Trigger, TriggerCreate, Verify, Wait, Wake,
-    Why, Woken, WorkItem, WorkItemBlock, WorkItemComplete, WorkItemCreate, WorkItemUpdate, Workspace, WorkspaceAttach,
-    WorkspaceFetch,
+    TimerCreated, TokenCreate, TokenCreated, TokenItem, TranscriptEntry, Transfer, Trigger, TriggerCreate, Verify,
+    Wait, Wake, Why, Woken, WorkItem, WorkItemBlock, WorkItemComplete, WorkItemCreate, WorkItemUpdate, Workspace,
+    WorkspaceAttach, WorkspaceFetch,
 };
 
 /// Answers are bounded on the other side; this is for whoever else may answer there.
@@ -144,13 +144,39 @@ impl Client {
         self.typed(Method::GET, path, None::<&()>).await
     }
 
+    /// Whether it can serve and record; refused with 503 while it can't.
     pub async fn health(&self) -> Result<Health, ClientError> {
         self.get("/readyz").await
     }
 
+    /// Whether it lives, ready or not.
+    pub async fn alive(&self) -> Result<Health, ClientError> {
+        self.get("/healthz").await
+    }
+
     pub async fn agents(&self, after: Option<&str>) -> Result<Page<AgentItem>, ClientError> {
-        self.get(&format!("/v1/agents?limit=1000{}", after.map(|after| format!("&after={after}")).unwrap_or_default()))
-            .await
+        self.get(&format!("/v1/agents?{}", page_query(after))).await
+    }
+
+    /// All items of a list, page by page. Only a page without `next` is the last, however few items the others have.
+    pub async fn all<T, F>(&self, mut page: impl FnMut(Option<String>) -> F) -> Result<Vec<T>, ClientError>
+    where
+        F: Future<Output = Result<Page<T>, ClientError>>,
+    {
+        let mut items = Vec::new();
+        let mut after = None;
+        loop {
+            let found = page(after.clone()).await?;
+            items.extend(found.items);
+            match found.next {
+                Some(next) if after.as_ref() == Some(&next) => {
+                    let detail = format!("the page after {next:?} leads back to it");
+                    return Err(ClientError::Foreign { url: self.base.clone(), detail });
+                }
+                Some(next) => after = Some(next),
+                None => return Ok(items),
+            }
+        }
     }
 
     pub async fn create_agent(&self, new: &AgentCreate) -> Result<AgentSummary, ClientError> {
@@ -176,6 +202,11 @@ impl Client {
 
     pub async fn sandbox(&self) -> Result<SandboxPart, ClientError> {
         self.get("/v1/sandbox").await
+    }
+
+    /// The repositories whose objects are being copied into the home.
+    pub async fn transfers(&self) -> Result<Page<Transfer>, ClientError> {
+        self.get("/v1/transfers").await
     }
 
     pub async fn change_agent(&self, id: &str, change: &AgentChange) -> Result<AgentSummary, ClientError> {
@@ -305,8 +336,8 @@ impl Client {
         self.typed(Method::POST, &path, Some(fetch)).await
     }
 
-    pub async fn patches(&self, id: &str) -> Result<Page<Patch>, ClientError> {
-        self.get(&format!("/v1/agents/{}/patches", part(id))).await
+    pub async fn patches(&self, id: &str, query: &str) -> Result<Page<Patch>, ClientError> {
+        self.plane(id, "patches", query).await
     }
 
     pub async fn create_work_item(&self, id: &str, new: &WorkItemCreate) -> Result<WorkItem, ClientError> {
@@ -385,8 +416,8 @@ impl Client {
         self.typed(Method::POST, "/v1/tokens", Some(token)).await
     }
 
-    pub async fn tokens(&self) -> Result<Page<TokenItem>, ClientError> {
-        self.get("/v1/tokens?limit=1000").await
+    pub async fn tokens(&self, after: Option<&str>) -> Result<Page<TokenItem>, ClientError> {
+        self.get(&format!("/v1/tokens?{}", page_query(after))).await
     }
 
     pub async fn revoke_token(&self, id: &str) -> Result<Ended, ClientError> {
@@ -444,6 +475,13 @@ fn reason(error: &dyn std::error::Error) -> String {
         inner = source;
     }
     inner.to_string()
+}
+
+/// The query of one page, as large as pages are.
+#[must_use]
+pub fn page_query(after: Option<&str>) -> String {
+    let after = after.map(|after| format!("&after={}", part(after))).unwrap_or_default();
+    format!("limit=1000{after}")
 }
 
 /// An id as one part of a path.

@@ -36,6 +36,7 @@ use crate::types;
     types::FetchedBranch,
     types::Patch,
     types::Surroundings,
+    types::Transfer,
     types::WorkItem,
     types::WorkItemCreate,
     types::WorkItemUpdate,

@@ -134,7 +134,7 @@ pub const OPERATIONS: &[Operation] = &[
     Operation { problems: &[], ..open(get("healthz", "/healthz", "The process lives", One(200, "Health"))) },
     Operation {
         problems: &[503],
-        ..open(get("readyz", "/readyz", "The ledger is open and agents are served", One(200, "Health")))
+        ..open(get("readyz", "/readyz", "The ledger can be read and written", One(200, "Health")))
     },
     get("metrics", "/metrics", "Counters for Prometheus", Text("text/plain; version=0.0.4")),
     get("openapi", "/openapi.json", "This document", Object(200)),
@@ -175,6 +175,7 @@ pub const OPERATIONS: &[Operation] = &[
         One(202, "Accepted"),
     ),
     page("message_list", "/v1/agents/{id}/messages", "Messages and what became of them", "Message"),
+    of_agent(get("message_show", "/v1/agents/{id}/messages/{item}", "One message, whole", One(200, "Message"))),
     Operation {
         query: ENTRY_PAGE,
         ..page("transcript", "/v1/agents/{id}/transcript", "What was said and done", "TranscriptEntry")
@@ -231,7 +232,7 @@ pub const OPERATIONS: &[Operation] = &[
         Body::Optional("WorkspaceFetch"),
         One(200, "Fetched"),
     ),
-    of_agent(get("patch_list", "/v1/agents/{id}/patches", "What was saved of removed worktrees", Page("Patch"))),
+    page("patch_list", "/v1/agents/{id}/patches", "What was saved of removed worktrees", "Patch"),
     Operation {
         query: &[LIMIT, AFTER, FILTER],
         ..page("work_item_list", "/v1/agents/{id}/work-items", "Work items", "WorkItem")
@@ -355,7 +356,10 @@ pub const OPERATIONS: &[Operation] = &[
             Answer::Events,
         )
     },
-    of_agent(get("agent_export", "/v1/agents/{id}/export", "Its records, as files of a fixture", Object(200))),
+    Operation {
+        problems: &[404, 409],
+        ..get("agent_export", "/v1/agents/{id}/export", "Its records, as files of a fixture", Object(200))
+    },
     of_agent(get(
         "surroundings",
         "/v1/agents/{id}/surroundings",
@@ -363,6 +367,15 @@ pub const OPERATIONS: &[Operation] = &[
         One(200, "Surroundings"),
     )),
     get("sandbox", "/v1/sandbox", "What keeps commands where they belong on this machine", One(200, "SandboxPart")),
+    Operation {
+        query: PAGE,
+        ..get(
+            "transfer_list",
+            "/v1/transfers",
+            "Repositories whose objects are being copied into the home, and how far that is",
+            Page("Transfer"),
+        )
+    },
     get("model_list", "/v1/models", "Models that can be named, and who serves them", One(200, "ModelList")),
     post(
         "model_test",

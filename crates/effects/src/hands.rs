@@ -31,14 +31,15 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::limits;
-use crate::policy::Policy;
+use crate::policy::CallPolicy;
 use crate::process::{Bounds, Options, Processes};
 use crate::sandbox::{Mode, Sandbox};
 use crate::tools::read_skill;
-use crate::workspace::{self, Fetched, Repositories, Unsaved, WORKTREES};
+use crate::workspace::{self, Fetched, Repositories, Transfer, Unsaved, WORKTREES};
 
 pub use output::{TaskInput, TaskOutput};
 pub use reconcile::{Left, Reconciled, recorded};
+pub use use_workspace::Allow;
 
 pub type Job = Pin<Box<dyn Future<Output = Vec<Input>> + Send>>;
 
@@ -63,6 +64,7 @@ struct Inner {
     processes: Processes,
     repositories: Repositories,
     moment: fn() -> (Time, u64),
+    fresh: Mutex<Fresh>,
     tasks: tasks::Tasks,
     desks: desk::Desks,
     order: order::Order,
@@ -105,7 +107,8 @@ impl Hands {
         let repositories = Repositories::new(&home, processes.clone());
         let swept = processes.sweep().into_iter().map(|swept| {
             let pids: Vec<String> = swept.pids.iter().map(ToString::to_string).collect();
-            (TaskId::new(swept.label), vec![format!("ended_at_boot pids {}", pids.join(" "))])
+            let ended = (!pids.is_empty()).then(|| format!("ended_at_boot pids {}", pids.join(" ")));
+            (TaskId::new(swept.label), ended.into_iter().chain(swept.evidence).collect())
         });
         Ok(Hands(Arc::new(Inner {
             home,
@@ -113,6 +116,7 @@ impl Hands {
             processes,
             repositories,
             moment: setup.moment,
+            fresh: Mutex::new(Fresh::new(Time::EPOCH, 0)),
             tasks: tasks::Tasks::default(),
             desks: desk::Desks::default(),
             order: order::Order::default(),
@@ -147,10 +151,23 @@ impl Hands {
         short.filter_map(|(agent, short)| Some((AgentId::new(&agent).ok()?, short.to_string()))).collect()
     }
 
-    /// Rung when that changes.
+    /// Every disk that is short although no command took a fair part of its room, in words.
+    #[must_use]
+    pub fn unattributed_shortages(&self) -> Vec<(PathBuf, String)> {
+        let short = self.0.processes.unattributed_shortages().into_iter();
+        short.map(|short| (short.folder.clone(), short.to_string())).collect()
+    }
+
+    /// Rung when one of these changes.
     #[must_use]
     pub fn shortage_changes(&self) -> watch::Receiver<()> {
         self.0.processes.shortage_changes()
+    }
+
+    /// The transfers of objects into mirrors that are under way.
+    #[must_use]
+    pub fn transfers(&self) -> Vec<Transfer> {
+        self.0.repositories.transfers()
     }
 
     #[must_use]
@@ -161,17 +178,16 @@ impl Hands {
     /// What an effect asks for, where it is for hands.
     #[must_use]
     pub fn perform(&self, agent: &AgentId, effect: Effect) -> Option<Job> {
-        self.perform_under(&Arc::default(), agent, effect)
+        self.perform_under(CallPolicy::default(), agent, effect)
     }
 
     /// The same, where the file tools reach no file that the policy keeps from the call.
     #[must_use]
-    pub fn perform_under(&self, policy: &Arc<Policy>, agent: &AgentId, effect: Effect) -> Option<Job> {
+    pub fn perform_under(&self, policy: CallPolicy, agent: &AgentId, effect: Effect) -> Option<Job> {
         let (hands, agent) = (self.clone(), agent.clone());
         match effect {
             Effect::RunTool { exec_id, call_id, tool, input, place } => {
                 let mut slot = self.0.order.next(&exec_id, &tool, &input);
-                let policy = Arc::clone(policy);
                 Some(Box::pin(async move {
                     slot.comes().await;
                     let came_to = hands.run_tool(&policy, &agent, &exec_id, &call_id, &tool, &input, &place).await;
@@ -237,7 +253,7 @@ impl Hands {
     pub fn remains(&self, agent: &AgentId) -> Remains {
         let mut ended: BTreeMap<TaskId, Vec<String>> = self.0.tasks.drop_all(agent);
         ended.extend(self.0.swept.lock().unwrap_or_else(PoisonError::into_inner).clone());
-        Remains { ended, occupied: self.0.desks.occupied_by(agent), models: None }
+        Remains { ended, occupied: self.0.desks.occupied_by(agent), ..Remains::default() }
     }
 
     /// The agent has come to rest. A folder that was taken for a call which was cut off before that was recorded is
@@ -256,7 +272,7 @@ impl Hands {
     #[allow(clippy::too_many_arguments, reason = "they are the fields of one effect")]
     async fn run_tool(
         &self,
-        policy: &Arc<Policy>,
+        policy: &CallPolicy,
         agent: &AgentId,
         exec_id: &ExecId,
         call_id: &CallId,
@@ -274,9 +290,11 @@ impl Hands {
         }
     }
 
-    fn fresh(&self) -> Fresh {
+    fn new_task_id(&self) -> TaskId {
+        let mut fresh = self.0.fresh.lock().unwrap_or_else(PoisonError::into_inner);
         let (now, entropy) = (self.0.moment)();
-        Fresh::new(now, entropy)
+        fresh.renew(now, entropy);
+        fresh.task()
     }
 
     /// Where the output of a task is kept.

@@ -4,15 +4,18 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests make files as users do"))]
 
 pub mod files;
+mod git_dir;
 pub mod hands;
 pub mod limits;
 pub mod model;
 mod nearest;
 pub mod policy;
 pub mod process;
+pub mod programs;
 pub mod sandbox;
 pub mod surroundings;
 pub mod tools;
+pub mod transient;
 pub mod web;
 pub mod webhook;
 pub mod workspace;

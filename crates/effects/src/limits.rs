@@ -73,9 +73,23 @@ pub const GIT_OUTPUT_BYTES: u64 = 128 << 20;
 pub const GIT_PATIENCE: std::time::Duration = std::time::Duration::from_secs(900);
 /// Settings, lists of ignored files and the like that are read of a repository.
 pub const GIT_SETTINGS_BYTES: u64 = 1 << 20;
-/// Places of repositories that are protected in one folder, and how deep in folders a module's records may lie.
-pub const PROTECTED_MAX: usize = 1_024;
-pub const MODULES_DEEP: usize = 16;
+/// Repositories in one folder that are protected. Each takes some twenty mounts; the kernel allows 100,000.
+pub const REPOSITORIES_MAX: usize = 1_000;
+/// Entries of a folder that are searched for repositories before each command. More take longer than a command should.
+pub const PROTECT_ENTRIES: usize = 2_000_000;
+/// Files of git's settings that are searched for writable ones, and how deep includes may be nested, as git has it too.
+pub const INCLUDES: usize = 64;
+pub const INCLUDE_DEPTH: usize = 10;
+/// Object stores that a repository may take objects from.
+pub const ALTERNATES: usize = 64;
+/// Memory of its own that git may take where it works outside of a sandbox on content that an agent chose.
+pub const GIT_MEMORY_BYTES: u64 = 2 << 30;
+/// A series of patches that is written of an agent's commits. A longer one helps nobody: the commits are in the mirror.
+pub const SERIES_BYTES: u64 = 64 << 20;
+/// The index of a repository that git looks at. One of two million files has about this size.
+pub const GIT_INDEX_BYTES: u64 = 256 << 20;
+/// Places of an index that may name the part that it shares with others.
+pub const SHARED_INDEX_TRIES: usize = 16;
 /// How much of git's complaints is repeated in a refusal.
 pub const GIT_WORDS_BYTES: u64 = 4 << 10;
 /// Entries of a folder outside git that are looked at to see whether it changed.
@@ -86,6 +100,17 @@ pub const MAKING_WAIT: std::time::Duration = std::time::Duration::from_secs(30);
 pub const SAVE_TRIES: u32 = 3;
 /// Names of files that a patch's story holds; their number is always told.
 pub const PATCH_FILES: usize = 1_000;
+/// Refs of a worktree that are kept, and those of them that are named one by one.
+pub const KEPT_REFS: usize = 10_000;
+pub const KEPT_NAMES: usize = 100;
+/// Parents of one commit that gathers others.
+pub const GATHERED_PARENTS: usize = 500;
+/// Ignored files of an agent's own rules that are saved all the same, and their bytes.
+pub const OWN_IGNORED_FILES: usize = 5_000;
+pub const OWN_IGNORED_BYTES: u64 = 64 << 20;
+/// Commits whose ignore files count, and how many of those.
+pub const IGNORING_COMMITS: usize = 16;
+pub const IGNORE_FILES: usize = 10_000;
 /// Names that one line of evidence holds.
 pub const EVIDENCE_NAMES: usize = 10;
 /// Numbers that are tried to find a name that is not taken.
@@ -121,11 +146,36 @@ pub const INPUT_WAIT_MS: u64 = 5_000;
 pub const SCRATCH_BYTES: u64 = 1 << 30;
 /// How often the memory of a running command is looked at.
 pub const MEMORY_TICK_MS: u64 = 250;
-/// How often the disks of running commands are looked at, and below how many times their reserve who writes is counted.
+/// How many closed files and folders of the system are hidden from commands, and how long the search for them may take.
+pub const CLOSED_PATHS: usize = 500;
+pub const CLOSED_WALK_MS: u64 = 3_000;
+/// How often the modes of the home are looked at while a command runs that could change them, and of how many files.
+pub const HOME_TICK_MS: u64 = 250;
+pub const HOME_ENTRIES: usize = 1_000;
+/// How often the disks of running commands are looked at, and below how many times their reserve the
+/// folders of commands are measured.
 pub const DISK_LOOK_MS: u64 = 1_000;
 pub const DISK_NEAR_TIMES: u64 = 4;
+/// Entries below the folders of a command that are measured on such a disk; how long that may take for all commands
+/// together, and at least and at most for one folder.
+pub const DISK_WALK_ENTRIES: usize = 200_000;
+pub const DISK_WALK_ALL_MS: u64 = 2_000;
+pub const DISK_WALK_LEAST_MS: u64 = 50;
+pub const DISK_WALK_MOST_MS: u64 = 500;
+/// How many times as long as it takes to measure is waited before it is done again.
+pub const DISK_REST_TIMES: u32 = 3;
+/// How far back the room counts that a command took, while the disk has its reserve.
+pub const DISK_LATELY: std::time::Duration = std::time::Duration::from_secs(600);
+/// The part of the room that is missing which a command must have taken to be ended, unless all commands together took
+/// half of it; and the part of the reserve that it must have taken in any case.
+pub const DISK_BLAME_PART: u64 = 10;
+pub const DISK_BLAME_LEAST_PART: u64 = 100;
 /// What stays free on a disk, where nothing is set: this, or this part of it, whichever is less.
 pub const DISK_RESERVE_BYTES: u64 = 512 << 20;
+/// Inodes that stay free on a disk, where they are less than that part of all.
+pub const DISK_RESERVE_INODES: u64 = 10_000;
+/// In a folder with too many files to count, a command is known to create some if one of so many was created lately.
+pub const DISK_CREATED_PART: usize = 10_000;
 pub const DISK_RESERVE_PERCENT: u64 = 3;
 /// The machine's memory, where it does not say.
 pub const MEMORY_UNKNOWN_BYTES: u64 = 4 << 30;
@@ -202,3 +252,8 @@ pub const FETCH_TIMEOUT_MS: u64 = 20_000;
 pub const KNOCK_TIMEOUT_MS: u64 = 5_000;
 /// Tasks of one agent whose output is kept; that of older ones goes.
 pub const OUTPUTS_KEPT: usize = 256;
+/// The buffers of one socket, where the kernel does not say what it allows.
+pub const SOCKET_BYTES: u64 = 8 << 20;
+/// Every process may have this many files open, however little memory its command may use: the usual soft limit, with
+/// which git, cargo and node work.
+pub const OPEN_FILES_LEAST: u64 = 1_024;

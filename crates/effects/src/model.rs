@@ -56,7 +56,7 @@ pub enum BadModel {
 /// What earlier tool calls of the agent came to. Read only when it is asked for: most calls never look.
 pub trait Past: Send + Sync {
     /// The newest `count` results, newest first; fewer where there are no more.
-    fn tool_results(&self, count: usize) -> Vec<Value>;
+    fn tool_results(&self, count: usize) -> Result<Vec<Value>, ProviderFailure>;
 }
 
 /// A call that came to nothing, as the ledger records it.
@@ -71,6 +71,8 @@ pub struct ProviderFailure {
     pub carry: Option<Value>,
     /// What it took all the same.
     pub spent: Option<Box<Spent>>,
+    /// Of an `auth` failure: the key may not use this model, and may work for others of its provider.
+    pub model_only: bool,
 }
 
 impl ProviderFailure {
@@ -78,7 +80,13 @@ impl ProviderFailure {
     #[must_use]
     pub fn invalid(message: impl Into<String>) -> ProviderFailure {
         let (error, message) = (ProviderError::Invalid, message.into());
-        ProviderFailure { error, retry_after_ms: None, message, carry: None, spent: None }
+        ProviderFailure { error, retry_after_ms: None, message, carry: None, spent: None, model_only: false }
+    }
+
+    /// This machine could not do its part of the call for the moment: it is retried.
+    #[must_use]
+    pub fn system(message: impl Into<String>) -> ProviderFailure {
+        ProviderFailure { error: ProviderError::System, ..ProviderFailure::invalid(message) }
     }
 }
 

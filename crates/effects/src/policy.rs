@@ -7,15 +7,18 @@
 
 mod command;
 mod file;
+mod spellings;
 mod subject;
 mod unseen;
 mod wild;
 
 use std::path::Path;
+use std::sync::Arc;
 
+use abide_kernel::agent::rule_folder::RuleFolder;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::{Ask, Does, Refusal};
-use abide_kernel::vocabulary::ApprovalDefault;
+use abide_kernel::vocabulary::{ApprovalDefault, SideEffect};
 use serde_json::Value;
 
 use crate::files::Pattern;
@@ -36,6 +39,16 @@ pub struct Caller<'a> {
     pub makers: &'a [AgentId],
     /// The folder that its paths begin at. With one, a path is also judged by where it leads.
     pub workspace: Option<&'a Path>,
+    /// The folders that rules about paths begin at, besides the workspace.
+    pub rule_folders: &'a [RuleFolder],
+}
+
+/// The policy as one call runs under it.
+#[derive(Debug, Clone, Default)]
+pub struct CallPolicy {
+    pub policy: Arc<Policy>,
+    /// The digest of the call that a person said yes to, where one had to be asked before this call could run.
+    pub approved: Option<String>,
 }
 
 /// What is wrong with a policy's text, and where.
@@ -101,8 +114,7 @@ impl Policy {
         if self.rules.is_empty() {
             return does;
         }
-        let workspace = caller.workspace.filter(|_| self.looks_at_files());
-        let subject = Subject::of(tool, input, workspace);
+        let subject = Subject::of(tool, input, caller, self.looks_at_files());
         let Some(rule) = self.deciding(caller, tool, world, &subject) else { return does };
         match rule.action {
             Action::Allow => does,
@@ -110,13 +122,34 @@ impl Policy {
             // Whoever asks a person already asks a person.
             Action::Ask if tool == "RequestApproval" => does,
             Action::Ask => Does::Ask(Box::new(Ask {
-                digest: digest(tool, input),
+                digest: digest(caller, tool, input, &subject),
                 summary: subject.summary(tool, input, rule.why.as_deref()),
                 deadline_ms: rule.deadline_ms,
                 default: rule.default,
                 then: does,
             })),
         }
+    }
+}
+
+impl CallPolicy {
+    /// Judges a call that touches files once more, when it runs: the calls of a reply are judged before the first of them
+    /// runs, and a link may have been turned since. The files that it must not reach all the same.
+    pub fn check(&self, caller: &Caller<'_>, tool: &str, input: &Value) -> Result<Option<Unseen>, Refusal> {
+        let approved = match self.policy.judge(caller, tool, input, Does::World(SideEffect::ReadOnly)) {
+            Does::World(_) | Does::Act(_) => false,
+            Does::Refused(refusal) => return Err(refusal),
+            Does::Ask(ask) if Some(&ask.digest) == self.approved.as_ref() => true,
+            Does::Ask(_) => {
+                let message = format!("a person has to say yes to this {tool}, because of where its path leads by now");
+                return Err(Refusal::new(
+                    "needs_approval",
+                    message,
+                    "make the very same call again: then they are asked",
+                ));
+            }
+        };
+        Ok(self.policy.unseen(caller, tool, input, approved))
     }
 }
 
@@ -167,11 +200,15 @@ impl Rule {
     }
 }
 
-/// Names one call: the tool and all of its input. Keys are in order, whatever order they came in.
-fn digest(tool: &str, input: &Value) -> String {
+/// Names one call: the tool, all of its input, the folder it runs in, and the files that its paths lead to. The same
+/// words elsewhere, or with a link that leads elsewhere, are another call. Keys are in order, whatever order they came in.
+fn digest(caller: &Caller<'_>, tool: &str, input: &Value, subject: &Subject) -> String {
     let mut hasher = blake3::Hasher::new();
-    hasher.update(tool.as_bytes());
-    hasher.update(&[0]);
-    hasher.update(input.to_string().as_bytes());
+    let workspace = caller.workspace.map(|folder| folder.as_os_str().as_encoded_bytes().to_vec());
+    let parts = [tool.as_bytes().to_vec(), input.to_string().into_bytes()].into_iter();
+    for part in parts.chain(workspace).chain(subject.led_to()) {
+        hasher.update(&part);
+        hasher.update(&[0]);
+    }
     hasher.finalize().to_hex()[..32].to_owned()
 }

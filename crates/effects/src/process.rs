@@ -8,9 +8,12 @@ mod disk;
 mod family;
 #[expect(clippy::disallowed_methods, reason = "control groups are files of the kernel's")]
 mod group;
+mod heads;
+mod home;
 mod kept;
 mod marker;
 mod memory;
+pub(crate) mod mounts;
 mod orders;
 mod output;
 mod owner;
@@ -27,7 +30,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use rustix::io::Errno;
 use tokio::sync::{oneshot, watch};
@@ -37,6 +40,7 @@ use self::family::Member;
 use self::group::Groups;
 use self::marker::Marker;
 use self::orders::Ask;
+pub(crate) use self::orders::Root;
 use self::output::Bounded;
 use self::spawner::Spawner;
 use crate::limits;
@@ -45,6 +49,7 @@ use crate::sandbox::Sandbox;
 pub use self::bounds::Bounds;
 pub use self::disk::Shortage;
 pub use self::kept::read_kept;
+pub use self::mounts::Protection;
 pub use self::output::{Chunk, Kept, Output};
 pub use self::supervise::{is_supervisor, supervise};
 pub use self::sweep::Swept;
@@ -85,9 +90,9 @@ pub struct Launch {
     pub extra_read: Vec<PathBuf>,
     /// Writable besides the workspace: the git folder of a worktree, say.
     pub extra_write: Vec<PathBuf>,
-    /// Read-only, although they lie in a writable folder. The supervisor refuses to start the command where the sandbox
-    /// did not make them so; a mechanism that can't forbid below an allowed folder ignores them.
-    pub read_only: Vec<PathBuf>,
+    /// Parts of the writable folders that the command may not change. For bubblewrap only: Landlock can't forbid below a
+    /// folder that it allows.
+    pub protection: Protection,
     /// Variables besides those that every command gets.
     pub environment: Vec<(String, String)>,
     /// Files of the command's private home, by name, with their content. Without a sandbox there is no private home,
@@ -115,7 +120,7 @@ impl Launch {
             processes_max: limits::PROCESSES_MAX,
             extra_read: Vec::new(),
             extra_write: Vec::new(),
-            read_only: Vec::new(),
+            protection: Protection::default(),
             environment: Vec::new(),
             home_files: Vec::new(),
             streams: None,
@@ -248,7 +253,13 @@ impl Processes {
         self.0.disks.shortages()
     }
 
-    /// Rung when that changes.
+    /// Every disk that is short although no command took a fair part of its room: no command is ended for it.
+    #[must_use]
+    pub fn unattributed_shortages(&self) -> Vec<Shortage> {
+        self.0.disks.unattributed()
+    }
+
+    /// Rung when one of these changes.
     #[must_use]
     pub fn shortage_changes(&self) -> watch::Receiver<()> {
         self.0.disks.changes()
@@ -330,7 +341,13 @@ struct Shared {
     over: (Mutex<()>, Condvar),
     recovery: String,
     agent: String,
-    root: PathBuf,
+    /// Where it may write, by real paths.
+    folders: Vec<PathBuf>,
+    /// It can write nowhere else on a disk.
+    confined: bool,
+    /// A moment before it did, and how much of its disks was used then, by device.
+    began: SystemTime,
+    used_before: HashMap<disk::Disk, u64>,
     supervisor: Member,
     /// Why it was ended, if that was for room on a disk.
     for_disk: Mutex<Option<String>>,

@@ -2,6 +2,7 @@
 //! does not work is kept with its reason and never passed over in silence. Starts no command.
 
 mod bubblewrap;
+mod closed;
 mod confinement;
 pub(crate) mod environment;
 mod landlock;
@@ -14,11 +15,15 @@ use std::process::{Command, Stdio};
 use serde::{Deserialize, Serialize};
 
 use self::bubblewrap::{Scratch, View};
+use self::closed::Closed;
 pub(crate) use self::confinement::{Confinement, Prepared};
 use self::landlock::{Ability, Files, Rules};
 use self::places::Places;
-use self::seccomp::{Reach, Sockets, SystemCalls};
+use self::seccomp::{Modes, Reach, Sockets, SystemCalls};
 use crate::limits;
+use crate::process::Root;
+use crate::process::mounts::OLDEST_KERNEL;
+use crate::programs;
 
 /// What the operator wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -57,7 +62,6 @@ impl Mechanism {
 pub struct Sandbox {
     mode: Mode,
     mechanism: Mechanism,
-    bubblewrap: Option<PathBuf>,
     /// Bubblewrap can show one file system in memory in several places.
     one_scratch: bool,
     ability: Option<Ability>,
@@ -66,6 +70,8 @@ pub struct Sandbox {
     home: PathBuf,
     person: PathBuf,
     path: String,
+    /// Closed files among the system's programs. Nothing for an ordinary user.
+    closed: Option<Closed>,
 }
 
 impl Sandbox {
@@ -79,6 +85,7 @@ impl Sandbox {
     #[must_use]
     pub fn probe_among(mode: Mode, home: &Path, among: &[Mechanism]) -> Sandbox {
         let home = home.canonicalize().unwrap_or_else(|_| home.to_path_buf());
+        programs::serve_home(&home);
         let person = std::env::home_dir().unwrap_or_else(|| PathBuf::from("/nonexistent"));
         // Whose home is everything has none.
         let person = person.canonicalize().ok().filter(|person| person.parent().is_some());
@@ -87,7 +94,6 @@ impl Sandbox {
         let mut sandbox = Sandbox {
             mode,
             mechanism: Mechanism::None,
-            bubblewrap: None,
             one_scratch: false,
             ability: None,
             seccomp: false,
@@ -95,6 +101,7 @@ impl Sandbox {
             home,
             person,
             path,
+            closed: None,
         };
         match mode {
             Mode::Off => sandbox.problems.push("the sandbox is off by setting".to_owned()),
@@ -104,11 +111,22 @@ impl Sandbox {
     }
 
     fn try_all(&mut self, among: &[Mechanism]) {
+        if rustix::process::geteuid().is_root() {
+            let closed = Closed::find(closed::PROGRAMS);
+            if closed.is_partial {
+                self.problems.push("files that only root can read are not all hidden: there are too many".to_owned());
+            }
+            self.closed = Some(closed);
+        }
         match landlock::probe() {
             Ok(ability) => self.ability = Some(ability),
             Err(problem) => self.problems.push(format!("landlock: {problem}")),
         }
-        match seccomp::programs(SystemCalls { sockets: Sockets::None, reach: Reach::User }) {
+        match seccomp::programs(SystemCalls {
+            sockets: Sockets::None,
+            reach: Reach::User,
+            modes: Modes::of_this_user(),
+        }) {
             Ok(_) => self.seccomp = true,
             Err(problem) => self.problems.push(format!("seccomp: {problem}")),
         }
@@ -116,9 +134,14 @@ impl Sandbox {
             let one = self.try_bubblewrap(true);
             self.one_scratch = one.is_ok();
             match one.or_else(|_| self.try_bubblewrap(false)) {
-                Ok(program) => {
-                    self.bubblewrap = Some(program);
+                Ok(()) => {
                     self.mechanism = Mechanism::Bubblewrap;
+                    if !self.protects_repositories() {
+                        let (major, minor) = OLDEST_KERNEL;
+                        let problem =
+                            format!("bubblewrap: {REPOSITORIES_OPEN}, because Linux is older than {major}.{minor}");
+                        self.problems.push(problem);
+                    }
                     return;
                 }
                 Err(problem) => self.problems.push(format!("bubblewrap: {problem}")),
@@ -136,9 +159,9 @@ impl Sandbox {
     /// What bubblewrap would do and Landlock can't.
     fn note_gaps(&mut self) {
         let mut note = |gap: &str| self.problems.push(format!("landlock: {gap}"));
-        note("modes and owners of files outside of the workspace are not protected from their owner");
+        note("modes of files outside of the workspace are not protected from their owner, except for the home's");
         note("names and arguments of other processes can be seen");
-        note("hooks and settings of repositories in a workspace are not protected; use worktrees");
+        note(REPOSITORIES_OPEN);
         if let Some(ability) = self.ability {
             if ability.version < 3 {
                 note("this kernel's version can't keep files outside of the workspace from being truncated");
@@ -149,13 +172,10 @@ impl Sandbox {
         }
     }
 
-    fn try_bubblewrap(&self, one_scratch: bool) -> Result<PathBuf, String> {
-        let program = std::env::split_paths(&self.path)
-            .map(|folder| folder.join("bwrap"))
-            .find(|program| program.is_file())
-            .ok_or("there is no program bwrap in PATH; install bubblewrap")?;
+    fn try_bubblewrap(&self, one_scratch: bool) -> Result<(), String> {
+        let program = programs::find(BUBBLEWRAP).map_err(|why| format!("{why}; install bubblewrap"))?;
         let scratch = if one_scratch { Scratch::One(PROBE_SCRATCH_BYTES) } else { Scratch::Each(PROBE_SCRATCH_BYTES) };
-        let view = View { writable: &[], read_only: &[], readable: &[], network: false, foreign: false, scratch };
+        let view = View { writable: &[], readable: &[], mounts_inside: false, network: false, foreign: false, scratch };
         let places = self.places();
         let script = format!("{KERNEL_FILES_OPEN}\n{}", bubblewrap::scratch_script(&places, scratch));
         let tried = Command::new(&program)
@@ -167,7 +187,7 @@ impl Sandbox {
             .map_err(|error| error.to_string())?;
         let writable = String::from_utf8_lossy(&tried.stdout);
         if tried.status.success() && writable.is_empty() {
-            return Ok(program);
+            return Ok(());
         }
         if tried.status.success() {
             let files = writable.split_ascii_whitespace().collect::<Vec<_>>().join(", ");
@@ -197,6 +217,11 @@ impl Sandbox {
     #[must_use]
     pub fn refuses(&self) -> bool {
         self.mode == Mode::Required && self.mechanism == Mechanism::None
+    }
+
+    /// Whether hooks and settings of repositories in a writable folder can be kept from commands.
+    pub(crate) fn protects_repositories(&self) -> bool {
+        self.mechanism == Mechanism::Bubblewrap && kernel() >= OLDEST_KERNEL
     }
 
     /// What a command is really kept from, with or without network.
@@ -241,13 +266,27 @@ impl Sandbox {
 
     /// As they are now: a secret may have been put down, and a toolchain taken away, since the last command.
     fn places(&self) -> Places {
-        Places::find(&self.home, &self.person, &self.path)
+        let mut places = Places::find(&self.home, &self.person, &self.path);
+        if let Some(programs) = &self.closed {
+            places.closed = Closed::find(closed::SETTINGS).paths;
+            places.closed.extend(programs.paths.iter().cloned());
+        }
+        places
     }
 
     /// What is hidden from commands inside of `folder`, for those who open files without being confined.
     pub(crate) fn hidden_in(&self, folder: &Path) -> Vec<PathBuf> {
         match self.mechanism {
             Mechanism::Bubblewrap | Mechanism::Landlock => self.places().hidden_below(folder).cloned().collect(),
+            Mechanism::None => Vec::new(),
+        }
+    }
+
+    /// What commands can only read inside of `folder`, though they may write around it: folders of programs.
+    pub(crate) fn read_only_in(&self, folder: &Path) -> Vec<PathBuf> {
+        let inside = |path: &PathBuf| path.starts_with(folder) && path != folder;
+        match self.mechanism {
+            Mechanism::Bubblewrap | Mechanism::Landlock => self.places().readable.into_iter().filter(inside).collect(),
             Mechanism::None => Vec::new(),
         }
     }
@@ -260,13 +299,17 @@ impl Sandbox {
         }
     }
 
-    /// The program and arguments that come before the supervisor's own, if it is to be wrapped.
-    pub(crate) fn wrapping(&self, allowed: &Allowed) -> Option<(PathBuf, Vec<std::ffi::OsString>)> {
-        let program = self.bubblewrap.clone()?;
+    /// The program and arguments that come before the supervisor's own, if it is to be wrapped. The program is looked
+    /// at each time: the folder that it was found in may have been given to an agent since.
+    pub(crate) fn wrapping(&self, allowed: &Allowed) -> Result<Option<(PathBuf, Vec<std::ffi::OsString>)>, String> {
+        if self.mechanism != Mechanism::Bubblewrap {
+            return Ok(None);
+        }
+        let program = programs::find(BUBBLEWRAP)?;
         let view = View {
             writable: &allowed.write,
-            read_only: &allowed.read_only,
             readable: &allowed.read,
+            mounts_inside: allowed.mounts_inside,
             network: allowed.network,
             foreign: allowed.foreign,
             scratch: match self.one_scratch {
@@ -274,7 +317,7 @@ impl Sandbox {
                 false => Scratch::Each(allowed.scratch_bytes),
             },
         };
-        Some((program, bubblewrap::arguments(&self.places(), &view)))
+        Ok(Some((program, bubblewrap::arguments(&self.places(), &view))))
     }
 
     /// The private folders in memory, as a command sees them; one of each file system.
@@ -289,20 +332,22 @@ impl Sandbox {
     /// What the supervisor lays upon the command.
     pub(crate) fn confinement(&self, allowed: &Allowed) -> Confinement {
         let files = || {
-            let Places { readable, hidden, .. } = self.places();
+            let Places { readable, mut hidden, closed, .. } = self.places();
+            // Folders that are given have rules of their own, which allow all of them.
+            hidden.extend(closed);
             let mut read: Vec<PathBuf> = readable.iter().flat_map(|path| places::around(path, &hidden)).collect();
-            read.extend(allowed.read.iter().cloned());
             // Landlock itself keeps what is private of other processes from being read there.
             read.push(PathBuf::from("/proc"));
             if let (true, Ok(real)) = (allowed.network, Path::new("/etc/resolv.conf").canonicalize()) {
                 read.push(real);
             }
-            Files { read, write: allowed.write.clone() }
+            Files { read, given: allowed.read.clone(), write: allowed.write.clone() }
         };
+        let modes = Modes::of_this_user();
         match self.mechanism {
             Mechanism::Bubblewrap => Confinement {
                 landlock: self.ability.is_some_and(Ability::peers).then_some(Rules { files: None, network: true }),
-                calls: self.seccomp.then_some(SystemCalls { sockets: Sockets::Usual, reach: Reach::Namespace }),
+                calls: self.seccomp.then_some(SystemCalls { sockets: Sockets::Usual, reach: Reach::Namespace, modes }),
                 unprivileged: true,
                 powers_over_files: allowed.foreign,
             },
@@ -311,6 +356,7 @@ impl Sandbox {
                 calls: Some(SystemCalls {
                     sockets: if allowed.network { Sockets::Internet } else { Sockets::None },
                     reach: Reach::User,
+                    modes,
                 }),
                 unprivileged: true,
                 powers_over_files: false,
@@ -322,6 +368,19 @@ impl Sandbox {
     }
 }
 
+/// The name of bubblewrap's program.
+const BUBBLEWRAP: &str = "bwrap";
+
+const REPOSITORIES_OPEN: &str = "hooks and settings of repositories in a workspace are not protected; use worktrees";
+
+/// The major and minor number of the running kernel.
+fn kernel() -> (u32, u32) {
+    let name = rustix::system::uname();
+    let release = name.release().to_string_lossy();
+    let mut numbers = release.split(['.', '-']).map_while(|part| part.parse().ok());
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+}
+
 /// Names the kernel's files that can be opened for writing. Opening them changes nothing.
 const KERNEL_FILES_OPEN: &str = "for file in /proc/sys/kernel/core_pattern /proc/sys/kernel/modprobe \
     /proc/sys/vm/drop_caches /proc/sys/net/ipv4/ip_forward /proc/sysrq-trigger /proc/pressure/memory \
@@ -331,13 +390,13 @@ done; true";
 
 const PROBE_SCRATCH_BYTES: u64 = 1 << 20;
 
-/// What one command may use, in paths without symbolic links.
+/// What one command may use.
 #[derive(Debug)]
 pub(crate) struct Allowed {
-    pub read: Vec<PathBuf>,
-    pub write: Vec<PathBuf>,
-    /// Below what is writable.
-    pub read_only: Vec<PathBuf>,
+    pub read: Vec<Root>,
+    pub write: Vec<Root>,
+    /// Its supervisor protects parts of what is writable.
+    pub mounts_inside: bool,
     pub network: bool,
     /// What its private folders in memory may hold together.
     pub scratch_bytes: u64,

@@ -8,9 +8,11 @@
 mod url;
 
 use std::io::Read;
+use std::path::Path;
 use std::time::Duration;
 
 use abide_kernel::input::Refusal;
+use abide_private::read_regular;
 use serde_json::{Value, json};
 use ureq::http::header::{CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
 use ureq::http::{HeaderMap, HeaderName};
@@ -122,12 +124,12 @@ fn agent(url: &Url) -> ureq::Agent {
 
 /// Where the machine has certificates of its own to trust, as behind a proxy that looks into everything, it says so in
 /// the variable that other programs read, too.
-pub(crate) fn own_certificates() -> Option<Vec<u8>> {
-    std::fs::read(std::env::var_os("SSL_CERT_FILE")?).ok()
+pub(crate) fn own_certificates() -> Option<std::io::Result<Vec<u8>>> {
+    std::env::var_os("SSL_CERT_FILE").map(|file| read_regular(Path::new(&file)))
 }
 
 fn own_roots() -> Option<RootCerts> {
-    let pem = own_certificates()?;
+    let pem = own_certificates()?.ok()?;
     let mut certificates = Vec::new();
     for item in ureq::tls::parse_pem(&pem).flatten() {
         if let PemItem::Certificate(certificate) = item {

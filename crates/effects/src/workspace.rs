@@ -9,29 +9,36 @@
 //! the mirror, and what can't be saved is refused and left as it is. A folder that is missing is an error.
 
 mod aside;
+mod baseline;
 mod check;
 mod clear;
 mod convert;
-mod durable;
+pub(crate) mod durable;
 mod fetch;
 mod git;
 mod identity;
+mod ignore;
+mod includes;
 mod keep;
 mod look;
 mod making;
 mod mirror;
 mod occupancy;
 mod patch;
+mod programs;
 mod protect;
 mod refresh;
 mod remove;
 mod repository;
 mod scan;
+mod tracked;
+mod transfers;
 mod tree;
+mod untracked;
 mod view;
 mod worktree;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -43,18 +50,24 @@ use self::git::Git;
 use self::making::Record;
 use self::mirror::Mirror;
 use self::repository::Repository;
+use self::transfers::Transfers;
 use self::view::View;
 use crate::process::Processes;
 
 pub use clear::left_in;
 pub use fetch::Fetched;
 pub use identity::{FILE as GIT_CONFIG, global_config};
+pub use includes::WritableSettings;
 pub use mirror::MIRRORS;
 pub use occupancy::{Occupancy, occupy};
 pub use patch::{PatchHolds, PatchRecord, PatchStory, list_patches};
-pub use protect::{Protection, has_repository, protect, protect_records};
+pub use programs::SettingProgram;
+pub use protect::{has_repository, protect_records};
 pub use remove::{Removed, Unsaved};
-pub use worktree::{Asker, Worktree};
+pub use transfers::{Phase as TransferPhase, Transfer};
+pub use worktree::Worktree;
+
+pub use crate::git_dir::shadow as shadow_warning;
 
 /// Where in a home worktrees are made. The only place below a home that may be a workspace.
 pub const WORKTREES: &str = "worktrees";
@@ -96,13 +109,23 @@ pub struct Repositories {
     processes: Processes,
     /// The state of the user's refs when a worktree was last brought up to date with them.
     stamps: Arc<Mutex<HashMap<PathBuf, String>>>,
+    /// Folders that look like git directories, and that no repository tracked when they were first looked at.
+    untracked: Arc<Mutex<HashSet<PathBuf>>>,
+    transfers: Transfers,
 }
 
 impl Repositories {
     /// `home` is the runtime's own folder, by its real name.
     #[must_use]
     pub fn new(home: &Path, processes: Processes) -> Repositories {
-        Repositories { home: home.to_path_buf(), processes, stamps: Arc::default() }
+        let (stamps, untracked, transfers) = (Arc::default(), Arc::default(), Transfers::default());
+        Repositories { home: home.to_path_buf(), processes, stamps, untracked, transfers }
+    }
+
+    /// The transfers of objects into mirrors that are under way.
+    #[must_use]
+    pub fn transfers(&self) -> Vec<Transfer> {
+        self.transfers.list()
     }
 
     #[must_use]
@@ -138,25 +161,39 @@ impl Repositories {
         Ok(evidence)
     }
 
-    /// The folder of a repository's hooks, where `core.hooksPath` leads into the working tree: no mount protects it,
-    /// because its files are part of the work.
-    #[must_use]
-    pub fn hooks_in_tree(&self, workspace: &Workspace) -> Option<PathBuf> {
-        let repository = workspace.git.as_ref()?.repository();
-        let settings = repository::Settings::read(&repository).ok()?;
-        let hooks = repository.toplevel.join(settings.get("core.hookspath")?);
-        hooks.starts_with(&repository.toplevel).then_some(hooks)
+    /// A person has agents work in a folder. `allow` judges the folder, its repository and the object stores that the
+    /// repository takes objects from; if it lets them pass, these very stores are recorded, and worktrees can be made.
+    pub fn agree(
+        &self,
+        workspace: &Workspace,
+        allow: impl FnOnce(&Workspace, &[PathBuf]) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
+        let stores = self.stores_of(workspace)?;
+        allow(workspace, &stores)?;
+        match &workspace.git {
+            Some(git) if Record::of(&git.toplevel)?.is_none() => self.record_stores(&git.common_dir, stores),
+            Some(_) | None => Ok(()),
+        }
     }
 
-    /// Records which object stores a repository takes objects from, when a person has an agent work in it.
-    pub fn agree(&self, workspace: &Workspace) -> Result<(), Refusal> {
-        let Some(git) = &workspace.git else { return Ok(()) };
-        let alternates = repository::borrows_from(&git.common_dir);
-        let mirror = Mirror::of(&self.home, &git.common_dir);
-        if alternates == mirror.alternates() || Record::of(&git.toplevel)?.is_some() {
-            return Ok(());
+    /// The sentence for a person about the object stores that a workspace's repository takes objects from, if there are any.
+    pub fn borrows_note(&self, workspace: &Workspace) -> Result<Option<String>, Refusal> {
+        let Some(git) = &workspace.git else { return Ok(None) };
+        Ok(worktree::borrows_note(&git.toplevel, &self.stores_of(workspace)?))
+    }
+
+    /// The object stores outside of its repository that a workspace takes objects from. A worktree of ours has the mirror,
+    /// and its own list is never followed.
+    fn stores_of(&self, workspace: &Workspace) -> Result<Vec<PathBuf>, Refusal> {
+        match &workspace.git {
+            Some(git) if Record::of(&git.toplevel)?.is_none() => repository::borrows_from(&git.common_dir),
+            Some(_) | None => Ok(Vec::new()),
         }
-        mirror.record(&git.common_dir, alternates)
+    }
+
+    fn record_stores(&self, common_dir: &Path, stores: Vec<PathBuf>) -> Result<(), Refusal> {
+        let mirror = Mirror::of(&self.home, common_dir);
+        if stores == mirror.alternates() { Ok(()) } else { mirror.record(common_dir, stores) }
     }
 
     fn alternates_of(&self, repository: &Repository) -> Result<Vec<PathBuf>, Refusal> {
@@ -173,6 +210,10 @@ impl Repositories {
 
     fn scratch(&self) -> PathBuf {
         self.home.join(SCRATCH)
+    }
+
+    fn untracked(&self) -> MutexGuard<'_, HashSet<PathBuf>> {
+        self.untracked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn stamps(&self) -> MutexGuard<'_, HashMap<PathBuf, String>> {

@@ -29,8 +29,13 @@ fn main() {
             print!("{}", probes::report(outside));
             return;
         }
+        ["__unknown"] => {
+            print!("{}", probes::unknown());
+            return;
+        }
         ["__reserve"] => return probes::reserve(),
         ["__share", mib] => return probes::share(mib.parse().unwrap()),
+        ["__mapped_file", path, mib] => return probes::mapped_file(path, mib.parse().unwrap()),
         ["__memory_file", mib] => return probes::memory_file(mib.parse().unwrap()),
         _ => {}
     }

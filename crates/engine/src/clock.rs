@@ -7,11 +7,52 @@ use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use abide_kernel::limits;
 use abide_kernel::time::Time;
 use tokio::time::Instant;
 
 /// No sleep is longer: a wall clock may be set, and a machine may have slept, while we did.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
+
+/// What a clock showed, and when that was by a clock that nobody sets.
+#[derive(Debug, Clone, Copy)]
+pub struct Look {
+    pub at: Time,
+    since: Instant,
+}
+
+impl Look {
+    /// Whether the clock shows less than what it showed here and the time that has passed since.
+    #[must_use]
+    pub fn is_ahead_of(&self, now: Time) -> bool {
+        let passed = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.at.plus_ms(passed).since_ms(now) > limits::CLOCK_SLACK_MS
+    }
+}
+
+/// The latest time of any fact that was recorded since the last look. A clock that shows less was set back, however short
+/// it was ahead.
+#[derive(Debug)]
+pub struct LatestRecorded(AtomicI64);
+
+impl Default for LatestRecorded {
+    fn default() -> LatestRecorded {
+        LatestRecorded(AtomicI64::new(i64::MIN))
+    }
+}
+
+impl LatestRecorded {
+    /// Facts of this time are durable. To be called after their commit: a look in between would not find them.
+    pub fn note(&self, at: Time) {
+        self.0.fetch_max(at.as_ms(), Ordering::SeqCst);
+    }
+
+    /// Whether something was recorded later than the clock shows. Said once.
+    pub fn is_ahead_of(&self, now: Time) -> bool {
+        let latest = self.0.swap(i64::MIN, Ordering::SeqCst);
+        latest != i64::MIN && Time::from_ms(latest).since_ms(now) > limits::CLOCK_SLACK_MS
+    }
+}
 
 #[derive(Debug)]
 pub enum Clock {
@@ -60,6 +101,12 @@ impl Clock {
             Clock::System => std::hash::RandomState::new().build_hasher().finish(),
             Clock::Simulated { drawn, .. } => drawn.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed),
         }
+    }
+
+    /// A look at the clock, by which it is known later whether it was set back.
+    #[must_use]
+    pub fn look(&self) -> Look {
+        Look { at: self.now(), since: Instant::now() }
     }
 
     /// Sleeps until then, or for a while if that is far off: the caller looks again.

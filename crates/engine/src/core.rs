@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use abide_kernel::effect::Effect;
 use abide_kernel::id::{AgentId, Fresh, Seq};
-use abide_kernel::input::{Answer, Input, Refusal, Remains};
+use abide_kernel::input::{Act, Answer, Does, Input, Refusal, Remains};
 use abide_kernel::rows::rows_of;
 use abide_kernel::summary::agent_summary;
 use abide_kernel::time::Time;
@@ -98,6 +98,9 @@ pub struct Core {
     met: Vec<(Claim, Answered)>,
     released: Outputs,
     last_wake: Option<Wake>,
+    /// What an agent that is made here hears of the settings, right after its creation.
+    newborn: Option<Remains>,
+    fresh: Fresh,
 }
 
 impl Core {
@@ -105,6 +108,12 @@ impl Core {
     #[must_use]
     pub fn unborn(agent: AgentId) -> Core {
         Core::around(AgentState::empty(agent))
+    }
+
+    /// The same, and it hears of the settings as soon as it is created.
+    #[must_use]
+    pub fn following(self, remains: Remains) -> Core {
+        Core { newborn: Some(remains), ..self }
     }
 
     /// An agent from its records. Whatever was in flight when its process ended is cut by the first input, a boot.
@@ -131,6 +140,8 @@ impl Core {
             met: Vec::new(),
             released: Outputs::default(),
             last_wake: None,
+            newborn: None,
+            fresh: Fresh::new(Time::EPOCH, 0),
         }
     }
 
@@ -152,17 +163,35 @@ impl Core {
     }
 
     pub fn ask(&mut self, asked: Asked) {
+        let creates = matches!(asked.input, Input::Create { .. } | Input::CreateChild(_));
         self.inbox.push_back(asked);
+        // In the same commit: no turn of it begins before it knows the settings.
+        if let Some(remains) = self.newborn.take_if(|_| creates) {
+            self.inbox.push_back(Asked::new(0, Input::Boot { remains }));
+        }
+    }
+
+    /// Asks before everything that waits, so that nothing of that comes to pass any more if this ends it. What was in
+    /// flight when the process ended is cut before.
+    pub fn ask_first(&mut self, asked: Asked) {
+        let boots = self.inbox.front().is_some_and(|first| matches!(first.input, Input::Boot { .. }));
+        self.inbox.insert(usize::from(boots), asked);
+    }
+
+    /// Whether something that waits may dismiss children of the agent.
+    #[must_use]
+    pub fn may_dismiss_children(&self) -> bool {
+        self.state.tasks.children().next().is_some() && self.inbox.iter().any(|asked| may_dismiss(&asked.input))
     }
 
     /// The next thing to commit, or none when there is nothing to do until something is asked or comes due.
     pub fn poll(&mut self, now: Time, entropy: u64) -> Option<Commit> {
         assert!(self.in_flight.is_none(), "the commit before this one has not been answered");
-        let mut fresh = Fresh::new(now, entropy);
+        self.fresh.renew(now, entropy);
         let mut step = Outputs::default();
-        let mut facts = self.admit_all(now, &mut fresh, &mut step);
+        let mut facts = self.admit_all(now, &mut step);
         let decision = decide(&self.state, now);
-        facts.extend(self.carry_out(&decision, now, &mut fresh, &mut step));
+        facts.extend(self.carry_out(&decision, now, &mut step));
         if facts.is_empty() && self.met.is_empty() {
             self.release(step);
             return None;
@@ -197,11 +226,15 @@ impl Core {
         self.released.facts.extend(step.facts);
     }
 
-    /// Everything in the inbox becomes facts of one commit, and then whatever has come due.
-    fn admit_all(&mut self, now: Time, fresh: &mut Fresh, step: &mut Outputs) -> Vec<Fact> {
+    /// Everything in the inbox becomes facts of one commit, and then whatever has come due. Before that the records follow
+    /// a clock that was set back.
+    fn admit_all(&mut self, now: Time, step: &mut Outputs) -> Vec<Fact> {
         let mut facts = Vec::new();
+        if self.state.seq > 0 && self.state.clock_was_set_back(now) {
+            facts.extend(self.admit_own(Input::FollowClock, now, step));
+        }
         while let Some(Asked { token, input, claim, summary }) = self.inbox.pop_front() {
-            match admit(&mut self.state, input, now, fresh) {
+            match admit(&mut self.state, input, now, &mut self.fresh) {
                 Ok(admitted) => {
                     let seq = match admitted.facts.len() as Seq {
                         0 => self.state.seq,
@@ -218,18 +251,24 @@ impl Core {
             }
         }
         let due = self.state.seq > 0 && self.state.is_runnable() && self.state.next_due().is_some_and(|due| due <= now);
-        if due && let Ok(admitted) = admit(&mut self.state, Input::FireDue, now, fresh) {
-            facts.extend(admitted.facts);
-            step.effects.extend(admitted.effects);
+        if due {
+            facts.extend(self.admit_own(Input::FireDue, now, step));
         }
         facts
     }
 
-    fn carry_out(&mut self, decision: &Decision, now: Time, fresh: &mut Fresh, step: &mut Outputs) -> Vec<Fact> {
+    /// An input that nobody asked for. An agent that is archived refuses it.
+    fn admit_own(&mut self, input: Input, now: Time, step: &mut Outputs) -> Vec<Fact> {
+        let Ok(admitted) = admit(&mut self.state, input, now, &mut self.fresh) else { return Vec::new() };
+        step.effects.extend(admitted.effects);
+        admitted.facts
+    }
+
+    fn carry_out(&mut self, decision: &Decision, now: Time, step: &mut Outputs) -> Vec<Fact> {
         if self.state.seq == 0 {
             return Vec::new();
         }
-        let (facts, effects) = carry_out(&mut self.state, decision, now, fresh);
+        let (facts, effects) = carry_out(&mut self.state, decision, now, &mut self.fresh);
         step.effects.extend(effects);
         facts
     }
@@ -263,6 +302,21 @@ impl Core {
             fingerprint: AgentState::FINGERPRINT.to_owned(),
             state: self.state.snapshot(),
         })
+    }
+}
+
+/// Whether it ends the agent or one of its tasks.
+#[allow(clippy::wildcard_enum_match_arm, reason = "most inputs end nothing")]
+fn may_dismiss(input: &Input) -> bool {
+    match input {
+        Input::Stop
+        | Input::Dismiss { .. }
+        | Input::Quarantine { .. }
+        | Input::Act { act: Act::StopTask { .. }, .. } => true,
+        Input::FinishRound { reply, .. } => {
+            reply.calls.iter().any(|call| matches!(call.does, Does::Act(Act::StopTask { .. })))
+        }
+        _ => false,
     }
 }
 

@@ -2,27 +2,43 @@
 
 use abide_kernel::fixture::{self, Files, History};
 use abide_kernel::id::{AgentId, Seq};
-use abide_ledger::{Ledger, Progress, StreamId};
+use abide_ledger::{Bounds, Ledger, Progress, StreamId};
 
 use crate::fold::{Damage, decode, fold_until};
 
-/// The files, and how many facts they hold. None if there is no such agent.
+/// What is read of the ledger at once.
+const BATCH: Bounds = Bounds { items: 1_000, bytes: 1 << 20 };
+
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    #[error("{0}")]
+    Damage(#[from] Damage),
+    #[error("{agent} has more than {max_bytes} bytes of records")]
+    TooLarge { agent: AgentId, max_bytes: usize },
+}
+
+/// The files, and how many facts they hold. None if there is no such agent. All of it is held in memory, so it is
+/// refused where the facts have more than `max_bytes`.
 pub fn records(
     ledger: &Ledger,
     agent: &AgentId,
+    max_bytes: usize,
     progress: &mut dyn FnMut(Progress),
-) -> Result<Option<(Seq, Files)>, Damage> {
+) -> Result<Option<(Seq, Files)>, ExportError> {
     let stream = StreamId::agent(agent);
     let unreadable = |source| Damage::Unreadable { stream: stream.clone(), source };
     let Some(head) = ledger.head(&stream).map_err(unreadable)? else { return Ok(None) };
     let state = fold_until(ledger, agent, head.seq)?;
     let mut history = History::default();
-    let mut after = 0;
+    let (mut after, mut left) = (0, max_bytes);
     while after < head.seq {
         // No further than the state: an agent that is awake may have gone on.
-        let wanted = usize::try_from(head.seq - after).unwrap_or(usize::MAX).min(1_000);
-        for recorded in ledger.read(&stream, after, wanted).map_err(unreadable)? {
+        let items = usize::try_from(head.seq - after).unwrap_or(usize::MAX).min(BATCH.items);
+        for recorded in ledger.read_within(&stream, after, Bounds { items, ..BATCH }).map_err(unreadable)? {
             after = recorded.seq;
+            let bytes = recorded.payload.stored().map_or(0, <[u8]>::len);
+            let too_large = || ExportError::TooLarge { agent: agent.clone(), max_bytes };
+            left = left.checked_sub(bytes).ok_or_else(too_large)?;
             history.add(recorded.seq, recorded.at, &decode(&stream, &recorded)?);
         }
         progress(Progress { what: "exporting", done: after, total: head.seq });

@@ -4,7 +4,7 @@ use abide_kernel::agent::Illegal;
 use abide_kernel::fact::DecodeError;
 use abide_kernel::id::{AgentId, Seq};
 use abide_kernel::{AgentState, Fact};
-use abide_ledger::{Ledger, ReadError, Recorded, StreamId};
+use abide_ledger::{Bounds, Ledger, ReadError, Recorded, StreamId};
 
 /// Why an agent's state can't be had from its records.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +19,25 @@ pub enum Damage {
     Illegal { stream: StreamId, source: Illegal },
     #[error("{stream} ends at seq {end}, before seq {wanted}")]
     NotThatFar { stream: StreamId, end: Seq, wanted: Seq },
+}
+
+impl Damage {
+    /// Whether nothing is known to be damaged: the store could not be read at that moment, for example because the
+    /// process had no file descriptor left. Reading again may well succeed.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Damage::Unreadable { source: ReadError::Store { .. } | ReadError::Closed, .. } => true,
+            Damage::Unreadable {
+                source: ReadError::Damaged(_) | ReadError::NoBlob(_) | ReadError::CursorAhead { .. },
+                ..
+            }
+            | Damage::Undecodable { .. }
+            | Damage::Redacted { .. }
+            | Damage::Illegal { .. }
+            | Damage::NotThatFar { .. } => false,
+        }
+    }
 }
 
 /// The fact in a record.
@@ -40,15 +59,15 @@ pub fn fold(ledger: &Ledger, agent: &AgentId) -> Result<Option<AgentState>, Dama
     let Some(loaded) = ledger.load(&stream, AgentState::FINGERPRINT).map_err(unreadable)? else { return Ok(None) };
     // A snapshot that does not read is as good as none: facts are the truth.
     let snapshot = loaded.snapshot.as_ref().and_then(|snapshot| AgentState::from_snapshot(&snapshot.state).ok());
-    let whole = snapshot.is_none() && loaded.snapshot.is_some();
+    let unusable = snapshot.is_none() && loaded.snapshot.is_some();
     let mut state = snapshot.unwrap_or_else(|| AgentState::empty(agent.clone()));
-    if whole {
-        replay(ledger, &stream, &mut state, loaded.head.seq)?;
-    } else {
+    if !unusable {
         for recorded in &loaded.tail {
             apply(&stream, &mut state, recorded)?;
         }
     }
+    drop(loaded.tail);
+    replay(ledger, &stream, &mut state, loaded.head.seq)?;
     Ok(Some(state))
 }
 
@@ -60,13 +79,14 @@ pub fn fold_until(ledger: &Ledger, agent: &AgentId, seq: Seq) -> Result<AgentSta
     Ok(state)
 }
 
-const BATCH: usize = 1_000;
+/// Facts that are in memory at a time.
+const BATCH: Bounds = Bounds { items: 1_000, bytes: 4 << 20 };
 
 fn replay(ledger: &Ledger, stream: &StreamId, state: &mut AgentState, until: Seq) -> Result<(), Damage> {
     while state.seq < until {
-        let wanted = usize::try_from(until - state.seq).unwrap_or(usize::MAX).min(BATCH);
+        let items = usize::try_from(until - state.seq).unwrap_or(usize::MAX).min(BATCH.items);
         let batch = ledger
-            .read(stream, state.seq, wanted)
+            .read_within(stream, state.seq, Bounds { items, ..BATCH })
             .map_err(|source| Damage::Unreadable { stream: stream.clone(), source })?;
         if batch.is_empty() {
             return Err(Damage::NotThatFar { stream: stream.clone(), end: state.seq, wanted: until });

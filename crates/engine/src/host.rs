@@ -6,12 +6,16 @@
 
 mod directory;
 mod feed;
+mod fence;
 mod in_order;
 mod keys;
 mod kin;
 mod life;
 mod loads;
 mod neighbours;
+mod roster;
+mod spawn_line;
+mod trees;
 mod wakes;
 
 use std::sync::Arc;
@@ -22,22 +26,27 @@ use abide_kernel::fact::WorkspaceAttached;
 use abide_kernel::id::{AgentId, ExecId, Seq};
 use abide_kernel::input::{Input, Refusal, Remains};
 use abide_kernel::time::Time;
+use abide_kernel::wake::HELD;
 use abide_kernel::{AgentState, Fact};
 use abide_ledger::{Ledger, ReadError, StreamId};
 use futures_util::future::BoxFuture;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, LatestRecorded};
 use crate::core::{Answered, Asked, Claim};
-use crate::fold::fold;
+use crate::fold::{Damage, fold};
 use crate::meter::Meter;
 
 use directory::{Directory, Found};
 use feed::Feed;
 pub use feed::Heads;
+use fence::Fence;
 use keys::Keys;
 pub use keys::{Claimed, Holding};
 use loads::Loads;
+use roster::Roster;
+pub use trees::TREE_AGENTS;
+use trees::Trees;
 
 /// Does what effects ask for. One call is one job; dropping the job ends it.
 pub trait Perform: Send + Sync + 'static {
@@ -84,6 +93,15 @@ pub enum AskError {
     Crashed,
 }
 
+impl From<Damage> for AskError {
+    fn from(damage: Damage) -> AskError {
+        match damage.is_transient() {
+            true => AskError::Store(damage.to_string()),
+            false => AskError::Damaged(damage.to_string()),
+        }
+    }
+}
+
 /// Posts that may wait for one agent. A loop takes all of them into one commit, so this bounds a commit, too.
 const POSTS_MAX: usize = 256;
 /// How often a post finds its agent falling asleep before we call that a bug.
@@ -96,6 +114,9 @@ pub(crate) enum Post {
     Ask {
         asked: Box<Asked>,
         reply: oneshot::Sender<Result<Answered, AskError>>,
+        /// Where this makes an agent: the agent that has it made, and its supervisors. If one of them is stopped first, it
+        /// is not made.
+        under: Vec<AgentId>,
     },
     Look(Look),
     /// Something came due.
@@ -121,11 +142,28 @@ pub(crate) struct Shared {
     pub keys: Keys,
     pub meter: Meter,
     pub loads: Loads,
+    pub fence: Arc<Fence>,
+    pub trees: Trees,
+    pub roster: Roster,
+    pub latest_recorded: LatestRecorded,
     /// Somebody fell asleep, perhaps with an earlier deadline than any before.
     pub due_changed: Notify,
     pub closing: watch::Sender<Closing>,
     /// Loops that live.
     pub alive: watch::Sender<usize>,
+}
+
+/// What the settings say about all agents together.
+#[derive(Debug, Clone, Copy)]
+pub struct HostOptions {
+    /// Agents that one agent of a person may lead to at the same time. Zero is no bound.
+    pub tree_agents: u32,
+}
+
+impl Default for HostOptions {
+    fn default() -> HostOptions {
+        HostOptions { tree_agents: TREE_AGENTS }
+    }
 }
 
 /// A cheap handle; clones share the host.
@@ -141,7 +179,21 @@ impl std::fmt::Debug for Host {
 impl Host {
     /// Takes up what was left: whoever has something to decide now is woken, the others when they are due.
     pub fn start(ledger: Ledger, perform: Arc<dyn Perform>, clock: Clock) -> Result<Host, ReadError> {
-        let open = ledger.wakes(Some(Time::MIN), usize::MAX)?;
+        Host::start_with(ledger, perform, clock, HostOptions::default())
+    }
+
+    pub fn start_with(
+        ledger: Ledger,
+        perform: Arc<dyn Perform>,
+        clock: Clock,
+        options: HostOptions,
+    ) -> Result<Host, ReadError> {
+        // Before anybody is awake: a dismissed child must not begin anything.
+        let fence = Arc::new(Fence::read(&ledger)?);
+        let open = ledger.wakes(Some(Time::MIN), usize::MAX)?.into_iter().map(|(stream, _)| stream);
+        // An earlier process held their turns; this one knows of no reason to.
+        let held = ledger.wakes_because(HELD)?;
+        let woken: Vec<StreamId> = open.chain(held).collect();
         let host = Host(Arc::new(Shared {
             ledger,
             perform,
@@ -151,11 +203,15 @@ impl Host {
             keys: Keys::default(),
             meter: Meter::default(),
             loads: Loads::default(),
+            fence,
+            trees: Trees::new(options.tree_agents),
+            roster: Roster::default(),
+            latest_recorded: LatestRecorded::default(),
             due_changed: Notify::new(),
             closing: watch::Sender::new(Closing::Open),
             alive: watch::Sender::new(0),
         }));
-        for (stream, _) in open {
+        for stream in woken {
             host.0.wake_stream(&stream);
         }
         wakes::spawn(Arc::clone(&host.0));
@@ -185,7 +241,7 @@ impl Host {
 
     /// Asks, and waits until what came of it is durable.
     pub async fn ask(&self, agent: &AgentId, input: Input) -> Result<Answered, AskError> {
-        self.put(agent, Asked::new(0, input)).await
+        self.put(agent, Asked::new(0, input), Vec::new()).await
     }
 
     /// The same, with a summary of the agent as the input left it, and perhaps a claim.
@@ -195,20 +251,25 @@ impl Host {
         input: Input,
         claim: Option<Claim>,
     ) -> Result<Answered, AskError> {
-        self.put(agent, Asked { claim, summary: true, ..Asked::new(0, input) }).await
+        self.put(agent, Asked { claim, summary: true, ..Asked::new(0, input) }, Vec::new()).await
     }
 
     /// The same with a claim, and without a summary.
     pub async fn ask_once(&self, agent: &AgentId, input: Input, claim: Option<Claim>) -> Result<Answered, AskError> {
-        self.put(agent, Asked { claim, ..Asked::new(0, input) }).await
+        self.put(agent, Asked { claim, ..Asked::new(0, input) }, Vec::new()).await
     }
 
-    async fn put(&self, agent: &AgentId, asked: Asked) -> Result<Answered, AskError> {
-        if matches!(asked.input, Input::Start) {
-            self.0.directory.try_again(agent);
+    /// Makes an agent, unless one of these agents is stopped first.
+    async fn make(&self, agent: &AgentId, input: Input, under: Vec<AgentId>) -> Result<Answered, AskError> {
+        self.put(agent, Asked::new(0, input), under).await
+    }
+
+    async fn put(&self, agent: &AgentId, asked: Asked, under: Vec<AgentId>) -> Result<Answered, AskError> {
+        if matches!(asked.input, Input::Start) && self.0.directory.try_again(agent) {
+            self.0.fence.forget(agent);
         }
         let (reply, answer) = oneshot::channel();
-        let mut post = Post::Ask { asked: Box::new(asked), reply };
+        let mut post = Post::Ask { asked: Box::new(asked), reply, under };
         for _ in 0..TRIES_MAX {
             let (sender, id) = match self.0.find(agent)? {
                 Found::Awake(sender) => (sender, agent),
@@ -268,7 +329,7 @@ impl Host {
         let seen =
             blocking(&self.0.clock, move || fold(&ledger, &agent).map(|state| state.map(|state| look(&state, now))))
                 .await;
-        seen.map_err(|damage| AskError::Damaged(damage.to_string()))
+        seen.map_err(AskError::from)
     }
 
     /// Whether this agent is left alone because its records can't be read. One that nobody asked for yet is not known
@@ -276,6 +337,16 @@ impl Host {
     #[must_use]
     pub fn is_quarantined(&self, agent: &AgentId) -> bool {
         matches!(self.0.directory.get(agent), Some(Found::Broken(_)))
+    }
+
+    /// The next agents that are not archived, by name. The first call reads the rows of all agents.
+    pub fn agents(&self, after: Option<&AgentId>, limit: usize) -> Result<Vec<AgentId>, ReadError> {
+        self.0.roster.after(&self.0.ledger, after, limit)
+    }
+
+    /// An agent was made by other means than an input of its own: a fork.
+    pub fn add_agent(&self, agent: &AgentId) {
+        self.0.roster.join(agent);
     }
 
     /// The head of an agent's stream as it moves.

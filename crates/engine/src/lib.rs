@@ -22,5 +22,5 @@ pub use clock::Clock;
 pub use core::{Answered, Asked, Claim, Core, Met, Outputs};
 pub use deltas::Deltas;
 pub use fold::{Damage, fold, fold_until};
-pub use host::{AskError, Claimed, Host, Perform};
+pub use host::{AskError, Claimed, Host, HostOptions, Perform, TREE_AGENTS};
 pub use program::PROGRAM;

@@ -12,4 +12,7 @@ pub const PROGRAM: Program = Program {
     reader: READER,
     reader_of,
     rows: Some(RowMaker { fingerprint: rows::FINGERPRINT, rows_of: rows_of_stored }),
+    on_damage: |damage| {
+        tracing::error!(%damage, "a row of a list is damaged on disk; it is rebuilt from the facts if they can be read");
+    },
 };

@@ -21,6 +21,7 @@ pub fn stats(ledger: &Ledger) -> Result<Value, ReadError> {
         "segments": stats.segments, "segment_bytes": stats.segment_bytes,
         "snapshots": stats.snapshots, "database_bytes": stats.database_bytes,
         "outdated_rows": stats.outdated_rows, "unreadable_rows": stats.unreadable_rows,
+        "damaged_rows": stats.damaged_rows,
     }))
 }
 

@@ -1,8 +1,10 @@
 //! `admit`: an input becomes facts, or a refusal that changes nothing.
 
 mod act;
+mod clock;
 mod control;
 mod due;
+mod hold;
 mod ingress;
 mod kin;
 mod model;
@@ -80,9 +82,10 @@ fn route(step: &mut Step<'_>, input: Input) -> Result<Answer, Refusal> {
         }
         Input::Wake { reason, source, resource, body } => ingress::wake(step, reason, source, resource, body),
         Input::FireDue => Ok(due::fire_due(step)),
+        Input::FollowClock => Ok(clock::follow(step)),
         Input::Act { by, act } => act::act(step, &act::Actor::Person(by), act).map(|done| Answer::Acted(done.result)),
         Input::FinishRound { exec_id, round, reply } => Ok(turn::finish_round(step, &exec_id, round, reply)),
-        Input::FailRound { exec_id, round, error, retry_after_ms, message, carry, jitter, spent } => {
+        Input::FailRound { exec_id, round, error, retry_after_ms, message, carry, jitter, spent, announce } => {
             let message = limits::clip(&message, limits::LINE_BYTES).to_owned();
             let (usage, estimated) = (spent.map(|spent| spent.usage), spent.is_some_and(|spent| spent.estimated));
             let failed = ProviderRoundFailed {
@@ -97,7 +100,7 @@ fn route(step: &mut Step<'_>, input: Input) -> Result<Answer, Refusal> {
                 usage,
                 estimated,
             };
-            Ok(model::fail_round(step, failed, jitter))
+            Ok(model::fail_round(step, failed, jitter, announce))
         }
         Input::CountCutRound { exec_id, round, spent } => Ok(turn::count_cut_round(step, exec_id, round, spent)),
         Input::OverflowBaseline { exec_id, needed_tokens, budget_tokens } => {
@@ -121,6 +124,7 @@ fn route(step: &mut Step<'_>, input: Input) -> Result<Answer, Refusal> {
         Input::OccupyWorkspace { workspace } => Ok(workspace::occupy(step, workspace)),
         Input::HoldForDisk { until, evidence } => Ok(workspace::hold_for_disk(step, until, evidence)),
         Input::DiskHasRoom => Ok(workspace::disk_has_room(step)),
+        Input::ReleaseTurns { cause, evidence } => Ok(hold::release_cause(step, cause, &evidence)),
         Input::ReleaseWorkspace { workspace, error } => Ok(workspace::release(step, workspace, error)),
         Input::FinishRemoval { root, removal } => Ok(workspace::removed(step, root, removal)),
         Input::FinishCheck { timer_id, due, checked } => Ok(due::finish_check(step, &timer_id, due, checked)),

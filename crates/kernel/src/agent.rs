@@ -6,15 +6,19 @@
 mod apply;
 pub mod approval;
 pub mod budget;
+pub mod clock;
 pub mod config;
 pub mod guard;
 pub mod hint;
 pub mod kin;
 pub mod lifecycle;
 pub mod model;
+pub mod pace;
 pub mod queue;
+pub mod rule_folder;
 pub mod task;
 pub mod timer;
+pub mod told;
 pub mod turn;
 pub mod waiting;
 pub mod work;
@@ -24,7 +28,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use crate::fact::{BriefRecorded, ContextCompacted, DiskShort, Usage};
+use crate::fact::{BriefRecorded, ContextCompacted, DiskShort, TurnsHeld, Usage};
 use crate::id::{AgentId, Seq, TriggerId, WorkItemId};
 use crate::limits;
 use crate::pack;
@@ -35,17 +39,20 @@ use crate::time::Time;
 use crate::vocabulary::{Scope, TriggerKind, WaitKind};
 
 pub use apply::Illegal;
-use config::{Config, Identity};
+use config::{AgentLimits, Config, Identity};
 use hint::{Hints, Trigger};
 use lifecycle::Control;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentState {
-    /// The last fact that was applied, and its time.
+    /// The last fact that was applied, and its time: an earlier one may have a later time, if the clock was set back.
     pub seq: Seq,
     pub at: Time,
     pub identity: Identity,
     pub config: Config,
+    /// What the settings allow it.
+    #[serde(default)]
+    pub limits: AgentLimits,
     pub control: Control,
     pub shutdown: bool,
     /// The last decision put the agent to rest, and nothing has come since.
@@ -57,6 +64,9 @@ pub struct AgentState {
     pub last_continuation: Option<Continuation>,
     /// What started the last turn: fairness looks at it.
     pub last_trigger: Option<LastTrigger>,
+    /// Turns that it caused itself of late.
+    #[serde(default, skip_serializing_if = "pace::Pace::is_new")]
+    pub pace: pace::Pace,
     pub runtime_error: Option<String>,
     pub tasks: task::Tasks,
     pub work: work::Work,
@@ -91,6 +101,9 @@ pub struct AgentState {
     /// No turn starts: a disk has less room than its reserve.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_short: Option<DiskShort>,
+    /// No turn starts: the home's budget is spent, or no model has a key that works.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<TurnsHeld>,
     pub archived: bool,
     /// A child that lets go of everything, and is gone then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -115,6 +128,7 @@ impl AgentState {
             at: Time::EPOCH,
             identity: Identity::named(id),
             config: Config::default(),
+            limits: AgentLimits::default(),
             control: Control::Booting,
             shutdown: false,
             resting: false,
@@ -124,6 +138,7 @@ impl AgentState {
             last_terminal: None,
             last_continuation: None,
             last_trigger: None,
+            pace: pace::Pace::default(),
             runtime_error: None,
             tasks: task::Tasks::default(),
             work: work::Work::default(),
@@ -147,6 +162,7 @@ impl AgentState {
             carry: None,
             measure: Measure::default(),
             disk_short: None,
+            held: None,
             archived: false,
             leaving: None,
             last_said: None,
@@ -176,7 +192,7 @@ impl AgentState {
 
     /// Tells apart snapshots that are not ours: of another shape, or folded by other rules. Bump it with every change of
     /// either.
-    pub const FINGERPRINT: &'static str = "agent-state-22";
+    pub const FINGERPRINT: &'static str = "agent-state-26";
 
     /// Files every item under where it stands. Needed once, after records were put in place by hand.
     pub(crate) fn reindex(&mut self) {
@@ -196,22 +212,24 @@ impl AgentState {
         self.work.place(id, standing);
     }
 
-    /// The next instant at which something comes due by itself, queue included. What a spent budget or a sleep of the
-    /// agent holds back does not: its time may pass, and there would still be nothing to do. A day's budget that is spent
+    /// The next instant at which something comes due by itself, queue included. Work that a spent budget, a hold or a
+    /// sleep of the agent keeps back does not: its time may pass, and there would still be nothing to do. A day's budget that is spent
     /// begins anew at midnight.
     #[must_use]
     pub fn next_due(&self) -> Option<Time> {
         let spent = self.spent();
-        let may_start = self.turn.is_none() && spent.is_none() && self.disk_short.is_none();
+        let may_start = self.turn.is_none() && spent.is_none() && self.disk_short.is_none() && self.held.is_none();
         let asleep = self.waits.first(Scope::Agent, WaitKind::Sleep).is_some();
         [
             self.timers.next_due().filter(|_| !planted!(UnindexedTimer)),
             self.work.next_recheck(),
-            self.work.next_offer().filter(|_| may_start && !asleep),
+            self.work.next_offer().filter(|_| may_start && !asleep && !self.work.is_spent()),
             self.approvals.next_deadline(),
             self.queue.next_not_before().filter(|_| may_start),
+            self.pace_ends().filter(|_| may_start),
             spent.and_then(|spent| spent.until).filter(|_| self.turn.is_none()),
             self.disk_short.as_ref().map(|short| short.until).filter(|_| self.turn.is_none()),
+            self.held.as_ref().map(|held| held.until).filter(|_| self.turn.is_none()),
         ]
         .into_iter()
         .flatten()

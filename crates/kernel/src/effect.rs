@@ -8,6 +8,8 @@ use serde_json::Value;
 use crate::agent::AgentState;
 use crate::agent::budget::Budget;
 use crate::agent::config::{Config, Identity, Supervisor};
+use crate::agent::queue::Entry;
+use crate::agent::rule_folder::{RuleFolder, folders_of_made};
 use crate::agent::task::Task;
 use crate::agent::turn::Phase;
 use crate::agent::workspace::Workspace;
@@ -105,6 +107,8 @@ pub struct ModelCall {
     pub message: Arc<Message>,
     /// What joined the turn, in order.
     pub interjections: Vec<Arc<Message>>,
+    /// Those of these messages that are excerpts: the facts that queued them have them whole.
+    pub excerpts: Vec<Seq>,
     /// What the provider asked to be given back.
     pub carry: Option<Value>,
     /// The fact that started the turn.
@@ -163,6 +167,8 @@ pub struct Place {
     pub top: Option<AgentId>,
     /// The agents that made it, nearest first: what the policy holds them back from, it is held back from.
     pub makers: Vec<AgentId>,
+    /// Their folders, as far as rules about paths begin at them.
+    pub maker_folders: Vec<RuleFolder>,
 }
 
 impl Place {
@@ -180,7 +186,26 @@ impl Place {
             network: state.config.network,
             top: state.identity.supervisor.as_ref().map(|supervisor| supervisor.top.clone()),
             makers: state.identity.lineage(),
+            maker_folders: state.identity.rule_folders.clone(),
         }
+    }
+
+    /// The folders that rules about paths begin at: those that the agent may work in, and those of its makers.
+    #[must_use]
+    pub fn rule_folders(&self) -> Vec<RuleFolder> {
+        let own = self.attached.iter().chain(&self.configured).chain(&self.branched);
+        let worktree = self.workspace.as_ref().and_then(|bound| {
+            let repo = bound.worktree.as_ref()?.repo.clone();
+            Some(RuleFolder { folder: bound.root.clone(), copy_of: Some(repo) })
+        });
+        let all = own.map(|folder| RuleFolder::plain(folder)).chain(worktree).chain(self.maker_folders.iter().cloned());
+        let mut folders: Vec<RuleFolder> = Vec::new();
+        for folder in all {
+            if !folders.contains(&folder) {
+                folders.push(folder);
+            }
+        }
+        folders
     }
 }
 
@@ -278,6 +303,7 @@ pub fn spawn_of(task: &Task, state: &AgentState) -> Option<Effect> {
             depth: state.identity.depth() + 1,
         }),
         makers: state.identity.makers_of_made(),
+        rule_folders: folders_of_made(&Place::of(state), child.folder.as_deref()),
     };
     let (workspace, worktree_of) = match child.workspace_mode {
         ChildWorkspace::Inherit => (child.folder.clone(), None),
@@ -352,11 +378,15 @@ fn close_of(end: &TaskEnd, state: &AgentState) -> Vec<Effect> {
 
 fn model_call(state: &AgentState) -> Option<ModelCall> {
     let turn = state.turn.as_ref()?;
+    let about = state.queue.get(&turn.message_id)?;
     let joined = state.queue.joined_to(&turn.message_id);
+    let joined: Vec<&Entry> = joined.iter().filter_map(|id| state.queue.get(id)).collect();
+    let excerpts = std::iter::once(&about).chain(&joined).filter(|entry| entry.is_excerpt());
     Some(ModelCall {
         model: turn.model.clone(),
-        message: state.queue.get(&turn.message_id)?.message.clone(),
-        interjections: joined.iter().filter_map(|id| Some(state.queue.get(id)?.message.clone())).collect(),
+        message: about.message.clone(),
+        excerpts: excerpts.map(|entry| entry.seq).collect(),
+        interjections: joined.iter().map(|entry| entry.message.clone()).collect(),
         carry: state.carry.clone(),
         turn_seq: turn.seq,
         situation: (!turn.model.starts_with("script/")).then(|| Situation::of(state)).flatten().map(Box::new),

@@ -4,7 +4,11 @@
 pub(crate) mod budget;
 mod hands;
 mod model;
+mod pace;
 mod work;
+
+pub(crate) use pace::sentence as paced_turns;
+pub(crate) use work::endless as endless_work;
 
 use serde::Serialize;
 
@@ -58,6 +62,7 @@ pub fn why(state: &AgentState, decision: Decision) -> Why {
             .into_iter()
             .chain(granted(state))
             .chain(budget::notes(state))
+            .chain(pace::note(state))
             .chain(model::notes(state))
             .collect(),
         sentence,
@@ -117,18 +122,21 @@ fn would_wake(state: &AgentState) -> Vec<String> {
     if let Some(spent) = state.spent() {
         return budget::would_wake(state, &spent);
     }
+    if let Some(held) = &state.held {
+        return model::would_wake(held);
+    }
     if state.disk_short.is_some() {
         return vec!["room on the disk".to_owned()];
     }
     let mut wakes = Vec::new();
     let kinds = |kind| state.waits.open().values().any(|wait| wait.kind == kind);
-    if state.queue.queued() > state.queue.queued_delayed() {
+    if state.queue.has_input(state.paced_until().is_some()) {
         wakes.push(format!("{}, now", counted(state.queue.queued(), "queued message")));
     }
     if state.hints.deliverable().is_some() {
         wakes.push("a pending wake hint, now".to_owned());
     }
-    if state.work.any_ready() && state.waits.first(Scope::Agent, WaitKind::Sleep).is_none() {
+    if state.work.any_ready() && !state.work.is_spent() && state.waits.first(Scope::Agent, WaitKind::Sleep).is_none() {
         wakes.push("runnable work, now".to_owned());
     }
     if let Some(due) = state.next_due() {

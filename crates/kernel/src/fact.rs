@@ -5,7 +5,9 @@
 //! old shape, and the golden file of the old shape stays. An unknown kind is an error; it is never skipped.
 
 mod budget;
+mod clock;
 mod control;
+mod hold;
 mod kin;
 mod message;
 pub mod reader;
@@ -22,7 +24,9 @@ use serde::{Deserialize, Serialize};
 use crate::pack;
 
 pub use budget::*;
+pub use clock::*;
 pub use control::*;
+pub use hold::*;
 pub use kin::*;
 pub use message::*;
 pub use records::*;
@@ -102,6 +106,10 @@ facts! {
     SchedulerDecided = "scheduler.decision",
     RuntimeErrorRecorded = "runtime.error",
     StaleOutcomeIgnored = "outcome.ignored",
+    LimitsChanged = "limits.changed",
+    ClockSetBack = "clock.set_back",
+    SelfTurnsPaced = "self_turns.paced",
+    WorkTicksSpent = "work.ticks_spent",
     WorkspaceAttached = "workspace.attached",
     WorkspaceUsed = "workspace.used",
     WorkspaceDetached = "workspace.detached",
@@ -112,6 +120,8 @@ facts! {
     WorktreeKept = "worktree.kept",
     DiskShort = "disk.short",
     DiskHasRoom = "disk.has_room",
+    TurnsHeld = "turns.held",
+    TurnsReleased = "turns.released",
 
     MessageQueued = "message.queued",
     MessageDequeued = "message.dequeued",
@@ -157,6 +167,7 @@ facts! {
     WorkItemDelegated = "work_item.delegated",
     WorkItemDelegationCompleted = "work_item.delegation_completed",
     RecheckFired = "work_item.recheck_fired",
+    RecheckMoved = "work_item.recheck_moved",
 
     WaitingIntentCreated = "wait.created",
     WaitingIntentTriggered = "wait.triggered",
@@ -165,6 +176,7 @@ facts! {
     TimerCheckStarted = "timer.check_started",
     TimerFired = "timer.fired",
     TimerMissed = "timer.missed",
+    TimerRescheduled = "timer.rescheduled",
     TimerCompleted = "timer.completed",
     TimerCancelled = "timer.cancelled",
     WakeHintSubmitted = "wake_hint.submitted",
@@ -176,6 +188,7 @@ facts! {
     TriggerRevoked = "trigger.revoked",
 
     ApprovalRequested = "approval.requested",
+    ApprovalDeadlineMoved = "approval.deadline_moved",
     ApprovalDecided = "approval.decided",
     ApprovalUsed = "approval.used",
     BriefRecorded = "brief.recorded",

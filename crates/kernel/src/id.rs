@@ -175,7 +175,8 @@ impl<'de> Deserialize<'de> for AgentId {
 
 /// Where new ids come from: entropy and a time that the caller drew, spent one id at a time.
 ///
-/// Ids are UUIDv7 behind a typed prefix, so they sort by the time they were made, and within one input by order.
+/// Ids are UUIDv7 behind a typed prefix, so they sort by the time they were made, and those of one source that fall
+/// into the same millisecond by a count.
 #[derive(Debug, Clone)]
 pub struct Fresh {
     at: Time,
@@ -189,8 +190,15 @@ impl Fresh {
         Fresh { at, entropy, spent: 0 }
     }
 
+    /// Goes on with a later time and other entropy. Within the same millisecond the count goes on too: ids of two inputs
+    /// would otherwise sort by chance.
+    pub fn renew(&mut self, at: Time, entropy: u64) {
+        let spent = if at == self.at { self.spent } else { 0 };
+        *self = Fresh { at, entropy, spent };
+    }
+
     fn next(&mut self, prefix: &str) -> Arc<str> {
-        // 48 bits of time, 12 bits of count (so that ids of one input sort in order), 62 bits of mixed entropy.
+        // 48 bits of time, 12 bits of count (so that ids of one millisecond sort in order), 62 bits of mixed entropy.
         let count = self.spent;
         self.spent += 1;
         let time = u64::try_from(self.at.as_ms().max(0)).unwrap_or(0) & 0xffff_ffff_ffff;

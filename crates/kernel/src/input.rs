@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::agent::budget::Limits;
-use crate::agent::config::{Config, ConfigChange, DefaultModels, Identity};
+use crate::agent::config::{AgentLimits, Config, ConfigChange, DefaultModels, Identity};
 use crate::fact::{TaskCreated, TaskEnd, Todo, Usage, WorkspaceAttached};
 use crate::id::{AgentId, ApprovalId, CallId, ExecId, MessageId, Seq, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use crate::time::Time;
 use crate::vocabulary::{
-    ApprovalDefault, CatchUp, ChildWorkspace, DeliveryMode, Disposition, MessageKind, PlanStatus, Priority,
+    ApprovalDefault, CatchUp, ChildWorkspace, DeliveryMode, Disposition, HoldCause, MessageKind, PlanStatus, Priority,
     ProviderError, SideEffect, TaskStatus, ToolStatus, WaitKind, WorkItemFilter,
 };
 
@@ -75,6 +75,8 @@ pub enum Input {
     },
     /// Time has passed: fire what is due.
     FireDue,
+    /// The clock shows an earlier time than the last fact has.
+    FollowClock,
     /// A person acts on the agent's records.
     Act {
         by: String,
@@ -97,6 +99,8 @@ pub enum Input {
         jitter: u16,
         /// What it took all the same.
         spent: Option<Spent>,
+        /// Where turns are held for it: nobody told the operator of this cause yet, in the whole home.
+        announce: bool,
     },
     /// A call to a model was ended, and took this before it was.
     CountCutRound {
@@ -157,6 +161,11 @@ pub enum Input {
         evidence: String,
     },
     DiskHasRoom,
+    /// The cause for which turns were held is gone.
+    ReleaseTurns {
+        cause: HoldCause,
+        evidence: String,
+    },
     ReleaseWorkspace {
         workspace: String,
         error: Option<String>,
@@ -198,6 +207,10 @@ pub struct Remains {
     pub occupied: Option<String>,
     /// What the settings have for agents without models of their own. None where nobody says.
     pub models: Option<DefaultModels>,
+    /// What the settings allow every agent. None where nobody says.
+    pub limits: Option<AgentLimits>,
+    /// The process that reads it holds its turns. A new process holds nobody's: it tries again.
+    pub holds_turns: bool,
 }
 
 /// What became of a worktree that is gone.
@@ -223,6 +236,8 @@ pub struct NewMessage {
     pub from_agent: Option<AgentId>,
     /// It works for the same operator's agent.
     pub same_tree: bool,
+    /// It sent this in a turn that something from outside had started.
+    pub from_outside: bool,
     pub work_item_id: Option<WorkItemId>,
     pub trigger_id: Option<TriggerId>,
     pub correlation_id: Option<String>,

@@ -37,6 +37,7 @@ pub mod step;
 pub mod summary;
 pub mod time;
 pub mod transcript;
+pub mod visible;
 pub mod vocabulary;
 pub mod wake;
 

@@ -2,6 +2,17 @@
 
 /// Messages that are queued, parked or joined to a turn, per agent. More are refused before they are recorded.
 pub const QUEUE_MAX: usize = 10_000;
+/// Bytes of their bodies, per agent. Once they are reached, further messages are refused.
+pub const QUEUE_BYTES: u64 = 1 << 30;
+/// Messages that a queue takes whatever their size.
+pub const QUEUE_MIN: usize = 1_000;
+/// The part of a message's body that the state of an agent holds. The ledger has the whole body.
+pub const EXCERPT_BYTES: usize = 240;
+/// Messages in the state whose excerpt may be that long; the excerpts of further ones are `SHORT_EXCERPT_BYTES` long.
+pub const LONG_EXCERPTS_MAX: usize = 1_000;
+pub const SHORT_EXCERPT_BYTES: usize = 16;
+/// The part of a message's body that lists show.
+pub const LISTED_BODY_BYTES: usize = 4_096;
 /// The text or JSON of one message.
 pub const MESSAGE_BYTES: usize = 1 << 20;
 /// One image that a model is shown, and the images of one message or result.
@@ -15,6 +26,8 @@ pub const OPEN_RECORDS_MAX: usize = 131_072;
 pub const HINT_SOURCES_MAX: usize = 256;
 /// Bodies kept with one pending wake hint; further ones are counted.
 pub const HINT_BODIES_MAX: usize = 16;
+/// Bytes of the bodies kept with all pending wake hints of an agent; of further bodies an excerpt is kept.
+pub const HINT_BYTES_MAX: usize = 1 << 20;
 /// Names, summaries, reasons and other one-line texts.
 pub const LINE_BYTES: usize = 4_096;
 /// Plans, reports and other longer texts.
@@ -38,14 +51,16 @@ pub const EVIDENCE_MAX: usize = 24;
 pub const TICK_BACKOFF_MS: [u64; 3] = [30_000, 120_000, 600_000];
 /// How many due retries a decision looks at to find the oldest item among them.
 pub const DUE_LOOK_MAX: usize = 64;
-/// Turns an item may start by itself before somebody outside has to say something.
-pub const SELF_TURNS_MAX: u32 = 50;
+/// Work ticks in a row of one agent during which it got no fewer open items; then it waits for the operator.
+pub const WORK_TICKS_MAX: u32 = 50;
 
 /// Crashes of one message with no newly committed round between them, before it is given up.
 pub const CRASHES_WITHOUT_ROUND: u32 = 3;
 /// Crashes of one message in all, before it is given up.
 pub const CRASHES_MAX: u32 = 10;
 
+/// How long turns are held for a key that does not work, before it is tried again.
+pub const KEY_RETRY_MS: u64 = 600_000;
 /// Waits after provider failures that name no time of their own; the last one repeats.
 pub const PROVIDER_BACKOFF_MS: [u64; 5] = [2_000, 10_000, 60_000, 300_000, 600_000];
 
@@ -56,6 +71,12 @@ pub const TROUBLE_BYTES: usize = 500;
 /// Models that are tried after the first.
 pub const FALLBACK_MAX: usize = 8;
 
+/// A clock that is set back by no more than this is adjusted, and no time is recorded anew for it.
+pub const CLOCK_SLACK_MS: u64 = 1_000;
+/// A clock that is set back by more than this was wrong: occurrences of a calendar that have fired may fire again.
+pub const CLOCK_REPEATS_MS: u64 = 48 * 3_600_000;
+/// Runs of occurrences without a gap that a timer remembers to have fired.
+pub const TIMER_RUNS_MAX: usize = 32;
 /// The shortest interval of a repeating timer.
 pub const TIMER_EVERY_MIN_MS: u64 = 100;
 /// The farthest a timer, wait or deadline may lie ahead: a hundred years.
@@ -72,9 +93,6 @@ pub const RESULT_SHOWN_BYTES: usize = 32 * 1024;
 pub const RESULT_PREVIEW_BYTES: usize = 2 * 1024;
 /// A summary of what is no longer shown.
 pub const SUMMARY_BYTES: usize = 16 * 1024;
-/// Model rounds of one turn.
-pub const ROUNDS_MAX: u32 = 500;
-
 /// Times in a row that a call may come to the same result while one message is worked on; then it is not run.
 pub const SAME_RESULT_MAX: u32 = 3;
 /// Calls that are not run for that reason before the turn ends and the operator is asked.

@@ -35,6 +35,10 @@ pub enum Bug {
     EndlessReplay,
     /// Compaction forgets what is awaited.
     CompactionEndsWaits,
+    /// Turns that an agent causes itself are never paced.
+    UnpacedTurns,
+    /// Work is offered for ever, however little comes of it.
+    EndlessWork,
 }
 
 thread_local! {

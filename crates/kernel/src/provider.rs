@@ -23,6 +23,12 @@ pub enum Tells {
 }
 
 impl ProviderError {
+    /// Whether a message that fails like this, with every model of its agent, stays queued and is taken again.
+    #[must_use]
+    pub fn keeps_message(self) -> bool {
+        self.rule().passes_with_time || matches!(self, ProviderError::Auth | ProviderError::HomeBudgetSpent)
+    }
+
     /// The table. A failure that neither passes nor falls back ends its message, and whoever asked hears of it.
     #[must_use]
     pub fn rule(self) -> Rule {
@@ -37,8 +43,12 @@ impl ProviderError {
             ProviderError::Refusal => rule(false, true, Tells::Nobody),
             ProviderError::Auth => rule(false, true, Tells::Operator),
             ProviderError::Invalid => rule(false, false, Tells::Nobody),
+            // Another model needs the same file descriptors and the same disk.
+            ProviderError::System => rule(true, false, Tells::Nobody),
             // Another model may have a price; only a person gives this one its.
             ProviderError::Unpriced => rule(false, true, Tells::Operator),
+            // Every model of the home costs from the same budget.
+            ProviderError::HomeBudgetSpent => rule(false, false, Tells::Nobody),
         }
     }
 }

@@ -1,12 +1,14 @@
 //! Read rows: what lists and pages show, written beside the facts. A pure function of one fact, so that rows can be
 //! thrown away and made again; never an input to a decision.
 
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::agent::budget::Limits;
-use crate::agent::config::Config;
+use crate::agent::config::{Config, Identity};
 use crate::fact::Fact;
-use crate::id::{Seq, WorkItemId};
+use crate::id::{AgentId, Seq, WorkItemId};
+use crate::limits::LISTED_BODY_BYTES;
 use crate::summary::{limits_shape, schedule_shape, used_shape};
 use crate::time::Time;
 use crate::vocabulary::{
@@ -17,7 +19,7 @@ use crate::vocabulary::{
 /// Tells apart rows that another version of `rows_of` made: those are made again from the facts. It is a digest of the rows
 /// that `rows_of` makes of a fixed set of facts, so it can't stay the same by oversight: a test compares it, and says the
 /// new one. A change that no fact of that set shows needs one that does (`tests/kernel/row_fingerprint.rs`).
-pub const FINGERPRINT: &str = "rows-66cda2ca2d23aaef";
+pub const FINGERPRINT: &str = "rows-a7df9843fed8d728";
 
 /// One change of one row: merged into the row of that id, key by key.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,6 +67,7 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
         | Fact::WorkItemBlocked(_)
         | Fact::WorkItemUnblocked(_)
         | Fact::WorkItemCompleted(_)
+        | Fact::RecheckMoved(_)
         | Fact::RecheckFired(_) => work_rows(fact),
         Fact::WaitingIntentCreated(wait) => {
             let scope = if wait.work_item_id.is_some() { "work_item" } else { "agent" };
@@ -85,6 +88,8 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
             more["status"] = json!(TimerStatus::Active);
             more["fire_count"] = json!(0);
             more["missed_count"] = json!(0);
+            // Lists say when it fires.
+            more["after_ms"] = Value::Null;
             row("timers", &timer.timer_id, with(timer, more))
         }
         Fact::TimerCheckStarted(timer) => row("timers", &timer.timer_id, json!({ "next_fire_at": timer.next_fire_at })),
@@ -97,6 +102,7 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
             let patch = json!({ "next_fire_at": timer.next_fire_at, "missed_count": timer.missed_count });
             row("timers", &timer.timer_id, patch)
         }
+        Fact::TimerRescheduled(timer) => row("timers", &timer.timer_id, json!({ "next_fire_at": timer.to })),
         Fact::TimerCompleted(timer) => row("timers", &timer.timer_id, timer_end(TimerStatus::Completed)),
         Fact::TimerCancelled(timer) => row("timers", &timer.timer_id, timer_end(TimerStatus::Cancelled)),
         Fact::TriggerCreated(trigger) => {
@@ -111,6 +117,7 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
             let more = json!({ "status": ApprovalStatus::Pending });
             row("approvals", &approval.approval_id, with(approval, more))
         }
+        Fact::ApprovalDeadlineMoved(moved) => row("approvals", &moved.approval_id, json!({ "deadline": moved.to })),
         Fact::ApprovalDecided(decided) => {
             let patch = json!({ "status": decided.status, "decided_by": decided.decided_by, "decided_at": at });
             row("approvals", &decided.approval_id, patch)
@@ -148,11 +155,17 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
         | Fact::SchedulerDecided(_)
         | Fact::RuntimeErrorRecorded(_)
         | Fact::StaleOutcomeIgnored(_)
+        | Fact::LimitsChanged(_)
+        | Fact::ClockSetBack(_)
+        | Fact::SelfTurnsPaced(_)
+        | Fact::WorkTicksSpent(_)
         | Fact::WorkspaceUsed(_)
         | Fact::WorkspaceOccupied(_)
         | Fact::WorkspaceReleased(_)
         | Fact::DiskShort(_)
         | Fact::DiskHasRoom(_)
+        | Fact::TurnsHeld(_)
+        | Fact::TurnsReleased(_)
         | Fact::TurnStarted(_)
         | Fact::RoundStarted(_)
         | Fact::ProviderRoundCompleted(_)
@@ -219,6 +232,22 @@ fn agent_rows(at: Time, fact: &Fact) -> Vec<Row> {
     row(AGENT_PLANE, AGENT_ROW, patch)
 }
 
+/// The agent that a row of this plane is about, and its founder. None where the row is not readable as one.
+#[must_use]
+pub fn founder_of_row(row: &Value) -> Option<(AgentId, AgentId)> {
+    fn field<T: DeserializeOwned + Default>(row: &Value, name: &str) -> T {
+        row.get(name).and_then(|value| serde_json::from_value(value.clone()).ok()).unwrap_or_default()
+    }
+    let id = AgentId::new(row["id"].as_str()?).ok()?;
+    let identity = Identity {
+        parent: field(row, "parent"),
+        supervisor: field(row, "supervisor"),
+        makers: field(row, "makers"),
+        ..Identity::named(id.clone())
+    };
+    Some((id, identity.founder()))
+}
+
 /// One that has no model of its own may find another when it wakes: whoever lists it says which it would be.
 fn models(config: &Config) -> Value {
     json!({ "model": config.model, "default_model": config.default_model })
@@ -231,8 +260,15 @@ fn message_rows(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
     };
     match fact {
         Fact::MessageQueued(queued) => {
+            let message = &*queued.message;
             let more = json!({ "seq": seq, "at": at, "status": QueueStatus::Queued });
-            row("messages", &queued.message.message_id, with(&*queued.message, more))
+            let patch = match message.excerpt(LISTED_BODY_BYTES) {
+                None => with(message, more),
+                Some(excerpt) => {
+                    with(&with(&excerpt, more), json!({ "bytes": message.body_bytes(), "truncated": true }))
+                }
+            };
+            row("messages", &message.message_id, patch)
         }
         Fact::MessageRequeued(message) => {
             let patch = json!({ "status": QueueStatus::Queued, "not_before": message.not_before });
@@ -313,6 +349,7 @@ fn work_rows(fact: &Fact) -> Vec<Row> {
             });
             row("work_items", &item.work_item_id, patch)
         }
+        Fact::RecheckMoved(item) => row("work_items", &item.work_item_id, json!({ "recheck_at": item.to })),
         Fact::RecheckFired(item) => row("work_items", &item.work_item_id, json!({ "recheck_at": null })),
         _ => Vec::new(),
     }

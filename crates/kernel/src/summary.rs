@@ -149,7 +149,7 @@ pub fn timer_shape(timer: &Timer) -> Value {
         "timer_id": timer.timer_id, "summary": timer.summary, "next_fire_at": timer.next_fire_at,
         "status": TimerStatus::Active, "fire_count": timer.fire_count, "missed_count": timer.missed_count,
         "last_fired_at": timer.last_fired_at, "catch_up": timer.catch_up, "check": timer.check,
-        "checking": timer.checking.map(|checking| checking.due),
+        "checking": timer.checking.map(|checking| checking.due), "made_by": timer.made_by,
     });
     if let (Value::Object(shape), Value::Object(schedule)) = (&mut shape, schedule_shape(&timer.schedule)) {
         shape.extend(schedule);
@@ -229,7 +229,7 @@ pub fn work_item_shape(state: &AgentState, item: &WorkItem) -> Value {
         "work_item_id": item.work_item_id, "revision": item.revision, "objective": item.objective,
         "state": item.state, "plan_status": item.plan_status, "plan": item.plan, "todo": item.todo,
         "blocked_by": item.blocked_by, "recheck_at": item.recheck_at,
-        "readiness": state.work.standing(&item.work_item_id).unwrap_or(Standing::Completed),
+        "readiness": state.work.readiness(&item.work_item_id).unwrap_or(Standing::Completed),
         "current": state.work.current_id() == Some(&item.work_item_id), "report": item.report,
         "budget": (!item.budget.is_none()).then(|| limits_shape(&item.budget)), "used": used_shape(&item.used),
     })

@@ -222,6 +222,12 @@ words! {
         WorkItem = "work_item",
     }
 
+    /// Who made a record: what a model makes may wake it only so often.
+    Maker {
+        Model = "model",
+        Person = "person",
+    }
+
     /// Who registered a wait.
     WaitSource {
         Model = "model",
@@ -264,6 +270,13 @@ words! {
         Stopped = "stopped",
         /// The timer was cancelled while the check ran.
         Cancelled = "cancelled",
+        /// It fired before its time came, because the clock was ahead.
+        FiredBefore = "fired_before",
+    }
+
+    /// Why something is due at another time than it was to be.
+    MovedReason {
+        ClockSetBack = "clock_set_back",
     }
 
     ApprovalStatus {
@@ -322,8 +335,20 @@ words! {
         Refusal = "refusal",
         Auth = "auth",
         Invalid = "invalid",
+        /// Not called, or cut off: this machine is short of something for a moment, file descriptors for example.
+        System = "system",
         /// Not called: money is limited, and nobody knows what it costs.
         Unpriced = "unpriced",
+        /// Not called: the home has spent what it may spend on one day.
+        HomeBudgetSpent = "home_budget_spent",
+    }
+
+    /// Why no turn of an agent starts, where that is not for the agent itself to mend.
+    HoldCause {
+        /// The home has spent what it may spend on one day.
+        HomeBudget = "home_budget",
+        /// The key of every model of the agent is missing, wrong or expired.
+        ModelKey = "model_key",
     }
 
     /// How an agent works in a folder: in it, or in a git worktree of it.
@@ -387,12 +412,16 @@ words! {
         Crash = "crash",
         Budget = "budget",
         ProviderBackoff = "provider_backoff",
+        /// No turn of the agent starts for now: see `HoldCause`.
+        TurnsHeld = "turns_held",
         /// Its model failed; another is tried at once.
         Fallback = "fallback",
         /// It waited for a model, and the agent has others now.
         ModelChanged = "model_changed",
         /// It waited for a model that has answered since.
         ModelBack = "model_back",
+        /// It waits for the time that was left: see `ClockSetBack`.
+        ClockSetBack = "clock_set_back",
         Unparked = "unparked",
         InterjectionReturned = "interjection_returned",
     }
@@ -438,6 +467,8 @@ words! {
         Quarantined = "quarantined",
         TurnInProgress = "turn_in_progress",
         BudgetSpent = "budget_spent",
+        HomeBudgetSpent = "home_budget_spent",
+        ModelKey = "model_key",
         ModelReentryMessage = "model_reentry_message",
         LivenessOnlyMessage = "liveness_only_message",
         MessageParked = "message_parked",
@@ -451,6 +482,8 @@ words! {
         ActiveOperatorWait = "active_operator_wait",
         ApprovalPending = "approval_pending",
         NoProgressBudgetSpent = "no_progress_budget_spent",
+        WorkTicksSpent = "work_ticks_spent",
+        SelfTurnsPaced = "self_turns_paced",
         DiskReserve = "disk_reserve",
         WorkItemTaskWait = "work_item_task_wait",
         ActiveTaskWait = "active_task_wait",

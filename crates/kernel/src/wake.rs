@@ -16,18 +16,24 @@ pub enum Wake {
     At { due: Time, why: &'static str },
 }
 
+/// Why an agent whose turns are held is in the index.
+pub const HELD: &str = "turns_held";
+/// Why an agent is in the index some of whose children are yet to be made or dismissed. It comes before every other
+/// reason: a new process reads these agents first, so that a dismissed child does nothing before it is told.
+pub const CHILDREN_CHANGING: &str = "children_changing";
+
 #[must_use]
 pub fn wake(state: &AgentState) -> Wake {
     let cut = |why| Wake::AtOnce { why };
+    let children = state.tasks.children().any(|task| task.status != TaskStatus::Running);
+    if children {
+        return cut(CHILDREN_CHANGING);
+    }
     if state.turn.is_some() {
         return cut("turn_running");
     }
     if state.tasks.open().values().any(|task| task.kind == TaskKind::Command) {
         return cut("tasks_running");
-    }
-    let children = state.tasks.children().any(|task| task.status != TaskStatus::Running);
-    if children {
-        return cut("children_changing");
     }
     if state.leaving.is_some() && !state.archived {
         return cut("leaving");
@@ -46,15 +52,17 @@ pub fn wake(state: &AgentState) -> Wake {
     if state.shutdown {
         return cut("shutdown");
     }
-    if state.spent().is_none() && state.disk_short.is_none() {
-        let delayed = state.queue.queued_delayed();
-        if state.queue.queued() > delayed {
+    if state.spent().is_none() && state.disk_short.is_none() && state.held.is_none() {
+        if state.queue.has_input(state.paced_until().is_some()) {
             return cut("messages_queued");
         }
         if state.hints.deliverable().is_some() {
             return cut("wake_hint");
         }
-        if state.work.any_ready() && state.waits.first(Scope::Agent, WaitKind::Sleep).is_none() {
+        if state.work.any_ready()
+            && !state.work.is_spent()
+            && state.waits.first(Scope::Agent, WaitKind::Sleep).is_none()
+        {
             return cut("work_ready");
         }
     }
@@ -62,6 +70,8 @@ pub fn wake(state: &AgentState) -> Wake {
         return cut("results_owed");
     }
     match state.next_due() {
+        // A new process looks at these at once: what held them may be gone.
+        Some(due) if state.held.is_some() => Wake::At { due, why: HELD },
         Some(due) => Wake::At { due, why: "due" },
         None => Wake::Never,
     }

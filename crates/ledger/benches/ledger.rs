@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use abide_kernel::id::AgentId;
 use abide_kernel::time::Time;
-use abide_ledger::{Commit, Ledger, NewFact, Options, Receipt, StreamId};
+use abide_ledger::{Commit, Ledger, NewFact, Options, Receipt, RowOp, StreamId};
 use rusqlite::Connection;
 
 const PAYLOAD: usize = 300;
@@ -35,6 +35,10 @@ fn main() {
     if wants("ledger.append.1024") {
         let (value, baseline) = paired(|dir| outstanding(dir, 1024, 100_000), |dir| bare(dir, 1024, 1000, 100_000));
         print("ledger.append.1024", value, "facts/s", baseline, ">= 0.5");
+    }
+    if wants("ledger.rows") {
+        let (value, baseline) = paired(|dir| row_writes(dir, 256, 40_000), |dir| bare_row_writes(dir, 256, 40_000));
+        print("ledger.rows", value, "facts/s", baseline, ">= 0.3");
     }
     if wants("ledger.latency") {
         let (value, baseline) = paired(|dir| latency(dir, 1000), |dir| bare_latency(dir, 1000));
@@ -192,6 +196,69 @@ fn bare(dir: &Path, streams: u64, batch: u64, count: u64) -> f64 {
             i += 1;
         }
         drop(add);
+        transaction.commit().unwrap();
+    }
+    rate(count, begin.elapsed())
+}
+
+/// A row as lists show it: made by the first of four facts, and patched by the others.
+fn row(i: u64) -> RowOp {
+    let patch = match i % 4 {
+        0 => serde_json::json!({ "message_id": format!("msg_{i:032}"), "status": "queued", "text": "x".repeat(160) }),
+        step => serde_json::json!({ "status": "dequeued", "step": step }),
+    };
+    RowOp { plane: "messages".into(), id: format!("msg_{:032}", i / 4), patch }
+}
+
+/// One thread keeps this many commits under way, each with a fact and a row of it.
+fn row_writes(dir: &Path, outstanding: usize, count: u64) -> f64 {
+    let ledger = Ledger::open(dir, Options::default()).unwrap();
+    let streams: Vec<StreamId> = (0..outstanding).map(stream).collect();
+    let mut receipts: std::collections::VecDeque<(usize, Receipt)> = std::collections::VecDeque::new();
+    let mut seqs = vec![0; outstanding];
+    let begin = Instant::now();
+    for i in 0..count {
+        let s = i as usize % outstanding;
+        if receipts.len() == outstanding {
+            let (s, receipt) = receipts.pop_front().unwrap();
+            seqs[s] = receipt.wait().unwrap().heads[0].seq;
+        }
+        let mut commit = one(&streams[s], seqs[s], i);
+        commit.appends[0].facts[0].rows = vec![row(i / outstanding as u64)];
+        receipts.push_back((s, ledger.commit(commit)));
+    }
+    for (_, receipt) in receipts {
+        receipt.wait().unwrap();
+    }
+    rate(count, begin.elapsed())
+}
+
+/// The same facts, and the rows as they come, without a look at what was there.
+fn bare_row_writes(dir: &Path, streams: u64, count: u64) -> f64 {
+    let conn = bare_database(dir);
+    conn.execute_batch(
+        "CREATE TABLE rows (stream INTEGER NOT NULL, plane TEXT NOT NULL, id TEXT NOT NULL, seq INTEGER NOT NULL,
+            value BLOB NOT NULL, PRIMARY KEY (stream, plane, id)) WITHOUT ROWID",
+    )
+    .unwrap();
+    let begin = Instant::now();
+    let mut i = 0;
+    while i < count {
+        let transaction = conn.unchecked_transaction().unwrap();
+        let mut add = conn
+            .prepare_cached("INSERT INTO facts (id, stream, seq, at, kind, form, payload, hash, prev) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")
+            .unwrap();
+        let mut set = conn
+            .prepare_cached("INSERT INTO rows (stream, plane, id, seq, value) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET seq = excluded.seq, value = excluded.value")
+            .unwrap();
+        for _ in 0..streams.min(count - i) {
+            let (id, stream) = (i64::try_from(i + 1).unwrap(), i64::try_from(i % streams).unwrap());
+            add.execute((id, stream, id, 1_700_000_000_000i64, 1, 0, payload(i), &[7u8; 32][..], id)).unwrap();
+            let RowOp { plane, id: row, patch } = row(i / streams);
+            set.execute((stream, plane.as_ref(), row, id, patch.to_string().into_bytes())).unwrap();
+            i += 1;
+        }
+        drop((add, set));
         transaction.commit().unwrap();
     }
     rate(count, begin.elapsed())

@@ -1,7 +1,7 @@
 //! What can go wrong, and what to do next.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use abide_kernel::id::Seq;
@@ -32,6 +32,40 @@ pub enum CommitError {
     ReadOnly,
     #[error("the ledger was closed before it answered: reopen it and read whether the commit is there")]
     Closed,
+}
+
+impl CommitError {
+    /// A file that could not be written.
+    pub(crate) fn of_file(path: &Path, error: &io::Error) -> CommitError {
+        let detail = format!("{}: {error}", path.display());
+        if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
+            CommitError::StoreFull { detail }
+        } else {
+            CommitError::Store { detail }
+        }
+    }
+
+    /// The same refusal, with the path of the database that could not be written. SQLite does not name it.
+    #[must_use]
+    pub(crate) fn of_database(self, database: &Path) -> CommitError {
+        match self {
+            CommitError::StoreFull { detail } => CommitError::StoreFull { detail: with_path(detail, database) },
+            CommitError::Store { detail } => CommitError::Store { detail: with_path(detail, database) },
+            other @ (CommitError::Conflict { .. }
+            | CommitError::NoForkPoint { .. }
+            | CommitError::NoStream { .. }
+            | CommitError::Malformed { .. }
+            | CommitError::Damaged(_)
+            | CommitError::ReadOnly
+            | CommitError::Closed) => other,
+        }
+    }
+}
+
+/// Unless another file of the home is to blame, and is named already.
+fn with_path(detail: String, database: &Path) -> String {
+    let home = database.parent().unwrap_or(database).display().to_string();
+    if detail.starts_with(&home) { detail } else { format!("{}: {detail}", database.display()) }
 }
 
 #[derive(Debug, Clone, thiserror::Error)]
@@ -176,6 +210,18 @@ pub enum ImportError {
 impl ReadError {
     pub(crate) fn damaged(damage: Damage) -> ReadError {
         ReadError::Damaged(Arc::new(damage))
+    }
+
+    /// The same error, with the path of the database that could not be read.
+    #[must_use]
+    pub(crate) fn of_database(self, database: &Path) -> ReadError {
+        match self {
+            ReadError::Store { detail } => ReadError::Store { detail: with_path(detail, database) },
+            other @ (ReadError::Damaged(_)
+            | ReadError::NoBlob(_)
+            | ReadError::CursorAhead { .. }
+            | ReadError::Closed) => other,
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use crate::Ledger;
 use crate::error::ReadError;
 use crate::receipt::block_on_for;
-use crate::record::{Cursor, Recorded};
+use crate::record::{Bounds, Cursor, Recorded};
 use crate::stream::StreamId;
 
 /// A place in the ledger that moves forward. Archived facts are still there: no cursor is ever too old.
@@ -39,6 +39,11 @@ impl Follow {
     /// The next facts, at most `limit`; none when there are no more yet. A damaged fact is an error once, in its
     /// place; the call after that goes on behind it.
     pub fn next_batch(&mut self, limit: usize) -> Result<Vec<(Cursor, StreamId, Recorded)>, ReadError> {
+        self.next_within(Bounds::items(limit))
+    }
+
+    /// The same within two bounds: a few facts may be large.
+    pub fn next_within(&mut self, bounds: Bounds) -> Result<Vec<(Cursor, StreamId, Recorded)>, ReadError> {
         if let Some((past, error)) = self.damaged.take() {
             self.cursor = past;
             return Err(error);
@@ -51,12 +56,12 @@ impl Follow {
                     if cursor > end {
                         Err(ReadError::CursorAhead { cursor, end })
                     } else {
-                        Ok(state.after(cursor, limit))
+                        Ok(state.after(cursor, bounds))
                     }
                 })??
             }
             Ledger::Sqlite(sqlite) => {
-                let batch = sqlite.after(self.cursor, limit)?;
+                let batch = sqlite.after(self.cursor, bounds)?;
                 self.damaged = batch.damaged;
                 batch.facts
             }

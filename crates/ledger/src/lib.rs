@@ -39,7 +39,7 @@ pub use hash::{BadHash, BlobId, Hash};
 pub use memory::Memory;
 pub use program::{OldestReader, Program, RowMaker, Upgraded};
 pub use receipt::Receipt;
-pub use record::{BadCursor, Cursor, Head, Loaded, Payload, Recorded, Row};
+pub use record::{BadCursor, Bounds, Cursor, Head, Loaded, Payload, Recorded, Row};
 pub use sqlite::Sqlite;
 pub use stream::{BadStreamId, StreamId};
 pub use transfer::Transferred;
@@ -141,6 +141,24 @@ impl Ledger {
         }
     }
 
+    /// The last commit that the store could not write, until `try_write` finds that it can again. A commit that was
+    /// refused for what it says is none.
+    #[must_use]
+    pub fn write_failure(&self) -> Option<CommitError> {
+        match self {
+            Ledger::Memory(_) => None,
+            Ledger::Sqlite(sqlite) => sqlite.write_failure(),
+        }
+    }
+
+    /// Finds out whether commits can be written, by writing about as much as a large one and taking it away again.
+    pub fn try_write(&self) -> Result<(), CommitError> {
+        match self {
+            Ledger::Memory(_) => Ok(()),
+            Ledger::Sqlite(sqlite) => sqlite.try_write(),
+        }
+    }
+
     pub fn head(&self, stream: &StreamId) -> Result<Option<Head>, ReadError> {
         match self {
             Ledger::Memory(memory) => memory.with_state(|state| state.head(stream)),
@@ -166,13 +184,19 @@ impl Ledger {
 
     /// Facts of one stream in order, whether archived, its own, or shared with what it forks from.
     pub fn read(&self, stream: &StreamId, after: Seq, limit: usize) -> Result<Vec<Recorded>, ReadError> {
+        self.read_within(stream, after, Bounds::items(limit))
+    }
+
+    /// The same within two bounds: a few facts may be large.
+    pub fn read_within(&self, stream: &StreamId, after: Seq, bounds: Bounds) -> Result<Vec<Recorded>, ReadError> {
         match self {
-            Ledger::Memory(memory) => memory.with_state(|state| state.read(stream, after, limit)),
-            Ledger::Sqlite(sqlite) => sqlite.read(stream, after, limit),
+            Ledger::Memory(memory) => memory.with_state(|state| state.read(stream, after, bounds)),
+            Ledger::Sqlite(sqlite) => sqlite.read(stream, after, bounds),
         }
     }
 
-    /// The newest intact snapshot with this fingerprint, if any, and every fact after it. `None`: no such stream.
+    /// The newest intact snapshot with this fingerprint, if any, and the facts after it, as far as they fit into
+    /// `Bounds::TAIL`. `None`: no such stream.
     pub fn load(&self, stream: &StreamId, fingerprint: &str) -> Result<Option<Loaded>, ReadError> {
         match self {
             Ledger::Memory(memory) => memory.with_state(|state| state.load(stream, fingerprint)),
@@ -194,8 +218,9 @@ impl Ledger {
         }
     }
 
-    /// Read rows of one plane by id, as this program makes them: where another version made them, they are made again
-    /// first. Only of a stream whose facts are damaged are they what that version left (see `Stats::unreadable_rows`).
+    /// Read rows of one plane by id, as this program makes them: where another version made them, or one of them is
+    /// damaged, they are made again first. Only of a stream whose facts are damaged are they what that version left (see
+    /// `Stats::unreadable_rows`), and a damaged one is an error there.
     pub fn rows(
         &self,
         stream: &StreamId,
@@ -203,9 +228,37 @@ impl Ledger {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<Row>, ReadError> {
+        let mut rows = Vec::new();
+        if limit > 0 {
+            self.visit_rows(stream, plane, after, &mut |row| {
+                rows.push(row);
+                rows.len() < limit
+            })?;
+        }
+        Ok(rows)
+    }
+
+    /// The same rows one by one, until `visit` says false: only one of them is in memory at a time. `visit` must not
+    /// read the ledger.
+    pub fn visit_rows(
+        &self,
+        stream: &StreamId,
+        plane: &str,
+        after: Option<&str>,
+        visit: &mut dyn FnMut(Row) -> bool,
+    ) -> Result<(), ReadError> {
         match self {
-            Ledger::Memory(memory) => memory.with_state(|state| state.rows(stream, plane, after, limit)),
-            Ledger::Sqlite(sqlite) => sqlite.rows(stream, plane, after, limit),
+            Ledger::Memory(memory) => memory.with_state(|state| state.visit_rows(stream, plane, after, visit)),
+            Ledger::Sqlite(sqlite) => sqlite.visit_rows(stream, plane, after, visit),
+        }
+    }
+
+    /// How many rows were found damaged since this ledger was opened. They are folded anew when they are read.
+    #[must_use]
+    pub fn damaged_rows(&self) -> u64 {
+        match self {
+            Ledger::Memory(_) => 0,
+            Ledger::Sqlite(sqlite) => sqlite.damaged_rows(),
         }
     }
 
@@ -218,12 +271,29 @@ impl Ledger {
         }
     }
 
+    /// The streams whose entry in the wake index has this reason, by due time.
+    pub fn wakes_because(&self, why: &str) -> Result<Vec<StreamId>, ReadError> {
+        match self {
+            Ledger::Memory(memory) => memory.with_state(|state| state.wakes_because(why)),
+            Ledger::Sqlite(sqlite) => sqlite.wakes_because(why),
+        }
+    }
+
     /// What comes due in a span of time, in that order: after `after`, up to and with `until`. Nothing that is to be
     /// looked at at once.
     pub fn due(&self, after: Time, until: Time, limit: usize) -> Result<Vec<(StreamId, Time)>, ReadError> {
         match self {
             Ledger::Memory(memory) => memory.with_state(|state| state.due(after, until, limit)),
             Ledger::Sqlite(sqlite) => sqlite.due(after, until, limit),
+        }
+    }
+
+    /// Streams that wait for a time and whose last fact is later than `now`: it was recorded while the clock was ahead, and
+    /// so, perhaps, was what they wait for. A last fact that was archived is not looked at.
+    pub fn waits_recorded_after(&self, now: Time) -> Result<Vec<StreamId>, ReadError> {
+        match self {
+            Ledger::Memory(memory) => memory.with_state(|state| state.waits_recorded_after(now)),
+            Ledger::Sqlite(sqlite) => sqlite.waits_recorded_after(now),
         }
     }
 

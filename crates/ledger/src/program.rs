@@ -4,6 +4,7 @@
 //! can refuse a home to a program that is too old for it.
 
 use crate::commit::RowOp;
+use crate::error::Damage;
 use crate::record::Recorded;
 use crate::stream::StreamId;
 
@@ -18,6 +19,9 @@ pub struct Program {
     pub reader_of: fn(&str, &[u8]) -> u32,
     /// `None`: the rows are the caller's own affair, and are never rebuilt because of a version.
     pub rows: Option<RowMaker>,
+    /// Called with damage to rows that was found while they were read or written, once per row until it is repaired, on
+    /// the thread that found it.
+    pub on_damage: fn(&Damage),
 }
 
 /// The function that makes read rows of facts, and a fingerprint that differs whenever it would make other rows.
@@ -29,7 +33,7 @@ pub struct RowMaker {
 
 impl Default for Program {
     fn default() -> Program {
-        Program { version: env!("CARGO_PKG_VERSION"), reader: 1, reader_of: |_, _| 1, rows: None }
+        Program { version: env!("CARGO_PKG_VERSION"), reader: 1, reader_of: |_, _| 1, rows: None, on_damage: |_| {} }
     }
 }
 

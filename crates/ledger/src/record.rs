@@ -39,7 +39,8 @@ pub struct Head {
     pub hash: Hash,
 }
 
-/// A snapshot, if there is one to start from, and all facts after it.
+/// A snapshot, if there is one to start from, and the facts after it. A tail that ends before the head is too large to be
+/// handed out at once; `read_within` goes on where it ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loaded {
     pub head: Head,
@@ -56,6 +57,40 @@ pub struct Row {
     pub value: Value,
 }
 
+/// Where a read ends: with the item that reaches either bound. One item is read, however large it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    pub items: usize,
+    /// Of payloads, as they are stored.
+    pub bytes: usize,
+}
+
+impl Bounds {
+    /// The facts that are read together with a snapshot: many small ones, or a few large ones.
+    pub const TAIL: Bounds = Bounds { items: usize::MAX, bytes: 4 << 20 };
+
+    #[must_use]
+    pub const fn items(items: usize) -> Bounds {
+        Bounds { items, bytes: usize::MAX }
+    }
+}
+
+/// How much of a read's bytes is left.
+#[derive(Debug)]
+pub(crate) struct BytesLeft(usize);
+
+impl BytesLeft {
+    pub(crate) fn of(bounds: Bounds) -> BytesLeft {
+        BytesLeft(bounds.bytes)
+    }
+
+    /// Counts a fact that was read. False when none may be read after it.
+    pub(crate) fn count(&mut self, fact: &Recorded) -> bool {
+        self.0 = self.0.saturating_sub(fact.payload.stored().map_or(0, <[u8]>::len));
+        self.0 > 0
+    }
+}
+
 /// A place in the order of all commits. Opaque: keep it, hand it back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cursor(pub(crate) u64);
@@ -69,6 +104,12 @@ pub struct BadCursor {
 impl Cursor {
     /// Before the first fact.
     pub const START: Cursor = Cursor(0);
+
+    /// The place that many facts before this one.
+    #[must_use]
+    pub fn back(self, facts: u64) -> Cursor {
+        Cursor(self.0.saturating_sub(facts))
+    }
 }
 
 impl Payload {

@@ -66,14 +66,16 @@ impl RowTable {
         }
     }
 
-    pub(crate) fn page(&self, plane: &str, after: Option<&str>, limit: usize) -> Vec<Row> {
+    /// Rows of a plane by id, until `visit` says false.
+    pub(crate) fn visit(&self, plane: &str, after: Option<&str>, visit: &mut dyn FnMut(Row) -> bool) {
         use std::ops::Bound::{Excluded, Unbounded};
-        let Some(rows) = self.rows.get(plane) else { return Vec::new() };
         let from = after.map_or(Unbounded, Excluded);
-        rows.range::<str, _>((from, Unbounded))
-            .take(limit)
-            .map(|(id, (seq, value))| Row { id: id.clone(), seq: *seq, value: value.clone() })
-            .collect()
+        let rows = self.rows.get(plane).into_iter().flat_map(|rows| rows.range::<str, _>((from, Unbounded)));
+        for (id, (seq, value)) in rows {
+            if !visit(Row { id: id.clone(), seq: *seq, value: value.clone() }) {
+                break;
+            }
+        }
     }
 
     pub(crate) fn remove(&mut self, plane: &str, id: &str) -> Option<(Seq, Value)> {

@@ -8,10 +8,8 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 
 use abide_kernel::id::Seq;
-use abide_kernel::pack;
 use abide_kernel::time::Time;
 use rusqlite::Connection;
-use rusqlite::types::ValueRef;
 use tokio::sync::watch;
 
 use crate::commit::{Commit, Snapshot, Wake};
@@ -20,7 +18,7 @@ use crate::hash::{BlobId, Hash};
 use crate::prepared::{Body, INLINE_LIMIT, Prepared};
 use crate::program::{OldestReader, Program, Upgraded};
 use crate::receipt::Receipt;
-use crate::record::{Cursor, Head, Loaded, Recorded, Row};
+use crate::record::{Bounds, Cursor, Head, Loaded, Recorded};
 use crate::stream::StreamId;
 use crate::{Mode, Options};
 
@@ -35,20 +33,25 @@ mod import;
 mod lineages;
 mod outdated;
 mod queue;
+mod read_rows;
 mod rebuild;
 mod redact;
+mod row;
 mod schema;
 mod segment;
+mod status;
 mod steps;
 mod verify;
 mod versions;
+mod write_failure;
 mod writer;
 
-use fact::{Store, read_error};
+use fact::{Link, Store, read_error};
 use history::View;
 use home::Home;
 use queue::{Job, Queue};
 use schema::Reading;
+use status::Status;
 use writer::Writer;
 
 /// Reading connections kept open between reads. More are opened when more threads read at once.
@@ -63,13 +66,11 @@ struct Shared {
     store: Arc<Store>,
     readers: Mutex<Vec<Connection>>,
     reading: Reading,
-    end: watch::Sender<u64>,
+    status: Arc<Status>,
     writing: Option<Writing>,
     redactions: AtomicU64,
     program: Program,
     upgraded: Option<Upgraded>,
-    /// False once no stream's rows can be another version's. Only whoever writes can know that.
-    may_be_outdated: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -89,10 +90,10 @@ impl Sqlite {
         schema::require_sqlite()?;
         let home = Home::new(root);
         let file = home.database();
-        let end = watch::Sender::new(0);
+        let status = Arc::new(Status::default());
         let store = Arc::new(Store::new(home));
         let program = options.program;
-        let (mut upgraded, mut may_be_outdated) = (None, true);
+        let mut upgraded = None;
         let (writing, reading) = match options.mode {
             Mode::ReadWrite => {
                 let made = store.home.create()?;
@@ -107,8 +108,9 @@ impl Sqlite {
                 (conn, upgraded) = schema::open_writer(&file, &program)?;
                 let unusable =
                     |error: CommitError| OpenError::NotALedger { file: file.clone(), detail: error.to_string() };
-                let mut writer = Writer::new(conn, Arc::clone(&store), end.clone(), program).map_err(unusable)?;
-                may_be_outdated = outdated::mark(&mut writer)
+                let mut writer =
+                    Writer::new(conn, Arc::clone(&store), Arc::clone(&status), program).map_err(unusable)?;
+                outdated::mark(&mut writer)
                     .map_err(|error| OpenError::Store { file: file.clone(), detail: error.to_string() })?;
                 let started = Writing::start(writer, lock, new.then_some(made));
                 let writing = started.map_err(|source| OpenError::Io { path: root.to_owned(), source })?;
@@ -123,8 +125,7 @@ impl Sqlite {
         let reader = schema::open_reader(&file, reading).map_err(|error| schema::open_error(&file, error))?;
         schema::require_ours(&reader, &file, &program)?;
         let (readers, redactions) = (Mutex::new(vec![reader]), AtomicU64::new(0));
-        let may_be_outdated = AtomicBool::new(may_be_outdated);
-        let shared = Shared { store, readers, reading, end, writing, redactions, program, upgraded, may_be_outdated };
+        let shared = Shared { store, readers, reading, status, writing, redactions, program, upgraded };
         Ok(Sqlite(Arc::new(shared)))
     }
 
@@ -158,12 +159,14 @@ impl Sqlite {
 
     pub(crate) fn commit(&self, commit: Commit) -> Receipt {
         let Some(writing) = &self.0.writing else { return Receipt::ready(Err(CommitError::ReadOnly)) };
-        let prepared =
-            Prepared::new(commit, &self.0.program).and_then(|prepared| self.put_payloads(&prepared).map(|()| prepared));
-        let prepared = match prepared {
+        let prepared = match Prepared::new(commit, &self.0.program) {
             Ok(prepared) => prepared,
             Err(refusal) => return Receipt::ready(Err(refusal)),
         };
+        if let Err(refusal) = self.put_payloads(&prepared) {
+            self.0.status.write_failure.note(&refusal);
+            return Receipt::ready(Err(refusal));
+        }
         let (answer, receipt) = Receipt::waiting();
         writing.queue.push(Job::Commit { prepared, answer });
         receipt
@@ -174,7 +177,7 @@ impl Sqlite {
             if let Body::Stored(bytes) = &fact.body
                 && bytes.len() > INLINE_LIMIT
             {
-                self.0.store.blobs.put(fact.digest, bytes).map_err(io_refusal)?;
+                self.0.store.blobs.put(fact.digest, bytes)?;
             }
         }
         Ok(())
@@ -202,6 +205,7 @@ impl Sqlite {
         let execute = |sql: &str| conn.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
         execute("BEGIN").map_err(read_error)?;
         let result = View::new(&conn, &self.0.store).and_then(|view| read(&view));
+        let result = result.map_err(|error| error.of_database(&self.0.store.home.database()));
         execute("ROLLBACK").map_err(read_error)?;
         let mut readers = self.0.readers.lock().expect("the pool is never held across a panic");
         if readers.len() < READERS_KEPT {
@@ -247,9 +251,9 @@ impl Sqlite {
         })
     }
 
-    pub(crate) fn read(&self, stream: &StreamId, after: Seq, limit: usize) -> Result<Vec<Recorded>, ReadError> {
+    pub(crate) fn read(&self, stream: &StreamId, after: Seq, bounds: Bounds) -> Result<Vec<Recorded>, ReadError> {
         self.view(|view| match view.head(stream)? {
-            Some(head) => view.read(stream, &head, after, limit),
+            Some(head) => view.read(stream, &head, after, bounds),
             None => Ok(Vec::new()),
         })
     }
@@ -260,44 +264,8 @@ impl Sqlite {
             let snapshot =
                 intact_snapshot(view, stream, head.id, fingerprint).filter(|snapshot| snapshot.seq <= head.seq);
             let after = snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
-            let tail = view.read(stream, &head, after, usize::MAX)?;
+            let tail = view.read(stream, &head, after, Bounds::TAIL)?;
             Ok(Some(Loaded { head: head.head(), snapshot, tail }))
-        })
-    }
-
-    pub(crate) fn rows(
-        &self,
-        stream: &StreamId,
-        plane: &str,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<Row>, ReadError> {
-        if let Some(rebuilt) = self.rebuilt_if_outdated(stream)? {
-            return Ok(rebuilt.page(plane, after, limit));
-        }
-        self.view(|view| {
-            let Some(head) = view.head(stream)? else { return Ok(Vec::new()) };
-            // An id may be empty, so "after nothing" can't be "after the empty id".
-            let sql = if after.is_some() {
-                "SELECT id, seq, value FROM rows WHERE stream = ?1 AND plane = ?2 AND id > ?3 ORDER BY id LIMIT ?4"
-            } else {
-                "SELECT id, seq, value FROM rows WHERE stream = ?1 AND plane = ?2 AND ?3 = '' ORDER BY id LIMIT ?4"
-            };
-            let mut statement = view.conn.prepare_cached(sql).map_err(read_error)?;
-            let key = (head.id, plane, after.unwrap_or(""), sql_limit(limit));
-            let mut rows = statement.query(key).map_err(read_error)?;
-            let mut found = Vec::new();
-            while let Some(row) = rows.next().map_err(read_error)? {
-                let id: String = row.get(0).map_err(read_error)?;
-                let Some(value) = row.get_ref(2).ok().and_then(row_value) else {
-                    let (stream, plane) = (stream.to_string(), plane.to_owned());
-                    let what =
-                        "its value is not JSON: `abide ledger verify --rebuild-rows` makes the rows again".to_owned();
-                    return Err(ReadError::damaged(Damage::Row { stream, plane, id, what }));
-                };
-                found.push(Row { id, seq: row.get(1).map_err(read_error)?, value });
-            }
-            Ok(found)
         })
     }
 
@@ -322,6 +290,20 @@ impl Sqlite {
         })
     }
 
+    pub(crate) fn wakes_because(&self, why: &str) -> Result<Vec<StreamId>, ReadError> {
+        const BECAUSE: &str = "SELECT s.name FROM wakes w CROSS JOIN streams s ON s.id = w.stream
+            WHERE w.why = ?1 ORDER BY w.due, w.stream";
+        self.view(|view| {
+            let mut statement = view.conn.prepare_cached(BECAUSE).map_err(read_error)?;
+            let mut rows = statement.query([why]).map_err(read_error)?;
+            let mut found = Vec::new();
+            while let Some(row) = rows.next().map_err(read_error)? {
+                found.push(stream_name(row, 0)?);
+            }
+            Ok(found)
+        })
+    }
+
     pub(crate) fn due(&self, after: Time, until: Time, limit: usize) -> Result<Vec<(StreamId, Time)>, ReadError> {
         const BETWEEN: &str = "SELECT s.name, w.due FROM wakes w CROSS JOIN streams s ON s.id = w.stream
             WHERE w.due > ?1 AND w.due <= ?2 ORDER BY w.due, w.stream LIMIT ?3";
@@ -336,11 +318,31 @@ impl Sqlite {
         })
     }
 
+    pub(crate) fn waits_recorded_after(&self, now: Time) -> Result<Vec<StreamId>, ReadError> {
+        const LAST_FACTS: &str = "SELECT s.name, f.link FROM wakes w CROSS JOIN streams s ON s.id = w.stream
+            CROSS JOIN heads h ON h.stream = w.stream CROSS JOIN facts f ON f.id = h.fact
+            WHERE w.due IS NOT NULL ORDER BY w.stream";
+        self.view(|view| {
+            let mut statement = view.conn.prepare_cached(LAST_FACTS).map_err(read_error)?;
+            let mut rows = statement.query([]).map_err(read_error)?;
+            let mut found = Vec::new();
+            while let Some(row) = rows.next().map_err(read_error)? {
+                // A link that does not read is found by whoever reads the stream.
+                let link = row.get_ref(1).map_err(read_error)?.as_blob().ok().and_then(Link::decode);
+                if link.is_some_and(|link| link.at > now) {
+                    found.push(stream_name(row, 0)?);
+                }
+            }
+            Ok(found)
+        })
+    }
+
     pub(crate) fn put_blob(&self, bytes: &[u8]) -> Result<BlobId, CommitError> {
         if self.0.writing.is_none() {
             return Err(CommitError::ReadOnly);
         }
-        self.0.store.blobs.put(Hash::of(bytes), bytes).map_err(io_refusal)
+        let put = self.0.store.blobs.put(Hash::of(bytes), bytes);
+        put.inspect_err(|refusal| self.0.status.write_failure.note(refusal))
     }
 
     pub(crate) fn get_blob(&self, id: &BlobId) -> Result<Vec<u8>, ReadError> {
@@ -353,7 +355,11 @@ impl Sqlite {
     }
 
     pub(crate) fn end(&self) -> watch::Receiver<u64> {
-        self.0.end.subscribe()
+        self.0.status.end.subscribe()
+    }
+
+    pub(crate) fn damaged_rows(&self) -> u64 {
+        self.0.status.damaged_rows.load(Ordering::Relaxed)
     }
 
     /// False when opened to be read only.
@@ -400,7 +406,7 @@ impl Drop for Shared {
             }
             if let Some(made) = &writing.made
                 && *writing.discard.get_mut()
-                && *self.end.borrow() == 0
+                && *self.status.end.borrow() == 0
             {
                 self.store.home.remove(made);
             }
@@ -456,11 +462,6 @@ fn intact_snapshot(view: &View<'_>, stream: &StreamId, id: i64, fingerprint: &st
     None
 }
 
-/// A read row's value, as `set_row` stores it.
-fn row_value(stored: ValueRef<'_>) -> Option<serde_json::Value> {
-    pack::read_stored(stored.as_blob().ok()?).ok()
-}
-
 fn stream_name(row: &rusqlite::Row<'_>, column: usize) -> Result<StreamId, ReadError> {
     let name: String = row.get(column).map_err(read_error)?;
     name.parse()
@@ -469,13 +470,4 @@ fn stream_name(row: &rusqlite::Row<'_>, column: usize) -> Result<StreamId, ReadE
 
 fn sql_limit(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
-}
-
-fn io_refusal(error: std::io::Error) -> CommitError {
-    let detail = format!("blob: {error}");
-    if matches!(error.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded) {
-        CommitError::StoreFull { detail }
-    } else {
-        CommitError::Store { detail }
-    }
 }

@@ -89,6 +89,8 @@ pub struct Stats {
     pub outdated_rows: u64,
     /// Of these, streams whose rows can't be rebuilt because their facts can't be read.
     pub unreadable_rows: u64,
+    /// Rows that were found damaged since this ledger was opened.
+    pub damaged_rows: u64,
 }
 
 /// What rebuilding outdated rows came to.

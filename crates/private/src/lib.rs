@@ -3,8 +3,13 @@
 //! that would take their mode from the umask.
 //!
 //! It must never make a file that belongs to a user or to an agent: those get the mode that the user's umask gives them.
+//! Reading such files is here, too, because every crate that reads one must refuse the same pipes and devices.
 
 #![expect(clippy::disallowed_methods, reason = "this is the module that makes private files with them")]
+
+mod read;
+
+pub use read::{read_regular, read_regular_text};
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};

@@ -8,23 +8,34 @@ use abide_kernel::agent::config::DefaultModels;
 use tokio::sync::{Semaphore, watch};
 
 use crate::access::Access;
+use crate::answers::AnswerMemory;
+use crate::connections::Connections;
 use crate::hooks::Hooks;
 use crate::metrics::Metrics;
+use crate::shares::Shares;
 use crate::world::World;
 
-/// Bounds of one server. All of them refuse; none of them drops what was accepted.
+/// Bounds of one server. All of them refuse, or close a connection that is idle; none of them drops what was accepted. Of
+/// connections, requests, event streams and memory, any one token has at most half.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// The body of a request.
     pub body_bytes: usize,
     /// Bodies that are held at the same time, in all.
     pub held_bytes: usize,
+    /// Answers that are made or not yet taken at the same time, in all.
+    pub answer_bytes: usize,
+    /// Open connections, each with a file descriptor.
     pub connections: usize,
+    /// Those of them that have shown no good token: past this the oldest idle one is closed.
+    pub anonymous: usize,
     /// Requests that are worked on at the same time.
     pub requests: usize,
     /// Event streams that are open at the same time.
     pub streams: usize,
-    /// To send the head or the body of a request.
+    /// For a connection that has shown no good token to send the head of a request.
+    pub head: Duration,
+    /// To send the head of a request on another connection, or the body of one.
     pub read: Duration,
     /// To work on one.
     pub work: Duration,
@@ -39,14 +50,34 @@ impl Default for Limits {
         Limits {
             body_bytes: 1 << 20,
             held_bytes: 64 << 20,
-            connections: 4_096,
-            requests: 1_024,
-            streams: 1_024,
+            answer_bytes: 64 << 20,
+            connections: CONNECTIONS_MAX,
+            anonymous: 256,
+            requests: 2_048,
+            streams: CONNECTIONS_MAX / 2,
+            head: Duration::from_secs(5),
             read: Duration::from_secs(20),
             work: Duration::from_secs(30),
             stall: Duration::from_secs(20),
             heartbeat: Duration::from_secs(15),
         }
+    }
+}
+
+const CONNECTIONS_MAX: usize = 4_096;
+
+/// File descriptors that are left for everything else: the ledger, commands, workspaces, calls of models.
+const DESCRIPTORS_LEFT: u64 = 512;
+
+impl Limits {
+    /// For a process that may have so many files open: connections leave room for other files, and event streams leave
+    /// room for requests.
+    #[must_use]
+    pub fn for_open_files(most: u64) -> Limits {
+        // Where that is less, half is left.
+        let connections = most.saturating_sub(DESCRIPTORS_LEFT).max(most / 2);
+        let connections = usize::try_from(connections).unwrap_or(usize::MAX).clamp(1, CONNECTIONS_MAX);
+        Limits { connections, streams: (connections / 2).max(1), ..Limits::default() }
     }
 }
 
@@ -65,6 +96,8 @@ pub struct Options {
     pub hooks: Arc<Hooks>,
     /// What models say while they say it.
     pub deltas: Deltas,
+    /// Lines that could not be written to the log.
+    pub log_lines_lost: fn() -> u64,
     /// Only names of this machine are taken in the `Host` header.
     pub loopback: bool,
 }
@@ -84,10 +117,14 @@ pub struct App {
     pub access: Access,
     pub options: Options,
     pub(crate) metrics: Metrics,
-    pub(crate) requests: Semaphore,
-    pub(crate) streams: Arc<Semaphore>,
+    pub(crate) connections: Arc<Connections>,
+    pub(crate) requests: Shares,
+    pub(crate) streams: Shares,
     /// In KiB.
-    pub(crate) held: Arc<Semaphore>,
+    pub(crate) held: Shares,
+    pub(crate) answers: AnswerMemory,
+    /// One at a time: it holds all that it shows.
+    pub(crate) exports: Semaphore,
     pub(crate) closing: watch::Sender<bool>,
 }
 
@@ -96,9 +133,12 @@ impl App {
     pub fn new(host: Host, access: Access, options: Options) -> Arc<App> {
         let limits = &options.limits;
         Arc::new(App {
-            requests: Semaphore::new(limits.requests),
-            streams: Arc::new(Semaphore::new(limits.streams)),
-            held: Arc::new(Semaphore::new(limits.held_bytes / 1024)),
+            connections: Connections::new(limits),
+            requests: Shares::new(limits.requests),
+            streams: Shares::new(limits.streams),
+            held: Shares::new(limits.held_bytes / 1024),
+            answers: AnswerMemory::new(limits.answer_bytes),
+            exports: Semaphore::new(1),
             metrics: Metrics::default(),
             closing: watch::Sender::new(false),
             host,

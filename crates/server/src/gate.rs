@@ -1,6 +1,7 @@
 //! The gate that every request passes: is there room, does it come from where it says, who is it, is it complete. Only
 //! then is a route asked.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -10,21 +11,27 @@ use axum::body::Body;
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::response::Response;
 use bytes::Bytes;
+use futures_util::FutureExt;
 use http::request::Parts;
 use http::{HeaderMap, Request, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Body as _;
 
 use crate::access::Caller;
+use crate::answers::{SMALL, sliced};
 use crate::app::App;
 use crate::body::Query;
-use crate::{problems, routes};
+use crate::connections::{Connection, ShareTaken};
+use crate::routes::Counted;
+use crate::shares::{Held, Holder};
+use crate::{problems, routes, site};
 
 /// A request that may be met.
 pub(crate) struct Call {
     pub app: Arc<App>,
     pub operation: &'static Operation,
     pub caller: Caller,
+    pub holder: Holder,
     pub path_text: String,
     params: Vec<(String, String)>,
     pub query: Query,
@@ -51,7 +58,9 @@ pub(crate) async fn pass(app: Arc<App>, operation: &'static Operation, request: 
     let began = Instant::now();
     let (parts, mut body) = request.into_parts();
     let waits_to_send = parts.headers.contains_key(header::EXPECT);
-    let answered = met(Arc::clone(&app), operation, parts, &mut body).await;
+    let answered = AssertUnwindSafe(met(Arc::clone(&app), operation, parts, &mut body)).catch_unwind().await;
+    // A panic would close the connection without an answer.
+    let answered = answered.unwrap_or_else(|_| Err(problems::crashed()));
     if answered.is_err() && !waits_to_send && !body.is_end_stream() {
         // It ends with the client's last byte, or with its own limits.
         tokio::spawn(drain(Arc::clone(&app), body));
@@ -94,63 +103,76 @@ async fn met(
     mut parts: Parts,
     body: &mut Body,
 ) -> Result<Response, Problem> {
-    let _room = app.requests.try_acquire().map_err(|_| problems::overloaded("too many requests at once"))?;
-    same_site(&app, operation, &parts.headers)?;
+    let public = if operation.id == HOOK { app.options.hooks.public_site() } else { None };
+    site::check(&parts, app.options.loopback, public)?;
     let caller = caller(&app, operation, &parts.headers)?;
     if app.is_closing() && operation.id != "healthz" {
         return Err(problems::closing());
     }
     let params = params(&mut parts).await?;
+    let mut holder = match operation.scope {
+        Some(_) => Holder::Token(caller.token_id.clone()),
+        None => Holder::Anonymous,
+    };
     if operation.id == HOOK {
         // Its path is its token: nothing else of it is looked at before that is known to be good.
         let token = params.iter().find(|(name, _)| name == "token").map_or("", |(_, token)| token);
         app.options.hooks.opens(token).ok_or_else(problems::no_hook)?;
+        holder = Holder::Webhooks;
     }
+    take_place(&parts, &holder)?;
+    let _room =
+        app.requests.try_acquire(&holder, 1).ok_or_else(|| problems::overloaded("too many requests at once"))?;
     let known: Vec<&str> = operation.query.iter().map(|param| param.name).collect();
     // Senders of webhooks add what they like to a URL; its path alone says whose it is.
     let query = if operation.id == HOOK { Query::default() } else { Query::read(&parts.uri, &known)? };
     let key = key(operation, &parts.headers)?;
-    let held = app.options.limits.held_bytes / 1024;
-    let (body, _bytes) = read(&app, operation, &parts, body, held).await?;
+    let (body, _bytes) = read(&app, operation, &parts, body, &holder).await?;
     let path_text = parts.uri.path().to_owned();
-    let call =
-        Call { app: Arc::clone(&app), operation, caller, path_text, params, query, headers: parts.headers, body, key };
+    let call = Call {
+        app: Arc::clone(&app),
+        operation,
+        caller,
+        holder: holder.clone(),
+        path_text,
+        params,
+        query,
+        headers: parts.headers,
+        body,
+        key,
+    };
     let patient =
         matches!(operation.answer, Answer::Events | Answer::Text(_)) || operation.path.starts_with("/v1/ledger");
     if patient {
         return routes::meet(call).await;
     }
-    match tokio::time::timeout(app.options.limits.work, routes::meet(call)).await {
+    let answered = async { Ok(counted(&app, operation, &holder, routes::meet(call).await?).await) };
+    match tokio::time::timeout(app.options.limits.work, answered).await {
         Ok(answered) => answered,
         Err(_) => Err(Problem::new(503, "too_slow", "it took too long; whether it was recorded can be read")
             .hint("try again later; with an Idempotency-Key a repeat is safe")),
     }
 }
 
-/// A page in somebody's browser must not speak to a daemon on their machine, whatever name it found for it.
-fn same_site(app: &App, operation: &Operation, headers: &HeaderMap) -> Result<(), Problem> {
-    let text = |name| headers.get(name).map(|value: &http::HeaderValue| value.to_str().unwrap_or("?").to_owned());
-    let host = text(header::HOST).unwrap_or_default();
-    let public = operation.id == HOOK && app.options.hooks.public_host() == Some(host.as_str());
-    if app.options.loopback && !public && !is_loopback(&host) {
-        return Err(Problem::new(403, "foreign_host", format!("{host:?} is not a name of this machine"))
-            .hint("use localhost or 127.0.0.1"));
+/// Counts the memory of a large answer until its reader has taken it. Answers to those who only read wait for room; what
+/// was changed is answered at once, because whoever changed it has to know.
+async fn counted(app: &App, operation: &Operation, holder: &Holder, response: Response) -> Response {
+    let size = response.body().size_hint().exact().and_then(|size| usize::try_from(size).ok()).unwrap_or_default();
+    if size <= SMALL || operation.method != Method::Get || response.extensions().get::<Counted>().is_some() {
+        return response;
     }
-    match text(header::ORIGIN) {
-        Some(origin) if origin.split_once("://").map(|(_, rest)| rest) != Some(host.as_str()) => {
-            Err(Problem::new(403, "foreign_origin", "requests of other sites are not taken"))
-        }
-        Some(_) | None => Ok(()),
-    }
+    let reserved = app.answers.reserve(holder, size).await;
+    let (parts, body) = response.into_parts();
+    // It is in memory already, all of it.
+    let bytes = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    Response::from_parts(parts, sliced(bytes, reserved))
 }
 
-fn is_loopback(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
-    };
-    name.eq_ignore_ascii_case("localhost")
-        || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+/// The connection belongs to whoever showed a good token on it; that a token has too many is its own matter.
+fn take_place(parts: &Parts, holder: &Holder) -> Result<(), Problem> {
+    let connection = parts.extensions.get::<Arc<Connection>>().filter(|_| *holder != Holder::Anonymous);
+    let taken = connection.map_or(Ok(()), |connection| connection.show(holder));
+    taken.map_err(|ShareTaken| problems::too_many_connections(holder))
 }
 
 fn caller(app: &App, operation: &Operation, headers: &HeaderMap) -> Result<Caller, Problem> {
@@ -202,8 +224,8 @@ async fn read(
     operation: &Operation,
     parts: &Parts,
     body: &mut Body,
-    held: usize,
-) -> Result<(Bytes, Option<tokio::sync::OwnedSemaphorePermit>), Problem> {
+    holder: &Holder,
+) -> Result<(Bytes, Option<Held>), Problem> {
     let limit = app.options.limits.body_bytes;
     let too_large = || {
         Problem::new(413, "too_large", format!("a body has at most {limit} bytes"))
@@ -221,12 +243,11 @@ async fn read(
     if matches!(operation.body, Wanted::None) && length == 0 {
         return Ok((Bytes::new(), None));
     }
-    let room = u32::try_from((length / 1024 + 1).min(held)).unwrap_or(u32::MAX);
-    let permit = Arc::clone(&app.held).try_acquire_many_owned(room);
-    let permit = permit.map_err(|_| problems::overloaded("too much is being taken in at once"))?;
+    let held = app.held.try_acquire(holder, length / 1024 + 1);
+    let held = held.ok_or_else(|| problems::overloaded("too much is being taken in at once"))?;
     let read = tokio::time::timeout(app.options.limits.read, Limited::new(body, limit).collect());
     match read.await {
-        Ok(Ok(collected)) => Ok((collected.to_bytes(), Some(permit))),
+        Ok(Ok(collected)) => Ok((collected.to_bytes(), Some(held))),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
         Ok(Err(error)) => Err(Problem::new(400, "cut_off", format!("the body ended early: {error}"))),
         Err(_) => Err(Problem::new(408, "too_slow", "the body took too long to arrive")),

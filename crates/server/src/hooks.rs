@@ -24,9 +24,17 @@ use rate::Buckets;
 pub use rate::Rate;
 pub use secrets::Secret;
 use secrets::Secrets;
-pub(crate) use signature::check;
+pub(crate) use signature::{Scheme, check};
 use token::Key;
 pub(crate) use token::Opened;
+
+use crate::agent_row::readable_agent_row;
+use crate::site::Origin;
+
+/// An error that names its file, as those of the standard library do not.
+fn at(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
 
 /// The secrets' part of the home, and the gate's knowledge of triggers.
 #[derive(Debug)]
@@ -36,19 +44,25 @@ pub struct Hooks {
     buckets: Mutex<Buckets>,
     /// Where URLs begin; empty until the daemon listens.
     base: watch::Sender<String>,
-    /// The name by which the outside knows this daemon, where that is another than its own.
+    /// The URL by which the outside knows this daemon, where that is another than its own.
     public: Option<String>,
+    public_site: Option<Origin>,
 }
 
 impl Hooks {
     /// Reads what a home keeps for its triggers. `public` is where the outside reaches it, if not at its own address.
     pub fn open(home: &Path, public: Option<String>, rate: Rate) -> io::Result<Hooks> {
+        let public_site = public.as_deref().and_then(Origin::of_url);
+        if let (Some(url), None) = (&public, &public_site) {
+            tracing::warn!(url, "the public URL names no host that a request could be for");
+        }
         Ok(Hooks {
             key: Key::read(home)?,
             secrets: Secrets::read(home)?,
             buckets: Mutex::new(Buckets::new(rate)),
             base: watch::Sender::new(String::new()),
             public,
+            public_site,
         })
     }
 
@@ -57,10 +71,9 @@ impl Hooks {
         self.base.send_replace(self.public.clone().unwrap_or_else(|| url.to_owned()));
     }
 
-    /// The host in the public URL: requests for it are ours.
-    pub(crate) fn public_host(&self) -> Option<&str> {
-        let (_, rest) = self.public.as_deref()?.split_once("://")?;
-        rest.split('/').next()
+    /// Requests for the public URL's site are ours.
+    pub(crate) fn public_site(&self) -> Option<&Origin> {
+        self.public_site.as_ref()
     }
 
     /// What a trigger's URL is under this generation. None for a trigger whose id is none of ours.
@@ -106,10 +119,19 @@ impl Hooks {
         for (agent, trigger) in self.secrets.all() {
             let stream = StreamId::agent(&agent);
             let before = trigger.as_str().trim_end_matches(|c: char| c != '-');
-            let rows = ledger.rows(&stream, "triggers", Some(before), SWEPT_ALIKE)?;
+            let rows = match ledger.rows(&stream, "triggers", Some(before), SWEPT_ALIKE) {
+                Ok(rows) => rows,
+                // Whether the trigger is there is not known, and a secret is kept rather than lost.
+                Err(ReadError::Damaged(_)) => continue,
+                Err(
+                    error @ (ReadError::NoBlob(_)
+                    | ReadError::CursorAhead { .. }
+                    | ReadError::Store { .. }
+                    | ReadError::Closed),
+                ) => return Err(error),
+            };
             let row = rows.into_iter().find(|row| row.id == trigger.as_str());
-            let archived = ledger.rows(&stream, abide_kernel::rows::AGENT_PLANE, None, 1)?;
-            let archived = archived.first().is_some_and(|row| row.value["archived"] == true);
+            let archived = readable_agent_row(ledger, &stream)?.is_some_and(|row| row["archived"] == true);
             if archived || row.is_none_or(|row| row.value["status"] != "active") {
                 self.secrets.forget(&agent, &trigger);
             }

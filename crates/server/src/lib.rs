@@ -4,9 +4,12 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests make files as users do"))]
 
 mod access;
+mod agent_row;
+mod answers;
 mod app;
 mod body;
 mod connection;
+mod connections;
 mod gate;
 mod hooks;
 mod metrics;
@@ -14,6 +17,8 @@ mod once;
 mod problems;
 mod router;
 mod routes;
+mod shares;
+mod site;
 mod world;
 
 pub use access::{Access, fresh_token};

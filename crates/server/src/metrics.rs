@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -11,6 +12,18 @@ use abide_engine::Host;
 pub(crate) struct Metrics {
     /// By operation and status.
     requests: Mutex<BTreeMap<(&'static str, u16), Counted>>,
+    accept_failures: AtomicU64,
+}
+
+/// What is read at the moment of asking.
+#[derive(Debug)]
+pub(crate) struct Gauges {
+    pub connections_open: usize,
+    pub connections_anonymous: usize,
+    pub connections_closed_for_room: u64,
+    pub streams_open: usize,
+    pub answer_bytes_held: usize,
+    pub log_lines_lost: u64,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -27,7 +40,13 @@ impl Metrics {
         counted.micros += u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
     }
 
-    pub fn text(&self, host: &Host, streams_open: usize) -> String {
+    pub fn count_accept_failure(&self) {
+        self.accept_failures.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn text(&self, host: &Host, gauges: &Gauges) -> String {
+        let Gauges { connections_open, connections_anonymous, connections_closed_for_room, .. } = *gauges;
+        let Gauges { streams_open, answer_bytes_held, log_lines_lost, .. } = *gauges;
         let mut text = String::new();
         let meter = host.meter();
         let mut one = |name: &str, kind: &str, help: &str, value: u64| {
@@ -35,7 +54,20 @@ impl Metrics {
             let _ok = writeln!(text, "# HELP abide_{name} {help}\n# TYPE abide_{name} {kind}\nabide_{name} {value}");
         };
         one("agents_awake", "gauge", "Agents with a loop in memory.", host.awake() as u64);
+        one("connections_open", "gauge", "Open connections.", connections_open as u64);
+        let help = "Open connections that have shown no good token.";
+        one("connections_anonymous", "gauge", help, connections_anonymous as u64);
+        let help = "Connections that were closed to make room for others.";
+        one("connections_closed_for_room_total", "counter", help, connections_closed_for_room);
+        let help = "Connections that could not be accepted at the first try.";
+        one("accept_failures_total", "counter", help, self.accept_failures.load(Ordering::Relaxed));
         one("event_streams_open", "gauge", "Clients that follow events.", streams_open as u64);
+        one(
+            "answer_bytes_held",
+            "gauge",
+            "Memory of answers that are made or not yet taken.",
+            answer_bytes_held as u64,
+        );
         one("turns_total", "counter", "Turns started.", meter.turns.get());
         one("facts_total", "counter", "Facts committed by loops.", meter.facts.get());
         one("commits_total", "counter", "Commits of loops.", meter.commits.get());
@@ -50,6 +82,9 @@ impl Metrics {
         one("agents_quarantined_total", "counter", "Agents that were left alone.", meter.quarantined.get());
         one("notifications_total", "counter", "Notifications that got through.", meter.notified.get());
         one("notifications_failed_total", "counter", "Notifications that were given up.", meter.notify_failed.get());
+        let damaged = host.ledger().damaged_rows();
+        one("damaged_rows_total", "counter", "Rows of lists that were found damaged on disk.", damaged);
+        one("log_lines_lost_total", "counter", "Lines that could not be written to the log.", log_lines_lost);
         let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone();
         text.push_str("# HELP abide_requests_total Requests answered.\n# TYPE abide_requests_total counter\n");
         for ((operation, status), counted) in &requests {

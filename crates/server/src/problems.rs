@@ -3,10 +3,12 @@
 use abide_api::problem::{MEDIA_TYPE, Problem};
 use abide_engine::AskError;
 use abide_kernel::input::Refusal;
-use abide_ledger::ReadError;
+use abide_ledger::{CommitError, ReadError};
 use axum::body::Body;
 use axum::response::Response;
 use http::{HeaderValue, StatusCode, header};
+
+use crate::shares::Holder;
 
 pub(crate) fn response(problem: &Problem) -> Response {
     let body = serde_json::to_vec(problem).unwrap_or_default();
@@ -50,22 +52,60 @@ pub(crate) fn overloaded(what: &str) -> Problem {
     Problem::new(429, "overloaded", what).hint("try again after the time in Retry-After; nothing was recorded")
 }
 
+/// Of this holder, and each of them has a request under way.
+pub(crate) fn too_many_connections(holder: &Holder) -> Problem {
+    let whose = match holder {
+        Holder::Anonymous => "without a token",
+        Holder::Webhooks => "of webhooks",
+        Holder::Token(_) => "of this token",
+    };
+    overloaded(&format!("too many connections {whose} have a request or an event stream under way"))
+}
+
 pub(crate) fn ask(error: AskError, agent: &str) -> Problem {
     match error {
         AskError::Refused(refusal) => refused(refusal, agent),
         AskError::Busy => overloaded("the agent has more to take in than it can"),
         AskError::Damaged(reason) => damaged(agent, &reason),
-        AskError::Store(reason) => Problem::new(503, "store", format!("nothing was recorded: {reason}"))
-            .hint("see to the disk of the daemon's home, then send it again"),
+        AskError::Store(reason) => not_recorded(&reason),
         AskError::Closing => closing(),
         AskError::Crashed => Problem::new(503, "crashed", AskError::Crashed.to_string())
             .hint("read the agent's events before you send it again, or use an Idempotency-Key"),
     }
 }
 
+/// The store refused a commit, and nothing of it was kept.
+pub(crate) fn not_recorded(reason: &str) -> Problem {
+    Problem::new(503, "store", format!("nothing was recorded: {reason}"))
+        .hint("see to the disk of the daemon's home, then send it again")
+}
+
+/// The store takes no commit at this moment.
+pub(crate) fn not_written(refusal: &CommitError) -> Problem {
+    let why = match refusal {
+        CommitError::StoreFull { detail } => format!("the disk is full ({detail})"),
+        CommitError::Store { detail } => format!("the store could not write ({detail})"),
+        CommitError::Conflict { .. }
+        | CommitError::NoForkPoint { .. }
+        | CommitError::NoStream { .. }
+        | CommitError::Malformed { .. }
+        | CommitError::Damaged(_)
+        | CommitError::ReadOnly
+        | CommitError::Closed => refusal.to_string(),
+    };
+    Problem::new(503, "store", format!("nothing can be recorded: {why}"))
+        .hint("see to the disk of the daemon's home; the daemon goes on by itself when it can write again")
+}
+
 pub(crate) fn damaged(agent: &str, reason: &str) -> Problem {
     Problem::new(409, "quarantined", format!("{agent} is quarantined: {reason}"))
         .hint("`abide ledger verify` names what is damaged; `start` tries it again")
+}
+
+/// A bug of ours met this request; others go on.
+pub(crate) fn crashed() -> Problem {
+    Problem::new(503, "crashed", "the request crashed; whether it was recorded can be read")
+        .hint("try again; with an Idempotency-Key a repeat is safe")
 }
 
 pub(crate) fn closing() -> Problem {

@@ -9,6 +9,7 @@ mod ledger;
 mod lifecycle;
 mod messages;
 mod models;
+mod page;
 mod planes;
 mod stream;
 mod tasks;
@@ -20,6 +21,8 @@ mod workspaces;
 
 pub use models::models_in_use;
 
+use std::time::Duration;
+
 use abide_api::Problem;
 use abide_kernel::id::AgentId;
 use axum::body::Body;
@@ -27,15 +30,17 @@ use axum::response::Response;
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
 
+use crate::answers::Reserved;
 use crate::gate::Call;
 use crate::problems;
+pub(crate) use page::Counted;
 
 pub(crate) type Met = Result<Response, Problem>;
 
 pub(crate) async fn meet(call: Call) -> Met {
     match call.operation.id {
         "healthz" => well::healthz(&call),
-        "readyz" => well::readyz(&call),
+        "readyz" => well::readyz(call).await,
         "metrics" => well::metrics(&call),
         "openapi" => Ok(json(200, &abide_api::openapi::document())),
         "agent_create" => agents::create(call).await,
@@ -53,6 +58,7 @@ pub(crate) async fn meet(call: Call) -> Met {
         "agent_export" => agents::export(call).await,
         "message_create" => messages::create(call).await,
         "message_list" => planes::list(call, &planes::MESSAGES).await,
+        "message_show" => messages::show(call).await,
         "brief_list" => planes::list(call, &planes::BRIEFS).await,
         "task_list" => planes::list(call, &planes::TASKS).await,
         "task_run" => tasks::run(call).await,
@@ -94,6 +100,7 @@ pub(crate) async fn meet(call: Call) -> Met {
         "event_stream" => stream::of_agent(call).await,
         "event_stream_all" => stream::of_all(call).await,
         "sandbox" => Ok(json(200, &call.app.options.world.sandbox(false))),
+        "transfer_list" => workspaces::transfers(&call),
         "model_list" => models::list(call).await,
         "model_test" => models::test(call).await,
         "ledger_stats" => ledger::stats(call).await,
@@ -124,6 +131,17 @@ pub(crate) fn text(status: u16, media: &'static str, body: impl Into<Body>) -> R
 pub(crate) fn agent(call: &Call) -> Result<AgentId, Problem> {
     let id = call.param("id");
     AgentId::new(id).map_err(|_| problems::no_agent(id))
+}
+
+/// How long a request waits for memory to make its answer in.
+const MEMORY_WAIT: Duration = Duration::from_secs(15);
+
+/// Memory to make an answer in. It is not held while an agent is asked something: one that does not answer would keep it
+/// from everybody.
+pub(crate) async fn reserve(call: &Call, bytes: usize) -> Result<Reserved, Problem> {
+    let reserved = call.app.answers.reserve(&call.holder, bytes);
+    let waited = tokio::time::timeout(MEMORY_WAIT, reserved).await;
+    waited.map_err(|_| problems::overloaded("too much is being answered at once"))
 }
 
 /// Runs what reads the disk where it holds nobody up.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use abide_api::types::{ModelList, ModelTested};
+use abide_api::types::{ModelList, ModelTested, Transfer};
 use abide_kernel::agent::workspace::Workspace;
 use abide_kernel::effect::Place;
 use abide_kernel::fact::WorkspaceAttached;
@@ -65,8 +65,11 @@ pub trait World: Send + Sync {
 
     fn patches<'a>(&'a self, agent: &'a AgentId) -> Done<'a, Vec<Value>>;
 
-    /// Guides and skills of where an agent works.
+    /// Guides and skills of where an agent works, and hooks and settings of the user's git that it can write.
     fn surroundings<'a>(&'a self, agent: &'a AgentId, place: Place) -> Done<'a, Value>;
+
+    /// Repositories whose objects are being copied into the home.
+    fn transfers(&self) -> Vec<Transfer>;
 
     /// The bytes that an agent's own folders take on the disk. None where there is too much to look at.
     fn disk_use<'a>(&'a self, agent: &'a AgentId) -> Seen<'a, Option<u64>>;

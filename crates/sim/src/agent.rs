@@ -37,6 +37,8 @@ pub struct Inhabitant {
     tasks_ended: BTreeSet<TaskId>,
     results_queued: BTreeMap<TaskId, u32>,
     self_turns: u32,
+    /// When each turn began that the agent caused itself, in the last hour.
+    own_turns: Vec<Time>,
     /// The message of a turn that was cut short, until it is said what becomes of it.
     cut_short: Option<MessageId>,
     running: Option<MessageId>,
@@ -59,6 +61,7 @@ impl Inhabitant {
             tasks_ended: BTreeSet::new(),
             results_queued: BTreeMap::new(),
             self_turns: 0,
+            own_turns: Vec::new(),
             cut_short: None,
             running: None,
             crashes: BTreeMap::new(),
@@ -78,7 +81,27 @@ impl Inhabitant {
             return Err(format!("invariant {}: {}", broken.invariant, broken.detail));
         }
         self.model.observe(seq, at, fact);
+        self.pace(&before, at, fact)?;
         self.bookkeeping(fact)
+    }
+
+    /// Whatever else happens, an agent causes no more turns itself in an hour than it may.
+    fn pace(&mut self, before: &AgentState, at: Time, fact: &Fact) -> Result<(), String> {
+        if let Fact::ClockSetBack(set) = fact {
+            self.own_turns.iter_mut().for_each(|earlier| *earlier = (*earlier).min(set.to));
+        }
+        let Fact::TurnStarted(turn) = fact else { return Ok(()) };
+        let entry = before.queue.get(&turn.message_id);
+        if !entry.is_some_and(|entry| entry.message.self_caused && entry.taken == 1) {
+            return Ok(());
+        }
+        self.own_turns.retain(|earlier| at.since_ms(*earlier) < 3_600_000);
+        self.own_turns.push(at);
+        let allowed = before.limits.self_turns_per_hour;
+        if allowed > 0 && self.own_turns.len() > allowed as usize {
+            return Err(format!("{} turns that it caused itself within an hour", self.own_turns.len()));
+        }
+        Ok(())
     }
 
     /// Rules over the whole history, which no single state can show.
@@ -107,6 +130,9 @@ impl Inhabitant {
                 }
             }
             Fact::TurnAborted(aborted) if aborted.reason != AbortReason::Abort => {
+                if aborted.reason == AbortReason::Cut && self.shadow.shutdown {
+                    return Err(format!("{} counts as crashed, and a shutdown cut it", aborted.exec_id));
+                }
                 self.cut_short = Some(aborted.message_id.clone());
             }
             Fact::AssistantRoundRecorded(_) => {

@@ -1,19 +1,20 @@
 //! Families: an agent, its children and theirs, in the engine's own host and in simulated time. The process dies at any
 //! moment, people stop whom they like, and in the end there is no child without a supervisor, no supervisor that waits
-//! for a child that is gone, and no worktree that nobody works in.
+//! for a child that is gone, and no worktree that nobody works in. At no time are there more of them than the settings
+//! allow, and nothing begins below a child after it was dismissed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use abide_engine::{Clock, Host, Perform, fold};
+use abide_engine::{Clock, Host, HostOptions, Perform, fold};
 use abide_kernel::AgentState;
 use abide_kernel::agent::budget::Budget;
 use abide_kernel::agent::config::{Config, ConfigChange, Identity};
 use abide_kernel::agent::lifecycle::Control;
 use abide_kernel::effect::Effect;
-use abide_kernel::fact::{WorkspaceAttached, Worktree};
-use abide_kernel::id::{AgentId, CallId, TaskId};
+use abide_kernel::fact::{Fact, WorkspaceAttached, Worktree};
+use abide_kernel::id::{AgentId, CallId, Seq, TaskId};
 use abide_kernel::input::{Act, Call, Does, Input, NewMessage, Refusal, Removal, Reply};
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::{ChildWorkspace, ProviderError, WaitKind, WorkspaceMode};
@@ -27,6 +28,8 @@ use crate::world::{Failure, Tally};
 pub const STEPS: u64 = 40;
 /// Children that the agent at the top has at most; each may have some of its own.
 const CHILDREN: usize = 20;
+/// What the settings allow below the agent at the top. Some families never come near it.
+const TREE_AGENTS: [u32; 3] = [4, 12, 256];
 
 type Job<T> = std::pin::Pin<Box<dyn Future<Output = T> + Send>>;
 
@@ -34,6 +37,11 @@ type Job<T> = std::pin::Pin<Box<dyn Future<Output = T> + Send>>;
 struct Outside {
     rng: Rng,
     worktrees: BTreeSet<String>,
+    tree_agents: u32,
+    /// When each child was first dismissed, and what agents began, as it became durable.
+    children: BTreeMap<TaskId, AgentId>,
+    dismissed: BTreeMap<AgentId, Time>,
+    begun: Vec<(AgentId, Time, &'static str)>,
     friendly: bool,
     numbers: u64,
     tally: Tally,
@@ -62,11 +70,17 @@ pub fn run(seed: u64, steps: u64) -> Result<Tally, Failure> {
     let world = World(Arc::new(Mutex::new(Outside {
         rng: Rng::new(seed),
         worktrees: BTreeSet::new(),
+        tree_agents: TREE_AGENTS[0],
+        children: BTreeMap::new(),
+        dismissed: BTreeMap::new(),
+        begun: Vec::new(),
         friendly: false,
         numbers: 0,
         tally: Tally::default(),
         history: Vec::new(),
     })));
+    let tree_agents = TREE_AGENTS[world.outside().rng.weighted(&[1, 2, 2])];
+    world.outside().tree_agents = tree_agents;
     let crash_per_mille = [0, 6, 25][world.outside().rng.weighted(&[1, 2, 2])];
     let mut memory = Memory::with_manual_sync();
     let mut now = Time::from_ms(1_800_000_000_000);
@@ -103,7 +117,8 @@ fn one_process(
         let ledger = Ledger::Memory(memory.clone());
         clear_worktrees(world, &ledger)?;
         let clock = Clock::simulated(*now, seed ^ *left);
-        let host = Host::start(ledger.clone(), Arc::new(world.clone()), clock)?;
+        let options = HostOptions { tree_agents: world.outside().tree_agents };
+        let host = Host::start_with(ledger.clone(), Arc::new(world.clone()), clock, options)?;
         let mut process = Process { world: world.clone(), memory: memory.clone(), ledger, host, crash_per_mille };
         let lived = process.live(left).await;
         *now = process.host.clock().now();
@@ -148,6 +163,16 @@ fn within_budget(all: &BTreeMap<AgentId, AgentState>) -> Result<(), Ended> {
     if turns <= max { Ok(()) } else { Err(Ended::Failed(format!("{turns} turns were taken of {max}"))) }
 }
 
+/// However many of them make children at the same time.
+fn within_tree(all: &BTreeMap<AgentId, AgentState>, bound: u32) -> Result<(), Ended> {
+    let there = all.values().filter(|state| state.identity.supervisor.is_some() && !state.archived).count();
+    if there <= bound as usize {
+        Ok(())
+    } else {
+        Err(Ended::Failed(format!("{there} agents below the top of {bound}")))
+    }
+}
+
 impl World {
     fn outside(&self) -> MutexGuard<'_, Outside> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -155,6 +180,20 @@ impl World {
 }
 
 impl Outside {
+    /// A name says whose child it is.
+    fn nothing_after_dismissal(&mut self) -> Result<(), Ended> {
+        for (agent, at, what) in std::mem::take(&mut self.begun) {
+            let above = self.dismissed.iter().find(|(dismissed, when)| {
+                let is_it = agent == **dismissed || agent.as_str().starts_with(&format!("{dismissed}."));
+                is_it && at > **when
+            });
+            if let Some((dismissed, when)) = above {
+                return Err(Ended::Failed(format!("{agent}: {what} at {at}, and {dismissed} was dismissed at {when}")));
+            }
+        }
+        Ok(())
+    }
+
     fn note(&mut self, now: Time, line: String) {
         if self.history.len() == 200 {
             self.history.remove(0);
@@ -229,6 +268,7 @@ impl Outside {
                     carry: None,
                     jitter,
                     spent: mind::spent(jitter),
+                    announce: true,
                 }]
             }
             Effect::CallModel { exec_id, round, .. } => {
@@ -263,6 +303,28 @@ impl Perform for World {
             tokio::time::sleep(Duration::from_millis(wait)).await;
             world.outside().outcome(&agent, effect)
         }))
+    }
+
+    #[allow(clippy::wildcard_enum_match_arm, reason = "only what begins or is dismissed is of interest")]
+    fn recorded(&self, agent: &AgentId, facts: Vec<(Seq, Time, Fact)>) {
+        let mut outside = self.outside();
+        for (_, at, fact) in facts {
+            match fact {
+                Fact::TaskCreated(task) => {
+                    let child = task.child_agent_id.as_deref().and_then(|child| AgentId::new(child).ok());
+                    outside.children.extend(child.map(|child| (task.task_id, child)));
+                }
+                Fact::TaskCancelling(task) => {
+                    if let Some(child) = outside.children.get(&task.task_id).cloned() {
+                        outside.dismissed.entry(child).or_insert(at);
+                    }
+                }
+                Fact::AgentCreated(_) | Fact::TurnStarted(_) | Fact::RoundStarted(_) | Fact::ToolStarted(_) => {
+                    outside.begun.push((agent.clone(), at, fact.kind()));
+                }
+                _ => {}
+            }
+        }
     }
 
     fn worktree(&self, agent: &AgentId, folder: String) -> Job<Result<WorkspaceAttached, Refusal>> {
@@ -322,6 +384,8 @@ impl Process {
         let all = everybody(&self.ledger)?;
         within_budget(&all)?;
         let mut outside = self.world.outside();
+        within_tree(&all, outside.tree_agents)?;
+        outside.nothing_after_dismissal()?;
         let rng = &mut outside.rng;
         let ids: Vec<AgentId> = all.keys().cloned().collect();
         let chosen = rng.pick(&ids).cloned().unwrap_or(top()?);
@@ -377,6 +441,12 @@ impl Process {
             let all = everybody(&self.ledger)?;
             let Some(state) = all.get(&top()?) else { continue };
             within_budget(&all)?;
+            within_tree(&all, self.world.outside().tree_agents)?;
+            self.world.outside().nothing_after_dismissal()?;
+            // A key that is mended lets everybody go on whom it held.
+            for (id, held) in all.iter().filter_map(|(id, state)| Some((id, state.held.as_ref()?))) {
+                self.ask(id, Input::ReleaseTurns { cause: held.cause, evidence: "mended".to_owned() });
+            }
             if state.control != Control::Runnable {
                 self.ask(&top()?, Input::Start);
             } else if !state.config.budget.is_none() {

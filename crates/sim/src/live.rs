@@ -13,6 +13,7 @@ use abide_kernel::effect::Effect;
 use abide_kernel::fact::{Fact, TaskCreated, TaskEnd};
 use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::input::{Act, Answer, Checked, Input, NewMessage, Removal, Reply};
+use abide_kernel::limits::CLOCK_SLACK_MS;
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::{ProviderError, TaskKind, TaskStatus, ToolStatus, WaitPolicy};
 use abide_kernel::wake::{self, Wake};
@@ -21,7 +22,7 @@ use abide_ledger::{Cursor, Ledger, Memory};
 use crate::agent::Inhabitant;
 use crate::mind;
 use crate::rng::Rng;
-use crate::world::{Failure, Tally, nothing_left};
+use crate::world::{DAY_MS, Failure, Tally, nothing_left, nothing_too_far_ahead};
 
 /// Steps of one live world.
 pub const STEPS: u64 = 60;
@@ -37,6 +38,9 @@ struct Outside {
     friendly: bool,
     calls: u64,
     tasks: u64,
+    /// Whether somebody sets the clock, and by how much it is ahead.
+    clock_is_set: bool,
+    ahead_ms: i64,
     tally: Tally,
     history: Vec<String>,
 }
@@ -66,10 +70,14 @@ pub fn run(seed: u64, steps: u64) -> Result<Tally, Failure> {
         friendly: false,
         calls: 0,
         tasks: 0,
+        clock_is_set: false,
+        ahead_ms: 0,
         tally: Tally::default(),
         history: Vec::new(),
     })));
     let crash_percent = [0, 2, 6, 20][world.outside().rng.weighted(&[2, 3, 3, 1])];
+    let clock_is_set = world.outside().rng.chance(25);
+    world.outside().clock_is_set = clock_is_set;
     let mut memory = Memory::with_manual_sync();
     let mut now = Time::from_ms(1_800_000_000_000);
     let mut left = steps;
@@ -154,8 +162,18 @@ impl Outside {
                 let error = *self.rng.pick(ProviderError::ALL).unwrap_or(&ProviderError::Timeout);
                 let retry_after_ms = self.rng.chance(50).then(|| self.rng.below(100_000));
                 let (message, jitter) = ("no".to_owned(), mind::jitter(&mut self.rng));
-                let spent = mind::spent(jitter);
-                vec![Input::FailRound { exec_id, round, error, retry_after_ms, message, carry: None, jitter, spent }]
+                let (carry, spent, announce) = (None, mind::spent(jitter), jitter % 2 == 0);
+                vec![Input::FailRound {
+                    exec_id,
+                    round,
+                    error,
+                    retry_after_ms,
+                    message,
+                    carry,
+                    jitter,
+                    spent,
+                    announce,
+                }]
             }
             Effect::CallModel { exec_id, round, .. } => {
                 let reply = mind::reply(&mut self.rng, &inhabitant.shadow, &mut self.calls);
@@ -253,6 +271,7 @@ impl Process {
         self.create_missing(&asked).await?;
         while *left > 0 {
             *left -= 1;
+            self.set_clock();
             self.step(&asked);
             let span = {
                 let rng = &mut self.world.outside().rng;
@@ -261,6 +280,47 @@ impl Process {
             self.pass(span, &asked).await?;
         }
         self.come_to_an_end(&asked).await
+    }
+
+    /// Now and then a clock that is ahead is put right, and one that is right is a century or a day ahead, or a day behind.
+    fn set_clock(&self) {
+        let mut outside = self.world.outside();
+        if !outside.clock_is_set || !outside.rng.chance(8) {
+            return;
+        }
+        let ms = match outside.rng.below(3) {
+            _ if outside.ahead_ms > 0 => -outside.ahead_ms,
+            0 => 100 * 365 * DAY_MS,
+            1 => DAY_MS,
+            _ => -DAY_MS,
+        };
+        outside.ahead_ms = ms.max(0);
+        outside.note(self.host.clock().now(), format!("the clock is set by {ms} ms"));
+        self.host.clock().set_by_ms(ms);
+    }
+
+    /// The clock is ahead for long enough to fall asleep by it, and right from then on. Soon nobody waits for a time that
+    /// was recorded while it was not.
+    async fn put_clock_right(&mut self, asked: &Asked) -> Result<(), Ended> {
+        if !self.world.outside().clock_is_set {
+            return Ok(());
+        }
+        let mut ahead_ms = std::mem::take(&mut self.world.outside().ahead_ms);
+        if ahead_ms == 0 {
+            ahead_ms = 100 * 365 * DAY_MS;
+            self.host.clock().set_by_ms(ahead_ms);
+        }
+        self.pass(30_000, asked).await?;
+        self.host.clock().set_by_ms(-ahead_ms);
+        self.pass(15_000, asked).await?;
+        let now = self.host.clock().now().plus_ms(CLOCK_SLACK_MS);
+        let left = self.ledger.waits_recorded_after(now).map_err(|error| error.to_string())?;
+        let outside = self.world.outside();
+        // A stopped agent hears of it when it is started.
+        for inhabitant in outside.agents.values().filter(|inhabitant| inhabitant.shadow.is_runnable()) {
+            nothing_too_far_ahead(&inhabitant.shadow, self.host.clock().now())?;
+        }
+        if left.is_empty() { Ok(()) } else { Err(Ended::Failed(format!("{left:?} wait for a time of the future"))) }
     }
 
     /// Agents whose creation is not on disk: nobody was told that they exist.
@@ -403,13 +463,20 @@ impl Process {
     async fn come_to_an_end(&mut self, asked: &Asked) -> Result<(), Ended> {
         self.crash_percent = 0;
         self.world.outside().friendly = true;
+        self.put_clock_right(asked).await?;
         let ids: Vec<AgentId> = self.world.outside().agents.keys().cloned().collect();
+        let mut span = 5_000;
         for _ in 0..400 {
-            self.pass(5_000, asked).await?;
+            self.pass(span, asked).await?;
             let mut quiet = true;
+            span = 5_000;
             for id in &ids {
-                // What is held back by a provider comes when its time comes.
-                quiet &= self.world.outside().agents[id].shadow.queue.next_not_before().is_none();
+                let paced = self.world.outside().agents[id].shadow.pace_ends().is_some();
+                // What is held back by a provider or by its pace comes when its time comes.
+                quiet &= self.world.outside().agents[id].shadow.queue.next_not_before().is_none() && !paced;
+                if paced {
+                    span = 600_000;
+                }
                 if let Some(input) = self.mend(id) {
                     quiet = false;
                     self.ask(id, input, asked);
@@ -429,6 +496,9 @@ impl Process {
         let act = |act| Some(Input::Act { by: "operator".to_owned(), act });
         if state.control != Control::Runnable {
             return Some(Input::Start);
+        }
+        if let Some(held) = &state.held {
+            return Some(Input::ReleaseTurns { cause: held.cause, evidence: "mended".to_owned() });
         }
         if let Some(timer_id) = state.timers.active().keys().next().cloned() {
             return act(Act::CancelTimer { timer_id });

@@ -3,9 +3,10 @@
 
 use abide_kernel::AgentState;
 use abide_kernel::agent::budget::{Budget, Limits};
+use abide_kernel::agent::config::AgentLimits;
 use abide_kernel::agent::guard::call_hash;
 use abide_kernel::fact::{NewChild, Todo, Usage};
-use abide_kernel::id::{ApprovalId, CallId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
+use abide_kernel::id::{AgentId, ApprovalId, CallId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use abide_kernel::input::{Act, Call, Delivery, Does, Input, NewMessage, Reads, Reply, Spent, When, WorkItemChange};
 use abide_kernel::vocabulary::{
     ApprovalDefault, CatchUp, ChildWorkspace, DeliveryMode, MessageKind, PlanStatus, Priority, SideEffect, TodoState,
@@ -258,6 +259,36 @@ pub fn fallback(rng: &mut Rng) -> Vec<String> {
     (0..count).map(|number| format!("other/{number}")).collect()
 }
 
+/// What the settings allow every agent: as usual, or so little that it is reached.
+pub fn limits(rng: &mut Rng) -> AgentLimits {
+    let usual = AgentLimits::default();
+    let self_turns_per_hour = match rng.below(4) {
+        0 => 0,
+        1 => 1 + u32::try_from(rng.below(8)).unwrap_or(0),
+        _ => usual.self_turns_per_hour,
+    };
+    let rounds_per_turn = if rng.chance(20) { 1 + u32::try_from(rng.below(5)).unwrap_or(0) } else { 0 };
+    AgentLimits { self_turns_per_hour, rounds_per_turn }
+}
+
+/// What a model says that makes itself work without end: in every turn one more item, and nothing else.
+pub fn endless_reply(state: &AgentState, calls_made: &mut u64) -> Reply {
+    let first = state.turn.as_ref().is_some_and(|turn| turn.round == 1);
+    let calls = first.then(|| {
+        *calls_made += 1;
+        let act = Act::CreateWorkItem {
+            objective: "more".to_owned(),
+            plan: None,
+            plan_status: None,
+            todo: Vec::new(),
+            budget: None,
+        };
+        let (call_id, input) = (CallId::new(format!("call_{calls_made}")), json!({ "objective": "more" }));
+        Call { call_id, tool: tool_name(&act).to_owned(), input, does: Does::Act(act) }
+    });
+    Reply { text: "more".to_owned(), calls: calls.into_iter().collect(), ..Reply::default() }
+}
+
 /// What an agent may use in all and on one day: mostly anything.
 pub fn budget(rng: &mut Rng) -> Budget {
     let mut budget = Budget::default();
@@ -356,6 +387,7 @@ fn message(rng: &mut Rng, state: &AgentState) -> NewMessage {
     };
     let external = kind != MessageKind::OperatorPrompt;
     let existing = external && rng.chance(30) && !state.triggers.is_empty();
+    let from_agent = kind == MessageKind::ChannelEvent && rng.chance(50);
     NewMessage {
         kind: Some(kind),
         text: (!external || rng.chance(85)).then(|| format!("hello {}", rng.below(1000))),
@@ -363,6 +395,8 @@ fn message(rng: &mut Rng, state: &AgentState) -> NewMessage {
         trigger_id: existing.then(|| trigger(rng, state)),
         correlation_id: (external && rng.chance(30)).then(|| format!("corr_{}", rng.below(3))),
         work_item_id: if external { maybe_item(rng, state) } else { None },
+        from_agent: from_agent.then(|| AgentId::new("b").ok()).flatten(),
+        from_outside: rng.chance(30),
         ..NewMessage::default()
     }
 }

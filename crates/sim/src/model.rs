@@ -5,8 +5,10 @@
 //! and nothing else, so that both being wrong in the same way is unlikely. Speed is of no interest here.
 
 mod budget;
+mod clock;
 mod continuation;
 mod decide;
+mod loops;
 mod observe;
 mod rest;
 #[cfg(test)]
@@ -16,12 +18,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use abide_kernel::agent::budget::{Budget, Limits};
+use abide_kernel::agent::config::AgentLimits;
 use abide_kernel::fact::Resource;
 use abide_kernel::id::{AgentId, ApprovalId, ExecId, MessageId, Seq, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use abide_kernel::message::Message;
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::{
-    DecisionKind, DeliveryMode, PlanStatus, QueueStatus, Reason, TriggerKind, WaitKind, WaitSource,
+    DecisionKind, DeliveryMode, HoldCause, PlanStatus, QueueStatus, Reason, TriggerKind, WaitKind, WaitSource,
 };
 
 pub use continuation::Verdict;
@@ -61,9 +64,15 @@ pub struct Model {
     shutdown: bool,
     resting: bool,
     budget: Budget,
-    /// Everything that was ever used, and the day on which it was; days never go back.
+    limits: AgentLimits,
+    /// When each turn began that the agent caused itself.
+    own_turns: Vec<Time>,
+    row: loops::Row,
+    /// Everything that was ever used, and the day on which it was. A day goes back only if it was not even tomorrow.
     expenses: Vec<budget::Expense>,
     day: i64,
+    /// Why no turn starts, and until when, where that is not the agent's own budget.
+    held: Option<(HoldCause, Time)>,
     runtime_error: bool,
     /// The last turn failed or was interrupted, and nothing newer was admitted or awaited.
     failed: bool,
@@ -128,8 +137,6 @@ struct Item {
     recheck_at: Option<Time>,
     /// Turns in a row that changed nothing.
     idle: u32,
-    /// Turns it started by itself since something came from outside.
-    self_turns: u32,
     /// Before this, no tick; `None` is at once.
     not_before: Option<Time>,
     /// Something about it changed since its turn began.
@@ -197,8 +204,12 @@ impl Model {
             shutdown: false,
             resting: false,
             budget: Budget::default(),
+            limits: AgentLimits::default(),
+            own_turns: Vec::new(),
+            row: loops::Row::default(),
             expenses: Vec::new(),
             day: 0,
+            held: None,
             runtime_error: false,
             failed: false,
             turn: None,

@@ -8,14 +8,15 @@ use std::collections::BTreeMap;
 
 use abide_engine::{Asked, Core, Outputs, fold, fold_until};
 use abide_kernel::agent::budget::Budget;
-use abide_kernel::agent::config::{Choice, Config, ConfigChange, Identity};
+use abide_kernel::agent::config::{AgentLimits, Choice, Config, ConfigChange, Identity};
 use abide_kernel::agent::lifecycle::Control;
 use abide_kernel::effect::Effect;
-use abide_kernel::fact::{Fact, TaskEnd};
+use abide_kernel::fact::{Fact, Schedule, TaskEnd};
 use abide_kernel::id::AgentId;
 use abide_kernel::input::{Answer, Input, Remains};
+use abide_kernel::limits::{CLOCK_SLACK_MS, PROVIDER_RETRY_MAX_MS};
 use abide_kernel::time::Time;
-use abide_kernel::vocabulary::{DecisionKind, TaskStatus, ToolStatus};
+use abide_kernel::vocabulary::{DecisionKind, HoldCause, TaskStatus, ToolStatus};
 use abide_kernel::wake::{Wake, wake};
 use abide_kernel::{AgentState, decide};
 use abide_ledger::{Ledger, Memory, StreamId};
@@ -25,6 +26,8 @@ pub(crate) use ending::nothing_left;
 use crate::agent::Inhabitant;
 use crate::mind;
 use crate::rng::Rng;
+
+pub(crate) const DAY_MS: i64 = 86_400_000;
 
 /// Something that must not happen, happened.
 #[derive(Debug)]
@@ -71,6 +74,11 @@ pub struct World {
     tasks: u64,
     crash_percent: u64,
     weights: Vec<u64>,
+    /// What the settings of the running process allow every agent.
+    limits: AgentLimits,
+    /// Whether somebody sets the clock, and by how much it is ahead.
+    clock_is_set: bool,
+    ahead_ms: u64,
     pub history: Vec<String>,
     /// How much of the history is kept to be shown.
     pub history_kept: usize,
@@ -97,6 +105,9 @@ impl World {
             tasks: 0,
             crash_percent,
             weights,
+            limits: mind::limits(&mut rng),
+            clock_is_set: rng.chance(25),
+            ahead_ms: 0,
             history: Vec::new(),
             history_kept: 60,
             tally: Tally::default(),
@@ -130,13 +141,37 @@ impl World {
         for _ in 0..steps {
             self.step()?;
         }
+        if self.rng.chance(4) { self.run_away() } else { Ok(()) }
+    }
+
+    /// The model of one agent makes itself work without end, and nobody says anything else.
+    fn run_away(&mut self) -> Result<(), String> {
+        let ids: Vec<AgentId> = self.agents.keys().cloned().collect();
+        let Some(id) = self.rng.pick(&ids).cloned() else { return Ok(()) };
+        self.note(format!("-- {id} makes itself work"));
+        self.tally.messages += 1;
+        let input = mind::ingress(&mut self.rng, &self.agents[&id].shadow);
+        self.ask(&id, input)?;
+        for _ in 0..160 {
+            let Some(inhabitant) = self.agents.get_mut(&id).filter(|it| !it.effects.is_empty()) else { break };
+            let effect = inhabitant.effects.remove(0);
+            let inputs = if let Effect::CallModel { exec_id, round, .. } = effect {
+                let reply = mind::endless_reply(&inhabitant.shadow, &mut self.calls);
+                vec![Input::FinishRound { exec_id, round, reply }]
+            } else {
+                self.outcome(&id, effect)
+            };
+            for input in inputs {
+                self.ask(&id, input)?;
+            }
+        }
         Ok(())
     }
 
     fn create(&mut self, number: u64) -> Result<(), String> {
         let id = AgentId::new(&format!("a{number}")).map_err(|error| error.to_string())?;
         let mut inhabitant = Inhabitant::new(id.clone());
-        inhabitant.core = Some(Core::unborn(id.clone()));
+        inhabitant.core = Some(Core::unborn(id.clone()).following(self.settings()));
         self.agents.insert(id.clone(), inhabitant);
         let budget = mind::budget(&mut self.rng);
         let (model, fallback) = ("first/model".to_owned(), mind::fallback(&mut self.rng));
@@ -210,7 +245,7 @@ impl World {
     }
 
     fn odds_and_ends(&mut self, id: &AgentId) -> Result<(), String> {
-        let input = match self.rng.below(6) {
+        let input = match self.rng.below(7) {
             0 => Input::Compact { compacted_messages: 3, summary: None, through: None, usage: None },
             1 => match &self.agents[id].shadow.turn {
                 Some(turn) => {
@@ -220,6 +255,10 @@ impl World {
             },
             2 => Input::OccupyWorkspace { workspace: "ws".to_owned() },
             3 => Input::RecordRuntimeError { error: "something broke".to_owned() },
+            6 => {
+                let cause = *self.rng.pick(HoldCause::ALL).unwrap_or(&HoldCause::ModelKey);
+                Input::ReleaseTurns { cause, evidence: "mended".to_owned() }
+            }
             4 => {
                 let model = (!self.rng.chance(50)).then(|| Choice::Own(mind::model(&mut self.rng)));
                 let fallback = Choice::Own(mind::fallback(&mut self.rng));
@@ -255,18 +294,24 @@ impl World {
         self.drive(id)
     }
 
+    /// What an agent hears of the settings when it is read.
+    fn settings(&self) -> Remains {
+        Remains { limits: Some(self.limits), ..Remains::default() }
+    }
+
     /// Makes sure that the agent is in memory. False if it does not exist.
     fn awake(&mut self, id: &AgentId) -> Result<bool, String> {
+        let settings = self.settings();
         let Some(inhabitant) = self.agents.get_mut(id) else { return Ok(false) };
         if inhabitant.core.is_some() {
             return Ok(true);
         }
-        let recovered = Core::recover(&self.ledger, id, Remains::default()).map_err(|damage| damage.to_string())?;
+        let recovered = Core::recover(&self.ledger, id, settings.clone()).map_err(|damage| damage.to_string())?;
         match recovered {
             Some(core) => inhabitant.core = Some(core),
             None => {
                 // Its creation never became durable: nobody was told that it exists.
-                inhabitant.core = Some(Core::unborn(id.clone()));
+                inhabitant.core = Some(Core::unborn(id.clone()).following(settings));
                 return Ok(false);
             }
         }
@@ -367,6 +412,7 @@ impl World {
         self.wake_is_indexed(id)?;
         let state = &self.agents[id].shadow;
         nothing_due(state, now)?;
+        nothing_too_far_ahead(state, now)?;
         if self.rng.chance(5) {
             self.replays_to(id, &state.clone())?;
         }
@@ -405,6 +451,10 @@ impl World {
     fn crash(&mut self, keep: usize) -> Result<(), String> {
         self.note(format!("-- crash, keeping {keep} staged commits"));
         self.tally.crashes += 1;
+        // The next process may have other settings.
+        if self.rng.chance(15) {
+            self.limits = mind::limits(&mut self.rng);
+        }
         self.memory = self.memory.crash_keeping(keep);
         self.ledger = Ledger::Memory(self.memory.clone());
         let ids: Vec<AgentId> = self.agents.keys().cloned().collect();
@@ -459,7 +509,8 @@ impl World {
     /// Loads what the wake index names as due or cut off; everybody else sleeps on.
     fn boot(&mut self) -> Result<(), String> {
         let wakes = self.ledger.wakes(Some(self.now), usize::MAX).map_err(|error| error.to_string())?;
-        for (stream, _) in wakes {
+        let ahead = self.ledger.waits_recorded_after(self.now).map_err(|error| error.to_string())?;
+        for stream in wakes.into_iter().map(|(stream, _)| stream).chain(ahead) {
             let Some(id) = stream.agent_name().and_then(|name| AgentId::new(name).ok()) else { continue };
             if self.agents.get(&id).is_some_and(|inhabitant| inhabitant.core.is_none()) && self.awake(&id)? {
                 self.drive(&id)?;
@@ -479,6 +530,9 @@ impl World {
     }
 
     fn pass_time(&mut self) -> Result<(), String> {
+        if self.clock_is_set && self.rng.chance(30) {
+            return self.set_clock();
+        }
         let ms = match self.rng.below(4) {
             0 => self.rng.below(200),
             1 => self.rng.below(20_000),
@@ -491,12 +545,57 @@ impl World {
         };
         self.now = self.now.plus_ms(ms);
         self.note(format!("-- {ms} ms pass"));
+        self.look_at_clock()
+    }
+
+    /// A clock that is ahead is put right; one that is right is a century or a day ahead from here on, or a day behind.
+    fn set_clock(&mut self) -> Result<(), String> {
+        let ms = match self.rng.below(3) {
+            _ if self.ahead_ms > 0 => -i64::try_from(std::mem::take(&mut self.ahead_ms)).unwrap_or(i64::MAX),
+            0 => 100 * 365 * DAY_MS,
+            1 => DAY_MS,
+            _ => -DAY_MS,
+        };
+        self.ahead_ms = u64::try_from(ms).unwrap_or(0);
+        self.now = Time::from_ms(self.now.as_ms() + ms);
+        self.note(format!("-- the clock is set by {ms} ms"));
+        self.look_at_clock()?;
+        let left =
+            self.ledger.waits_recorded_after(self.now.plus_ms(CLOCK_SLACK_MS)).map_err(|error| error.to_string())?;
+        if left.is_empty() { Ok(()) } else { Err(format!("{left:?} wait for a time that was recorded in the future")) }
+    }
+
+    /// Those that are awake look at once, the others when the wake index says so.
+    fn look_at_clock(&mut self) -> Result<(), String> {
         let awake: Vec<AgentId> =
             self.agents.values().filter(|inhabitant| inhabitant.core.is_some()).map(|i| i.id.clone()).collect();
         for id in awake {
             self.drive(&id)?;
         }
         self.boot()
+    }
+}
+
+/// Whatever was to last for a while lasts no longer than that, whatever the clock showed when it began.
+pub(crate) fn nothing_too_far_ahead(state: &AgentState, now: Time) -> Result<(), String> {
+    let now = now.plus_ms(CLOCK_SLACK_MS);
+    let timer = state.timers.active().values().find(|timer| {
+        let longest = match timer.schedule {
+            Schedule::Once { .. } => timer.after_ms,
+            Schedule::Every { every_ms, .. } => Some(every_ms),
+            Schedule::Cron { .. } => None,
+        };
+        longest.zip(timer.next_fire_at).is_some_and(|(ms, next)| next > now.plus_ms(ms))
+    });
+    let deadline = state.approvals.pending().values().find(|approval| {
+        approval.deadline_ms.zip(approval.deadline).is_some_and(|(ms, deadline)| deadline > now.plus_ms(ms))
+    });
+    let offer = state.work.next_offer().filter(|offer| *offer > now.plus_ms(600_000));
+    let backoff = state.queue.next_not_before().filter(|time| *time > now.plus_ms(PROVIDER_RETRY_MAX_MS));
+    let pace = state.pace_ends().filter(|ends| *ends > now.plus_ms(3_600_000));
+    match (timer, deadline, offer.or(backoff).or(pace)) {
+        (None, None, None) => Ok(()),
+        found => Err(format!("too far ahead of {now}: {found:?}")),
     }
 }
 

@@ -22,16 +22,10 @@ pub enum AgentCommand {
     },
     /// Change what it thinks with, where it works, what it may reach and use, and what it always knows
     Set(SetArgs),
-    /// Hand it to the scheduler
-    Start {
-        /// The agent
-        id: AgentId,
-    },
-    /// Stop it; messages are kept, and it can be started again
-    Stop {
-        /// The agent
-        id: AgentId,
-    },
+    /// Start stopped agents: one, several or all
+    Start(AgentsArgs),
+    /// Stop agents: one, several or all; messages are kept, and each can be started again
+    Stop(AgentsArgs),
     /// End what it is doing right now; the agent goes on
     Abort {
         /// The agent
@@ -57,6 +51,17 @@ pub enum AgentCommand {
         /// The agent
         id: AgentId,
     },
+}
+
+#[derive(Debug, Args)]
+#[group(id = "agents", required = true, multiple = false, args = ["ids", "all"])]
+pub struct AgentsArgs {
+    /// The agents
+    #[arg(value_name = "ID")]
+    pub ids: Vec<AgentId>,
+    /// Every agent; children go with the agent that made them
+    #[arg(long)]
+    pub all: bool,
 }
 
 #[derive(Debug, Args)]

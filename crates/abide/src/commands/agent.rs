@@ -1,5 +1,7 @@
 //! `abide agent`: making, seeing and controlling agents.
 
+mod control;
+
 use std::io::Read;
 use std::path::Path;
 
@@ -8,8 +10,10 @@ use abide_api::types::{
     Abort, AgentChange, AgentCreate, AgentItem, AgentSummary, Budget, Execution, Limits, SandboxPart, Surroundings,
     Usage, Used,
 };
+use abide_effects::workspace::shadow_warning;
 use abide_kernel::agent::budget::wall_in_words;
 use abide_kernel::id::AgentId;
+use abide_private::read_regular_text;
 use anyhow::Context;
 use serde_json::json;
 
@@ -19,6 +23,7 @@ use crate::config::ECHO;
 use crate::connection::{self, block_on};
 use crate::folder::absolute;
 use crate::output::{Cell, Failed, Output, counted, grouped, one_line, table};
+use control::Action;
 
 pub fn run(command: AgentCommand, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     match command {
@@ -26,10 +31,10 @@ pub fn run(command: AgentCommand, place: &PlaceArgs, out: &Output) -> anyhow::Re
         AgentCommand::Set(args) => set(&args, place, out),
         AgentCommand::List => list(place, out),
         AgentCommand::Show { id } => show(&id, place, out),
-        AgentCommand::Start { id } => control(&id, "start", place, out),
-        AgentCommand::Stop { id } => control(&id, "stop", place, out),
-        AgentCommand::Resume { id } => control(&id, "resume", place, out),
-        AgentCommand::Pause { id } => control(&id, "pause", place, out),
+        AgentCommand::Start(agents) => control::run(Action::Start, &agents, place, out),
+        AgentCommand::Stop(agents) => control::run(Action::Stop, &agents, place, out),
+        AgentCommand::Resume { id } => control::one(&id, "resume", place, out),
+        AgentCommand::Pause { id } => control::one(&id, "pause", place, out),
         AgentCommand::Abort { id, exec } => abort(&id, exec, place, out),
         AgentCommand::Delete { id } => delete(&id, place, out),
     }
@@ -49,12 +54,22 @@ fn create(args: &CreateArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<
         fallback: args.fallback.as_deref().map(models),
         start: args.no_start.then_some(false),
     };
-    let made = block_on(async { Ok(client.create_agent(&new).await?) })?;
+    let (made, around) = block_on(async {
+        let made = client.create_agent(&new).await?;
+        let around = match &new.workspace {
+            Some(_) => client.surroundings(&new.id).await?,
+            None => Surroundings::default(),
+        };
+        Ok((made, around))
+    })?;
     out.result(&json!(made), || {
         let (id, model) = (&made.identity.id, &made.model.name);
         let echo = if model == ECHO { ", which answers with what it is told" } else { "" };
         format!("made {id}, {}, with {model}{echo}\n", made.agent.status)
     })?;
+    for (_, warning) in writable(&around) {
+        out.note(&warning);
+    }
     if args.no_start {
         out.hint(&format!("start it with `abide agent start {}`", args.id));
     } else {
@@ -124,12 +139,12 @@ pub fn read(path: &Path) -> anyhow::Result<String> {
     if path == Path::new("-") {
         return stdin();
     }
-    match std::fs::read_to_string(path) {
+    match read_regular_text(path) {
         Ok(text) => Ok(text),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             Err(Failed::NotFound(format!("{} does not exist", path.display())).into())
         }
-        Err(error) => Err(error).with_context(|| format!("can't read {}", path.display())),
+        Err(error) => Err(error).with_context(|| format!("can't read {}; `-` is the standard input", path.display())),
     }
 }
 
@@ -141,7 +156,7 @@ pub fn stdin() -> anyhow::Result<String> {
 
 /// Every agent there is.
 pub async fn all(client: &Client) -> anyhow::Result<Vec<AgentItem>> {
-    connection::all(|after| async move { client.agents(after.as_deref()).await }).await
+    Ok(client.all(|after| async move { client.agents(after.as_deref()).await }).await?)
 }
 
 fn list(place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
@@ -211,6 +226,9 @@ fn picture(summary: &AgentSummary, around: &Surroundings, out: &Output) -> Strin
         })),
     );
     more("skills", listed(around.skills.iter().map(|skill| skill.name.clone())));
+    for (name, warning) in writable(around) {
+        more(name, Some(warning));
+    }
     more("broken", listed(around.broken.iter().map(|broken| format!("{}: {}", broken.path, broken.problem))));
     more("network", Some(on_or_off(execution.network).to_owned()));
     more("sandbox", execution.sandbox.as_ref().map(sandbox));
@@ -256,6 +274,21 @@ fn workspace(execution: &Execution) -> String {
 fn listed(things: impl Iterator<Item = String>) -> Option<String> {
     let things: Vec<String> = things.collect();
     (!things.is_empty()).then(|| things.join(", "))
+}
+
+/// Warnings about hooks and settings of the user's git that an agent can write, each with its topic.
+pub fn writable(around: &Surroundings) -> Vec<(&'static str, String)> {
+    let warning = |does: &str, path: &String| {
+        format!("your git {does} from {}, which the agent can write; use a worktree", one_line(path))
+    };
+    let hooks = around.writable_hooks.iter().map(|folder| ("hooks", warning("runs hooks", folder)));
+    let settings = around.writable_settings.iter().map(|file| ("settings", warning("reads settings", file)));
+    let programs = around.writable_programs.iter().map(|program| {
+        let (path, setting) = (one_line(&program.path), one_line(&program.setting));
+        ("programs", format!("your git runs {path} ({setting} names it), which the agent can write; use a worktree"))
+    });
+    let shadowing = around.shadowing.iter().map(|folder| ("repository", shadow_warning(Path::new(&one_line(folder)))));
+    hooks.chain(settings).chain(programs).chain(shadowing).collect()
 }
 
 /// Loud where nothing keeps its commands from anything.
@@ -304,15 +337,6 @@ pub fn used(used: &Used) -> Option<String> {
     (*turns > 0 || tokens > 0).then(said)
 }
 
-fn control(id: &AgentId, action: &str, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
-    let client = connection::find(place)?;
-    let summary = block_on(async { Ok(client.control(id.as_str(), action).await?) })?;
-    if let Some(deprecated) = &summary.deprecated {
-        out.note(&format!("`{action}` will go: {deprecated}"));
-    }
-    status(&summary, out)
-}
-
 fn abort(id: &AgentId, exec: Option<String>, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let client = connection::find(place)?;
     let abort = Abort { exec_id: exec };
@@ -321,7 +345,11 @@ fn abort(id: &AgentId, exec: Option<String>, place: &PlaceArgs, out: &Output) ->
 }
 
 fn status(summary: &AgentSummary, out: &Output) -> anyhow::Result<()> {
-    out.result(&json!(summary), || format!("{} is {}\n", summary.identity.id, summary.agent.status))
+    out.result(&json!(summary), || status_line(summary))
+}
+
+fn status_line(summary: &AgentSummary) -> String {
+    format!("{} is {}\n", summary.identity.id, summary.agent.status)
 }
 
 fn delete(id: &AgentId, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {

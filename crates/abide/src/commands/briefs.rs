@@ -1,11 +1,12 @@
 //! `abide briefs`: what an agent told its operator.
 
+use abide_api::client::page_query;
 use abide_api::types::Brief;
 use serde_json::json;
 
 use crate::cli::{LastArgs, PlaceArgs};
-use crate::connection::{self, block_on, page_query};
-use crate::output::{Output, Paint, many_lines, one_line};
+use crate::connection::{self, block_on};
+use crate::output::{Output, Paint, one_line, quoted};
 
 pub fn run(args: &LastArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let client = connection::find(place)?;
@@ -13,7 +14,7 @@ pub fn run(args: &LastArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<(
     let briefs = block_on(async {
         let client = &client;
         let page = |after: Option<String>| async move { client.briefs(id, &page_query(after.as_deref())).await };
-        let mut briefs = connection::all(page).await?;
+        let mut briefs = client.all(page).await?;
         let from = args.last.map_or(0, |last| briefs.len().saturating_sub(last));
         Ok(briefs.split_off(from))
     })?;
@@ -30,9 +31,5 @@ fn told(brief: &Brief, out: &Output) -> String {
     let about = brief.message_id.as_deref().map(|id| format!("  to {}", one_line(id))).unwrap_or_default();
     let cut = if brief.cut { " (cut)" } else { "" };
     let head = out.paint(paint, &format!("{}{cut}", one_line(&brief.kind)));
-    format!(
-        "{head}  {}\n{}",
-        out.paint(Paint::Dim, &format!("{}{about}", out.time(&brief.at))),
-        many_lines(&brief.text)
-    )
+    format!("{head}  {}\n{}", out.paint(Paint::Dim, &format!("{}{about}", out.time(&brief.at))), quoted(&brief.text))
 }

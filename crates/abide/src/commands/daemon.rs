@@ -5,8 +5,6 @@ mod start;
 mod status;
 mod stop;
 
-use std::path::{Path, PathBuf};
-
 use anyhow::Context;
 
 use crate::cli::{DaemonCommand, PlaceArgs};
@@ -32,8 +30,4 @@ pub fn run(command: &DaemonCommand, place: &PlaceArgs, out: &Output) -> anyhow::
 /// Leaves the session of whoever started us. A process in a new session gets no signal from a terminal that closes.
 pub fn leave_terminal() -> anyhow::Result<()> {
     rustix::process::setsid().map(|_session| ()).context("can't begin a session")
-}
-
-fn log_path(home: &Path) -> PathBuf {
-    home.join("daemon.log")
 }

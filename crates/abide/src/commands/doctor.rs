@@ -2,6 +2,7 @@
 
 mod models;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -9,15 +10,18 @@ use std::process::{Command, Stdio};
 
 use abide_api::types::{Health, SandboxPart};
 use abide_effects::process::{Bounds, Processes};
+use abide_effects::programs::{self, Skipped};
 use abide_effects::sandbox::{Mode, Sandbox};
 use abide_engine::upkeep;
 use abide_ledger::Options;
+use abide_server::Limits;
 use serde_json::{Value, json};
 
 use crate::cli::{PlaceArgs, UpArgs};
 use crate::config::{Settings, mode_name};
 use crate::connection::{self, CONFIG_CHANGED, block_on};
 use crate::notify::{Chosen, Failure, Place};
+use crate::open_files::hard_limit;
 use crate::output::{Cell, Failed, Output, START_ONE, counted, grouped};
 use crate::outside::{counted_by, memory_bounded_by};
 use crate::{home, output, policy};
@@ -76,8 +80,13 @@ pub fn run(place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     checks.push(daemon(place, &home));
     checks.extend(ledger(place, &home));
     checks.extend(disks(&home));
+    checks.push(open_files(&home));
+    // The folders that agents were given decide which programs are used.
+    programs::serve_home(&home.canonicalize().unwrap_or_else(|_| home.clone()));
     checks.push(git());
+    checks.extend(programs::skipped().iter().map(skipped));
     checks.extend(sandbox(place, &home));
+    checks.extend(writable_settings(place));
     let failed = checks.iter().filter(|check| check.verdict == Verdict::Fail).count();
     let item = |check: &Check| {
         let Check { name, verdict, found, fix } = check;
@@ -204,7 +213,7 @@ fn notifications(home: &Path) -> Vec<Check> {
 fn missing_program(command: &str) -> Option<&str> {
     let first = command.split_whitespace().next()?;
     let plain = first.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-'));
-    let there = if first.contains('/') { Path::new(first).exists() } else { program(first).is_some() };
+    let there = if first.contains('/') { Path::new(first).exists() } else { programs::find(first).is_ok() };
     (plain && !there).then_some(first)
 }
 
@@ -223,7 +232,10 @@ fn daemon(place: &PlaceArgs, home: &Path) -> Check {
         Ok(Health { version, status, .. }) => {
             Check::ok("daemon", format!("{} answers: {status}, version {version}", client.base()))
         }
-        Err(error) => Check::fail("daemon", format!("{error:#}"), "`abide daemon logs` may say why"),
+        Err(error) => {
+            let fix = Failed::hint(&error).unwrap_or_else(|| "`abide daemon logs` may say why".to_owned());
+            Check::fail("daemon", format!("{error:#}"), fix)
+        }
     }
 }
 
@@ -265,14 +277,26 @@ fn counts(stats: &Value, served: bool) -> Vec<Check> {
     let mut checks = vec![Check::ok("ledger", found)];
     let (outdated, unreadable) = (number("outdated_rows"), number("unreadable_rows"));
     if outdated > unreadable {
-        let when = if served { "are being rebuilt in the background" } else { "are rebuilt when the daemon starts" };
+        let when = match served {
+            true => "are rebuilt in the background, or when they are read,",
+            false => "are rebuilt when the daemon starts,",
+        };
         let of = counted(outdated - unreadable, "stream");
-        let found = format!("another version made the lists of {of}; they {when}, and are right meanwhile");
+        let found = format!("the lists of {of} are another version's or damaged; they {when} and are right meanwhile");
         checks.push(Check::ok("rows", found));
+    }
+    let damaged = number("damaged_rows");
+    if damaged > 0 {
+        let rows = counted(damaged, "row");
+        let found = format!(
+            "{rows} of lists found damaged on disk since the daemon started; lists are rebuilt from the facts, where these \
+             can be read"
+        );
+        checks.push(Check::warn("rows", found, "check the disk; `abide ledger verify` looks for more damage"));
     }
     if unreadable > 0 {
         let of = counted(unreadable, "stream");
-        let found = format!("the lists of {of} are what another version made: the facts can't be read");
+        let found = format!("the lists of {of} can't be rebuilt: the facts can't be read");
         checks.push(Check::warn("rows", found, "`abide ledger verify` names the damage"));
     }
     checks
@@ -303,12 +327,29 @@ fn disk(name: &'static str, folder: &Path) -> Check {
     }
 }
 
+/// Of the daemon where one serves the home, else of what would be started here.
+fn open_files(home: &Path) -> Check {
+    let pid = connection::serving(home).ok().flatten().map(|served| served.pid);
+    let hard = hard_limit(pid);
+    let connections = grouped(Limits::for_open_files(hard).connections as u64);
+    if hard == u64::MAX {
+        return Check::ok("files", format!("no limit of open files; {connections} connections at once"));
+    }
+    let found = format!("{} open at most; {connections} connections at once", grouped(hard));
+    if Limits::for_open_files(hard).connections == Limits::default().connections {
+        return Check::ok("files", found);
+    }
+    let fix = "raise the hard limit for the daemon: `ulimit -Hn 65536`, or LimitNOFILE=65536 of its service";
+    Check::warn("files", found, fix)
+}
+
 /// The oldest git that lists worktrees so that every path can be read.
 const GIT_LEAST: (u32, u32) = (2, 36);
 
 fn git() -> Check {
-    let Some(path) = program("git") else {
-        return Check::warn("git", "not found", "install git: worktrees need it");
+    let path = match programs::find("git") {
+        Ok(path) => path,
+        Err(why) => return Check::warn("git", why, "install git: worktrees need it"),
     };
     let said = Command::new(&path).arg("--version").stdin(Stdio::null()).output();
     let said = said.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default();
@@ -319,6 +360,12 @@ fn git() -> Check {
         Some(_) => Check::warn("git", found, format!("install {major}.{minor} or later: worktrees need it")),
         None => Check::warn("git", format!("{} does not say its version", path.display()), "install git anew"),
     }
+}
+
+/// A folder of PATH whose programs the daemon does not run.
+fn skipped(skipped: &Skipped) -> Check {
+    let found = format!("{} is skipped for the daemon's own programs: {}", skipped.folder.display(), skipped.why);
+    Check::warn("path", found, "take it out of the daemon's PATH, or have agents work in worktrees")
 }
 
 /// `git version 2.47.3`, whatever follows.
@@ -362,6 +409,33 @@ fn sandbox(place: &PlaceArgs, home: &Path) -> Vec<Check> {
     checks
 }
 
+/// Hooks and settings of the user's git that agents can write. Only a daemon knows where agents work.
+fn writable_settings(place: &PlaceArgs) -> Vec<Check> {
+    let Ok(Some(client)) = connection::find_if_any(place) else { return Vec::new() };
+    let found: anyhow::Result<BTreeMap<(&'static str, String), Vec<String>>> = block_on(async {
+        let mut found: BTreeMap<_, Vec<String>> = BTreeMap::new();
+        for agent in super::agent::all(&client).await?.into_iter().take(AGENTS_LOOKED_AT) {
+            for warning in super::agent::writable(&client.surroundings(&agent.id).await?) {
+                found.entry(warning).or_default().push(agent.id.clone());
+            }
+        }
+        Ok(found)
+    });
+    match found {
+        Ok(found) => {
+            let check = |((name, warning), agents): ((&'static str, String), Vec<String>)| {
+                let fix = format!("have {} work in a worktree: abide workspace attach --worktree", agents.join(", "));
+                Check::warn(name, warning, fix)
+            };
+            found.into_iter().map(check).collect()
+        }
+        Err(error) => vec![Check::warn("settings", format!("{error:#}"), "see `abide daemon status`")],
+    }
+}
+
+/// Each is a look at a disk.
+const AGENTS_LOOKED_AT: usize = 500;
+
 fn look(home: &Path) -> SandboxPart {
     let settings = Settings::load(home, &UpArgs::default());
     let (mode, bounds) =
@@ -403,7 +477,7 @@ fn enforced(found: &SandboxPart, by: &str) -> Check {
 /// What to do about a problem that the sandbox names.
 fn mend(problem: &str) -> &'static str {
     match problem.split_once(": ") {
-        Some(("bubblewrap", why)) if why.contains("no program bwrap") => "apt install bubblewrap, or your system's way",
+        Some(("bubblewrap", why)) if why.contains("no bwrap in PATH") => "apt install bubblewrap, or your system's way",
         Some(("bubblewrap", _)) => {
             "let the daemon's user make namespaces: sysctl kernel.unprivileged_userns_clone=1, and on Ubuntu \
              kernel.apparmor_restrict_unprivileged_userns=0"
@@ -412,12 +486,6 @@ fn mend(problem: &str) -> &'static str {
         Some(("seccomp", _)) => "use a kernel with seccomp filters",
         Some((_, _)) | None => "see docs/sandbox.md for what each mechanism keeps commands from",
     }
-}
-
-fn program(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    let runs = |file: &PathBuf| file.is_file() && rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok();
-    std::env::split_paths(&path).map(|folder| folder.join(name)).find(runs)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What the commands about one plane of an agent share.
 
 use abide_api::Client;
+use abide_api::client::page_query;
 use abide_kernel::id::AgentId;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::agent;
 use crate::cli::{OfAgent, OfAgents, PlaceArgs};
-use crate::connection::{self, block_on, page_query};
+use crate::connection::{self, block_on};
 use crate::output::{Cell, Failed, Output, meant};
 
 /// How a plane is shown: its name in the route, its titles, the id of an item and what else is in its row.
@@ -34,10 +35,10 @@ async fn fitting<T: DeserializeOwned>(
     query: &str,
 ) -> anyhow::Result<Vec<T>> {
     let id = agent.as_str();
-    connection::all(|after: Option<String>| async move {
+    let page = |after: Option<String>| async move {
         client.plane(id, route, &format!("{}{query}", page_query(after.as_deref()))).await
-    })
-    .await
+    };
+    Ok(client.all(page).await?)
 }
 
 pub fn list<T: DeserializeOwned + Serialize>(

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use abide_api::Client;
 use abide_api::types::{Accepted, AgentSummary, Brief, MessageCreate, PostKind, TextDelta, Wait, Why};
-use abide_kernel::vocabulary::{ProviderError, WaitKind};
+use abide_kernel::vocabulary::{ProviderError, Reason, WaitKind};
 use serde_json::{Value, json};
 
 use super::agent::stdin;
@@ -96,11 +96,11 @@ async fn answer(
     if now.status == "stopped" {
         return Err(stopped(id, accepted));
     }
-    // Spent by now, it may have been spent on the answer; spent when the message came, there will be none.
-    if let Some(spent) = budget_spent(&now, accepted)
-        && budget_spent(&client.why(id, Some(accepted.seq)).await?, accepted).is_some()
+    // A budget that is spent by now may have been spent on the answer; spent when the message came, there will be none.
+    if let Some(held) = held(&now, accepted)
+        && self::held(&client.why(id, Some(accepted.seq)).await?, accepted).is_some()
     {
-        return Err(spent);
+        return Err(held);
     }
     let after = Some(accepted.seq.to_string());
     let mut follow = Follow::new(client.clone(), place, out, Some(id), after, Some(AWAY));
@@ -108,6 +108,10 @@ async fn answer(
     let mut overheard = Overheard::default();
     // Whoever waits hears that it takes its time, once of each time.
     let mut told = None;
+    let mut told_of_disk = now.decision.reason == Reason::DiskReserve.as_str();
+    if told_of_disk {
+        out.note(&now.sentence);
+    }
     loop {
         let seen = match follow.next().await? {
             News::Fact(seen) => seen,
@@ -130,9 +134,14 @@ async fn answer(
                 }
             }
             Heard::Stopped => return Err(stopped(id, accepted)),
+            Heard::NoRoom => {
+                if !std::mem::replace(&mut told_of_disk, true) {
+                    out.note(&connection::find(place)?.why(id, None).await?.sentence);
+                }
+            }
             Heard::MayWait => {
                 let why = connection::find(place)?.why(id, None).await?;
-                if let Some(waits) = budget_spent(&why, accepted).or_else(|| waits_for_person(&why, accepted)) {
+                if let Some(waits) = held(&why, accepted).or_else(|| waits_for_person(&why, accepted)) {
                     return Err(waits);
                 }
             }
@@ -183,9 +192,17 @@ fn later(summary: &AgentSummary, until: &str) -> String {
     }
 }
 
-fn budget_spent(why: &Why, accepted: &Accepted) -> Option<anyhow::Error> {
-    let spent = why.decision.reason == "budget_spent";
-    spent.then(|| unanswered(accepted, output::Why::BudgetSpent, why.sentence.clone()))
+/// No turn of the agent starts until a person does something, or the next day begins.
+fn held(why: &Why, accepted: &Accepted) -> Option<anyhow::Error> {
+    let (outcome, class) = match why.decision.reason.as_str() {
+        "budget_spent" => (output::Why::BudgetSpent, None),
+        "home_budget_spent" => (output::Why::BudgetSpent, Some(ProviderError::HomeBudgetSpent)),
+        "model_key" => (output::Why::WaitsForPerson, Some(ProviderError::Auth)),
+        _ => return None,
+    };
+    let (said, message_id) = (why.sentence.clone(), accepted.message_id.clone());
+    let class = class.map(|class| class.as_str().to_owned());
+    Some(Failed::Unanswered(Box::new(Unanswered { said, message_id, why: outcome, class })).into())
 }
 
 fn waits_for_person(why: &Why, accepted: &Accepted) -> Option<anyhow::Error> {
@@ -245,6 +262,8 @@ enum Heard {
     Stopped,
     /// The agent has come to rest; whether for a person is to be asked.
     MayWait,
+    /// No turn of it starts before a disk has room.
+    NoRoom,
 }
 
 impl Awaited {
@@ -283,7 +302,11 @@ impl Awaited {
                 Heard::Nothing
             }
             "scheduler.decision" if text("kind") == "WaitForOperator" => Heard::MayWait,
-            "scheduler.decision" => self.decided(seen),
+            "scheduler.decision" => match self.answer_without_brief(seen) {
+                Some(answer) => Heard::Result(Box::new(answer)),
+                None if text("reason") == Reason::DiskReserve.as_str() => Heard::NoRoom,
+                None => Heard::Nothing,
+            },
             _ => Heard::Nothing,
         }
     }
@@ -310,12 +333,12 @@ impl Awaited {
 
     /// What it waited for has come, and it has gone on: what it said then is the answer, unless a brief brought one
     /// before this decision. A turn that nobody's message began leaves no brief by itself.
-    fn decided(&mut self, seen: &Seen) -> Heard {
-        let Some(Said { text, cut }) = self.last_said.take() else { return Heard::Nothing };
+    fn answer_without_brief(&mut self, seen: &Seen) -> Option<Brief> {
+        let Said { text, cut } = self.last_said.take()?;
         let text = if text.is_empty() { "(It went on, and said nothing.)".to_owned() } else { text };
         let message_id = Some(self.message_id.clone());
         let (brief_id, kind, at) = (String::new(), "result".to_owned(), seen.event.at.clone());
-        Heard::Result(Box::new(Brief { brief_id, kind, text, message_id, work_item_id: None, cut, at }))
+        Some(Brief { brief_id, kind, text, message_id, work_item_id: None, cut, at })
     }
 }
 
@@ -360,6 +383,15 @@ mod tests {
         assert_eq!(result(&heard), "yes");
         assert_eq!(hear(&[brief("failure", "it\nbroke", Some("msg_1"))]), Heard::Failure("it\nbroke".into()));
         assert_eq!(hear(&[brief("failure", "other", None)]), Heard::Nothing);
+    }
+
+    #[test]
+    fn a_disk_without_room_is_no_answer_and_does_not_hide_one() {
+        let short = ("scheduler.decision", json!({ "kind": "WaitForTimer", "reason": "disk_reserve" }));
+        assert_eq!(hear(std::slice::from_ref(&short)), Heard::NoRoom);
+        let acknowledged = brief("ack", "Building.", Some("msg_1"));
+        let terminal = ("turn.terminal", json!({ "last_assistant_message": "It is built." }));
+        assert_eq!(result(&hear(&[acknowledged, terminal, short])), "It is built.");
     }
 
     #[test]

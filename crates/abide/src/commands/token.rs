@@ -18,7 +18,9 @@ pub fn run(command: &TokenCommand, place: &PlaceArgs, out: &Output) -> anyhow::R
             Ok(())
         }
         TokenCommand::List => {
-            let tokens = block_on(async { Ok(client.tokens().await?.items) })?;
+            let client = &client;
+            let page = |after: Option<String>| async move { client.tokens(after.as_deref()).await };
+            let tokens = block_on(async { Ok(client.all(page).await?) })?;
             out.result(&json!({ "items": tokens, "next": null }), || {
                 if tokens.is_empty() {
                     return "only the home's own token; `abide token create --name NAME --scope SCOPE` makes one\n"

@@ -1,26 +1,33 @@
 //! `abide transcript`: what was said and done, tool calls and their results included.
 
+use abide_api::client::page_query;
 use abide_api::types::TranscriptEntry;
 use serde_json::json;
 
 use crate::cli::{LastArgs, PlaceArgs};
-use crate::connection::{self, block_on, page_query};
-use crate::output::{Output, Paint, gist, many_lines, one_line};
+use crate::connection::{self, block_on};
+use crate::output::{Output, Paint, one_line, quoted, quoted_json};
 
-/// The most that one page holds.
+/// The most that `last` takes.
 const PAGE: usize = 1_000;
-const GIST_BYTES: usize = 2_000;
+/// Bytes that are shown of one field of a call or a result.
+const FIELD_BYTES: usize = 2_000;
 
 pub fn run(args: &LastArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let client = connection::find(place)?;
     let id = args.id.as_str();
     let entries = block_on(async {
-        if let Some(last) = args.last.filter(|last| (1..=PAGE).contains(last)) {
-            return Ok(client.transcript(id, &format!("last={last}")).await?.items);
-        }
         let client = &client;
-        let page = |after: Option<String>| async move { client.transcript(id, &page_query(after.as_deref())).await };
-        let mut entries = connection::all(page).await?;
+        let last = args.last.filter(|last| (1..=PAGE).contains(last));
+        let page = |after: Option<String>| async move {
+            // The first page may begin near the end; those after it go on from there.
+            let query = match (&after, last) {
+                (None, Some(last)) => format!("last={last}"),
+                (after, _) => page_query(after.as_deref()),
+            };
+            client.transcript(id, &query).await
+        };
+        let mut entries = client.all(page).await?;
         let from = args.last.map_or(0, |last| entries.len().saturating_sub(last));
         Ok(entries.split_off(from))
     })?;
@@ -40,7 +47,7 @@ fn said(entry: &TranscriptEntry, out: &Output) -> String {
     let whose = whose.map(|id| format!(" from {}", one_line(id))).unwrap_or_default();
     let head = format!("[{}] {}{kind}{whose}{tool}{status}", entry.seq, one_line(&entry.role));
     let head = format!("{}  {}\n", out.paint(Paint::Bold, &head), out.paint(Paint::Dim, &out.time(&entry.at)));
-    let text = entry.text.as_deref().map(many_lines).unwrap_or_default();
-    let json = entry.json.as_ref().map(|json| format!("{}\n", gist(&json.to_string(), GIST_BYTES))).unwrap_or_default();
+    let text = entry.text.as_deref().map(quoted).unwrap_or_default();
+    let json = entry.json.as_ref().map(|json| quoted_json(json, FIELD_BYTES)).unwrap_or_default();
     format!("{head}{text}{json}")
 }

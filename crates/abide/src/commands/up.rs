@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use abide_engine::HostOptions;
 use tracing::level_filters::LevelFilter;
 
 use crate::cli::{PlaceArgs, UpArgs};
@@ -21,13 +22,16 @@ pub fn run(args: &UpArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()>
     let ledger = match settings.store.value {
         Store::Sqlite => home::open_or_create(place)?,
     };
-    logs::begin(level(settings.log.value));
+    logs::begin(level(settings.log.value), &home);
     let daemon = Daemon {
         listen: settings.listen.value,
         models,
         model_place,
         sandbox: settings.sandbox.value,
         bounds: settings.bounds(),
+        limits: settings.agent_limits(),
+        daily_micro_usd: settings.budget_daily_usd.value,
+        host: HostOptions { tree_agents: settings.tree_agents.value },
         grace: Duration::from_millis(settings.shutdown_grace_ms.value),
         notify,
         public_url: Some(settings.public_url.value).filter(|url| !url.is_empty()),

@@ -13,7 +13,7 @@ use super::plane::{self, Plane};
 use crate::budget::limits;
 use crate::cli::{OneItem, PlaceArgs, WorkCommand, WorkCreateArgs, WorkUpdateArgs};
 use crate::connection::{self, block_on};
-use crate::output::{Cell, Failed, Output, gist, many_lines, one_line, table};
+use crate::output::{Cell, Failed, Output, gist, one_line, quoted, table};
 use crate::span;
 
 const PLANE: Plane<WorkItem> = Plane {
@@ -91,7 +91,7 @@ fn described(item: &WorkItem, out: &Output) -> String {
     }
     for (title, long) in [("plan", &item.plan), ("report", &item.report)] {
         if let Some(long) = long.as_ref().filter(|long| !long.is_empty()) {
-            text.push_str(&format!("\n{title}:\n{}", many_lines(long)));
+            text.push_str(&format!("\n{title}:\n{}", quoted(long)));
         }
     }
     text

@@ -1,11 +1,13 @@
 //! `abide workspace`: folders that an agent works in.
 
+use std::convert::Infallible;
 use std::path::Path;
 use std::time::Duration;
 
 use abide_api::Client;
-use abide_api::types::{FetchedBranch, Workspace, WorkspaceAttach, WorkspaceFetch, WorkspaceMode};
+use abide_api::types::{Event, FetchedBranch, Patch, Workspace, WorkspaceAttach, WorkspaceFetch, WorkspaceMode};
 use abide_kernel::id::AgentId;
+use abide_ledger::Progress;
 use serde_json::json;
 
 use super::plane;
@@ -71,8 +73,16 @@ fn row(workspace: &Workspace) -> Vec<Cell> {
 
 fn attach(of: &OfAgent, attach: &WorkspaceAttach, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     // The first worktree of a large repository copies its history.
-    let client = connection::find(place)?.with_timeout(ATTACH_TIMEOUT);
-    let attached = block_on(async { Ok(client.attach_workspace(of.agent.as_str(), attach).await?) })?;
+    let client = connection::find(place)?;
+    let patient = client.clone().with_timeout(ATTACH_TIMEOUT);
+    let attached = block_on(async {
+        tokio::select! {
+            attached = patient.attach_workspace(of.agent.as_str(), attach) => Ok(attached?),
+            never = show_transfer(&client, Path::new(&attach.path), out) => match never {},
+        }
+    });
+    out.clear_progress();
+    let attached = attached?;
     out.result(&json!(attached), || {
         let branch = attached.branch.as_ref().map(|branch| format!(", branch {branch}")).unwrap_or_default();
         let note = attached.note.as_ref().map(|note| format!("{}\n", one_line(note))).unwrap_or_default();
@@ -80,13 +90,32 @@ fn attach(of: &OfAgent, attach: &WorkspaceAttach, place: &PlaceArgs, out: &Outpu
     })
 }
 
+/// Shows how far the history of a repository is copied, for as long as that is asked for.
+async fn show_transfer(client: &Client, folder: &Path, out: &Output) -> Infallible {
+    loop {
+        tokio::time::sleep(BETWEEN).await;
+        // A daemon that does not answer fails the attachment, and that says why.
+        let Ok(transfers) = client.transfers().await else { continue };
+        // Another link to the same folder would not be found: then nothing is shown.
+        let Some(transfer) = transfers.items.iter().find(|it| folder.starts_with(&it.repository)) else { continue };
+        let what = match transfer.phase.as_str() {
+            "counting" => "counting objects",
+            "receiving" => "copying objects",
+            "resolving" => "resolving deltas",
+            _ => "checking history",
+        };
+        out.progress(Progress { what, done: transfer.done, total: transfer.total });
+    }
+}
+
 fn detach(of: &OfAgent, path: &Path, discard: bool, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let client = connection::find(place)?;
     let root = absolute(path)?;
-    let (detached, became) = block_on(async {
+    let (detached, became, evidence) = block_on(async {
         let detached = client.detach_workspace(of.agent.as_str(), &root, discard).await?;
         let became = if detached.removing { removed(&client, &of.agent, &detached.root).await? } else { None };
-        Ok((detached, became))
+        let evidence = evidence_of_removal(&client, &of.agent, &detached.root).await?;
+        Ok((detached, became, evidence))
     })?;
     out.result(&json!(detached), || {
         let root = one_line(&detached.root);
@@ -94,8 +123,11 @@ fn detach(of: &OfAgent, path: &Path, discard: bool, place: &PlaceArgs, out: &Out
             (false, _) => format!("{root} is detached; its files stay\n"),
             (true, Some(Workspace { status, patch, .. })) if status == "removed" => match patch {
                 _ if discard => format!("{root} is gone, with what was in it\n"),
-                Some(patch) => format!("{root} is gone; what was not committed is saved in {}\n", one_line(patch)),
-                None => format!("{root} is gone; there was nothing in it that was not committed\n"),
+                Some(patch) => {
+                    let more = besides(&evidence, &[&detached.root, patch]);
+                    format!("{root} is gone; what was not committed is saved in {}\n{more}", one_line(patch))
+                }
+                None => format!("{root} is gone\n{}", besides(&evidence, &[&detached.root])),
             },
             (true, Some(Workspace { kept: Some(why), .. })) => {
                 format!("{root} stays, it could not be removed: {}\n", one_line(why))
@@ -155,9 +187,10 @@ fn only_repository(all: Vec<Workspace>, agent: &AgentId) -> anyhow::Result<Strin
 /// How long a worktree may take to be made, as git may for one answer.
 const ATTACH_TIMEOUT: Duration = Duration::from_secs(1_800);
 
-/// How often one asks whether a worktree is gone, and how long between: most go in a moment, and a large one goes without
-/// anybody waiting for it.
+/// How often one asks whether a worktree is gone: most go in a moment, and a large one goes without anybody waiting for
+/// it.
 const ASKED: u32 = 200;
+/// The time between two questions about something that is under way.
 const BETWEEN: Duration = Duration::from_millis(50);
 
 /// What became of a worktree that is being removed; nothing if that takes long.
@@ -172,15 +205,28 @@ async fn removed(client: &Client, agent: &AgentId, root: &str) -> anyhow::Result
     Ok(None)
 }
 
+/// The lines of evidence that are about none of these paths, because the headline says them already.
+fn besides(evidence: &[String], said: &[&str]) -> String {
+    let news = evidence.iter().filter(|line| !said.iter().any(|path| line.contains(path)));
+    news.map(|line| one_line(line) + "\n").collect()
+}
+
+/// The evidence recorded when a worktree was removed, in sentences. It is among the agent's newest events.
+async fn evidence_of_removal(client: &Client, agent: &AgentId, root: &str) -> anyhow::Result<Vec<String>> {
+    let newest = client.events(agent.as_str(), "last=200").await?.items;
+    let is_it = |event: &&Event| event.kind == "worktree.removed" && event.data["root"] == root;
+    let lines = newest.iter().rev().find(is_it).and_then(|event| event.data["evidence"].as_array());
+    Ok(lines.into_iter().flatten().filter_map(|line| line.as_str().map(str::to_owned)).collect())
+}
+
 fn patches(of: &OfAgent, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let client = connection::find(place)?;
-    let page = block_on(async { Ok(client.patches(of.agent.as_str()).await?) })?;
-    out.result(&json!(page), || {
-        if page.items.is_empty() {
+    let patches: Vec<Patch> = block_on(plane::items(&client, &of.agent, "patches"))?;
+    out.result(&json!({ "items": patches, "next": null }), || {
+        if patches.is_empty() {
             return format!("nothing was saved of worktrees of {}\n", of.agent);
         }
-        let rows: Vec<Vec<Cell>> = page
-            .items
+        let rows: Vec<Vec<Cell>> = patches
             .iter()
             .map(|patch| {
                 let saved = patch.saved_at.as_deref().map_or_else(|| "-".to_owned(), |at| out.time(at));

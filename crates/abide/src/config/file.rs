@@ -208,10 +208,10 @@ impl File {
             Value::NotifyOn(on) => on.iter().map(|on| on.as_str()).collect::<toml_edit::Array>().into(),
             Value::Fallback(models) => models.iter().collect::<toml_edit::Array>().into(),
             Value::Folders(folders) => folders.iter().collect::<toml_edit::Array>().into(),
-            Value::HookRate(rate) => number(u64::from(*rate)),
+            Value::HookRate(whole) | Value::Limit(whole) => number(u64::from(*whole)),
             Value::Card(CardValue::Tokens(tokens)) => number(*tokens),
             Value::Card(CardValue::Switch(on)) => toml_edit::Value::from(*on),
-            Value::Card(CardValue::MicroUsd(micro)) => toml_edit::Value::from(dollars(*micro)),
+            Value::MicroUsd(micro) | Value::Card(CardValue::MicroUsd(micro)) => toml_edit::Value::from(dollars(*micro)),
             Value::Listen(_)
             | Value::Store(_)
             | Value::Model(_)

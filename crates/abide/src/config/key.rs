@@ -4,10 +4,12 @@ use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
-use abide_effects::model::cards::{CardValue, usd};
+use abide_effects::model::cards::{CardValue, micro_usd, usd};
 use abide_effects::model::providers::Kind;
 use abide_effects::sandbox::Mode;
 use abide_effects::web::Url;
+use abide_engine::TREE_AGENTS;
+use abide_kernel::agent::config::AgentLimits;
 use serde_json::json;
 
 use crate::notify::On;
@@ -32,6 +34,10 @@ pub enum Key {
     PublicUrl,
     HookRate,
     WorkspaceRoots,
+    SelfTurnsPerHour,
+    RoundsPerTurn,
+    BudgetDailyUsd,
+    TreeAgents,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +72,10 @@ pub enum Value {
     /// Empty where there is none.
     PublicUrl(String),
     HookRate(u32),
+    /// Zero is none.
+    Limit(u32),
+    /// Millionths of a dollar; zero is no limit.
+    MicroUsd(u64),
     /// Each absolute, or below the home folder of the daemon's user.
     Folders(Vec<String>),
     /// Of a provider.
@@ -97,13 +107,14 @@ const UNITS: [(&str, u64); 9] = [
 ];
 const HOOK_RATE: u32 = 50;
 const HOOK_RATE_MAX: u32 = 1_000_000;
+const LIMIT_MAX: u32 = 1_000_000;
 /// Nobody waits for more than this many models to fail one after the other.
 const FALLBACK_MAX: usize = 8;
 /// The model of those who have set none: it answers with what it was told, and costs nothing.
 pub const ECHO: &str = "script/echo";
 
 impl Key {
-    pub const ALL: [Key; 17] = [
+    pub const ALL: [Key; 21] = [
         Key::Listen,
         Key::Store,
         Key::Model,
@@ -121,6 +132,10 @@ impl Key {
         Key::PublicUrl,
         Key::HookRate,
         Key::WorkspaceRoots,
+        Key::SelfTurnsPerHour,
+        Key::RoundsPerTurn,
+        Key::BudgetDailyUsd,
+        Key::TreeAgents,
     ];
 
     pub fn name(self) -> &'static str {
@@ -142,6 +157,10 @@ impl Key {
             Key::PublicUrl => "public_url",
             Key::HookRate => "hook_rate",
             Key::WorkspaceRoots => "workspace_roots",
+            Key::SelfTurnsPerHour => "self_turns_per_hour",
+            Key::RoundsPerTurn => "rounds_per_turn",
+            Key::BudgetDailyUsd => "budget.daily_usd",
+            Key::TreeAgents => "tree_agents",
         }
     }
 
@@ -160,6 +179,10 @@ impl Key {
             | Key::SandboxScratch
             | Key::DiskReserve
             | Key::HookRate
+            | Key::SelfTurnsPerHour
+            | Key::RoundsPerTurn
+            | Key::BudgetDailyUsd
+            | Key::TreeAgents
             | Key::NotifyCommand
             | Key::NotifyWebhook
             | Key::NotifySecretEnv
@@ -183,6 +206,10 @@ impl Key {
             Key::PublicUrl => Value::PublicUrl(String::new()),
             Key::HookRate => Value::HookRate(HOOK_RATE),
             Key::WorkspaceRoots => Value::Folders(vec![PERSON.to_owned()]),
+            Key::SelfTurnsPerHour => Value::Limit(AgentLimits::default().self_turns_per_hour),
+            Key::RoundsPerTurn => Value::Limit(AgentLimits::default().rounds_per_turn),
+            Key::BudgetDailyUsd => Value::MicroUsd(0),
+            Key::TreeAgents => Value::Limit(TREE_AGENTS),
         }
     }
 
@@ -217,6 +244,12 @@ impl Key {
             Key::NotifyOn => on(text).map(Value::NotifyOn),
             Key::PublicUrl => public_url(text).map(Value::PublicUrl),
             Key::WorkspaceRoots => folders(text).map(Value::Folders),
+            Key::BudgetDailyUsd => {
+                micro_usd(text.strip_prefix('$').unwrap_or(text)).map(Value::MicroUsd).ok_or_else(|| {
+                    format!("{text:?} is no amount in dollars: write one such as 20 or 7.50; 0 is no limit")
+                })
+            }
+            Key::SelfTurnsPerHour | Key::RoundsPerTurn | Key::TreeAgents => limit(text),
             Key::HookRate => {
                 let number = text.parse().ok().filter(|rate| (1..=HOOK_RATE_MAX).contains(rate)).map(Value::HookRate);
                 number.ok_or_else(|| format!("{text:?} is no number of deliveries from 1 to {HOOK_RATE_MAX}"))
@@ -227,7 +260,10 @@ impl Key {
     /// How a file writes it.
     pub fn written(self) -> Written {
         match self {
-            Key::ShutdownGraceMs | Key::HookRate => Written::Number,
+            Key::BudgetDailyUsd => Written::Decimal,
+            Key::ShutdownGraceMs | Key::HookRate | Key::SelfTurnsPerHour | Key::RoundsPerTurn | Key::TreeAgents => {
+                Written::Number
+            }
             Key::NotifyOn | Key::Fallback | Key::WorkspaceRoots => Written::List,
             Key::Listen
             | Key::Store
@@ -318,6 +354,22 @@ impl Key {
                 "type": "array", "items": { "type": "string", "pattern": "^(/|~$|~/)" },
                 "description": "The folders below which agents may work; ~ is the home folder of the daemon's user. An admin's token may go beyond them",
             }),
+            Key::SelfTurnsPerHour => json!({
+                "type": "integer", "minimum": 0, "maximum": LIMIT_MAX,
+                "description": "Turns in an hour that an agent may cause itself, by its own timers, tasks and messages; more of them wait. 0 is no limit",
+            }),
+            Key::RoundsPerTurn => json!({
+                "type": "integer", "minimum": 0, "maximum": LIMIT_MAX,
+                "description": "Model rounds of one turn; then it ends, and the operator is asked. 0 is no limit",
+            }),
+            Key::BudgetDailyUsd => json!({
+                "type": "number", "minimum": 0,
+                "description": "Dollars that all agents together may spend on models in a day (UTC); then no model is called until midnight. 0 is no limit",
+            }),
+            Key::TreeAgents => json!({
+                "type": "integer", "minimum": 0, "maximum": LIMIT_MAX,
+                "description": "Agents that an agent of yours may lead to at the same time: its children, theirs, and the agents that its models made under names of their own. 0 is no limit",
+            }),
         };
         let mut about = about;
         about["default"] = self.default().json();
@@ -329,14 +381,14 @@ impl Value {
     pub fn json(&self) -> serde_json::Value {
         match self {
             Value::ShutdownGraceMs(ms) => json!(ms),
-            Value::HookRate(rate) => json!(rate),
+            Value::HookRate(rate) | Value::Limit(rate) => json!(rate),
             Value::Text(text) => json!(text),
             Value::NotifyOn(on) => json!(on),
             Value::Fallback(models) => json!(models),
             Value::Folders(folders) => json!(folders),
             Value::Card(CardValue::Tokens(tokens)) => json!(tokens),
             Value::Card(CardValue::Switch(on)) => json!(on),
-            Value::Card(CardValue::MicroUsd(micro)) => json!(dollars(*micro)),
+            Value::MicroUsd(micro) | Value::Card(CardValue::MicroUsd(micro)) => json!(dollars(*micro)),
             Value::Kind(_)
             | Value::Listen(_)
             | Value::Store(_)
@@ -375,6 +427,8 @@ impl Value {
             | Value::NotifyOn(_)
             | Value::PublicUrl(_)
             | Value::HookRate(_)
+            | Value::Limit(_)
+            | Value::MicroUsd(_)
             | Value::Folders(_)
             | Value::Kind(_)
             | Value::Card(_) => &[],
@@ -413,6 +467,14 @@ impl Value {
         if let Value::HookRate(rate) = self { Some(rate) } else { None }
     }
 
+    pub fn limit(self) -> Option<u32> {
+        if let Value::Limit(limit) = self { Some(limit) } else { None }
+    }
+
+    pub fn micro_usd(self) -> Option<u64> {
+        if let Value::MicroUsd(micro) = self { Some(micro) } else { None }
+    }
+
     pub fn folders(self) -> Option<Vec<String>> {
         if let Value::Folders(folders) = self { Some(folders) } else { None }
     }
@@ -436,7 +498,7 @@ impl fmt::Display for Value {
             Value::Text(text) => f.write_str(text.as_deref().unwrap_or("none")),
             Value::NotifyOn(on) => f.write_str(&on.iter().map(|on| on.as_str()).collect::<Vec<_>>().join(",")),
             Value::PublicUrl(url) => f.write_str(url),
-            Value::HookRate(rate) => write!(f, "{rate}"),
+            Value::HookRate(rate) | Value::Limit(rate) => write!(f, "{rate}"),
             Value::Fallback(models) if models.is_empty() => f.write_str("none"),
             Value::Fallback(models) => f.write_str(&models.join(",")),
             Value::Folders(folders) if folders.is_empty() => f.write_str("none"),
@@ -444,7 +506,8 @@ impl fmt::Display for Value {
             Value::Kind(kind) => f.write_str(kind.as_str()),
             Value::Card(CardValue::Tokens(tokens)) => write!(f, "{tokens}"),
             Value::Card(CardValue::Switch(on)) => write!(f, "{on}"),
-            Value::Card(CardValue::MicroUsd(micro)) => f.write_str(&usd(*micro)),
+            Value::MicroUsd(0) => f.write_str("0"),
+            Value::MicroUsd(micro) | Value::Card(CardValue::MicroUsd(micro)) => f.write_str(&usd(*micro)),
         }
     }
 }
@@ -494,6 +557,11 @@ fn on(text: &str) -> Result<Vec<On>, String> {
         })
     };
     words.map(known).collect()
+}
+
+fn limit(text: &str) -> Result<Value, String> {
+    let number = text.parse().ok().filter(|limit| *limit <= LIMIT_MAX).map(Value::Limit);
+    number.ok_or_else(|| format!("{text:?} is no number from 0, which is no limit, to {LIMIT_MAX}"))
 }
 
 const MODES: [(&str, Mode); 3] = [("auto", Mode::Auto), ("required", Mode::Required), ("off", Mode::Off)];

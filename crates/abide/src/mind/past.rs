@@ -3,17 +3,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{iter, mem};
 
-use abide_effects::model;
-use abide_engine::fold::decode;
+use abide_effects::model::{self, ProviderFailure};
+use abide_engine::fold::{Damage, decode};
 use abide_kernel::Fact;
+use abide_kernel::effect::ModelCall;
 use abide_kernel::id::{AgentId, Seq};
 use abide_kernel::prompt::talk::{Talk, Told};
 use abide_kernel::time::Time;
-use abide_ledger::{Ledger, Recorded, StreamId};
+use abide_ledger::{Ledger, ReadError, Recorded, StreamId};
 use serde_json::Value;
 
 const BATCH: u64 = 256;
+/// Facts of the first batch that is read backwards: each may be as large as a message.
+const FIRST_BATCH: u64 = 16;
+/// Bytes of a batch, as stored, after which the next one is smaller.
+const LARGE_BATCH: usize = 1 << 20;
 /// Facts that are read for one prompt. What lies before them should have been summarised long ago.
 const FACTS_MAX: u64 = 20_000;
 /// Bytes of them, as stored.
@@ -42,7 +48,13 @@ pub(super) struct Pasts(Mutex<BTreeMap<AgentId, Past>>);
 
 impl Pasts {
     /// What was said since `after`, until `through` at least. Whoever has it keeps it again when done.
-    pub(super) fn read(&self, ledger: &Ledger, agent: &AgentId, after: Seq, through: Seq) -> Result<Past, String> {
+    pub(super) fn read(
+        &self,
+        ledger: &Ledger,
+        agent: &AgentId,
+        after: Seq,
+        through: Seq,
+    ) -> Result<Past, ProviderFailure> {
         let stream = StreamId::agent(agent);
         let redactions = ledger.redactions();
         let kept = self.kept().remove(agent);
@@ -92,15 +104,14 @@ impl Pasts {
 }
 
 impl Past {
-    fn anew(ledger: &Ledger, stream: &StreamId, after: Seq, redactions: u64) -> Result<Past, String> {
-        let head = ledger.head(stream).map_err(|error| error.to_string())?.map_or(0, |head| head.seq);
-        let (mut batches, mut bytes, mut end) = (Vec::new(), 0, head);
-        while end > after && head - end < FACTS_MAX && bytes < BYTES_MAX {
-            let begin = end.saturating_sub(BATCH).max(after);
-            let told = told(stream, &records(ledger, stream, begin, end - begin)?, &mut bytes)?;
-            batches.push(told);
-            end = begin;
+    fn anew(ledger: &Ledger, stream: &StreamId, after: Seq, redactions: u64) -> Result<Past, ProviderFailure> {
+        let head = ledger.head(stream).map_err(|error| unread(&error))?.map_or(0, |head| head.seq);
+        let (mut batches, mut bytes) = (Vec::new(), 0);
+        let mut back = Backwards::from(head);
+        while back.end > after && head - back.end < FACTS_MAX && bytes < BYTES_MAX {
+            batches.push(told(stream, &back.batch(ledger, stream, after)?, &mut bytes)?);
         }
+        let end = back.end;
         batches.reverse();
         let near: Vec<Told> = batches.into_iter().flatten().collect();
         // A turn may be about a message that lies before all of this.
@@ -134,7 +145,7 @@ impl Past {
     }
 
     /// What has been recorded since.
-    fn go_on(&mut self, ledger: &Ledger, stream: &StreamId) -> Result<(), String> {
+    fn go_on(&mut self, ledger: &Ledger, stream: &StreamId) -> Result<(), ProviderFailure> {
         loop {
             let recorded = records(ledger, stream, self.through, BATCH)?;
             let Some(last) = recorded.last() else { return Ok(()) };
@@ -147,6 +158,44 @@ impl Past {
     }
 }
 
+/// Reads a stream from its end, in batches whose size follows that of the facts.
+struct Backwards {
+    /// Facts up to this one are still to be read.
+    end: Seq,
+    size: u64,
+}
+
+impl Backwards {
+    fn from(end: Seq) -> Backwards {
+        Backwards { end, size: FIRST_BATCH }
+    }
+
+    fn batch(&mut self, ledger: &Ledger, stream: &StreamId, after: Seq) -> Result<Vec<Recorded>, ProviderFailure> {
+        let begin = self.end.saturating_sub(self.size).max(after);
+        let batch = records(ledger, stream, begin, self.end - begin)?;
+        let bytes: usize = batch.iter().filter_map(|recorded| recorded.payload.stored()).map(<[u8]>::len).sum();
+        self.size = if bytes > LARGE_BATCH { self.size.div_ceil(4) } else { (self.size * 4).min(BATCH) };
+        self.end = begin;
+        Ok(batch)
+    }
+}
+
+/// Replaces the excerpts among a call's messages by the messages as they were queued.
+pub(super) fn complete(ledger: &Ledger, agent: &AgentId, call: &mut ModelCall) -> Result<(), ProviderFailure> {
+    let stream = StreamId::agent(agent);
+    for seq in mem::take(&mut call.excerpts) {
+        for recorded in records(ledger, &stream, seq.saturating_sub(1), 1)? {
+            let fact = decode(&stream, &recorded).map_err(|damage| damaged(&damage))?;
+            if let Fact::MessageQueued(queued) = fact {
+                let places = iter::once(&mut call.message).chain(&mut call.interjections);
+                let of_it = places.filter(|place| place.message_id == queued.message.message_id);
+                of_it.for_each(|place| place.clone_from(&queued.message));
+            }
+        }
+    }
+    Ok(())
+}
+
 #[allow(clippy::wildcard_enum_match_arm, reason = "of all facts, a turn's beginning is meant")]
 fn message_seq(told: &Told) -> Option<Seq> {
     match &told.fact {
@@ -155,13 +204,29 @@ fn message_seq(told: &Told) -> Option<Seq> {
     }
 }
 
-fn records(ledger: &Ledger, stream: &StreamId, after: Seq, count: u64) -> Result<Vec<Recorded>, String> {
+fn records(ledger: &Ledger, stream: &StreamId, after: Seq, count: u64) -> Result<Vec<Recorded>, ProviderFailure> {
     let count = usize::try_from(count).unwrap_or(usize::MAX);
-    ledger.read(stream, after, count).map_err(|error| error.to_string())
+    ledger.read(stream, after, count).map_err(|error| unread(&error))
+}
+
+/// A store that can't be read for the moment, for want of a file descriptor for example, costs no message: the call is
+/// retried. Damage stays.
+fn unread(error: &ReadError) -> ProviderFailure {
+    let message = format!("the records can't be read: {error}");
+    match error {
+        ReadError::Store { .. } | ReadError::Closed => ProviderFailure::system(message),
+        ReadError::Damaged(_) | ReadError::NoBlob(_) | ReadError::CursorAhead { .. } => {
+            ProviderFailure::invalid(message)
+        }
+    }
+}
+
+fn damaged(damage: &Damage) -> ProviderFailure {
+    ProviderFailure::invalid(format!("the records can't be read: {damage}"))
 }
 
 /// Those that are about what was said. A fact that was cut out of the records is passed over: nobody is to see it.
-fn told(stream: &StreamId, records: &[Recorded], bytes: &mut usize) -> Result<Vec<Told>, String> {
+fn told(stream: &StreamId, records: &[Recorded], bytes: &mut usize) -> Result<Vec<Told>, ProviderFailure> {
     let mut told = Vec::new();
     for recorded in records {
         let Some(payload) = recorded.payload.stored() else { continue };
@@ -172,7 +237,7 @@ fn told(stream: &StreamId, records: &[Recorded], bytes: &mut usize) -> Result<Ve
         if !Talk::KINDS.contains(&kind) && Fact::KINDS.contains(&kind) {
             continue;
         }
-        let fact = decode(stream, recorded).map_err(|damage| damage.to_string())?;
+        let fact = decode(stream, recorded).map_err(|damage| damaged(&damage))?;
         told.push(Told { seq: recorded.seq, at: recorded.at, fact });
     }
     Ok(told)
@@ -189,23 +254,21 @@ pub(super) struct Results {
 const SCANNED_MAX: u64 = 20_000;
 
 impl model::Past for Results {
-    fn tool_results(&self, count: usize) -> Vec<Value> {
+    fn tool_results(&self, count: usize) -> Result<Vec<Value>, ProviderFailure> {
         let mut results = Vec::new();
-        let Ok(Some(head)) = self.ledger.head(&self.stream) else { return results };
-        let mut end = head.seq;
-        while end > 0 && results.len() < count && head.seq - end < SCANNED_MAX {
-            let begin = end.saturating_sub(BATCH);
-            let wanted = usize::try_from(end - begin).unwrap_or_default();
-            let Ok(facts) = self.ledger.read(&self.stream, begin, wanted) else { break };
+        let head = self.ledger.head(&self.stream).map_err(|error| unread(&error))?;
+        let Some(head) = head else { return Ok(results) };
+        let mut back = Backwards::from(head.seq);
+        while back.end > 0 && results.len() < count && head.seq - back.end < SCANNED_MAX {
+            let facts = back.batch(&self.ledger, &self.stream, 0)?;
             let finished = facts.iter().rev().filter_map(|recorded| match decode(&self.stream, recorded) {
                 Ok(Fact::ToolFinished(finished)) => Some(finished.result),
                 Ok(_) | Err(_) => None,
             });
             results.extend(finished);
-            end = begin;
         }
         results.truncate(count);
-        results
+        Ok(results)
     }
 }
 
@@ -216,6 +279,7 @@ mod tests {
     use abide_kernel::effect::Effect;
     use abide_kernel::input::{Input, NewMessage, Reply};
     use abide_kernel::prompt::talk::Piece;
+    use abide_kernel::vocabulary::ProviderError;
 
     use super::*;
 
@@ -343,6 +407,15 @@ mod tests {
         life.ledger.redact(&stream, answer.seq).unwrap();
         assert!(life.pasts.at_hand(&life.ledger, &life.agent, 0, 0).is_none());
         assert_eq!(heard(&life.past(0)), ["Question 1", "Question 2"]);
+    }
+
+    #[test]
+    fn records_that_can_t_be_read_now_are_retried_and_damage_is_not() {
+        let store = ReadError::Store { detail: "unable to open database file".to_owned() };
+        assert_eq!(unread(&store).error, ProviderError::System);
+        assert_eq!(unread(&ReadError::Closed).error, ProviderError::System);
+        let end = Ledger::memory().end().unwrap();
+        assert_eq!(unread(&ReadError::CursorAhead { cursor: end, end }).error, ProviderError::Invalid);
     }
 
     #[test]

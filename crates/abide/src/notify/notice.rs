@@ -144,8 +144,15 @@ impl About<'_> {
 
     /// A rest that only a person ends. What has a notice of its own is not told again.
     fn decision(&self, decision: &Decision) -> Option<Known> {
-        let told_already =
-            matches!(decision.reason, Reason::ApprovalPending | Reason::WorkItemBlocked | Reason::BudgetSpent);
+        let told_already = matches!(
+            decision.reason,
+            Reason::ApprovalPending
+                | Reason::WorkItemBlocked
+                | Reason::BudgetSpent
+                | Reason::HomeBudgetSpent
+                | Reason::ModelKey
+                | Reason::WorkTicksSpent
+        );
         if decision.kind != DecisionKind::WaitForOperator || told_already {
             return None;
         }

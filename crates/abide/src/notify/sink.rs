@@ -6,6 +6,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use abide_effects::programs;
 use abide_effects::web::Url;
 use abide_effects::webhook::{self, Secret};
 use abide_kernel::limits::clip;
@@ -15,11 +16,15 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::json;
 
 use super::notice::Notice;
+use crate::open_files;
 
 /// How long a command may take to tell.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 /// A variable longer than this would keep a command from starting.
 const VARIABLE_BYTES: usize = 32 << 10;
+
+/// Runs `$1` with the soft limit of open files that the daemon was started with.
+const WITH_LIMIT: &str = r#"ulimit -Sn "$0"; exec /bin/sh -c "$1""#;
 
 #[derive(Debug, Clone)]
 pub enum Sink {
@@ -60,8 +65,13 @@ fn run(command: &str, hidden: &[String], notice: &Notice, limit: Duration) -> Re
     for name in hidden {
         shell.env_remove(name);
     }
+    match open_files::soft_for_programs() {
+        Some(soft) => shell.args(["-c", WITH_LIMIT, &soft.to_string(), command]),
+        None => shell.args(["-c", command]),
+    };
     let mut child = shell
-        .args(["-c", command])
+        // Its programs are not looked for where agents can write.
+        .env("PATH", programs::safe_path())
         .env("ABIDE_NOTIFY_ID", &notice.id)
         .env("ABIDE_NOTIFY_KIND", notice.kind.as_str())
         .env("ABIDE_AGENT", &notice.agent_id)

@@ -1,5 +1,7 @@
 //! How a command fails: the exit code, a word for programs, and what to do next.
 
+use std::fmt;
+
 use abide_api::ClientError;
 
 /// An outcome with an exit code of its own.
@@ -21,6 +23,22 @@ pub enum Failed {
     NotFound(String),
     #[error("{}", .0.said)]
     Unanswered(Box<Unanswered>),
+    /// Some of several failed, and each of them was reported. The exit code is that of the first one.
+    #[error("{what}")]
+    Partly { what: String, code: u8 },
+}
+
+/// The agent that an error is about, where a command is for several: it comes before the error, as its context.
+#[derive(Debug)]
+pub struct AgentFailure {
+    pub action: &'static str,
+    pub agent_id: String,
+}
+
+impl fmt::Display for AgentFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "can't {} {}", self.action, self.agent_id)
+    }
 }
 
 /// A message that was taken, and not answered: what a program needs to go on with it.
@@ -81,6 +99,7 @@ impl Failed {
             Some(Failed::Found(_) | Failed::Differs { .. }) | None => 1,
             Some(Failed::Usage(_)) => 2,
             Some(Failed::Unanswered(unanswered)) => unanswered.why.code(),
+            Some(Failed::Partly { code, .. }) => *code,
             Some(Failed::Refused(_)) => 6,
             Some(Failed::NoDaemon(_)) => 7,
             Some(Failed::NotFound(_)) => 8,

@@ -38,24 +38,28 @@ fn settings_for_people() {
     assert_eq!(
         place.says(&["config", "show", "--origin"]),
         "\
-KEY                VALUE                                                                 ORIGIN
-listen             127.0.0.1:4173                                                        default
-store              sqlite                                                                default
-model              script/echo (no model is set: agents answer with what they are told)  default
-fallback           none                                                                  default
-log                info                                                                  default
-sandbox            auto                                                                  default
-sandbox.memory     auto                                                                  default
-sandbox.scratch    1GiB                                                                  default
-disk_reserve       auto                                                                  default
-shutdown_grace_ms  100                                                                   file home/config.toml
-notify.command     none                                                                  default
-notify.webhook     none                                                                  default
-notify.secret_env  none                                                                  default
-notify.on          approval,failure,notify,blocked                                       default
-public_url                                                                               default
-hook_rate          50                                                                    default
-workspace_roots    ~                                                                     default
+KEY                  VALUE                                                                 ORIGIN
+listen               127.0.0.1:4173                                                        default
+store                sqlite                                                                default
+model                script/echo (no model is set: agents answer with what they are told)  default
+fallback             none                                                                  default
+log                  info                                                                  default
+sandbox              auto                                                                  default
+sandbox.memory       auto                                                                  default
+sandbox.scratch      1GiB                                                                  default
+disk_reserve         auto                                                                  default
+shutdown_grace_ms    100                                                                   file home/config.toml
+notify.command       none                                                                  default
+notify.webhook       none                                                                  default
+notify.secret_env    none                                                                  default
+notify.on            approval,failure,notify,blocked                                       default
+public_url                                                                                 default
+hook_rate            50                                                                    default
+workspace_roots      ~                                                                     default
+self_turns_per_hour  240                                                                   default
+rounds_per_turn      500                                                                   default
+budget.daily_usd     0                                                                     default
+tree_agents          256                                                                   default
 "
     );
     assert_eq!(place.says(&["config", "get", "log"]), "info\n");
@@ -93,7 +97,8 @@ fn a_file_that_is_wrong_is_named_with_what_is_wrong() {
             "[server]\n",
             "no setting is called \"server\"; there are listen, store, model, fallback, log, sandbox, sandbox.memory, \
              sandbox.scratch, disk_reserve, shutdown_grace_ms, notify.command, notify.webhook, notify.secret_env, notify.on, \
-             public_url, hook_rate, workspace_roots, providers, models",
+             public_url, hook_rate, workspace_roots, self_turns_per_hour, rounds_per_turn, \
+             budget.daily_usd, tree_agents, providers, models",
         ),
         ("[provider.x]\n", "no setting is called \"provider\"; did you mean providers?"),
         ("listen = 4173", "listen takes text in quotes, not a number"),
@@ -104,6 +109,9 @@ fn a_file_that_is_wrong_is_named_with_what_is_wrong() {
         ("[notify]\non = [\"aproval\"]", "notify.on: \"aproval\" is nothing to be told of: it takes approval"),
         ("[notify]\nwebhook = \"ftp://x\"", "notify.webhook: \"ftp://x\" is no address to send to"),
         ("shutdown_grace_ms = -1", "shutdown_grace_ms: \"-1\" is no number of milliseconds from 0 to 600000"),
+        ("rounds_per_turn = -1", "rounds_per_turn: \"-1\" is no number from 0, which is no limit, to 1000000"),
+        ("[budget]\ndaily_usd = -1", "budget.daily_usd: \"-1\" is no amount in dollars: write one such as 20 or 7.50"),
+        ("[budget]\ndaily_usd = \"5\"", "budget.daily_usd takes a number, not text"),
         ("hook_rate = 0", "hook_rate: \"0\" is no number of deliveries from 1 to 1000000"),
         (
             "workspace_roots = [\"work\"]",

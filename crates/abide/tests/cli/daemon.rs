@@ -1,6 +1,9 @@
 //! `abide daemon`, where none runs.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Stdio};
 
 use crate::place::{Daemon, Place, document};
 
@@ -39,6 +42,53 @@ fn logs_are_the_end_of_a_file() {
     assert_eq!(place.says(&["daemon", "logs", "--last", "1", "--json"]), "{\"line\":\"three\"}\n");
     fs::write(place.path("home/daemon.log"), "x".repeat(3 << 20)).unwrap();
     place.says(&["daemon", "logs"]);
+}
+
+/// More than a log grows to before it is rotated.
+const LONG: usize = 11 << 20;
+
+/// The log is the daemon's own file, which somebody else makes long here; the daemon's next line finds it so.
+#[test]
+fn a_long_log_is_rotated_while_the_daemon_runs() {
+    let place = Place::empty();
+    place.write("home/config.toml", "listen = \"127.0.0.1:0\"\nlog = \"debug\"\n");
+    let log = |number: usize| match number {
+        0 => place.path("home/daemon.log"),
+        older => place.path(&format!("home/daemon.log.{older}")),
+    };
+    place.says(&["daemon", "start"]);
+    let follow = place.command(&["daemon", "logs", "--follow"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut follow = Follower(follow);
+    let mut followed = BufReader::new(follow.0.stdout.take().unwrap()).lines().map(Result::unwrap);
+    for round in 0..5 {
+        let long = format!("{}\nround {round}\n", "x".repeat(LONG));
+        File::options().append(true).open(log(0)).unwrap().write_all(long.as_bytes()).unwrap();
+        place.says(&["agent", "list"]);
+        assert!(fs::metadata(log(0)).unwrap().len() < 1 << 20, "it was not rotated");
+        assert_eq!(fs::metadata(log(0)).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::metadata(log(1)).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(fs::read_to_string(log(1)).unwrap().contains(&format!("\nround {round}\n")));
+        // Nothing is missing for whoever reads along, or asks for more lines than the new log has.
+        assert!(followed.any(|line| line == format!("round {round}")));
+        assert!(followed.any(|line| line.contains("agent_list")));
+        let last = place.says(&["daemon", "logs", "--last", "100"]);
+        assert!(last.lines().any(|line| line == format!("round {round}")) && last.contains("agent_list"));
+    }
+    let kept: Vec<bool> = (0..=4).map(|number| log(number).exists()).collect();
+    assert_eq!(kept, [true, true, true, true, false]);
+    // Also what it says when it ends is in the new log.
+    place.says(&["daemon", "stop"]);
+    assert!(fs::read_to_string(log(0)).unwrap().contains("abide has stopped"));
+}
+
+/// Ended when the test is over.
+struct Follower(Child);
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        let _gone = self.0.kill();
+        let _gone = self.0.wait();
+    }
 }
 
 const KEYED: &str = "listen = \"127.0.0.1:0\"\n[providers.mine]\nkind = \"openai-chat\"\nbase_url = \"http://127.0.0.1:9/v1\"\nkey_env = \"MY_KEY\"\n";

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -16,14 +17,16 @@ fn checks(report: &Value) -> BTreeMap<&str, &Value> {
 #[test]
 fn a_place_without_a_home_is_in_order() {
     let place = Place::empty();
-    let report = place.json(&["doctor"]);
+    let ran = place.command(&["doctor", "--json"]).env("PATH", place.path("nothing")).output().unwrap();
+    let report = document(&String::from_utf8(ran.stdout).unwrap());
     assert_eq!(report["ok"], true);
     let checks = checks(&report);
     assert_eq!(checks["home"]["found"], "home does not exist yet; the daemon makes it");
     assert_eq!(checks["daemon"]["verdict"], "warn");
     assert!(checks["daemon"]["fix"].as_str().unwrap().contains("abide daemon start"));
     assert_eq!(checks["ledger"]["verdict"], "ok");
-    assert_eq!((&checks["git"]["verdict"], &checks["git"]["found"]), (&"warn".into(), &"not found".into()), "no $PATH");
+    let missing = "there is no git in PATH that can be used";
+    assert_eq!((&checks["git"]["verdict"], &checks["git"]["found"]), (&"warn".into(), &missing.into()));
     assert!(!place.home().exists(), "looking makes no home");
     let said = place.says(&["doctor"]);
     assert!(said.starts_with("VERDICT  WHAT       FOUND\nok       home       home does not exist yet"), "{said}");
@@ -54,4 +57,21 @@ fn what_is_wrong_comes_with_what_to_do() {
     fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).unwrap();
     place.write("home/config.toml", "log = \"warn\"\n");
     assert_eq!(place.json(&["doctor"])["ok"], true);
+}
+
+#[test]
+fn a_low_limit_of_open_files_is_told() {
+    let place = Place::empty();
+    let check = |hard: u32| {
+        let abide = place.command(&["doctor", "--json"]);
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", &format!("ulimit -n {hard} && exec \"$0\" doctor --json")]).arg(abide.get_program());
+        shell.current_dir(abide.get_current_dir().unwrap()).env_clear().env("ABIDE_HOME", "home");
+        let report = document(&String::from_utf8(shell.output().unwrap().stdout).unwrap());
+        let check = checks(&report)["files"].clone();
+        (check["verdict"].as_str().unwrap().to_owned(), check["found"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(check(600), ("warn".to_owned(), "600 open at most; 300 connections at once".to_owned()));
+    // As many as there may be.
+    assert_eq!(check(4_608), ("ok".to_owned(), "4,608 open at most; 4,096 connections at once".to_owned()));
 }

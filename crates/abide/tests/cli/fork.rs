@@ -24,7 +24,7 @@ fn a_fork_is_stopped_and_has_its_parents_past() {
         assert_eq!(place.json(&["why", "--fixture", name])["at_seq"], seq);
     }
     {
-        let ledger = Ledger::open(&place.home(), Options::read_only()).unwrap();
+        let ledger = Ledger::open(&place.home(), Options::read_only().by(abide_engine::PROGRAM)).unwrap();
         let past = |name| ledger.read(&StreamId::agent(&id(name)), 0, 20).unwrap();
         assert_eq!(past("builder").len(), 20);
         assert_eq!(past("second"), past("builder"));

@@ -99,6 +99,8 @@ fn a_command_that_is_talked_to_and_ended() {
     assert_eq!(refused.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("1 to 65536 bytes"), "{refused:?}");
     assert_eq!(row(&place, "commands"), "1 running");
+    // It answers in its own time, too, and must not be ended before.
+    while place.says(&task(&["output", id])) != "got tea\n" {}
     let stopped = place.says(&task(&["stop", id]));
     assert_eq!(stopped, format!("{id} was asked to end; once more, and it is made to\n"));
     assert_eq!(place.says(&task(&["output", id, "--follow"])), "got tea\n");
@@ -191,6 +193,45 @@ fn a_worktree_from_its_making_to_its_patch() {
     let said = place.says(&["workspace", "patches", "--agent", "scout"]);
     assert!(said.starts_with("PATCH ") && said.contains("1 file"), "{said}");
     place.refused(8, &["workspace", "detach", "--agent", "scout", root]);
+}
+
+#[test]
+fn detaching_names_everything_that_is_kept_and_that_goes() {
+    let (place, _daemon) = served();
+    repository(&place);
+    let attach = || {
+        let attached = place.json(&["workspace", "attach", "--agent", "scout", "--worktree", "project"]);
+        attached["root"].as_str().unwrap().to_owned()
+    };
+    let run = |cmd: &str| place.says(&["task", "run", "--agent", "scout", "--wait", cmd]);
+    let detach = |root: &str| {
+        place.says(&["agent", "stop", "scout"]);
+        let said = place.says(&["workspace", "detach", "--agent", "scout", root]);
+        place.says(&["agent", "start", "scout"]);
+        said
+    };
+    let root = attach();
+    run(
+        "echo 1 >> README; git stash -q; echo 2 >> README; git stash -q; git notes add -m note; mkdir x; echo 3 > x/y; chmod 0 x",
+    );
+    let said = detach(&root);
+    assert!(said.contains(" stays, it could not be removed: ") && said.contains("chmod -R u+rwX"), "{said}");
+    run(
+        "chmod 700 x; rm -r x; echo out.bin > .git/info/exclude; git commit -q --allow-empty -m a; git commit -q --amend --allow-empty -m b",
+    );
+    let said = detach(&root);
+    for line in [
+        "there was nothing uncommitted in its files",
+        "commits are kept for abide/scout/stash",
+        "commits are kept for abide/scout/stash@1",
+        "commits are kept for abide/scout/notes/commits",
+        "abide workspace fetch --branch reflog/",
+    ] {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+    assert!(said.starts_with(&format!("{root} is gone\n")), "{said}");
+    let fetched = place.says(&["workspace", "fetch", "--agent", "scout"]);
+    assert!(fetched.contains("abide/scout/stash@1 is now at "), "{fetched}");
 }
 
 /// What the README shows of hands, as it is written there.

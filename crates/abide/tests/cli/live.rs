@@ -28,7 +28,7 @@ fn an_agent_from_its_creation_to_its_end() {
     let briefs = place.json(&["briefs", "scout", "--last", "1"]);
     assert_eq!(briefs["items"][0]["message_id"], brief["message_id"]);
     let said = place.says(&["transcript", "scout"]);
-    assert!(said.contains("] input operator_prompt ") && said.contains("\nhello\n"), "{said}");
+    assert!(said.contains("] input operator_prompt ") && said.contains("\n  hello\n"), "{said}");
     assert_eq!(place.json(&["transcript", "scout", "--last", "2"])["items"].as_array().unwrap().len(), 2);
     assert_eq!(place.json(&["why", "scout"])["agent_id"], "scout");
     assert_eq!(place.json(&["why"])["items"].as_array().unwrap().len(), 2);
@@ -126,7 +126,8 @@ fn how_waiting_for_an_answer_ends() {
     let models = [
         ("asks", json!([wait("operator_input", None), { "text": "Blue it is." }])),
         ("naps", json!([wait("timer", Some(200)), { "text": "Tea is ready." }])),
-        ("fails", json!([{ "error": "auth" }])),
+        ("fails", json!([{ "error": "invalid" }])),
+        ("keyless", json!([{ "error": "auth" }])),
         ("dawdles", json!([{ "text": "slow", "delay_ms": 600_000 }])),
     ];
     for (name, rounds) in &models {
@@ -140,7 +141,10 @@ fn how_waiting_for_an_answer_ends() {
     assert_eq!(send("naps", "tea please").out, "Tea is ready.\n");
     let failed = send("fails", "go");
     assert_eq!((failed.code, failed.out.as_str()), (Some(1), ""));
-    assert!(failed.err.contains("auth"), "{}", failed.err);
+    assert!(failed.err.contains("invalid"), "{}", failed.err);
+    let keyless = send("keyless", "go");
+    assert_eq!((keyless.code, keyless.out.as_str()), (Some(4), ""));
+    assert!(keyless.err.contains("auth") && keyless.err.contains("nothing is lost"), "{}", keyless.err);
     let late = place.run(&["send", "dawdles", "go", "--wait", "--timeout", "500ms"]);
     assert_eq!(late.code, Some(1));
     assert!(late.err.starts_with("abide: dawdles has not answered msg_"), "{}", late.err);
@@ -153,8 +157,9 @@ fn how_waiting_for_an_answer_ends() {
         (ran.code, told["code"].as_str().unwrap().to_owned(), told["class"].as_str().map(str::to_owned))
     };
     assert_eq!(told("dawdles", "500ms"), (Some(1), "timeout".into(), None));
-    place.write("fails.json", json!({ "rounds": [{ "error": "auth" }], "loop": true }).to_string());
-    assert_eq!(told("fails", "60"), (Some(1), "failed".into(), Some("auth".into())));
+    place.write("fails.json", json!({ "rounds": [{ "error": "invalid" }], "loop": true }).to_string());
+    assert_eq!(told("fails", "60"), (Some(1), "failed".into(), Some("invalid".into())));
+    assert_eq!(told("keyless", "60"), (Some(4), "waits_for_person".into(), Some("auth".into())));
     place.write("asks.json", json!({ "rounds": [wait("operator_input", None)], "loop": true }).to_string());
     assert_eq!(told("asks", "60"), (Some(4), "waits_for_person".into(), None));
     place.says(&["agent", "stop", "naps"]);

@@ -19,6 +19,9 @@ mod models;
 #[allow(dead_code, reason = "shared with the tests of the daemon, which use more of it")]
 mod place;
 mod private;
+mod several_agents;
+mod shown;
+mod special_files;
 mod streams;
 mod verify;
 mod words;

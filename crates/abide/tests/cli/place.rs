@@ -44,7 +44,9 @@ impl Place {
 
     /// `abide`, in this place and with its home. Nothing of whoever runs the tests is seen.
     pub fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_abide"));
+        // Another build of it can be named: a soak is about the one that people run.
+        let built = std::env::var_os("ABIDE_TEST_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_abide").into());
+        let mut command = Command::new(built);
         command.current_dir(self.0.path()).env_clear().env("ABIDE_HOME", "home").args(args);
         command
     }
@@ -116,6 +118,10 @@ impl Daemon {
         assert_eq!(ready["event"], "ready", "{line}");
         assert_eq!(ready["pid"], child.id());
         Daemon { child, stdout, url: ready["url"].as_str().unwrap().to_owned() }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// As `kill -9` would.

@@ -55,7 +55,7 @@ fn where_the_home_is() {
 fn a_second_process_is_refused_with_the_pid_of_the_first() {
     let place = Place::seeded();
     place.says(&["ledger", "export", "--full", "file"]);
-    let held = Ledger::open(&place.home(), Options::default()).unwrap();
+    let held = Ledger::open(&place.home(), Options::default().by(abide_engine::PROGRAM)).unwrap();
     let commands: &[&[&str]] = &[
         &["ledger", "compact"],
         &["ledger", "fork", "idle", "--at", "1", "--as", "new"],

@@ -24,7 +24,7 @@ fn damage(place: &Place, text: &str) {
 
 /// The first fact of an agent with this text in it.
 fn seq_of(place: &Place, agent: &str, text: &str) -> u64 {
-    let ledger = Ledger::open(&place.home(), Options::read_only()).unwrap();
+    let ledger = Ledger::open(&place.home(), Options::read_only().by(abide_engine::PROGRAM)).unwrap();
     let facts = ledger.read(&StreamId::agent(&id(agent)), 0, usize::MAX).unwrap();
     let has = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains(text);
     facts.iter().find(|fact| fact.payload.bytes().is_some_and(|bytes| has(&bytes))).unwrap().seq

@@ -8,7 +8,11 @@ const NEED_ONE: &[&[&str]] = &[
     &["agent", "list"],
     &["agent", "show", "a"],
     &["agent", "start", "a"],
+    &["agent", "start", "a", "b"],
+    &["agent", "start", "--all"],
     &["agent", "stop", "a"],
+    &["agent", "stop", "a", "b"],
+    &["agent", "stop", "--all"],
     &["agent", "resume", "a"],
     &["agent", "pause", "a"],
     &["agent", "abort", "a"],
@@ -104,6 +108,10 @@ fn words_that_make_no_sense() {
     let place = Place::empty();
     let cases: &[(&[&str], &str)] = &[
         (&["agent", "show", "Big"], "\"Big\" can't be an agent's id"),
+        (&["agent", "stop"], "the following required arguments were not provided:\n  <ID|--all>"),
+        (&["agent", "start"], "the following required arguments were not provided:\n  <ID|--all>"),
+        (&["agent", "stop", "a", "--all"], "cannot be used with"),
+        (&["agent", "start", "--all", "a", "b"], "cannot be used with"),
         (&["agent", "create", "a", "--model", "echo"], "write PROVIDER/MODEL"),
         (&["agent", "create", "a", "--role", "king"], "it takes one of orchestrator, execution"),
         (&["send", "a"], "the following required arguments were not provided:\n  <TEXT>"),

@@ -43,8 +43,8 @@ fn work_from_its_creation_to_its_report() {
         "state      completed",
         "  1. [x] buy",
         "  3. [>] look",
-        "plan:\nfirst this\nthen that",
-        "report:\nit is green",
+        "plan:\n  first this\n  then that",
+        "report:\n  it is green",
     ] {
         assert!(shown.contains(line), "{line:?} is not in\n{shown}");
     }

@@ -111,6 +111,28 @@ fn a_child_outlives_a_crash_and_goes_with_its_parent() {
     served.stop_and_verify();
 }
 
+/// A child goes with its parent; by itself it is no agent that a person has to stop.
+#[test]
+fn stopping_all_agents_ends_their_children() {
+    let mut served = Served::start_offering(&["child-take-long"]);
+    let child = json!([calls(exec("sleep 600", LONG_MS)), { "text": "Never said." }]);
+    let folder = served.folder("work");
+    let rounds = json!([spawn(&served, "take long", "inherit", &child), wait_for_it(), { "text": "Never said." }]);
+    served.create_in("lead", &folder, &rounds);
+    served.send("lead", "go");
+    let (task, child) = spawned(&served, "lead");
+    served.until_task("lead", &task, "running");
+    served.until_called(&child, "ExecCommand", 1);
+    served.until_asleep("lead");
+    assert_eq!(served.place.says(&["agent", "stop", "--all"]), "lead is stopped\nmain is stopped\n");
+    served.until_task("lead", &task, "cancelled");
+    is_gone(&served, &child);
+    served.until_no_process();
+    let started = served.place.json(&["agent", "start", "--all"]);
+    assert_eq!(started["items"].as_array().unwrap().len(), 2, "{started}");
+    served.stop_and_verify();
+}
+
 #[test]
 fn a_child_shares_its_parents_folder_and_nobody_elses() {
     let mut served = Served::start_offering(&["child-write-too"]);
@@ -197,6 +219,35 @@ fn agents_write_to_each_other_and_the_message_says_whose_it_is() {
         (&json!("self_owned"), &json!("named"))
     );
     served.until_asleep("lead");
+    served.stop_and_verify();
+}
+
+/// The runtime names children so. A model that took the names of another agent's children would keep it from having any.
+#[test]
+fn a_model_takes_no_name_of_another_agents_child() {
+    let mut served = Served::start();
+    let take = |name: &str| tool("SpawnAgent", json!({ "message": "x", "name": name, "model": "script/echo" }));
+    let names = ["worker.1", "worker.02", "lead.7", "no-such.1", "worker.1.2", "worker.v1", "worker-1"];
+    served.create_playing("lead", &json!([{ "tools": names.map(take) }, { "text": "Tried." }]));
+    let message = served.send("lead", "take them");
+    assert_eq!(answer(&served, &message), "Tried.");
+    let results = served.results("lead", "SpawnAgent");
+    let codes: Vec<&Value> = results.iter().map(|result| &result["error"]["code"]).collect();
+    let reserved = json!("reserved_name");
+    let expected = [&reserved, &reserved, &reserved, &reserved, &reserved, &Value::Null, &Value::Null];
+    assert_eq!(codes, expected);
+    assert!(results[0]["error"]["hint"].as_str().unwrap().contains("does not end in a dot and a number"));
+    let work =
+        json!([calls(tool("SpawnAgent", json!({ "message": "x", "model": "script/echo" }))), { "text": "Made." }]);
+    served.create_playing("worker", &work);
+    let message = served.send("worker", "make one");
+    served.until_told("worker", &message);
+    assert_eq!(served.results("worker", "SpawnAgent")[0]["agent_id"], "worker.1");
+    // The operator may.
+    served.create("operators.1", "script/echo");
+    for agent in ["lead", "worker", "worker.v1", "worker-1", "operators.1"] {
+        served.until_asleep(agent);
+    }
     served.stop_and_verify();
 }
 

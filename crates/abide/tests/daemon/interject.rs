@@ -47,7 +47,7 @@ fn an_interjection_survives_the_kill_of_the_turn_it_joined() {
     served.until_fact("worker", "message.interjected", |joined| joined["message_id"] == word.as_str());
     served.until_fact("worker", "turn.round_started", |round| round["round"] == 2);
     served.kill();
-    served.place.write("worker.json", json!({ "rounds": [{}, { "text": "Both done." }] }).to_string());
+    served.script("worker", &json!({ "rounds": [{}, { "text": "Both done." }] }));
     served.up();
     assert_eq!(served.until_told("worker", &message)["text"], "Both done.");
     served.until_asleep("worker");

@@ -256,3 +256,98 @@ fn a_model_chooses_among_the_models_that_the_operator_named() {
     served.post("/v1/agents/lead/stop", &json!({}));
     served.stop_and_verify();
 }
+
+fn use_workspace(path: &str, mode: &str) -> Value {
+    tool("UseWorkspace", json!({ "path": path, "mode": mode }))
+}
+
+/// Rules are about paths of the folder that the operator gave, wherever in it an agent chooses to work.
+#[test]
+fn a_rule_about_paths_holds_wherever_an_agent_chooses_to_work() {
+    let mut served = Served::down("");
+    let deny = "[[rule]]\naction = \"deny\"\ntool = \"ReadFile\"\npath = \"hidden/**\"\n\
+        [[rule]]\naction = \"deny\"\npath = \"deploy/**\"\n";
+    served.place.write("home/policy.toml", deny);
+    served.offer(&["reads"]);
+    served.up();
+    let folder = served.folder("work");
+    for name in ["hidden/h", "hidden/nested/n", "deploy/d"] {
+        served.place.write(&format!("work/{name}"), "canary\n");
+    }
+    served.repository("work/hidden/repo", 1);
+    let (read, grep) =
+        (|path: &str| tool("ReadFile", json!({ "path": path })), tool("Grep", json!({ "pattern": "a" })));
+    let write = tool("WriteFile", json!({ "path": "written", "content": "x" }));
+    let model = served.script("reads", &json!({ "rounds": [calls(read("h")), { "text": "Tried." }], "loop": true }));
+    let spawn = |name: Option<&str>| {
+        tool("SpawnAgent", json!({ "message": "go", "name": name, "workspace_mode": "inherit", "model": model }))
+    };
+    let deploy = folder.join("deploy").display().to_string();
+    let repo = folder.join("hidden/repo").display().to_string();
+    let rounds = json!([
+        calls(use_workspace("hidden", "direct")),
+        { "tools": [read("h"), grep, read("nested/n")] },
+        calls(spawn(None)),
+        calls(spawn(Some("heir"))),
+        calls(use_workspace(&deploy, "direct")),
+        calls(write),
+        // Its files are those of hidden/repo, wherever they lie.
+        calls(use_workspace(&repo, "worktree")),
+        { "tools": [read("file-0"), grep] },
+        { "text": "Tried." },
+    ]);
+    served.create_in("worker", &folder, &rounds);
+    let message = served.send("worker", "go");
+    served.until_fact("worker", "brief.recorded", |brief| {
+        brief["message_id"] == message.as_str() && brief["kind"] == "result"
+    });
+    for (name, count) in [("ReadFile", 3), ("Grep", 2), ("WriteFile", 1)] {
+        let results = served.results("worker", name);
+        assert_eq!(results.len(), count, "{name}");
+        assert!(results.iter().all(|result| result["error"]["code"] == "refused_by_policy"), "{name}: {results:?}");
+    }
+    for agent in ["worker.1", "heir"] {
+        until("the call", || (!served.results(agent, "ReadFile").is_empty()).then_some(()));
+        assert_eq!(served.results(agent, "ReadFile")[0]["error"]["code"], "refused_by_policy", "{agent}");
+    }
+    assert!(!folder.join("deploy/written").exists());
+    served.until_fact("worker.1", "agent.archived", |_| true);
+    served.until_asleep("heir");
+    served.stop_and_verify();
+}
+
+/// The calls of a reply are judged before the first of them runs, which may turn the link that the second goes through.
+#[test]
+fn a_call_is_judged_by_where_it_leads_when_it_runs() {
+    let mut served = served("[[rule]]\naction = \"ask\"\npath = \"deploy/**\"\n");
+    let folder = served.folder("work");
+    for name in ["deploy", "docs"] {
+        fs::create_dir(folder.join(name)).unwrap();
+    }
+    std::os::unix::fs::symlink("docs", folder.join("link")).unwrap();
+    let turn = |to: &str| exec(&format!("ln -sfn {to} link"), LONG_MS);
+    let write = || tool("WriteFile", json!({ "path": "link/file", "content": "x" }));
+    let rounds = json!([
+        { "tools": [turn("deploy"), write()] },
+        calls(write()),
+        calls(write()),
+        { "text": "Written." },
+    ]);
+    served.create_in("worker", &folder, &rounds);
+    let message = served.send("worker", "go");
+    let approval = served.until_asked("worker", 1).remove(0);
+    served.until_asleep("worker");
+    let results = served.results("worker", "WriteFile");
+    let codes: Vec<&Value> = results.iter().map(|result| &result["error"]["code"]).collect();
+    assert_eq!(codes, ["needs_approval"; 2], "{results:?}");
+    assert_eq!((&results[0]["approval_id"], &results[1]["approval_id"]), (&Value::Null, &json!(approval)));
+    assert!(!folder.join("deploy/file").exists());
+    let asked = served.facts("worker", "approval.requested").remove(0);
+    assert_eq!(asked["summary"], "WriteFile link/file (leads to deploy/file)");
+    assert_eq!(served.answer("worker", &approval, "grant"), 200);
+    served.until_fact("worker", "brief.recorded", |brief| {
+        brief["message_id"] == message.as_str() && brief["kind"] == "result"
+    });
+    assert!(folder.join("deploy/file").exists());
+    served.stop_and_verify();
+}

@@ -127,3 +127,32 @@ fn a_child_whose_records_are_damaged_is_no_longer_waited_for() {
     served.until_fact("lead", "turn.terminal", said);
     assert_eq!(served.get(&format!("/v1/agents/{child}/why"))["decision"]["reason"], "quarantined");
 }
+
+/// A supervisor that can't be read dismisses no child, so that stopping all agents has to stop its children by itself.
+#[test]
+fn stopping_all_agents_stops_the_children_of_one_that_is_damaged() {
+    let mut served = Served::start_offering(&["child"]);
+    let rounds = json!([{ "text": "late", "delay_ms": LONG_MS }, { "text": "late", "delay_ms": LONG_MS }]);
+    let model = served.script("child", &json!({ "rounds": rounds }));
+    let spawn = calls(tool("SpawnAgent", json!({ "message": "build it", "model": model })));
+    let wait = json!({ "wake": "task_result", "resource": result(TASK, 1), "reason": MARK });
+    served.create_playing("lead", &json!([spawn, calls(tool("WaitFor", wait)), { "text": "Never said." }]));
+    served.send("lead", "have it built");
+    let made = until("a child", || served.results("lead", "SpawnAgent").into_iter().next());
+    let child = made["agent_id"].as_str().unwrap();
+    until("its records", || {
+        (served.call("GET", &format!("/v1/agents/{child}"), &[], None).status == 200).then_some(())
+    });
+    served.until_fact(child, "turn.round_started", |_| true);
+    served.until_asleep("lead");
+    served.kill();
+    served.place.says(&["ledger", "compact"]);
+    damage(&served.place);
+    served.up();
+    until("its next turn", || (served.facts(child, "turn.started").len() == 2).then_some(()));
+    let ran = served.place.run(&["agent", "stop", "--all"]);
+    assert_eq!((ran.code, ran.out), (Some(6), format!("main is stopped\n{child} is stopped\n")), "{}", ran.err);
+    assert!(ran.err.starts_with("abide: can't stop lead: lead is quarantined: "), "{}", ran.err);
+    assert!(ran.err.ends_with("\nabide: 1 of 3 agents could not be stopped\n"), "{}", ran.err);
+    served.until_fact(child, "control.applied", |fact| fact["action"] == "stop");
+}

@@ -1,11 +1,14 @@
 //! What keeps commands where they belong, as the operator sets it.
 
 use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
 use crate::hands::{LONG_MS, calls, exec, tool};
-use crate::served::Served;
+use crate::place::{Daemon, text};
+use crate::served::{Served, until};
 
 /// What a command says, run for an agent that may reach the network or not.
 fn said(served: &Served, agent: &str, network: bool, cmd: &str) -> Value {
@@ -94,5 +97,186 @@ fn a_sandbox_that_is_off_is_said_to_be_off() {
     // On the command line, too.
     let shown = served.place.json(&["agent", "show", "free"]);
     assert_eq!(shown["execution"]["sandbox"]["mode"], "off");
+    served.stop_and_verify();
+}
+
+/// With a `PATH` that has every program but bubblewrap.
+fn up_without_bubblewrap(served: &mut Served) {
+    let programs = served.folder("programs");
+    for folder in ["/bin", "/usr/bin"] {
+        for entry in fs::read_dir(folder).unwrap().flatten().filter(|entry| entry.file_name() != "bwrap") {
+            // /bin may be /usr/bin.
+            let _there = symlink(entry.path(), programs.join(entry.file_name()));
+        }
+    }
+    let mut command = served.place.command(&["up", "--listen", "127.0.0.1:0", "--json"]);
+    command.env("PATH", programs);
+    served.daemon = Some(Daemon::of(command));
+}
+
+/// Landlock can't forbid below a folder that it allows, so it can't protect the hooks of a repository that an agent works in.
+#[test]
+fn a_repository_that_the_sandbox_can_not_protect_is_not_worked_in_where_one_is_required() {
+    let mut served = Served::down("sandbox = \"required\"\n");
+    up_without_bubblewrap(&mut served);
+    let repo = served.repository("repo", 1);
+    let sandbox = served.get("/v1/sandbox");
+    assert_ne!(sandbox["mechanism"], "bubblewrap");
+    let lands = sandbox["mechanism"] == "landlock";
+    let run = |agent: &str| {
+        let message = served.send(agent, "run it");
+        served.until_told(agent, &message);
+        served.results(agent, "ExecCommand").pop().unwrap()
+    };
+    let rounds = json!([calls(exec("echo ran; echo x >> .git/config", LONG_MS)), { "text": "Done." }]);
+    served.create_in("direct", &repo, &rounds);
+    let refused = run("direct");
+    assert_eq!(refused["error"]["code"], if lands { "unprotected" } else { "sandbox_required" }, "{refused}");
+    assert!(!fs::read_to_string(repo.join(".git/config")).unwrap().ends_with("x\n"));
+    // In a worktree there is nothing of the user's to protect, and a folder without a repository has none.
+    served.create_playing("worktree", &rounds);
+    served.post("/v1/agents/worktree/workspaces", &json!({ "path": repo, "mode": "worktree" }));
+    served.create_in("plain", &served.folder("plain"), &rounds);
+    for agent in ["worktree", "plain"] {
+        let ran = run(agent);
+        let expected = if lands { json!("ran\n") } else { Value::Null };
+        assert_eq!(ran["stdout"], expected, "{agent}: {ran}");
+    }
+    let report = served.place.json(&["doctor"]);
+    let problems: Vec<_> = report["checks"].as_array().unwrap().iter().filter(|it| it["name"] == "sandbox").collect();
+    let told = problems.iter().any(|it| it["found"].as_str().unwrap().contains("hooks and settings"));
+    assert_eq!(told, lands, "{report}");
+    served.stop_and_verify();
+}
+
+#[test]
+fn hooks_that_an_agent_can_write_are_named() {
+    let mut served = Served::start();
+    let repo = served.repository("repo", 1);
+    crate::hands::git(&repo, &["config", "core.hooksPath", ".husky"]);
+    let words = ["agent", "create", "worker", "--workspace", text(&repo)];
+    let made = served.place.run(&words);
+    let hooks = format!("your git runs hooks from {}, which the agent can write", repo.join(".husky").display());
+    assert!(made.code == Some(0) && made.err.contains(&hooks), "{made:?}");
+    assert!(served.place.says(&["agent", "show", "worker"]).contains(&hooks));
+    let find = || {
+        let report = served.place.json(&["doctor"]);
+        let checks = report["checks"].as_array().unwrap().clone();
+        checks.into_iter().find(|check| check["name"] == "hooks")
+    };
+    let found = find().unwrap();
+    assert!(found["found"].as_str().unwrap().starts_with(&hooks), "{found}");
+    assert!(found["fix"].as_str().unwrap().contains("have worker work in a worktree"), "{found}");
+    served.post("/v1/agents/worker/workspaces", &json!({ "path": repo, "mode": "worktree" }));
+    assert_eq!(find(), None, "a worktree has no hooks of the user's");
+    served.stop_and_verify();
+}
+
+/// Files that the repository's and the user's own configuration include, and hooks that one of them sets.
+#[test]
+fn settings_that_an_agent_can_write_are_named() {
+    let mut served = Served::down("");
+    let repo = served.repository("repo", 1);
+    let person = served.folder("person");
+    let include = |path: &Path| format!("[include]\n\tpath = {}\n", path.display());
+    fs::write(person.join(".gitconfig"), include(Path::new("more")) + &include(&repo.join("of-user"))).unwrap();
+    fs::write(person.join("more"), "[core]\n\thooksPath = .husky\n").unwrap();
+    crate::hands::git(&repo, &["config", "include.path", "../of-repository"]);
+    crate::hands::git(&repo, &["config", "core.fsmonitor", "tools/fsm"]);
+    let mut command = served.place.command(&["up", "--listen", "127.0.0.1:0", "--json"]);
+    command.env("HOME", &person);
+    served.daemon = Some(Daemon::of(command));
+    let made = served.place.run(&["agent", "create", "worker", "--workspace", text(&repo)]);
+    let shown = served.place.says(&["agent", "show", "worker"]);
+    let report = served.place.json(&["doctor"]);
+    for (name, does, path) in [
+        ("hooks", "runs hooks", ".husky"),
+        ("settings", "reads settings", "of-user"),
+        ("settings", "reads settings", "of-repository"),
+    ] {
+        let warning = format!("your git {does} from {}, which the agent can write", repo.join(path).display());
+        assert!(made.err.contains(&warning), "{made:?}");
+        assert!(shown.contains(&warning), "{shown}");
+        let is_it = |check: &Value| check["name"] == name && check["found"].as_str().unwrap().starts_with(&warning);
+        assert!(report["checks"].as_array().unwrap().iter().any(is_it), "{report}");
+    }
+    let program = format!("your git runs {} (core.fsmonitor names it)", repo.join("tools/fsm").display());
+    assert!(made.err.contains(&program) && shown.contains(&program), "{made:?} {shown}");
+    let is_it = |check: &Value| check["name"] == "programs" && check["found"].as_str().unwrap().starts_with(&program);
+    assert!(report["checks"].as_array().unwrap().iter().any(is_it), "{report}");
+    // A folder that git could take for a repository in the place of the user's.
+    fs::write(repo.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+    for folder in ["objects", "refs"] {
+        fs::create_dir(repo.join(folder)).unwrap();
+    }
+    let shadow = format!("{} has HEAD, objects and refs", repo.display());
+    assert!(served.place.says(&["agent", "show", "worker"]).contains(&shadow));
+    let report = served.place.json(&["doctor"]);
+    assert!(report.to_string().contains(&shadow) && report.to_string().contains("safe.bareRepository"), "{report}");
+    fs::remove_file(repo.join("HEAD")).unwrap();
+    served.post("/v1/agents/worker/workspaces", &json!({ "path": repo, "mode": "worktree" }));
+    let around = served.get("/v1/agents/worker/surroundings");
+    assert_eq!((&around["writable_hooks"], &around["writable_settings"]), (&Value::Null, &Value::Null), "{around}");
+    // A home of dotfiles: the user's own file is a link into the folder.
+    fs::remove_file(person.join(".gitconfig")).unwrap();
+    symlink(repo.join("dotfile"), person.join(".gitconfig")).unwrap();
+    served.create_in("other", &repo, &json!([{ "text": "Done." }]));
+    let around = served.get("/v1/agents/other/surroundings");
+    let named = [person.join(".gitconfig"), repo.join("of-repository")];
+    assert_eq!(around["writable_settings"], json!(named), "{around}");
+    served.stop_and_verify();
+}
+
+/// Where the disk is short for one agent, that agent waits and goes on by itself. The reserve is set so high that one
+/// large file brings the disk below it: no disk is filled.
+#[test]
+fn an_agent_whose_command_fills_the_disk_waits_until_there_is_room() {
+    const MOST: u64 = 1 << 30;
+    let mut served = Served::down("");
+    let found = rustix::fs::statvfs(served.place.path("home")).unwrap();
+    let free = found.f_bavail * found.f_frsize;
+    let large = MOST.min(free / 4);
+    served.place.write("home/config.toml", format!("log = \"error\"\ndisk_reserve = \"{}B\"\n", free - large / 2));
+    served.up();
+    let fill = format!("fallocate -l {large} filler; while :; do echo more >> log; done");
+    let rounds = json!([calls(exec(&fill, LONG_MS)), { "text": "Ended." }, { "text": "Goes on." }]);
+    let folder = served.folder("work");
+    served.create_in("greedy", &folder, &rounds);
+    served.create_in(
+        "other",
+        &served.folder("elsewhere"),
+        &json!([calls(exec("echo ours", LONG_MS)), { "text": "Done." }]),
+    );
+    served.send("greedy", "fill it");
+    let short = served.until_fact("greedy", "disk.short", |_| true);
+    assert!(short["evidence"].to_string().contains("the reserve is"), "{short}");
+    let ended = until("end of the command", || served.results("greedy", "ExecCommand").pop());
+    assert!(ended.to_string().contains("disk_reserve: "), "{ended}");
+    let waiting = served.send("greedy", "go on");
+    let why = until("a wait for the disk", || {
+        let why = served.get("/v1/agents/greedy/why");
+        (why["decision"]["reason"] == "disk_reserve").then_some(why)
+    });
+    assert!(why["sentence"].as_str().unwrap().contains("disk"), "{why}");
+    let waited = served.place.run(&["send", "greedy", "and on", "--wait", "--timeout", "1s"]);
+    assert_eq!(waited.err.matches("waits for room on a disk").count(), 1, "{}", waited.err);
+    // Others go on, with commands too.
+    let message = served.send("other", "run it");
+    served.until_told("other", &message);
+    assert_eq!(served.results("other", "ExecCommand")[0]["stdout"], "ours\n");
+    assert!(!served.facts("greedy", "brief.recorded").iter().any(|brief| brief["message_id"] == waiting.as_str()));
+    fs::remove_file(folder.join("filler")).unwrap();
+    assert_eq!(served.until_told("greedy", &waiting)["text"], "Goes on.");
+    // The daemon says so: the hold does not only run out.
+    let events = served.events("greedy");
+    let last = |kind: &str| events.iter().rfind(|event| event["kind"] == kind).unwrap();
+    let (short, room) = (last("disk.short"), last("disk.has_room"));
+    assert!(room["at"].as_str() < short["data"]["until"].as_str(), "{short} {room}");
+    // The folders of an agent are measured for the operator.
+    served.create("own", "script/echo");
+    let task = served.run_task("own", "head -c 3000000 /dev/urandom > large");
+    served.until_task("own", &task, "completed");
+    let bytes = served.get("/v1/agents/own")["execution"]["disk_bytes"].as_u64().unwrap();
+    assert!((3_000_000..4_000_000).contains(&bytes), "{bytes}");
     served.stop_and_verify();
 }

@@ -103,9 +103,11 @@ impl Served {
         answer.body
     }
 
-    /// A model that plays this. Written again, it goes on with what is written then.
+    /// The model that plays this script. Written again, it goes on with the new rounds. The file is replaced by a rename:
+    /// the daemon may read it at any moment, and must never see half of it.
     pub fn script(&self, name: &str, script: &Value) -> String {
-        let path = self.place.write(&format!("{name}.json"), script.to_string());
+        let path = self.place.path(&format!("{name}.json"));
+        std::fs::rename(self.place.write(&format!("{name}.json.new"), script.to_string()), &path).unwrap();
         format!("script/{}", path.display())
     }
 

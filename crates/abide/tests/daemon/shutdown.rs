@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use abide_engine::PROGRAM;
+use abide_kernel::pack::read_stored;
+use abide_ledger::{Ledger, Options};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -91,21 +94,82 @@ fn a_turn_that_takes_too_long_is_given_back_and_taken_up_again() {
     served.stop_and_verify();
 }
 
+/// Asks it to end, and asks again as soon as it is about to.
+fn end_twice(served: &mut Served, second: Signal, code: i32) {
+    served.daemon.as_ref().unwrap().signal(Signal::TERM);
+    until("a daemon on its way out", || {
+        let answer = served.call("GET", "/v1/agents", &[], None);
+        (answer.status == 503 && answer.body["code"] == "closing").then_some(())
+    });
+    let mut daemon = signal(served, second);
+    assert_eq!(daemon.gone(END), (Some(code), STOPPED.to_owned()));
+    assert!(!served.place.home().join("daemon.json").exists());
+}
+
 #[test]
 fn a_second_signal_ends_it_at_once() {
     for (second, code) in [(Signal::TERM, 143), (Signal::INT, 130)] {
         let mut served = Served::start_with("shutdown_grace_ms = 600000\n");
         let message = begin(&served, &json!([{ "text": "never", "delay_ms": LONG_MS }]));
-        served.daemon.as_ref().unwrap().signal(Signal::TERM);
-        until("a daemon on its way out", || {
-            let answer = served.call("GET", "/v1/agents", &[], None);
-            (answer.status == 503 && answer.body["code"] == "closing").then_some(())
-        });
-        let mut daemon = signal(&mut served, second);
-        assert_eq!(daemon.gone(END), (Some(code), STOPPED.to_owned()));
-        assert!(!served.place.home().join("daemon.json").exists());
+        end_twice(&mut served, second, code);
         served.script("worker", &json!({ "rounds": [{ "text": "Now." }] }));
         served.up();
         answered_once(&mut served, &message, "Now.");
     }
+}
+
+/// The message did not take the daemon down, however often somebody is impatient while its model takes its time.
+#[test]
+fn impatient_shutdowns_are_no_crashes() {
+    const TIMES: usize = 4;
+    let mut served = Served::start_with("shutdown_grace_ms = 600000\n");
+    let message = begin(&served, &json!([{ "text": "never", "delay_ms": LONG_MS }]));
+    for time in 1..=TIMES {
+        until("a model that is asked", || (served.facts("worker", "turn.round_started").len() == time).then_some(()));
+        end_twice(&mut served, Signal::TERM, 143);
+        if time == TIMES {
+            served.script("worker", &json!({ "rounds": [{ "text": "Now." }] }));
+        }
+        served.up();
+    }
+    answered_once(&mut served, &message, "Now.");
+    served.up();
+    let given_back = json!({ "message_id": message, "reason": "shutdown" });
+    assert_eq!(served.facts("worker", "message.requeued"), vec![given_back; TIMES]);
+    // It was given back before the process ended, and not found cut by the next one.
+    let aborted = served.facts("worker", "exec.aborted");
+    assert!(aborted.iter().all(|aborted| aborted["evidence"] == json!(["shutdown_at_once"])), "{aborted:?}");
+}
+
+/// The shutdowns of an agent that are on disk. The daemon answers nobody any more.
+fn recorded_shutdowns(served: &Served) -> usize {
+    let ledger = Ledger::open(&served.place.home(), Options::read_only().by(PROGRAM)).unwrap();
+    let facts = ledger.read(&"agent/worker".parse().unwrap(), 0, usize::MAX).unwrap();
+    let shutdown = |payload: &[u8]| read_stored(payload).is_ok_and(|fact: Value| fact["action"] == "shutdown");
+    let applied = facts.iter().filter(|fact| &*fact.kind == "control.applied");
+    applied.filter(|fact| fact.payload.stored().is_some_and(shutdown)).count()
+}
+
+/// Killed after the shutdown was recorded, and before the turn came to its safe point.
+#[test]
+fn a_kill_during_a_shutdown_is_no_crash() {
+    const TIMES: usize = 4;
+    let mut served = Served::start_with("shutdown_grace_ms = 600000\n");
+    let message = begin(&served, &json!([{ "text": "never", "delay_ms": LONG_MS }]));
+    for time in 1..=TIMES {
+        until("a model that is asked", || (served.facts("worker", "turn.round_started").len() == time).then_some(()));
+        served.daemon.as_ref().unwrap().signal(Signal::TERM);
+        until("a recorded shutdown", || (recorded_shutdowns(&served) == time).then_some(()));
+        served.kill();
+        if time == TIMES {
+            served.script("worker", &json!({ "rounds": [{ "text": "Now." }] }));
+        }
+        served.up();
+    }
+    assert_eq!(served.until_told("worker", &message)["text"], "Now.");
+    let given_back = json!({ "message_id": message, "reason": "shutdown" });
+    assert_eq!(served.facts("worker", "message.requeued"), vec![given_back; TIMES]);
+    let aborted = served.facts("worker", "exec.aborted");
+    assert!(aborted.iter().all(|aborted| aborted["process_ended"] == true), "{aborted:?}");
+    served.stop_and_verify();
 }

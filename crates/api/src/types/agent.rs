@@ -170,6 +170,17 @@ pub struct Identity {
     /// The agents that made it, nearest first: the policy judges its calls as theirs, too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub makers: Vec<String>,
+    /// The folders of its makers that the policy's rules about paths begin at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rule_folders: Vec<RuleFolder>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RuleFolder {
+    pub folder: String,
+    /// Of a worktree: the folder of the user whose files it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy_of: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]

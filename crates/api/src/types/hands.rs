@@ -159,6 +159,42 @@ pub struct Surroundings {
     pub skills: Vec<Skill>,
     /// What was meant to be one of these, and is not.
     pub broken: Vec<Broken>,
+    /// The folder of hooks that the user's git runs and that the agent can write, because `core.hooksPath` leads into the
+    /// folder it works in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writable_hooks: Option<String>,
+    /// Files that the user's git reads settings from and that the agent can write, because the repository's or the
+    /// user's configuration includes them from the folder it works in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub writable_settings: Vec<String>,
+    /// Programs that the user's git runs and that the agent can write, because settings name them by a path in the folder it
+    /// works in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub writable_programs: Vec<WritableProgram>,
+    /// The folder it works in, where git can take that for a repository in the place of the user's: it has HEAD, objects and
+    /// refs beside its .git. No command starts there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shadowing: Option<String>,
+}
+
+/// A program that git's settings name.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WritableProgram {
+    /// The key of the setting.
+    pub setting: String,
+    pub path: String,
+}
+
+/// A transfer of objects into the mirror of a repository, while it is under way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Transfer {
+    /// The top of the working tree that the objects come from.
+    pub repository: String,
+    /// counting, receiving, resolving or checking
+    pub phase: String,
+    /// Objects of this phase that are done, of how many; both are 0 where the phase does not count.
+    pub done: u64,
+    pub total: u64,
 }
 
 /// An `AGENTS.md`.

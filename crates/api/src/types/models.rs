@@ -104,7 +104,7 @@ pub struct ModelTested {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ModelError {
-    /// rate_limited, overloaded, timeout, disconnect, context_length, refusal, auth or invalid
+    /// rate_limited, overloaded, timeout, disconnect, context_length, refusal, auth, invalid or system
     pub class: String,
     pub message: String,
     /// What to do next.

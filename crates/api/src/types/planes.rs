@@ -38,8 +38,17 @@ pub struct Message {
     pub causation_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
+    /// The agent caused it itself: turns about such messages are paced.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub self_caused: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<String>,
+    /// The length of the whole body, where `text` is only the beginning of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// `text` is the beginning of the body; the route of the message itself has all of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -126,6 +135,9 @@ pub struct Timer {
     /// The occurrence whose check runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checking: Option<String>,
+    /// model or person: what a model's timer causes is paced
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_by: Option<String>,
     /// The next five, where one timer is asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub upcoming: Vec<String>,

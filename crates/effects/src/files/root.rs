@@ -20,6 +20,7 @@ use rustix::io::Errno;
 
 use super::path::WorkspacePath;
 use super::target::Target;
+use crate::git_dir::GitDirParts;
 use crate::limits;
 use crate::nearest::nearest;
 use crate::policy::Unseen;
@@ -35,6 +36,8 @@ pub struct Root {
     resolved: PathBuf,
     /// Not to be opened, though they lie inside. By their real names.
     closed: Vec<PathBuf>,
+    /// Not to be written, though they lie inside. By their real names.
+    read_only: Vec<PathBuf>,
     /// Files that the operator's policy keeps from this call.
     unseen: Option<Unseen>,
 }
@@ -56,7 +59,8 @@ impl Root {
         match opened {
             Ok(folder) => {
                 let resolved = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
-                Ok(Root { folder, named: workspace.to_owned(), resolved, closed: Vec::new(), unseen: None })
+                let (named, closed, read_only) = (workspace.to_owned(), Vec::new(), Vec::new());
+                Ok(Root { folder, named, resolved, closed, read_only, unseen: None })
             }
             Err(Errno::NOSYS | Errno::PERM) => Err(Refusal::new(
                 "not_confined",
@@ -76,6 +80,14 @@ impl Root {
     pub fn without(mut self, closed: impl IntoIterator<Item = PathBuf>) -> Root {
         // Of a place that is a link, where it leads is closed too.
         self.closed = closed.into_iter().flat_map(|path| [path.canonicalize().ok(), Some(path)]).flatten().collect();
+        self
+    }
+
+    /// The same with these places, which commands can only read, read-only for the file tools too.
+    #[must_use]
+    pub fn read_only_at(mut self, places: impl IntoIterator<Item = PathBuf>) -> Root {
+        let real = places.into_iter().map(|path| path.canonicalize().unwrap_or(path));
+        self.read_only = real.collect();
         self
     }
 
@@ -205,6 +217,10 @@ impl Root {
                     self.unmake(&made);
                     Err(of_git(&path))
                 }
+                Some(name) if self.is_read_only(&folder, name) => {
+                    self.unmake(&made);
+                    Err(of_programs(&path))
+                }
                 Some(name) => Ok(Target { folder, name: name.to_owned(), path, made }),
                 None => Err(is_folder(&path)),
             },
@@ -217,11 +233,42 @@ impl Root {
 
     /// Whether a file is part of a repository's records. Hooks and settings are among them, which the next git that a
     /// person runs there would obey.
+    ///
+    /// Decided by the folder that is open, and by those around it as they are now, not by a path: records may have any
+    /// name, and a name may be swapped.
     fn is_of_git(&self, folder: &OwnedFd, name: &OsStr) -> bool {
         let is_git = |name: &OsStr| name.eq_ignore_ascii_case(".git");
         let Ok(real) = real_path(folder) else { return true };
         let inside = real.strip_prefix(&self.resolved).unwrap_or(&real);
-        is_git(name) || inside.components().any(|part| is_git(part.as_os_str()))
+        is_git(name)
+            || inside.components().any(|part| is_git(part.as_os_str()))
+            || self.is_in_git_dir(folder).unwrap_or(true)
+    }
+
+    /// Whether an open folder is a git directory or lies in one, looking no further than the workspace.
+    fn is_in_git_dir(&self, folder: &OwnedFd) -> Result<bool, Errno> {
+        let identity = |folder: &OwnedFd| fs::fstat(folder).map(|stat| (stat.st_dev, stat.st_ino));
+        let (root, mut at) = (identity(&self.folder)?, rustix::io::dup(folder)?);
+        loop {
+            if GitDirParts::in_folder(&at).is_git_dir() {
+                return Ok(true);
+            }
+            let here = identity(&at)?;
+            if here == root {
+                return Ok(false);
+            }
+            at = fs::openat(&at, "..", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+            if identity(&at)? == here {
+                // The top of the file system: the folder was moved out of the workspace.
+                return Err(Errno::XDEV);
+            }
+        }
+    }
+
+    fn is_read_only(&self, folder: &OwnedFd, name: &OsStr) -> bool {
+        let Ok(real) = real_path(folder) else { return true };
+        let file = real.join(name);
+        self.read_only.iter().any(|place| file.starts_with(place))
     }
 
     fn follow(&self, path: &Path, make: bool, made: &mut Vec<PathBuf>) -> Result<(OwnedFd, PathBuf), Errno> {
@@ -391,7 +438,20 @@ fn is_folder(path: &Path) -> Refusal {
 
 fn of_git(path: &Path) -> Refusal {
     let message = format!("{} is part of a repository's own records", shown(path));
-    Refusal::new("git_records", message, "change it with git, as a command")
+    Refusal::new(
+        "git_records",
+        message,
+        "change it with git, as a command; a folder counts as a git directory if it has HEAD, objects and refs",
+    )
+}
+
+fn of_programs(path: &Path) -> Refusal {
+    let message = format!("{} lies in a folder of PATH, which agents can only read", shown(path));
+    Refusal::new(
+        "read_only",
+        message,
+        "write elsewhere in the workspace, or ask the operator to change the daemon's PATH",
+    )
 }
 
 pub(super) fn outside(path: &Path) -> Refusal {

@@ -23,7 +23,7 @@ impl Hands {
         place: &Place,
     ) -> Vec<Input> {
         let command = Command { command, workdir: None, tty: false, accepts_input: false };
-        let label = self.fresh().task();
+        let label = self.new_task_id();
         let (mut inputs, checked) = match self.start(agent, &label, &command, place, None).await {
             Ok((process, first)) => (first, listen(&process).await),
             Err(refusal) => {

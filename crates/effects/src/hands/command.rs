@@ -14,10 +14,10 @@ use super::desk::{Desk, Surroundings};
 use super::output::text;
 use super::{Hands, Outcome, blocking};
 use crate::limits;
-use crate::process::{Ended, Kept, Launch, Process};
-use crate::sandbox::{Mechanism, Mode};
+use crate::process::{Ended, Kept, Launch, Process, Protection};
+use crate::sandbox::Mode;
 use crate::tools::exec_command;
-use crate::workspace::{self, Protection};
+use crate::workspace;
 
 impl Hands {
     pub(super) async fn exec_command(
@@ -35,7 +35,7 @@ impl Hands {
             let handle = json!({ "task_id": task });
             return Ok(Outcome::of(json!({ "disposition": "already_running", "task_handle": handle })));
         }
-        let task_id = self.fresh().task();
+        let task_id = self.new_task_id();
         let (process, first) = self.start(agent, &task_id, command, place, Some(exec_id)).await?;
         let yielded = Duration::from_millis(wanted.yield_time_ms);
         match tokio::time::timeout(yielded, process.wait()).await {
@@ -145,26 +145,20 @@ impl Hands {
             return Ok(Protection::default());
         }
         let sandbox = self.sandbox();
-        match sandbox.mechanism() {
-            Mechanism::Bubblewrap => {
-                let mut protection = workspace::protect(&desk.root)?;
-                for records in &desk.surroundings.write {
-                    let Protection { writable, read_only } = workspace::protect_records(records)?;
-                    protection.writable.extend(writable);
-                    protection.read_only.extend(read_only);
-                }
-                Ok(protection)
+        if sandbox.protects_repositories() {
+            let mut protection = self.0.repositories.protect(&desk.root)?;
+            for records in &desk.surroundings.write {
+                protection.extend(workspace::protect_records(records)?);
             }
-            Mechanism::Landlock if sandbox.mode() == Mode::Required && workspace::has_repository(&desk.root) => {
-                let message = format!(
-                    "{} has a repository whose hooks and settings this sandbox can't protect",
-                    desk.root.display()
-                );
-                let hint = "install bubblewrap, use a worktree, or set the sandbox to `auto`";
-                Err(Refusal::new("unprotected", message, hint))
-            }
-            Mechanism::Landlock | Mechanism::None => Ok(Protection::default()),
+            return Ok(protection);
         }
+        if sandbox.mode() == Mode::Required && workspace::has_repository(&desk.root) {
+            let message =
+                format!("{} has a repository whose hooks and settings this sandbox can't protect", desk.root.display());
+            let hint = "install bubblewrap, use a worktree, or set the sandbox to `auto`";
+            return Err(Refusal::new("unprotected", message, hint));
+        }
+        Ok(Protection::default())
     }
 }
 
@@ -190,8 +184,8 @@ fn launch(
         tty: command.tty,
         accepts_input: command.accepts_input,
         extra_read: read,
-        extra_write: write.into_iter().chain(protection.writable).collect(),
-        read_only: protection.read_only,
+        extra_write: write,
+        protection,
         home_files: vec![(workspace::GIT_CONFIG.to_owned(), git_config)],
         ..Launch::new(command.command.clone(), &desk.root, task_id.to_string())
     })

@@ -12,6 +12,8 @@ use abide_kernel::input::{Input, Refusal};
 use abide_kernel::vocabulary::WorkspaceMode;
 
 use super::{Hands, worktree_of};
+use crate::programs;
+use crate::transient;
 use crate::workspace::{self, Occupancy, Repositories, Workspace};
 
 /// Who is where.
@@ -86,6 +88,9 @@ impl Desks {
         match taken {
             Ok(occupancy) => {
                 let surroundings = Surroundings::of(agent, folder, repositories)?;
+                for given in surroundings.write.iter().chain([&folder.path]) {
+                    give(given, repositories)?;
+                }
                 let stay = before.as_ref().map_or(0, |held| held.stay) + 1;
                 all.insert(agent.clone(), Held { occupancy, stay, surroundings, refreshed: None });
                 before.map_or(Ok(()), Held::release)
@@ -191,7 +196,7 @@ impl Hands {
         let path = self.own_folder(agent);
         let made = abide_private::private_folder(&path).and_then(|()| path.canonicalize());
         made.map(|path| Workspace { path, git: None }).map_err(|error| {
-            let hint = "see to the disk, or give the agent a workspace";
+            let hint = transient::hint(&error, "see to the disk, or give the agent a workspace");
             Refusal::new("no_workspace", format!("{} can't be made: {error}", path.display()), hint)
         })
     }
@@ -217,6 +222,14 @@ impl Surroundings {
     }
 }
 
+/// Records that the agent can write in a folder from now on: no program of it is run outside of a sandbox any more.
+fn give(folder: &Path, repositories: &Repositories) -> Result<(), Refusal> {
+    programs::give_folder(repositories.home(), folder).map_err(|error| {
+        let message = format!("{} could not be recorded as a folder of an agent: {error}", folder.display());
+        Refusal::new("io", message, transient::hint(&error, "see that the home can be read and written"))
+    })
+}
+
 fn is_there(root: &Path) -> bool {
     root.canonicalize().is_ok_and(|real| real == root && real.is_dir())
 }
@@ -224,7 +237,7 @@ fn is_there(root: &Path) -> bool {
 /// A folder that was recorded, which it is by its real path. Where that leads elsewhere now, somebody put a link in its
 /// place, and nobody allowed where it leads.
 fn unturned(path: &Path, repositories: &Repositories) -> Result<Workspace, Refusal> {
-    let folder = repositories.check(path)?;
+    let folder = repositories.check_again(path)?;
     if folder.path == path {
         return Ok(folder);
     }

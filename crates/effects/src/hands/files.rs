@@ -1,7 +1,5 @@
 //! The file tools, and fetching from the web.
 
-use std::sync::Arc;
-
 use abide_kernel::effect::Place;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::Refusal;
@@ -9,7 +7,7 @@ use serde_json::Value;
 
 use super::{Hands, Outcome, blocking};
 use crate::files::{Call, Root};
-use crate::policy::{Caller, Policy};
+use crate::policy::{CallPolicy, Caller};
 use crate::web::WebFetch;
 
 impl Hands {
@@ -19,7 +17,7 @@ impl Hands {
         tool: &str,
         input: &Value,
         place: &Place,
-        policy: &Arc<Policy>,
+        policy: &CallPolicy,
     ) -> Result<Outcome, Refusal> {
         if tool == "WebFetch" {
             let (wanted, network) = (WebFetch::read(input)?, place.network);
@@ -30,13 +28,21 @@ impl Hands {
             return Err(Refusal::new("unknown_tool", format!("there is no tool called {tool}"), "use another"));
         };
         let (call, hands, agent, place) = (call?, self.clone(), agent.clone(), place.clone());
-        let (tool, input, policy) = (tool.to_owned(), input.clone(), Arc::clone(policy));
+        let (tool, input, policy) = (tool.to_owned(), input.clone(), policy.clone());
         blocking(move || {
             let desk = hands.desk(&agent, &place)?;
             let hidden = hands.sandbox().hidden_in(&desk.root);
-            let caller = Caller { agent: &agent, makers: &place.makers, workspace: Some(&desk.root) };
-            let unseen = policy.unseen(&caller, &tool, &input);
-            let result = call.run(&Root::open(&desk.root)?.without(hidden).without_unseen(unseen))?;
+            let rule_folders = place.rule_folders();
+            let caller = Caller {
+                agent: &agent,
+                makers: &place.makers,
+                workspace: Some(&desk.root),
+                rule_folders: &rule_folders,
+            };
+            let unseen = policy.check(&caller, &tool, &input)?;
+            let read_only = hands.sandbox().read_only_in(&desk.root);
+            let root = Root::open(&desk.root)?.without(hidden).read_only_at(read_only).without_unseen(unseen);
+            let result = call.run(&root)?;
             Ok(Outcome::after(result, desk.first))
         })
         .await

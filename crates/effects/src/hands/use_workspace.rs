@@ -11,8 +11,20 @@ use abide_kernel::vocabulary::WorkspaceMode;
 use serde_json::{Value, json};
 
 use super::{Hands, Outcome, blocking};
+use crate::git_dir::shadows;
 use crate::tools::use_workspace;
-use crate::workspace::{Asker, BRANCHES, WORKTREES};
+use crate::workspace::{BRANCHES, WORKTREES, Workspace, WritableSettings};
+
+/// Judges a folder that a person names for agents to work in, with the object stores that its repository takes objects
+/// from.
+pub type Allow = Box<dyn FnOnce(&Workspace, &[PathBuf]) -> Result<(), Refusal> + Send>;
+
+/// On whose word a folder is bound.
+enum Asker {
+    Person(Allow),
+    /// A model, by a tool. It may have written to the repository's records.
+    Model,
+}
 
 impl Hands {
     pub(super) async fn use_workspace(
@@ -45,15 +57,16 @@ impl Hands {
         .await
     }
 
-    /// A person binds a folder to an agent: what has to be recorded.
+    /// A person binds a folder to an agent, if `allow` lets it pass: what has to be recorded.
     pub async fn attach(
         &self,
         agent: &AgentId,
         path: String,
         mode: WorkspaceMode,
+        allow: Allow,
     ) -> Result<WorkspaceAttached, Refusal> {
         let (hands, agent) = (self.clone(), agent.clone());
-        blocking(move || hands.bind(&agent, Path::new(&path), mode, Asker::Person)).await
+        blocking(move || hands.bind(&agent, Path::new(&path), mode, Asker::Person(allow))).await
     }
 
     /// A worktree for an agent that a model makes.
@@ -62,14 +75,27 @@ impl Hands {
         blocking(move || hands.bind(&agent, Path::new(&path), WorkspaceMode::Worktree, Asker::Model)).await
     }
 
-    /// The folder by its real path, if it could be worked in at this moment. To be kept so: what a link leads to can be
-    /// changed by whoever may write where the link lies.
-    pub async fn check_workspace(&self, path: String) -> Result<String, Refusal> {
+    /// The folder by its real path, if it could be worked in at this moment and `allow` lets it pass. To be kept so: the
+    /// target of a link can be changed by everybody who may write where the link lies.
+    pub async fn check_workspace(&self, path: String, allow: Allow) -> Result<String, Refusal> {
         let repositories = self.0.repositories.clone();
         blocking(move || {
             let folder = repositories.check(Path::new(&path))?;
-            repositories.agree(&folder)?;
+            repositories.agree(&folder, allow)?;
             Ok(folder.path.display().to_string())
+        })
+        .await
+    }
+
+    /// The places from which the user's git takes settings and hooks, and that commands of the agent can write.
+    pub async fn writable_settings(&self, place: &Place) -> WritableSettings {
+        let bound = place.workspace.as_ref().map(|bound| bound.root.clone());
+        let Some(root) = bound.or_else(|| place.configured.clone()) else { return WritableSettings::default() };
+        let repositories = self.0.repositories.clone();
+        blocking(move || match repositories.check(Path::new(&root)) {
+            Ok(folder) => repositories.writable_settings(&folder),
+            // That is refused as a workspace; it is named all the same.
+            Err(_) => WritableSettings { shadowing: shadowing(Path::new(&root)), ..WritableSettings::default() },
         })
         .await
     }
@@ -83,33 +109,46 @@ impl Hands {
     ) -> Result<WorkspaceAttached, Refusal> {
         let folder = self.0.repositories.check(path)?;
         let workspace = folder.path.display().to_string();
+        match asker {
+            // The same value is judged and bound: nothing that changes on the disk comes in between.
+            Asker::Person(allow) => self.0.repositories.agree(&folder, allow)?,
+            Asker::Model => {}
+        }
         match mode {
             WorkspaceMode::Direct => {
-                if asker == Asker::Person {
-                    self.0.repositories.agree(&folder)?;
-                }
-                let note = self.0.repositories.hooks_in_tree(&folder).map(|hooks| {
-                    format!("git runs hooks from {}, which the agent can write; use a worktree", hooks.display())
-                });
+                let writable = self.0.repositories.writable_settings(&folder).warnings();
+                let borrows = self.0.repositories.borrows_note(&folder)?;
+                let note = note(writable.into_iter().chain(borrows));
                 Ok(WorkspaceAttached { root: workspace.clone(), workspace, mode, worktree: None, note })
             }
             WorkspaceMode::Worktree => {
-                let name = self.fresh().task().to_string();
+                let name = self.new_task_id().to_string();
                 let name = name.rsplit('-').next().unwrap_or("0").to_owned();
                 let at = self.0.home.join(WORKTREES).join(agent.as_str()).join(&name);
                 let branch = format!("{BRANCHES}{agent}-{name}");
-                let made = self.0.repositories.create_worktree(&folder, &at, &branch, asker)?;
+                let made = self.0.repositories.create_worktree(&folder, &at, &branch)?;
                 let worktree = fact::Worktree {
                     branch: made.branch,
                     base_commit: made.base_commit,
                     repo: made.repo.display().to_string(),
                 };
                 let root = made.path.display().to_string();
-                let note = Some(made.notes.join("; ")).filter(|note| !note.is_empty());
+                let note = note(made.notes.into_iter());
                 Ok(WorkspaceAttached { workspace, root, mode, worktree: Some(worktree), note })
             }
         }
     }
+}
+
+/// The folder, if git could take it for a repository in the place of its own.
+fn shadowing(root: &Path) -> Option<PathBuf> {
+    (root.join(".git").symlink_metadata().is_ok() && shadows(root)).then(|| root.to_path_buf())
+}
+
+/// The sentences for a person about a folder that was bound, in one line.
+fn note(sentences: impl Iterator<Item = String>) -> Option<String> {
+    let sentences: Vec<String> = sentences.collect();
+    (!sentences.is_empty()).then(|| sentences.join("; "))
 }
 
 /// The folder that a model names, if it may.

@@ -180,7 +180,8 @@ impl CardChange {
 }
 
 /// Dollars with at most six digits after the point, exactly, as millionths.
-fn micro_usd(text: &str) -> Option<u64> {
+#[must_use]
+pub fn micro_usd(text: &str) -> Option<u64> {
     let text = text.replace('_', "");
     let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());

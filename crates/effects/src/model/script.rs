@@ -37,9 +37,9 @@ pub(super) async fn call(
     match says {
         Says::Reply { text, tools } => {
             // Before the delay: a round that can't be played fails at once.
-            let inputs = substitute::inputs(tools, &call.message, past).map_err(|fault| {
+            let inputs = substitute::inputs(tools, &call.message, past).map_err(|failure| {
                 // Without a carry: the place stays before this round, so that mending the file mends the agent.
-                ProviderFailure::invalid(format!("{}: {fault}", file.display()))
+                ProviderFailure { message: format!("{}: {}", file.display(), failure.message), ..failure }
             })?;
             let calls = tools.iter().zip(inputs).enumerate();
             let calls = calls.map(|(index, (tool, input))| {
@@ -55,9 +55,8 @@ pub(super) async fn call(
             Err(ProviderFailure {
                 error: *error,
                 retry_after_ms: *retry_after_ms,
-                message: format!("{} says so", file.display()),
                 carry: Some(place.to_carry()),
-                spent: None,
+                ..ProviderFailure::invalid(format!("{} says so", file.display()))
             })
         }
     }

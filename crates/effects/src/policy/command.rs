@@ -9,26 +9,28 @@ use super::wild::Wild;
 const BETWEEN: [char; 5] = ['\n', '\r', ';', '&', '|'];
 /// The same with brackets, for rules that hold back.
 const BRACKETS: [char; 10] = ['\n', '\r', ';', '&', '|', '(', ')', '{', '}', '`'];
-/// What is made up when the command runs.
-const MADE_UP: [&str; 2] = ["`", "$("];
-/// After these, quotes may mean something else than is read here.
-const OTHER_QUOTES: [&str; 3] = ["${", "$'", "$\""];
+/// Expansions that run commands, evaluate arithmetic (which may run commands, too) or spell characters in another way.
+/// Inside of single quotes, too: text that a later expansion may read as a command.
+const EXPANSIONS: [&str; 5] = ["`", "$(", "$[", "$'", "$\""];
+/// Subshells, functions, arithmetic commands and patterns. `echo () (id)` defines a function that the next `echo` calls.
+const PARENTHESES: [char; 2] = ['(', ')'];
 const NOWHERE: &str = "/dev/null";
 
 /// Whether the whole command or any part of it matches, with continued lines joined and as they are written.
 pub(super) fn any_part_matches(command: &str, wanted: &Wild) -> bool {
     let joined = command.replace("\\\r\n", "").replace("\\\n", "");
     [command, joined.as_str()].into_iter().any(|text| {
-        wanted.matches(&on_one_line(text))
-            || parts(text, &BRACKETS).any(|part| wanted.matches(&part) || wanted.matches(without_words(&part)))
+        wanted.matches_command(&on_one_line(text))
+            || parts(text, &BRACKETS)
+                .any(|part| wanted.matches_command(&part) || wanted.matches_command(without_words(&part)))
     })
 }
 
-/// Whether every part matches, nothing is made up when the command runs, and nothing is redirected.
+/// Whether every part matches, and nothing is substituted, defined or redirected.
 pub(super) fn every_part_matches(command: &str, wanted: &Wild) -> bool {
     let Some(plain) = without_redirections(command) else { return false };
     let mut parts = parts(&plain, &BETWEEN).peekable();
-    parts.peek().is_some() && parts.all(|part| wanted.matches(&part))
+    parts.peek().is_some() && parts.all(|part| wanted.matches_command(&part))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -39,12 +41,12 @@ enum Quotes {
 }
 
 /// The command with continued lines joined and harmless redirections left out: `N>&M`, `>/dev/null`, `</dev/null`. None
-/// if anything else is redirected, or if it can't be told what is in quotes.
+/// if anything else is redirected, if anything but `$NAME` and `${NAME}` is expanded, or if it can't be told what is in
+/// quotes.
 fn without_redirections(command: &str) -> Option<String> {
     // A sign may be spread over two lines.
     let joined = command.replace("\\\n", "");
-    let has = |signs: &[&str]| signs.iter().any(|sign| command.contains(sign) || joined.contains(sign));
-    if has(&MADE_UP) {
+    if EXPANSIONS.iter().any(|sign| command.contains(sign) || joined.contains(sign)) || has_other_blanks(command) {
         return None;
     }
     // In a comment neither quotes nor a backslash at the end mean anything.
@@ -52,9 +54,10 @@ fn without_redirections(command: &str) -> Option<String> {
         let begins_word = |at: usize| text[..at].chars().next_back().is_none_or(|c| !c.is_alphanumeric());
         text.match_indices('#').any(|(at, _)| begins_word(at))
     };
-    if has_comment(command) || has_comment(&joined) || has(&OTHER_QUOTES) {
-        let plain = !command.contains(['<', '>']) && !command.contains("\\\n");
-        return plain.then(|| command.to_owned());
+    if has_comment(command) || has_comment(&joined) {
+        let expands = command.match_indices("${").any(|(at, _)| after_name(&command[at..]).is_none());
+        let plain = !command.contains(['<', '>']) && !command.contains(PARENTHESES) && !command.contains("\\\n");
+        return (plain && !expands).then(|| command.to_owned());
     }
     let mut quotes = Quotes::None;
     let (mut plain, mut rest) = (String::new(), command);
@@ -67,6 +70,13 @@ fn without_redirections(command: &str) -> Option<String> {
                     plain.extend([c, next]);
                 }
                 rest = &after[next.len_utf8()..];
+                continue;
+            }
+            (Quotes::None, '(' | ')') => return None,
+            (Quotes::None | Quotes::Double, '$') if joined_start(after) == Some('{') => {
+                let name_end = after_name(rest)?;
+                plain.push_str(&rest[..rest.len() - name_end.len()]);
+                rest = name_end;
                 continue;
             }
             (Quotes::None, '<' | '>') => {
@@ -88,6 +98,29 @@ fn without_redirections(command: &str) -> Option<String> {
         rest = after;
     }
     (quotes == Quotes::None).then_some(plain)
+}
+
+/// The character that the shell reads next: continued lines are joined.
+fn joined_start(text: &str) -> Option<char> {
+    let mut rest = text;
+    while let Some(after) = rest.strip_prefix("\\\n") {
+        rest = after;
+    }
+    rest.chars().next()
+}
+
+/// What follows a `${NAME}`. Every other form may assign (`${x:=y}`), evaluate (`${x@P}`, `${!x}`) or hold quotes.
+fn after_name(text: &str) -> Option<&str> {
+    let (name, rest) = text.strip_prefix("${")?.split_once('}')?;
+    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    is_name.then_some(rest)
+}
+
+/// Blanks that patterns take for blanks and a shell for parts of a word: `./run` and `tests` with one of these between
+/// them name one program.
+fn has_other_blanks(command: &str) -> bool {
+    command.contains(|c: char| c.is_whitespace() && ![' ', '\t', '\n', '\r'].contains(&c))
 }
 
 /// What follows a redirection that changes no file.

@@ -2,10 +2,12 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use abide_kernel::visible::is_hidden;
 use serde_json::Value;
 
-use super::command;
+use super::spellings::Spellings;
 use super::wild::Wild;
+use super::{Caller, command};
 use crate::files::{Call, FilePatch, Pattern, Root, WorkspacePath};
 use crate::tools::{exec_command, task_input};
 
@@ -13,7 +15,7 @@ use crate::tools::{exec_command, task_input};
 const SHOWN_BYTES: usize = 2_000;
 const WHERETO_BYTES: usize = 200;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Subject {
     /// For the shell, or for a task that reads it.
     command: Option<String>,
@@ -21,6 +23,7 @@ pub(super) struct Subject {
     whereto: Option<String>,
     paths: Vec<NamedPath>,
     touches: Touches,
+    spellings: Spellings,
 }
 
 /// What a call does with the files it names.
@@ -51,25 +54,25 @@ enum Leads {
 }
 
 impl Subject {
-    /// An input that does not parse is refused before it is judged.
-    pub(super) fn of(tool: &str, input: &Value, workspace: Option<&Path>) -> Subject {
+    /// An input that does not parse is refused before it is judged. Files are looked at only where a rule is about them.
+    pub(super) fn of(tool: &str, input: &Value, caller: &Caller<'_>, looks_at_files: bool) -> Subject {
+        let spellings = Spellings::of(caller.workspace, caller.rule_folders);
+        let nothing = Subject { command: None, whereto: None, paths: Vec::new(), touches: Touches::Reads, spellings };
         match tool {
-            "ExecCommand" => exec_command::call(input).map_or_else(
-                |_| Subject::default(),
-                |call| Subject {
+            "ExecCommand" => match exec_command::call(input) {
+                Err(_) => nothing,
+                Ok(call) => Subject {
                     command: Some(call.command.command),
                     whereto: call.command.workdir.map(|folder| format!(" (in {folder})")),
-                    ..Subject::default()
+                    ..nothing
                 },
-            ),
-            "TaskInput" => task_input::call(input).map_or_else(
-                |_| Subject::default(),
-                |call| Subject {
-                    command: Some(call.input),
-                    whereto: Some(format!(" (to {})", call.task_id)),
-                    ..Subject::default()
-                },
-            ),
+            },
+            "TaskInput" => match task_input::call(input) {
+                Err(_) => nothing,
+                Ok(call) => {
+                    Subject { command: Some(call.input), whereto: Some(format!(" (to {})", call.task_id)), ..nothing }
+                }
+            },
             _ => {
                 let (paths, touches) = match Call::read(tool, input) {
                     Some(Ok(Call::Read(call))) => (vec![call.path], Touches::Reads),
@@ -80,9 +83,10 @@ impl Subject {
                     Some(Ok(Call::Glob(call))) => (vec![call.start()], Touches::Searches),
                     Some(Err(_)) | None => (Vec::new(), Touches::Reads),
                 };
-                let root = workspace.filter(|_| !paths.is_empty()).and_then(|folder| Root::open(folder).ok());
+                let workspace = caller.workspace.filter(|_| looks_at_files && !paths.is_empty());
+                let root = workspace.and_then(|folder| Root::open(folder).ok());
                 let paths = paths.into_iter().map(|path| NamedPath::new(&path, root.as_ref())).collect();
-                Subject { paths, touches, ..Subject::default() }
+                Subject { paths, touches, ..nothing }
             }
         }
     }
@@ -116,26 +120,40 @@ impl Subject {
             return false;
         }
         let matches = |path: &Path| wanted.matches(path) || self.searches() && covers(wanted, path);
+        let spelled = |path: &Path| self.spellings.match_path(path, lets_pass, matches);
         if lets_pass {
             self.paths.iter().all(|path| {
                 path.is_straight()
-                    && matches(&path.written)
-                    && path.leads.within().is_none_or(|real| real.is_some_and(matches))
+                    && spelled(&path.written)
+                    && path.leads.within().is_none_or(|real| real.is_some_and(spelled))
             })
         } else {
             self.paths.iter().any(|path| {
                 let meant = lexical(&path.written);
-                let leads_there = path.leads.within().flatten().is_some_and(matches);
-                matches(&meant) || leads_there || (!path.is_straight() && ends(&meant).any(|end| matches(&end)))
+                let leads_there = path.leads.within().flatten().is_some_and(spelled);
+                spelled(&meant) || leads_there || (!path.is_straight() && ends(&meant).any(|end| matches(&end)))
             })
         }
+    }
+
+    /// The spellings of the files that the call names.
+    pub(super) fn into_spellings(self) -> Spellings {
+        self.spellings
+    }
+
+    /// Where the paths lead, as far as anybody looked.
+    pub(super) fn led_to(&self) -> impl Iterator<Item = Vec<u8>> {
+        self.paths.iter().filter_map(|path| path.leads.within()).map(|real| match real {
+            Some(real) => real.as_os_str().as_encoded_bytes().to_vec(),
+            None => b"/".to_vec(),
+        })
     }
 
     pub(super) fn summary(&self, tool: &str, input: &Value, why: Option<&str>) -> String {
         let what = match &self.command {
             Some(command) => format!(": {}", shown(command, SHOWN_BYTES)),
             None if !self.paths.is_empty() => {
-                let paths: Vec<String> = self.paths.iter().map(|path| path.written.display().to_string()).collect();
+                let paths: Vec<String> = self.paths.iter().map(|path| self.shown_path(path)).collect();
                 format!(" {}", shown(&paths.join(", "), SHOWN_BYTES))
             }
             None => format!(" {}", shown(&input.to_string(), SHOWN_BYTES)),
@@ -143,6 +161,20 @@ impl Subject {
         let whereto = self.whereto.as_deref().map(|text| shown(text, WHERETO_BYTES)).unwrap_or_default();
         let why = why.map(|why| format!(" [{why}]")).unwrap_or_default();
         format!("{tool}{what}{whereto}{why}")
+    }
+}
+
+impl Subject {
+    /// From the outermost folder on, and with the place that a link leads to.
+    fn shown_path(&self, path: &NamedPath) -> String {
+        if path.written.is_absolute() {
+            return path.written.display().to_string();
+        }
+        let shown = self.spellings.longest(&path.written).display().to_string();
+        match path.leads.within().flatten().filter(|real| **real != lexical(&path.written)) {
+            Some(real) => format!("{shown} (leads to {})", self.spellings.longest(real).display()),
+            None => shown,
+        }
     }
 }
 
@@ -204,10 +236,7 @@ fn ends(path: &Path) -> impl Iterator<Item = PathBuf> {
 
 /// As much as fits, with everything made visible that would hide or reorder the rest on a screen.
 fn shown(text: &str, max: usize) -> String {
-    let hides = |c: char| {
-        (c.is_control() && c != '\n')
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
-    };
+    let hides = |c: char| is_hidden(c) && c != '\n';
     let mut seen = String::new();
     for c in text.chars() {
         let start = seen.len();

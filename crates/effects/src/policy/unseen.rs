@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use super::spellings::Spellings;
 use super::subject::Subject;
 use super::{Action, Caller, Policy};
 use crate::files::Pattern;
@@ -14,18 +15,19 @@ use crate::files::Pattern;
 pub struct Unseen {
     /// The rules about this caller and tool, in order; one without a path decides for every file.
     rules: Vec<(Action, Option<Pattern>)>,
-    /// Files that a person has to be asked about are left out as well.
+    /// Files that a person has to be asked about are left out as well: nobody said yes to this call.
     leaves_out_asked: bool,
+    spellings: Spellings,
 }
 
 impl Policy {
-    /// None if the call may reach every file.
+    /// None if the call may reach every file. `approved`: a person said yes to this very call.
     #[must_use]
-    pub fn unseen(&self, caller: &Caller<'_>, tool: &str, input: &Value) -> Option<Unseen> {
+    pub fn unseen(&self, caller: &Caller<'_>, tool: &str, input: &Value, approved: bool) -> Option<Unseen> {
         if !self.looks_at_files() {
             return None;
         }
-        let subject = Subject::of(tool, input, caller.workspace);
+        let subject = Subject::of(tool, input, caller, true);
         let mut rules = Vec::new();
         for rule in self.rules.iter().filter(|rule| rule.is_about(tool, true) && rule.binds(caller)) {
             if rule.command.is_some() || !subject.is_about_files(rule.tool.is_some()) && rule.path.is_some() {
@@ -36,9 +38,7 @@ impl Policy {
                 break;
             }
         }
-        // A search that was asked for as a whole runs because somebody said yes to it.
-        let asked = self.deciding(caller, tool, true, &subject).is_some_and(|rule| rule.action == Action::Ask);
-        let unseen = Unseen { rules, leaves_out_asked: subject.searches() && !asked };
+        let unseen = Unseen { rules, leaves_out_asked: !approved, spellings: subject.into_spellings() };
         let holds_back = unseen.rules.iter().any(|(action, path)| path.is_some() && unseen.holds_back(*action));
         holds_back.then_some(unseen)
     }
@@ -47,8 +47,13 @@ impl Policy {
 impl Unseen {
     /// Whether the file at this path, from the workspace on and without links, is to be left out.
     pub(crate) fn has(&self, path: &Path) -> bool {
-        let matches = |pattern: &Option<Pattern>| pattern.as_ref().is_none_or(|pattern| pattern.matches(path));
-        let deciding = self.rules.iter().find(|(_, pattern)| matches(pattern));
+        let matches = |action: Action, pattern: &Pattern| {
+            self.spellings.match_path(path, action == Action::Allow, |spelling| pattern.matches(spelling))
+        };
+        let about = |(action, pattern): &&(Action, Option<Pattern>)| {
+            pattern.as_ref().is_none_or(|pattern| matches(*action, pattern))
+        };
+        let deciding = self.rules.iter().find(about);
         deciding.is_some_and(|(action, pattern)| pattern.is_some() && self.holds_back(*action))
     }
 

@@ -13,6 +13,12 @@ impl Wild {
         !self.0.is_empty() && self.0.iter().all(|c| *c == '*')
     }
 
+    /// As a command: a pattern that ends in a blank and `*` matches the command without arguments, too.
+    pub(super) fn matches_command(&self, command: &str) -> bool {
+        let alone = self.0.strip_suffix(&[' ', '*']);
+        self.matches(command) || alone.is_some_and(|alone| Wild(alone.to_vec()).matches(command))
+    }
+
     pub(super) fn matches(&self, text: &str) -> bool {
         let (wanted, text): (&[char], Vec<char>) = (&self.0, text.chars().collect());
         let (mut w, mut t) = (0, 0);

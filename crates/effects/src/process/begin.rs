@@ -1,16 +1,16 @@
 //! From a launch to a command that runs: what it may use is settled, a supervisor is started, counted and given its
 //! orders. Until the orders are given nothing of the command exists, so it is confined and counted from its first step.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use abide_private::private_folder;
 use rustix::event::EventfdFlags;
@@ -18,13 +18,15 @@ use tokio::sync::watch;
 
 use super::family::Member;
 use super::group::{Door, Group, Most};
+use super::heads::Heads;
 use super::orders::{self, Orders, Report, Root, SUPERVISE};
 use super::output::Bounded;
 use super::owner::Begun;
-use super::{Bounds, Launch, Owner, Shared, StartError, Store, family, kept, marker, sweep, wires};
+use super::{Bounds, Launch, Owner, Shared, StartError, Store, disk, family, kept, marker, sweep, wires};
 use crate::limits;
 use crate::sandbox::environment::{self, Given};
 use crate::sandbox::{Allowed, Mechanism};
+use crate::transient;
 
 pub(super) fn begin(owner: &Owner, launch: &Launch) -> Result<Begun, StartError> {
     if owner.sandbox.refuses() {
@@ -36,10 +38,11 @@ pub(super) fn begin(owner: &Owner, launch: &Launch) -> Result<Begun, StartError>
         let message = format!("a command of this agent was ended to keep room on the disk: {short}");
         return Err(StartError::new("disk_reserve", message, "make room, or wait until there is some"));
     }
+    let began = SystemTime::now();
     let nth = owner.started.fetch_add(1, Ordering::Relaxed);
-    let (mut allowed, roots) = allowed(owner, launch)?;
+    let Places { mut allowed, roots, readable } = places(owner, launch)?;
     let cwd = folder(&launch.cwd)?;
-    let shown = allowed.write.iter().chain(&allowed.read).any(|path| cwd.starts_with(path));
+    let shown = allowed.write.iter().chain(&allowed.read).any(|root| cwd.starts_with(&root.path));
     if owner.sandbox.mechanism() != Mechanism::None && !shown {
         return Err(bad_folder(&launch.cwd, &"it lies outside of the workspace"));
     }
@@ -63,17 +66,24 @@ pub(super) fn begin(owner: &Owner, launch: &Launch) -> Result<Begun, StartError>
         program: owner.shell.clone(),
         arguments: vec!["-c".to_owned(), launch.command.clone()],
         cwd,
-        roots,
-        environment: environment_of(owner, launch, &private, &marker),
-        read_only: match owner.sandbox.mechanism() {
-            Mechanism::Bubblewrap => allowed.read_only.clone(),
+        readable: match owner.sandbox.mechanism() {
+            Mechanism::Bubblewrap => readable,
+            // Landlock's rules hold them, and nothing confines a command without a sandbox.
             Mechanism::Landlock | Mechanism::None => Vec::new(),
         },
+        roots,
+        environment: environment_of(owner, launch, &private, &marker),
+        pinned: launch.protection.pinned.clone(),
+        read_only: launch.protection.read_only.clone(),
         home_files: match owner.sandbox.mechanism() {
             Mechanism::Bubblewrap | Mechanism::Landlock => {
                 launch.home_files.iter().map(|(name, text)| (private.home.join(name), text.clone())).collect()
             }
             Mechanism::None => Vec::new(),
+        },
+        open_home: match owner.sandbox.mechanism() {
+            Mechanism::Landlock => Some(owner.home.clone()),
+            Mechanism::Bubblewrap | Mechanism::None => None,
         },
         tty: launch.tty,
         namespace: owner.sandbox.mechanism() == Mechanism::Bubblewrap,
@@ -82,19 +92,26 @@ pub(super) fn begin(owner: &Owner, launch: &Launch) -> Result<Begun, StartError>
         user_processes_max: (group.is_none() && !rustix::process::getuid().is_root())
             .then(|| family::of_this_user() + u64::from(launch.processes_max) * limits::USER_PROCESSES_TIMES),
         memory_max: (!kernel_bounds_memory).then_some(owner.bounds.memory_bytes),
+        open_files: owner.bounds.open_files,
         scratch: owner.sandbox.scratch_folders(),
         scratch_max: owner.bounds.scratch_bytes,
         grace_ms: limits::END_GRACE_MS,
     };
+    let heads = Heads::record(&owner.home, owner.marker.life(), &launch.label, &launch.protection.heads)
+        .map_err(|error| failed(&error))?;
     let door = group.as_ref().and_then(Group::door);
     let (child, inside, control) = spawn(owner, &allowed, &marker, door).map_err(|error| failed(&error))?;
     let bounds = owner.bounds;
-    let hired = Hired { child, inside, control, group, scratch: private.scratch, marker, bounds };
+    let folders: Vec<PathBuf> = allowed.write.into_iter().map(|root| root.path).collect();
+    let used_before = disk::used(&folders);
+    let confined = owner.sandbox.mechanism() != Mechanism::None;
+    let reach = Reach { folders, confined, began, used_before };
+    let hired = Hired { child, inside, control, group, scratch: private.scratch, heads, marker, bounds, reach };
     hired.instruct(&orders, launch)
 }
 
 fn failed(error: &io::Error) -> StartError {
-    let hint = "look at the machine: memory, disk, open files, processes";
+    let hint = transient::hint(error, "look at the machine: memory, disk, open files, processes");
     StartError::new("system", format!("the command could not be started: {error}"), hint)
 }
 
@@ -115,11 +132,6 @@ fn folder(path: &Path) -> Result<PathBuf, StartError> {
     Ok(real)
 }
 
-/// Whether nothing on the way to it is a symbolic link.
-fn is_real(path: &Path) -> bool {
-    path.canonicalize().is_ok_and(|real| real == path)
-}
-
 /// A folder that a command may write to. One that is reached through a symbolic link is refused: whoever may write
 /// where the link lies could turn it to any place, and have that place opened.
 fn writable(owner: &Owner, path: &Path) -> Result<Root, StartError> {
@@ -134,24 +146,34 @@ fn writable(owner: &Owner, path: &Path) -> Result<Root, StartError> {
             return Err(too_wide(&real, &secret));
         }
     }
-    Root::of(real).map_err(|error| bad_folder(path, &error))
+    Root::of(real).map_err(|error| match transient::is_transient(&error) {
+        true => failed(&error),
+        false => bad_folder(path, &error),
+    })
 }
 
-fn allowed(owner: &Owner, launch: &Launch) -> Result<(Allowed, Vec<Root>), StartError> {
+/// What a command may use, and what that was when it was decided.
+struct Places {
+    allowed: Allowed,
+    roots: Vec<Root>,
+    readable: Vec<Root>,
+}
+
+fn places(owner: &Owner, launch: &Launch) -> Result<Places, StartError> {
     let paths = std::iter::once(&launch.root).chain(&launch.extra_write);
     let roots: Vec<Root> = paths.map(|path| writable(owner, path)).collect::<Result<_, _>>()?;
+    // What is gone, or is behind a link by now, is not shown.
+    let readable: Vec<Root> = launch.extra_read.iter().filter_map(|path| Root::of(path.clone()).ok()).collect();
     let own = rustix::process::geteuid().as_raw();
     let allowed = Allowed {
-        // A link may have been put there since it was looked at.
-        read: launch.extra_read.iter().filter(|path| is_real(path)).cloned().collect(),
-        read_only: launch.read_only.clone(),
-        write: roots.iter().map(|root| root.path.clone()).collect(),
+        read: readable.clone(),
+        write: roots.clone(),
+        mounts_inside: !launch.protection.is_empty(),
         network: launch.network,
         scratch_bytes: owner.bounds.scratch_bytes,
-        foreign: roots.iter().any(|root| root.owner != own)
-            || launch.extra_read.iter().any(|path| path.symlink_metadata().is_ok_and(|found| found.uid() != own)),
+        foreign: roots.iter().chain(&readable).any(|root| root.owner != own),
     };
-    Ok((allowed, roots))
+    Ok(Places { allowed, roots, readable })
 }
 
 fn too_wide(path: &Path, secret: &Path) -> StartError {
@@ -192,7 +214,7 @@ impl Private {
                 let (home, temporary) = (folder.join("home"), folder.join("tmp"));
                 private_folder(&home)?;
                 private_folder(&temporary)?;
-                allowed.write.push(folder);
+                allowed.write.push(Root::of(folder)?);
                 Ok(Private { home, temporary, scratch: Some(scratch) })
             }
             Mechanism::None => Ok(Private { home: person, temporary: std::env::temp_dir(), scratch: None }),
@@ -225,7 +247,7 @@ fn spawn(owner: &Owner, allowed: &Allowed, marker: &str, door: Option<Door>) -> 
     const SELF: &str = "/proc/self/fd/1";
     let (control, theirs) = UnixStream::pair()?;
     rustix::net::sockopt::set_socket_passcred(&control, true)?;
-    let mut command = match owner.sandbox.wrapping(allowed) {
+    let mut command = match owner.sandbox.wrapping(allowed).map_err(io::Error::other)? {
         Some((program, arguments)) => {
             let mut command = Command::new(program);
             command.args(arguments).arg("--").arg(SELF);
@@ -273,8 +295,18 @@ struct Hired {
     control: UnixStream,
     group: Option<Group>,
     scratch: Option<Scratch>,
+    heads: Heads,
     marker: String,
     bounds: Bounds,
+    reach: Reach,
+}
+
+/// Where a command may write, and how things stood there before it began.
+struct Reach {
+    folders: Vec<PathBuf>,
+    confined: bool,
+    began: SystemTime,
+    used_before: HashMap<disk::Disk, u64>,
 }
 
 impl Hired {
@@ -348,7 +380,10 @@ impl Hired {
             over: Default::default(),
             recovery: format!("pid {} started {} marker {}", supervisor.pid, supervisor.began, self.marker),
             agent: launch.agent.clone(),
-            root: launch.root.clone(),
+            folders: self.reach.folders,
+            confined: self.reach.confined,
+            began: self.reach.began,
+            used_before: self.reach.used_before,
             supervisor,
             for_disk: Mutex::new(None),
         });
@@ -362,6 +397,7 @@ impl Hired {
             group: self.group,
             scratch: self.scratch,
             marker: self.marker,
+            heads: self.heads,
             processes_max: launch.processes_max,
             bounds: self.bounds,
             out_of_memory: false,

@@ -13,11 +13,19 @@ pub struct Bounds {
     pub scratch_bytes: u64,
     /// What stays free on the disks of commands and of the home. Nothing: 512 MiB, or 3 % of a smaller disk.
     pub disk_reserve_bytes: Option<u64>,
+    /// Files that a process of a command may have open, unless it asks for more: its soft limit. Nothing: that of this
+    /// process.
+    pub open_files: Option<u64>,
 }
 
 impl Default for Bounds {
     fn default() -> Bounds {
-        Bounds { memory_bytes: half_of_memory(), scratch_bytes: limits::SCRATCH_BYTES, disk_reserve_bytes: None }
+        Bounds {
+            memory_bytes: half_of_memory(),
+            scratch_bytes: limits::SCRATCH_BYTES,
+            disk_reserve_bytes: None,
+            open_files: None,
+        }
     }
 }
 

@@ -1,32 +1,38 @@
-//! The reserve of a disk: while commands run, their disks are looked at every second. Below the reserve the command that
-//! wrote the most lately is ended, one after the other until there is room, and its agent starts no command before. The
-//! others go on.
+//! The reserve of a disk, of bytes and of inodes: while commands run, their disks are looked at every second. Below the reserve the command that
+//! took the most room lately is ended, one after the other until there is room, and its agent starts no command before.
+//! The others go on. Where no command took a fair part of the room, none is ended.
+
+mod blame;
+mod measure;
 
 use std::collections::HashMap;
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::watch;
 
+use self::blame::{Accounts, Measured};
+use self::measure::{OpenFiles, Resource, Room, Walk, Written, device};
+use super::family::{self, Member, Stat};
 use super::orders::Ask;
-use super::{Owner, Shared, family};
+use super::{Owner, Shared};
 use crate::limits;
 
 /// A disk that has less room than its reserve.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shortage {
     pub folder: PathBuf,
-    pub free_bytes: u64,
-    pub reserve_bytes: u64,
+    resource: Resource,
+    free: u64,
+    reserve: u64,
 }
 
 impl std::fmt::Display for Shortage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Shortage { folder, free_bytes, reserve_bytes } = self;
-        write!(f, "{free_bytes} bytes are free on the disk of {}, the reserve is {reserve_bytes}", folder.display())
+        let Shortage { folder, resource, free, reserve } = self;
+        let unit = resource.as_str();
+        write!(f, "{free} {unit} are free on the disk of {}, the reserve is {reserve}", folder.display())
     }
 }
 
@@ -37,22 +43,19 @@ pub(crate) struct Disks {
     room: watch::Sender<()>,
 }
 
+/// A disk, by its device, and what of it may run out.
+pub(super) type Disk = (u64, Resource);
+
 #[derive(Debug, Default)]
 struct State {
     /// A thread looks.
     watched: bool,
     /// Agents whose command was ended, until there is room.
     short: HashMap<String, Shortage>,
-    /// What each process had written when it was last looked at.
-    written: HashMap<i32, Written>,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Written {
-    /// To disks, as the kernel counts it.
-    stored: u64,
-    /// By calls that write, to pipes too: for file systems that the kernel does not count.
-    called: u64,
+    /// Disks that are short and that no command is to blame for.
+    unattributed: HashMap<Disk, Shortage>,
+    /// Commands that began since the last look, with their folders: they may have ended since, too.
+    begun: Vec<(Member, Vec<PathBuf>)>,
 }
 
 impl Disks {
@@ -65,7 +68,12 @@ impl Disks {
         self.state().short.clone()
     }
 
-    /// Rung when that changes.
+    /// Every disk that is short although no command is to blame for it.
+    pub(crate) fn unattributed(&self) -> Vec<Shortage> {
+        self.state().unattributed.values().cloned().collect()
+    }
+
+    /// Rung when one of these changes.
     pub(crate) fn changes(&self) -> watch::Receiver<()> {
         self.room.subscribe()
     }
@@ -84,19 +92,26 @@ impl Disks {
     }
 }
 
-/// From now on until nothing runs and nothing is short.
-pub(super) fn watch(owner: &Arc<Owner>) {
-    if std::mem::replace(&mut owner.disks.state().watched, true) {
+/// Looks after the disks of a command that began, until nothing runs and nothing is short.
+pub(super) fn watch(owner: &Arc<Owner>, began: &Shared) {
+    let mut state = owner.disks.state();
+    state.begun.push((began.supervisor, began.folders.clone()));
+    if std::mem::replace(&mut state.watched, true) {
         return;
     }
+    drop(state);
     let weak = Arc::downgrade(owner);
     let started = std::thread::Builder::new().name("disks".to_owned()).spawn(move || {
+        let mut memory = Memory::default();
+        let mut rest = Duration::from_millis(limits::DISK_LOOK_MS);
         loop {
-            std::thread::sleep(Duration::from_millis(limits::DISK_LOOK_MS));
-            let Some(owner) = weak.upgrade() else { return };
-            if !look(&owner) {
+            std::thread::sleep(rest);
+            let looked_at = Instant::now();
+            if !look(&weak, &mut memory) {
                 return;
             }
+            // A disk with very many files must not keep a processor busy.
+            rest = (looked_at.elapsed() * limits::DISK_REST_TIMES).max(Duration::from_millis(limits::DISK_LOOK_MS));
         }
     });
     if started.is_err() {
@@ -104,114 +119,205 @@ pub(super) fn watch(owner: &Arc<Owner>) {
     }
 }
 
-/// Whether there is more to look at.
-fn look(owner: &Owner) -> bool {
-    let running: Vec<Arc<Shared>> = {
-        let running = owner.running.lock().unwrap_or_else(PoisonError::into_inner);
-        running.iter().filter_map(Weak::upgrade).filter(|shared| shared.ended.borrow().is_none()).collect()
-    };
-    let mut state = owner.disks.state();
-    let before = state.short.len();
-    let reserve = owner.bounds.disk_reserve_bytes;
-    state.short.retain(|_, short| Room::of(&short.folder, reserve).is_some_and(|room| room.free < room.reserve));
-    if state.short.len() < before {
-        owner.disks.room.send_replace(());
-    }
-    if running.is_empty() && state.short.is_empty() {
-        state.watched = false;
-        return false;
-    }
-    let mut rooms: HashMap<u64, (PathBuf, Room)> = HashMap::new();
-    let folders = running.iter().map(|shared| shared.root.as_path()).chain([owner.home.as_path()]);
-    for folder in folders {
-        if let (Some(device), Some(room)) = (device(folder), Room::of(folder, reserve)) {
-            rooms.entry(device).or_insert_with(|| (folder.to_path_buf(), room));
-        }
-    }
-    // With plenty of room nobody needs to know who writes.
-    if rooms.values().all(|(_, room)| room.free > room.reserve.saturating_mul(limits::DISK_NEAR_TIMES)) {
-        state.written.clear();
-        return true;
-    }
-    let lately = lately(&mut state, &running);
-    let before = state.short.len();
-    for (device, (folder, room)) in rooms.into_iter().filter(|(_, (_, room))| room.free < room.reserve) {
-        let short = Shortage { folder, free_bytes: room.free, reserve_bytes: room.reserve };
-        end_one(&mut state, &running, &lately, device, &short);
-    }
-    if state.short.len() > before {
-        owner.disks.room.send_replace(());
-    }
+/// Whether there is more to look at. While it measures, which may take seconds, it holds neither a lock nor the owner,
+/// whose end is the end of all commands.
+fn look(owner: &Weak<Owner>, memory: &mut Memory) -> bool {
+    let Some(scene) = owner.upgrade().and_then(|owner| Scene::of(&owner, memory)) else { return false };
+    let verdicts = scene.judge(&mut memory.disks);
+    let Some(owner) = owner.upgrade() else { return false };
+    conclude(&owner, &verdicts);
     true
 }
 
-/// The one that wrote the most, unless one is about to end already.
-fn end_one(state: &mut State, running: &[Arc<Shared>], lately: &[Written], device: u64, short: &Shortage) {
-    let near: Vec<(&Arc<Shared>, Written)> = running
-        .iter()
-        .zip(lately.iter().copied())
-        .filter(|(shared, _)| self::device(&shared.root) == Some(device))
-        .collect();
-    if near.iter().any(|(shared, _)| shared.for_disk().is_some()) {
-        return;
-    }
-    let counted = near.iter().any(|(_, written)| written.stored > 0);
-    let amount = |written: &Written| if counted { written.stored } else { written.called };
-    let Some((shared, written)) = near.iter().max_by_key(|(_, written)| amount(written)) else { return };
-    let bytes = amount(written);
-    if bytes == 0 {
-        return;
-    }
-    let evidence = format!("disk_reserve: {short}; it wrote {bytes} bytes lately, more than any other command");
-    *shared.for_disk() = Some(evidence);
-    state.short.insert(shared.agent.clone(), short.clone());
-    shared.ask(Ask::Kill);
+/// What is remembered from one look to the next.
+#[derive(Default)]
+struct Memory {
+    disks: HashMap<Disk, Accounts>,
+    /// The commands that ran, with their folders.
+    running: Vec<(Member, Vec<PathBuf>)>,
 }
 
-/// What each command wrote since it was last looked at.
-fn lately(state: &mut State, running: &[Arc<Shared>]) -> Vec<Written> {
-    let all = family::everyone();
-    let mut seen = HashMap::new();
-    let written = running.iter().map(|shared| {
-        let family = family::descendants(&all, &[shared.supervisor.pid].into());
-        family.iter().fold(Written::default(), |sum, one| {
-            let pid = one.member.pid;
-            let now = written_by(pid).unwrap_or_default();
-            let before = state.written.get(&pid).copied().unwrap_or_default();
-            seen.insert(pid, now);
-            Written {
-                stored: sum.stored + now.stored.saturating_sub(before.stored),
-                called: sum.called + now.called.saturating_sub(before.called),
+/// All that one look is about.
+struct Scene {
+    running: Vec<Arc<Shared>>,
+    /// The folders of the commands that ended since the last look.
+    gone: Vec<PathBuf>,
+    /// A folder of each disk, and the room there.
+    rooms: HashMap<Disk, (PathBuf, Room)>,
+}
+
+impl Scene {
+    /// Nothing where there is nothing to look at any more; the next command begins to look again.
+    fn of(owner: &Owner, memory: &mut Memory) -> Option<Scene> {
+        let reserve = owner.bounds.disk_reserve_bytes;
+        let is_short =
+            |short: &Shortage| Room::of(&short.folder, short.resource, reserve).is_some_and(|room| room.is_short());
+        let over: Vec<String> =
+            owner.disks.shortages().into_iter().filter(|(_, short)| !is_short(short)).map(|(agent, _)| agent).collect();
+        let mut state = owner.disks.state();
+        state.short.retain(|agent, _| !over.contains(agent));
+        if !over.is_empty() {
+            owner.disks.room.send_replace(());
+        }
+        let running: Vec<Arc<Shared>> = {
+            let running = owner.running.lock().unwrap_or_else(PoisonError::into_inner);
+            running.iter().filter_map(Weak::upgrade).filter(|shared| shared.ended.borrow().is_none()).collect()
+        };
+        memory.running.append(&mut state.begun);
+        if running.is_empty() && state.short.is_empty() {
+            state.watched = false;
+            state.unattributed.clear();
+            return None;
+        }
+        drop(state);
+        memory.running.retain(|(id, _)| running.iter().all(|shared| shared.supervisor != *id));
+        let gone = memory.running.drain(..).flat_map(|(_, folders)| folders).collect();
+        memory.running = running.iter().map(|shared| (shared.supervisor, shared.folders.clone())).collect();
+        let mut rooms = HashMap::new();
+        let folders = running.iter().flat_map(|shared| &shared.folders).chain([&owner.home]);
+        for folder in folders {
+            let Some(device) = device(folder) else { continue };
+            for resource in Resource::ALL {
+                if let Some(room) = Room::of(folder, resource, reserve) {
+                    rooms.entry((device, resource)).or_insert_with(|| (folder.clone(), room));
+                }
             }
-        })
-    });
-    let written = written.collect();
-    state.written = seen;
-    written
+        }
+        Some(Scene { running, gone, rooms })
+    }
+
+    /// The disks that are short, each with the command to end, if there is one.
+    fn judge(&self, disks: &mut HashMap<Disk, Accounts>) -> Vec<Verdict> {
+        let now = SystemTime::now();
+        disks.retain(|disk, _| self.rooms.contains_key(disk));
+        let mut processes = None;
+        let mut verdicts = Vec::new();
+        for (disk, (folder, room)) in &self.rooms {
+            let accounts = disks.entry(*disk).or_default();
+            // With plenty of room nobody needs to know who takes it.
+            if !room.is_near() || !room.is_short() && accounts.are_old(now) {
+                accounts.restart(now, room);
+                continue;
+            }
+            let all = processes.get_or_insert_with(family::everyone);
+            let blame = self.blame(*disk, room, accounts, all);
+            if room.is_short() {
+                let (folder, resource) = (folder.clone(), disk.1);
+                let short = Shortage { folder, resource, free: room.free, reserve: room.reserve };
+                verdicts.push(Verdict { disk: *disk, short, blame });
+            }
+        }
+        verdicts
+    }
+
+    fn blame(&self, disk: Disk, room: &Room, accounts: &mut Accounts, all: &[Stat]) -> Blame {
+        let (device, resource) = disk;
+        let near: Vec<(&Arc<Shared>, Vec<&Path>)> =
+            self.running.iter().map(|shared| (shared, on(device, shared))).collect();
+        let near: Vec<_> = near.into_iter().filter(|(_, folders)| !folders.is_empty()).collect();
+        let Some((first, _)) = near.iter().min_by_key(|(shared, _)| shared.began) else { return Blame::Nobody };
+        let lost = accounts.lost((first.began, first.used_before.get(&disk).copied().unwrap_or(room.used)), room);
+        let walks = walks(disk, accounts.since(first.began), near.iter().flat_map(|(_, folders)| folders));
+        let found: Vec<Measured<'_>> = near
+            .iter()
+            .map(|(shared, folders)| {
+                let roots = [shared.supervisor.pid];
+                let family = family::descendants(all, &roots.into()).into_iter().map(|one| one.member.pid);
+                let pids: Vec<i32> = roots.into_iter().chain(family).collect();
+                let until = Instant::now() + Duration::from_millis(limits::DISK_WALK_MOST_MS);
+                Measured {
+                    id: shared.supervisor,
+                    agent: &shared.agent,
+                    began: shared.began,
+                    confined: shared.confined,
+                    folders: folders.iter().map(|folder| (*folder, walks[folder].tree.as_ref())).collect(),
+                    open: OpenFiles::of(&pids, disk, accounts.since(shared.began), until),
+                    written: match resource {
+                        Resource::Bytes => Written::by(&pids),
+                        Resource::Inodes => Written::default(),
+                    },
+                    creates_uncounted: resource == Resource::Inodes
+                        && folders.iter().any(|folder| walks[folder].tree.is_none() && walks[folder].creates),
+                }
+            })
+            .collect();
+        let taken = accounts.settle(&found, &self.gone, room, lost);
+        if near.iter().any(|(shared, _)| shared.for_disk().is_some()) {
+            return Blame::Ending;
+        }
+        match blame::choose(&found, &taken, room, lost) {
+            Some((nth, amount)) => Blame::Command(Arc::clone(near[nth].0), amount),
+            None => Blame::Nobody,
+        }
+    }
 }
 
-fn written_by(pid: i32) -> Option<Written> {
-    let text = fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
-    let number = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
-    Some(Written { stored: number("write_bytes:")?, called: number("wchar:")? })
+/// How much of each disk of these folders is used.
+pub(super) fn used(folders: &[PathBuf]) -> HashMap<Disk, u64> {
+    let of = |folder: &PathBuf, resource| Some(((device(folder)?, resource), Room::of(folder, resource, None)?.used));
+    folders.iter().flat_map(|folder| Resource::ALL.map(|resource| of(folder, resource))).flatten().collect()
 }
 
-fn device(folder: &Path) -> Option<u64> {
-    fs::metadata(folder).ok().map(|found| found.dev())
+/// The folders of a command that lie on this disk.
+fn on(device: u64, shared: &Shared) -> Vec<&Path> {
+    shared.folders.iter().map(PathBuf::as_path).filter(|folder| self::device(folder) == Some(device)).collect()
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Room {
-    free: u64,
-    reserve: u64,
+/// Each folder measured once, with a fair part of the time for each.
+fn walks<'a>(disk: Disk, since: SystemTime, folders: impl Iterator<Item = &'a &'a Path>) -> HashMap<&'a Path, Walk> {
+    let mut walks: HashMap<&Path, Walk> = folders.map(|folder| (*folder, Walk::default())).collect();
+    let part = limits::DISK_WALK_ALL_MS / (walks.len() as u64).max(1);
+    let part = Duration::from_millis(part.clamp(limits::DISK_WALK_LEAST_MS, limits::DISK_WALK_MOST_MS));
+    for (folder, walk) in &mut walks {
+        *walk = measure::walk(folder, disk, since, Instant::now() + part);
+    }
+    walks
 }
 
-impl Room {
-    /// Nothing where the folder is gone.
-    fn of(folder: &Path, reserve: Option<u64>) -> Option<Room> {
-        let found = rustix::fs::statvfs(folder).ok()?;
-        let total = found.f_blocks.saturating_mul(found.f_frsize);
-        let usual = limits::DISK_RESERVE_BYTES.min(total / 100 * limits::DISK_RESERVE_PERCENT);
-        Some(Room { free: found.f_bavail.saturating_mul(found.f_frsize), reserve: reserve.unwrap_or(usual) })
+/// A disk that is short.
+struct Verdict {
+    disk: Disk,
+    short: Shortage,
+    blame: Blame,
+}
+
+enum Blame {
+    /// It took that much, more than any other.
+    Command(Arc<Shared>, u64),
+    /// A command is about to end for this disk already.
+    Ending,
+    /// No command took a fair part of the room.
+    Nobody,
+}
+
+/// Ends the commands that are to blame, and remembers who waits for room.
+fn conclude(owner: &Owner, verdicts: &[Verdict]) {
+    let mut state = owner.disks.state();
+    let has_waiting: Vec<Disk> =
+        state.short.values().filter_map(|short| Some((device(&short.folder)?, short.resource))).collect();
+    let mut changed = false;
+    state.unattributed.retain(|disk, _| verdicts.iter().any(|verdict| verdict.disk == *disk));
+    for Verdict { disk, short, blame } in verdicts {
+        match blame {
+            Blame::Command(shared, amount) => {
+                let unit = short.resource.as_str();
+                let evidence =
+                    format!("disk_reserve: {short}; it took {amount} {unit} of it lately, more than any other command");
+                *shared.for_disk() = Some(evidence);
+                state.short.insert(shared.agent.clone(), short.clone());
+                state.unattributed.remove(disk);
+                shared.ask(Ask::Kill);
+                changed = true;
+            }
+            Blame::Nobody if !has_waiting.contains(disk) && !state.unattributed.contains_key(disk) => {
+                state.unattributed.insert(*disk, short.clone());
+                changed = true;
+            }
+            Blame::Nobody | Blame::Ending => {}
+        }
+    }
+    drop(state);
+    if changed {
+        owner.disks.room.send_replace(());
     }
 }

@@ -227,7 +227,7 @@ impl Groups {
         for tree in &self.trees {
             let folder = tree.base.join(&found.agent);
             let folder = found.command.as_ref().map_or_else(|| folder.clone(), |command| folder.join(command));
-            let _kept = fs::remove_dir(folder);
+            remove_patiently(&folder);
         }
     }
 }
@@ -288,7 +288,7 @@ impl Drop for AgentGroup {
 }
 
 fn remove_patiently(folder: &Path) {
-    // Refused while somebody is in it, and the dead are until they are buried; the next boot looks again.
+    // Refused while a process is in it, and a killed one is until its parent has waited for it; the next boot looks again.
     for _ in 0..BURIALS {
         if !fs::remove_dir(folder).is_err_and(|error| error.kind() == io::ErrorKind::ResourceBusy) {
             return;
@@ -297,7 +297,7 @@ fn remove_patiently(folder: &Path) {
     }
 }
 
-const BURIALS: usize = 20;
+const BURIALS: usize = 100;
 const CREATE_TRIES: usize = 4;
 /// Where the daemon itself goes, in a group that was handed to it (version 2): the group above may then have others.
 const DAEMON: &str = "abide-daemon";

@@ -4,10 +4,11 @@
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
 };
@@ -28,11 +29,17 @@ pub(crate) struct Orders {
     pub cwd: PathBuf,
     /// What the command may write to, as it was when that was decided.
     pub roots: Vec<Root>,
+    /// What it may read besides, likewise. Only where the sandbox shows these by their names.
+    pub readable: Vec<Root>,
     pub environment: Vec<(String, String)>,
-    /// Paths that have to lie on a read-only mount before the command may start.
+    /// Paths below the roots that the supervisor makes mount points before the command starts.
+    pub pinned: Vec<PathBuf>,
+    /// The same, read-only.
     pub read_only: Vec<PathBuf>,
     /// Files to be written before the command starts, in its private home.
     pub home_files: Vec<(PathBuf, String)>,
+    /// The runtime's home, where the sandbox can't keep the command from changing its modes.
+    pub open_home: Option<PathBuf>,
     pub tty: bool,
     /// The supervisor is the first process of a namespace that holds only what it starts.
     pub namespace: bool,
@@ -44,6 +51,8 @@ pub(crate) struct Orders {
     pub user_processes_max: Option<u64>,
     /// No control group bounds the memory: more than this ends the command.
     pub memory_max: Option<u64>,
+    /// The soft limit of open files; nothing: the supervisor's own.
+    pub open_files: Option<u64>,
     /// Folders in memory that only this command has, and how much they may hold together. More than one folder only
     /// where one file system can't be shown in several places; then the supervisor adds them up.
     pub scratch: Vec<PathBuf>,
@@ -51,7 +60,9 @@ pub(crate) struct Orders {
     pub grace_ms: u64,
 }
 
-/// A folder, by its name and by what it is.
+/// A folder or a file, by its name and by what it is. A command that still runs may swap names for symbolic links while
+/// the next one is started: so no link is ever followed on the way to it, and what is found inside the sandbox is held
+/// against what was found before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Root {
     pub path: PathBuf,
@@ -62,17 +73,33 @@ pub(crate) struct Root {
 
 impl Root {
     pub(crate) fn of(path: PathBuf) -> io::Result<Root> {
-        let found = path.symlink_metadata()?;
-        Ok(Root { path, owner: found.uid(), device: found.dev(), inode: found.ino() })
+        let found = rustix::fs::fstat(open_unlinked(&path)?)?;
+        Ok(Root { path, owner: found.st_uid, device: found.st_dev, inode: found.st_ino })
     }
 
-    /// Whether the name still leads to the same folder. Asked inside the sandbox, where names can't change any more.
-    pub(crate) fn check(&self) -> io::Result<()> {
-        let found = self.path.symlink_metadata()?;
-        if (found.dev(), found.ino()) == (self.device, self.inode) {
-            return Ok(());
+    /// The same folder or file, opened by its name. Inside a sandbox this shows whether the right one was mounted.
+    pub(crate) fn open(&self) -> io::Result<OwnedFd> {
+        let opened = open_unlinked(&self.path)?;
+        let found = rustix::fs::fstat(&opened)?;
+        if (found.st_dev, found.st_ino) == (self.device, self.inode) {
+            return Ok(opened);
         }
         Err(io::Error::other(format!("{} was replaced by something else meanwhile", self.path.display())))
+    }
+
+    pub(crate) fn check(&self) -> io::Result<()> {
+        self.open().map(drop)
+    }
+}
+
+/// Opens a path with no symbolic link on the way to it, to be looked at and mounted.
+fn open_unlinked(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    match rustix::fs::openat2(rustix::fs::CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        Ok(opened) => Ok(opened),
+        // A kernel that knows the sandboxes knows this call; a filter around us may not.
+        Err(Errno::NOSYS | Errno::PERM) => Ok(rustix::fs::open(path, flags | OFlags::NOFOLLOW, Mode::empty())?),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -17,6 +17,7 @@ use super::begin::{self, SCRATCH, Scratch};
 use super::disk;
 use super::family::Member;
 use super::group::{Found, Group};
+use super::heads::{self, Heads};
 use super::orders::{self, Ask, Report};
 use super::supervise::out_of_memory;
 use super::sweep::{self, Swept};
@@ -29,7 +30,7 @@ pub(super) fn own(owner: Arc<Owner>, launch: Launch, ready: oneshot::Sender<Resu
             // The command has streams of its own by now: who reads their other ends has to see it close them.
             drop(launch);
             owner.remember(&begun.shared);
-            disk::watch(&owner);
+            disk::watch(&owner, &begun.shared);
             // While it runs it must not keep its owner: the owner's end is its end.
             drop(owner);
             let process = Process(Arc::new(Handle(Arc::clone(&begun.shared))));
@@ -52,6 +53,8 @@ pub(super) struct Begun {
     pub group: Option<Group>,
     pub scratch: Option<Scratch>,
     pub marker: String,
+    /// Git directories to make valid again when it has ended.
+    pub heads: Heads,
     pub processes_max: u32,
     pub bounds: Bounds,
     /// The kernel killed one of its processes for the memory of its agent.
@@ -101,6 +104,9 @@ impl Begun {
         evidence.extend(for_disk);
         self.group = None;
         self.scratch = None;
+        // Before anybody hears of the end: the user's next git may follow at once.
+        evidence.extend(self.heads.restore());
+        drop(std::mem::take(&mut self.heads));
         let mut guard = self.shared.store();
         evidence.extend(guard.end().map(|problem| format!("output_not_kept {problem}")));
         let stopped = self.shared.asked.load(Ordering::Relaxed) > 0 && !unasked;
@@ -224,6 +230,8 @@ impl Store {
             Stream::Output => self.stdout.push(bytes),
             Stream::Error => self.stderr.push(bytes),
         }
+        // Under the same lock: a reader of the files finds no less than a reader of the memory found before it.
+        self.advance_files();
     }
 
     fn advance_files(&mut self) {
@@ -248,7 +256,8 @@ impl Store {
     }
 }
 
-/// What earlier lives left: what carries their marker, what sits in their groups, and their scratch folders.
+/// What earlier lives left: what carries their marker, what sits in their groups, git directories that they
+/// damaged, and their scratch folders.
 pub(super) fn sweep(owner: &Owner) -> Vec<Swept> {
     let mut swept = sweep::sweep(|found| owner.marker.earlier(found).map(str::to_owned));
     if let Ok(groups) = &owner.groups {
@@ -263,10 +272,19 @@ pub(super) fn sweep(owner: &Owner) -> Vec<Swept> {
                 let label = command.split_once('.').map_or(command.as_str(), |(_, label)| label);
                 match swept.iter_mut().find(|one| one.label == label) {
                     Some(one) => one.pids.extend(&found.pids),
-                    None => swept.push(Swept { label: label.to_owned(), pids: found.pids.clone() }),
+                    None => {
+                        swept.push(Swept { label: label.to_owned(), pids: found.pids.clone(), evidence: Vec::new() })
+                    }
                 }
             }
             groups.remove(&found);
+        }
+    }
+    for (label, evidence) in heads::restore_left(&owner.home, owner.marker.life()) {
+        match swept.iter_mut().find(|one| one.label == label) {
+            Some(one) => one.evidence.extend(evidence),
+            None if evidence.is_empty() => {}
+            None => swept.push(Swept { label, pids: Vec::new(), evidence }),
         }
     }
     for entry in fs::read_dir(owner.home.join(SCRATCH)).into_iter().flatten().flatten() {

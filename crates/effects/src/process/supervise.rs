@@ -4,21 +4,25 @@
 //! nothing of it is left. It keeps nothing, reads no settings, and never outlives its command.
 
 use std::collections::HashSet;
+use std::fs;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
-use rustix::process::{DumpableBehavior, Pid, Signal, WaitId, WaitIdOptions, WaitOptions};
+use rustix::process::{
+    DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, WaitOptions, getrlimit, setrlimit,
+};
 
 use super::family::{self, Stat};
+use super::home::HomeModes;
 use super::memory;
+use super::mounts;
 use super::orders::{self, Ask, Orders, Report, Root, SUPERVISE};
 use crate::limits;
 use crate::sandbox::Prepared;
@@ -52,16 +56,19 @@ fn run() -> io::Result<()> {
     (&control).write_all(b"h")?;
     let descriptors = orders::receive_descriptors(&control)?;
     let Some(orders) = orders::read_frame::<Orders>(&control)? else { return Ok(()) };
+    check_places(&orders)?;
+    mounts::protect(&orders)?;
     // Nothing that the command starts may look into this process or trace it, even as the same user. Not earlier: the
     // daemon sets how soon it dies when memory runs out, and that is a file of this process.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     let deaths = Deaths::new()?;
+    let home = orders.open_home.clone().map(HomeModes::note);
     let started = start(&orders, descriptors);
     rustix::stdio::dup2_stderr(&nothing)?;
     match started {
         Ok(main) => {
             orders::write_frame(&control, &Report::Started)?;
-            Supervisor::new(control, orders, main, deaths).attend();
+            Supervisor::new(control, orders, main, deaths, home).attend();
             Ok(())
         }
         Err(error) => orders::write_frame(&control, &Report::NotStarted { message: error.to_string() }),
@@ -83,18 +90,17 @@ fn close_with_the_start() {
 }
 
 fn start(orders: &Orders, [stdin, stdout, stderr]: [OwnedFd; 3]) -> io::Result<i32> {
-    orders.roots.iter().try_for_each(Root::check)?;
-    orders.read_only.iter().try_for_each(|path| check_read_only(path))?;
     for (path, text) in &orders.home_files {
         abide_private::private_file(path)?.write_all(text.as_bytes())?;
     }
     // A command that crashes leaves no image of its memory where it happens to stand.
-    let nothing = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
-    rustix::process::setrlimit(rustix::process::Resource::Core, nothing)?;
+    let nothing = Rlimit { current: Some(0), maximum: Some(0) };
+    setrlimit(Resource::Core, nothing)?;
     // No real-time scheduling and no priority above the usual, whatever the daemon itself may have.
-    rustix::process::setrlimit(rustix::process::Resource::Rtprio, nothing)?;
-    rustix::process::setrlimit(rustix::process::Resource::Nice, nothing)?;
+    setrlimit(Resource::Rtprio, nothing)?;
+    setrlimit(Resource::Nice, nothing)?;
     let user_processes_max = orders.user_processes_max;
+    let open_files = open_files(orders);
     // A bomb that this process must outrun gets less of the machine than this process does.
     let yields = orders.processes_max.is_some() && !orders.namespace;
     let mut prepared = Some(Prepared::new(&orders.confinement)?);
@@ -115,10 +121,10 @@ fn start(orders: &Orders, [stdin, stdout, stderr]: [OwnedFd; 3]) -> io::Result<i
                 rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
             }
             if let Some(most) = user_processes_max {
-                use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
                 let most = getrlimit(Resource::Nproc).maximum.map_or(most, |maximum| maximum.min(most));
                 setrlimit(Resource::Nproc, Rlimit { current: Some(most), maximum: Some(most) })?;
             }
+            setrlimit(Resource::Nofile, open_files)?;
             if yields {
                 rustix::process::setpriority_process(None, LOWEST)?;
             }
@@ -132,14 +138,30 @@ fn start(orders: &Orders, [stdin, stdout, stderr]: [OwnedFd; 3]) -> io::Result<i
     i32::try_from(child.id()).map_err(io::Error::other)
 }
 
-/// Whether the sandbox protects a path. Somebody may have renamed or replaced a part of it between the moment it was
-/// chosen and the moment it was mounted.
-fn check_read_only(path: &Path) -> io::Result<()> {
-    let found = rustix::fs::statvfs(path)?;
-    if found.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY) && !path.symlink_metadata()?.is_symlink() {
-        return Ok(());
-    }
-    Err(io::Error::other(format!("{} could not be made read-only", path.display())))
+/// The limits of open files of the command: the daemon has raised its own soft limit, and the command gets the usual one.
+fn open_files(orders: &Orders) -> Rlimit {
+    let limit = getrlimit(Resource::Nofile);
+    let least = |one: Option<u64>, other: Option<u64>| one.into_iter().chain(other).min();
+    let maximum = least(limit.maximum, orders.memory_max.map(open_files_max));
+    let current = least(orders.open_files.or(limit.current), maximum);
+    Rlimit { current, maximum }
+}
+
+/// How many files one process may have open where memory is bounded by looking at processes: a socket's buffers and
+/// files that are on their way through one belong to no process, and this limits how many of them there are.
+fn open_files_max(memory_bytes: u64) -> u64 {
+    let most = |name| {
+        let text = fs::read_to_string(format!("/proc/sys/net/core/{name}")).ok()?;
+        text.trim().parse::<u64>().ok()
+    };
+    let buffers = most("rmem_max").zip(most("wmem_max")).map_or(limits::SOCKET_BYTES, |(read, write)| read + write);
+    (memory_bytes / buffers.max(1)).max(limits::OPEN_FILES_LEAST)
+}
+
+/// Whether the sandbox shows what was chosen. A folder may have been renamed or replaced between the moment it was chosen
+/// and the moment it was mounted.
+fn check_places(orders: &Orders) -> io::Result<()> {
+    orders.roots.iter().chain(&orders.readable).try_for_each(Root::check)
 }
 
 const LOWEST: i32 = 19;
@@ -197,6 +219,8 @@ struct Supervisor {
     deaths: Deaths,
     last_forked: Option<u64>,
     last_weighed: Option<Instant>,
+    home: Option<HomeModes>,
+    last_restored: Option<Instant>,
 }
 
 /// The evidence that a command was ended for its memory.
@@ -205,7 +229,7 @@ pub(super) fn out_of_memory(most: u64, of: &str) -> String {
 }
 
 impl Supervisor {
-    fn new(control: UnixStream, orders: Orders, main: i32, deaths: Deaths) -> Supervisor {
+    fn new(control: UnixStream, orders: Orders, main: i32, deaths: Deaths, home: Option<HomeModes>) -> Supervisor {
         // Allowed to the superuser; to others the difference to their commands must do.
         let _as_it_is = rustix::process::setpriority_process(None, HIGHEST);
         deaths.listen();
@@ -220,6 +244,8 @@ impl Supervisor {
             deaths,
             last_forked: None,
             last_weighed: None,
+            home,
+            last_restored: None,
         }
     }
 
@@ -234,6 +260,11 @@ impl Supervisor {
                 break;
             }
             self.look_after_time();
+            self.look_after_home();
+        }
+        // Nothing of the command is left that could change them again.
+        if let Some(home) = &self.home {
+            home.restore();
         }
         let (exit_code, signal) = self.main_status.unwrap_or_default();
         let report = Report::Ended { exit_code, signal, evidence: self.evidence };
@@ -250,6 +281,8 @@ impl Supervisor {
             Ending::Gently { until } => Some(until.saturating_duration_since(Instant::now()).min(tick)),
             Ending::Killing => Some(tick),
         };
+        let home = self.home.is_some().then_some(Duration::from_millis(limits::HOME_TICK_MS));
+        let timeout = timeout.into_iter().chain(home).min();
         let timeout = timeout.and_then(|wait| Timespec::try_from(wait).ok());
         let control = if self.daemon { PollFlags::IN } else { PollFlags::empty() };
         let mut polled =
@@ -308,6 +341,16 @@ impl Supervisor {
             }
             // Who was started while the others died.
             Ending::Killing => self.kill_round(),
+        }
+    }
+
+    /// Less often than commands fork: it looks at each file in the home.
+    fn look_after_home(&mut self) {
+        let every = Duration::from_millis(limits::HOME_TICK_MS);
+        let Some(home) = &self.home else { return };
+        if self.last_restored.is_none_or(|at| at.elapsed() >= every) {
+            home.restore();
+            self.last_restored = Some(Instant::now());
         }
     }
 

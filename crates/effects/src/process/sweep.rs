@@ -15,6 +15,8 @@ use super::orders::SUPERVISE;
 pub struct Swept {
     pub label: String,
     pub pids: Vec<i32>,
+    /// What it had damaged and was put back.
+    pub evidence: Vec<String>,
 }
 
 /// Ends everything whose marker `wanted` gives a label for; comes back when nothing of it runs.
@@ -33,7 +35,7 @@ pub(crate) fn sweep(wanted: impl Fn(&str) -> Option<String>) -> Vec<Swept> {
         .map(|(label, pids)| {
             let mut pids: Vec<i32> = pids.into_iter().collect();
             pids.sort_unstable();
-            Swept { label, pids }
+            Swept { label, pids, evidence: Vec::new() }
         })
         .collect()
 }

@@ -6,14 +6,15 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::places::Places;
+use crate::process::{Root, mounts};
 
 /// What a command may see and change, in paths without symbolic links.
 #[derive(Debug)]
 pub(crate) struct View<'a> {
-    pub writable: &'a [PathBuf],
-    /// Below what is writable: mounted over it, so that they can neither be changed nor renamed.
-    pub read_only: &'a [PathBuf],
-    pub readable: &'a [PathBuf],
+    pub writable: &'a [Root],
+    pub readable: &'a [Root],
+    /// The supervisor makes mounts of its own, for which it keeps the power.
+    pub mounts_inside: bool,
     pub network: bool,
     /// Some of what is writable belongs to another user.
     pub foreign: bool,
@@ -59,8 +60,6 @@ pub(crate) fn scratch_script(places: &Places, scratch: Scratch) -> String {
 enum Mount {
     Read,
     Write,
-    /// Read-only where it lies in a writable folder. It has to be there: a mount that fails is a command that fails.
-    Protected,
     /// Empty, writable, private, in memory: one of [`private_folders`].
     Private(usize),
     /// A folder or a file that is there and says nothing.
@@ -80,6 +79,11 @@ pub(crate) fn arguments(places: &Places, view: &View<'_>) -> Vec<OsString> {
         // As the superuser outside of a sandbox could; here it is a power over what is shown, and no more.
         add(&["--cap-add", "CAP_CHOWN", "--cap-add", "CAP_DAC_OVERRIDE", "--cap-add", "CAP_FOWNER"]);
     }
+    if view.mounts_inside {
+        for power in mounts::POWERS {
+            add(&["--cap-add", power]);
+        }
+    }
     if !view.network {
         add(&["--unshare-net"]);
     }
@@ -89,14 +93,22 @@ pub(crate) fn arguments(places: &Places, view: &View<'_>) -> Vec<OsString> {
             add(&["--dir", &format!("{SCRATCH}/{nth}")]);
         }
     }
-    let mut shared_memory = None;
+    let (mut shared_memory, mut hidden) = (None, Vec::new());
     for ((_, path), mount) in mounts(places, view) {
         // In a folder that is made below.
         if path == Path::new("/dev/shm") {
             shared_memory = Some(mount);
-        } else {
-            push(&mut arguments, &path, &mount, view.scratch);
+            continue;
         }
+        push(&mut arguments, &path, &mount, view.scratch);
+        if mount == Mount::Hidden && path.is_dir() {
+            hidden.push(path);
+        }
+    }
+    // Read-only, because such a folder may hold no bytes but any number of names. Not before everything is mounted: a
+    // folder in it may be shown, such as the runtime's view of a repository that its home lies in.
+    for path in hidden {
+        arguments.extend(["--remount-ro".into(), path.into_os_string()]);
     }
     arguments.extend(["--proc", "/proc", "--dev", "/dev"].map(OsString::from));
     if let Some(mount) = shared_memory {
@@ -125,7 +137,7 @@ fn mounts(places: &Places, view: &View<'_>) -> Mounts {
     for (nth, private) in private_folders(&places.person).iter().enumerate() {
         put(private, Mount::Private(nth));
     }
-    for path in places.readable.iter().chain(view.readable) {
+    for path in places.readable.iter().chain(view.readable.iter().map(|root| &root.path)) {
         match path.read_link() {
             // The system's own links (/bin and the like); a person's toolchain is shown where the link leads.
             Ok(target) if depth(path) == 2 => put(path, Mount::Link(target)),
@@ -138,18 +150,17 @@ fn mounts(places: &Places, view: &View<'_>) -> Mounts {
     {
         put(&real, Mount::Read);
     }
-    for path in view.writable {
-        put(path, Mount::Write);
-    }
-    for path in view.read_only {
-        put(path, Mount::Protected);
+    for root in view.writable {
+        put(&root.path, Mount::Write);
     }
     let shown: Vec<(PathBuf, Mount)> = mounts
         .iter()
         .filter(|(_, mount)| matches!(mount, Mount::Read | Mount::Write))
         .map(|((_, path), mount)| (path.clone(), mount.clone()))
         .collect();
-    for secret in &places.hidden {
+    // Whoever gives a folder gives all of it.
+    let is_given = |path: &Path| view.writable.iter().chain(view.readable).any(|root| path.starts_with(&root.path));
+    for secret in places.hidden.iter().chain(places.closed.iter().filter(|path| !is_given(path))) {
         let around = shown.iter().filter(|(path, _)| secret.starts_with(path) && secret != path);
         let Some((shown_at, mount)) = around.max_by_key(|(path, _)| depth(path)) else { continue };
         // What is mounted can't be renamed, what is around it can, and with it would go the name by which the next
@@ -167,15 +178,13 @@ fn push(arguments: &mut Vec<OsString>, path: &Path, mount: &Mount, scratch: Scra
     let mut add = |words: &[&std::ffi::OsStr]| arguments.extend(words.iter().map(|word| (*word).to_owned()));
     match mount {
         Mount::Read => add(&["--ro-bind-try".as_ref(), path, path]),
-        Mount::Protected => add(&["--ro-bind".as_ref(), path, path]),
         Mount::Write => add(&["--bind".as_ref(), path, path]),
         Mount::Private(nth) => match scratch {
             Scratch::One(_) => add(&["--bind-try".as_ref(), format!("{SCRATCH_SOURCE}/{nth}").as_ref(), path]),
             Scratch::Each(bytes) => add(&["--size".as_ref(), bytes.to_string().as_ref(), "--tmpfs".as_ref(), path]),
         },
-        // Read-only: it may hold no bytes, but any number of names.
         Mount::Hidden if Path::new(path).is_dir() => {
-            add(&["--size".as_ref(), "4096".as_ref(), "--tmpfs".as_ref(), path, "--remount-ro".as_ref(), path])
+            add(&["--size".as_ref(), "4096".as_ref(), "--tmpfs".as_ref(), path])
         }
         // A device on a mount that allows no devices: it is there, and can't be opened.
         Mount::Hidden => add(&["--ro-bind".as_ref(), "/dev/null".as_ref(), path]),

@@ -2,16 +2,15 @@
 //! privilege. It can't forbid below what it allows, so what is hidden must lie outside of everything that is allowed.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, LandlockStatus, PathBeneath, Ruleset, RulesetAttr,
     RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope, path_beneath_rules,
 };
-use rustix::fs::{Mode, OFlags, ResolveFlags};
-use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
+
+use crate::process::Root;
 
 /// The newest version that was looked at; an older kernel does what it can, and [`probe`] says what that is.
 const NEWEST: ABI = ABI::V6;
@@ -25,8 +24,11 @@ pub(crate) struct Rules {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Files {
+    /// Of the system: links are followed.
     pub read: Vec<PathBuf>,
-    pub write: Vec<PathBuf>,
+    /// Readable besides.
+    pub given: Vec<Root>,
+    pub write: Vec<Root>,
 }
 
 /// Devices that everybody may use. No terminals but one's own, and no shared memory: others of the same user have theirs
@@ -48,22 +50,14 @@ pub(crate) fn ruleset(rules: &Rules) -> io::Result<RulesetCreated> {
         .add_rules(path_beneath_rules(&files.read, AccessFs::from_read(NEWEST)))
         .and_then(|created| created.add_rules(path_beneath_rules(DEVICES, device)))
         .map_err(io::Error::other)?;
-    for path in &files.write {
-        created = created.add_rule(PathBeneath::new(unlinked(path)?, all)).map_err(io::Error::other)?;
+    let given = files.given.iter().map(|root| (root, AccessFs::from_read(NEWEST)));
+    for (root, access) in given.chain(files.write.iter().map(|root| (root, all))) {
+        let opened = root.open()?;
+        let is_file = !rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&opened)?.st_mode).is_dir();
+        let access = if is_file { access & AccessFs::from_file(NEWEST) } else { access };
+        created = created.add_rule(PathBeneath::new(opened, access)).map_err(io::Error::other)?;
     }
     Ok(created)
-}
-
-/// The folder of that name, with no symbolic link on the way to it: somebody may have put one there since it was
-/// looked at.
-fn unlinked(path: &Path) -> io::Result<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::CLOEXEC;
-    match rustix::fs::openat2(rustix::fs::CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
-        Ok(folder) => Ok(folder),
-        // A kernel that knows Landlock knows this call; a filter around us may not.
-        Err(Errno::NOSYS | Errno::PERM) => Ok(rustix::fs::open(path, flags | OFlags::NOFOLLOW, Mode::empty())?),
-        Err(error) => Err(error.into()),
-    }
 }
 
 /// What this kernel's Landlock can do.
@@ -86,7 +80,8 @@ impl Ability {
 pub(crate) fn probe() -> Result<Ability, String> {
     let tried = std::thread::spawn(|| {
         let inside = Path::new("/usr").to_path_buf();
-        let rules = Rules { files: Some(Files { read: vec![inside], write: Vec::new() }), network: false };
+        let rules =
+            Rules { files: Some(Files { read: vec![inside], given: Vec::new(), write: Vec::new() }), network: false };
         let status = ruleset(&rules)?.restrict_self().map_err(io::Error::other)?;
         let version = match status.landlock {
             LandlockStatus::NotEnabled => return Err(io::Error::other("Landlock is not enabled in this kernel")),

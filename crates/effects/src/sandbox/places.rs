@@ -95,6 +95,9 @@ pub(crate) struct Places {
     pub readable: Vec<PathBuf>,
     /// Not to be read, though some lie below what is readable.
     pub hidden: Vec<PathBuf>,
+    /// Files and folders of the system that only the superuser can read. Hidden, unless they lie in a folder that a
+    /// command is given.
+    pub closed: Vec<PathBuf>,
 }
 
 impl Places {
@@ -118,7 +121,7 @@ impl Places {
                 readable.push(folder);
             }
         }
-        Places { person: person.to_path_buf(), readable, hidden }
+        Places { person: person.to_path_buf(), readable, hidden, closed: Vec::new() }
     }
 
     /// The hidden places that lie in `folder`, or are it.

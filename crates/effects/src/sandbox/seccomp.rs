@@ -1,10 +1,13 @@
 //! System calls that a confined command may not make. A list of refusals: the calls that builds and tests need are too
-//! many to list, the calls that they never need are not. docs/sandbox.md has a table of every call that was tried.
+//! many to list, the calls that they never need are not. Calls that are newer than this list are unknown to a command:
+//! each new kernel brings some, and one of them may do what an older call is refused for. docs/sandbox.md has a table
+//! of every call that was tried.
 
 use std::collections::BTreeMap;
 
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, TargetArch,
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    TargetArch, sock_filter,
 };
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +16,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct SystemCalls {
     pub sockets: Sockets,
     pub reach: Reach,
+    pub modes: Modes,
 }
 
 /// Which sockets may be made. Connected pairs always may: they lead nowhere.
@@ -35,6 +39,65 @@ pub(crate) enum Reach {
     /// Every process of its user, so calls that change another process are refused.
     User,
 }
+
+/// Bits of a file's mode that a command may not set. A program with them runs as its owner or its group, whoever starts
+/// it: it would lend the daemon's user to every user of the machine that can reach the workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Modes {
+    /// Setuid. Setgid may be set: folders that a group shares have it, `chmod 755` keeps it there, and a filter can't
+    /// tell a folder from a program.
+    NoSetuid,
+    /// Neither: the group of the superuser owns files of the system.
+    NoSetuidNorSetgid,
+}
+
+impl Modes {
+    pub(crate) fn of_this_user() -> Modes {
+        if rustix::process::geteuid().is_root() { Modes::NoSetuidNorSetgid } else { Modes::NoSetuid }
+    }
+
+    fn refused_bits(self) -> Vec<u64> {
+        match self {
+            Modes::NoSetuid => vec![libc::S_ISUID.into()],
+            Modes::NoSetuidNorSetgid => vec![libc::S_ISUID.into(), libc::S_ISGID.into()],
+        }
+    }
+}
+
+/// Calls that take a mode, and which argument it is. The kernel itself takes these bits from the mode of `mkdir`.
+const TAKES_MODE: &[(libc::c_long, u8)] = &[
+    (libc::SYS_fchmod, 1),
+    (libc::SYS_fchmodat, 2),
+    (SYS_FCHMODAT2, 2),
+    (libc::SYS_mknodat, 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_chmod, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_creat, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mknod, 1),
+];
+
+/// Calls that take a mode if their flags say that a file is made: the arguments of the flags and of the mode.
+const OPENS: &[(libc::c_long, u8, u8)] = &[
+    (libc::SYS_openat, 2, 3),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_open, 1, 2),
+];
+
+/// Flags with which a file is made. The second is the bit of `O_TMPFILE` that is no other flag's.
+const MAKES_FILE: [libc::c_int; 2] = [libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY];
+
+/// Numbers that the C library's bindings lack. Since number 424 every architecture has the same ones.
+const SYS_FCHMODAT2: libc::c_long = 452;
+const SYS_STATMOUNT: libc::c_long = 457;
+const SYS_LISTMOUNT: libc::c_long = 458;
+const SYS_LSM_SET_SELF_ATTR: libc::c_long = 460;
+const SYS_OPEN_TREE_ATTR: libc::c_long = 467;
+const SYS_FILE_SETATTR: libc::c_long = 469;
+
+/// The newest call that was looked at.
+const NEWEST: libc::c_long = SYS_FILE_SETATTR;
 
 /// The machine and its kernel belong to no workspace. io_uring makes sockets without asking this filter.
 const REFUSED: &[libc::c_long] = &[
@@ -67,6 +130,8 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_syslog,
     libc::SYS_userfaultfd,
     libc::SYS_vhangup,
+    // As the files in /proc/self/attr are read-only.
+    SYS_LSM_SET_SELF_ATTR,
     // Mounts and namespaces: the kernel refuses most of these to a process without powers; a user namespace, in which
     // every process has all powers, is refused below.
     libc::SYS_fsconfig,
@@ -77,6 +142,7 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_mount_setattr,
     libc::SYS_move_mount,
     libc::SYS_open_tree,
+    SYS_OPEN_TREE_ATTR,
     libc::SYS_pivot_root,
     libc::SYS_setns,
     libc::SYS_umount2,
@@ -86,9 +152,23 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_iopl,
 ];
 
+/// Calls that a command is told the kernel does not have, so that the C library and other programs use an older way.
+const UNKNOWN: &[libc::c_long] = &[
+    // Its flags lie in memory, where a filter can't read them; `clone` has them in an argument.
+    libc::SYS_clone3,
+    // The mode lies in memory, too; `openat` has it in an argument.
+    libc::SYS_openat2,
+    // Mounts, of other mount namespaces too; /proc/self/mountinfo has the command's own.
+    SYS_LISTMOUNT,
+    SYS_STATMOUNT,
+    // Memory that nothing counts once it is not mapped any more.
+    libc::SYS_memfd_secret,
+];
+
 /// Calls that change or watch others of the same user, where those can be named. System V objects are not files, so
-/// rules on files do not protect them; inotify and fanotify take a path that a filter can't read.
+/// rules on files do not protect them; inotify, fanotify and file_setattr take a path that a filter can't read.
 const REFUSED_AMONG_OTHERS: &[libc::c_long] = &[
+    SYS_FILE_SETATTR,
     libc::SYS_fanotify_init,
     libc::SYS_inotify_init1,
     libc::SYS_kcmp,
@@ -113,8 +193,8 @@ const REFUSED_AMONG_OTHERS: &[libc::c_long] = &[
 ];
 
 /// Calls whose first argument is a process, where 0 means the caller. A filter does not know the caller's own id, so
-/// any other number is refused.
-const ONLY_ON_ITSELF: &[libc::c_long] = &[
+/// where others can be named any other number is refused.
+const ON_A_PROCESS: &[libc::c_long] = &[
     libc::SYS_get_robust_list,
     libc::SYS_migrate_pages,
     libc::SYS_move_pages,
@@ -126,10 +206,13 @@ const ONLY_ON_ITSELF: &[libc::c_long] = &[
 
 /// Calls whose first argument says of whom (a process, a group, a user) and whose second is an id; with the number that
 /// says "all processes of a user".
-const ONLY_ON_ITS_GROUP: &[(libc::c_long, u64)] =
+const ON_A_GROUP: &[(libc::c_long, u64)] =
     &[(libc::SYS_setpriority, libc::PRIO_USER as u64), (libc::SYS_ioprio_set, IOPRIO_WHO_USER)];
 
 const IOPRIO_WHO_USER: u64 = 3;
+
+/// The supervisor in a namespace of its command.
+const FIRST_PROCESS: u64 = 1;
 
 /// Leases hold up others that open a file, and notices tell of changes in folders.
 const REFUSED_FCNTL: [libc::c_int; 2] = [libc::F_SETLEASE, libc::F_NOTIFY];
@@ -154,24 +237,42 @@ pub(crate) fn programs(calls: SystemCalls) -> Result<Vec<BpfProgram>, String> {
     rules.insert(libc::SYS_fcntl, fcntl.into_iter().collect::<Result<_, _>>()?);
     // In a namespace too: its supervisor is the first process there.
     rules.insert(libc::SYS_prlimit64, vec![rule([(0, SeccompCmpOp::Ne, 0)])?]);
-    match calls.reach {
-        Reach::Namespace => {}
-        Reach::User => refuse_others(&mut rules)?,
-    }
-    // The flags of clone3 lie in memory, where a filter can't read them. Told that the kernel does not have this call,
-    // the C library uses clone.
-    let unknown: Rules = [(libc::SYS_clone3, Vec::new())].into();
-    Ok(vec![program(rules, libc::EPERM)?, program(unknown, libc::ENOSYS)?])
+    let others = match calls.reach {
+        Reach::Namespace => (SeccompCmpOp::Eq, FIRST_PROCESS),
+        Reach::User => {
+            rules.extend(REFUSED_AMONG_OTHERS.iter().map(|call| (*call, Vec::new())));
+            (SeccompCmpOp::Ne, 0)
+        }
+    };
+    refuse_on(&mut rules, others)?;
+    refuse_modes(&mut rules, calls.modes)?;
+    let unknown: Rules = UNKNOWN.iter().map(|call| (*call, Vec::new())).collect();
+    Ok(vec![program(rules, libc::EPERM)?, program(unknown, libc::ENOSYS)?, newer_are_unknown()])
 }
 
-fn refuse_others(rules: &mut Rules) -> Result<(), String> {
-    rules.extend(REFUSED_AMONG_OTHERS.iter().map(|call| (*call, Vec::new())));
-    for call in ONLY_ON_ITSELF {
-        rules.insert(*call, vec![rule([(0, SeccompCmpOp::Ne, 0)])?]);
+/// Refuses calls that change the scheduling or the pages of these processes, or of all processes of a user.
+fn refuse_on(rules: &mut Rules, (comparison, id): (SeccompCmpOp, u64)) -> Result<(), String> {
+    for call in ON_A_PROCESS {
+        rules.insert(*call, vec![rule([(0, comparison.clone(), id)])?]);
     }
-    for (call, user) in ONLY_ON_ITS_GROUP {
-        let refused = vec![rule([(1, SeccompCmpOp::Ne, 0)])?, rule([(0, SeccompCmpOp::Eq, *user)])?];
+    for (call, user) in ON_A_GROUP {
+        let refused = vec![rule([(1, comparison.clone(), id)])?, rule([(0, SeccompCmpOp::Eq, *user)])?];
         rules.insert(*call, refused);
+    }
+    Ok(())
+}
+
+fn refuse_modes(rules: &mut Rules, modes: Modes) -> Result<(), String> {
+    let bits = modes.refused_bits();
+    let has = |argument: u8, bit: u64| (argument, SeccompCmpOp::MaskedEq(bit), bit);
+    for (call, mode) in TAKES_MODE {
+        let refused = bits.iter().map(|bit| rule([has(*mode, *bit)]));
+        rules.insert(*call, refused.collect::<Result<_, _>>()?);
+    }
+    for (call, flags, mode) in OPENS {
+        let makes = MAKES_FILE.map(|flag| u64::from(flag.unsigned_abs()));
+        let refused = makes.iter().flat_map(|flag| bits.iter().map(|bit| rule([has(*flags, *flag), has(*mode, *bit)])));
+        rules.insert(*call, refused.collect::<Result<_, _>>()?);
     }
     Ok(())
 }
@@ -191,17 +292,25 @@ fn rule(conditions: impl IntoIterator<Item = (u8, SeccompCmpOp, u64)>) -> Result
     SeccompRule::new(conditions).map_err(|error| error.to_string())
 }
 
-fn program(mut rules: Rules, errno: i32) -> Result<BpfProgram, String> {
+fn program(rules: Rules, errno: i32) -> Result<BpfProgram, String> {
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|error| error.to_string())?;
-    // The same calls once more under the numbers of the x32 ABI, which the kernel counts to the same architecture.
-    if cfg!(target_arch = "x86_64") {
-        let again: Vec<_> = rules.iter().map(|(call, rule)| (call | X32, rule.clone())).collect();
-        rules.extend(again);
-    }
     let refuse = SeccompAction::Errno(errno.unsigned_abs());
     SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch)
         .and_then(BpfProgram::try_from)
         .map_err(|error| error.to_string())
 }
 
-const X32: i64 = 0x4000_0000;
+/// Every call with a number above the newest is unknown. The numbers of the x32 ABI are among them, which the kernel
+/// counts to the same architecture: under those numbers the calls above could be made past their rules. Calls of other
+/// architectures are no matter of this filter: the other filters end the process.
+fn newer_are_unknown() -> BpfProgram {
+    let statement = |code: u32, k: u32| sock_filter { code: code as u16, jt: 0, jf: 0, k };
+    let newest = sock_filter { jf: 1, ..statement(libc::BPF_JMP | libc::BPF_JGT | libc::BPF_K, NEWEST as u32) };
+    vec![
+        // The call's number is the first member of what a filter is given.
+        statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0),
+        newest,
+        statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs()),
+        statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW),
+    ]
+}

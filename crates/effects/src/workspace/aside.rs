@@ -6,6 +6,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use abide_kernel::input::Refusal;
@@ -13,6 +14,7 @@ use abide_kernel::input::Refusal;
 use super::durable;
 use super::remove::Removed;
 use super::worktree::Worktree;
+use crate::transient;
 
 /// What the name of a folder begins with while it is taken away.
 const GOING: &str = ".going-";
@@ -95,7 +97,12 @@ impl<'a> Aside<'a> {
     }
 
     pub(super) fn delete(&self) -> Result<(), Refusal> {
-        match fs::remove_dir_all(&self.folder) {
+        let mut deleted = fs::remove_dir_all(&self.folder);
+        if deleted.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied) {
+            // Tools make folders that nobody may write, for what they download.
+            deleted = open_folders(&self.folder).and_then(|()| fs::remove_dir_all(&self.folder));
+        }
+        match deleted {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.failed(&error)),
             Ok(()) | Err(_) => Ok(()),
         }
@@ -109,8 +116,25 @@ impl<'a> Aside<'a> {
     fn failed(&self, error: &io::Error) -> Refusal {
         let (path, folder) = (self.worktree.path.display(), self.folder.display());
         let message = format!("{path} could not be taken away by way of {folder}: {error}");
-        Refusal::new("io", message, "see that both can be written to, then remove it again; its work is saved or there")
+        let usual = "see that both can be written to, then remove it again; its work is saved or there";
+        Refusal::new("io", message, transient::hint(error, usual))
     }
+}
+
+/// Gives the owner of a folder and of those in it the right to change them.
+fn open_folders(folder: &Path) -> io::Result<()> {
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(next) = folders.pop() {
+        let mode = next.symlink_metadata()?.permissions().mode();
+        fs::set_permissions(&next, fs::Permissions::from_mode(mode | 0o700))?;
+        for entry in fs::read_dir(&next)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                folders.push(entry.path());
+            }
+        }
+    }
+    Ok(())
 }
 
 fn is_there(path: &Path) -> bool {

@@ -7,9 +7,10 @@ use std::path::{Component, Path, PathBuf};
 use abide_kernel::input::Refusal;
 use rustix::fs::{Access, access};
 
-use super::repository::Repository;
+use super::repository::{DAMAGED, Repository};
 use super::view::View;
 use super::{GitRoot, Repositories, WORKTREES, Workspace};
+use crate::transient;
 
 impl Repositories {
     /// Looks at a folder that is to be a workspace. The runtime's own home may neither hold it nor lie in it.
@@ -17,6 +18,15 @@ impl Repositories {
         let path = usable(path, &self.home)?;
         let git = git_root(&path, self)?;
         Ok(Workspace { path, git })
+    }
+
+    /// Looks at a folder that is a workspace already. One whose `.git` was damaged meanwhile has no repository: its agent
+    /// can go on, and repair it.
+    pub fn check_again(&self, path: &Path) -> Result<Workspace, Refusal> {
+        match self.check(path) {
+            Err(refusal) if refusal.code == DAMAGED => Ok(Workspace { path: usable(path, &self.home)?, git: None }),
+            checked => checked,
+        }
     }
 
     fn ignores(&self, repository: &Repository, folder: &Path) -> Result<bool, Refusal> {
@@ -75,7 +85,7 @@ fn unreachable_path(path: &Path, error: &io::Error) -> Refusal {
         let message = format!("{shown} leads through a file");
         return Refusal::new("not_a_folder", message, "correct the path");
     }
-    let hint = "give the daemon's user access to every folder on the way";
+    let hint = transient::hint(error, "give the daemon's user access to every folder on the way");
     Refusal::new("unreadable", format!("{shown} can't be reached: {error}"), hint)
 }
 

@@ -43,7 +43,7 @@ pub(super) fn write(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
 }
 
 /// Puts content in place as `name`, over whatever is there.
-pub(super) fn replace(folder: &Path, name: &str, content: &[u8]) -> io::Result<()> {
+pub(crate) fn replace(folder: &Path, name: &str, content: &[u8]) -> io::Result<()> {
     let mut file = partial(folder)?;
     io::Write::write_all(&mut file, content)?;
     file.as_file().sync_all()?;

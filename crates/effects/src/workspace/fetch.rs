@@ -1,18 +1,19 @@
 //! Bringing an agent's branch into the user's repository, on the user's word: as `abide/AGENT/BRANCH`, and only ahead.
 //! Objects go through the mirror, which computes their hashes anew.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use abide_kernel::input::Refusal;
 use serde::{Deserialize, Serialize};
 
-use super::keep::{kept_prefix, short_name};
+use super::git::Git;
+use super::keep::{REFLOG, kept_prefix, logged_prefix, short_name};
 use super::making::Record;
-use super::mirror::{Mirror, Refs, parse_refs};
+use super::mirror::{COMMIT, Mirror, Owner, Refs, parse_refs};
 use super::repository::{Repository, read};
-use super::view::View;
+use super::view::{View, head_of};
 use super::{BRANCHES, Repositories};
 use crate::limits;
 
@@ -49,13 +50,16 @@ impl Repositories {
             None => None,
         };
         let wanted = match live {
-            Some(one) => Refs::from([one]),
+            Some((name, id)) => vec![KeptRef { place: format!("{}{name}", kept_prefix(agent)), name, id }],
             None => kept(agent, &mirror, branch)?,
         };
+        let types = mirror.types(wanted.iter().map(|one| &one.id))?;
         let mut fetched = Vec::new();
-        for (name, id) in wanted {
-            fetched.push(self.bring(agent, &user, &mirror, &name, &id)?);
-            mirror.delete_ref(&format!("{}{name}", kept_prefix(agent)))?;
+        for one in wanted {
+            let is_commit = types.get(&one.id).is_some_and(|kind| kind == COMMIT);
+            let space = if is_commit { Space::Branches } else { Space::Tags };
+            fetched.push(self.bring(agent, &user, &mirror, space, &one)?);
+            mirror.forget_fetched(&one.place, &one.id)?;
         }
         Ok(fetched)
     }
@@ -85,61 +89,177 @@ impl Repositories {
             None => branches.iter().find(|(name, _)| Some(name.as_str()) == checked_out),
         };
         let Some((name, id)) = found else { return Ok(None) };
-        mirror.take(&view, &git, &BTreeSet::from([id.clone()]))?;
+        mirror.take(&view, &git, &BTreeSet::from([id.clone()]), Owner::Agent)?;
         Ok(Some((short_name(agent, name), id.clone())))
     }
 
-    fn bring(&self, agent: &str, user: &Repository, mirror: &Mirror, name: &str, id: &str) -> Result<Fetched, Refusal> {
-        let branch = format!("{BRANCHES}{agent}/{name}");
-        let reference = format!("refs/heads/{branch}");
+    fn bring(
+        &self,
+        agent: &str,
+        user: &Repository,
+        mirror: &Mirror,
+        space: Space,
+        one: &KeptRef,
+    ) -> Result<Fetched, Refusal> {
+        let id = one.id.as_str();
+        let branch = format!("{BRANCHES}{agent}/{}", one.name);
+        let reference = format!("{}{branch}", space.prefix());
         let view = View::writing(user, &mirror.alternates(), &self.scratch())?;
         let git = self.untrusted(&view)?;
-        let listed = git.run(&[&"for-each-ref", &"--format=%(objectname) %(refname)", &"refs/heads", &"refs/tags"])?;
-        let theirs = parse_refs(&listed, "");
-        let before = theirs.get(&reference).cloned();
+        let theirs = UserRefs::read(&git)?;
+        let before = theirs.ids.get(&reference).cloned();
+        stands_for_itself(user, &git, space, &branch)?;
         if before.as_deref() == Some(id) {
             return Ok(Fetched { branch, commit: id.to_owned(), changed: false });
         }
-        not_checked_out(user, &reference)?;
+        not_checked_out(user, &theirs, &reference)?;
         let own = mirror.git()?;
         if let Some(before) = &before
-            && !own.ask(&[&"merge-base", &"--is-ancestor", before, &id])?.ok
+            && !mirror.is_ancestor(before, id)?
         {
             let message = format!("{branch} has commits that the agent's branch does not have");
-            let hint = format!("keep them under another name first: git branch -m {branch} NAME");
+            let hint = format!("keep them under another name first: {} {branch} NAME", space.rename());
             return Err(Refusal::new("not_fast_forward", message, hint));
         }
-        let known: String = mirror.present(&theirs)?.values().map(|id| format!("^{id}\n")).collect();
+        let known: String = mirror.present(&theirs.ids)?.values().map(|id| format!("^{id}\n")).collect();
         let revs = format!("{id}\n{known}");
         let send = "git pack-objects --revs --stdout --thin --delta-base-offset -q";
         own.pipe(send, revs.as_bytes(), &git, &[&"index-pack", &"--stdin", &"--fix-thin"])?;
         let old = before.unwrap_or_else(|| "0".repeat(id.len()));
-        git.run(&[&"update-ref", &"-m", &"abide: fetched", &reference, &id, &old])?;
+        // Should somebody have made a symbolic ref of it by now, that one is replaced, and not the branch it stands for.
+        git.run(&[&"update-ref", &"--no-deref", &"-m", &"abide: fetched", &reference, &id, &old])?;
         Ok(Fetched { branch, commit: id.to_owned(), changed: true })
     }
 }
 
-fn kept(agent: &str, mirror: &Mirror, branch: Option<&str>) -> Result<Refs, Refusal> {
-    let all = if mirror.exists() { mirror.refs(&kept_prefix(agent))? } else { Refs::new() };
-    let named = |name: &String| branch.is_none_or(|branch| name == branch || short_name(agent, branch) == *name);
-    let found: Refs = all.into_iter().filter(|(name, _)| named(name)).collect();
+/// A ref that is to be fetched, with the place in the mirror where it was kept, if it was.
+struct KeptRef {
+    name: String,
+    id: String,
+    place: String,
+}
+
+/// Where in the user's repository something is brought to. Only a commit can be a branch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Space {
+    Branches,
+    Tags,
+}
+
+impl Space {
+    fn prefix(self) -> &'static str {
+        match self {
+            Space::Branches => "refs/heads/",
+            Space::Tags => "refs/tags/",
+        }
+    }
+
+    /// How a person keeps one under another name.
+    fn rename(self) -> &'static str {
+        match self {
+            Space::Branches => "git branch -m",
+            Space::Tags => "git tag -d, after git tag NAME",
+        }
+    }
+}
+
+/// What was kept under a name; without a name, everything but the commits that only reflogs named.
+fn kept(agent: &str, mirror: &Mirror, branch: Option<&str>) -> Result<Vec<KeptRef>, Refusal> {
+    let below = |prefix: String, shown: &str| -> Result<Vec<KeptRef>, Refusal> {
+        let all = if mirror.exists() { mirror.refs(&prefix)? } else { Refs::new() };
+        let one = |(name, id)| KeptRef { place: format!("{prefix}{name}"), name: format!("{shown}{name}"), id };
+        Ok(all.into_iter().map(one).collect())
+    };
+    let (all, logged) = (below(kept_prefix(agent), "")?, below(logged_prefix(agent), REFLOG)?);
+    let only_logged = all.is_empty() && !logged.is_empty();
+    let named = |one: &KeptRef, branch: &str| one.name == branch || short_name(agent, branch) == one.name;
+    let found: Vec<KeptRef> = match branch {
+        Some(branch) => all.into_iter().chain(logged).filter(|one| named(one, branch)).take(1).collect(),
+        None => all,
+    };
     if !found.is_empty() {
         return Ok(found);
     }
     let what = branch.map_or_else(|| "no branch with commits to fetch".to_owned(), |name| format!("no branch {name}"));
-    let hint = "see which there are: abide workspace list, or git branch in the worktree";
+    let hint = match only_logged {
+        true => "commits that only reflogs named are kept, and come by name: --branch reflog/NAME, as the removal said",
+        false => "see which there are: abide workspace list, or git branch in the worktree",
+    };
     Err(Refusal::new("no_branch", format!("{agent} has {what}"), hint))
 }
 
+/// The branches and tags of the user's repository.
+struct UserRefs {
+    ids: Refs,
+    /// Those that stand for another one, by the name of that.
+    symbolic: BTreeMap<String, String>,
+}
+
+impl UserRefs {
+    fn read(git: &Git) -> Result<UserRefs, Refusal> {
+        let form = "--format=%(objectname) %(refname) %(symref)";
+        let listed = git.run(&[&"for-each-ref", &form, &"refs/heads", &"refs/tags"])?;
+        let mut refs = UserRefs { ids: Refs::new(), symbolic: BTreeMap::new() };
+        for (id, rest) in String::from_utf8_lossy(&listed).lines().filter_map(|line| line.split_once(' ')) {
+            let (name, target) = rest.split_once(' ').unwrap_or((rest, ""));
+            refs.ids.insert(name.to_owned(), id.to_owned());
+            if !target.is_empty() {
+                refs.symbolic.insert(name.to_owned(), target.to_owned());
+            }
+        }
+        Ok(refs)
+    }
+
+    /// The names that a ref has and stands for, itself first.
+    fn followed<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        // git follows five of them.
+        std::iter::successors(Some(name), |name| self.symbolic.get(*name).map(String::as_str)).take(6)
+    }
+}
+
+/// Refuses a ref that stands for another one, symbolically or because a folder on the way to it is a link. Commands of an
+/// agent that works in the user's folder can make one, and moving it would move the other.
+fn stands_for_itself(user: &Repository, git: &Git, space: Space, name: &str) -> Result<(), Refusal> {
+    let prefix = space.prefix();
+    let reference = format!("{prefix}{name}");
+    let symbolic = git.ask(&[&"symbolic-ref", &"-q", &reference])?;
+    if symbolic.ok {
+        let target = String::from_utf8_lossy(&symbolic.out).trim_end().to_owned();
+        let message = format!("{name} is a symbolic ref in the user's repository: it stands for {target}");
+        let hint = format!("delete it, if you did not make it: git symbolic-ref -d {reference}; then fetch again");
+        return Err(Refusal::new("symbolic_ref", message, hint));
+    }
+    for top in ["", "logs"] {
+        // Only a ref below the folder of all branches, or of all tags, could be another one.
+        let mut place = user.common_dir.join(top).join(prefix);
+        for part in name.split('/') {
+            place.push(part);
+            if place.symlink_metadata().is_ok_and(|found| found.is_symlink()) {
+                let message = format!("{} is a link, so that {name} may be another branch", place.display());
+                let hint = "delete that link, if you did not make it, then fetch again";
+                return Err(Refusal::new("symbolic_ref", message, hint));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Where the records of a working tree name the branch that is being rebased, while another commit is checked out.
+const REBASED: &[&str] = &["rebase-merge/head-name", "rebase-apply/head-name"];
+
 /// Refuses to move a branch under somebody who works on it.
-fn not_checked_out(user: &Repository, reference: &str) -> Result<(), Refusal> {
+fn not_checked_out(user: &Repository, theirs: &UserRefs, reference: &str) -> Result<(), Refusal> {
     let linked = fs::read_dir(user.common_dir.join("worktrees")).into_iter().flatten().flatten();
-    let heads = linked.map(|entry| entry.path().join("HEAD")).chain([user.common_dir.join("HEAD")]);
-    let line = format!("ref: {reference}");
-    let is_here = |head: &std::path::PathBuf| {
-        read(head, limits::GIT_WORDS_BYTES).is_ok_and(|head| String::from_utf8_lossy(&head).trim_end() == line)
+    let trees = linked.map(|entry| entry.path()).chain([user.common_dir.clone()]);
+    let is_here = |tree: &PathBuf| {
+        let rebased = REBASED.iter().filter_map(|name| read(&tree.join(name), limits::GIT_WORDS_BYTES).ok());
+        head_of(tree).into_iter().chain(rebased).any(|text| {
+            let text = String::from_utf8_lossy(&text);
+            let name = text.trim_end();
+            theirs.followed(name.strip_prefix("ref: ").unwrap_or(name)).any(|name| name == reference)
+        })
     };
-    let mut here = heads.filter(is_here);
+    let mut here = trees.filter(is_here);
     if here.next().is_none() {
         return Ok(());
     }

@@ -12,7 +12,7 @@
 //!
 //! git has to be 2.36 or later.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -28,10 +28,12 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, PidfdFlags};
 
+use super::transfers::Progress;
 use super::view::View;
 use crate::limits;
 use crate::process::{Launch, Process, Processes};
-use crate::sandbox::environment;
+use crate::programs;
+use crate::transient;
 
 /// What git is told whatever its configuration says.
 const SETTINGS: &[(&str, &str)] = &[
@@ -83,6 +85,8 @@ pub(super) struct Git {
     work_tree: Option<PathBuf>,
     index: Option<PathBuf>,
     patience: Duration,
+    /// Where progress that git prints is reported; none of it is taken for a complaint.
+    progress: Option<Progress>,
 }
 
 #[derive(Debug, Clone)]
@@ -112,11 +116,13 @@ impl Git {
     }
 
     fn new(runner: Runner, git_dir: &Path) -> Result<Git, Refusal> {
-        let program = program().ok_or_else(|| {
-            Refusal::new("no_git_program", "there is no git in PATH", "install git, or put it into the daemon's PATH")
+        let program = programs::find("git").map_err(|why| {
+            let hint = "install git, or put a folder with one that no agent can write into the daemon's PATH";
+            Refusal::new("no_git_program", why, hint)
         })?;
         let git_dir = git_dir.to_path_buf();
-        Ok(Git { program, runner, git_dir, work_tree: None, index: None, patience: limits::GIT_PATIENCE })
+        let patience = limits::GIT_PATIENCE;
+        Ok(Git { program, runner, git_dir, work_tree: None, index: None, patience, progress: None })
     }
 
     /// The same git directory with the files of a folder.
@@ -127,6 +133,11 @@ impl Git {
     /// The same git directory with another index.
     pub(super) fn with_index(&self, index: PathBuf) -> Git {
         Git { index: Some(index), ..self.clone() }
+    }
+
+    /// The same git, whose progress is reported there.
+    pub(super) fn reporting_to(&self, progress: Option<&Progress>) -> Git {
+        Git { progress: progress.cloned(), ..self.clone() }
     }
 
     /// Runs git and returns its output, whether it succeeded or not.
@@ -173,6 +184,27 @@ impl Git {
         let running = self.spawn(&Words::Args(args), nothing().map_err(unrunnable)?, stdout.into())?;
         let (ok, err) = running.finish(self, &verb(args), Instant::now() + self.patience)?;
         if ok { Ok(()) } else { Err(self.failed(&verb(args), &err)) }
+    }
+
+    /// Runs a script with its output going to a file, up to `most` bytes and within [`limits::GIT_MEMORY_BYTES`]. Says
+    /// whether that was enough.
+    pub(super) fn script_into(&self, script: &str, file: &mut File, most: u64) -> Result<bool, Refusal> {
+        let unrunnable = |error: io::Error| self.unrunnable(&error);
+        let (reads, writes) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| unrunnable(error.into()))?;
+        let bounded = format!("ulimit -d {}\n{script}", limits::GIT_MEMORY_BYTES >> 10);
+        let until = Instant::now() + self.patience;
+        let running = self.spawn(&Words::Script(&bounded), nothing().map_err(unrunnable)?, writes)?;
+        let copied = copy_until(File::from(reads), file, most, until);
+        if !copied.as_ref().is_ok_and(|bytes| *bytes <= most) {
+            running.kill();
+        }
+        let (ok, err) = running.finish(self, "script", until)?;
+        match copied.map_err(unrunnable)? {
+            bytes if bytes > most => Ok(false),
+            _ if ok => Ok(true),
+            _ if err.contains("out of memory") || err.contains("Cannot allocate memory") => Ok(false),
+            _ => Err(self.failed("script", &err)),
+        }
     }
 
     /// Runs two gits, the output of this one being the input of the other. Both have to succeed; the output is the
@@ -244,7 +276,7 @@ impl Git {
                 };
                 let started = processes.start_blocking(launch);
                 let process = started.map_err(|error| Refusal::new(error.code, error.message, error.hint))?;
-                Ok(Running { kind: Kind::Sandboxed(process), errors: drain(File::from(errors)) })
+                Ok(Running { kind: Kind::Sandboxed(process), errors: drain(File::from(errors), self.progress.clone()) })
             }
         }
     }
@@ -266,10 +298,9 @@ impl Git {
         command.env_clear().current_dir(here).stdin(stdin).stdout(stdout).stderr(Stdio::piped());
         // A ^C at the daemon's terminal is not meant for a git that is half done.
         command.process_group(0);
-        command.env("PATH", std::env::join_paths(absolute_path()).unwrap_or_default());
         command.envs(self.environment().map_err(|refusal| io::Error::other(refusal.message))?);
         let mut child = command.spawn()?;
-        let errors = drain(child.stderr.take().ok_or(io::ErrorKind::BrokenPipe)?);
+        let errors = drain(child.stderr.take().ok_or(io::ErrorKind::BrokenPipe)?, self.progress.clone());
         Ok(Running { kind: Kind::Direct(child), errors })
     }
 
@@ -286,6 +317,7 @@ impl Git {
                 variables.push((name.to_owned(), text(path)?.to_owned()));
             }
         }
+        variables.push(("PATH".to_owned(), programs::safe_path_text()));
         for (number, (key, value)) in SETTINGS.iter().enumerate() {
             variables.push((format!("GIT_CONFIG_KEY_{number}"), (*key).to_owned()));
             variables.push((format!("GIT_CONFIG_VALUE_{number}"), (*value).to_owned()));
@@ -311,7 +343,8 @@ impl Git {
 
     fn unrunnable(&self, error: &io::Error) -> Refusal {
         let message = format!("git could not be run on {}: {error}", self.git_dir.display());
-        Refusal::new("git_failed", message, "see that the folder is there and that git can be executed")
+        let usual = "see that the folder is there and that git can be executed";
+        Refusal::new("git_failed", message, transient::hint(error, usual))
     }
 }
 
@@ -356,12 +389,7 @@ enum Kind {
 impl Running {
     fn kill(&self) {
         match &self.kind {
-            Kind::Direct(child) => {
-                if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-                    // Not reaped yet, so the number is still this child's.
-                    let _gone = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
-                }
-            }
+            Kind::Direct(child) => kill_group(child),
             Kind::Sandboxed(process) => process.end(true),
         }
     }
@@ -377,7 +405,7 @@ impl Running {
             Kind::Direct(mut child) => {
                 let ended = ends(&child, until).and_then(|in_time| {
                     if !in_time {
-                        child.kill()?;
+                        kill_group(&child);
                     }
                     Ok((child.wait()?, in_time))
                 });
@@ -408,7 +436,7 @@ pub(super) fn user_settings(key: &str) -> Vec<String> {
 }
 
 fn settings_of_user(key: &str, form: &[&str]) -> Option<Vec<String>> {
-    let mut command = Command::new(program()?);
+    let mut command = Command::new(programs::find("git").ok()?);
     command.env_clear().current_dir("/").stdin(Stdio::null()).stderr(Stdio::null());
     for name in ["HOME", "XDG_CONFIG_HOME"] {
         if let Some(value) = std::env::var_os(name) {
@@ -434,17 +462,6 @@ pub(super) fn text(path: &Path) -> Result<&str, Refusal> {
 /// One word for a shell, whatever is in it.
 fn quoted(word: &OsStr) -> String {
     format!("'{}'", word.to_string_lossy().replace('\'', r"'\''"))
-}
-
-/// The absolute places of PATH: a relative one would find programs in the workspace. Without a PATH, git is looked for
-/// where commands would find it.
-fn absolute_path() -> Vec<PathBuf> {
-    let path: OsString = std::env::var_os("PATH").unwrap_or_else(|| environment::PATH.into());
-    std::env::split_paths(&path).filter(|place| place.is_absolute()).collect()
-}
-
-fn program() -> Option<PathBuf> {
-    absolute_path().into_iter().map(|place| place.join("git")).find(|program| program.is_file())
 }
 
 fn nothing() -> io::Result<OwnedFd> {
@@ -480,6 +497,28 @@ fn bounded(mut from: File, until: Instant) -> io::Result<Option<Vec<u8>>> {
     Ok(None)
 }
 
+/// Ends a child that was not waited for yet, so that its number is still its own, and the gits that its script started.
+fn kill_group(child: &Child) {
+    if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        let _gone = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
+    }
+}
+
+/// Copies to the end, or until there is more than `most` or it takes too long. Says how many bytes came.
+fn copy_until(mut from: File, into: &mut File, most: u64, until: Instant) -> io::Result<u64> {
+    let mut buffer = vec![0; limits::TAKEN_BYTES];
+    let mut copied = 0;
+    while copied <= most && comes(&from, until)? {
+        let count = from.read(&mut buffer)?;
+        if count == 0 {
+            break;
+        }
+        into.write_all(&buffer[..count])?;
+        copied += count as u64;
+    }
+    Ok(copied)
+}
+
 /// Whether the child ends in time. Asked of the process itself: its number may be another's by then.
 fn ends(child: &Child, until: Instant) -> io::Result<bool> {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::NotFound)?;
@@ -500,14 +539,35 @@ fn comes(from: impl AsFd, until: Instant) -> io::Result<bool> {
     }
 }
 
-/// Reads to the end, so that the child never blocks on a full pipe, and keeps the beginning.
-fn drain(mut from: impl Read + Send + 'static) -> JoinHandle<String> {
+/// Reads to the end, so that the child never blocks on a full pipe, and keeps the beginning of what is not progress.
+/// git ends a line of progress with a carriage return, which is followed by the next.
+fn drain(mut from: impl Read + Send + 'static, progress: Option<Progress>) -> JoinHandle<String> {
+    const MOST: usize = limits::GIT_WORDS_BYTES as usize;
     thread::spawn(move || {
-        let mut kept = Vec::new();
+        let mut kept = String::new();
+        let mut line = Vec::new();
+        let mut keep = |line: &mut Vec<u8>| {
+            let text = String::from_utf8_lossy(line);
+            let is_progress = progress.as_ref().is_some_and(|progress| progress.read(&text));
+            if !is_progress && kept.len() + text.len() <= MOST {
+                kept.push_str(&text);
+            }
+            line.clear();
+        };
+        let mut buffer = [0; MOST];
         // An error here shortens a message, nothing else.
-        let _ = from.by_ref().take(limits::GIT_WORDS_BYTES).read_to_end(&mut kept);
-        let _ = io::copy(&mut from, &mut io::sink());
-        String::from_utf8_lossy(&kept).into_owned()
+        while let Ok(count) = from.read(&mut buffer)
+            && count > 0
+        {
+            for byte in &buffer[..count] {
+                line.push(*byte);
+                if matches!(byte, b'\r' | b'\n') || line.len() == MOST {
+                    keep(&mut line);
+                }
+            }
+        }
+        keep(&mut line);
+        kept
     })
 }
 

@@ -10,7 +10,7 @@ use super::mirror::KEPT;
 pub const FILE: &str = ".gitconfig";
 
 /// The name of the remote that holds what was kept of worktrees. `git fetch abide` makes `abide/AGENT/BRANCH` of them.
-const REMOTE: &str = "abide";
+pub(super) const REMOTE: &str = "abide";
 
 /// The operator's identity as the author, else the agent's name. Garbage is collected before git ends: a process that it
 /// left behind would be ended with the command.

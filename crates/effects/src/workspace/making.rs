@@ -13,8 +13,10 @@ use abide_kernel::input::Refusal;
 use serde::{Deserialize, Serialize};
 
 use super::durable;
+use super::view::Carried;
 use super::worktree::Worktree;
 use crate::limits;
+use crate::transient;
 
 /// What the names of notes and records begin with.
 const MAKING: &str = ".making-";
@@ -29,6 +31,12 @@ pub(super) struct Record {
     /// repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) mirror: Option<String>,
+    /// The user's settings that say how its files are to be read. Its agent may change those in its own repository.
+    #[serde(default, skip_serializing_if = "Carried::is_empty")]
+    pub(super) settings: Carried,
+    /// It is being converted from one that is part of the user's repository, and may be either.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) converting: bool,
 }
 
 #[derive(Debug)]
@@ -50,6 +58,11 @@ fn beside(folder: &Path, prefix: &str) -> (PathBuf, String) {
 }
 
 impl Record {
+    /// Of a worktree that is part of the user's repository.
+    pub(super) fn linked(worktree: &Worktree) -> Record {
+        Record { worktree: worktree.clone(), mirror: None, settings: Carried::new(), converting: false }
+    }
+
     /// The record of the worktree in a folder.
     pub(super) fn of(folder: &Path) -> Result<Option<Record>, Refusal> {
         let (parent, name) = beside(folder, RECORD);
@@ -138,5 +151,5 @@ const AGAIN: Duration = Duration::from_millis(20);
 
 fn failed(path: &Path, error: &io::Error) -> Refusal {
     let message = format!("the record of {} could not be read or written: {error}", path.display());
-    Refusal::new("io", message, "see that there is room and the right to write in the home")
+    Refusal::new("io", message, transient::hint(error, "see that there is room and the right to write in the home"))
 }

@@ -16,7 +16,9 @@ use serde::{Deserialize, Serialize};
 use super::durable;
 use super::git::Git;
 use super::repository::{Repository, Settings};
+use super::transfers::{Phase, Progress};
 use super::view::View;
+use crate::transient;
 
 /// Where in a home the mirrors are.
 pub const MIRRORS: &str = "mirrors";
@@ -26,10 +28,16 @@ pub const MIRRORS: &str = "mirrors";
 pub(super) const BASE: &str = "refs/abide/base/";
 pub(super) const USER: &str = "refs/abide/user/";
 pub(super) const KEPT: &str = "refs/abide/kept/";
+/// Commits that only the reflogs of a worktree named, gathered under one commit for each worktree. Apart from the others,
+/// because they come only when they are asked for.
+pub(super) const LOGGED: &str = "refs/abide/logged/";
 
 /// Faults of old commits and trees that do no harm and that histories of real projects have.
 const HARMLESS: &str = "--strict=zeroPaddedFilemode=ignore,missingSpaceBeforeDate=ignore,badTimezone=ignore,\
                         missingEmail=ignore,badEmail=ignore,missingNameBeforeEmail=ignore,badDate=ignore";
+
+/// The type of an object that is a commit.
+pub(super) const COMMIT: &str = "commit";
 
 /// Refs by name, with the object that each names.
 pub(super) type Refs = BTreeMap<String, String>;
@@ -38,6 +46,14 @@ pub(super) type Refs = BTreeMap<String, String>;
 pub(super) struct Mirror {
     pub(super) id: String,
     dir: PathBuf,
+}
+
+/// Whose repository objects are taken from.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Owner<'a> {
+    /// Which may take a while.
+    User(&'a Progress),
+    Agent,
 }
 
 /// What is known of the repository that a mirror is of.
@@ -132,7 +148,17 @@ impl Mirror {
     }
 
     /// Takes over the history of `wanted`, from a repository that others may write. What is there already is not sent.
-    pub(super) fn take(&self, view: &View, source: &Git, wanted: &BTreeSet<String>) -> Result<(), Refusal> {
+    pub(super) fn take(
+        &self,
+        view: &View,
+        source: &Git,
+        wanted: &BTreeSet<String>,
+        owner: Owner<'_>,
+    ) -> Result<(), Refusal> {
+        let progress = match owner {
+            Owner::User(progress) => Some(progress),
+            Owner::Agent => None,
+        };
         let git = self.git()?;
         let lines: String = wanted.iter().map(|id| format!("{id}\n")).collect();
         if self.check_history(&git, &lines).is_ok() {
@@ -143,20 +169,29 @@ impl Mirror {
             |name: &str, text: &[u8]| durable::write(&view.place(name), text).map_err(|error| self.failed(&error));
         file("wanted", lines.as_bytes())?;
         file("known", &known)?;
-        self.take_shallow(view)?;
+        if matches!(owner, Owner::User(_)) {
+            self.take_shallow(view)?;
+        }
         // Objects that the source lacks are neither asked for nor taken for known.
         let types = "git cat-file --batch-check='%(objecttype) %(objectname)'";
         let script = format!(
-            "{{ {types} <\"$GIT_DIR/wanted\" | sed -n 's/^commit //p; s/^tag //p'\n\
+            "{{ {types} <\"$GIT_DIR/wanted\" | sed -n 's/^[a-z]* \\([0-9a-f]*\\)$/\\1/p'\n\
                {types} <\"$GIT_DIR/known\" | sed -n 's/^commit /^/p; s/^tag /^/p'; }} |\n\
              git pack-objects --revs --stdout --thin --delta-base-offset -q"
         );
-        let received = source.pipe(&script, &[], &git, &[&"index-pack", &"--stdin", &"--fix-thin", &HARMLESS]);
+        let mut args: Vec<&dyn AsRef<std::ffi::OsStr>> = vec![&"index-pack", &"--stdin", &"--fix-thin", &HARMLESS];
+        if progress.is_some() {
+            args.push(&"-v");
+        }
+        let received = source.pipe(&script, &[], &git.reporting_to(progress), &args);
         received.map_err(|refusal| match refusal.code {
             // The receiver's words: what was sent is not a history.
             "git_failed" if refusal.message.starts_with("git index-pack") => damaged(&refusal),
             _ => refusal,
         })?;
+        if let Some(progress) = progress {
+            progress.begin(Phase::Checking);
+        }
         self.check_history(&git, &lines)
     }
 
@@ -168,11 +203,10 @@ impl Mirror {
         git.run_with(&args, wanted.as_bytes()).map(drop).map_err(|refusal| damaged(&refusal))
     }
 
-    /// Commits whose history the source does not have.
+    /// Commits whose history the user does not have. An agent's list is not taken over: it would cut the history that
+    /// others see.
     fn take_shallow(&self, view: &View) -> Result<(), Refusal> {
-        let Ok(theirs) = super::repository::read(&view.place("shallow"), crate::limits::GIT_SETTINGS_BYTES) else {
-            return Ok(());
-        };
+        let theirs = fs::read(view.place("shallow")).unwrap_or_default();
         let ours = fs::read(self.dir.join("shallow")).unwrap_or_default();
         let lines = |bytes: &[u8]| String::from_utf8_lossy(bytes).lines().map(str::to_owned).collect::<BTreeSet<_>>();
         let (before, mut all) = (lines(&ours), lines(&theirs));
@@ -217,18 +251,39 @@ impl Mirror {
         self.git()?.run(&[&"update-ref", &"-d", &name]).map(drop)
     }
 
+    pub(super) fn is_ancestor(&self, old: &str, new: &str) -> Result<bool, Refusal> {
+        Ok(self.git()?.ask(&[&"merge-base", &"--is-ancestor", &old, &new])?.ok)
+    }
+
+    /// Deletes a ref that was fetched. One that holds something else stays: another worktree had a branch of that name.
+    pub(super) fn forget_fetched(&self, name: &str, id: &str) -> Result<(), Refusal> {
+        let holds = self.git()?.ask(&[&"rev-parse", &"-q", &"--verify", &name])?;
+        let holds = String::from_utf8_lossy(&holds.out).trim_end().to_owned();
+        if holds.is_empty() || (holds != id && !self.is_ancestor(&holds, id)?) {
+            return Ok(());
+        }
+        self.delete_ref(name)
+    }
+
     /// Those of the refs whose objects are here.
     pub(super) fn present(&self, refs: &Refs) -> Result<Refs, Refusal> {
-        let ids: String = refs.values().map(|id| format!("{id}\n")).collect();
-        let found = self.git()?.run_with(&[&"cat-file", &"--batch-check=%(objectname)"], ids.as_bytes())?;
+        let there = self.types(refs.values())?;
+        Ok(refs.iter().filter(|(_, id)| there.contains_key(*id)).map(|(n, id)| (n.clone(), id.clone())).collect())
+    }
+
+    /// The types of those of the objects that are here, by their names.
+    pub(super) fn types<'a>(&self, ids: impl Iterator<Item = &'a String>) -> Result<BTreeMap<String, String>, Refusal> {
+        let ids: String = ids.map(|id| format!("{id}\n")).collect();
+        let form = "--batch-check=%(objectname) %(objecttype)";
+        let found = self.git()?.run_with(&[&"cat-file", &form], ids.as_bytes())?;
         let found = String::from_utf8_lossy(&found).into_owned();
-        let there: BTreeSet<&str> = found.lines().filter(|line| !line.contains(' ')).collect();
-        Ok(refs.iter().filter(|(_, id)| there.contains(id.as_str())).map(|(n, id)| (n.clone(), id.clone())).collect())
+        let known = found.lines().filter_map(|line| line.split_once(' ')).filter(|(_, kind)| *kind != "missing");
+        Ok(known.map(|(id, kind)| (id.to_owned(), kind.to_owned())).collect())
     }
 
     fn failed(&self, error: &io::Error) -> Refusal {
         let message = format!("the mirror {} could not be read or written: {error}", self.dir.display());
-        Refusal::new("io", message, "see that there is room and the right to write in the home")
+        Refusal::new("io", message, transient::hint(error, "see that there is room and the right to write in the home"))
     }
 }
 

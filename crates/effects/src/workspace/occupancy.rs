@@ -10,6 +10,7 @@ use abide_private::{Existing, open_private, private_folder};
 use serde::{Deserialize, Serialize};
 
 use super::Workspace;
+use crate::transient;
 
 /// Where in a home the locks are.
 const OCCUPANCY: &str = "occupancy";
@@ -140,5 +141,5 @@ fn digest(path: &Path) -> String {
 
 fn io_refusal(path: &Path, error: &io::Error) -> Refusal {
     let message = format!("{} could not be read or written: {error}", path.display());
-    Refusal::new("io", message, "see that there is room and the right to write in the home")
+    Refusal::new("io", message, transient::hint(error, "see that there is room and the right to write in the home"))
 }

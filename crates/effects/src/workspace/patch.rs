@@ -14,6 +14,7 @@ use super::tree::Tree;
 use super::worktree::Worktree;
 use super::{BRANCHES, durable};
 use crate::limits;
+use crate::transient;
 
 /// A saved patch as it lies on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -253,5 +254,6 @@ fn plain(text: &str) -> String {
 
 pub(super) fn io_refusal(path: &Path, error: &io::Error) -> Refusal {
     let message = format!("{} could not be read or written: {error}", path.display());
-    Refusal::new("io", message, "see that there is room and the right to write there; nothing was removed")
+    let usual = "see that there is room and the right to write there; nothing was removed";
+    Refusal::new("io", message, transient::hint(error, usual))
 }

@@ -3,20 +3,29 @@
 //!
 //! Everything else of the records stays writable, so that committing, branching, rebasing and collecting garbage work.
 //! Parts that are missing are created, empty, because only what is there can be protected. A repository with links in
-//! place of these parts is read-only as a whole: a mount can't hold a link.
+//! place of these parts is read-only as a whole: a mount can't hold a link. So is a folder that looks like a git directory
+//! without a `.git` that leads to it, unless it is tracked: nothing is created in folders of the working tree. A folder that cannot be searched in full is
+//! refused: the agent chooses what lies in it, and would choose to hide a repository.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::ops::Not;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use abide_kernel::input::Refusal;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
+use super::Repositories;
+use super::repository::{read_record, shadowed};
+use crate::git_dir::{GitDirParts, RecordedHead};
 use crate::limits;
+use crate::process::Protection;
+use crate::transient;
 
 /// Files that name programs or other records. The content is what a missing one is created with: a git directory that is
 /// its own common directory is an ordinary one.
@@ -27,88 +36,257 @@ const FILES: &[(&str, &str)] = &[
     ("info/attributes", ""),
     ("objects/info/alternates", ""),
 ];
-const HOOKS: &str = "hooks";
+/// Folders that are read-only as a whole. The last two are old ways to say where a remote is.
+const FOLDERS: &[&str] = &["hooks", "remotes", "branches"];
 
-/// How the repositories in a folder are protected.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Protection {
-    /// Git directories: mounts of their own, so that they can be neither renamed nor replaced.
-    pub writable: Vec<PathBuf>,
-    pub read_only: Vec<PathBuf>,
-}
-
-/// Looks for the repositories in a folder, the nearest first, and for what of them has to be protected.
-pub fn protect(root: &Path) -> Result<Protection, Refusal> {
-    let failed = |error: io::Error| {
-        let message = format!("the repositories in {} can't be protected: {error}", root.display());
-        Refusal::new("unprotected", message, "see that the daemon's user may write there, or use a worktree")
-    };
-    let folder = Folder::open(root).map_err(failed)?;
-    let mut protection = Protection::default();
-    for dot in find(root) {
-        let kind = folder.kind(&dot).map_err(failed)?;
-        match kind {
-            Some(FileType::Directory) => folder.protect(&dot, &mut protection).map_err(failed)?,
-            // The link of a worktree or module to its records.
-            Some(FileType::RegularFile) => protection.read_only.push(root.join(&dot)),
-            Some(_) | None => {}
+impl Repositories {
+    /// Looks for the repositories in a folder, and for what of them has to be protected.
+    pub fn protect(&self, root: &Path) -> Result<Protection, Refusal> {
+        let failed = |error: io::Error| unprotected(root, &error);
+        let found = Found::in_folder(root)?;
+        found.check(root)?;
+        let folder = Folder::open(root).map_err(failed)?;
+        let mut read_only: BTreeSet<PathBuf> = found.closed.into_iter().collect();
+        for git_dir in &found.git_dirs {
+            folder.protect(git_dir, &mut read_only).map_err(failed)?;
         }
-        if protection.writable.len() + protection.read_only.len() > limits::PROTECTED_MAX {
-            let message = format!("{} holds more repositories than can be protected", root.display());
-            return Err(Refusal::new("too_many_repositories", message, "use a worktree, or a folder with fewer"));
-        }
+        let bare: Vec<PathBuf> = found.bare.iter().map(|folder| root.join(folder)).collect();
+        let tracked = if bare.is_empty() { BTreeSet::new() } else { self.tracked_among(&bare) };
+        read_only.extend(found.bare.into_iter().filter(|folder| !tracked.contains(&root.join(folder))));
+        // The link of a worktree or module to its records.
+        read_only.extend(found.git_files);
+        Ok(protection(root, &read_only, &found.git_dirs))
     }
-    Ok(protection)
 }
 
 /// The same for records that lie outside of the folder: those of the repository that a linked worktree is part of. The
 /// records of the worktrees themselves stay writable, but for their settings.
 pub fn protect_records(common_dir: &Path) -> Result<Protection, Refusal> {
-    let (root, name) = (common_dir.parent().unwrap_or(Path::new("/")), common_dir.file_name().unwrap_or_default());
-    let failed = |error: io::Error| {
-        let message = format!("the records {} can't be protected: {error}", common_dir.display());
-        Refusal::new("unprotected", message, "see that the daemon's user may write there, or use a worktree")
-    };
-    let folder = Folder::open(root).map_err(failed)?;
-    let mut protection = Protection::default();
-    folder.protect(Path::new(name), &mut protection).map_err(failed)?;
-    let worktrees = common_dir.join("worktrees");
-    protection.read_only.retain(|path| path.parent() != Some(&worktrees));
-    for worktree in folder.folders_in(&Path::new(name).join("worktrees")).map_err(failed)? {
+    let failed = |error: io::Error| unprotected(common_dir, &error);
+    let folder = Folder::open(common_dir).map_err(failed)?;
+    let mut read_only = BTreeSet::new();
+    // Itself, and its modules.
+    let Found { mut git_dirs, bare, .. } = Found::in_folder(common_dir)?;
+    // These lie in records that a `.git` leads to.
+    git_dirs.extend(bare);
+    let git_dirs: Vec<PathBuf> = git_dirs.into_iter().filter(|folder| !is_in_worktrees(folder)).collect();
+    for git_dir in &git_dirs {
+        folder.protect(git_dir, &mut read_only).map_err(failed)?;
+    }
+    read_only.retain(|path| path.parent() != Some(Path::new("worktrees")));
+    for worktree in folder.folders_in(Path::new("worktrees")).map_err(failed)? {
         for part in ["config.worktree", "commondir", "gitdir"] {
             let path = worktree.join(part);
             if folder.kind(&path).map_err(failed)?.is_none() {
                 folder.make_file(&path, "").map_err(failed)?;
             }
-            protection.read_only.push(root.join(path));
+            read_only.insert(path);
         }
     }
-    protection.writable.retain(|path| path != common_dir);
-    Ok(protection)
+    Ok(protection(common_dir, &read_only, &git_dirs))
 }
 
-/// Whether there is a repository in a folder.
+fn unprotected(folder: &Path, error: &io::Error) -> Refusal {
+    let message = format!("the repositories in {} can't be protected: {error}", folder.display());
+    let usual = "see that the daemon's user may write there, or use a worktree";
+    Refusal::new("unprotected", message, transient::hint(error, usual))
+}
+
+/// Whether no command can replace an entry, because it is one of the read-only parts of these records, lies in one, or is
+/// a folder around one.
+pub(super) fn is_protected(git_dir: &Path, entry: &Path) -> bool {
+    let mut parts = FILES.iter().map(|(file, _)| *file).chain(FOLDERS.iter().copied());
+    parts.any(|part| {
+        let part = git_dir.join(part);
+        entry.starts_with(&part) || part.starts_with(entry)
+    })
+}
+
+/// With every folder between the root and a protected path: a mount point can't be renamed, but a folder around it can.
+/// So is `refs`, without which git would not know the git directory; `objects` has a protected part in it.
+fn protection(root: &Path, read_only: &BTreeSet<PathBuf>, git_dirs: &[PathBuf]) -> Protection {
+    let above = |path: &PathBuf| {
+        let folders = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
+        folders.map(Path::to_path_buf).collect::<Vec<_>>()
+    };
+    let is_folder = |path: &PathBuf| root.join(path).symlink_metadata().is_ok_and(|found| found.is_dir());
+    let is_open = |path: &PathBuf| !path.ancestors().any(|folder| read_only.contains(folder));
+    let refs = git_dirs.iter().map(|git_dir| git_dir.join("refs")).filter(is_folder);
+    let pinned: BTreeSet<PathBuf> = read_only.iter().flat_map(above).chain(refs).filter(is_open).collect();
+    Protection {
+        pinned: pinned.iter().map(|path| root.join(path)).collect(),
+        read_only: read_only.iter().map(|path| root.join(path)).collect(),
+        heads: git_dirs.iter().filter_map(|git_dir| RecordedHead::of(root, git_dir)).collect(),
+    }
+}
+
+/// Whether there is a repository in a folder, or one could be hidden there.
 #[must_use]
 pub fn has_repository(root: &Path) -> bool {
-    !find(root).is_empty()
+    Found::in_folder(root)
+        .is_ok_and(|found| found.git_dirs.is_empty() && found.bare.is_empty() && found.git_files.is_empty())
+        .not()
 }
 
-/// Entries named `.git` below a folder, from it on. Links are not followed.
-fn find(root: &Path) -> Vec<PathBuf> {
-    let (mut found, mut looked_at) = (Vec::new(), 0_usize);
-    let mut folders = VecDeque::from([PathBuf::new()]);
-    while let Some(folder) = folders.pop_front() {
-        for entry in fs::read_dir(root.join(&folder)).into_iter().flatten().flatten() {
-            looked_at += 1;
-            let name = entry.file_name();
-            if name == ".git" {
-                found.push(folder.join(name));
-            } else if looked_at < limits::WALK_ENTRIES && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                folders.push_back(folder.join(name));
+/// What a search for repositories found, relative to the folder that was searched. Links are not followed.
+#[derive(Debug, Default)]
+struct Found {
+    /// Folders with the records of a repository that a `.git` leads to: it itself, one that a `.git` file names, modules.
+    git_dirs: Vec<PathBuf>,
+    /// Other folders that git would take for a git directory: bare repositories, and fixtures that look like them.
+    bare: Vec<PathBuf>,
+    git_files: Vec<PathBuf>,
+    /// Folders that are called `.git`, whatever is in them.
+    dot_git: BTreeSet<PathBuf>,
+    /// Those of them that were git directories when a command started, and are none that git would use.
+    invalid: Vec<PathBuf>,
+    /// Folders of our own user that can't be searched. A command could open them, and close them again afterwards.
+    closed: Vec<PathBuf>,
+}
+
+impl Found {
+    fn in_folder(root: &Path) -> Result<Found, Refusal> {
+        Found::among(root, limits::PROTECT_ENTRIES)
+    }
+
+    /// Refuses a folder in which git would not use the repository that was protected: it passes over a `.git` that is no
+    /// git directory, and takes the folder around it, if that looks like one.
+    fn check(&self, root: &Path) -> Result<(), Refusal> {
+        let has_git = |folder: &PathBuf| self.dot_git.contains(&folder.join(".git"));
+        let is_top = |folder: &PathBuf| folder.as_os_str().is_empty();
+        if let Some(folder) = self.bare.iter().find(|folder| is_top(folder) || has_git(folder)) {
+            return Err(shadowed(&root.join(folder)));
+        }
+        let count = self.git_dirs.len() + self.bare.len();
+        if count > limits::REPOSITORIES_MAX {
+            return Err(too_many(root, count, self.git_dirs.iter().chain(&self.bare)));
+        }
+        if let Some(git_dir) = self.invalid.first() {
+            let path = root.join(git_dir);
+            let message = format!(
+                "{} is no git directory any more: HEAD, objects or refs is missing in it, or can't be read as git does; \
+                 a command may have deleted it while the daemon was killed",
+                path.display()
+            );
+            let hint =
+                format!("the operator has to repair it: echo 'ref: refs/heads/BRANCH' > {}/HEAD", path.display());
+            return Err(Refusal::new("unprotected", message, hint));
+        }
+        Ok(())
+    }
+
+    /// The same with at most so many entries.
+    fn among(root: &Path, most: usize) -> Result<Found, Refusal> {
+        let (mut found, mut looked_at) = (Found::default(), 0_usize);
+        let mut folders = VecDeque::from([PathBuf::new()]);
+        while let Some(folder) = folders.pop_front() {
+            let path = root.join(&folder);
+            let entries = match fs::read_dir(&path) {
+                Ok(entries) => entries,
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    let own = rustix::process::geteuid().as_raw();
+                    found.closed.extend(path.symlink_metadata().is_ok_and(|it| it.uid() == own).then_some(folder));
+                    continue;
+                }
+                // It went meanwhile, or another file took its place.
+                Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                    continue;
+                }
+                Err(error) => return Err(unprotected(&path, &error)),
+            };
+            let mut inside = GitDirParts::default();
+            for entry in entries {
+                let entry = entry.map_err(|error| unprotected(&path, &error))?;
+                let kind = entry.file_type().map_err(|error| unprotected(&path, &error))?;
+                looked_at += 1;
+                if looked_at > most {
+                    let message = format!(
+                        "{} holds more than {most} files: it can't be searched for repositories",
+                        root.display()
+                    );
+                    return Err(Refusal::new("unprotected", message, "use a worktree, or a folder with fewer files"));
+                }
+                inside.note(&entry.file_name(), file_type(kind));
+                match (entry.file_name() == ".git", kind) {
+                    (true, kind) if kind.is_symlink() => return Err(linked(&entry.path())),
+                    (true, kind) if kind.is_file() => found.git_files.push(folder.join(".git")),
+                    (_, kind) if kind.is_dir() => folders.push_back(folder.join(entry.file_name())),
+                    (_, _) => {}
+                }
+            }
+            // The search goes on in there: modules lie in it, and an agent can make any folder look like this.
+            let is_dot_git = folder.file_name().is_some_and(|name| name == ".git");
+            found.dot_git.extend(is_dot_git.then(|| folder.clone()));
+            if inside.is_whole() || inside.was_protected() {
+                let is_valid = inside.is_whole() && RecordedHead::of(root, &folder).is_some();
+                found.invalid.extend((is_dot_git && inside.was_protected() && !is_valid).then(|| folder.clone()));
+                found.git_dirs.push(folder);
+            } else if inside.is_linked() && !is_in_worktrees(&folder) {
+                found.bare.push(folder);
             }
         }
+        found.set_bare_apart(root);
+        Ok(found)
     }
-    found
+
+    /// Takes the git directories that no `.git` leads to for bare ones, where their `HEAD` is one. git looks into them only
+    /// if it is started there.
+    fn set_bare_apart(&mut self, root: &Path) {
+        let named: BTreeSet<PathBuf> = self.git_files.iter().filter_map(|file| named_by(root, file)).collect();
+        let is_led_to = |folder: &PathBuf| {
+            folder.components().any(|part| part.as_os_str() == ".git")
+                || folder.ancestors().any(|at| named.contains(at))
+        };
+        let (led_to, bare): (Vec<_>, Vec<_>) = std::mem::take(&mut self.git_dirs).into_iter().partition(is_led_to);
+        self.git_dirs = led_to;
+        self.bare.extend(bare.into_iter().filter(|folder| RecordedHead::of(root, folder).is_some()));
+    }
+}
+
+/// The folder that a `.git` file names, from the root on, if it lies there.
+fn named_by(root: &Path, git_file: &Path) -> Option<PathBuf> {
+    let text = read_record(root, git_file.to_str()?, limits::GIT_WORDS_BYTES).ok()?;
+    let text = String::from_utf8(text).ok()?;
+    let folder = root.join(git_file.parent()?).join(text.strip_prefix("gitdir:")?.trim());
+    Some(folder.canonicalize().ok()?.strip_prefix(root).ok()?.to_path_buf())
+}
+
+/// How many of them are named.
+const NAMED: usize = 10;
+
+fn too_many<'a>(root: &Path, count: usize, folders: impl Iterator<Item = &'a PathBuf>) -> Refusal {
+    let names: Vec<String> = folders.take(NAMED).map(|folder| root.join(folder).display().to_string()).collect();
+    let message = format!(
+        "{} holds {count} repositories, and at most {} can be protected; among them {}",
+        root.display(),
+        limits::REPOSITORIES_MAX,
+        names.join(", ")
+    );
+    let hint = "the operator has to delete those that are not needed, with `rm -rf` in a shell of their own, or give the \
+        agent a worktree";
+    Refusal::new("too_many_repositories", message, hint)
+}
+
+/// The records of linked worktrees are protected with those of the repository that they are part of.
+fn is_in_worktrees(folder: &Path) -> bool {
+    folder.parent().and_then(Path::file_name).is_some_and(|name| name == "worktrees")
+}
+
+fn file_type(kind: fs::FileType) -> FileType {
+    if kind.is_file() {
+        FileType::RegularFile
+    } else if kind.is_dir() {
+        FileType::Directory
+    } else if kind.is_symlink() {
+        FileType::Symlink
+    } else {
+        FileType::Unknown
+    }
+}
+
+fn linked(path: &Path) -> Refusal {
+    let message = format!("{} is a symbolic link, which an agent could replace", path.display());
+    Refusal::new("unprotected", message, "put the repository itself there, or use a worktree")
 }
 
 /// A folder that a command of its agent may be writing to at the same time: nothing is opened through a link.
@@ -124,39 +302,23 @@ impl Folder {
         Ok(Folder { root: root.to_path_buf(), open })
     }
 
-    fn protect(&self, git_dir: &Path, protection: &mut Protection) -> io::Result<()> {
-        let is_dir = |name: &str| Ok::<_, io::Error>(self.kind(&git_dir.join(name))? == Some(FileType::Directory));
-        if !(is_dir("objects")? && is_dir("refs")?) {
-            return Ok(());
-        }
+    fn protect(&self, git_dir: &Path, read_only: &mut BTreeSet<PathBuf>) -> io::Result<()> {
         let Some(parts) = self.parts(git_dir)? else {
-            protection.read_only.push(self.root.join(git_dir));
+            if git_dir.as_os_str().is_empty() {
+                return Err(io::Error::other("a part of its records is a symbolic link"));
+            }
+            read_only.insert(git_dir.to_path_buf());
             return Ok(());
         };
-        protection.writable.push(self.root.join(git_dir));
-        protection.read_only.extend(parts.into_iter().map(|part| self.root.join(part)));
-        for worktree in self.folders_in(&git_dir.join("worktrees"))? {
-            protection.read_only.push(self.root.join(worktree));
-        }
-        self.protect_modules(&git_dir.join("modules"), 0, protection)
-    }
-
-    /// Modules may have names with slashes, and modules of their own.
-    fn protect_modules(&self, folder: &Path, depth: usize, protection: &mut Protection) -> io::Result<()> {
-        for inside in self.folders_in(folder)? {
-            if self.kind(&inside.join("HEAD"))?.is_some() {
-                self.protect(&inside, protection)?;
-            } else if depth < limits::MODULES_DEEP {
-                self.protect_modules(&inside, depth + 1, protection)?;
-            }
-        }
+        read_only.extend(parts);
+        read_only.extend(self.folders_in(&git_dir.join("worktrees"))?);
         Ok(())
     }
 
     /// The parts of a git directory that are protected, made where they are missing. None where one is a link.
     fn parts(&self, git_dir: &Path) -> io::Result<Option<Vec<PathBuf>>> {
         let mut parts = Vec::new();
-        for folder in ["info", "objects/info", HOOKS] {
+        for folder in ["objects", "info", "objects/info"].iter().chain(FOLDERS) {
             let path = git_dir.join(folder);
             match self.kind(&path)? {
                 Some(FileType::Directory) => {}
@@ -164,7 +326,7 @@ impl Folder {
                 None => self.make_folder(&path)?,
             }
         }
-        parts.push(git_dir.join(HOOKS));
+        parts.extend(FOLDERS.iter().map(|folder| git_dir.join(folder)));
         for (name, content) in FILES {
             let path = git_dir.join(name);
             match self.kind(&path)? {
@@ -226,7 +388,7 @@ impl Folder {
     }
 
     fn parent<'a>(&self, path: &'a Path) -> io::Result<(OwnedFd, &'a OsStr)> {
-        let parent = path.parent().unwrap_or(Path::new("."));
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let opened = self.beneath(parent, OFlags::PATH | OFlags::DIRECTORY)?;
         Ok((opened, path.file_name().unwrap_or_default()))
     }
@@ -234,5 +396,25 @@ impl Folder {
     fn beneath(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
         rustix::fs::openat2(&self.open, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Here and not at the front door, where it would take millions of files.
+    #[test]
+    fn a_folder_with_too_many_files_is_refused_and_not_searched_in_part() {
+        let folder = tempfile::tempdir().unwrap();
+        let git_dir = folder.path().join("a/.git");
+        for name in ["objects", "refs"] {
+            fs::create_dir_all(git_dir.join(name)).unwrap();
+        }
+        fs::write(git_dir.join("HEAD"), "").unwrap();
+        fs::write(git_dir.join("HEAD"), "ref: refs/heads/main").unwrap();
+        let found = Found::among(folder.path(), 5).unwrap();
+        assert_eq!(found.git_dirs, [PathBuf::from("a/.git")]);
+        assert_eq!(Found::among(folder.path(), 4).unwrap_err().code, "unprotected");
     }
 }

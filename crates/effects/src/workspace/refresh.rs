@@ -8,18 +8,19 @@ use std::path::{Path, PathBuf};
 use abide_kernel::input::Refusal;
 
 use super::Repositories;
+use super::look::own_repository;
 use super::making::Record;
 use super::mirror::{Mirror, Refs, USER, parse_refs};
 use super::repository::Repository;
 use super::view::View;
-use super::worktree::{Asker, shown_as};
+use super::worktree::{records_are_its_own, shown_as};
 use crate::limits;
 
 impl Repositories {
     /// Brings the user's branches and tags in a worktree up to date. A repository that is gone changes nothing: the
     /// worktree has all that it needs.
     pub fn refresh(&self, folder: &Path) -> Result<(), Refusal> {
-        let Some(Record { worktree, mirror: Some(mirror) }) = Record::of(folder)? else { return Ok(()) };
+        let Some(Record { worktree, mirror: Some(mirror), .. }) = Record::of(folder)? else { return Ok(()) };
         let mirror = Mirror::named(&self.home, &mirror);
         let user = match Repository::find(&worktree.repo) {
             Ok(Some(user)) if user.toplevel == worktree.repo => user,
@@ -29,7 +30,7 @@ impl Repositories {
         if stamp.is_some() && self.stamps().get(folder) == stamp.as_ref() {
             return Ok(());
         }
-        let source = self.source(&user, Asker::Model)?;
+        let source = self.source(&user)?;
         if let Some(head) = source.head.clone() {
             source.transfer(&head)?;
         }
@@ -44,8 +45,9 @@ impl Repositories {
 
     /// Writes the user's refs into the worktree's own repository. A tag that its agent made is left as it is.
     fn show(&self, folder: &Path, mirror: &Mirror, user: &Refs) -> Result<(), Refusal> {
-        let git_dir = folder.join(".git");
-        let own = Repository { toplevel: folder.into(), git_dir: git_dir.clone(), common_dir: git_dir };
+        // Its agent may have put a link to another repository there.
+        let own = own_repository(folder)?;
+        records_are_its_own(&own)?;
         let view = View::owning(&own, &[mirror.objects()], &self.scratch())?;
         let git = self.untrusted(&view)?;
         let args: [&dyn AsRef<std::ffi::OsStr>; 4] =
@@ -61,7 +63,8 @@ impl Repositories {
         });
         let new: String = new.map(|(name, id)| format!("update {name} {id}\n")).collect();
         for lines in [gone, new].iter().filter(|lines| !lines.is_empty()) {
-            git.run_with(&[&"update-ref", &"--stdin"], lines.as_bytes())?;
+            // The agent may have made symbolic refs of them: its own branches are not written.
+            git.run_with(&[&"update-ref", &"--no-deref", &"--stdin"], lines.as_bytes())?;
         }
         Ok(())
     }

@@ -11,12 +11,15 @@ use serde::{Deserialize, Serialize};
 
 use super::Repositories;
 use super::aside::Aside;
+use super::baseline::Baseline;
 use super::keep;
 use super::look::Look;
 use super::making::Record;
 use super::mirror::Mirror;
+use super::tree::path_of;
 use super::worktree::{Worktree, base_ref};
 use crate::limits;
+use crate::transient;
 
 /// The outcome of a removal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,7 +64,7 @@ impl Repositories {
             }
             Err(error) => {
                 let message = format!("{} can't be looked at: {error}", worktree.path.display());
-                let hint = "give the daemon's user access to it; nothing was removed";
+                let hint = transient::hint(&error, "give the daemon's user access to it; nothing was removed");
                 return Err(Refusal::new("unreadable", message, hint));
             }
         }
@@ -69,9 +72,12 @@ impl Repositories {
         match unsaved {
             Unsaved::Keep => {
                 let record = self.converted(worktree, patches, now, &mut removed.evidence)?;
-                let saved = self.save(&record, patches, now, &mut removed)?;
+                let mirror = record.mirror.as_deref().map(|id| Mirror::named(&self.home, id));
+                let baseline = mirror.as_ref().map(|mirror| Baseline::of(self, &record, mirror)).transpose()?;
+                let saved = self.save(&record, baseline.as_ref(), patches, now, &mut removed)?;
                 aside.move_there()?;
-                let same = Look::take(self, &record, aside.folder()).map(|look| look.same_as(&saved));
+                let same =
+                    Look::take(self, &record, baseline.as_ref(), aside.folder()).map(|look| look.same_as(&saved));
                 if let Err(refusal) = unchanged(worktree, same).and_then(|()| aside.write_note(&removed)) {
                     aside.put_back()?;
                     return Err(refusal);
@@ -103,9 +109,16 @@ impl Repositories {
     }
 
     /// Saves until nothing changed between the look before and the look after, which is returned.
-    fn save(&self, record: &Record, patches: &Path, now: Time, removed: &mut Removed) -> Result<Look, Refusal> {
+    fn save(
+        &self,
+        record: &Record,
+        baseline: Option<&Baseline>,
+        patches: &Path,
+        now: Time,
+        removed: &mut Removed,
+    ) -> Result<Look, Refusal> {
         let worktree = &record.worktree;
-        let mut look = Look::take(self, record, &worktree.path)?;
+        let mut look = Look::take(self, record, baseline, &worktree.path)?;
         for _ in 0..limits::SAVE_TRIES {
             keep::nothing_under_way(worktree, look.conflicts)?;
             keep::no_repository_inside(worktree, &look.tree)?;
@@ -114,8 +127,8 @@ impl Repositories {
                 return Err(unreadable(worktree, refusal, removed.patch.as_deref()));
             }
             self.keep(record, &look, patches, now, removed)?;
-            note_ignored(&look, removed)?;
-            let after = Look::take(self, record, &worktree.path)?;
+            note_ignored(worktree, &look, removed)?;
+            let after = Look::take(self, record, baseline, &worktree.path)?;
             if after.same_as(&look) {
                 return Ok(after);
             }
@@ -142,10 +155,24 @@ impl Repositories {
             Refusal { hint, ..refusal }
         })?;
         removed.branches_kept.clear();
-        for keep::Kept { branch, commits, patch } in kept {
-            let series = patch.map(|patch| format!(", and as patches in {}", patch.display())).unwrap_or_default();
-            removed.evidence.push(format!("{commits} commits are kept for {branch}{series}"));
+        let more = kept.total - kept.refs.len();
+        for keep::Kept { branch, holds, series } in kept.refs {
+            let series = match series {
+                keep::Series::Saved(patch) => format!(", and as patches in {}", patch.display()),
+                keep::Series::TooLarge => ", and not as patches: they would be too large".to_owned(),
+                keep::Series::Empty => String::new(),
+            };
+            removed.evidence.push(format!("{holds} kept for {branch}{series}"));
             removed.branches_kept.push(branch);
+        }
+        if more > 0 {
+            removed.evidence.push(format!("{more} more refs are kept"));
+        }
+        if let Some((name, commits)) = kept.logged {
+            removed.evidence.push(format!(
+                "{commits} commits that only reflogs named are kept, with those that they lead to: abide workspace fetch \
+                 --branch {name}"
+            ));
         }
         Ok(())
     }
@@ -171,15 +198,16 @@ fn unreadable(worktree: &Worktree, refusal: &Refusal, patch: Option<&Path>) -> R
     Refusal::new("damaged_repository", message, hint)
 }
 
-/// Ignored files are not work, by the user's own word; those that go with the folder are named all the same.
-fn note_ignored(look: &Look, removed: &mut Removed) -> Result<(), Refusal> {
-    let args: [&dyn AsRef<std::ffi::OsStr>; 6] =
-        [&"status", &"--porcelain", &"-z", &"--no-renames", &"--ignored=traditional", &"--ignore-submodules=all"];
-    let status = look.tree.git.run(&args)?;
-    let ignored = status.split(|byte| *byte == 0).filter_map(|entry| entry.strip_prefix(b"!! "));
-    let total = ignored.clone().count();
-    if total > 0 {
-        let names = ignored.take(limits::EVIDENCE_NAMES).map(String::from_utf8_lossy).collect::<Vec<_>>().join(", ");
+/// The entries that are neither committed nor saved go with the folder, and are named. They are generated files: ignored
+/// by the user, or by the agent in a folder that a tool fills.
+fn note_ignored(worktree: &Worktree, look: &Look, removed: &mut Removed) -> Result<(), Refusal> {
+    let listed = look.tree.git.run(&[&"ls-files", &"-z", &"-o", &"--directory"])?;
+    let names = listed.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    let is_empty = |name: &[u8]| name.ends_with(b"/") && !keep::has_entries(&worktree.path.join(path_of(name)));
+    let ignored: Vec<&[u8]> = names.filter(|name| !is_empty(name)).collect();
+    if !ignored.is_empty() {
+        let names = ignored.iter().take(limits::EVIDENCE_NAMES).map(|name| String::from_utf8_lossy(name));
+        let (total, names) = (ignored.len(), names.collect::<Vec<_>>().join(", "));
         removed.evidence.push(format!("{total} entries that git ignores go with it, unsaved: {names}"));
     }
     Ok(())

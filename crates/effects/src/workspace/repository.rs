@@ -4,15 +4,21 @@
 //! The link from a folder to its records lies in the folder, so it could name any repository of this machine. It counts
 //! only where the records lead back to the folder.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use abide_kernel::input::Refusal;
+use rustix::fs::{Mode, OFlags, ResolveFlags};
 
+use super::check::canonical_as_far_as_it_exists;
 use super::git::{Git, user_settings};
+use super::tree::path_of;
+use crate::git_dir::shadow;
 use crate::limits;
+use crate::transient;
 
 /// A working tree and its records, by their real paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,16 +32,20 @@ pub(super) struct Repository {
 
 impl Repository {
     /// The repository that a folder is part of, where that repository knows the folder.
+    ///
+    /// The search ends at the first `.git`. git itself goes on past a folder of that name that is no git directory, and
+    /// uses a repository further up. An agent that deletes `.git/HEAD` would so get the records of a repository around the
+    /// folder, which nobody attached.
     pub(super) fn find(folder: &Path) -> Result<Option<Repository>, Refusal> {
         for toplevel in folder.ancestors() {
-            if is_git_dir(toplevel) {
-                return Err(inside_git(folder));
-            }
             let dot = toplevel.join(".git");
+            if is_git_dir(toplevel) {
+                return Err(if dot.symlink_metadata().is_ok() { shadowed(toplevel) } else { inside_git(folder) });
+            }
             let Ok(found) = dot.symlink_metadata() else { continue };
             if found.is_dir() {
                 if !is_git_dir(&dot) {
-                    continue;
+                    return Err(damaged(&dot));
                 }
                 // Records that take the place of their shared part from elsewhere.
                 if named_in(&dot.join("commondir"), &dot).is_some_and(|common_dir| common_dir != dot) {
@@ -88,7 +98,23 @@ fn inside_git(folder: &Path) -> Refusal {
     Refusal::new("inside_git", message, "give the folder with the files, or clone the repository first")
 }
 
-fn is_git_dir(path: &Path) -> bool {
+/// A folder with a repository that is itself one: an agent may have made it so.
+pub(super) fn shadowed(folder: &Path) -> Refusal {
+    let hint = "the operator has to do that; no command starts there before";
+    Refusal::new("unprotected", shadow(folder), hint)
+}
+
+/// The code of the refusal for a `.git` folder that is no git directory, or whose settings are a link.
+pub(super) const DAMAGED: &str = "damaged_repository";
+
+fn damaged(dot: &Path) -> Refusal {
+    let message = format!("{} is no git directory: HEAD, objects or refs is missing in it", dot.display());
+    let hint = "repair it, or delete it if it is no repository; git itself would use a repository further up, which is \
+        not the one that was named";
+    Refusal::new(DAMAGED, message, hint)
+}
+
+pub(super) fn is_git_dir(path: &Path) -> bool {
     let is_dir = |name: &str| path.join(name).is_dir();
     path.join("HEAD").symlink_metadata().is_ok() && is_dir("objects") && is_dir("refs")
 }
@@ -130,7 +156,23 @@ fn named_in(file: &Path, folder: &Path) -> Option<PathBuf> {
 /// The content of a regular file that others may have written: a pipe or a device in its place is not waited for.
 pub(super) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
-    let file = File::options().read(true).custom_flags(flags).open(path)?;
+    read_regular(File::options().read(true).custom_flags(flags).open(path)?, path, most)
+}
+
+/// The same for a file whose content is shown to others. It is not read where it, or a folder on the way to it, is a
+/// link: agents may write these records, and could have any file of this machine shown to them.
+pub(super) fn read_record(records: &Path, name: impl AsRef<Path>, most: u64) -> io::Result<Vec<u8>> {
+    read_regular(open_record(records, name.as_ref())?, &records.join(name), most)
+}
+
+/// Such a file, open. It may be of any kind and size.
+pub(super) fn open_record(records: &Path, name: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    Ok(rustix::fs::openat2(File::open(records)?, name, flags, Mode::empty(), resolve)?.into())
+}
+
+fn read_regular(file: File, path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let found = file.metadata()?;
     if !found.is_file() || found.len() > most {
         return Err(io::Error::other(format!("{} is no file of at most {most} bytes", path.display())));
@@ -140,22 +182,69 @@ pub(super) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
-/// Object stores outside of the repository that it takes objects from. Who may write its records could name any.
-pub(super) fn borrows_from(common_dir: &Path) -> Vec<PathBuf> {
-    let objects = common_dir.join("objects");
-    let is_link = |path: &PathBuf| path.symlink_metadata().is_ok_and(|found| found.is_symlink());
-    let entries = fs::read_dir(&objects).into_iter().flatten().flatten().map(|entry| entry.path());
-    let links = [objects.clone()].into_iter().chain(entries).filter(is_link);
-    let mut outside: Vec<PathBuf> = links.map(|link| link.canonicalize().unwrap_or(link)).collect();
-    let listed = read(&objects.join("info/alternates"), limits::GIT_SETTINGS_BYTES).unwrap_or_default();
-    let listed = String::from_utf8_lossy(&listed).into_owned();
-    for line in listed.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
-        let path = objects.join(line);
-        outside.push(path.canonicalize().unwrap_or(path));
+/// Object stores outside of the repository that it takes objects from, those that they take objects from included. Who
+/// may write its records could name any.
+pub(super) fn borrows_from(common_dir: &Path) -> Result<Vec<PathBuf>, Refusal> {
+    let mut outside = BTreeSet::new();
+    let mut stores = vec![common_dir.join("objects")];
+    while let Some(store) = stores.pop() {
+        stores.extend(named_by(&store).into_iter().filter(|other| outside.insert(other.clone())));
+        if outside.len() > limits::ALTERNATES {
+            let message = format!("the repository {} takes objects from too many others", common_dir.display());
+            let hint = "have it hold its objects itself: git repack -a -d, then delete objects/info/alternates";
+            return Err(Refusal::new("borrowed_objects", message, hint));
+        }
     }
-    outside.sort();
-    outside.dedup();
-    outside
+    Ok(outside.into_iter().collect())
+}
+
+/// The places outside of an object store that its links and its list of alternates name.
+fn named_by(objects: &Path) -> Vec<PathBuf> {
+    let is_link = |path: &PathBuf| path.symlink_metadata().is_ok_and(|found| found.is_symlink());
+    let inside = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let links = [objects.to_path_buf(), objects.join("info/alternates")].into_iter();
+    let links = links.chain(inside(objects.to_path_buf())).chain(inside(objects.join("pack"))).filter(is_link);
+    let mut named: Vec<PathBuf> = links.collect();
+    let listed = read_record(objects, "info/alternates", limits::GIT_SETTINGS_BYTES).unwrap_or_default();
+    let listed = listed.split(|byte| *byte == b'\n').filter(|line| !line.is_empty() && !line.starts_with(b"#"));
+    named.extend(listed.map(|line| objects.join(path_of(&unquoted(line)))));
+    // A store that is not there is named by where it would be.
+    let real = |path: PathBuf| path.canonicalize().or_else(|_| canonical_as_far_as_it_exists(&path)).unwrap_or(path);
+    named.into_iter().map(real).collect()
+}
+
+/// A path as a line of a list of alternates has it: git reads one that begins with a quote as a string of C.
+fn unquoted(line: &[u8]) -> Vec<u8> {
+    line.strip_prefix(b"\"").and_then(string_of_c).unwrap_or_else(|| line.to_vec())
+}
+
+/// The text of a string without its first quote. None where it is none.
+fn string_of_c(quoted: &[u8]) -> Option<Vec<u8>> {
+    let mut text = Vec::new();
+    let mut rest = quoted.iter().copied();
+    loop {
+        let byte = rest.next()?;
+        text.push(match byte {
+            b'"' => return Some(text),
+            b'\\' => match rest.next()? {
+                b'a' => 7,
+                b'b' => 8,
+                b't' => b'\t',
+                b'n' => b'\n',
+                b'v' => 11,
+                b'f' => 12,
+                b'r' => b'\r',
+                plain @ (b'"' | b'\\') => plain,
+                first @ b'0'..=b'3' => {
+                    let octal = |digit: Option<u8>| digit.filter(|digit| matches!(digit, b'0'..=b'7'));
+                    let (second, third) = (octal(rest.next())?, octal(rest.next())?);
+                    (first - b'0') * 64 + (second - b'0') * 8 + (third - b'0')
+                }
+                _ => return None,
+            },
+            other => other,
+        });
+    }
 }
 
 /// The settings of a repository, without any file that they include.
@@ -165,21 +254,25 @@ pub(super) struct Settings(Vec<(String, String)>);
 impl Settings {
     pub(super) fn read(repository: &Repository) -> Result<Settings, Refusal> {
         let mut settings = Settings::default();
-        let own = repository.git_dir.join("config.worktree");
-        for file in [repository.common_dir.join("config"), own] {
-            if !file.symlink_metadata().is_ok_and(|found| found.len() > 0) {
-                continue;
+        for (records, name) in [(&repository.common_dir, "config"), (&repository.git_dir, "config.worktree")] {
+            let file = records.join(name);
+            let Ok(found) = file.symlink_metadata() else { continue };
+            if found.is_symlink() {
+                let message = format!("the settings {} are a link", file.display());
+                return Err(Refusal::new(DAMAGED, message, "replace the link by a file, then try again"));
             }
-            let text = read(&file, limits::GIT_SETTINGS_BYTES).map_err(|error| {
+            // Not through a link: settings hold addresses with tokens, and a worktree is shown those of its repository.
+            let text = read_record(records, name, limits::GIT_SETTINGS_BYTES).map_err(|error| {
                 let message = format!("the settings {} can't be read: {error}", file.display());
-                Refusal::new("git_failed", message, "repair that file, then try again")
+                Refusal::new("git_failed", message, transient::hint(&error, "repair that file, then try again"))
             })?;
             settings.parse(&text)?;
         }
         Ok(settings)
     }
 
-    fn parse(&mut self, text: &[u8]) -> Result<(), Refusal> {
+    /// Adds the settings of one file's text.
+    pub(super) fn parse(&mut self, text: &[u8]) -> Result<(), Refusal> {
         // git parses text that it gets on its standard input: it opens nothing.
         let nowhere = Git::trusted(Path::new("/dev/null"))?;
         let args: [&dyn AsRef<std::ffi::OsStr>; 6] = [&"config", &"--file", &"-", &"--no-includes", &"-z", &"--list"];
@@ -210,5 +303,25 @@ impl Settings {
 
     pub(super) fn object_format(&self) -> &str {
         self.get("extensions.objectformat").unwrap_or("sha1")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_alternates_is_read_as_git_reads_it() {
+        for (line, path) in [
+            (&b"/a/b"[..], &b"/a/b"[..]),
+            (b"\"/a \\\"b\\\" \\\\ \\t\\303\\274\"", b"/a \"b\" \\ \t\xc3\xbc"),
+            (b"\"/a\" and more", b"/a"),
+            // No string of C, and so a path that begins with a quote.
+            (b"\"/a", b"\"/a"),
+            (b"\"/a\\x\"", b"\"/a\\x\""),
+            (b"\"/a\\389\"", b"\"/a\\389\""),
+        ] {
+            assert_eq!(unquoted(line), path, "{}", String::from_utf8_lossy(line));
+        }
     }
 }

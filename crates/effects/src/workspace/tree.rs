@@ -7,15 +7,21 @@ use abide_kernel::input::Refusal;
 
 use super::git::Git;
 use super::repository::Repository;
+use super::untracked::{LIST, Untracked};
 use super::view::View;
 use super::worktree::repository;
 use super::{Repositories, Workspace, scan};
 
-/// Puts the files as they are into the index. `git add` would start git in submodules, with their settings; this does
-/// not. A repository inside that is not recorded is left out. Files that are marked as unchanged are looked at, too.
-const ADD_FILES: &str = "\
+/// Puts the tracked files as they are into the index. `git add` would start git in submodules, with their settings; this
+/// does not. Files that are marked as unchanged are looked at, too.
+const ADD_TRACKED: &str = "\
 if git ls-files -v | grep -q '^[a-z]'; then git ls-files -z | git update-index --no-assume-unchanged -z --stdin; fi
-git ls-files -z -m -d | git update-index --replace --remove -z --stdin
+git ls-files -z -m -d > \"$GIT_DIR/changed\"
+git update-index --replace --remove -z --stdin < \"$GIT_DIR/changed\"
+";
+
+/// The same for untracked files. A repository inside that is not recorded is left out.
+const ADD_UNTRACKED: &str = "\
 git ls-files -z -o --exclude-standard | { grep -zv '/$' || test $? = 1; } | git update-index --add --replace --remove -z --stdin
 ";
 
@@ -42,7 +48,7 @@ impl Repositories {
             // A folder without files is no entry of any tree.
             format!("git write-tree --prefix='{prefix}/' 2>/dev/null || git hash-object -t tree /dev/null")
         };
-        let hash = git.script(&format!("{ADD_FILES}{write}"))?;
+        let hash = git.script(&format!("{ADD_TRACKED}{ADD_UNTRACKED}{write}"))?;
         Ok(String::from_utf8_lossy(&hash).trim().to_owned())
     }
 }
@@ -53,8 +59,10 @@ pub(super) struct Tree {
     /// Sees the repository's objects and those made here; its index holds the files.
     pub(super) git: Git,
     pub(super) view: View,
-    /// The lines that the script printed.
+    /// The lines that the scripts printed.
     pub(super) lines: Vec<String>,
+    /// Repositories inside that are not recorded.
+    pub(super) repositories: Vec<PathBuf>,
 }
 
 impl Tree {
@@ -67,9 +75,18 @@ impl Tree {
         after: &str,
     ) -> Result<Tree, Refusal> {
         let git = repositories.untrusted(&view)?.with_files(folder);
-        let printed = git.script(&format!("{before}{ADD_FILES}{after}"))?;
-        let lines = String::from_utf8_lossy(&printed).lines().map(str::to_owned).collect();
-        Ok(Tree { git, view, lines })
+        let mut printed = git.script(&format!("{before}{ADD_TRACKED}{LIST}"))?;
+        let untracked = Untracked::read(&view, folder)?;
+        view.write("untracked", untracked.joined())?;
+        let add = "git update-index --add --replace --remove -z --stdin < \"$GIT_DIR/untracked\"\n";
+        printed.extend(git.script(&format!("{add}{after}"))?);
+        // Hashes, and names of refs: one that was changed here would be a ref that nobody has.
+        let printed = String::from_utf8(printed).map_err(|_| {
+            let message = format!("a ref in {} has a name that is not UTF-8", folder.display());
+            Refusal::new("not_utf8", message, "rename it: git branch -m OLD NEW; nothing was removed")
+        })?;
+        let lines = printed.lines().map(str::to_owned).collect();
+        Ok(Tree { git, view, lines, repositories: untracked.repositories })
     }
 
     /// git with an index that holds `tree`, and the same objects.

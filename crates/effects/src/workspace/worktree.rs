@@ -15,11 +15,13 @@ use super::check::canonical_as_far_as_it_exists;
 use super::durable;
 use super::git::Git;
 use super::making::{Making, Record};
-use super::mirror::{BASE, Mirror, Refs, USER, parse_refs};
-use super::repository::{Repository, Settings, borrows_from, read};
-use super::view::{View, as_alternate, carried};
+use super::mirror::{BASE, Mirror, Owner, Refs, USER, parse_refs};
+use super::repository::{Repository, Settings, borrows_from, read_record};
+use super::transfers::{Progress, Transfers};
+use super::view::{Carried, View, as_alternate, carried};
 use super::{BRANCHES, Repositories, Workspace};
 use crate::limits;
+use crate::transient;
 
 /// A worktree that we made, as the caller records it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,23 +37,20 @@ pub struct Worktree {
     pub notes: Vec<String>,
 }
 
-/// On whose word a worktree is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asker {
-    Person,
-    /// A model, by a tool. It may have written to the repository's records.
-    Model,
-}
-
 /// A repository that a worktree is to be made of, as it is at this moment.
 pub(super) struct Source {
     pub(super) mirror: Mirror,
     pub(super) repository: Repository,
     pub(super) settings: Settings,
+    /// Those that say how files are to be read: the user's, also where the repository is itself a worktree of ours.
+    carried: Carried,
     /// The top of the user's working tree: another one where the repository is itself a worktree of ours.
     pub(super) user: PathBuf,
+    /// The object stores outside of the repository that its objects come from.
+    alternates: Vec<PathBuf>,
     view: View,
     git: Git,
+    transfers: Transfers,
     pub(super) head: Option<String>,
     dirty: bool,
     /// Branches and tags, as `heads/NAME` and `tags/NAME`.
@@ -59,21 +58,16 @@ pub(super) struct Source {
 }
 
 impl Repositories {
-    /// Makes a folder with a repository of its own, in which `branch` begins at the commit that is checked out.
-    pub fn create_worktree(
-        &self,
-        of: &Workspace,
-        folder: &Path,
-        branch: &str,
-        asker: Asker,
-    ) -> Result<Worktree, Refusal> {
+    /// Makes a folder with a repository of its own, in which `branch` begins at the commit that is checked out. Objects
+    /// come only from stores that a person agreed to: see [`Repositories::agree`].
+    pub fn create_worktree(&self, of: &Workspace, folder: &Path, branch: &str) -> Result<Worktree, Refusal> {
         let nowhere = Git::trusted(Path::new("/dev/null"))?;
         if !branch.starts_with(BRANCHES) || !nowhere.ask(&[&"check-ref-format", &"--branch", &branch])?.ok {
             let message = format!("{branch:?} can't be the name of a branch of ours");
             let hint = format!("begin with {BRANCHES} and use letters, digits, - and /");
             return Err(Refusal::new("branch_name", message, hint));
         }
-        let source = self.source(&repository(of)?, asker)?;
+        let source = self.source(&repository(of)?)?;
         let Some(base) = source.head.clone() else {
             let message = format!("the repository {} has no commit yet", source.repository.toplevel.display());
             return Err(Refusal::new(
@@ -87,7 +81,7 @@ impl Repositories {
         let notes = source.notes(&base, partial)?;
         let worktree =
             Worktree { path: folder, branch: branch.into(), base_commit: base, repo: source.user.clone(), notes };
-        let record = Record { worktree, mirror: Some(source.mirror.id.clone()) };
+        let record = source.record(worktree);
         let making = Making::begin(&record)?;
         let made = source.make(&record.worktree, &making).and_then(|()| record.write());
         if let Err(refusal) = made {
@@ -103,16 +97,21 @@ impl Repositories {
     }
 
     /// Looks at a repository, for a worktree that is to be made of it.
-    pub(super) fn source(&self, repository: &Repository, asker: Asker) -> Result<Source, Refusal> {
+    pub(super) fn source(&self, repository: &Repository) -> Result<Source, Refusal> {
         let settings = Settings::read(repository)?;
-        let record = Record::of(&repository.toplevel)?;
-        let own = record.and_then(|record| Some((Mirror::named(&self.home, &record.mirror?), record.worktree.repo)));
-        let (mirror, alternates, user) = match own {
-            Some((mirror, user)) => (mirror.clone(), vec![mirror.objects()], user),
+        let record = Record::of(&repository.toplevel)?.filter(|record| !record.converting);
+        let own = record.and_then(|record| {
+            Some((Mirror::named(&self.home, &record.mirror?), record.worktree.repo, record.settings))
+        });
+        if own.is_some() {
+            records_are_its_own(repository)?;
+        }
+        let (mirror, alternates, user, carried) = match own {
+            Some((mirror, user, carried)) => (mirror.clone(), vec![mirror.objects()], user, carried),
             None => {
                 let mirror = Mirror::of(&self.home, &repository.common_dir);
-                let alternates = agreed(&mirror, repository, asker)?;
-                (mirror, alternates, repository.toplevel.clone())
+                let alternates = agreed(&mirror, repository)?;
+                (mirror, alternates, repository.toplevel.clone(), carried(&settings))
             }
         };
         mirror.prepare(repository, &settings)?;
@@ -130,54 +129,80 @@ impl Repositories {
         let head = Some(head).filter(|head| head != "unborn" && !head.is_empty());
         let refs = parse_refs(refs.as_bytes(), "refs/");
         let (repository, dirty) = (repository.clone(), !dirty.is_empty());
-        Ok(Source { mirror, repository, settings, user, view, git, head, dirty, refs })
+        let transfers = self.transfers.clone();
+        Ok(Source { mirror, repository, settings, carried, user, alternates, view, git, transfers, head, dirty, refs })
     }
 }
 
-/// The object stores outside of the repository that its objects may come from: today's on a person's word, the recorded
-/// ones for a model, which could name those of any repository of this machine.
-fn agreed(mirror: &Mirror, repository: &Repository, asker: Asker) -> Result<Vec<PathBuf>, Refusal> {
-    let now = borrows_from(&repository.common_dir);
-    match asker {
-        Asker::Person => {
-            if mirror.origin().is_none() || mirror.alternates() != now {
-                mirror.record(&repository.common_dir, now.clone())?;
-            }
-            Ok(now)
-        }
-        Asker::Model if mirror.alternates() == now => Ok(now),
-        Asker::Model => {
-            let from: Vec<String> = now.iter().map(|path| path.display().to_string()).collect();
-            let path = repository.toplevel.display();
-            let message = format!("the repository {path} takes objects from elsewhere: {}", from.join(", "));
-            let hint = "use mode direct, or ask the operator to attach it: abide workspace attach --worktree";
-            Err(Refusal::new("borrowed_objects", message, hint))
-        }
+/// The object stores outside of the repository that its objects may come from: those that a person agreed to. Commands of
+/// an agent, and everybody else who may write the repository's records, could name those of any repository of this machine.
+fn agreed(mirror: &Mirror, repository: &Repository) -> Result<Vec<PathBuf>, Refusal> {
+    let now = borrows_from(&repository.common_dir)?;
+    if mirror.alternates() == now {
+        return Ok(now);
     }
+    let path = repository.toplevel.display();
+    let message = format!("the repository {path} takes objects from elsewhere: {}", listed(&now));
+    let hint = "use mode direct, or ask the operator to attach it: abide workspace attach --worktree";
+    Err(Refusal::new("borrowed_objects", message, hint))
+}
+
+/// The sentence about the object stores of others that a repository takes objects from, where there are any.
+pub(super) fn borrows_note(toplevel: &Path, stores: &[PathBuf]) -> Option<String> {
+    let some = !stores.is_empty();
+    some.then(|| format!("the repository {} takes objects from {}", toplevel.display(), listed(stores)))
+}
+
+fn listed(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// Refuses a worktree whose `.git` leads elsewhere: its agent could have the records of any repository taken for its own.
+pub(super) fn records_are_its_own(repository: &Repository) -> Result<(), Refusal> {
+    if repository.common_dir == repository.toplevel.join(".git") && !repository.is_linked() {
+        return Ok(());
+    }
+    let (path, elsewhere) = (repository.toplevel.display(), repository.common_dir.display());
+    let message = format!("the repository of the worktree {path} is {elsewhere}, and not its own");
+    Err(Refusal::new("not_a_worktree", message, "look at the folder and move what is in it; nothing was removed"))
 }
 
 impl Source {
     /// Brings the mirror up to date with the repository. Says whether only the newest commit could be had.
     pub(super) fn transfer(&self, base: &str) -> Result<bool, Refusal> {
+        let progress = self.transfers.begin(&self.repository.toplevel);
         let head = BTreeSet::from([base.to_owned()]);
         let mut all: BTreeSet<String> = self.refs.values().cloned().collect();
         all.extend(head.iter().cloned());
         let taken = if self.settings.is_partial() {
             Err(Refusal::new("partial_clone", "", ""))
         } else {
-            let all_taken = self.mirror.take(&self.view, &self.git, &all);
+            let all_taken = self.mirror.take(&self.view, &self.git, &all, self.owner(&progress));
             // A branch with a damaged history must not stand in the way of the one that is wanted.
-            all_taken.or_else(|_| self.mirror.take(&self.view, &self.git, &head))
+            all_taken.or_else(|_| self.mirror.take(&self.view, &self.git, &head, self.owner(&progress)))
         };
         match taken {
             Ok(()) => Ok(false),
-            Err(_) if self.settings.is_partial() => self.transfer_newest(base).map(|()| true),
+            Err(_) if self.settings.is_partial() => self.transfer_newest(base, &progress).map(|()| true),
             Err(refusal) => Err(refusal),
         }
     }
 
+    pub(super) fn record(&self, worktree: Worktree) -> Record {
+        Record { worktree, mirror: Some(self.mirror.id.clone()), settings: self.carried.clone(), converting: false }
+    }
+
+    fn owner<'a>(&self, progress: &'a Progress) -> Owner<'a> {
+        if self.is_users() { Owner::User(progress) } else { Owner::Agent }
+    }
+
+    /// Whether it is the user's repository, and not that of a worktree of ours.
+    fn is_users(&self) -> bool {
+        self.user == self.repository.toplevel
+    }
+
     /// A partial clone lacks objects of its history. Those of the commit that is checked out it has, mostly.
-    fn transfer_newest(&self, base: &str) -> Result<(), Refusal> {
+    fn transfer_newest(&self, base: &str, progress: &Progress) -> Result<(), Refusal> {
         let path = self.repository.toplevel.display();
         let missing = |refusal: Refusal| {
             let message = format!("{path} is a partial clone, and lacks objects of {base}: {}", refusal.message);
@@ -188,14 +213,22 @@ impl Source {
             )
         };
         self.view.make_shallow(base).map_err(|error| {
-            Refusal::new("io", format!("a view of {path} could not be written: {error}"), "see to the disk")
+            Refusal::new(
+                "io",
+                format!("a view of {path} could not be written: {error}"),
+                transient::hint(&error, "see to the disk"),
+            )
         })?;
-        self.mirror.take(&self.view, &self.git, &BTreeSet::from([base.to_owned()])).map_err(missing)
+        let head = BTreeSet::from([base.to_owned()]);
+        self.mirror.take(&self.view, &self.git, &head, self.owner(progress)).map_err(missing)
     }
 
     fn notes(&self, base: &str, partial: bool) -> Result<Vec<String>, Refusal> {
         let path = self.repository.toplevel.display();
         let mut notes = Vec::new();
+        if self.is_users() {
+            notes.extend(borrows_note(&self.repository.toplevel, &self.alternates));
+        }
         if self.dirty {
             notes.push(format!("what is not committed in {path} is not in it"));
         }
@@ -212,7 +245,7 @@ impl Source {
         let base = &worktree.base_commit;
         self.mirror.set_ref(&base_ref(&worktree.path), base)?;
         let refs = self.mirror.present(&self.refs)?;
-        if self.user == self.repository.toplevel {
+        if self.is_users() {
             self.mirror.set_refs(USER, &refs)?;
             self.mirror.link_large_files(&self.repository.common_dir)?;
         }
@@ -225,7 +258,11 @@ impl Source {
         let (folder, branch) = (&worktree.path, &worktree.branch);
         let failed = |error: io::Error| {
             let message = format!("{} could not be made: {error}", folder.display());
-            Refusal::new("io", message, "see that there is room and the right to write in the home")
+            Refusal::new(
+                "io",
+                message,
+                transient::hint(&error, "see that there is room and the right to write in the home"),
+            )
         };
         let dir = folder.join(".git");
         abide_private::private_folder(&dir).map_err(failed)?;
@@ -235,8 +272,8 @@ impl Source {
         for (key, value) in remotes(&self.settings) {
             git.run(&[&"config", &"--add", &key, &value])?;
         }
-        for (key, value) in carried(&self.settings) {
-            git.run(&[&"config", &key, &value])?;
+        for (key, value) in &self.carried {
+            git.run(&[&"config", key, value])?;
         }
         for folder in ["info", "hooks", "objects/info"] {
             abide_private::private_folder(&dir.join(folder)).map_err(failed)?;
@@ -248,7 +285,7 @@ impl Source {
             durable::write(&dir.join("shallow"), shallow).map_err(failed)?;
         }
         if self.settings.get("core.sparsecheckout") == Some("true") {
-            let patterns = read(&self.repository.git_dir.join("info/sparse-checkout"), limits::GIT_SETTINGS_BYTES);
+            let patterns = read_record(&self.repository.git_dir, "info/sparse-checkout", limits::GIT_SETTINGS_BYTES);
             durable::write(&dir.join("info/sparse-checkout"), patterns.unwrap_or_default()).map_err(failed)?;
             git.run(&[&"config", &"core.sparseCheckout", &"true"])?;
         }
@@ -260,10 +297,13 @@ impl Source {
     }
 }
 
+/// The name of the remote that the user's branches have in a worktree.
+pub(super) const SHOWN_USER: &str = "user";
+
 /// The name under which a worktree has a branch or tag of the user's.
 pub(super) fn shown_as(name: &str) -> String {
     match name.strip_prefix("heads/") {
-        Some(branch) => format!("refs/remotes/user/{branch}"),
+        Some(branch) => format!("refs/remotes/{SHOWN_USER}/{branch}"),
         None => format!("refs/{name}"),
     }
 }
@@ -292,15 +332,30 @@ fn remotes(settings: &Settings) -> Vec<(&str, String)> {
     kept.collect()
 }
 
+/// The address of a remote without anything that could be a secret: no password, no query, no fragment, and no user but the
+/// login name that ssh needs.
 fn without_credentials(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
-    let Some((user, host)) = authority.rsplit_once('@') else { return url.to_owned() };
-    // The user of an ssh address is part of it; any other is there for its password.
-    match (scheme, user.split(':').next()) {
-        ("ssh" | "git+ssh", Some(name)) => format!("{scheme}://{name}@{host}{path}"),
-        (_, _) => format!("{scheme}://{host}{path}"),
+    let url = url.split(['?', '#']).next().unwrap_or_default();
+    if let Some((scheme, rest)) = url.split_once("://") {
+        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let login = if scheme.ends_with("ssh") { login_of(authority) } else { "" };
+        return format!("{scheme}://{login}{}{path}", after_user(authority));
     }
+    let is_path = url.starts_with(['/', '.']) || !url.contains(':');
+    // `user@host:path`; a password in it may hold any sign.
+    if is_path { url.to_owned() } else { format!("{}{}", login_of(url), after_user(url)) }
+}
+
+/// The user of an address with its `@`, where it is spelled as login names are: short, and in small letters.
+fn login_of(address: &str) -> &str {
+    const LONGEST: usize = 32;
+    let Some((user, _)) = address.rsplit_once('@') else { return "" };
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_');
+    if user.len() <= LONGEST && user.chars().all(fits) { &address[..=user.len()] } else { "" }
+}
+
+fn after_user(address: &str) -> &str {
+    address.rsplit_once('@').map_or(address, |(_, host)| host)
 }
 
 pub(super) fn repository(workspace: &Workspace) -> Result<Repository, Refusal> {
@@ -330,7 +385,7 @@ fn free(folder: &Path) -> Result<PathBuf, Refusal> {
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Err(occupied()),
         Err(error) => {
             let message = format!("{shown} can't be looked at: {error}");
-            return Err(Refusal::new("unreadable", message, "choose another folder"));
+            return Err(Refusal::new("unreadable", message, transient::hint(&error, "choose another folder")));
         }
     }
     Ok(folder)
@@ -346,8 +401,16 @@ mod tests {
             ("https://me:token@example.org/a.git", "https://example.org/a.git"),
             ("https://token@example.org/a@b", "https://example.org/a@b"),
             ("https://example.org/a@b", "https://example.org/a@b"),
-            ("ssh://git:x@example.org:22/a", "ssh://git@example.org:22/a"),
+            ("https://example.org/a.git?private_token=x", "https://example.org/a.git"),
+            ("https://example.org/a.git#token=x", "https://example.org/a.git"),
+            ("https://example.org?token=x@y/z", "https://example.org"),
+            ("ssh://git:x@example.org:22/a", "ssh://example.org:22/a"),
+            ("ssh://git@example.org:22/a", "ssh://git@example.org:22/a"),
             ("git@example.org:a.git", "git@example.org:a.git"),
+            ("ghp_16C7e42F292c6912E7@example.org:a.git", "example.org:a.git"),
+            ("tok:en@example.org:a.git", "example.org:a.git"),
+            ("tok:e/n@example.org:a.git", "example.org:a.git"),
+            ("./a@b", "./a@b"),
             ("/srv/a.git", "/srv/a.git"),
         ] {
             assert_eq!(without_credentials(url), kept);

@@ -3,10 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use abide_effects::hands::Allow;
+use abide_effects::workspace::WritableSettings;
 use abide_kernel::agent::workspace::Workspace;
 use abide_kernel::effect::{Effect, Place};
 use abide_kernel::fact::WorkspaceAttached;
-use abide_kernel::id::{CallId, ExecId};
+use abide_kernel::id::{CallId, ExecId, TaskId};
 use abide_kernel::input::Input;
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::WorkspaceMode;
@@ -14,6 +16,11 @@ use serde_json::{Value, json};
 
 use crate::hands::{Stage, result};
 use crate::workspace::{Ground, everything, git, put};
+
+/// A person who may use every folder.
+fn any() -> Allow {
+    Box::new(|_, _| Ok(()))
+}
 
 /// An agent that works in a folder.
 struct Agent {
@@ -32,7 +39,7 @@ impl Agent {
     async fn in_worktree() -> Agent {
         let (stage, ground) = (Stage::new(), Ground::new());
         let path = ground.repo.display().to_string();
-        let attached = stage.hands.attach(&stage.agent, path, WorkspaceMode::Worktree).await.unwrap();
+        let attached = stage.hands.attach(&stage.agent, path, WorkspaceMode::Worktree, any()).await.unwrap();
         let place = Place { workspace: Some(bound(attached)), ..Place::default() };
         Agent { stage, ground, place }
     }
@@ -176,6 +183,49 @@ async fn file_tools_do_not_write_into_records_of_git() {
     assert!(read["content"].as_str().is_some_and(|text| text.contains("refs/heads/main")), "{read}");
 }
 
+/// Records are known by their content: their folder may have any name, and a command need not have run before.
+#[tokio::test]
+async fn file_tools_do_not_write_into_records_that_have_another_name() {
+    for prepared in [false, true] {
+        let agent = Agent::in_folder();
+        let repo = agent.ground.repo.clone();
+        git(&repo, &["init", "-q", "--bare", "deep/bare.git"]);
+        git(&repo, &["init", "-q", "--separate-git-dir", repo.join("records").to_str().unwrap(), "files"]);
+        git(&repo.join("files"), &["commit", "-q", "--allow-empty", "-m", "first"]);
+        // The records of a linked worktree have neither objects nor refs.
+        git(&repo.join("files"), &["worktree", "add", "-q", repo.join("linked").to_str().unwrap()]);
+        fs::rename(repo.join("records/worktrees/linked"), repo.join("moved")).unwrap();
+        std::os::unix::fs::symlink("records/hooks", repo.join("link")).unwrap();
+        if prepared {
+            agent.quietly("true").await;
+        }
+        let before = everything(&repo);
+        let patch = |path: &str| format!("--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+evil\n");
+        let delete = "--- a/records/HEAD\n+++ /dev/null\n@@ -1 +0,0 @@\n-ref: refs/heads/main\n";
+        let moved = "diff --git a/kept.txt b/records/hooks/x\nrename from kept.txt\nrename to records/hooks/x\n";
+        let edit = json!({ "path": "records/config", "old": "[core]", "new": "[core]\n\tfsmonitor = evil" });
+        for (tool, input) in [
+            ("WriteFile", json!({ "path": "deep/bare.git/hooks/post-update", "content": "evil" })),
+            ("WriteFile", json!({ "path": "deep/bare.git/config", "content": "evil" })),
+            ("WriteFile", json!({ "path": "records/hooks/new/pre-commit", "content": "evil" })),
+            ("WriteFile", json!({ "path": "link/pre-commit", "content": "evil" })),
+            ("WriteFile", json!({ "path": "records/commondir", "content": "../evil" })),
+            ("WriteFile", json!({ "path": "moved/commondir", "content": "../evil" })),
+            ("EditFile", edit),
+            ("ApplyPatch", json!({ "patch": patch("records/hooks/post-merge") })),
+            ("ApplyPatch", json!({ "patch": patch("deep/bare.git/info/attributes") })),
+            ("ApplyPatch", json!({ "patch": delete })),
+            ("ApplyPatch", json!({ "patch": moved })),
+        ] {
+            let answer = agent.call(tool, input.clone()).await;
+            assert_eq!(answer["error"]["code"], "git_records", "{tool} {input}: {answer}");
+        }
+        assert_eq!(before, everything(&repo));
+        let beside = agent.call("WriteFile", json!({ "path": "deep/file", "content": "ours" })).await;
+        assert_eq!(beside["changed"][0]["action"], "created", "{beside}");
+    }
+}
+
 #[tokio::test]
 async fn an_agent_in_a_worktree_reaches_the_users_repository_neither_to_write_nor_to_read() {
     let agent = Agent::in_worktree().await;
@@ -230,7 +280,7 @@ async fn the_users_large_files_can_be_read_beside_the_mirror() {
     let (stage, ground) = (Stage::new(), Ground::new());
     put(&ground.repo.join(".git/lfs/objects/ab/cd/large"), "large");
     let path = ground.repo.display().to_string();
-    let attached = stage.hands.attach(&stage.agent, path, WorkspaceMode::Worktree).await.unwrap();
+    let attached = stage.hands.attach(&stage.agent, path, WorkspaceMode::Worktree, any()).await.unwrap();
     let place = Place { workspace: Some(bound(attached)), ..Place::default() };
     let agent = Agent { stage, ground, place };
     // Where git-lfs looks: beside the objects that the repository borrows.
@@ -243,10 +293,110 @@ async fn the_users_large_files_can_be_read_beside_the_mirror() {
 #[tokio::test]
 async fn hooks_in_the_working_tree_are_named_when_it_is_attached() {
     let (stage, ground) = (Stage::new(), Ground::new());
-    let attach = || stage.hands.attach(&stage.agent, ground.repo.display().to_string(), WorkspaceMode::Direct);
+    let attach = || stage.hands.attach(&stage.agent, ground.repo.display().to_string(), WorkspaceMode::Direct, any());
     assert_eq!(attach().await.unwrap().note, None);
     ground.git(&["config", "core.hooksPath", ".husky"]);
     assert!(attach().await.unwrap().note.unwrap().contains("/.husky, which the agent can write"));
+    let place = Place { configured: Some(ground.repo.display().to_string()), ..Place::default() };
+    let writable = async || stage.hands.writable_settings(&place).await.hooks;
+    assert_eq!(writable().await, Some(ground.repo.join(".husky")));
+    // A path that only looks as if it led elsewhere, and one that only looks as if it did not.
+    let link = ground.repo.with_file_name("link");
+    std::os::unix::fs::symlink(&ground.repo, &link).unwrap();
+    ground.git(&["config", "core.hooksPath", link.join(".husky").to_str().unwrap()]);
+    assert!(writable().await.is_some());
+    for elsewhere in ["../hooks", ".git/hooks", "~/hooks", "~somebody/hooks"] {
+        ground.git(&["config", "core.hooksPath", elsewhere]);
+        assert_eq!(writable().await, None, "{elsewhere}");
+    }
+    assert_eq!(attach().await.unwrap().note, None);
+    // Without the setting git takes its own folder, which may be a link.
+    ground.git(&["config", "--unset", "core.hooksPath"]);
+    assert_eq!(writable().await, None);
+    let hooks = ground.repo.join(".git/hooks");
+    fs::remove_dir_all(&hooks).unwrap();
+    std::os::unix::fs::symlink("../tools/hooks", &hooks).unwrap();
+    assert_eq!(writable().await, Some(hooks));
+}
+
+#[tokio::test]
+async fn settings_that_are_included_from_the_working_tree_are_named() {
+    let (stage, ground) = (Stage::new(), Ground::new());
+    let place = Place { configured: Some(ground.repo.display().to_string()), ..Place::default() };
+    let writable = async || stage.hands.writable_settings(&place).await;
+    assert_eq!(writable().await, WritableSettings::default());
+    let outside = ground.repo.with_file_name("outside");
+    // Relative to each file, by condition or not, there or not; a file outside may lead back, and a link may lead out.
+    ground.git(&["config", "include.path", "../shared.gitconfig"]);
+    ground.git(&["config", "includeIf.onbranch:topic.path", "../missing"]);
+    ground.git(&["config", "--add", "include.path", outside.join("more").to_str().unwrap()]);
+    ground.git(&["config", "--add", "include.path", "../link"]);
+    ground.git(&["config", "--add", "include.path", "info/attributes"]);
+    ground.git(&["config", "--add", "include.path", "~/elsewhere"]);
+    ground.write("shared.gitconfig", "[include]\n\tpath = folder/inner\n\tpath = shared.gitconfig\n");
+    ground.write("folder/inner", "[core]\n\thooksPath = tools/hooks\n");
+    put(&outside.join("more"), "[include]\n\tpath = ../repo/back\n\tpath = alone\n");
+    std::os::unix::fs::symlink(outside.join("alone"), ground.repo.join("link")).unwrap();
+    let found = writable().await;
+    let expected = ["back", "folder/inner", "link", "missing", "shared.gitconfig"].map(|name| ground.repo.join(name));
+    assert_eq!(found.files, expected);
+    assert_eq!(found.hooks, Some(ground.repo.join("tools/hooks")), "an included file sets it");
+    let path = ground.repo.display().to_string();
+    let attached = stage.hands.attach(&stage.agent, path, WorkspaceMode::Direct, any()).await.unwrap();
+    let note = attached.note.unwrap();
+    assert!(note.contains("git reads settings from") && note.contains("shared.gitconfig, which the agent"), "{note}");
+    // A file that includes without end is read to a bound.
+    let many: String = (0..1_000).map(|n| format!("[include]\n\tpath = many{n}\n")).collect();
+    ground.write("shared.gitconfig", many);
+    let count = writable().await.files.len();
+    assert!(count > 10 && count < 100, "{count}");
+    let path = ground.repo.display().to_string();
+    let attached = stage.hands.attach(&stage.agent, path, WorkspaceMode::Worktree, any()).await.unwrap();
+    let place = Place { workspace: Some(bound(attached)), ..Place::default() };
+    assert_eq!(stage.hands.writable_settings(&place).await, WritableSettings::default(), "a worktree includes nothing");
+}
+
+#[tokio::test]
+async fn programs_that_settings_name_in_the_working_tree_are_named() {
+    let (stage, ground) = (Stage::new(), Ground::new());
+    let place = Place { configured: Some(ground.repo.display().to_string()), ..Place::default() };
+    let writable = async || {
+        let found = stage.hands.writable_settings(&place).await;
+        found.programs.into_iter().map(|program| (program.setting, program.path)).collect::<Vec<_>>()
+    };
+    assert_eq!(writable().await, []);
+    ground.write("folder/script", "");
+    ground.write("script", "");
+    let link = ground.repo.with_file_name("link");
+    std::os::unix::fs::symlink(ground.repo.join("tools"), &link).unwrap();
+    let settings = [
+        ("alias.st", "!./tools/st", "tools/st"),
+        ("core.fsmonitor", "tools/fsm", "tools/fsm"),
+        ("core.sshcommand", "sh script -x", "script"),
+        ("credential.https://host.helper", "!./tools/secret get", "tools/secret"),
+        ("diff.word.command", "env LANG=C './tools/diff' --to", "tools/diff"),
+        ("filter.x.clean", "folder/script %f", "folder/script"),
+        ("gpg.program", "tools/gpg", "tools/gpg"),
+        ("merge.x.driver", "./tools/merge %O", "tools/merge"),
+    ];
+    fs::create_dir(ground.repo.join("tools")).unwrap();
+    for (key, value, _) in settings {
+        ground.git(&["config", key, value]);
+    }
+    let expected = settings.map(|(key, _, path)| (key.to_owned(), ground.repo.join(path)));
+    assert_eq!(writable().await, expected);
+    let attach = || stage.hands.attach(&stage.agent, ground.repo.display().to_string(), WorkspaceMode::Direct, any());
+    let note = attach().await.unwrap().note.unwrap();
+    assert!(note.contains("tools/fsm (core.fsmonitor names it), which the agent can write"), "{note}");
+    for (key, _, _) in settings {
+        ground.git(&["config", "--unset", key]);
+    }
+    // A link outside leads back; a program elsewhere, an alias of git's own and a flag are none of these.
+    ground.git(&["config", "core.pager", link.join("pager").to_str().unwrap()]);
+    for (key, value) in [("core.editor", "/usr/bin/vi"), ("alias.lg", "log ./x"), ("filter.y.clean", "sed s/a/b/")] {
+        ground.git(&["config", key, value]);
+    }
+    assert_eq!(writable().await, [("core.pager".to_owned(), ground.repo.join("tools/pager"))]);
 }
 
 /// A folder of its own is no repository of the user's.
@@ -256,4 +406,250 @@ async fn an_agents_own_folder_is_its_own() {
     agent.quietly("git init -q . && git config core.editor vi && echo x > .git/hooks/x").await;
     agent.quietly("git config core.editor nano").await;
     assert!(Path::new(&agent.stage.home.path().join("agents/main/workspace/.git")).is_dir());
+}
+
+/// Without copying, as `mv` would from one mount to another.
+fn rename(from: &str, to: &str) -> String {
+    format!("python3 -c 'import os; os.rename(\"{from}\", \"{to}\")'")
+}
+
+/// A mount point can't be renamed, but a folder around it could be, and be made anew with other content.
+#[tokio::test]
+async fn folders_around_protected_parts_can_not_be_renamed() {
+    let agent = Agent::in_folder();
+    let nested = agent.ground.repo.join("deep/er/nested");
+    fs::create_dir_all(&nested).unwrap();
+    git(&nested, &["init", "-q"]);
+    agent.ground.link("linked");
+    let other = Ground::new();
+    let url = other.repo.display().to_string();
+    agent.ground.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", &url, "lib/sub"]);
+    for folder in [
+        ".git/info",
+        ".git/objects",
+        ".git/objects/info",
+        ".git/modules",
+        ".git/modules/lib",
+        ".git/modules/lib/sub",
+        ".git/modules/lib/sub/info",
+        ".git/worktrees",
+        "deep",
+        "deep/er",
+        "deep/er/nested/.git",
+        "lib",
+        "lib/sub",
+    ] {
+        agent.fails(&rename(folder, "moved")).await;
+        agent.fails(&rename(folder, &format!("{folder}.old"))).await;
+    }
+    for file in
+        [".git/worktrees/linked/commondir", ".git/modules/lib/sub/config", "lib/sub/.git", ".git/remotes/origin"]
+    {
+        agent.fails(&format!("echo x > {file}")).await;
+    }
+    agent
+        .quietly("echo ours > deep/er/file && rm deep/er/file && git -C deep/er/nested commit -q --allow-empty -m x")
+        .await;
+}
+
+#[tokio::test]
+async fn repositories_of_every_kind_are_found() {
+    let agent = Agent::in_folder();
+    let repo = agent.ground.repo.clone();
+    git(&repo, &["init", "-q", "--bare", "bare"]);
+    git(&repo, &["init", "-q", "--separate-git-dir", repo.join("apart").to_str().unwrap(), "files"]);
+    // A folder that looks like a git directory hides nothing that lies in it.
+    git(&repo, &["init", "-q", "fake/inner"]);
+    for name in ["fake/objects", "fake/refs"] {
+        fs::create_dir_all(repo.join(name)).unwrap();
+    }
+    put(&repo.join("fake/HEAD"), "");
+    for git_dir in ["bare", "apart", "fake/inner/.git"] {
+        agent.fails(&format!("echo x > {git_dir}/hooks/pre-commit")).await;
+        agent.fails(&format!("echo x >> {git_dir}/config")).await;
+        agent.fails(&rename(git_dir, "moved")).await;
+        // The parts by which git knows one stay, or come back. A bare one is read-only as a whole.
+        agent.fails(&rename(&format!("{git_dir}/refs"), "moved")).await;
+        let (code, _) = agent.run(&format!("rm {git_dir}/HEAD")).await;
+        assert_eq!(code != 0, git_dir == "bare");
+        assert!(repo.join(git_dir).join("HEAD").exists());
+        agent.fails(&format!("echo x >> {git_dir}/config")).await;
+        agent.fails(&rename(git_dir, "moved")).await;
+    }
+    agent.fails("rm files/.git").await;
+    std::os::unix::fs::symlink(repo.join("apart"), repo.join("fake/.git")).unwrap();
+    let refused = agent.call("ExecCommand", json!({ "cmd": "true" })).await;
+    assert_eq!(refused["error"]["code"], "unprotected", "{refused}");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("fake/.git is a symbolic link"), "{refused}");
+}
+
+/// Fixtures of a test that look like git directories are the user's files: nothing is made in them, and git can write them.
+#[tokio::test]
+async fn git_directories_that_are_tracked_are_left_to_git() {
+    let agent = Agent::in_folder();
+    let repo = agent.ground.repo.clone();
+    for fixture in ["fix/.gitted", "fix/[x]"] {
+        agent.ground.write(&format!("{fixture}/HEAD"), "ref: refs/heads/main\n");
+        for name in ["config", "objects/keep", "refs/heads/keep"] {
+            agent.ground.write(&format!("{fixture}/{name}"), "x\n");
+        }
+    }
+    agent.ground.commit("fixtures");
+    git(&repo, &["init", "-q", "--bare", "ignored/bare"]);
+    let before = everything(&repo.join("ignored"));
+    agent.quietly("true").await;
+    assert_eq!(agent.ground.git(&["status", "--porcelain", "-uall"]), "");
+    assert_eq!(before, everything(&repo.join("ignored")), "nothing is made in a bare repository");
+    // Adding the user's bare repository to the index does not open it.
+    agent.quietly("git add -f ignored/bare/HEAD").await;
+    agent.fails("echo x >> ignored/bare/config").await;
+    agent.fails("echo ../x > ignored/bare/commondir").await;
+    agent.quietly("git rm -q --cached ignored/bare/HEAD").await;
+    agent.quietly("git switch -qc topic; git rm -rq fix; git commit -qm removed; git switch -q main").await;
+    agent.quietly("echo y > fix/.gitted/config; git stash -q -u; git stash pop -q; git reset -q --hard").await;
+    agent.quietly("git checkout -q HEAD~1; test ! -e fix; git switch -q main").await;
+    assert_eq!(agent.ground.git(&["status", "--porcelain", "-uall"]), "");
+}
+
+#[tokio::test]
+async fn many_repositories_are_protected_and_too_many_are_named() {
+    let agent = Agent::in_folder();
+    agent.quietly("for i in $(seq 90); do git init -q many/r$i; done").await;
+    agent.fails("echo x >> many/r90/.git/config").await;
+    agent.quietly("git -C many/r90 commit -q --allow-empty -m x").await;
+    for n in 0..1_000 {
+        let git_dir = agent.ground.repo.join(format!("more/r{n}/.git"));
+        put(&git_dir.join("HEAD"), "ref: refs/heads/main\n");
+        fs::create_dir(git_dir.join("objects")).unwrap();
+        fs::create_dir(git_dir.join("refs")).unwrap();
+    }
+    let refused = agent.call("ExecCommand", json!({ "cmd": "true" })).await;
+    assert_eq!(refused["error"]["code"], "too_many_repositories", "{refused}");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("/more/r"), "{refused}");
+    assert!(refused["error"]["hint"].as_str().unwrap().contains("rm -rf"), "{refused}");
+}
+
+/// A layout that git takes for a repository, with a program that it runs, in the folder where the command runs.
+const SHADOW: &str = "mkdir -p objects refs; cp .git/HEAD HEAD
+    printf '#!/bin/sh\ntouch pwned\nexit 1\n' > .x; chmod +x .x
+    printf '[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = '$PWD'\n\tfsmonitor = '$PWD'/.x\n' > config";
+
+/// git passes over a `.git` that is no git directory, and would go on to the folder around it.
+#[tokio::test]
+async fn a_repository_of_the_agents_does_not_take_the_place_of_the_users() {
+    for (harm, said) in [
+        ("rm .git/HEAD", "HEAD was missing"),
+        ("echo nonsense > .git/HEAD", "HEAD was missing or no HEAD"),
+        ("ln -sfT ../x .git/HEAD", "HEAD was missing or no HEAD"),
+        ("rm .git/HEAD; mkdir .git/HEAD", "HEAD was missing or no HEAD"),
+        ("rm .git/HEAD; mkfifo .git/HEAD", "HEAD was missing or no HEAD"),
+        ("chmod 0 .git/HEAD", "HEAD was missing or no HEAD"),
+        ("chmod 0 .git/refs", "permissions of refs"),
+        ("chmod 0 .git/objects", "permissions of objects"),
+        ("chmod 0 .git", "its permissions"),
+        ("python3 -c 'import os; os.rename(\".git/refs\", \".git/refs0\")' 2>/dev/null", "git_dir_shadowed"),
+        ("python3 -c 'import os; os.rename(\".git/objects\", \"o\")' 2>/dev/null", "git_dir_shadowed"),
+        ("rm -rf .git/refs 2>/dev/null", "git_dir_shadowed"),
+    ] {
+        let agent = Agent::in_folder();
+        let repo = agent.ground.repo.clone();
+        let cmd = format!("{SHADOW}\n{harm}; true");
+        let ran = agent.call("ExecCommand", json!({ "cmd": cmd, "yield_time_ms": 60_000 })).await;
+        assert_eq!(ran["exit_code"], 0, "{harm}: {ran}");
+        let evidence = ran["evidence"].to_string();
+        assert!(evidence.contains(said), "{harm}: {evidence}");
+        assert!(evidence.contains("safe.bareRepository explicit"), "{harm}: {evidence}");
+        assert_eq!(agent.ground.git(&["rev-parse", "--absolute-git-dir"]), repo.join(".git").display().to_string());
+        agent.ground.git(&["status", "--porcelain"]);
+        assert!(!repo.join("pwned").exists(), "{harm}");
+        // The layout stays for the operator to look at, and no command starts beside it.
+        let refused = agent.call("ExecCommand", json!({ "cmd": "true" })).await;
+        assert_eq!(refused["error"]["code"], "unprotected", "{harm}: {refused}");
+        assert!(refused["error"]["message"].as_str().unwrap().contains("has HEAD, objects and refs"), "{refused}");
+        let named = agent.stage.hands.writable_settings(&agent.place).await;
+        assert_eq!(named.shadowing, Some(repo.clone()));
+        fs::remove_file(repo.join("HEAD")).unwrap();
+        agent.quietly("git status --porcelain > /dev/null").await;
+    }
+}
+
+/// A command that ran when the daemon was killed: its record is in the home, as that of an earlier life.
+#[tokio::test]
+async fn a_git_directory_that_was_damaged_when_the_daemon_was_killed_is_restored_at_boot() {
+    let agent = Agent::in_folder();
+    let heads = agent.stage.home.path().join("heads");
+    let running = agent.call("ExecCommand", json!({ "cmd": "sleep 1000", "yield_time_ms": 50 })).await;
+    let task = TaskId::new(running["task_handle"]["task_id"].as_str().unwrap());
+    let records: Vec<PathBuf> = fs::read_dir(&heads).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let record = fs::read(&records[0]).unwrap();
+    let (hands, name) = (&agent.stage.hands, &agent.stage.agent);
+    let _none = hands.perform(name, Effect::EndTask { task_id: task.clone(), force: true }).unwrap().await;
+    let _ended = hands.perform(name, Effect::AwaitTask { task_id: task }).unwrap().await;
+    assert_eq!(fs::read_dir(&heads).unwrap().count(), 0, "a command that ended leaves no record");
+    put(&heads.join("earlier-0"), record);
+    let head = agent.ground.repo.join(".git/HEAD");
+    fs::remove_file(&head).unwrap();
+    let Agent { stage: Stage { hands, home, .. }, ground, .. } = agent;
+    drop(hands);
+    let _next = Stage::at(home);
+    assert_eq!(fs::read_to_string(head).unwrap(), "ref: refs/heads/main\n");
+    assert_eq!(ground.git(&["status", "--porcelain"]), "");
+    assert_eq!(fs::read_dir(heads).unwrap().count(), 0);
+}
+
+/// Nothing was recorded of a command that a daemon did not see end.
+#[tokio::test]
+async fn a_git_directory_that_is_damaged_is_named_before_a_command_starts() {
+    let agent = Agent::in_folder();
+    agent.quietly("true").await;
+    let head = agent.ground.repo.join(".git/HEAD");
+    for damage in ["", "nonsense"] {
+        fs::write(&head, damage).unwrap();
+        let refused = agent.call("ExecCommand", json!({ "cmd": "true" })).await;
+        let (code, message) = (&refused["error"]["code"], refused["error"]["message"].as_str().unwrap());
+        assert!(code == "unprotected" && message.contains(".git is no git directory any more"), "{refused}");
+        assert!(refused["error"]["hint"].as_str().unwrap().contains(".git/HEAD"), "{refused}");
+    }
+    fs::write(&head, "ref: refs/heads/main\n").unwrap();
+    agent.quietly(WORK).await;
+}
+
+/// Swaps two names of a folder again and again, as fast as the next command is started.
+const SWAP: &str = "import ctypes, time
+rename = ctypes.CDLL(None).renameat2
+end = time.time() + 60
+while time.time() < end:
+    rename(-100, b'{a}', -100, b'{b}', 2); time.sleep(.002); rename(-100, b'{a}', -100, b'{b}', 2); time.sleep(.006)";
+
+/// A command that runs swaps a part of a repository for a link while others are started: none of them is shown where
+/// the link leads.
+#[tokio::test]
+async fn a_swapped_link_shows_no_command_what_lies_outside() {
+    let agent = Agent::in_folder();
+    put(&agent.ground.dir.path().join("secret/token"), "TOP-SECRET");
+    let secret = agent.ground.dir.path().canonicalize().unwrap().join("secret");
+    // Made by the agent while its first command runs, so that no mount of that one holds them.
+    let swap = SWAP.replace("{a}", "n/.git/hooks").replace("{b}", "n/link");
+    put(&agent.ground.repo.join("swap.py"), swap);
+    let running = agent.call("ExecCommand", json!({ "cmd": "sleep 0.3; python3 swap.py", "yield_time_ms": 50 })).await;
+    let task = running["task_handle"]["task_id"].as_str().unwrap_or_else(|| panic!("{running}")).to_owned();
+    agent.run(&format!("git init -q n; ln -s {} n/link", secret.display())).await;
+    let mut started = 0;
+    for _ in 0..80 {
+        let looked = agent
+            .call(
+                "ExecCommand",
+                json!({ "cmd": "cat n/.git/hooks/token n/link/token", "yield_time_ms": 60_000, "start_new": true }),
+            )
+            .await;
+        assert!(!looked.to_string().contains("TOP-SECRET"), "{looked}");
+        started += usize::from(looked["exit_code"].is_i64());
+    }
+    assert!(started > 0, "some are started all the same");
+    let _ended = agent
+        .stage
+        .hands
+        .perform(&agent.stage.agent, Effect::EndTask { task_id: TaskId::new(task), force: true })
+        .unwrap()
+        .await;
 }

@@ -276,3 +276,14 @@ fn a_search_that_leads_nowhere_ends() {
     let patch = format!("--- a/f\n+++ b/f\n@@ -1,50001 +0,0 @@\n{old}-y\n");
     refuse(&workspace, &patch, "no_match");
 }
+
+/// Those with setuid and setgid among them.
+#[test]
+fn modes_that_git_does_not_know_are_refused() {
+    let workspace = Workspace::new();
+    for mode in ["104755", "102755", "106755", "101777"] {
+        let patch = format!("diff --git a/x b/x\nnew file mode {mode}\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+x\n");
+        refuse(&workspace, &patch, "invalid_input");
+        assert!(!workspace.path("x").exists());
+    }
+}

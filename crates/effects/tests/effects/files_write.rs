@@ -37,6 +37,24 @@ fn the_mode_stays() {
     }
 }
 
+/// The daemon may keep these bits when it writes, unlike a command: with other content it would be another program.
+#[test]
+fn a_file_that_is_written_runs_as_no_other_user() {
+    let workspace = Workspace::new();
+    let calls = [
+        ("WriteFile", json!({ "path": "run", "content": "new" })),
+        ("EditFile", json!({ "path": "run", "old": "old", "new": "new" })),
+        ("ApplyPatch", json!({ "patch": "--- a/run\n+++ b/run\n@@ -1 +1 @@\n-old\n+new\n" })),
+    ];
+    for (tool, input) in calls {
+        workspace.put("run", "old\n");
+        workspace.set_mode("run", 0o6755);
+        assert_eq!(workspace.mode("run"), 0o6755);
+        workspace.does(tool, input);
+        assert_eq!(workspace.mode("run"), 0o755, "{tool}");
+    }
+}
+
 #[test]
 fn a_link_inside_is_followed_and_stays_a_link() {
     let workspace = Workspace::new();

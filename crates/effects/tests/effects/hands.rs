@@ -26,7 +26,7 @@ impl Stage {
         Stage::at(TempDir::new().unwrap())
     }
 
-    fn at(home: TempDir) -> Stage {
+    pub(crate) fn at(home: TempDir) -> Stage {
         let moment = || (Time::EPOCH, std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0));
         let program = PathBuf::from(env!("CARGO_BIN_EXE_effects-stand-in"));
         let setup =

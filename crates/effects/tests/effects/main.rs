@@ -5,6 +5,7 @@
 
 mod command;
 mod direct;
+mod documented;
 mod echo;
 mod files_confined;
 mod files_disk;

@@ -74,9 +74,12 @@ fn a_failed_round_keeps_its_entry_for_the_message_that_comes_again() {
         "when": [{"contains": "deploy", "rounds": [{"error": "rate_limited", "retry_after_ms": 9}, {"text": "deployed"}]}]}"#;
     let told = [("m1", "deploy"), ("m2", "hello"), ("m1", "deploy"), ("m3", "hello")];
     story(script, &told, &["rate_limited retry Some(9)", "main", "deployed", "Done."]);
-    // A failure that time does not mend brings no message again, so nobody has to be waited for.
-    let script = script.replace("rate_limited", "auth");
-    story(&script, &[("m1", "deploy"), ("m2", "hello")], &["auth retry Some(9)", "deployed"]);
+    // A key that fails holds the message, which comes again.
+    let held = script.replace("rate_limited", "auth");
+    story(&held, &told, &["auth retry Some(9)", "main", "deployed", "Done."]);
+    // A failure that ends its message brings it never again, so its rounds are free for the next one.
+    let ended = script.replace("rate_limited", "invalid");
+    story(&ended, &[("m1", "deploy"), ("m2", "hello")], &["invalid retry Some(9)", "deployed"]);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::path::Path;
 use abide_effects::files::{Call, Root};
 use abide_effects::policy::{Caller, Policy};
 use abide_effects::tools;
+use abide_kernel::agent::rule_folder::RuleFolder;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::{Ask, Does};
 use abide_kernel::vocabulary::ApprovalDefault;
@@ -22,7 +23,7 @@ fn judge_as(policy: &str, lineage: &[&str], workspace: Option<&Path>, tool: &str
     let does = tools::read(tool, input);
     assert!(!matches!(does, Does::Refused(_)), "{tool} {input} makes no sense: {does:?}");
     let lineage: Vec<AgentId> = lineage.iter().map(|name| AgentId::new(name).unwrap()).collect();
-    let caller = Caller { agent: &lineage[0], makers: &lineage[1..], workspace };
+    let caller = Caller { agent: &lineage[0], makers: &lineage[1..], workspace, rule_folders: &[] };
     policy.judge(&caller, tool, input, does)
 }
 
@@ -335,6 +336,104 @@ fn a_command_that_redirects_is_not_allowed_by_what_it_begins_with() {
     assert_eq!(word(&judge(&all, "a", "ExecCommand", &json!({ "cmd": "echo a >b" }))), "runs");
 }
 
+/// Every way in which sh or bash runs something else than the words that are written there, or makes words of them.
+#[test]
+fn a_command_that_expands_is_not_allowed_by_what_it_begins_with() {
+    let policy = rules(&["allow command=echo_*", "allow command=./run_tests_*", "deny command=*"]);
+    let cases = [
+        ("commands", "echo $(id)"),
+        ("commands", "echo \"$(id)\""),
+        ("commands", "echo `id`"),
+        ("commands, on two lines", "echo $\\\n(id)"),
+        ("the prompt's expansion", "echo ${x:='\\140id\\073touch made\\140'} ${x@P}"),
+        ("the prompt's expansion", "echo \"${x@P}\""),
+        ("the prompt's expansion, on two lines", "echo $\\\n{x@P}"),
+        ("the prompt's expansion, on two lines", "echo ${x\\\n@P}"),
+        ("the prompt's expansion, before a comment", "echo ${x@P} # it"),
+        ("an assignment", "echo ${x:=y}"),
+        ("another variable's value", "echo ${!x}"),
+        ("a part", "echo ${x:a[0]}"),
+        ("a subscript, which is arithmetic", "echo ${x[0]}"),
+        ("a default", "echo ${x:-y}"),
+        ("no name", "echo ${}"),
+        ("no end", "echo ${x"),
+        ("a command in the shell itself", "echo ${ id; }"),
+        ("arithmetic", "echo $((x=1))"),
+        ("arithmetic, the old form", "echo $[a[0]]"),
+        ("escapes", "echo $'\\x41'"),
+        ("translations", "echo $\"it\""),
+        ("a process for reading", "echo <(id)"),
+        ("a process for writing", "echo >(id)"),
+        ("a function", "echo () (id); echo hi"),
+        ("a function", "echo() (id); echo hi"),
+        ("a function, over several lines", "echo ()\n(id)\necho hi"),
+        ("a function, before a comment", "echo () (id); echo hi # it"),
+        ("a subshell", "(id)"),
+        ("a group", "{ id; }"),
+        ("two commands", "echo hi; id"),
+        ("two commands", "echo hi\nid"),
+        ("two commands", "echo hi & id"),
+        ("two commands", "echo hi && id"),
+        ("two commands", "echo hi || id"),
+        ("a pipe", "echo hi | id"),
+        ("a pipe with errors", "echo hi |& id"),
+        ("a here-document", "echo <<E\n$x\nE"),
+        ("a here-string", "echo <<<x"),
+        ("a variable for the command", "PATH=. echo hi"),
+        ("a variable for the command", "BASH_ENV=x echo hi"),
+        ("a brace expansion as the program", "{echo,id}"),
+        ("a pattern as the program", "/bin/ech? hi"),
+        ("a home as the program", "~/echo hi"),
+        ("a variable as the program", "$x hi"),
+        ("a name as the program", "${x} hi"),
+        ("an alias", "alias echo=id; echo hi"),
+        ("words of the shell", "if echo hi; then id; fi"),
+        ("words of the shell", "! echo hi"),
+        ("a program whose name has another blank", "./run\u{a0}tests x"),
+        ("a program whose name has another blank", "./run\u{b}tests x"),
+        ("a program whose name has another blank", "./run\u{2003}tests x"),
+        ("a line that is not continued", "echo a \\\\\nid"),
+    ];
+    for (form, command) in cases {
+        let does = judge(&policy, "a", "ExecCommand", &json!({ "cmd": command }));
+        assert_eq!(word(&does), "refused", "{form}: {command:?}");
+    }
+    // These make arguments of a program that is allowed, and no other program.
+    for command in [
+        "echo $HOME ${HOME} \"${HOME}\" \"$HOME\"",
+        "echo '${x@P}'",
+        "echo '(a)' \"(b)\" \\(c\\)",
+        "echo {a,b}",
+        "echo *.rs a?b [ab]",
+        "echo ~ ~/x",
+        "echo hi!",
+        "echo hi\necho ho",
+        "echo a\r\necho b",
+        "./run tests all",
+    ] {
+        let does = judge(&policy, "a", "ExecCommand", &json!({ "cmd": command }));
+        assert_eq!(word(&does), "runs", "{command:?}");
+    }
+}
+
+#[test]
+fn a_pattern_for_arguments_matches_a_command_without_any() {
+    let allow = rules(&["allow command=git_status_*", "deny command=*"]);
+    let ask = rules(&["ask command=git_push_*"]);
+    for (policy, command, expected) in [
+        (&allow, "git status", "runs"),
+        (&allow, "git status -s", "runs"),
+        (&allow, "git status; git status -s", "runs"),
+        (&allow, "git status-all", "refused"),
+        (&allow, "git statu", "refused"),
+        (&ask, "git push", "asks"),
+        (&ask, "git push origin", "asks"),
+        (&ask, "git pushed", "runs"),
+    ] {
+        assert_eq!(word(&judge(policy, "a", "ExecCommand", &json!({ "cmd": command }))), expected, "{command:?}");
+    }
+}
+
 #[test]
 fn a_path_is_judged_by_where_it_leads() {
     let folder = tempfile::tempdir().unwrap();
@@ -380,8 +479,8 @@ fn found(policy: &str, folder: &Path, tool: &str, input: &Value) -> String {
         return word(&does).to_owned();
     }
     let agent = AgentId::new("a").unwrap();
-    let caller = Caller { agent: &agent, makers: &[], workspace: Some(folder) };
-    let unseen = Policy::parse(policy).unwrap().unseen(&caller, tool, input);
+    let caller = Caller { agent: &agent, makers: &[], workspace: Some(folder), rule_folders: &[] };
+    let unseen = Policy::parse(policy).unwrap().unseen(&caller, tool, input, false);
     let root = Root::open(folder).unwrap().without_unseen(unseen);
     match Call::read(tool, input).unwrap().unwrap().run(&root) {
         Err(refusal) => refusal.code.to_owned(),
@@ -452,7 +551,7 @@ fn a_file_that_is_denied_is_not_opened_whatever_leads_there_by_then() {
     fs::write(folder.path().join("hidden/a"), "secret\n").unwrap();
     symlink("hidden/a", folder.path().join("lnk")).unwrap();
     let agent = AgentId::new("a").unwrap();
-    let caller = Caller { agent: &agent, makers: &[], workspace: Some(folder.path()) };
+    let caller = Caller { agent: &agent, makers: &[], workspace: Some(folder.path()), rule_folders: &[] };
     let policy = Policy::parse(&rules(&["deny tool=* path=hidden/**"])).unwrap();
     for (tool, input) in [
         ("ReadFile", json!({ "path": "lnk" })),
@@ -460,9 +559,107 @@ fn a_file_that_is_denied_is_not_opened_whatever_leads_there_by_then() {
         ("EditFile", json!({ "path": "lnk", "old": "secret", "new": "x" })),
         ("Grep", json!({ "pattern": ".", "path": "lnk" })),
     ] {
-        let root = Root::open(folder.path()).unwrap().without_unseen(policy.unseen(&caller, tool, &input));
+        let root = Root::open(folder.path()).unwrap().without_unseen(policy.unseen(&caller, tool, &input, false));
         let refused = Call::read(tool, &input).unwrap().unwrap().run(&root).unwrap_err();
         assert_eq!(refused.code, "permission_denied", "{tool}");
     }
     assert_eq!(fs::read_to_string(folder.path().join("hidden/a")).unwrap(), "secret\n");
+}
+
+/// A workspace below the folder that rules begin at, or a worktree that shows its files elsewhere.
+#[test]
+fn a_path_is_judged_from_every_folder_that_rules_begin_at() {
+    let folder = tempfile::tempdir().unwrap();
+    let top = folder.path().canonicalize().unwrap();
+    for made in ["p/hidden/deep", "p/docs", "w/app/deploy", "w/docs"] {
+        fs::create_dir_all(top.join(made)).unwrap();
+    }
+    symlink("deep", top.join("p/hidden/link")).unwrap();
+    let name = |path: &str| top.join(path).display().to_string();
+    let plain = |path: &str| RuleFolder::plain(&name(path));
+    let copy = |path: &str, of: &str| RuleFolder { folder: name(path), copy_of: Some(name(of)) };
+    let deny = rules(&["deny tool=* path=hidden/**"]);
+    let deep = rules(&["deny tool=* path=hidden/deep/**"]);
+    let deploy = rules(&["deny tool=* path=deploy/**"]);
+    let docs = rules(&["allow tool=* path=docs/**", "deny tool=* path=**"]);
+    let all = rules(&["allow tool=* path=**", "deny tool=*"]);
+    for (policy, workspace, folders, path, expected) in [
+        (&deny, "p", vec![plain("p")], "hidden/h", "refused"),
+        (&deny, "p/hidden", vec![], "h", "runs"),
+        (&deny, "p/hidden", vec![plain("p")], "h", "refused"),
+        (&deny, "p/hidden/deep", vec![plain("p/hidden/deep"), plain("p")], "h", "refused"),
+        (&deny, "p/docs", vec![plain("p")], "h", "runs"),
+        (&deep, "p/hidden", vec![plain("p")], "link/h", "refused"),
+        (&deep, "p/hidden", vec![plain("p")], "h", "runs"),
+        // Only where it is allowed from every folder around it.
+        (&docs, "p/docs", vec![plain("p")], "h", "refused"),
+        (&docs, "p", vec![plain("p"), plain("p/docs")], "docs/h", "runs"),
+        (&docs, "p/hidden", vec![plain("p")], "docs/h", "refused"),
+        (&all, "p/hidden", vec![plain("p")], "h", "runs"),
+        // A worktree of a repository below the folder, of one around it, and of one beside it.
+        (&deny, "w", vec![copy("w", "p/hidden"), plain("p")], "h", "refused"),
+        (&deny, "w", vec![copy("w", "p/docs"), plain("p")], "h", "runs"),
+        (&deploy, "w", vec![copy("w", "r"), plain("r/app")], "app/deploy/x", "refused"),
+        (&deploy, "w", vec![copy("w", "r"), plain("r/app")], "docs/deploy/x", "runs"),
+        (&docs, "w", vec![copy("w", "r"), plain("r/app")], "docs/x", "runs"),
+        (&deny, "w", vec![copy("w", "v"), copy("v", "p/hidden"), plain("p")], "h", "refused"),
+        (&deny, "w", vec![copy("w", "v"), copy("v", "w")], "h", "runs"),
+    ] {
+        let (agent, workspace) = (AgentId::new("a").unwrap(), top.join(workspace));
+        let caller = Caller { agent: &agent, makers: &[], workspace: Some(&workspace), rule_folders: &folders };
+        let judged = Policy::parse(policy).unwrap();
+        let input = json!({ "path": path, "content": "x" });
+        let does = judged.judge(&caller, "WriteFile", &input, tools::read("WriteFile", &input));
+        assert_eq!(word(&does), expected, "{path} in {}: {policy}", workspace.display());
+        if policy.contains("allow") {
+            continue;
+        }
+        // A search of the workspace leaves out the same files, or does not run.
+        let file = workspace.join(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, "x\n").unwrap();
+        let search = json!({ "pattern": "x" });
+        let found = match judged.judge(&caller, "Grep", &search, tools::read("Grep", &search)) {
+            Does::Refused(_) => 0,
+            Does::Act(_) | Does::World(_) | Does::Ask(_) => {
+                let unseen = judged.unseen(&caller, "Grep", &search, false);
+                let root = Root::open(&workspace).unwrap().without_unseen(unseen);
+                let result = Call::read("Grep", &search).unwrap().unwrap().run(&root).unwrap();
+                result["matches"].as_array().unwrap().len()
+            }
+        };
+        assert_eq!(found, usize::from(expected == "runs"), "search for {path} in {}: {policy}", workspace.display());
+        fs::remove_file(file).unwrap();
+    }
+}
+
+/// A yes is for one call: in the folder it was asked in, with links that lead where they led.
+#[test]
+fn the_same_words_elsewhere_are_another_call() {
+    let folder = tempfile::tempdir().unwrap();
+    for made in ["p/deploy", "p/docs", "q/deploy"] {
+        fs::create_dir_all(folder.path().join(made)).unwrap();
+    }
+    let link = folder.path().join("p/link");
+    symlink("docs", &link).unwrap();
+    let policy = rules(&["ask path=**", "ask tool=ExecCommand"]);
+    let digest = |workspace: &str, tool: &str, input: &Value| match judge_as(
+        &policy,
+        &["a"],
+        Some(&folder.path().join(workspace)),
+        tool,
+        input,
+    ) {
+        Does::Ask(ask) => (ask.digest, ask.summary),
+        other @ (Does::Act(_) | Does::World(_) | Does::Refused(_)) => panic!("{other:?}"),
+    };
+    let (run, write) = (json!({ "cmd": "make" }), json!({ "path": "link/x", "content": "" }));
+    let before = digest("p", "WriteFile", &write);
+    assert_eq!(before.1, "WriteFile link/x (leads to docs/x)");
+    assert_eq!(digest("p", "WriteFile", &write), before);
+    assert_eq!(digest("p", "ExecCommand", &run), digest("p", "ExecCommand", &run));
+    assert_ne!(digest("p", "ExecCommand", &run).0, digest("q", "ExecCommand", &run).0);
+    fs::remove_file(&link).unwrap();
+    symlink("deploy", &link).unwrap();
+    assert_ne!(digest("p", "WriteFile", &write).0, before.0);
 }

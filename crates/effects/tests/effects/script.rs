@@ -4,10 +4,11 @@
 use std::time::Duration;
 
 use abide_effects::model::Providers;
-use abide_effects::{Model, Past};
+use abide_effects::{Model, Past, ProviderFailure};
 use abide_kernel::effect::ModelCall;
 use abide_kernel::id::ExecId;
 use abide_kernel::input::{Act, Does};
+use abide_kernel::vocabulary::ProviderError;
 use serde_json::{Value, json};
 
 use crate::stage::{Stage, message};
@@ -138,7 +139,7 @@ fn a_call_can_move_between_threads() {
 fn the_past_is_read_only_when_a_round_needs_it() {
     struct Closed;
     impl Past for Closed {
-        fn tool_results(&self, _: usize) -> Vec<Value> {
+        fn tool_results(&self, _: usize) -> Result<Vec<Value>, ProviderFailure> {
             panic!("nobody asked for it")
         }
     }
@@ -147,4 +148,32 @@ fn the_past_is_read_only_when_a_round_needs_it() {
     let reply =
         stage.run(Providers::default().model(&stage.model).unwrap().call(&call, &ExecId::new("exec_1"), 1, &Closed));
     assert_eq!(reply.unwrap().calls[0].input, json!({ "reason": "tired" }));
+}
+
+/// The system answers a read of this file with EIO, as a disk that fails for a moment does.
+#[test]
+fn a_file_that_can_t_be_read_for_the_moment_is_retried() {
+    let mut stage = Stage::of("{}");
+    stage.model = "script//proc/self/mem".to_owned();
+    let failure = stage.call(&message("m1", "hi")).unwrap_err();
+    assert_eq!(failure.error, ProviderError::System, "{failure}");
+    assert!(failure.message.contains("can't be read: "), "{failure}");
+    // One that is not there stays so until somebody makes it.
+    stage.model = stage.name("missing.json");
+    assert_eq!(stage.call(&message("m1", "hi")).unwrap_err().error, ProviderError::Invalid);
+}
+
+#[test]
+fn records_that_can_t_be_read_for_the_moment_are_no_fault_of_the_script() {
+    struct Unreadable;
+    impl Past for Unreadable {
+        fn tool_results(&self, _: usize) -> Result<Vec<Value>, ProviderFailure> {
+            Err(ProviderFailure::system("the records can't be read"))
+        }
+    }
+    let stage = Stage::of(r#"{"rounds": [{"tools": [{"name": "Sleep", "input": {"reason": {"$result": "/x"}}}]}]}"#);
+    let call = stage.model_call(&message("m1", "tired"));
+    let model = Providers::default().model(&stage.model).unwrap();
+    let failure = stage.run(model.call(&call, &ExecId::new("exec_1"), 1, &Unreadable)).unwrap_err();
+    assert_eq!((failure.error, failure.carry), (ProviderError::System, None));
 }

@@ -18,8 +18,8 @@ use serde_json::Value;
 pub struct Results(pub Vec<Value>);
 
 impl Past for Results {
-    fn tool_results(&self, count: usize) -> Vec<Value> {
-        self.0.iter().rev().take(count).cloned().collect()
+    fn tool_results(&self, count: usize) -> Result<Vec<Value>, ProviderFailure> {
+        Ok(self.0.iter().rev().take(count).cloned().collect())
     }
 }
 
@@ -64,6 +64,7 @@ impl Stage {
             model: self.model.clone(),
             message: Arc::new(message.clone()),
             interjections: self.joined.clone(),
+            excerpts: Vec::new(),
             carry: self.carry.clone(),
             turn_seq: 1,
             situation: None,

@@ -4,9 +4,11 @@ mod check;
 mod clear;
 mod create;
 mod hostile;
+mod loss;
 mod occupancy;
 mod odd;
 mod patches;
+mod programs;
 mod remove;
 mod stores;
 mod tree;
@@ -20,7 +22,7 @@ use std::process::{Command, Output};
 
 use abide_effects::process::{Bounds, Options, Processes};
 use abide_effects::sandbox::{Mechanism, Mode, Sandbox};
-use abide_effects::workspace::{Asker, Fetched, Removed, Repositories, Unsaved, Workspace, Worktree};
+use abide_effects::workspace::{Fetched, Removed, Repositories, Unsaved, Workspace, Worktree};
 use abide_kernel::input::Refusal;
 use abide_kernel::time::Time;
 use tempfile::TempDir;
@@ -103,8 +105,14 @@ impl Ground {
         self.check(&self.repo).unwrap()
     }
 
+    /// A person has agents work there.
+    pub(crate) fn agree(&self, of: &Workspace) {
+        self.repositories().agree(of, |_, _| Ok(())).unwrap();
+    }
+
     pub(crate) fn create(&self, of: &Workspace, folder: &Path, branch: &str) -> Result<Worktree, Refusal> {
-        self.repositories().create_worktree(of, folder, branch, Asker::Person)
+        self.agree(of);
+        self.repositories().create_worktree(of, folder, branch)
     }
 
     pub(crate) fn worktree(&self, name: &str) -> Worktree {

@@ -77,6 +77,24 @@ const SIMPLE: &[(&str, c_long, [c_long; 5])] = &[
     ("unshare, user namespace", libc::SYS_unshare, [libc::CLONE_NEWUSER as c_long, 0, 0, 0, 0]),
     ("userfaultfd", libc::SYS_userfaultfd, [1, 0, 0, 0, 0]),
     ("vhangup", libc::SYS_vhangup, [0, 0, 0, 0, 0]),
+    // Modes that make a program run as its owner or its group.
+    ("fchmod with setuid", libc::SYS_fchmod, [-1, 0o4755, 0, 0, 0]),
+    ("fchmod with setgid", libc::SYS_fchmod, [-1, 0o2755, 0, 0, 0]),
+    ("fchmod with sticky", libc::SYS_fchmod, [-1, 0o1777, 0, 0, 0]),
+    ("fchmodat with setuid", libc::SYS_fchmodat, [-1, BAD, 0o4755, 0, 0]),
+    ("fchmodat with setgid", libc::SYS_fchmodat, [-1, BAD, 0o2755, 0, 0]),
+    ("fchmodat without them", libc::SYS_fchmodat, [-1, BAD, 0o755, 0, 0]),
+    ("mknodat with setuid", libc::SYS_mknodat, [-1, BAD, 0o104_755, 0, 0]),
+    ("mknodat with setgid", libc::SYS_mknodat, [-1, BAD, 0o102_755, 0, 0]),
+    ("openat with setuid", libc::SYS_openat, [-1, BAD, libc::O_CREAT as c_long, 0o4755, 0]),
+    ("openat with setgid", libc::SYS_openat, [-1, BAD, libc::O_CREAT as c_long, 0o2755, 0]),
+    (
+        "openat with setuid, without a name",
+        libc::SYS_openat,
+        [-1, BAD, (libc::O_TMPFILE | libc::O_RDWR) as c_long, 0o4755, 0],
+    ),
+    ("openat that makes nothing", libc::SYS_openat, [-1, BAD, 0, 0o4755, 0]),
+    ("openat2", libc::SYS_openat2, [-1, BAD, BAD, 24, 0]),
     // System V and POSIX objects, and watching.
     ("shmat", libc::SYS_shmat, [-1, 0, 0, 0, 0]),
     ("shmctl", libc::SYS_shmctl, [-1, 2, BAD, 0, 0]),
@@ -90,6 +108,8 @@ const SIMPLE: &[(&str, c_long, [c_long; 5])] = &[
     ("semctl", libc::SYS_semctl, [-1, 0, 2, BAD, 0]),
     ("fanotify_init", libc::SYS_fanotify_init, [0x200, 0, 0, 0, 0]),
     ("inotify_init1", libc::SYS_inotify_init1, [0, 0, 0, 0, 0]),
+    // As any call of a kernel to come.
+    ("a call that is newer than this list", 999, [0, 0, 0, 0, 0]),
     // Harmless ones that change the caller alone.
     ("landlock_create_ruleset", libc::SYS_landlock_create_ruleset, [0, 0, 1, 0, 0]),
     ("name_to_handle_at", libc::SYS_name_to_handle_at, [-1, BAD, BAD, BAD, 0]),
@@ -97,8 +117,52 @@ const SIMPLE: &[(&str, c_long, [c_long; 5])] = &[
     ("seccomp", libc::SYS_seccomp, [2, 0, BAD, 0, 0]),
 ];
 
+/// Calls that not every kernel that is in use has; [`unknown`] names those that this one has not. The C library's
+/// bindings lack most of them; every architecture has the same numbers.
+const NEW: &[(&str, c_long, [c_long; 5])] = &[
+    ("memfd_secret", libc::SYS_memfd_secret, [0, 0, 0, 0, 0]),
+    ("futex_waitv", libc::SYS_futex_waitv, [BAD, 0, 0, 0, 0]),
+    ("set_mempolicy_home_node", libc::SYS_set_mempolicy_home_node, [1, 0, 0, 1, 0]),
+    ("cachestat", 451, [-1, BAD, BAD, 0, 0]),
+    ("fchmodat2", 452, [-1, BAD, 0, 0, 0]),
+    ("fchmodat2 with setuid", 452, [-1, BAD, 0o4755, 0, 0]),
+    ("fchmodat2 with setgid", 452, [-1, BAD, 0o2755, 0, 0]),
+    ("map_shadow_stack", 453, [1, 0, -1, 0, 0]),
+    ("futex_wake", 454, [BAD, 0, 0, 0, 0]),
+    ("futex_wait", 455, [BAD, 0, 0, 0, 0]),
+    ("futex_requeue", 456, [BAD, 0, 0, 0, 0]),
+    ("statmount", 457, [BAD, BAD, 0, 0, 0]),
+    ("listmount", 458, [BAD, BAD, 0, 0, 0]),
+    ("lsm_get_self_attr", 459, [100, BAD, BAD, 0, 0]),
+    ("lsm_set_self_attr", 460, [100, BAD, 0, 0, 0]),
+    ("lsm_list_modules", 461, [BAD, BAD, 0, 0, 0]),
+    ("mseal", 462, [1, 0, 0, 0, 0]),
+    ("setxattrat", 463, [-1, BAD, 0, BAD, BAD]),
+    ("getxattrat", 464, [-1, BAD, 0, BAD, BAD]),
+    ("listxattrat", 465, [-1, BAD, 0, BAD, 0]),
+    ("removexattrat", 466, [-1, BAD, 0, BAD, 0]),
+    ("open_tree_attr", 467, [-1, BAD, 0, 0, 0]),
+    ("file_getattr", 468, [-1, BAD, BAD, 0, 0]),
+    ("file_setattr", 469, [-1, BAD, BAD, 0, 0]),
+    ("listns", 470, [BAD, BAD, 0, 0, 0]),
+];
+
+/// The names of new calls that this kernel does not have, a line for each.
+pub fn unknown() -> String {
+    let tried = NEW.iter().map(|(name, number, [a, b, c, d, e])| (name, apart(|| call!(*number, *a, *b, *c, *d, *e))));
+    tried.filter(|(_, error)| *error == libc::ENOSYS).map(|(name, _)| format!("{name}\n")).collect()
+}
+
 #[cfg(target_arch = "x86_64")]
 const SIMPLE_X86: &[(&str, c_long, [c_long; 5])] = &[
+    ("chmod with setuid", libc::SYS_chmod, [BAD, 0o4755, 0, 0, 0]),
+    ("chmod with setgid", libc::SYS_chmod, [BAD, 0o2755, 0, 0, 0]),
+    ("creat with setuid", libc::SYS_creat, [BAD, 0o4755, 0, 0, 0]),
+    ("creat with setgid", libc::SYS_creat, [BAD, 0o2755, 0, 0, 0]),
+    ("mknod with setuid", libc::SYS_mknod, [BAD, 0o104_755, 0, 0, 0]),
+    ("mknod with setgid", libc::SYS_mknod, [BAD, 0o102_755, 0, 0, 0]),
+    ("open with setuid", libc::SYS_open, [BAD, libc::O_CREAT as c_long, 0o4755, 0, 0]),
+    ("open with setgid", libc::SYS_open, [BAD, libc::O_CREAT as c_long, 0o2755, 0, 0]),
     ("inotify_init", libc::SYS_inotify_init, [0, 0, 0, 0, 0]),
     ("ioperm", libc::SYS_ioperm, [0x80, 1, 1, 0, 0]),
     ("iopl", libc::SYS_iopl, [3, 0, 0, 0, 0]),
@@ -130,15 +194,20 @@ const OTHERS: &[Probe] = &[
     ("prlimit64 of its supervisor", |_| call!(libc::SYS_prlimit64, parent_of_parent(), 7, NOWHERE, NOWHERE)),
     ("prlimit64 of itself", |_| call!(libc::SYS_prlimit64, 0, 7, NOWHERE, NOWHERE)),
     ("setpriority of another process", |outside| call!(libc::SYS_setpriority, libc::PRIO_PROCESS, outside.victim, 0)),
-    ("setpriority of a user's processes", |_| call!(libc::SYS_setpriority, libc::PRIO_USER, NOBODY, 0)),
+    ("setpriority of a user's processes", |_| looked_at(call!(libc::SYS_setpriority, libc::PRIO_USER, NOBODY, 0))),
+    ("setpriority of its supervisor", |_| call!(libc::SYS_setpriority, libc::PRIO_PROCESS, parent_of_parent(), 19)),
     ("setpriority of itself, lower", |_| call!(libc::SYS_setpriority, libc::PRIO_PROCESS, 0, 19)),
     ("setpriority of itself, above the usual", |_| call!(libc::SYS_setpriority, libc::PRIO_PROCESS, 0, -5)),
     ("ioprio_set of another process", |outside| call!(libc::SYS_ioprio_set, 1, outside.victim, 0)),
-    ("ioprio_set of a user's processes", |_| call!(libc::SYS_ioprio_set, 3, NOBODY, 0)),
+    ("ioprio_set of a user's processes", |_| looked_at(call!(libc::SYS_ioprio_set, 3, NOBODY, 0))),
+    ("ioprio_set of its supervisor", |_| call!(libc::SYS_ioprio_set, 1, parent_of_parent(), 3 << 13)),
     ("ioprio_set of itself, idle", |_| call!(libc::SYS_ioprio_set, 1, 0, 3 << 13)),
     ("ioprio_set of itself, real-time", |_| call!(libc::SYS_ioprio_set, 1, 0, 1 << 13)),
     ("sched_setaffinity of another process", |outside| {
         call!(libc::SYS_sched_setaffinity, outside.victim, 8, (&raw const ALL_CPUS))
+    }),
+    ("sched_setaffinity of its supervisor", |_| {
+        call!(libc::SYS_sched_setaffinity, parent_of_parent(), 8, (&raw const ALL_CPUS))
     }),
     ("sched_setaffinity of itself", |_| call!(libc::SYS_sched_setaffinity, 0, 8, (&raw const ALL_CPUS))),
     ("sched_setattr of another process", |outside| {
@@ -149,6 +218,9 @@ const OTHERS: &[Probe] = &[
     }),
     ("sched_setscheduler of another process", |outside| {
         call!(libc::SYS_sched_setscheduler, outside.victim, libc::SCHED_OTHER, (&raw const PRIORITY_0))
+    }),
+    ("sched_setscheduler of its supervisor", |_| {
+        call!(libc::SYS_sched_setscheduler, parent_of_parent(), libc::SCHED_IDLE, (&raw const PRIORITY_0))
     }),
     ("sched_setscheduler of itself, real-time", |_| {
         call!(libc::SYS_sched_setscheduler, 0, libc::SCHED_FIFO, (&raw const PRIORITY_1))
@@ -201,6 +273,7 @@ const OTHERS: &[Probe] = &[
     ("chroot", |_| call!(libc::SYS_chroot, c"/".as_ptr())),
     ("fcntl F_SETLEASE", |_| on_file(|file| call!(libc::SYS_fcntl, file, libc::F_SETLEASE, libc::F_RDLCK))),
     ("fcntl F_NOTIFY", |_| on_file(|file| call!(libc::SYS_fcntl, file, libc::F_NOTIFY, 1))),
+    ("setxattr security.capability", |_| set_capability()),
     ("socketpair AF_UNIX", |_| {
         let mut pair = [0_i32; 2];
         call!(libc::SYS_socketpair, libc::AF_UNIX, libc::SOCK_STREAM, 0, (&raw mut pair))
@@ -276,7 +349,7 @@ pub fn report(outside: Outside) -> String {
         let word = if is_refusal(error) { "refused" } else { "allowed" };
         lines.push_str(&format!("{name}\t{word}\terror {error}\n"));
     };
-    for (name, number, [a, b, c, d, e]) in SIMPLE.iter().chain(SIMPLE_X86) {
+    for (name, number, [a, b, c, d, e]) in SIMPLE.iter().chain(NEW).chain(SIMPLE_X86) {
         say(name, apart(|| call!(*number, *a, *b, *c, *d, *e)));
     }
     for (name, family, kind) in SOCKETS {
@@ -292,7 +365,7 @@ pub fn report(outside: Outside) -> String {
     lines
 }
 
-/// Not permitted, not there, or unknown to this kernel.
+/// Not permitted, not there, or unknown to this kernel: a command that is told "unknown" can't tell by whom.
 fn is_refusal(error: c_int) -> bool {
     [libc::EPERM, libc::EACCES, libc::EROFS, libc::ENOSYS, libc::ENOENT, libc::ESRCH, libc::ENXIO, libc::ENODEV]
         .contains(&error)
@@ -326,6 +399,24 @@ fn on_file(act: impl FnOnce(c_long) -> c_long) -> c_long {
     if file < 0 { -1 } else { act(file.into()) }
 }
 
+/// On a file of the command's own: the power over all files, as version 2 of the attribute has it.
+fn set_capability() -> c_long {
+    const VERSION_2_EFFECTIVE: u32 = 0x0200_0001;
+    const DAC_OVERRIDE: u32 = 1 << 1;
+    let path = c"abide-probe-capability";
+    let attribute = [VERSION_2_EFFECTIVE, DAC_OVERRIDE, 0, 0, 0];
+    if std::fs::write("abide-probe-capability", "").is_err() {
+        return 0;
+    }
+    let name = c"security.capability";
+    let result = call!(libc::SYS_setxattr, path.as_ptr(), name.as_ptr(), attribute.as_ptr(), 20, 0);
+    let error = Error::last_os_error().raw_os_error().unwrap_or(0);
+    let _gone = std::fs::remove_file("abide-probe-capability");
+    // SAFETY: the C library's own variable, set back to what the call left in it.
+    unsafe { *libc::__errno_location() = error };
+    result
+}
+
 fn vm(number: c_long, outside: Outside) -> c_long {
     let mut byte = 0_u8;
     let vector = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
@@ -340,6 +431,12 @@ fn parent_of_parent() -> c_long {
     };
     let shell = parent("self").and_then(|probes| parent(&probes));
     shell.and_then(|shell| parent(&shell)?.parse().ok()).unwrap_or(1)
+}
+
+/// The processes of the caller's own user are too many to try it with. A kernel that looked for those of a user that has
+/// none would have found the others.
+fn looked_at(result: c_long) -> c_long {
+    if result < 0 && Error::last_os_error().raw_os_error() == Some(libc::ESRCH) { 0 } else { result }
 }
 
 fn open(path: &Path, reading: bool) -> c_long {
@@ -429,6 +526,23 @@ pub fn memory_file(mib: usize) {
     let block = vec![0_u8; 1 << 20];
     for _ in 0..mib {
         file.write_all(&block).unwrap_or_else(|error| panic!("{error}"));
+    }
+    std::thread::sleep(std::time::Duration::from_secs(1_000));
+}
+
+/// A file that takes its room through a mapping, after which nothing has it open.
+pub fn mapped_file(path: &str, mib: usize) {
+    let file = std::fs::File::options().read(true).write(true).create_new(true).open(path).unwrap();
+    file.set_len((mib as u64) << 20).unwrap();
+    let rights = libc::PROT_READ | libc::PROT_WRITE;
+    let descriptor = std::os::fd::AsRawFd::as_raw_fd(&file);
+    // SAFETY: a new mapping, at no address of ours, of a file that is as long as it.
+    let mapped = unsafe { libc::mmap(std::ptr::null_mut(), mib << 20, rights, libc::MAP_SHARED, descriptor, 0) };
+    assert_ne!(mapped, libc::MAP_FAILED, "{}", Error::last_os_error());
+    drop(file);
+    for page in (0..mib << 20).step_by(4_096) {
+        // SAFETY: the page lies in the mapping, which nothing else uses.
+        unsafe { mapped.cast::<u8>().add(page).write_volatile(1) };
     }
     std::thread::sleep(std::time::Duration::from_secs(1_000));
 }

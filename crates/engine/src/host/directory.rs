@@ -84,10 +84,10 @@ impl Directory {
         Err((left, posts))
     }
 
-    /// The loop of this agent is gone, however it went.
+    /// The loop of this agent is gone, however it went. The box of the next one, if there is one, is open and stays.
     pub fn gone(&self, agent: &AgentId) {
         let mut slots = self.lock();
-        if matches!(slots.get(agent), Some(Slot::Awake(_))) {
+        if matches!(slots.get(agent), Some(Slot::Awake(sender)) if sender.is_closed()) {
             slots.remove(agent);
         }
     }
@@ -96,7 +96,7 @@ impl Directory {
         self.lock().insert(agent.clone(), Slot::Broken(reason));
     }
 
-    /// How often it has crashed since it last came to rest.
+    /// Counts one more crash, and says how often it has crashed since it last came to rest.
     pub fn count_crash(&self, agent: &AgentId) -> u32 {
         let mut crashes = self.1.lock().unwrap_or_else(PoisonError::into_inner);
         let count = crashes.entry(agent.clone()).or_default();
@@ -104,15 +104,21 @@ impl Directory {
         *count
     }
 
+    pub fn crashes(&self, agent: &AgentId) -> u32 {
+        self.1.lock().unwrap_or_else(PoisonError::into_inner).get(agent).copied().unwrap_or(0)
+    }
+
     pub fn forget_crashes(&self, agent: &AgentId) {
         self.1.lock().unwrap_or_else(PoisonError::into_inner).remove(agent);
     }
 
-    /// Forgets that an agent could not be woken.
-    pub fn try_again(&self, agent: &AgentId) {
+    /// Forgets that an agent could not be woken. True if it could not.
+    pub fn try_again(&self, agent: &AgentId) -> bool {
         let mut slots = self.lock();
-        if matches!(slots.get(agent), Some(Slot::Broken(_))) {
+        let broken = matches!(slots.get(agent), Some(Slot::Broken(_)));
+        if broken {
             slots.remove(agent);
         }
+        broken
     }
 }

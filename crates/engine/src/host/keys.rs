@@ -4,12 +4,14 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use abide_kernel::id::Seq;
+use abide_kernel::limits;
 use abide_kernel::pack;
 use abide_kernel::time::Time;
-use abide_ledger::{ReadError, StreamId};
+use abide_ledger::{Commit, ReadError, StreamId};
 
 use super::Shared;
-use crate::core::{Answered, Claim, Met};
+use crate::core::{Answered, Claim, Met, keep};
 
 /// How long a key is good for.
 const KEPT_MS: u64 = 24 * 3_600_000;
@@ -65,12 +67,21 @@ pub(super) fn claim(shared: &Shared, key: StreamId, request: String, now: Time) 
     let known = last.first().and_then(|fact| Some((fact.at, pack::read_stored::<Met>(fact.payload.stored()?).ok()?)));
     Ok(match known {
         Some((at, met)) if now.since_ms(at) < KEPT_MS => {
-            if met.request == request {
-                Claimed::Met(met.answered)
-            } else {
-                Claimed::Other
+            if at.since_ms(now) > limits::CLOCK_SLACK_MS {
+                begin_anew(shared, key, head.seq, &met, now);
             }
+            if met.request == request { Claimed::Met(met.answered) } else { Claimed::Other }
         }
         Some(_) | None => Claimed::New(Claim { key, expected: head.seq, request, hold }),
     })
+}
+
+/// A key that was used while the clock was ahead would be good until the clock is there again. It is good for as long as
+/// one that is used now. Where that can't be recorded, the next one who asks tries again.
+fn begin_anew(shared: &Shared, key: StreamId, expected: Seq, met: &Met, now: Time) {
+    let claim = Claim { key, expected, request: met.request.clone(), hold: None };
+    let commit = Commit { appends: vec![keep(claim, met.answered.clone(), now)], ..Commit::default() };
+    if let Err(error) = shared.ledger.commit(commit).wait() {
+        tracing::warn!(%error, "how long a request is remembered could not be recorded");
+    }
 }

@@ -6,15 +6,17 @@ use std::time::Duration;
 
 use abide_kernel::agent::budget::Used;
 use abide_kernel::agent::config::{Identity, Supervisor};
+use abide_kernel::agent::workspace::Workspace;
 use abide_kernel::effect::{ChildToBe, Effect};
 use abide_kernel::fact::{Fact, TaskEnd, WorkspaceAttached};
 use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::input::{FirstDay, Input, Refusal};
 use abide_kernel::vocabulary::TaskStatus;
 use abide_ledger::StreamId;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, join_all};
 
-use super::in_order::InOrder;
+use super::spawn_line::{Entry, SpawnLine};
+use super::trees::Place;
 use super::{AskError, Closing, Host, Shared};
 use crate::fold::decode;
 
@@ -22,26 +24,23 @@ use crate::fold::decode;
 const RETRY_MS: [u64; 5] = [50, 250, 1_000, 5_000, 30_000];
 
 /// The job of an effect that is about another agent; gives the effect back if it is about something else. Children are
-/// made and dismissed in order: one that is dismissed while it is being made must not be made afterwards.
+/// made one after the other, and dismissed side by side.
 pub(super) fn job(
     shared: &Arc<Shared>,
     agent: &AgentId,
     effect: Effect,
-    in_order: &mut InOrder,
+    line: &mut SpawnLine,
 ) -> Result<BoxFuture<'static, Vec<Input>>, Effect> {
     let host = Host(Arc::clone(shared));
     match effect {
         Effect::SpawnChild { task_id, child } => {
-            let mut place = in_order.place();
-            Ok(Box::pin(async move {
-                place.come_up().await;
-                spawn(&host, task_id, *child).await
-            }))
+            let entry = line.enter(&task_id);
+            Ok(Box::pin(async move { spawn(&host, entry, task_id, *child).await }))
         }
         Effect::DismissChild { task_id, child_agent_id, evidence } => {
-            let mut place = in_order.place();
+            let not_being_made = line.withdraw(&task_id);
             Ok(Box::pin(async move {
-                place.come_up().await;
+                not_being_made.await;
                 dismiss(&host, task_id, &child_agent_id, evidence).await
             }))
         }
@@ -64,12 +63,29 @@ pub(super) fn job(
     }
 }
 
-async fn spawn(host: &Host, task_id: TaskId, child: ChildToBe) -> Vec<Input> {
+async fn spawn(host: &Host, mut entry: Entry, task_id: TaskId, child: ChildToBe) -> Vec<Input> {
+    // Taken before it waits in line: whoever asks meanwhile must not count on the same place.
+    let place = match host.0.trees.reserve(&host.0, &child.identity).await {
+        Ok(place) => place,
+        Err(refusal) if entry.is_wanted() => return failed(task_id, format!("{}; {}", refusal.message, refusal.hint)),
+        Err(_) => return Vec::new(),
+    };
+    if !entry.come_up().await {
+        // Its dismissal says that it was never made.
+        return Vec::new();
+    }
+    make(host, place, task_id, child).await
+}
+
+async fn make(host: &Host, place: Place, task_id: TaskId, child: ChildToBe) -> Vec<Input> {
     let ChildToBe { identity, config, message, worktree_of } = child;
-    let id = identity.id.clone();
+    let (id, supervisors) = (identity.id.clone(), identity.supervisors());
     match supervised_by(host, &id).await {
         // Made before a cut, and not told yet.
-        Ok(Some(known)) if is_ours(&known, &task_id) => return running(task_id),
+        Ok(Some(known)) if is_ours(&known, &task_id) => {
+            place.keep();
+            return running(task_id);
+        }
         Ok(Some(_)) => return failed(task_id, format!("an agent called {id} exists already; spawn another")),
         Ok(None) => {}
         Err(error) => return failed(task_id, error.to_string()),
@@ -81,11 +97,34 @@ async fn spawn(host: &Host, task_id: TaskId, child: ChildToBe) -> Vec<Input> {
             Err(refusal) => return failed(task_id, format!("{}; {}", refusal.message, refusal.hint)),
         },
     };
-    let first = FirstDay { identity, config, message, workspace };
-    match persistently(host, &id, Input::CreateChild(Box::new(first))).await {
-        None => Vec::new(),
-        Some(Ok(())) => running(task_id),
-        Some(Err(error)) => failed(task_id, error.to_string()),
+    let first = FirstDay { identity, config, message, workspace: workspace.clone() };
+    place.keep();
+    let made = persistently_under(host, &id, Input::CreateChild(Box::new(first)), supervisors).await;
+    let refusal = match made {
+        None => return Vec::new(),
+        Some(Ok(())) => return running(task_id),
+        Some(Err(refusal)) => refusal,
+    };
+    host.0.trees.leave(&id);
+    if let Some(attached) = workspace {
+        remove_worktree(host, &id, &attached).await;
+    }
+    match refusal.code {
+        // The dismissal that follows says that it was never made.
+        SUPERVISOR_ENDED => Vec::new(),
+        _ => failed(task_id, refusal.to_string()),
+    }
+}
+
+/// Why an agent is not made whose maker was stopped meanwhile.
+pub(super) const SUPERVISOR_ENDED: &str = "supervisor_ended";
+
+/// Removes the worktree of a child that was not made: nobody else would.
+async fn remove_worktree(host: &Host, child: &AgentId, attached: &WorkspaceAttached) {
+    let workspace = Box::new(Workspace::of(attached, 0, host.clock().now()));
+    if let Some(removal) = host.0.perform.perform(child, Effect::RemoveWorktree { workspace }) {
+        // If it stays, the next start of the daemon finds it.
+        let _outcome = removal.await;
     }
 }
 
@@ -103,7 +142,12 @@ async fn dismiss(host: &Host, task_id: TaskId, child: &str, evidence: Vec<String
     match supervised_by(host, &id).await {
         Ok(Some(known)) if is_ours(&known, &task_id) => {}
         // It was never made; an agent of that name is somebody else's.
-        Ok(_) => return ended(task_id, TaskStatus::Cancelled, "never_made".to_owned(), Some(Used::default())),
+        Ok(other) => {
+            if other.is_none() {
+                host.0.trees.leave(&id);
+            }
+            return ended(task_id, TaskStatus::Cancelled, "never_made".to_owned(), Some(Used::default()));
+        }
         Err(error) => return ended(task_id, TaskStatus::Interrupted, format!("child_unreadable {error}"), None),
     }
     match persistently(host, &id, Input::Dismiss { evidence }).await {
@@ -132,6 +176,15 @@ async fn report(
     }
 }
 
+/// Dismisses the children of an agent that has no life to do it: it was quarantined.
+pub(super) async fn dismiss_for(shared: Arc<Shared>, agent: AgentId, effects: Vec<Effect>) {
+    let (host, mut line) = (Host(Arc::clone(&shared)), SpawnLine::default());
+    let jobs = effects.into_iter().filter_map(|effect| job(&shared, &agent, effect, &mut line).ok());
+    for input in join_all(jobs).await.into_iter().flatten() {
+        persistently(&host, &agent, input).await;
+    }
+}
+
 /// The records of an agent can't be read. If it is a child, somebody waits for it; who, its first fact says.
 pub(super) async fn tell_of_damage(shared: Arc<Shared>, child: AgentId) {
     let stream = StreamId::agent(&child);
@@ -157,8 +210,17 @@ pub(super) async fn tell_of_quarantine(shared: Arc<Shared>, child: AgentId, supe
 
 /// Asks until the other agent has answered. None when this process is about to end: whoever takes it up next asks again.
 async fn persistently(host: &Host, id: &AgentId, input: Input) -> Option<Result<(), Refusal>> {
+    persistently_under(host, id, input, Vec::new()).await
+}
+
+async fn persistently_under(
+    host: &Host,
+    id: &AgentId,
+    input: Input,
+    under: Vec<AgentId>,
+) -> Option<Result<(), Refusal>> {
     for attempt in 0.. {
-        let error = match host.ask(id, input.clone()).await {
+        let error = match host.make(id, input.clone(), under.clone()).await {
             Ok(_) => return Some(Ok(())),
             Err(AskError::Refused(refusal)) => return Some(Err(refusal)),
             Err(AskError::Closing) => return None,

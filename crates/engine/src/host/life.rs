@@ -4,6 +4,8 @@
 //! under way; what it was is then in the ledger alone. If a commit is refused, nothing of it happened: askers are told,
 //! the state is read again, and what the world has reported is put to it once more.
 
+mod gate;
+
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -23,12 +25,16 @@ use serde_json::json;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 
+use super::fence::Stopping;
 use super::in_order::InOrder;
 use super::kin;
 use super::loads::load;
 use super::neighbours::{self, Caller};
+use super::spawn_line::SpawnLine;
+use super::trees::Maker;
 use super::{AskError, Closing, Holding, Post, Shared};
 use crate::core::{Answered, Asked, Core};
+use gate::Birth;
 
 /// How long an agent that rests stays awake: long enough that a conversation does not read it anew each time.
 const LINGER_MS: u64 = 1_000;
@@ -63,9 +69,18 @@ struct Life {
     reported: Vec<Input>,
     refused: usize,
     told_to_close: Closing,
-    /// Children are made and dismissed in order, and neighbours are spoken to in order.
-    kin: InOrder,
+    /// Children are made in order, and neighbours are spoken to in order.
+    kin: SpawnLine,
     words: InOrder,
+    /// Its supervisors, once it is known who they are.
+    supervisors: Option<Vec<AgentId>>,
+    /// Told when the fence has changed.
+    fenced: watch::Receiver<()>,
+    /// A stop of it that is not durable yet.
+    stopping: Option<Stopping>,
+    /// Effects that wait for what comes of a stop above it.
+    withheld: Vec<Effect>,
+    births: Vec<Birth>,
 }
 
 /// A job under way, and what has to be said if it is lost.
@@ -90,21 +105,53 @@ enum End {
 
 /// Starts the loop of an agent. Whatever happens in it, the host hears of its end.
 pub(super) fn spawn(shared: Arc<Shared>, agent: AgentId, posts: mpsc::Receiver<Post>) {
-    shared.alive.send_modify(|alive| *alive += 1);
+    let entry = DirectoryEntry::new(shared, agent);
     tokio::spawn(async move {
-        let lived = AssertUnwindSafe(live(Arc::clone(&shared), agent.clone(), posts)).catch_unwind().await;
-        match lived {
-            Ok(Ok(())) => {}
-            Ok(Err(End::Closed)) => shared.directory.gone(&agent),
-            Ok(Err(End::Damaged(reason))) => {
-                shared.meter.quarantined.add(1);
-                tracing::error!(%agent, reason, "left alone: its records can't be read");
-                tokio::spawn(kin::tell_of_damage(Arc::clone(&shared), agent));
+        let DirectoryEntry { shared, agent } = &entry;
+        let lived = AssertUnwindSafe(live(Arc::clone(shared), agent.clone(), posts)).catch_unwind().await;
+        let ended = AssertUnwindSafe(end(shared, agent, lived)).catch_unwind().await;
+        if ended.is_err() {
+            // To tell of the end is not worth an agent: it is read again, as after any other crash.
+            shared.directory.gone(agent);
+            if shared.directory.crashes(agent) < CRASHES_MAX {
+                shared.wake(agent);
             }
-            Err(panic) => crashed(&shared, &agent, &said(&*panic)).await,
         }
-        shared.alive.send_modify(|alive| *alive -= 1);
     });
+}
+
+/// The entry of one life in the directory, and its place among those that are counted. However the life ends, a panic
+/// included, its entry goes: a box that nobody empties would keep the agent from being read again.
+struct DirectoryEntry {
+    shared: Arc<Shared>,
+    agent: AgentId,
+}
+
+impl DirectoryEntry {
+    fn new(shared: Arc<Shared>, agent: AgentId) -> DirectoryEntry {
+        shared.alive.send_modify(|alive| *alive += 1);
+        DirectoryEntry { shared, agent }
+    }
+}
+
+impl Drop for DirectoryEntry {
+    fn drop(&mut self) {
+        self.shared.directory.gone(&self.agent);
+        self.shared.alive.send_modify(|alive| *alive -= 1);
+    }
+}
+
+/// What follows from how a loop ended.
+async fn end(shared: &Arc<Shared>, agent: &AgentId, lived: std::thread::Result<Result<(), End>>) {
+    match lived {
+        Ok(Ok(()) | Err(End::Closed)) => {}
+        Ok(Err(End::Damaged(reason))) => {
+            shared.meter.quarantined.add(1);
+            tracing::error!(%agent, reason, "left alone: its records can't be read");
+            tokio::spawn(kin::tell_of_damage(Arc::clone(shared), agent.clone()));
+        }
+        Err(panic) => crashed(shared, agent, &said(&*panic)).await,
+    }
 }
 
 /// What a panic said.
@@ -129,6 +176,7 @@ async fn crashed(shared: &Arc<Shared>, agent: &AgentId, reason: &str) {
     let recorded = AssertUnwindSafe(quarantine(shared, agent, reason.clone())).catch_unwind().await;
     if !matches!(recorded, Ok(true)) {
         shared.directory.broken(agent, reason);
+        shared.fence.dismiss([agent.clone()]);
     }
     shared.directory.forget_crashes(agent);
 }
@@ -136,6 +184,7 @@ async fn crashed(shared: &Arc<Shared>, agent: &AgentId, reason: &str) {
 /// Records the quarantine, if the agent can be read at all.
 async fn quarantine(shared: &Arc<Shared>, agent: &AgentId, reason: String) -> bool {
     let Ok(mut core) = load(shared, agent, false).await else { return false };
+    let _stopping = shared.fence.stopping(agent);
     core.ask(Asked::new(0, Input::Quarantine { reason }));
     while let Some(commit) = core.poll(shared.clock.now(), shared.clock.entropy()) {
         if shared.ledger.commit(commit).await.is_err() {
@@ -144,6 +193,9 @@ async fn quarantine(shared: &Arc<Shared>, agent: &AgentId, reason: String) -> bo
         core.committed();
         shared.feed.publish(agent, core.durable());
     }
+    let effects = core.take_outputs().effects;
+    shared.fence.dismiss(gate::dismissed(&effects));
+    tokio::spawn(kin::dismiss_for(Arc::clone(shared), agent.clone(), effects));
     // A child that crashes has nothing more to say, and somebody waits for it.
     if let Some(supervisor) = core.state().identity.supervisor.clone() {
         tokio::spawn(kin::tell_of_quarantine(Arc::clone(shared), agent.clone(), supervisor));
@@ -151,17 +203,17 @@ async fn quarantine(shared: &Arc<Shared>, agent: &AgentId, reason: String) -> bo
     true
 }
 
-async fn live(shared: Arc<Shared>, agent: AgentId, posts: mpsc::Receiver<Post>) -> Result<(), End> {
+async fn live(shared: Arc<Shared>, agent: AgentId, mut posts: mpsc::Receiver<Post>) -> Result<(), End> {
     shared.meter.loads.add(1);
-    let core = match load(&shared, &agent, true).await {
-        Ok(core) => core,
-        Err(damage) => {
-            let reason = damage.to_string();
+    let (mut closing, fenced) = (shared.closing.subscribe(), shared.fence.subscribe());
+    let (core, asked) = match load_patiently(&shared, &agent, true, (&mut posts, None), &mut closing).await {
+        Ok(loaded) => loaded,
+        Err(End::Closed) => return Err(End::Closed),
+        Err(End::Damaged(reason)) => {
             leave_alone(&shared, &agent, posts, &reason);
             return Err(End::Damaged(reason));
         }
     };
-    let closing = shared.closing.subscribe();
     let mut life = Life {
         shared,
         agent,
@@ -175,9 +227,18 @@ async fn live(shared: Arc<Shared>, agent: AgentId, posts: mpsc::Receiver<Post>) 
         reported: Vec::new(),
         refused: 0,
         told_to_close: Closing::Open,
-        kin: InOrder::default(),
+        kin: SpawnLine::default(),
         words: InOrder::default(),
+        supervisors: None,
+        fenced,
+        stopping: None,
+        withheld: Vec::new(),
+        births: Vec::new(),
     };
+    if life.core.state().seq > 0 {
+        life.shared.trees.join(&life.core.state().identity);
+    }
+    asked.into_iter().for_each(|post| life.take(post));
     let lived = life.go_on().await;
     if let Err(End::Damaged(reason)) = &lived {
         leave_alone(&life.shared, &life.agent, life.posts, reason);
@@ -185,28 +246,86 @@ async fn live(shared: Arc<Shared>, agent: AgentId, posts: mpsc::Receiver<Post>) 
     lived
 }
 
+/// Reads the agent. While the store can't be read, whoever asked before an attempt is told that it failed, and it is tried
+/// again. What was taken from the box by then comes with the agent.
+async fn load_patiently(
+    shared: &Arc<Shared>,
+    agent: &AgentId,
+    boot: bool,
+    (posts, first): (&mut mpsc::Receiver<Post>, Option<Post>),
+    closing: &mut watch::Receiver<Closing>,
+) -> Result<(Core, Vec<Post>), End> {
+    let (mut attempt, mut asked) = (0, Vec::from_iter(first));
+    loop {
+        while let Ok(post) = posts.try_recv() {
+            asked.push(post);
+        }
+        let damage = match load(shared, agent, boot).await {
+            Ok(core) => return Ok((core, asked)),
+            Err(damage) => damage,
+        };
+        let (reason, transient) = (damage.to_string(), damage.is_transient());
+        let error = AskError::from(damage);
+        asked.drain(..).for_each(|post| refuse(post, &error));
+        if !transient {
+            return Err(End::Damaged(reason));
+        }
+        tracing::warn!(%agent, reason, "an agent could not be read; it is tried again");
+        let wait = REFUSED_WAIT[attempt.min(REFUSED_WAIT.len() - 1)];
+        attempt += 1;
+        // Whoever asks meanwhile is not kept waiting: the next attempt answers them.
+        let post = tokio::select! {
+            biased;
+            _ = closing.wait_for(|closing| *closing != Closing::Open) => {
+                refuse_all(posts, &AskError::Closing);
+                return Err(End::Closed);
+            }
+            post = posts.recv() => post,
+            () = tokio::time::sleep(wait) => None,
+        };
+        asked.extend(post);
+    }
+}
+
+/// Answers a post that nothing comes of. Whoever only looks reads the ledger then.
+fn refuse(post: Post, error: &AskError) {
+    if let Post::Ask { reply, .. } = post {
+        // The asker may have gone.
+        let _unheard = reply.send(Err(error.clone()));
+    }
+}
+
+/// Closes the box, and answers everybody whose post is still in it.
+fn refuse_all(posts: &mut mpsc::Receiver<Post>, error: &AskError) {
+    posts.close();
+    while let Ok(post) = posts.try_recv() {
+        refuse(post, error);
+    }
+}
+
 /// Answers everybody who posted to a loop that can't take it. Who comes later finds that out first: a box that is closed
 /// and still in its place would only be tried again.
 fn leave_alone(shared: &Shared, agent: &AgentId, mut posts: mpsc::Receiver<Post>, reason: &str) {
     shared.directory.broken(agent, reason.to_owned());
-    let error = AskError::Damaged(reason.to_owned());
-    posts.close();
-    while let Ok(post) = posts.try_recv() {
-        if let Post::Ask { reply, .. } = post {
-            // The asker may have gone.
-            let _unheard = reply.send(Err(error.clone()));
-        }
-    }
+    // Nobody can stop its children any more, and nobody hears them.
+    shared.fence.dismiss([agent.clone()]);
+    refuse_all(&mut posts, &AskError::Damaged(reason.to_owned()));
 }
 
 impl Life {
     async fn go_on(&mut self) -> Result<(), End> {
         loop {
             self.take_posts();
+            self.raise_fence();
             let (now, entropy) = (self.shared.clock.now(), self.shared.clock.entropy());
+            if !self.pass_fence() {
+                // The fence is there for as long as the host.
+                let _there = self.fenced.changed().await;
+                continue;
+            }
             let Some(commit) = self.core.poll(now, entropy) else {
                 self.hand_out();
-                if self.rest(now).await? {
+                if self.withheld.is_empty() && self.rest(now).await? {
                     return Ok(());
                 }
                 continue;
@@ -214,6 +333,7 @@ impl Life {
             match self.shared.ledger.commit(commit).await {
                 Ok(_) => {
                     self.core.committed();
+                    self.shared.latest_recorded.note(now);
                     self.reported.clear();
                     self.refused = 0;
                     self.shared.meter.commits.add(1);
@@ -236,16 +356,19 @@ impl Life {
 
     fn take(&mut self, post: Post) {
         match post {
-            Post::Ask { asked, reply } => {
-                self.tokens += 1;
-                let hold = asked.claim.as_ref().and_then(|claim| claim.hold.clone());
-                self.askers.insert(self.tokens, Asker { reply, _hold: hold });
-                self.core.ask(Asked { token: self.tokens, ..*asked });
-            }
+            Post::Ask { asked, reply, under } if under.is_empty() => self.admit(asked, reply),
+            Post::Ask { asked, reply, under } => self.births.push(Birth { asked, reply, under }),
             // Between commits the state is what the ledger says.
             Post::Look(look) => look(self.core.state(), self.shared.clock.now()),
             Post::Poke => {}
         }
+    }
+
+    fn admit(&mut self, asked: Box<Asked>, reply: Reply) {
+        self.tokens += 1;
+        let hold = asked.claim.as_ref().and_then(|claim| claim.hold.clone());
+        self.askers.insert(self.tokens, Asker { reply, _hold: hold });
+        self.core.ask(Asked { token: self.tokens, ..*asked });
     }
 
     fn report(&mut self, inputs: Vec<Input>) {
@@ -286,6 +409,7 @@ impl Life {
     /// What is durable is published, answered and performed.
     fn hand_out(&mut self) {
         let outputs = self.core.take_outputs();
+        self.mark(&outputs);
         if !outputs.facts.is_empty() {
             let turns = outputs.facts.iter().filter(|(_, _, fact)| matches!(fact, Fact::TurnStarted(_))).count();
             self.shared.meter.turns.add(turns as u64);
@@ -300,7 +424,7 @@ impl Life {
             }
         }
         for effect in outputs.effects {
-            self.perform(effect);
+            self.begin(effect);
         }
     }
 
@@ -345,6 +469,17 @@ impl Life {
             | Effect::ForgetSecret { .. } => What::Other,
         };
         match self.shared.perform.perform(&self.agent, effect) {
+            Some(job) if matches!(what, What::Round { .. }) => {
+                let (shared, state) = (Arc::clone(&self.shared), self.core.state());
+                let founder = state.identity.founder();
+                let maker = Maker { id: self.agent.clone(), founder, room: state.room_for_children() };
+                let answered = async move {
+                    let mut inputs = job.await;
+                    shared.trees.promise(&shared, &maker, &mut inputs).await;
+                    inputs
+                };
+                self.start(what, Box::pin(answered));
+            }
             Some(job) => self.start(what, job),
             None => self.report(lost(what, "nothing here does that")),
         }
@@ -378,7 +513,7 @@ impl Life {
         let now = self.shared.clock.now();
         let runnable = self.core.state().is_runnable();
         let due = self.core.state().next_due().filter(|_| runnable);
-        let busy = self.is_busy();
+        let (busy, supervised) = (self.is_busy(), self.is_supervised());
         let crowded = *self.shared.alive.borrow() > CROWD;
         let linger = if crowded || self.core.state().seq == 0 { 0 } else { LINGER_MS };
         // What is due and did not fire is a bug of ours; it must not become a loop that never rests.
@@ -394,6 +529,7 @@ impl Life {
         tokio::select! {
             biased;
             _ = self.closing.changed() => Ok(false),
+            _ = self.fenced.changed(), if supervised => Ok(false),
             post = self.posts.recv() => {
                 if let Some(post) = post {
                     self.take(post);
@@ -438,13 +574,7 @@ impl Life {
             return Ok(false);
         }
         if !self.is_busy() {
-            self.posts.close();
-            while let Ok(post) = self.posts.try_recv() {
-                if let Post::Ask { reply, .. } = post {
-                    // The asker may have gone.
-                    let _unheard = reply.send(Err(AskError::Closing));
-                }
-            }
+            refuse_all(&mut self.posts, &AskError::Closing);
             return Err(End::Closed);
         }
         if self.told_to_close >= wanted {
@@ -457,6 +587,7 @@ impl Life {
 
     /// Nothing of the last commit was kept. Whoever asked is told, and the state is read again.
     async fn begin_again(&mut self, error: CommitError) -> Result<(), End> {
+        self.stopping = None;
         self.shared.meter.commits_refused.add(1);
         tracing::warn!(agent = %self.agent, %error, "a commit was refused");
         for (_, asker) in self.askers.drain() {
@@ -468,13 +599,18 @@ impl Life {
         }
         let wait = REFUSED_WAIT[self.refused.min(REFUSED_WAIT.len() - 1)];
         self.refused += 1;
-        tokio::time::sleep(wait).await;
-        self.core = match load(&self.shared, &self.agent, false).await {
-            Ok(core) => core,
-            Err(damage) => return Err(End::Damaged(damage.to_string())),
+        // Whoever asks meanwhile is not kept waiting: they are refused at once, or go on at once.
+        let post = tokio::select! {
+            biased;
+            post = self.posts.recv() => post,
+            () = tokio::time::sleep(wait) => None,
         };
+        let from = (&mut self.posts, post);
+        let (core, asked) = load_patiently(&self.shared, &self.agent, false, from, &mut self.closing).await?;
+        self.core = core;
         let reported = std::mem::take(&mut self.reported);
         self.report(reported);
+        asked.into_iter().for_each(|post| self.take(post));
         Ok(())
     }
 }
@@ -493,6 +629,7 @@ fn lost(what: What, why: &str) -> Vec<Input> {
                 carry: None,
                 jitter: NO_JITTER,
                 spent: None,
+                announce: true,
             }]
         }
         What::Call { exec_id, call_id } => {

@@ -105,6 +105,7 @@ fn read(shared: &Shared, agent: &AgentId, boot: bool) -> Result<Core, Damage> {
     if !boot {
         return Core::reread(&shared.ledger, agent);
     }
-    let core = Core::recover(&shared.ledger, agent, shared.perform.remains(agent))?;
-    Ok(core.unwrap_or_else(|| Core::unborn(agent.clone())))
+    let remains = shared.perform.remains(agent);
+    let core = Core::recover(&shared.ledger, agent, remains.clone())?;
+    Ok(core.unwrap_or_else(|| Core::unborn(agent.clone()).following(remains)))
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use abide_kernel::AgentState;
 use abide_kernel::agent::config::{Choice, Config, ConfigChange, Identity};
+use abide_kernel::agent::rule_folder::folders_of_made;
 use abide_kernel::effect::{Effect, Place};
 use abide_kernel::id::{AgentId, CallId, ExecId};
 use abide_kernel::input::{Answer, Input, NewMessage, Refusal};
@@ -23,6 +24,8 @@ use super::{AskError, Host, Shared};
 pub(super) struct Caller {
     pub identity: Identity,
     pub config: Config,
+    /// Its turn was started by something from outside.
+    pub from_outside: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -48,7 +51,9 @@ struct AgentGet {
 
 impl Caller {
     pub(super) fn of(state: &AgentState) -> Caller {
-        Caller { identity: state.identity.clone(), config: state.config.clone() }
+        let message = state.turn.as_ref().and_then(|turn| state.queue.get(&turn.message_id));
+        let from_outside = message.is_some_and(|entry| entry.message.is_from_outside());
+        Caller { identity: state.identity.clone(), config: state.config.clone(), from_outside }
     }
 }
 
@@ -115,6 +120,7 @@ async fn tell(
         text: Some(text),
         from_agent: Some(caller.identity.id.clone()),
         same_tree,
+        from_outside: caller.from_outside,
         correlation_id,
         ..NewMessage::default()
     };
@@ -137,6 +143,10 @@ async fn get(host: &Host, input: Value) -> Result<Value, Refusal> {
 async fn spawn_named(host: &Host, caller: &Caller, input: Value, place: Place) -> Result<Value, Refusal> {
     let SpawnAgent { message, name: wanted, workspace_mode, model, instructions } = read(input)?;
     let id = name(&wanted)?;
+    if is_name_of_child(&id) {
+        let detail = format!("{id} is a name as the runtime gives it to children: a dot and a number at its end");
+        return Err(Refusal::new("reserved_name", detail, "choose a name that does not end in a dot and a number"));
+    }
     if !caller.config.budget.is_none() {
         let detail = "you have a budget, and an agent that belongs to nobody would not be bound by it";
         let hint = "leave name out: a child is granted a part of your budget; or ask the operator to make it";
@@ -152,7 +162,11 @@ async fn spawn_named(host: &Host, caller: &Caller, input: Value, place: Place) -
         let hint = "choose another name, or say it to that one with SendMessage";
         return Err(Refusal::new("exists", format!("an agent called {id} exists already"), hint));
     }
-    let folder = place.workspace.map(|bound| bound.root).or(place.configured);
+    let parent = Some(caller.identity.id.clone());
+    let identity = Identity { parent, makers, ..Identity::named(id.clone()) };
+    let taken = host.0.trees.reserve(&host.0, &identity).await?;
+    let folder = place.workspace.as_ref().map(|bound| bound.root.clone()).or(place.configured.clone());
+    let rule_folders = folders_of_made(&place, folder.as_deref().filter(|_| workspace_mode.is_some()));
     let (workspace, worktree) = match (workspace_mode, folder) {
         (None, _) => (None, None),
         (Some(_), None) => {
@@ -162,18 +176,29 @@ async fn spawn_named(host: &Host, caller: &Caller, input: Value, place: Place) -
         (Some(ChildWorkspace::Inherit), folder) => (folder, None),
         (Some(ChildWorkspace::Worktree), Some(folder)) => (None, Some(host.0.perform.worktree(&id, folder).await?)),
     };
-    let parent = Some(caller.identity.id.clone());
-    let identity = Identity { parent, makers, ..Identity::named(id.clone()) };
     let like_caller = Config { workspace, instructions, ..caller.config.clone() };
     let config = like_caller.with(ConfigChange { model: model.map(Choice::Own), ..ConfigChange::default() });
     let ask = async |input| host.ask(&id, input).await.map_err(|error| unreached(&id, error));
-    ask(Input::Create { identity, config, start: false }).await?;
+    let makers = std::iter::once(caller.identity.id.clone()).chain(caller.identity.supervisors()).collect();
+    let identity = Identity { rule_folders, ..identity };
+    taken.keep();
+    let made = host.make(&id, Input::Create { identity, config, start: false }, makers).await;
+    made.map_err(|error| {
+        host.0.trees.leave(&id);
+        unreached(&id, error)
+    })?;
     if let Some(worktree) = worktree {
         ask(Input::UseWorkspace(worktree)).await?;
     }
     tell(host, caller, &id, message, None, false).await?;
     ask(Input::Start).await?;
     Ok(json!({ "agent_id": id.as_str() }))
+}
+
+/// A model that took such a name would keep another agent from making its child. An operator may choose it.
+fn is_name_of_child(id: &AgentId) -> bool {
+    let number = id.as_str().rsplit_once('.').map(|(_, number)| number);
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 fn read<T: DeserializeOwned>(input: Value) -> Result<T, Refusal> {

@@ -75,7 +75,7 @@ async fn an_agent_that_does_not_exist_is_refused_and_leaves_nothing() {
     assert!(ledger.streams(None, 10).unwrap().is_empty());
 }
 
-async fn set_timer(host: &abide_engine::Host, name: &str, after_ms: u64) {
+pub async fn set_timer(host: &abide_engine::Host, name: &str, after_ms: u64) {
     let act = Act::CreateTimer {
         summary: "look at the build".to_owned(),
         when: When::AfterMs(after_ms),

@@ -1,12 +1,13 @@
 //! Agents that go wrong, and the others that must not notice.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Barrier};
+use std::thread;
 use std::time::Duration;
 
 use abide_engine::{AskError, Clock, Host, Perform};
 use abide_kernel::input::Input;
-use abide_ledger::{Commit, Ledger, NewFact, StreamId};
+use abide_ledger::{Commit, Ledger, NewFact, Options, StreamId};
 
 use crate::world::{Mind, all_asleep, briefs, create, host, id, kinds, noon, say};
 
@@ -92,4 +93,47 @@ async fn an_agent_whose_records_do_not_read_is_left_alone_and_says_so() {
     say(&host, "b", "hello").await.unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(briefs(&ledger, "b"), ["hello"]);
+}
+
+const CHECKS: usize = 8;
+
+/// Out of descriptors, for one: nothing is damaged, and the agent is read as soon as it can be.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_can_not_be_read_for_a_while_leaves_nobody_alone() {
+    let home = tempfile::tempdir().unwrap();
+    let ledger = Ledger::open(home.path(), Options::default()).unwrap();
+    let host = Host::start(ledger.clone(), Arc::new(Mind::default()), Clock::System).unwrap();
+    create(&host, "a").await;
+    say(&host, "a", "before").await.unwrap();
+    all_asleep(&host).await;
+    // Checks that are under way have more connections than the ledger keeps: the next reader has to open another.
+    let gate = Arc::new(Barrier::new(CHECKS + 1));
+    let check = |_| {
+        let (ledger, gate) = (ledger.clone(), Arc::clone(&gate));
+        thread::spawn(move || {
+            let mut waited = false;
+            ledger.verify(&|_, _| Vec::new(), &mut |_| {
+                if !std::mem::replace(&mut waited, true) {
+                    gate.wait();
+                    gate.wait();
+                }
+            })
+        })
+    };
+    let checks: Vec<_> = (0..CHECKS).map(check).collect();
+    gate.wait();
+    let (database, away) = (home.path().join("ledger.db"), home.path().join("away.db"));
+    std::fs::rename(&database, &away).unwrap();
+    let error = host.look(&id("a"), |_, _| ()).await.unwrap_err();
+    assert!(matches!(&error, AskError::Store(why) if why.contains("ledger.db")), "{error:?}");
+    for _ in 0..2 {
+        let error = say(&host, "a", "meanwhile").await.unwrap_err();
+        assert!(matches!(error, AskError::Store(_)), "{error:?}");
+    }
+    std::fs::rename(&away, &database).unwrap();
+    say(&host, "a", "after").await.unwrap();
+    gate.wait();
+    checks.into_iter().for_each(|check| drop(check.join().unwrap()));
+    all_asleep(&host).await;
+    assert_eq!(briefs(&ledger, "a"), ["before", "after"]);
 }

@@ -5,11 +5,16 @@
 
 mod asleep;
 mod broken;
+mod clock;
 mod deltas;
 #[allow(dead_code, reason = "shared with other crates, which use more of it")]
 #[path = "../../../../tests/fixtures/homes/fixture.rs"]
 mod fixture;
+mod held;
+mod ids;
 mod keys;
+mod log_panics;
 mod shutdown;
+mod trees;
 mod versions;
 mod world;

@@ -1,6 +1,7 @@
 //! A world for the host: a ledger, a clock, and a model that does what the test says.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -8,10 +9,11 @@ use abide_engine::{Answered, AskError, Clock, Host, Perform};
 use abide_kernel::agent::config::{Config, Identity};
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::{Fact, TaskEnd};
-use abide_kernel::id::{AgentId, MessageId, Seq};
+use abide_kernel::id::{AgentId, ExecId, MessageId, Seq};
 use abide_kernel::input::{Answer, Input, NewMessage, Remains, Reply};
+use abide_kernel::provider::NO_JITTER;
 use abide_kernel::time::Time;
-use abide_kernel::vocabulary::TaskStatus;
+use abide_kernel::vocabulary::{ProviderError, TaskStatus};
 use abide_ledger::{Ledger, StreamId};
 
 /// How the model behaves, by what it is told.
@@ -22,6 +24,10 @@ pub struct Mind {
     pub looked: AtomicUsize,
     /// What it heard of, and what it was asked to do, as they came.
     pub heard: Mutex<Vec<Heard>>,
+    /// Its key is refused.
+    pub refused: AtomicBool,
+    /// Agents whose turns it holds.
+    pub held: Mutex<HashSet<AgentId>>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -38,6 +44,9 @@ impl Perform for Mind {
                 self.heard.lock().unwrap().push(Heard::CallModel);
                 let text = call.message.text.clone().unwrap_or_default();
                 assert!(text != "crash the loop", "as it was told");
+                if self.refused.load(Ordering::SeqCst) {
+                    return Some(Box::pin(async move { vec![refused(exec_id, round)] }));
+                }
                 Some(Box::pin(async move {
                     match text.as_str() {
                         "never answer" => std::future::pending().await,
@@ -68,14 +77,35 @@ impl Perform for Mind {
         }
     }
 
-    fn recorded(&self, _: &AgentId, facts: Vec<(Seq, Time, Fact)>) {
+    fn recorded(&self, agent: &AgentId, facts: Vec<(Seq, Time, Fact)>) {
+        for (_, _, fact) in &facts {
+            match fact {
+                Fact::TurnsHeld(_) => drop(self.held.lock().unwrap().insert(agent.clone())),
+                Fact::TurnsReleased(_) => drop(self.held.lock().unwrap().remove(agent)),
+                _ => {}
+            }
+        }
         let facts = facts.into_iter().map(|(seq, _, fact)| Heard::Recorded(seq, fact));
         self.heard.lock().unwrap().extend(facts);
     }
 
-    fn remains(&self, _: &AgentId) -> Remains {
+    fn remains(&self, agent: &AgentId) -> Remains {
         self.looked.fetch_add(1, Ordering::SeqCst);
-        Remains::default()
+        Remains { holds_turns: self.held.lock().unwrap().contains(agent), ..Remains::default() }
+    }
+}
+
+fn refused(exec_id: ExecId, round: u32) -> Input {
+    Input::FailRound {
+        exec_id,
+        round,
+        error: ProviderError::Auth,
+        retry_after_ms: None,
+        message: "no".to_owned(),
+        carry: None,
+        jitter: NO_JITTER,
+        spent: None,
+        announce: true,
     }
 }
 

@@ -13,7 +13,8 @@ use crate::step::Step;
 use crate::summary::{agent_summary, task_shape};
 use crate::time::Time;
 use crate::vocabulary::{
-    ApprovalDefault, ApprovalStatus, BriefKind, CatchUp, DeliveryMode, QueueStatus, TaskStatus, WaitKind, WaitSource,
+    ApprovalDefault, ApprovalStatus, BriefKind, CatchUp, DeliveryMode, Maker, QueueStatus, TaskStatus, WaitKind,
+    WaitSource,
 };
 
 use super::settle::tell_agent;
@@ -34,6 +35,13 @@ impl Actor {
         match self {
             Actor::Model(exec) => exec.as_str(),
             Actor::Person(name) => name,
+        }
+    }
+
+    pub(super) fn maker(&self) -> Maker {
+        match self {
+            Actor::Model(_) => Maker::Model,
+            Actor::Person(_) => Maker::Person,
         }
     }
 
@@ -65,7 +73,7 @@ pub(super) fn act(step: &mut Step<'_>, actor: &Actor, act: Act) -> Acted {
         Act::CancelWait { waiting_intent_id } => end_wait(step, actor, &waiting_intent_id),
         Act::Sleep { reason, duration_ms } => sleep(step, actor, reason, duration_ms),
         Act::CreateTimer { summary, when, catch_up, work_item_id, check } => {
-            timers::create(step, summary, when, catch_up, work_item_id, check)
+            timers::create(step, actor, timers::Made { summary, when, catch_up, work_item_id, check })
         }
         Act::CancelTimer { timer_id } => timers::cancel(step, actor, &timer_id),
         Act::CreateTrigger { name, delivery_mode, work_item_id, signed, address } => {
@@ -153,9 +161,11 @@ fn wait_for(
     {
         return done(delivered);
     }
-    let after = after_ms.map(|ms| ahead(step, ms)).transpose()?;
-    if let (Some(at), WaitKind::Timer) = (after, kind) {
-        return Ok(wait_until(step, actor, WaitKind::Timer, at, work_item_id, reason));
+    if let Some(ms) = after_ms {
+        ahead(step, ms)?;
+        if kind == WaitKind::Timer {
+            return wait_out(step, actor, kind, ms, work_item_id, reason);
+        }
     }
     let resource = what_could_end(step, kind, resource)?;
     let waiting_intent_id = register(step, actor, kind, work_item_id, resource, reason);
@@ -189,14 +199,15 @@ fn register(
 }
 
 /// A wait with a timer of its own, which ends with it.
-fn wait_until(
+fn wait_out(
     step: &mut Step<'_>,
     actor: &Actor,
     kind: WaitKind,
-    at: Time,
+    ms: u64,
     work_item_id: Option<WorkItemId>,
     reason: String,
-) -> Done {
+) -> Acted {
+    let at = ahead(step, ms)?;
     let timer_id = step.fresh.timer();
     let resource = Some(Resource::Timer(timer_id.clone()));
     let wait = register(step, actor, kind, work_item_id.clone(), resource, reason.clone());
@@ -209,9 +220,11 @@ fn wait_until(
         waiting_intent_id: Some(wait.clone()),
         work_item_id,
         check: None,
+        made_by: Some(actor.maker()),
+        after_ms: Some(ms),
     });
     let result = json!({ "waiting_intent_id": wait.as_str(), "timer_id": timer_id.as_str() });
-    Done { result, ends_turn: true }
+    Ok(Done { result, ends_turn: true })
 }
 
 pub(super) fn ahead(step: &Step<'_>, ms: u64) -> Result<Time, Refusal> {
@@ -302,7 +315,7 @@ fn end_wait(step: &mut Step<'_>, actor: &Actor, id: &WaitId) -> Acted {
         return Err(Refusal::new("not_found", format!("{id} is not an open wait"), "list the waits"));
     }
     if let Actor::Person(name) = actor {
-        tell_agent(step, id, &format!("{name} cancelled it"));
+        tell_agent(step, id, &format!("{name} cancelled it"), Maker::Person);
     }
     cancel_wait(step, id, &format!("cancelled_by {}", actor.name()));
     done(json!({ "ended": id.as_str() }))
@@ -313,11 +326,10 @@ fn sleep(step: &mut Step<'_>, actor: &Actor, reason: Option<String>, duration_ms
         return Ok(Done { result: json!({}), ends_turn: true });
     };
     room(step.state.waits.open().len(), "waits")?;
-    let at = ahead(step, ms)?;
     let item = anchor(step, None)?;
     let reason = reason.filter(|reason| !reason.trim().is_empty()).unwrap_or_else(|| "The sleep is over.".to_owned());
     let reason = line(reason, limits::LINE_BYTES, "reason")?;
-    Ok(wait_until(step, actor, WaitKind::Sleep, at, item, reason))
+    wait_out(step, actor, WaitKind::Sleep, ms, item, reason)
 }
 
 /// Ends the waits that name something that is gone. The agent is told, unless it did it itself.
@@ -325,7 +337,7 @@ pub(super) fn end_waits_naming(step: &mut Step<'_>, actor: &Actor, resource: &Re
     let waits = naming(step, resource);
     for wait in &waits {
         if let Actor::Person(_) = actor {
-            tell_agent(step, wait, why);
+            tell_agent(step, wait, why, Maker::Person);
         }
         cancel_wait(step, wait, why);
     }
@@ -375,7 +387,8 @@ fn decide_approval(step: &mut Step<'_>, actor: &Actor, id: &ApprovalId, grant: b
     let decided_by = actor.name().to_owned();
     let lets_call = grant && approval.call.is_some();
     step.emit(ApprovalDecided { approval_id: id.clone(), status, decided_by, lets_call });
-    due::tell_decision(step, &approval, grant, &format!("{} {word}: {}", actor.name(), approval.summary));
+    let text = format!("{} {word}: {}", actor.name(), approval.summary);
+    due::tell_decision(step, &approval, grant, &text, actor.maker());
     done(json!({ "approval_id": id.as_str(), "status": status }))
 }
 

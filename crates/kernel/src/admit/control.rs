@@ -7,7 +7,7 @@ use crate::agent::lifecycle::Control;
 use crate::agent::task::Task;
 use crate::fact::{
     AgentArchived, AgentCreated, AgentForked, AgentQuarantined, ApprovalDecided, ControlAdmitted, ControlApplied,
-    PostureChanged, TaskCancelling, TaskEnd, WaitingIntentCreated, WakeHintIgnored, WorkspaceDetached,
+    LimitsChanged, PostureChanged, TaskCancelling, TaskEnd, WaitingIntentCreated, WakeHintIgnored, WorkspaceDetached,
     WorkspaceReleased, WorktreeRemoving,
 };
 use crate::id::{AgentId, ExecId, MessageId, Seq, TaskId, WorkItemId};
@@ -18,12 +18,14 @@ use crate::vocabulary::{
     WaitKind, WaitSource,
 };
 
+use super::clock;
 use super::due;
+use super::hold;
 use super::kin;
 use super::model;
 use super::task::end_open;
 use super::trigger;
-use super::turn::{abort_turn, tell};
+use super::turn::{abort_turn, cut_turn, tell};
 use super::waits::{cancel_timer, cancel_wait};
 
 pub(super) fn create(step: &mut Step<'_>, identity: Identity, config: Config, start: bool) -> Result<Answer, Refusal> {
@@ -116,6 +118,7 @@ pub(super) fn start(step: &mut Step<'_>) -> Result<Answer, Refusal> {
         Control::Booting | Control::Runnable | Control::Stopped => Vec::new(),
     };
     apply(step, ControlAction::Start, Boundary::Control, previous, Obligations { evidence, ..Obligations::default() });
+    hold::release(step, "started");
     Ok(Answer::Done)
 }
 
@@ -214,6 +217,12 @@ pub(super) fn boot(step: &mut Step<'_>, mut remains: Remains) -> Answer {
     if let Some(models) = &remains.models {
         model::follow(step, models);
     }
+    if let Some(limits) = remains.limits.filter(|limits| *limits != step.state.limits) {
+        step.emit(LimitsChanged { limits });
+    }
+    if !remains.holds_turns {
+        hold::release(step, "restart");
+    }
     let lost: Vec<TaskId> = step
         .state
         .tasks
@@ -234,7 +243,7 @@ pub(super) fn boot(step: &mut Step<'_>, mut remains: Remains) -> Answer {
     }
     let previous = admitted(step, ControlAction::Restart, Boundary::Bootstrap);
     let exec_id = step.state.turn.as_ref().map(|turn| turn.exec_id.clone());
-    abort_turn(step, AbortReason::Cut, "process_ended");
+    cut_turn(step);
     for task_id in &lost {
         let found = remains.ended.remove(task_id).unwrap_or_default();
         interrupt(step, task_id, std::iter::once("restart".to_owned()).chain(found).collect());
@@ -289,6 +298,8 @@ pub(super) fn quarantine(step: &mut Step<'_>, reason: String) -> Answer {
     let previous_status = step.state.status();
     abort_turn(step, AbortReason::Stop, "quarantine");
     due::end_checks(step);
+    // A child goes with its supervisor: nobody would read its result. Commands are cut by the next boot.
+    cancel_tasks(step, "quarantine", |task| task.kind == TaskKind::ChildAgent);
     step.emit(AgentQuarantined { reason });
     let next_status = step.state.status();
     if previous_status != next_status {
@@ -320,6 +331,8 @@ pub(super) fn question(step: &mut Step<'_>, asked: String, work_item_id: Option<
 
 /// A fork keeps the past and what was said to it; what the parent owns in the world stays the parent's.
 pub(super) fn fork(step: &mut Step<'_>, agent_id: AgentId, parent: AgentId, at_seq: Seq) -> Answer {
+    // The past that it shares may have been recorded while the clock was ahead.
+    clock::follow(step);
     abort_turn(step, AbortReason::Cut, "fork");
     step.emit(AgentForked { agent_id, parent, at_seq });
     let open: Vec<TaskId> = step.state.tasks.open().keys().cloned().collect();

@@ -1,4 +1,4 @@
-//! Time has passed: a day's budget begins anew, deadlines decide, timers fire, rechecks remind. A stopped agent is left alone.
+//! Time has passed: a day's budget begins anew, holds end, deadlines decide, timers fire, rechecks remind. A stopped agent is left alone.
 
 use std::sync::Arc;
 
@@ -16,7 +16,9 @@ use crate::message::{Message, Origin};
 use crate::scheduler::ticks;
 use crate::step::Step;
 use crate::time::Time;
-use crate::vocabulary::{ApprovalDefault, ApprovalStatus, CatchUp, MessageKind, MissedReason, OriginKind};
+use crate::vocabulary::{ApprovalDefault, ApprovalStatus, CatchUp, Maker, MessageKind, MissedReason, OriginKind};
+
+use super::hold;
 
 /// What is kept of the word of a check that held a tick back.
 const NOTE_BYTES: usize = 200;
@@ -32,6 +34,7 @@ pub(super) fn fire_due(step: &mut Step<'_>) -> Answer {
     if step.state.disk_short.as_ref().is_some_and(|short| short.until <= now) {
         step.emit(DiskHasRoom {});
     }
+    hold::release_due(step, now);
     let approvals: Vec<ApprovalId> =
         step.state.approvals.due_by(now).map(|approval| approval.approval_id.clone()).collect();
     for approval in &approvals {
@@ -59,11 +62,13 @@ fn expire_approval(step: &mut Step<'_>, id: &ApprovalId) {
         lets_call: grant && approval.call.is_some(),
     });
     let outcome = if grant { "granted by default" } else { "denied by default" };
-    tell_decision(step, &approval, grant, &format!("Nobody answered in time; {outcome}: {}", approval.summary));
+    let text = format!("Nobody answered in time; {outcome}: {}", approval.summary);
+    tell_decision(step, &approval, grant, &text, Maker::Model);
 }
 
-/// The decision comes back as a message, and matches the wait that asked.
-pub(super) fn tell_decision(step: &mut Step<'_>, approval: &Approval, grant: bool, text: &str) {
+/// The decision comes back as a message, and matches the wait that asked. One that no person made follows from the
+/// model's own question.
+pub(super) fn tell_decision(step: &mut Step<'_>, approval: &Approval, grant: bool, text: &str, by: Maker) {
     let next = match (&approval.call, grant) {
         (None, _) => String::new(),
         (Some(_), true) => {
@@ -76,6 +81,7 @@ pub(super) fn tell_decision(step: &mut Step<'_>, approval: &Approval, grant: boo
         text: Some(format!("{text}{next}")),
         approval_id: Some(approval.approval_id.clone()),
         work_item_id: approval.work_item_id.clone(),
+        self_caused: by == Maker::Model,
         ..Message::bare(step.fresh.message(), MessageKind::InternalFollowup)
     };
     step.emit(MessageQueued { message: Arc::new(message) });
@@ -83,9 +89,13 @@ pub(super) fn tell_decision(step: &mut Step<'_>, approval: &Approval, grant: boo
 
 /// Accounts for every occurrence up to now: one becomes the tick, the others are told with it or skipped.
 fn fire_timer(step: &mut Step<'_>, id: &TimerId) {
+    pass_over_fired(step, id);
     let Some(timer) = step.state.timers.get(id).cloned() else { return };
     let Some(next) = timer.next_fire_at else { return };
-    let Some(due) = timer.schedule.due(next, step.now) else { return };
+    // Those that have fired are not told with those before them.
+    let fired = timer.told.as_ref().and_then(|told| told.run_after(&timer.schedule, next));
+    let until = fired.map_or(step.now, |run| step.now.min(Time::from_ms(run.first.as_ms() - 1)));
+    let Some(due) = timer.schedule.due(next, until) else { return };
     let late = step.now.since_ms(due.last) > limits::LATE_GRACE_MS;
     match timer.catch_up {
         CatchUp::All => catch_up(step, &timer, due),
@@ -109,6 +119,18 @@ fn fire_timer(step: &mut Step<'_>, id: &TimerId) {
                 missed(step, id, Run { count: due.count - 1, first: due.first, last }, reason, due.next);
             }
         }
+    }
+}
+
+/// Occurrences that have fired do not fire again because the clock was set back and shows their time once more.
+fn pass_over_fired(step: &mut Step<'_>, id: &TimerId) {
+    loop {
+        let Some(timer) = step.state.timers.get(id) else { return };
+        let Some((next, told)) = timer.next_fire_at.zip(timer.told.as_ref()) else { return };
+        let Some(fired) = told.run_of(&timer.schedule, next) else { return };
+        let Some(due) = timer.schedule.due(next, step.now.min(fired.last)) else { return };
+        let run = Run { count: due.count, first: due.first, last: due.last };
+        missed(step, id, run, MissedReason::FiredBefore, due.next);
     }
 }
 
@@ -197,6 +219,7 @@ fn tick(step: &mut Step<'_>, timer: &Timer, due: Time, next_fire_at: Option<Time
         timer_id: Some(timer.timer_id.clone()),
         waiting_intent_id: timer.waiting_intent_id.clone(),
         work_item_id: timer.work_item_id.clone(),
+        self_caused: timer.made_by == Some(Maker::Model),
         ..Message::bare(step.fresh.message(), MessageKind::TimerTick)
     };
     let message_id = message.message_id.clone();

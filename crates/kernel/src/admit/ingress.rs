@@ -5,22 +5,26 @@ use std::sync::Arc;
 use crate::fact::{MessageQueued, WakeHintCoalesced, WakeHintIgnored, WakeHintSubmitted};
 use crate::input::{Answer, NewMessage, Refusal};
 use crate::limits;
-use crate::message::{Message, Origin};
+use crate::message::{Message, Origin, body_bytes};
 use crate::step::Step;
 use crate::vocabulary::{DeliveryMode, Disposition, MessageKind, OriginKind, Priority, Status, Trust};
 
 pub(super) fn queue(step: &mut Step<'_>, new: NewMessage) -> Result<Answer, Refusal> {
     let message = shape(step, new)?;
-    if step.state.queue.len() >= limits::QUEUE_MAX {
-        return Err(Refusal::new(
-            "queue_full",
-            format!("{} messages wait already", step.state.queue.len()),
-            "send it again later; nothing was recorded",
-        ));
-    }
+    require_room(step, &message)?;
     let message_id = message.message_id.clone();
     step.emit(MessageQueued { message: Arc::new(message) });
     Ok(Answer::Queued { message_id })
+}
+
+fn require_room(step: &Step<'_>, message: &Message) -> Result<(), Refusal> {
+    let (messages, bytes) = (step.state.queue.len(), step.state.queue.body_bytes());
+    let too_large = bytes.saturating_add(message.body_bytes()) > limits::QUEUE_BYTES;
+    if messages < limits::QUEUE_MIN || (messages < limits::QUEUE_MAX && !too_large) {
+        return Ok(());
+    }
+    let detail = format!("{messages} messages with {bytes} bytes wait already");
+    Err(Refusal::new("queue_full", detail, "send it again later; nothing was recorded"))
 }
 
 pub(super) fn shape(step: &mut Step<'_>, new: NewMessage) -> Result<Message, Refusal> {
@@ -48,9 +52,8 @@ pub(super) fn shape(step: &mut Step<'_>, new: NewMessage) -> Result<Message, Ref
             "use the priority next, normal or background",
         ));
     }
-    let size = new.text.as_ref().map_or(0, String::len)
-        + new.json.as_ref().map_or(0, |json| serde_json::to_string(json).map_or(0, |text| text.len()));
-    if size > limits::MESSAGE_BYTES {
+    let size = body_bytes(new.text.as_deref(), new.json.as_ref());
+    if size > limits::MESSAGE_BYTES as u64 {
         return Err(Refusal::new(
             "message_too_large",
             format!("the message has {size} bytes, the limit is {}", limits::MESSAGE_BYTES),
@@ -88,6 +91,7 @@ pub(super) fn shape(step: &mut Step<'_>, new: NewMessage) -> Result<Message, Ref
         correlation_id: new.correlation_id,
         causation_id: new.causation_id,
         idempotency_key: new.idempotency_key,
+        self_caused: origin == OriginKind::Agent && !new.from_outside,
         ..Message::bare(message_id, kind)
     })
 }

@@ -147,7 +147,7 @@ pub(crate) fn leave_if_done(step: &mut Step<'_>, decision: &Decision) {
             let status = if failed { TaskStatus::Failed } else { TaskStatus::Completed };
             leave(step, status, said, evidence);
         }
-        DecisionKind::WaitForOperator if decision.reason != Reason::ApprovalPending => {
+        DecisionKind::WaitForOperator if !ends_by_itself(decision.reason) => {
             let why = match step.state.spent() {
                 Some(spent) => format!("It used up what it was granted: {}.", spent.reached.in_words()),
                 None => format!("It can't go on by itself ({}).", decision.reason),
@@ -166,6 +166,12 @@ pub(crate) fn leave_if_done(step: &mut Step<'_>, decision: &Decision) {
         | DecisionKind::StayIdle
         | DecisionKind::Noop => {}
     }
+}
+
+/// Whether a wait for a person ends without anybody speaking to the child: a person decides an approval, raises the
+/// home's budget or mends a key.
+fn ends_by_itself(reason: Reason) -> bool {
+    matches!(reason, Reason::ApprovalPending | Reason::HomeBudgetSpent | Reason::ModelKey)
 }
 
 /// The next thing that a leaving child lets go of.

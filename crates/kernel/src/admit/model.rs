@@ -10,8 +10,9 @@ use crate::limits;
 use crate::provider::{NO_JITTER, Tells, backoff_ms};
 use crate::step::Step;
 use crate::time::Time;
-use crate::vocabulary::{BriefKind, ProviderError, RequeueReason, Role, TerminalKind};
+use crate::vocabulary::{BriefKind, HoldCause, ProviderError, RequeueReason, Role, TerminalKind};
 
+use super::hold;
 use super::turn::{emit_terminal, fail_message, stale, tell, turn_of};
 
 pub(super) fn configure(step: &mut Step<'_>, change: ConfigChange) -> Result<Answer, Refusal> {
@@ -41,6 +42,7 @@ fn set(step: &mut Step<'_>, config: Config, role: Option<Role>) -> Answer {
     step.emit(AgentConfigured { config, role });
     if others {
         release(step);
+        hold::release_cause(step, HoldCause::ModelKey, "models_changed");
     }
     Answer::Done
 }
@@ -67,14 +69,14 @@ fn let_go(step: &mut Step<'_>, reason: RequeueReason, not_before: Option<Time>, 
 }
 
 /// The model was asked, and failed.
-pub(super) fn fail_round(step: &mut Step<'_>, failed: ProviderRoundFailed, jitter: u16) -> Answer {
+pub(super) fn fail_round(step: &mut Step<'_>, failed: ProviderRoundFailed, jitter: u16, announce: bool) -> Answer {
     let (round, error) = (failed.round, failed.error);
     let expected =
         turn_of(step, &failed.exec_id).filter(|turn| turn.phase == Phase::Model && turn.round == round).cloned();
     let Some(turn) = expected else {
         return stale(step, &failed.exec_id, &format!("round {round} is over"));
     };
-    settle_failure(step, &turn, failed, jitter, error.rule().falls_back);
+    settle_failure(step, &turn, failed, jitter, error.rule().falls_back, announce);
     Answer::Done
 }
 
@@ -93,12 +95,19 @@ pub(super) fn overflow(step: &mut Step<'_>, turn: &Turn, message: String) {
         usage: None,
         estimated: false,
     };
-    settle_failure(step, turn, failed, NO_JITTER, true);
+    settle_failure(step, turn, failed, NO_JITTER, true, true);
 }
 
 /// What becomes of a message whose model failed: the next model, a later try, or a visible end.
-fn settle_failure(step: &mut Step<'_>, turn: &Turn, failed: ProviderRoundFailed, jitter: u16, falls_back: bool) {
-    let error = failed.error;
+fn settle_failure(
+    step: &mut Step<'_>,
+    turn: &Turn,
+    failed: ProviderRoundFailed,
+    jitter: u16,
+    falls_back: bool,
+    announce: bool,
+) {
+    let (error, retry_after_ms) = (failed.error, failed.retry_after_ms);
     let text = format!("{error}: {}", failed.message);
     let (model, message_id) = (turn.model.clone(), turn.message_id.clone());
     let known = step.state.troubles.iter().any(|known| known.model == model && known.error == error);
@@ -123,11 +132,18 @@ fn settle_failure(step: &mut Step<'_>, turn: &Turn, failed: ProviderRoundFailed,
         | ProviderError::Refusal
         | ProviderError::Auth
         | ProviderError::Invalid
-        | ProviderError::Unpriced => TerminalKind::ProviderFailed,
+        | ProviderError::System
+        | ProviderError::Unpriced
+        | ProviderError::HomeBudgetSpent => TerminalKind::ProviderFailed,
     };
     // Another model may do what this one can't, once it has rested; or this one, which then rests itself.
     let waits = error.rule().passes_with_time || falls_back;
     let not_before = step.state.first_rested(step.now).filter(|_| waits);
+    if not_before.is_none()
+        && let Some((cause, said)) = hold::cause(step, &message_id, error, &text)
+    {
+        return hold::hold(step, turn, cause, &said, retry_after_ms, announce);
+    }
     emit_terminal(step, turn, kind, None, Some(text.clone()), not_before.is_some());
     if not_before.is_some() {
         step.emit(MessageRequeued { message_id, reason: RequeueReason::ProviderBackoff, not_before });

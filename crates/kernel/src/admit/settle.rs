@@ -3,19 +3,25 @@
 use std::sync::Arc;
 
 use crate::agent::task::Task;
-use crate::fact::{Fact, MessageQueued, MessageRequeued, PostureChanged, TaskResultQueued, TimerCompleted};
+use crate::fact::{
+    Fact, MessageQueued, MessageRequeued, PostureChanged, TaskResultQueued, TimerCompleted, WorkTicksSpent,
+};
 use crate::id::{MessageId, WaitId};
 use crate::limits;
 use crate::message::{Message, Origin};
 use crate::scheduler::continuation::{Classified, classify};
 use crate::step::Step;
-use crate::vocabulary::{Boundary, MessageKind, OriginKind, RequeueReason, Standing, Status, WaitKind};
+use crate::vocabulary::{
+    Boundary, BriefKind, Maker, MessageKind, OriginKind, RequeueReason, Standing, Status, TaskKind, WaitKind,
+};
 
 use super::kin::go_on_leaving;
+use super::turn::tell;
 use super::waits::{cancel_wait, drop_if_waiting};
 
 pub(crate) fn settle(step: &mut Step<'_>, before: Status) {
     complete_finished_timers(step);
+    hold_endless_work(step);
     end_hopeless_waits(step);
     drop_stale_ticks(step);
     if !planted!(DroppedResult) {
@@ -42,9 +48,24 @@ fn complete_finished_timers(step: &mut Step<'_>) {
         let waits = super::waits::naming(step, &crate::fact::Resource::Timer(timer_id.clone()));
         step.emit(TimerCompleted { timer_id });
         for wait in waits {
-            tell_agent(step, &wait, "its timer ended without a tick for it");
+            tell_agent(step, &wait, "its timer ended without a tick for it", Maker::Model);
             cancel_wait(step, &wait, "timer_completed");
         }
+    }
+}
+
+/// Work that was offered again and again, and of which there is no less, waits for the operator, who is told.
+fn hold_endless_work(step: &mut Step<'_>) {
+    let row = step.state.work.row();
+    if !row.is_too_long() {
+        return;
+    }
+    let open = step.state.work.items().len();
+    step.emit(WorkTicksSpent { ticks: row.ticks, open_items: open as u64 });
+    // Nobody speaks to a child: it fails, and says why.
+    if step.state.identity.supervisor.is_none() {
+        let text = crate::explain::endless_work(step.state);
+        tell(step, BriefKind::Failure, text, None);
     }
 }
 
@@ -60,14 +81,15 @@ fn end_hopeless_waits(step: &mut Step<'_>) {
         }
         let waits: Vec<WaitId> = step.state.waits.unnamed(kind).map(|wait| wait.waiting_intent_id.clone()).collect();
         for wait in waits {
-            tell_agent(step, &wait, why);
+            tell_agent(step, &wait, why, Maker::Model);
             cancel_wait(step, &wait, why);
         }
     }
 }
 
-/// Tells the agent that a wait of its ended for another reason than what it waited for.
-pub(super) fn tell_agent(step: &mut Step<'_>, wait: &WaitId, why: &str) {
+/// Tells the agent that a wait of its ended for another reason than what it waited for. Where no person ended it, the
+/// agent's own doing did.
+pub(super) fn tell_agent(step: &mut Step<'_>, wait: &WaitId, why: &str, by: Maker) {
     let (item, answers) = match step.state.waits.get(wait) {
         Some(wait) => (wait.work_item_id.clone(), wait.answers.clone()),
         None => (None, None),
@@ -77,6 +99,7 @@ pub(super) fn tell_agent(step: &mut Step<'_>, wait: &WaitId, why: &str) {
         work_item_id: item,
         answers,
         causation_id: Some(wait.to_string()),
+        self_caused: by == Maker::Model,
         ..Message::bare(step.fresh.message(), MessageKind::InternalFollowup)
     };
     step.emit(MessageQueued { message: Arc::new(message) });
@@ -89,7 +112,7 @@ fn drop_stale_ticks(step: &mut Step<'_>) {
         .work
         .ticking()
         .iter()
-        .filter(|(_, item)| step.state.work.standing(item) != Some(Standing::Runnable))
+        .filter(|(_, item)| step.state.work.is_spent() || step.state.work.standing(item) != Some(Standing::Runnable))
         .map(|(tick, _)| tick.clone())
         .collect();
     for tick in stale {
@@ -135,8 +158,14 @@ fn result_message(message_id: MessageId, task: &Task) -> Message {
         text: Some(text),
         task_id: Some(task.task_id.clone()),
         work_item_id: task.work_item_id.clone(),
+        self_caused: is_own(task),
         ..Message::bare(message_id, MessageKind::TaskResult)
     }
+}
+
+/// Whether the model started it. A person's command comes out of no call.
+fn is_own(task: &Task) -> bool {
+    task.kind == TaskKind::ChildAgent || task.exec_id.is_some()
 }
 
 /// Whenever a wait is registered or ends, what is parked is looked at again.

@@ -15,20 +15,27 @@ use crate::summary::UPCOMING;
 use crate::time::Time;
 use crate::vocabulary::CatchUp;
 
-pub(super) fn create(
-    step: &mut Step<'_>,
-    summary: String,
-    when: When,
-    catch_up: CatchUp,
-    work_item_id: Option<WorkItemId>,
-    check: Option<String>,
-) -> Acted {
+/// A timer as it is asked for.
+pub(super) struct Made {
+    pub summary: String,
+    pub when: When,
+    pub catch_up: CatchUp,
+    pub work_item_id: Option<WorkItemId>,
+    pub check: Option<String>,
+}
+
+pub(super) fn create(step: &mut Step<'_>, actor: &Actor, made: Made) -> Acted {
+    let Made { summary, when, catch_up, work_item_id, check } = made;
     let summary = line(summary, limits::LINE_BYTES, "summary")?;
     let check = check.map(|check| line(check, limits::LINE_BYTES, "check")).transpose()?;
     room(step.state.timers.active().len(), "timers")?;
     if let Some(item) = &work_item_id {
         work::require_open(step, item)?;
     }
+    let after_ms = match when {
+        When::AfterMs(ms) => Some(ms),
+        When::At(_) | When::EveryMs(_) | When::Cron { .. } => None,
+    };
     let (schedule, next_fire_at) = schedule(step, when)?;
     let timer_id = step.fresh.timer();
     let upcoming = schedule.upcoming(Some(next_fire_at), UPCOMING);
@@ -41,6 +48,8 @@ pub(super) fn create(
         waiting_intent_id: None,
         work_item_id,
         check,
+        made_by: Some(actor.maker()),
+        after_ms,
     });
     done(json!({ "timer_id": timer_id.as_str(), "next_fire_at": next_fire_at, "upcoming": upcoming }))
 }

@@ -228,12 +228,21 @@ fn go_on(step: &mut Step<'_>, exec_id: &ExecId, done: bool, tree: Option<String>
     if step.state.shutdown {
         return abort_turn(step, AbortReason::Shutdown, "shutdown_requested");
     }
-    if round >= limits::ROUNDS_MAX {
-        let error = format!("the turn took {round} rounds, which is the limit");
-        return end_turn(step, TerminalKind::Aborted, tree, Some(error));
+    let allowed = step.state.limits.rounds_per_turn;
+    if allowed > 0 && round >= allowed {
+        let error = format!(
+            "The turn took {round} rounds, which is the limit (rounds_per_turn). Say how it should go on, or raise the \
+             limit in config.toml."
+        );
+        return end_and_ask(step, tree, error);
     }
     if guard(step, exec_id).is_some_and(|guard| guard.refused() >= limits::REPEATED_CALLS_MAX) {
-        return end_loop(step, tree);
+        let error = format!(
+            "The turn went in circles: {} calls were not run because they had come to the same result before. \
+             Say what it should do instead.",
+            limits::REPEATED_CALLS_MAX
+        );
+        return end_and_ask(step, tree, error);
     }
     if let Some(cut) = guard(step, exec_id).map(Guard::cut).filter(|cut| *cut >= limits::CUT_CALLS_MAX) {
         let error = format!(
@@ -258,14 +267,9 @@ fn guard<'a>(step: &'a Step<'_>, exec_id: &ExecId) -> Option<&'a Guard> {
     step.state.queue.get(message_id).map(|entry| &entry.guard)
 }
 
-/// A model that goes on with what leads nowhere is stopped, and a person is asked. The item is not offered meanwhile.
-fn end_loop(step: &mut Step<'_>, tree: Option<String>) {
+/// A model that goes on and on is stopped, and a person is asked. The item is not offered meanwhile.
+fn end_and_ask(step: &mut Step<'_>, tree: Option<String>, error: String) {
     let Some(turn) = step.state.turn.clone() else { return };
-    let error = format!(
-        "The turn went in circles: {} calls were not run because they had come to the same result before. \
-         Say what it should do instead.",
-        limits::REPEATED_CALLS_MAX
-    );
     end_turn(step, TerminalKind::Aborted, tree, Some(error.clone()));
     if turn.answers.is_none() {
         tell(step, BriefKind::Failure, error.clone(), None);
@@ -360,6 +364,20 @@ pub(super) fn tell(step: &mut Step<'_>, kind: BriefKind, text: String, message_i
 
 /// Ends the running execution before its turn is done. What becomes of its message depends on why.
 pub(super) fn abort_turn(step: &mut Step<'_>, reason: AbortReason, evidence: &str) {
+    abort(step, reason, evidence, false);
+}
+
+/// Ends an execution that the process did not see to its end. After a shutdown that was recorded this is no crash, whatever
+/// kept the turn from its safe point: the message did not take the process down.
+pub(super) fn cut_turn(step: &mut Step<'_>) {
+    if step.state.shutdown {
+        abort(step, AbortReason::Shutdown, "process_ended", true);
+    } else {
+        abort(step, AbortReason::Cut, "process_ended", false);
+    }
+}
+
+fn abort(step: &mut Step<'_>, reason: AbortReason, evidence: &str, process_ended: bool) {
     let Some(turn) = step.state.turn.clone() else { return };
     if let Phase::Tools { running, .. } = &turn.phase {
         for call in running.values() {
@@ -382,6 +400,7 @@ pub(super) fn abort_turn(step: &mut Step<'_>, reason: AbortReason, evidence: &st
         reason,
         rounds: turn.rounds_recorded,
         evidence: vec![evidence.to_owned()],
+        process_ended,
     });
     let message_id = turn.message_id.clone();
     let requeue = |reason| MessageRequeued { message_id: message_id.clone(), reason, not_before: None };

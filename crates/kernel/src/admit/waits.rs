@@ -6,7 +6,7 @@ use crate::fact::{
 };
 use crate::id::{MessageId, TimerId, WaitId};
 use crate::step::Step;
-use crate::vocabulary::{ApprovalStatus, MissedReason, QueueStatus, RequeueReason};
+use crate::vocabulary::{ApprovalStatus, Maker, MissedReason, QueueStatus, RequeueReason};
 
 use super::due;
 use super::settle::tell_agent;
@@ -44,7 +44,7 @@ fn end_owned(step: &mut Step<'_>, wait: &WaitId, resource: Option<Resource>, by:
             if owned.is_some() && !by_own_tick {
                 cancel_timer(step, &timer, "wait_ended");
                 for other in naming(step, &Resource::Timer(timer)) {
-                    tell_agent(step, &other, "its timer was cancelled");
+                    tell_agent(step, &other, "its timer was cancelled", Maker::Model);
                     cancel_wait(step, &other, "its timer was cancelled");
                 }
             }

@@ -111,7 +111,15 @@ pub(super) fn create(step: &mut Step<'_>, actor: &Actor, made: Made) -> Acted {
     let work_item_id = step.fresh.work_item();
     let plan_status = plan_status.unwrap_or(PlanStatus::Draft);
     let budget = budget.unwrap_or_default();
-    step.emit(WorkItemCreated { work_item_id: work_item_id.clone(), objective, plan_status, plan, todo, budget });
+    step.emit(WorkItemCreated {
+        work_item_id: work_item_id.clone(),
+        objective,
+        plan_status,
+        plan,
+        todo,
+        budget,
+        made_by: Some(actor.maker()),
+    });
     show(step, &work_item_id)
 }
 
@@ -174,7 +182,8 @@ pub(super) fn update(step: &mut Step<'_>, actor: &Actor, id: &WorkItemId, change
             step.emit(WorkItemUnblocked { work_item_id: id.clone(), revision });
         }
         (_, Some(blocker)) if was_blocked.as_ref() != Some(&blocker) || recheck_at.is_some() => {
-            step.emit(WorkItemBlocked { work_item_id: id.clone(), revision, blocked_by: blocker, recheck_at });
+            let made_by = recheck_at.map(|_| actor.maker());
+            step.emit(WorkItemBlocked { work_item_id: id.clone(), revision, blocked_by: blocker, recheck_at, made_by });
         }
         _ => {}
     }

@@ -33,7 +33,7 @@ impl AgentState {
     /// Changes the state by one fact, the next of its stream.
     pub fn apply(&mut self, at: Time, fact: &Fact) -> Result<(), Illegal> {
         self.seq += 1;
-        self.at = self.at.max(at);
+        self.at = at;
         self.fold(at, fact).map_err(|problem| Illegal { seq: self.seq, kind: fact.kind(), problem })
     }
 
@@ -106,6 +106,22 @@ impl AgentState {
                 }
                 Ok(())
             }
+            Fact::LimitsChanged(fact) => {
+                self.limits = fact.limits;
+                Ok(())
+            }
+            Fact::ClockSetBack(fact) => {
+                self.clock_set_back(fact.from, fact.to);
+                Ok(())
+            }
+            Fact::SelfTurnsPaced(fact) => {
+                self.pace.tell(fact.not_before);
+                Ok(())
+            }
+            Fact::WorkTicksSpent(_) => {
+                self.work.row_is_spent();
+                Ok(())
+            }
             Fact::RuntimeErrorRecorded(fact) => {
                 self.runtime_error = Some(fact.error.clone());
                 Ok(())
@@ -130,6 +146,15 @@ impl AgentState {
             }
             Fact::DiskHasRoom(DiskHasRoom {}) => {
                 self.disk_short = None;
+                Ok(())
+            }
+            Fact::TurnsHeld(fact) => {
+                self.held = Some(fact.clone());
+                Ok(())
+            }
+            Fact::TurnsReleased(_) => {
+                self.held = None;
+                self.resting = false;
                 Ok(())
             }
             Fact::WorktreeRemoving(fact) => self.workspaces.edit(&fact.root, |workspace| {
@@ -252,6 +277,7 @@ impl AgentState {
 
             Fact::TaskCreated(fact) => {
                 self.tasks.create(fact, self.seq, at)?;
+                self.remember_call(fact);
                 self.item_changed(fact.work_item_id.clone())
             }
             Fact::TaskRunning(fact) => {
@@ -284,8 +310,11 @@ impl AgentState {
                 Ok(())
             }
             Fact::TaskResultDelivered(fact) => {
+                let call = self.tasks.get(&fact.task_id).and_then(|task| task.call);
                 if let Some(turn) = &mut self.turn {
                     turn.presents.retain(|task| *task != fact.task_id);
+                    let message = turn.message_id.clone();
+                    self.queue.edit(&message, |entry| call.into_iter().for_each(|call| entry.guard.forget(call)));
                 }
                 self.tasks.settle(&fact.task_id)
             }
@@ -296,6 +325,8 @@ impl AgentState {
             Fact::WorkItemBlocked(fact) => self.revise(&fact.work_item_id, fact.revision, |item| {
                 item.blocked_by = Some(fact.blocked_by.clone());
                 item.recheck_at = fact.recheck_at;
+                item.recheck_after_ms = fact.recheck_at.map(|due| due.since_ms(at));
+                item.recheck_by = fact.made_by;
             }),
             Fact::WorkItemUnblocked(fact) => self.revise(&fact.work_item_id, fact.revision, |item| {
                 item.blocked_by = None;
@@ -309,6 +340,11 @@ impl AgentState {
             Fact::WorkItemDelegationCompleted(fact) => {
                 self.tasks.edit(&fact.task_id, |task| task.delegated = false);
                 self.item_changed(Some(fact.work_item_id.clone()))
+            }
+            Fact::RecheckMoved(fact) => {
+                self.work.edit(&fact.work_item_id, |item| item.recheck_at = Some(fact.to))?;
+                self.restand(&fact.work_item_id);
+                Ok(())
             }
             Fact::RecheckFired(fact) => {
                 self.work.edit(&fact.work_item_id, |item| item.recheck_at = None)?;
@@ -333,7 +369,7 @@ impl AgentState {
             }
             Fact::WaitingIntentTriggered(fact) => self.wait_ended(&fact.waiting_intent_id),
             Fact::WaitingIntentCancelled(fact) => self.wait_ended(&fact.waiting_intent_id),
-            Fact::TimerCreated(fact) => self.timers.create(fact, self.seq),
+            Fact::TimerCreated(fact) => self.timers.create(fact, self.seq, at),
             Fact::TimerCheckStarted(fact) => self.timers.edit(&fact.timer_id, |timer| timer.check_started(fact)),
             Fact::TimerFired(fact) => {
                 let mut missed = 0;
@@ -342,6 +378,7 @@ impl AgentState {
                 Ok(())
             }
             Fact::TimerMissed(fact) => self.timer_missed(fact),
+            Fact::TimerRescheduled(fact) => self.timers.edit(&fact.timer_id, |timer| timer.rescheduled(fact)),
             Fact::TimerCompleted(fact) => self.timers.end(&fact.timer_id).map(|_| ()),
             Fact::TimerCancelled(fact) => self.timers.end(&fact.timer_id).map(|_| ()),
             Fact::WakeHintSubmitted(hint) => {
@@ -386,7 +423,8 @@ impl AgentState {
                 Some(_) => Ok(()),
                 None => Err(format!("{} is not a trigger", fact.trigger_id)),
             },
-            Fact::ApprovalRequested(fact) => self.approvals.request(fact, self.seq),
+            Fact::ApprovalRequested(fact) => self.approvals.request(fact, self.seq, at),
+            Fact::ApprovalDeadlineMoved(fact) => self.approvals.move_deadline(&fact.approval_id, fact.to),
             Fact::ApprovalDecided(fact) => self.approvals.decide(fact, at),
             Fact::ApprovalUsed(fact) => self.approvals.use_up(&fact.approval_id),
             Fact::BudgetReached(fact) => match &fact.work_item_id {

@@ -21,6 +21,9 @@ pub struct Approval {
     pub work_item_id: Option<WorkItemId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Time>,
+    /// How long after the question was asked that was to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_ms: Option<u64>,
     pub default: ApprovalDefault,
     /// The digest of the one call that it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -82,7 +85,7 @@ impl Approvals {
         self.deadlines.iter().take_while(move |(time, _)| *time <= now).filter_map(|(_, id)| self.pending.get(id))
     }
 
-    pub(super) fn request(&mut self, fact: &ApprovalRequested, seq: Seq) -> Result<(), String> {
+    pub(super) fn request(&mut self, fact: &ApprovalRequested, seq: Seq, at: Time) -> Result<(), String> {
         if self.pending.contains_key(&fact.approval_id) {
             return Err(format!("{} is pending already", fact.approval_id));
         }
@@ -93,6 +96,7 @@ impl Approvals {
             summary: fact.summary.clone(),
             work_item_id: fact.work_item_id.clone(),
             deadline: fact.deadline,
+            deadline_ms: fact.deadline.map(|deadline| deadline.since_ms(at)),
             default: fact.default,
             call: fact.call.clone(),
             seq,
@@ -120,6 +124,20 @@ impl Approvals {
             self.grants.push_back(Grant { approval_id, call, summary, work_item_id, until, seq });
         }
         Ok(())
+    }
+
+    pub(super) fn move_deadline(&mut self, id: &ApprovalId, to: Time) -> Result<(), String> {
+        let approval = self.pending.get_mut(id).ok_or_else(|| format!("{id} is not pending"))?;
+        if let Some(from) = approval.deadline.replace(to) {
+            self.deadlines.remove(&(from, id.clone()));
+        }
+        self.deadlines.insert((to, id.clone()));
+        Ok(())
+    }
+
+    pub(super) fn clock_set_back(&mut self, now: Time) {
+        let latest = now.plus_ms(limits::GRANT_MS);
+        self.grants.iter_mut().for_each(|grant| grant.until = grant.until.min(latest));
     }
 
     pub(super) fn use_up(&mut self, id: &ApprovalId) -> Result<(), String> {

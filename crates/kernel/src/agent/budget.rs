@@ -83,6 +83,9 @@ pub struct Spending {
     /// The day (since 1970) on which something was last used, and what was used on it.
     pub day: i64,
     pub today: Used,
+    /// The day before that on which something was used, and what was used on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earlier: Option<(i64, Used)>,
     /// The operator was told that the budget is reached, and it still is.
     pub told: bool,
 }
@@ -261,12 +264,28 @@ fn day_of(at: Time) -> i64 {
 }
 
 impl Spending {
-    /// A day that has begun stays begun, whatever a clock says later.
+    /// A day that has begun stays begun when the clock is set back over midnight: nobody gets its budget twice.
     pub(super) fn begin_day(&mut self, at: Time) {
         if day_of(at) > self.day {
+            if self.today != Used::default() {
+                self.earlier = Some((self.day, self.today));
+            }
             self.day = day_of(at);
             self.today = Used::default();
         }
+    }
+
+    /// A day that is not even tomorrow has not begun: the clock was ahead. What was used on it, and before it today, counts
+    /// for today. Says which days today is made of.
+    pub(super) fn clock_set_back(&mut self, now: Time) -> Vec<i64> {
+        let (today, ahead) = (day_of(now), self.day);
+        if ahead <= today.saturating_add(1) {
+            return Vec::new();
+        }
+        self.day = today;
+        let earlier = self.earlier.take().filter(|(day, _)| *day >= today);
+        earlier.iter().for_each(|(_, used)| self.today.add(used));
+        earlier.map(|(day, _)| day).into_iter().chain([ahead]).collect()
     }
 
     pub(super) fn spend(&mut self, at: Time, used: &Used) {
@@ -278,6 +297,12 @@ impl Spending {
     #[must_use]
     pub fn day_begins(at: Time) -> Time {
         Time::from_ms(day_of(at).saturating_mul(DAY_MS))
+    }
+
+    /// When the day after that of this instant begins.
+    #[must_use]
+    pub fn next_day(at: Time) -> Time {
+        Time::from_ms(day_of(at).saturating_add(1).saturating_mul(DAY_MS))
     }
 
     /// When the day ends on which something was last used.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
+use super::rule_folder::RuleFolder;
 use crate::id::{AgentId, TaskId};
 use crate::vocabulary::{AgentKind, Ownership, Role, Visibility};
 
@@ -23,6 +24,9 @@ pub struct Identity {
     /// versions lack it; `lineage` says what is known of those.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub makers: Vec<AgentId>,
+    /// The folders of its makers that rules about paths begin at. Records of older versions lack it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rule_folders: Vec<RuleFolder>,
 }
 
 /// Who set a child to work, and on what.
@@ -51,6 +55,7 @@ impl Identity {
             parent: None,
             supervisor: None,
             makers: Vec::new(),
+            rule_folders: Vec::new(),
         }
     }
 
@@ -83,6 +88,25 @@ impl Identity {
     #[must_use]
     pub fn makers_of_made(&self) -> Vec<AgentId> {
         std::iter::once(self.id.clone()).chain(self.lineage()).collect()
+    }
+
+    /// The agent at the end of its lineage, which a person made; itself where a person made it. All agents with the same
+    /// founder are one tree, and `tree_agents` bounds their number.
+    #[must_use]
+    pub fn founder(&self) -> AgentId {
+        self.lineage().pop().unwrap_or_else(|| self.id.clone())
+    }
+
+    /// The agents that it ends with: its supervisor, that one's supervisor, and so on up to the top. None for an agent
+    /// that belongs to its operator.
+    #[must_use]
+    pub fn supervisors(&self) -> Vec<AgentId> {
+        let Some(supervisor) = &self.supervisor else { return Vec::new() };
+        let mut line = self.lineage();
+        if let Some(top) = line.iter().position(|maker| *maker == supervisor.top) {
+            line.truncate(top + 1);
+        }
+        line
     }
 
     /// The agent at the top of the tree that this one is in: whoever shares it works for the same operator's agent.
@@ -119,6 +143,25 @@ pub struct Config {
     /// The same of the models that are tried after it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub default_fallback: bool,
+}
+
+/// What the settings allow every agent before it waits or a person is asked. Zero is no limit. Recorded in each agent's
+/// stream, so that a decision of the past does not change with the settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentLimits {
+    /// Turns within an hour that it causes itself.
+    pub self_turns_per_hour: u32,
+    /// Model rounds of one turn.
+    pub rounds_per_turn: u32,
+}
+
+impl Default for AgentLimits {
+    /// What holds for an agent until its stream says otherwise. Streams rely on it: these numbers never change, whatever
+    /// the settings of a later version are without a word from anybody.
+    fn default() -> AgentLimits {
+        AgentLimits { self_turns_per_hour: 240, rounds_per_turn: 500 }
+    }
 }
 
 /// The models of the settings, for agents that have none of their own.

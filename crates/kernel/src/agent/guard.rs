@@ -1,7 +1,8 @@
 //! The loop guard: which calls came to the same result again and again while one message was worked on.
 //!
 //! It is kept with the message, so that a turn that is cut and begun again does not begin to count again. What was
-//! asked and what came of it are kept as hashes: they are compared, and never shown.
+//! asked and what came of it are kept as hashes: they are compared, and never shown. Results are compared without ids and
+//! times: a call that makes the same thing again and again comes to the same, whatever the thing is called.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write};
@@ -67,6 +68,11 @@ impl Guard {
         self.seen.push_back(Seen { call, result, times });
     }
 
+    /// The call went on as a task, and the model has read how that ended: this was what it came to.
+    pub(super) fn forget(&mut self, call: u64) {
+        self.seen.retain(|seen| seen.call != call);
+    }
+
     /// What it was to be is not known, so it is not compared with others.
     pub(super) fn cut_off(&mut self) {
         self.cut = self.cut.saturating_add(1);
@@ -88,21 +94,107 @@ impl Guard {
 /// Names a call: its tool and all of its input.
 #[must_use]
 pub fn call_hash(tool: &str, input: &Value) -> u64 {
-    hash(tool, input)
+    hash(|text| write!(text, "{tool}\n{input}"))
 }
 
-/// Names what came of a call.
+/// Names what came of a call, without ids and times.
 #[must_use]
 pub fn result_hash(status: &str, result: &Value) -> u64 {
-    hash(status, result)
+    hash(|text| {
+        writeln!(text, "{status}")?;
+        write_lasting(text, result)
+    })
 }
 
-fn hash(word: &str, value: &Value) -> u64 {
+/// Keys of an object are in order: the same value is the same text.
+fn hash(write: impl FnOnce(&mut Fnv) -> fmt::Result) -> u64 {
     let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
-    // Keys of an object are in order: the same value is the same text. Writing into a hash does not fail.
-    let _written = write!(hash, "{word}\n{value}");
+    // Writing into a hash does not fail.
+    let _written = write(&mut hash);
     // Records keep it as a number that everybody reads.
     hash.0 >> 1
+}
+
+/// The value, with a mark in place of each id and time. That there is one is a difference, and which is not.
+fn write_lasting(text: &mut Fnv, value: &Value) -> fmt::Result {
+    match value {
+        Value::Object(members) => members.iter().try_for_each(|(name, member)| {
+            write!(text, "{name:?}:")?;
+            let passes = is_passing(name) && matches!(member, Value::String(_) | Value::Number(_));
+            if passes { writeln!(text, "{MARK}") } else { write_lasting(text, member) }
+        }),
+        Value::Array(elements) => {
+            write!(text, "[{}]", elements.len())?;
+            elements.iter().try_for_each(|element| write_lasting(text, element))
+        }
+        Value::String(said) => write_text(text, said),
+        Value::Null | Value::Bool(_) | Value::Number(_) => writeln!(text, "{value}"),
+    }
+}
+
+const MARK: &str = "*";
+
+/// Whether a member of this name says which thing it was, or when.
+fn is_passing(name: &str) -> bool {
+    matches!(name, "id" | "seq" | "at") || ["_id", "_seq", "_at", "_ms"].iter().any(|end| name.ends_with(end))
+}
+
+/// A text, with a mark in place of each UUID and each time of a clock in it.
+fn write_text(text: &mut Fnv, said: &str) -> fmt::Result {
+    let bytes = said.as_bytes();
+    let (mut from, mut at) = (0, 0);
+    while at < bytes.len() {
+        let in_word = at > 0 && bytes[at - 1].is_ascii_alphanumeric();
+        let found = if in_word { None } else { uuid(&bytes[at..]).or_else(|| time(&bytes[at..])) };
+        match found {
+            Some(length) => {
+                text.write_str(&said[from..at])?;
+                text.write_str(MARK)?;
+                at += length;
+                from = at;
+            }
+            None => at += 1,
+        }
+    }
+    writeln!(text, "{}", &said[from..])
+}
+
+/// How many bytes at the beginning fit a form: `d` is a digit, `x` a hexadecimal one, anything else itself.
+fn fits(bytes: &[u8], form: &str) -> Option<usize> {
+    let all = bytes.len() >= form.len()
+        && form.bytes().zip(bytes).all(|(form, byte)| match form {
+            b'd' => byte.is_ascii_digit(),
+            b'x' => byte.is_ascii_hexdigit(),
+            other => *byte == other,
+        });
+    all.then_some(form.len())
+}
+
+fn uuid(bytes: &[u8]) -> Option<usize> {
+    fits(bytes, "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx")
+}
+
+/// `2026-01-31T12:00:00.123Z`, `2026-01-31 12:00`, `12:00:00`. A day alone is a content like any other.
+fn time(bytes: &[u8]) -> Option<usize> {
+    let day = fits(bytes, "dddd-dd-ddTdd:dd").or_else(|| fits(bytes, "dddd-dd-dd dd:dd"));
+    let seconds = |at: usize| fits(&bytes[at..], ":dd");
+    let mut end = match day {
+        Some(day) => day + seconds(day).unwrap_or(0),
+        None => fits(bytes, "dd:dd:dd")?,
+    };
+    let digits = |from: usize| bytes[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    if bytes.get(end) == Some(&b'.') {
+        end += 1 + digits(end + 1);
+    }
+    let zone = match bytes.get(end) {
+        Some(b'Z') => 1,
+        Some(b'+' | b'-') => {
+            let rest = &bytes[end + 1..];
+            fits(rest, "dd:dd").or_else(|| fits(rest, "dddd")).map_or(0, |length| length + 1)
+        }
+        Some(_) | None => 0,
+    };
+    Some(end + zone)
 }
 
 /// FNV-1a. Stored, so it must never change; nobody gains anything from a collision but a refused call.

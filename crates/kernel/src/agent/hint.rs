@@ -78,8 +78,10 @@ impl Hints {
             .min_by_key(|hint| hint.generation)
     }
 
-    pub(super) fn submit(&mut self, hint: Hint) {
+    pub(super) fn submit(&mut self, mut hint: Hint) {
         self.generation = self.generation.max(hint.generation);
+        let kept: usize = self.pending.values().flat_map(|hint| &hint.bodies).map(String::len).sum();
+        shorten(&mut hint.bodies, limits::HINT_BYTES_MAX.saturating_sub(kept));
         match self.pending.get_mut(&hint.source) {
             None => {
                 self.pending.insert(hint.source.clone(), hint);
@@ -117,6 +119,20 @@ impl Hints {
 
     pub(crate) fn restore(&mut self, hint: Hint) {
         self.submit(hint);
+    }
+}
+
+/// Leaves the bodies whole that fit into `room` bytes together, and the beginning of the others.
+fn shorten(bodies: &mut [String], mut room: usize) {
+    for body in bodies {
+        match room.checked_sub(body.len()) {
+            Some(left) => room = left,
+            None if body.len() > limits::EXCERPT_BYTES => {
+                let start = limits::clip(body.trim_start(), limits::EXCERPT_BYTES);
+                *body = format!("{start}… ({} bytes in all)", body.len());
+            }
+            None => {}
+        }
     }
 }
 

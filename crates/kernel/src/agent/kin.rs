@@ -41,6 +41,15 @@ impl Leaving {
 }
 
 impl AgentState {
+    /// Children that it may still make at this moment.
+    #[must_use]
+    pub fn room_for_children(&self) -> usize {
+        match self.identity.depth() < limits::CHILD_DEPTH_MAX {
+            true => limits::CHILDREN_MAX.saturating_sub(self.tasks.children().count()),
+            false => 0,
+        }
+    }
+
     /// Whether it is a child that still works: it has a supervisor, and has not begun to leave.
     #[must_use]
     pub fn is_working_child(&self) -> bool {

@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::guard::Guard;
 use crate::id::{MessageId, Seq};
+use crate::limits;
 use crate::message::Message;
 use crate::scheduler::continuation::Continuation;
 use crate::time::Time;
@@ -17,7 +18,12 @@ use crate::vocabulary::{MessageKind, Priority, ProviderError, QueueStatus, Reque
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
+    /// With an excerpt of the body, where that is long: a queue holds up to a gigabyte of bodies, and a scheduler reads
+    /// none. The fact at `seq` has the whole message.
     pub message: Arc<Message>,
+    /// The length of the whole body.
+    #[serde(default)]
+    pub body_bytes: u64,
     pub status: QueueStatus,
     pub place: i64,
     /// The fact that brought it here.
@@ -71,12 +77,25 @@ pub struct Queue {
     /// Queued operator messages and queued work ticks, by lane and place: what fairness looks for.
     operators: BTreeSet<(Priority, i64)>,
     work_ticks: BTreeSet<(Priority, i64)>,
+    /// Queued messages by lane and place: those that the agent caused itself and that are paced, and all others.
+    own: BTreeSet<(Priority, i64)>,
+    others: BTreeSet<(Priority, i64)>,
     /// Queued messages that carry a time before which they must not be taken.
     delayed: BTreeSet<(Time, MessageId)>,
     dequeued: usize,
     /// Interjections by the message whose turn they joined, in order.
     joined: BTreeSet<(MessageId, i64, MessageId)>,
     next_place: i64,
+    /// Of the bodies of all entries, as the ledger has them.
+    body_bytes: u64,
+}
+
+impl Entry {
+    /// Whether the message here is an excerpt of the one that was queued.
+    #[must_use]
+    pub fn is_excerpt(&self) -> bool {
+        self.message.body_bytes() < self.body_bytes
+    }
 }
 
 impl Queue {
@@ -97,6 +116,12 @@ impl Queue {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
+    }
+
+    /// The length of all bodies, as the ledger has them.
+    #[must_use]
+    pub fn body_bytes(&self) -> u64 {
+        self.body_bytes
     }
 
     /// Messages in their lanes, whether due or not.
@@ -120,30 +145,45 @@ impl Queue {
         self.parked.values().filter_map(|id| self.entries.get(id))
     }
 
-    /// What a restart would take up again, in the order it would: lane by lane, and what had been taken goes back to
-    /// the front of its own lane.
+    /// The messages that a restart would take up again, in that order: lane by lane, each at its own place.
     #[must_use]
     pub fn replay_ids(&self) -> Vec<MessageId> {
-        let mut ids: Vec<(Priority, bool, i64, &MessageId)> = self
-            .entries
-            .values()
-            .filter(|entry| entry.status.replays())
-            .map(|entry| {
-                (entry.message.priority, entry.status == QueueStatus::Queued, entry.place, &entry.message.message_id)
-            })
-            .collect();
+        let replayed = self.entries.values().filter(|entry| entry.status.replays());
+        let mut ids: Vec<(Priority, i64, &MessageId)> =
+            replayed.map(|entry| (entry.message.priority, entry.place, &entry.message.message_id)).collect();
         ids.sort();
         ids.into_iter().map(|(.., id)| id.clone()).collect()
     }
 
-    /// The first message of each lane that may be taken now, in lane order. A lane waits behind its first message.
-    pub fn due_heads(&self, now: Time) -> impl Iterator<Item = &Entry> {
-        self.lanes.iter().filter_map(move |lane| self.due_head(lane, now))
+    /// The first message that may be taken now, by lanes. A lane waits behind its first message; but nobody waits behind
+    /// a message that is `paced`, as the agent's own are then.
+    #[must_use]
+    pub fn due_head(&self, now: Time, paced: bool) -> Option<&Entry> {
+        if paced {
+            return self.first_due_of(&self.others, now);
+        }
+        self.lanes.iter().find_map(|lane| {
+            let entry = self.entries.get(lane.first_key_value()?.1)?;
+            entry.not_before.is_none_or(|time| time <= now).then_some(entry)
+        })
     }
 
-    fn due_head(&self, lane: &BTreeMap<i64, MessageId>, now: Time) -> Option<&Entry> {
-        let entry = self.entries.get(lane.first_key_value()?.1)?;
-        entry.not_before.is_none_or(|time| time <= now).then_some(entry)
+    /// Whether a message waits for nothing but to be taken.
+    #[must_use]
+    pub fn has_input(&self, paced: bool) -> bool {
+        self.due_head(Time::MIN, paced).is_some()
+    }
+
+    /// The first message that the agent caused itself and that waits behind no message with a time of its own.
+    #[must_use]
+    pub fn first_own(&self) -> Option<&Entry> {
+        self.first_due_of(&self.own, Time::MIN)
+    }
+
+    /// How many messages there are that the agent caused itself and that were never taken.
+    #[must_use]
+    pub fn queued_own(&self) -> usize {
+        self.own.len()
     }
 
     /// The first queued operator message whose lane is not held back.
@@ -221,7 +261,8 @@ impl Queue {
         let place = self.next_place;
         self.next_place += 1;
         let entry = Entry {
-            message,
+            body_bytes: message.body_bytes(),
+            message: self.shorten(message),
             status: QueueStatus::Queued,
             place,
             seq,
@@ -240,6 +281,13 @@ impl Queue {
         };
         self.insert(entry);
         Ok(())
+    }
+
+    /// The message as the state holds it.
+    fn shorten(&self, message: Arc<Message>) -> Arc<Message> {
+        let few = self.entries.len() < limits::LONG_EXCERPTS_MAX;
+        let max = if few { limits::EXCERPT_BYTES } else { limits::SHORT_EXCERPT_BYTES };
+        message.excerpt(max).map_or(message, Arc::new)
     }
 
     /// Moves a message from one of the statuses it may come from to a new one. The one place where a status changes.
@@ -284,29 +332,40 @@ impl Queue {
     ) -> Result<(), String> {
         let from = match reason {
             RequeueReason::Unparked => &[QueueStatus::Parked][..],
-            RequeueReason::ModelChanged | RequeueReason::ModelBack => &[QueueStatus::Queued][..],
+            RequeueReason::ModelChanged | RequeueReason::ModelBack | RequeueReason::ClockSetBack => {
+                &[QueueStatus::Queued][..]
+            }
             RequeueReason::InterjectionReturned => &[QueueStatus::Interjected][..],
             RequeueReason::Stop
             | RequeueReason::Shutdown
             | RequeueReason::Crash
             | RequeueReason::Budget
             | RequeueReason::Fallback
+            | RequeueReason::TurnsHeld
             | RequeueReason::ProviderBackoff => &[QueueStatus::Dequeued][..],
         };
         let entry = self.entries.get(id).ok_or_else(|| format!("{id} is not in the queue"))?;
         let lane_front = self.lanes[entry.message.priority as usize].first_key_value().map(|(place, _)| *place);
-        // What was taken goes to the front; what only stood aside goes back to where it stood.
-        let was_taken = !matches!(
-            reason,
-            RequeueReason::Unparked
-                | RequeueReason::InterjectionReturned
-                | RequeueReason::ModelChanged
-                | RequeueReason::ModelBack
-        );
+        // A message whose turn was ended goes to the front. One that was cut off with its process, or that only stood aside,
+        // goes back to where it stood: a cut changes no order.
+        let to_front = match reason {
+            RequeueReason::Stop
+            | RequeueReason::Budget
+            | RequeueReason::Fallback
+            | RequeueReason::TurnsHeld
+            | RequeueReason::ProviderBackoff => true,
+            RequeueReason::Crash
+            | RequeueReason::Shutdown
+            | RequeueReason::Unparked
+            | RequeueReason::InterjectionReturned
+            | RequeueReason::ModelChanged
+            | RequeueReason::ModelBack
+            | RequeueReason::ClockSetBack => false,
+        };
         // In front of what is parked too, which comes back to its own place.
         let parked_front = self.parked.first_key_value().map_or(i64::MAX, |(place, _)| *place);
         let place = match lane_front {
-            Some(front) if was_taken && front < entry.place => front.min(parked_front) - 1,
+            Some(front) if to_front && front < entry.place => front.min(parked_front) - 1,
             Some(_) | None => entry.place,
         };
         self.shift(id, from, QueueStatus::Queued, |entry| {
@@ -327,7 +386,10 @@ impl Queue {
                     entry.provider_failures = 0;
                     entry.tried.clear();
                 }
+                // Each of its models may do better once turns start again.
+                RequeueReason::TurnsHeld => entry.tried.clear(),
                 RequeueReason::ModelBack
+                | RequeueReason::ClockSetBack
                 | RequeueReason::Fallback
                 | RequeueReason::Stop
                 | RequeueReason::Shutdown
@@ -340,6 +402,7 @@ impl Queue {
 
     fn insert(&mut self, entry: Entry) {
         let id = entry.message.message_id.clone();
+        self.body_bytes = self.body_bytes.saturating_add(entry.body_bytes);
         self.next_place = self.next_place.max(entry.place.saturating_add(1));
         if let Some(joined) = &entry.joined {
             self.joined.insert((joined.clone(), entry.place, id.clone()));
@@ -354,6 +417,9 @@ impl Queue {
                 if entry.message.is_work_tick() {
                     self.work_ticks.insert((lane, entry.place));
                 }
+                // One that was taken before is the same turn again.
+                let kin = if entry.message.self_caused && entry.taken == 0 { &mut self.own } else { &mut self.others };
+                kin.insert((lane, entry.place));
                 if let Some(time) = entry.not_before {
                     self.delayed.insert((time, id.clone()));
                 }
@@ -370,6 +436,7 @@ impl Queue {
     fn unindex(&mut self, id: &MessageId) {
         let Some(entry) = self.entries.get(id) else { return };
         let (lane, place) = (entry.message.priority, entry.place);
+        self.body_bytes = self.body_bytes.saturating_sub(entry.body_bytes);
         if let Some(joined) = &entry.joined {
             self.joined.remove(&(joined.clone(), place, id.clone()));
         }
@@ -378,6 +445,8 @@ impl Queue {
                 self.lanes[lane as usize].remove(&place);
                 self.operators.remove(&(lane, place));
                 self.work_ticks.remove(&(lane, place));
+                self.own.remove(&(lane, place));
+                self.others.remove(&(lane, place));
                 if let Some(time) = entry.not_before {
                     self.delayed.remove(&(time, id.clone()));
                 }
@@ -391,9 +460,11 @@ impl Queue {
     }
 
     /// Records from elsewhere: kept if they are still somewhere. The ledger of whoever wrote them has the rest.
-    pub(crate) fn restore(&mut self, entry: Entry) {
+    pub(crate) fn restore(&mut self, mut entry: Entry) {
         if entry.status.replays() || matches!(entry.status, QueueStatus::Parked | QueueStatus::Interjected) {
             self.unindex(&entry.message.message_id);
+            entry.body_bytes = entry.body_bytes.max(entry.message.body_bytes());
+            entry.message = self.shorten(entry.message);
             self.insert(entry);
         }
     }

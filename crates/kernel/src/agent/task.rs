@@ -23,6 +23,9 @@ pub struct Task {
     /// The execution whose call it came out of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exec_id: Option<ExecId>,
+    /// That call, as the loop guard knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -145,6 +148,7 @@ impl Tasks {
                 wait_policy: fact.wait_policy,
                 summary: fact.summary.clone(),
                 exec_id: fact.exec_id.clone(),
+                call: None,
                 command: fact.command.clone(),
                 work_item_id: fact.work_item_id.clone(),
                 child_agent_id: fact.child_agent_id.clone(),

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::told::Told;
 use crate::calendar::Calendar;
-use crate::fact::{Schedule, TimerCheckStarted, TimerCreated, TimerFired, TimerMissed};
+use crate::fact::{Schedule, TimerCheckStarted, TimerCreated, TimerFired, TimerMissed, TimerRescheduled};
 use crate::id::{MessageId, Seq, TimerId, WaitId, WorkItemId};
 use crate::time::Time;
-use crate::vocabulary::{CatchUp, MissedReason};
+use crate::vocabulary::{CatchUp, Maker, MissedReason};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Timer {
@@ -38,6 +39,14 @@ pub struct Timer {
     /// The occurrence that is being checked. Until that is over, the timer looks at no other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checking: Option<Checking>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_by: Option<Maker>,
+    /// How long after its making it was to fire, where that is what was asked for, and not a time of day.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after_ms: Option<u64>,
+    /// Of a recurring timer: which of its occurrences have fired of late.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told: Option<Told>,
     pub seq: Seq,
 }
 
@@ -123,6 +132,7 @@ fn calendar(cron: &str, time_zone: &str) -> Option<Calendar> {
 
 impl Timer {
     pub(super) fn check_started(&mut self, fact: &TimerCheckStarted) {
+        self.looked_at(fact.due);
         let missed = self.checking.map_or(0, |checking| checking.missed);
         self.checking = Some(Checking { due: fact.due, missed });
         self.next_fire_at = fact.next_fire_at;
@@ -132,6 +142,7 @@ impl Timer {
     pub(super) fn fired(&mut self, fact: &TimerFired) -> u64 {
         self.fire_count += 1;
         self.last_fired_at = Some(fact.due);
+        self.looked_at(fact.due);
         self.next_fire_at = fact.next_fire_at;
         self.undelivered = Some(fact.message_id.clone());
         self.checking.take().map_or(0, |checking| checking.missed)
@@ -141,13 +152,46 @@ impl Timer {
         self.missed_count = self.missed_count.saturating_add(fact.count);
         self.next_fire_at = fact.next_fire_at;
         match fact.reason {
-            MissedReason::Coalesced | MissedReason::Skipped => {
+            MissedReason::Coalesced | MissedReason::Skipped | MissedReason::FiredBefore => {
+                self.told.iter_mut().for_each(|told| told.passed_over(fact.last));
                 if let Some(checking) = &mut self.checking {
                     checking.missed = checking.missed.saturating_add(fact.count);
                 }
             }
             MissedReason::CheckSaidNo | MissedReason::Stopped | MissedReason::Cancelled => self.checking = None,
         }
+    }
+
+    pub(super) fn rescheduled(&mut self, fact: &TimerRescheduled) {
+        self.next_fire_at = Some(fact.to);
+        let Some(told) = &mut self.told else { return };
+        if fact.repeats {
+            *told = Told::default();
+        } else {
+            told.breaks_off();
+        }
+    }
+
+    fn looked_at(&mut self, occurrence: Time) {
+        // A check that is done again is for the same one.
+        if self.checking.is_none_or(|checking| checking.due != occurrence)
+            && let Some(told) = &mut self.told
+        {
+            told.fired(occurrence, self.next_fire_at == Some(occurrence));
+        }
+    }
+
+    /// When it is to fire now that the clock was set back to `now`. None where its time stands. With `repeats`,
+    /// occurrences that have fired may fire once more.
+    #[must_use]
+    pub fn next_from(&self, now: Time, repeats: bool) -> Option<Time> {
+        let next = self.next_fire_at?;
+        let anew = Told::default();
+        let earlier = match (&self.told, self.after_ms) {
+            (Some(told), _) => (if repeats { &anew } else { told }).next_from(&self.schedule, next, now),
+            (None, after_ms) => after_ms.map(|ms| now.plus_ms(ms)),
+        };
+        earlier.filter(|earlier| *earlier < next)
     }
 }
 
@@ -197,10 +241,16 @@ impl Timers {
         self.due.iter().take_while(move |(time, _)| *time <= now).filter_map(|(_, id)| self.active.get(id))
     }
 
-    pub(super) fn create(&mut self, fact: &TimerCreated, seq: Seq) -> Result<(), String> {
+    pub(super) fn create(&mut self, fact: &TimerCreated, seq: Seq, at: Time) -> Result<(), String> {
         if self.active.contains_key(&fact.timer_id) {
             return Err(format!("{} exists already", fact.timer_id));
         }
+        let told = match fact.schedule {
+            Schedule::Once { .. } => None,
+            Schedule::Every { .. } | Schedule::Cron { .. } => Some(Told::default()),
+        };
+        // Older records do not say it; but no wait was ever made for a time of day.
+        let of_wait = fact.waiting_intent_id.as_ref().map(|_| fact.next_fire_at.since_ms(at));
         self.restore(Timer {
             timer_id: fact.timer_id.clone(),
             summary: fact.summary.clone(),
@@ -215,6 +265,9 @@ impl Timers {
             undelivered: None,
             check: fact.check.clone(),
             checking: None,
+            made_by: fact.made_by,
+            after_ms: fact.after_ms.or(of_wait),
+            told,
             seq,
         });
         Ok(())

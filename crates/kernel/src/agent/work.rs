@@ -12,7 +12,7 @@ use crate::fact::{Todo, WorkItemCreated};
 use crate::id::{MessageId, Seq, WorkItemId};
 use crate::limits;
 use crate::time::Time;
-use crate::vocabulary::{PlanStatus, Standing, WaitKind, WorkItemFilter, WorkItemState};
+use crate::vocabulary::{Maker, PlanStatus, Standing, WaitKind, WorkItemFilter, WorkItemState};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkItem {
@@ -29,6 +29,12 @@ pub struct WorkItem {
     pub blocked_by: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recheck_at: Option<Time>,
+    /// How long after the item was blocked that was to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recheck_after_ms: Option<u64>,
+    /// Who wants to be reminded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recheck_by: Option<Maker>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<String>,
     /// The fact that created it: its age among items.
@@ -60,21 +66,9 @@ pub struct Ticks {
     /// The tick that is still in the queue or running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undelivered: Option<MessageId>,
-    /// Turns started by ticks since somebody outside last said something, and when that was.
-    pub self_turns: u32,
-    #[serde(default)]
-    pub outside_epoch: u64,
     /// The revision at which the operator was told that nothing will wake it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told: Option<u64>,
-}
-
-/// What started a turn, as far as an item's budget is concerned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TurnBy {
-    Tick,
-    Operator,
-    Other,
 }
 
 impl Ticks {
@@ -96,23 +90,19 @@ impl Ticks {
     /// An offer after which nothing had changed.
     pub(crate) fn came_to_nothing(&mut self, at: Time) {
         self.idle += 1;
-        self.last_at = self.last_at.max(Some(at));
+        self.last_at = Some(at);
     }
 
     /// Offered too often: the operator has to say something first.
     #[must_use]
     pub fn is_spent(&self) -> bool {
-        let vain = usize::try_from(self.idle).unwrap_or(usize::MAX) > limits::TICK_BACKOFF_MS.len();
-        vain || self.self_turns >= limits::SELF_TURNS_MAX
+        usize::try_from(self.idle).unwrap_or(usize::MAX) > limits::TICK_BACKOFF_MS.len()
     }
 
     /// A turn about the item ended. One that an operator asked for begins the count of vain offers anew.
-    pub(super) fn turn_ended(&mut self, progressed: bool, by: TurnBy, outside_epoch: u64, at: Time) {
-        self.heard_outside(outside_epoch);
-        match by {
-            TurnBy::Tick => self.self_turns += 1,
-            TurnBy::Operator => self.idle = 0,
-            TurnBy::Other => {}
+    pub(super) fn turn_ended(&mut self, progressed: bool, by_operator: bool, at: Time) {
+        if by_operator {
+            self.idle = 0;
         }
         if progressed || planted!(EndlessOffers) {
             self.progress();
@@ -120,13 +110,30 @@ impl Ticks {
             self.came_to_nothing(at);
         }
     }
+}
 
-    /// Something came from outside since turns were last counted.
-    pub(super) fn heard_outside(&mut self, outside_epoch: u64) {
-        if self.outside_epoch != outside_epoch {
-            self.outside_epoch = outside_epoch;
-            self.self_turns = 0;
-        }
+/// Work ticks in a row, over all items, with no turn of another cause between them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TickRow {
+    /// Ticks after which there were no fewer open items than ever before in the row.
+    pub ticks: u32,
+    /// The fewest open items that there were in the row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fewest: Option<u64>,
+    /// Too many: work waits until the operator says something.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    spent: bool,
+}
+
+impl TickRow {
+    fn is_new(&self) -> bool {
+        *self == TickRow::default()
+    }
+
+    /// Whether there were too many, and nobody has said so yet.
+    #[must_use]
+    pub fn is_too_long(&self) -> bool {
+        self.ticks >= limits::WORK_TICKS_MAX && !self.spent && !planted!(EndlessWork)
     }
 }
 
@@ -142,6 +149,8 @@ impl WorkItem {
             todo: fact.todo.clone(),
             blocked_by: None,
             recheck_at: None,
+            recheck_after_ms: None,
+            recheck_by: None,
             report: None,
             order: seq,
             seq,
@@ -212,8 +221,8 @@ pub struct Work {
     items: BTreeMap<WorkItemId, WorkItem>,
     recent: VecDeque<WorkItem>,
     pub(super) current: Option<WorkItemId>,
-    /// Counts what came from outside, so that an item notices without being touched.
-    pub(super) outside_epoch: u64,
+    #[serde(default, skip_serializing_if = "TickRow::is_new")]
+    row: TickRow,
     #[serde(skip)]
     places: BTreeMap<WorkItemId, Place>,
     #[serde(skip)]
@@ -274,10 +283,40 @@ impl Work {
         self.places.get(id).map(|place| place.standing)
     }
 
+    /// The same as people and models see it: while all work waits for the operator, no item can be worked on.
+    #[must_use]
+    pub fn readiness(&self, id: &WorkItemId) -> Option<Standing> {
+        let held = |standing| standing == Standing::Runnable && self.is_spent();
+        self.standing(id).map(|standing| if held(standing) { Standing::ProgressSpent } else { standing })
+    }
+
+    /// Whether all work waits for the operator, because it was offered too often in a row.
+    #[must_use]
+    pub fn is_spent(&self) -> bool {
+        self.row.spent
+    }
+
+    #[must_use]
+    pub fn row(&self) -> TickRow {
+        self.row
+    }
+
+    /// Items that can be worked on now or later, without a person's word.
+    #[must_use]
+    pub fn runnable(&self) -> usize {
+        if self.is_spent() { 0 } else { self.count(Standing::Runnable) }
+    }
+
+    /// Items that could be worked on, if all work did not wait for the operator.
+    #[must_use]
+    pub fn held_back(&self) -> usize {
+        if self.is_spent() { self.count(Standing::Runnable) } else { 0 }
+    }
+
     /// Whether an item is among those that were asked for.
     #[must_use]
     pub fn fits(&self, item: &WorkItem, filter: WorkItemFilter) -> bool {
-        let standing = self.standing(&item.work_item_id);
+        let standing = self.readiness(&item.work_item_id);
         let is_current = self.current.as_ref() == Some(&item.work_item_id);
         let open = item.state == WorkItemState::Open;
         match filter {
@@ -472,6 +511,35 @@ impl Work {
         self.ticking.remove(message)
     }
 
+    /// A turn begins: that of a tick goes on with the row, any other ends it. What is spent stays spent until somebody
+    /// speaks.
+    pub(super) fn turn_starts(&mut self, by_tick: bool) {
+        if by_tick {
+            self.row.fewest = self.row.fewest.or(Some(self.items.len() as u64));
+        } else {
+            self.row = TickRow { spent: self.row.spent, ..TickRow::default() };
+        }
+    }
+
+    /// The turn of a tick is over. Fewer open items than ever before in the row are progress.
+    pub(super) fn tick_ended(&mut self) {
+        let open = self.items.len() as u64;
+        if self.row.fewest.is_some_and(|fewest| fewest <= open) {
+            self.row.ticks = self.row.ticks.saturating_add(1);
+        } else {
+            self.row = TickRow { ticks: 0, fewest: Some(open), ..self.row };
+        }
+    }
+
+    pub(super) fn row_is_spent(&mut self) {
+        self.row.spent = true;
+    }
+
+    /// A person has said something, or made an item: work goes on.
+    pub(super) fn begin_row(&mut self) {
+        self.row = TickRow::default();
+    }
+
     /// All items wait for their next offer no longer: somebody said that it is time to look again.
     pub(super) fn waiting_offers(&self) -> Vec<WorkItemId> {
         self.later.iter().map(|(.., id)| id.clone()).collect()
@@ -483,11 +551,6 @@ impl Work {
 
     pub(crate) fn focus(&mut self, current: Option<WorkItemId>) {
         self.current = current;
-    }
-
-    #[must_use]
-    pub fn outside_epoch(&self) -> u64 {
-        self.outside_epoch
     }
 
     pub(crate) fn count_tick(&mut self, id: &WorkItemId, count: impl FnOnce(&mut Ticks)) {

@@ -40,6 +40,24 @@ pub struct Workspaces {
     occupied: Option<String>,
 }
 
+impl Workspace {
+    #[must_use]
+    pub fn of(fact: &WorkspaceAttached, seq: Seq, at: Time) -> Workspace {
+        Workspace {
+            workspace: fact.workspace.clone(),
+            root: fact.root.clone(),
+            mode: fact.mode,
+            worktree: fact.worktree.clone(),
+            note: fact.note.clone(),
+            attached_at: at,
+            seq,
+            removing: false,
+            discard: false,
+            kept: None,
+        }
+    }
+}
+
 impl Workspaces {
     /// All bindings, by root.
     #[must_use]
@@ -71,19 +89,7 @@ impl Workspaces {
         if self.attached.contains_key(&fact.root) {
             return Err(format!("{} is attached already", fact.root));
         }
-        let workspace = Workspace {
-            workspace: fact.workspace.clone(),
-            root: fact.root.clone(),
-            mode: fact.mode,
-            worktree: fact.worktree.clone(),
-            note: fact.note.clone(),
-            attached_at: at,
-            seq,
-            removing: false,
-            discard: false,
-            kept: None,
-        };
-        self.attached.insert(fact.root.clone(), workspace);
+        self.attached.insert(fact.root.clone(), Workspace::of(fact, seq, at));
         Ok(())
     }
 

@@ -4,7 +4,9 @@ use super::gist;
 use crate::agent::AgentState;
 use crate::agent::model::Trouble;
 use crate::agent::turn::{Phase, Turn};
+use crate::fact::TurnsHeld;
 use crate::scheduler::decision::Decision;
+use crate::vocabulary::HoldCause;
 
 pub(super) fn notes(state: &AgentState) -> Vec<String> {
     let mut notes: Vec<String> = cut(state).into_iter().collect();
@@ -42,6 +44,34 @@ pub(super) fn until_it_answers(state: &AgentState) -> Option<String> {
     let turn = state.turn.as_ref().filter(|turn| turn.phase == Phase::Model && !turn.model.is_empty())?;
     let (id, Turn { model, round, started_at, .. }) = (state.id(), turn);
     Some(format!("{id} is running a turn since {started_at}, and waits for {model} (round {round})."))
+}
+
+/// The sentence about an agent whose turns are held.
+pub(super) fn until_released(state: &AgentState) -> Option<String> {
+    let TurnsHeld { cause, until, evidence } = state.held.as_ref()?;
+    let (id, evidence) = (state.id(), gist(evidence));
+    let waiting = match state.queue.queued() {
+        1 => "1 message waits".to_owned(),
+        count => format!("{count} messages wait"),
+    };
+    Some(match cause {
+        HoldCause::HomeBudget => format!(
+            "{id} may ask no model until {until}, because the home has spent its budget of the day ({evidence}); {waiting}. \
+             Raise it to go on: `abide config set budget.daily_usd N`, then `abide daemon restart`."
+        ),
+        HoldCause::ModelKey => format!(
+            "{id} has no model with a key that works ({evidence}); {waiting}, and nothing is lost. Set the key, then \
+             `abide daemon restart`, or `abide model test` if it works by now; it is tried again at {until}."
+        ),
+    })
+}
+
+pub(super) fn would_wake(held: &TurnsHeld) -> Vec<String> {
+    let person = match held.cause {
+        HoldCause::HomeBudget => "a person who raises the home's budget",
+        HoldCause::ModelKey => "a key that works",
+    };
+    vec![format!("the clock, at {}", held.until), person.to_owned()]
 }
 
 /// The sentence about a message that is tried again later: which model failed, and how.

@@ -1,6 +1,6 @@
 //! What `why` says of work items and questions: which one, what holds it, and what a person can do about it.
 
-use super::{NAMED, WaitingOn, budget, for_item, model};
+use super::{NAMED, WaitingOn, budget, counted, for_item, model, pace};
 use crate::agent::AgentState;
 use crate::agent::work::WorkItem;
 use crate::limits::{self, clip};
@@ -53,9 +53,12 @@ pub(super) fn until_a_time(state: &AgentState, decision: &Decision, objective: &
     {
         return again;
     }
+    if decision.reason == Reason::SelfTurnsPaced {
+        return pace::sentence(state);
+    }
     if let (Reason::DiskReserve, Some(short)) = (decision.reason, &state.disk_short) {
         return format!(
-            "{id} waits for room on a disk ({}): a command of it that wrote a lot was ended; it goes on by itself when there \
+            "{id} waits for room on a disk ({}): a command of it that took a lot of it was ended; it goes on by itself when there \
              is room, so delete something.",
             short.evidence
         );
@@ -88,17 +91,13 @@ pub(super) fn until_a_person_acts(state: &AgentState, decision: &Decision, objec
             Some(item) => budget::of_item(id, item),
             None => budget::of_agent(state),
         },
+        Reason::HomeBudgetSpent | Reason::ModelKey => model::until_released(state).unwrap_or_default(),
         Reason::WorkItemNeedsInput => format!("{id} needs your input on{objective}; send it a message."),
         Reason::ApprovalPending => approval(state, objective),
         Reason::NoProgressBudgetSpent => {
-            let turns = item.map_or(0, |item| item.ticks.self_turns);
-            let what = if turns >= limits::SELF_TURNS_MAX {
-                format!("worked on{objective} for {turns} turns without hearing from anybody")
-            } else {
-                format!("tried{objective} several times and nothing changed")
-            };
-            format!("{id} {what}; send it a message to go on.")
+            format!("{id} tried{objective} several times and nothing changed; send it a message to go on.")
         }
+        Reason::WorkTicksSpent => endless(state),
         Reason::WorkItemBlocked => {
             let by = item.and_then(|item| item.blocked_by.as_ref()).map(|by| format!(" by {}", quoted(by)));
             let unblock = item.map(|item| format!("`abide work update --agent {id} {} --unblock`", item.work_item_id));
@@ -113,6 +112,16 @@ pub(super) fn until_a_person_acts(state: &AgentState, decision: &Decision, objec
             format!("{id} waits for your answer: {}", asked.unwrap_or_else(|| "it asked something".to_owned()))
         }
     }
+}
+
+/// The sentence about work that is offered again and again, and of which there is no less.
+pub(crate) fn endless(state: &AgentState) -> String {
+    let (id, turns) = (state.id(), limits::WORK_TICKS_MAX);
+    let open = counted(state.work.items().len(), "work item");
+    format!(
+        "{id} worked on its own for {turns} turns in a row and has no fewer open work items than before ({open}): its work \
+         waits for you. Look at what it does (`abide work list --agent {id}`), and send it a message to go on."
+    )
 }
 
 /// The oldest question, and how to decide it.

@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::agent::config::{Config, Identity};
+use crate::agent::config::{AgentLimits, Config, Identity};
 use crate::id::{AgentId, ExecId, Seq, TaskId};
 use crate::scheduler::decision::Decision;
+use crate::time::Time;
 use crate::vocabulary::{Boundary, ControlAction, Role, Status};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -105,4 +106,29 @@ pub struct RuntimeErrorRecorded {
 pub struct StaleOutcomeIgnored {
     pub exec_id: ExecId,
     pub evidence: Vec<String>,
+}
+
+/// The settings allow the agent something else than before.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct LimitsChanged {
+    pub limits: AgentLimits,
+}
+
+/// Turns that the agent causes itself wait, and the operator was told.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SelfTurnsPaced {
+    pub per_hour: u32,
+    /// When the next one is taken.
+    pub not_before: Time,
+}
+
+/// The agent was offered its work too often in a row without having fewer open items than before: its work waits for the
+/// operator.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkTicksSpent {
+    pub ticks: u32,
+    pub open_items: u64,
 }

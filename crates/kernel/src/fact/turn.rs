@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::Fact;
 use crate::id::{CallId, ExecId, MessageId, Seq, TaskId, TurnId, WorkItemId};
 use crate::scheduler::continuation::Continuation;
 use crate::time::Time;
@@ -67,6 +68,26 @@ impl Usage {
         self.cached_tokens = self.cached_tokens.saturating_add(more.cached_tokens);
         self.cache_write_tokens = self.cache_write_tokens.saturating_add(more.cache_write_tokens);
         self.cost_micro_usd = self.cost_micro_usd.saturating_add(more.cost_micro_usd);
+    }
+}
+
+impl Fact {
+    /// The facts that say what calls to models used.
+    pub const USAGE_KINDS: [&'static str; 4] =
+        ["turn.provider_round_completed", "turn.provider_round_failed", "turn.cut_round_counted", "context.compacted"];
+
+    /// What calls to models used, as far as this fact is the one that says it. The end of a child's task is not: the
+    /// child's own facts say what it used.
+    #[must_use]
+    #[allow(clippy::wildcard_enum_match_arm, reason = "other facts record no call to a model")]
+    pub fn model_usage(&self) -> Option<&Usage> {
+        match self {
+            Fact::ProviderRoundCompleted(fact) => Some(&fact.usage),
+            Fact::ProviderRoundFailed(fact) => fact.usage.as_ref(),
+            Fact::CutRoundCounted(fact) => Some(&fact.usage),
+            Fact::ContextCompacted(fact) => fact.usage.as_ref(),
+            _ => None,
+        }
     }
 }
 
@@ -241,6 +262,10 @@ pub struct TurnAborted {
     pub reason: AbortReason,
     pub rounds: u32,
     pub evidence: Vec<String>,
+    /// A shutdown was recorded, and the process ended before the turn did: the next boot found it. How long it ran is
+    /// not known.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub process_ended: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

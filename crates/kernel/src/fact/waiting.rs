@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{ApprovalId, MessageId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use crate::time::Time;
-use crate::vocabulary::{CatchUp, Delivered, DeliveryMode, MissedReason, WaitKind, WaitSource};
+use crate::vocabulary::{CatchUp, Delivered, DeliveryMode, Maker, MissedReason, WaitKind, WaitSource};
 
 /// What a wait names. It is satisfied by that and nothing else.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -99,6 +99,12 @@ pub struct TimerCreated {
     /// A command that says whether an occurrence is worth a turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check: Option<String>,
+    /// Left out of older records; such a timer counts as a person's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_by: Option<Maker>,
+    /// How long from now it was to fire once, where that was said instead of a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after_ms: Option<u64>,
 }
 
 /// The check of the occurrence due at `due` is to be run; what it says decides what becomes of the occurrence.

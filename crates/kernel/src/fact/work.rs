@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::agent::budget::Limits;
 use crate::id::{MessageId, TaskId, WorkItemId};
 use crate::time::Time;
-use crate::vocabulary::{PlanStatus, TaskStatus, TodoState};
+use crate::vocabulary::{Maker, PlanStatus, TaskStatus, TodoState};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -26,6 +26,9 @@ pub struct WorkItemCreated {
     pub todo: Vec<Todo>,
     #[serde(default, skip_serializing_if = "Limits::is_none")]
     pub budget: Limits,
+    /// Left out of older records; such an item counts as a person's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_by: Option<Maker>,
 }
 
 /// The focus moved; nothing else ever moves it.
@@ -64,6 +67,9 @@ pub struct WorkItemBlocked {
     /// When to be reminded; a reminder unblocks nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recheck_at: Option<Time>,
+    /// Who wants to be reminded. Left out of older records; such a recheck counts as a person's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_by: Option<Maker>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

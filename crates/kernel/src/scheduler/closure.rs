@@ -38,12 +38,12 @@ fn outcome(state: &AgentState) -> Outcome {
     if let Some(last) = state.last_failure() {
         return plain(ClosureOutcome::Failed, format!("turn_terminal {} seq {}", last.kind, last.seq));
     }
-    let delayed = state.queue.next_not_before().is_some();
-    if state.queue.queued() > state.queue.queued_delayed() {
+    let delayed = state.queue.next_not_before().or(state.pace_ends()).is_some();
+    if state.queue.has_input(state.paced_until().is_some()) {
         return plain(ClosureOutcome::Continuable, format!("queued_input {}", state.queue.queued()));
     }
-    if state.work.count(Standing::Runnable) > 0 {
-        let runnable = state.work.count(Standing::Runnable);
+    let runnable = state.work.runnable();
+    if runnable > 0 {
         return plain(ClosureOutcome::Continuable, format!("runnable_work_items {runnable}"));
     }
     match waiting_reason(state, delayed) {
@@ -58,6 +58,7 @@ fn waiting_reason(state: &AgentState, delayed: bool) -> Option<(WaitingReason, S
         + state.work.count(Standing::NeedsInput)
         + state.work.count(Standing::ProgressSpent)
         + state.work.count(Standing::BudgetSpent)
+        + state.work.held_back()
         + state.approvals.pending().len();
     let stuck = state.work.count(Standing::Stuck);
     let timed = state.timers.active().len() + state.work.count(Standing::BlockedUntilRecheck) + usize::from(delayed);

@@ -8,8 +8,9 @@ use crate::agent::AgentState;
 use crate::agent::waiting::Wait;
 use crate::agent::work::WorkItem;
 use crate::fact::Resource;
+use crate::limits;
 use crate::time::Time;
-use crate::vocabulary::{Boundary, DecisionKind, Reason, Scope, Standing, Status, TickKind, WaitKind};
+use crate::vocabulary::{Boundary, DecisionKind, HoldCause, Reason, Scope, Standing, Status, TickKind, WaitKind};
 
 /// What comes next for this agent.
 #[must_use]
@@ -32,6 +33,7 @@ pub fn decide_idle(p: &SchedulerProjection<'_>) -> Decision {
         .or_else(|| hint(p))
         .or_else(|| work(p))
         .or_else(|| operator(p))
+        .or_else(|| pace(p))
         .or_else(|| task(p))
         .or_else(|| external(p))
         .or_else(|| timer(p))
@@ -40,7 +42,7 @@ pub fn decide_idle(p: &SchedulerProjection<'_>) -> Decision {
     with_ignored(p, decision)
 }
 
-/// Rows 1 to 3: control, a running turn, a spent budget, a disk without room.
+/// Rows 1 to 3: control, a running turn, a spent budget (its own or the home's), no key that works, a disk without room.
 fn gated(p: &SchedulerProjection<'_>) -> Option<Decision> {
     if let Some((reason, evidence)) = &p.gate {
         return Some(Decision::new(DecisionKind::Stop, *reason).because(evidence.clone()));
@@ -52,6 +54,14 @@ fn gated(p: &SchedulerProjection<'_>) -> Option<Decision> {
     }
     if let Some(spent) = &p.budget_spent {
         return Some(Decision::new(DecisionKind::WaitForOperator, Reason::BudgetSpent).because(spent.clone()));
+    }
+    if let Some(held) = &p.state.held {
+        let reason = match held.cause {
+            HoldCause::HomeBudget => Reason::HomeBudgetSpent,
+            HoldCause::ModelKey => Reason::ModelKey,
+        };
+        let decision = Decision::new(DecisionKind::WaitForOperator, reason).because(held.evidence.clone());
+        return Some(decision.because(format!("until {}", held.until)));
     }
     let short = p.state.disk_short.as_ref()?;
     Some(Decision::new(DecisionKind::WaitForTimer, Reason::DiskReserve).because(short.evidence.clone()))
@@ -92,7 +102,7 @@ fn hint(p: &SchedulerProjection<'_>) -> Option<Decision> {
 
 /// Rows 6 and 7: runnable work whose tick is due.
 fn work(p: &SchedulerProjection<'_>) -> Option<Decision> {
-    if p.sleep().is_some() {
+    if !p.may_offer_work() {
         return None;
     }
     let (item, kind, reason, what) = match (p.current, p.queued()) {
@@ -146,7 +156,27 @@ fn operator(p: &SchedulerProjection<'_>) -> Option<Decision> {
         let spent = item.spent().map(|spent| spent.evidence()).unwrap_or_default();
         return Some(about_item(kind, Reason::BudgetSpent, item).because(spent));
     }
-    p.item(Standing::ProgressSpent).map(|item| about_item(kind, Reason::NoProgressBudgetSpent, item))
+    if let Some(item) = p.item(Standing::ProgressSpent) {
+        return Some(about_item(kind, Reason::NoProgressBudgetSpent, item));
+    }
+    let held = p.state.work.held_back();
+    (held > 0).then(|| {
+        Decision::new(kind, Reason::WorkTicksSpent)
+            .because(format!("work_ticks_in_a_row {}", limits::WORK_TICKS_MAX))
+            .because(format!("runnable_work_items {held}"))
+    })
+}
+
+/// Before rows 9 to 11: messages that the agent caused itself are there, and wait because it did so too often. Waits and
+/// timers that they belong to are over, as far as anything outside is concerned.
+fn pace(p: &SchedulerProjection<'_>) -> Option<Decision> {
+    let until = p.state.pace_ends().filter(|_| p.paced)?;
+    let entry = p.state.queue.first_own()?;
+    let per_hour = p.state.limits.self_turns_per_hour;
+    let decision = Decision::new(DecisionKind::WaitForTimer, Reason::SelfTurnsPaced)
+        .because(format!("self_turns_per_hour {per_hour}"))
+        .because(format!("message {} not_before {until} seq {}", entry.message.message_id, entry.seq));
+    Some(Decision { message_id: Some(entry.message.message_id.clone()), ..decision })
 }
 
 /// Row 9: a task wait.
@@ -216,7 +246,8 @@ fn rest(p: &SchedulerProjection<'_>) -> Decision {
 
 /// Says what was there and did not count, so that suppression is never silence.
 fn with_ignored(p: &SchedulerProjection<'_>, mut decision: Decision) -> Decision {
-    if p.gate.is_some() || p.running.is_some() || p.budget_spent.is_some() || p.state.disk_short.is_some() {
+    let held = p.state.held.is_some() || p.state.disk_short.is_some();
+    if p.gate.is_some() || p.running.is_some() || p.budget_spent.is_some() || held {
         return decision;
     }
     if let Some((item, false)) = p.current {

@@ -11,10 +11,10 @@ use crate::agent::budget::{Reached, Spent};
 use crate::agent::queue::Entry;
 use crate::agent::work::WorkItem;
 use crate::effect::Effect;
-use crate::explain::budget as budget_words;
+use crate::explain::{budget as budget_words, paced_turns};
 use crate::fact::{
     BriefRecorded, BudgetReached, Fact, MessageDequeued, MessageParked, MessageProcessed, MessageQueued,
-    PostureChanged, RoundStarted, SchedulerDecided, TurnStarted,
+    PostureChanged, RoundStarted, SchedulerDecided, SelfTurnsPaced, TurnStarted,
 };
 use crate::id::{Fresh, MessageId, TriggerId, WaitId, WorkItemId};
 use crate::limits;
@@ -175,6 +175,7 @@ fn rest(step: &mut Step<'_>, decision: &Decision, before: Status) {
 /// What only a person can settle, and nobody asked: each is told once.
 fn tell_what_waits(step: &mut Step<'_>) {
     tell_of_budget(step);
+    tell_of_pace(step);
     let untold: Vec<WorkItem> = step.state.work.untold().cloned().collect();
     for item in untold {
         let (id, objective) = (item.work_item_id.clone(), &item.objective);
@@ -210,6 +211,25 @@ fn tell_of_budget(step: &mut Step<'_>) {
     let Some(Spent { reached: Reached { measure, used, max }, until }) = step.state.spent() else { return };
     let text = budget_words::of_agent(step.state);
     step.emit(BudgetReached { work_item_id: None, measure, used, max, until });
+    let brief_id = step.fresh.brief();
+    step.emit(BriefRecorded {
+        brief_id,
+        kind: BriefKind::Failure,
+        text,
+        message_id: None,
+        work_item_id: None,
+        cut: false,
+    });
+}
+
+/// A child that waits for an hour is told of, too: it does not fail, so its supervisor does not hear of it.
+fn tell_of_pace(step: &mut Step<'_>) {
+    if step.state.pace.is_told() {
+        return;
+    }
+    let Some(not_before) = step.state.pace_ends().filter(|until| *until > step.now) else { return };
+    let text = paced_turns(step.state);
+    step.emit(SelfTurnsPaced { per_hour: step.state.limits.self_turns_per_hour, not_before });
     let brief_id = step.fresh.brief();
     step.emit(BriefRecorded {
         brief_id,

@@ -14,7 +14,7 @@ pub fn posture(state: &AgentState) -> Posture {
         Posture::ActiveTurn
     } else if state.queue.pending() > 0 {
         Posture::HasQueuedInput
-    } else if items(Standing::Runnable) > 0 {
+    } else if state.work.runnable() > 0 {
         Posture::HasRunnableWork
     } else if waits(WaitKind::Task) > 0 {
         Posture::WaitingForTask
@@ -24,6 +24,7 @@ pub fn posture(state: &AgentState) -> Posture {
         || items(Standing::NeedsInput) > 0
         || items(Standing::ProgressSpent) > 0
         || items(Standing::BudgetSpent) > 0
+        || state.work.held_back() > 0
         || !state.approvals.pending().is_empty()
     {
         Posture::WaitingForOperator

@@ -22,6 +22,8 @@ pub struct SchedulerProjection<'a> {
     pub budget_spent: Option<String>,
     /// The message that would be taken now, and what would become of it.
     pub message: Option<(&'a Entry, Classified)>,
+    /// Messages that the agent caused itself have to wait.
+    pub paced: bool,
     /// Fairness gives the next step to work instead of to another tick.
     pub work_first: bool,
     pub hint: Option<&'a Hint>,
@@ -45,6 +47,7 @@ impl<'a> SchedulerProjection<'a> {
             running: state.turn.as_ref().map(|turn| &turn.exec_id),
             budget_spent: state.spent().map(|spent| spent.evidence()),
             message: None,
+            paced: state.paced_until().is_some_and(|until| until > now),
             work_first: false,
             hint: state.hints.deliverable(),
             hints_under_way: state.hints.undelivered().len(),
@@ -58,7 +61,7 @@ impl<'a> SchedulerProjection<'a> {
     /// Lanes in their order; but no two timer or tick turns in a row while an operator, or then work, is waiting.
     fn choose_message(&mut self, now: Time) {
         let state = self.state;
-        let Some(first) = state.queue.due_heads(now).next() else { return };
+        let Some(first) = state.queue.due_head(now, self.paced) else { return };
         let last = state.last_trigger;
         let again = last.is_some_and(|last| matches!(last.kind, TriggerKind::TimerFire | TriggerKind::SystemTick))
             && first.message.is_self_made_tick();
@@ -77,13 +80,19 @@ impl<'a> SchedulerProjection<'a> {
     }
 
     fn work_is_due(&self) -> bool {
-        self.sleep().is_none() && (self.current.is_some_and(|(_, due)| due) || self.queued().is_some())
+        self.may_offer_work() && (self.current.is_some_and(|(_, due)| due) || self.queued().is_some())
     }
 
     /// The oldest item other than the one in focus whose tick is due.
     #[must_use]
     pub fn queued(&self) -> Option<&'a WorkItem> {
         self.state.work.due_queued(self.now)
+    }
+
+    /// Whether anything holds back all offers of work: a sleep of the agent, or too many offers in a row.
+    #[must_use]
+    pub fn may_offer_work(&self) -> bool {
+        self.sleep().is_none() && !self.state.work.is_spent()
     }
 
     /// A sleep of the agent holds back all offers of work.

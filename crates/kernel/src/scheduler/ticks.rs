@@ -4,7 +4,7 @@ use crate::agent::hint::Hint;
 use crate::agent::work::WorkItem;
 use crate::id::MessageId;
 use crate::message::{Message, Origin};
-use crate::vocabulary::{MessageKind, OriginKind, Priority, TickKind};
+use crate::vocabulary::{Maker, MessageKind, OriginKind, Priority, TickKind};
 
 /// `work_queue:<kind>:<item>:<revision>`, and from the second tick of a revision on `…:<attempt>`. Never used twice.
 #[must_use]
@@ -46,6 +46,7 @@ pub fn recheck_tick(message_id: MessageId, item: &WorkItem) -> Message {
         tick: Some(TickKind::Recheck),
         work_item_id: Some(item.work_item_id.clone()),
         idempotency_key: Some(format!("recheck:{}:{}:{}", item.work_item_id, item.revision, message_id)),
+        self_caused: item.recheck_by == Some(Maker::Model),
         ..Message::bare(message_id, MessageKind::SystemTick)
     }
 }

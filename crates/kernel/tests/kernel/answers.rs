@@ -71,8 +71,8 @@ fn a_failure_after_the_wait_is_told_about_the_message() {
         operator build it
         round WaitFor external c1
         event done corr=c1
-        fail auth";
-    assert_eq!(told(story), ["m1 ack: Waiting.", "m1 failure: auth: no"]);
+        fail invalid";
+    assert_eq!(told(story), ["m1 ack: Waiting.", "m1 failure: invalid: no"]);
 }
 
 /// Nothing stands between: what was said last is the answer.

@@ -101,7 +101,8 @@ fn a_day_s_budget_is_not_renewed_by_a_clock_that_goes_back() {
          wake?
          decide
          advance 30h",
-        "+172800s: due
+        "clock set back from +108000s to +64800s
+         +172800s: due
          WaitForOperator budget_spent
          renewed +172800s
          StartModelTurn model_reentry_message m2
@@ -220,6 +221,29 @@ fn the_time_that_a_process_was_gone_is_not_counted() {
          StartModelTurn model_reentry_message m1
          turn local_continuation
          Tool (call1) was cut off at 2026-01-01T10:20:00.005Z; whether it did its work is unknown, and it is not run again: look before you repeat it (seq 17)
+         used of its budget: 0.33 of 1 hours",
+    );
+}
+
+#[test]
+fn the_time_after_a_shutdown_that_cut_a_turn_is_not_counted() {
+    check(
+        "budget wall=1h
+         operator hi
+         advance 20m
+         round Tool make
+         shutdown
+         advance 10h
+         ---
+         crash
+         notes",
+        "call1 unknown
+         cut shutdown
+         requeued m1 shutdown
+         control restart awake_idle
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         Tool (call1) was cut off at 2026-01-01T10:20:00.006Z; whether it did its work is unknown, and it is not run again: look before you repeat it (seq 20)
          used of its budget: 0.33 of 1 hours",
     );
 }

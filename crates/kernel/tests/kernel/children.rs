@@ -3,14 +3,19 @@
 
 use abide_kernel::agent::budget::{Budget, Limits, Used};
 use abide_kernel::agent::config::{Choice, Config, ConfigChange, Identity, Supervisor};
-use abide_kernel::effect::Effect;
+use abide_kernel::agent::rule_folder::RuleFolder;
+use abide_kernel::effect::{Effect, Place};
 use abide_kernel::explain::why;
-use abide_kernel::fact::{Fact, Usage};
+use abide_kernel::fact::{Fact, Usage, WorkspaceAttached, Worktree};
 use abide_kernel::id::{AgentId, CallId, Fresh, TaskId};
 use abide_kernel::input::{Act, Answer, Call, Does, FirstDay, Input, NewMessage, Refusal, Remains, Reply};
+use abide_kernel::provider::NO_JITTER;
+use abide_kernel::rows::{founder_of_row, rows_of};
 use abide_kernel::time::Time;
-use abide_kernel::vocabulary::{ChildWorkspace, DecisionKind, Ownership, PlanStatus, TaskStatus, WaitKind};
-use abide_kernel::wake::{Wake, wake};
+use abide_kernel::vocabulary::{
+    ChildWorkspace, DecisionKind, HoldCause, Ownership, PlanStatus, ProviderError, TaskStatus, WaitKind, WorkspaceMode,
+};
+use abide_kernel::wake::{CHILDREN_CHANGING, HELD, Wake, wake};
 use abide_kernel::{AgentState, admit, carry_out, decide, limits};
 use serde_json::Value;
 
@@ -87,7 +92,8 @@ impl Lone {
         let call = |act| {
             self.asked += 1;
             let call_id = CallId::new(format!("call_{}", self.asked));
-            Call { call_id, tool: "Tool".to_owned(), input: Value::Null, does: Does::Act(act) }
+            // No two of them are the same call.
+            Call { call_id, tool: "Tool".to_owned(), input: Value::from(self.asked), does: Does::Act(act) }
         };
         let calls: Vec<Call> = acts.into_iter().map(call).collect();
         let from = self.facts.len();
@@ -162,7 +168,7 @@ fn what_was_under_way_about_children_is_asked_again_after_a_cut() {
     lead.ask(Input::RunTask { task_id: running, recovery: None }).unwrap();
     lead.ask(Input::RunTask { task_id: ending.clone(), recovery: None }).unwrap();
     lead.ask(Input::Act { by: "anna".to_owned(), act: Act::StopTask { task_id: ending.clone() } }).unwrap();
-    assert_eq!(wake(&lead.state), Wake::AtOnce { why: "children_changing" });
+    assert_eq!(wake(&lead.state), Wake::AtOnce { why: CHILDREN_CHANGING });
     for _ in 0..2 {
         let again = lead.boot();
         assert!(
@@ -374,6 +380,36 @@ fn a_child_that_used_up_its_grant_fails_and_says_so() {
     assert!(short.state.briefs.is_empty(), "its supervisor hears of it, not the operator: {:?}", short.state.briefs);
 }
 
+/// A person mends the key or raises the home's budget, and the child goes on: its task did not fail.
+#[test]
+fn a_child_whose_turns_are_held_keeps_its_task() {
+    for (error, cause) in
+        [(ProviderError::Auth, HoldCause::ModelKey), (ProviderError::HomeBudgetSpent, HoldCause::HomeBudget)]
+    {
+        let mut child = Lone::child(1);
+        let turn = child.state.turn.clone().expect("a turn runs");
+        child
+            .ask(Input::FailRound {
+                exec_id: turn.exec_id,
+                round: turn.round,
+                error,
+                retry_after_ms: None,
+                message: "no".to_owned(),
+                carry: None,
+                jitter: NO_JITTER,
+                spent: None,
+                announce: true,
+            })
+            .unwrap();
+        assert_eq!((child.state.turn.is_none(), &child.state.leaving), (true, &None), "{error}");
+        assert!(matches!(wake(&child.state), Wake::At { why: HELD, .. }), "{error}");
+        child.ask(Input::ReleaseTurns { cause, evidence: "mended".to_owned() }).unwrap();
+        child.said("All of it.", Vec::new());
+        let leaving = child.state.leaving.as_ref().expect("it leaves");
+        assert_eq!((leaving.status, leaving.text.as_str()), (TaskStatus::Completed, "All of it."), "{error}");
+    }
+}
+
 #[test]
 fn nobody_raises_the_budget_of_a_child() {
     let mut child = Lone::child(1);
@@ -421,4 +457,150 @@ fn the_makers_of_an_agent_are_known_whichever_version_made_it() {
     child.ask(Input::Fork { agent_id, parent, at_seq: child.state.seq }).unwrap();
     assert!(child.state.identity.supervisor.is_none());
     assert_eq!(names(child.state.identity.lineage()), "lead");
+}
+
+/// Nobody speaks to a child, so one whose work never ends fails, and says why.
+#[test]
+fn a_child_that_makes_itself_work_for_ever_fails() {
+    let mut child = Lone::child(1);
+    let item = || Act::CreateWorkItem {
+        objective: "more".to_owned(),
+        plan: None,
+        plan_status: None,
+        todo: Vec::new(),
+        budget: None,
+    };
+    let mut turns = 0;
+    while child.state.turn.is_some() {
+        turns += 1;
+        child.said("", vec![item()]);
+        child.said("made", Vec::new());
+        assert!(turns < 60, "it does not end");
+    }
+    assert_eq!(turns, 1 + limits::WORK_TICKS_MAX);
+    let left = child.facts.iter().find_map(|fact| match fact {
+        Fact::ChildLeaving(leaving) => Some((leaving.status, leaving.text.clone())),
+        _ => None,
+    });
+    let text = "It can't go on by itself (work_ticks_spent). It said last: made".to_owned();
+    assert_eq!(left, Some((TaskStatus::Failed, text)));
+    assert!(!child.facts.iter().any(|fact| matches!(fact, Fact::BriefRecorded(_))), "it has no operator");
+}
+
+/// A child works where its maker chose to work, and the rules about paths begin where its maker's do.
+#[test]
+fn the_folders_that_rules_begin_at_are_those_of_all_makers() {
+    let direct = |folder: &str| WorkspaceAttached {
+        workspace: folder.to_owned(),
+        root: folder.to_owned(),
+        mode: WorkspaceMode::Direct,
+        worktree: None,
+        note: None,
+    };
+    let worktree = |root: &str, repo: &str| WorkspaceAttached {
+        workspace: repo.to_owned(),
+        root: root.to_owned(),
+        mode: WorkspaceMode::Worktree,
+        worktree: Some(Worktree { branch: "b".to_owned(), base_commit: "c".to_owned(), repo: repo.to_owned() }),
+        note: None,
+    };
+    let text = |folders: &[RuleFolder]| {
+        let one = |folder: &RuleFolder| match &folder.copy_of {
+            Some(original) => format!("{}={original}", folder.folder),
+            None => folder.folder.clone(),
+        };
+        folders.iter().map(one).collect::<Vec<_>>().join(" ")
+    };
+    let made = |bound: &[WorkspaceAttached]| {
+        let mut lead = Lone::operated("lead");
+        let change = ConfigChange { workspace: Some("/srv".to_owned()), ..ConfigChange::default() };
+        lead.ask(Input::Configure { change: Box::new(change) }).unwrap();
+        for bound in bound {
+            lead.ask(Input::UseWorkspace(bound.clone())).unwrap();
+        }
+        lead.start_turn();
+        lead.said("", vec![spawn()]);
+        let mut children = lead.effects.iter().filter_map(|effect| match effect {
+            Effect::SpawnChild { child, .. } => Some(child.identity.clone()),
+            _ => None,
+        });
+        children.next().unwrap()
+    };
+    for (bound, expected) in [
+        (vec![], "/srv"),
+        (vec![direct("/srv/hidden")], "/srv/hidden /srv"),
+        // Folders below others that the child does not work in bind it to nothing.
+        (vec![direct("/srv/a"), direct("/srv/b"), direct("/srv/b/c")], "/srv/b /srv/b/c /srv"),
+        (vec![direct("/opt"), direct("/srv/a")], "/opt /srv/a /srv"),
+        // The files of a worktree are those of its repository.
+        (vec![worktree("/w/1", "/srv/repo")], "/srv /srv/repo /w/1=/srv/repo"),
+        (vec![worktree("/w/1", "/srv/repo"), direct("/srv/a")], "/srv/a /srv"),
+    ] {
+        let identity = made(&bound);
+        assert_eq!(text(&identity.rule_folders), expected, "{bound:?}");
+        // Its own children are bound by them, too.
+        let first = FirstDay { identity, config: Config::default(), message: "do it".to_owned(), workspace: None };
+        let mut child = Lone::unborn("lead.1");
+        child.ask(Input::CreateChild(Box::new(first))).unwrap();
+        assert_eq!(text(&Place::of(&child.state).rule_folders()), expected, "{bound:?}");
+    }
+}
+
+/// Children go with a supervisor that is left alone; their tasks end when they have reported, as after a stop.
+#[test]
+fn a_quarantined_supervisor_dismisses_its_children() {
+    let mut lead = Lone::operated("lead");
+    lead.start_turn();
+    let task_id = task_of(&lead.said("", vec![spawn()])[0]);
+    lead.ask(Input::RunTask { task_id: task_id.clone(), recovery: None }).unwrap();
+    lead.effects.clear();
+    lead.ask(Input::Quarantine { reason: "it crashed".to_owned() }).unwrap();
+    let dismissed = |effect: &Effect| matches!(effect, Effect::DismissChild { task_id: of, .. } if *of == task_id);
+    assert!(lead.effects.iter().any(dismissed), "{:?}", lead.effects);
+    assert_eq!(wake(&lead.state), Wake::AtOnce { why: CHILDREN_CHANGING });
+}
+
+/// A new process reads these agents before anybody is awake, whatever else they are in the index for.
+#[test]
+fn that_children_are_dismissed_is_the_first_reason_to_be_woken() {
+    let mut lead = Lone::operated("lead");
+    lead.start_turn();
+    let task_id = task_of(&lead.said("", vec![spawn()])[0]);
+    lead.ask(Input::RunTask { task_id: task_id.clone(), recovery: None }).unwrap();
+    assert_eq!(wake(&lead.state), Wake::AtOnce { why: "turn_running" });
+    lead.said("", vec![Act::StopTask { task_id }]);
+    assert!(lead.state.turn.is_some(), "its turn goes on");
+    assert_eq!(wake(&lead.state), Wake::AtOnce { why: CHILDREN_CHANGING });
+}
+
+#[test]
+fn a_lineage_ends_in_the_founder_and_the_supervisors_end_at_the_top() {
+    let names = |ids: Vec<AgentId>| ids.iter().map(AgentId::to_string).collect::<Vec<_>>();
+    let id = |name: &str| AgentId::new(name).unwrap();
+    let top = Identity::named(id("lead"));
+    assert_eq!((top.founder(), names(top.supervisors())), (id("lead"), Vec::new()));
+    // Made by a child of lead, and nobody's child itself.
+    let makers = vec![id("lead.1"), id("lead")];
+    let named = Identity { parent: Some(id("lead.1")), makers, ..Identity::named(id("scout")) };
+    assert_eq!((named.founder(), names(named.supervisors())), (id("lead"), Vec::new()));
+    let supervisor = Supervisor { agent_id: id("scout.1"), task_id: TaskId::new("task_1"), top: id("scout"), depth: 2 };
+    let makers = vec![id("scout.1"), id("scout"), id("lead.1"), id("lead")];
+    let below = Identity { supervisor: Some(supervisor.clone()), makers, ..Identity::named(id("scout.1.1")) };
+    assert_eq!((below.founder(), names(below.supervisors())), (id("lead"), vec!["scout.1".into(), "scout".into()]));
+    // Records of older versions have no list of makers.
+    let old =
+        Identity { parent: Some(id("scout.1")), supervisor: Some(supervisor), ..Identity::named(id("scout.1.1")) };
+    assert_eq!((old.founder(), names(old.supervisors())), (id("scout"), vec!["scout.1".into(), "scout".into()]));
+}
+
+#[test]
+fn an_agents_row_says_whose_tree_it_is_in() {
+    let id = |name: &str| AgentId::new(name).unwrap();
+    let child = Lone::child(1);
+    let fact = &child.facts[0];
+    let row = &rows_of(1, Time::EPOCH, fact)[0].patch;
+    assert_eq!(founder_of_row(row), Some((id("lead.1"), id("lead"))));
+    let own = Lone::operated("lead");
+    assert_eq!(founder_of_row(&rows_of(1, Time::EPOCH, &own.facts[0])[0].patch), Some((id("lead"), id("lead"))));
+    assert_eq!(founder_of_row(&Value::Null), None);
 }

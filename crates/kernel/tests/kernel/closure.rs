@@ -39,19 +39,19 @@ fn no_closure_while_a_turn_runs() {
 fn a_failed_turn_is_a_failure_until_something_newer_is_admitted() {
     check(
         "operator hi
-         fail auth
+         fail invalid
          ---
          closure
          operator more
-         fail auth
+         fail invalid
          closure",
         "failed sleeping
          queued m2 operator_prompt
          StartModelTurn model_reentry_message m2
          turn local_continuation
          end provider_failed_needs_recovery
-         processed m2: auth: no
-         told failure: auth: no
+         processed m2: invalid: no
+         told failure: invalid: no
          Sleep no_pending_scheduler_facts
          failed sleeping",
     );

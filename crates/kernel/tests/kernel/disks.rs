@@ -14,7 +14,7 @@ fn no_turn_starts_before_there_is_room() {
          round done",
         "queued m1 operator_prompt
          WaitForTimer disk_reserve
-         a waits for room on a disk (5 bytes are free): a command of it that wrote a lot was ended; it goes on by itself when there is room, so delete something.
+         a waits for room on a disk (5 bytes are free): a command of it that took a lot of it was ended; it goes on by itself when there is room, so delete something.
          room on the disk
          disk has room
          StartModelTurn model_reentry_message m1

@@ -28,7 +28,9 @@ fn the_table_of_errors() {
         refusal: passes false, falls back true, tells nobody
         auth: passes false, falls back true, tells operator
         invalid: passes false, falls back false, tells nobody
-        unpriced: passes false, falls back true, tells operator";
+        system: passes true, falls back false, tells nobody
+        unpriced: passes false, falls back true, tells operator
+        home_budget_spent: passes false, falls back false, tells nobody";
     let expected: Vec<&str> = expected.lines().map(str::trim).collect();
     assert_eq!(table, expected);
 }
@@ -273,6 +275,44 @@ fn the_operator_hears_once_of_a_key_that_is_wrong() {
          turn local_continuation
          end completed
          processed m2
+         told result: done
+         Sleep no_pending_scheduler_facts",
+    );
+}
+
+/// A machine that is short of file descriptors for a while costs no message, and no other model is asked for it.
+#[test]
+fn a_shortage_of_the_machine_is_waited_for() {
+    check(
+        "models a/one b/two
+         operator hi
+         ---
+         fail system jitter=32768
+         advance 2s
+         model
+         fail system jitter=32768
+         advance 10s
+         fail system jitter=32768
+         advance 1m
+         round done",
+        "end provider_failed_needs_recovery
+         requeued m1 provider_backoff until +2s
+         WaitForTimer provider_backoff m1
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         a/one
+         end provider_failed_needs_recovery
+         requeued m1 provider_backoff until +12s
+         WaitForTimer provider_backoff m1
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         end provider_failed_needs_recovery
+         requeued m1 provider_backoff until +72s
+         WaitForTimer provider_backoff m1
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         end completed
+         processed m1
          told result: done
          Sleep no_pending_scheduler_facts",
     );

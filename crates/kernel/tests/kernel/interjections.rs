@@ -107,11 +107,11 @@ fn interjections_of_a_failed_turn_return() {
          round Tool make
          tool call1
          ---
-         fail auth",
+         fail invalid",
         "end provider_failed_needs_recovery
          requeued m2 interjection_returned
-         processed m1: auth: no
-         told failure: auth: no
+         processed m1: invalid: no
+         told failure: invalid: no
          StartModelTurn model_reentry_message m2
          turn local_continuation",
     );

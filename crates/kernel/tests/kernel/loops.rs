@@ -286,3 +286,83 @@ fn what_was_called_long_ago_is_forgotten() {
     assert_eq!(tries(GUARDED_CALLS_MAX - 1), ["Tool refused repeated_call"]);
     assert_eq!(tries(GUARDED_CALLS_MAX), Vec::<String>::new());
 }
+
+/// What is made anew with each call differs by its id and its time, and by nothing else.
+#[test]
+fn a_fresh_id_is_no_new_result() {
+    check(
+        "operator hi
+         round CreateWorkItem build
+         round CreateWorkItem build
+         round CreateWorkItem build
+         ---
+         round CreateWorkItem build
+         round CreateWorkItem test
+         round CreateTimer every=1h tea
+         round CreateTimer every=1h tea
+         round CreateTimer every=1h tea
+         round CreateTimer every=1h tea
+         round NotifyOperator look
+         round NotifyOperator look
+         round NotifyOperator look
+         round NotifyOperator look",
+        "CreateWorkItem refused repeated_call
+         w4 created
+         timer1 at +3600s every 3600s
+         timer2 at +3600s every 3600s
+         timer3 at +3600s every 3600s
+         CreateTimer refused repeated_call
+         told result: look
+         told result: look
+         told result: look
+         NotifyOperator refused repeated_call",
+    );
+}
+
+#[test]
+fn results_are_compared_without_ids_and_times() {
+    let same = [
+        (r#"{"task_id":"a","n":1}"#, r#"{"task_id":"b","n":1}"#),
+        (r#"{"items":[{"created_at":"x","elapsed_ms":3}]}"#, r#"{"items":[{"created_at":"y","elapsed_ms":4}]}"#),
+        (r#""made/019b76da-a800-7000-8000-000000000001!""#, r#""made/ffffffff-a800-7000-8000-000000000002!""#),
+        (r#""at:2026-01-31T12:00:00.123Z""#, r#""at:2027-02-01T00:00:00+01:00""#),
+        (r#""12:00:01""#, r#""23:59:59.5""#),
+    ];
+    let other = [
+        (r#"{"task_id":"a","n":1}"#, r#"{"task_id":"a","n":2}"#),
+        (r#"{"task_id":"a"}"#, r#"{"task_id":null}"#),
+        (r#"{"items":[1]}"#, r#"{"items":[1,1]}"#),
+        (r#"[1,23]"#, r#"[12,3]"#),
+        (r#""2026-01-31""#, r#""2026-02-01""#),
+        (r#""3""#, r#""4""#),
+        (r#""version:1:2:3""#, r#""version:1:2:4""#),
+    ];
+    let refused = |first: &str, then: &str| {
+        let told = tell(&format!(
+            "operator hi\nround Tool look\ntool call1 result={first}\nround Tool look\ntool call2 result={then}
+             round Tool look\ntool call3 result={first}\n---\nround Tool look"
+        ));
+        told == ["Tool refused repeated_call"]
+    };
+    for (first, then) in same {
+        assert!(refused(first, then), "{first} and {then} are not the same");
+    }
+    for (first, then) in other {
+        assert!(!refused(first, then), "{first} and {then} are the same");
+    }
+}
+
+/// A long command that is run again after each change comes to what its task comes to, not to a task.
+#[test]
+fn a_call_whose_task_was_read_to_its_end_may_be_made_again() {
+    let run = |call: u32, reads: &str| {
+        format!(
+            "round Tool make\ntask t{call} call=call{call}\ntool call{call}\n{}",
+            reads.replace("T", &format!("t{call}"))
+        )
+    };
+    let unread: String = (1..=3).map(|call| run(call, "")).collect();
+    assert_eq!(tell(&format!("operator hi\n{unread}---\nround Tool make")), ["Tool refused repeated_call"]);
+    let read: String = (1..=3).map(|call| run(call, "task T ends\nround WaitFor task T\n")).collect();
+    assert_eq!(tell(&format!("operator hi\n{read}---\nround Tool make")), Vec::<String>::new());
+}

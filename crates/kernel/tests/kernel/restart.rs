@@ -324,6 +324,50 @@ fn shutdown_is_cleared_by_boot() {
     );
 }
 
+/// The daemon ended before the turn came to a safe point, because it was told to twice or was killed: however often that
+/// happens, the message did not take it down.
+#[test]
+fn a_turn_that_a_shutdown_cut_is_no_crash() {
+    let impatient = "shutdown\ncrash\n";
+    let cut = "control shutdown awake_running
+         Stop shutdown_requested
+         cut shutdown
+         requeued m1 shutdown
+         control restart awake_idle
+         StartModelTurn model_reentry_message m1
+         turn local_continuation\n";
+    check(
+        &format!("operator a\n---\n{}round done", impatient.repeat(12)),
+        &format!(
+            "{}end completed
+         processed m1
+         told result: done
+         Sleep no_pending_scheduler_facts",
+            cut.repeat(12)
+        ),
+    );
+}
+
+/// Only the shutdown that was recorded excuses the cut; the next end without one counts.
+#[test]
+fn a_crash_after_a_shutdown_counts_again() {
+    check(
+        "operator a
+         shutdown
+         crash
+         crash
+         crash
+         ---
+         crash",
+        "cut cut
+         aborted m1 given_up
+         told failure: A message was being worked on in 3 crashes; it was given up.
+         wait1 operator_input
+         control restart awake_idle
+         WaitForOperator active_operator_wait",
+    );
+}
+
 /// The answer is there: to ask for it again would cost another, and perhaps be another.
 #[test]
 fn an_answer_that_comes_during_a_shutdown_is_the_answer() {
@@ -518,4 +562,21 @@ fn a_shutdown_ends_no_child() {
          Stop shutdown_requested
          end t1",
     );
+}
+
+/// The operator's message was taken out of turn, before a tick that stood in front of it.
+#[test]
+fn a_cut_changes_no_order() {
+    let begin = "person CreateTimer every=1h a
+         person CreateTimer every=1h b
+         advance 1h
+         operator priority=next hi
+         round done
+         ---
+         replay";
+    for cut in ["crash", "shutdown now\nboot"] {
+        let told = crate::story::tell(&format!("{begin}\n{cut}\nqueue\nreplay"));
+        assert_eq!(told.first().unwrap(), "[m2, m3]", "{cut}: {told:?}");
+        assert_eq!(told.last().unwrap(), "[m2, m3]", "{cut}: {told:?}");
+    }
 }

@@ -11,7 +11,7 @@ mod show;
 mod speak;
 
 use abide_kernel::agent::config::{Config, Identity};
-use abide_kernel::effect::Effect;
+use abide_kernel::effect::{Effect, ModelCall};
 use abide_kernel::id::{AgentId, Fresh};
 use abide_kernel::input::{Answer, Input, Refusal, Remains};
 use abide_kernel::invariants::{self, Change};
@@ -106,8 +106,14 @@ impl Story {
         self.names.short(id)
     }
 
-    /// Tells one line. An error means that the line makes no sense here, and that nothing happened.
+    /// Tells one line. An error means that the line makes no sense here, and that nothing happened. `again 3 a | b` tells
+    /// `a` and `b` three times.
     pub fn tell(&mut self, line: &str) -> Result<(), String> {
+        if let Some((count, told)) = line.strip_prefix("again ").and_then(|rest| rest.split_once(' ')) {
+            let count: usize = count.parse().map_err(|_| format!("{count}?"))?;
+            let lines: Vec<&str> = told.split(" | ").collect();
+            return std::iter::repeat_n(lines, count).flatten().try_for_each(|line| self.tell(line));
+        }
         if let Some(answer) = query::ask(self, line)? {
             self.out.extend(answer.lines().map(|line| self.names.short(line)));
             return Ok(());
@@ -115,6 +121,16 @@ impl Story {
         self.told_from = self.facts.len();
         self.effects.clear();
         speak::speak(self, line)
+    }
+
+    /// The call to a model that is under way.
+    pub fn model_call(&self) -> &ModelCall {
+        for effect in self.effects.iter().rev() {
+            if let Effect::CallModel { call, .. } = effect {
+                return call;
+            }
+        }
+        panic!("no model is called")
     }
 
     /// Drives the agent as the engine's core does, from what is asked of it until it rests.
@@ -138,6 +154,13 @@ impl Story {
     fn step(&mut self, asked: Option<Input>) -> bool {
         let mut fresh = self.fresh();
         let (mut facts, mut effects, mut answer) = (Vec::new(), Vec::new(), None);
+        if self.state.seq > 0
+            && self.state.clock_was_set_back(self.now)
+            && let Ok(followed) = admit(&mut self.state, Input::FollowClock, self.now, &mut fresh)
+        {
+            facts.extend(followed.facts);
+            effects.extend(followed.effects);
+        }
         if let Some(input) = asked {
             match admit(&mut self.state, input, self.now, &mut fresh) {
                 Ok(admitted) => {

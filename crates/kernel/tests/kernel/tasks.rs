@@ -337,14 +337,14 @@ fn a_failure_that_time_does_not_mend_keeps_the_result_owed() {
         "task t1
          task t1 ends
          ---
-         fail auth
+         fail invalid
          owed
          operator again
          round ok
          owed",
         "end provider_failed_needs_recovery
          aborted m1 given_up
-         told failure: auth: no
+         told failure: invalid: no
          wait1 operator_input
          WaitForOperator active_operator_wait
          [t1]

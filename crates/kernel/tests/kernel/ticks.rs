@@ -1,6 +1,6 @@
 //! Never silent, never in circles (spec 13).
 
-use crate::story::{check, tell};
+use crate::story::{Story, check, tell};
 
 #[test]
 fn a_key_is_used_once_per_revision() {
@@ -488,53 +488,138 @@ fn a_blank_hint_makes_a_retry_due_but_restores_no_budget() {
     );
 }
 
-/// Fifty turns that each changed something, all started by the item itself.
-fn fifty_turns() -> String {
-    let turns = (2..=50).map(|turn| format!("round UpdateWorkItem w1 plan={turn}\nround done\n"));
-    format!("person CreateWorkItem build\n{}", turns.collect::<String>())
+const ENDLESS: &str = "a worked on its own for 50 turns in a row and has no fewer open work items than before";
+
+/// Fifty turns that each made an item.
+fn fifty_items() -> String {
+    "person CreateWorkItem build\nround CreateWorkItem more\nagain 49 round done | round CreateWorkItem more".to_owned()
 }
 
 #[test]
-fn after_fifty_turns_of_its_own_the_item_waits_whatever_changed() {
-    check(
-        &format!(
-            "{}
-             round UpdateWorkItem w1 plan=last
-             ---
-             round done
-             item w1
-             advance 24h",
-            fifty_turns()
-        ),
-        "end completed
-         processed m50
-         WaitForOperator no_progress_budget_spent w1
-         progress_spent revision 51",
+fn after_fifty_work_ticks_in_a_row_work_waits_for_the_operator() {
+    let told = tell(&format!(
+        "{}
+         ---
+         round done
+         closure
+         posture
+         wake?
+         advance 24h
+         why",
+        fifty_items()
+    ));
+    assert_eq!(told[..3], ["end completed", "processed m50", "50 work ticks spent with 51 items open"]);
+    assert!(told[3].starts_with(&format!("told failure: {ENDLESS} (51 work items)")), "{}", told[3]);
+    assert_eq!(
+        told[4..8],
+        [
+            "WaitForOperator work_ticks_spent",
+            "waiting awaiting_operator_input sleeping",
+            "waiting_for_operator",
+            "never"
+        ]
     );
+    assert!(told[8].starts_with(ENDLESS) && told[8].ends_with("send it a message to go on."), "{}", told[8]);
+    assert_eq!(told.len(), 9, "it is told once: {told:?}");
 }
 
 #[test]
-fn anything_from_outside_begins_the_count_of_own_turns_anew() {
+fn the_operators_next_message_lets_work_go_on() {
     check(
         &format!(
             "{}
-             round UpdateWorkItem w1 plan=last
              round done
              ---
              event news
+             round done
+             operator go on
+             round done
              round done",
-            fifty_turns()
+            fifty_items()
         ),
         "queued m51 webhook_event
          StartModelTurn model_reentry_message m51
          turn local_continuation
          end completed
          processed m51
-         EmitSystemTick queued_available w1
-         queued m52 system_tick work_queue:queued_available:w1:51
-         StartModelTurn model_reentry_message m52 w1
-         turn local_continuation of w1",
+         WaitForOperator work_ticks_spent
+         queued m52 operator_prompt
+         StartModelTurn model_reentry_message m52
+         turn local_continuation
+         end completed
+         processed m52
+         told result: done
+         EmitSystemTick queued_available w51
+         queued m53 system_tick work_queue:queued_available:w51:1
+         StartModelTurn model_reentry_message m53 w51
+         turn local_continuation of w51
+         end completed
+         processed m53
+         WaitForTimer tick_backoff w1",
     );
+}
+
+/// Tells each line, and says whether a turn runs after it.
+fn runs_after(story: &mut Story, lines: &[String]) -> bool {
+    lines.iter().for_each(|line| story.tell(line).unwrap());
+    story.state.turn.is_some()
+}
+
+#[test]
+fn an_agent_that_makes_an_item_for_each_that_it_finishes_comes_to_rest() {
+    let mut story = Story::begin();
+    story.tell("person CreateWorkItem first").unwrap();
+    let goes_on = |turn: &usize| {
+        let next = format!("round CompleteWorkItem w{turn} ; CreateWorkItem next");
+        runs_after(&mut story, &[next, "round done".to_owned()])
+    };
+    assert_eq!((1..=100).take_while(goes_on).count(), 49);
+    assert!(story.state.work.is_spent());
+}
+
+#[test]
+fn a_queue_that_drains_goes_on() {
+    let mut story = Story::begin();
+    let made: Vec<String> = (1..=120).map(|item| format!("CreateWorkItem item{item}")).collect();
+    let lines = ["operator make them".to_owned(), format!("round {}", made.join(" ; ")), "round done".to_owned()];
+    assert!(runs_after(&mut story, &lines));
+    let goes_on =
+        |turn: &usize| runs_after(&mut story, &[format!("round CompleteWorkItem w{turn}"), "round done".to_owned()]);
+    assert_eq!((1..=200).take_while(goes_on).count(), 119);
+    assert!(!story.state.work.is_spent() && story.state.work.items().is_empty());
+}
+
+/// Also in the middle of a turn: what the person made is no sign that the agent goes in circles.
+#[test]
+fn items_that_a_person_makes_begin_the_row_anew() {
+    let mut story = Story::begin();
+    story.tell("person CreateWorkItem first").unwrap();
+    for turn in 1..=49 {
+        assert!(runs_after(&mut story, &[format!("round UpdateWorkItem w1 plan={turn}"), "round done".to_owned()]));
+    }
+    assert_eq!(story.state.work.row().ticks, 49);
+    story.tell("person CreateWorkItem second").unwrap();
+    assert!(runs_after(&mut story, &["round UpdateWorkItem w1 plan=b".to_owned(), "round done".to_owned()]));
+    assert!(!story.state.work.is_spent());
+}
+
+#[test]
+fn a_turn_of_another_cause_begins_the_row_anew() {
+    let mut story = Story::begin();
+    story.tell("person CreateWorkItem build").unwrap();
+    let work = |story: &mut Story, turns: std::ops::Range<usize>| {
+        for turn in turns {
+            let lines = [format!("round UpdateWorkItem w1 plan={turn}"), "round done".to_owned()];
+            assert!(runs_after(story, &lines), "turn {turn}");
+        }
+    };
+    work(&mut story, 1..49);
+    story.tell("round UpdateWorkItem w1 plan=last").unwrap();
+    story.tell("event news").unwrap();
+    assert!(runs_after(&mut story, &["round done".to_owned()]));
+    assert_eq!(story.state.work.row().ticks, 0);
+    assert!(runs_after(&mut story, &["round done".to_owned()]));
+    work(&mut story, 50..99);
 }
 
 /// A provider that can't be reached says nothing about the work: its message is taken again, and counts once.
@@ -573,10 +658,10 @@ fn a_failure_for_good_spends_an_offer() {
     check(
         "person CreateWorkItem build
          ---
-         fail auth",
+         fail invalid",
         "end provider_failed_needs_recovery
-         processed m1: auth: no
-         told failure: auth: no
+         processed m1: invalid: no
+         told failure: invalid: no
          WaitForTimer tick_backoff w1",
     );
 }

@@ -478,6 +478,9 @@ fn a_clock_set_back_fires_nothing_twice() {
          end completed
          processed m1
          WaitForTimer active_timers
+         clock set back from +3600s to +1800s
+         timer1 rescheduled from +7200s to +5400s
+         WaitForTimer active_timers
          queued m2 timer_tick
          timer1 fired in m2
          StartModelTurn model_reentry_message m2

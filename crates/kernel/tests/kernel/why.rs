@@ -267,13 +267,13 @@ fn a_hint_whose_source_has_a_parked_tick() {
 fn a_turn_that_failed() {
     check(
         "operator hi
-         fail auth
+         fail invalid
          ---
          why
          operator more
          round done
          why",
-        "a has nothing to do: its last turn failed (provider_failed_needs_recovery): auth: no. A message will wake it.
+        "a has nothing to do: its last turn failed (provider_failed_needs_recovery): invalid: no. A message will wake it.
          queued m2 operator_prompt
          StartModelTurn model_reentry_message m2
          turn local_continuation

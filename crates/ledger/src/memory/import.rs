@@ -9,7 +9,7 @@ use crate::commit::Committed;
 use crate::error::{CommitError, ImportError, ReadError};
 use crate::hash::BlobId;
 use crate::prepared::Prepared;
-use crate::record::{Head, Recorded};
+use crate::record::{Bounds, Head, Recorded};
 use crate::stream::StreamId;
 use crate::transfer::{Sink, Transferred};
 
@@ -42,7 +42,7 @@ impl Sink for Copy<'_> {
     }
 
     fn prefix(&mut self, stream: &StreamId, upto: Seq) -> Result<Vec<Recorded>, CommitError> {
-        Ok(self.state.read(stream, 0, usize::try_from(upto).unwrap_or(usize::MAX)))
+        Ok(self.state.read(stream, 0, Bounds::items(usize::try_from(upto).unwrap_or(usize::MAX))))
     }
 
     fn put_blob(&mut self, id: BlobId, bytes: &[u8]) -> Result<(), CommitError> {

@@ -12,7 +12,7 @@ use crate::error::{CommitError, Damage};
 use crate::hash::{BlobId, Hash};
 use crate::prepared::{Body, INLINE_LIMIT, Prepared, PreparedAppend, PreparedFact};
 use crate::program::{OldestReader, Program};
-use crate::record::{Cursor, Head, Loaded, Payload, Recorded, Row};
+use crate::record::{Bounds, BytesLeft, Cursor, Head, Loaded, Payload, Recorded, Row};
 use crate::rows::RowTable;
 use crate::stream::StreamId;
 use crate::upkeep::VerifyReport;
@@ -216,27 +216,50 @@ impl State {
         names.map(|(stream, &lane)| (stream.clone(), self.lanes[lane].head)).collect()
     }
 
-    pub(crate) fn read(&self, stream: &StreamId, after: Seq, limit: usize) -> Vec<Recorded> {
+    pub(crate) fn read(&self, stream: &StreamId, after: Seq, bounds: Bounds) -> Vec<Recorded> {
         let Some(&lane) = self.names.get(stream) else { return Vec::new() };
-        let last = self.lanes[lane].head.seq.min(after.saturating_add(limit as u64));
-        (after + 1..=last).map(|seq| self.fact(lane, seq).clone()).collect()
+        let last = self.lanes[lane].head.seq.min(after.saturating_add(bounds.items as u64));
+        let (mut facts, mut left) = (Vec::new(), BytesLeft::of(bounds));
+        for seq in after + 1..=last {
+            let fact = self.fact(lane, seq).clone();
+            let more = left.count(&fact);
+            facts.push(fact);
+            if !more {
+                break;
+            }
+        }
+        facts
     }
 
     pub(crate) fn load(&self, stream: &StreamId, fingerprint: &str) -> Option<Loaded> {
         let lane = &self.lanes[*self.names.get(stream)?];
         let snapshot = lane.snapshots.iter().rev().find(|snapshot| snapshot.fingerprint == fingerprint).cloned();
         let after = snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
-        Some(Loaded { head: lane.head, snapshot, tail: self.read(stream, after, usize::MAX) })
+        Some(Loaded { head: lane.head, snapshot, tail: self.read(stream, after, Bounds::TAIL) })
     }
 
-    pub(crate) fn after(&self, cursor: Cursor, limit: usize) -> Vec<(Cursor, StreamId, Recorded)> {
+    pub(crate) fn after(&self, cursor: Cursor, bounds: Bounds) -> Vec<(Cursor, StreamId, Recorded)> {
         let from = place(cursor.0);
-        let facts = self.log.iter().enumerate().skip(from).take(limit);
-        facts.map(|(i, (lane, fact))| (Cursor(i as u64 + 1), self.lanes[*lane].stream.clone(), fact.clone())).collect()
+        let (mut facts, mut left) = (Vec::new(), BytesLeft::of(bounds));
+        for (i, (lane, fact)) in self.log.iter().enumerate().skip(from).take(bounds.items) {
+            facts.push((Cursor(i as u64 + 1), self.lanes[*lane].stream.clone(), fact.clone()));
+            if !left.count(fact) {
+                break;
+            }
+        }
+        facts
     }
 
-    pub(crate) fn rows(&self, stream: &StreamId, plane: &str, after: Option<&str>, limit: usize) -> Vec<Row> {
-        self.names.get(stream).map_or_else(Vec::new, |&lane| self.lanes[lane].rows.page(plane, after, limit))
+    pub(crate) fn visit_rows(
+        &self,
+        stream: &StreamId,
+        plane: &str,
+        after: Option<&str>,
+        visit: &mut dyn FnMut(Row) -> bool,
+    ) {
+        if let Some(&lane) = self.names.get(stream) {
+            self.lanes[lane].rows.visit(plane, after, visit);
+        }
     }
 
     pub(crate) fn wakes(&self, due_by: Option<Time>, limit: usize) -> Vec<(StreamId, Wake)> {
@@ -249,6 +272,11 @@ impl State {
         .collect()
     }
 
+    pub(crate) fn wakes_because(&self, why: &str) -> Vec<StreamId> {
+        let all = self.wakes(None, usize::MAX).into_iter();
+        all.filter(|(_, wake)| wake.why == why).map(|(stream, _)| stream).collect()
+    }
+
     pub(crate) fn due(&self, after: Time, until: Time, limit: usize) -> Vec<(StreamId, Time)> {
         let timed = self.wakes.iter().filter_map(|(due, lane)| Some((due.as_ref()?, lane)));
         timed
@@ -256,6 +284,12 @@ impl State {
             .map(|(due, lane)| (self.lanes[*lane].stream.clone(), *due))
             .take(limit)
             .collect()
+    }
+
+    pub(crate) fn waits_recorded_after(&self, now: Time) -> Vec<StreamId> {
+        let later = |lane: &&Lane| lane.own.last().is_some_and(|place| self.log[*place].1.at > now);
+        let waits = |lane: &&Lane| lane.wake.as_ref().is_some_and(|wake| wake.due.is_some());
+        self.lanes.iter().filter(waits).filter(later).map(|lane| lane.stream.clone()).collect()
     }
 
     pub(crate) fn large_payload(&self, id: &BlobId) -> Option<&Arc<[u8]>> {

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use super::home::{sync_folder, write_durably};
-use crate::error::{Damage, ReadError};
+use crate::error::{CommitError, Damage, ReadError};
 use crate::hash::{BlobId, Hash};
 
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl Blobs {
         self.folder.join(&name[..2]).join(&name[2..])
     }
 
-    pub(crate) fn put(&self, digest: Hash, bytes: &[u8]) -> io::Result<BlobId> {
+    pub(crate) fn put(&self, digest: Hash, bytes: &[u8]) -> Result<BlobId, CommitError> {
         let id = BlobId(digest);
         let path = self.path(&id);
         // A file of that name is trusted only if it is whole: otherwise putting it again mends it.
@@ -41,8 +41,9 @@ impl Blobs {
         {
             return Ok(id);
         }
-        self.make_shelf(self.folder.join(&digest.to_string()[..2]))?;
-        write_durably(&path, bytes)?;
+        let shelf = self.make_shelf(self.folder.join(&digest.to_string()[..2]));
+        let written = shelf.and_then(|()| write_durably(&path, bytes));
+        written.map_err(|error| CommitError::of_file(&path, &error))?;
         Ok(id)
     }
 

@@ -6,7 +6,7 @@ use super::Sqlite;
 use super::history::View;
 use crate::error::{Damage, ReadError};
 use crate::hash::Hash;
-use crate::record::{Cursor, Recorded};
+use crate::record::{Bounds, BytesLeft, Cursor, Recorded};
 use crate::stream::StreamId;
 
 /// What a batch came to: the facts before a damaged one are handed out first.
@@ -17,20 +17,21 @@ pub(crate) struct Batch {
 }
 
 impl Sqlite {
-    pub(crate) fn after(&self, cursor: Cursor, limit: usize) -> Result<Batch, ReadError> {
+    pub(crate) fn after(&self, cursor: Cursor, bounds: Bounds) -> Result<Batch, ReadError> {
         self.view(|view| {
             let end = view.end()?;
             if cursor.0 > end {
                 return Err(ReadError::CursorAhead { cursor, end: Cursor(end) });
             }
-            view.after(cursor, end.min(cursor.0.saturating_add(limit as u64)))
+            view.after(cursor, end, bounds)
         })
     }
 }
 
 impl View<'_> {
-    fn after(&self, cursor: Cursor, last: u64) -> Result<Batch, ReadError> {
-        let mut raw = Vec::new();
+    fn after(&self, cursor: Cursor, end: u64, bounds: Bounds) -> Result<Batch, ReadError> {
+        let last = end.min(cursor.0.saturating_add(bounds.items as u64));
+        let (mut raw, mut left) = (Vec::new(), BytesLeft::of(bounds));
         self.scan(cursor.0 + 1, last, None, &mut |fact| {
             raw.push(fact);
             true
@@ -54,7 +55,13 @@ impl View<'_> {
                 Ok((self.store.recorded(self.conn, &stream, &prev.unwrap_or(Hash::NONE), fact)?, stream))
             });
             match recorded {
-                Ok((recorded, stream)) => batch.facts.push((at, stream, recorded)),
+                Ok((recorded, stream)) => {
+                    let more = left.count(&recorded);
+                    batch.facts.push((at, stream, recorded));
+                    if !more {
+                        break;
+                    }
+                }
                 Err(error) => {
                     batch.damaged = Some((at, error));
                     break;

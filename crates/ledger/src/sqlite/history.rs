@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension};
 use super::fact::{Part, RawFact, Store, read_error};
 use crate::error::{Damage, ReadError};
 use crate::hash::Hash;
-use crate::record::{Head, Recorded};
+use crate::record::{Bounds, BytesLeft, Head, Recorded};
 use crate::stream::StreamId;
 
 /// A stream and where it ends.
@@ -122,9 +122,9 @@ impl<'a> View<'a> {
         stream: &StreamId,
         head: &StreamHead,
         after: Seq,
-        limit: usize,
+        bounds: Bounds,
     ) -> Result<Vec<Recorded>, ReadError> {
-        let last = head.seq.min(after.saturating_add(limit as u64));
+        let last = head.seq.min(after.saturating_add(bounds.items as u64));
         if after >= last {
             return Ok(Vec::new());
         }
@@ -142,10 +142,15 @@ impl<'a> View<'a> {
         }
         let mut raw = raw.into_iter();
         let mut prev = if after == 0 { Hash::NONE } else { raw.next().map_or(Hash::NONE, |fact| fact.hash) };
-        let mut facts = Vec::with_capacity(raw.len());
+        let (mut facts, mut left) = (Vec::with_capacity(raw.len()), BytesLeft::of(bounds));
+        let mut more = true;
         for fact in raw {
+            if !more {
+                return Ok(facts);
+            }
             let fact = self.store.recorded(self.conn, stream, &prev, fact)?;
             prev = fact.hash;
+            more = left.count(&fact);
             facts.push(fact);
         }
         if last == head.seq && prev != head.hash {

@@ -58,6 +58,11 @@ impl Home {
         self.root.join("blobs")
     }
 
+    /// Written and removed again to find out whether the disk takes anything.
+    pub(crate) fn probe(&self) -> PathBuf {
+        self.root.join("ledger.probe")
+    }
+
     pub(crate) fn lock_file(&self) -> PathBuf {
         self.root.join("ledger.lock")
     }

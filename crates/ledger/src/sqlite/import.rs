@@ -5,13 +5,12 @@ use abide_kernel::id::Seq;
 
 use super::Sqlite;
 use super::history::View;
-use super::io_refusal;
 use super::writer::{Stop, Writer};
 use crate::commit::Committed;
 use crate::error::{CommitError, ImportError, ReadError};
 use crate::hash::BlobId;
 use crate::prepared::{Body, INLINE_LIMIT, Prepared};
-use crate::record::{Head, Recorded};
+use crate::record::{Bounds, Head, Recorded};
 use crate::stream::StreamId;
 use crate::transfer::{Sink, Transferred};
 
@@ -52,7 +51,7 @@ impl Sink for Transaction<'_> {
     fn prefix(&mut self, stream: &StreamId, upto: Seq) -> Result<Vec<Recorded>, CommitError> {
         let Some(head) = self.writer.head(stream)? else { return Ok(Vec::new()) };
         let view = View::new(&self.writer.conn, &self.writer.store)?;
-        Ok(view.read(stream, &head, 0, usize::try_from(upto).unwrap_or(usize::MAX))?)
+        Ok(view.read(stream, &head, 0, Bounds::items(usize::try_from(upto).unwrap_or(usize::MAX)))?)
     }
 
     fn put_blob(&mut self, id: BlobId, bytes: &[u8]) -> Result<(), CommitError> {
@@ -60,7 +59,7 @@ impl Sink for Transaction<'_> {
         if !blobs.exists(&id) {
             self.new_blobs.push(id);
         }
-        blobs.put(id.0, bytes).map_err(io_refusal)?;
+        blobs.put(id.0, bytes)?;
         Ok(())
     }
 

@@ -1,11 +1,13 @@
-//! Read rows that another version of the program made.
+//! Read rows that are to be rebuilt, because another version of the program made them or because one of them is damaged.
 //!
 //! When a ledger is opened by a program whose rows have another fingerprint, every stream is marked, and the fingerprint
 //! becomes today's: both in one transaction. A mark goes in the transaction that replaces the stream's rows, so a rebuild
 //! that was cut off goes on where it was. Until then a reader of that stream's rows gets them folded from the facts.
 //!
-//! A commit patches the rows of a marked stream like any others. They are replaced as a whole later; only those of a
-//! stream whose facts can't be read stay, and are served as they are.
+//! A commit patches the rows of a marked stream like any others, but for damaged ones. They are replaced as a whole later;
+//! only those of a stream whose facts can't be read stay, and are served as they are, again but for damaged ones.
+//!
+//! A damaged row marks its stream when a commit would have patched it, and when it is read.
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
@@ -20,6 +22,7 @@ use super::versions;
 use super::writer::{Writer, commit_error};
 use crate::error::{CommitError, ReadError};
 use crate::program::RowMaker;
+use crate::record::Bounds;
 use crate::rows::RowTable;
 use crate::stream::StreamId;
 use crate::upkeep::RebuiltRows;
@@ -30,9 +33,15 @@ const FACTS_AT_ONCE: usize = 1_000;
 const STREAMS_AT_ONCE: usize = 256;
 const FACTS_PER_BATCH: u64 = 5_000;
 
-/// Marks all streams if another version made their rows, and tries again the streams that failed before. Says whether any
-/// stream is marked.
-pub(crate) fn mark(writer: &mut Writer) -> Result<bool, CommitError> {
+/// Marks all streams if another version made their rows, and tries again the streams that failed before.
+pub(crate) fn mark(writer: &mut Writer) -> Result<(), CommitError> {
+    let marked = mark_all_if_outdated(writer)?;
+    writer.status.may_be_outdated.store(marked, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Says whether any stream is marked.
+fn mark_all_if_outdated(writer: &mut Writer) -> Result<bool, CommitError> {
     let Some(maker) = writer.program.rows else { return Ok(false) };
     let stored = versions::read(&writer.conn, versions::ROWS).optional().map_err(commit_error)?;
     let current = stored.is_some_and(|stored| stored.intact && stored.text == maker.fingerprint);
@@ -56,6 +65,17 @@ pub(crate) fn mark(writer: &mut Writer) -> Result<bool, CommitError> {
 fn any_marked(conn: &rusqlite::Connection) -> Result<bool, CommitError> {
     let sql = "SELECT EXISTS (SELECT 1 FROM outdated_rows)";
     conn.query_row(sql, [], |row| row.get(0)).map_err(commit_error)
+}
+
+impl Writer {
+    /// Has the rows of one stream rebuilt before they are read again. For the writer's open transaction.
+    pub(crate) fn mark_rows_outdated(&self, stream: i64) -> Result<(), CommitError> {
+        let sql = "INSERT OR IGNORE INTO outdated_rows (stream) VALUES (?)";
+        self.conn.execute(sql, [stream]).map_err(commit_error)?;
+        // Until the commit, readers look for the mark in vain, which costs them a moment.
+        self.status.may_be_outdated.store(true, Ordering::Relaxed);
+        Ok(())
+    }
 }
 
 /// All rows are about to be made again: no stream is outdated any more. For the writer's open transaction.
@@ -101,42 +121,51 @@ enum Standing {
     Unreadable,
 }
 
+/// Whether the stored rows of a stream can be served.
+pub(crate) enum StoredRows {
+    Current,
+    /// They can't be rebuilt, or the program makes no rows. They may have no checksum.
+    OfAnotherVersion,
+    /// Not to be read: this is what the facts make of them.
+    Folded(RowTable),
+}
+
 /// The rows of a stream as today's function makes them of its facts up to `seq`.
-struct Folded {
+pub(crate) struct Folded {
     stream: StreamId,
-    table: RowTable,
+    pub table: RowTable,
     seq: Seq,
     /// How many redactions there were before its facts were read.
     redactions: u64,
 }
 
 impl Sqlite {
-    /// The rows of a stream folded from its facts, if the stored ones are another version's. `None`: take the stored
-    /// ones.
-    pub(crate) fn rebuilt_if_outdated(&self, stream: &StreamId) -> Result<Option<RowTable>, ReadError> {
-        if !self.0.may_be_outdated.load(Ordering::Relaxed) {
-            return Ok(None);
+    /// Whether the stored rows of a stream can be taken; if they are to be rebuilt, they are, as far as possible.
+    pub(crate) fn stored_rows(&self, stream: &StreamId) -> Result<StoredRows, ReadError> {
+        let Some(maker) = self.0.program.rows else { return Ok(StoredRows::OfAnotherVersion) };
+        if !self.0.status.may_be_outdated.load(Ordering::Relaxed) {
+            return Ok(StoredRows::Current);
         }
-        let Some(maker) = self.0.program.rows else { return Ok(None) };
         match self.standing(stream, &maker)? {
-            Standing::Current | Standing::Unreadable => return Ok(None),
+            Standing::Current => return Ok(StoredRows::Current),
+            Standing::Unreadable => return Ok(StoredRows::OfAnotherVersion),
             Standing::Outdated => {}
         }
         match self.fold_rows(stream, &maker, &|| false) {
-            Ok(None) => Ok(None),
+            Ok(None) => Ok(StoredRows::OfAnotherVersion),
             Ok(Some(folded)) => {
                 let table = folded.table.clone();
                 if self.writes() {
                     // That it could not be stored changes nothing for this reader; the background tries again.
                     let _ = self.replace_rows(vec![folded], &maker);
                 }
-                Ok(Some(table))
+                Ok(StoredRows::Folded(table))
             }
             Err(ReadError::Damaged(damage)) => {
                 if self.writes() {
                     let _ = self.mark_unreadable(stream, &damage.to_string());
                 }
-                Ok(None)
+                Ok(StoredRows::OfAnotherVersion)
             }
             Err(
                 error @ (ReadError::NoBlob(_)
@@ -238,7 +267,7 @@ impl Sqlite {
     }
 
     /// `None` when it was told to stop.
-    fn fold_rows(
+    pub(crate) fn fold_rows(
         &self,
         stream: &StreamId,
         maker: &RowMaker,
@@ -250,7 +279,7 @@ impl Sqlite {
             if stop() {
                 return Ok(None);
             }
-            let facts = self.read(stream, seq, FACTS_AT_ONCE)?;
+            let facts = self.read(stream, seq, Bounds::items(FACTS_AT_ONCE))?;
             let Some(last) = facts.last() else { break };
             seq = last.seq;
             for fact in &facts {
@@ -264,7 +293,7 @@ impl Sqlite {
 
     /// Puts folded rows in place of the stored ones, with what was committed since they were folded. Says of how many
     /// streams: one that is no longer marked is as good as new, and one is left marked if anything was redacted since.
-    fn replace_rows(&self, batch: Vec<Folded>, maker: &RowMaker) -> Result<u64, CommitError> {
+    pub(crate) fn replace_rows(&self, batch: Vec<Folded>, maker: &RowMaker) -> Result<u64, CommitError> {
         if batch.is_empty() {
             return Ok(0);
         }
@@ -278,11 +307,14 @@ impl Sqlite {
                 if redactions != cut || writer.conn.execute(unmark, [head.id]).map_err(commit_error)? == 0 {
                     continue;
                 }
-                for fact in View::new(&writer.conn, &writer.store)?.read(&stream, &head, seq, usize::MAX)? {
+                for fact in
+                    View::new(&writer.conn, &writer.store)?.read(&stream, &head, seq, Bounds::items(usize::MAX))?
+                {
                     for op in (maker.rows_of)(&stream, &fact) {
                         table.apply(fact.seq, &op);
                     }
                 }
+                writer.status.forget_damaged_rows(stream.as_str());
                 writer.conn.execute("DELETE FROM rows WHERE stream = ?", [head.id]).map_err(commit_error)?;
                 for (plane, id, seq, value) in table.iter() {
                     writer.set_row(head.id, plane, id, seq, value)?;
@@ -291,8 +323,17 @@ impl Sqlite {
             }
             Ok::<_, CommitError>((replaced, any_marked(&writer.conn)?))
         })?;
-        self.0.may_be_outdated.store(left, Ordering::Relaxed);
+        self.0.status.may_be_outdated.store(left, Ordering::Relaxed);
         Ok(replaced)
+    }
+
+    /// Has the rows of a stream replaced, because one of them is damaged.
+    pub(crate) fn mark_damaged(&self, stream: &StreamId) -> Result<(), CommitError> {
+        let mut writer = self.borrow_writer()?;
+        writer.transaction(|writer| match writer.head(stream)? {
+            Some(head) => writer.mark_rows_outdated(head.id),
+            None => Ok(()),
+        })
     }
 
     fn mark_unreadable(&self, stream: &StreamId, error: &str) -> Result<(), CommitError> {

@@ -100,6 +100,11 @@ impl Queue {
         }
     }
 
+    /// Whether nothing more is taken in.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+
     /// What is queued is still done; nothing more is taken in.
     pub(crate) fn close(&self) {
         self.lock().closed = true;

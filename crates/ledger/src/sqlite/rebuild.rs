@@ -76,6 +76,7 @@ impl Sqlite {
                 snapshots: count("SELECT count(*) FROM snapshots")?,
                 outdated_rows: outdated.streams,
                 unreadable_rows: outdated.unreadable,
+                damaged_rows: self.damaged_rows(),
             })
         })
     }

@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use rusqlite::hooks::Wal;
 use rusqlite::{Connection, OptionalExtension};
-use tokio::sync::watch;
 
 use super::fact::Store;
 use super::heads::Heads;
 use super::queue::{Job, Queue};
+use super::status::Status;
 use super::versions;
 use crate::error::{CommitError, Damage};
 use crate::prepared::Prepared;
@@ -45,7 +45,7 @@ pub(crate) struct Writer {
     oldest_reader: u32,
     /// Pages in the log, as of the last transaction.
     log_pages: Arc<AtomicI32>,
-    end: watch::Sender<u64>,
+    pub status: Arc<Status>,
     /// A transaction failed: what is remembered must be read again before the next.
     stale: bool,
 }
@@ -95,7 +95,7 @@ impl Writer {
     pub(crate) fn new(
         mut conn: Connection,
         store: Arc<Store>,
-        end: watch::Sender<u64>,
+        status: Arc<Status>,
         program: Program,
     ) -> Result<Writer, CommitError> {
         let log_pages = Arc::new(AtomicI32::new(0));
@@ -115,7 +115,7 @@ impl Writer {
             program,
             oldest_reader: 0,
             log_pages,
-            end,
+            status,
             stale: true,
         };
         writer.reload()?;
@@ -137,7 +137,7 @@ impl Writer {
         let oldest = versions::read(&self.conn, versions::OLDEST_READER).optional().map_err(commit_error)?;
         let oldest = oldest.filter(|oldest| oldest.intact).and_then(|oldest| u32::try_from(oldest.number).ok());
         self.oldest_reader = oldest.unwrap_or(1);
-        self.end.send_replace(self.last_fact);
+        self.status.end.send_replace(self.last_fact);
         self.stale = false;
         Ok(())
     }
@@ -166,6 +166,8 @@ impl Writer {
             }
             // Also those that were refused: they lost against a commit that is no more.
             Err(failure) => {
+                let failure = failure.of_database(&self.store.home.database());
+                self.status.write_failure.note(&failure);
                 for (spent, answer) in commits {
                     answer.send(Err(failure.clone()), Some(spent));
                 }
@@ -190,7 +192,7 @@ impl Writer {
         match outcome {
             Ok(result) => {
                 self.heads.settle();
-                self.end.send_replace(self.last_fact);
+                self.status.end.send_replace(self.last_fact);
                 Ok(result)
             }
             Err(failure) => {

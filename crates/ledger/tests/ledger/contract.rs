@@ -1,7 +1,9 @@
 //! What every store promises.
 
 use abide_kernel::time::Time;
-use abide_ledger::{Append, Commit, CommitError, Cursor, ForkPoint, Hash, ReadError, RowOp, Snapshot, Wake};
+use abide_ledger::{
+    Append, Bounds, Commit, CommitError, Cursor, ForkPoint, Hash, ReadError, Row, RowOp, Snapshot, Wake,
+};
 use serde_json::json;
 
 use crate::world::{append, at, commit, fact, on_every_store, said, say, stream};
@@ -201,6 +203,49 @@ fn wakes_come_by_due_time() {
 }
 
 #[test]
+fn wakes_are_found_by_their_reason() {
+    on_every_store(|store| {
+        let ledger = &store.ledger;
+        for (name, due, why) in
+            [("a", Some(50), "held"), ("b", Some(10), "due"), ("c", None, "held"), ("d", Some(9), "held")]
+        {
+            say(ledger, name, 0, &["x"]);
+            let wakes = vec![(stream(name), Some(Wake { due: due.map(at), why: why.into() }))];
+            ledger.commit(Commit { wakes, ..Commit::default() }).wait().unwrap();
+        }
+        assert_eq!(ledger.wakes_because("held").unwrap(), [stream("c"), stream("d"), stream("a")]);
+        assert_eq!(ledger.wakes_because("hel").unwrap(), []);
+        ledger.commit(Commit { wakes: vec![(stream("c"), None)], ..Commit::default() }).wait().unwrap();
+        assert_eq!(ledger.wakes_because("held").unwrap(), [stream("d"), stream("a")]);
+    });
+}
+
+/// The last fact counts, not the time that is waited for, nor facts before the last.
+#[test]
+fn waits_that_were_recorded_in_the_future_are_found() {
+    on_every_store(|store| {
+        let ledger = &store.ledger;
+        for (name, last_at, due) in [
+            ("a", 900, Some(50)),
+            ("b", 100, Some(5_000)),
+            ("c", 900, None),
+            ("d", 900, Some(5_000)),
+            ("e", 300, Some(9)),
+        ] {
+            say(ledger, name, 0, &["x"]);
+            let last = Append { at: at(last_at), ..append(name, 1, &["y"]) };
+            let wakes = vec![(stream(name), Some(Wake { due: due.map(at), why: "due".into() }))];
+            ledger.commit(Commit { appends: vec![last], wakes, ..Commit::default() }).wait().unwrap();
+        }
+        assert_eq!(ledger.waits_recorded_after(at(500)).unwrap(), [stream("a"), stream("d")]);
+        assert_eq!(ledger.waits_recorded_after(at(900)).unwrap(), []);
+        commit(ledger, vec![Append { at: at(400), ..append("d", 2, &["z"]) }]).unwrap();
+        ledger.commit(Commit { wakes: vec![(stream("e"), None)], ..Commit::default() }).wait().unwrap();
+        assert_eq!(ledger.waits_recorded_after(at(200)).unwrap(), [stream("a"), stream("d")]);
+    });
+}
+
+#[test]
 fn load_starts_from_the_newest_snapshot_of_its_fingerprint() {
     on_every_store(|store| {
         let ledger = &store.ledger;
@@ -228,6 +273,26 @@ fn load_starts_from_the_newest_snapshot_of_its_fingerprint() {
         ledger.commit(Commit { snapshots: vec![snapshot(3, "g")], ..Commit::default() }).wait().unwrap();
         assert_eq!(load("g"), (Some(snapshot(3, "g")), vec![]));
         assert_eq!(load("f"), (None, vec![1, 2, 3]));
+    });
+}
+
+#[test]
+fn a_tail_of_large_facts_is_handed_out_in_parts() {
+    on_every_store(|store| {
+        let ledger = &store.ledger;
+        // Random enough that no store makes it smaller.
+        let large: Vec<String> = (0..6)
+            .map(|number| (0..20_000).map(|at| blake3::hash(format!("{number} {at}").as_bytes()).to_string()).collect())
+            .collect();
+        for (seq, text) in large.iter().enumerate() {
+            say(ledger, "a", seq as u64, &[text]);
+        }
+        let loaded = ledger.load(&stream("a"), "f").unwrap().unwrap();
+        let part = loaded.tail.len() as u64;
+        assert!((2..6).contains(&part), "{part} of six facts");
+        let rest = ledger.read_within(&stream("a"), part, Bounds::TAIL).unwrap();
+        let seqs: Vec<u64> = loaded.tail.iter().chain(&rest).map(|fact| fact.seq).collect();
+        assert_eq!((loaded.head.seq, seqs), (6, vec![1, 2, 3, 4, 5, 6]));
     });
 }
 
@@ -325,5 +390,60 @@ fn a_receipt_is_a_future_too() {
         let receipt = store.ledger.commit(Commit::append(stream("a"), 0, at(0), facts));
         // Waiting is polling with a waker that wakes this thread.
         assert_eq!(receipt.wait().unwrap().heads[0].seq, 1);
+    });
+}
+
+#[test]
+fn a_read_ends_with_the_item_that_reaches_its_bytes() {
+    on_every_store(|store| {
+        let ledger = &store.ledger;
+        // Large ones lie beside the database, small ones in it.
+        let (large, small) = ("x".repeat(10_000), "y".repeat(100));
+        say(ledger, "a", 0, &[&large, &small, &small, &large, &large, &small]);
+        let within = |after, items, bytes| {
+            let facts = ledger.read_within(&stream("a"), after, Bounds { items, bytes }).unwrap();
+            facts.iter().map(|fact| fact.seq).collect::<Vec<_>>()
+        };
+        assert_eq!(within(0, 9, 0), [1], "one fact at least");
+        assert_eq!(within(0, 9, 5_000), [1]);
+        assert_eq!(within(0, 9, 10_500), [1, 2, 3, 4]);
+        assert_eq!(within(1, 9, 5_000), [2, 3, 4]);
+        assert_eq!(within(0, 2, usize::MAX), [1, 2]);
+        assert_eq!(within(4, 9, usize::MAX), [5, 6]);
+        assert_eq!(within(6, 9, 0), Vec::<u64>::new());
+        let mut follow = ledger.follow(Cursor::START);
+        let mut sizes = Vec::new();
+        loop {
+            let facts = follow.next_within(Bounds { items: 9, bytes: 10_500 }).unwrap();
+            match facts.len() {
+                0 => break,
+                some => sizes.push(some),
+            }
+        }
+        assert_eq!(sizes, [4, 2], "each fact once");
+    });
+}
+
+#[test]
+fn rows_are_visited_until_the_visitor_has_enough() {
+    on_every_store(|store| {
+        let rows = ["1", "2", "3"].map(|id| RowOp { plane: "p".into(), id: id.to_owned(), patch: json!({ "id": id }) });
+        let mut first = append("a", 0, &["x"]);
+        first.facts[0].rows = rows.to_vec();
+        commit(&store.ledger, vec![first]).unwrap();
+        let visited = |after: Option<&str>, most: usize| {
+            let mut seen = Vec::new();
+            let visit = &mut |row: Row| {
+                seen.push(row.id);
+                seen.len() < most
+            };
+            store.ledger.visit_rows(&stream("a"), "p", after, visit).unwrap();
+            seen
+        };
+        assert_eq!(visited(None, 9), ["1", "2", "3"]);
+        assert_eq!(visited(None, 2), ["1", "2"]);
+        assert_eq!(visited(Some("1"), 1), ["2"]);
+        assert_eq!(visited(Some("3"), 9), Vec::<String>::new());
+        assert!(store.ledger.rows(&stream("a"), "p", None, 0).unwrap().is_empty());
     });
 }

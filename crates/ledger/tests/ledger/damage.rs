@@ -1,12 +1,15 @@
 //! Every byte of a checkpointed ledger, flipped: the content is the same, or the damage has a name.
 
+use std::collections::HashSet;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Mutex;
 
 use abide_ledger::{
-    Append, Commit, Cursor, Damage, Head, Ledger, Loaded, NewFact, Options, ReadError, Recorded, Row, RowOp, Snapshot,
-    StreamId, Wake,
+    Append, Commit, Cursor, Damage, Head, Ledger, Loaded, NewFact, Options, Program, ReadError, Recorded, Row,
+    RowMaker, RowOp, Snapshot, StreamId, Wake,
 };
+use serde_json::{Value, json};
 
 use crate::world::{append_with_rows, archive_before, at, commit, fork_with_rows, said, say, stream, verify};
 
@@ -64,8 +67,9 @@ fn flip_every_other_byte(home: &Path, first: usize) {
     fill(home);
     let database = home.join("ledger.db");
     let bytes = std::fs::read(&database).unwrap();
-    let open = || Ledger::open(home, Options::read_only());
+    let open = || Ledger::open(home, Options::read_only().by(making_rows()));
     let original = seen(&open().unwrap()).unwrap();
+    let rows: HashSet<String> = original.rows.iter().flatten().map(|row| format!("{row:?}")).collect();
     let file = std::fs::OpenOptions::new().write(true).open(&database).unwrap();
     for offset in (first..bytes.len()).step_by(2) {
         let flipped = bytes[offset] ^ (1 << (offset / 2 % 8));
@@ -73,8 +77,14 @@ fn flip_every_other_byte(home: &Path, first: usize) {
         // Refused at the door is named too.
         if let Ok(ledger) = open() {
             let report = ledger.verify(&rows_of, &mut |_| {});
+            let page = offset / PAGE as usize + 1;
+            // A row may be missing, which `verify` names; none is ever another than it was.
+            for (stream, _) in &original.streams {
+                let served = ledger.rows(stream, "said", None, 999).unwrap_or_default();
+                let changed: Vec<&Row> = served.iter().filter(|row| !rows.contains(&format!("{row:?}"))).collect();
+                assert!(changed.is_empty(), "byte {offset}, page {page}, changed {changed:?}");
+            }
             if report.is_intact() {
-                let page = offset / PAGE as usize + 1;
                 assert_eq!(
                     seen(&ledger).ok().as_ref(),
                     Some(&original),
@@ -89,7 +99,7 @@ fn flip_every_other_byte(home: &Path, first: usize) {
 
 /// A little of everything: an archive, marks, a fork, a blob, a redaction, rows, wakes, snapshots.
 fn fill(home: &Path) {
-    let ledger = Ledger::open(home, Options { page_size: PAGE, ..Options::default() }).unwrap();
+    let ledger = Ledger::open(home, Options { page_size: PAGE, ..Options::default().by(making_rows()) }).unwrap();
     commit(&ledger, vec![append_bare("a", 0, &["t"; 66])]).unwrap();
     archive_before(&ledger, 2000);
     let large = "z".repeat(5000);
@@ -194,4 +204,115 @@ fn a_missing_blob_is_damage_to_one_fact() {
     assert_eq!(ledger.read(&stream("a"), 2, 9).unwrap().len(), 1);
     let report = ledger.verify(&|_, _| Vec::new(), &mut |_| {});
     assert!(matches!(&report.damage[..], [Damage::Fact { seq: 2, .. }]), "{:#?}", report.damage);
+}
+
+/// Damage that was found in passing, in this process.
+static REPORTED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// A program that makes rows, so that damaged ones can be made again.
+fn making_rows() -> Program {
+    let report = |damage: &Damage| REPORTED.lock().unwrap().push(damage.to_string());
+    Program { rows: Some(RowMaker { fingerprint: "rows", rows_of }), on_damage: report, ..Program::default() }
+}
+
+fn reported() -> Vec<String> {
+    std::mem::take(&mut REPORTED.lock().unwrap())
+}
+
+fn open_with_rows(home: &Path) -> Ledger {
+    Ledger::open(home, Options::default().by(making_rows())).unwrap()
+}
+
+fn texts(ledger: &Ledger, name: &str) -> Vec<Value> {
+    ledger.rows(&stream(name), "said", None, 99).unwrap().into_iter().map(|row| row.value).collect()
+}
+
+fn sql(home: &Path, sql: &str) {
+    rusqlite::Connection::open(home.join("ledger.db")).unwrap().execute_batch(sql).unwrap();
+}
+
+/// What a flipped bit makes of a row: another text under the same checksum.
+const CHANGED: &str = r#"UPDATE rows SET value = CAST('{"text":"tvo"}' AS BLOB) WHERE stream = 1 AND id = '0002'"#;
+const NAMED: &str = "agent/a row said/0002: its checksum does not match";
+
+fn with_rows(home: &Path) -> Vec<Value> {
+    let ledger = open_with_rows(home);
+    commit(&ledger, vec![append_with_rows("a", 0, &["one", "two"]), append_with_rows("b", 0, &["three"])]).unwrap();
+    texts(&ledger, "a")
+}
+
+#[test]
+fn a_damaged_row_is_folded_anew_when_it_is_read_and_reported() {
+    let home = fresh();
+    let written = with_rows(home.path());
+    sql(home.path(), CHANGED);
+    // A reader changes nothing, and is not shown what was changed.
+    let reader = Ledger::open(home.path(), Options::read_only().by(making_rows())).unwrap();
+    assert_eq!(texts(&reader, "a"), written);
+    assert_eq!((reported(), reader.damaged_rows()), (vec![NAMED.to_owned()], 1));
+    let report = verify(&reader);
+    assert_eq!(report.damage.iter().map(ToString::to_string).collect::<Vec<_>>(), [NAMED]);
+    drop(reader);
+    let ledger = open_with_rows(home.path());
+    assert_eq!(texts(&ledger, "a"), written);
+    assert_eq!((reported(), ledger.stats().unwrap().damaged_rows), (vec![NAMED.to_owned()], 1));
+    // It is repaired, once.
+    assert_eq!(texts(&ledger, "a"), written);
+    assert!(reported().is_empty());
+    assert!(verify(&ledger).is_intact());
+    assert_eq!(ledger.stats().unwrap().outdated_rows, 0);
+    // Damage that comes later is new damage.
+    sql(home.path(), CHANGED);
+    assert_eq!(texts(&ledger, "a"), written);
+    assert_eq!((reported(), ledger.damaged_rows()), (vec![NAMED.to_owned()], 2));
+}
+
+/// A patch on top of nothing would be half a row with a checksum of its own.
+#[test]
+fn a_damaged_row_that_a_commit_changes_is_folded_anew() {
+    let home = fresh();
+    with_rows(home.path());
+    sql(home.path(), CHANGED);
+    let ledger = open_with_rows(home.path());
+    for (seq, text) in [(2, "two again"), (3, "and again")] {
+        let mut more = append_with_rows("a", seq, &[text]);
+        let patch = RowOp { plane: "said".into(), id: "0002".into(), patch: json!({ "more": true }) };
+        more.facts[0].rows.push(patch);
+        commit(&ledger, vec![more]).unwrap();
+    }
+    // Each commit finds it.
+    assert_eq!((reported(), ledger.damaged_rows()), (vec![NAMED.to_owned()], 1));
+    let rows = texts(&ledger, "a");
+    let said: Vec<&Value> = rows.iter().filter_map(|row| row.get("text")).collect();
+    assert_eq!(said, ["one", "two", "two again", "and again"]);
+    assert!(verify(&ledger).is_intact());
+}
+
+#[test]
+fn a_damaged_row_whose_facts_are_damaged_too_is_an_error() {
+    let home = fresh();
+    with_rows(home.path());
+    sql(home.path(), CHANGED);
+    sql(home.path(), "UPDATE facts SET payload = x'00' WHERE stream = 1 AND seq = 1");
+    let ledger = open_with_rows(home.path());
+    let refused = ledger.rows(&stream("a"), "said", None, 99).unwrap_err();
+    assert!(refused.to_string().starts_with(NAMED), "{refused}");
+    // Every reader is refused; the log has it once.
+    ledger.rows(&stream("a"), "said", None, 99).unwrap_err();
+    assert_eq!(reported(), [NAMED]);
+    // The rows around it are as they were.
+    assert_eq!(ledger.rows(&stream("a"), "said", None, 1).unwrap()[0].value, json!({ "text": "one" }));
+    assert_eq!(texts(&ledger, "b").len(), 2);
+}
+
+/// Nobody can make rows again without the function that made them.
+#[test]
+fn a_damaged_row_without_its_maker_is_an_error() {
+    let home = fresh();
+    with_rows(home.path());
+    sql(home.path(), CHANGED);
+    let ledger = Ledger::open(home.path(), Options::default()).unwrap();
+    assert!(matches!(ledger.rows(&stream("a"), "said", None, 99), Err(ReadError::Damaged(_))));
+    commit(&ledger, vec![append_with_rows("a", 2, &["three"])]).unwrap();
+    assert!(matches!(ledger.rows(&stream("a"), "said", None, 99), Err(ReadError::Damaged(_))));
 }

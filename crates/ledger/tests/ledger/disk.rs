@@ -64,7 +64,7 @@ fn what_is_no_ledger_is_refused() {
     assert!(matches!(refused, OpenError::NotALedger { .. }), "{refused}");
 }
 
-/// A real disk of two MiB, in a namespace of its own; where the system does not allow that, a limit on the size of
+/// A real disk of four MiB, in a namespace of its own; where the system does not allow that, a limit on the size of
 /// files stands in. One of the two always runs.
 #[test]
 fn a_full_disk_refuses_and_goes_on_when_there_is_room() {
@@ -88,11 +88,12 @@ fn child_on_a_small_disk() {
     let Some(home) = child::home() else { return };
     let mounted = std::env::var("LEDGER_TEST_MOUNT").is_ok_and(|value| value == "yes");
     if mounted {
-        run(Command::new("mount").args(["-t", "tmpfs", "-o", "size=2m", "tmpfs"]).arg(&home));
+        run(Command::new("mount").args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"]).arg(&home));
     }
     let ballast = home.join("ballast");
-    std::fs::write(&ballast, vec![1; 600_000]).unwrap();
+    std::fs::write(&ballast, vec![1; if mounted { 2_000_000 } else { 600_000 }]).unwrap();
     let ledger = Ledger::open(&home, Options::default()).unwrap();
+    assert!(ledger.write_failure().is_none());
     let text = "w".repeat(3000);
     let (mut seq, refusal) = fill(&ledger, &text);
     check_full(&refusal, mounted);
@@ -103,7 +104,15 @@ fn child_on_a_small_disk() {
     }
     assert_eq!(said(&ledger, "a").len() as u64, seq);
     assert_eq!(ledger.head(&stream("a")).unwrap().unwrap().seq, seq);
+    // It says so for as long as a probe can't be written.
+    check_full(&ledger.write_failure().unwrap(), mounted);
+    check_full(&ledger.try_write().unwrap_err(), mounted);
+    assert!(refusal.to_string().contains(home.to_str().unwrap()), "{refusal}");
     make_room(&ballast, mounted);
+    assert!(ledger.write_failure().is_some());
+    ledger.try_write().unwrap();
+    assert!(ledger.write_failure().is_none());
+    assert!(!home.join("ledger.probe").exists());
     for _ in 0..20 {
         say(&ledger, "a", seq, &[&text]);
         seq += 1;

@@ -8,7 +8,7 @@ use http::{HeaderMap, header};
 use serde_json::{Map, Value};
 
 use super::form;
-use super::signature::{GITHUB_EVENT, GITHUB_ID, STANDARD_ID, single};
+use super::signature::{GITHUB_EVENT, GITHUB_ID, STANDARD_ID, Scheme, single};
 
 /// A delivery, and under which name a repeat of it is known.
 #[derive(Debug, PartialEq)]
@@ -26,26 +26,36 @@ pub(crate) struct KnownAs {
 
 const ID_MAX_BYTES: usize = 512;
 
-/// `key` is the `Idempotency-Key`, for senders that know no id of their own.
-pub(crate) fn read(headers: &HeaderMap, body: &[u8], key: Option<&str>) -> Result<Incoming, Problem> {
+/// `key` is the `Idempotency-Key`, for senders that know no id of their own; `scheme` says how it is signed, if it is.
+pub(crate) fn read(
+    headers: &HeaderMap,
+    body: &[u8],
+    key: Option<&str>,
+    scheme: Option<&Scheme>,
+) -> Result<Incoming, Problem> {
     let content = content(headers, body)?;
-    let known_as = known_as(headers, &content, key)?;
+    let named = known_as(headers, &content, key)?;
     let correlation_id = match headers.get("x-correlation-id") {
         Some(_) => Some(line(headers, "x-correlation-id", limits::LINE_BYTES)?),
         None => content.event().and_then(|event| event.get("subject")?.as_str()).map(str::to_owned),
     };
-    let delivery_id = known_as.as_ref().map(|known| known.id.clone());
+    let delivery_id = named.as_ref().map(|known| known.id.clone());
+    let known_as = match scheme {
+        // No id of such a delivery is signed: whoever has seen it could send it again under another.
+        Some(Scheme::GitHub { digest }) => Some(KnownAs { kind: "github-signature", id: digest.to_string() }),
+        Some(Scheme::Standard) | None => named,
+    };
     let (text, json) = match content {
         Content::Nothing => (None, None),
         Content::Text(text) => (Some(text), None),
-        Content::Json(json) => (named(headers), Some(json)),
+        Content::Json(json) => (event_name(headers), Some(json)),
         Content::Event(event) => (None, Some(Value::Object(event))),
     };
     Ok(Incoming { delivery: Delivery { delivery_id, text, json, correlation_id }, known_as })
 }
 
 /// GitHub says what happened in a header only.
-fn named(headers: &HeaderMap) -> Option<String> {
+fn event_name(headers: &HeaderMap) -> Option<String> {
     let event = single(headers, GITHUB_EVENT)?;
     Some(format!("GitHub event: {}", limits::clip(event, ID_MAX_BYTES)))
 }
@@ -222,7 +232,7 @@ fn checked(event: Map<String, Value>) -> Result<Map<String, Value>, Problem> {
     Ok(event)
 }
 
-/// The id that a repeat will have, too: the one that is signed with, before those that are only said.
+/// The id that its sender gave it: the one that Standard Webhooks sign, before those that nobody signs.
 fn known_as(headers: &HeaderMap, content: &Content, key: Option<&str>) -> Result<Option<KnownAs>, Problem> {
     for (kind, name) in [("webhook", STANDARD_ID), ("github", GITHUB_ID)] {
         if headers.contains_key(name) {
@@ -261,7 +271,7 @@ mod tests {
         for (name, value) in list {
             headers.append(*name, value.parse().unwrap());
         }
-        read(&headers, body.as_ref(), key).map_err(|problem| problem.status)
+        read(&headers, body.as_ref(), key, None).map_err(|problem| problem.status)
     }
 
     fn delivery(list: &[(&'static str, &str)], body: impl AsRef<[u8]>) -> Delivery {

@@ -8,10 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
 use abide_kernel::id::{AgentId, TriggerId};
-use abide_private::{private_folder, write_private};
+use abide_private::{private_folder, read_regular, write_private};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
+
+use super::at;
 
 const MIN_BYTES: usize = 8;
 const MAX_BYTES: usize = 512;
@@ -73,12 +75,13 @@ impl Secrets {
         let files = match fs::read_dir(&folder) {
             Ok(files) => files.collect::<Result<Vec<_>, _>>()?,
             Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(error),
+            Err(error) => return Err(at(&folder, &error)),
         };
         for file in files {
             let name = file.file_name();
             let Some(trigger) = name.to_str().filter(|name| !name.ends_with(".partial")) else { continue };
-            let kept: Option<Kept> = serde_json::from_slice(&fs::read(file.path())?).ok();
+            let bytes = read_regular(&file.path()).map_err(|error| at(&file.path(), &error))?;
+            let kept: Option<Kept> = serde_json::from_slice(&bytes).ok();
             match kept.and_then(|kept| Some((kept.agent_id, Secret::new(&kept.secret).ok()?))) {
                 Some(kept) => {
                     known.insert(TriggerId::new(trigger), kept);
@@ -97,9 +100,10 @@ impl Secrets {
 
     /// Durable when this returns.
     pub(super) fn keep(&self, agent: &AgentId, trigger: &TriggerId, secret: Secret) -> io::Result<()> {
-        private_folder(&self.folder)?;
+        private_folder(&self.folder).map_err(|error| at(&self.folder, &error))?;
         let kept = Kept { agent_id: agent.clone(), secret: secret.0.clone() };
-        write_private(&self.folder.join(trigger.as_str()), &serde_json::to_vec(&kept)?)?;
+        let file = self.folder.join(trigger.as_str());
+        write_private(&file, &serde_json::to_vec(&kept)?).map_err(|error| at(&file, &error))?;
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         known.insert(trigger.clone(), (agent.clone(), secret));
         Ok(())

@@ -2,6 +2,7 @@
 //! as long for a wrong signature as for a right one.
 
 use abide_kernel::time::Time;
+use abide_ledger::Hash;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderMap;
@@ -19,8 +20,17 @@ const STANDARD_TIMESTAMP: &str = "webhook-timestamp";
 const STANDARD_SIGNATURE: &str = "webhook-signature";
 const GITHUB_SIGNATURE: &str = "x-hub-signature-256";
 
-/// Or why it is not accepted.
-pub(crate) fn check(secret: &Secret, headers: &HeaderMap, body: &[u8], now: Time) -> Result<(), &'static str> {
+/// How a delivery is signed, which says how a repeat of it is recognised.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Scheme {
+    /// Its id is signed with it.
+    Standard,
+    /// Its body alone is signed. The digest is of the signature and the body, however the signature was spelled.
+    GitHub { digest: Hash },
+}
+
+/// The scheme of a delivery whose signature is right, or why it is not accepted.
+pub(crate) fn check(secret: &Secret, headers: &HeaderMap, body: &[u8], now: Time) -> Result<Scheme, &'static str> {
     if headers.contains_key(STANDARD_SIGNATURE) {
         standard(secret, headers, body, now)
     } else if headers.contains_key(GITHUB_SIGNATURE) {
@@ -30,11 +40,11 @@ pub(crate) fn check(secret: &Secret, headers: &HeaderMap, body: &[u8], now: Time
     }
 }
 
-fn standard(secret: &Secret, headers: &HeaderMap, body: &[u8], now: Time) -> Result<(), &'static str> {
+fn standard(secret: &Secret, headers: &HeaderMap, body: &[u8], now: Time) -> Result<Scheme, &'static str> {
     let id = single(headers, STANDARD_ID).ok_or("it has no webhook-id")?;
     let timestamp = single(headers, STANDARD_TIMESTAMP).ok_or("it has no webhook-timestamp")?;
     let signatures = single(headers, STANDARD_SIGNATURE).ok_or("it has several webhook-signature headers")?;
-    let seconds: i64 = timestamp.parse().map_err(|_| "its webhook-timestamp is no number of seconds")?;
+    let seconds = seconds(timestamp).ok_or("its webhook-timestamp is no number of seconds")?;
     let apart = seconds.checked_mul(1_000).and_then(|ms| ms.checked_sub(now.as_ms()));
     if apart.is_none_or(|ms| ms.abs() > WINDOW_MS) {
         return Err("its webhook-timestamp is more than five minutes away");
@@ -47,14 +57,20 @@ fn standard(secret: &Secret, headers: &HeaderMap, body: &[u8], now: Time) -> Res
     };
     // There are several while its sender changes from one secret to the next.
     let known = signatures.split(' ').any(|signature| right(signature).is_some());
-    if known { Ok(()) } else { Err("its webhook-signature is not right") }
+    if known { Ok(Scheme::Standard) } else { Err("its webhook-signature is not right") }
 }
 
-fn github(secret: &Secret, headers: &HeaderMap, body: &[u8]) -> Result<(), &'static str> {
+/// Digits alone: a number's own parser takes a sign, too.
+fn seconds(text: &str) -> Option<i64> {
+    text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+fn github(secret: &Secret, headers: &HeaderMap, body: &[u8]) -> Result<Scheme, &'static str> {
     let given = single(headers, GITHUB_SIGNATURE).and_then(|text| hex(text.strip_prefix("sha256=")?));
     let given = given.ok_or("its x-hub-signature-256 does not read")?;
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.plain());
-    hmac::verify(&key, body, &given).map_err(|_| "its x-hub-signature-256 is not right")
+    hmac::verify(&key, body, &given).map_err(|_| "its x-hub-signature-256 is not right")?;
+    Ok(Scheme::GitHub { digest: Hash::of(&[&given, body].concat()) })
 }
 
 /// A header that is there once.
@@ -96,7 +112,7 @@ mod tests {
         const SIGNATURE: &str = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=";
         const OTHER: &str = "v1,AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
 
-        fn checked(list: &[(&'static str, &str)], body: &[u8], seconds: i64) -> Result<(), &'static str> {
+        fn checked(list: &[(&'static str, &str)], body: &[u8], seconds: i64) -> Result<Scheme, &'static str> {
             check(&Secret::new(SECRET).unwrap(), &headers(list), body, Time::from_ms(seconds * 1_000))
         }
 
@@ -106,13 +122,13 @@ mod tests {
 
         #[test]
         fn the_documented_example_is_right() {
-            assert_eq!(checked(&signed(ID, AT, SIGNATURE), BODY, 1_614_265_330), Ok(()));
+            assert_eq!(checked(&signed(ID, AT, SIGNATURE), BODY, 1_614_265_330), Ok(Scheme::Standard));
         }
 
         #[test]
         fn one_right_signature_of_several_is_enough() {
             let several = format!("v1a,{SIGNATURE} {OTHER} {SIGNATURE} v2,x");
-            assert_eq!(checked(&signed(ID, AT, &several), BODY, 1_614_265_330), Ok(()));
+            assert_eq!(checked(&signed(ID, AT, &several), BODY, 1_614_265_330), Ok(Scheme::Standard));
             let none = format!("{OTHER} v2,{} {}", &SIGNATURE[3..], &SIGNATURE[3..]);
             let wrong = checked(&signed(ID, AT, &none), BODY, 1_614_265_330);
             assert_eq!(wrong, Err("its webhook-signature is not right"));
@@ -129,11 +145,23 @@ mod tests {
         #[test]
         fn five_minutes_either_way_and_no_more() {
             for seconds in [1_614_265_030, 1_614_265_630] {
-                assert_eq!(checked(&signed(ID, AT, SIGNATURE), BODY, seconds), Ok(()), "{seconds}");
+                assert_eq!(checked(&signed(ID, AT, SIGNATURE), BODY, seconds), Ok(Scheme::Standard), "{seconds}");
             }
             for seconds in [1_614_265_029, 1_614_265_631] {
                 let late = checked(&signed(ID, AT, SIGNATURE), BODY, seconds);
                 assert_eq!(late, Err("its webhook-timestamp is more than five minutes away"), "{seconds}");
+            }
+        }
+
+        /// Signed by its sender all the same, so that nothing but the sign is wrong.
+        #[test]
+        fn a_time_is_written_in_digits_alone() {
+            for at in ["+1614265330", "-1614265330", " 1614265330", "1614265330.0", "1_614_265_330"] {
+                let key = hmac::Key::new(hmac::HMAC_SHA256, &Secret::new(SECRET).unwrap().standard());
+                let tag = hmac::sign(&key, &[ID.as_bytes(), b".", at.as_bytes(), b".", BODY].concat());
+                let signature = format!("v1,{}", STANDARD.encode(tag));
+                let refused = checked(&signed(ID, at, &signature), BODY, 1_614_265_330);
+                assert_eq!(refused, Err("its webhook-timestamp is no number of seconds"), "{at}");
             }
         }
 
@@ -144,6 +172,7 @@ mod tests {
             let no_time = [(STANDARD_ID, ID), (STANDARD_SIGNATURE, SIGNATURE)];
             assert_eq!(checked(&no_time, BODY, now), Err("it has no webhook-timestamp"));
             assert!(checked(&signed(ID, "soon", SIGNATURE), BODY, now).is_err());
+            assert!(checked(&signed(ID, "", SIGNATURE), BODY, now).is_err());
             assert!(checked(&signed(ID, "9223372036854775807", SIGNATURE), BODY, now).is_err());
             assert!(checked(&signed(ID, AT, ""), BODY, now).is_err());
             let twice = [signed(ID, AT, SIGNATURE).as_slice(), &[(STANDARD_ID, "other")]].concat();
@@ -158,16 +187,17 @@ mod tests {
 
         const SIGNATURE: &str = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
 
-        fn checked(secret: &str, signature: &str, body: &[u8]) -> Result<(), &'static str> {
+        fn checked(secret: &str, signature: &str, body: &[u8]) -> Result<Scheme, &'static str> {
             let headers = headers(&[(GITHUB_SIGNATURE, signature)]);
             check(&Secret::new(secret).unwrap(), &headers, body, Time::EPOCH)
         }
 
         #[test]
         fn the_documented_example_is_right() {
-            assert_eq!(checked("It's a Secret to Everybody", SIGNATURE, b"Hello, World!"), Ok(()));
+            let right = checked("It's a Secret to Everybody", SIGNATURE, b"Hello, World!");
+            assert!(matches!(right, Ok(Scheme::GitHub { .. })), "{right:?}");
             let upper = SIGNATURE.to_uppercase().replace("SHA256", "sha256");
-            assert_eq!(checked("It's a Secret to Everybody", &upper, b"Hello, World!"), Ok(()));
+            assert_eq!(checked("It's a Secret to Everybody", &upper, b"Hello, World!"), right);
         }
 
         #[test]

@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use abide_kernel::id::{AgentId, TriggerId};
-use abide_private::write_private;
+use abide_private::{read_regular, write_private};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use super::at;
 
 const VERSION: u8 = 1;
 const KEY_BYTES: usize = 32;
@@ -45,7 +47,7 @@ impl Key {
     /// The home's key, or a new one where there is none yet: no token was made with it, so none opens anything.
     pub(super) fn read(home: &Path) -> io::Result<Key> {
         let path = home.join("hook.key");
-        let (bytes, kept) = match fs::read(&path) {
+        let (bytes, kept) = match read_regular(&path) {
             Ok(bytes) => {
                 let wrong = |_| {
                     let text = format!(
@@ -61,7 +63,7 @@ impl Key {
                 fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
                 (bytes, false)
             }
-            Err(error) => return Err(error),
+            Err(error) => return Err(at(&path, &error)),
         };
         Ok(Key { bytes, path, kept: Mutex::new(kept) })
     }
@@ -106,7 +108,7 @@ impl Key {
     fn keep(&self) -> io::Result<()> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if !*kept {
-            write_private(&self.path, &self.bytes)?;
+            write_private(&self.path, &self.bytes).map_err(|error| at(&self.path, &error))?;
             *kept = true;
         }
         Ok(())

@@ -3,17 +3,16 @@
 use std::sync::Arc;
 
 use abide_api::Problem;
-use abide_api::types::{AgentChange, AgentCreate, AgentItem, Budget, Deleted, Limits, Page, Role};
-use abide_engine::export::records;
+use abide_api::types::{AgentChange, AgentCreate, AgentItem, Budget, Deleted, Limits, Role};
+use abide_engine::export::{ExportError, records};
 use abide_engine::fold::fold_until;
-use abide_engine::{Answered, AskError, Damage};
+use abide_engine::{Answered, AskError};
 use abide_kernel::agent::budget::{Budget as KernelBudget, Limits as KernelLimits};
 use abide_kernel::agent::config::{Choice, Config, ConfigChange, DefaultModels, Identity};
 use abide_kernel::explain;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::Input;
 use abide_kernel::limits;
-use abide_kernel::rows::{AGENT_PLANE, AGENT_ROW};
 use abide_kernel::summary::agent_summary;
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary;
@@ -22,7 +21,9 @@ use abide_ledger::StreamId;
 use serde_json::{Value, json as object};
 
 use super::models::model_of;
-use super::{Met, agent, blocking, chosen, json, workspaces};
+use super::page::{Page, PageBuilder, READ_BYTES};
+use super::{Met, agent, blocking, chosen, json, reserve, workspaces};
+use crate::agent_row::readable_agent_row;
 use crate::app::App;
 use crate::body;
 use crate::gate::Call;
@@ -209,48 +210,46 @@ pub(super) async fn list(call: Call) -> Met {
             Some(id.map_err(|_| Problem::new(400, "bad_cursor", format!("{after:?} is no place in this list")))?)
         }
     };
+    let reserved = reserve(&call, READ_BYTES).await?;
     let app = call.app;
     let page = blocking(move || page(&app, after.as_ref(), limit)).await?;
-    Ok(json(200, &page))
+    Ok(page.into_response(Some(reserved)))
 }
 
 /// One page of agents that are not archived. Those that sleep are shown from their row, without being read.
-fn page(app: &App, after: Option<&AgentId>, limit: usize) -> Result<Page<AgentItem>, Problem> {
+fn page(app: &App, after: Option<&AgentId>, limit: usize) -> Result<Page, Problem> {
     let ledger = app.host.ledger();
     let unreadable = |error| problems::unreadable(&error);
-    let mut items = Vec::new();
-    let mut place = after.map(StreamId::agent);
+    let mut page = PageBuilder::new(limit);
+    let mut last: Option<String> = None;
+    let mut place = after.cloned();
     loop {
-        let streams = ledger.streams(place.as_ref(), limit).map_err(unreadable)?;
-        for (stream, head) in &streams {
-            // Agents come first among the streams.
-            let Some(name) = stream.agent_name() else { return Ok(Page { items, next: None }) };
-            if items.len() == limit {
-                let next = items.last().map(|item: &AgentItem| item.id.clone());
-                return Ok(Page { items, next });
-            }
-            place = Some(stream.clone());
-            let rows = ledger.rows(stream, AGENT_PLANE, None, 1).map_err(unreadable)?;
-            let row = rows.into_iter().find(|row| row.id == AGENT_ROW).map(|row| row.value).unwrap_or_default();
-            if row["archived"] == true {
-                continue;
-            }
+        let agents = app.host.agents(place.as_ref(), limit).map_err(unreadable)?;
+        for id in &agents {
+            let stream = StreamId::agent(id);
+            place = Some(id.clone());
+            let Some(head) = ledger.head(&stream).map_err(unreadable)? else { continue };
+            let row = readable_agent_row(ledger, &stream).map_err(unreadable)?.unwrap_or_default();
             let text = |key: &str, otherwise: &str| row[key].as_str().unwrap_or(otherwise).to_owned();
             // What its row says is what it was before it could not be read.
-            let quarantined = AgentId::new(name).is_ok_and(|id| app.host.is_quarantined(&id));
+            let quarantined = app.host.is_quarantined(id);
             let stopped = vocabulary::Status::Stopped.as_str();
-            items.push(AgentItem {
-                id: name.to_owned(),
+            let item = AgentItem {
+                id: id.to_string(),
                 status: if quarantined { stopped.to_owned() } else { text("status", stopped) },
                 kind: text("kind", "named"),
                 role: text("role", "orchestrator"),
                 model: model_of(&row, &app.options.models),
                 created_at: text("created_at", ""),
                 seq: head.seq,
-            });
+            };
+            if !page.push(&item) {
+                return Ok(page.finish(last.as_deref()));
+            }
+            last = Some(item.id);
         }
-        if streams.len() < limit {
-            return Ok(Page { items, next: None });
+        if agents.len() < limit {
+            return Ok(page.finish(None));
         }
     }
 }
@@ -343,12 +342,21 @@ fn damaged(app: &App, id: &AgentId, reason: &str) -> Value {
     })
 }
 
+/// Of the facts of one export: all of it is in memory until it is answered, and clients take as much.
+const EXPORT_MAX: usize = 64 << 20;
+
 pub(super) async fn export(call: Call) -> Met {
     let id = agent(&call)?;
     let app = call.app.clone();
+    // Never closed.
+    let _one_at_a_time = call.app.exports.acquire().await.ok();
     let files = blocking(move || {
-        let broken = |damage: Damage| problems::damaged(id.as_str(), &damage.to_string());
-        let exported = records(app.host.ledger(), &id, &mut |_| ()).map_err(broken)?;
+        let exported = records(app.host.ledger(), &id, EXPORT_MAX, &mut |_| ());
+        let exported = exported.map_err(|error| match error {
+            ExportError::Damage(damage) => problems::damaged(id.as_str(), &damage.to_string()),
+            ExportError::TooLarge { .. } => Problem::new(409, "export_too_large", error.to_string())
+                .hint("`abide ledger export --full FILE` exports everything; with the daemon stopped, `abide ledger export` exports one agent of any size"),
+        })?;
         exported.map(|(_, files)| files).ok_or_else(|| problems::no_agent(id.as_str()))
     })
     .await?;

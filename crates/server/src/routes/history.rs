@@ -5,25 +5,29 @@ use std::fmt;
 use std::sync::Arc;
 
 use abide_api::Problem;
-use abide_api::types::Page;
 use abide_engine::fold::decode;
 use abide_kernel::fact::Fact;
 use abide_kernel::id::AgentId;
 use abide_kernel::pack;
 use abide_kernel::transcript;
-use abide_ledger::{Ledger, Recorded, StreamId};
+use abide_ledger::{Bounds, Ledger, Recorded, StreamId};
 use serde_json::{Value, json as object};
 
-use super::{Met, agent, blocking, json};
+use super::page::{Page, PageBuilder, READ_BYTES};
+use super::{Met, agent, blocking, reserve};
 use crate::gate::Call;
 use crate::problems;
 
 /// What one fact is in a history: mostly one entry, or none.
 type View = fn(&StreamId, &AgentId, &Recorded) -> Vec<Value>;
 
-/// Facts that are read at once, and at most for one page: a page of a history that has few entries may be short.
-const BATCH: usize = 1_000;
+/// What is read at once.
+const BATCH: Bounds = Bounds { items: 1_000, bytes: 1 << 20 };
+/// What is read for one page, once it has an entry: a page of a history that has few entries may be short.
 const SCANNED_MAX: u64 = 50_000;
+const SCANNED_BYTES: usize = 64 << 20;
+/// What is read for a page that has none yet. One without entries only says where to go on.
+const SCANNED_IN_VAIN: u64 = 1_000_000;
 
 pub(super) async fn list(call: Call, view: View) -> Met {
     let id = agent(&call)?;
@@ -32,16 +36,19 @@ pub(super) async fn list(call: Call, view: View) -> Met {
     if last.is_some() && after.is_some() {
         return Err(Problem::new(400, "bad_query", "give after or last, not both"));
     }
+    let reserved = reserve(&call, READ_BYTES).await?;
     let app = Arc::clone(&call.app);
     let page = blocking(move || {
         let ledger = app.host.ledger();
+        let history = History::find(ledger, &id, view)?;
         match last {
-            Some(last) => newest(ledger, &id, view, last),
-            None => forward(ledger, &id, view, after.unwrap_or_default(), limit),
+            // A list like any other from there on: where the newest are too many for one page, it has a next.
+            Some(last) => history.page(history.before_newest(last)?, last),
+            None => history.page(after.unwrap_or_default(), limit),
         }
     })
     .await?;
-    Ok(json(200, &page))
+    Ok(page.into_response(Some(reserved)))
 }
 
 /// Where a page ends: a fact whose entries were all shown, and how many of the next one's were.
@@ -77,54 +84,91 @@ fn place(call: &Call) -> Result<Option<Place>, Problem> {
     }
 }
 
-fn head(ledger: &Ledger, id: &AgentId) -> Result<(StreamId, u64), Problem> {
-    let stream = StreamId::agent(id);
-    let head = ledger.head(&stream).map_err(|error| problems::unreadable(&error))?;
-    let head = head.ok_or_else(|| problems::no_agent(id.as_str()))?;
-    Ok((stream, head.seq))
+/// The facts of an agent, as far as they went when they were asked for.
+struct History<'a> {
+    ledger: &'a Ledger,
+    stream: StreamId,
+    id: &'a AgentId,
+    view: View,
+    head: u64,
 }
 
-fn forward(ledger: &Ledger, id: &AgentId, view: View, after: Place, limit: usize) -> Result<Page<Value>, Problem> {
-    let (stream, head) = head(ledger, id)?;
-    let mut items = Vec::new();
-    let mut place = after;
-    let until = after.seq.saturating_add(SCANNED_MAX);
-    while place.seq < head && place.seq < until {
-        let facts = ledger.read(&stream, place.seq, BATCH.min(limit.max(64)));
-        for recorded in &facts.map_err(|error| problems::unreadable(&error))? {
-            let entries = view(&stream, id, recorded);
-            let (more, room) = (entries.len().saturating_sub(place.shown), limit - items.len());
-            if more > 0 && room == 0 {
-                return Ok(Page { items, next: Some(place.to_string()) });
+impl History<'_> {
+    fn find<'a>(ledger: &'a Ledger, id: &'a AgentId, view: View) -> Result<History<'a>, Problem> {
+        let stream = StreamId::agent(id);
+        let head = ledger.head(&stream).map_err(|error| problems::unreadable(&error))?;
+        let head = head.ok_or_else(|| problems::no_agent(id.as_str()))?.seq;
+        Ok(History { ledger, stream, id, view, head })
+    }
+
+    /// Facts after a seq, no further than the history goes.
+    fn read(&self, after: u64, most: usize) -> Result<Vec<Recorded>, Problem> {
+        let left = usize::try_from(self.head.saturating_sub(after)).unwrap_or(usize::MAX);
+        let bounds = Bounds { items: BATCH.items.min(most).min(left), ..BATCH };
+        self.ledger.read_within(&self.stream, after, bounds).map_err(|error| problems::unreadable(&error))
+    }
+
+    fn page(&self, after: Place, limit: usize) -> Result<Page, Problem> {
+        let mut page = PageBuilder::new(limit);
+        let mut place = after;
+        let mut bytes = 0;
+        while place.seq < self.head {
+            let scanned = place.seq - after.seq;
+            let enough = if page.is_empty() { SCANNED_IN_VAIN } else { SCANNED_MAX };
+            if scanned >= enough || (bytes >= SCANNED_BYTES && !page.is_empty()) {
+                break;
             }
-            items.extend(entries.into_iter().skip(place.shown).take(room));
-            if more > room {
-                place.shown += room;
-                return Ok(Page { items, next: Some(place.to_string()) });
+            let facts = self.read(place.seq, limit.max(64))?;
+            if facts.is_empty() {
+                break;
             }
-            place = Place { seq: recorded.seq, shown: 0 };
+            for recorded in &facts {
+                bytes += recorded.payload.stored().map_or(0, <[u8]>::len);
+                for entry in (self.view)(&self.stream, self.id, recorded).iter().skip(place.shown) {
+                    if !page.push(entry) {
+                        return Ok(page.finish(Some(&place.to_string())));
+                    }
+                    place.shown += 1;
+                }
+                place = Place { seq: recorded.seq, shown: 0 };
+            }
         }
+        let next = (place.seq < self.head).then(|| place.to_string());
+        Ok(page.finish(next.as_deref()))
     }
-    Ok(Page { items, next: (place.seq < head).then(|| place.to_string()) })
-}
 
-fn newest(ledger: &Ledger, id: &AgentId, view: View, last: usize) -> Result<Page<Value>, Problem> {
-    let (stream, head) = head(ledger, id)?;
-    let mut items: Vec<Value> = Vec::new();
-    let mut end = head;
-    // Where every fact is an entry, these are all; where few are, the next look takes more.
-    let mut batch = last.min(BATCH);
-    while end > 0 && items.len() < last && head - end < SCANNED_MAX {
-        let begin = end.saturating_sub(batch as u64);
-        let wanted = usize::try_from(end - begin).unwrap_or(batch);
-        batch = (batch * 4).min(BATCH);
-        let facts = ledger.read(&stream, begin, wanted).map_err(|error| problems::unreadable(&error))?;
-        let earlier: Vec<Value> = facts.iter().flat_map(|recorded| view(&stream, id, recorded)).collect();
-        items = earlier.into_iter().chain(items).collect();
-        end = begin;
+    /// The place before the newest so many entries.
+    fn before_newest(&self, last: usize) -> Result<Place, Problem> {
+        let mut missing = last;
+        let mut end = self.head;
+        // Where every fact is an entry, these are all; where few are, the next look takes more.
+        let mut batch = last.min(BATCH.items);
+        while end > 0 && missing > 0 && self.head - end < SCANNED_MAX {
+            let begin = end.saturating_sub(batch as u64);
+            batch = (batch * 4).min(BATCH.items);
+            for (seq, entries) in self.entries(begin, end)?.into_iter().rev() {
+                match entries.checked_sub(missing) {
+                    Some(before) => return Ok(Place { seq: seq - 1, shown: before }),
+                    None => missing -= entries,
+                }
+            }
+            end = begin;
+        }
+        Ok(Place { seq: end, shown: 0 })
     }
-    let surplus = items.len().saturating_sub(last);
-    Ok(Page { items: items.split_off(surplus), next: None })
+
+    /// How many entries each fact after `begin` up to `end` has.
+    fn entries(&self, begin: u64, end: u64) -> Result<Vec<(u64, usize)>, Problem> {
+        let mut counts = Vec::new();
+        let mut after = begin;
+        while after < end {
+            let facts = self.read(after, usize::try_from(end - after).unwrap_or(usize::MAX))?;
+            let Some(last) = facts.last() else { break };
+            after = last.seq;
+            counts.extend(facts.iter().map(|fact| (fact.seq, (self.view)(&self.stream, self.id, fact).len())));
+        }
+        Ok(counts)
+    }
 }
 
 /// A fact as it goes out.
@@ -182,15 +226,14 @@ mod tests {
         let (ledger, id) = (Ledger::memory(), AgentId::new("a").unwrap());
         let facts = (0..3_000).map(|_| NewFact::new("Said", b"{}".to_vec())).collect();
         ledger.commit(Commit::append(StreamId::agent(&id), 0, Time::from_ms(1), facts)).wait().unwrap();
+        let history = History::find(&ledger, &id, seldom).unwrap();
         let found = |last| {
             LOOKED.store(0, Ordering::Relaxed);
-            let page = newest(&ledger, &id, seldom, last).unwrap();
-            let seqs: Vec<u64> = page.items.iter().filter_map(Value::as_u64).collect();
-            assert!(seqs.is_sorted() && seqs.last() == Some(&3_000), "{seqs:?}");
-            (seqs.len(), LOOKED.load(Ordering::Relaxed))
+            let place = history.before_newest(last).unwrap();
+            (place.seq, LOOKED.load(Ordering::Relaxed))
         };
-        assert_eq!(found(1), (1, 1));
-        assert_eq!(found(2), (2, 42));
-        assert_eq!(found(1_000), (300, 3_000));
+        assert_eq!(found(1), (2_999, 1));
+        assert_eq!(found(2), (2_989, 42));
+        assert_eq!(found(1_000), (0, 3_000));
     }
 }

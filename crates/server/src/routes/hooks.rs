@@ -11,16 +11,18 @@ use abide_ledger::{Hash, StreamId};
 
 use super::{Met, json};
 use crate::gate::Call;
-use crate::hooks::{IDEMPOTENCY_KEY, KnownAs, Opened};
+use crate::hooks::{IDEMPOTENCY_KEY, KnownAs, Opened, Scheme};
 use crate::{hooks, problems};
 
 pub(super) async fn deliver(call: Call) -> Met {
     let opened = call.app.options.hooks.opens(call.param("token")).ok_or_else(problems::no_hook)?;
+    // Before anything is counted: those who know the URL and not the secret must not use up the rate of those who do.
+    let scheme = scheme(&call, &opened)?;
     if !call.app.options.hooks.has_room(&opened.trigger) {
         return Err(problems::overloaded("more comes in by this URL than it takes"));
     }
-    let verified = verified(&call, &opened)?;
-    let incoming = hooks::read(&call.headers, &call.body, call.key.as_deref())?;
+    let incoming = hooks::read(&call.headers, &call.body, call.key.as_deref(), scheme.as_ref())?;
+    let verified = scheme.is_some();
     let Some(known_as) = incoming.known_as else {
         return received(&ask(&call, &opened, verified, incoming.delivery, None).await?, false);
     };
@@ -37,15 +39,12 @@ pub(super) async fn deliver(call: Call) -> Met {
     }
 }
 
-/// Whether its signature was checked. Where the trigger has a secret, one that is not right ends it here.
-fn verified(call: &Call, opened: &Opened) -> Result<bool, Problem> {
+/// How it is signed, where the trigger has a secret. A signature that is not right is refused here.
+fn scheme(call: &Call, opened: &Opened) -> Result<Option<Scheme>, Problem> {
     let hooks = &call.app.options.hooks;
-    let Some(secret) = hooks.secret(&opened.agent, &opened.trigger) else { return Ok(false) };
+    let Some(secret) = hooks.secret(&opened.agent, &opened.trigger) else { return Ok(None) };
     let now = call.app.host.clock().now();
-    match hooks::check(&secret, &call.headers, &call.body, now) {
-        Ok(()) => Ok(true),
-        Err(why) => Err(problems::not_signed(why)),
-    }
+    hooks::check(&secret, &call.headers, &call.body, now).map(Some).map_err(problems::not_signed)
 }
 
 async fn ask(

@@ -70,7 +70,9 @@ pub(super) async fn fork(call: Call) -> Met {
         let answered = Answered { answer: Answer::Done, seq: fork.at, summary: Some(value.clone()) };
         let claim = claim.map(|claim| (claim, answered));
         let forked = make_fork(app.host.ledger(), &parent, fork.at, &name, clock.now(), clock.entropy(), claim);
-        forked.map(|_| value).map_err(|error| refused(error, &parent))
+        forked.map_err(|error| refused(error, &parent))?;
+        app.host.add_agent(&name);
+        Ok(value)
     })
     .await?;
     Ok(json(200, &value))

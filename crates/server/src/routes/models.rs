@@ -7,11 +7,11 @@ use abide_api::Problem;
 use abide_api::types::ModelTest;
 use abide_kernel::agent::config::DefaultModels;
 use abide_kernel::limits;
-use abide_kernel::rows::{AGENT_PLANE, AGENT_ROW};
 use abide_ledger::{Ledger, ReadError};
 use serde_json::Value;
 
 use super::{Met, blocking, json};
+use crate::agent_row::readable_agent_row;
 use crate::body;
 use crate::gate::Call;
 use crate::problems;
@@ -35,9 +35,9 @@ pub fn models_in_use(ledger: &Ledger, defaults: &DefaultModels) -> Result<BTreeM
         for (stream, _) in &streams {
             // Agents come first among the streams.
             let Some(name) = stream.agent_name() else { return Ok(used) };
-            let rows = ledger.rows(stream, AGENT_PLANE, None, 1)?;
-            let row = rows.into_iter().find(|row| row.id == AGENT_ROW).map(|row| row.value).unwrap_or_default();
-            if row["archived"] != true {
+            if let Some(row) = readable_agent_row(ledger, stream)?
+                && row["archived"] != true
+            {
                 used.entry(model_of(&row, defaults)).or_default().push(name.to_owned());
             }
         }

@@ -6,24 +6,26 @@ use std::sync::Arc;
 
 use abide_api::Problem;
 use abide_api::types::{
-    Approval, Brief, CatchUp, Ended, Message, Page, Task, Timer, TimerCreate, TimerCreated, Trigger, Wait, WorkItem,
+    Approval, Brief, CatchUp, Ended, Message, Task, Timer, TimerCreate, TimerCreated, Trigger, Wait, WorkItem,
     Workspace,
 };
 use abide_kernel::AgentState;
 use abide_kernel::id::{AgentId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use abide_kernel::input::{Act, Answer, Input, When};
+use abide_kernel::rows::AGENT_PLANE;
 use abide_kernel::summary::{
     task_shape, timer_ahead, timer_shape, trigger_shape, wait_shape, work_item_shape, workspace_shape,
 };
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary;
-use abide_ledger::StreamId;
+use abide_ledger::{Ledger, Row, StreamId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json as object};
 
 use super::lifecycle::asked;
-use super::{Met, agent, blocking, json};
+use super::page::{PAGE_BYTES, PageBuilder, READ_BYTES, json_bytes};
+use super::{Met, agent, blocking, json, reserve};
 use crate::body;
 use crate::gate::Call;
 use crate::problems;
@@ -35,19 +37,21 @@ pub(super) struct Plane {
     prefix: &'static str,
     /// What a row that lacks it has.
     defaults: fn() -> Value,
-    /// The record as the state has it, while it is open.
-    open: fn(&AgentState, &str) -> Option<Value>,
+    /// The record as the state has it, while it is open. None where rows alone say all there is to say.
+    open: Option<Open>,
     /// Which rows are in the list.
     keep: fn(&Value) -> bool,
     /// What of it goes out.
     shape: fn(Value) -> Value,
 }
 
+type Open = fn(&AgentState, &str) -> Option<Value>;
+
 const fn plane<T: Serialize + DeserializeOwned>(
     rows: &'static str,
     prefix: &'static str,
     defaults: fn() -> Value,
-    open: fn(&AgentState, &str) -> Option<Value>,
+    open: Option<Open>,
 ) -> Plane {
     Plane { rows, prefix, defaults, open, keep: |_| true, shape: shaped::<T> }
 }
@@ -63,83 +67,124 @@ fn nothing() -> Value {
     object!({})
 }
 
-fn never(_: &AgentState, _: &str) -> Option<Value> {
-    None
-}
-
 fn open_task(state: &AgentState, id: &str) -> Option<Value> {
     let id = TaskId::new(id);
     state.tasks.open().get(&id).or_else(|| state.tasks.owed().get(&id)).map(task_shape)
 }
 
-pub(super) const MESSAGES: Plane = plane::<Message>("messages", "msg_", nothing, never);
-pub(super) const BRIEFS: Plane = plane::<Brief>("briefs", "brief_", nothing, never);
-pub(super) const TASKS: Plane = plane::<Task>("tasks", "task_", nothing, open_task);
+pub(super) const MESSAGES: Plane = plane::<Message>("messages", "msg_", nothing, None);
+pub(super) const BRIEFS: Plane = plane::<Brief>("briefs", "brief_", nothing, None);
+pub(super) const TASKS: Plane = plane::<Task>("tasks", "task_", nothing, Some(open_task));
 pub(super) const WORKSPACES: Plane = plane::<Workspace>(
     "workspaces",
     "/",
     || object!({ "active": false, "occupied": false }),
-    |state, root| state.workspaces.attached().get(root).map(|workspace| workspace_shape(state, workspace)),
+    Some(|state, root| state.workspaces.attached().get(root).map(|workspace| workspace_shape(state, workspace))),
 );
-pub(super) const CHILDREN: Plane =
-    Plane { keep: |task| task["child_agent_id"].is_string(), ..plane::<Task>("tasks", "task_", nothing, open_task) };
+pub(super) const CHILDREN: Plane = Plane { keep: |task| task["child_agent_id"].is_string(), ..TASKS };
 pub(super) const WORK_ITEMS: Plane = plane::<WorkItem>(
     "work_items",
     "work_",
     // What the state has forgotten was completed.
     || object!({ "todo": [], "current": false, "readiness": vocabulary::Standing::Completed }),
-    |state, id| state.work.get(&WorkItemId::new(id)).map(|item| work_item_shape(state, item)),
+    Some(|state, id| state.work.get(&WorkItemId::new(id)).map(|item| work_item_shape(state, item))),
 );
 pub(super) const COMPLETED_WORK_ITEMS: Plane =
     Plane { keep: |item| item["state"] == vocabulary::WorkItemState::Completed.as_str(), ..WORK_ITEMS };
-pub(super) const TIMERS: Plane = plane::<Timer>("timers", "timer_", nothing, |state, id| {
-    state.timers.active().get(&TimerId::new(id)).map(timer_shape)
-});
-pub(super) const WAITS: Plane =
-    plane::<Wait>("waits", "wait_", nothing, |state, id| state.waits.open().get(&WaitId::new(id)).map(wait_shape));
-pub(super) const TRIGGERS: Plane = plane::<Trigger>("triggers", "trig_", nothing, |state, id| {
-    state.triggers.get(&TriggerId::new(id)).map(trigger_shape)
-});
-pub(super) const APPROVALS: Plane = plane::<Approval>("approvals", "appr_", nothing, never);
+pub(super) const TIMERS: Plane = plane::<Timer>(
+    "timers",
+    "timer_",
+    nothing,
+    Some(|state, id| state.timers.active().get(&TimerId::new(id)).map(timer_shape)),
+);
+pub(super) const WAITS: Plane = plane::<Wait>(
+    "waits",
+    "wait_",
+    nothing,
+    Some(|state, id| state.waits.open().get(&WaitId::new(id)).map(wait_shape)),
+);
+pub(super) const TRIGGERS: Plane = plane::<Trigger>(
+    "triggers",
+    "trig_",
+    nothing,
+    Some(|state, id| state.triggers.get(&TriggerId::new(id)).map(trigger_shape)),
+);
+pub(super) const APPROVALS: Plane = plane::<Approval>("approvals", "appr_", nothing, None);
 
 pub(super) async fn list(call: Call, plane: &'static Plane) -> Met {
     let id = agent(&call)?;
     let limit = call.query.limit()?;
     let after = after(&call, plane)?;
-    let (app, stream) = (Arc::clone(&call.app), StreamId::agent(&id));
-    let missing = problems::no_agent(id.as_str());
-    let rows = blocking(move || {
-        let ledger = app.host.ledger();
-        let unreadable = |error| problems::unreadable(&error);
-        if ledger.head(&stream).map_err(unreadable)?.is_none() {
-            return Err(missing);
+    let mut reserved = reserve(&call, READ_BYTES).await?;
+    let (app, named) = (Arc::clone(&call.app), id.clone());
+    let found = blocking(move || find(app.host.ledger(), &named, plane, after.as_deref(), limit)).await?;
+    reserved.shrink_to(found.bytes);
+    let mut open = match plane.open {
+        Some(open) => records(&call, &id, open, &found.rows).await?,
+        None => HashMap::new(),
+    };
+    let mut page = PageBuilder::new(limit);
+    let (mut last, mut more) = (None, found.more);
+    for row in found.rows {
+        let value = open.remove(&row.id).unwrap_or_else(|| whole(row.value, plane));
+        if !page.push(&(plane.shape)(value)) {
+            more = true;
+            break;
         }
-        let (mut kept, mut after) = (Vec::new(), after);
-        // One more than is shown, to know whether there is more.
-        while kept.len() <= limit {
-            let rows = ledger.rows(&stream, plane.rows, after.as_deref(), limit + 1).map_err(unreadable)?;
-            let last = rows.len() <= limit;
-            after = rows.last().map(|row| row.id.clone());
-            kept.extend(rows.into_iter().filter(|row| (plane.keep)(&row.value)));
-            if last {
-                break;
-            }
+        last = Some(row.id);
+    }
+    Ok(page.finish(last.as_deref().filter(|_| more)).into_response(Some(reserved)))
+}
+
+/// Rows for one page.
+struct Found {
+    rows: Vec<Row>,
+    bytes: usize,
+    more: bool,
+}
+
+/// Rows that are read for one page at most, in bytes: a page whose rows show little of what they hold is short.
+const READ_MAX: usize = 16 << 20;
+
+/// The rows of a page: as many as are wanted, or as many as fill it.
+fn find(ledger: &Ledger, id: &AgentId, plane: &Plane, after: Option<&str>, limit: usize) -> Result<Found, Problem> {
+    let stream = StreamId::agent(id);
+    let unreadable = |error| problems::unreadable(&error);
+    ledger.head(&stream).map_err(unreadable)?.ok_or_else(|| problems::no_agent(id.as_str()))?;
+    let agent = ledger.rows(&stream, AGENT_PLANE, None, 1).map_err(unreadable)?;
+    if agent.first().is_some_and(|agent| agent.value["archived"] == true) {
+        return Err(problems::deleted(id.as_str()));
+    }
+    let (mut found, mut read) = (Found { rows: Vec::new(), bytes: 0, more: false }, 0);
+    let visited = ledger.visit_rows(&stream, plane.rows, after, &mut |row| {
+        if !(plane.keep)(&row.value) {
+            return true;
         }
-        Ok(kept)
-    })
-    .await?;
-    let more = rows.len() > limit;
-    let ids: Vec<String> = rows.iter().take(limit).map(|row| row.id.clone()).collect();
-    let next = ids.last().filter(|_| more).cloned();
+        let full = found.rows.len() == limit || found.bytes >= PAGE_BYTES || read >= READ_MAX;
+        if full && !found.rows.is_empty() {
+            found.more = true;
+            return false;
+        }
+        let bytes = json_bytes(&row.value);
+        read += bytes;
+        found.bytes += bytes;
+        found.rows.push(row);
+        true
+    });
+    visited.map_err(unreadable)?;
+    Ok(found)
+}
+
+/// Those records of a page that are open, as the state has them.
+async fn records(call: &Call, id: &AgentId, open: Open, rows: &[Row]) -> Result<HashMap<String, Value>, Problem> {
+    let ids: Vec<String> = rows.iter().map(|row| row.id.clone()).collect();
     let look = move |state: &AgentState, _: Time| -> Option<HashMap<String, Value>> {
-        let open = ids.iter().filter_map(|id| Some((id.clone(), (plane.open)(state, id)?)));
+        let open = ids.into_iter().filter_map(|id| open(state, &id).map(|record| (id, record)));
         (!state.archived).then(|| open.collect())
     };
-    let seen = call.app.host.look(&id, look).await.map_err(|error| problems::ask(error, id.as_str()))?;
+    let seen = call.app.host.look(id, look).await.map_err(|error| problems::ask(error, id.as_str()))?;
     let seen = seen.ok_or_else(|| problems::no_agent(id.as_str()))?;
-    let mut open = seen.ok_or_else(|| problems::deleted(id.as_str()))?;
-    let items = rows.into_iter().take(limit).map(|row| open.remove(&row.id).unwrap_or_else(|| whole(row.value, plane)));
-    Ok(json(200, &Page { items: items.map(plane.shape).collect(), next }))
+    seen.ok_or_else(|| problems::deleted(id.as_str()))
 }
 
 /// Where the page begins.

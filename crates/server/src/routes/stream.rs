@@ -10,23 +10,28 @@ use std::time::Duration;
 use abide_api::Problem;
 use abide_engine::host::Heads;
 use abide_kernel::id::{AgentId, Seq};
-use abide_ledger::{Cursor, Follow, ReadError, Recorded, StreamId};
+use abide_ledger::{Bounds, Cursor, Follow, ReadError, Recorded, StreamId};
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderValue, header};
 use serde_json::json as object;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 
 use super::history::event;
+use super::page::PAGE_BYTES;
 use super::{Met, agent, blocking, text};
+use crate::answers::{Reserved, SMALL};
 use crate::app::App;
 use crate::gate::Call;
 use crate::problems;
+use crate::shares::{Held, Holder};
 use spoken::Spoken;
 
 /// Facts per piece: what one follower holds in memory.
-const BATCH: usize = 64;
+const BATCH: Bounds = Bounds { items: 64, bytes: PAGE_BYTES };
+/// Memory for what a piece is made of.
+const READ: usize = 2 << 20;
 
 /// What both kinds of followers have.
 struct Follower {
@@ -34,15 +39,39 @@ struct Follower {
     closing: watch::Receiver<bool>,
     heartbeat: Duration,
     begun: bool,
-    _place: OwnedSemaphorePermit,
+    holder: Holder,
+    /// For the piece that is on its way. When the next one is asked for, it is sent.
+    memory: Option<Reserved>,
+    _place: Held,
 }
 
 impl Follower {
-    fn new(app: &Arc<App>) -> Result<Follower, Problem> {
-        let place = Arc::clone(&app.streams).try_acquire_owned();
-        let place = place.map_err(|_| problems::overloaded("too many event streams are open"))?;
-        let heartbeat = app.options.limits.heartbeat;
-        Ok(Follower { closing: app.closing.subscribe(), app: Arc::clone(app), heartbeat, begun: false, _place: place })
+    fn new(call: &Call) -> Result<Follower, Problem> {
+        let app = Arc::clone(&call.app);
+        let holder = call.holder.clone();
+        let place = app.streams.try_acquire(&holder, 1);
+        let place = place.ok_or_else(|| problems::overloaded("too many event streams are open"))?;
+        let (closing, heartbeat) = (app.closing.subscribe(), app.options.limits.heartbeat);
+        Ok(Follower { closing, app, heartbeat, begun: false, holder, memory: None, _place: place })
+    }
+
+    /// Memory to read facts in; none when the daemon goes down meanwhile.
+    async fn reserve(&mut self) -> Option<Reserved> {
+        tokio::select! {
+            biased;
+            // Facts that are durable already are told, also while the daemon goes down.
+            reserved = self.app.answers.reserve(&self.holder, READ) => Some(reserved),
+            _ = self.closing.wait_for(|closing| *closing) => None,
+        }
+    }
+
+    /// A piece to be sent. What was reserved for making it is kept for its bytes alone, and for large ones only.
+    fn send(&mut self, piece: String, mut reserved: Reserved) -> Bytes {
+        if piece.len() > SMALL {
+            reserved.shrink_to(piece.len());
+            self.memory = Some(reserved);
+        }
+        Bytes::from(piece)
     }
 }
 
@@ -76,7 +105,7 @@ pub(super) async fn of_agent(call: Call) -> Met {
         None => None,
         Some(text) => Some(text.parse::<Seq>().map_err(|_| bad_cursor(&text))?),
     };
-    let follower = Follower::new(&call.app)?;
+    let follower = Follower::new(&call)?;
     // Subscribed before the head is read: nothing falls between.
     let heads = call.app.host.follow(&id);
     let (app, stream_id) = (Arc::clone(&call.app), StreamId::agent(&id));
@@ -113,6 +142,7 @@ impl OfAgent {
         if let Some(lost) = self.lost.take() {
             return Some(lost);
         }
+        self.follower.memory = None;
         loop {
             // The facts that came before a piece of text are published before it is: heard first and read after, none of
             // them is missing.
@@ -130,8 +160,9 @@ impl OfAgent {
             }
             tokio::select! {
                 biased;
-                _ = self.follower.closing.wait_for(|closing| *closing) => return None,
+                // Before the end: what became durable until then is told.
                 () = self.heads.moved() => self.caught_up = false,
+                _ = self.follower.closing.wait_for(|closing| *closing) => return None,
                 () = self.spoken.more() => {}
                 () = tokio::time::sleep(self.follower.heartbeat) => {
                     // Looked at again, in case that somebody recorded something and told nobody.
@@ -144,11 +175,16 @@ impl OfAgent {
 
     /// The next facts, with what has to be heard before them; empty if there are none.
     async fn facts(&mut self) -> Option<Bytes> {
+        let reserved = self.follower.reserve().await?;
         let (app, stream, after) = (Arc::clone(&self.follower.app), StreamId::agent(&self.id), self.after);
-        let read = move || app.host.ledger().read(&stream, after, BATCH).map_err(|error| problems::unreadable(&error));
+        let read = move || {
+            let facts = app.host.ledger().read_within(&stream, after, BATCH);
+            facts.map_err(|error| problems::unreadable(&error))
+        };
         let facts = blocking(read).await.ok()?;
-        // What comes after this read is told of.
-        self.caught_up = facts.len() < BATCH;
+        // What comes after a read that reached neither bound is told of.
+        let bytes: usize = facts.iter().map(|fact| fact.payload.stored().map_or(0, <[u8]>::len)).sum();
+        self.caught_up = facts.len() < BATCH.items && bytes < BATCH.bytes;
         self.spoken.catch_up();
         let mut text = String::new();
         for fact in &facts {
@@ -157,12 +193,12 @@ impl OfAgent {
             piece(&mut text, &fact.kind, &fact.seq.to_string(), &event);
             self.after = fact.seq;
         }
-        Some(Bytes::from(text))
+        Some(self.follower.send(text, reserved))
     }
 }
 
 pub(super) async fn of_all(call: Call) -> Met {
-    let follower = Follower::new(&call.app)?;
+    let follower = Follower::new(&call)?;
     let ledger = call.app.host.ledger().clone();
     let end = ledger.end().map_err(|error| problems::unreadable(&error))?;
     let (after, lost) = match resume(&call) {
@@ -176,6 +212,9 @@ pub(super) async fn of_all(call: Call) -> Met {
     let state = OfAll { follower, follow: Some(ledger.follow(after)), spoken, lost };
     Ok(answer(stream::unfold(state, |mut state| async move { Some((Ok(state.next().await?), state)) })))
 }
+
+/// Some facts of the feed over all agents.
+type FeedPart = Result<Vec<(Cursor, StreamId, Recorded)>, ReadError>;
 
 struct OfAll {
     follower: Follower,
@@ -193,9 +232,10 @@ impl OfAll {
         if let Some(lost) = self.lost.take() {
             return Some(lost);
         }
+        self.follower.memory = None;
         loop {
             let heard = self.spoken.catch_up();
-            let facts = self.facts().await?;
+            let (facts, reserved) = self.facts().await?;
             let follow = self.follow.as_mut()?;
             let mut text = String::new();
             match facts {
@@ -203,8 +243,8 @@ impl OfAll {
                 Ok(facts) if facts.is_empty() => {
                     tokio::select! {
                         biased;
-                        _ = self.follower.closing.wait_for(|closing| *closing) => return None,
                         more = follow.more() => more.ok()?,
+                        _ = self.follower.closing.wait_for(|closing| *closing) => return None,
                         () = self.spoken.more() => {}
                         () = tokio::time::sleep(self.follower.heartbeat) => {
                             return Some(Bytes::from_static(b": still here\n\n"));
@@ -228,24 +268,28 @@ impl OfAll {
                 }
             }
             if !text.is_empty() {
-                return Some(Bytes::from(text));
+                return Some(match reserved {
+                    Some(reserved) => self.follower.send(text, reserved),
+                    None => Bytes::from(text),
+                });
             }
         }
     }
 
-    /// The next facts; none of them where the ledger ends.
-    async fn facts(&mut self) -> Option<Result<Vec<(Cursor, StreamId, Recorded)>, ReadError>> {
-        let mut follow = self.follow.take()?;
-        let mut facts = Ok(Vec::new());
-        if follow.is_behind() {
-            let read = move || {
-                let facts = follow.next_batch(BATCH);
-                Ok((follow, facts))
-            };
-            (follow, facts) = blocking(read).await.ok()?;
+    /// The next facts, with the memory they are read in; none of them where the ledger ends.
+    async fn facts(&mut self) -> Option<(FeedPart, Option<Reserved>)> {
+        if !self.follow.as_ref()?.is_behind() {
+            return Some((Ok(Vec::new()), None));
         }
+        let reserved = self.follower.reserve().await?;
+        let mut follow = self.follow.take()?;
+        let read = move || {
+            let facts = follow.next_within(BATCH);
+            Ok((follow, facts))
+        };
+        let (follow, facts) = blocking(read).await.ok()?;
         self.follow = Some(follow);
-        Some(facts)
+        Some((facts, Some(reserved)))
     }
 }
 

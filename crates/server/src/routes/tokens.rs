@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use abide_api::Problem;
-use abide_api::types::{Ended, Page, TokenCreate, TokenCreated};
+use abide_api::types::{Ended, TokenCreate, TokenCreated};
 use abide_engine::{Answered, core};
 use abide_kernel::input::Answer;
 use serde_json::json as object;
 
-use super::{Met, blocking, json};
+use super::{Met, blocking, json, page};
 use crate::access::{ADMIN, AccessError, fresh_token};
 use crate::body;
 use crate::gate::Call;
@@ -59,11 +59,8 @@ pub(super) async fn create(call: Call) -> Met {
 pub(super) fn list(call: &Call) -> Met {
     let limit = call.query.limit()?;
     let after = call.query.text("after").unwrap_or_default();
-    let mut items: Vec<_> = call.app.access.list().into_iter().filter(|item| item.token_id.as_str() > after).collect();
-    let more = items.len() > limit;
-    items.truncate(limit);
-    let next = items.last().filter(|_| more).map(|item| item.token_id.clone());
-    Ok(json(200, &Page { items, next }))
+    let items = call.app.access.list().into_iter().filter(|item| item.token_id.as_str() > after);
+    Ok(page::of_items(items, limit, |item| item.token_id.clone()))
 }
 
 pub(super) async fn revoke(call: Call) -> Met {

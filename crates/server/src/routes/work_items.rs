@@ -4,7 +4,7 @@ use std::ops::Bound;
 
 use abide_api::Problem;
 use abide_api::types::{
-    self, Page, PlanStatus, TodoState, WorkItem, WorkItemBlock, WorkItemComplete, WorkItemCreate, WorkItemUpdate,
+    self, PlanStatus, TodoState, WorkItem, WorkItemBlock, WorkItemComplete, WorkItemCreate, WorkItemUpdate,
 };
 use abide_kernel::AgentState;
 use abide_kernel::agent::budget::Limits;
@@ -14,13 +14,12 @@ use abide_kernel::input::{Act, Input, WorkItemChange};
 use abide_kernel::summary::work_item_shape;
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::{self, WorkItemFilter};
-use serde_json::Value;
 
 use super::agents::kernel_limits;
 use super::lifecycle::asked;
 use super::planes::{self, acted};
 use super::tasks::shape;
-use super::{Met, agent, chosen, json};
+use super::{Met, agent, chosen, json, page};
 use crate::body;
 use crate::gate::Call;
 use crate::problems;
@@ -53,17 +52,14 @@ async fn open(call: Call, filter: WorkItemFilter) -> Met {
     let look = move |state: &AgentState, _: Time| {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let items = state.work.items().range((from, Bound::Unbounded)).map(|(_, item)| item);
-        let fitting = items.filter(|item| state.work.fits(item, filter)).take(limit + 1);
-        let shapes: Vec<Value> = fitting.map(|item| work_item_shape(state, item)).collect();
-        (!state.archived).then_some(shapes)
+        let fitting = items.filter(|item| state.work.fits(item, filter)).map(|item| work_item_shape(state, item));
+        (!state.archived).then(|| page::enough(fitting, limit))
     };
     let seen = call.app.host.look(&id, look).await.map_err(|error| problems::ask(error, id.as_str()))?;
     let seen = seen.ok_or_else(|| problems::no_agent(id.as_str()))?;
     let shapes = seen.ok_or_else(|| problems::deleted(id.as_str()))?;
-    let more = shapes.len() > limit;
-    let items = shapes.into_iter().take(limit).map(shape).collect::<Result<Vec<WorkItem>, Problem>>()?;
-    let next = items.last().filter(|_| more).map(|item| item.work_item_id.clone());
-    Ok(json(200, &Page { items, next }))
+    let items = shapes.into_iter().map(shape).collect::<Result<Vec<WorkItem>, Problem>>()?;
+    Ok(page::of_items(items.into_iter(), limit, |item| item.work_item_id.clone()))
 }
 
 pub(super) async fn show(call: Call) -> Met {

@@ -2,7 +2,7 @@
 
 use abide_api::Problem;
 use abide_api::types::{
-    Detached, Fetched, Page, Patch, Scope, Surroundings, Workspace, WorkspaceAttach, WorkspaceFetch, WorkspaceMode,
+    Detached, Fetched, Patch, Scope, Surroundings, Workspace, WorkspaceAttach, WorkspaceFetch, WorkspaceMode,
 };
 use abide_kernel::effect::Place;
 use abide_kernel::id::AgentId;
@@ -12,7 +12,7 @@ use abide_kernel::vocabulary;
 use super::lifecycle::asked;
 use super::planes::acted;
 use super::tasks::shape;
-use super::{Met, agent, json};
+use super::{Met, agent, json, page};
 use crate::body;
 use crate::gate::Call;
 use crate::once::{Once, once};
@@ -109,13 +109,26 @@ pub(super) async fn fetch(call: Call) -> Met {
 
 pub(super) async fn patches(call: Call) -> Met {
     let id = agent(&call)?;
+    let limit = call.query.limit()?;
     // What was saved of a child's worktree outlives the child.
     let there = call.app.host.look(&id, |_, _| ()).await.map_err(|error| problems::ask(error, id.as_str()))?;
     there.ok_or_else(|| problems::no_agent(id.as_str()))?;
     let patches = call.app.options.world.patches(&id).await;
     let patches = patches.map_err(|refusal| problems::refused(refusal, id.as_str()))?;
     let items: Vec<Patch> = patches.into_iter().map(shape).collect::<Result<_, _>>()?;
-    Ok(json(200, &Page { items, next: None }))
+    let after = call.query.text("after").unwrap_or_default();
+    // In the order of their names.
+    let rest = items.into_iter().skip_while(|patch| patch.name.as_str() <= after);
+    Ok(page::of_items(rest, limit, |patch| patch.name.clone()))
+}
+
+pub(super) fn transfers(call: &Call) -> Met {
+    let limit = call.query.limit()?;
+    let mut transfers = call.app.options.world.transfers();
+    transfers.sort_by(|a, b| a.repository.cmp(&b.repository));
+    let after = call.query.text("after").unwrap_or_default();
+    let rest = transfers.into_iter().skip_while(|transfer| transfer.repository.as_str() <= after);
+    Ok(page::of_items(rest, limit, |transfer| transfer.repository.clone()))
 }
 
 pub(super) async fn surroundings(call: Call) -> Met {

@@ -85,10 +85,11 @@ impl Daemon {
             world: Arc::clone(&world) as _,
             hooks: Arc::clone(&hooks),
             deltas: hands.deltas.clone(),
+            log_lines_lost: || 0,
             loopback: true,
         };
         let app = App::new(host, access, options);
-        let server = Server::bind("127.0.0.1:0".parse().unwrap(), Arc::clone(&app)).await.unwrap();
+        let server = Server::bind("127.0.0.1:0".parse().unwrap(), Arc::clone(&app)).unwrap();
         let address = server.address().unwrap().to_string();
         hooks.listens_at(&format!("http://{address}"));
         let (close, closed) = oneshot::channel();
@@ -222,7 +223,13 @@ impl Daemon {
 
     /// Everything that ever happened to an agent.
     pub async fn events(&self, id: &str) -> Vec<Value> {
-        self.get(&format!("/v1/agents/{id}/events?limit=1000")).await["items"].as_array().unwrap().clone()
+        let (mut events, mut after) = (Vec::new(), json!("0"));
+        while let Some(place) = after.as_str() {
+            let page = self.get(&format!("/v1/agents/{id}/events?limit=1000&after={place}")).await;
+            events.extend(page["items"].as_array().unwrap().iter().cloned());
+            after = page["next"].clone();
+        }
+        events
     }
 
     /// What happened, without what the scheduler decided in between.

@@ -268,6 +268,65 @@ async fn more_than_a_trigger_takes_is_refused_until_later() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn wrongly_signed_deliveries_leave_the_rate_to_the_signed_sender() {
+    let daemon = Daemon::start().await;
+    let path = with_trigger(&daemon, json!({ "name": "ci", "secret": SECRET })).await;
+    // More of them than a trigger takes at once.
+    for number in 0..60 {
+        let wrong = [("X-Hub-Signature-256", &*github("another body"))];
+        deliver(&daemon, &path, &wrong, number.to_string()).await.refused(401, "not_signed");
+    }
+    let body = r#"{"ok":true}"#;
+    deliver(&daemon, &path, &[("X-Hub-Signature-256", &*github(body))], body).await.is(202);
+    assert_eq!(only_trigger(&daemon).await["delivery_count"], 1);
+}
+
+/// GitHub signs the body alone, so an id proves nothing: the signature is the id.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_github_delivery_is_a_duplicate_under_any_other_id() {
+    let daemon = Daemon::start().await;
+    let path = with_trigger(&daemon, json!({ "name": "ci", "secret": SECRET })).await;
+    let body = r#"{"action":"opened"}"#;
+    let signature = github(body);
+    let first =
+        [("X-Hub-Signature-256", signature.as_str()), ("X-GitHub-Event", "issues"), ("X-GitHub-Delivery", "d1")];
+    let accepted = deliver(&daemon, &path, &first, body).await.is(202);
+    assert_eq!(accepted["duplicate"], false);
+    let message = messages(&daemon).await.remove(0);
+    let upper = signature.to_uppercase().replace("SHA256=", "sha256=");
+    let event = ("Content-Type", "application/cloudevents+json");
+    let replays: [Headers<'_>; 5] = [
+        &[("X-Hub-Signature-256", &signature), ("X-GitHub-Delivery", "d2")],
+        &[("X-Hub-Signature-256", &signature), ("X-GitHub-Event", "push"), ("Idempotency-Key", "k")],
+        &[("X-Hub-Signature-256", &signature), ("webhook-id", "w1")],
+        &[("X-Hub-Signature-256", &upper)],
+        &[
+            ("X-Hub-Signature-256", &signature),
+            ("ce-specversion", "1.0"),
+            ("ce-id", "1"),
+            ("ce-source", "/s"),
+            ("ce-type", "t"),
+        ],
+    ];
+    let mut expected = accepted.clone();
+    expected["duplicate"] = json!(true);
+    for headers in replays {
+        assert_eq!(deliver(&daemon, &path, headers, body).await.is(202), expected, "{headers:?}");
+    }
+    // The type is not signed, either: what does not read as it says is refused, and what reads is a duplicate.
+    deliver(&daemon, &path, &[("X-Hub-Signature-256", &*signature), event], body).await.refused(422, "wrong_fields");
+    let daemon = daemon.restart().await;
+    let other = [("X-Hub-Signature-256", signature.as_str()), ("X-GitHub-Delivery", "d3")];
+    assert_eq!(deliver(&daemon, &path, &other, body).await.is(202), expected);
+    assert_eq!(messages(&daemon).await, [message]);
+    // Another body is another delivery.
+    let next = r#"{"action":"closed"}"#;
+    let closed = [("X-Hub-Signature-256", &*github(next)), ("X-GitHub-Delivery", "d4")];
+    assert_eq!(deliver(&daemon, &path, &closed, next).await.is(202)["duplicate"], false);
+    assert_eq!(only_trigger(&daemon).await["delivery_count"], 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_trigger_is_made_of_is_checked() {
     let daemon = Daemon::start().await;
     daemon.create_stopped("a").await;

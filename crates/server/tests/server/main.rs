@@ -7,6 +7,7 @@
 mod access;
 mod agents;
 mod approvals;
+mod connections;
 mod daemon;
 mod hands;
 mod history;
@@ -17,6 +18,7 @@ mod lifecycle;
 mod lists;
 mod models;
 mod overload;
+mod pages;
 mod planes;
 mod requests;
 mod routes;

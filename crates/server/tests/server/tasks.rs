@@ -24,6 +24,17 @@ async fn a_command_is_a_task_from_the_start() {
     daemon.post(&format!("{one}/input"), json!({ "input": "full" })).await.refused(409, "input_full");
 }
 
+/// A panic is answered as well, and its connection takes the next request.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_that_crashes_is_answered() {
+    let daemon = Daemon::start().await;
+    daemon.create("a").await;
+    let task = daemon.post("/v1/agents/a/tasks", json!({ "cmd": "true" })).await.is(201);
+    let input = format!("/v1/agents/a/tasks/{}/input", task["task_id"].as_str().unwrap());
+    daemon.post(&input, json!({ "input": "panic" })).await.refused(503, "crashed");
+    daemon.post(&input, json!({ "input": "yes" })).await.is(200);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_makes_no_sense_is_named() {
     let daemon = Daemon::start().await;

@@ -22,6 +22,9 @@ async fn a_folder_is_bound_shown_and_let_go_of() {
     assert_eq!((&execution["workspace"], &execution["cwd"]), (&json!("/w"), &json!("/worktrees/1")));
     assert_eq!((&execution["branch"], &execution["commands"]), (&json!("abide/a-1"), &json!(0)));
     assert_eq!(execution["sandbox"]["enforced"], json!(["processes", "network"]));
+    assert_eq!(execution["disk_bytes"], 4_096);
+    let transfer = json!({ "repository": "/shop", "phase": "receiving", "done": 9, "total": 20 });
+    assert_eq!(daemon.items("/v1/transfers").await, [transfer]);
     let notes = daemon.get("/v1/agents/a/why").await["notes"].clone();
     assert_eq!(notes, json!(["it works in /worktrees/1, a worktree of /w on branch abide/a-1"]));
     let gone = daemon.delete("/v1/agents/a/workspaces/%2Fw").await.is(200);

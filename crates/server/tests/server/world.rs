@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use abide_api::types::{DefaultModel, ModelItem, ModelList, ModelTested};
+use abide_api::types::{DefaultModel, ModelItem, ModelList, ModelTested, Transfer};
 use abide_kernel::agent::workspace::Workspace;
 use abide_kernel::effect::Place;
 use abide_kernel::fact::{WorkspaceAttached, Worktree};
@@ -45,6 +45,7 @@ impl World for Outside {
 
     fn write_input<'a>(&'a self, _: &'a AgentId, _: TaskId, input: String, _: bool) -> Done<'a, Value> {
         Box::pin(async move {
+            assert!(input != "panic", "as it was told");
             if input == "full" {
                 return Err(Refusal::new("input_full", "it does not read", "try again later"));
             }
@@ -107,6 +108,10 @@ impl World for Outside {
             "saved_at": "2026-01-01T00:00:00Z", "files": ["new"], "files_total": 1,
         });
         Box::pin(async { Ok(vec![patch]) })
+    }
+
+    fn transfers(&self) -> Vec<Transfer> {
+        vec![Transfer { repository: "/shop".to_owned(), phase: "receiving".to_owned(), done: 9, total: 20 }]
     }
 
     fn disk_use<'a>(&'a self, _: &'a AgentId) -> Seen<'a, Option<u64>> {

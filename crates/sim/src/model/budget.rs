@@ -77,6 +77,24 @@ impl Model {
         self.day = self.day.max(at.as_ms().div_euclid(DAY_MS));
     }
 
+    /// What was used on a day that has not begun, and on the last day before it, was used today.
+    pub(super) fn day_set_back(&mut self, to: Time) {
+        let (today, ahead) = (to.as_ms().div_euclid(DAY_MS), self.day);
+        if ahead <= today + 1 {
+            return;
+        }
+        let something = |expense: &&Expense| expense.amounts != [0; 4];
+        let before = self.expenses.iter().filter(something).map(|expense| expense.day).filter(|day| *day < ahead).max();
+        for expense in &mut self.expenses {
+            if expense.day == ahead || (expense.day > today && Some(expense.day) == before) {
+                expense.day = today;
+            } else if expense.day > today {
+                expense.day = i64::MIN;
+            }
+        }
+        self.day = today;
+    }
+
     fn used(&mut self, at: Time, item: Option<WorkItemId>, amounts: Amounts) {
         self.begin_day(at);
         self.expenses.push(Expense { day: self.day, item, amounts });

@@ -3,7 +3,7 @@
 use abide_kernel::id::WorkItemId;
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::{
-    DecisionKind, MessageKind, PlanStatus, Priority, QueueStatus, Reason, Standing, TriggerKind, WaitKind,
+    DecisionKind, HoldCause, MessageKind, PlanStatus, Priority, QueueStatus, Reason, Standing, TriggerKind, WaitKind,
 };
 
 use super::observe::{is_tick_of, is_work_tick};
@@ -28,6 +28,7 @@ impl Model {
             .or_else(|| self.row_5_wake_hint())
             .or_else(|| self.rows_6_and_7_work(now))
             .or_else(|| self.row_8_operator())
+            .or_else(|| self.paced_messages(now))
             .or_else(|| self.row_9_task())
             .or_else(|| self.row_10_external())
             .or_else(|| self.row_11_timer(now))
@@ -55,7 +56,13 @@ impl Model {
     }
 
     fn row_3_budget(&self) -> Row {
-        self.budget_is_spent().then(|| bare(DecisionKind::WaitForOperator, Reason::BudgetSpent))
+        let reason = match self.held {
+            _ if self.budget_is_spent() => Reason::BudgetSpent,
+            Some((HoldCause::HomeBudget, _)) => Reason::HomeBudgetSpent,
+            Some((HoldCause::ModelKey, _)) => Reason::ModelKey,
+            None => return None,
+        };
+        Some(bare(DecisionKind::WaitForOperator, reason))
     }
 
     pub(super) fn agent_sleeps(&self) -> bool {
@@ -108,7 +115,16 @@ impl Model {
         if let Some(item) = self.oldest(Standing::ProgressSpent) {
             return ask(Reason::NoProgressBudgetSpent, Some(&item.id));
         }
+        if self.work_is_held() {
+            return ask(Reason::WorkTicksSpent, None);
+        }
         None
+    }
+
+    /// What the agent caused itself is there, and waits because there was too much of it.
+    fn paced_messages(&self, now: Time) -> Row {
+        let waits = self.pace_ends().is_some() && self.is_paced(now);
+        waits.then(|| bare(DecisionKind::WaitForTimer, Reason::SelfTurnsPaced))
     }
 
     fn row_9_task(&self) -> Row {
@@ -222,16 +238,19 @@ impl Model {
     fn due_lanes(&self, now: Time) -> Vec<Vec<&Entry>> {
         let order = [Priority::Interject, Priority::Next, Priority::Normal, Priority::Background];
         let mut lanes = order.map(|priority| self.lane(priority));
+        let paced = self.is_paced(now);
         for lane in &mut lanes {
             let due = lane.iter().take_while(|entry| entry.is_due(now)).count();
             lane.truncate(due);
+            // Nobody waits behind a message that is paced.
+            lane.retain(|entry| !(paced && entry.is_own()));
         }
         lanes.into_iter().filter(|lane| !lane.is_empty()).collect()
     }
 
     /// The item whose tick could be made now: the current one, else the oldest.
     fn work_to_offer(&self, now: Time) -> Option<(&Item, Reason)> {
-        if self.agent_sleeps() {
+        if self.agent_sleeps() || self.row.spent {
             return None;
         }
         let offered = |item: &&Item| {

@@ -2,14 +2,15 @@
 
 use abide_kernel::fact::{Fact, MessageRequeued, TaskEnd, TimerFired, TurnStarted, WaitingIntentCreated};
 use abide_kernel::id::{ExecId, MessageId, Seq, TaskId, TimerId, WaitId, WorkItemId};
-use abide_kernel::limits::{SELF_TURNS_MAX, TICK_BACKOFF_MS};
+use abide_kernel::limits::TICK_BACKOFF_MS;
 use abide_kernel::message::Message;
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::{
-    AbortReason, ControlAction, MessageKind, MissedReason, QueueStatus, RequeueReason, TaskKind, TickKind,
+    AbortReason, ControlAction, Maker, MessageKind, MissedReason, QueueStatus, RequeueReason, TaskKind, TickKind,
     WorkItemState,
 };
 
+use super::loops::Row;
 use super::{Approval, Entry, Gate, Hint, Item, LastTurn, Model, Place, Task, Timer, Trigger, Turn, Wait, contentful};
 
 impl Model {
@@ -20,6 +21,7 @@ impl Model {
                 self.gate = if fact.start { Gate::Booting } else { Gate::Stopped };
                 self.budget = fact.config.budget.clone();
             }
+            Fact::LimitsChanged(fact) => self.limits = fact.limits,
             Fact::AgentConfigured(fact) => self.budget = fact.config.budget.clone(),
             Fact::AgentForked(fact) => {
                 self.agent_id = fact.agent_id.clone();
@@ -76,13 +78,19 @@ impl Model {
                     self.compaction_used(at, usage);
                 }
             }
+            Fact::ClockSetBack(fact) => self.clock_set_back(fact.from, fact.to),
+            Fact::TurnsHeld(fact) => self.held = Some((fact.cause, fact.until)),
+            Fact::TurnsReleased(_) => {
+                self.held = None;
+                self.resting = false;
+            }
             Fact::BudgetRenewed(fact) => {
                 self.begin_day(fact.since);
                 self.resting = false;
             }
             Fact::TurnAborted(fact) => {
                 self.failed = true;
-                if fact.reason != AbortReason::Cut {
+                if fact.reason != AbortReason::Cut && !fact.process_ended {
                     self.time_used(at);
                 }
                 match fact.reason {
@@ -138,18 +146,22 @@ impl Model {
                 }
             }
 
-            Fact::WorkItemCreated(fact) => self.items.push(Item {
-                id: fact.work_item_id.clone(),
-                completed: false,
-                plan_status: fact.plan_status,
-                blocked: false,
-                recheck_at: None,
-                idle: 0,
-                self_turns: 0,
-                not_before: None,
-                changed: false,
-                budget: fact.budget,
-            }),
+            Fact::WorkItemCreated(fact) => {
+                if fact.made_by != Some(Maker::Model) {
+                    self.row = Row::default();
+                }
+                self.items.push(Item {
+                    id: fact.work_item_id.clone(),
+                    completed: false,
+                    plan_status: fact.plan_status,
+                    blocked: false,
+                    recheck_at: None,
+                    idle: 0,
+                    not_before: None,
+                    changed: false,
+                    budget: fact.budget,
+                });
+            }
             Fact::WorkItemPicked(fact) => {
                 if self.focus.as_ref() != Some(&fact.work_item_id) {
                     self.focus = Some(fact.work_item_id.clone());
@@ -183,6 +195,11 @@ impl Model {
             }
             Fact::WorkItemDelegated(fact) => self.touch(Some(&fact.work_item_id)),
             Fact::WorkItemDelegationCompleted(fact) => self.touch(Some(&fact.work_item_id)),
+            Fact::RecheckMoved(fact) => {
+                if let Some(item) = self.item_mut(&fact.work_item_id) {
+                    item.recheck_at = Some(fact.to);
+                }
+            }
             Fact::RecheckFired(fact) => {
                 if let Some(item) = self.item_mut(&fact.work_item_id) {
                     item.recheck_at = None;
@@ -210,7 +227,12 @@ impl Model {
                 if let Some(timer) = self.timer_mut(&fact.timer_id) {
                     timer.next_fire_at = fact.next_fire_at.or(timer.next_fire_at);
                     // Others that are told together with the one that is checked do not end its check.
-                    timer.checking &= matches!(fact.reason, MissedReason::Coalesced | MissedReason::Skipped);
+                    timer.checking &= matches!(fact.reason, MissedReason::Coalesced | MissedReason::Skipped | MissedReason::FiredBefore);
+                }
+            }
+            Fact::TimerRescheduled(fact) => {
+                if let Some(timer) = self.timer_mut(&fact.timer_id) {
+                    timer.next_fire_at = Some(fact.to);
                 }
             }
             Fact::TimerCompleted(fact) => self.timer_ended(&fact.timer_id),
@@ -230,6 +252,10 @@ impl Model {
                 deadline: fact.deadline,
                 pending: true,
             }),
+            Fact::ApprovalDeadlineMoved(fact) => {
+                let moved = self.approvals.iter_mut().filter(|approval| approval.id == fact.approval_id);
+                moved.for_each(|approval| approval.deadline = Some(fact.to));
+            }
             Fact::ApprovalDecided(fact) => {
                 let decided = self.approvals.iter_mut().filter(|approval| approval.id == fact.approval_id);
                 decided.for_each(|approval| approval.pending = false);
@@ -266,6 +292,9 @@ impl Model {
             | Fact::WakeHintIgnored(_)
             | Fact::ApprovalUsed(_)
             | Fact::BudgetReached(_)
+            // That the operator was told changes nothing; when work waits is counted here.
+            | Fact::SelfTurnsPaced(_)
+            | Fact::WorkTicksSpent(_)
             | Fact::BriefRecorded(_) => {}
         }
     }
@@ -303,18 +332,16 @@ impl Model {
         }
         match message.kind {
             MessageKind::OperatorPrompt => {
-                for item in &mut self.items {
-                    if item.is_spent() {
-                        item.idle = 0;
-                        item.not_before = None;
-                    }
-                    item.self_turns = 0;
+                self.row = Row::default();
+                for item in self.items.iter_mut().filter(|item| item.is_spent()) {
+                    item.idle = 0;
+                    item.not_before = None;
                 }
             }
-            MessageKind::ChannelEvent | MessageKind::WebhookEvent | MessageKind::CallbackEvent => {
-                self.items.iter_mut().for_each(|item| item.self_turns = 0);
-            }
-            MessageKind::TimerTick
+            MessageKind::ChannelEvent
+            | MessageKind::WebhookEvent
+            | MessageKind::CallbackEvent
+            | MessageKind::TimerTick
             | MessageKind::SystemTick
             | MessageKind::TaskResult
             | MessageKind::TaskStatus
@@ -333,15 +360,24 @@ impl Model {
 
     fn requeued(&mut self, fact: &MessageRequeued) {
         let to_front = match fact.reason {
-            RequeueReason::Stop | RequeueReason::Shutdown => true,
-            RequeueReason::Crash | RequeueReason::Budget | RequeueReason::Fallback | RequeueReason::ProviderBackoff => {
+            RequeueReason::Stop => true,
+            RequeueReason::Shutdown => false,
+            RequeueReason::Crash => {
+                self.resting = false;
+                false
+            }
+            RequeueReason::Budget
+            | RequeueReason::Fallback
+            | RequeueReason::TurnsHeld
+            | RequeueReason::ProviderBackoff => {
                 self.resting = false;
                 true
             }
             RequeueReason::Unparked
             | RequeueReason::InterjectionReturned
             | RequeueReason::ModelChanged
-            | RequeueReason::ModelBack => {
+            | RequeueReason::ModelBack
+            | RequeueReason::ClockSetBack => {
                 self.resting = false;
                 false
             }
@@ -368,11 +404,14 @@ impl Model {
 
     fn turn_started(&mut self, fact: &TurnStarted, at: Time) {
         self.resting = false;
-        let mut work_tick = false;
+        let (mut work_tick, mut own) = (false, false);
         if let Some(entry) = self.entry_mut(&fact.message_id) {
+            own = entry.is_own();
             entry.taken += 1;
             work_tick = is_work_tick(&entry.message);
         }
+        self.own_turns.extend(own.then_some(at));
+        self.row_starts(work_tick);
         if let Some(item) = fact.work_item_id.as_ref().and_then(|id| self.item_mut(id)) {
             item.changed = false;
         }
@@ -390,16 +429,15 @@ impl Model {
     /// The running turn came to an end that counts for its item.
     fn turn_ended(&mut self, exec_id: &ExecId, at: Time, tree_changed: bool) {
         let Some(turn) = self.turn.take_if(|turn| turn.exec_id == *exec_id) else { return };
-        let self_started = self.entry(&turn.message_id).is_some_and(|entry| is_work_tick(&entry.message));
+        if self.entry(&turn.message_id).is_some_and(|entry| is_work_tick(&entry.message)) {
+            self.tick_ended();
+        }
         let operator =
             self.entry(&turn.message_id).is_some_and(|entry| entry.message.kind == MessageKind::OperatorPrompt);
         let Some(item) = turn.work_item_id.as_ref().and_then(|id| self.item_mut(id)) else { return };
         if operator {
             // An operator who speaks about the item restores it; the turn that answers is its first offer.
             item.idle = 0;
-        }
-        if self_started {
-            item.self_turns += 1;
         }
         if item.changed || tree_changed {
             item.idle = 0;
@@ -503,9 +541,9 @@ impl Model {
 }
 
 impl Item {
-    /// It ran in circles, or for too long by itself: a person has to say something.
+    /// It ran in circles: a person has to say something.
     pub(super) fn is_spent(&self) -> bool {
-        self.idle as usize > TICK_BACKOFF_MS.len() || self.self_turns >= SELF_TURNS_MAX
+        self.idle as usize > TICK_BACKOFF_MS.len()
     }
 }
 

@@ -26,7 +26,7 @@ impl Model {
             Posture::ActiveTurn
         } else if self.queued().next().is_some() {
             Posture::HasQueuedInput
-        } else if self.oldest(Standing::Runnable).is_some() {
+        } else if self.has_work() {
             Posture::HasRunnableWork
         } else if self.awaits(WaitKind::Task) {
             Posture::WaitingForTask
@@ -50,7 +50,7 @@ impl Model {
             (None, None)
         } else if self.failed {
             (Some(ClosureOutcome::Failed), None)
-        } else if self.has_input_to_take() || self.oldest(Standing::Runnable).is_some() {
+        } else if self.has_input_to_take() || self.has_work() {
             (Some(ClosureOutcome::Continuable), None)
         } else {
             match self.awaited() {
@@ -69,7 +69,8 @@ impl Model {
         if self.status() == Status::Stopped {
             return None;
         }
-        let spent = self.budget_is_spent();
+        let spent = self.budget_is_spent() || self.held.is_some();
+        let released = self.held.map(|(_, until)| until).filter(|_| self.turn.is_none());
         let timers = self
             .timers
             .iter()
@@ -81,13 +82,20 @@ impl Model {
         let backoffs = self
             .open_items()
             .filter(|item| self.standing(item) == Standing::Runnable && !self.has_undelivered_work_tick(item))
-            .filter(|_| !spent && !self.agent_sleeps())
+            .filter(|_| !spent && !self.agent_sleeps() && !self.row.spent)
             .filter_map(|item| item.not_before);
         let deadlines = self.pending_approvals().filter_map(|approval| approval.deadline);
         // A lane goes on when its first message may; the times of those behind it do not matter until then.
         let heads = Priority::ALL.iter().filter_map(|priority| self.lane(*priority).first()?.not_before);
-        let held_back = heads.filter(|_| !spent);
-        timers.chain(rechecks).chain(backoffs).chain(deadlines).chain(held_back).chain(self.renewal()).min()
+        let held_back = heads.chain(self.pace_ends()).filter(|_| !spent);
+        timers
+            .chain(rechecks)
+            .chain(backoffs)
+            .chain(deadlines)
+            .chain(held_back)
+            .chain(self.renewal())
+            .chain(released)
+            .min()
     }
 
     fn awaited(&self) -> Option<WaitingReason> {
@@ -116,6 +124,7 @@ impl Model {
             || self.oldest(Standing::NeedsInput).is_some()
             || self.oldest(Standing::ProgressSpent).is_some()
             || self.oldest(Standing::BudgetSpent).is_some()
+            || self.work_is_held()
     }
 
     fn time_will_tell(&self) -> bool {
@@ -124,11 +133,14 @@ impl Model {
             || self.timers.iter().any(|timer| timer.active)
             || self.oldest(Standing::BlockedUntilRecheck).is_some()
             || self.queued().any(|entry| entry.not_before.is_some())
+            || self.pace_ends().is_some()
     }
 
     /// Some lane could give its head without waiting for a provider. No clock is read: a head that was told to wait
     /// waits until it is taken.
     fn has_input_to_take(&self) -> bool {
-        Priority::ALL.iter().any(|priority| self.lane(*priority).first().is_some_and(|head| head.not_before.is_none()))
+        let paced = self.paced_until().is_some();
+        let first = |priority: &Priority| self.untimed(*priority).into_iter().find(|entry| !(paced && entry.is_own()));
+        Priority::ALL.iter().any(|priority| first(priority).is_some())
     }
 }

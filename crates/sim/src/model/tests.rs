@@ -75,6 +75,7 @@ fn work_tick(id: &str, item: &str) -> Message {
 
 fn item(id: &str) -> Fact {
     Fact::from(WorkItemCreated {
+        made_by: None,
         work_item_id: WorkItemId::new(id),
         objective: "done".to_owned(),
         plan_status: PlanStatus::Ready,

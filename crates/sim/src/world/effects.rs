@@ -40,8 +40,18 @@ impl World {
                 let error = *self.rng.pick(ProviderError::ALL).unwrap_or(&ProviderError::Timeout);
                 let retry_after_ms = self.rng.chance(50).then(|| self.rng.below(100_000));
                 let (message, jitter) = ("no".to_owned(), mind::jitter(&mut self.rng));
-                let spent = mind::spent(jitter);
-                vec![Input::FailRound { exec_id, round, error, retry_after_ms, message, carry: None, jitter, spent }]
+                let (carry, spent, announce) = (None, mind::spent(jitter), jitter % 2 == 0);
+                vec![Input::FailRound {
+                    exec_id,
+                    round,
+                    error,
+                    retry_after_ms,
+                    message,
+                    carry,
+                    jitter,
+                    spent,
+                    announce,
+                }]
             }
             Effect::CallModel { exec_id, .. } if self.rng.chance(2) => {
                 vec![Input::OverflowBaseline { exec_id, needed_tokens: 10, budget_tokens: 5 }]

@@ -50,6 +50,9 @@ impl World {
             let state = &inhabitant.shadow;
             if let Some(timer_id) = state.timers.active().keys().next().cloned() {
                 self.ask(id, Input::Act { by: "operator".to_owned(), act: Act::CancelTimer { timer_id } })?;
+            } else if let Some(held) = &state.held {
+                let (cause, evidence) = (held.cause, "mended".to_owned());
+                self.ask(id, Input::ReleaseTurns { cause, evidence })?;
             } else if !inhabitant.effects.is_empty() {
                 self.friendly_effect(id)?;
             } else if let Some(task) = state.tasks.open().keys().next().cloned() {
@@ -61,7 +64,8 @@ impl World {
             } else if let Some(item) = state.work.items().keys().next().cloned() {
                 let act = Act::CompleteWorkItem { work_item_id: item, report: "closed".to_owned() };
                 self.ask(id, Input::Act { by: "operator".to_owned(), act })?;
-            } else if let Some(due) = state.queue.next_not_before().filter(|due| *due > self.now) {
+            } else if let Some(due) = state.queue.next_not_before().or(state.pace_ends()).filter(|due| *due > self.now)
+            {
                 self.now = due;
                 self.drive(id)?;
             } else if state.tasks.owed().values().any(|task| task.held) {

@@ -64,6 +64,8 @@ finds! {
     finds_focus_moved_by_a_tick: Bug::Kernel(kernel::Bug::FocusMovesByTick);
     finds_endless_replay: Bug::Kernel(kernel::Bug::EndlessReplay);
     finds_waits_ended_by_compaction: Bug::Kernel(kernel::Bug::CompactionEndsWaits);
+    finds_turns_without_a_pace: Bug::Kernel(kernel::Bug::UnpacedTurns);
+    finds_work_without_end: Bug::Kernel(kernel::Bug::EndlessWork);
     finds_answers_before_commit: Bug::Engine(engine::Bug::AnswersBeforeCommit);
     finds_an_early_acknowledgement: Bug::Ledger(ledger::Bug::EarlyAck);
     finds_a_lost_tail: Bug::Ledger(ledger::Bug::LostTail);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::Context;
 use serde_json::json;
 
-use super::log_path;
+use crate::logs::{path as log_path, rotated};
 use crate::output::{Failed, Output, many_lines};
 
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -26,7 +26,13 @@ pub fn run(follow: bool, last: usize, home: &Path, out: &Output) -> anyhow::Resu
         ))
     })?;
     let end = log.skip()?;
-    for line in tail_until(&path, end, last)? {
+    let mut lines = tail_until(&path, end, last)?;
+    if lines.len() < last {
+        // A log that was just rotated says little. The one before it may be missing, or gone by now.
+        let earlier = tail(&rotated(&path, 1), last - lines.len()).unwrap_or_default();
+        lines.splice(0..0, earlier);
+    }
+    for line in lines {
         if !show(&line, out)? {
             return Ok(());
         }
@@ -43,9 +49,17 @@ fn go_on(mut log: Log, path: &Path, out: &Output) -> anyhow::Result<()> {
             }
             continue;
         }
-        // A daemon that is started anew has a new log.
+        // A daemon that is started anew has a new log, and so has one whose log was rotated.
         match Log::open(path)?.filter(|new| new.inode != log.inode) {
-            Some(new) => log = new,
+            Some(new) => {
+                // From here on nothing is added to the old one.
+                while let Some(line) = log.line()? {
+                    if !show(&line, out)? {
+                        return Ok(());
+                    }
+                }
+                log = new;
+            }
             None => sleep(LOOK_EVERY),
         }
     }

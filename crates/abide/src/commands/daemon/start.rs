@@ -1,17 +1,16 @@
 //! `abide daemon start`: returns when the daemon is ready, or says why it is not.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use abide_api::Client;
-use abide_private::{Existing, close_to_others, open_private};
 use anyhow::{Context, anyhow};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{log_path, logs};
+use super::logs;
 use crate::cli::UpArgs;
 use crate::config::Settings;
 use crate::connection::{self, Served, block_on};
@@ -36,8 +35,12 @@ pub fn run(args: &UpArgs, home: &Path, out: &Output) -> anyhow::Result<()> {
             Some(status) => format!("it ended at once ({status})"),
             None => format!("it is not ready after {} s; it goes on trying", READY_WITHIN.as_secs()),
         };
-        let log = log_path(home);
+        let log = crate::logs::path(home);
         let tail = logs::tail(&log, TAIL_LINES).unwrap_or_default();
+        if tail.is_empty() && !crate::home::has_room(home) {
+            // Then its log has no word about it either.
+            return Err(anyhow!("the daemon did not start: {what}; no room is left on the disk of {}", home.display()));
+        }
         return Err(anyhow!("the daemon did not start: {what}; {} says:\n{}", log.display(), tail.join("\n")));
     };
     let missing = settings.missing_keys();
@@ -89,14 +92,8 @@ fn spawn(args: &UpArgs, home: &Path) -> anyhow::Result<Child> {
 
 /// An empty log. The previous one is kept, because it may say why there is a new one.
 fn new_log(home: &Path) -> anyhow::Result<File> {
-    let path = log_path(home);
-    if path.exists() {
-        let kept = path.with_extension("log.1");
-        let moved = fs::rename(&path, &kept).and_then(|()| close_to_others(&kept));
-        moved.with_context(|| format!("can't move {} away", path.display()))?;
-    }
-    let file = open_private(&path, Existing::Append);
-    file.with_context(|| format!("can't write {}", path.display()))
+    let path = crate::logs::path(home);
+    crate::logs::rotate(&path).with_context(|| format!("can't begin a new log at {}", path.display()))
 }
 
 /// Waits until the child says where it serves and answers there; none when it died, or takes too long.

@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use abide_api::Client;
+use abide_api::types::Health;
+use abide_api::{Client, ClientError};
 use serde_json::json;
 
 use crate::cli::PlaceArgs;
 use crate::commands::model;
 use crate::connection::{self, CONFIG_CHANGED, block_on};
-use crate::output::{Output, counted, table};
+use crate::output::{Failed, Output, counted, table};
 
 pub fn run(place: &PlaceArgs, home: &Path, out: &Output) -> anyhow::Result<()> {
     let home_text = home.display().to_string();
@@ -16,27 +17,44 @@ pub fn run(place: &PlaceArgs, home: &Path, out: &Output) -> anyhow::Result<()> {
         out.result(&json!({ "running": false, "home": home_text }), || "not running\n".to_owned())?;
         return Err(connection::none(home));
     };
-    let health = block_on(async { Ok(Client::new(&served.url, "")?.health().await?) })?;
+    let (health, problem) = block_on(look(&served.url))?;
+    let status = if problem.is_some() { "not_ready" } else { "ready" };
     // What agents think with is not for everybody: it takes the home's token.
     let models = model::find_as_it_is(place).ok();
     let default = models.as_ref().map(|models| &models.default);
     let changed = served.config_changed(home);
     let value = json!({
         "running": true, "config_changed": changed, "home": home_text, "url": served.url, "pid": served.pid,
-        "status": health.status, "version": health.version, "agents_awake": health.agents_awake,
+        "status": status, "ready": problem.is_none(), "problem": problem, "version": health.version, "agents_awake": health.agents_awake,
         "model": default.map(|default| &default.name), "model_note": default.and_then(|default| default.note.as_ref()),
     });
     out.result(&value, || {
         let mut rows = vec![
-            ("running", health.status.clone()),
+            ("running", status.replace('_', " ")),
             ("home", home_text.clone()),
             ("url", served.url.clone()),
             ("pid", served.pid.to_string()),
             ("version", health.version.clone()),
             ("awake", counted(health.agents_awake, "agent")),
         ];
+        rows.extend(problem.as_ref().map(|problem| ("problem", problem.clone())));
         rows.extend(models.as_ref().map(|models| ("model", model::chosen(models))));
         rows.extend(changed.then(|| ("config", format!("{CONFIG_CHANGED}: `abide daemon restart` reads it"))));
         table(&rows)
-    })
+    })?;
+    match problem {
+        None => Ok(()),
+        Some(_) => Err(Failed::Found("the daemon runs, and is not ready".to_owned()).into()),
+    }
+}
+
+/// The daemon's health, and the reason if it is not ready.
+async fn look(url: &str) -> anyhow::Result<(Health, Option<String>)> {
+    let client = Client::new(url, "")?;
+    let problem = match client.health().await {
+        Ok(_) => None,
+        Err(ClientError::Refused(problem)) if problem.status == 503 => Some(problem.detail),
+        Err(error) => return Err(error.into()),
+    };
+    Ok((client.alive().await?, problem))
 }

@@ -3,14 +3,16 @@
 use std::thread;
 
 use abide_api::types::{KeyState, ModelItem, ModelList, ProviderItem};
+use abide_effects::model::cards::usd;
 use abide_effects::model::providers::Kind;
 use abide_effects::web::{self, Url};
 
 use super::Check;
-use crate::cli::PlaceArgs;
+use crate::cli::{PlaceArgs, UpArgs};
 use crate::commands::model;
-use crate::config::{ECHO, price_command};
+use crate::config::{ECHO, Settings, price_command};
 use crate::connection::{self, block_on};
+use crate::home;
 use crate::output::{counted, one_line};
 
 pub fn checks(place: &PlaceArgs) -> Vec<Check> {
@@ -22,8 +24,23 @@ pub fn checks(place: &PlaceArgs) -> Vec<Check> {
             checks.extend(endpoints(&list));
             checks.extend(thinkers(&list));
             checks.extend(unpriced(&list, place));
+            checks.extend(spending(&list, place));
             checks
         }
+    }
+}
+
+/// Whether a day that goes wrong has a bound, where there is a model that costs money.
+fn spending(list: &ModelList, place: &PlaceArgs) -> Option<Check> {
+    let settings = Settings::load(&home::dir(place).ok()?, &UpArgs::default()).ok()?;
+    match settings.budget_daily_usd.value {
+        0 if list.providers.iter().all(|provider| provider.key != KeyState::Set) => None,
+        0 => Some(Check::warn(
+            "spending",
+            "no limit on what all agents together may spend in a day",
+            "`abide config set budget.daily_usd 20` sets one, then `abide daemon restart`",
+        )),
+        micro => Some(Check::ok("spending", format!("${} a day for all agents together", usd(micro)))),
     }
 }
 

@@ -40,12 +40,11 @@ fn agent(from: &From, id: &AgentId, dir: &Path, out: &Output) -> anyhow::Result<
     let facts = match from {
         From::Home(ledger) => agent_of_home(ledger, id, dir, out)?,
         From::Daemon(client) => {
-            let (why, exported) = block_on(async {
-                let exported = client.export_agent(id.as_str()).await?;
-                Ok((client.why(id.as_str(), None).await?, exported))
-            })?;
+            let exported = block_on(async { Ok(client.export_agent(id.as_str()).await?) })?;
+            // Each fact is an event.
+            let facts = exported.files.get("ledger/events.jsonl").map_or(0, |events| events.lines().count() as u64);
             why::save(dir, exported.files)?;
-            why.at_seq
+            facts
         }
     };
     let value = json!({ "agent_id": id, "facts": facts, "dir": dir.display().to_string() });
@@ -53,7 +52,7 @@ fn agent(from: &From, id: &AgentId, dir: &Path, out: &Output) -> anyhow::Result<
 }
 
 fn agent_of_home(ledger: &Ledger, id: &AgentId, dir: &Path, out: &Output) -> anyhow::Result<u64> {
-    let exported = export::records(ledger, id, &mut |progress| out.progress(progress));
+    let exported = export::records(ledger, id, usize::MAX, &mut |progress| out.progress(progress));
     out.clear_progress();
     let Some((facts, files)) = exported? else {
         return Err(super::no_agent(ledger, id));

@@ -7,7 +7,7 @@ use super::number;
 use crate::cli::PlaceArgs;
 use crate::connection::{self, block_on};
 use crate::home;
-use crate::output::{Output, grouped, table};
+use crate::output::{Output, counted, grouped, table};
 
 pub fn run(place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let value = match connection::find_if_any(place)? {
@@ -16,7 +16,7 @@ pub fn run(place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     };
     out.result(&value, || {
         let count = |name| grouped(number(&value, name));
-        table(&[
+        let mut rows = vec![
             ("streams", count("streams")),
             ("facts", count("facts")),
             ("snapshots", count("snapshots")),
@@ -24,6 +24,9 @@ pub fn run(place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
             ("segments", format!("{} ({} bytes)", count("segments"), count("segment_bytes"))),
             ("blobs", format!("{} ({} bytes)", count("blobs"), count("blob_bytes"))),
             ("on disk", format!("{} bytes", count("bytes"))),
-        ])
+        ];
+        let damaged = number(&value, "damaged_rows");
+        rows.extend((damaged > 0).then(|| ("damaged", format!("{} of lists", counted(damaged, "row")))));
+        table(&rows)
     })
 }

@@ -51,6 +51,10 @@ const UNPAID: &[&str] = &[
 const FLAGGED: &[&str] =
     &["content_filter", "content_policy_violation", "responsibleaipolicy", "flagged", "invalid_prompt"];
 
+/// The key is known, and may not do this.
+const FORBIDDEN: u16 = 403;
+const PERMISSION: &str = "permission";
+
 /// An answer with a status that is none of success.
 pub(super) fn of_status(status: u16, headers: &HeaderMap, body: &[u8]) -> ProviderFailure {
     let said = Said::read(body);
@@ -67,7 +71,8 @@ pub(super) fn of_status(status: u16, headers: &HeaderMap, body: &[u8]) -> Provid
         _ => "",
     };
     let message = format!("status {status}: {}{hint}", said.sentence());
-    ProviderFailure { error, retry_after_ms, ..ProviderFailure::invalid(message) }
+    let model_only = status == FORBIDDEN && said.is_of_model(error);
+    ProviderFailure { error, retry_after_ms, model_only, ..ProviderFailure::invalid(message) }
 }
 
 /// An answer that promised success and is a page, or one JSON document: an error all the same, or no stream.
@@ -93,7 +98,9 @@ pub(super) fn of_event(error: &Value) -> ProviderFailure {
         None => class_by_words(&said),
     };
     let retry_after_ms = if class == ProviderError::RateLimited { retry::from_words(&said.message) } else { None };
-    ProviderFailure { error: class, retry_after_ms, ..ProviderFailure::invalid(said.sentence()) }
+    let forbidden = said.status.map_or_else(|| said.is_any(&[PERMISSION]), |status| status == FORBIDDEN);
+    let model_only = forbidden && said.is_of_model(class);
+    ProviderFailure { error: class, retry_after_ms, model_only, ..ProviderFailure::invalid(said.sentence()) }
 }
 
 /// The stream ended before its end, or makes no sense: the same request may well do better.
@@ -135,7 +142,7 @@ fn class_by_words(said: &Said) -> ProviderError {
         (&["rate_limit", "too_many_requests", "resource_exhausted"], ProviderError::RateLimited),
         (&["overloaded", "server_error", "api_error", "internal", "unavailable"], ProviderError::Overloaded),
         (&["timeout", "timed out"], ProviderError::Timeout),
-        (&["authentication", "permission", "invalid_api_key"], ProviderError::Auth),
+        (&["authentication", PERMISSION, "invalid_api_key"], ProviderError::Auth),
         (&["not_found", "invalid_request"], ProviderError::Invalid),
     ];
     // What says nothing that we know came up while the provider worked, and passes like other trouble of its own.
@@ -181,6 +188,11 @@ impl Said {
     fn is_any(&self, words: &[&str]) -> bool {
         let said = format!("{} {}", self.codes.join(" "), self.message).to_lowercase();
         words.iter().any(|word| said.contains(word))
+    }
+
+    /// Whether a key that was forbidden something may work for other models: not where nobody has paid.
+    fn is_of_model(&self, error: ProviderError) -> bool {
+        error == ProviderError::Auth && !self.is_any(UNPAID)
     }
 
     fn sentence(&self) -> String {

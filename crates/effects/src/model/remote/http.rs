@@ -2,7 +2,7 @@
 //! here ends the connection.
 
 use std::error::Error;
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,12 +12,13 @@ use reqwest::{Certificate, Client, Method, RequestBuilder, Response, Url, redire
 
 use super::fault;
 use crate::model::ProviderFailure;
+use crate::transient::{is_caused_by_transient, is_transient};
 use crate::{limits, web};
 
 /// By the proxy that the environment names, if it does.
-static OUTWARD: LazyLock<Result<Client, String>> = LazyLock::new(|| client(true));
+static OUTWARD: OnceLock<Client> = OnceLock::new();
 /// No proxy stands between a machine and itself.
-static INWARD: LazyLock<Result<Client, String>> = LazyLock::new(|| client(false));
+static INWARD: OnceLock<Client> = OnceLock::new();
 
 /// Sends it, and returns the answer once its head is there.
 pub(super) async fn post(url: &str, headers: HeaderMap, body: Vec<u8>) -> Result<Response, ProviderFailure> {
@@ -33,8 +34,21 @@ fn request(method: Method, url: &str) -> Result<RequestBuilder, ProviderFailure>
     let url = Url::parse(url).map_err(|error| {
         ProviderFailure::invalid(format!("its base URL is no URL: {error}; write it like https://example.com/v1"))
     })?;
-    let client = if web::is_this_machine(url.host_str().unwrap_or_default()) { &INWARD } else { &OUTWARD };
-    Ok(client.as_ref().map_err(ProviderFailure::invalid)?.request(method, url))
+    let inward = web::is_this_machine(url.host_str().unwrap_or_default());
+    let client = if inward { kept(&INWARD, false) } else { kept(&OUTWARD, true) };
+    Ok(client?.request(method, url))
+}
+
+/// The client, made when it is first needed. A failure is not kept: it comes of files that could not be read, and the next
+/// call reads them again.
+fn kept(kept: &'static OnceLock<Client>, proxy: bool) -> Result<&'static Client, ProviderFailure> {
+    match kept.get() {
+        Some(client) => Ok(client),
+        None => {
+            let made = client(proxy)?;
+            Ok(kept.get_or_init(|| made))
+        }
+    }
 }
 
 async fn answered(request: RequestBuilder) -> Result<Response, ProviderFailure> {
@@ -77,7 +91,7 @@ pub(super) async fn drain(mut answer: Response) {
     let _ = tokio::time::timeout(limits::MODEL_DRAIN, rest).await;
 }
 
-fn client(proxy: bool) -> Result<Client, String> {
+fn client(proxy: bool) -> Result<Client, ProviderFailure> {
     let mut builder = Client::builder()
         .user_agent(concat!("abide/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(limits::MODEL_CONNECT)
@@ -87,20 +101,37 @@ fn client(proxy: bool) -> Result<Client, String> {
     if !proxy {
         builder = builder.no_proxy();
     }
-    if let Some(roots) = own_roots() {
+    if let Some(roots) = own_roots()? {
         builder = builder.tls_built_in_root_certs(false);
         builder = roots.into_iter().fold(builder, |builder, root| builder.add_root_certificate(root));
     }
-    builder.build().map_err(|error| format!("no client for HTTP could be made: {}", cause(&error)))
+    builder.build().map_err(|error| {
+        let message = format!("no client for HTTP could be made: {}", cause(&error));
+        if is_caused_by_transient(&error) {
+            ProviderFailure::system(message)
+        } else {
+            ProviderFailure::invalid(message)
+        }
+    })
 }
 
-fn own_roots() -> Option<Vec<Certificate>> {
-    let roots = Certificate::from_pem_bundle(&web::own_certificates()?).ok()?;
-    (!roots.is_empty()).then_some(roots)
+fn own_roots() -> Result<Option<Vec<Certificate>>, ProviderFailure> {
+    let bundle = match web::own_certificates() {
+        Some(Ok(bundle)) => bundle,
+        // Made without them, the client would trust others for as long as the process lives.
+        Some(Err(error)) if is_transient(&error) => {
+            return Err(ProviderFailure::system(format!("the file in SSL_CERT_FILE can't be read: {error}")));
+        }
+        Some(Err(_)) | None => return Ok(None),
+    };
+    Ok(Certificate::from_pem_bundle(&bundle).ok().filter(|roots| !roots.is_empty()))
 }
 
 fn failed(error: &reqwest::Error) -> ProviderFailure {
     let why = cause(error);
+    if is_caused_by_transient(error) {
+        return ProviderFailure::system(format!("it could not be asked: {why}"));
+    }
     if error.is_builder() {
         return ProviderFailure::invalid(format!("it can't be asked: {why}"));
     }

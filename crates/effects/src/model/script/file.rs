@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 use super::substitute;
 use crate::limits;
 use crate::model::ProviderFailure;
+use crate::transient::is_transient;
 
 #[derive(Debug)]
 pub(super) struct Script {
@@ -55,8 +56,11 @@ impl Script {
     pub(super) async fn read(file: &Path) -> Result<Script, ProviderFailure> {
         let path = file.to_owned();
         let read = tokio::task::spawn_blocking(move || load(path)).await;
-        let read = read.unwrap_or_else(|stopped| Err(stopped.to_string()));
-        read.map_err(|fault| ProviderFailure::invalid(format!("{} {fault}", file.display())))
+        let read = read.unwrap_or_else(|stopped| Err(Fault::Stays(stopped.to_string())));
+        read.map_err(|fault| match fault {
+            Fault::Stays(fault) => ProviderFailure::invalid(format!("{} {fault}", file.display())),
+            Fault::Passes(fault) => ProviderFailure::system(format!("{} {fault}", file.display())),
+        })
     }
 
     pub(super) fn when(&self, contains: &str) -> Option<&When> {
@@ -64,19 +68,31 @@ impl Script {
     }
 }
 
-fn load(path: PathBuf) -> Result<Script, String> {
-    let cant = |error: std::io::Error| format!("can't be read: {error}");
+/// Why a file gives no script.
+enum Fault {
+    /// Until somebody changes the file.
+    Stays(String),
+    /// The machine is short of file descriptors, for example.
+    Passes(String),
+}
+
+fn load(path: PathBuf) -> Result<Script, Fault> {
+    let cant = |error: std::io::Error| {
+        let kind = if is_transient(&error) { Fault::Passes } else { Fault::Stays };
+        kind(format!("can't be read: {error}"))
+    };
     // Looked at before it is opened: opening a pipe that nobody writes to would never return.
     if !std::fs::metadata(&path).map_err(cant)?.is_file() {
-        return Err("can't be read: it is not a file".to_owned());
+        return Err(Fault::Stays("can't be read: it is not a file".to_owned()));
     }
     let mut bytes = Vec::new();
     let file = std::fs::File::open(&path).map_err(cant)?;
     file.take(limits::SCRIPT_BYTES + 1).read_to_end(&mut bytes).map_err(cant)?;
     if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > limits::SCRIPT_BYTES {
-        return Err(format!("is too large for a script: at most {} bytes", limits::SCRIPT_BYTES));
+        let most = limits::SCRIPT_BYTES;
+        return Err(Fault::Stays(format!("is too large for a script: at most {most} bytes")));
     }
-    serde_json::from_slice(&bytes).map_err(|error| format!("is not a script: {}", fault(&error)))
+    serde_json::from_slice(&bytes).map_err(|error| Fault::Stays(format!("is not a script: {}", fault(&error))))
 }
 
 /// What is wrong, and where, without a word of what the file holds: a name that is mistyped may lead to a file that is

@@ -103,7 +103,7 @@ impl Place {
             play.next += 1;
             play.failed = match &round.says {
                 Says::Reply { .. } => false,
-                Says::Error { error, .. } => error.rule().passes_with_time,
+                Says::Error { error, .. } => error.keeps_message(),
             };
         }
         self.plays.push(play);

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::file::Tool;
 use crate::limits;
-use crate::model::{Past, text_of};
+use crate::model::{Past, ProviderFailure, text_of};
 
 /// One thing to be filled in.
 enum Open<'a> {
@@ -24,11 +24,13 @@ pub(super) fn check(value: &Value) -> Result<(), String> {
 }
 
 /// The inputs of a round's tools, filled in. The past is looked at once, as far back as the round needs.
-pub(super) fn inputs(tools: &[Tool], message: &Message, past: &dyn Past) -> Result<Vec<Value>, String> {
-    let back = farthest_of(tools.iter().map(|tool| &tool.input))?;
-    let results = if back == 0 { Vec::new() } else { past.tool_results(back) };
-    let mut from = Sources { results, input: message_object(message)?, room: limits::FILLED_IN_BYTES };
-    tools.iter().map(|tool| fill(&tool.input, &mut from)).collect()
+pub(super) fn inputs(tools: &[Tool], message: &Message, past: &dyn Past) -> Result<Vec<Value>, ProviderFailure> {
+    let back = farthest_of(tools.iter().map(|tool| &tool.input)).map_err(ProviderFailure::invalid)?;
+    let results = if back == 0 { Vec::new() } else { past.tool_results(back)? };
+    let input = message_object(message).map_err(ProviderFailure::invalid)?;
+    let mut from = Sources { results, input, room: limits::FILLED_IN_BYTES };
+    let filled: Result<_, String> = tools.iter().map(|tool| fill(&tool.input, &mut from)).collect();
+    filled.map_err(ProviderFailure::invalid)
 }
 
 /// What is filled in comes from here, as long as there is room for it.

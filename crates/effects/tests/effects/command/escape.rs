@@ -1,6 +1,7 @@
 //! What a confined command must not be able to do, tried.
 
 use super::{STAND_IN, World, in_each_sandbox, until};
+use abide_effects::process::Launch;
 use abide_effects::sandbox::Mechanism;
 use std::fs;
 use std::os::linux::net::SocketAddrExt;
@@ -8,8 +9,12 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 
 in_each_sandbox!(
     writes_only_in_its_workspace,
+    makes_no_program_that_runs_as_its_owner,
+    opens_the_home_to_no_other_user,
+    keeps_nothing_in_private_folders,
     reads_no_token_and_no_other_folder,
     reads_no_secrets_of_the_system,
+    reads_nothing_of_the_system_that_only_root_can_read,
     reads_toolchains_without_their_credentials,
     renames_nothing_around_a_secret,
     has_no_way_to_loopback,
@@ -52,6 +57,68 @@ async fn writes_only_in_its_workspace(world: World) {
     assert_eq!(fs::read_dir(outside).unwrap().count(), 1);
 }
 
+/// Such a program lends the daemon's user to everybody who can reach the workspace.
+async fn makes_no_program_that_runs_as_its_owner(world: World) {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = |name: &str| fs::metadata(world.path("root").join(name)).unwrap().permissions().mode();
+    // Modes that tools keep from a file that somebody else made so.
+    fs::write(world.path("root/kept"), "").unwrap();
+    fs::set_permissions(world.path("root/kept"), fs::Permissions::from_mode(0o4755)).unwrap();
+    fs::copy("/bin/true", world.path("root/x")).unwrap();
+    for command in ["chmod 4755 x", "chmod u+s x", "install -m 4755 /bin/true x", "cp -p kept x"] {
+        refused(&world, command).await;
+        assert_eq!(mode("x") & 0o4000, 0, "{command}");
+    }
+    refused(&world, "tar -cf kept.tar kept && mkdir out && tar -xpf kept.tar -C out").await;
+    assert_eq!(mode("out/kept") & 0o4000, 0);
+    // A program that is replaced by another one does not keep the mode either.
+    let (_, code) = world.say("cat /bin/true > kept").await;
+    assert_eq!((code, mode("kept") & 0o6000), (Some(0), 0));
+    // Files that a folder's group shares are ordinary; the superuser's group is the system's.
+    let (_, code) = world.say("mkdir shared && chmod g+s shared").await;
+    assert_eq!(code == Some(0), !rustix::process::geteuid().is_root());
+    let (_, code) = world.say("mkdir sticky && chmod 1777 sticky && chmod 755 x").await;
+    assert_eq!(code, Some(0));
+}
+
+/// With Landlock a command can change modes of files that its user owns; those of the home are set back.
+async fn opens_the_home_to_no_other_user(world: World) {
+    use std::os::unix::fs::PermissionsExt;
+    let (home, token, shared) = (world.path("home"), world.path("home/token"), world.path("home/shared"));
+    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+    let set = |path: &std::path::Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    // A mode that the operator chose stays.
+    fs::write(&shared, "").unwrap();
+    for (path, mode) in [(&home, 0o700), (&token, 0o600), (&shared, 0o640)] {
+        set(path, mode);
+    }
+    let open = format!("chmod 666 {0}/token {0}/shared; chmod 755 {0}", home.display());
+    world.say(&open).await;
+    assert_eq!([&home, &token, &shared].map(|path| mode(path)), [0o700, 0o600, 0o640]);
+    // Not only when it ends.
+    let process = world.start(&format!("{open}; touch tried; sleep 1000")).await;
+    until("it has tried", || world.path("root/tried").exists()).await;
+    until("the modes are as they were", || [&home, &token].map(|path| mode(path)) == [0o700, 0o600]).await;
+    process.end(true);
+    process.wait().await;
+    // A home that the daemon's user can't enter any more serves nobody.
+    world.say(&format!("chmod 000 {0}/token {0}", home.display())).await;
+    assert_eq!([&home, &token].map(|path| mode(path)), [0o700, 0o600]);
+}
+
+async fn keeps_nothing_in_private_folders(world: World) {
+    let name = format!("abide-test-{}", std::process::id());
+    let places = ["$TMPDIR", "$HOME", "/tmp", "/var/tmp", "/run", "/dev/shm"];
+    let each = |command: &str| -> String { places.map(|place| format!("{command} {place}/{name}\n")).concat() };
+    let (text, code) = world.say(&format!("{}test -e $TMPDIR/{name} && test -e $HOME/{name}", each("touch"))).await;
+    assert_eq!(code, Some(0), "{text}");
+    for place in ["/tmp", "/var/tmp", "/run", "/dev/shm"] {
+        assert!(!std::path::Path::new(place).join(&name).exists(), "{place} is the machine's");
+    }
+    let (text, _) = world.say(&each("ls 2>/dev/null")).await;
+    assert_eq!(text, "", "the next command finds nothing of it");
+}
+
 async fn reads_no_token_and_no_other_folder(world: World) {
     refused(&world, &format!("cat {}", world.path("home/token").display())).await;
     refused(&world, &format!("ls {}", world.path("home").display())).await;
@@ -64,6 +131,43 @@ async fn reads_no_secrets_of_the_system(world: World) {
     refused(&world, "cat /etc/ssh/ssh_host_*_key | grep .").await;
     let (text, code) = world.say("grep -c root /etc/passwd").await;
     assert_eq!((text.trim(), code), ("1", Some(0)));
+}
+
+/// A daemon of root has commands of root, which are refused nothing by the modes of root's own files.
+async fn reads_nothing_of_the_system_that_only_root_can_read(world: World) {
+    use std::os::unix::fs::PermissionsExt;
+    if !rustix::process::geteuid().is_root() {
+        println!("not tested here: only the superuser can make such files");
+        return;
+    }
+    let folder = tempfile::Builder::new().prefix("abide-test-").tempdir_in("/etc").unwrap();
+    let set = |name: &str, mode| {
+        fs::set_permissions(folder.path().join(name), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    fs::create_dir(folder.path().join("closed")).unwrap();
+    for name in ["secret", "public", "closed/inside"] {
+        fs::write(folder.path().join(name), name).unwrap();
+    }
+    for (name, mode) in [("", 0o755), ("secret", 0o640), ("public", 0o644), ("closed/inside", 0o644), ("closed", 0o750)]
+    {
+        set(name, mode);
+    }
+    let at = folder.path().display();
+    refused(&world, &format!("cat {at}/secret | grep .")).await;
+    refused(&world, &format!("cat {at}/closed/inside | grep .")).await;
+    assert_eq!(world.say(&format!("cat {at}/public")).await, ("public".to_owned(), Some(0)));
+    let (found, _) = world
+        .say(
+            "find /etc /opt /usr -xdev -type f ! -perm /005 2>/dev/null | while read f; do
+             head -c1 \"$f\" 2>/dev/null | grep -q . && echo \"$f\"; done",
+        )
+        .await;
+    assert_eq!(found, "");
+    // A folder that a command is given is given with all its files.
+    let launch = Launch { root: folder.path().to_owned(), cwd: folder.path().to_owned(), ..world.launch("cat secret") };
+    let process = world.processes.start(launch).await.unwrap();
+    process.wait().await;
+    assert_eq!(process.output().stdout.whole().unwrap(), b"secret");
 }
 
 async fn reads_toolchains_without_their_credentials(world: World) {

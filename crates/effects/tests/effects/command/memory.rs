@@ -94,6 +94,26 @@ async fn memory_files_count() {
     }
 }
 
+/// The buffers of sockets and files that are on their way through one belong to no process that could be looked at.
+#[tokio::test]
+async fn open_files_are_limited_where_only_processes_are_looked_at() {
+    let ours = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
+    for (mechanism, control_groups) in CASES {
+        let Some(world) = world(mechanism, control_groups, 200 * MIB, 1 << 30) else { continue };
+        let process = start(&world, "agent", "ulimit -Hn; ulimit -n 1000000 2>/dev/null || echo refused").await;
+        process.wait().await;
+        let text = String::from_utf8(process.output().stdout.whole().unwrap()).unwrap();
+        let bounded = !control_groups;
+        if bounded && ours.is_none_or(|ours| ours > 1_024) {
+            assert!(text.starts_with("1024\n"), "{mechanism:?}: {text}");
+        } else if !bounded {
+            assert!(!text.starts_with("1024\n") || ours == Some(1_024), "{mechanism:?}: {text}");
+        }
+        // An administrator may raise it; in a sandbox nobody is one.
+        assert!(mechanism == Mechanism::None || text.ends_with("refused\n"), "{mechanism:?}: {text}");
+    }
+}
+
 #[tokio::test]
 async fn all_private_folders_share_one_bound() {
     let Some(world) = world(Mechanism::Bubblewrap, true, 1 << 30, 64 * MIB) else { return };

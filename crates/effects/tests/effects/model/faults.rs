@@ -46,6 +46,7 @@ async fn by_status() {
             let body = openai_error("some_error", Value::Null, "That did not work.");
             let failure = failure(speaks, Answer::json(status, &body)).await;
             assert_eq!((failure.error, failure.retry_after_ms), (class, None), "{status}");
+            assert_eq!(failure.model_only, status == 403, "{status}: only this says that the key itself is known");
             let said = format!("status {status}: That did not work. (some_error)");
             assert!(failure.message.contains(&said), "{}", failure.message);
         }

@@ -115,6 +115,30 @@ fn a_broken_repository_is_refused_and_not_taken_for_none() {
     assert_eq!(refused(ground.check(&linked)), "git_failed");
 }
 
+/// git itself goes on to the folders above, and would use the repository of one of them.
+#[test]
+fn a_git_folder_without_its_parts_is_refused_and_hides_the_repository_around_it() {
+    let ground = Ground::new();
+    let inner = ground.repo.join("folder/inner");
+    fs::create_dir_all(inner.join("deep")).unwrap();
+    git(&inner, &["init", "-q"]);
+    assert_eq!(ground.check(&inner).unwrap().git.unwrap().toplevel, inner);
+    fs::remove_file(inner.join(".git/HEAD")).unwrap();
+    assert_eq!(git(&inner, &["rev-parse", "--show-toplevel"]), ground.repo.to_str().unwrap());
+    for folder in [&inner, &inner.join("deep")] {
+        let refusal = ground.check(folder).unwrap_err();
+        assert_eq!(refusal.code, "damaged_repository");
+        assert!(refusal.message.contains(inner.join(".git").to_str().unwrap()), "{refusal:?}");
+        assert!(refusal.hint.contains("git itself would use a repository further up"), "{refusal:?}");
+    }
+    // An agent that works there already goes on, without any repository.
+    let again = ground.repositories().check_again(&inner.join("deep")).unwrap();
+    assert_eq!((again.path, again.git), (inner.join("deep"), None));
+    fs::remove_dir_all(inner.join(".git")).unwrap();
+    fs::create_dir(inner.join(".git")).unwrap();
+    assert_eq!(refused(ground.check(&inner)), "damaged_repository");
+}
+
 #[test]
 fn files_that_git_looks_for_elsewhere_are_refused() {
     let ground = Ground::new();

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use abide_effects::workspace::TransferPhase;
+
 use super::{Ground, contents, git, put, refused};
 
 #[test]
@@ -61,6 +63,33 @@ fn without_git_or_without_a_commit_there_is_nothing_to_start_from() {
     fs::create_dir(&plain).unwrap();
     let plain = ground.check(&plain).unwrap();
     assert_eq!(refused(ground.create(&plain, &ground.worktrees().join("one"), "abide/one")), "no_git");
+}
+
+/// The tip of another branch is a pipe in place of an object: the transfer reads it, and nothing before the transfer does,
+/// so the two meet in the middle of one.
+#[test]
+fn a_transfer_is_listed_while_it_is_under_way() {
+    let ground = Ground::new();
+    let missing = "1".repeat(40);
+    put(&ground.repo.join(".git/refs/heads/other"), format!("{missing}\n"));
+    let object = ground.repo.join(".git/objects/11").join(&missing[2..]);
+    fs::create_dir_all(object.parent().unwrap()).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, &object, rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
+    let repositories = ground.repositories();
+    let (workspace, folder) = (ground.workspace(), ground.worktrees().join("one"));
+    std::thread::scope(|scope| {
+        let made = scope.spawn(|| repositories.create_worktree(&workspace, &folder, "abide/ada-one"));
+        // Opened once git has opened the other end.
+        let git = fs::File::options().write(true).open(&object).unwrap();
+        let under_way = repositories.transfers();
+        // git looks for it a second time, and would wait for ever.
+        fs::remove_file(&object).unwrap();
+        drop(git);
+        assert_eq!(under_way.len(), 1);
+        assert_eq!((&under_way[0].repository, under_way[0].phase), (&ground.repo, TransferPhase::Counting));
+        made.join().unwrap().unwrap();
+    });
+    assert_eq!(repositories.transfers(), []);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use abide_effects::sandbox::Mechanism;
-use abide_effects::workspace::{Asker, Unsaved};
+use abide_effects::workspace::Unsaved;
 use abide_kernel::time::Time;
 
 use super::{Ground, git, put, try_git};
@@ -221,8 +221,11 @@ fn use_everything(trap: &Trap, plant: Plant, what: &str) {
     // Each call may refuse what it finds. It must not run it.
     if let Ok(workspace) = ground.check(&ground.repo) {
         let _tree = repositories.tree(&workspace);
-        for (asker, name) in [(Asker::Person, "person"), (Asker::Model, "model")] {
-            let made = repositories.create_worktree(&workspace, &ground.worktrees().join(name), "abide/ada-x", asker);
+        for name in ["model", "person"] {
+            if name == "person" {
+                let _agreed = repositories.agree(&workspace, |_, _| Ok(()));
+            }
+            let made = repositories.create_worktree(&workspace, &ground.worktrees().join(name), "abide/ada-x");
             trap.check(&format!("{what}: create for a {name}"));
             if let Ok(made) = made {
                 put(&made.path.join("kept.txt"), "more");
@@ -235,8 +238,7 @@ fn use_everything(trap: &Trap, plant: Plant, what: &str) {
     if let Ok(workspace) = ground.check(&before.path) {
         let _tree = repositories.tree(&workspace);
         // A child's worktree of an agent's own repository.
-        let _child =
-            repositories.create_worktree(&workspace, &ground.worktrees().join("child"), "abide/ada-c", Asker::Model);
+        let _child = repositories.create_worktree(&workspace, &ground.worktrees().join("child"), "abide/ada-c");
         trap.check(&format!("{what}: a worktree of a worktree"));
     }
     let _refreshed = repositories.refresh(&before.path);
@@ -303,7 +305,7 @@ fn settings_that_change_while_git_works_are_not_obeyed() {
                 let workspace = repositories.check(&ground.repo).unwrap();
                 assert!(repositories.tree(&workspace).is_some());
                 let folder = ground.worktrees().join(format!("n-{number}"));
-                let made = repositories.create_worktree(&workspace, &folder, "abide/ada-x", Asker::Model).unwrap();
+                let made = repositories.create_worktree(&workspace, &folder, "abide/ada-x").unwrap();
                 put(&made.path.join("kept.txt"), "changed");
                 repositories.remove_worktree(&made, Unsaved::Keep, &ground.patches(), Time::from_ms(1)).unwrap();
             }

@@ -1,9 +1,12 @@
 //! Three object stores, each with one writer: the user's, the mirror, the worktree's own.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use abide_effects::workspace::{Asker, Worktree};
+use abide_effects::sandbox::Mechanism;
+use abide_effects::workspace::{Workspace, Worktree};
+use abide_kernel::input::Refusal;
 
 use super::{Ground, contents, everything, git, put, refused, try_git};
 
@@ -226,6 +229,71 @@ fn fetching_brings_a_branch_and_moves_it_ahead_only() {
     assert_eq!(ground.remove(&worktree).unwrap().branches_kept, Vec::<String>::new());
 }
 
+/// An agent that works in the user's folder can write refs there: one of them may stand for another.
+#[test]
+fn fetching_moves_no_other_branch_than_its_own() {
+    let ground = Ground::new();
+    let worktree = ground.worktree("one");
+    let fetch =
+        |branch: &str| ground.repositories().fetch("ada", &ground.repo, Some(&worktree.path), Some(branch)).map(drop);
+    git(&worktree.path, &["switch", "-q", "-c", "topic"]);
+    let tip = commit(&worktree.path, "work");
+    git(&worktree.path, &["branch", "main"]);
+    let before = ground.git(&["rev-parse", "main"]);
+    let records = ground.repo.join(".git");
+    let own = records.join("refs/heads/abide/ada");
+    // Names for the branch that is checked out, for another one, and for none.
+    ground.git(&["branch", "other"]);
+    for target in ["main", "other", "none"] {
+        put(&own.join("topic"), format!("ref: refs/heads/{target}\n"));
+        let refusal = fetch("topic").unwrap_err();
+        assert_eq!(refusal.code, "symbolic_ref", "{target}: {refusal:?}");
+        assert!(refusal.hint.contains("git symbolic-ref -d refs/heads/abide/ada/topic"), "{}", refusal.hint);
+    }
+    fs::remove_dir_all(&own).unwrap();
+    // A folder of refs, or of their logs, that is a link.
+    for folder in ["refs/heads/abide", "logs/refs/heads/abide"] {
+        let link = records.join(folder).join("ada");
+        let _there = fs::remove_dir_all(&link);
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        symlink(records.join(folder).parent().unwrap(), &link).unwrap();
+        let refusal = fetch("main").unwrap_err();
+        assert_eq!(refusal.code, "symbolic_ref", "{folder}: {refusal:?}");
+        assert!(refusal.message.contains(link.to_str().unwrap()), "{}", refusal.message);
+        fs::remove_file(link).unwrap();
+    }
+    assert_eq!(ground.git(&["for-each-ref", "--format=%(objectname)", "refs/heads"]), format!("{before}\n{before}"));
+    // The user's own branch that stands for the fetched one, checked out; and one that is being rebased.
+    fetch("topic").unwrap();
+    commit(&worktree.path, "more");
+    ground.git(&["symbolic-ref", "refs/heads/mine", "refs/heads/abide/ada/topic"]);
+    ground.git(&["checkout", "-q", "mine"]);
+    assert_eq!(refused(fetch("topic")), "checked_out");
+    ground.git(&["checkout", "-q", "main"]);
+    put(&records.join("rebase-merge/head-name"), "refs/heads/abide/ada/topic\n");
+    assert_eq!(refused(fetch("topic")), "checked_out");
+    fs::remove_dir_all(records.join("rebase-merge")).unwrap();
+    assert_eq!(ground.git(&["rev-parse", "abide/ada/topic", "main"]), format!("{tip}\n{before}"));
+    fetch("topic").unwrap();
+}
+
+/// An agent may turn the refs that the runtime keeps up to date in its repository into names for its own branches.
+#[test]
+fn the_users_branches_in_a_worktree_are_refs_of_their_own() {
+    let ground = Ground::new();
+    ground.git(&["branch", "gone"]);
+    let worktree = ground.worktree("one");
+    let own = commit(&worktree.path, "own");
+    for name in ["main", "gone"] {
+        git(&worktree.path, &["branch", name]);
+        git(&worktree.path, &["symbolic-ref", &format!("refs/remotes/user/{name}"), &format!("refs/heads/{name}")]);
+    }
+    let tip = commit(&ground.repo, "second");
+    ground.git(&["branch", "-D", "gone"]);
+    ground.repositories().refresh(&worktree.path).unwrap();
+    assert_eq!(git(&worktree.path, &["rev-parse", "main", "gone", "user/main"]), format!("{own}\n{own}\n{tip}"));
+}
+
 #[test]
 fn a_childs_worktree_takes_the_parents_commits_over() {
     let ground = Ground::new();
@@ -233,7 +301,7 @@ fn a_childs_worktree_takes_the_parents_commits_over() {
     let tip = commit(&parent.path, "the parent's");
     let of = ground.check(&parent.path).unwrap();
     let folder = ground.home.join("worktrees/child/one");
-    let child = ground.repositories().create_worktree(&of, &folder, "abide/child-one", Asker::Model).unwrap();
+    let child = ground.repositories().create_worktree(&of, &folder, "abide/child-one").unwrap();
     assert_eq!((&child.base_commit, &child.repo), (&tip, &ground.repo));
     assert_eq!(contents(&child.path), contents(&parent.path));
     commit(&child.path, "the child's");
@@ -257,18 +325,112 @@ fn a_model_gets_no_worktree_of_a_repository_that_takes_objects_from_elsewhere() 
     );
     put(&ground.repo.join(".git/refs/heads/main"), format!("{secret}\n"));
     let repositories = ground.repositories();
-    let make =
-        |asker| repositories.create_worktree(&ground.workspace(), &ground.worktrees().join("x"), "abide/ada-x", asker);
-    assert_eq!(refused(make(Asker::Model)), "borrowed_objects");
-    // On a person's word it is recorded, and then a model may, too.
-    let made = make(Asker::Person).unwrap();
+    let make = || repositories.create_worktree(&ground.workspace(), &ground.worktrees().join("x"), "abide/ada-x");
+    assert_eq!(refused(make()), "borrowed_objects");
+    // The word of a person who may not use that store changes nothing.
+    let no = || Err(Refusal::new("outside_roots", "no", "no"));
+    assert_eq!(refused(repositories.agree(&ground.workspace(), |_, _| no())), "outside_roots");
+    assert_eq!(refused(make()), "borrowed_objects");
+    // The stores that are judged are those that are recorded, and then a model may, too.
+    let judged = |_: &Workspace, stores: &[PathBuf]| {
+        assert_eq!(stores, [private.repo.join(".git/objects")]);
+        Ok(())
+    };
+    repositories.agree(&ground.workspace(), judged).unwrap();
+    let made = make().unwrap();
     assert!(made.path.join("secret").exists());
+    assert!(made.notes.iter().any(|note| note.contains(private.repo.to_str().unwrap())), "{:?}", made.notes);
     ground.remove(&made).unwrap();
-    ground.remove(&make(Asker::Model).unwrap()).unwrap();
     // Another one than was recorded.
     let other = Ground::new();
     put(&ground.repo.join(".git/objects/info/alternates"), format!("{}\n", other.repo.join(".git/objects").display()));
-    assert_eq!(refused(make(Asker::Model)), "borrowed_objects");
+    assert_eq!(refused(make()), "borrowed_objects");
+}
+
+/// The runtime reads some files of a repository's records itself, outside of the sandbox. Where an agent put a link in
+/// their place, nothing of the file it leads to comes into a place that agents can read, or into an answer.
+#[test]
+fn links_in_the_records_of_a_repository_lead_to_no_other_file() {
+    let ground = Ground::new();
+    let secret = ground.dir.path().join("secret");
+    put(&secret, "/secret-of-the-user\n");
+    let worktree = ground.worktree("one");
+    commit(&worktree.path, "work");
+    let inner = ground.repo.join("inner");
+    git(&ground.repo, &["clone", "-q", ".", "inner"]);
+    for records in [worktree.path.join(".git"), ground.repo.join(".git"), inner.join(".git")] {
+        git(&records, &["config", "core.sparseCheckout", "true"]);
+        for name in ["shallow", "info/sparse-checkout", "info/exclude"] {
+            let _there = fs::remove_file(records.join(name));
+            fs::create_dir_all(records.join(name).parent().unwrap()).unwrap();
+            symlink(&secret, records.join(name)).unwrap();
+        }
+    }
+    symlink(&secret, inner.join(".git/objects/info/alternates")).unwrap();
+    let repositories = ground.repositories();
+    let mut answers = Vec::new();
+    for (number, of) in [&worktree.path, &ground.repo, &inner].into_iter().enumerate() {
+        let of = ground.check(of).unwrap();
+        for asker in ["Model", "Person"] {
+            if asker == "Person" {
+                answers.push(format!("{:?}", repositories.agree(&of, |_, _| Ok(()))));
+            }
+            let folder = ground.worktrees().join(format!("{asker}-{number}"));
+            answers.push(format!("{:?}", repositories.create_worktree(&of, &folder, "abide/ada-x")));
+        }
+    }
+    // Settings of another repository, whose remotes a worktree would have.
+    let config = ground.dir.path().join("config");
+    put(&config, "[remote \"origin\"]\n\turl = https://example.org/secret-of-the-user\n");
+    let own = worktree.path.join(".git/config");
+    let before = fs::read(&own).unwrap();
+    fs::remove_file(&own).unwrap();
+    symlink(&config, &own).unwrap();
+    let of = ground.check(&worktree.path);
+    assert_eq!(of.clone().unwrap_err().code, "damaged_repository");
+    // Its agent can go on there, and repair it.
+    assert_eq!(repositories.check_again(&worktree.path).unwrap().git, None);
+    let made = of.and_then(|of| repositories.create_worktree(&of, &ground.worktrees().join("linked"), "abide/ada-x"));
+    answers.push(format!("{made:?}"));
+    fs::remove_file(&own).unwrap();
+    put(&own, before);
+    answers.push(format!("{:?}", repositories.fetch("ada", &ground.repo, Some(&worktree.path), None)));
+    answers.push(format!("{:?}", repositories.refresh(&worktree.path)));
+    answers.push(format!("{:?}", ground.remove(&worktree)));
+    for answer in &answers {
+        assert!(!answer.contains("secret-of-the-user"), "{answer}");
+    }
+    assert!(answers[0].starts_with("Ok") && answers[3].starts_with("Ok"), "{answers:?}");
+    for (path, (_, content)) in everything(&ground.home) {
+        let leaked = String::from_utf8_lossy(&content).contains("secret-of-the-user");
+        assert!(!leaked, "{}", path.display());
+    }
+}
+
+/// A list of commits at which history begins is the user's to make: from an agent's repository it would cut the history
+/// that others see, or pass a branch with missing commits to the user.
+#[test]
+fn an_agent_cuts_no_history_but_its_own() {
+    let ground = Ground::new();
+    commit(&ground.repo, "second");
+    let worktree = ground.worktree("one");
+    commit(&worktree.path, "work");
+    let base = ground.git(&["rev-parse", "main"]);
+    put(&worktree.path.join(".git/shallow"), format!("{base}\n"));
+    let fetch = || ground.repositories().fetch("ada", &ground.repo, Some(&worktree.path), None);
+    fetch().unwrap();
+    assert!(!mirror(&ground).join("shallow").exists());
+    assert_eq!(git(&ground.worktree("two").path, &["rev-list", "--count", "HEAD"]), "2");
+    // A commit that the list hides, and that is gone.
+    let hidden = commit(&worktree.path, "hidden");
+    let tip = commit(&worktree.path, "tip");
+    put(&worktree.path.join(".git/shallow"), format!("{tip}\n"));
+    git(&worktree.path, &["reflog", "expire", "--expire=now", "--all"]);
+    git(&worktree.path, &["gc", "-q", "--prune=now"]);
+    assert!(!try_git(&worktree.path, &["cat-file", "-e", &hidden]).status.success());
+    assert_eq!(refused(fetch()), "damaged_objects");
+    assert_eq!(refused(ground.remove(&worktree)), "damaged_objects");
+    assert_eq!(ground.git(&["fsck", "--no-progress", "--no-dangling"]), "");
 }
 
 #[test]
@@ -383,4 +545,193 @@ fn a_worktree_of_an_older_version_gets_a_repository_of_its_own() {
     );
     let removed = ground.remove(&old).unwrap();
     assert!(removed.patch.is_some());
+}
+
+#[test]
+fn settings_behind_a_link_are_shown_to_nobody() {
+    let ground = Ground::new();
+    let worktree = ground.worktree("one");
+    let private = ground.dir.path().join("private");
+    put(&private, "[remote \"origin\"]\n\turl = https://example.org/a.git\n");
+    for of in [&worktree.path, &ground.repo] {
+        let link = of.join(".git/config.worktree");
+        symlink(&private, &link).unwrap();
+        assert_eq!(refused(ground.check(of)), "damaged_repository");
+        fs::remove_file(link).unwrap();
+        ground.check(of).unwrap();
+    }
+}
+
+#[test]
+fn refreshing_a_worktree_writes_into_no_repository_but_its_own() {
+    let ground = Ground::new();
+    let worktree = ground.worktree("one");
+    let (dot, outside) = (worktree.path.join(".git"), ground.dir.path().join("outside"));
+    let private = ground.dir.path().join("private");
+    git(ground.dir.path(), &["clone", "-q", ground.repo.to_str().unwrap(), private.to_str().unwrap()]);
+    let before = everything(&private);
+    commit(&ground.repo, "more");
+    let repositories = ground.repositories();
+    let _none = fs::remove_dir_all(dot.join("logs"));
+    symlink(&outside, dot.join("logs")).unwrap();
+    assert!(repositories.refresh(&worktree.path).is_err());
+    assert!(!outside.exists());
+    fs::rename(&dot, ground.dir.path().join("real")).unwrap();
+    symlink(private.join(".git"), &dot).unwrap();
+    assert_eq!(refused(repositories.refresh(&worktree.path)), "not_a_worktree");
+    assert_eq!(before, everything(&private));
+}
+
+fn old_worktree(ground: &Ground) -> Worktree {
+    let path = ground.worktrees().join("old");
+    ground.git(&["worktree", "add", "-q", "-b", "abide/ada-old", path.to_str().unwrap()]);
+    let (branch, base_commit) = ("abide/ada-old".to_owned(), ground.git(&["rev-parse", "main"]));
+    Worktree { path, branch, base_commit, repo: ground.repo.clone(), notes: Vec::new() }
+}
+
+fn convert(ground: &Ground, worktree: &Worktree) -> Result<Vec<String>, Refusal> {
+    let now = abide_kernel::time::Time::from_ms(1);
+    ground.repositories().convert_worktree(worktree, &ground.patches(), now)
+}
+
+/// Records that know the worktree as a linked one, in `at`, and the file that leads to them.
+fn make_look_old(worktree: &Worktree, at: &Path, head: &str) {
+    let linked = at.join("worktrees/n");
+    fs::create_dir_all(&linked).unwrap();
+    put(&linked.join("commondir"), "../..\n");
+    put(&linked.join("gitdir"), format!("{}\n", worktree.path.join(".git").display()));
+    put(&linked.join("HEAD"), format!("{head}\n"));
+    put(&worktree.path.join(".git"), format!("gitdir: {}\n", linked.display()));
+}
+
+#[test]
+fn a_worktree_that_its_agent_made_to_look_old_is_not_converted() {
+    let ground = Ground::new();
+    let worktree = ground.worktree("one");
+    let evil = commit(&worktree.path, "evil");
+    let refs = || git(&mirror(&ground), &["for-each-ref"]);
+    let before = refs();
+    let fake = worktree.path.join("fake");
+    fs::rename(worktree.path.join(".git"), &fake).unwrap();
+    git(&fake, &["update-ref", "refs/heads/main", &evil]);
+    make_look_old(&worktree, &fake, &evil);
+    assert_eq!(convert(&ground, &worktree).unwrap(), Vec::<String>::new());
+    assert_eq!(refs(), before);
+    assert!(worktree.path.join(".git").is_file());
+    // Nor are those records taken for the worktree's own.
+    assert_eq!(refused(ground.remove(&worktree)), "damaged_repository");
+    let of = ground.check(&worktree.path).unwrap();
+    let again = ground.repositories().create_worktree(&of, &ground.worktrees().join("two"), "abide/ada-two");
+    assert_eq!(refused(again), "not_a_worktree");
+    assert_eq!(refs(), before);
+}
+
+#[test]
+fn an_old_worktree_that_leads_to_another_repository_is_not_converted() {
+    let ground = Ground::new();
+    let old = old_worktree(&ground);
+    let (private, fake) = (ground.dir.path().join("private"), ground.repo.join("fake"));
+    git(ground.dir.path(), &["clone", "-q", ground.repo.to_str().unwrap(), private.to_str().unwrap()]);
+    git(&ground.repo, &["init", "-q", "--bare", "fake"]);
+    put(&fake.join("config"), "[core]\n\trepositoryformatversion = 0\n");
+    put(&fake.join("objects/info/alternates"), format!("{}\n", private.join(".git/objects").display()));
+    make_look_old(&old, &fake, &old.base_commit);
+    assert_eq!(refused(convert(&ground, &old)), "not_a_worktree");
+    assert!(!ground.home.join("mirrors").exists());
+}
+
+#[test]
+fn converting_a_worktree_agrees_to_no_object_store() {
+    let ground = Ground::new();
+    let lender = ground.dir.path().join("lender");
+    git(ground.dir.path(), &["clone", "-q", ground.repo.to_str().unwrap(), lender.to_str().unwrap()]);
+    let old = old_worktree(&ground);
+    let list = ground.repo.join(".git/objects/info/alternates");
+    put(&list, format!("{}\n", lender.join(".git/objects").canonicalize().unwrap().display()));
+    assert_eq!(refused(convert(&ground, &old)), "borrowed_objects");
+    assert!(old.path.join(".git").is_file());
+    // A person does.
+    ground.agree(&ground.workspace());
+    convert(&ground, &old).unwrap();
+    assert!(old.path.join(".git").is_dir());
+}
+
+#[test]
+fn a_conversion_that_was_cut_off_is_finished() {
+    let ground = Ground::new();
+    let old = old_worktree(&ground);
+    let record = ground.worktrees().join(".record-old");
+    convert(&ground, &old).unwrap();
+    let done = fs::read_to_string(&record).unwrap();
+    let cut_off = done.replacen('{', "{ \"converting\": true,", 1);
+    // After the new repository was put in place.
+    put(&record, &cut_off);
+    convert(&ground, &old).unwrap();
+    assert_eq!(fs::read_to_string(&record).unwrap(), done);
+    // Before it was.
+    fs::remove_dir_all(&old.path).unwrap();
+    ground.git(&["worktree", "add", "-q", old.path.to_str().unwrap(), "abide/ada-old"]);
+    put(&record, &cut_off);
+    convert(&ground, &old).unwrap();
+    assert_eq!(fs::read_to_string(&record).unwrap(), done);
+    assert!(old.path.join(".git").is_dir());
+}
+
+/// Exchanges two names until it is dropped, as a command that still runs would.
+struct Swapping {
+    stop: std::sync::Arc<std::sync::atomic::AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Swapping {
+    fn of(a: PathBuf, b: PathBuf) -> Swapping {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let until = std::sync::Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            while !until.load(std::sync::atomic::Ordering::Relaxed) {
+                for pause in [2_000, 4_000] {
+                    renameat_with(CWD, &a, CWD, &b, RenameFlags::EXCHANGE).unwrap();
+                    std::thread::sleep(std::time::Duration::from_micros(pause));
+                }
+            }
+        });
+        Swapping { stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for Swapping {
+    fn drop(&mut self) {
+        self.stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        self.thread.take().unwrap().join().unwrap();
+    }
+}
+
+/// While a command swaps the records of its repository for a link, a model has worktrees made of it: none is of the
+/// repository that the link leads to.
+#[test]
+fn records_that_are_swapped_for_a_link_lead_to_no_other_repository() {
+    for mechanism in [Mechanism::Bubblewrap, Mechanism::Landlock] {
+        let ground = Ground { mechanism, ..Ground::new() };
+        let other = Ground::new();
+        other.write("secret.txt", "TOP-SECRET");
+        other.commit("secret");
+        let workspace = ground.workspace();
+        ground.agree(&workspace);
+        let link = ground.repo.join("link");
+        std::os::unix::fs::symlink(other.repo.join(".git"), &link).unwrap();
+        let swapping = Swapping::of(ground.repo.join(".git"), link);
+        let repositories = ground.repositories();
+        for number in 0..40 {
+            let folder = ground.worktrees().join(number.to_string());
+            let branch = format!("abide/ada-{number}");
+            if repositories.create_worktree(&workspace, &folder, &branch).is_ok() {
+                assert!(!folder.join("secret.txt").exists(), "{mechanism:?} {number}");
+            }
+        }
+        drop(swapping);
+        let secret = other.git(&["rev-parse", "HEAD:secret.txt"]);
+        let mirrored = try_git(&mirror(&ground), &["cat-file", "-e", &secret]);
+        assert!(!mirrored.status.success(), "{mechanism:?}: the mirror holds what was never shown to anybody");
+    }
 }

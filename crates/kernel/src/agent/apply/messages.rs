@@ -19,14 +19,12 @@ impl AgentState {
             last.superseded = true;
         }
         match message.kind {
-            MessageKind::OperatorPrompt => {
-                self.outside_spoke(true)?;
-            }
-            MessageKind::ChannelEvent | MessageKind::WebhookEvent | MessageKind::CallbackEvent => {
-                self.outside_spoke(false)?;
-            }
+            MessageKind::OperatorPrompt => self.operator_spoke()?,
             MessageKind::SystemTick => self.tick_queued(message),
-            MessageKind::TimerTick
+            MessageKind::ChannelEvent
+            | MessageKind::WebhookEvent
+            | MessageKind::CallbackEvent
+            | MessageKind::TimerTick
             | MessageKind::TaskResult
             | MessageKind::TaskStatus
             | MessageKind::Control
@@ -37,17 +35,11 @@ impl AgentState {
         Ok(())
     }
 
-    /// Items that had gone in circles may go on; and those that came to nothing, if it is the operator who spoke.
-    pub(super) fn outside_spoke(&mut self, operator: bool) -> Applied {
-        self.work.outside_epoch += 1;
-        let epoch = self.work.outside_epoch;
+    /// Work that waited for the operator may go on.
+    fn operator_spoke(&mut self) -> Applied {
+        self.work.begin_row();
         for id in self.work.spent_items() {
-            self.work.edit(&id, |item| {
-                item.ticks.heard_outside(epoch);
-                if operator {
-                    item.ticks.progress();
-                }
-            })?;
+            self.work.edit(&id, |item| item.ticks.progress())?;
             self.restand(&id);
         }
         Ok(())

@@ -5,9 +5,10 @@ use crate::agent::budget::Used;
 use crate::agent::guard::{call_hash, result_hash};
 use crate::agent::lifecycle::Control;
 use crate::agent::turn::{LastTerminal, Phase, Turn, UnknownCall};
-use crate::agent::work::TurnBy;
 use crate::agent::{AgentState, LastTrigger};
-use crate::fact::{AssistantRoundRecorded, ToolFinished, ToolStarted, TurnAborted, TurnStarted, TurnTerminal};
+use crate::fact::{
+    AssistantRoundRecorded, TaskCreated, ToolFinished, ToolStarted, TurnAborted, TurnStarted, TurnTerminal,
+};
 use crate::id::ExecId;
 use crate::limits;
 use crate::time::Time;
@@ -25,7 +26,12 @@ impl AgentState {
             return Err(format!("turn {} does not follow turn {}", fact.turn_index, self.turn_index));
         }
         let entry = self.queue.get(&fact.message_id).filter(|entry| entry.status == QueueStatus::Dequeued);
-        let message = entry.ok_or_else(|| format!("{} was not taken", fact.message_id))?.message.clone();
+        let entry = entry.ok_or_else(|| format!("{} was not taken", fact.message_id))?;
+        let (message, again) = (entry.message.clone(), entry.taken > 1);
+        if message.self_caused && !again {
+            self.pace.count(at, self.limits.self_turns_per_hour);
+        }
+        self.work.turn_starts(message.is_work_tick());
         self.last_trigger =
             Some(LastTrigger { kind: fact.continuation.trigger_kind, work_tick: message.is_work_tick() });
         self.last_continuation = Some(fact.continuation.clone());
@@ -148,10 +154,18 @@ impl AgentState {
         Ok(())
     }
 
+    /// Which call a task comes out of: the call is still under way.
+    pub(super) fn remember_call(&mut self, fact: &TaskCreated) {
+        let Some(Turn { phase: Phase::Tools { running, .. }, .. }) = &self.turn else { return };
+        let call = fact.call_id.as_ref().and_then(|id| running.get(id));
+        let call = call.map(|call| call_hash(&call.tool, &call.input));
+        self.tasks.edit(&fact.task_id, |task| task.call = call);
+    }
+
     pub(super) fn turn_aborted(&mut self, fact: &TurnAborted, at: Time) -> Applied {
         let turn = self.turn_of(&fact.exec_id)?.clone();
         // How long it ran before it was cut, nobody knows: the process may have been gone for days.
-        if fact.reason != AbortReason::Cut {
+        if fact.reason != AbortReason::Cut && !fact.process_ended {
             self.spend_time(at);
         }
         // A message that will be taken again has not been worked through: only a real end counts as the item's tick.
@@ -196,16 +210,14 @@ impl AgentState {
         if let Some(tree) = tree {
             self.tree = Some(tree.to_owned());
         }
-        let Some(id) = turn.work_item_id.clone().filter(|id| self.work.open(id).is_some()) else { return Ok(()) };
         let message = self.queue.get(&turn.message_id).map(|entry| &entry.message);
-        let by = match message {
-            Some(message) if message.is_work_tick() => TurnBy::Tick,
-            Some(message) if message.kind == MessageKind::OperatorPrompt => TurnBy::Operator,
-            Some(_) | None => TurnBy::Other,
-        };
-        let outside = self.work.outside_epoch;
+        let by_operator = message.is_some_and(|message| message.kind == MessageKind::OperatorPrompt);
+        if message.is_some_and(|message| message.is_work_tick()) {
+            self.work.tick_ended();
+        }
+        let Some(id) = turn.work_item_id.clone().filter(|id| self.work.open(id).is_some()) else { return Ok(()) };
         let progressed = turn.progressed || tree_changed;
-        self.work.edit(&id, |item| item.ticks.turn_ended(progressed, by, outside, at))?;
+        self.work.edit(&id, |item| item.ticks.turn_ended(progressed, by_operator, at))?;
         self.restand(&id);
         Ok(())
     }

@@ -5,7 +5,7 @@ use crate::agent::AgentState;
 use crate::agent::work::WorkItem;
 use crate::fact::{WorkItemCompleted, WorkItemCreated, WorkItemPicked, WorkItemUpdated};
 use crate::id::WorkItemId;
-use crate::vocabulary::WorkItemState;
+use crate::vocabulary::{Maker, WorkItemState};
 
 impl AgentState {
     /// Something about an item changed that is not in its record: its waits, its tasks, the focus.
@@ -28,6 +28,10 @@ impl AgentState {
     pub(super) fn work_item_created(&mut self, fact: &WorkItemCreated) -> Applied {
         if self.work.get(&fact.work_item_id).is_some() {
             return Err(format!("{} exists already", fact.work_item_id));
+        }
+        match fact.made_by {
+            Some(Maker::Model) => {}
+            Some(Maker::Person) | None => self.work.begin_row(),
         }
         self.work.insert(WorkItem::created(fact, self.seq));
         self.restand(&fact.work_item_id);

@@ -16,8 +16,13 @@ pub fn show(fact: &Fact) -> Option<String> {
         Fact::ControlApplied(fact) => format!("control {} {}", fact.action, fact.next_status),
         Fact::SchedulerDecided(fact) => decision(&fact.decision),
         Fact::StaleOutcomeIgnored(_) => "stale".to_owned(),
+        Fact::ClockSetBack(fact) => format!("clock set back from {} to {}", span(fact.from), span(fact.to)),
+        Fact::SelfTurnsPaced(fact) => format!("paced to {} until {}", fact.per_hour, span(fact.not_before)),
+        Fact::WorkTicksSpent(fact) => format!("{} work ticks spent with {} items open", fact.ticks, fact.open_items),
         Fact::DiskShort(fact) => format!("disk short: {}", fact.evidence),
         Fact::DiskHasRoom(_) => "disk has room".to_owned(),
+        Fact::TurnsHeld(fact) => format!("held by {} until {}", fact.cause, fact.until),
+        Fact::TurnsReleased(fact) => format!("released by {}", fact.evidence),
         Fact::WorkspaceReleased(fact) => format!("released {}{}", fact.workspace, about(" error", fact.error.as_ref())),
         Fact::MessageQueued(fact) => queued(&fact.message),
         Fact::MessageProcessed(fact) => format!("processed {}{}", fact.message_id, all(": ", &fact.ignored)),
@@ -63,6 +68,9 @@ pub fn show(fact: &Fact) -> Option<String> {
         Fact::WorkItemDelegationCompleted(fact) => {
             format!("{} delegation {} {}", fact.work_item_id, fact.task_id, fact.task_status)
         }
+        Fact::RecheckMoved(fact) => {
+            format!("{} recheck moved from {} to {}", fact.work_item_id, span(fact.from), span(fact.to))
+        }
         Fact::RecheckFired(fact) => format!("{} recheck", fact.work_item_id),
         Fact::WaitingIntentCreated(fact) => {
             let on = about(" on", fact.resource.as_ref().map(Resource::as_str).as_ref());
@@ -89,6 +97,9 @@ pub fn show(fact: &Fact) -> Option<String> {
             let note = fact.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
             format!("{} missed {} ({first} to {last}) {}{note}", fact.timer_id, fact.count, fact.reason)
         }
+        Fact::TimerRescheduled(fact) => {
+            format!("{} rescheduled from {} to {}", fact.timer_id, span(fact.from), span(fact.to))
+        }
         Fact::TimerCompleted(fact) => format!("{} completed", fact.timer_id),
         Fact::TimerCancelled(fact) => format!("{} cancelled{}", fact.timer_id, all(": ", &fact.evidence)),
         Fact::WakeHintSubmitted(fact) => format!("hint {} triggered", fact.source),
@@ -103,6 +114,9 @@ pub fn show(fact: &Fact) -> Option<String> {
         Fact::TriggerRevoked(fact) => format!("{} revoked", fact.trigger_id),
         Fact::ApprovalRequested(fact) => {
             format!("{} asked{}", fact.approval_id, about(" of", fact.work_item_id.as_ref()))
+        }
+        Fact::ApprovalDeadlineMoved(fact) => {
+            format!("{} deadline moved from {} to {}", fact.approval_id, span(fact.from), span(fact.to))
         }
         Fact::ApprovalDecided(fact) => format!("{} {} by {}", fact.approval_id, fact.status, fact.decided_by),
         Fact::ApprovalUsed(fact) => format!("{} used for {}", fact.approval_id, fact.call_id),

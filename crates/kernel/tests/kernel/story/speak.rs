@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use abide_kernel::agent::budget::{Budget, Limits, Used};
-use abide_kernel::agent::config::{Choice, ConfigChange, DefaultModels};
+use abide_kernel::agent::config::{AgentLimits, Choice, ConfigChange, DefaultModels};
 use abide_kernel::fact::{NewChild, TaskCreated, TaskEnd, Todo, Usage, WorkspaceAttached, Worktree};
 use abide_kernel::id::{AgentId, ApprovalId, CallId, ExecId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use abide_kernel::input::{
@@ -13,8 +13,9 @@ use abide_kernel::input::{
 use abide_kernel::provider::NO_JITTER;
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::{
-    ApprovalDefault, CatchUp, ChildWorkspace, DeliveryMode, MessageKind, PlanStatus, Priority, ProviderError,
-    SideEffect, TaskKind, TaskStatus, TodoState, ToolStatus, WaitKind, WaitPolicy, WorkItemFilter, WorkspaceMode,
+    ApprovalDefault, CatchUp, ChildWorkspace, DeliveryMode, HoldCause, MessageKind, PlanStatus, Priority,
+    ProviderError, SideEffect, TaskKind, TaskStatus, TodoState, ToolStatus, WaitKind, WaitPolicy, WorkItemFilter,
+    WorkspaceMode,
 };
 use serde_json::{Value, json};
 
@@ -146,6 +147,7 @@ fn input(story: &mut Story, head: &str, rest: &str) -> Said<Input> {
             carry: line.given.get("carry").map(|carry| Value::from(*carry)),
             jitter: line.given.get("jitter").and_then(|text| text.parse().ok()).unwrap_or(NO_JITTER),
             spent: line.given.get("tokens").map(|tokens| spent(tokens)).transpose()?,
+            announce: !line.given.contains_key("told"),
         },
         "cut" => {
             let spent = spent(line.given.get("tokens").copied().unwrap_or_default())?;
@@ -162,6 +164,17 @@ fn input(story: &mut Story, head: &str, rest: &str) -> Said<Input> {
             let (model, fallback) = (Some(Choice::Default(model)), Some(Choice::Default(fallback)));
             Input::Configure { change: Box::new(ConfigChange { model, fallback, ..ConfigChange::default() }) }
         }
+        // A new process, with these limits of the settings.
+        "limits" => {
+            let usual = story.state.limits;
+            let number =
+                |key| line.given.get(key).map(|text| text.parse::<u32>().map_err(|_| format!("{text}?"))).transpose();
+            let limits = AgentLimits {
+                self_turns_per_hour: number("self_turns")?.unwrap_or(usual.self_turns_per_hour),
+                rounds_per_turn: number("rounds")?.unwrap_or(usual.rounds_per_turn),
+            };
+            Input::Boot { remains: Remains { limits: Some(limits), ..Remains::default() } }
+        }
         // A new process, with these settings.
         "settings" => Input::Boot { remains: Remains { models: Some(models(&line)?), ..Remains::default() } },
         "overflow" => Input::OverflowBaseline { exec_id, needed_tokens: 9, budget_tokens: 8 },
@@ -173,7 +186,11 @@ fn input(story: &mut Story, head: &str, rest: &str) -> Said<Input> {
             exec_id,
             call_id: CallId::new(line.word(0)?),
             status: ToolStatus::Completed,
-            result: line.given.get("result").map_or(Value::Null, |result| Value::from(*result)),
+            // What follows is said as JSON, or is a text.
+            result: match line.given.get("result") {
+                Some(result) => serde_json::from_str(result).unwrap_or_else(|_| Value::from(*result)),
+                None => Value::Null,
+            },
             reads: line.given.get("reads").map(|task| Reads { task_id: TaskId::new(*task), end: true }),
         },
         "checked" => {
@@ -187,7 +204,7 @@ fn input(story: &mut Story, head: &str, rest: &str) -> Said<Input> {
             };
             Input::FinishCheck { timer_id, due, checked }
         }
-        "task" => task(&line)?,
+        "task" => task(&line, exec_id)?,
         "person" => Input::Act { by: "ann".to_owned(), act: act(&line)? },
         "start" => Input::Start,
         "stop" => Input::Stop,
@@ -202,6 +219,9 @@ fn input(story: &mut Story, head: &str, rest: &str) -> Said<Input> {
             Some(after) => Input::HoldForDisk { until: story.now.plus_ms(after), evidence: line.text(0) },
             None => Input::DiskHasRoom,
         },
+        "good" => Input::ReleaseTurns { cause: HoldCause::ModelKey, evidence: "the key works".to_owned() },
+        // Another load of an agent by the process that holds its turns.
+        "wake_up" => Input::Boot { remains: Remains { holds_turns: true, ..Remains::default() } },
         "release" => Input::ReleaseWorkspace {
             workspace: line.word(0)?.to_owned(),
             error: line.given.get("error").map(|error| (*error).to_owned()),
@@ -254,12 +274,13 @@ fn message(line: &Line<'_>, kind: MessageKind, text: String) -> Said<Input> {
         trigger_id: line.given_id("trigger", TriggerId::new)?,
         correlation_id: line.given.get("corr").map(|text| (*text).to_owned()),
         from_agent: line.given.get("from").map(|name| AgentId::new(name).unwrap()),
+        from_outside: line.given.contains_key("relayed"),
         ..NewMessage::default()
     }))
 }
 
 /// `task t1` creates one, `task t1 runs` and `task t1 ends [how]` report about it.
-fn task(line: &Line<'_>) -> Said<Input> {
+fn task(line: &Line<'_>, exec_id: ExecId) -> Said<Input> {
     let task_id = TaskId::new(line.word(0)?);
     Ok(match line.words.get(1).copied() {
         None => Input::CreateTask(TaskCreated {
@@ -275,8 +296,9 @@ fn task(line: &Line<'_>) -> Said<Input> {
             child_agent_id: line.given.get("child").map(|name| (*name).to_owned()),
             child: new_child(line)?,
             recovery: None,
-            exec_id: None,
-            call_id: None,
+            // What a call became: `call=call1`.
+            exec_id: line.given.get("call").map(|_| exec_id.clone()),
+            call_id: line.given.get("call").map(|call| CallId::new(*call)),
         }),
         Some("runs") => Input::RunTask { task_id, recovery: None },
         Some("ends") => Input::EndTask {

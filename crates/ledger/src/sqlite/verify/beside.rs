@@ -2,13 +2,12 @@
 
 use abide_kernel::id::Seq;
 use rusqlite::OptionalExtension;
-use serde_json::Value;
 
 use super::Check;
 use crate::error::{Damage, ReadError};
 use crate::hash::Hash;
 use crate::sqlite::fact::read_error;
-use crate::sqlite::row_value;
+use crate::sqlite::row::{self, RowKey, WithoutChecksum};
 use crate::sqlite::steps::FORMAT;
 use crate::sqlite::versions;
 use crate::sqlite::writer::{snapshot_digest, wake_digest};
@@ -116,15 +115,15 @@ impl Check<'_, '_> {
                 chain.rows_known = false;
             }
         }
-        let sql = "SELECT stream, plane, id, seq, value FROM rows ORDER BY stream, plane, id";
+        let sql = "SELECT stream, plane, id, seq, value, checksum FROM rows ORDER BY stream, plane, id";
         let mut statement = self.view.conn.prepare(sql).map_err(read_error)?;
         let mut rows = statement.query([]).map_err(read_error)?;
         while let Some(row) = rows.next().map_err(read_error)? {
             self.report.rows += 1;
-            let columns = || -> Result<(i64, String, String, Seq, Option<Value>), rusqlite::Error> {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row_value(row.get_ref(4)?)))
-            };
-            let (stream, plane, id, seq, value) = columns().map_err(read_error)?;
+            let columns =
+                || -> Result<(i64, String, String), rusqlite::Error> { Ok((row.get(0)?, row.get(1)?, row.get(2)?)) };
+            let (stream, plane, id) = columns().map_err(read_error)?;
+            let is = RowKey { stream, plane: &plane, id: &id }.read(row, 3, WithoutChecksum::Damaged);
             let known = self.chains.get_mut(&stream).filter(|chain| chain.rows_known);
             let Some(chain) = known else {
                 if self.lineages.get(stream).is_none() {
@@ -134,10 +133,13 @@ impl Check<'_, '_> {
                 continue;
             };
             let ought = chain.rows.remove(&plane, &id);
-            let is = value.map(|value| (seq, value));
-            if ought.is_none() || is != ought {
-                let what = "it is not what the facts make of it".to_owned();
-                self.report.found(Damage::Row { stream: self.called(stream), plane, id, what });
+            match is {
+                None => self.report.found(row::damaged(&self.called(stream), &plane, &id)),
+                is if ought.is_some() && is == ought => {}
+                Some(_) => {
+                    let what = "it is not what the facts make of it".to_owned();
+                    self.report.found(Damage::Row { stream: self.called(stream), plane, id, what });
+                }
             }
         }
         let mut missing = Vec::new();

@@ -15,8 +15,9 @@ use crate::rows;
 use crate::sqlite::fact::Link;
 use crate::sqlite::heads::Table;
 use crate::sqlite::history::{StreamHead, View};
+use crate::sqlite::row::{self, RowKey, WithoutChecksum};
 use crate::sqlite::schema::MARK_EVERY;
-use crate::sqlite::{io_refusal, row_value, versions};
+use crate::sqlite::versions;
 use crate::stream::StreamId;
 
 /// Where an append starts from, known once it was checked.
@@ -34,8 +35,9 @@ const ADD_HEAD: &str = "INSERT INTO heads (seq, hash, fact, stream) VALUES (?, ?
 const SET_HEAD: &str = "UPDATE heads SET seq = ?, hash = ?, fact = ? WHERE stream = ?";
 const SET_WAKE: &str = "INSERT INTO wakes (stream, due, why, digest) VALUES (?, ?, ?, ?)
     ON CONFLICT (stream) DO UPDATE SET due = excluded.due, why = excluded.why, digest = excluded.digest";
-const SET_ROW: &str = "INSERT INTO rows (stream, plane, id, seq, value) VALUES (?, ?, ?, ?, ?)
-    ON CONFLICT (stream, plane, id) DO UPDATE SET seq = excluded.seq, value = excluded.value";
+const GET_ROW: &str = "SELECT seq, value, checksum FROM rows WHERE stream = ? AND plane = ? AND id = ?";
+const SET_ROW: &str = "INSERT INTO rows (stream, plane, id, seq, value, checksum) VALUES (?, ?, ?, ?, ?, ?)
+    ON CONFLICT (stream, plane, id) DO UPDATE SET seq = excluded.seq, value = excluded.value, checksum = excluded.checksum";
 
 impl Writer {
     pub(crate) fn commit(&mut self, prepared: &Prepared) -> Result<Committed, Stop> {
@@ -163,7 +165,7 @@ impl Writer {
             Body::Stored(bytes) => {
                 // Upkeep takes blobs away while it has the writer; one that was there when this was handed in may be gone.
                 if !self.store.blobs.exists(&BlobId(fact.digest)) {
-                    self.store.blobs.put(fact.digest, bytes).map_err(io_refusal)?;
+                    self.store.blobs.put(fact.digest, bytes)?;
                 }
                 (1, &fact.digest.0)
             }
@@ -208,12 +210,18 @@ impl Writer {
     pub(crate) fn patch_row(&self, stream: i64, seq: Seq, op: &RowOp) -> Result<(), CommitError> {
         let key = (stream, op.plane.as_ref(), op.id.as_str());
         let cached = |sql| self.conn.prepare_cached(sql).map_err(commit_error);
-        let before = cached("SELECT value FROM rows WHERE stream = ? AND plane = ? AND id = ?")?
-            .query_row(key, |row| Ok(row_value(row.get_ref(0)?)))
+        let row_key = RowKey { stream, plane: &op.plane, id: &op.id };
+        // A row without a checksum is one of an older version, and is rebuilt later.
+        let before = cached(GET_ROW)?
+            .query_row(key, |row| Ok(row_key.read(row, 0, WithoutChecksum::Taken)))
             .optional()
             .map_err(commit_error)?;
-        // A row that can't be read is damaged, and disposable: the patch starts it anew, and `verify` names it.
-        let before = before.flatten();
+        let before = match before {
+            None => None,
+            Some(Some((_, value))) => Some(value),
+            // On top of nothing the patch would be half a row with a checksum of its own.
+            Some(None) => return self.leave_damaged_row(stream, op),
+        };
         match rows::patched(before, &op.patch) {
             Some(value) => self.set_row(stream, &op.plane, &op.id, seq, &value)?,
             None => {
@@ -222,6 +230,17 @@ impl Writer {
             }
         }
         Ok(())
+    }
+
+    /// Leaves a damaged row as it is, and has all rows of its stream rebuilt before they are read.
+    fn leave_damaged_row(&self, stream: i64, op: &RowOp) -> Result<(), CommitError> {
+        let name = "SELECT name FROM streams WHERE id = ?";
+        let name = self.conn.query_row(name, [stream], |row| row.get::<_, String>(0)).map_err(commit_error)?;
+        self.status.report_damaged_row(&self.program, &name, &row::damaged(&name, &op.plane, &op.id));
+        match self.program.rows {
+            Some(_) => self.mark_rows_outdated(stream),
+            None => Ok(()),
+        }
     }
 
     pub(crate) fn set_row(
@@ -233,8 +252,9 @@ impl Writer {
         value: &serde_json::Value,
     ) -> Result<(), CommitError> {
         let stored = pack::to_stored(value.to_string().into_bytes(), usize::MAX);
+        let checksum = RowKey { stream, plane, id }.checksum(seq, &stored);
         let mut set = self.conn.prepare_cached(SET_ROW).map_err(commit_error)?;
-        set.execute((stream, plane, id, seq, stored)).map(|_| ()).map_err(commit_error)
+        set.execute((stream, plane, id, seq, stored, checksum)).map(|_| ()).map_err(commit_error)
     }
 
     fn set_wake(&mut self, stream: &StreamId, wake: Option<&Wake>) -> Result<(), CommitError> {

@@ -1,0 +1,354 @@
+//! The programs that the daemon itself starts by name, such as git and bubblewrap, and the PATH it gives them.
+//!
+//! They run outside of any sandbox, so none may come from a folder that an agent can write, or ever could: a `git` that
+//! an agent left there would run with all rights of the daemon's user. Every folder that an agent is given is recorded in
+//! the home before the agent gets it, and stays recorded when the agent leaves it, because its files stay. PATH folders
+//! below a recorded folder or below the home are skipped, as are relative ones and those that every user may write. A
+//! folder that only its group may write is used: on many systems those are `/usr/local/bin` and `~/.local/bin`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::Access;
+
+use crate::limits;
+use crate::sandbox::environment;
+use crate::workspace::durable;
+
+/// The file of a home with the folders that agents were given.
+const FOLDERS: &str = "agent-folders.json";
+/// The bit of a mode by which every user may write.
+const OTHERS_WRITE: u32 = 0o002;
+
+/// Why a folder of PATH, or a program in it, is not used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unsafe {
+    Relative,
+    AgentFolder(PathBuf),
+    Home,
+    WritableByEveryone,
+}
+
+impl fmt::Display for Unsafe {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unsafe::Relative => write!(to, "it is relative"),
+            Unsafe::AgentFolder(folder) => write!(to, "agents can write in {}", folder.display()),
+            Unsafe::Home => write!(to, "it lies in the daemon's home"),
+            Unsafe::WritableByEveryone => write!(to, "every user of this machine can write there"),
+        }
+    }
+}
+
+/// A folder of PATH that is skipped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    pub folder: PathBuf,
+    pub why: Unsafe,
+}
+
+/// A program that was found, and which file that was.
+#[derive(Debug, Clone)]
+struct Program {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+#[derive(Debug)]
+struct Programs {
+    path: OsString,
+    homes: BTreeSet<PathBuf>,
+    agent_folders: BTreeSet<PathBuf>,
+    /// The record of a home that could not be read. Nothing is started then: any folder could be an agent's.
+    unreadable: Option<String>,
+    found: BTreeMap<String, Program>,
+}
+
+static PROGRAMS: LazyLock<Mutex<Programs>> =
+    LazyLock::new(|| Mutex::new(Programs::new(std::env::var_os("PATH").unwrap_or_else(|| environment::PATH.into()))));
+
+fn programs() -> MutexGuard<'static, Programs> {
+    PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// From now on programs in this home, and in the folders that its agents were given, are not used.
+pub fn serve_home(home: &Path) {
+    programs().serve_home(home);
+}
+
+/// Records that an agent is given a folder to write in. Has to succeed before the agent gets it.
+pub(crate) fn give_folder(home: &Path, folder: &Path) -> io::Result<()> {
+    programs().give_folder(home, folder)
+}
+
+/// The program of this name, or why there is none to use.
+pub fn find(name: &str) -> Result<PathBuf, String> {
+    programs().find(name)
+}
+
+/// PATH without the folders that are skipped.
+#[must_use]
+pub fn safe_path() -> OsString {
+    programs().safe_path()
+}
+
+/// The same as text. A folder whose name is not UTF-8 is left out.
+pub(crate) fn safe_path_text() -> String {
+    let path = safe_path();
+    let folders = std::env::split_paths(&path).filter(|folder| folder.to_str().is_some());
+    std::env::join_paths(folders).unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// The folders of PATH that are skipped.
+#[must_use]
+pub fn skipped() -> Vec<Skipped> {
+    programs().skipped()
+}
+
+impl Programs {
+    fn new(path: OsString) -> Programs {
+        let (homes, agent_folders, found) = (BTreeSet::new(), BTreeSet::new(), BTreeMap::new());
+        Programs { path, homes, agent_folders, unreadable: None, found }
+    }
+
+    fn serve_home(&mut self, home: &Path) {
+        if !self.homes.insert(home.to_path_buf()) {
+            return;
+        }
+        let file = home.join(FOLDERS);
+        let read = fs::read(&file).and_then(|bytes| Ok(serde_json::from_slice::<Vec<Vec<u8>>>(&bytes)?));
+        match read {
+            Ok(folders) => {
+                self.agent_folders.extend(folders.into_iter().map(|bytes| PathBuf::from(OsString::from_vec(bytes))));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => self.unreadable = Some(format!("{} can't be read: {error}", file.display())),
+        }
+    }
+
+    fn give_folder(&mut self, home: &Path, folder: &Path) -> io::Result<()> {
+        self.serve_home(home);
+        if folder.starts_with(home) || self.agent_folders.contains(folder) {
+            return Ok(());
+        }
+        if let Some(problem) = &self.unreadable {
+            return Err(io::Error::other(problem.clone()));
+        }
+        let mut folders = self.agent_folders.clone();
+        folders.insert(folder.to_path_buf());
+        let listed: Vec<&[u8]> = folders.iter().map(|folder| folder.as_os_str().as_bytes()).collect();
+        durable::replace(home, FOLDERS, &serde_json::to_vec(&listed)?)?;
+        self.agent_folders = folders;
+        Ok(())
+    }
+
+    fn find(&mut self, name: &str) -> Result<PathBuf, String> {
+        if let Some(problem) = &self.unreadable {
+            return Err(problem.clone());
+        }
+        let same = |program: &&Program| {
+            let now = program.path.metadata();
+            now.is_ok_and(|now| (now.dev(), now.ino()) == (program.device, program.inode))
+                && self.judge(&program.path).is_ok()
+        };
+        if let Some(program) = self.found.get(name).filter(same) {
+            return Ok(program.path.clone());
+        }
+        let program = self.look_up(name)?;
+        let path = program.path.clone();
+        self.found.insert(name.to_owned(), program);
+        Ok(path)
+    }
+
+    fn look_up(&self, name: &str) -> Result<Program, String> {
+        let mut refused = Vec::new();
+        for folder in std::env::split_paths(&self.path) {
+            let path = folder.join(name);
+            let runs = path.is_file() && rustix::fs::access(&path, Access::EXEC_OK).is_ok();
+            let Some(meta) = path.metadata().ok().filter(|_| runs) else { continue };
+            match self.judge_folder(&folder).and_then(|()| self.judge(&path)) {
+                Ok(()) => return Ok(Program { path, device: meta.dev(), inode: meta.ino() }),
+                Err(why) => refused.push(format!("{} is not used, because {why}", path.display())),
+            }
+        }
+        let none = format!("there is no {name} in PATH that can be used");
+        Err(if refused.is_empty() { none } else { format!("{none}: {}", refused.join("; ")) })
+    }
+
+    fn safe_path(&self) -> OsString {
+        let folders = std::env::split_paths(&self.path).filter(|folder| self.judge_folder(folder).is_ok());
+        std::env::join_paths(folders).unwrap_or_default()
+    }
+
+    fn skipped(&self) -> Vec<Skipped> {
+        let judged = std::env::split_paths(&self.path).map(|folder| {
+            let why = self.judge_folder(&folder).err()?;
+            Some(Skipped { folder, why })
+        });
+        judged.flatten().collect()
+    }
+
+    fn judge_folder(&self, folder: &Path) -> Result<(), Unsafe> {
+        if !folder.is_absolute() {
+            return Err(Unsafe::Relative);
+        }
+        self.judge(folder)
+    }
+
+    /// Refuses a file or folder that an agent may have put there, or any link on the way to it.
+    fn judge(&self, path: &Path) -> Result<(), Unsafe> {
+        for place in places_on_the_way(path) {
+            if let Some(folder) = self.agent_folders.iter().find(|folder| place.starts_with(folder)) {
+                return Err(Unsafe::AgentFolder(folder.clone()));
+            }
+            if self.homes.iter().any(|home| place.starts_with(home)) {
+                return Err(Unsafe::Home);
+            }
+        }
+        match path.metadata() {
+            Ok(found) if found.mode() & OTHERS_WRITE != 0 => Err(Unsafe::WritableByEveryone),
+            // One that is missing is judged again when it is there.
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+}
+
+/// The real place that a path leads to, and of every link on the way. A path that leads nowhere ends where it breaks off.
+fn places_on_the_way(path: &Path) -> Vec<PathBuf> {
+    let parts =
+        |path: &Path| -> Vec<OsString> { path.components().rev().map(|part| part.as_os_str().to_owned()).collect() };
+    let (mut places, mut at, mut rest) = (Vec::new(), PathBuf::from("/"), parts(path));
+    while let Some(part) = rest.pop() {
+        match Path::new(&part).components().next() {
+            Some(Component::RootDir) => at = PathBuf::from("/"),
+            Some(Component::ParentDir) => drop(at.pop()),
+            Some(Component::Normal(name)) => {
+                at.push(name);
+                if let Ok(target) = at.read_link()
+                    && places.len() < limits::LINKS_FOLLOWED
+                {
+                    places.push(at.clone());
+                    at.pop();
+                    rest.extend(parts(&target));
+                }
+            }
+            Some(Component::CurDir | Component::Prefix(_)) | None => {}
+        }
+    }
+    places.push(at);
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    struct Ground {
+        dir: tempfile::TempDir,
+    }
+
+    impl Ground {
+        fn new() -> Ground {
+            Ground { dir: tempfile::tempdir().unwrap() }
+        }
+
+        fn folder(&self, name: &str) -> PathBuf {
+            let folder = self.dir.path().canonicalize().unwrap().join(name);
+            fs::create_dir_all(&folder).unwrap();
+            folder
+        }
+
+        fn program(&self, folder: &str) -> PathBuf {
+            let program = self.folder(folder).join("git");
+            fs::write(&program, "#!/bin/sh\n").unwrap();
+            fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+            program
+        }
+
+        fn programs(&self, path: &[PathBuf]) -> Programs {
+            let mut programs = Programs::new(std::env::join_paths(path).unwrap());
+            programs.serve_home(&self.folder("home"));
+            programs
+        }
+    }
+
+    fn parent(program: &Path) -> PathBuf {
+        program.parent().unwrap().to_path_buf()
+    }
+
+    #[test]
+    fn a_program_in_a_folder_that_an_agent_was_given_is_not_used_ever_again() {
+        let ground = Ground::new();
+        let (theirs, ours) = (ground.program("ws/bin"), ground.program("usr/bin"));
+        let path = [parent(&theirs), parent(&ours)];
+        let mut programs = ground.programs(&path);
+        assert_eq!(programs.find("git").unwrap(), theirs);
+        programs.give_folder(&ground.folder("home"), &ground.folder("ws")).unwrap();
+        assert_eq!(programs.find("git").unwrap(), ours);
+        // The agent has left, and the daemon was started again.
+        let mut again = ground.programs(&path);
+        assert_eq!(again.find("git").unwrap(), ours);
+        assert_eq!(again.safe_path(), parent(&ours).into_os_string());
+        let why = Unsafe::AgentFolder(ground.folder("ws"));
+        assert_eq!(again.skipped(), [Skipped { folder: parent(&theirs), why }]);
+    }
+
+    #[test]
+    fn a_program_that_appears_earlier_in_path_is_not_looked_for_again() {
+        let ground = Ground::new();
+        let (first, second) = (ground.folder("first"), ground.program("second"));
+        let mut programs = ground.programs(&[first, parent(&second)]);
+        assert_eq!(programs.find("git").unwrap(), second);
+        let appeared = ground.program("first");
+        assert_eq!(programs.find("git").unwrap(), second);
+        // A package that was updated is another file: then it is looked up again.
+        fs::remove_file(&second).unwrap();
+        assert_eq!(programs.find("git").unwrap(), appeared);
+    }
+
+    #[test]
+    fn a_link_into_a_folder_of_an_agent_counts_as_that_folder() {
+        let ground = Ground::new();
+        let real = ground.program("opt/bin");
+        let (ws, bin) = (ground.folder("ws"), ground.folder("bin"));
+        symlink(parent(&real), ws.join("dir")).unwrap();
+        // Both lead to a safe place at last, by way of a link that the agent can turn.
+        symlink(ws.join("dir/git"), bin.join("git")).unwrap();
+        symlink(ws.join("dir"), ground.folder("links").join("bin")).unwrap();
+        let mut programs = ground.programs(&[bin, ground.folder("links").join("bin")]);
+        programs.give_folder(&ground.folder("home"), &ws).unwrap();
+        let why = programs.find("git").unwrap_err();
+        assert!(why.contains("agents can write in"), "{why}");
+    }
+
+    #[test]
+    fn programs_of_the_home_of_everyone_and_of_nowhere_are_not_used() {
+        let ground = Ground::new();
+        let (home, open, own) = (ground.program("home/bin"), ground.program("open"), ground.program("own"));
+        fs::set_permissions(parent(&open), fs::Permissions::from_mode(0o1777)).unwrap();
+        fs::set_permissions(parent(&own), fs::Permissions::from_mode(0o775)).unwrap();
+        let mut programs = ground.programs(&[PathBuf::from("."), parent(&home), parent(&open), parent(&own)]);
+        assert_eq!(programs.find("git").unwrap(), own);
+        let why: Vec<Unsafe> = programs.skipped().into_iter().map(|skipped| skipped.why).collect();
+        assert_eq!(why, [Unsafe::Relative, Unsafe::Home, Unsafe::WritableByEveryone]);
+    }
+
+    #[test]
+    fn without_a_readable_record_of_the_folders_no_program_is_used() {
+        let ground = Ground::new();
+        let program = ground.program("bin");
+        fs::write(ground.folder("home").join(FOLDERS), "[").unwrap();
+        let mut programs = ground.programs(&[parent(&program)]);
+        assert!(programs.find("git").unwrap_err().contains(FOLDERS));
+        assert!(programs.give_folder(&ground.folder("home"), &ground.folder("ws")).is_err());
+    }
+}

@@ -1,0 +1,66 @@
+//! Whether the store takes commits. A refusal is remembered until a probe was written: that one small commit went
+//! through says nothing about the next large one, where the disk is nearly full.
+
+use std::fs;
+use std::io::Write;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use abide_private::private_file;
+
+use super::Sqlite;
+use super::steps::FORMAT;
+use super::writer::{Writer, commit_error};
+use crate::error::CommitError;
+
+/// As much as the largest message.
+const PROBE_BYTES: usize = 1 << 20;
+
+/// The last commit that the store could not write.
+#[derive(Debug, Default)]
+pub(crate) struct LastWriteFailure(Mutex<Option<CommitError>>);
+
+impl LastWriteFailure {
+    pub(crate) fn note(&self, refusal: &CommitError) {
+        *self.lock() = Some(refusal.clone());
+    }
+
+    fn clear(&self) {
+        *self.lock() = None;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<CommitError>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Sqlite {
+    pub(crate) fn write_failure(&self) -> Option<CommitError> {
+        let closed = self.0.writing.as_ref().is_some_and(|writing| writing.queue.is_closed());
+        self.0.status.write_failure.lock().clone().or_else(|| closed.then_some(CommitError::Closed))
+    }
+
+    pub(crate) fn try_write(&self) -> Result<(), CommitError> {
+        // With the writer in hand there is one probe at a time.
+        let mut writer = self.borrow_writer()?;
+        let probed = write_probe(&mut writer).map_err(|refusal| refusal.of_database(&self.0.store.home.database()));
+        match &probed {
+            Ok(()) => self.0.status.write_failure.clear(),
+            Err(refusal) => self.0.status.write_failure.note(refusal),
+        }
+        probed
+    }
+}
+
+/// A file, as large payloads are, and a page of the database.
+fn write_probe(writer: &mut Writer) -> Result<(), CommitError> {
+    let path = writer.store.home.probe();
+    // Bytes that a file system can't keep in less room.
+    let mut bytes = vec![0; PROBE_BYTES];
+    blake3::Hasher::new().finalize_xof().fill(&mut bytes);
+    let written = private_file(&path).and_then(|mut file| file.write_all(&bytes).and_then(|()| file.sync_all()));
+    // Where it was not even made there is nothing to remove; the next probe empties what is left.
+    let _left = fs::remove_file(&path);
+    written.map_err(|error| CommitError::of_file(&path, &error))?;
+    // This writes the first page, also where the number in it stays the same.
+    writer.transaction(|writer| writer.conn.pragma_update(None, "user_version", FORMAT).map_err(commit_error))
+}
