@@ -15,7 +15,7 @@ use crate::pack;
 pub const READER: u32 = READERS.len() as u32;
 
 /// The first version of the program that had each reader, from the first reader on.
-pub const READERS: &[&str] = &["0.1.0", "0.2.0"];
+pub const READERS: &[&str] = &["0.1.0", "0.2.0", "0.3.0"];
 
 /// A shape of stored facts that only a later reader can read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,35 +38,35 @@ pub enum Part {
 
 const SHAPES: &[Shape] = &[
     Shape { reader: 2, kind: "agent.created", part: Part::Field("identity.makers") },
-    Shape { reader: 2, kind: "agent.created", part: Part::Field("identity.rule_folders") },
     Shape { reader: 2, kind: "disk.short", part: Part::Kind },
     Shape { reader: 2, kind: "disk.has_room", part: Part::Kind },
     Shape { reader: 2, kind: "scheduler.decision", part: Part::Word("reason", "disk_reserve") },
-    Shape { reader: 2, kind: "exec.aborted", part: Part::Field("process_ended") },
-    Shape { reader: 2, kind: "turns.held", part: Part::Kind },
-    Shape { reader: 2, kind: "turns.released", part: Part::Kind },
-    Shape { reader: 2, kind: "scheduler.decision", part: Part::Word("reason", "home_budget_spent") },
-    Shape { reader: 2, kind: "scheduler.decision", part: Part::Word("reason", "model_key") },
-    Shape { reader: 2, kind: "message.requeued", part: Part::Word("reason", "turns_held") },
-    Shape { reader: 2, kind: "turn.provider_round_failed", part: Part::Word("error", "home_budget_spent") },
-    Shape { reader: 2, kind: "turn.provider_round_failed", part: Part::Word("error", "system") },
     Shape { reader: 2, kind: "worktree.removing", part: Part::Field("discard") },
-    Shape { reader: 2, kind: "limits.changed", part: Part::Kind },
-    Shape { reader: 2, kind: "self_turns.paced", part: Part::Kind },
-    Shape { reader: 2, kind: "work.ticks_spent", part: Part::Kind },
-    Shape { reader: 2, kind: "message.queued", part: Part::Field("self_caused") },
-    Shape { reader: 2, kind: "timer.created", part: Part::Field("made_by") },
-    Shape { reader: 2, kind: "timer.created", part: Part::Field("after_ms") },
-    Shape { reader: 2, kind: "timer.rescheduled", part: Part::Kind },
-    Shape { reader: 2, kind: "timer.missed", part: Part::Word("reason", "fired_before") },
-    Shape { reader: 2, kind: "clock.set_back", part: Part::Kind },
-    Shape { reader: 2, kind: "approval.deadline_moved", part: Part::Kind },
-    Shape { reader: 2, kind: "work_item.recheck_moved", part: Part::Kind },
-    Shape { reader: 2, kind: "message.requeued", part: Part::Word("reason", "clock_set_back") },
-    Shape { reader: 2, kind: "work_item.created", part: Part::Field("made_by") },
-    Shape { reader: 2, kind: "work_item.blocked", part: Part::Field("made_by") },
-    Shape { reader: 2, kind: "scheduler.decision", part: Part::Word("reason", "work_ticks_spent") },
-    Shape { reader: 2, kind: "scheduler.decision", part: Part::Word("reason", "self_turns_paced") },
+    Shape { reader: 3, kind: "agent.created", part: Part::Field("identity.rule_folders") },
+    Shape { reader: 3, kind: "exec.aborted", part: Part::Field("process_ended") },
+    Shape { reader: 3, kind: "turns.held", part: Part::Kind },
+    Shape { reader: 3, kind: "turns.released", part: Part::Kind },
+    Shape { reader: 3, kind: "scheduler.decision", part: Part::Word("reason", "home_budget_spent") },
+    Shape { reader: 3, kind: "scheduler.decision", part: Part::Word("reason", "model_key") },
+    Shape { reader: 3, kind: "message.requeued", part: Part::Word("reason", "turns_held") },
+    Shape { reader: 3, kind: "turn.provider_round_failed", part: Part::Word("error", "home_budget_spent") },
+    Shape { reader: 3, kind: "turn.provider_round_failed", part: Part::Word("error", "system") },
+    Shape { reader: 3, kind: "limits.changed", part: Part::Kind },
+    Shape { reader: 3, kind: "self_turns.paced", part: Part::Kind },
+    Shape { reader: 3, kind: "work.ticks_spent", part: Part::Kind },
+    Shape { reader: 3, kind: "message.queued", part: Part::Field("self_caused") },
+    Shape { reader: 3, kind: "timer.created", part: Part::Field("made_by") },
+    Shape { reader: 3, kind: "timer.created", part: Part::Field("after_ms") },
+    Shape { reader: 3, kind: "timer.rescheduled", part: Part::Kind },
+    Shape { reader: 3, kind: "timer.missed", part: Part::Word("reason", "fired_before") },
+    Shape { reader: 3, kind: "clock.set_back", part: Part::Kind },
+    Shape { reader: 3, kind: "approval.deadline_moved", part: Part::Kind },
+    Shape { reader: 3, kind: "work_item.recheck_moved", part: Part::Kind },
+    Shape { reader: 3, kind: "message.requeued", part: Part::Word("reason", "clock_set_back") },
+    Shape { reader: 3, kind: "work_item.created", part: Part::Field("made_by") },
+    Shape { reader: 3, kind: "work_item.blocked", part: Part::Field("made_by") },
+    Shape { reader: 3, kind: "scheduler.decision", part: Part::Word("reason", "work_ticks_spent") },
+    Shape { reader: 3, kind: "scheduler.decision", part: Part::Word("reason", "self_turns_paced") },
 ];
 
 /// The reader that a stored fact needs. A payload that was redacted, or is none of ours, needs what its kind needs.
