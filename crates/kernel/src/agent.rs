@@ -28,7 +28,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use crate::fact::{BriefRecorded, ContextCompacted, DiskShort, TurnsHeld, Usage};
+use crate::fact::{BriefRecorded, ContextCompacted, DiskShort, Resource, TurnsHeld, Usage};
 use crate::id::{AgentId, Seq, TriggerId, WorkItemId};
 use crate::limits;
 use crate::pack;
@@ -194,14 +194,27 @@ impl AgentState {
     /// either.
     pub const FINGERPRINT: &'static str = "agent-state-26";
 
-    /// Files every item under where it stands. Needed once, after records were put in place by hand.
+    /// Files every item under where it stands, and every timer by whether a wait names it. Needed once, after records were
+    /// put in place by hand.
     pub(crate) fn reindex(&mut self) {
+        let named: Vec<Resource> = self.waits.open().values().filter_map(|wait| wait.resource.clone()).collect();
+        for resource in &named {
+            self.note_awaited(Some(resource));
+        }
         let ids: Vec<WorkItemId> = self.work.items().keys().cloned().collect();
         for id in ids {
             if let Some(tick) = self.work.open(&id).and_then(|item| item.ticks.undelivered.clone()) {
                 self.work.tick_is_out(&tick, &id);
             }
             self.restand(&id);
+        }
+    }
+
+    /// Tells the timers whether an open wait names this one. To be called whenever such a wait was made or ended.
+    pub(crate) fn note_awaited(&mut self, resource: Option<&Resource>) {
+        if let Some(named @ Resource::Timer(timer)) = resource {
+            let awaited = self.waits.naming(named).next().is_some();
+            self.timers.set_awaited(timer, awaited);
         }
     }
 

@@ -169,16 +169,59 @@ fn would_wake(state: &AgentState) -> Vec<String> {
     wakes
 }
 
+/// The sentence begins with what needs a person, whichever row of the table decided; then it says what the agent does.
 fn sentence(state: &AgentState, decision: &Decision, would_wake: &[String]) -> String {
-    let id = state.id();
-    let item = decision.work_item_id.as_ref().and_then(|item| state.work.open(item));
-    let objective = item.map(|item| format!(" \"{}\"", work::quoted(&item.objective))).unwrap_or_default();
     let parked = match state.queue.parked() {
         0 => String::new(),
         1 => " 1 message is parked behind what it waits for.".to_owned(),
         count => format!(" {count} messages are parked behind what it waits for."),
     };
-    let body = match (decision.kind, decision.reason) {
+    let body = match work::person_needed_besides(state, decision) {
+        Some(need) => format!("{need} Meanwhile, {}", activity(state, decision)),
+        None => activity(state, decision),
+    };
+    let failed = failure_besides(state, decision).map(|failure| format!(" {failure}")).unwrap_or_default();
+    let hopeless = if would_wake.is_empty() { " Nothing will wake it by itself." } else { "" };
+    let wrong = state.runtime_error.as_ref().map(|error| format!(" Not all went well: {error}.")).unwrap_or_default();
+    let ending = match (decision.kind == DecisionKind::Stop, state.tasks.open().len()) {
+        (true, 1) => " 1 task of it is still ending.".to_owned(),
+        (true, open) if open > 1 => format!(" {open} tasks of it are still ending."),
+        (_, _) => String::new(),
+    };
+    format!("{body}{failed}{ending}{parked}{hopeless}{wrong}")
+}
+
+/// How the last turn failed, where the agent waits for something else since. A failure that the decision is about is in
+/// its sentence already.
+fn failure_besides(state: &AgentState, decision: &Decision) -> Option<String> {
+    let waits = matches!(
+        decision.kind,
+        DecisionKind::WaitForOperator
+            | DecisionKind::WaitForTask
+            | DecisionKind::WaitForExternalChange
+            | DecisionKind::WaitForTimer
+    );
+    let is_about_it = matches!(
+        decision.reason,
+        Reason::ProviderBackoff
+            | Reason::BudgetSpent
+            | Reason::HomeBudgetSpent
+            | Reason::ModelKey
+            | Reason::DiskReserve
+    );
+    let last = state.last_failure().filter(|_| waits && !is_about_it)?;
+    Some(match (last.kind, last.error.as_deref()) {
+        (TerminalKind::Aborted, _) => "Its last turn was aborted.".to_owned(),
+        (kind, Some(error)) => format!("Its last turn failed ({kind}): {}.", gist(error)),
+        (kind, None) => format!("Its last turn failed ({kind}); its briefs say why."),
+    })
+}
+
+/// What the agent does, or waits for, by this decision.
+fn activity(state: &AgentState, decision: &Decision) -> String {
+    let id = state.id();
+    let objective = work::objective_of(state, decision);
+    match (decision.kind, decision.reason) {
         (DecisionKind::Stop, Reason::Quarantined) => {
             format!("{id} is quarantined because its records could not be trusted; `start` tries it again.")
         }
@@ -238,15 +281,7 @@ fn sentence(state: &AgentState, decision: &Decision, would_wake: &[String]) -> S
                 format!("{id} has nothing to do: its last turn failed ({kind}){error}. A message will wake it.")
             }
         },
-    };
-    let hopeless = if would_wake.is_empty() { " Nothing will wake it by itself." } else { "" };
-    let wrong = state.runtime_error.as_ref().map(|error| format!(" Not all went well: {error}.")).unwrap_or_default();
-    let ending = match (decision.kind == DecisionKind::Stop, state.tasks.open().len()) {
-        (true, 1) => " 1 task of it is still ending.".to_owned(),
-        (true, open) if open > 1 => format!(" {open} tasks of it are still ending."),
-        (_, _) => String::new(),
-    };
-    format!("{body}{ending}{parked}{hopeless}{wrong}")
+    }
 }
 
 /// `1 thing`, `2 things`.

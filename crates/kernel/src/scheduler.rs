@@ -8,6 +8,7 @@ pub mod execute;
 pub mod posture;
 pub mod projection;
 pub mod ticks;
+pub mod timed;
 
 pub use decide::{decide, decide_next_action};
 pub use decision::Decision;

@@ -160,8 +160,8 @@ struct Timer {
     active: bool,
     next_fire_at: Option<Time>,
     tick: Option<MessageId>,
-    /// A command is looking whether the occurrence is worth a turn.
-    checking: bool,
+    /// The occurrence of which a command is looking whether it is worth a turn.
+    checking: Option<Time>,
 }
 
 #[derive(Debug, Clone)]

@@ -359,6 +359,7 @@ impl AgentState {
                     return Err(format!("{item} is not an open work item"));
                 }
                 self.waits.create(fact, self.seq, at)?;
+                self.note_awaited(fact.resource.as_ref());
                 if let Some(turn) = &mut self.turn {
                     turn.puts_off |= fact.answers.is_some();
                 }
@@ -504,6 +505,7 @@ impl AgentState {
 
     fn wait_ended(&mut self, id: &WaitId) -> Applied {
         let wait = self.waits.end(id)?;
+        self.note_awaited(wait.resource.as_ref());
         self.item_changed(wait.work_item_id)
     }
 

@@ -172,6 +172,16 @@ impl Timer {
         }
     }
 
+    /// The occurrence that is awaited: the one that is being checked, else the next. None while its tick is in the queue.
+    #[must_use]
+    pub fn next_time(&self) -> Option<Time> {
+        match (self.checking, &self.undelivered) {
+            (Some(checking), _) => Some(checking.due),
+            (None, None) => self.next_fire_at,
+            (None, Some(_)) => None,
+        }
+    }
+
     fn looked_at(&mut self, occurrence: Time) {
         // A check that is done again is for the same one.
         if self.checking.is_none_or(|checking| checking.due != occurrence)
@@ -204,6 +214,10 @@ pub struct Timers {
     finished: BTreeSet<TimerId>,
     /// Timers whose check is under way.
     checking: BTreeSet<TimerId>,
+    /// Timers that an open wait names. A wait may be recorded before its own timer is.
+    awaited: BTreeSet<TimerId>,
+    /// Of those, the ones with a next occurrence, by when.
+    awaited_due: BTreeSet<(Time, TimerId)>,
 }
 
 impl Timers {
@@ -225,6 +239,28 @@ impl Timers {
     #[must_use]
     pub fn first_due(&self) -> Option<&Timer> {
         self.due.first().and_then(|(_, id)| self.active.get(id)).or_else(|| self.active.values().next())
+    }
+
+    /// Of the timers that a wait names, the one that fires first.
+    #[must_use]
+    pub fn first_awaited(&self) -> Option<(Time, &Timer)> {
+        self.awaited_due.first().and_then(|(time, id)| Some((*time, self.active.get(id)?)))
+    }
+
+    /// Records whether an open wait names this timer.
+    pub(super) fn set_awaited(&mut self, id: &TimerId, awaited: bool) {
+        if awaited {
+            self.awaited.insert(id.clone());
+        } else {
+            self.awaited.remove(id);
+        }
+        if let Some(time) = self.active.get(id).and_then(Timer::next_time) {
+            if awaited {
+                self.awaited_due.insert((time, id.clone()));
+            } else {
+                self.awaited_due.remove(&(time, id.clone()));
+            }
+        }
     }
 
     #[must_use]
@@ -285,6 +321,9 @@ impl Timers {
         if let Some(time) = timer.next_fire_at {
             self.due.remove(&(time, id.clone()));
         }
+        if let Some(time) = timer.next_time() {
+            self.awaited_due.remove(&(time, id.clone()));
+        }
         self.finished.remove(id);
         self.checking.remove(id);
         Ok(timer)
@@ -306,6 +345,9 @@ impl Timers {
                 self.finished.insert(timer.timer_id.clone());
             }
             (_, Some(_), None) => {}
+        }
+        if let Some(time) = timer.next_time().filter(|_| self.awaited.contains(&timer.timer_id)) {
+            self.awaited_due.insert((time, timer.timer_id.clone()));
         }
         self.active.insert(timer.timer_id.clone(), timer);
     }

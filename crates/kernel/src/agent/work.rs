@@ -395,6 +395,12 @@ impl Work {
         self.rechecks.first().map(|(time, _)| *time)
     }
 
+    /// The item that is looked at again first, and when.
+    #[must_use]
+    pub fn first_recheck(&self) -> Option<(Time, &WorkItem)> {
+        self.rechecks.first().and_then(|(time, id)| Some((*time, self.items.get(id)?)))
+    }
+
     pub fn rechecks_due_by(&self, now: Time) -> impl Iterator<Item = &WorkItem> {
         self.rechecks.iter().take_while(move |(time, _)| *time <= now).filter_map(|(_, id)| self.items.get(id))
     }

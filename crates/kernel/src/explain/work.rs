@@ -2,10 +2,14 @@
 
 use super::{NAMED, WaitingOn, budget, counted, for_item, model, pace};
 use crate::agent::AgentState;
+use crate::agent::timer::Timer;
 use crate::agent::work::WorkItem;
 use crate::limits::{self, clip};
+use crate::scheduler::decide::needs_person;
 use crate::scheduler::decision::Decision;
-use crate::vocabulary::{ApprovalDefault, Reason, Standing, WaitKind};
+use crate::scheduler::projection::SchedulerProjection;
+use crate::scheduler::timed::Timed;
+use crate::vocabulary::{ApprovalDefault, DecisionKind, Reason, Standing, WaitKind};
 
 /// As much of what somebody wrote as a sentence takes.
 const QUOTED_BYTES: usize = 200;
@@ -73,13 +77,39 @@ pub(super) fn until_a_time(state: &AgentState, decision: &Decision, objective: &
                 "{id} worked on{objective} and nothing changed; it tries again at {due}, or when you send a message."
             )
         }
-        _ => {
-            let checked = state.timers.checking().first().map(|timer| format!("the check of {timer} is over"));
-            let due = checked.or_else(|| state.next_due().map(|due| due.to_string()));
-            let due = due.unwrap_or_else(|| "a timer fires".to_owned());
-            format!("{id} sleeps until {due}{}.", for_item(objective))
-        }
+        _ => format!("{id} sleeps until {}{}.", timer_end(state), for_item(objective)),
     }
+}
+
+/// The end of the timer wait or sleep that is due first, else of the standing timer: the fact that the decision names.
+fn timer_end(state: &AgentState) -> String {
+    let timer = match Timed::first(state) {
+        Some(Timed::Wait(_, timer)) => timer,
+        Some(Timed::Recheck(_) | Timed::Backoff(_) | Timed::Retry(_)) | None => state.timers.first_due(),
+    };
+    match timer {
+        Some(Timer { checking: Some(_), timer_id, .. }) => format!("the check of {timer_id} is over"),
+        Some(timer) => timer.next_time().map_or_else(|| "a timer fires".to_owned(), |due| due.to_string()),
+        None => "a timer fires".to_owned(),
+    }
+}
+
+/// ` "the objective"` of the item that a decision is about.
+pub(super) fn objective_of(state: &AgentState, decision: &Decision) -> String {
+    let item = decision.work_item_id.as_ref().and_then(|item| state.work.open(item));
+    item.map(|item| format!(" \"{}\"", quoted(&item.objective))).unwrap_or_default()
+}
+
+/// The sentence about what needs a person, where the decision is about something else. To a stopped agent everything needs
+/// a person, and its sentence says so.
+pub(super) fn person_needed_besides(state: &AgentState, decision: &Decision) -> Option<String> {
+    if matches!(decision.kind, DecisionKind::WaitForOperator | DecisionKind::Stop) {
+        return None;
+    }
+    let need = needs_person(&SchedulerProjection::of(state, state.at))?;
+    let sentence = until_a_person_acts(state, &need, &objective_of(state, &need));
+    let stop = if sentence.ends_with(['.', '?', '!', '…']) { "" } else { "." };
+    Some(format!("{sentence}{stop}"))
 }
 
 #[allow(clippy::wildcard_enum_match_arm, reason = "the other reasons are all questions")]
@@ -102,7 +132,7 @@ pub(super) fn until_a_person_acts(state: &AgentState, decision: &Decision, objec
             let by = item.and_then(|item| item.blocked_by.as_ref()).map(|by| format!(" by {}", quoted(by)));
             let unblock = item.map(|item| format!("`abide work update --agent {id} {} --unblock`", item.work_item_id));
             format!(
-                "{id} is blocked on{objective}{}, and nothing will wake it: {} when that is settled, or send it a message.",
+                "{id} is blocked on{objective}{}, and nothing will unblock it by itself: {} when that is settled, or send it a message.",
                 by.unwrap_or_default(),
                 unblock.unwrap_or_else(|| "unblock the item".to_owned()),
             )

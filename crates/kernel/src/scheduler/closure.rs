@@ -61,13 +61,17 @@ fn waiting_reason(state: &AgentState, delayed: bool) -> Option<(WaitingReason, S
         + state.work.held_back()
         + state.approvals.pending().len();
     let stuck = state.work.count(Standing::Stuck);
-    let timed = state.timers.active().len() + state.work.count(Standing::BlockedUntilRecheck) + usize::from(delayed);
+    let timed = waits(WaitKind::Timer)
+        + waits(WaitKind::Sleep)
+        + state.work.count(Standing::BlockedUntilRecheck)
+        + usize::from(delayed);
     let found = [
         (WaitingReason::Operator, person, "operator_waits"),
         (WaitingReason::Task, waits(WaitKind::Task), "task_waits"),
         (WaitingReason::External, waits(WaitKind::External), "external_waits"),
-        (WaitingReason::Timer, timed, "timers"),
+        (WaitingReason::Timer, timed, "timed_waits"),
         (WaitingReason::Operator, stuck, "blocked_work_items"),
+        (WaitingReason::Timer, state.timers.active().len(), "timers"),
     ];
     found.into_iter().find(|(_, count, _)| *count > 0).map(|(reason, count, what)| (reason, format!("{what} {count}")))
 }

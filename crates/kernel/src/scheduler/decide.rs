@@ -4,6 +4,7 @@ use super::continuation::Classified;
 use super::decision::Decision;
 use super::projection::SchedulerProjection;
 use super::ticks;
+use super::timed::{Timed, next_of};
 use crate::agent::AgentState;
 use crate::agent::waiting::Wait;
 use crate::agent::work::WorkItem;
@@ -36,8 +37,9 @@ pub fn decide_idle(p: &SchedulerProjection<'_>) -> Decision {
         .or_else(|| pace(p))
         .or_else(|| task(p))
         .or_else(|| external(p))
-        .or_else(|| timer(p))
+        .or_else(|| timed(p))
         .or_else(|| stuck(p))
+        .or_else(|| standing_timer(p))
         .unwrap_or_else(|| rest(p));
     with_ignored(p, decision)
 }
@@ -121,12 +123,12 @@ fn work(p: &SchedulerProjection<'_>) -> Option<Decision> {
     Some(Decision { work_item_id: Some(item.work_item_id.clone()), ..decision })
 }
 
-fn about_item(kind: DecisionKind, reason: Reason, item: &WorkItem) -> Decision {
+pub(super) fn about_item(kind: DecisionKind, reason: Reason, item: &WorkItem) -> Decision {
     let evidence = format!("work_item {} {} seq {}", item.work_item_id, reason, item.seq);
     Decision { work_item_id: Some(item.work_item_id.clone()), ..Decision::new(kind, reason) }.because(evidence)
 }
 
-fn about_wait(kind: DecisionKind, reason: Reason, wait: &Wait) -> Decision {
+pub(super) fn about_wait(kind: DecisionKind, reason: Reason, wait: &Wait) -> Decision {
     let task_id = match &wait.resource {
         Some(Resource::Task(task)) => Some(task.clone()),
         Some(Resource::Trigger(_) | Resource::Correlation(_) | Resource::Timer(_) | Resource::Approval(_)) | None => {
@@ -194,35 +196,9 @@ fn external(p: &SchedulerProjection<'_>) -> Option<Decision> {
     of(Scope::WorkItem, Reason::WorkItemExternalWait).or_else(|| of(Scope::Agent, Reason::ActiveAgentWaitingIntents))
 }
 
-/// Row 11: a timer, a recheck, a backoff.
-fn timer(p: &SchedulerProjection<'_>) -> Option<Decision> {
-    let kind = DecisionKind::WaitForTimer;
-    let item_wait = p.wait(Scope::WorkItem, WaitKind::Timer).or_else(|| p.wait(Scope::WorkItem, WaitKind::Sleep));
-    if let Some(wait) = item_wait {
-        return Some(about_wait(kind, Reason::WorkItemTimerWait, wait));
-    }
-    if let Some(timer) = p.timer() {
-        let next = match (timer.checking, timer.next_fire_at) {
-            (Some(checking), _) => format!("checked for {}", checking.due),
-            (None, Some(time)) => format!("next {time}"),
-            (None, None) => "next at once".to_owned(),
-        };
-        return Some(
-            Decision::new(kind, Reason::ActiveTimers)
-                .because(format!("timer {} {next} seq {}", timer.timer_id, timer.seq)),
-        );
-    }
-    if let Some(item) = p.item(Standing::BlockedUntilRecheck) {
-        return Some(about_item(kind, Reason::RecheckPending, item));
-    }
-    if let Some((due, item)) = p.state.work.first_later() {
-        return Some(about_item(kind, Reason::TickBackoff, item).because(format!("next_tick {due}")));
-    }
-    let entry = p.state.queue.first_delayed()?;
-    let until = entry.not_before?;
-    let decision = Decision::new(kind, Reason::ProviderBackoff)
-        .because(format!("message {} not_before {until} seq {}", entry.message.message_id, entry.seq));
-    Some(Decision { message_id: Some(entry.message.message_id.clone()), ..decision })
+/// Row 11: a timer wait, a sleep, a recheck, a backoff; the one that is due first.
+fn timed(p: &SchedulerProjection<'_>) -> Option<Decision> {
+    Timed::first(p.state).map(|timed| timed.decision())
 }
 
 /// Row 12: a blocked item that nothing above will ever wake.
@@ -230,7 +206,19 @@ fn stuck(p: &SchedulerProjection<'_>) -> Option<Decision> {
     p.item(Standing::Stuck).map(|item| about_item(DecisionKind::WaitForOperator, Reason::WorkItemBlocked, item))
 }
 
-/// Row 13: nothing; unless the only thing there is already under way.
+/// Row 13: a standing timer. Nothing waits for it, and it wakes the agent all the same.
+fn standing_timer(p: &SchedulerProjection<'_>) -> Option<Decision> {
+    let timer = p.state.timers.first_due()?;
+    Some(Decision::new(DecisionKind::WaitForTimer, Reason::ActiveTimers).because(next_of(timer)))
+}
+
+/// Rows 8 and 12: what only a person can settle, whichever row decides.
+#[must_use]
+pub fn needs_person(p: &SchedulerProjection<'_>) -> Option<Decision> {
+    operator(p).or_else(|| stuck(p))
+}
+
+/// Row 14: nothing; unless the only thing there is already under way.
 fn rest(p: &SchedulerProjection<'_>) -> Decision {
     if p.state.work.count(Standing::Runnable) > 0 && !p.state.work.ticking().is_empty() {
         return Decision::new(DecisionKind::Noop, Reason::DuplicateTick).because("tick_under_way");

@@ -4,7 +4,6 @@ use crate::agent::AgentState;
 use crate::agent::hint::Hint;
 use crate::agent::lifecycle::Control;
 use crate::agent::queue::Entry;
-use crate::agent::timer::Timer;
 use crate::agent::waiting::Wait;
 use crate::agent::work::WorkItem;
 use crate::id::ExecId;
@@ -116,11 +115,6 @@ impl<'a> SchedulerProjection<'a> {
     #[must_use]
     pub fn question(&self) -> Option<&'a Wait> {
         self.state.waits.unnamed(WaitKind::Operator).next()
-    }
-
-    #[must_use]
-    pub fn timer(&self) -> Option<&'a Timer> {
-        self.state.timers.first_due()
     }
 }
 

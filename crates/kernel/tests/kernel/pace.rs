@@ -198,7 +198,7 @@ fn a_message_that_is_taken_again_is_the_same_turn() {
          start",
         "end provider_failed_needs_recovery
          requeued m2 provider_backoff until +61s
-         WaitForTimer active_timers
+         WaitForTimer provider_backoff m2
          StartModelTurn model_reentry_message m2
          turn local_continuation
          cut cut

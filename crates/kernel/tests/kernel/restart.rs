@@ -516,7 +516,7 @@ fn a_boot_puts_owners_of_something_open_into_the_wake_index() {
          at once: turn_running
          end provider_failed_needs_recovery
          requeued m1 provider_backoff until +60s
-         WaitForTimer active_timers
+         WaitForTimer provider_backoff m1
          +60s: due
          t1 created
          at once: tasks_running",

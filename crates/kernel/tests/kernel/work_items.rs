@@ -79,7 +79,7 @@ fn why_of_work_that_is_blocked() {
          ---
          why
          on",
-        "a is blocked on \"build\" by rain, and nothing will wake it: `abide work update --agent a w1 --unblock` when that is settled, or send it a message.
+        "a is blocked on \"build\" by rain, and nothing will unblock it by itself: `abide work update --agent a w1 --unblock` when that is settled, or send it a message.
          the work item w1 (build), blocked by rain",
     );
 }

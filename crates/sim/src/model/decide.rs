@@ -1,5 +1,6 @@
 //! The decision at an idle boundary, row by row.
 
+use abide_kernel::fact::Resource;
 use abide_kernel::id::WorkItemId;
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::{
@@ -7,9 +8,11 @@ use abide_kernel::vocabulary::{
 };
 
 use super::observe::{is_tick_of, is_work_tick};
-use super::{Entry, Expected, Gate, Item, Model, Verdict};
+use super::{Entry, Expected, Gate, Item, Model, Timer, Verdict, Wait};
 
 type Row = Option<Expected>;
+
+const LANES: [Priority; 4] = [Priority::Interject, Priority::Next, Priority::Normal, Priority::Background];
 
 /// What row 4 takes. Fairness may let work go before a message.
 enum Pick<'a> {
@@ -31,9 +34,10 @@ impl Model {
             .or_else(|| self.paced_messages(now))
             .or_else(|| self.row_9_task())
             .or_else(|| self.row_10_external())
-            .or_else(|| self.row_11_timer(now))
+            .or_else(|| self.row_11_timed(now))
             .or_else(|| self.row_12_blocked())
-            .unwrap_or_else(|| self.row_13_nothing())
+            .or_else(|| self.row_13_standing_timer())
+            .unwrap_or_else(|| self.row_14_nothing())
     }
 
     /// A booting agent has not been handed to the scheduler yet.
@@ -140,30 +144,57 @@ impl Model {
         )
     }
 
-    fn row_11_timer(&self, now: Time) -> Row {
-        let rest = |reason, item| Some(about(DecisionKind::WaitForTimer, reason, item));
-        let held = self
-            .open_waits()
-            .find(|wait| matches!(wait.kind, WaitKind::Timer | WaitKind::Sleep) && wait.work_item_id.is_some());
-        if let Some(wait) = held {
-            return rest(Reason::WorkItemTimerWait, wait.work_item_id.as_ref());
-        }
-        if self.timers.iter().any(|timer| timer.active) {
-            return rest(Reason::ActiveTimers, None);
-        }
-        if let Some(item) = self.oldest(Standing::BlockedUntilRecheck) {
-            return rest(Reason::RecheckPending, Some(&item.id));
-        }
-        let backed_off = self.open_items().find(|item| {
-            self.standing(item) == Standing::Runnable && !item.is_due(now) && !self.has_undelivered_work_tick(item)
+    /// The one that is due first; of several at one time, in the order in which they stand here.
+    fn row_11_timed(&self, now: Time) -> Row {
+        let wait = self.first_timer_wait().map(|(due, wait)| {
+            let reason = if wait.work_item_id.is_some() { Reason::WorkItemTimerWait } else { Reason::ActiveTimers };
+            (due, reason, wait.work_item_id.as_ref())
         });
-        if let Some(item) = backed_off {
-            return rest(Reason::TickBackoff, Some(&item.id));
-        }
-        if self.queued().any(|entry| !entry.is_due(now)) {
-            return rest(Reason::ProviderBackoff, None);
-        }
-        None
+        let rechecks = self.open_items().filter(|item| item.recheck_at.is_some());
+        let recheck = rechecks.min_by_key(|item| (item.recheck_at, item.id.clone()));
+        let recheck = recheck.map(|item| (item.recheck_at, Reason::RecheckPending, Some(&item.id)));
+        let held = self.agent_sleeps() || self.row.spent;
+        let backed_off = self.open_items().filter(|item| {
+            !held
+                && self.standing(item) == Standing::Runnable
+                && !item.is_due(now)
+                && !self.has_undelivered_work_tick(item)
+        });
+        let backoff = backed_off.min_by_key(|item| item.not_before);
+        let backoff = backoff.map(|item| (item.not_before, Reason::TickBackoff, Some(&item.id)));
+        // The message at the head of its lane holds the lane back.
+        let heads = LANES.iter().filter_map(|lane| self.lane(*lane).first().and_then(|head| head.not_before));
+        let delayed = heads.filter(|until| *until > now).min();
+        let retry = delayed.map(|until| (Some(until), Reason::ProviderBackoff, None));
+        let timed = [wait, recheck, backoff, retry].into_iter().flatten();
+        let (_, reason, item) = timed.min_by_key(|(due, ..)| (due.is_none(), *due))?;
+        Some(about(DecisionKind::WaitForTimer, reason, item))
+    }
+
+    /// The timer wait or sleep that ends first, and when; no time where its tick is on its way already.
+    fn first_timer_wait(&self) -> Option<(Option<Time>, &Wait)> {
+        let active = || self.timers.iter().filter(|timer| timer.active);
+        let any = active().filter_map(|timer| self.next_time(timer)).min();
+        let of = |wait: &Wait| match &wait.resource {
+            Some(Resource::Timer(id)) => {
+                let timer = active().find(|timer| timer.id == *id);
+                (timer.and_then(|timer| self.next_time(timer)), Some(id.clone()))
+            }
+            _ => (any, None),
+        };
+        let waits = self.open_waits().filter(|wait| matches!(wait.kind, WaitKind::Timer | WaitKind::Sleep));
+        let first = waits.min_by_key(|wait| {
+            let (due, timer) = of(wait);
+            // Without a time, an item's comes before the agent's.
+            let order = due.is_none().then_some((wait.work_item_id.is_none(), wait.kind));
+            (due.is_none(), due, order, timer.is_none(), timer, wait.id.clone())
+        })?;
+        Some((of(first).0, first))
+    }
+
+    fn next_time(&self, timer: &Timer) -> Option<Time> {
+        let under_way = timer.tick.as_ref().is_some_and(|tick| self.is_undelivered(tick));
+        timer.checking.or(timer.next_fire_at.filter(|_| !under_way))
     }
 
     fn row_12_blocked(&self) -> Row {
@@ -171,8 +202,13 @@ impl Model {
         Some(about(DecisionKind::WaitForOperator, Reason::WorkItemBlocked, Some(&item.id)))
     }
 
+    fn row_13_standing_timer(&self) -> Row {
+        let stands = self.timers.iter().any(|timer| timer.active);
+        stands.then(|| bare(DecisionKind::WaitForTimer, Reason::ActiveTimers))
+    }
+
     /// Nothing is new. What is under way already is said so, rather than slept over.
-    fn row_13_nothing(&self) -> Expected {
+    fn row_14_nothing(&self) -> Expected {
         if !self.hints.is_empty() {
             return bare(DecisionKind::Noop, Reason::DuplicateWakeHint);
         }
@@ -236,8 +272,7 @@ impl Model {
 
     /// What may be taken from each lane: everything in front of the first message that is held back.
     fn due_lanes(&self, now: Time) -> Vec<Vec<&Entry>> {
-        let order = [Priority::Interject, Priority::Next, Priority::Normal, Priority::Background];
-        let mut lanes = order.map(|priority| self.lane(priority));
+        let mut lanes = LANES.map(|priority| self.lane(priority));
         let paced = self.is_paced(now);
         for lane in &mut lanes {
             let due = lane.iter().take_while(|entry| entry.is_due(now)).count();

@@ -214,12 +214,12 @@ impl Model {
                 active: true,
                 next_fire_at: Some(fact.next_fire_at),
                 tick: None,
-                checking: false,
+                checking: None,
             }),
             Fact::TimerCheckStarted(fact) => {
                 if let Some(timer) = self.timer_mut(&fact.timer_id) {
                     timer.next_fire_at = fact.next_fire_at;
-                    timer.checking = true;
+                    timer.checking = Some(fact.due);
                 }
             }
             Fact::TimerFired(fact) => self.timer_fired(fact),
@@ -227,7 +227,8 @@ impl Model {
                 if let Some(timer) = self.timer_mut(&fact.timer_id) {
                     timer.next_fire_at = fact.next_fire_at.or(timer.next_fire_at);
                     // Others that are told together with the one that is checked do not end its check.
-                    timer.checking &= matches!(fact.reason, MissedReason::Coalesced | MissedReason::Skipped | MissedReason::FiredBefore);
+                    let goes_on = matches!(fact.reason, MissedReason::Coalesced | MissedReason::Skipped | MissedReason::FiredBefore);
+                    timer.checking = timer.checking.filter(|_| goes_on);
                 }
             }
             Fact::TimerRescheduled(fact) => {
@@ -487,7 +488,7 @@ impl Model {
         if let Some(timer) = self.timer_mut(&fact.timer_id) {
             timer.next_fire_at = fact.next_fire_at;
             timer.tick = Some(fact.message_id.clone());
-            timer.checking = false;
+            timer.checking = None;
         }
     }
 

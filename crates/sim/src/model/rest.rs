@@ -75,7 +75,9 @@ impl Model {
             .timers
             .iter()
             .filter(|timer| {
-                timer.active && !timer.checking && !timer.tick.as_ref().is_some_and(|tick| self.is_undelivered(tick))
+                timer.active
+                    && timer.checking.is_none()
+                    && !timer.tick.as_ref().is_some_and(|tick| self.is_undelivered(tick))
             })
             .filter_map(|timer| timer.next_fire_at);
         let rechecks = self.open_items().filter(|item| item.blocked).filter_map(|item| item.recheck_at);
@@ -109,6 +111,8 @@ impl Model {
             Some(WaitingReason::Timer)
         } else if self.oldest(Standing::Stuck).is_some() {
             Some(WaitingReason::Operator)
+        } else if self.timers.iter().any(|timer| timer.active) {
+            Some(WaitingReason::Timer)
         } else {
             None
         }
@@ -130,7 +134,6 @@ impl Model {
     fn time_will_tell(&self) -> bool {
         self.awaits(WaitKind::Timer)
             || self.awaits(WaitKind::Sleep)
-            || self.timers.iter().any(|timer| timer.active)
             || self.oldest(Standing::BlockedUntilRecheck).is_some()
             || self.queued().any(|entry| entry.not_before.is_some())
             || self.pace_ends().is_some()
