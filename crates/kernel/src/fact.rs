@@ -133,6 +133,7 @@ facts! {
     MessageDropped = "message.dropped",
 
     TurnStarted = "turn.started",
+    TurnBound = "turn.bound",
     RoundStarted = "turn.round_started",
     ProviderRoundCompleted = "turn.provider_round_completed",
     ProviderRoundFailed = "turn.provider_round_failed",

@@ -167,6 +167,7 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
         | Fact::TurnsHeld(_)
         | Fact::TurnsReleased(_)
         | Fact::TurnStarted(_)
+        | Fact::TurnBound(_)
         | Fact::RoundStarted(_)
         | Fact::ProviderRoundCompleted(_)
         | Fact::ProviderRoundFailed(_)

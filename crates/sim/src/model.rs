@@ -70,6 +70,8 @@ pub struct Model {
     row: loops::Row,
     /// Everything that was ever used, and the day on which it was. A day goes back only if it was not even tomorrow.
     expenses: Vec<budget::Expense>,
+    /// An entry for each turn that was about another item, or none, before it was about this one.
+    joined_turns: Vec<WorkItemId>,
     day: i64,
     /// Why no turn starts, and until when, where that is not the agent's own budget.
     held: Option<(HoldCause, Time)>,
@@ -120,6 +122,8 @@ struct Turn {
     counted_to: Time,
     /// The turn itself, among the expenses.
     expense: usize,
+    /// Items that were made in it.
+    made: Vec<WorkItemId>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -208,6 +212,7 @@ impl Model {
             own_turns: Vec::new(),
             row: loops::Row::default(),
             expenses: Vec::new(),
+            joined_turns: Vec::new(),
             day: 0,
             held: None,
             runtime_error: false,

@@ -85,7 +85,7 @@ pub(super) fn act(step: &mut Step<'_>, actor: &Actor, act: Act) -> Acted {
             let made = work::Made { objective, plan, plan_status, todo, budget };
             work::create(step, actor, made)
         }
-        Act::PickWorkItem { work_item_id } => work::pick(step, &work_item_id),
+        Act::PickWorkItem { work_item_id } => work::pick(step, actor, &work_item_id),
         Act::UpdateWorkItem { work_item_id, change } => work::update(step, actor, &work_item_id, *change),
         Act::CompleteWorkItem { work_item_id, report } => work::complete(step, &work_item_id, report),
         Act::RequestApproval { summary, tool, deadline_ms, default } => {
@@ -134,16 +134,6 @@ pub(super) fn room(open: usize, what: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Where a wait belongs: the item named, else the turn's, else the one in focus, else the agent.
-fn anchor(step: &Step<'_>, named: Option<WorkItemId>) -> Result<Option<WorkItemId>, Refusal> {
-    if let Some(id) = named {
-        return work::require_open(step, &id).map(|()| Some(id));
-    }
-    let of_turn = step.state.turn.as_ref().and_then(|turn| turn.work_item_id.clone());
-    let item = of_turn.or_else(|| step.state.work.current_id().cloned());
-    Ok(item.filter(|id| step.state.work.open(id).is_some()))
-}
-
 fn wait_for(
     step: &mut Step<'_>,
     actor: &Actor,
@@ -154,7 +144,7 @@ fn wait_for(
     reason: String,
 ) -> Acted {
     let reason = line(reason, limits::LINE_BYTES, "reason")?;
-    let work_item_id = anchor(step, work_item_id)?;
+    let work_item_id = work::anchor(step, work_item_id)?;
     room(step.state.waits.open().len(), "waits")?;
     if kind == WaitKind::Task
         && let Some(delivered) = deliver_owed(step, actor, resource.as_deref())
@@ -326,7 +316,7 @@ fn sleep(step: &mut Step<'_>, actor: &Actor, reason: Option<String>, duration_ms
         return Ok(Done { result: json!({}), ends_turn: true });
     };
     room(step.state.waits.open().len(), "waits")?;
-    let item = anchor(step, None)?;
+    let item = work::anchor(step, None)?;
     let reason = reason.filter(|reason| !reason.trim().is_empty()).unwrap_or_else(|| "The sleep is over.".to_owned());
     let reason = line(reason, limits::LINE_BYTES, "reason")?;
     wait_out(step, actor, WaitKind::Sleep, ms, item, reason)
@@ -358,7 +348,7 @@ pub(super) fn request_approval(step: &mut Step<'_>, actor: &Actor, asked: Asked)
     let summary = line(summary, limits::LINE_BYTES, "summary")?;
     room(step.state.approvals.pending().len(), "approvals")?;
     let deadline = deadline_ms.map(|ms| ahead(step, ms)).transpose()?;
-    let work_item_id = anchor(step, None)?;
+    let work_item_id = work::anchor(step, None)?;
     let approval_id = step.fresh.approval();
     let resource = Some(Resource::Approval(approval_id.clone()));
     let wait = register(step, actor, WaitKind::Operator, work_item_id.clone(), resource, summary.clone());

@@ -40,9 +40,7 @@ pub(super) fn spawn(step: &mut Step<'_>, actor: &Actor, wanted: Wanted) -> Acted
     }
     let message = line(wanted.message, limits::TEXT_BYTES, "message")?;
     let instructions = wanted.instructions.map(|text| line(text, limits::TEXT_BYTES, "instructions")).transpose()?;
-    if let Some(item) = &wanted.work_item_id {
-        work::require_open(step, item)?;
-    }
+    let work_item_id = work::anchor(step, wanted.work_item_id)?;
     if step.state.identity.depth() >= limits::CHILD_DEPTH_MAX {
         let detail = format!("you are {} below the agent at the top", step.state.identity.depth());
         return Err(Refusal::new("too_deep", detail, "do it yourself, or report to your supervisor"));
@@ -76,7 +74,7 @@ pub(super) fn spawn(step: &mut Step<'_>, actor: &Actor, wanted: Wanted) -> Acted
     };
     let (agent_id, task_id) = (child_id(step), step.fresh.task());
     let created = TaskCreated::of_child(task_id.clone(), &agent_id, child);
-    task::create(step, TaskCreated { work_item_id: wanted.work_item_id, ..created })?;
+    task::create(step, TaskCreated { work_item_id, ..created })?;
     done(json!({ "agent_id": agent_id.as_str(), "task_handle": { "task_id": task_id.as_str() } }))
 }
 

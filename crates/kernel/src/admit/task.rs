@@ -16,7 +16,9 @@ use crate::summary::task_shape;
 use crate::vocabulary::{TaskKind, TaskStatus};
 
 use super::act::{Acted, Actor, done, line};
+use super::turn::turn_of;
 use super::waits::{drop_if_waiting, naming, trigger_wait};
+use super::work;
 
 /// Tasks that a list shows to a model; a person has pages.
 const LISTED_MAX: usize = 100;
@@ -33,9 +35,10 @@ pub(super) fn create(step: &mut Step<'_>, mut task: TaskCreated) -> Result<Answe
     if step.state.tasks.open().len() >= limits::OPEN_RECORDS_MAX {
         return Err(Refusal::new("too_many_tasks", "too many tasks are open", "end some of them first"));
     }
-    if task.work_item_id.is_none() {
-        let bound = step.state.turn.as_ref().and_then(|turn| turn.work_item_id.clone());
-        task.work_item_id = bound.filter(|item| step.state.work.open(item).is_some());
+    // A call of the turn that runs. A person's command belongs to no item, and a report may come after its turn.
+    let is_of_turn = task.exec_id.as_ref().is_some_and(|exec_id| turn_of(step, exec_id).is_some());
+    if is_of_turn && task.work_item_id.is_none() {
+        task.work_item_id = work::anchor(step, None)?;
     }
     let delegated = match (&task.task_kind, &task.work_item_id, &task.child_agent_id) {
         (TaskKind::ChildAgent, Some(item), Some(child)) if step.state.work.open(item).is_some() => {

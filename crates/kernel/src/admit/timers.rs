@@ -29,9 +29,7 @@ pub(super) fn create(step: &mut Step<'_>, actor: &Actor, made: Made) -> Acted {
     let summary = line(summary, limits::LINE_BYTES, "summary")?;
     let check = check.map(|check| line(check, limits::LINE_BYTES, "check")).transpose()?;
     room(step.state.timers.active().len(), "timers")?;
-    if let Some(item) = &work_item_id {
-        work::require_open(step, item)?;
-    }
+    let work_item_id = work::anchor_for(step, actor, work_item_id)?;
     let after_ms = match when {
         When::AfterMs(ms) => Some(ms),
         When::At(_) | When::EveryMs(_) | When::Cron { .. } => None,

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use crate::agent::budget::Limits;
 use crate::agent::work::WorkItem;
 use crate::fact::{
-    Todo, WorkItemBlocked, WorkItemCompleted, WorkItemCreated, WorkItemPicked, WorkItemUnblocked, WorkItemUpdated,
+    Todo, TurnBound, WorkItemBlocked, WorkItemCompleted, WorkItemCreated, WorkItemPicked, WorkItemUnblocked,
+    WorkItemUpdated,
 };
 use crate::id::WorkItemId;
 use crate::input::{Refusal, WorkItemChange};
@@ -15,6 +16,7 @@ use crate::summary::work_item_shape;
 use crate::vocabulary::{PlanStatus, TodoState, WorkItemFilter};
 
 use super::act::{Acted, Actor, ahead, done, line, room};
+use super::turn::{end_sleeps, turn_of};
 use super::waits::{cancel_wait, drop_if_waiting};
 
 /// How many items one listing has at most.
@@ -120,11 +122,53 @@ pub(super) fn create(step: &mut Step<'_>, actor: &Actor, made: Made) -> Acted {
         budget,
         made_by: Some(actor.maker()),
     });
-    show(step, &work_item_id)
+    // Shown as it was made: the guard against loops compares the results of equal calls, and one of them may bind.
+    let shown = show(step, &work_item_id);
+    if step.state.turn.as_ref().is_some_and(|turn| turn.work_item_id.is_none()) {
+        bind_turn(step, actor, &work_item_id);
+    }
+    shown
 }
 
-pub(super) fn pick(step: &mut Step<'_>, id: &WorkItemId) -> Acted {
+/// The item that a record belongs to: the one that was named, else the turn's, else the one in focus, else none. One
+/// rule for tasks, waits, sleeps, approvals, timers and children.
+pub(super) fn anchor(step: &Step<'_>, named: Option<WorkItemId>) -> Result<Option<WorkItemId>, Refusal> {
+    if let Some(id) = named {
+        return require_open(step, &id).map(|()| Some(id));
+    }
+    let is_open = |id: &WorkItemId| step.state.work.open(id).is_some();
+    let of_turn = step.state.turn.as_ref().and_then(|turn| turn.work_item_id.clone()).filter(is_open);
+    Ok(of_turn.or_else(|| step.state.work.current_id().cloned().filter(is_open)))
+}
+
+/// The same for records that a person makes, too: those are made in no turn, and belong to the item that was named.
+pub(super) fn anchor_for(
+    step: &Step<'_>,
+    actor: &Actor,
+    named: Option<WorkItemId>,
+) -> Result<Option<WorkItemId>, Refusal> {
+    match (actor, &named) {
+        (Actor::Person(_), None) => Ok(None),
+        (Actor::Person(_), Some(_)) | (Actor::Model(_), _) => anchor(step, named),
+    }
+}
+
+/// Makes the model's turn one about this item. An item whose budget is spent pays for no turn.
+fn bind_turn(step: &mut Step<'_>, actor: &Actor, id: &WorkItemId) {
+    let Actor::Model(exec_id) = actor else { return };
+    let Some(turn) = turn_of(step, exec_id) else { return };
+    let previous = turn.work_item_id.clone();
+    let is_spent = step.state.work.open(id).is_none_or(|item| item.spent().is_some());
+    if previous.as_ref() == Some(id) || is_spent {
+        return;
+    }
+    step.emit(TurnBound { exec_id: exec_id.clone(), work_item_id: id.clone(), previous });
+    end_sleeps(step, Some(id));
+}
+
+pub(super) fn pick(step: &mut Step<'_>, actor: &Actor, id: &WorkItemId) -> Acted {
     require_open(step, id)?;
+    bind_turn(step, actor, id);
     let previous = step.state.work.current_id().cloned();
     if previous.as_ref() != Some(id) {
         step.emit(WorkItemPicked { work_item_id: id.clone(), previous });

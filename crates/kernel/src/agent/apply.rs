@@ -201,6 +201,7 @@ impl AgentState {
             }
 
             Fact::TurnStarted(fact) => self.turn_started(fact, at),
+            Fact::TurnBound(fact) => self.turn_bound(fact, at),
             Fact::RoundStarted(fact) => {
                 let turn = self.turn_of(&fact.exec_id)?;
                 if fact.round != turn.round + 1 || turn.phase != Phase::Safe {

@@ -51,6 +51,7 @@ const SHAPES: &[Shape] = &[
     Shape { reader: 3, kind: "message.requeued", part: Part::Word("reason", "turns_held") },
     Shape { reader: 3, kind: "turn.provider_round_failed", part: Part::Word("error", "home_budget_spent") },
     Shape { reader: 3, kind: "turn.provider_round_failed", part: Part::Word("error", "system") },
+    Shape { reader: 3, kind: "turn.bound", part: Part::Kind },
     Shape { reader: 3, kind: "limits.changed", part: Part::Kind },
     Shape { reader: 3, kind: "self_turns.paced", part: Part::Kind },
     Shape { reader: 3, kind: "work.ticks_spent", part: Part::Kind },

@@ -31,6 +31,17 @@ pub struct TurnStarted {
     pub message_seq: Option<Seq>,
 }
 
+/// The running turn is about another item from here on: it picked that one, or it was about none and made it. What the
+/// turn makes next belongs to the item.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TurnBound {
+    pub exec_id: ExecId,
+    pub work_item_id: WorkItemId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<WorkItemId>,
+}
+
 /// The intent to call the model; durable before the call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -5,9 +5,11 @@
 mod accounts;
 mod answers;
 mod approvals;
+mod binding;
 mod bodies;
 mod budgets;
 mod calendar;
+mod causes;
 mod children;
 mod clock;
 mod closure;

@@ -1,4 +1,4 @@
-//! The table of decisions, rows 8 to 13: what an agent that has nothing to do waits for, first things first (spec 5 and 6).
+//! The table of decisions, rows 8 to 14: what an agent that has nothing to do waits for, first things first (spec 5 and 6).
 
 use crate::story::check;
 
@@ -13,18 +13,15 @@ fn needs_input_goes_before_other_questions() {
          StartModelTurn model_reentry_message m1
          turn local_continuation
          w1 created
-         wait1 operator_input on appr1
-         appr1 asked
+         wait1 operator_input on appr1 of w1
+         appr1 asked of w1
          end completed
          processed m1
          told ack: Waiting.
          WaitForOperator work_item_needs_input w1
          WaitForOperator work_item_needs_input w1
          w1 updated to 2
-         EmitSystemTick queued_available w1
-         queued m2 system_tick work_queue:queued_available:w1:2
-         StartModelTurn model_reentry_message m2 w1
-         turn local_continuation of w1",
+         WaitForOperator approval_pending w1",
     );
 }
 

@@ -70,7 +70,8 @@ impl Model {
 
     pub(super) fn item_budget_is_spent(&self, item: &Item) -> bool {
         let of_it = self.expenses.iter().filter(|expense| expense.item.as_ref() == Some(&item.id));
-        reached(&item.budget, sum(of_it.map(|expense| expense.amounts)))
+        let joined = self.joined_turns.iter().filter(|id| **id == item.id).map(|_| [1, 0, 0, 0]);
+        reached(&item.budget, sum(of_it.map(|expense| expense.amounts).chain(joined)))
     }
 
     pub(super) fn begin_day(&mut self, at: Time) {

@@ -1,6 +1,6 @@
 //! The fold: what each fact changes. Facts that only leave a trail change nothing.
 
-use abide_kernel::fact::{Fact, MessageRequeued, TaskEnd, TimerFired, TurnStarted, WaitingIntentCreated};
+use abide_kernel::fact::{Fact, MessageRequeued, TaskEnd, TimerFired, TurnBound, TurnStarted, WaitingIntentCreated};
 use abide_kernel::id::{ExecId, MessageId, Seq, TaskId, TimerId, WaitId, WorkItemId};
 use abide_kernel::limits::TICK_BACKOFF_MS;
 use abide_kernel::message::Message;
@@ -65,6 +65,7 @@ impl Model {
             Fact::MessageAborted(fact) => self.moved(&fact.message_id, QueueStatus::Aborted),
             Fact::MessageDropped(fact) => self.moved(&fact.message_id, QueueStatus::Dropped),
 
+            Fact::TurnBound(fact) => self.turn_bound(fact, at),
             Fact::TurnStarted(fact) => self.turn_started(fact, at),
             Fact::ProviderRoundCompleted(fact) => self.round_used(at, &fact.usage),
             Fact::ProviderRoundFailed(fact) => match &fact.usage {
@@ -149,6 +150,9 @@ impl Model {
             Fact::WorkItemCreated(fact) => {
                 if fact.made_by != Some(Maker::Model) {
                     self.row = Row::default();
+                }
+                if let Some(turn) = &mut self.turn {
+                    turn.made.push(fact.work_item_id.clone());
                 }
                 self.items.push(Item {
                     id: fact.work_item_id.clone(),
@@ -423,8 +427,22 @@ impl Model {
             work_item_id: fact.work_item_id.clone(),
             counted_to: at,
             expense: self.expenses.len(),
+            made: Vec::new(),
         });
         self.turn_used(at);
+    }
+
+    /// For the item that it leaves, the turn is over; for the other one it begins here.
+    fn turn_bound(&mut self, fact: &TurnBound, at: Time) {
+        self.time_used(at);
+        let Some(mut turn) = self.turn.clone().filter(|turn| turn.exec_id == fact.exec_id) else { return };
+        self.count_for_item(&turn, at, false);
+        turn.work_item_id = Some(fact.work_item_id.clone());
+        self.joined_turns.push(fact.work_item_id.clone());
+        if let Some(item) = self.item_mut(&fact.work_item_id) {
+            item.changed = turn.made.contains(&fact.work_item_id);
+        }
+        self.turn = Some(turn);
     }
 
     /// The running turn came to an end that counts for its item.
@@ -433,6 +451,10 @@ impl Model {
         if self.entry(&turn.message_id).is_some_and(|entry| is_work_tick(&entry.message)) {
             self.tick_ended();
         }
+        self.count_for_item(&turn, at, tree_changed);
+    }
+
+    fn count_for_item(&mut self, turn: &Turn, at: Time, tree_changed: bool) {
         let operator =
             self.entry(&turn.message_id).is_some_and(|entry| entry.message.kind == MessageKind::OperatorPrompt);
         let Some(item) = turn.work_item_id.as_ref().and_then(|id| self.item_mut(id)) else { return };

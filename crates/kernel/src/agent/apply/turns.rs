@@ -7,7 +7,7 @@ use crate::agent::lifecycle::Control;
 use crate::agent::turn::{LastTerminal, Phase, Turn, UnknownCall};
 use crate::agent::{AgentState, LastTrigger};
 use crate::fact::{
-    AssistantRoundRecorded, TaskCreated, ToolFinished, ToolStarted, TurnAborted, TurnStarted, TurnTerminal,
+    AssistantRoundRecorded, TaskCreated, ToolFinished, ToolStarted, TurnAborted, TurnBound, TurnStarted, TurnTerminal,
 };
 use crate::id::ExecId;
 use crate::limits;
@@ -72,6 +72,24 @@ impl AgentState {
             progressed: false,
         });
         self.spend(at, &Used::turn());
+        Ok(())
+    }
+
+    /// The item that the turn leaves has had its turn; the one that it is about from here on pays for it, too. An item that
+    /// the turn made has changed by that.
+    pub(super) fn turn_bound(&mut self, fact: &TurnBound, at: Time) -> Applied {
+        self.spend_time(at);
+        let left = self.turn_of(&fact.exec_id)?.clone();
+        let Some(item) = self.work.open(&fact.work_item_id) else {
+            return Err(format!("{} is not an open work item", fact.work_item_id));
+        };
+        let progressed = item.order > left.seq;
+        self.count_item_turn(&left, left.progressed, at)?;
+        let turn = self.turn_of(&fact.exec_id)?;
+        turn.work_item_id = Some(fact.work_item_id.clone());
+        turn.progressed = progressed;
+        self.work.edit(&fact.work_item_id, |item| item.used.add(&Used::turn()))?;
+        self.restand(&fact.work_item_id);
         Ok(())
     }
 
@@ -211,12 +229,16 @@ impl AgentState {
             self.tree = Some(tree.to_owned());
         }
         let message = self.queue.get(&turn.message_id).map(|entry| &entry.message);
-        let by_operator = message.is_some_and(|message| message.kind == MessageKind::OperatorPrompt);
         if message.is_some_and(|message| message.is_work_tick()) {
             self.work.tick_ended();
         }
+        self.count_item_turn(turn, turn.progressed || tree_changed, at)
+    }
+
+    fn count_item_turn(&mut self, turn: &Turn, progressed: bool, at: Time) -> Applied {
+        let message = self.queue.get(&turn.message_id).map(|entry| &entry.message);
+        let by_operator = message.is_some_and(|message| message.kind == MessageKind::OperatorPrompt);
         let Some(id) = turn.work_item_id.clone().filter(|id| self.work.open(id).is_some()) else { return Ok(()) };
-        let progressed = turn.progressed || tree_changed;
         self.work.edit(&id, |item| item.ticks.turn_ended(progressed, by_operator, at))?;
         self.restand(&id);
         Ok(())

@@ -17,6 +17,7 @@ const PREFIXES: &[(&str, &str)] = &[
     ("brief_", "brief"),
     ("turn_", "turn"),
     ("exec_", "exec"),
+    ("task_", "task"),
 ];
 const UUID: usize = 36;
 

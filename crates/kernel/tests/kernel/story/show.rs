@@ -40,6 +40,8 @@ pub fn show(fact: &Fact) -> Option<String> {
             let item = about(" of", fact.work_item_id.as_ref());
             format!("turn {}{item}{}", fact.continuation.class, all(" shows ", &fact.presents))
         }
+        // A turn that was about no item is about the one it made or picked; only a change is worth a line.
+        Fact::TurnBound(fact) => format!("turn leaves {} for {}", fact.previous.as_ref()?, fact.work_item_id),
         Fact::ToolStarted(_) => return None,
         Fact::ToolFinished(fact) => return tool(fact),
         Fact::TurnAborted(fact) => format!("cut {}", fact.reason),
@@ -88,7 +90,9 @@ pub fn show(fact: &Fact) -> Option<String> {
                 Schedule::Every { every_ms, .. } => format!(" every {}s", every_ms / 1000),
                 Schedule::Cron { cron, time_zone } => format!(" by {cron} in {time_zone}"),
             };
-            format!("{} at {}{every}", fact.timer_id, span(fact.next_fire_at))
+            // The timer of a wait belongs where the wait does.
+            let item = fact.work_item_id.as_ref().filter(|_| fact.waiting_intent_id.is_none());
+            format!("{} at {}{every}{}", fact.timer_id, span(fact.next_fire_at), about(" of", item))
         }
         Fact::TimerCheckStarted(fact) => format!("{} check of {}", fact.timer_id, span(fact.due)),
         Fact::TimerFired(fact) => format!("{} fired in {}", fact.timer_id, fact.message_id),

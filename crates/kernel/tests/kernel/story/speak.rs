@@ -466,6 +466,13 @@ fn act(line: &Line<'_>) -> Said<Act> {
             approval_id: line.id(line.word(1)?, ApprovalId::new)?,
             grant: line.word(2)? == "grant",
         },
+        "SpawnAgent" => Act::SpawnChild {
+            message: line.text(1),
+            workspace_mode: ChildWorkspace::Inherit,
+            model: None,
+            instructions: None,
+            work_item_id: line.item()?,
+        },
         "NotifyOperator" => Act::NotifyOperator { text: line.text(1) },
         "ListWorkItems" => Act::ListWorkItems { filter: word(WorkItemFilter::parse, line.word(1)?)? },
         "ShowWorkItem" => Act::ShowWorkItem { work_item_id: first(WorkItemId::new)? },
