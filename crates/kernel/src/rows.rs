@@ -19,7 +19,7 @@ use crate::vocabulary::{
 /// Tells apart rows that another version of `rows_of` made: those are made again from the facts. It is a digest of the rows
 /// that `rows_of` makes of a fixed set of facts, so it can't stay the same by oversight: a test compares it, and says the
 /// new one. A change that no fact of that set shows needs one that does (`tests/kernel/row_fingerprint.rs`).
-pub const FINGERPRINT: &str = "rows-a7df9843fed8d728";
+pub const FINGERPRINT: &str = "rows-804dc6918fbf3cef";
 
 /// One change of one row: merged into the row of that id, key by key.
 #[derive(Debug, Clone, PartialEq)]
@@ -147,7 +147,10 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
         | Fact::AgentForked(_)
         | Fact::AgentQuarantined(_)
         | Fact::AgentArchived(_)
-        | Fact::PostureChanged(_) => agent_rows(at, fact),
+        | Fact::PostureChanged(_)
+        | Fact::TurnStarted(_)
+        | Fact::TurnAborted(_)
+        | Fact::TurnTerminal(_) => agent_rows(at, fact),
         Fact::ChildLeaving(_)
         | Fact::ChildReporting(_)
         | Fact::ControlAdmitted(_)
@@ -166,7 +169,6 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
         | Fact::DiskHasRoom(_)
         | Fact::TurnsHeld(_)
         | Fact::TurnsReleased(_)
-        | Fact::TurnStarted(_)
         | Fact::TurnBound(_)
         | Fact::RoundStarted(_)
         | Fact::ProviderRoundCompleted(_)
@@ -178,8 +180,6 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
         | Fact::ToolRoundCompleted(_)
         | Fact::TurnCheckpointed(_)
         | Fact::TurnBaselineOverBudget(_)
-        | Fact::TurnAborted(_)
-        | Fact::TurnTerminal(_)
         | Fact::ContextCompacted(_)
         | Fact::TaskUpdateIgnored(_)
         | Fact::TaskResultQueued(_)
@@ -228,6 +228,8 @@ fn agent_rows(at: Time, fact: &Fact) -> Vec<Row> {
         Fact::AgentQuarantined(_) => json!({ "status": Status::Stopped }),
         Fact::AgentArchived(_) => json!({ "archived": true }),
         Fact::PostureChanged(changed) => json!({ "status": changed.next_status }),
+        Fact::TurnStarted(_) => json!({ "status": Status::AwakeRunning }),
+        Fact::TurnAborted(_) | Fact::TurnTerminal(_) => json!({ "status": Status::AwakeIdle }),
         _ => return Vec::new(),
     };
     row(AGENT_PLANE, AGENT_ROW, patch)

@@ -95,12 +95,15 @@ fn execution(state: &AgentState) -> Value {
     })
 }
 
+/// Whether an operator's message would be taken, and what to do where it would not, or would only be kept.
 fn lifecycle(state: &AgentState) -> Value {
-    let hint = match state.status() {
-        Status::Stopped => Some("messages are kept; start the agent to have them worked on"),
-        Status::Booting | Status::AwakeIdle | Status::AwakeRunning | Status::Asleep => None,
+    let supervisor = state.identity.supervisor.as_ref();
+    let hint = match (supervisor, state.status()) {
+        (Some(supervisor), _) => Some(format!("it works for {0}: send it to {0}", supervisor.agent_id)),
+        (None, Status::Stopped) => Some("messages are kept; start the agent to have them worked on".to_owned()),
+        (None, Status::Booting | Status::AwakeIdle | Status::AwakeRunning | Status::Asleep) => None,
     };
-    json!({ "accepts_messages": true, "hint": hint })
+    json!({ "accepts_messages": supervisor.is_none() && !state.archived, "hint": hint })
 }
 
 #[allow(clippy::cast_precision_loss, reason = "for display only; sums are kept in millionths")]

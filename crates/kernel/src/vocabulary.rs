@@ -551,6 +551,7 @@ words! {
     Disposition {
         Triggered = "triggered",
         Coalesced = "coalesced",
+        Parked = "parked",
         Ignored = "ignored",
     }
 

@@ -191,13 +191,18 @@ fn show(id: &AgentId, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     out.result(&shown, || picture(&summary, &around, out))
 }
 
+/// The documents call the posture of a stopped agent `archived`; an archived agent is another thing to people.
+fn posture_in_words(posture: &str) -> String {
+    if posture == "archived" { "stopped".to_owned() } else { posture.to_owned() }
+}
+
 fn picture(summary: &AgentSummary, around: &Surroundings, out: &Output) -> String {
     let AgentSummary { identity, agent, decision, closure, model, execution, .. } = summary;
     let some = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
     let mut rows = vec![
         ("agent", format!("{} ({}, {})", identity.id, identity.kind, identity.role)),
         ("status", agent.status.clone()),
-        ("posture", summary.scheduling_posture.clone()),
+        ("posture", posture_in_words(&summary.scheduling_posture)),
         ("decision", format!("{} ({})", decision.kind, decision.reason)),
         ("outcome", some(&closure.outcome)),
         ("turns", grouped(agent.turn_index)),

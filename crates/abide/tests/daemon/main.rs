@@ -40,6 +40,7 @@ mod sandbox;
 mod served;
 mod shutdown;
 mod soak;
+mod status;
 mod stream;
 mod tasks;
 mod thinking;

@@ -175,13 +175,17 @@ fn register(
         Actor::Model(_) => step.state.turn.as_ref().and_then(|turn| turn.answers.clone()),
         Actor::Person(_) => None,
     };
+    let delivery_mode = match &resource {
+        Some(Resource::Trigger(id)) => step.state.triggers.get(id).map(|trigger| trigger.delivery_mode),
+        Some(Resource::Task(_) | Resource::Correlation(_) | Resource::Timer(_) | Resource::Approval(_)) | None => None,
+    };
     step.emit(WaitingIntentCreated {
         waiting_intent_id: waiting_intent_id.clone(),
         kind,
         work_item_id,
         source: actor.source(),
         resource,
-        delivery_mode: DeliveryMode::EnqueueMessage,
+        delivery_mode: delivery_mode.unwrap_or(DeliveryMode::EnqueueMessage),
         reason,
         answers,
     });

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use crate::fact::{MessageQueued, WakeHintCoalesced, WakeHintIgnored, WakeHintSubmitted};
+use crate::id::WaitId;
 use crate::input::{Answer, NewMessage, Refusal};
 use crate::limits;
 use crate::message::{Message, Origin, body_bytes};
+use crate::scheduler::continuation::{Classified, classify};
+use crate::scheduler::ticks::hint_tick;
 use crate::step::Step;
 use crate::vocabulary::{DeliveryMode, Disposition, MessageKind, OriginKind, Priority, Status, Trust};
 
@@ -126,8 +129,10 @@ pub(super) fn wake(
     };
     let evidence = vec![format!("status {status}")];
     match disposition {
-        Disposition::Triggered => {
-            step.emit(WakeHintSubmitted { source, generation, reason, resource, body, evidence });
+        Disposition::Triggered | Disposition::Parked => {
+            step.emit(WakeHintSubmitted { source: source.clone(), generation, reason, resource, body, evidence });
+            let (disposition, reason) = outlook(step, &source).unwrap_or((disposition, why.to_owned()));
+            return Ok(Answer::Woken { disposition, reason });
         }
         Disposition::Coalesced => {
             step.emit(WakeHintCoalesced { source, generation, reason, resource, body, evidence });
@@ -135,4 +140,23 @@ pub(super) fn wake(
         Disposition::Ignored => step.emit(WakeHintIgnored { source, generation, reason, resource, body, evidence }),
     }
     Ok(Answer::Woken { disposition, reason: why.to_owned() })
+}
+
+/// What will become of a hint that was just submitted, where the agent does not simply look: the tick that it becomes is
+/// classified by the rules that will be applied to it.
+fn outlook(step: &mut Step<'_>, source: &str) -> Option<(Disposition, String)> {
+    let message_id = step.fresh.message();
+    let hint = step.state.hints.deliverable().filter(|hint| hint.source == source)?;
+    match classify(step.state, &hint_tick(step.state, message_id, hint)) {
+        Classified::Reenter { .. } => None,
+        Classified::Reduce { .. } => Some((
+            Disposition::Triggered,
+            "the agent takes note of it without a turn; work in backoff is due now".to_owned(),
+        )),
+        Classified::Park { behind, .. } => {
+            let waits: Vec<&str> = behind.iter().map(WaitId::as_str).collect();
+            let waits = waits.join(", ");
+            Some((Disposition::Parked, format!("it is parked behind {waits}, and taken when that ends")))
+        }
+    }
 }

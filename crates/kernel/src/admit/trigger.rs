@@ -102,7 +102,7 @@ pub(super) fn deliver(
             let resource = Some(trigger_id.to_string());
             let answer = ingress::wake(step, clipped(reason, limits::LINE_BYTES), None, resource, body(delivery))?;
             let disposition = match &answer {
-                Answer::Woken { disposition: Disposition::Triggered, .. } => Delivered::Triggered,
+                Answer::Woken { disposition: Disposition::Triggered | Disposition::Parked, .. } => Delivered::Triggered,
                 Answer::Woken { disposition: Disposition::Coalesced, .. } => Delivered::Coalesced,
                 Answer::Woken { disposition: Disposition::Ignored, .. }
                 | Answer::Done

@@ -16,7 +16,7 @@ use crate::fact::{
     BriefRecorded, BudgetReached, Fact, MessageDequeued, MessageParked, MessageProcessed, MessageQueued,
     PostureChanged, RoundStarted, SchedulerDecided, SelfTurnsPaced, TurnStarted,
 };
-use crate::id::{Fresh, MessageId, TriggerId, WaitId, WorkItemId};
+use crate::id::{Fresh, MessageId, WorkItemId};
 use crate::limits;
 use crate::step::Step;
 use crate::time::Time;
@@ -146,13 +146,7 @@ fn tick(state: &AgentState, decision: &Decision, message_id: MessageId) -> Optio
     match decision.reason {
         Reason::ContinueActive => Some(ticks::work_tick(message_id, TickKind::ContinueActive, item?)),
         Reason::QueuedAvailable => Some(ticks::work_tick(message_id, TickKind::QueuedAvailable, item?)),
-        Reason::WakeHint => {
-            let hint = state.hints.deliverable()?;
-            let named = hint.resource.as_deref();
-            let wait = named.map(WaitId::new).filter(|id| state.waits.get(id).is_some());
-            let trigger = named.map(TriggerId::new).filter(|id| state.triggers.contains_key(id));
-            Some(crate::message::Message { trigger_id: trigger, ..ticks::hint_tick(message_id, hint, wait) })
-        }
+        Reason::WakeHint => Some(ticks::hint_tick(state, message_id, state.hints.deliverable()?)),
         _ => None,
     }
 }

@@ -1,8 +1,9 @@
 //! The ticks that offer runnable work and pending hints to the model, and the keys that keep them from repeating.
 
+use crate::agent::AgentState;
 use crate::agent::hint::Hint;
 use crate::agent::work::WorkItem;
-use crate::id::MessageId;
+use crate::id::{MessageId, TriggerId, WaitId};
 use crate::message::{Message, Origin};
 use crate::vocabulary::{Maker, MessageKind, OriginKind, Priority, TickKind};
 
@@ -53,7 +54,10 @@ pub fn recheck_tick(message_id: MessageId, item: &WorkItem) -> Message {
 
 /// A hint becomes contentful only by what was said with it; its reason alone is a liveness signal.
 #[must_use]
-pub fn hint_tick(message_id: MessageId, hint: &Hint, wait: Option<crate::id::WaitId>) -> Message {
+pub fn hint_tick(state: &AgentState, message_id: MessageId, hint: &Hint) -> Message {
+    let named = hint.resource.as_deref();
+    let wait = named.map(WaitId::new).filter(|id| state.waits.get(id).is_some());
+    let trigger = named.map(TriggerId::new).filter(|id| state.triggers.contains_key(id));
     let body: Vec<&str> = hint.bodies.iter().map(String::as_str).filter(|body| !body.trim().is_empty()).collect();
     Message {
         origin: Origin::of(OriginKind::System, Some(&hint.source)),
@@ -61,6 +65,7 @@ pub fn hint_tick(message_id: MessageId, hint: &Hint, wait: Option<crate::id::Wai
         text: (!body.is_empty()).then(|| body.join("\n")),
         tick: Some(TickKind::WakeHint),
         waiting_intent_id: wait,
+        trigger_id: trigger,
         correlation_id: hint.resource.clone(),
         idempotency_key: Some(hint_key(hint)),
         ..Message::bare(message_id, MessageKind::SystemTick)

@@ -308,9 +308,9 @@ fn a_fresh_id_is_no_new_result() {
          round NotifyOperator look",
         "CreateWorkItem refused repeated_call
          w4 created
-         timer1 at +3600s every 3600s
-         timer2 at +3600s every 3600s
-         timer3 at +3600s every 3600s
+         timer1 at +3600s every 3600s of w1
+         timer2 at +3600s every 3600s of w1
+         timer3 at +3600s every 3600s of w1
          CreateTimer refused repeated_call
          told result: look
          told result: look

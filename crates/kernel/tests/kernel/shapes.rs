@@ -61,7 +61,8 @@ fn recorded() -> BTreeMap<u32, BTreeSet<String>> {
 
 #[test]
 fn every_shape_has_a_reader() {
-    let known: BTreeSet<String> = recorded().into_values().flatten().collect();
+    let bare = |line: String| line.trim_end_matches(" never stored").to_owned();
+    let known: BTreeSet<String> = recorded().into_values().flatten().map(bare).collect();
     let new: Vec<String> = shapes().into_iter().filter(|shape| !known.contains(shape)).collect();
     let all: String = new.iter().map(|line| format!("{line}\n")).collect();
     assert!(

@@ -16,7 +16,9 @@ use abide_kernel::id::{AgentId, Fresh};
 use abide_kernel::input::{Answer, Input, Refusal, Remains};
 use abide_kernel::invariants::{self, Change};
 use abide_kernel::pack::pack;
+use abide_kernel::rows::{AGENT_PLANE, rows_of};
 use abide_kernel::time::Time;
+use abide_kernel::vocabulary::Disposition;
 use abide_kernel::{AgentState, Fact, admit, carry_out, decide};
 
 use names::Names;
@@ -30,6 +32,8 @@ pub struct Story {
     pub now: Time,
     pub facts: Vec<(Time, Fact)>,
     replayed: AgentState,
+    /// The status that a list of agents shows.
+    listed_status: Option<serde_json::Value>,
     draws: u64,
     calls: u32,
     names: Names,
@@ -89,6 +93,7 @@ impl Story {
             now: Time::EPOCH.plus_ms(names::BEGIN_MS),
             facts: Vec::new(),
             replayed: AgentState::empty(id.clone()),
+            listed_status: None,
             draws: 0,
             calls: 0,
             names: Names::default(),
@@ -201,6 +206,10 @@ impl Story {
             assert_eq!(read, fact, "a fact reads back otherwise");
             let before = self.replayed.clone();
             self.replayed.apply(self.now, &read).unwrap();
+            for row in rows_of(self.replayed.seq, self.now, &read) {
+                let status = row.patch.get("status").filter(|_| row.plane == AGENT_PLANE);
+                self.listed_status = status.cloned().or(self.listed_status.take());
+            }
             let change = Change { before: &before, fact: &read, after: &self.replayed };
             let violations = invariants::check(change, index == last);
             assert!(violations.is_empty(), "after {read:?}: {violations:?}");
@@ -211,12 +220,22 @@ impl Story {
             self.facts.push((self.now, fact));
         }
         assert_eq!(self.replayed, self.state, "the facts fold to another state");
+        let listed = self.listed_status.as_ref().and_then(serde_json::Value::as_str);
+        assert_eq!(
+            listed,
+            Some(self.state.status().as_str()),
+            "a list shows another status, after {:?}",
+            self.facts.last()
+        );
         self.effects.extend(effects);
     }
 
     fn answered(&mut self, answer: Option<Result<Answer, Refusal>>) {
         let line = match answer {
             Some(Ok(Answer::Unchanged)) => "unchanged".to_owned(),
+            Some(Ok(Answer::Woken { disposition: Disposition::Parked, reason })) => {
+                self.names.short(&format!("answered parked: {reason}"))
+            }
             None | Some(Ok(Answer::Done | Answer::Queued { .. } | Answer::Woken { .. } | Answer::Acted(_))) => return,
             Some(Err(refusal)) => format!("refused {}", refusal.code),
         };

@@ -164,6 +164,7 @@ fn a_hint_that_names_a_wait_of_another_kind_does_not_end_it() {
          processed m2: blank
          WaitForOperator approval_pending
          hint wait1 triggered
+         answered parked: it is parked behind wait1, and taken when that ends
          EmitSystemTick wake_hint
          queued m3 wake_hint as next wake_hint:wait1:2
          ReduceMessageOnly message_parked m3
@@ -229,4 +230,37 @@ fn sources_whose_ticks_are_parked_count_too() {
     // A source that is known already joins its own tick, and takes no more room.
     story.tell("wake source=s1 more").unwrap();
     assert_eq!(story.state.hints.pending().len(), 1);
+}
+
+/// The answer says what the table of continuations will do with the hint.
+#[test]
+fn a_hint_that_will_be_parked_is_answered_so() {
+    check(
+        "operator hi
+         round WaitFor external c1
+         ---
+         wake source=s look
+         wake source=t
+         wake resource=c1 look",
+        "hint s triggered
+         answered parked: it is parked behind wait1, and taken when that ends
+         EmitSystemTick wake_hint
+         queued m2 wake_hint as next wake_hint:s:1
+         ReduceMessageOnly message_parked m2
+         parked m2 behind wait1
+         WaitForExternalChange active_agent_waiting_intents
+         hint t triggered
+         EmitSystemTick wake_hint
+         queued m3 wake_hint as next wake_hint:t:2
+         ReduceMessageOnly liveness_only_message m3
+         processed m3: blank
+         WaitForExternalChange active_agent_waiting_intents
+         hint c1 triggered
+         EmitSystemTick wake_hint
+         queued m4 wake_hint as next wake_hint:c1:3
+         StartModelTurn model_reentry_message m4
+         wait1 triggered by m4
+         turn resume_expected_wait
+         requeued m2 unparked",
+    );
 }
