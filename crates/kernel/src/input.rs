@@ -47,6 +47,8 @@ pub enum Input {
     /// The process is about to end: the turn stops at its next safe point, or at once.
     Shutdown {
         at_once: bool,
+        /// Such as the signal that the process got.
+        reason: String,
     },
     /// The process is new: whatever was in flight is cut.
     Boot {

@@ -209,7 +209,7 @@ fn input(story: &mut Story, head: &str, rest: &str) -> Said<Input> {
         "start" => Input::Start,
         "stop" => Input::Stop,
         "boot" => Input::Boot { remains: Remains::default() },
-        "shutdown" => Input::Shutdown { at_once: line.words.first() == Some(&"now") },
+        "shutdown" => Input::Shutdown { at_once: line.words.first() == Some(&"now"), reason: "SIGTERM".to_owned() },
         "archive" => Input::Archive,
         "abort" => Input::Abort { exec_id: line.words.first().map(|name| line.id(name, ExecId::new)).transpose()? },
         "quarantine" => Input::Quarantine { reason: line.text(0) },
