@@ -192,7 +192,11 @@ fn said(error: &anyhow::Error) -> String {
         let more = if kept.len() < line.len() { " …" } else { "" };
         format!("{}{more}", one_line(kept))
     };
-    parts.join(": ").lines().map(cut).collect::<Vec<_>>().join("\n")
+    // Further lines are indented, also those of a text that is quoted: none can pass for an error of its own.
+    let indented = |line: String| if line.starts_with("  ") { line } else { format!("  {line}") };
+    let mut lines = parts.join(": ").lines().map(cut).collect::<Vec<_>>().into_iter();
+    let first = lines.next().unwrap_or_default();
+    std::iter::once(first).chain(lines.map(indented)).collect::<Vec<_>>().join("\n")
 }
 
 /// `1,234,567`.
