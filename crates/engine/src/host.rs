@@ -30,6 +30,7 @@ use abide_kernel::wake::HELD;
 use abide_kernel::{AgentState, Fact};
 use abide_ledger::{Ledger, ReadError, StreamId};
 use futures_util::future::BoxFuture;
+use serde_json::Value;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use crate::clock::{Clock, LatestRecorded};
@@ -68,6 +69,11 @@ pub trait Perform: Send + Sync + 'static {
 
     /// The agent falls asleep, and this is the folder that its records say it keeps.
     fn rests(&self, _agent: &AgentId, _occupied: Option<&str>) {}
+
+    /// Completes the summary of an agent with what no records hold, as surfaces do.
+    fn with_world(&self, _agent: &AgentId, summary: Value) -> BoxFuture<'static, Value> {
+        Box::pin(std::future::ready(summary))
+    }
 
     /// Makes a worktree of a folder for an agent: what has to be recorded.
     fn worktree(&self, _agent: &AgentId, _folder: String) -> BoxFuture<'static, Result<WorkspaceAttached, Refusal>> {

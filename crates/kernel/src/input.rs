@@ -433,8 +433,6 @@ pub enum Act {
     ShowWorkItem {
         work_item_id: WorkItemId,
     },
-    /// The agent looks at itself.
-    ShowAgent,
     /// A person starts a command; a model has `ExecCommand`.
     RunCommand {
         command: String,

@@ -469,7 +469,6 @@ fn act(line: &Line<'_>) -> Said<Act> {
         "NotifyOperator" => Act::NotifyOperator { text: line.text(1) },
         "ListWorkItems" => Act::ListWorkItems { filter: word(WorkItemFilter::parse, line.word(1)?)? },
         "ShowWorkItem" => Act::ShowWorkItem { work_item_id: first(WorkItemId::new)? },
-        "ShowAgent" => Act::ShowAgent,
         "ShowTask" => Act::ShowTask { task_id: TaskId::new(line.word(1)?) },
         "DetachWorkspace" => Act::DetachWorkspace { folder: line.word(1)?.to_owned(), discard: false },
         "StopTask" => Act::StopTask { task_id: TaskId::new(line.word(1)?) },
