@@ -86,13 +86,13 @@ async fn a_repeat_under_a_key_starts_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_tasks_of_one_work_item_can_be_listed() {
     let daemon = Daemon::start().await;
-    daemon.create_stopped("a").await;
+    daemon.create("a").await;
     let loose = daemon.post("/v1/agents/a/tasks", json!({ "cmd": "true" })).await.is(201);
-    let item = daemon.post("/v1/agents/a/work-items", json!({ "objective": "build" })).await.is(201);
+    let item = daemon.post("/v1/agents/a/work-items", json!({ "objective": "build", "plan_status": "needs_input" }));
+    let item = item.await.is(201);
     let item = item["work_item_id"].as_str().unwrap();
     daemon.post(&format!("/v1/agents/a/work-items/{item}/pick"), json!({})).await.is(200);
     daemon.say("a", "hold on").await;
-    daemon.ask(Ask::post("/v1/agents/a/start")).await.is(200);
     daemon.event("a", "turn.started", |turn| turn["work_item_id"] == item).await;
     let mut of_item = Vec::new();
     for _ in 0..3 {
