@@ -7,6 +7,7 @@ use std::io::{IsTerminal, Write};
 
 use abide_kernel::time::Time;
 use abide_kernel::visible::is_hidden;
+pub use abide_kernel::visible::one_line;
 use abide_ledger::Progress;
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -191,7 +192,11 @@ fn said(error: &anyhow::Error) -> String {
         let more = if kept.len() < line.len() { " …" } else { "" };
         format!("{}{more}", one_line(kept))
     };
-    parts.join(": ").lines().map(cut).collect::<Vec<_>>().join("\n")
+    // Further lines are indented, also those of a text that is quoted: none can pass for an error of its own.
+    let indented = |line: String| if line.starts_with("  ") { line } else { format!("  {line}") };
+    let mut lines = parts.join(": ").lines().map(cut).collect::<Vec<_>>().into_iter();
+    let first = lines.next().unwrap_or_default();
+    std::iter::once(first).chain(lines.map(indented)).collect::<Vec<_>>().join("\n")
 }
 
 /// `1,234,567`.
@@ -217,16 +222,6 @@ pub fn counted(number: u64, thing: &str) -> String {
 pub fn table(rows: &[(&str, String)]) -> String {
     let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     rows.iter().map(|(name, value)| format!("{name:<width$}  {}\n", one_line(value))).collect()
-}
-
-/// Text from elsewhere on one line: characters that move a terminal's cursor, reorder the line or can't be seen are escaped.
-pub fn one_line(text: &str) -> String {
-    let shown = |c: char| match is_hidden(c) {
-        true if c.is_control() => c.escape_default().to_string(),
-        true => c.escape_unicode().to_string(),
-        false => c.to_string(),
-    };
-    text.chars().map(shown).collect()
 }
 
 /// The same where lines are welcome: an answer, a log.

@@ -147,13 +147,7 @@ impl World for Outside {
     }
 
     fn sandbox(&self, network: bool) -> Value {
-        let sandbox = self.hands.sandbox();
-        json!({
-            "mode": mode_name(sandbox.mode()), "mechanism": sandbox.mechanism().as_str(),
-            "enforced": sandbox.enforced(network), "problems": sandbox.problems(),
-            "processes": counted_by(self.hands.counted_by()),
-            "memory": memory_bounded_by(self.hands.memory_bounded_by(), self.hands.bounds()),
-        })
+        sandbox_shape(&self.hands, network)
     }
 
     fn models(&self, used: &BTreeMap<String, Vec<String>>) -> ModelList {
@@ -223,4 +217,15 @@ pub fn memory_bounded_by(how: Result<&str, &str>, bounds: Bounds) -> String {
         Ok(how) => format!("bounded by a {how}: {memory} MiB for all commands of an agent, {scratch}"),
         Err(why) => format!("bounded by looking: {memory} MiB for each command, {scratch}, because {why}"),
     }
+}
+
+/// What keeps commands from the machine, as summaries show it.
+pub fn sandbox_shape(hands: &Hands, network: bool) -> Value {
+    let sandbox = hands.sandbox();
+    json!({
+        "mode": mode_name(sandbox.mode()), "mechanism": sandbox.mechanism().as_str(),
+        "enforced": sandbox.enforced(network), "problems": sandbox.problems(),
+        "processes": counted_by(hands.counted_by()),
+        "memory": memory_bounded_by(hands.memory_bounded_by(), hands.bounds()),
+    })
 }

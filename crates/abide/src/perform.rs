@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use abide_effects::Hands;
+use abide_effects::model::providers::Providers;
 use abide_effects::tools::judge_model;
 use abide_effects::transient;
 use abide_engine::{Clock, Deltas, Perform};
@@ -12,6 +13,7 @@ use abide_kernel::effect::Effect;
 use abide_kernel::fact::WorkspaceAttached;
 use abide_kernel::id::{AgentId, ExecId, Seq};
 use abide_kernel::input::{Act, Address, Does, Input, Refusal, Remains, Reply};
+use abide_kernel::summary::add_world;
 use abide_kernel::time::Time;
 use abide_ledger::Ledger;
 use abide_server::{Hooks, Secret};
@@ -21,6 +23,7 @@ use crate::mind::Mind;
 use crate::mind::holds::Holds;
 use crate::mind::home_budget::HomeBudget;
 use crate::models::Models;
+use crate::outside::sandbox_shape;
 use crate::policy::Watched;
 
 type Job<T> = std::pin::Pin<Box<dyn Future<Output = T> + Send>>;
@@ -33,6 +36,7 @@ struct Effects {
     holds: Holds,
     policy: Arc<Watched>,
     hooks: Arc<Hooks>,
+    providers: Arc<Providers>,
     models: DefaultModels,
     limits: AgentLimits,
     /// Those that the settings have a table of.
@@ -104,6 +108,18 @@ impl Perform for Effects {
         self.hands.rests(agent, occupied);
         self.mind.rests(agent);
         self.policy.rests(agent);
+    }
+
+    fn with_world(&self, agent: &AgentId, mut summary: Value) -> Job<Value> {
+        let (hands, providers, agent) = (self.hands.clone(), Arc::clone(&self.providers), agent.clone());
+        Box::pin(async move {
+            let name = summary["model"]["name"].as_str().unwrap_or_default();
+            let priced = providers.model(name).map_or(true, |model| model.check_price().is_ok());
+            let sandbox = sandbox_shape(&hands, summary["execution"]["network"] == true);
+            let used = hands.disk_use(&agent).await;
+            add_world(&mut summary, sandbox, used, priced);
+            summary
+        })
     }
 
     fn worktree(&self, agent: &AgentId, folder: String) -> Job<Result<WorkspaceAttached, Refusal>> {
@@ -188,8 +204,8 @@ pub fn perform(
     let Followed { models, limits, budget } = followed;
     let (ledger, hands, hooks) = (ledger.clone(), hands.clone(), Arc::clone(hooks));
     let (providers, deltas, holds) = (Arc::clone(&models.providers), deltas.clone(), holds.clone());
-    let mind = Mind::new(ledger, hands.clone(), providers, deltas, holds.clone(), budget);
+    let mind = Mind::new(ledger, hands.clone(), Arc::clone(&providers), deltas, holds.clone(), budget);
     let named_models = models.providers.named().map(str::to_owned).collect();
     let (policy, models) = (Arc::new(policy), models.defaults());
-    Arc::new(Effects { hands, mind, holds, hooks, policy, models, limits, named_models })
+    Arc::new(Effects { hands, mind, holds, hooks, policy, providers, models, limits, named_models })
 }

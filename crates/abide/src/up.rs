@@ -173,7 +173,7 @@ async fn serve(
     memory.abort();
     releases.abort();
     let ending = async {
-        host.shutdown(daemon.grace).await;
+        host.shutdown(daemon.grace, first).await;
         drop(close);
         // The server only ends; it has no other outcome.
         let _ended = serving.await;
@@ -186,7 +186,7 @@ async fn serve(
     if second.is_some() {
         // Turns are not waited for any more, but recorded as given back: a moment, unless the disk is slow or full.
         tokio::select! {
-            () = host.shutdown(Duration::ZERO) => {}
+            () = host.shutdown(Duration::ZERO, "second_signal") => {}
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }

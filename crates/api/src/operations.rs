@@ -73,6 +73,8 @@ const FILTER: Param = Param {
     about: "all, open, completed, current, queued (runnable, not current), blocked or waiting",
     number: false,
 };
+const WORK_ITEM: Param =
+    Param { name: "work_item_id", about: "only those that belong to this work item", number: false };
 const PAGE: &[Param] = &[LIMIT, AFTER];
 const SEQ_PAGE: &[Param] = &[LIMIT, AFTER_SEQ, LAST];
 const ENTRY_PAGE: &[Param] = &[LIMIT, AFTER_ENTRY, LAST];
@@ -181,7 +183,7 @@ pub const OPERATIONS: &[Operation] = &[
         ..page("transcript", "/v1/agents/{id}/transcript", "What was said and done", "TranscriptEntry")
     },
     page("brief_list", "/v1/agents/{id}/briefs", "What was told to the operator", "Brief"),
-    page("task_list", "/v1/agents/{id}/tasks", "Tasks", "Task"),
+    Operation { query: &[LIMIT, AFTER, WORK_ITEM], ..page("task_list", "/v1/agents/{id}/tasks", "Tasks", "Task") },
     post("task_run", "/v1/agents/{id}/tasks", "Run a command as a task", Body::Required("TaskRun"), One(201, "Task")),
     of_agent(get("task_show", "/v1/agents/{id}/tasks/{item}", "One task", One(200, "Task"))),
     Operation {

@@ -113,7 +113,7 @@ fn turns(agents: usize, messages: usize) -> Run {
         until_turns(&host, wanted).await;
         let took = begin.elapsed().as_secs_f64();
         let cpu = (cpu_time() - cpu).as_secs_f64();
-        host.shutdown(Duration::from_secs(10)).await;
+        host.shutdown(Duration::from_secs(10), "test").await;
         let turns = wanted as f64;
         Run { per_second: turns / took, cpu_us: cpu * 1e6 / turns }
     });
@@ -221,7 +221,7 @@ fn wake_once() -> (f64, f64) {
         }
         assert!(host.clock().now() < due, "the bench took too long to set up");
         until_turns(&host, AGENTS).await;
-        host.shutdown(Duration::from_secs(10)).await;
+        host.shutdown(Duration::from_secs(10), "test").await;
         let started = |number| {
             let facts = ledger.read(&StreamId::agent(&agent(number)), 0, 1_000).unwrap();
             let started = facts.iter().find(|fact| &*fact.kind == "turn.started").unwrap();
@@ -424,6 +424,6 @@ pub fn measured_hosted(turns: u64, home: &Path) {
         while host.meter().turns.get() < turns {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        host.shutdown(Duration::from_secs(60)).await;
+        host.shutdown(Duration::from_secs(60), "test").await;
     });
 }

@@ -30,6 +30,7 @@ use abide_kernel::wake::HELD;
 use abide_kernel::{AgentState, Fact};
 use abide_ledger::{Ledger, ReadError, StreamId};
 use futures_util::future::BoxFuture;
+use serde_json::Value;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use crate::clock::{Clock, LatestRecorded};
@@ -68,6 +69,11 @@ pub trait Perform: Send + Sync + 'static {
 
     /// The agent falls asleep, and this is the folder that its records say it keeps.
     fn rests(&self, _agent: &AgentId, _occupied: Option<&str>) {}
+
+    /// Completes the summary of an agent with what no records hold, as surfaces do.
+    fn with_world(&self, _agent: &AgentId, summary: Value) -> BoxFuture<'static, Value> {
+        Box::pin(std::future::ready(summary))
+    }
 
     /// Makes a worktree of a folder for an agent: what has to be recorded.
     fn worktree(&self, _agent: &AgentId, _folder: String) -> BoxFuture<'static, Result<WorkspaceAttached, Refusal>> {
@@ -123,14 +129,33 @@ pub(crate) enum Post {
     Poke,
 }
 
-/// How far a shutdown has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// How far a shutdown has come, and why there is one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Closing {
     Open,
     /// Turns stop at their next safe point.
-    Gently,
+    Gently {
+        reason: &'static str,
+    },
     /// They stop now.
-    AtOnce,
+    AtOnce {
+        reason: &'static str,
+    },
+}
+
+impl Closing {
+    /// What agents are told; none while there is nothing to tell them.
+    fn as_input(self) -> Option<Input> {
+        match self {
+            Closing::Open => None,
+            Closing::Gently { reason } => Some(Input::Shutdown { at_once: false, reason: reason.to_owned() }),
+            Closing::AtOnce { reason } => Some(Input::Shutdown { at_once: true, reason: reason.to_owned() }),
+        }
+    }
+
+    fn is_at_once(self) -> bool {
+        matches!(self, Closing::AtOnce { .. })
+    }
 }
 
 pub(crate) struct Shared {
@@ -362,23 +387,22 @@ impl Host {
     }
 
     /// Lets every turn come to its next safe point, for at most `grace`; then cuts short what still runs. When this
-    /// returns, everything that was answered is durable, and nothing runs.
-    pub async fn shutdown(&self, grace: Duration) {
+    /// returns, everything that was answered is durable, and nothing runs. Agents that had something under way record
+    /// the reason.
+    pub async fn shutdown(&self, grace: Duration, reason: &'static str) {
         const AT_ONCE_FOR: Duration = Duration::from_secs(3);
         let mut alive = self.0.alive.subscribe();
-        self.0.closing.send_replace(Closing::Gently);
-        if tokio::time::timeout(grace, alive.wait_for(|alive| *alive == 0)).await.is_ok() {
-            return;
+        if grace > Duration::ZERO {
+            self.0.closing.send_replace(Closing::Gently { reason });
+            if tokio::time::timeout(grace, alive.wait_for(|alive| *alive == 0)).await.is_ok() {
+                return;
+            }
         }
-        self.shut_at_once();
+        let reason = if grace > Duration::ZERO { "grace_over" } else { reason };
+        self.0.closing.send_replace(Closing::AtOnce { reason });
         if tokio::time::timeout(AT_ONCE_FOR, alive.wait_for(|alive| *alive == 0)).await.is_err() {
             tracing::warn!(alive = *alive.borrow(), "agents were left running at the end");
         }
-    }
-
-    /// Cuts a shutdown short.
-    pub fn shut_at_once(&self) {
-        self.0.closing.send_replace(Closing::AtOnce);
     }
 }
 

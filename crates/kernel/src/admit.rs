@@ -4,6 +4,7 @@ mod act;
 mod clock;
 mod control;
 mod due;
+mod given_up;
 mod hold;
 mod ingress;
 mod kin;
@@ -72,7 +73,7 @@ fn route(step: &mut Step<'_>, input: Input) -> Result<Answer, Refusal> {
         Input::Start => control::start(step),
         Input::Stop => control::stop(step),
         Input::Abort { exec_id } => control::abort(step, exec_id),
-        Input::Shutdown { at_once } => Ok(control::shutdown(step, at_once)),
+        Input::Shutdown { at_once, reason } => Ok(control::shutdown(step, at_once, &reason)),
         Input::Boot { remains } => Ok(control::boot(step, remains)),
         Input::Quarantine { reason } => Ok(control::quarantine(step, reason)),
         Input::Archive => control::archive(step),

@@ -19,6 +19,7 @@ use crate::id::Seq;
 use crate::scheduler::decision::Decision;
 use crate::scheduler::posture::posture;
 use crate::time::Time;
+use crate::visible::one_line;
 use crate::vocabulary::{ApprovalDefault, DecisionKind, Posture, Reason, Scope, Status, TerminalKind, WaitKind};
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -49,14 +50,16 @@ const NAMED: usize = 20;
 
 #[must_use]
 pub fn why(state: &AgentState, decision: Decision) -> Why {
-    let would_wake = would_wake(state);
-    let sentence = sentence(state, &decision, &would_wake);
+    let would_wake: Vec<String> = would_wake(state).iter().map(|wake| one_line(wake)).collect();
+    // Text that somebody wrote is quoted in all of them, and people read them: in lists, notifications, terminals.
+    let sentence = one_line(&sentence(state, &decision, &would_wake));
+    let shown = |on: WaitingOn| WaitingOn { what: one_line(&on.what), ..on };
     Why {
         agent_id: state.id().to_string(),
         at_seq: state.seq,
         status: state.status(),
         scheduling_posture: posture(state),
-        waiting_on: waiting_on(state),
+        waiting_on: waiting_on(state).into_iter().map(shown).collect(),
         would_wake,
         notes: hands::notes(state)
             .into_iter()
@@ -64,6 +67,7 @@ pub fn why(state: &AgentState, decision: Decision) -> Why {
             .chain(budget::notes(state))
             .chain(pace::note(state))
             .chain(model::notes(state))
+            .map(|note| one_line(&note))
             .collect(),
         sentence,
         decision,

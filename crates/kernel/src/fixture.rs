@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use crate::admit::checkpoint_holds;
 use crate::agent::AgentState;
 use crate::scheduler::decide::decide_idle;
 use crate::scheduler::decision::Decision;
@@ -90,6 +91,9 @@ pub fn projection(state: &AgentState, decision: &Decision) -> Value {
         "active_tasks": state.tasks.open().len(),
         "has_blocking_active_tasks": state.tasks.blocking() > 0,
         "pending_wake_hint": !state.hints.pending().is_empty(),
+        "pending_wake_hint_reasons": state.hints.pending().values().map(|hint| &hint.reason).collect::<Vec<_>>(),
+        "owed_results": state.tasks.owed().keys().collect::<Vec<_>>(),
+        "checkpoint_holds": state.turn.as_ref().filter(|turn| turn.checkpoint.is_some()).map(|turn| checkpoint_holds(state, turn)),
         "active_waiting_intents": waits(Scope::Agent) + waits(Scope::WorkItem),
         "active_work_item_waiting_intents": waits(Scope::WorkItem),
         "active_agent_waiting_intents": waits(Scope::Agent),

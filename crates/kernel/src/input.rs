@@ -47,6 +47,8 @@ pub enum Input {
     /// The process is about to end: the turn stops at its next safe point, or at once.
     Shutdown {
         at_once: bool,
+        /// Such as the signal that the process got.
+        reason: String,
     },
     /// The process is new: whatever was in flight is cut.
     Boot {
@@ -431,8 +433,6 @@ pub enum Act {
     ShowWorkItem {
         work_item_id: WorkItemId,
     },
-    /// The agent looks at itself.
-    ShowAgent,
     /// A person starts a command; a model has `ExecCommand`.
     RunCommand {
         command: String,

@@ -5,10 +5,11 @@ use crate::agent::AgentState;
 use crate::agent::lifecycle::Control;
 use crate::agent::waiting::Wait;
 use crate::fact::{Fact, Resource};
+use crate::id::TaskId;
 use crate::message::Message;
 use crate::vocabulary::{
-    ContinuationClass, MessageKind, PlanStatus, QueueStatus, Standing, Status, TickKind, WaitKind, WaitPolicy,
-    WorkItemState,
+    Boundary, ContinuationClass, DecisionKind, MessageKind, PlanStatus, QueueStatus, Reason, Standing, Status,
+    TickKind, WaitKind, WaitPolicy, WorkItemState,
 };
 
 /// A rule that does not hold, and how.
@@ -104,9 +105,16 @@ fn terminal_tasks_are_not_active(change: Change<'_>) -> Result<(), String> {
     ensure(owed.is_none(), || format!("{owed:?} is owed but not over"))
 }
 
+/// Whether its result was read or not: what has ended stays so.
 fn stale_updates_reopen_no_task(change: Change<'_>) -> Result<(), String> {
-    let reopened = change.after.tasks.open().keys().find(|id| change.before.tasks.owed().contains_key(*id));
-    ensure(reopened.is_none(), || format!("{reopened:?} had ended and is open again"))
+    let before = &change.before.tasks;
+    let had_ended = |id: &TaskId| before.get(id).is_some_and(|task| task.status.is_terminal());
+    let reopened = change.after.tasks.open().keys().find(|id| had_ended(id));
+    ensure(reopened.is_none(), || format!("{reopened:?} had ended and is open again"))?;
+    // A report that comes late is ignored, with evidence.
+    let Fact::TaskUpdateIgnored(fact) = change.fact else { return Ok(()) };
+    ensure(change.before.tasks == change.after.tasks, || format!("a late report changed {}", fact.task_id))?;
+    ensure(!fact.evidence.is_empty(), || format!("a late report on {} was ignored without evidence", fact.task_id))
 }
 
 fn blocking_is_counted_from_open_tasks(change: Change<'_>) -> Result<(), String> {
@@ -162,7 +170,38 @@ fn one_tick_under_way_per_item(change: Change<'_>) -> Result<(), String> {
             items.push(item);
         }
     }
-    Ok(())
+    tick_has_evidence(change)
+}
+
+/// A work tick follows a recorded decision that names its key; a decision that passes over the current item because its
+/// tick is under way says so.
+#[allow(clippy::wildcard_enum_match_arm, reason = "two of many facts are about ticks")]
+fn tick_has_evidence(change: Change<'_>) -> Result<(), String> {
+    match change.fact {
+        Fact::MessageQueued(queued) if queued.message.is_work_tick() => {
+            let key = queued.message.idempotency_key.as_deref().unwrap_or_default();
+            let named = change.before.decision.as_ref().is_some_and(|decision| {
+                decision.kind == DecisionKind::EmitSystemTick && decision.evidence.contains(&format!("key {key}"))
+            });
+            ensure(named, || format!("no decision names the tick {key}"))
+        }
+        // A decision about a message passes over no work.
+        Fact::SchedulerDecided(fact) if fact.decision.boundary == Boundary::Idle => {
+            let state = change.before;
+            let held = state.spent().is_some() || state.held.is_some() || state.disk_short.is_some();
+            if !state.is_runnable() || state.turn.is_some() || held {
+                return Ok(());
+            }
+            let current = state.work.current().filter(|item| {
+                let runs = state.work.standing(&item.work_item_id) == Some(Standing::Runnable);
+                runs && item.ticks.undelivered.is_some()
+            });
+            let Some(item) = current else { return Ok(()) };
+            let said = format!("{} {}", Reason::DuplicateTick, item.work_item_id);
+            ensure(fact.decision.ignored.contains(&said), || format!("{:?} is silent about {said}", fact.decision))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn wake_hints_are_liveness_signals(change: Change<'_>) -> Result<(), String> {

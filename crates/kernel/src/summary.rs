@@ -82,6 +82,18 @@ pub fn agent_summary(state: &AgentState, now: Time) -> Value {
     })
 }
 
+/// Adds to a summary what no agent's records hold: what really confines its commands, what it has on the disk, and whether
+/// its model has a price in the settings.
+pub fn add_world(summary: &mut Value, sandbox: Value, disk_bytes: Option<u64>, priced: bool) {
+    if let Some(execution) = summary["execution"].as_object_mut() {
+        execution.insert("sandbox".to_owned(), sandbox);
+        execution.extend(disk_bytes.map(|bytes| ("disk_bytes".to_owned(), bytes.into())));
+    }
+    if let Some(model) = summary["model"].as_object_mut() {
+        model.insert("priced".to_owned(), priced.into());
+    }
+}
+
 /// Where it works. What confines it there is for whoever runs its tools to say.
 fn execution(state: &AgentState) -> Value {
     let active = state.workspaces.active();

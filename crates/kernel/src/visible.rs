@@ -26,9 +26,28 @@ pub fn is_hidden(c: char) -> bool {
         )
 }
 
+/// The text on one line, with every hidden character escaped.
+#[must_use]
+pub fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars() {
+        match is_hidden(c) {
+            true if c.is_control() => line.extend(c.escape_default()),
+            true => line.extend(c.escape_unicode()),
+            false => line.push(c),
+        }
+    }
+    line
+}
+
 #[cfg(test)]
 mod tests {
-    use super::is_hidden;
+    use super::{is_hidden, one_line};
+
+    #[test]
+    fn hidden_characters_are_escaped_on_one_line() {
+        assert_eq!(one_line("a\n[9] b\t\u{202e}c\u{200b}\u{1b}[2J ü"), r"a\n[9] b\t\u{202e}c\u{200b}\u{1b}[2J ü");
+    }
 
     #[test]
     fn text_in_any_language_is_shown_and_marks_that_reorder_it_are_not() {

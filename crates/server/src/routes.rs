@@ -60,7 +60,7 @@ pub(crate) async fn meet(call: Call) -> Met {
         "message_list" => planes::list(call, &planes::MESSAGES).await,
         "message_show" => messages::show(call).await,
         "brief_list" => planes::list(call, &planes::BRIEFS).await,
-        "task_list" => planes::list(call, &planes::TASKS).await,
+        "task_list" => tasks::list(call).await,
         "task_run" => tasks::run(call).await,
         "task_show" => tasks::show(call).await,
         "task_output" => tasks::output(call).await,

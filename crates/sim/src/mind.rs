@@ -108,7 +108,6 @@ pub fn tool_name(act: &Act) -> &'static str {
         Act::ShowTask { .. } => "TaskStatus",
         Act::ListWorkItems { .. } => "ListWorkItems",
         Act::ShowWorkItem { .. } => "GetWorkItem",
-        Act::ShowAgent => "AgentGet",
         Act::RunCommand { .. } => "RunCommand",
         Act::DetachWorkspace { .. } => "DetachWorkspace",
     }

@@ -234,7 +234,7 @@ impl World {
         let ids: Vec<AgentId> = self.agents.keys().cloned().collect();
         for id in &ids {
             let at_once = self.rng.chance(30);
-            self.ask(id, Input::Shutdown { at_once })?;
+            self.ask(id, Input::Shutdown { at_once, reason: "SIGTERM".to_owned() })?;
         }
         for id in &ids {
             while self.rng.chance(80) && !self.agents[id].effects.is_empty() {

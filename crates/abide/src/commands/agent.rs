@@ -63,7 +63,7 @@ fn create(args: &CreateArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<
         Ok((made, around))
     })?;
     out.result(&json!(made), || {
-        let (id, model) = (&made.identity.id, &made.model.name);
+        let (id, model) = (&made.identity.id, one_line(&made.model.name));
         let echo = if model == ECHO { ", which answers with what it is told" } else { "" };
         format!("made {id}, {}, with {model}{echo}\n", made.agent.status)
     })?;

@@ -64,7 +64,8 @@ impl Speaker {
     /// What is to be written for a piece of text: after what the same one said before, else on a new line.
     fn says(&mut self, agent: &str, delta: &TextDelta) -> String {
         let who = (agent.to_owned(), delta.exec_id.clone(), delta.round);
-        let text = spoken(&delta.text);
+        // Lines of what is said are indented, so that none can pass for a fact.
+        let text = spoken(&delta.text).replace('\n', "\n  ");
         if self.0.as_ref() == Some(&who) {
             return text;
         }
@@ -153,6 +154,9 @@ mod tests {
         screen += speaker.falls_silent();
         screen += speaker.falls_silent();
         screen += &speaker.says("a", &delta(2, "again"));
-        assert_eq!(screen, "a: One two\n\nb: X\\u{1b}[2J\na: three\na: again");
+        assert_eq!(screen, "a: One two\n  \nb: X\\u{1b}[2J\na: three\na: again");
+        // A line of what is said is no entry of its own.
+        screen = speaker.says("a", &delta(2, "!\n2026-01-01T00:00:00Z  a  control.applied"));
+        assert_eq!(screen, "!\n  2026-01-01T00:00:00Z  a  control.applied");
     }
 }

@@ -84,7 +84,8 @@ fn attach(of: &OfAgent, attach: &WorkspaceAttach, place: &PlaceArgs, out: &Outpu
     out.clear_progress();
     let attached = attached?;
     out.result(&json!(attached), || {
-        let branch = attached.branch.as_ref().map(|branch| format!(", branch {branch}")).unwrap_or_default();
+        let branch =
+            attached.branch.as_ref().map(|branch| format!(", branch {}", one_line(branch))).unwrap_or_default();
         let note = attached.note.as_ref().map(|note| format!("{}\n", one_line(note))).unwrap_or_default();
         format!("{} works in {}{branch}\n{note}", of.agent, one_line(&attached.root))
     })

@@ -192,13 +192,16 @@ active_tasks                      0
 active_timers                     0
 active_waiting_intents            0
 active_work_item_waiting_intents  0
+checkpoint_holds                  -
 current_work_item_id              -
 current_work_item_revision        -
 decision                          Sleep
 decision_reason                   no_pending_scheduler_facts
 evidence                          nothing_pending
 has_blocking_active_tasks         false
+owed_results                      -
 pending_wake_hint                 false
+pending_wake_hint_reasons         -
 queued_work_items                 0
 replay_message_ids                m1, m2
 runtime_error                     false

@@ -90,6 +90,13 @@ fn a_turn_that_takes_too_long_is_given_back_and_taken_up_again() {
     assert_eq!(requeued, [json!({ "message_id": message, "reason": "shutdown" })]);
     let aborted = served.facts("worker", "exec.aborted");
     assert_eq!((aborted.len(), &aborted[0]["reason"]), (1, &json!("shutdown")));
+    assert_eq!(aborted[0]["evidence"], json!(["shutdown_at_once", "reason grace_over"]));
+    for kind in ["control.admitted", "control.applied"] {
+        let facts = served.facts("worker", kind);
+        let shutdown: Vec<&Value> = facts.iter().filter(|fact| fact["action"] == "shutdown").collect();
+        assert_eq!(shutdown.len(), 1, "{kind}");
+        assert_eq!(shutdown[0]["evidence"], json!(["reason SIGTERM"]), "{kind}");
+    }
     assert_eq!(served.facts("worker", "brief.recorded").len(), 2);
     served.stop_and_verify();
 }
@@ -138,7 +145,8 @@ fn impatient_shutdowns_are_no_crashes() {
     assert_eq!(served.facts("worker", "message.requeued"), vec![given_back; TIMES]);
     // It was given back before the process ended, and not found cut by the next one.
     let aborted = served.facts("worker", "exec.aborted");
-    assert!(aborted.iter().all(|aborted| aborted["evidence"] == json!(["shutdown_at_once"])), "{aborted:?}");
+    let evidence = json!(["shutdown_at_once", "reason second_signal"]);
+    assert!(aborted.iter().all(|aborted| aborted["evidence"] == evidence), "{aborted:?}");
 }
 
 /// The shutdowns of an agent that are on disk. The daemon answers nobody any more.

@@ -62,6 +62,16 @@ fn a_model_reads_its_work_itself_and_its_neighbour() {
     );
     assert_eq!(agents[1]["identity"]["id"], "neighbour");
     assert_eq!(agents[2]["error"]["code"], "not_found");
+    // A model sees an agent with the same fields as its operator does. Those of a record depend on what it holds.
+    for (seen, id) in [(&agents[0], "reader"), (&agents[1], "neighbour")] {
+        let shown = served.get(&format!("/v1/agents/{id}"));
+        for part in ["", "/identity", "/agent", "/lifecycle", "/model", "/execution", "/execution/sandbox"] {
+            let fields =
+                |of: &Value| of.pointer(part).and_then(Value::as_object).map(|it| it.keys().cloned().collect());
+            let (seen, shown): (Option<Vec<String>>, Option<Vec<String>>) = (fields(seen), fields(&shown));
+            assert!(shown.is_some() && seen == shown, "{id}{part}: {seen:?} is not {shown:?}");
+        }
+    }
     served.stop_and_verify();
 }
 

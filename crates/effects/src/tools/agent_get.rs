@@ -1,7 +1,7 @@
-//! `AgentGet`: the whole picture of an agent. Its own is in its state; another's has to be read outside.
+//! `AgentGet`: the whole picture of an agent, with what its records do not hold: it is read outside.
 
 use abide_kernel::id::AgentId;
-use abide_kernel::input::{Act, Does, Refusal};
+use abide_kernel::input::{Does, Refusal};
 use abide_kernel::vocabulary::SideEffect;
 use serde_json::{Value, json};
 
@@ -21,9 +21,10 @@ fn schema() -> Value {
 }
 
 fn read(fields: &Fields<'_>) -> Result<Does, Refusal> {
-    let Some(id) = fields.optional_text("agent_id")? else { return Ok(Does::Act(Act::ShowAgent)) };
-    match AgentId::new(&id) {
-        Ok(_) => Ok(Does::World(SideEffect::ReadOnly)),
-        Err(_) => Err(fields.wrong("agent_id", &Value::from(id), "give the name of an agent")),
+    match fields.optional_text("agent_id")? {
+        Some(id) if AgentId::new(&id).is_err() => {
+            Err(fields.wrong("agent_id", &Value::from(id), "give the name of an agent"))
+        }
+        Some(_) | None => Ok(Does::World(SideEffect::ReadOnly)),
     }
 }

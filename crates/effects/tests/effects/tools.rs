@@ -170,7 +170,6 @@ fn calls_mean_acts() {
         ),
         ("ListWorkItems", json!({}), Act::ListWorkItems { filter: WorkItemFilter::All }),
         ("ListWorkItems", json!({ "filter": "queued" }), Act::ListWorkItems { filter: WorkItemFilter::Queued }),
-        ("AgentGet", json!({}), Act::ShowAgent),
         ("SpawnAgent", json!({ "message": "m" }), child(ChildWorkspace::Inherit, None)),
         (
             "SpawnAgent",
@@ -210,6 +209,7 @@ const WORLD: &[(&str, &str, SideEffect)] = &[
     ("Grep", r#"{ "pattern": "fn .*main" }"#, SideEffect::ReadOnly),
     ("ReadSkill", r#"{ "skill": "a" }"#, SideEffect::ReadOnly),
     ("AgentGet", r#"{ "agent_id": "scout" }"#, SideEffect::ReadOnly),
+    ("AgentGet", "{}", SideEffect::ReadOnly),
     ("SendMessage", r#"{ "agent_id": "scout", "text": "hello" }"#, SideEffect::ExternalMutation),
     ("WebFetch", r#"{ "url": "https://example.com" }"#, SideEffect::ReadOnly),
 ];

@@ -570,18 +570,16 @@ impl Life {
     /// A shutdown lets a turn come to its next safe point. True when there is something to commit first.
     fn close(&mut self) -> Result<bool, End> {
         let wanted = *self.closing.borrow_and_update();
-        if wanted == Closing::Open {
-            return Ok(false);
-        }
+        let Some(input) = wanted.as_input() else { return Ok(false) };
         if !self.is_busy() {
             refuse_all(&mut self.posts, &AskError::Closing);
             return Err(End::Closed);
         }
-        if self.told_to_close >= wanted {
+        if self.told_to_close != Closing::Open && (self.told_to_close.is_at_once() || !wanted.is_at_once()) {
             return Ok(false);
         }
         self.told_to_close = wanted;
-        self.report(vec![Input::Shutdown { at_once: wanted == Closing::AtOnce }]);
+        self.report(vec![input]);
         Ok(true)
     }
 

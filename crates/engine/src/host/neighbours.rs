@@ -46,7 +46,8 @@ struct SpawnAgent {
 
 #[derive(Debug, Deserialize)]
 struct AgentGet {
-    agent_id: String,
+    #[serde(default)]
+    agent_id: Option<String>,
 }
 
 impl Caller {
@@ -75,7 +76,7 @@ pub(super) fn job(
         turn.come_up().await;
         let came_to = match tool.as_str() {
             "SendMessage" => send(&host, &caller, input).await,
-            "AgentGet" => get(&host, input).await,
+            "AgentGet" => get(&host, &caller, input).await,
             _ => spawn_named(&host, &caller, input, *place).await,
         };
         vec![finished(exec, call, came_to)]
@@ -130,13 +131,17 @@ async fn tell(
     }
 }
 
-/// The summary of another agent. Reading wakes nobody.
-async fn get(host: &Host, input: Value) -> Result<Value, Refusal> {
-    let id = name(&read::<AgentGet>(input)?.agent_id)?;
+/// The summary of an agent, as the operator sees it; the caller's own where none is named. Reading wakes nobody.
+async fn get(host: &Host, caller: &Caller, input: Value) -> Result<Value, Refusal> {
+    let id = match read::<AgentGet>(input)?.agent_id {
+        Some(named) => name(&named)?,
+        None => caller.identity.id.clone(),
+    };
     let seen = host.look(&id, |state, now| (!state.archived).then(|| agent_summary(state, now))).await;
     let missing =
         || Refusal::new("not_found", format!("no agent is called {id}"), "go on without it, or ask the operator");
-    seen.map_err(|error| unreached(&id, error))?.flatten().ok_or_else(missing)
+    let summary = seen.map_err(|error| unreached(&id, error))?.flatten().ok_or_else(missing)?;
+    Ok(host.0.perform.with_world(&id, summary).await)
 }
 
 /// A named agent belongs to the operator, not to who asked for it: it is told what to do, and lives on.

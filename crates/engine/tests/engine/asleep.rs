@@ -127,7 +127,7 @@ async fn an_agent_that_owned_only_a_timer_wakes_on_time_after_a_restart() {
     create(&first, "a").await;
     set_timer(&first, "a", 3_600_000).await;
     all_asleep(&first).await;
-    first.shutdown(Duration::from_secs(1)).await;
+    first.shutdown(Duration::from_secs(1), "test").await;
     // The machine was off for half an hour; the timer is due half an hour from now.
     let second = host_at(&ledger, noon().plus_ms(1_800_000));
     tokio::time::sleep(Duration::from_secs(1_700)).await;
@@ -138,7 +138,7 @@ async fn an_agent_that_owned_only_a_timer_wakes_on_time_after_a_restart() {
     // And one that came due while nothing ran fires at once.
     set_timer(&second, "a", 60_000).await;
     all_asleep(&second).await;
-    second.shutdown(Duration::from_secs(1)).await;
+    second.shutdown(Duration::from_secs(1), "test").await;
     let third = host_at(&ledger, noon().plus_ms(7_200_000));
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert_eq!(fired_at(&ledger, "a").len(), 2);

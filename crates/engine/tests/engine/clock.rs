@@ -112,7 +112,7 @@ async fn a_restart_in_between_makes_no_difference() {
         set_timer(&first, "b", When::AfterMs(60_000)).await;
         all_asleep(&first).await;
         let then = first.clock().now();
-        first.shutdown(Duration::from_secs(1)).await;
+        first.shutdown(Duration::from_secs(1), "test").await;
         let before = fired(&ledger, "a").len();
         let second = host_at(&ledger, Time::from_ms(then.as_ms() + back));
         seconds(62).await;

@@ -63,7 +63,7 @@ async fn a_message_wakes_the_agent_and_starts_no_turn_before_the_time() {
 async fn a_new_process_tries_again_at_once() {
     let ledger = Ledger::memory();
     let (_, host) = held(&ledger).await;
-    host.shutdown(Duration::from_secs(1)).await;
+    host.shutdown(Duration::from_secs(1), "test").await;
     let next = started(&ledger, &Arc::new(Mind::default()), noon().plus_ms(60_000));
     tokio::time::sleep(Duration::from_millis(50)).await;
     all_asleep(&next).await;

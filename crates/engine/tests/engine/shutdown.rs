@@ -23,7 +23,7 @@ async fn a_turn_comes_to_its_next_safe_point_first() {
     let first = host(&ledger);
     create(&first, "a").await;
     say(&first, "a", "take a minute").await.unwrap();
-    first.shutdown(Duration::from_secs(90)).await;
+    first.shutdown(Duration::from_secs(90), "test").await;
     assert_eq!(first.awake(), 0);
     // The answer came in time, so it is the answer; nobody is asked for another.
     assert_eq!(briefs(&ledger, "a"), ["take a minute"]);
@@ -38,7 +38,7 @@ async fn what_takes_too_long_is_given_back_and_taken_up_again() {
     create(&first, "a").await;
     say(&first, "a", "take a minute").await.unwrap();
     tokio::time::sleep(Duration::from_millis(10)).await;
-    first.shutdown(Duration::from_secs(5)).await;
+    first.shutdown(Duration::from_secs(5), "test").await;
     assert_eq!(first.awake(), 0);
     assert_eq!(requeued(&ledger, "a"), [RequeueReason::Shutdown]);
     let second = host(&ledger);
@@ -55,6 +55,6 @@ async fn agents_at_rest_write_nothing_when_the_daemon_ends() {
     let before = kinds(&ledger, "a").len();
     tokio::time::sleep(Duration::from_millis(20)).await;
     let resting = kinds(&ledger, "a").len();
-    host.shutdown(Duration::from_secs(5)).await;
+    host.shutdown(Duration::from_secs(5), "test").await;
     assert_eq!(kinds(&ledger, "a").len(), resting, "{before}");
 }

@@ -10,7 +10,7 @@ use crate::id::{ApprovalId, ExecId, TaskId, TimerId, TriggerId, WaitId, WorkItem
 use crate::input::{Act, Refusal};
 use crate::limits;
 use crate::step::Step;
-use crate::summary::{agent_summary, task_shape};
+use crate::summary::task_shape;
 use crate::time::Time;
 use crate::vocabulary::{
     ApprovalDefault, ApprovalStatus, BriefKind, CatchUp, DeliveryMode, Maker, QueueStatus, TaskStatus, WaitKind,
@@ -107,7 +107,6 @@ pub(super) fn act(step: &mut Step<'_>, actor: &Actor, act: Act) -> Acted {
         Act::ShowTask { task_id } => task::show(step, &task_id),
         Act::ListWorkItems { filter } => done(work::list(step, filter)),
         Act::ShowWorkItem { work_item_id } => work::show(step, &work_item_id),
-        Act::ShowAgent => done(agent_summary(step.state, step.now)),
         Act::RunCommand { command, workdir, tty, accepts_input } => {
             task::run_command(step, actor, command, workdir, tty, accepts_input)
         }

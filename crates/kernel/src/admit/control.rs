@@ -8,7 +8,7 @@ use crate::agent::task::Task;
 use crate::fact::{
     AgentArchived, AgentCreated, AgentForked, AgentQuarantined, ApprovalDecided, ControlAdmitted, ControlApplied,
     LimitsChanged, PostureChanged, TaskCancelling, TaskEnd, WaitingIntentCreated, WakeHintIgnored, WorkspaceDetached,
-    WorkspaceReleased, WorktreeRemoving,
+    WorktreeRemoving,
 };
 use crate::id::{AgentId, ExecId, MessageId, Seq, TaskId, WorkItemId};
 use crate::input::{Answer, Refusal, Remains};
@@ -25,8 +25,9 @@ use super::kin;
 use super::model;
 use super::task::end_open;
 use super::trigger;
-use super::turn::{abort_turn, cut_turn, tell};
+use super::turn::{Abort, abort_turn, cut_turn, tell};
 use super::waits::{cancel_timer, cancel_wait};
+use super::workspace;
 
 pub(super) fn create(step: &mut Step<'_>, identity: Identity, config: Config, start: bool) -> Result<Answer, Refusal> {
     if step.state.seq > 0 {
@@ -38,44 +39,97 @@ pub(super) fn create(step: &mut Step<'_>, identity: Identity, config: Config, st
     }
     step.emit(AgentCreated { identity, config, start });
     if start {
-        let previous_status = step.state.status();
-        apply(step, ControlAction::Start, Boundary::Bootstrap, previous_status, Obligations::default());
+        start_created(step, "created".to_owned());
     }
     Ok(Answer::Done)
 }
 
-/// What control leaves to be done outside, as the fact records it.
-#[derive(Default)]
-pub(super) struct Obligations {
-    exec_id: Option<ExecId>,
-    task_ids: Vec<TaskId>,
-    workspace: Option<String>,
+/// Hands a new agent to the scheduler.
+pub(super) fn start_created(step: &mut Step<'_>, evidence: String) {
+    let admitted = admit(step, Change::new(ControlAction::Start, Boundary::Bootstrap, vec![evidence]));
+    apply(step, admitted);
+}
+
+/// One action of control: what it is, what it affects outside, and what says so.
+#[derive(Clone)]
+struct Change {
+    action: ControlAction,
+    boundary: Boundary,
+    affected: Affected,
     evidence: Vec<String>,
 }
 
-/// Applies one action, and leaves its trail. The previous status is the one it was admitted at: an execution that was
-/// aborted in between is part of what the action did.
-pub(super) fn apply(
-    step: &mut Step<'_>,
-    action: ControlAction,
-    boundary: Boundary,
+/// The executions, tasks and folders that control ends or lets go of.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Affected {
+    pub exec_id: Option<ExecId>,
+    pub task_ids: Vec<TaskId>,
+    pub workspace: Option<String>,
+}
+
+impl Change {
+    fn new(action: ControlAction, boundary: Boundary, evidence: Vec<String>) -> Change {
+        Change { action, boundary, affected: Affected::default(), evidence }
+    }
+
+    fn affecting(self, affected: Affected) -> Change {
+        Change { affected, ..self }
+    }
+}
+
+/// An action that was admitted, and the status that the agent had then: an execution that is aborted between admission
+/// and application is part of what the action does.
+struct Admitted {
+    change: Change,
     previous_status: Status,
-    obligations: Obligations,
-) {
+}
+
+fn admit(step: &mut Step<'_>, change: Change) -> Admitted {
+    let previous_status = step.state.status();
+    let Change { action, boundary, affected, evidence } = change.clone();
+    let next_status = Some(next_status(step, action));
+    let Affected { exec_id, task_ids, workspace } = affected;
+    step.emit(ControlAdmitted {
+        action,
+        boundary,
+        previous_status,
+        next_status,
+        exec_id,
+        task_ids,
+        workspace,
+        evidence,
+    });
+    Admitted { change, previous_status }
+}
+
+/// Applies an action, and leaves its trail.
+fn apply(step: &mut Step<'_>, admitted: Admitted) {
+    let Admitted { change: Change { action, boundary, affected, evidence }, previous_status } = admitted;
     let next_status = next_status(step, action);
+    let Affected { exec_id, task_ids, workspace } = affected;
     step.emit(ControlApplied {
         action,
         boundary,
         previous_status,
         next_status,
-        exec_id: obligations.exec_id,
-        task_ids: obligations.task_ids,
-        workspace: obligations.workspace,
-        evidence: obligations.evidence,
+        exec_id: exec_id.clone(),
+        task_ids: task_ids.clone(),
+        workspace: workspace.clone(),
+        evidence: evidence.clone(),
     });
     let next_status = step.state.status();
     if previous_status != next_status {
-        step.emit(PostureChanged { boundary, previous_status, next_status });
+        let action = Some(action);
+        step.emit(PostureChanged {
+            action,
+            boundary,
+            previous_status,
+            next_status,
+            exec_id,
+            task_ids,
+            workspace,
+            evidence,
+        });
     }
 }
 
@@ -87,13 +141,6 @@ fn next_status(step: &Step<'_>, action: ControlAction) -> Status {
         ControlAction::Restart if step.state.control == Control::Booting => Status::AwakeIdle,
         ControlAction::Restart => step.state.status(),
     }
-}
-
-/// The status at which the action was admitted.
-fn admitted(step: &mut Step<'_>, action: ControlAction, boundary: Boundary) -> Status {
-    let previous_status = step.state.status();
-    step.emit(ControlAdmitted { action, boundary, previous_status, evidence: Vec::new() });
-    previous_status
 }
 
 pub(super) fn start(step: &mut Step<'_>) -> Result<Answer, Refusal> {
@@ -112,12 +159,13 @@ pub(super) fn start(step: &mut Step<'_>) -> Result<Answer, Refusal> {
             ));
         }
     }
-    let previous = admitted(step, ControlAction::Start, Boundary::Control);
-    let evidence = match &step.state.control {
-        Control::Quarantined { reason } => vec![format!("was_quarantined {reason}")],
-        Control::Booting | Control::Runnable | Control::Stopped => Vec::new(),
+    let was = match &step.state.control {
+        Control::Quarantined { reason } => format!("was_quarantined {reason}"),
+        Control::Booting | Control::Runnable | Control::Stopped => format!("was_{status}"),
     };
-    apply(step, ControlAction::Start, Boundary::Control, previous, Obligations { evidence, ..Obligations::default() });
+    let evidence = vec![was, format!("messages_pending {}", step.state.queue.pending())];
+    let admitted = admit(step, Change::new(ControlAction::Start, Boundary::Control, evidence));
+    apply(step, admitted);
     hold::release(step, "started");
     Ok(Answer::Done)
 }
@@ -141,16 +189,20 @@ pub(super) fn halt(step: &mut Step<'_>) -> Answer {
         }
         Control::Quarantined { .. } | Control::Booting | Control::Runnable => {}
     }
-    let previous = admitted(step, ControlAction::Stop, Boundary::Control);
-    let exec_id = step.state.turn.as_ref().map(|turn| turn.exec_id.clone());
-    abort_turn(step, AbortReason::Stop, "stop");
+    let affected = Affected {
+        exec_id: step.state.turn.as_ref().map(|turn| turn.exec_id.clone()),
+        task_ids: step.state.tasks.open().keys().cloned().collect(),
+        workspace: step.state.workspaces.occupied().map(str::to_owned),
+    };
+    let evidence = vec![format!("messages_pending {}", step.state.queue.pending())];
+    let change = Change::new(ControlAction::Stop, Boundary::Control, evidence).affecting(affected.clone());
+    let mut admitted = admit(step, change);
+    abort_turn(step, Abort::by(ControlAction::Stop, AbortReason::Stop, Boundary::Control, "stop").with(affected));
     end_autonomous_wakeups(step);
     due::end_checks(step);
-    let task_ids = cancel_tasks(step, "stop", |_| true);
-    let workspace = step.state.workspaces.occupied().map(str::to_owned);
-    let evidence = vec![format!("messages_kept {}", step.state.queue.len())];
-    let obligations = Obligations { exec_id, task_ids, workspace, evidence };
-    apply(step, ControlAction::Stop, Boundary::Control, previous, obligations);
+    admitted.change.affected.task_ids = cancel_tasks(step, "stop", |_| true);
+    admitted.change.evidence = vec![format!("messages_kept {}", step.state.queue.len())];
+    apply(step, admitted);
     Answer::Done
 }
 
@@ -193,22 +245,27 @@ pub(super) fn abort(step: &mut Step<'_>, exec_id: Option<ExecId>) -> Result<Answ
             "name the execution that runs, or none",
         ));
     }
-    abort_turn(step, AbortReason::Abort, "abort");
+    abort_turn(step, Abort::of(AbortReason::Abort, Boundary::Control, "abort"));
     Ok(Answer::Done)
 }
 
-pub(super) fn shutdown(step: &mut Step<'_>, at_once: bool) -> Answer {
+pub(super) fn shutdown(step: &mut Step<'_>, at_once: bool, reason: &str) -> Answer {
+    let reason = format!("reason {reason}");
     if at_once {
-        abort_turn(step, AbortReason::Shutdown, "shutdown_at_once");
+        let abort = Abort::by(ControlAction::Shutdown, AbortReason::Shutdown, Boundary::Shutdown, "shutdown_at_once");
+        abort_turn(step, abort.because(reason.clone()));
     }
     if step.state.shutdown || matches!(step.state.control, Control::Stopped | Control::Quarantined { .. }) {
         return if step.facts().is_empty() { Answer::Unchanged } else { Answer::Done };
     }
-    let previous = admitted(step, ControlAction::Shutdown, Boundary::Shutdown);
     // A child goes on by itself when the daemon is back, as after a crash; only a process can't outlive it.
-    let task_ids = cancel_tasks(step, "shutdown", |task| task.kind == TaskKind::Command);
-    let obligations = Obligations { task_ids, ..Obligations::default() };
-    apply(step, ControlAction::Shutdown, Boundary::Shutdown, previous, obligations);
+    let ends = |task: &Task| task.kind == TaskKind::Command;
+    let task_ids = step.state.tasks.open().values().filter(|task| ends(task)).map(|task| task.task_id.clone());
+    let affected = Affected { task_ids: task_ids.collect(), ..Affected::default() };
+    let change = Change::new(ControlAction::Shutdown, Boundary::Shutdown, vec![reason]).affecting(affected);
+    let admitted = admit(step, change);
+    cancel_tasks(step, "shutdown", ends);
+    apply(step, admitted);
     Answer::Done
 }
 
@@ -241,23 +298,30 @@ pub(super) fn boot(step: &mut Step<'_>, mut remains: Remains) -> Answer {
     if !cut && !step.state.shutdown && !booting {
         return if step.facts().is_empty() { Answer::Unchanged } else { Answer::Done };
     }
-    let previous = admitted(step, ControlAction::Restart, Boundary::Bootstrap);
     let exec_id = step.state.turn.as_ref().map(|turn| turn.exec_id.clone());
+    let affected = Affected { exec_id, task_ids: lost.clone(), workspace: left.clone() };
+    let after = match (step.state.shutdown, cut) {
+        (true, _) => "after_shutdown",
+        (false, true) => "process_ended",
+        (false, false) => "was_booting",
+    };
+    let change = Change::new(ControlAction::Restart, Boundary::Bootstrap, vec![after.to_owned()]);
+    let admitted = admit(step, change.affecting(affected));
     cut_turn(step);
     for task_id in &lost {
         let found = remains.ended.remove(task_id).unwrap_or_default();
         interrupt(step, task_id, std::iter::once("restart".to_owned()).chain(found).collect());
     }
     if let Some(workspace) = left {
-        step.emit(WorkspaceReleased { workspace, error: None, evidence: vec!["process_ended".to_owned()] });
+        let (action, boundary) = (Some(ControlAction::Restart), Boundary::Bootstrap);
+        workspace::released(step, workspace, None, action, boundary, "process_ended");
     }
     // Whether it was removed is for git to say; asking again loses nothing.
     for root in removals {
         let discard = step.state.workspaces.attached().get(&root).is_some_and(|workspace| workspace.discard);
         step.emit(WorktreeRemoving { root, evidence: vec!["restart".to_owned()], discard });
     }
-    let obligations = Obligations { exec_id, task_ids: lost, ..Obligations::default() };
-    apply(step, ControlAction::Restart, Boundary::Bootstrap, previous, obligations);
+    apply(step, admitted);
     due::check_again(step);
     Answer::Done
 }
@@ -296,14 +360,15 @@ pub(super) fn quarantine(step: &mut Step<'_>, reason: String) -> Answer {
         return Answer::Unchanged;
     }
     let previous_status = step.state.status();
-    abort_turn(step, AbortReason::Stop, "quarantine");
+    abort_turn(step, Abort::of(AbortReason::Stop, Boundary::Bootstrap, "quarantine"));
     due::end_checks(step);
     // A child goes with its supervisor: nobody would read its result. Commands are cut by the next boot.
     cancel_tasks(step, "quarantine", |task| task.kind == TaskKind::ChildAgent);
+    let evidence = vec![format!("quarantined {reason}")];
     step.emit(AgentQuarantined { reason });
     let next_status = step.state.status();
     if previous_status != next_status {
-        step.emit(PostureChanged { boundary: Boundary::Bootstrap, previous_status, next_status });
+        step.emit(PostureChanged::by_scheduler(Boundary::Bootstrap, previous_status, next_status, evidence));
     }
     Answer::Done
 }
@@ -333,7 +398,7 @@ pub(super) fn question(step: &mut Step<'_>, asked: String, work_item_id: Option<
 pub(super) fn fork(step: &mut Step<'_>, agent_id: AgentId, parent: AgentId, at_seq: Seq) -> Answer {
     // The past that it shares may have been recorded while the clock was ahead.
     clock::follow(step);
-    abort_turn(step, AbortReason::Cut, "fork");
+    abort_turn(step, Abort::of(AbortReason::Cut, Boundary::Bootstrap, "fork"));
     step.emit(AgentForked { agent_id, parent, at_seq });
     let open: Vec<TaskId> = step.state.tasks.open().keys().cloned().collect();
     for task_id in &open {
@@ -358,7 +423,7 @@ pub(super) fn fork(step: &mut Step<'_>, agent_id: AgentId, parent: AgentId, at_s
     }
     let evidence = || vec!["fork".to_owned()];
     if let Some(workspace) = step.state.workspaces.occupied().map(str::to_owned) {
-        step.emit(WorkspaceReleased { workspace, error: None, evidence: evidence() });
+        workspace::released(step, workspace, None, None, Boundary::Bootstrap, "fork");
     }
     let worktrees = step.state.workspaces.attached().values().filter(|workspace| workspace.worktree.is_some());
     let worktrees: Vec<String> = worktrees.map(|workspace| workspace.root.clone()).collect();

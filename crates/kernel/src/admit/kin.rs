@@ -17,9 +17,7 @@ use crate::input::{Answer, FirstDay, NewMessage, Refusal};
 use crate::limits;
 use crate::scheduler::decision::Decision;
 use crate::step::Step;
-use crate::vocabulary::{
-    Boundary, ChildWorkspace, ClosureOutcome, ControlAction, DecisionKind, MessageKind, Reason, TaskStatus,
-};
+use crate::vocabulary::{ChildWorkspace, ClosureOutcome, DecisionKind, MessageKind, Reason, TaskStatus};
 
 use super::act::{Acted, Actor, done, line};
 use super::{control, ingress, task, work, workspace};
@@ -108,9 +106,10 @@ pub(super) fn create(step: &mut Step<'_>, first: FirstDay) -> Result<Answer, Ref
 }
 
 fn begin(step: &mut Step<'_>, identity: Identity, config: Config) {
+    let maker = identity.supervisor.as_ref().map(|supervisor| supervisor.agent_id.clone());
     step.emit(AgentCreated { identity, config, start: true });
-    let previous = step.state.status();
-    control::apply(step, ControlAction::Start, Boundary::Bootstrap, previous, control::Obligations::default());
+    let evidence = maker.map_or_else(|| "created".to_owned(), |maker| format!("created_by {maker}"));
+    control::start_created(step, evidence);
 }
 
 /// Its supervisor, or a person, wants it no longer.

@@ -33,8 +33,25 @@ pub(crate) fn settle(step: &mut Step<'_>, before: Status) {
     go_on_leaving(step);
     let after = step.state.status();
     if before == Status::Asleep && after == Status::AwakeIdle {
-        step.emit(PostureChanged { boundary: Boundary::MessageAdmission, previous_status: before, next_status: after });
+        let evidence = woken_by(step.facts());
+        step.emit(PostureChanged::by_scheduler(Boundary::MessageAdmission, before, after, evidence));
     }
+}
+
+/// The messages that ended a rest, or the facts that did.
+fn woken_by(facts: &[Fact]) -> Vec<String> {
+    #[allow(clippy::wildcard_enum_match_arm, reason = "only these bring a message")]
+    let messages = facts.iter().filter_map(|fact| match fact {
+        Fact::MessageQueued(queued) => Some(format!("message_queued {}", queued.message.message_id)),
+        Fact::MessageRequeued(requeued) => Some(format!("message_requeued {}", requeued.message_id)),
+        _ => None,
+    });
+    let messages: Vec<String> = messages.collect();
+    if !messages.is_empty() {
+        return messages;
+    }
+    let kinds: std::collections::BTreeSet<&str> = facts.iter().map(Fact::kind).collect();
+    kinds.into_iter().map(|kind| format!("fact {kind}")).collect()
 }
 
 fn is_about_waits(fact: &Fact) -> bool {

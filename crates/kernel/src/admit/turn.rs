@@ -18,11 +18,13 @@ use crate::scheduler::continuation::matching;
 use crate::step::Step;
 use crate::summary::task_shape;
 use crate::vocabulary::{
-    AbortReason, BriefKind, MessageKind, RequeueReason, SafePoint, Scope, TerminalKind, ToolStatus, WaitKind,
+    AbortReason, Boundary, BriefKind, ControlAction, MessageKind, RequeueReason, SafePoint, Scope, Status,
+    TerminalKind, ToolStatus, WaitKind,
 };
 
 use super::act::{self, Actor};
-use super::control::{ask_operator, question};
+use super::control::{Affected, question};
+use super::given_up::{give_up, replay_or_give_up};
 use super::model;
 use super::permit;
 use super::task::settle_result;
@@ -83,7 +85,7 @@ pub(super) fn finish_round(step: &mut Step<'_>, exec_id: &ExecId, round: u32, re
             }
         }
     } else if step.state.shutdown {
-        abort_turn(step, AbortReason::Shutdown, "shutdown_requested");
+        stop_for_shutdown(step);
     } else {
         run_calls(step, exec_id, reply.calls, reply.tree);
     }
@@ -226,7 +228,7 @@ fn go_on(step: &mut Step<'_>, exec_id: &ExecId, done: bool, tree: Option<String>
         return end_turn(step, TerminalKind::Completed, tree, None);
     }
     if step.state.shutdown {
-        return abort_turn(step, AbortReason::Shutdown, "shutdown_requested");
+        return stop_for_shutdown(step);
     }
     let allowed = step.state.limits.rounds_per_turn;
     if allowed > 0 && round >= allowed {
@@ -253,11 +255,12 @@ fn go_on(step: &mut Step<'_>, exec_id: &ExecId, done: bool, tree: Option<String>
     }
     // The turn that is running has been paid for by its start; what counts between rounds is what rounds use up.
     if let Some(spent) = step.state.spent_between_rounds() {
-        return abort_turn(step, AbortReason::Budget, &spent.evidence());
+        return abort_turn(step, Abort::of(AbortReason::Budget, Boundary::Turn, spent.evidence()));
     }
     let item = turn_of(step, exec_id).and_then(|turn| step.state.work.open(turn.work_item_id.as_ref()?));
     if let Some((id, spent)) = item.and_then(|item| Some((item.work_item_id.clone(), item.spent_between_rounds()?))) {
-        return abort_turn(step, AbortReason::Budget, &format!("work_item {id} {}", spent.evidence()));
+        let evidence = format!("work_item {id} {}", spent.evidence());
+        return abort_turn(step, Abort::of(AbortReason::Budget, Boundary::Turn, evidence));
     }
     step.emit(RoundStarted { exec_id: exec_id.clone(), round: round + 1 });
 }
@@ -362,23 +365,60 @@ pub(super) fn tell(step: &mut Step<'_>, kind: BriefKind, text: String, message_i
     step.emit(BriefRecorded { brief_id, kind, text, message_id, work_item_id: None, cut: false });
 }
 
-/// Ends the running execution before its turn is done. What becomes of its message depends on why.
-pub(super) fn abort_turn(step: &mut Step<'_>, reason: AbortReason, evidence: &str) {
-    abort(step, reason, evidence, false);
+/// Why an execution ends before its turn is done, and what ends with it.
+pub(super) struct Abort {
+    reason: AbortReason,
+    action: Option<ControlAction>,
+    boundary: Boundary,
+    affected: Affected,
+    evidence: Vec<String>,
+    process_ended: bool,
+}
+
+impl Abort {
+    pub fn of(reason: AbortReason, boundary: Boundary, evidence: impl Into<String>) -> Abort {
+        let (affected, evidence) = (Affected::default(), vec![evidence.into()]);
+        Abort { reason, action: None, boundary, affected, evidence, process_ended: false }
+    }
+
+    /// One that an action of control causes.
+    pub fn by(action: ControlAction, reason: AbortReason, boundary: Boundary, evidence: &str) -> Abort {
+        Abort { action: Some(action), ..Abort::of(reason, boundary, evidence) }
+    }
+
+    pub fn with(self, affected: Affected) -> Abort {
+        Abort { affected, ..self }
+    }
+
+    pub fn because(mut self, evidence: String) -> Abort {
+        self.evidence.push(evidence);
+        self
+    }
 }
 
 /// Ends an execution that the process did not see to its end. After a shutdown that was recorded this is no crash, whatever
 /// kept the turn from its safe point: the message did not take the process down.
 pub(super) fn cut_turn(step: &mut Step<'_>) {
-    if step.state.shutdown {
-        abort(step, AbortReason::Shutdown, "process_ended", true);
-    } else {
-        abort(step, AbortReason::Cut, "process_ended", false);
-    }
+    let process_ended = step.state.shutdown;
+    let reason = if process_ended { AbortReason::Shutdown } else { AbortReason::Cut };
+    let abort = Abort::by(ControlAction::Restart, reason, Boundary::Bootstrap, "process_ended");
+    abort_turn(step, Abort { process_ended, ..abort });
 }
 
-fn abort(step: &mut Step<'_>, reason: AbortReason, evidence: &str, process_ended: bool) {
+/// The turn comes to a safe point, and the process is about to end.
+fn stop_for_shutdown(step: &mut Step<'_>) {
+    let action = ControlAction::Shutdown;
+    abort_turn(step, Abort::by(action, AbortReason::Shutdown, Boundary::Shutdown, "shutdown_requested"));
+}
+
+/// Ends the running execution before its turn is done. What becomes of its message depends on why.
+pub(super) fn abort_turn(step: &mut Step<'_>, abort: Abort) {
     let Some(turn) = step.state.turn.clone() else { return };
+    let Abort { reason, action, boundary, affected, evidence, process_ended } = abort;
+    let next_status = match reason {
+        AbortReason::Stop => Status::Stopped,
+        AbortReason::Abort | AbortReason::Shutdown | AbortReason::Budget | AbortReason::Cut => Status::AwakeIdle,
+    };
     if let Phase::Tools { running, .. } = &turn.phase {
         for call in running.values() {
             step.emit(ToolFinished {
@@ -394,12 +434,18 @@ fn abort(step: &mut Step<'_>, reason: AbortReason, evidence: &str, process_ended
         }
     }
     step.emit(TurnAborted {
+        action,
+        boundary: Some(boundary),
+        previous_status: Some(step.state.status()),
+        next_status: Some(next_status),
         exec_id: turn.exec_id.clone(),
         turn_index: turn.turn_index,
         message_id: turn.message_id.clone(),
         reason,
         rounds: turn.rounds_recorded,
-        evidence: vec![evidence.to_owned()],
+        task_ids: affected.task_ids,
+        workspace: affected.workspace,
+        evidence,
         process_ended,
     });
     let message_id = turn.message_id.clone();
@@ -420,25 +466,6 @@ fn abort(step: &mut Step<'_>, reason: AbortReason, evidence: &str, process_ended
             tell(step, BriefKind::Failure, "Aborted by the operator.".to_owned(), Some(about));
         }
     }
-}
-
-/// A message that keeps taking the process down with it is given up, and becomes a question.
-fn replay_or_give_up(step: &mut Step<'_>, message_id: &MessageId) {
-    let Some(entry) = step.state.queue.get(message_id) else { return };
-    let (since_round, in_all) = (entry.crashes_since_round + 1, entry.crashes + 1);
-    let few = since_round < limits::CRASHES_WITHOUT_ROUND && in_all < limits::CRASHES_MAX;
-    if few || planted!(EndlessReplay) {
-        let reason = RequeueReason::Crash;
-        return step.emit(MessageRequeued { message_id: message_id.clone(), reason, not_before: None });
-    }
-    let evidence = vec![format!("crashes {in_all}"), format!("crashes_since_round {since_round}")];
-    give_up(step, message_id, evidence, format!("A message was being worked on in {in_all} crashes; it was given up."));
-}
-
-fn give_up(step: &mut Step<'_>, message_id: &MessageId, evidence: Vec<String>, text: String) {
-    step.emit(MessageAborted { message_id: message_id.clone(), given_up: true, evidence });
-    return_interjections(step, message_id);
-    ask_operator(step, text, Some(message_id.clone()));
 }
 
 /// A call that was ended is paid for up to there. It says nothing about what its turn came to.

@@ -10,6 +10,7 @@ use crate::input::{Answer, Refusal, Removal};
 use crate::step::Step;
 use crate::summary::workspace_shape;
 use crate::time::Time;
+use crate::vocabulary::{Boundary, ControlAction};
 
 use super::act::{Acted, Actor, done, room};
 
@@ -71,8 +72,31 @@ pub(super) fn release(step: &mut Step<'_>, workspace: String, error: Option<Stri
         let error = format!("the workspace {workspace} could not be released: {error}");
         step.emit(RuntimeErrorRecorded { error });
     }
-    step.emit(WorkspaceReleased { workspace, error, evidence: Vec::new() });
+    // A stop is the one action that leaves a folder to be released. An agent may be started again before it is.
+    released(step, workspace, error, Some(ControlAction::Stop), Boundary::Control, "stop");
     Answer::Done
+}
+
+pub(super) fn released(
+    step: &mut Step<'_>,
+    workspace: String,
+    error: Option<String>,
+    action: Option<ControlAction>,
+    boundary: Boundary,
+    evidence: &str,
+) {
+    let status = step.state.status();
+    step.emit(WorkspaceReleased {
+        workspace,
+        error,
+        action,
+        boundary: Some(boundary),
+        previous_status: Some(status),
+        next_status: Some(status),
+        exec_id: None,
+        task_ids: Vec::new(),
+        evidence: vec![evidence.to_owned()],
+    });
 }
 
 /// Ends a binding. A worktree is removed with it, once what is in it is safe; until then it stays bound.

@@ -47,13 +47,28 @@ pub struct AgentArchived {}
 
 /// A request for control was accepted. The documents call the four actions StartRequested, StopRequested,
 /// ShutdownRequested and RuntimeRestarted.
+///
+/// `control.admitted`, `control.applied`, `posture.changed`, `exec.aborted` and `workspace.released` have the same
+/// members, so that each of them can be read by itself. Facts of older versions lack some.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ControlAdmitted {
     pub action: ControlAction,
     pub boundary: Boundary,
     pub previous_status: Status,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// The status that the action leads to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_status: Option<Status>,
+    /// The execution that will be aborted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exec_id: Option<ExecId>,
+    /// The tasks that will be ended.
+    #[serde(default)]
+    pub task_ids: Vec<TaskId>,
+    /// The workspace whose occupancy will be released.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
+    #[serde(default)]
     pub evidence: Vec<String>,
 }
 
@@ -69,12 +84,12 @@ pub struct ControlApplied {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exec_id: Option<ExecId>,
     /// The tasks that must be ended.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub task_ids: Vec<TaskId>,
     /// The workspace whose occupancy must be released.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub evidence: Vec<String>,
 }
 
@@ -82,9 +97,37 @@ pub struct ControlApplied {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PostureChanged {
+    /// The action that changed it; none where the scheduler did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<ControlAction>,
     pub boundary: Boundary,
     pub previous_status: Status,
     pub next_status: Status,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exec_id: Option<ExecId>,
+    #[serde(default)]
+    pub task_ids: Vec<TaskId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
+    #[serde(default)]
+    pub evidence: Vec<String>,
+}
+
+impl PostureChanged {
+    /// A change that no action of control caused.
+    #[must_use]
+    pub fn by_scheduler(boundary: Boundary, from: Status, to: Status, evidence: Vec<String>) -> PostureChanged {
+        PostureChanged {
+            action: None,
+            boundary,
+            previous_status: from,
+            next_status: to,
+            exec_id: None,
+            task_ids: Vec::new(),
+            workspace: None,
+            evidence,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -7,7 +7,9 @@ use super::Fact;
 use crate::id::{CallId, ExecId, MessageId, Seq, TaskId, TurnId, WorkItemId};
 use crate::scheduler::continuation::Continuation;
 use crate::time::Time;
-use crate::vocabulary::{AbortReason, ProviderError, SideEffect, TerminalKind, ToolStatus};
+use crate::vocabulary::{
+    AbortReason, Boundary, ControlAction, ProviderError, SideEffect, Status, TerminalKind, ToolStatus,
+};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -267,11 +269,27 @@ pub struct TurnBaselineOverBudget {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TurnAborted {
+    /// The action of control that ended it, where one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<ControlAction>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boundary: Option<Boundary>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous_status: Option<Status>,
+    /// The status that the action leads to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_status: Option<Status>,
     pub exec_id: ExecId,
     pub turn_index: u64,
     pub message_id: MessageId,
     pub reason: AbortReason,
     pub rounds: u32,
+    /// The tasks that end with it.
+    #[serde(default)]
+    pub task_ids: Vec<TaskId>,
+    /// The workspace that is let go of with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
     pub evidence: Vec<String>,
     /// A shutdown was recorded, and the process ended before the turn did: the next boot found it. How long it ran is
     /// not known.

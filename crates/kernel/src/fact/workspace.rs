@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::id::{ExecId, TaskId};
 use crate::time::Time;
-use crate::vocabulary::WorkspaceMode;
+use crate::vocabulary::{Boundary, ControlAction, Status, WorkspaceMode};
 
 /// A folder is bound to the agent. Nothing is in it yet because of that.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,7 +61,20 @@ pub struct WorkspaceReleased {
     /// What went wrong, where releasing failed: a control error, shown, never ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// The action of control that it follows from, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<ControlAction>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boundary: Option<Boundary>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous_status: Option<Status>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_status: Option<Status>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exec_id: Option<ExecId>,
+    #[serde(default)]
+    pub task_ids: Vec<TaskId>,
+    #[serde(default)]
     pub evidence: Vec<String>,
 }
 

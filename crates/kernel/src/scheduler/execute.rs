@@ -162,7 +162,8 @@ fn rest(step: &mut Step<'_>, decision: &Decision, before: Status) {
     tell_what_waits(step);
     let after = step.state.status();
     if before != after {
-        step.emit(PostureChanged { boundary: Boundary::LifecycleSleep, previous_status: before, next_status: after });
+        let evidence = vec![format!("decision {} {}", decision.kind, decision.reason)];
+        step.emit(PostureChanged::by_scheduler(Boundary::LifecycleSleep, before, after, evidence));
     }
 }
 

@@ -220,7 +220,7 @@ fn the_time_that_a_process_was_gone_is_not_counted() {
          control restart awake_idle
          StartModelTurn model_reentry_message m1
          turn local_continuation
-         Tool (call1) was cut off at 2026-01-01T10:20:00.005Z; whether it did its work is unknown, and it is not run again: look before you repeat it (seq 17)
+         Tool (call1) was cut off at 2026-01-01T10:20:00.005Z; whether it did its work is unknown, and it is not run again: look before you repeat it (seq 18)
          used of its budget: 0.33 of 1 hours",
     );
 }
@@ -243,7 +243,7 @@ fn the_time_after_a_shutdown_that_cut_a_turn_is_not_counted() {
          control restart awake_idle
          StartModelTurn model_reentry_message m1
          turn local_continuation
-         Tool (call1) was cut off at 2026-01-01T10:20:00.006Z; whether it did its work is unknown, and it is not run again: look before you repeat it (seq 20)
+         Tool (call1) was cut off at 2026-01-01T10:20:00.006Z; whether it did its work is unknown, and it is not run again: look before you repeat it (seq 21)
          used of its budget: 0.33 of 1 hours",
     );
 }

@@ -112,8 +112,8 @@ fn evidence_does_not_depend_on_the_clock() {
          evidence
          advance 30m
          evidence",
-        "timer timer1 next +3600s seq 6
-         timer timer1 next +3600s seq 6",
+        "timer timer1 next +3600s seq 7
+         timer timer1 next +3600s seq 7",
     );
 }
 

@@ -158,7 +158,7 @@ fn interjections_of_a_given_up_message_return() {
         "cut cut
          aborted m1 given_up
          requeued m2 interjection_returned
-         told failure: A message was being worked on in 3 crashes; it was given up.
+         told failure: Your message \"a\" was given up: the process ended 3 times while it was being worked on. To send it again: abide send a 'a'
          wait1 operator_input
          control restart awake_idle
          StartModelTurn model_reentry_message m2

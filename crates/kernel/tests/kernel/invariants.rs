@@ -7,14 +7,17 @@ use std::sync::Arc;
 
 use abide_kernel::AgentState;
 use abide_kernel::fact::{
-    ContextCompacted, Fact, MessageProcessed, MessageQueued, PostureChanged, RoundStarted, StaleOutcomeIgnored,
-    TurnStarted, WaitingIntentTriggered,
+    ContextCompacted, Fact, MessageProcessed, MessageQueued, PostureChanged, RoundStarted, SchedulerDecided,
+    StaleOutcomeIgnored, TaskUpdateIgnored, TurnStarted, WaitingIntentTriggered,
 };
 use abide_kernel::id::{ExecId, MessageId, TurnId, WaitId};
 use abide_kernel::invariants::{self, Change, INVARIANTS};
 use abide_kernel::message::Message;
+use abide_kernel::scheduler::Decision;
 use abide_kernel::scheduler::continuation::Continuation;
-use abide_kernel::vocabulary::{Boundary, ContinuationClass, MessageKind, Status, TickKind, TriggerKind};
+use abide_kernel::vocabulary::{
+    Boundary, ContinuationClass, DecisionKind, MessageKind, Reason, Status, TaskStatus, TickKind, TriggerKind,
+};
 use serde_json::{Value, json};
 
 use crate::story::Story;
@@ -123,7 +126,7 @@ planted! {
 
     paused_runtime_starts_no_turn: {
         let state = told("shutdown");
-        plant(&state, queued(Some(TickKind::ContinueActive)), &state)
+        plant(&state, queued(Some(TickKind::WakeHint)), &state)
     }
 
     run_id_only_while_a_run_is_active: {
@@ -244,6 +247,46 @@ planted! {
     }
 }
 
+/// Reading a result changes nothing about its task being over.
+#[test]
+fn a_task_whose_result_was_read_stays_over() {
+    let open = told("task t1\noperator hi");
+    let read = told("task t1\noperator hi\ntask t1 ends\nround ok\nround read");
+    assert!(read.tasks.owed().is_empty() && !read.tasks.recent().is_empty(), "the result was not read");
+    let reopened = edited(&read, |records| {
+        let was: Value = serde_json::from_slice(&open.snapshot()).unwrap();
+        records["tasks"]["open"] = was["tasks"]["open"].clone();
+    });
+    assert_eq!(plant(&read, nothing(), &reopened).breaks(), ["stale_updates_reopen_no_task"]);
+}
+
+#[test]
+fn a_late_report_is_ignored_with_evidence() {
+    let state = told("task t1\noperator hi\ntask t1 ends");
+    let task_id = state.tasks.owed().keys().next().unwrap().clone();
+    let report = |evidence: &[&str]| TaskUpdateIgnored {
+        task_id: task_id.clone(),
+        reported: TaskStatus::Running,
+        evidence: evidence.iter().map(|&evidence| evidence.to_owned()).collect(),
+    };
+    assert!(plant(&state, report(&["it is completed already"]), &state).breaks().is_empty());
+    assert_eq!(plant(&state, report(&[]), &state).breaks(), ["stale_updates_reopen_no_task"]);
+}
+
+/// A duplicate that is suppressed leaves evidence, and a tick that is not follows from a decision.
+#[test]
+fn a_tick_has_durable_evidence() {
+    let state = told("person CreateWorkItem build\nround PickWorkItem w1\nround on\nfail rate_limited after=1h");
+    let item = state.work.current().unwrap();
+    assert!(item.ticks.undelivered.is_some(), "its tick is not under way");
+    let silent = Decision::new(DecisionKind::WaitForTimer, Reason::ProviderBackoff).because("later");
+    let said = Decision { ignored: vec![format!("duplicate_tick {}", item.work_item_id)], ..silent.clone() };
+    let decided = |decision: &Decision| Fact::from(SchedulerDecided { decision: decision.clone() });
+    assert!(plant(&state, decided(&said), &state).breaks().is_empty());
+    assert_eq!(plant(&state, decided(&silent), &state).breaks(), ["one_tick_under_way_per_item"]);
+    assert_eq!(plant(&state, queued(Some(TickKind::ContinueActive)), &state).breaks(), ["one_tick_under_way_per_item"]);
+}
+
 /// Nothing that happens in a story breaks any of them; here only that every one of them can be broken.
 #[test]
 fn every_invariant_has_a_planted_violation() {
@@ -257,11 +300,8 @@ fn every_invariant_has_a_planted_violation() {
 #[test]
 fn a_sound_change_breaks_nothing() {
     let state = told("operator hi");
-    let posture = PostureChanged {
-        boundary: Boundary::Control,
-        previous_status: Status::AwakeIdle,
-        next_status: Status::AwakeRunning,
-    };
+    let (from, to) = (Status::AwakeIdle, Status::AwakeRunning);
+    let posture = PostureChanged::by_scheduler(Boundary::Control, from, to, Vec::new());
     let round = RoundStarted { exec_id: ExecId::new("exec_new"), round: 1 };
     for fact in [nothing(), posture.into(), round.into(), queued(None)] {
         assert!(plant(&state, fact.clone(), &state).breaks().is_empty(), "{fact:?}");

@@ -7,6 +7,7 @@ use abide_kernel::input::Input;
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::Status;
 use abide_kernel::{AgentState, admit};
+use serde_json::{Value, json};
 
 use crate::story::{Story, check};
 
@@ -132,6 +133,102 @@ fn control_is_applied_to_the_status_that_it_was_admitted_at() {
         let trail = [("admitted", was), ("applied", was), ("changed", was)];
         assert_eq!(previous.collect::<Vec<_>>(), trail, "{before}, {action}");
     }
+}
+
+/// The facts about control that one line makes, as they are stored.
+fn trail(before: &str, action: &str) -> Vec<(&'static str, Value)> {
+    let mut story = Story::begin();
+    for line in before.lines().map(str::trim) {
+        story.tell(line).unwrap();
+    }
+    let told = story.facts.len();
+    story.tell(action).unwrap();
+    let kinds = ["control.admitted", "exec.aborted", "workspace.released", "control.applied", "posture.changed"];
+    let about_control = story.facts[told..].iter().filter(|(_, fact)| kinds.contains(&fact.kind()));
+    about_control.map(|(_, fact)| (fact.kind(), serde_json::from_slice(&fact.encode()).unwrap())).collect()
+}
+
+/// Each of the five says by itself what was asked, where, from which status to which, and what it affects.
+#[test]
+fn every_fact_about_control_has_full_evidence() {
+    let scenes = [
+        ("occupy ws\ntask t1\noperator hi", "stop", "stop", "control"),
+        ("occupy ws\nstop", "release ws", "stop", "control"),
+        ("stop", "start", "start", "control"),
+        ("operator hi", "shutdown now", "shutdown", "shutdown"),
+        ("task t1\noperator hi", "shutdown", "shutdown", "shutdown"),
+        ("occupy ws\ntask t1\noperator hi", "crash", "restart", "bootstrap"),
+        ("shutdown", "crash", "restart", "bootstrap"),
+    ];
+    for (before, action, name, boundary) in scenes {
+        let trail = trail(before, action);
+        assert!(!trail.is_empty(), "{action}");
+        let by_control = trail.iter().filter(|(_, fact)| fact["boundary"] != "lifecycle_sleep");
+        for (kind, fact) in by_control {
+            assert_eq!((&fact["action"], &fact["boundary"]), (&json!(name), &json!(boundary)), "{action}: {kind}");
+            for status in ["previous_status", "next_status"] {
+                assert!(Status::parse(fact[status].as_str().unwrap_or_default()).is_some(), "{action}: {kind} {fact}");
+            }
+            assert!(fact["task_ids"].is_array(), "{action}: {kind} {fact}");
+            let evidence = fact["evidence"].as_array().unwrap();
+            assert!(!evidence.is_empty() && evidence.iter().all(|one| one != ""), "{action}: {kind} {fact}");
+        }
+    }
+}
+
+#[test]
+fn a_stop_says_what_it_affects_on_every_fact() {
+    let trail = trail("occupy ws\ntask t1\noperator hi", "stop");
+    let kinds: Vec<&str> = trail.iter().map(|(kind, _)| *kind).collect();
+    assert_eq!(kinds, ["control.admitted", "exec.aborted", "control.applied", "posture.changed"]);
+    let exec = &trail[1].1["exec_id"];
+    for (kind, fact) in &trail {
+        assert_eq!((&fact["exec_id"], &fact["workspace"]), (exec, &json!("ws")), "{kind}");
+        assert_eq!(fact["task_ids"].as_array().unwrap().len(), 1, "{kind}");
+        let statuses = (&fact["previous_status"], &fact["next_status"]);
+        assert_eq!(statuses, (&json!("awake_running"), &json!("stopped")), "{kind}");
+    }
+}
+
+#[test]
+fn a_creation_that_starts_is_admitted_and_applied() {
+    let story = Story::begin();
+    let kinds: Vec<&str> = story.facts.iter().map(|(_, fact)| fact.kind()).take(4).collect();
+    assert_eq!(kinds, ["agent.created", "control.admitted", "control.applied", "posture.changed"]);
+    for (_, fact) in &story.facts[1..4] {
+        let fact: Value = serde_json::from_slice(&fact.encode()).unwrap();
+        assert_eq!((&fact["action"], &fact["boundary"]), (&json!("start"), &json!("bootstrap")));
+        assert_eq!((&fact["previous_status"], &fact["next_status"]), (&json!("booting"), &json!("awake_idle")));
+        assert_eq!(fact["evidence"], json!(["created"]));
+    }
+}
+
+#[test]
+fn a_shutdown_says_why() {
+    for (action, kinds) in [
+        ("shutdown", vec!["control.admitted", "control.applied"]),
+        ("shutdown now", vec!["exec.aborted", "control.admitted", "control.applied"]),
+    ] {
+        let trail = trail("operator hi", action);
+        assert_eq!(trail.iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), kinds);
+        for (kind, fact) in trail {
+            assert!(fact["evidence"].as_array().unwrap().contains(&json!("reason SIGTERM")), "{kind}: {fact}");
+        }
+    }
+}
+
+/// A status that the scheduler changes has evidence, too: the decision that put the agent to rest, the message that ended
+/// the rest.
+#[test]
+fn a_change_of_posture_says_what_it_follows_from() {
+    let woken = trail("advance 1s", "operator hi");
+    assert_eq!((woken[0].0, &woken[0].1["boundary"]), ("posture.changed", &json!("message_admission")));
+    let evidence = woken[0].1["evidence"][0].as_str().unwrap();
+    assert!(evidence.starts_with("message_queued msg_"), "{evidence}");
+    let rests = trail("operator hi", "round done");
+    let (kind, slept) = rests.last().unwrap();
+    assert_eq!((*kind, &slept["boundary"]), ("posture.changed", &json!("lifecycle_sleep")));
+    assert_eq!(slept["evidence"], json!(["decision Sleep no_pending_scheduler_facts"]));
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod decisions;
 mod disks;
 mod fairness;
 mod fallbacks;
+mod fixtures;
 mod golden;
 mod holds;
 mod images;

@@ -35,7 +35,7 @@ fn past_so_many_within_an_hour_the_next_one_waits_and_the_operator_is_told_once(
          WaitForTimer self_turns_paced m4
          paced to 2 until +3660s
          told failure: a has caused 2 turns itself within an hour, by its own timers, tasks and messages; the next one begins at +3660s (1 message waiting). What you send is not held back. Raise `self_turns_per_hour` if this is what it should do.
-         self_turns_per_hour 2, message m4 not_before +3660s seq 53
+         self_turns_per_hour 2, message m4 not_before +3660s seq 54
          waiting awaiting_timer sleeping
          +3660s: due
          the clock, at +3660s, a message from the operator

@@ -76,7 +76,6 @@ fn act(
         1 => said(&["RequestApproval deploy", "RequestApproval deadline=1m deploy", "DecideApproval appr1 grant"]),
         2 => said(&["Ask push", "Ask deadline=1m default=grant push", "Ask deadline=1m pull", "DecideApproval appr2 grant"]),
         2 => task.prop_map(|task| format!("ShowTask {task}")),
-        1 => Just("ShowAgent".to_owned()),
         1 => Just("ListWorkItems all".to_owned()),
         1 => said(&["StopTask t1", "StopTask t2", "NotifyOperator look"]),
     ]

@@ -166,7 +166,7 @@ fn three_crashes_without_a_round_give_a_message_up() {
          turn local_continuation
          cut cut
          aborted m1 given_up
-         told failure: A message was being worked on in 3 crashes; it was given up.
+         told failure: Your message \"a\" was given up: the process ended 3 times while it was being worked on. To send it again: abide send a 'a'
          wait1 operator_input
          control restart awake_idle
          WaitForOperator active_operator_wait
@@ -212,7 +212,7 @@ fn a_round_between_begins_the_count_anew() {
          turn local_continuation
          cut cut
          aborted m1 given_up
-         told failure: A message was being worked on in 5 crashes; it was given up.
+         told failure: Your message \"a\" was given up: the process ended 5 times while it was being worked on. To send it again: abide send a 'a'
          wait1 operator_input
          control restart awake_idle
          WaitForOperator active_operator_wait",
@@ -247,7 +247,7 @@ fn ten_crashes_in_all_give_a_message_up() {
         "call10 unknown
          cut cut
          aborted m1 given_up
-         told failure: A message was being worked on in 10 crashes; it was given up.
+         told failure: Your message \"a\" was given up: the process ended 10 times while it was being worked on. To send it again: abide send a 'a'
          wait1 operator_input
          control restart awake_idle
          WaitForOperator active_operator_wait",
@@ -361,7 +361,7 @@ fn a_crash_after_a_shutdown_counts_again() {
          crash",
         "cut cut
          aborted m1 given_up
-         told failure: A message was being worked on in 3 crashes; it was given up.
+         told failure: Your message \"a\" was given up: the process ended 3 times while it was being worked on. To send it again: abide send a 'a'
          wait1 operator_input
          control restart awake_idle
          WaitForOperator active_operator_wait",

@@ -377,7 +377,7 @@ fn a_poisonous_result_stays_owed_for_the_operator() {
          owed",
         "cut cut
          aborted m1 given_up
-         told failure: A message was being worked on in 3 crashes; it was given up.
+         told failure: A message (task_result) \"Task t1 (make) is completed, exit code 0\" was given up: the process ended 3 times while it was being worked on. The result of t1 is kept; your next message brings it: abide send a TEXT
          wait1 operator_input
          control restart awake_idle
          WaitForOperator active_operator_wait

@@ -476,7 +476,7 @@ fn a_call_that_was_cut_off() {
          notes
          round done
          notes",
-        "Tool (call1) was cut off at 2026-01-01T00:00:00.004Z; whether it did its work is unknown, and it is not run again: look before you repeat it (seq 16)
+        "Tool (call1) was cut off at 2026-01-01T00:00:00.004Z; whether it did its work is unknown, and it is not run again: look before you repeat it (seq 17)
          end completed
          processed m1
          told result: done

@@ -13,7 +13,7 @@ use abide_kernel::explain;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::Input;
 use abide_kernel::limits;
-use abide_kernel::summary::agent_summary;
+use abide_kernel::summary::{add_world, agent_summary};
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary;
 use abide_kernel::{AgentState, decide};
@@ -84,15 +84,8 @@ async fn with_world(app: &App, mut summary: Value) -> Value {
         Some(Ok(id)) => world.disk_use(&id).await,
         Some(Err(_)) | None => None,
     };
-    if let Some(execution) = summary["execution"].as_object_mut() {
-        execution.insert("sandbox".to_owned(), world.sandbox(network));
-        execution.extend(used.map(|used| ("disk_bytes".to_owned(), used.into())));
-    }
-    // Prices are settings, which no agent's records hold.
     let priced = summary["model"]["name"].as_str().is_some_and(|name| (app.options.check_price)(name).is_ok());
-    if let Some(model) = summary["model"].as_object_mut() {
-        model.insert("priced".to_owned(), priced.into());
-    }
+    add_world(&mut summary, world.sandbox(network), used, priced);
     summary
 }
 

@@ -112,12 +112,21 @@ pub(super) const TRIGGERS: Plane = plane::<Trigger>(
 pub(super) const APPROVALS: Plane = plane::<Approval>("approvals", "appr_", nothing, None);
 
 pub(super) async fn list(call: Call, plane: &'static Plane) -> Met {
+    list_fitting(call, plane, plane.keep).await
+}
+
+/// Those rows of a plane that fit a query.
+pub(super) async fn list_fitting(
+    call: Call,
+    plane: &'static Plane,
+    keep: impl Fn(&Value) -> bool + Send + 'static,
+) -> Met {
     let id = agent(&call)?;
     let limit = call.query.limit()?;
     let after = after(&call, plane)?;
     let mut reserved = reserve(&call, READ_BYTES).await?;
     let (app, named) = (Arc::clone(&call.app), id.clone());
-    let found = blocking(move || find(app.host.ledger(), &named, plane, after.as_deref(), limit)).await?;
+    let found = blocking(move || find(app.host.ledger(), &named, plane, &keep, after.as_deref(), limit)).await?;
     reserved.shrink_to(found.bytes);
     let mut open = match plane.open {
         Some(open) => records(&call, &id, open, &found.rows).await?,
@@ -147,7 +156,14 @@ struct Found {
 const READ_MAX: usize = 16 << 20;
 
 /// The rows of a page: as many as are wanted, or as many as fill it.
-fn find(ledger: &Ledger, id: &AgentId, plane: &Plane, after: Option<&str>, limit: usize) -> Result<Found, Problem> {
+fn find(
+    ledger: &Ledger,
+    id: &AgentId,
+    plane: &Plane,
+    keep: &dyn Fn(&Value) -> bool,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<Found, Problem> {
     let stream = StreamId::agent(id);
     let unreadable = |error| problems::unreadable(&error);
     ledger.head(&stream).map_err(unreadable)?.ok_or_else(|| problems::no_agent(id.as_str()))?;
@@ -157,7 +173,7 @@ fn find(ledger: &Ledger, id: &AgentId, plane: &Plane, after: Option<&str>, limit
     }
     let (mut found, mut read) = (Found { rows: Vec::new(), bytes: 0, more: false }, 0);
     let visited = ledger.visit_rows(&stream, plane.rows, after, &mut |row| {
-        if !(plane.keep)(&row.value) {
+        if !keep(&row.value) {
             return true;
         }
         let full = found.rows.len() == limit || found.bytes >= PAGE_BYTES || read >= READ_MAX;

@@ -25,6 +25,18 @@ const WAIT_MAX_MS: u64 = 25_000;
 /// What is written to a task at a time.
 const INPUT_MAX_BYTES: usize = 64 << 10;
 
+/// All tasks, or those of one work item.
+pub(super) async fn list(call: Call) -> Met {
+    let Some(item) = call.query.text("work_item_id").map(str::to_owned) else {
+        return planes::list(call, &planes::TASKS).await;
+    };
+    if item.is_empty() {
+        let problem = Problem::new(400, "bad_query", "work_item_id names no work item");
+        return Err(problem.hint("list its work items, and take the id of one"));
+    }
+    planes::list_fitting(call, &planes::TASKS, move |task| task["work_item_id"] == item.as_str()).await
+}
+
 pub(super) async fn run(call: Call) -> Met {
     let id = agent(&call)?;
     let run: TaskRun = body::json(&call.body)?;

@@ -102,7 +102,7 @@ impl Daemon {
     /// Ends it the way the daemon ends. The home stays.
     pub async fn stop(self) -> TempDir {
         self.app.close();
-        self.app.host.shutdown(Duration::ZERO).await;
+        self.app.host.shutdown(Duration::ZERO, "test").await;
         drop(self.close);
         self.serving.await.unwrap();
         self.home

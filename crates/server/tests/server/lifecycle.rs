@@ -66,14 +66,13 @@ async fn a_start_leaves_its_trail_and_makes_nothing_up() {
     start(&daemon).await;
     daemon.event("a", "posture.changed", |data| data["next_status"] == "asleep").await;
     let admitted = of_kind(&daemon, "control.admitted").await;
-    assert_eq!(admitted, [json!({ "action": "start", "boundary": "control", "previous_status": "stopped" })]);
-    let applied = of_kind(&daemon, "control.applied").await;
     let wanted = json!({
         "action": "start", "boundary": "control", "previous_status": "stopped", "next_status": "awake_idle",
+        "task_ids": [], "evidence": ["was_stopped", "messages_pending 0"],
     });
-    assert_eq!(applied, [wanted]);
-    let changed = of_kind(&daemon, "posture.changed").await;
-    assert_eq!(changed[0], json!({ "boundary": "control", "previous_status": "stopped", "next_status": "awake_idle" }));
+    assert_eq!(admitted, [wanted.clone()]);
+    assert_eq!(of_kind(&daemon, "control.applied").await, [wanted.clone()]);
+    assert_eq!(of_kind(&daemon, "posture.changed").await[0], wanted);
     assert!(daemon.items("/v1/agents/a/messages").await.is_empty());
     assert!(of_kind(&daemon, "turn.started").await.is_empty());
 }

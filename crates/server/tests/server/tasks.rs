@@ -1,6 +1,6 @@
 //! Commands that people start, read, write to and end.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::daemon::Daemon;
 use crate::http::Ask;
@@ -81,4 +81,36 @@ async fn a_repeat_under_a_key_starts_nothing() {
     assert_eq!(daemon.items("/v1/agents/a/tasks").await.len(), 1);
     let kinds = daemon.kinds("a").await;
     assert_eq!(kinds.iter().filter(|kind| *kind == "task.created").count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_tasks_of_one_work_item_can_be_listed() {
+    let daemon = Daemon::start().await;
+    daemon.create("a").await;
+    let loose = daemon.post("/v1/agents/a/tasks", json!({ "cmd": "true" })).await.is(201);
+    let item = daemon.post("/v1/agents/a/work-items", json!({ "objective": "build", "plan_status": "needs_input" }));
+    let item = item.await.is(201);
+    let item = item["work_item_id"].as_str().unwrap();
+    daemon.post(&format!("/v1/agents/a/work-items/{item}/pick"), json!({})).await.is(200);
+    daemon.say("a", "hold on").await;
+    daemon.event("a", "turn.started", |turn| turn["work_item_id"] == item).await;
+    let mut of_item = Vec::new();
+    for _ in 0..3 {
+        let task = daemon.post("/v1/agents/a/tasks", json!({ "cmd": "make" })).await.is(201);
+        assert_eq!(task["work_item_id"], item);
+        of_item.push(task["task_id"].clone());
+    }
+    let ids = |items: &[Value]| items.iter().map(|task| task["task_id"].clone()).collect::<Vec<_>>();
+    let fitting = daemon.items(&format!("/v1/agents/a/tasks?work_item_id={item}")).await;
+    assert_eq!(ids(&fitting), of_item);
+    // A page at a time, too: what does not fit takes no place in it.
+    let first = daemon.get(&format!("/v1/agents/a/tasks?work_item_id={item}&limit=2")).await;
+    let next = first["next"].as_str().unwrap();
+    let second = daemon.get(&format!("/v1/agents/a/tasks?work_item_id={item}&limit=2&after={next}")).await;
+    let pages = [first["items"].as_array().unwrap().clone(), second["items"].as_array().unwrap().clone()].concat();
+    assert_eq!((ids(&pages), &second["next"]), (of_item.clone(), &Value::Null));
+    let all = ids(&daemon.items("/v1/agents/a/tasks").await);
+    assert_eq!(all, [vec![loose["task_id"].clone()], of_item].concat());
+    assert!(daemon.items("/v1/agents/a/tasks?work_item_id=work_none").await.is_empty());
+    daemon.ask(Ask::get("/v1/agents/a/tasks?work_item_id=")).await.refused(400, "bad_query");
 }
