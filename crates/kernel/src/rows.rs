@@ -19,7 +19,7 @@ use crate::vocabulary::{
 /// Tells apart rows that another version of `rows_of` made: those are made again from the facts. It is a digest of the rows
 /// that `rows_of` makes of a fixed set of facts, so it can't stay the same by oversight: a test compares it, and says the
 /// new one. A change that no fact of that set shows needs one that does (`tests/kernel/row_fingerprint.rs`).
-pub const FINGERPRINT: &str = "rows-a7df9843fed8d728";
+pub const FINGERPRINT: &str = "rows-4c024a2b5bc7c563";
 
 /// One change of one row: merged into the row of that id, key by key.
 #[derive(Debug, Clone, PartialEq)]
@@ -214,15 +214,15 @@ fn agent_rows(at: Time, fact: &Fact) -> Vec<Row> {
     let patch = match fact {
         Fact::AgentCreated(created) => {
             let status = if created.start { Status::AwakeIdle } else { Status::Stopped };
-            with(&created.identity, with(&models(&created.config), json!({ "status": status, "created_at": at })))
+            with(&created.identity, with(&settings(&created.config), json!({ "status": status, "created_at": at })))
         }
         Fact::AgentConfigured(configured) => match configured.role {
-            Some(role) => with(&models(&configured.config), json!({ "role": role })),
-            None => models(&configured.config),
+            Some(role) => with(&settings(&configured.config), json!({ "role": role })),
+            None => settings(&configured.config),
         },
         Fact::AgentForked(forked) => json!({
             "id": forked.agent_id, "status": Status::Stopped, "created_at": at, "kind": AgentKind::Named,
-            "visibility": Visibility::Public, "ownership": Ownership::SelfOwned, "supervisor": null,
+            "visibility": Visibility::Public, "ownership": Ownership::SelfOwned, "supervisor": null, "secrets": null,
         }),
         Fact::AgentQuarantined(_) => json!({ "status": Status::Stopped }),
         Fact::AgentArchived(_) => json!({ "archived": true }),
@@ -248,9 +248,11 @@ pub fn founder_of_row(row: &Value) -> Option<(AgentId, AgentId)> {
     Some((id, identity.founder()))
 }
 
-/// One that has no model of its own may find another when it wakes: whoever lists it says which it would be.
-fn models(config: &Config) -> Value {
-    json!({ "model": config.model, "default_model": config.default_model })
+/// One that has no model of its own may find another when it wakes: whoever lists it says which it would be. The secrets
+/// that it names are there for whoever removes one.
+fn settings(config: &Config) -> Value {
+    let secrets = config.credentials.secret_names();
+    json!({ "model": config.model, "default_model": config.default_model, "secrets": (!secrets.is_empty()).then_some(secrets) })
 }
 
 #[allow(clippy::wildcard_enum_match_arm, reason = "only called with facts about messages")]

@@ -92,6 +92,7 @@ fn execution(state: &AgentState) -> Value {
         "branch": active.and_then(|workspace| workspace.worktree.as_ref()).map(|worktree| &worktree.branch),
         "commands": state.tasks.commands(),
         "occupied": state.workspaces.occupied(), "network": state.config.network,
+        "credentials": (!state.config.credentials.is_empty()).then_some(&state.config.credentials),
     })
 }
 

@@ -15,7 +15,7 @@ use crate::pack;
 pub const READER: u32 = READERS.len() as u32;
 
 /// The first version of the program that had each reader, from the first reader on.
-pub const READERS: &[&str] = &["0.1.0", "0.2.0"];
+pub const READERS: &[&str] = &["0.1.0", "0.2.0", "0.3.0"];
 
 /// A shape of stored facts that only a later reader can read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,6 +67,9 @@ const SHAPES: &[Shape] = &[
     Shape { reader: 2, kind: "work_item.blocked", part: Part::Field("made_by") },
     Shape { reader: 2, kind: "scheduler.decision", part: Part::Word("reason", "work_ticks_spent") },
     Shape { reader: 2, kind: "scheduler.decision", part: Part::Word("reason", "self_turns_paced") },
+    Shape { reader: 3, kind: "agent.created", part: Part::Field("config.credentials") },
+    Shape { reader: 3, kind: "agent.configured", part: Part::Field("config.credentials") },
+    Shape { reader: 3, kind: "task.created", part: Part::Field("child.credentials") },
 ];
 
 /// The reader that a stored fact needs. A payload that was redacted, or is none of ours, needs what its kind needs.
