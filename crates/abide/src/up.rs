@@ -125,7 +125,9 @@ async fn serve(
     let holds = Holds::new(!ledger.wakes_because(HELD)?.is_empty());
     let performer = perform::perform(&ledger, &hands, &hooks, policy, followed, &deltas, &holds);
     let host = Host::start_with(ledger.clone(), performer, Clock::System, daemon.host)?;
-    let notifier = notify::start(home, &host, daemon.notify.clone(), since)?;
+    let mut chosen = daemon.notify.clone();
+    chosen.hidden.secrets = Some(hands.secrets().clone());
+    let notifier = notify::start(home, &host, chosen, since)?;
     let rebuild = RowRebuild::start(&ledger).context("can't start a thread")?;
     let disks = tokio::spawn(disks::tell(host.clone(), hands.clone()));
     // All end when the daemon shuts down.

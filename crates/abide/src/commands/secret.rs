@@ -3,6 +3,7 @@
 use std::io::{IsTerminal, Read};
 
 use abide_api::types::{SecretItem, SecretSet};
+use abide_effects::secrets::SecretValue;
 use anyhow::Context;
 use serde_json::json;
 
@@ -29,6 +30,7 @@ fn value(name: &str) -> anyhow::Result<String> {
     std::io::stdin().lock().read_to_string(&mut text).context(not_text)?;
     let end = if text.ends_with("\r\n") { 2 } else { usize::from(text.ends_with('\n')) };
     text.truncate(text.len() - end);
+    SecretValue::new(&text).map_err(Failed::Usage)?;
     Ok(text)
 }
 

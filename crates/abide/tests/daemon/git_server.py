@@ -18,7 +18,8 @@ folder, certificate, key, password, log = sys.argv[1:]
 
 
 class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.0"
+    # With a length for each answer: one that ends with its connection looks cut off to TLS.
+    protocol_version = "HTTP/1.1"
 
     def log_message(self, *_):
         pass
@@ -48,6 +49,7 @@ class Handler(BaseHTTPRequestHandler):
         if judged != "right":
             self.send_response(401)
             self.send_header("WWW-Authenticate", 'Basic realm="git"')
+            self.send_header("Content-Length", "0")
             self.end_headers()
             return
         path, _, query = self.path.partition("?")
@@ -72,8 +74,9 @@ class Handler(BaseHTTPRequestHandler):
         status = next((value for name, value in lines if name == "Status"), "200 OK")
         self.send_response(int(status.split()[0]))
         for name, value in lines:
-            if name != "Status":
+            if name not in ("Status", "Content-Length"):
                 self.send_header(name, value)
+        self.send_header("Content-Length", str(len(answer)))
         self.end_headers()
         self.wfile.write(answer)
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::hands::{LONG_MS, TASK, calls, exec, git, result, tool};
 use crate::place::{Daemon, text};
-use crate::secrets::{assert_nowhere, set_secret};
+use crate::secrets::{assert_nowhere, set_secret, without_bubblewrap};
 use crate::served::{Served, until};
 
 const TOKEN: &str = "glpat-t0ken/of+this house";
@@ -265,7 +265,7 @@ fn an_agent_with_the_ssh_agent_pushes_over_ssh_and_no_other_does() {
     // Landlock can't show one socket and no other: the command is refused, not started without.
     served.kill();
     let mut command = served.place.command(&["up", "--listen", "127.0.0.1:0", "--json"]);
-    command.env("SSH_AUTH_SOCK", &ssh.socket).env("PATH", served.folder("bin"));
+    command.env("SSH_AUTH_SOCK", &ssh.socket).env("PATH", without_bubblewrap(&served));
     served.daemon = Some(Daemon::of(command));
     let task = served.run_task("given", "true");
     let ended = served.until_task("given", &task, "failed");

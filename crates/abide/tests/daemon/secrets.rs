@@ -2,8 +2,8 @@
 
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use abide_effects::secrets::Mask;
@@ -66,7 +66,10 @@ pub fn assert_nowhere(served: &Served, name: &str, value: &str) {
         assert_eq!(holds, path == own, "{}", path.display());
     }
     // Facts are packed in their file.
-    let export = served.place.says(&["ledger", "export", "--full"]);
+    let file = served.place.path("export.jsonl");
+    served.place.says(&["ledger", "export", "--full", text(&file)]);
+    let export = fs::read_to_string(file).unwrap();
+    assert!(export.contains(name), "it names the secret");
     assert_eq!(mask.text(&export), None, "the export");
 }
 
@@ -146,27 +149,39 @@ fn a_secret_reaches_the_commands_of_its_agent_and_nothing_else() {
 
 #[test]
 fn no_other_command_finds_a_secret_among_the_processes() {
-    let mut served = Served::start();
-    set_secret(&served, "DEPLOY_TOKEN", VALUE);
-    let (mine, theirs) = (served.folder("mine"), served.folder("theirs"));
-    create(&served, "given", &mine, &json!([]), json!({ "secrets": ["DEPLOY_TOKEN"] }));
-    create(&served, "other", &theirs, &json!([]), json!({}));
-    let long = served.run_task("given", &format!("{SEEN} > seen; touch begun; {}", until_there("end")));
-    until("the command", || mine.join("begun").exists().then_some(()));
-    // The name of the variable: a value would be masked in what it prints.
-    let look =
-        "cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n' | grep -c '^DEPLOY_TOKEN='; true";
-    let task = served.run_task("other", look);
-    served.until_task("other", &task, "completed");
-    assert_eq!(served.get(&format!("/v1/agents/other/tasks/{task}/output"))["output"], "0\n");
-    // Nor is it on a command line that any user can see.
-    let seen = fs::read_dir("/proc").unwrap().flatten().any(|entry| {
-        fs::read(entry.path().join("cmdline")).is_ok_and(|line| String::from_utf8_lossy(&line).contains(VALUE))
-    });
-    assert!(!seen);
-    fs::write(mine.join("end"), "").unwrap();
-    served.until_task("given", &long, "completed");
-    served.stop_and_verify();
+    for (bubblewrap, mechanism) in [(true, "bubblewrap"), (false, "landlock")] {
+        let mut served = Served::down("");
+        let mut command = served.place.command(&["up", "--listen", "127.0.0.1:0", "--json"]);
+        if !bubblewrap {
+            command.env("PATH", without_bubblewrap(&served));
+        }
+        served.daemon = Some(Daemon::of(command));
+        set_secret(&served, "DEPLOY_TOKEN", VALUE);
+        let (mine, theirs) = (served.folder("mine"), served.folder("theirs"));
+        create(&served, "given", &mine, &json!([]), json!({ "secrets": ["DEPLOY_TOKEN"] }));
+        create(&served, "other", &theirs, &json!([]), json!({}));
+        assert_eq!(served.get("/v1/agents/given")["execution"]["sandbox"]["mechanism"], mechanism);
+        let path = "PATH=/usr/bin:/bin";
+        let begins = format!("{path}; {SEEN} > seen; touch begun; {}", until_there("end"));
+        let long = served.run_task("given", &begins);
+        until("the command", || mine.join("begun").exists().then_some(()));
+        assert!(fs::read_to_string(mine.join("seen")).unwrap().contains(VALUE), "it is there to be found");
+        // The name of the variable: a value would be masked in what it prints.
+        let look = format!(
+            "{path}; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n' | grep -c '^DEPLOY_TOKEN='; true"
+        );
+        let task = served.run_task("other", &look);
+        served.until_task("other", &task, "completed");
+        assert_eq!(served.get(&format!("/v1/agents/other/tasks/{task}/output"))["output"], "0\n", "{mechanism}");
+        // Nor is it on a command line that any user can see.
+        let seen = fs::read_dir("/proc").unwrap().flatten().any(|entry| {
+            fs::read(entry.path().join("cmdline")).is_ok_and(|line| String::from_utf8_lossy(&line).contains(VALUE))
+        });
+        assert!(!seen);
+        fs::write(mine.join("end"), "").unwrap();
+        served.until_task("given", &long, "completed");
+        served.stop_and_verify();
+    }
 }
 
 #[test]
@@ -191,7 +206,7 @@ fn children_have_what_is_for_children_and_named_agents_have_nothing() {
         });
         assert_eq!(seen["stdout"], expected, "{lead}");
     }
-    let rounds = json!([calls(tool("SpawnAgent", json!({ "message": "look", "agent_id": "made", "model": model }))), { "text": "Done." }]);
+    let rounds = json!([calls(tool("SpawnAgent", json!({ "message": "look", "name": "made", "model": model }))), { "text": "Done." }]);
     let more = json!({ "secrets": ["DEPLOY_TOKEN"], "env": { "PLAIN": "value" }, "for_children": true });
     create(&served, "maker", &served.folder("maker"), &rounds, more);
     served.send("maker", "go");
@@ -354,19 +369,29 @@ fn the_command_line_adds_and_takes_away() {
     let ran = served.place.run(&["agent", "set", "given", "--git-credential", "git.example=ONE"]);
     assert!(ran.err.contains("given has no network"), "{}", ran.err);
     assert_eq!(credentials()["git_credentials"], json!({ "git.example": "ONE" }));
+    say(&["agent", "set", "given", "--git-credential", "none"]);
     say(&["agent", "set", "given", "--secret", "none", "--secret", "TWO", "--env", "none", "--for-children=off"]);
     assert_eq!((&credentials()["secrets"], &credentials()["env"]), (&json!(["TWO"]), &json!({})));
-    let said = served.place.refused(2, &["agent", "set", "given", "--env", "no value"]);
-    assert!(said.contains("NAME=VALUE"), "{said}");
+    let ran = served.place.run(&["agent", "set", "given", "--env", "no value"]);
+    assert!(ran.code == Some(2) && ran.err.contains("write NAME=VALUE"), "{}", ran.err);
     served.place.refused(6, &["agent", "set", "given", "--ssh-agent", "--known-hosts", text(&known)]);
     served.stop_and_verify();
+}
+
+/// A folder for `PATH` in which there is git, and no bubblewrap.
+pub fn without_bubblewrap(served: &Served) -> PathBuf {
+    let bin = served.folder("bin");
+    let path = std::env::var_os("PATH").unwrap();
+    let git = std::env::split_paths(&path).map(|folder| folder.join("git")).find(|git| git.exists()).unwrap();
+    symlink(git.canonicalize().unwrap(), bin.join("git")).unwrap();
+    bin
 }
 
 #[test]
 fn an_ssh_agent_is_refused_where_bubblewrap_does_not_confine() {
     for (settings, with) in [("sandbox = \"off\"\n", "no sandbox"), ("", "Landlock")] {
         let mut served = Served::down(settings);
-        let bin = served.folder("bin");
+        let bin = without_bubblewrap(&served);
         let socket = std::os::unix::net::UnixListener::bind(served.place.path("agent.sock")).unwrap();
         // Without bubblewrap in PATH there is Landlock.
         let mut command = served.place.command(&["up", "--listen", "127.0.0.1:0", "--json"]);
