@@ -52,8 +52,7 @@ pub struct TokenItem {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SecretSet {
-    /// UTF-8 without NUL bytes.
-    #[schema(min_length = 8, max_length = 16384)]
+    /// 8 bytes to 16 KiB of UTF-8, without NUL bytes.
     pub value: String,
 }
 
