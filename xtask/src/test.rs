@@ -108,6 +108,7 @@ fn perform(action: &Action) -> Result<()> {
         Action::Tools => {
             let [format, lints] = [tools::RUSTFMT, tools::CLIPPY];
             tools::ensure_all(&[format, lints, tools::NEXTEST, tools::GIT, tools::BUBBLEWRAP, tools::FAKETIME])?;
+            tools::ensure_all(&[tools::SSH, tools::SSHD, tools::OPENSSL, tools::PYTHON_VENV])?;
             aimock::install()
         }
         // nextest does not run them. Their output is shown only on failure: most crates have none, and a line that says

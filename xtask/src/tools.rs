@@ -53,6 +53,22 @@ pub(crate) const GIT: Tool =
 pub(crate) const BUBBLEWRAP: Tool =
     Tool { name: "bubblewrap", probe: ("bwrap", &["--version"]), source: Source::Package { name: "bubblewrap" } };
 
+/// The server that the tests push to over ssh. They start it themselves, on a port of loopback; Debian's package may start
+/// one of its own where a service manager runs.
+pub(crate) const SSHD: Tool = Tool {
+    name: "openssh-server",
+    probe: ("test", &["-x", "/usr/sbin/sshd"]),
+    source: Source::Package { name: "openssh-server" },
+};
+
+/// `ssh`, `ssh-agent` and `ssh-keygen`.
+pub(crate) const SSH: Tool =
+    Tool { name: "openssh-client", probe: ("ssh", &["-V"]), source: Source::Package { name: "openssh-client" } };
+
+/// Makes the certificate of the server that the tests push to over https.
+pub(crate) const OPENSSL: Tool =
+    Tool { name: "openssl", probe: ("openssl", &["version"]), source: Source::Package { name: "openssl" } };
+
 /// Debian leaves out of python3 what a virtual environment begins with.
 pub(crate) const PYTHON_VENV: Tool = Tool {
     name: "python3 with venv",

@@ -7,6 +7,7 @@ mod config;
 mod daemon;
 mod ledger;
 mod model;
+mod secret;
 mod send;
 mod task;
 mod timer;
@@ -22,12 +23,13 @@ use std::path::PathBuf;
 use abide_kernel::id::{AgentId, Seq};
 use clap::{Args, Parser, Subcommand};
 
-pub use agent::{AgentCommand, AgentsArgs, CreateArgs, NO_MODEL, SetArgs};
+pub use agent::{AgentCommand, AgentsArgs, CreateArgs, CredentialArgs, NONE, SetArgs};
 pub use approval::{ApprovalCommand, OneApproval};
 pub use config::ConfigCommand;
 pub use daemon::{DaemonCommand, UpArgs};
 pub use ledger::{ExportArgs, LedgerCommand};
 pub use model::ModelCommand;
+pub use secret::SecretCommand;
 pub use send::SendArgs;
 pub use task::{OneTask, RunArgs, TaskCommand};
 pub use timer::{TimerArgs, TimerCommand};
@@ -128,6 +130,9 @@ pub enum Command {
     /// What agents can think with
     #[command(subcommand, arg_required_else_help = true)]
     Model(ModelCommand),
+    /// Values that the commands of agents are given, and nobody is shown
+    #[command(subcommand, arg_required_else_help = true)]
+    Secret(SecretCommand),
     /// Who may talk to the daemon
     #[command(subcommand, arg_required_else_help = true)]
     Token(TokenCommand),

@@ -10,6 +10,7 @@ pub mod doctor;
 pub mod ledger;
 pub mod model;
 pub mod plane;
+pub mod secret;
 pub mod send;
 pub mod task;
 pub mod timer;

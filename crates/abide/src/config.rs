@@ -56,6 +56,14 @@ pub struct Settings {
     /// In millionths of a dollar; zero is no limit.
     pub budget_daily_usd: Setting<u64>,
     pub tree_agents: Setting<u32>,
+    /// What the commands of agents are given that a person makes.
+    pub agent_env: Setting<Vec<String>>,
+    pub agent_secrets: Setting<Vec<String>>,
+    pub agent_git_credentials: Setting<Vec<String>>,
+    pub agent_ssh_agent: Setting<bool>,
+    /// The path of a file.
+    pub agent_known_hosts: Setting<Option<String>>,
+    pub agent_for_children: Setting<bool>,
     /// Who can be asked, with the keys of this environment.
     pub providers: Providers,
     /// Which config.toml this was read from.
@@ -123,6 +131,12 @@ impl Settings {
             rounds_per_turn: read(Key::RoundsPerTurn)?.map(|value| value.limit()),
             budget_daily_usd: read(Key::BudgetDailyUsd)?.map(|value| value.micro_usd()),
             tree_agents: read(Key::TreeAgents)?.map(|value| value.limit()),
+            agent_env: read(Key::AgentEnv)?.map(|value| value.words()),
+            agent_secrets: read(Key::AgentSecrets)?.map(|value| value.words()),
+            agent_git_credentials: read(Key::AgentGitCredentials)?.map(|value| value.words()),
+            agent_ssh_agent: read(Key::AgentSshAgent)?.map(|value| value.switch()),
+            agent_known_hosts: read(Key::AgentKnownHosts)?.map(|value| value.text()),
+            agent_for_children: read(Key::AgentForChildren)?.map(|value| value.switch()),
             file_digest: file.digest(),
             entries: entries.collect(),
             providers,
@@ -225,6 +239,12 @@ impl Settings {
             (Key::RoundsPerTurn, as_value(&self.rounds_per_turn, Value::Limit)),
             (Key::BudgetDailyUsd, as_value(&self.budget_daily_usd, Value::MicroUsd)),
             (Key::TreeAgents, as_value(&self.tree_agents, Value::Limit)),
+            (Key::AgentEnv, as_value(&self.agent_env, Value::Words)),
+            (Key::AgentSecrets, as_value(&self.agent_secrets, Value::Words)),
+            (Key::AgentGitCredentials, as_value(&self.agent_git_credentials, Value::Words)),
+            (Key::AgentSshAgent, as_value(&self.agent_ssh_agent, Value::Switch)),
+            (Key::AgentKnownHosts, as_value(&self.agent_known_hosts, Value::Text)),
+            (Key::AgentForChildren, as_value(&self.agent_for_children, Value::Switch)),
         ];
         let keys = keys.into_iter().map(|(key, setting)| (Named::Key(key), setting));
         keys.chain(self.said_entries().map(|(entry, setting)| (Named::Entry(entry), setting))).collect()
@@ -322,7 +342,13 @@ fn setting(key: Key, flags: &UpArgs, file: &File) -> anyhow::Result<Setting<Valu
         | Key::NotifyCommand
         | Key::NotifyWebhook
         | Key::NotifySecretEnv
-        | Key::NotifyOn => None,
+        | Key::NotifyOn
+        | Key::AgentEnv
+        | Key::AgentSecrets
+        | Key::AgentGitCredentials
+        | Key::AgentSshAgent
+        | Key::AgentKnownHosts
+        | Key::AgentForChildren => None,
     };
     if let Some((name, text)) = flag {
         let value = key.parse(text).map_err(|problem| wrong(name, problem))?;

@@ -8,6 +8,7 @@ mod clock;
 mod commands;
 mod config;
 mod connection;
+mod credentials;
 mod disks;
 mod folder;
 mod follow;
@@ -85,6 +86,7 @@ fn run(cli: Cli, out: &Output) -> anyhow::Result<()> {
         Command::Ledger(command) => commands::ledger::run(command, place, out),
         Command::Config(command) => commands::config::run(&command, place, out),
         Command::Model(command) => commands::model::run(&command, place, out),
+        Command::Secret(command) => commands::secret::run(&command, place, out),
         Command::Token(command) => commands::token::run(&command, place, out),
         Command::Doctor => commands::doctor::run(place, out),
         Command::Completions { shell } => commands::completions::run(shell, out),

@@ -13,6 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use abide_effects::secrets::Secrets;
 use abide_effects::web::Url;
 use abide_effects::webhook::Secret;
 use abide_engine::Host;
@@ -45,8 +46,22 @@ pub struct Chosen {
     pub command: Option<String>,
     pub webhook: Option<(Url, Option<Secret>)>,
     pub on: Vec<On>,
-    /// Variables with keys in them, which are nobody else's business.
-    pub hidden: Vec<String>,
+    /// Variables that are nobody else's business.
+    pub hidden: Hidden,
+}
+
+/// Variables with keys of models, and those that were given to agents as secrets, also since the start.
+#[derive(Debug, Clone, Default)]
+pub struct Hidden {
+    pub keys: Vec<String>,
+    pub secrets: Option<Secrets>,
+}
+
+impl Hidden {
+    fn names(&self) -> Vec<String> {
+        let given = self.secrets.iter().flat_map(Secrets::list).map(|(name, _)| name);
+        self.keys.iter().cloned().chain(given).collect()
+    }
 }
 
 impl Chosen {
@@ -60,7 +75,7 @@ impl Chosen {
             }
         };
         let (command, on) = (settings.notify_command.value.clone(), settings.notify_on.value.clone());
-        Ok(Chosen { command, webhook, on, hidden: settings.providers.key_variables() })
+        Ok(Chosen { command, webhook, on, hidden: Hidden { keys: settings.providers.key_variables(), secrets: None } })
     }
 
     fn sinks(self) -> Vec<Sink> {

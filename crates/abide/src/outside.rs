@@ -7,8 +7,10 @@ use std::time::Instant;
 
 use abide_api::types::{ModelList, ModelTested, Transfer};
 use abide_effects::Hands;
-use abide_effects::hands::{Allow, TaskInput, TaskOutput};
+use abide_effects::hands::{Allow, Misfit, TaskInput, TaskOutput};
 use abide_effects::process::Bounds;
+use abide_effects::secrets::{SecretSource, SecretValue};
+use abide_kernel::agent::credentials::Credentials;
 use abide_kernel::agent::workspace::Workspace;
 use abide_kernel::effect::Place;
 use abide_kernel::fact::WorkspaceAttached;
@@ -140,6 +142,31 @@ impl World for Outside {
             total: it.total,
         });
         shown.collect()
+    }
+
+    fn check_credentials(&self, credentials: &Credentials) -> Result<(), (String, Refusal)> {
+        self.hands.check_credentials(credentials).map_err(|Misfit { pointer, refusal }| (pointer, refusal))
+    }
+
+    fn missing_credentials(&self, credentials: &Credentials) -> Vec<String> {
+        self.hands.missing_credentials(credentials)
+    }
+
+    fn secrets(&self) -> Vec<(String, String)> {
+        let word = |source| match source {
+            SecretSource::Home => "home",
+            SecretSource::Environment => "environment",
+        };
+        self.hands.secrets().list().into_iter().map(|(name, source)| (name, word(source).to_owned())).collect()
+    }
+
+    fn set_secret(&self, name: &str, value: &str) -> Result<(), Refusal> {
+        let wrong = |problem| Refusal::new("wrong_value", problem, "give another value");
+        self.hands.secrets().set(name, SecretValue::new(value).map_err(wrong)?)
+    }
+
+    fn remove_secret(&self, name: &str) -> Result<bool, Refusal> {
+        self.hands.secrets().remove(name)
     }
 
     fn disk_use<'a>(&'a self, agent: &'a AgentId) -> Seen<'a, Option<u64>> {

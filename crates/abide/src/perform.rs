@@ -49,12 +49,17 @@ impl Perform for Effects {
             Effect::CallModel { exec_id, round, call } => {
                 let (mind, hooks, policy) = (self.mind.clone(), Arc::clone(&self.hooks), Arc::clone(&self.policy));
                 let (agent, author) = (agent.clone(), call.author.clone());
+                let secrets = self.hands.secrets().clone();
                 let workspace = self.hands.workspace_of(&agent, &author.place);
                 let offered = self.offered_models(&author.models);
                 Some(Box::pin(async move {
                     let mut said = mind.think(&agent, &exec_id, round, *call).await;
                     for input in &mut said {
                         if let Input::FinishRound { reply, .. } = input {
+                            // A model may have put together again what was masked where it read it.
+                            if let Some(masked) = secrets.mask().text(&reply.text) {
+                                reply.text = masked;
+                            }
                             address_triggers(&hooks, &agent, reply).await;
                             choose_models(&offered, reply);
                             // Held against the policy as it is now.

@@ -1,6 +1,7 @@
 //! `abide up`: the daemon in the foreground. It opens the home, serves it until it is told to end, and leaves nothing
 //! running and nothing half written.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -14,6 +15,7 @@ use abide_effects::process::Bounds;
 use abide_effects::sandbox::Mode;
 use abide_engine::{Clock, Deltas, Host, HostOptions};
 use abide_kernel::agent::config::{AgentLimits, Choice, Config, ConfigChange, DefaultModels, Identity};
+use abide_kernel::agent::credentials::Credentials;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::Input;
 use abide_kernel::vocabulary::AgentKind;
@@ -52,6 +54,10 @@ pub struct Daemon {
     pub bounds: Bounds,
     /// The limits of every agent, past which it waits or a person is asked.
     pub limits: AgentLimits,
+    /// What the commands of agents are given that a person makes.
+    pub credentials: Credentials,
+    /// Variables of our environment that are no agent's business: the keys of models.
+    pub hidden: Vec<String>,
     /// The spending limit of all agents together for a day, in millionths of a dollar; zero is no limit.
     pub daily_micro_usd: u64,
     pub host: HostOptions,
@@ -119,7 +125,9 @@ async fn serve(
     let holds = Holds::new(!ledger.wakes_because(HELD)?.is_empty());
     let performer = perform::perform(&ledger, &hands, &hooks, policy, followed, &deltas, &holds);
     let host = Host::start_with(ledger.clone(), performer, Clock::System, daemon.host)?;
-    let notifier = notify::start(home, &host, daemon.notify.clone(), since)?;
+    let mut chosen = daemon.notify.clone();
+    chosen.hidden.secrets = Some(hands.secrets().clone());
+    let notifier = notify::start(home, &host, chosen, since)?;
     let rebuild = RowRebuild::start(&ledger).context("can't start a thread")?;
     let disks = tokio::spawn(disks::tell(host.clone(), hands.clone()));
     // All end when the daemon shuts down.
@@ -130,7 +138,7 @@ async fn serve(
     }
     let model = &daemon.models.default.name;
     match daemon.models.check(model) {
-        Ok(()) if empty => create_first(&host, daemon.models.defaults()).await?,
+        Ok(()) if empty => create_first(&host, daemon.models.defaults(), first_credentials(&hands, daemon)).await?,
         Ok(()) => {}
         Err(problem) if empty => return Err(Failed::Usage(format!("{}: {problem}", daemon.model_place)).into()),
         // Other agents may think with other models, and this one may be mended.
@@ -141,6 +149,7 @@ async fn serve(
     let options = Options {
         limits,
         models: daemon.models.defaults(),
+        credentials: daemon.credentials.clone(),
         check_model: Box::new(move |name| checked.check(name)),
         check_price: Box::new(move |name| priced.check_price(name)),
         world: Arc::new(Outside { hands, models: Arc::clone(&daemon.models), roots, holds }),
@@ -216,7 +225,10 @@ fn hands(home: &Path, daemon: &Daemon) -> anyhow::Result<Hands> {
     let program = Path::new("/proc/self/exe").to_path_buf();
     let sandbox = daemon.sandbox;
     let bounds = Bounds { open_files: open_files::soft_for_programs(), ..daemon.bounds };
-    let hands = Hands::new(Setup { program, home: home.to_path_buf(), sandbox, bounds, moment })?;
+    let text = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
+    let environment = std::env::vars_os().filter_map(text).filter(|(name, _)| !daemon.hidden.contains(name)).collect();
+    let home = home.to_path_buf();
+    let hands = Hands::new(Setup { program, home, sandbox, bounds, environment, moment })?;
     let found = hands.sandbox();
     let mechanism = found.mechanism().as_str();
     match found.problems() {
@@ -255,12 +267,25 @@ async fn reconcile(host: &Host, hands: &Hands, left: Left) {
     }
 }
 
-async fn create_first(host: &Host, models: DefaultModels) -> anyhow::Result<()> {
+/// Those of the settings. What can't be given yet, such as a secret that is to be set when the daemon is up, keeps no home
+/// from having its first agent.
+fn first_credentials(hands: &Hands, daemon: &Daemon) -> Credentials {
+    match hands.check_credentials(&daemon.credentials) {
+        Ok(()) => daemon.credentials.clone(),
+        Err(misfit) => {
+            let problem = misfit.refusal.message;
+            tracing::warn!(problem, "{FIRST_AGENT} is made without what the settings give to agents");
+            Credentials::default()
+        }
+    }
+}
+
+async fn create_first(host: &Host, models: DefaultModels, credentials: Credentials) -> anyhow::Result<()> {
     let id = AgentId::new(FIRST_AGENT)?;
     let identity = Identity { kind: AgentKind::Default, ..Identity::named(id.clone()) };
     let (model, fallback) = (Choice::Default(models.model), Choice::Default(models.fallback));
     let models = ConfigChange { model: Some(model), fallback: Some(fallback), ..ConfigChange::default() };
-    let config = Config::default().with(models);
+    let config = Config { credentials, ..Config::default() }.with(models);
     host.ask(&id, Input::Create { identity, config, start: true }).await.context("can't create the first agent")?;
     Ok(())
 }

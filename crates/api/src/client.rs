@@ -18,10 +18,10 @@ use crate::sse::{SseEvent, SseParser};
 use crate::types::{
     Abort, Accepted, AgentChange, AgentCreate, AgentItem, AgentSummary, Approval, Brief, Compact, Deleted, Detached,
     Ended, Event, Exported, Fetched, Fork, Health, Message, MessageCreate, ModelList, ModelTest, ModelTested, Page,
-    Patch, SandboxPart, Surroundings, Task, TaskInput, TaskRead, TaskRun, TaskStopped, TaskTaken, Timer, TimerCreate,
-    TimerCreated, TokenCreate, TokenCreated, TokenItem, TranscriptEntry, Transfer, Trigger, TriggerCreate, Verify,
-    Wait, Wake, Why, Woken, WorkItem, WorkItemBlock, WorkItemComplete, WorkItemCreate, WorkItemUpdate, Workspace,
-    WorkspaceAttach, WorkspaceFetch,
+    Patch, SandboxPart, SecretItem, SecretSet, Surroundings, Task, TaskInput, TaskRead, TaskRun, TaskStopped,
+    TaskTaken, Timer, TimerCreate, TimerCreated, TokenCreate, TokenCreated, TokenItem, TranscriptEntry, Transfer,
+    Trigger, TriggerCreate, Verify, Wait, Wake, Why, Woken, WorkItem, WorkItemBlock, WorkItemComplete, WorkItemCreate,
+    WorkItemUpdate, Workspace, WorkspaceAttach, WorkspaceFetch,
 };
 
 /// Answers are bounded on the other side; this is for whoever else may answer there.
@@ -422,6 +422,18 @@ impl Client {
 
     pub async fn revoke_token(&self, id: &str) -> Result<Ended, ClientError> {
         self.typed(Method::DELETE, &format!("/v1/tokens/{}", part(id)), None::<&()>).await
+    }
+
+    pub async fn secrets(&self, after: Option<&str>) -> Result<Page<SecretItem>, ClientError> {
+        self.get(&format!("/v1/secrets?{}", page_query(after))).await
+    }
+
+    pub async fn set_secret(&self, name: &str, secret: &SecretSet) -> Result<SecretItem, ClientError> {
+        self.typed(Method::PUT, &format!("/v1/secrets/{}", part(name)), Some(secret)).await
+    }
+
+    pub async fn remove_secret(&self, name: &str) -> Result<SecretItem, ClientError> {
+        self.typed(Method::DELETE, &format!("/v1/secrets/{}", part(name)), None::<&()>).await
     }
 
     /// Follows one agent, or all of them where none is named.

@@ -63,6 +63,8 @@ use crate::types;
     types::TokenCreate,
     types::TokenCreated,
     types::TokenItem,
+    types::SecretSet,
+    types::SecretItem,
     types::Fork,
     types::Compact,
     types::Verify,
@@ -98,6 +100,7 @@ fn method(method: Method) -> &'static str {
     match method {
         Method::Get => "get",
         Method::Post => "post",
+        Method::Put => "put",
         Method::Patch => "patch",
         Method::Delete => "delete",
     }

@@ -7,6 +7,7 @@ use crate::types::Scope;
 pub enum Method {
     Get,
     Post,
+    Put,
     Patch,
     Delete,
 }
@@ -415,4 +416,25 @@ pub const OPERATIONS: &[Operation] = &[
         ..get("token_list", "/v1/tokens", "Tokens, without what they are", Page("TokenItem"))
     }),
     admin(delete("token_revoke", "/v1/tokens/{item}", "Revoke a token", One(200, "Ended"))),
+    admin(Operation {
+        query: PAGE,
+        ..get("secret_list", "/v1/secrets", "Secrets, without their values", Page("SecretItem"))
+    }),
+    admin(Operation {
+        method: Method::Put,
+        problems: &[409],
+        ..post(
+            "secret_set",
+            "/v1/secrets/{item}",
+            "Keep a value that agents can be given; it is never shown",
+            Body::Required("SecretSet"),
+            One(200, "SecretItem"),
+        )
+    }),
+    admin(delete(
+        "secret_remove",
+        "/v1/secrets/{item}",
+        "Remove a secret; commands that start later have it no more",
+        One(200, "SecretItem"),
+    )),
 ];

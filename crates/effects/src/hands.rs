@@ -6,6 +6,7 @@
 
 mod check;
 mod command;
+mod credentials;
 mod desk;
 mod files;
 mod order;
@@ -34,9 +35,11 @@ use crate::limits;
 use crate::policy::CallPolicy;
 use crate::process::{Bounds, Options, Processes};
 use crate::sandbox::{Mode, Sandbox};
+use crate::secrets::{Mask, Secrets};
 use crate::tools::read_skill;
 use crate::workspace::{self, Fetched, Repositories, Transfer, Unsaved, WORKTREES};
 
+pub use credentials::Misfit;
 pub use output::{TaskInput, TaskOutput};
 pub use reconcile::{Left, Reconciled, recorded};
 pub use use_workspace::Allow;
@@ -51,6 +54,8 @@ pub struct Setup {
     pub home: PathBuf,
     pub sandbox: Mode,
     pub bounds: Bounds,
+    /// The daemon's variables, without those that are no agent's business: a secret may be one of them.
+    pub environment: Vec<(String, String)>,
     /// The time, and something that no two calls share. The only clock is elsewhere.
     pub moment: fn() -> (Time, u64),
 }
@@ -63,6 +68,9 @@ struct Inner {
     home: PathBuf,
     processes: Processes,
     repositories: Repositories,
+    secrets: Secrets,
+    /// Where the daemon's ssh agent listens.
+    ssh_socket: Option<PathBuf>,
     moment: fn() -> (Time, u64),
     fresh: Mutex<Fresh>,
     tasks: tasks::Tasks,
@@ -105,6 +113,9 @@ impl Hands {
             Options { program: setup.program, home: home.clone(), sandbox, control_groups: true, bounds: setup.bounds };
         let processes = Processes::new(options)?;
         let repositories = Repositories::new(&home, processes.clone());
+        let socket = setup.environment.iter().find(|(name, value)| name == "SSH_AUTH_SOCK" && !value.is_empty());
+        let ssh_socket = socket.map(|(_, path)| PathBuf::from(path));
+        let secrets = Secrets::open(&home, setup.environment)?;
         let swept = processes.sweep().into_iter().map(|swept| {
             let pids: Vec<String> = swept.pids.iter().map(ToString::to_string).collect();
             let ended = (!pids.is_empty()).then(|| format!("ended_at_boot pids {}", pids.join(" ")));
@@ -115,6 +126,8 @@ impl Hands {
             swept: Mutex::new(swept.collect()),
             processes,
             repositories,
+            secrets,
+            ssh_socket,
             moment: setup.moment,
             fresh: Mutex::new(Fresh::new(Time::EPOCH, 0)),
             tasks: tasks::Tasks::default(),
@@ -191,7 +204,7 @@ impl Hands {
                 Some(Box::pin(async move {
                     slot.comes().await;
                     let came_to = hands.run_tool(&policy, &agent, &exec_id, &call_id, &tool, &input, &place).await;
-                    finished(exec_id, call_id, came_to)
+                    finished(exec_id, call_id, came_to, &hands.0.secrets.mask())
                 }))
             }
             Effect::StartTask { task_id, command, place } => {
@@ -417,14 +430,17 @@ fn worktree_of(root: &str, worktree: &abide_kernel::fact::Worktree) -> workspace
     }
 }
 
-fn finished(exec_id: ExecId, call_id: CallId, came_to: Result<Outcome, Refusal>) -> Vec<Input> {
+/// A result goes into the records and into prompts: no value of a secret may be in it, wherever the tool found one.
+fn finished(exec_id: ExecId, call_id: CallId, came_to: Result<Outcome, Refusal>, mask: &Mask) -> Vec<Input> {
     match came_to {
-        Ok(Outcome { result, mut first, reads }) => {
+        Ok(Outcome { mut result, mut first, reads }) => {
+            mask.json(&mut result);
             first.push(Input::FinishTool { exec_id, call_id, status: ToolStatus::Completed, result, reads });
             first
         }
         Err(refusal) => {
-            let result = refusal.into_result();
+            let mut result = refusal.into_result();
+            mask.json(&mut result);
             vec![Input::FinishTool { exec_id, call_id, status: ToolStatus::Failed, result, reads: None }]
         }
     }

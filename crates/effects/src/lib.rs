@@ -13,6 +13,7 @@ pub mod policy;
 pub mod process;
 pub mod programs;
 pub mod sandbox;
+pub mod secrets;
 pub mod surroundings;
 pub mod tools;
 pub mod transient;

@@ -18,6 +18,7 @@ mod orders;
 mod output;
 mod owner;
 mod spawner;
+mod ssh;
 mod supervise;
 mod sweep;
 mod wires;
@@ -45,6 +46,7 @@ use self::output::Bounded;
 use self::spawner::Spawner;
 use crate::limits;
 use crate::sandbox::Sandbox;
+use crate::secrets::{Mask, MaskedStream, SecretValue};
 
 pub use self::bounds::Bounds;
 pub use self::disk::Shortage;
@@ -95,6 +97,12 @@ pub struct Launch {
     pub protection: Protection,
     /// Variables besides those that every command gets.
     pub environment: Vec<(String, String)>,
+    /// The same, where the values are secrets.
+    pub secrets: Vec<(String, SecretValue)>,
+    /// What is cut out of everything that the command writes.
+    pub mask: Mask,
+    /// Keys that its ssh may sign with. For bubblewrap only: Landlock would have to open every socket with a path.
+    pub ssh_agent: Option<SshAgent>,
     /// Files of the command's private home, by name, with their content. Without a sandbox there is no private home,
     /// and none is written.
     pub home_files: Vec<(String, String)>,
@@ -122,10 +130,22 @@ impl Launch {
             extra_write: Vec::new(),
             protection: Protection::default(),
             environment: Vec::new(),
+            secrets: Vec::new(),
+            mask: Mask::default(),
+            ssh_agent: None,
             home_files: Vec::new(),
             streams: None,
         }
     }
+}
+
+/// An ssh agent that a command may use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SshAgent {
+    /// Where it listens. Without one, ssh has no keys and says so.
+    pub socket: Option<PathBuf>,
+    /// The host keys that ssh accepts; nothing: those that the machine knows.
+    pub known_hosts: Option<String>,
 }
 
 /// Why a command does not run.
@@ -358,6 +378,8 @@ struct Store {
     combined: Bounded,
     stdout: Bounded,
     stderr: Bounded,
+    /// What the two streams are read through.
+    masked: [MaskedStream; 2],
     files: Option<kept::Files>,
     /// Why there are no files, though there were to be.
     problem: Option<String>,

@@ -12,8 +12,10 @@ mod seccomp;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use abide_kernel::input::Refusal;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::bubblewrap::SSH_AGENT_SOCKET;
 use self::bubblewrap::{Scratch, View};
 use self::closed::Closed;
 pub(crate) use self::confinement::{Confinement, Prepared};
@@ -175,7 +177,15 @@ impl Sandbox {
     fn try_bubblewrap(&self, one_scratch: bool) -> Result<(), String> {
         let program = programs::find(BUBBLEWRAP).map_err(|why| format!("{why}; install bubblewrap"))?;
         let scratch = if one_scratch { Scratch::One(PROBE_SCRATCH_BYTES) } else { Scratch::Each(PROBE_SCRATCH_BYTES) };
-        let view = View { writable: &[], readable: &[], mounts_inside: false, network: false, foreign: false, scratch };
+        let view = View {
+            writable: &[],
+            readable: &[],
+            mounts_inside: false,
+            network: false,
+            foreign: false,
+            ssh_agent: None,
+            scratch,
+        };
         let places = self.places();
         let script = format!("{KERNEL_FILES_OPEN}\n{}", bubblewrap::scratch_script(&places, scratch));
         let tried = Command::new(&program)
@@ -222,6 +232,27 @@ impl Sandbox {
     /// Whether hooks and settings of repositories in a writable folder can be kept from commands.
     pub(crate) fn protects_repositories(&self) -> bool {
         self.mechanism == Mechanism::Bubblewrap && kernel() >= OLDEST_KERNEL
+    }
+
+    /// Whether commands can be given an ssh agent, and none of the other sockets of the machine.
+    #[must_use]
+    pub fn shows_sockets(&self) -> bool {
+        self.mechanism == Mechanism::Bubblewrap
+    }
+
+    /// Why commands are given no ssh agent here.
+    #[must_use]
+    pub fn no_ssh_agent(&self) -> Refusal {
+        let message = format!(
+            "an ssh agent needs bubblewrap, and commands here run with {}: only bubblewrap can show a command this one \
+             socket and no other",
+            match self.mechanism {
+                Mechanism::Bubblewrap => "bubblewrap",
+                Mechanism::Landlock => "Landlock",
+                Mechanism::None => "no sandbox",
+            }
+        );
+        Refusal::new("ssh_agent_needs_bubblewrap", message, "install bubblewrap, or use a token: --git-credential")
     }
 
     /// What a command is really kept from, with or without network.
@@ -312,6 +343,7 @@ impl Sandbox {
             mounts_inside: allowed.mounts_inside,
             network: allowed.network,
             foreign: allowed.foreign,
+            ssh_agent: allowed.ssh_agent.as_deref(),
             scratch: match self.one_scratch {
                 true => Scratch::One(allowed.scratch_bytes),
                 false => Scratch::Each(allowed.scratch_bytes),
@@ -402,4 +434,6 @@ pub(crate) struct Allowed {
     pub scratch_bytes: u64,
     /// Some of it belongs to another user than the daemon's.
     pub foreign: bool,
+    /// The socket of an ssh agent, on the machine.
+    pub ssh_agent: Option<PathBuf>,
 }

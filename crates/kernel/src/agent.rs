@@ -8,6 +8,7 @@ pub mod approval;
 pub mod budget;
 pub mod clock;
 pub mod config;
+pub mod credentials;
 pub mod guard;
 pub mod hint;
 pub mod kin;
@@ -192,7 +193,7 @@ impl AgentState {
 
     /// Tells apart snapshots that are not ours: of another shape, or folded by other rules. Bump it with every change of
     /// either.
-    pub const FINGERPRINT: &'static str = "agent-state-26";
+    pub const FINGERPRINT: &'static str = "agent-state-27";
 
     /// Files every item under where it stands, and every timer by whether a wait names it. Needed once, after records were
     /// put in place by hand.

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::agent::AgentState;
 use crate::agent::budget::Budget;
 use crate::agent::config::{Config, Identity, Supervisor};
+use crate::agent::credentials::Credentials;
 use crate::agent::queue::Entry;
 use crate::agent::rule_folder::{RuleFolder, folders_of_made};
 use crate::agent::task::Task;
@@ -169,6 +170,8 @@ pub struct Place {
     pub makers: Vec<AgentId>,
     /// Their folders, as far as rules about paths begin at them.
     pub maker_folders: Vec<RuleFolder>,
+    /// What its own commands have besides the usual environment. Checks have none of it.
+    pub credentials: Credentials,
 }
 
 impl Place {
@@ -187,6 +190,7 @@ impl Place {
             top: state.identity.supervisor.as_ref().map(|supervisor| supervisor.top.clone()),
             makers: state.identity.lineage(),
             maker_folders: state.identity.rule_folders.clone(),
+            credentials: state.config.credentials.clone(),
         }
     }
 
@@ -318,6 +322,7 @@ pub fn spawn_of(task: &Task, state: &AgentState) -> Option<Effect> {
         fallback: child.fallback.clone(),
         default_model: child.default_model,
         default_fallback: child.default_fallback,
+        credentials: child.credentials.clone(),
     };
     let child = ChildToBe { identity, config, message: child.message.clone(), worktree_of };
     Some(Effect::SpawnChild { task_id, child: Box::new(child) })

@@ -215,15 +215,15 @@ fn agent_rows(at: Time, fact: &Fact) -> Vec<Row> {
     let patch = match fact {
         Fact::AgentCreated(created) => {
             let status = if created.start { Status::AwakeIdle } else { Status::Stopped };
-            with(&created.identity, with(&models(&created.config), json!({ "status": status, "created_at": at })))
+            with(&created.identity, with(&settings(&created.config), json!({ "status": status, "created_at": at })))
         }
         Fact::AgentConfigured(configured) => match configured.role {
-            Some(role) => with(&models(&configured.config), json!({ "role": role })),
-            None => models(&configured.config),
+            Some(role) => with(&settings(&configured.config), json!({ "role": role })),
+            None => settings(&configured.config),
         },
         Fact::AgentForked(forked) => json!({
             "id": forked.agent_id, "status": Status::Stopped, "created_at": at, "kind": AgentKind::Named,
-            "visibility": Visibility::Public, "ownership": Ownership::SelfOwned, "supervisor": null,
+            "visibility": Visibility::Public, "ownership": Ownership::SelfOwned, "supervisor": null, "secrets": null,
         }),
         Fact::AgentQuarantined(_) => json!({ "status": Status::Stopped }),
         Fact::AgentArchived(_) => json!({ "archived": true }),
@@ -251,9 +251,11 @@ pub fn founder_of_row(row: &Value) -> Option<(AgentId, AgentId)> {
     Some((id, identity.founder()))
 }
 
-/// One that has no model of its own may find another when it wakes: whoever lists it says which it would be.
-fn models(config: &Config) -> Value {
-    json!({ "model": config.model, "default_model": config.default_model })
+/// One that has no model of its own may find another when it wakes: whoever lists it says which it would be. The secrets
+/// that it names are there for whoever removes one.
+fn settings(config: &Config) -> Value {
+    let secrets = config.credentials.secret_names();
+    json!({ "model": config.model, "default_model": config.default_model, "secrets": (!secrets.is_empty()).then_some(secrets) })
 }
 
 #[allow(clippy::wildcard_enum_match_arm, reason = "only called with facts about messages")]

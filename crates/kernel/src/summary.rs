@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::agent::AgentState;
 use crate::agent::approval::Approval;
 use crate::agent::budget::{Budget, Limits, Used};
+use crate::agent::credentials::Credentials;
 use crate::agent::hint::Trigger;
 use crate::agent::task::Task;
 use crate::agent::timer::Timer;
@@ -104,6 +105,15 @@ fn execution(state: &AgentState) -> Value {
         "branch": active.and_then(|workspace| workspace.worktree.as_ref()).map(|worktree| &worktree.branch),
         "commands": state.tasks.commands(),
         "occupied": state.workspaces.occupied(), "network": state.config.network,
+        "credentials": (!state.config.credentials.is_empty()).then(|| credentials_shape(&state.config.credentials)),
+    })
+}
+
+fn credentials_shape(credentials: &Credentials) -> Value {
+    let Credentials { env, secrets, git_credentials, ssh_agent, known_hosts, for_children } = credentials;
+    json!({
+        "env": env, "secrets": secrets, "git_credentials": git_credentials, "ssh_agent": ssh_agent,
+        "known_hosts": known_hosts, "for_children": for_children,
     })
 }
 

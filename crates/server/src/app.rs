@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use abide_engine::{Deltas, Host};
 use abide_kernel::agent::config::DefaultModels;
+use abide_kernel::agent::credentials::Credentials;
 use tokio::sync::{Semaphore, watch};
 
 use crate::access::Access;
@@ -89,6 +90,8 @@ pub struct Options {
     pub limits: Limits,
     /// What agents have that were given no model of their own.
     pub models: DefaultModels,
+    /// What the commands of agents are given that a person makes.
+    pub credentials: Credentials,
     pub check_model: CheckModel,
     /// Refuses a model whose price nobody knows, where money is limited.
     pub check_price: CheckModel,

@@ -17,6 +17,7 @@ pub(crate) fn router(app: &Arc<App>) -> Router {
         let filter = match operation.method {
             Method::Get => MethodFilter::GET,
             Method::Post => MethodFilter::POST,
+            Method::Put => MethodFilter::PUT,
             Method::Patch => MethodFilter::PATCH,
             Method::Delete => MethodFilter::DELETE,
         };

@@ -3,6 +3,7 @@
 mod agents;
 mod approvals;
 mod chosen;
+mod credentials;
 mod history;
 mod hooks;
 mod ledger;
@@ -11,6 +12,7 @@ mod messages;
 mod models;
 mod page;
 mod planes;
+mod secrets;
 mod stream;
 mod tasks;
 mod tokens;
@@ -111,6 +113,9 @@ pub(crate) async fn meet(call: Call) -> Met {
         "token_create" => tokens::create(call).await,
         "token_list" => tokens::list(&call),
         "token_revoke" => tokens::revoke(call).await,
+        "secret_list" => secrets::list(call).await,
+        "secret_set" => secrets::set(call).await,
+        "secret_remove" => secrets::remove(call).await,
         // A test holds this list against the table.
         unknown => Err(Problem::new(404, "no_route", format!("nothing does {unknown}"))),
     }

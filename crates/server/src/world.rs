@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use abide_api::types::{ModelList, ModelTested, Transfer};
+use abide_kernel::agent::credentials::Credentials;
 use abide_kernel::agent::workspace::Workspace;
 use abide_kernel::effect::Place;
 use abide_kernel::fact::WorkspaceAttached;
@@ -70,6 +71,21 @@ pub trait World: Send + Sync {
 
     /// Repositories whose objects are being copied into the home.
     fn transfers(&self) -> Vec<Transfer>;
+
+    /// Whether an agent can be given these here and now; else what is wrong, with its place in the request.
+    fn check_credentials(&self, credentials: &Credentials) -> Result<(), (String, Refusal)>;
+
+    /// The names of what of these is not set.
+    fn missing_credentials(&self, credentials: &Credentials) -> Vec<String>;
+
+    /// Names of secrets, and where each is: home, environment.
+    fn secrets(&self) -> Vec<(String, String)>;
+
+    /// Durable when this returns. It writes to the disk.
+    fn set_secret(&self, name: &str, value: &str) -> Result<(), Refusal>;
+
+    /// Whether there was one.
+    fn remove_secret(&self, name: &str) -> Result<bool, Refusal>;
 
     /// The bytes that an agent's own folders take on the disk. None where there is too much to look at.
     fn disk_use<'a>(&'a self, agent: &'a AgentId) -> Seen<'a, Option<u64>>;

@@ -4,6 +4,7 @@
 use abide_kernel::AgentState;
 use abide_kernel::agent::budget::{Budget, Limits};
 use abide_kernel::agent::config::AgentLimits;
+use abide_kernel::agent::credentials::Credentials;
 use abide_kernel::agent::guard::call_hash;
 use abide_kernel::fact::{NewChild, Todo, Usage};
 use abide_kernel::id::{AgentId, ApprovalId, CallId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
@@ -323,6 +324,7 @@ pub fn child(rng: &mut Rng) -> NewChild {
         fallback: Vec::new(),
         default_model: false,
         default_fallback: false,
+        credentials: Credentials::default(),
         instructions: None,
         network: false,
         grant: Limits { max_turns: Some(1 + rng.below(5)), ..Limits::default() },

@@ -8,6 +8,7 @@ use clap::{Args, Subcommand};
 
 use super::word;
 use crate::budget::BudgetArgs;
+use crate::credentials;
 
 #[derive(Debug, Subcommand)]
 pub enum AgentCommand {
@@ -92,6 +93,8 @@ pub struct CreateArgs {
     pub fallback: Option<Vec<String>>,
     #[command(flatten)]
     pub budget: BudgetArgs,
+    #[command(flatten)]
+    pub credentials: CredentialArgs,
     /// Leave it stopped
     #[arg(long)]
     pub no_start: bool,
@@ -122,10 +125,48 @@ pub struct SetArgs {
     pub fallback: Option<Vec<String>>,
     #[command(flatten)]
     pub budget: BudgetArgs,
+    #[command(flatten)]
+    pub credentials: CredentialArgs,
+}
+
+/// What the commands of an agent are given.
+#[derive(Debug, Default, Args)]
+pub struct CredentialArgs {
+    /// A variable that its commands get, which is no secret; may be repeated; none: takes away those before it
+    #[arg(long, value_name = "NAME=VALUE|none", value_parser = variable_or_none)]
+    pub env: Vec<String>,
+    /// A secret that its commands find in a variable of the same name; may be repeated; none: takes away those before it
+    #[arg(long, value_name = "NAME|none", value_parser = secret_or_none)]
+    pub secret: Vec<String>,
+    /// The secret that git answers with when this host asks for a password over https; may be repeated; none: takes away
+    /// those before it
+    #[arg(long, value_name = "HOST=NAME|none", value_parser = git_credential_or_none)]
+    pub git_credential: Vec<String>,
+    /// Let its ssh sign with the keys of the daemon's ssh agent; needs bubblewrap
+    #[arg(long, value_name = "on|off", value_parser = switch, num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+    pub ssh_agent: Option<bool>,
+    /// The host keys that its ssh accepts, from this file; none: those that the machine knows
+    #[arg(long, value_name = "FILE|none")]
+    pub known_hosts: Option<PathBuf>,
+    /// Give its supervised children the same
+    #[arg(long, value_name = "on|off", value_parser = switch, num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+    pub for_children: Option<bool>,
+}
+
+fn variable_or_none(text: &str) -> Result<String, String> {
+    if text == NONE { Ok(text.to_owned()) } else { credentials::variable(text).map(|_| text.to_owned()) }
+}
+
+fn secret_or_none(text: &str) -> Result<String, String> {
+    if text == NONE { Ok(text.to_owned()) } else { credentials::secret(text).map(|()| text.to_owned()) }
+}
+
+fn git_credential_or_none(text: &str) -> Result<String, String> {
+    if text == NONE { Ok(text.to_owned()) } else { credentials::git_credential(text).map(|_| text.to_owned()) }
 }
 
 fn model_or_none(text: &str) -> Result<String, String> {
-    if text == NO_MODEL { Ok(text.to_owned()) } else { model_or_default(text) }
+    if text == NONE { Ok(text.to_owned()) } else { model_or_default(text) }
 }
 
 fn model_or_default(text: &str) -> Result<String, String> {
@@ -135,8 +176,8 @@ fn model_or_default(text: &str) -> Result<String, String> {
 /// Instead of a model: the settings'.
 pub const DEFAULT_MODEL: &str = "default";
 
-/// Instead of a list of models.
-pub const NO_MODEL: &str = "none";
+/// Instead of a list, or of a file.
+pub const NONE: &str = "none";
 
 fn role(text: &str) -> Result<Role, String> {
     word(text, "orchestrator, execution")

@@ -1,14 +1,15 @@
 //! `abide agent`: making, seeing and controlling agents.
 
 mod control;
+mod given;
 
 use std::io::Read;
 use std::path::Path;
 
 use abide_api::Client;
 use abide_api::types::{
-    Abort, AgentChange, AgentCreate, AgentItem, AgentSummary, Budget, Execution, Limits, SandboxPart, Surroundings,
-    Usage, Used,
+    Abort, AgentChange, AgentCreate, AgentCredentials, AgentItem, AgentSummary, Budget, Execution, Limits, SandboxPart,
+    Surroundings, Usage, Used,
 };
 use abide_effects::workspace::shadow_warning;
 use abide_kernel::agent::budget::wall_in_words;
@@ -18,7 +19,7 @@ use anyhow::Context;
 use serde_json::json;
 
 use crate::budget::{in_words, limits};
-use crate::cli::{AgentCommand, CreateArgs, NO_MODEL, PlaceArgs, SetArgs};
+use crate::cli::{AgentCommand, CreateArgs, NONE, PlaceArgs, SetArgs};
 use crate::config::ECHO;
 use crate::connection::{self, block_on};
 use crate::folder::absolute;
@@ -42,7 +43,14 @@ pub fn run(command: AgentCommand, place: &PlaceArgs, out: &Output) -> anyhow::Re
 
 fn create(args: &CreateArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let client = connection::find(place)?;
+    let given = given::change(&args.credentials, &AgentCredentials::default())?;
     let new = AgentCreate {
+        env: given.env,
+        secrets: given.secrets,
+        git_credentials: given.git_credentials,
+        ssh_agent: given.ssh_agent,
+        known_hosts: given.known_hosts,
+        for_children: given.for_children,
         id: args.id.to_string(),
         model: args.model.clone(),
         workspace: args.workspace.as_deref().map(absolute).transpose()?,
@@ -70,6 +78,7 @@ fn create(args: &CreateArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<
     for (_, warning) in writable(&around) {
         out.note(&warning);
     }
+    given::note_network(&made, out);
     if args.no_start {
         out.hint(&format!("start it with `abide agent start {}`", args.id));
     } else {
@@ -79,11 +88,11 @@ fn create(args: &CreateArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<
 }
 
 fn set(args: &SetArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
-    let SetArgs { id: _, model, workspace, force: _, network, instructions, fallback, budget } = args;
+    let SetArgs { id: _, model, workspace, force: _, network, instructions, fallback, budget, credentials } = args;
     let unsaid = model.is_none() && workspace.is_none() && network.is_none() && instructions.is_none();
-    if unsaid && fallback.is_none() && budget.is_empty() {
-        let what =
-            "say what to change: --model, --fallback, --workspace, --network, --instructions, --max-… or --daily-…";
+    if unsaid && fallback.is_none() && budget.is_empty() && credentials.is_empty() {
+        let what = "say what to change: --model, --fallback, --workspace, --network, --instructions, --max-…, --daily-…, \
+                    --env, --secret, --git-credential, --ssh-agent, --known-hosts or --for-children";
         return Err(Failed::Usage(what.to_owned()).into());
     }
     let client = connection::find(place)?;
@@ -97,9 +106,11 @@ fn set(args: &SetArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
         ..AgentChange::default()
     };
     let summary = block_on(async {
-        if !budget.is_empty() {
+        if !budget.is_empty() || !credentials.is_empty() {
+            let now = client.agent(args.id.as_str()).await?;
             // A change replaces all of a budget: what is not said is what it was.
-            change.budget = Some(budget.over(&client.agent(args.id.as_str()).await?.model.budget));
+            change.budget = (!budget.is_empty()).then(|| budget.over(&now.model.budget));
+            given::add(&mut change, given::change(credentials, &now.execution.credentials.unwrap_or_default())?);
         }
         Ok(client.change_agent(args.id.as_str(), &change).await?)
     })?;
@@ -121,14 +132,19 @@ fn set(args: &SetArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
             false if summary.model.fallback.is_empty() => "has no other model when that fails".to_owned(),
             false => format!("thinks with {} when that fails", one_line(&summary.model.fallback.join(", then "))),
         });
-        let changed: Vec<String> = [model, others, workspace, network, told, limited].into_iter().flatten().collect();
+        let said = [model, others, workspace, network, told, limited, given::in_words(&change, &summary)];
+        let changed: Vec<String> = said.into_iter().flatten().collect();
         format!("{} {}\n", summary.identity.id, changed.join(", "))
-    })
+    })?;
+    if !credentials.is_empty() {
+        given::note_network(&summary, out);
+    }
+    Ok(())
 }
 
 /// A list as a person writes it; `none` is an empty one.
 fn models(said: &[String]) -> Vec<String> {
-    said.iter().filter(|model| *model != NO_MODEL).cloned().collect()
+    said.iter().filter(|model| *model != NONE).cloned().collect()
 }
 
 fn on_or_off(on: bool) -> &'static str {
@@ -236,6 +252,9 @@ fn picture(summary: &AgentSummary, around: &Surroundings, out: &Output) -> Strin
     }
     more("broken", listed(around.broken.iter().map(|broken| format!("{}: {}", broken.path, broken.problem))));
     more("network", Some(on_or_off(execution.network).to_owned()));
+    for (name, value) in given::rows(execution.credentials.as_ref()) {
+        more(name, Some(value));
+    }
     more("sandbox", execution.sandbox.as_ref().map(sandbox));
     let disk = execution.disk_bytes.filter(|bytes| *bytes > 0);
     more("disk", disk.map(|bytes| format!("{} bytes in its own folders and worktrees", grouped(bytes))));

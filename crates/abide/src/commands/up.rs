@@ -12,12 +12,15 @@ use crate::models::Models;
 use crate::notify::Chosen;
 use crate::output::Output;
 use crate::up::Daemon;
-use crate::{home, logs, up};
+use crate::{credentials, home, logs, up};
 
 pub fn run(args: &UpArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let home = home::dir(place)?;
     let settings = Settings::load(&home, args)?;
     let notify = Chosen::from(&settings)?;
+    let credentials = credentials::of_settings(&settings)?;
+    let hidden = settings.providers.key_variables().into_iter().chain(settings.notify_secret_env.value.clone());
+    let hidden = hidden.collect();
     let (models, model_place) = (Arc::new(Models::of(&settings)), settings.model.origin.place(Key::Model));
     let ledger = match settings.store.value {
         Store::Sqlite => home::open_or_create(place)?,
@@ -30,6 +33,8 @@ pub fn run(args: &UpArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()>
         sandbox: settings.sandbox.value,
         bounds: settings.bounds(),
         limits: settings.agent_limits(),
+        credentials,
+        hidden,
         daily_micro_usd: settings.budget_daily_usd.value,
         host: HostOptions { tree_agents: settings.tree_agents.value },
         grace: Duration::from_millis(settings.shutdown_grace_ms.value),

@@ -12,6 +12,7 @@ use abide_engine::TREE_AGENTS;
 use abide_kernel::agent::config::AgentLimits;
 use serde_json::json;
 
+use crate::credentials;
 use crate::notify::On;
 use crate::roots::PERSON;
 
@@ -38,6 +39,12 @@ pub enum Key {
     RoundsPerTurn,
     BudgetDailyUsd,
     TreeAgents,
+    AgentEnv,
+    AgentSecrets,
+    AgentGitCredentials,
+    AgentSshAgent,
+    AgentKnownHosts,
+    AgentForChildren,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +85,9 @@ pub enum Value {
     MicroUsd(u64),
     /// Each absolute, or below the home folder of the daemon's user.
     Folders(Vec<String>),
+    /// Texts without commas.
+    Words(Vec<String>),
+    Switch(bool),
     /// Of a provider.
     Kind(Kind),
     /// Of a model.
@@ -114,7 +124,7 @@ const FALLBACK_MAX: usize = 8;
 pub const ECHO: &str = "script/echo";
 
 impl Key {
-    pub const ALL: [Key; 21] = [
+    pub const ALL: [Key; 27] = [
         Key::Listen,
         Key::Store,
         Key::Model,
@@ -136,6 +146,12 @@ impl Key {
         Key::RoundsPerTurn,
         Key::BudgetDailyUsd,
         Key::TreeAgents,
+        Key::AgentEnv,
+        Key::AgentSecrets,
+        Key::AgentGitCredentials,
+        Key::AgentSshAgent,
+        Key::AgentKnownHosts,
+        Key::AgentForChildren,
     ];
 
     pub fn name(self) -> &'static str {
@@ -161,6 +177,12 @@ impl Key {
             Key::RoundsPerTurn => "rounds_per_turn",
             Key::BudgetDailyUsd => "budget.daily_usd",
             Key::TreeAgents => "tree_agents",
+            Key::AgentEnv => "agent.env",
+            Key::AgentSecrets => "agent.secrets",
+            Key::AgentGitCredentials => "agent.git_credentials",
+            Key::AgentSshAgent => "agent.ssh_agent",
+            Key::AgentKnownHosts => "agent.known_hosts",
+            Key::AgentForChildren => "agent.for_children",
         }
     }
 
@@ -186,7 +208,13 @@ impl Key {
             | Key::NotifyCommand
             | Key::NotifyWebhook
             | Key::NotifySecretEnv
-            | Key::NotifyOn => None,
+            | Key::NotifyOn
+            | Key::AgentEnv
+            | Key::AgentSecrets
+            | Key::AgentGitCredentials
+            | Key::AgentSshAgent
+            | Key::AgentKnownHosts
+            | Key::AgentForChildren => None,
         }
     }
 
@@ -201,7 +229,7 @@ impl Key {
             Key::SandboxMemory | Key::DiskReserve => Value::Bytes(None),
             Key::SandboxScratch => Value::Bytes(Some(SCRATCH_BYTES)),
             Key::ShutdownGraceMs => Value::ShutdownGraceMs(GRACE_MS),
-            Key::NotifyCommand | Key::NotifyWebhook | Key::NotifySecretEnv => Value::Text(None),
+            Key::NotifyCommand | Key::NotifyWebhook | Key::NotifySecretEnv | Key::AgentKnownHosts => Value::Text(None),
             Key::NotifyOn => Value::NotifyOn(On::USUAL.to_vec()),
             Key::PublicUrl => Value::PublicUrl(String::new()),
             Key::HookRate => Value::HookRate(HOOK_RATE),
@@ -210,6 +238,8 @@ impl Key {
             Key::RoundsPerTurn => Value::Limit(AgentLimits::default().rounds_per_turn),
             Key::BudgetDailyUsd => Value::MicroUsd(0),
             Key::TreeAgents => Value::Limit(TREE_AGENTS),
+            Key::AgentEnv | Key::AgentSecrets | Key::AgentGitCredentials => Value::Words(Vec::new()),
+            Key::AgentSshAgent | Key::AgentForChildren => Value::Switch(false),
         }
     }
 
@@ -250,6 +280,16 @@ impl Key {
                 })
             }
             Key::SelfTurnsPerHour | Key::RoundsPerTurn | Key::TreeAgents => limit(text),
+            Key::AgentEnv => words(text, |word| credentials::variable(word).map(drop)),
+            Key::AgentSecrets => words(text, credentials::secret),
+            Key::AgentGitCredentials => words(text, |word| credentials::git_credential(word).map(drop)),
+            Key::AgentSshAgent | Key::AgentForChildren => {
+                text.parse().map(Value::Switch).map_err(|_| format!("{text:?} is neither true nor false"))
+            }
+            Key::AgentKnownHosts => match Path::new(text).is_absolute() {
+                true => Ok(Value::Text(Some(text.to_owned()))),
+                false => Err(format!("{text:?} is no absolute path of a file with host keys")),
+            },
             Key::HookRate => {
                 let number = text.parse().ok().filter(|rate| (1..=HOOK_RATE_MAX).contains(rate)).map(Value::HookRate);
                 number.ok_or_else(|| format!("{text:?} is no number of deliveries from 1 to {HOOK_RATE_MAX}"))
@@ -264,7 +304,13 @@ impl Key {
             Key::ShutdownGraceMs | Key::HookRate | Key::SelfTurnsPerHour | Key::RoundsPerTurn | Key::TreeAgents => {
                 Written::Number
             }
-            Key::NotifyOn | Key::Fallback | Key::WorkspaceRoots => Written::List,
+            Key::NotifyOn
+            | Key::Fallback
+            | Key::WorkspaceRoots
+            | Key::AgentEnv
+            | Key::AgentSecrets
+            | Key::AgentGitCredentials => Written::List,
+            Key::AgentSshAgent | Key::AgentForChildren => Written::Switch,
             Key::Listen
             | Key::Store
             | Key::Model
@@ -276,7 +322,8 @@ impl Key {
             | Key::PublicUrl
             | Key::NotifyCommand
             | Key::NotifyWebhook
-            | Key::NotifySecretEnv => Written::Text,
+            | Key::NotifySecretEnv
+            | Key::AgentKnownHosts => Written::Text,
         }
     }
 
@@ -370,6 +417,28 @@ impl Key {
                 "type": "integer", "minimum": 0, "maximum": LIMIT_MAX,
                 "description": "Agents that an agent of yours may lead to at the same time: its children, theirs, and the agents that its models made under names of their own. 0 is no limit",
             }),
+            Key::AgentEnv => json!({
+                "type": "array", "items": { "type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*=[^,]*$" },
+                "description": "NAME=VALUE: variables that the commands of every agent get that a person makes from now on; not for secrets",
+            }),
+            Key::AgentSecrets => json!({
+                "type": "array", "items": { "type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" },
+                "description": "Names of secrets (abide secret set) that they get in variables of the same names",
+            }),
+            Key::AgentGitCredentials => json!({
+                "type": "array", "items": { "type": "string", "pattern": "^[^=,]+=[A-Za-z_][A-Za-z0-9_]*$" },
+                "description": "HOST=NAME: the secret that their git answers with when this host asks for a password over https",
+            }),
+            Key::AgentSshAgent => json!({
+                "type": "boolean",
+                "description": "Whether their ssh may sign with the keys of the daemon's ssh agent; needs bubblewrap",
+            }),
+            Key::AgentKnownHosts => json!({
+                "type": "string", "description": "The file of host keys that their ssh accepts, read when the daemon starts",
+            }),
+            Key::AgentForChildren => json!({
+                "type": "boolean", "description": "Whether their supervised children get the same",
+            }),
         };
         let mut about = about;
         about["default"] = self.default().json();
@@ -385,7 +454,8 @@ impl Value {
             Value::Text(text) => json!(text),
             Value::NotifyOn(on) => json!(on),
             Value::Fallback(models) => json!(models),
-            Value::Folders(folders) => json!(folders),
+            Value::Folders(words) | Value::Words(words) => json!(words),
+            Value::Switch(on) => json!(on),
             Value::Card(CardValue::Tokens(tokens)) => json!(tokens),
             Value::Card(CardValue::Switch(on)) => json!(on),
             Value::MicroUsd(micro) | Value::Card(CardValue::MicroUsd(micro)) => json!(dollars(*micro)),
@@ -430,6 +500,8 @@ impl Value {
             | Value::Limit(_)
             | Value::MicroUsd(_)
             | Value::Folders(_)
+            | Value::Words(_)
+            | Value::Switch(_)
             | Value::Kind(_)
             | Value::Card(_) => &[],
         }
@@ -479,6 +551,14 @@ impl Value {
         if let Value::Folders(folders) = self { Some(folders) } else { None }
     }
 
+    pub fn words(self) -> Option<Vec<String>> {
+        if let Value::Words(words) = self { Some(words) } else { None }
+    }
+
+    pub fn switch(self) -> Option<bool> {
+        if let Value::Switch(on) = self { Some(on) } else { None }
+    }
+
     pub fn shutdown_grace_ms(self) -> Option<u64> {
         if let Value::ShutdownGraceMs(ms) = self { Some(ms) } else { None }
     }
@@ -501,8 +581,9 @@ impl fmt::Display for Value {
             Value::HookRate(rate) | Value::Limit(rate) => write!(f, "{rate}"),
             Value::Fallback(models) if models.is_empty() => f.write_str("none"),
             Value::Fallback(models) => f.write_str(&models.join(",")),
-            Value::Folders(folders) if folders.is_empty() => f.write_str("none"),
-            Value::Folders(folders) => f.write_str(&folders.join(",")),
+            Value::Folders(words) | Value::Words(words) if words.is_empty() => f.write_str("none"),
+            Value::Folders(words) | Value::Words(words) => f.write_str(&words.join(",")),
+            Value::Switch(on) => write!(f, "{on}"),
             Value::Kind(kind) => f.write_str(kind.as_str()),
             Value::Card(CardValue::Tokens(tokens)) => write!(f, "{tokens}"),
             Value::Card(CardValue::Switch(on)) => write!(f, "{on}"),
@@ -632,6 +713,13 @@ fn fallback(text: &str) -> Result<Vec<String>, String> {
         return Err(format!("{} models are too many: name {FALLBACK_MAX} at most", models.len()));
     }
     Ok(models)
+}
+
+/// Divided by commas; nothing at all is a list, too.
+fn words(text: &str, check: impl Fn(&str) -> Result<(), String>) -> Result<Value, String> {
+    let words: Vec<&str> = text.split(',').map(str::trim).filter(|word| !word.is_empty()).collect();
+    words.iter().try_for_each(|word| check(word))?;
+    Ok(Value::Words(words.into_iter().map(str::to_owned).collect()))
 }
 
 /// Divided by commas; nothing at all is a list, too.

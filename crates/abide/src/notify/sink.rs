@@ -15,6 +15,7 @@ use rustix::fs::MemfdFlags;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::json;
 
+use super::Hidden;
 use super::notice::Notice;
 use crate::open_files;
 
@@ -28,7 +29,7 @@ const WITH_LIMIT: &str = r#"ulimit -Sn "$0"; exec /bin/sh -c "$1""#;
 
 #[derive(Debug, Clone)]
 pub enum Sink {
-    Command { command: String, hidden: Vec<String> },
+    Command { command: String, hidden: Hidden },
     Webhook { url: Url, secret: Option<Secret> },
 }
 
@@ -46,7 +47,7 @@ impl Sink {
     pub async fn send(&self, notice: &Notice, now: Time) -> Result<(), String> {
         let (sink, notice) = (self.clone(), notice.clone());
         let sent = tokio::task::spawn_blocking(move || match sink {
-            Sink::Command { command, hidden } => run(&command, &hidden, &notice, COMMAND_TIMEOUT),
+            Sink::Command { command, hidden } => run(&command, &hidden.names(), &notice, COMMAND_TIMEOUT),
             Sink::Webhook { url, secret } => {
                 let event = json!({ "type": format!("abide.{}", notice.kind), "timestamp": notice.at, "data": notice });
                 webhook::send(&url, secret.as_ref(), &notice.id, now.as_ms() / 1_000, &event.to_string())
@@ -56,7 +57,8 @@ impl Sink {
     }
 }
 
-/// The operator's own command: not confined, with the daemon's environment but for the keys of models. What it prints is
+/// The operator's own command: not confined, with the daemon's environment but for the keys of models and
+/// the secrets of agents. What it prints is
 /// nobody's business.
 fn run(command: &str, hidden: &[String], notice: &Notice, limit: Duration) -> Result<(), String> {
     let failed = |what: &str, error: std::io::Error| format!("{what}: {error}");

@@ -47,7 +47,7 @@ impl World {
         let noon = "2026-03-01T12:00:00Z".parse().unwrap();
         let host = Host::start(ledger, Arc::new(Mute), Clock::simulated(noon, 7)).unwrap();
         let command = Some(command.replace("$HERE", &home.path().display().to_string()));
-        let chosen = Chosen { command, webhook: None, on: On::USUAL.to_vec(), hidden: Vec::new() };
+        let chosen = Chosen { command, webhook: None, on: On::USUAL.to_vec(), hidden: Hidden::default() };
         let notifier = start(home.path(), &host, chosen, since).unwrap();
         World { home, host, _notifier: notifier }
     }

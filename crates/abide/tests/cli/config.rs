@@ -38,28 +38,34 @@ fn settings_for_people() {
     assert_eq!(
         place.says(&["config", "show", "--origin"]),
         "\
-KEY                  VALUE                                                                 ORIGIN
-listen               127.0.0.1:4173                                                        default
-store                sqlite                                                                default
-model                script/echo (no model is set: agents answer with what they are told)  default
-fallback             none                                                                  default
-log                  info                                                                  default
-sandbox              auto                                                                  default
-sandbox.memory       auto                                                                  default
-sandbox.scratch      1GiB                                                                  default
-disk_reserve         auto                                                                  default
-shutdown_grace_ms    100                                                                   file home/config.toml
-notify.command       none                                                                  default
-notify.webhook       none                                                                  default
-notify.secret_env    none                                                                  default
-notify.on            approval,failure,notify,blocked                                       default
-public_url                                                                                 default
-hook_rate            50                                                                    default
-workspace_roots      ~                                                                     default
-self_turns_per_hour  240                                                                   default
-rounds_per_turn      500                                                                   default
-budget.daily_usd     0                                                                     default
-tree_agents          256                                                                   default
+KEY                    VALUE                                                                 ORIGIN
+listen                 127.0.0.1:4173                                                        default
+store                  sqlite                                                                default
+model                  script/echo (no model is set: agents answer with what they are told)  default
+fallback               none                                                                  default
+log                    info                                                                  default
+sandbox                auto                                                                  default
+sandbox.memory         auto                                                                  default
+sandbox.scratch        1GiB                                                                  default
+disk_reserve           auto                                                                  default
+shutdown_grace_ms      100                                                                   file home/config.toml
+notify.command         none                                                                  default
+notify.webhook         none                                                                  default
+notify.secret_env      none                                                                  default
+notify.on              approval,failure,notify,blocked                                       default
+public_url                                                                                   default
+hook_rate              50                                                                    default
+workspace_roots        ~                                                                     default
+self_turns_per_hour    240                                                                   default
+rounds_per_turn        500                                                                   default
+budget.daily_usd       0                                                                     default
+tree_agents            256                                                                   default
+agent.env              none                                                                  default
+agent.secrets          none                                                                  default
+agent.git_credentials  none                                                                  default
+agent.ssh_agent        false                                                                 default
+agent.known_hosts      none                                                                  default
+agent.for_children     false                                                                 default
 "
     );
     assert_eq!(place.says(&["config", "get", "log"]), "info\n");
@@ -98,7 +104,8 @@ fn a_file_that_is_wrong_is_named_with_what_is_wrong() {
             "no setting is called \"server\"; there are listen, store, model, fallback, log, sandbox, sandbox.memory, \
              sandbox.scratch, disk_reserve, shutdown_grace_ms, notify.command, notify.webhook, notify.secret_env, notify.on, \
              public_url, hook_rate, workspace_roots, self_turns_per_hour, rounds_per_turn, \
-             budget.daily_usd, tree_agents, providers, models",
+             budget.daily_usd, tree_agents, agent.env, agent.secrets, agent.git_credentials, agent.ssh_agent, \
+             agent.known_hosts, agent.for_children, providers, models",
         ),
         ("[provider.x]\n", "no setting is called \"provider\"; did you mean providers?"),
         ("listen = 4173", "listen takes text in quotes, not a number"),

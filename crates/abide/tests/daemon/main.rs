@@ -31,12 +31,14 @@ mod open_files;
 #[path = "../cli/place.rs"]
 mod place;
 mod policy;
+mod push;
 mod quarantine;
 mod refused;
 mod results;
 mod roots;
 mod runaway;
 mod sandbox;
+mod secrets;
 mod served;
 mod shutdown;
 mod soak;

@@ -1,5 +1,7 @@
 //! Agents: how one is made, changed, listed and seen.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -32,6 +34,25 @@ pub struct AgentCreate {
     /// Models that are tried, in this order, when the first fails; `["default"]`, or left out: those of the settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback: Option<Vec<String>>,
+    /// Variables that its commands get; they are no secrets, and shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub env: Option<BTreeMap<String, String>>,
+    /// Secrets, by name, that its commands find in variables of the same names. Takes an admin's token, as do the next
+    /// three.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secrets: Option<Vec<String>>,
+    /// By `[USER@]HOST[:PORT]`, the secret that git answers with when that host asks for a password over https.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git_credentials: Option<BTreeMap<String, String>>,
+    /// Its commands may sign with the keys of the daemon's ssh agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ssh_agent: Option<bool>,
+    /// The host keys that ssh accepts, in the format of `known_hosts`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known_hosts: Option<String>,
+    /// Its supervised children have the same, and theirs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub for_children: Option<bool>,
     /// False makes it stopped. It starts with its creation otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<bool>,
@@ -75,6 +96,28 @@ pub struct AgentChange {
     #[serde(default, deserialize_with = "super::said", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub fallback: Option<Vec<String>>,
+    /// Replaces all of its variables.
+    #[serde(default, deserialize_with = "super::said", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub env: Option<BTreeMap<String, String>>,
+    /// Replaces the whole list. Takes an admin's token, as do the next three.
+    #[serde(default, deserialize_with = "super::said", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub secrets: Option<Vec<String>>,
+    /// Replaces all of them.
+    #[serde(default, deserialize_with = "super::said", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub git_credentials: Option<BTreeMap<String, String>>,
+    #[serde(default, deserialize_with = "super::said", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub ssh_agent: Option<bool>,
+    /// An empty text takes them away.
+    #[serde(default, deserialize_with = "super::said", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub known_hosts: Option<String>,
+    #[serde(default, deserialize_with = "super::said", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub for_children: Option<bool>,
 }
 
 /// Hard limits on what an agent may use in all, and on one day.
@@ -331,6 +374,29 @@ pub struct Execution {
     /// look at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_bytes: Option<u64>,
+    /// What its commands have besides the usual environment; none where that is nothing.
+    #[serde(default)]
+    pub credentials: Option<AgentCredentials>,
+}
+
+/// Secrets are named here; no answer has a value of one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AgentCredentials {
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    #[serde(default)]
+    pub secrets: Vec<String>,
+    #[serde(default)]
+    pub git_credentials: BTreeMap<String, String>,
+    #[serde(default)]
+    pub ssh_agent: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known_hosts: Option<String>,
+    #[serde(default)]
+    pub for_children: bool,
+    /// The secrets among them that are not set, and `ssh-agent` where there is none: commands start without.
+    #[serde(default)]
+    pub missing: Vec<String>,
 }
 
 /// What keeps its commands where they belong.

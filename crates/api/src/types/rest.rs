@@ -48,6 +48,30 @@ pub struct TokenItem {
     pub created_at: String,
 }
 
+/// A value that does not show itself.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SecretSet {
+    /// 8 bytes to 16 KiB of UTF-8, without NUL bytes.
+    pub value: String,
+}
+
+impl std::fmt::Debug for SecretSet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SecretSet")
+    }
+}
+
+/// A secret without its value, which is never shown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SecretItem {
+    pub name: String,
+    /// home, environment (of the daemon), or missing: given to agents, and not set
+    pub source: String,
+    /// The agents that were given it.
+    pub agents: Vec<String>,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fork {

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use abide_kernel::agent::credentials::Credentials;
 use abide_kernel::effect::{Command, Place};
 use abide_kernel::id::{AgentId, TimerId};
 use abide_kernel::input::{Checked, Input};
@@ -10,7 +11,7 @@ use abide_kernel::limits::{CHECK_TIME_MS, LINE_BYTES};
 use abide_kernel::time::Time;
 
 use super::Hands;
-use super::command::bounded;
+use super::command::{Started, bounded};
 use crate::process::{Ended, Process};
 
 impl Hands {
@@ -24,8 +25,10 @@ impl Hands {
     ) -> Vec<Input> {
         let command = Command { command, workdir: None, tty: false, accepts_input: false };
         let label = self.new_task_id();
-        let (mut inputs, checked) = match self.start(agent, &label, &command, place, None).await {
-            Ok((process, first)) => (first, listen(&process).await),
+        // A check has no credentials: it runs without a turn, and nobody is there to ask.
+        let started = self.start(agent, &label, &command, place, &Credentials::default(), None).await;
+        let (mut inputs, checked) = match started {
+            Ok(Started { process, first, .. }) => (first, listen(&process).await),
             Err(refusal) => {
                 let why = format!("it could not be started: {}; {}", refusal.message, refusal.hint);
                 (Vec::new(), Checked::NotDone { why })

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use abide_kernel::agent::credentials::Credentials;
 use abide_kernel::effect::{Command, Place};
 use abide_kernel::fact::{TaskCreated, TaskEnd};
 use abide_kernel::id::{AgentId, CallId, ExecId, TaskId};
@@ -10,6 +11,7 @@ use abide_kernel::input::{Input, Refusal};
 use abide_kernel::vocabulary::TaskStatus;
 use serde_json::{Value, json};
 
+use super::credentials::without;
 use super::desk::{Desk, Surroundings};
 use super::output::text;
 use super::{Hands, Outcome, blocking};
@@ -36,17 +38,31 @@ impl Hands {
             return Ok(Outcome::of(json!({ "disposition": "already_running", "task_handle": handle })));
         }
         let task_id = self.new_task_id();
-        let (process, first) = self.start(agent, &task_id, command, place, Some(exec_id)).await?;
+        let credentials = &place.credentials;
+        let started = self.start(agent, &task_id, command, place, credentials, Some(exec_id)).await?;
+        let Started { process, first, missing } = started;
+        let note = without(&missing);
         let yielded = Duration::from_millis(wanted.yield_time_ms);
         match tokio::time::timeout(yielded, process.wait()).await {
-            Ok(ended) => Ok(Outcome::after(completed(&process, &ended, wanted.max_output_bytes), first)),
+            Ok(ended) => {
+                let mut result = completed(&process, &ended, wanted.max_output_bytes);
+                if let Some(note) = note {
+                    result["note"] = json!(note);
+                }
+                Ok(Outcome::after(result, first))
+            }
             Err(_) => {
                 let created = TaskCreated {
                     exec_id: Some(exec_id.clone()),
                     call_id: Some(call_id.clone()),
                     ..TaskCreated::of_command(task_id, command.clone())
                 };
-                Ok(self.promote(agent, created, command, process, first, wanted.max_output_bytes))
+                let mut outcome = self.promote(agent, created, command, process, first, wanted.max_output_bytes);
+                if let Some(note) = note {
+                    let more = outcome.result["note"].as_str().map(|more| format!("; {more}")).unwrap_or_default();
+                    outcome.result["note"] = json!(format!("{note}{more}"));
+                }
+                Ok(outcome)
             }
         }
     }
@@ -84,12 +100,13 @@ impl Hands {
         command: Command,
         place: &Place,
     ) -> Vec<Input> {
-        match self.start(agent, &task_id, &command, place, None).await {
-            Ok((process, mut first)) => {
+        match self.start(agent, &task_id, &command, place, &place.credentials, None).await {
+            Ok(Started { process, mut first, missing }) => {
                 // Where the disk is full, its output is in memory while it runs.
                 let unkept = process.keep(&self.output_folder(agent, &task_id)).err();
-                let note = unkept.map(|error| format!("; its output is kept in memory only: {error}"));
-                let recovery = Some(format!("{}{}", process.recovery(), note.unwrap_or_default()));
+                let unkept = unkept.map(|error| format!("its output is kept in memory only: {error}"));
+                let notes = unkept.into_iter().chain(without(&missing)).map(|note| format!("; {note}"));
+                let recovery = Some(process.recovery() + &notes.collect::<String>());
                 self.0.tasks.hold(agent, &task_id, process, &command.command, command.workdir.as_deref());
                 first.push(Input::RunTask { task_id, recovery });
                 first
@@ -110,8 +127,9 @@ impl Hands {
         task_id: &TaskId,
         command: &Command,
         place: &Place,
+        credentials: &Credentials,
         exec_id: Option<&ExecId>,
-    ) -> Result<(Process, Vec<Input>), Refusal> {
+    ) -> Result<Started, Refusal> {
         let running = self.0.tasks.of(agent);
         if running >= limits::COMMANDS_MAX {
             let message = format!("{running} commands of this agent run already");
@@ -131,11 +149,21 @@ impl Hands {
         })
         .await?;
         let launch = launch(agent, &desk, protection, task_id, command, place.network)?;
+        let (launch, missing) = self.give(launch, credentials);
         let started = self.0.processes.start(launch).await;
         let process = started.map_err(|error| Refusal::new(error.code, error.message, error.hint))?;
         self.0.tasks.started(agent, process.running());
-        Ok((process, desk.first))
+        Ok(Started { process, first: desk.first, missing })
     }
+}
+
+/// A command that runs.
+pub(super) struct Started {
+    pub(super) process: Process,
+    /// What has to be recorded before anything of it.
+    pub(super) first: Vec<Input>,
+    /// What the agent was given, and is not there.
+    pub(super) missing: Vec<String>,
 }
 
 impl Hands {

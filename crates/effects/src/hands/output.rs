@@ -31,7 +31,7 @@ impl Hands {
     pub async fn read_output(&self, agent: &AgentId, wanted: &TaskOutput) -> Result<(Value, bool), Refusal> {
         let Some(held) = self.0.tasks.get(agent, &wanted.task_id) else {
             let chunk = self.kept(agent, wanted).await?;
-            return Ok((shown("ready", &chunk), true));
+            return Ok((self.shown("ready", &chunk), true));
         };
         let ended = async {
             held.process.wait().await;
@@ -45,7 +45,7 @@ impl Hands {
             (false, false) => "not_ready",
         };
         let total = held.process.read(u64::MAX, 0).total;
-        Ok((shown(status, &held.process.read(wanted.from(total), limits::TASK_OUTPUT_BYTES)), done))
+        Ok((self.shown(status, &held.process.read(wanted.from(total), limits::TASK_OUTPUT_BYTES)), done))
     }
 
     async fn kept(&self, agent: &AgentId, wanted: &TaskOutput) -> Result<Chunk, Refusal> {
@@ -95,9 +95,14 @@ impl Hands {
     }
 }
 
-fn shown(status: &str, chunk: &Chunk) -> Value {
-    json!({
-        "status": status, "output": text(&chunk.bytes), "skipped": chunk.skipped,
-        "next_offset": chunk.next_offset, "total_bytes": chunk.total,
-    })
+impl Hands {
+    /// It was masked when it came. A secret that was set since is masked now.
+    fn shown(&self, status: &str, chunk: &Chunk) -> Value {
+        let output = text(&chunk.bytes);
+        let masked = self.0.secrets.mask().text(&output);
+        json!({
+            "status": status, "output": masked.unwrap_or(output), "skipped": chunk.skipped,
+            "next_offset": chunk.next_offset, "total_bytes": chunk.total,
+        })
+    }
 }

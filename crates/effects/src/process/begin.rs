@@ -22,7 +22,7 @@ use super::heads::Heads;
 use super::orders::{self, Orders, Report, Root, SUPERVISE};
 use super::output::Bounded;
 use super::owner::Begun;
-use super::{Bounds, Launch, Owner, Shared, StartError, Store, disk, family, kept, marker, sweep, wires};
+use super::{Bounds, Launch, Owner, Shared, StartError, Store, disk, family, kept, marker, ssh, sweep, wires};
 use crate::limits;
 use crate::sandbox::environment::{self, Given};
 use crate::sandbox::{Allowed, Mechanism};
@@ -37,6 +37,10 @@ pub(super) fn begin(owner: &Owner, launch: &Launch) -> Result<Begun, StartError>
     if let Some(short) = owner.disks.shortage(&launch.agent) {
         let message = format!("a command of this agent was ended to keep room on the disk: {short}");
         return Err(StartError::new("disk_reserve", message, "make room, or wait until there is some"));
+    }
+    if launch.ssh_agent.is_some() && owner.sandbox.mechanism() != Mechanism::Bubblewrap {
+        let refusal = owner.sandbox.no_ssh_agent();
+        return Err(StartError::new(refusal.code, refusal.message, refusal.hint));
     }
     let began = SystemTime::now();
     let nth = owner.started.fetch_add(1, Ordering::Relaxed);
@@ -77,7 +81,8 @@ pub(super) fn begin(owner: &Owner, launch: &Launch) -> Result<Begun, StartError>
         read_only: launch.protection.read_only.clone(),
         home_files: match owner.sandbox.mechanism() {
             Mechanism::Bubblewrap | Mechanism::Landlock => {
-                launch.home_files.iter().map(|(name, text)| (private.home.join(name), text.clone())).collect()
+                let files = launch.home_files.iter().map(|(name, text)| (private.home.join(name), text.clone()));
+                files.chain(ssh::known_hosts_file(launch.ssh_agent.as_ref())).collect()
             }
             Mechanism::None => Vec::new(),
         },
@@ -172,6 +177,7 @@ fn places(owner: &Owner, launch: &Launch) -> Result<Places, StartError> {
         network: launch.network,
         scratch_bytes: owner.bounds.scratch_bytes,
         foreign: roots.iter().chain(&readable).any(|root| root.owner != own),
+        ssh_agent: launch.ssh_agent.as_ref().and_then(|agent| agent.socket.clone()),
     };
     Ok(Places { allowed, roots, readable })
 }
@@ -235,8 +241,11 @@ fn environment_of(owner: &Owner, launch: &Launch, private: &Private, marker: &st
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
     let mut environment = environment::build(std::env::vars_os().filter_map(text), &given);
-    environment.retain(|(name, _)| launch.environment.iter().all(|(set, _)| set != name));
-    environment.extend(launch.environment.iter().cloned());
+    let secrets = launch.secrets.iter().map(|(name, value)| (name.clone(), value.reveal().to_owned()));
+    let given = ssh::environment(launch.ssh_agent.as_ref()).into_iter().chain(launch.environment.iter().cloned());
+    let given: Vec<(String, String)> = given.chain(secrets).collect();
+    environment.retain(|(name, _)| given.iter().all(|(set, _)| set != name));
+    environment.extend(given);
     environment
 }
 
@@ -369,7 +378,8 @@ impl Hired {
             Some(Err(error)) => (None, Some(error.to_string())),
             None => (None, None),
         };
-        let store = Store { combined, stdout: Bounded::stream(), stderr: Bounded::stream(), files, problem };
+        let masked = [launch.mask.stream(), launch.mask.stream()];
+        let store = Store { combined, stdout: Bounded::stream(), stderr: Bounded::stream(), masked, files, problem };
         let shared = Arc::new(Shared {
             control: self.control,
             input: Mutex::new(wires.input.take()),

@@ -23,6 +23,7 @@ use super::supervise::out_of_memory;
 use super::sweep::{self, Swept};
 use super::{Bounds, Ended, Handle, Launch, Owner, Process, Shared, StartError, Store, family, wires};
 use crate::limits;
+use crate::secrets::MaskedStream;
 
 pub(super) fn own(owner: Arc<Owner>, launch: Launch, ready: oneshot::Sender<Result<Process, StartError>>) {
     match begin::begin(&owner, &launch) {
@@ -207,7 +208,10 @@ impl Begun {
     fn read(shared: &Shared, wire: &mut Option<OwnedFd>, stream: Stream, buffer: &mut [u8]) {
         let Some(open) = wire.as_ref() else { return };
         match rustix::io::read(open, &mut *buffer) {
-            Ok(0) => *wire = None,
+            Ok(0) => {
+                shared.store().close(stream);
+                *wire = None;
+            }
             Ok(count) => shared.store().push(stream, &buffer[..count]),
             Err(Errno::INTR | Errno::AGAIN) => {}
             // A terminal that nobody has open any more answers with an error.
@@ -225,6 +229,25 @@ struct Ready {
 
 impl Store {
     fn push(&mut self, stream: Stream, bytes: &[u8]) {
+        let masked = self.masked(stream).push(bytes);
+        self.put(stream, &masked);
+    }
+
+    /// Nothing more comes: what was held back is shown.
+    fn close(&mut self, stream: Stream) {
+        let rest = self.masked(stream).end();
+        self.put(stream, &rest);
+    }
+
+    fn masked(&mut self, stream: Stream) -> &mut MaskedStream {
+        let [output, error] = &mut self.masked;
+        match stream {
+            Stream::Output => output,
+            Stream::Error => error,
+        }
+    }
+
+    fn put(&mut self, stream: Stream, bytes: &[u8]) {
         self.combined.push(bytes);
         match stream {
             Stream::Output => self.stdout.push(bytes),
@@ -247,6 +270,9 @@ impl Store {
 
     /// The last of it is in the files; or what went wrong with them.
     fn end(&mut self) -> Option<String> {
+        for stream in [Stream::Output, Stream::Error] {
+            self.close(stream);
+        }
         let files = self.files.as_mut();
         let late = files.and_then(|files| {
             files.end(&self.combined);

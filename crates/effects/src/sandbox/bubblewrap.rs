@@ -18,6 +18,8 @@ pub(crate) struct View<'a> {
     pub network: bool,
     /// Some of what is writable belongs to another user.
     pub foreign: bool,
+    /// The socket of an ssh agent, on the machine.
+    pub ssh_agent: Option<&'a Path>,
     pub scratch: Scratch,
 }
 
@@ -36,6 +38,9 @@ pub(crate) const SCRATCH: &str = "/.abide-scratch";
 /// as `newroot` while it works; from the old root's own top `..` leads there. It looks for the source on the machine
 /// first and, with `--bind-try`, lets a missing one be. That this works is tried at start.
 const SCRATCH_SOURCE: &str = "../newroot/.abide-scratch";
+
+/// Where a command finds the ssh agent that it was given: in a private folder.
+pub(crate) const SSH_AGENT_SOCKET: &str = "/run/abide-ssh-agent";
 
 /// The folders that are empty, writable, private and in memory.
 pub(crate) fn private_folders(person: &Path) -> Vec<PathBuf> {
@@ -104,6 +109,10 @@ pub(crate) fn arguments(places: &Places, view: &View<'_>) -> Vec<OsString> {
         if mount == Mount::Hidden && path.is_dir() {
             hidden.push(path);
         }
+    }
+    if let Some(socket) = view.ssh_agent {
+        // Whoever has only read access to a socket can't connect to it, whatever the mount says.
+        arguments.extend(["--bind-try".as_ref(), socket.as_os_str(), SSH_AGENT_SOCKET.as_ref()].map(OsString::from));
     }
     // Read-only, because such a folder may hold no bytes but any number of names. Not before everything is mounted: a
     // folder in it may be shown, such as the runtime's view of a repository that its home lies in.

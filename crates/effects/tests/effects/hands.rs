@@ -29,8 +29,14 @@ impl Stage {
     pub(crate) fn at(home: TempDir) -> Stage {
         let moment = || (Time::EPOCH, std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0));
         let program = PathBuf::from(env!("CARGO_BIN_EXE_effects-stand-in"));
-        let setup =
-            Setup { program, home: home.path().to_path_buf(), sandbox: Mode::Auto, bounds: Bounds::default(), moment };
+        let setup = Setup {
+            program,
+            home: home.path().to_path_buf(),
+            sandbox: Mode::Auto,
+            bounds: Bounds::default(),
+            environment: Vec::new(),
+            moment,
+        };
         Stage { hands: Hands::new(setup).unwrap(), home, agent: AgentId::new("main").unwrap() }
     }
 

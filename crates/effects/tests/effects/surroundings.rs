@@ -32,8 +32,14 @@ impl Stage {
         }
         let program = PathBuf::from(env!("CARGO_BIN_EXE_effects-stand-in"));
         let moment = || (Time::EPOCH, std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0));
-        let setup =
-            Setup { program, home: ground.path().join("home"), sandbox: Mode::Auto, bounds: Bounds::default(), moment };
+        let setup = Setup {
+            program,
+            home: ground.path().join("home"),
+            sandbox: Mode::Auto,
+            bounds: Bounds::default(),
+            environment: Vec::new(),
+            moment,
+        };
         let workspace = ground.path().canonicalize().unwrap().join("project/w").display().to_string();
         let place = Place { configured: Some(workspace), ..Place::default() };
         Stage { hands: Hands::new(setup).unwrap(), ground, agent: AgentId::new("main").unwrap(), place }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use abide_kernel::AgentState;
 use abide_kernel::agent::config::{Choice, Config, ConfigChange, Identity};
+use abide_kernel::agent::credentials::Credentials;
 use abide_kernel::agent::rule_folder::folders_of_made;
 use abide_kernel::effect::{Effect, Place};
 use abide_kernel::id::{AgentId, CallId, ExecId};
@@ -181,7 +182,9 @@ async fn spawn_named(host: &Host, caller: &Caller, input: Value, place: Place) -
         (Some(ChildWorkspace::Inherit), folder) => (folder, None),
         (Some(ChildWorkspace::Worktree), Some(folder)) => (None, Some(host.0.perform.worktree(&id, folder).await?)),
     };
-    let like_caller = Config { workspace, instructions, ..caller.config.clone() };
+    // Credentials are an operator's to give, and nobody asked one.
+    let credentials = Credentials::default();
+    let like_caller = Config { workspace, instructions, credentials, ..caller.config.clone() };
     let config = like_caller.with(ConfigChange { model: model.map(Choice::Own), ..ConfigChange::default() });
     let ask = async |input| host.ask(&id, input).await.map_err(|error| unreached(&id, error));
     let makers = std::iter::once(caller.identity.id.clone()).chain(caller.identity.supervisors()).collect();

@@ -69,6 +69,7 @@ pub(super) fn spawn(step: &mut Step<'_>, actor: &Actor, wanted: Wanted) -> Acted
         instructions,
         network: step.state.config.network,
         grant,
+        credentials: step.state.config.credentials.of_child(),
     };
     let (agent_id, task_id) = (child_id(step), step.fresh.task());
     let created = TaskCreated::of_child(task_id.clone(), &agent_id, child);

@@ -6,6 +6,7 @@ mod work;
 
 use super::AgentState;
 use super::budget::Used;
+use super::credentials::Credentials;
 use super::hint::{Hint, Trigger};
 use super::kin::{self, Leaving};
 use super::lifecycle::Control;
@@ -72,6 +73,8 @@ impl AgentState {
                 // A person said yes to one call of one agent.
                 self.approvals.forget_grants();
                 self.tasks.forget_grants();
+                // So did the person who gave the other its credentials.
+                self.config.credentials = Credentials::default();
                 Ok(())
             }
             Fact::AgentArchived(_) => {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
+use super::credentials::{Credentials, CredentialsChange};
 use super::rule_folder::RuleFolder;
 use crate::id::{AgentId, TaskId};
 use crate::vocabulary::{AgentKind, Ownership, Role, Visibility};
@@ -143,6 +144,9 @@ pub struct Config {
     /// The same of the models that are tried after it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub default_fallback: bool,
+    /// What its commands have besides the usual environment. No agent that a model names has any.
+    #[serde(default, skip_serializing_if = "Credentials::is_empty")]
+    pub credentials: Credentials,
 }
 
 /// What the settings allow every agent before it waits or a person is asked. Zero is no limit. Recorded in each agent's
@@ -192,6 +196,7 @@ pub struct ConfigChange {
     pub budget: Option<Budget>,
     pub fallback: Option<Choice<Vec<String>>>,
     pub role: Option<Role>,
+    pub credentials: CredentialsChange,
 }
 
 impl Config {
@@ -210,6 +215,7 @@ impl Config {
             fallback,
             default_model,
             default_fallback,
+            credentials: self.credentials.with(change.credentials),
         }
     }
 

@@ -89,6 +89,9 @@ const SHAPES: &[Shape] = &[
     Shape { reader: 3, kind: "workspace.released", part: Part::Field("next_status") },
     Shape { reader: 3, kind: "workspace.released", part: Part::Field("previous_status") },
     Shape { reader: 3, kind: "workspace.released", part: Part::Field("task_ids") },
+    Shape { reader: 3, kind: "agent.created", part: Part::Field("config.credentials") },
+    Shape { reader: 3, kind: "agent.configured", part: Part::Field("config.credentials") },
+    Shape { reader: 3, kind: "task.created", part: Part::Field("child.credentials") },
 ];
 
 /// The reader that a stored fact needs. A payload that was redacted, or is none of ours, needs what its kind needs.

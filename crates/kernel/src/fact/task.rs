@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::agent::budget::{Limits, Used};
+use crate::agent::credentials::Credentials;
 use crate::effect::Command;
 use crate::id::{AgentId, CallId, ExecId, MessageId, TaskId, WorkItemId};
 use crate::limits;
@@ -64,6 +65,8 @@ pub struct NewChild {
     /// What of its supervisor's budget it may use; it counts as used there while the child works.
     #[serde(default, skip_serializing_if = "Limits::is_none")]
     pub grant: Limits,
+    #[serde(default, skip_serializing_if = "Credentials::is_empty")]
+    pub credentials: Credentials,
 }
 
 /// What stands for a command in lists.

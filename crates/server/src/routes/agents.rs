@@ -9,6 +9,7 @@ use abide_engine::fold::fold_until;
 use abide_engine::{Answered, AskError};
 use abide_kernel::agent::budget::{Budget as KernelBudget, Limits as KernelLimits};
 use abide_kernel::agent::config::{Choice, Config, ConfigChange, DefaultModels, Identity};
+use abide_kernel::agent::credentials::Credentials;
 use abide_kernel::explain;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::Input;
@@ -18,11 +19,12 @@ use abide_kernel::time::Time;
 use abide_kernel::vocabulary;
 use abide_kernel::{AgentState, decide};
 use abide_ledger::StreamId;
+use serde::Deserialize;
 use serde_json::{Value, json as object};
 
 use super::models::model_of;
 use super::page::{Page, PageBuilder, READ_BYTES};
-use super::{Met, agent, blocking, chosen, json, reserve, workspaces};
+use super::{Met, agent, blocking, chosen, credentials, json, reserve, workspaces};
 use crate::agent_row::readable_agent_row;
 use crate::app::App;
 use crate::body;
@@ -41,6 +43,12 @@ pub(super) async fn create(call: Call) -> Met {
         Once::Again(answered) => *answered,
         Once::Meet(claim) => {
             let settings = AgentChange {
+                env: new.env,
+                secrets: new.secrets,
+                git_credentials: new.git_credentials,
+                ssh_agent: new.ssh_agent,
+                known_hosts: new.known_hosts,
+                for_children: new.for_children,
                 model: Some(new.model.unwrap_or_else(|| DEFAULT.to_owned())),
                 workspace: new.workspace,
                 force: new.force,
@@ -51,8 +59,11 @@ pub(super) async fn create(call: Call) -> Met {
                 fallback: Some(new.fallback.unwrap_or_else(|| vec![DEFAULT.to_owned()])),
             };
             let settings = checked(&call, settings).await?;
-            let config = Config::default().with(settings.clone());
+            let defaults = Config { credentials: call.app.options.credentials.clone(), ..Config::default() };
+            let config = defaults.with(settings.clone());
             chosen::fits(&call.app, &config, false, &settings)?;
+            // The settings' may not fit any more.
+            credentials::check(&call.app, &config.credentials)?;
             let role = new.role.map_or(vocabulary::Role::Orchestrator, role);
             let identity = Identity { role, ..Identity::named(id.clone()) };
             let input = Input::Create { identity, config, start: new.start.unwrap_or(true) };
@@ -84,6 +95,11 @@ async fn with_world(app: &App, mut summary: Value) -> Value {
         Some(Ok(id)) => world.disk_use(&id).await,
         Some(Err(_)) | None => None,
     };
+    let credentials = Credentials::deserialize(&summary["execution"]["credentials"]).unwrap_or_default();
+    if !credentials.is_empty() {
+        summary["execution"]["credentials"]["missing"] = object!(world.missing_credentials(&credentials));
+    }
+    // Prices are settings, which no agent's records hold.
     let priced = summary["model"]["name"].as_str().is_some_and(|name| (app.options.check_price)(name).is_ok());
     add_world(&mut summary, world.sandbox(network), used, priced);
     summary
@@ -99,6 +115,7 @@ fn role(role: Role) -> vocabulary::Role {
 /// A change that makes sense, or what is wrong with it.
 async fn checked(call: &Call, change: AgentChange) -> Result<ConfigChange, Problem> {
     let app = &call.app;
+    let credentials = credentials::change(call, &change)?;
     let wrong = |detail: String, pointer: &str| Problem::new(422, "wrong_fields", detail).pointer(pointer);
     let defaults = &app.options.models;
     let model = change.model.map(|model| match model.as_str() {
@@ -145,6 +162,7 @@ async fn checked(call: &Call, change: AgentChange) -> Result<ConfigChange, Probl
         budget,
         fallback,
         role: change.role.map(role),
+        credentials,
     })
 }
 

@@ -6,6 +6,7 @@ use abide_kernel::AgentState;
 use abide_kernel::agent::config::{Choice, Config, ConfigChange};
 use abide_kernel::id::AgentId;
 
+use super::credentials;
 use crate::app::App;
 
 /// Refuses settings that don't go together. `said` is what the request names; the rest is as it was.
@@ -43,7 +44,11 @@ pub(super) async fn still_fits(app: &App, id: &AgentId, change: &ConfigChange) -
     };
     match app.host.look(id, move |state, _| look(state)).await {
         Ok(Some((config, items))) => {
-            fits(app, &config.following(&app.options.models).with(change.clone()), items, change)
+            let changed = config.following(&app.options.models).with(change.clone());
+            if !change.credentials.is_empty() {
+                credentials::check(app, &changed.credentials)?;
+            }
+            fits(app, &changed, items, change)
         }
         Ok(None) | Err(_) => Ok(()),
     }

@@ -23,6 +23,7 @@ async fn an_agent_is_made_with_what_was_said() {
         budget: Some(Budget { max_tokens: Some(9), ..Budget::default() }),
         fallback: Some(vec!["script/y.json".to_owned()]),
         start: Some(false),
+        ..AgentCreate::default()
     };
     let made = daemon.client().create_agent(&new).await.unwrap();
     assert_eq!((made.identity.kind.as_str(), made.identity.role.as_str()), ("named", "execution"));

@@ -74,6 +74,7 @@ impl Daemon {
         let options = Options {
             limits: limits.clone(),
             models: DefaultModels { model: "script/echo".to_owned(), ..DefaultModels::default() },
+            credentials: Default::default(),
             check_model: Box::new(|name| match name.split_once('/') {
                 Some(_) => Ok(()),
                 None => Err("write PROVIDER/MODEL".to_owned()),

@@ -12,6 +12,7 @@ pub fn method(operation: &Operation) -> &'static str {
     match operation.method {
         Method::Get => "GET",
         Method::Post => "POST",
+        Method::Put => "PUT",
         Method::Patch => "PATCH",
         Method::Delete => "DELETE",
     }

@@ -1,10 +1,12 @@
 //! The world outside of turns for these tests: what is asked of it is counted, and nothing is done. Commands and folders
 //! that are real are tested with the daemon that has hands.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use abide_api::types::{DefaultModel, ModelItem, ModelList, ModelTested, Transfer};
+use abide_kernel::agent::credentials::Credentials;
 use abide_kernel::agent::workspace::Workspace;
 use abide_kernel::effect::Place;
 use abide_kernel::fact::{WorkspaceAttached, Worktree};
@@ -18,6 +20,7 @@ use serde_json::{Value, json};
 pub struct Outside {
     /// Worktrees that were made.
     pub worktrees: AtomicU64,
+    pub secrets: Mutex<BTreeSet<String>>,
 }
 
 /// A folder that is good begins with `/` and is not missing; there are three that not everybody may choose.
@@ -112,6 +115,35 @@ impl World for Outside {
 
     fn transfers(&self) -> Vec<Transfer> {
         vec![Transfer { repository: "/shop".to_owned(), phase: "receiving".to_owned(), done: 9, total: 20 }]
+    }
+
+    fn check_credentials(&self, credentials: &Credentials) -> Result<(), (String, Refusal)> {
+        let missing = self.missing_credentials(credentials);
+        match missing.first() {
+            Some(name) => Err(("/secrets/0".to_owned(), Refusal::new("no_secret", name.clone(), "set it first"))),
+            None => Ok(()),
+        }
+    }
+
+    fn missing_credentials(&self, credentials: &Credentials) -> Vec<String> {
+        let known = self.secrets.lock().unwrap();
+        credentials.secret_names().into_iter().filter(|name| !known.contains(name)).collect()
+    }
+
+    fn secrets(&self) -> Vec<(String, String)> {
+        self.secrets.lock().unwrap().iter().map(|name| (name.clone(), "home".to_owned())).collect()
+    }
+
+    fn set_secret(&self, name: &str, value: &str) -> Result<(), Refusal> {
+        if value.len() < 8 {
+            return Err(Refusal::new("wrong_value", "it is too short", "give another"));
+        }
+        self.secrets.lock().unwrap().insert(name.to_owned());
+        Ok(())
+    }
+
+    fn remove_secret(&self, name: &str) -> Result<bool, Refusal> {
+        Ok(self.secrets.lock().unwrap().remove(name))
     }
 
     fn disk_use<'a>(&'a self, _: &'a AgentId) -> Seen<'a, Option<u64>> {

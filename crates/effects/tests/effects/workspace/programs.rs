@@ -35,7 +35,8 @@ fn hands(home: &Path) -> Hands {
     let moment = || (Time::EPOCH, std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0));
     let program = PathBuf::from(env!("CARGO_BIN_EXE_effects-stand-in"));
     let home = home.to_path_buf();
-    Hands::new(Setup { program, home, sandbox: Mode::Auto, bounds: Bounds::default(), moment }).unwrap()
+    Hands::new(Setup { program, home, sandbox: Mode::Auto, bounds: Bounds::default(), environment: Vec::new(), moment })
+        .unwrap()
 }
 
 async fn call(hands: &Hands, repo: &Path, tool: &str, input: Value) -> (ToolStatus, Value) {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use abide_kernel::agent::budget::{Budget, Limits, Used};
 use abide_kernel::agent::config::{AgentLimits, Choice, ConfigChange, DefaultModels};
+use abide_kernel::agent::credentials::Credentials;
 use abide_kernel::fact::{NewChild, TaskCreated, TaskEnd, Todo, Usage, WorkspaceAttached, Worktree};
 use abide_kernel::id::{AgentId, ApprovalId, CallId, ExecId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use abide_kernel::input::{
@@ -327,6 +328,7 @@ fn new_child(line: &Line<'_>) -> Said<Option<Box<NewChild>>> {
         fallback: Vec::new(),
         default_model: false,
         default_fallback: false,
+        credentials: Credentials::default(),
         instructions: None,
         network: false,
         grant,
