@@ -1,5 +1,6 @@
 //! Workspaces and worktrees, on real folders with the real git.
 
+mod bombs;
 mod check;
 mod clear;
 mod create;
