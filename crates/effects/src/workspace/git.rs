@@ -390,10 +390,10 @@ impl Git {
 
     /// The refusal of an answer that broke off.
     pub(super) fn unreadable(&self, error: &io::Error) -> Refusal {
-        match error.kind() {
-            io::ErrorKind::TimedOut => self.stuck("cat-file"),
-            _ => self.failed("cat-file", &format!("its answer broke off: {error}")),
+        if error.kind() == io::ErrorKind::TimedOut {
+            return self.stuck("cat-file");
         }
+        self.failed("cat-file", &format!("its answer broke off: {error}"))
     }
 
     /// The refusal where git's output could not be written.

@@ -64,7 +64,8 @@ fn child(ground: &Ground, parent: &Worktree) -> Result<Worktree, Refusal> {
 
 #[test]
 fn a_tree_that_is_too_large_is_not_checked_out() {
-    let trees: [(&str, fn(&Path) -> String); 4] = [
+    type MakeTree = fn(&Path) -> String;
+    let trees: [(&str, MakeTree); 4] = [
         ("1111111110 entries", billions),
         ("513 folders", |at| nested(at, 601, "a")),
         ("5019 bytes in its longest path", |at| nested(at, 20, &"n".repeat(250))),
