@@ -35,7 +35,7 @@ use crate::perform::Followed;
 use crate::policy::Watched;
 use crate::roots::Roots;
 use crate::row_rebuild::RowRebuild;
-use crate::{disks, home, logs, memory, notify, open_files, perform};
+use crate::{disks, home, logs, memory, mirrors, notify, open_files, perform};
 
 /// The agent that a new home begins with.
 pub const FIRST_AGENT: &str = "main";
@@ -126,6 +126,7 @@ async fn serve(
     let disks = tokio::spawn(disks::tell(host.clone(), hands.clone()));
     // All end when the daemon shuts down.
     let memory = tokio::spawn(memory::give_back());
+    let upkeep = tokio::spawn(mirrors::tidy(hands.clone()));
     let releases = tokio::spawn(holds::release(host.clone(), holds.clone()));
     for left in left {
         reconcile(&host, &hands, left).await;
@@ -173,6 +174,7 @@ async fn serve(
     app.close();
     disks.abort();
     memory.abort();
+    upkeep.abort();
     releases.abort();
     let ending = async {
         host.shutdown(daemon.grace).await;

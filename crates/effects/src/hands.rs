@@ -21,6 +21,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use abide_kernel::effect::{Effect, Place};
 use abide_kernel::id::{AgentId, CallId, ExecId, Fresh, TaskId};
@@ -35,7 +36,7 @@ use crate::policy::CallPolicy;
 use crate::process::{Bounds, Options, Processes};
 use crate::sandbox::{Mode, Sandbox};
 use crate::tools::read_skill;
-use crate::workspace::{self, Fetched, Repositories, Transfer, Unsaved, WORKTREES};
+use crate::workspace::{self, Fetched, Repositories, Tidied, Transfer, Unsaved, WORKTREES};
 
 pub use output::{TaskInput, TaskOutput};
 pub use reconcile::{Left, Reconciled, recorded};
@@ -168,6 +169,13 @@ impl Hands {
     #[must_use]
     pub fn transfers(&self) -> Vec<Transfer> {
         self.0.repositories.transfers()
+    }
+
+    /// Puts the packs of mirrors together, and removes mirrors that are of no use.
+    pub async fn tidy_mirrors(&self) -> Tidied {
+        let repositories = self.0.repositories.clone();
+        let now = SystemTime::UNIX_EPOCH + Duration::from_millis((self.0.moment)().0.as_ms().unsigned_abs());
+        blocking(move || repositories.tidy_mirrors(now)).await
     }
 
     #[must_use]

@@ -102,6 +102,9 @@ pub const TREE_PATIENCE: std::time::Duration = std::time::Duration::from_secs(12
 pub const GIT_MEMORY_BYTES: u64 = 2 << 30;
 /// A series of patches that is written of an agent's commits. A longer one helps nobody: the commits are in the mirror.
 pub const SERIES_BYTES: u64 = 64 << 20;
+/// Packs of a mirror before they are put together, and how long a mirror of no use stays.
+pub const MIRROR_PACKS: usize = 50;
+pub const MIRROR_UNUSED: std::time::Duration = std::time::Duration::from_secs(14 * 24 * 3_600);
 /// The index of a repository that git looks at. One of two million files has about this size.
 pub const GIT_INDEX_BYTES: u64 = 256 << 20;
 /// Places of an index that may name the part that it shares with others.

@@ -37,6 +37,7 @@ impl Repositories {
         worktree: Option<&Path>,
         branch: Option<&str>,
     ) -> Result<Vec<Fetched>, Refusal> {
+        let _used = self.using_mirrors();
         let user = Repository::find(repo)?.filter(|user| user.toplevel == repo).ok_or_else(|| {
             let message = format!("the repository {} is not there any more", repo.display());
             let hint = "put it back where it was; the commits are kept, and as patches: abide workspace patches";

@@ -286,7 +286,7 @@ impl Mirror {
         Ok(known.map(|(id, kind)| (id.to_owned(), kind.to_owned())).collect())
     }
 
-    fn failed(&self, error: &io::Error) -> Refusal {
+    pub(super) fn failed(&self, error: &io::Error) -> Refusal {
         let message = format!("the mirror {} could not be read or written: {error}", self.dir.display());
         Refusal::new("io", message, transient::hint(error, "see that there is room and the right to write in the home"))
     }

@@ -62,6 +62,7 @@ impl Repositories {
     /// Makes a folder with a repository of its own, in which `branch` begins at the commit that is checked out. Objects
     /// come only from stores that a person agreed to: see [`Repositories::agree`].
     pub fn create_worktree(&self, of: &Workspace, folder: &Path, branch: &str) -> Result<Worktree, Refusal> {
+        let _used = self.using_mirrors();
         let nowhere = Git::trusted(Path::new("/dev/null"))?;
         if !branch.starts_with(BRANCHES) || !nowhere.ask(&[&"check-ref-format", &"--branch", &branch])?.ok {
             let message = format!("{branch:?} can't be the name of a branch of ours");
@@ -255,24 +256,24 @@ impl Source {
             self.mirror.link_large_files(&self.repository.common_dir)?;
         }
         let git = self.init(worktree, &self.mirror.refs(USER)?)?;
-        self.has_room(worktree, &self.checked_out(&git, size)?)?;
+        self.has_room(worktree, &self.checked_out(worktree, &git, size)?)?;
         git.run_holding(&[&"read-tree", &"-m", &"-u", &"HEAD"], making.held()).map(drop)
     }
 
     /// The part of a tree that is checked out: all of it, unless the patterns of a sparse checkout leave some out.
-    fn checked_out(&self, git: &Git, whole: &TreeSize) -> Result<TreeSize, Refusal> {
+    fn checked_out(&self, worktree: &Worktree, git: &Git, whole: &TreeSize) -> Result<TreeSize, Refusal> {
         if !self.is_sparse() {
             return Ok(*whole);
         }
-        // In an index apart: git checks out nothing that the worktree's own says is there.
+        // In an index apart: git checks out nothing that the worktree's own says is there. The patterns have the syntax of
+        // those that ignore files, and name what is to be there.
         let apart = git.with_index(self.view.place("sparse"));
-        apart.run(&[&"read-tree", &"-m", &"HEAD"])?;
-        let listed = apart.run(&[&"ls-files", &"-t", &"--stage", &"-z"])?;
-        // A letter, which is S where the entry is left out, the mode, the id.
-        let kept = listed.split(|byte| *byte == 0).filter(|entry| !entry.is_empty() && !entry.starts_with(b"S "));
+        apart.run(&[&"read-tree", &"HEAD"])?;
+        let patterns = worktree.path.join(".git/info/sparse-checkout");
+        let listed = apart.run(&[&"ls-files", &"-c", &"-i", &"-X", &patterns, &"--stage", &"-z"])?;
         let id =
-            |entry: &[u8]| entry.split(|byte| *byte == b' ').nth(2).map(|id| String::from_utf8_lossy(id).into_owned());
-        let ids: Vec<String> = kept.filter_map(id).collect();
+            |entry: &[u8]| entry.split(|byte| *byte == b' ').nth(1).map(|id| String::from_utf8_lossy(id).into_owned());
+        let ids: Vec<String> = listed.split(|byte| *byte == 0).filter_map(id).collect();
         let mut objects = Objects::of(git)?;
         let bytes = objects.sizes(&ids)?;
         objects.finish()?;

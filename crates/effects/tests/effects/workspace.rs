@@ -13,6 +13,7 @@ mod programs;
 mod remove;
 mod stores;
 mod tree;
+mod upkeep;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

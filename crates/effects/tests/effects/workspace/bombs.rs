@@ -109,17 +109,23 @@ fn a_sparse_checkout_is_measured_by_its_patterns() {
     let ground = Ground::new();
     let heavy = heavy(&ground.repo);
     let kept = git(&ground.repo, &["rev-parse", "HEAD:kept.txt"]);
+    let heavy = make_tree(&ground.repo, (0..256).map(|n| ("040000 tree", heavy.clone(), n.to_string())));
     let both = [("040000 tree", heavy, "heavy".to_owned()), ("100644 blob", kept, "kept.txt".to_owned())];
     let tree = make_tree(&ground.repo, both.into_iter());
     put_on_head(&ground.repo, &tree);
     ground.git(&["config", "core.sparseCheckout", "true"]);
-    put(&ground.repo.join(".git/info/sparse-checkout"), "/kept.txt\n");
+    let patterns = |text: &str| put(&ground.repo.join(".git/info/sparse-checkout"), text);
+    // More than any disk has: 8 TiB, of which one file is checked out.
+    patterns("/*\n!/*/\n");
     let parent = ground.worktree("parent");
     assert_eq!(fs::read_dir(&parent.path).unwrap().count(), 2);
+    patterns("/*\n!/kept.txt\n");
+    let made = ground.create(&ground.workspace(), &ground.worktrees().join("two"), "abide/ada-two");
+    assert_eq!(refused(made), "disk_full");
     // Whoever takes the patterns away does not get the files either.
     git(&parent.path, &["config", "core.sparseCheckout", "false"]);
     let message = child(&ground, &parent).unwrap_err().message;
-    assert!(message.contains("34359738382 bytes"), "{message}");
+    assert!(message.contains("has 8796093022222 bytes"), "{message}");
 }
 
 #[test]
