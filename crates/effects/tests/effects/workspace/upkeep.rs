@@ -61,7 +61,7 @@ fn packs_are_put_together_under_a_git_that_reads_them() {
         lines.concat()
     };
     assert!(read(&ids[0]).contains("content 1\n"));
-    assert_eq!(tidy(&ground, 0).repacked, [mirror.clone()]);
+    assert_eq!(tidy(&ground, 0).repacked, std::slice::from_ref(&mirror));
     assert!(packs(&mirror) < 10, "{}", packs(&mirror));
     for (number, id) in ids.iter().enumerate() {
         assert!(read(id).contains(&format!("content {}\n", number + 1)), "{id}");
@@ -89,7 +89,7 @@ fn a_mirror_goes_only_when_nothing_needs_it() {
     stays("a kept commit");
     ground.fetch_kept();
     assert!(tidy(&ground, 13).removed.is_empty(), "used lately");
-    assert_eq!(tidy(&ground, 15).removed, [mirror.clone()]);
+    assert_eq!(tidy(&ground, 15).removed, std::slice::from_ref(&mirror));
     assert!(!mirror.exists());
     assert_eq!(refused(ground.repositories().fetch("ada", &ground.repo, None, None)), "no_branch");
     let again = ground.worktree("two");
