@@ -16,6 +16,7 @@ mod home;
 mod logs;
 mod memory;
 mod mind;
+mod mirrors;
 mod models;
 mod notify;
 mod open_files;

@@ -37,7 +37,7 @@ use crate::perform::Followed;
 use crate::policy::Watched;
 use crate::roots::Roots;
 use crate::row_rebuild::RowRebuild;
-use crate::{disks, logs, memory, notify, open_files, perform};
+use crate::{disks, home, logs, memory, mirrors, notify, open_files, perform};
 
 /// The agent that a new home begins with.
 pub const FIRST_AGENT: &str = "main";
@@ -109,6 +109,8 @@ async fn serve(
         tracing::info!(from, to, "upgraded the home to a newer format; older versions refuse it from now on");
     }
     let empty = ledger.streams(None, 1)?.is_empty();
+    // Before any program is looked up, by the policy's watcher or by the sandbox.
+    home::count_agent_folders(home, &ledger)?;
     let policy = Watched::start(home)?;
     let access = Access::read(ledger.clone(), token)?;
     let hands = hands(home, daemon).with_context(|| format!("can't prepare {} for commands", home.display()))?;
@@ -132,6 +134,7 @@ async fn serve(
     let disks = tokio::spawn(disks::tell(host.clone(), hands.clone()));
     // All end when the daemon shuts down.
     let memory = tokio::spawn(memory::give_back());
+    let upkeep = tokio::spawn(mirrors::tidy(hands.clone()));
     let releases = tokio::spawn(holds::release(host.clone(), holds.clone()));
     for left in left {
         reconcile(&host, &hands, left).await;
@@ -180,6 +183,7 @@ async fn serve(
     app.close();
     disks.abort();
     memory.abort();
+    upkeep.abort();
     releases.abort();
     let ending = async {
         host.shutdown(daemon.grace, first).await;

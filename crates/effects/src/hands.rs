@@ -22,6 +22,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use abide_kernel::effect::{Effect, Place};
 use abide_kernel::id::{AgentId, CallId, ExecId, Fresh, TaskId};
@@ -37,7 +38,7 @@ use crate::process::{Bounds, Options, Processes};
 use crate::sandbox::{Mode, Sandbox};
 use crate::secrets::{Mask, Secrets};
 use crate::tools::read_skill;
-use crate::workspace::{self, Fetched, Repositories, Transfer, Unsaved, WORKTREES};
+use crate::workspace::{self, Fetched, Repositories, Tidied, Transfer, Unsaved, WORKTREES};
 
 pub use credentials::Misfit;
 pub use output::{TaskInput, TaskOutput};
@@ -181,6 +182,13 @@ impl Hands {
     #[must_use]
     pub fn transfers(&self) -> Vec<Transfer> {
         self.0.repositories.transfers()
+    }
+
+    /// Puts the packs of mirrors together, and removes mirrors that are of no use.
+    pub async fn tidy_mirrors(&self) -> Tidied {
+        let repositories = self.0.repositories.clone();
+        let now = SystemTime::UNIX_EPOCH + Duration::from_millis((self.0.moment)().0.as_ms().unsigned_abs());
+        blocking(move || repositories.tidy_mirrors(now)).await
     }
 
     #[must_use]

@@ -67,7 +67,7 @@ pub const PATH_SHOWN: usize = 300;
 /// Lines of a file that a refusal shows, and how much of each.
 pub const LINES_SHOWN: usize = 12;
 pub const LINE_SHOWN_CHARS: usize = 160;
-/// What git may say in one answer: the names of all files of a very large repository. Patches go to disk unbounded.
+/// What git may say in one answer: the names of all files of a very large repository.
 pub const GIT_OUTPUT_BYTES: u64 = 128 << 20;
 /// How long git may take for one answer: to check out a very large repository, on a slow disk.
 pub const GIT_PATIENCE: std::time::Duration = std::time::Duration::from_secs(900);
@@ -82,10 +82,29 @@ pub const INCLUDES: usize = 64;
 pub const INCLUDE_DEPTH: usize = 10;
 /// Object stores that a repository may take objects from.
 pub const ALTERNATES: usize = 64;
-/// Memory of its own that git may take where it works outside of a sandbox on content that an agent chose.
+/// A tree that is checked out, compared or fetched: all entries, folders inside of each other, and the longest path, which
+/// the system bounds too. The index of two million files has about [`GIT_INDEX_BYTES`].
+pub const TREE_ENTRIES: u64 = 2_000_000;
+pub const TREE_DEPTH: u64 = 512;
+pub const TREE_PATH_BYTES: u64 = 4_096;
+/// The files of a worktree that is made of an agent's repository. Those of a user's may fill the disk up to its reserve.
+pub const TREE_BYTES: u64 = 16 << 30;
+/// The room on a disk that a file takes beyond its content, at most, on usual file systems.
+pub const FILE_ROOM_BYTES: u64 = 4 << 10;
+/// Changed and untracked files that are saved or compared, and their bytes; and the patch that is written of them, which
+/// has the content of deleted files too.
+pub const UNCOMMITTED_FILES: usize = 200_000;
+pub const UNCOMMITTED_BYTES: u64 = 1 << 30;
+pub const UNCOMMITTED_PATCH_BYTES: u64 = 2 << 30;
+/// How long comparing a folder with its last state may take, which is done after every round of a model.
+pub const TREE_PATIENCE: std::time::Duration = std::time::Duration::from_secs(120);
+/// Memory of its own that git may take where it works outside of a sandbox, but for the history of a user's repository.
 pub const GIT_MEMORY_BYTES: u64 = 2 << 30;
 /// A series of patches that is written of an agent's commits. A longer one helps nobody: the commits are in the mirror.
 pub const SERIES_BYTES: u64 = 64 << 20;
+/// Packs of a mirror before they are put together, and how long a mirror of no use stays.
+pub const MIRROR_PACKS: usize = 50;
+pub const MIRROR_UNUSED: std::time::Duration = std::time::Duration::from_secs(14 * 24 * 3_600);
 /// The index of a repository that git looks at. One of two million files has about this size.
 pub const GIT_INDEX_BYTES: u64 = 256 << 20;
 /// Places of an index that may name the part that it shares with others.

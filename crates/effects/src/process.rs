@@ -48,8 +48,8 @@ use crate::limits;
 use crate::sandbox::Sandbox;
 use crate::secrets::{Mask, MaskedStream, SecretValue};
 
-pub use self::bounds::Bounds;
-pub use self::disk::Shortage;
+pub use self::bounds::{Bounds, half_of_memory};
+pub use self::disk::{Shortage, Spare};
 pub use self::kept::read_kept;
 pub use self::mounts::Protection;
 pub use self::output::{Chunk, Kept, Output};
@@ -288,6 +288,12 @@ impl Processes {
     /// Comes back when there is room on its disks, for an agent whose command was ended for it; else at once.
     pub async fn room(&self, agent: &str) {
         self.0.disks.room(agent).await;
+    }
+
+    /// What may still be taken of the disk of a folder, above the reserve.
+    #[must_use]
+    pub fn spare(&self, folder: &Path) -> Spare {
+        Spare::of(folder, self.0.bounds.disk_reserve_bytes)
     }
 
     #[must_use]

@@ -67,6 +67,8 @@ struct Programs {
     path: OsString,
     homes: BTreeSet<PathBuf>,
     agent_folders: BTreeSet<PathBuf>,
+    /// Those of them that are in the file.
+    recorded: BTreeSet<PathBuf>,
     /// The record of a home that could not be read. Nothing is started then: any folder could be an agent's.
     unreadable: Option<String>,
     found: BTreeMap<String, Program>,
@@ -87,6 +89,12 @@ pub fn serve_home(home: &Path) {
 /// Records that an agent is given a folder to write in. Has to succeed before the agent gets it.
 pub(crate) fn give_folder(home: &Path, folder: &Path) -> io::Result<()> {
     programs().give_folder(home, folder)
+}
+
+/// Agents of this home have or had these folders, as its ledger says. They count from now on, also where they can't be
+/// recorded. Has to be called before a program is looked up: a version that did not record folders may have given them.
+pub fn give_folders(home: &Path, folders: impl Iterator<Item = PathBuf>) -> io::Result<()> {
+    programs().give_folders(home, folders)
 }
 
 /// The program of this name, or why there is none to use.
@@ -115,8 +123,8 @@ pub fn skipped() -> Vec<Skipped> {
 
 impl Programs {
     fn new(path: OsString) -> Programs {
-        let (homes, agent_folders, found) = (BTreeSet::new(), BTreeSet::new(), BTreeMap::new());
-        Programs { path, homes, agent_folders, unreadable: None, found }
+        let (homes, agent_folders, recorded) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        Programs { path, homes, agent_folders, recorded, unreadable: None, found: BTreeMap::new() }
     }
 
     fn serve_home(&mut self, home: &Path) {
@@ -127,7 +135,9 @@ impl Programs {
         let read = fs::read(&file).and_then(|bytes| Ok(serde_json::from_slice::<Vec<Vec<u8>>>(&bytes)?));
         match read {
             Ok(folders) => {
-                self.agent_folders.extend(folders.into_iter().map(|bytes| PathBuf::from(OsString::from_vec(bytes))));
+                let folders = folders.into_iter().map(|bytes| PathBuf::from(OsString::from_vec(bytes)));
+                self.recorded.extend(folders);
+                self.agent_folders.extend(self.recorded.iter().cloned());
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => self.unreadable = Some(format!("{} can't be read: {error}", file.display())),
@@ -135,18 +145,24 @@ impl Programs {
     }
 
     fn give_folder(&mut self, home: &Path, folder: &Path) -> io::Result<()> {
+        self.give_folders(home, std::iter::once(folder.to_path_buf()))
+    }
+
+    fn give_folders(&mut self, home: &Path, folders: impl Iterator<Item = PathBuf>) -> io::Result<()> {
         self.serve_home(home);
-        if folder.starts_with(home) || self.agent_folders.contains(folder) {
+        let mut recorded = self.recorded.clone();
+        recorded.extend(folders.filter(|folder| !folder.starts_with(home)));
+        // In memory first: a folder that can't be recorded is an agent's all the same.
+        self.agent_folders.extend(recorded.iter().cloned());
+        if recorded == self.recorded {
             return Ok(());
         }
         if let Some(problem) = &self.unreadable {
             return Err(io::Error::other(problem.clone()));
         }
-        let mut folders = self.agent_folders.clone();
-        folders.insert(folder.to_path_buf());
-        let listed: Vec<&[u8]> = folders.iter().map(|folder| folder.as_os_str().as_bytes()).collect();
+        let listed: Vec<&[u8]> = recorded.iter().map(|folder| folder.as_os_str().as_bytes()).collect();
         durable::replace(home, FOLDERS, &serde_json::to_vec(&listed)?)?;
-        self.agent_folders = folders;
+        self.recorded = recorded;
         Ok(())
     }
 

@@ -23,6 +23,7 @@ mod keep;
 mod look;
 mod making;
 mod mirror;
+mod objects;
 mod occupancy;
 mod patch;
 mod programs;
@@ -34,13 +35,16 @@ mod scan;
 mod tracked;
 mod transfers;
 mod tree;
+mod tree_size;
+mod uncommitted;
 mod untracked;
+mod upkeep;
 mod view;
 mod worktree;
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use abide_kernel::input::Refusal;
 use abide_kernel::time::Time;
@@ -65,6 +69,7 @@ pub use programs::SettingProgram;
 pub use protect::{has_repository, protect_records};
 pub use remove::{Removed, Unsaved};
 pub use transfers::{Phase as TransferPhase, Transfer};
+pub use upkeep::Tidied;
 pub use worktree::Worktree;
 
 pub use crate::git_dir::shadow as shadow_warning;
@@ -112,6 +117,8 @@ pub struct Repositories {
     /// Folders that look like git directories, and that no repository tracked when they were first looked at.
     untracked: Arc<Mutex<HashSet<PathBuf>>>,
     transfers: Transfers,
+    /// Held for reading by everybody who works with mirrors, and for writing while one is removed.
+    mirrors: Arc<RwLock<()>>,
 }
 
 impl Repositories {
@@ -119,7 +126,7 @@ impl Repositories {
     #[must_use]
     pub fn new(home: &Path, processes: Processes) -> Repositories {
         let (stamps, untracked, transfers) = (Arc::default(), Arc::default(), Transfers::default());
-        Repositories { home: home.to_path_buf(), processes, stamps, untracked, transfers }
+        Repositories { home: home.to_path_buf(), processes, stamps, untracked, transfers, mirrors: Arc::default() }
     }
 
     /// The transfers of objects into mirrors that are under way.
@@ -156,6 +163,7 @@ impl Repositories {
 
     /// Gives a worktree that an older version made a repository of its own, at its next use.
     pub fn convert_worktree(&self, worktree: &Worktree, patches: &Path, now: Time) -> Result<Vec<String>, Refusal> {
+        let _used = self.using_mirrors();
         let mut evidence = Vec::new();
         self.converted(worktree, patches, now, &mut evidence)?;
         Ok(evidence)
@@ -168,6 +176,7 @@ impl Repositories {
         workspace: &Workspace,
         allow: impl FnOnce(&Workspace, &[PathBuf]) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
+        let _used = self.using_mirrors();
         let stores = self.stores_of(workspace)?;
         allow(workspace, &stores)?;
         match &workspace.git {
@@ -206,6 +215,11 @@ impl Repositories {
 
     fn untrusted(&self, view: &View) -> Result<Git, Refusal> {
         Git::untrusted(view, &self.processes)
+    }
+
+    /// No mirror is removed as long as this is held. Upkeep never waits for it, so it may be taken twice.
+    fn using_mirrors(&self) -> RwLockReadGuard<'_, ()> {
+        self.mirrors.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn scratch(&self) -> PathBuf {

@@ -131,15 +131,15 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
                 "base_commit": worktree.map(|worktree| &worktree.base_commit),
                 "status": "attached", "attached_at": at,
             });
-            row("workspaces", &workspace.root, patch)
+            row(WORKSPACE_PLANE, &workspace.root, patch)
         }
-        Fact::WorkspaceDetached(workspace) => row("workspaces", &workspace.root, json!({ "status": "detached" })),
-        Fact::WorktreeRemoving(worktree) => row("workspaces", &worktree.root, json!({ "status": "removing" })),
+        Fact::WorkspaceDetached(workspace) => row(WORKSPACE_PLANE, &workspace.root, json!({ "status": "detached" })),
+        Fact::WorktreeRemoving(worktree) => row(WORKSPACE_PLANE, &worktree.root, json!({ "status": "removing" })),
         Fact::WorktreeRemoved(worktree) => {
-            row("workspaces", &worktree.root, json!({ "status": "removed", "patch": worktree.patch }))
+            row(WORKSPACE_PLANE, &worktree.root, json!({ "status": "removed", "patch": worktree.patch }))
         }
         Fact::WorktreeKept(worktree) => {
-            row("workspaces", &worktree.root, json!({ "status": "attached", "kept": worktree.error }))
+            row(WORKSPACE_PLANE, &worktree.root, json!({ "status": "attached", "kept": worktree.error }))
         }
         Fact::BriefRecorded(brief) => row("briefs", &brief.brief_id, with(brief, json!({ "at": at }))),
         Fact::AgentCreated(_)
@@ -208,6 +208,8 @@ fn timer_end(status: TimerStatus) -> Value {
 
 /// The agent itself, as a list of agents shows one that sleeps: one row.
 pub const AGENT_PLANE: &str = "agent";
+/// The plane of the folders that an agent has or had, by their paths.
+pub const WORKSPACE_PLANE: &str = "workspaces";
 pub const AGENT_ROW: &str = "agent";
 
 #[allow(clippy::wildcard_enum_match_arm, reason = "only called with facts about the agent as a whole")]

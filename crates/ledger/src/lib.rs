@@ -10,6 +10,7 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests make files as users do"))]
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use abide_kernel::id::Seq;
@@ -250,6 +251,15 @@ impl Ledger {
         match self {
             Ledger::Memory(memory) => memory.with_state(|state| state.visit_rows(stream, plane, after, visit)),
             Ledger::Sqlite(sqlite) => sqlite.visit_rows(stream, plane, after, visit),
+        }
+    }
+
+    /// The ids of all rows of a plane that agents have, whichever version of the program made them. None of them is made
+    /// again for this, so a home of any size is read in a moment.
+    pub fn row_ids(&self, plane: &str) -> Result<BTreeSet<String>, ReadError> {
+        match self {
+            Ledger::Memory(memory) => memory.with_state(|state| state.row_ids(plane)),
+            Ledger::Sqlite(sqlite) => sqlite.row_ids(plane),
         }
     }
 

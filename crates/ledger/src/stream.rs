@@ -23,6 +23,9 @@ pub struct BadStreamId {
 }
 
 impl StreamId {
+    /// The names of all agents' streams lie between these, the first included.
+    pub(crate) const AGENTS: [&'static str; 2] = [AGENT, "agent0"];
+
     #[must_use]
     pub fn agent(agent: &AgentId) -> StreamId {
         StreamId(Arc::from(format!("{AGENT}{agent}")))

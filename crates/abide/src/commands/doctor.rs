@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use abide_api::types::{Health, SandboxPart};
 use abide_effects::process::{Bounds, Processes};
-use abide_effects::programs::{self, Skipped};
+use abide_effects::programs::{self, Skipped, Unsafe};
 use abide_effects::sandbox::{Mode, Sandbox};
 use abide_engine::upkeep;
 use abide_ledger::Options;
@@ -258,7 +258,12 @@ fn ledger(place: &PlaceArgs, home: &Path) -> Vec<Check> {
         return vec![Check::ok("ledger", "none yet; the daemon makes it when it first starts")];
     }
     // Looking does not upgrade a home.
-    match home::open(home, Options::read_only()).and_then(|ledger| Ok(upkeep::stats(&ledger)?)) {
+    let read = home::open(home, Options::read_only()).and_then(|ledger| {
+        // A daemon that runs has recorded them.
+        home::count_agent_folders(home, &ledger)?;
+        Ok(upkeep::stats(&ledger)?)
+    });
+    match read {
         Ok(stats) => counts(&stats, false),
         Err(error) if home::is_outdated(&error) => {
             let found = "an older version of abide wrote it; the daemon upgrades it when it starts, and from then on \
@@ -364,7 +369,12 @@ fn git() -> Check {
 
 /// A folder of PATH whose programs the daemon does not run.
 fn skipped(skipped: &Skipped) -> Check {
-    let found = format!("{} is skipped for the daemon's own programs: {}", skipped.folder.display(), skipped.why);
+    let read_only = match skipped.why {
+        Unsafe::AgentFolder(_) => "; commands of agents can only read it",
+        Unsafe::Relative | Unsafe::Home | Unsafe::WritableByEveryone => "",
+    };
+    let (folder, why) = (skipped.folder.display(), &skipped.why);
+    let found = format!("{folder} is skipped for the daemon's own programs: {why}{read_only}");
     Check::warn("path", found, "take it out of the daemon's PATH, or have agents work in worktrees")
 }
 

@@ -4,7 +4,8 @@
 //! A limit on the size of files stands in for the disk: the kernel refuses every write to a file, and none to a socket.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::thread;
 
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
@@ -98,6 +99,47 @@ fn a_full_disk_refuses_everything_and_the_daemon_goes_on_when_there_is_room() {
     assert_eq!(served.post("/v1/agents/busy/stop", &json!({}))["agent"]["status"], "stopped");
     assert!(counter(&served, "abide_log_lines_lost_total") > 0);
     assert_eq!(counter(&served, "abide_loop_crashes_total"), 0);
+    served.stop_and_verify();
+}
+
+/// A small file system over the home. Gone with the value.
+struct Mounted(PathBuf);
+
+impl Mounted {
+    fn at(folder: &Path) -> Option<Mounted> {
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=256m,nr_inodes=1000,mode=700", "tmpfs"]).arg(folder);
+        let done = mount.output().is_ok_and(|done| done.status.success());
+        done.then(|| Mounted(folder.to_path_buf()))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _unmounted = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_daemon_without_inodes_is_not_ready_before_anything_was_refused() {
+    let mut served = Served::down("");
+    let Some(_mounted) = Mounted::at(&served.place.home()) else {
+        println!("not tested here: no file system can be mounted");
+        return;
+    };
+    served.up();
+    assert_eq!(ready(&served).0, 200);
+    let many = served.folder("home/many");
+    let taken: Vec<PathBuf> =
+        (0..1_000).map(|n| many.join(n.to_string())).take_while(|it| File::create(it).is_ok()).collect();
+    let answer = served.call("GET", "/readyz", &[], None);
+    assert_eq!((answer.status, &answer.body["code"]), (503, &json!("store")), "{}", answer.body);
+    let detail = answer.body["detail"].as_str().unwrap();
+    assert!(detail.contains("no inode is left") && detail.contains("ledger.db"), "{detail}");
+    for file in taken {
+        std::fs::remove_file(file).unwrap();
+    }
+    until("a daemon that is ready again", || (ready(&served).0 == 200).then_some(()));
     served.stop_and_verify();
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::hands::{LONG_MS, calls, exec, tool};
+use crate::hands::{LONG_MS, calls, exec, git, tool};
 use crate::place::{Daemon, text};
 use crate::served::{Served, until};
 
@@ -278,5 +278,58 @@ fn an_agent_whose_command_fills_the_disk_waits_until_there_is_room() {
     served.until_task("own", &task, "completed");
     let bytes = served.get("/v1/agents/own")["execution"]["disk_bytes"].as_u64().unwrap();
     assert!((3_000_000..4_000_000).contains(&bytes), "{bytes}");
+    served.stop_and_verify();
+}
+
+/// A version that did not record the folders of agents may have given them: the ledger knows.
+#[test]
+fn programs_of_folders_that_were_given_before_an_upgrade_are_not_run() {
+    let mut served = Served::start();
+    let (workspace, repo) = (served.folder("ws"), served.repository("repo", 1));
+    for agent in ["stays", "left"] {
+        served.create_playing(agent, &json!([{ "text": "Done." }]));
+        let folder = served.folder(&format!("ws/{agent}"));
+        served.post(&format!("/v1/agents/{agent}/workspaces"), &json!({ "path": folder, "mode": "direct" }));
+    }
+    served.place.json(&["workspace", "detach", "--agent", "left", text(&workspace.join("left"))]);
+    served.stop();
+    let home = served.place.home();
+    // There is none as long as no agent has used its folder.
+    let _none = fs::remove_file(home.join("agent-folders.json"));
+    let ran = served.place.path("ran");
+    for agent in ["stays", "left"] {
+        let program = workspace.join(agent).join("git");
+        fs::write(&program, format!("#!/bin/sh\ntouch '{}'\nexec /usr/bin/git \"$@\"\n", ran.display())).unwrap();
+        fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    let path = |rest: &str| format!("{0}/stays:{0}/left:{rest}", workspace.display());
+    let mut command = served.place.command(&["up", "--listen", "127.0.0.1:0", "--json"]);
+    command.env("PATH", path(&std::env::var("PATH").unwrap()));
+    served.daemon = Some(Daemon::of(command));
+    served.create_playing("new", &json!([{ "text": "Done." }]));
+    served.post("/v1/agents/new/workspaces", &json!({ "path": repo, "mode": "worktree" }));
+    assert!(!ran.exists());
+    // Recorded by now, for commands that look at the home while nobody serves it.
+    assert!(fs::read(home.join("agent-folders.json")).is_ok());
+    served.stop_and_verify();
+}
+
+/// `.git/HEAD` can't be protected while a command runs: it is put back when the next daemon starts.
+#[test]
+fn the_users_repository_is_whole_after_a_kill_in_the_middle_of_a_command() {
+    let mut served = Served::start();
+    let repo = served.repository("repo", 1);
+    served.create_in("direct", &repo, &json!([{ "text": "Done." }]));
+    for damage in ["rm .git/HEAD", "echo nonsense > .git/HEAD", "rm .git/HEAD; chmod 0 .git/refs"] {
+        let cmd = format!("{damage}; touch damaged; exec sleep 1000");
+        served.run_task("direct", &cmd);
+        until("the damage", || fs::remove_file(repo.join("damaged")).ok());
+        served.kill_and_up();
+        let head = fs::read_to_string(repo.join(".git/HEAD")).unwrap();
+        assert_eq!(head, "ref: refs/heads/main\n", "{damage}");
+        assert_eq!(git(&repo, &["status", "--porcelain"]), "", "{damage}");
+        assert_eq!(git(&repo, &["log", "--format=%s"]), "first", "{damage}");
+    }
+    served.until_no_process();
     served.stop_and_verify();
 }

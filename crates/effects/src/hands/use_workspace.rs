@@ -118,7 +118,16 @@ impl Hands {
             WorkspaceMode::Direct => {
                 let writable = self.0.repositories.writable_settings(&folder).warnings();
                 let borrows = self.0.repositories.borrows_note(&folder)?;
-                let note = note(writable.into_iter().chain(borrows));
+                let read_only = self.sandbox().read_only_in(&folder.path);
+                let read_only = (!read_only.is_empty()).then(|| {
+                    let folders: Vec<String> = read_only.iter().map(|folder| folder.display().to_string()).collect();
+                    format!(
+                        "commands and file tools can only read {}, because PATH or a toolchain of the daemon's user leads \
+                         there",
+                        folders.join(", ")
+                    )
+                });
+                let note = note(writable.into_iter().chain(borrows).chain(read_only));
                 Ok(WorkspaceAttached { root: workspace.clone(), workspace, mode, worktree: None, note })
             }
             WorkspaceMode::Worktree => {

@@ -36,6 +36,24 @@ impl std::fmt::Display for Shortage {
     }
 }
 
+/// What may still be taken of a disk above its reserve, in bytes and in files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spare {
+    pub bytes: u64,
+    pub inodes: u64,
+}
+
+impl Spare {
+    /// Of the disk of a folder, or of the nearest one above it that is there. A disk that does not say has no bound.
+    pub(crate) fn of(folder: &Path, reserve: Option<u64>) -> Spare {
+        let there = folder.ancestors().find(|folder| folder.exists()).unwrap_or(folder);
+        let spare = |resource| {
+            Room::of(there, resource, reserve).map_or(u64::MAX, |room| room.free.saturating_sub(room.reserve))
+        };
+        Spare { bytes: spare(Resource::Bytes), inodes: spare(Resource::Inodes) }
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Disks {
     state: Mutex<State>,

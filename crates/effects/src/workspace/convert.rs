@@ -20,6 +20,7 @@ use super::look::Look;
 use super::making::Record;
 use super::mirror::USER;
 use super::repository::Repository;
+use super::tree_size::check_tree;
 use super::view::new_scratch;
 use super::worktree::{Worktree, base_ref};
 use crate::transient;
@@ -84,6 +85,7 @@ impl Repositories {
             return Err(Refusal::new("unborn_head", message, "commit something there, or detach it with --discard"));
         };
         source.transfer(&head)?;
+        check_tree(&source.mirror.git()?, &head)?;
         let refs = source.mirror.present(&source.refs)?;
         source.mirror.set_refs(USER, &refs)?;
         source.mirror.set_ref(&base_ref(&worktree.path), &head)?;

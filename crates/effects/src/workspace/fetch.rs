@@ -13,6 +13,7 @@ use super::keep::{REFLOG, kept_prefix, logged_prefix, short_name};
 use super::making::Record;
 use super::mirror::{COMMIT, Mirror, Owner, Refs, parse_refs};
 use super::repository::{Repository, read};
+use super::tree_size::check_tree;
 use super::view::{View, head_of};
 use super::{BRANCHES, Repositories};
 use crate::limits;
@@ -36,6 +37,7 @@ impl Repositories {
         worktree: Option<&Path>,
         branch: Option<&str>,
     ) -> Result<Vec<Fetched>, Refusal> {
+        let _used = self.using_mirrors();
         let user = Repository::find(repo)?.filter(|user| user.toplevel == repo).ok_or_else(|| {
             let message = format!("the repository {} is not there any more", repo.display());
             let hint = "put it back where it was; the commits are kept, and as patches: abide workspace patches";
@@ -114,6 +116,10 @@ impl Repositories {
         }
         not_checked_out(user, &theirs, &reference)?;
         let own = mirror.git()?;
+        if space == Space::Branches {
+            // Somebody will check it out.
+            check_tree(&own, id).map_err(|refusal| by_hand(refusal, mirror, &one.id))?;
+        }
         if let Some(before) = &before
             && !mirror.is_ancestor(before, id)?
         {
@@ -130,6 +136,13 @@ impl Repositories {
         git.run(&[&"update-ref", &"--no-deref", &"-m", &"abide: fetched", &reference, &id, &old])?;
         Ok(Fetched { branch, commit: id.to_owned(), changed: true })
     }
+}
+
+/// A person may have a tree that is too large all the same, without its files.
+fn by_hand(refusal: Refusal, mirror: &Mirror, id: &str) -> Refusal {
+    let take = format!("git fetch '{}' {id}", mirror.dir().display());
+    let hint = format!("have the agent commit a smaller tree; or take the commit, and do not check it out: {take}");
+    Refusal { hint, ..refusal }
 }
 
 /// A ref that is to be fetched, with the place in the mirror where it was kept, if it was.

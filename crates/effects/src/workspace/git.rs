@@ -31,7 +31,7 @@ use rustix::process::{Pid, PidfdFlags};
 use super::transfers::Progress;
 use super::view::View;
 use crate::limits;
-use crate::process::{Launch, Process, Processes};
+use crate::process::{Launch, Process, Processes, Spare, half_of_memory};
 use crate::programs;
 use crate::transient;
 
@@ -85,6 +85,8 @@ pub(super) struct Git {
     work_tree: Option<PathBuf>,
     index: Option<PathBuf>,
     patience: Duration,
+    /// Memory of its own that each process may take. Inside of the sandbox there is also the bound of commands.
+    memory_bytes: Option<u64>,
     /// Where progress that git prints is reported; none of it is taken for a complaint.
     progress: Option<Progress>,
 }
@@ -121,8 +123,12 @@ impl Git {
             Refusal::new("no_git_program", why, hint)
         })?;
         let git_dir = git_dir.to_path_buf();
+        let memory_bytes = match runner {
+            Runner::Direct => Some(limits::GIT_MEMORY_BYTES),
+            Runner::Sandboxed { .. } => None,
+        };
         let patience = limits::GIT_PATIENCE;
-        Ok(Git { program, runner, git_dir, work_tree: None, index: None, patience, progress: None })
+        Ok(Git { program, runner, git_dir, work_tree: None, index: None, patience, memory_bytes, progress: None })
     }
 
     /// The same git directory with the files of a folder.
@@ -133,6 +139,29 @@ impl Git {
     /// The same git directory with another index.
     pub(super) fn with_index(&self, index: PathBuf) -> Git {
         Git { index: Some(index), ..self.clone() }
+    }
+
+    /// The same git with half of the machine's memory, for the history of a user's repository: it may be any size.
+    pub(super) fn with_more_memory(&self) -> Git {
+        Git { memory_bytes: Some(half_of_memory().max(limits::GIT_MEMORY_BYTES)), ..self.clone() }
+    }
+
+    /// The same git with the memory that one outside of a sandbox has. It says that it has too little, where the bound of
+    /// commands would end it without a word.
+    pub(super) fn with_less_memory(&self) -> Git {
+        Git { memory_bytes: Some(limits::GIT_MEMORY_BYTES), ..self.clone() }
+    }
+
+    pub(super) fn with_patience(&self, patience: Duration) -> Git {
+        Git { patience, ..self.clone() }
+    }
+
+    /// What may still be written to the disk of a folder, above the operator's reserve.
+    pub(super) fn spare(&self, folder: &Path) -> Spare {
+        match &self.runner {
+            Runner::Direct => Spare::of(folder, None),
+            Runner::Sandboxed { processes, .. } => processes.spare(folder),
+        }
     }
 
     /// The same git, whose progress is reported there.
@@ -177,34 +206,42 @@ impl Git {
         if said.ok { Ok(said.out) } else { Err(self.failed("script", &said.err)) }
     }
 
-    /// Runs git with its output going to the end of a file, however long it is.
-    pub(super) fn run_into(&self, args: Args<'_>, file: &File) -> Result<(), Refusal> {
-        let unrunnable = |error: io::Error| self.unrunnable(&error);
-        let stdout = file.try_clone().map_err(unrunnable)?;
-        let running = self.spawn(&Words::Args(args), nothing().map_err(unrunnable)?, stdout.into())?;
-        let (ok, err) = running.finish(self, &verb(args), Instant::now() + self.patience)?;
-        if ok { Ok(()) } else { Err(self.failed(&verb(args), &err)) }
+    /// Runs git with its output going to a file, up to `most` bytes. Says whether that was enough, and the memory.
+    pub(super) fn run_into(&self, args: Args<'_>, file: &mut File, most: u64) -> Result<bool, Refusal> {
+        self.write_into(&Words::Args(args), file, most)
     }
 
-    /// Runs a script with its output going to a file, up to `most` bytes and within [`limits::GIT_MEMORY_BYTES`]. Says
-    /// whether that was enough.
+    /// The same for a script.
     pub(super) fn script_into(&self, script: &str, file: &mut File, most: u64) -> Result<bool, Refusal> {
+        self.write_into(&Words::Script(script), file, most)
+    }
+
+    fn write_into(&self, words: &Words<'_>, file: &mut File, most: u64) -> Result<bool, Refusal> {
         let unrunnable = |error: io::Error| self.unrunnable(&error);
         let (reads, writes) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| unrunnable(error.into()))?;
-        let bounded = format!("ulimit -d {}\n{script}", limits::GIT_MEMORY_BYTES >> 10);
         let until = Instant::now() + self.patience;
-        let running = self.spawn(&Words::Script(&bounded), nothing().map_err(unrunnable)?, writes)?;
+        let running = self.spawn(words, nothing().map_err(unrunnable)?, writes)?;
         let copied = copy_until(File::from(reads), file, most, until);
         if !copied.as_ref().is_ok_and(|bytes| *bytes <= most) {
             running.kill();
         }
-        let (ok, err) = running.finish(self, "script", until)?;
-        match copied.map_err(unrunnable)? {
+        let (ok, err) = running.finish(self, &words.verb(), until)?;
+        match copied.map_err(|error| self.unwritten(&error))? {
             bytes if bytes > most => Ok(false),
             _ if ok => Ok(true),
-            _ if err.contains("out of memory") || err.contains("Cannot allocate memory") => Ok(false),
-            _ => Err(self.failed("script", &err)),
+            _ if is_out_of_memory(&err) => Ok(false),
+            _ => Err(self.failed(&words.verb(), &err)),
         }
+    }
+
+    /// Starts a git that answers one request after the other, until its requests end.
+    pub(super) fn converse(&self, args: Args<'_>) -> Result<(Running, File, TimedRead, Instant), Refusal> {
+        let unrunnable = |error: rustix::io::Errno| self.unrunnable(&error.into());
+        let (stdin, requests) = pipe_with(PipeFlags::CLOEXEC).map_err(unrunnable)?;
+        let (answers, stdout) = pipe_with(PipeFlags::CLOEXEC).map_err(unrunnable)?;
+        let until = Instant::now() + self.patience;
+        let running = self.spawn(&Words::Args(args), stdin, stdout)?;
+        Ok((running, File::from(requests), TimedRead { from: File::from(answers), until }, until))
     }
 
     /// Runs two gits, the output of this one being the input of the other. Both have to succeed; the output is the
@@ -272,7 +309,7 @@ impl Git {
                     extra_write: write.clone(),
                     streams: Some(Arc::new(streams)),
                     cwd: self.work_tree.clone().unwrap_or_else(|| self.git_dir.clone()),
-                    ..Launch::new(words.script(&self.program), &self.git_dir, "git")
+                    ..Launch::new(self.bounded(&words.script(&self.program)), &self.git_dir, "git")
                 };
                 let started = processes.start_blocking(launch);
                 let process = started.map_err(|error| Refusal::new(error.code, error.message, error.hint))?;
@@ -282,18 +319,17 @@ impl Git {
     }
 
     fn spawn_here(&self, words: &Words<'_>, stdin: OwnedFd, stdout: OwnedFd) -> io::Result<Running> {
-        let mut command = match words {
+        // Only a shell can bound a process before it runs.
+        let mut command = Command::new("/bin/sh");
+        command.arg("-c");
+        match words {
+            // Arguments need not be UTF-8.
             Words::Args(args) => {
-                let mut command = Command::new(&self.program);
+                command.arg(self.bounded("exec \"$0\" \"$@\"")).arg(&self.program);
                 command.args(args.iter().map(|arg| arg.as_ref()));
-                command
             }
-            Words::Script(_) => {
-                let mut command = Command::new("/bin/sh");
-                command.arg("-c").arg(words.script(&self.program));
-                command
-            }
-        };
+            Words::Script(_) => drop(command.arg(self.bounded(&words.script(&self.program)))),
+        }
         let here = self.work_tree.as_deref().unwrap_or(Path::new("/"));
         command.env_clear().current_dir(here).stdin(stdin).stdout(stdout).stderr(Stdio::piped());
         // A ^C at the daemon's terminal is not meant for a git that is half done.
@@ -302,6 +338,12 @@ impl Git {
         let mut child = command.spawn()?;
         let errors = drain(child.stderr.take().ok_or(io::ErrorKind::BrokenPipe)?, self.progress.clone());
         Ok(Running { kind: Kind::Direct(child), errors })
+    }
+
+    /// A script for a shell, with the bound on memory.
+    fn bounded(&self, script: &str) -> String {
+        let bound = self.memory_bytes.map(|bytes| format!("ulimit -d {} || exit\n", bytes >> 10));
+        format!("{}{script}", bound.unwrap_or_default())
     }
 
     fn environment(&self) -> Result<Vec<(String, String)>, Refusal> {
@@ -335,10 +377,36 @@ impl Git {
             ("git_busy", hint.into())
         } else if words.contains("Permission denied") {
             ("unreadable", "give the daemon's user access to what git names, then try again".into())
+        } else if is_out_of_memory(words) {
+            ("git_memory", "an object or a tree there is too large to be worked with; commit smaller ones".into())
+        } else if words.contains("No space left on device") || words.contains("maximum allowed size") {
+            let home = self.git_dir.display();
+            ("disk_full", format!("make room on the disks of {place} and {home}, then try again; nothing was removed"))
         } else {
             ("git_failed", format!("repair what git names, in {place}, then try again"))
         };
         Refusal::new(code, format!("git {verb} for {place} failed: {words}"), hint)
+    }
+
+    /// The refusal of an answer that broke off.
+    pub(super) fn unreadable(&self, error: &io::Error) -> Refusal {
+        if error.kind() == io::ErrorKind::TimedOut {
+            return self.stuck("cat-file");
+        }
+        self.failed("cat-file", &format!("its answer broke off: {error}"))
+    }
+
+    /// The refusal where git's output could not be written.
+    fn unwritten(&self, error: &io::Error) -> Refusal {
+        let message = format!("the output of git on {} could not be written: {error}", self.git_dir.display());
+        let usual = "make room in the home, and see that it can be written; nothing was removed";
+        Refusal::new("io", message, transient::hint(error, usual))
+    }
+
+    fn stuck(&self, verb: &str) -> Refusal {
+        let (dir, seconds) = (self.git_dir.display(), self.patience.as_secs());
+        let message = format!("git {verb} on {dir} did not end within {seconds} seconds");
+        Refusal::new("git_stuck", message, "see what it waits for: a pipe among its files, say, or a disk")
     }
 
     fn unrunnable(&self, error: &io::Error) -> Refusal {
@@ -346,6 +414,10 @@ impl Git {
         let usual = "see that the folder is there and that git can be executed";
         Refusal::new("git_failed", message, transient::hint(error, usual))
     }
+}
+
+fn is_out_of_memory(words: &str) -> bool {
+    words.contains("out of memory") || words.contains("Cannot allocate memory")
 }
 
 /// What is run: one git, or a script of several.
@@ -376,7 +448,7 @@ impl Words<'_> {
 }
 
 /// A git that runs.
-struct Running {
+pub(super) struct Running {
     kind: Kind,
     errors: JoinHandle<String>,
 }
@@ -387,7 +459,7 @@ enum Kind {
 }
 
 impl Running {
-    fn kill(&self) {
+    pub(super) fn kill(&self) {
         match &self.kind {
             Kind::Direct(child) => kill_group(child),
             Kind::Sandboxed(process) => process.end(true),
@@ -395,12 +467,7 @@ impl Running {
     }
 
     /// Whether it succeeded, and its complaints. One that takes too long is ended.
-    fn finish(self, git: &Git, verb: &str, until: Instant) -> Result<(bool, String), Refusal> {
-        let stuck = || {
-            let (dir, seconds) = (git.git_dir.display(), git.patience.as_secs());
-            let message = format!("git {verb} on {dir} did not end within {seconds} seconds");
-            Refusal::new("git_stuck", message, "see what it waits for: a pipe among its files, say, or a disk")
-        };
+    pub(super) fn finish(self, git: &Git, verb: &str, until: Instant) -> Result<(bool, String), Refusal> {
         let ended = match self.kind {
             Kind::Direct(mut child) => {
                 let ended = ends(&child, until).and_then(|in_time| {
@@ -421,7 +488,7 @@ impl Running {
             }
         };
         let errors = self.errors.join().unwrap_or_default();
-        ended.map(|ok| (ok, errors)).ok_or_else(stuck)
+        ended.map(|ok| (ok, errors)).ok_or_else(|| git.stuck(verb))
     }
 }
 
@@ -519,6 +586,18 @@ fn copy_until(mut from: File, into: &mut File, most: u64, until: Instant) -> io:
     Ok(copied)
 }
 
+/// Reads what comes until a time.
+pub(super) struct TimedRead {
+    from: File,
+    until: Instant,
+}
+
+impl Read for TimedRead {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if comes(&self.from, self.until)? { self.from.read(buffer) } else { Err(io::ErrorKind::TimedOut.into()) }
+    }
+}
+
 /// Whether the child ends in time. Asked of the process itself: its number may be another's by then.
 fn ends(child: &Child, until: Instant) -> io::Result<bool> {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::NotFound)?;
@@ -587,7 +666,7 @@ mod tests {
         // It never ends by itself, so that any patience comes to an end before it does.
         let git = Git { patience: Duration::from_millis(1), ..git };
         assert_eq!(git.run_with(&[&"status"], &[0; 1 << 20]).unwrap_err().code, "git_stuck");
-        let file = File::create(folder.path().join("into")).unwrap();
-        assert_eq!(git.run_into(&[&"status"], &file).unwrap_err().code, "git_stuck");
+        let mut file = File::create(folder.path().join("into")).unwrap();
+        assert_eq!(git.run_into(&[&"status"], &mut file, 1).unwrap_err().code, "git_stuck");
     }
 }

@@ -6,16 +6,21 @@ use std::collections::BTreeSet;
 use abide_kernel::input::Refusal;
 
 use super::mirror::Mirror;
+use super::tree_size::{TOO_LARGE, check_tree};
 use crate::limits;
 
 const NAME: &[u8] = b".gitignore";
 
 /// The patterns of all ignore files of these commits, for a file that is read from the top of the tree. Those of deeper
-/// folders come later, because they win. Ignore files beyond the limit are left out: then more counts as work.
+/// folders come later, because they win. Ignore files beyond the limit, and those of a tree that is too large, are left
+/// out: then more counts as work.
 pub(super) fn patterns(mirror: &Mirror, commits: &BTreeSet<String>) -> Result<Vec<u8>, Refusal> {
     let git = mirror.git()?;
     let mut files = BTreeSet::new();
     for commit in commits {
+        if check_tree(&git, commit).is_err_and(|refusal| refusal.code == TOO_LARGE) {
+            continue;
+        }
         let listed = git.run(&[&"ls-tree", &"-r", &"-z", &commit])?;
         files.extend(listed.split(|byte| *byte == 0).filter_map(ignore_file));
     }

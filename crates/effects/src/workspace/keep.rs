@@ -13,6 +13,7 @@ use super::making::Record;
 use super::mirror::{COMMIT, KEPT, LOGGED, Mirror, Owner, Refs, USER};
 use super::patch::{PatchHolds, PatchStory, io_refusal, list_patches, plain_name, publish};
 use super::tree::{Tree, path_of};
+use super::tree_size::{TOO_LARGE, check_tree};
 use super::worktree::Worktree;
 use super::{BRANCHES, durable};
 use crate::limits;
@@ -334,6 +335,10 @@ fn save_series(
         return Ok(Series::Saved(saved.patch));
     }
     let git = mirror.git()?;
+    match check_tree(&git, id) {
+        Err(refusal) if refusal.code == TOO_LARGE => return Ok(Series::TooLarge),
+        checked => drop(checked?),
+    }
     let (base, user) = (&worktree.base_commit, format!("--glob={USER}*"));
     let failed = |error: std::io::Error| io_refusal(patches, &error);
     let mut partial = durable::partial(patches).map_err(failed)?;

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use abide_kernel::input::Refusal;
 use abide_kernel::time::Time;
 
-use super::Repositories;
 use super::baseline::Baseline;
 use super::identity::REMOTE;
 use super::making::Record;
@@ -16,9 +15,9 @@ use super::mirror::{Mirror, Refs};
 use super::patch::{PatchHolds, Unsaved, plain_name};
 use super::repository::{Repository, Settings, read_record};
 use super::tree::Tree;
-use super::untracked::TOO_MUCH;
 use super::view::View;
 use super::worktree::{SHOWN_USER, Worktree, records_are_its_own};
+use super::{Repositories, uncommitted, untracked};
 use crate::limits;
 
 /// Everything in a worktree at one moment.
@@ -93,7 +92,8 @@ impl Look {
             Ok(look)
         });
         own.or_else(|refusal| {
-            if refusal.code == TOO_MUCH {
+            // Another view would find no less.
+            if [untracked::TOO_MUCH, uncommitted::TOO_MUCH].contains(&refusal.code) {
                 return Err(refusal);
             }
             let base = &record.worktree.base_commit;

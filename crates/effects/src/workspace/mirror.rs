@@ -159,7 +159,10 @@ impl Mirror {
             Owner::User(progress) => Some(progress),
             Owner::Agent => None,
         };
-        let git = self.git()?;
+        let git = match owner {
+            Owner::User(_) => self.git()?.with_more_memory(),
+            Owner::Agent => self.git()?,
+        };
         let lines: String = wanted.iter().map(|id| format!("{id}\n")).collect();
         if self.check_history(&git, &lines).is_ok() {
             return Ok(());
@@ -179,7 +182,9 @@ impl Mirror {
                {types} <\"$GIT_DIR/known\" | sed -n 's/^commit /^/p; s/^tag /^/p'; }} |\n\
              git pack-objects --revs --stdout --thin --delta-base-offset -q"
         );
-        let mut args: Vec<&dyn AsRef<std::ffi::OsStr>> = vec![&"index-pack", &"--stdin", &"--fix-thin", &HARMLESS];
+        let most = format!("--max-input-size={}", source.spare(&self.dir).bytes.max(1));
+        let mut args: Vec<&dyn AsRef<std::ffi::OsStr>> =
+            vec![&"index-pack", &"--stdin", &"--fix-thin", &HARMLESS, &most];
         if progress.is_some() {
             args.push(&"-v");
         }
@@ -281,7 +286,7 @@ impl Mirror {
         Ok(known.map(|(id, kind)| (id.to_owned(), kind.to_owned())).collect())
     }
 
-    fn failed(&self, error: &io::Error) -> Refusal {
+    pub(super) fn failed(&self, error: &io::Error) -> Refusal {
         let message = format!("the mirror {} could not be read or written: {error}", self.dir.display());
         Refusal::new("io", message, transient::hint(error, "see that there is room and the right to write in the home"))
     }

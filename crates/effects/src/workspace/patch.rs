@@ -11,8 +11,9 @@ use abide_kernel::time::Time;
 use serde::{Deserialize, Serialize};
 
 use super::tree::Tree;
+use super::tree_size::check_tree;
 use super::worktree::Worktree;
-use super::{BRANCHES, durable};
+use super::{BRANCHES, durable, uncommitted};
 use crate::limits;
 use crate::transient;
 
@@ -91,6 +92,9 @@ pub(super) struct Unsaved<'a> {
 impl Unsaved<'_> {
     /// Returns once the patch is proven and on disk, with its story.
     pub(super) fn save(&self, patches: &Path, now: Time) -> Result<PathBuf, Refusal> {
+        for tree in [self.from, self.to] {
+            check_tree(&self.tree.git, tree).map_err(|refusal| self.keeps_folder(refusal))?;
+        }
         if let Some(saved) = self.saved_before(patches)? {
             return Ok(saved);
         }
@@ -146,7 +150,7 @@ impl Unsaved<'_> {
              {files} files in {path}, onto {onto}.\nPut back with git am --keep-cr, or with git apply.\n---\n\n"
         )
         .map_err(failed)?;
-        let git = &self.tree.git;
+        let git = self.tree.git.with_less_memory();
         // Every setting that changes what a diff looks like is overruled; exact renames alone cost nothing to find.
         let form: [&str; 11] = [
             "diff-tree",
@@ -163,7 +167,13 @@ impl Unsaved<'_> {
         ];
         let mut args: Vec<&dyn AsRef<std::ffi::OsStr>> = form.iter().map(|arg| arg as _).collect();
         args.extend([&"--no-color" as &dyn AsRef<std::ffi::OsStr>, &"-O/dev/null", &self.from, &self.to]);
-        git.run_into(&args, file)?;
+        if !git.run_into(&args, file, limits::UNCOMMITTED_PATCH_BYTES)? {
+            let (path, most) = (self.worktree.path.display(), limits::UNCOMMITTED_PATCH_BYTES);
+            let message = format!(
+                "the patch of what is not committed in {path} has more than {most} bytes, or takes too much memory"
+            );
+            return Err(uncommitted::too_much(&self.worktree.path, &message));
+        }
         file.write_all(b"-- \nabide\n").map_err(failed)
     }
 
@@ -178,6 +188,15 @@ impl Unsaved<'_> {
         }
         let message = format!("the patch of {} leads to {reached}, not to {}", self.worktree.path.display(), self.to);
         Err(Refusal::new("patch_unproven", message, "commit the work in the worktree yourself; nothing was removed"))
+    }
+
+    fn keeps_folder(&self, refusal: Refusal) -> Refusal {
+        let path = self.worktree.path.display();
+        let hint = format!(
+            "check out or commit a smaller tree in {path}; or give up all that is in it: abide workspace detach --discard; \
+             nothing was removed"
+        );
+        Refusal { hint, ..refusal }
     }
 
     fn files(&self) -> Result<(Vec<String>, usize), Refusal> {

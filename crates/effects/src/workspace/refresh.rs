@@ -20,6 +20,7 @@ impl Repositories {
     /// Brings the user's branches and tags in a worktree up to date. A repository that is gone changes nothing: the
     /// worktree has all that it needs.
     pub fn refresh(&self, folder: &Path) -> Result<(), Refusal> {
+        let _used = self.using_mirrors();
         let Some(Record { worktree, mirror: Some(mirror), .. }) = Record::of(folder)? else { return Ok(()) };
         let mirror = Mirror::named(&self.home, &mirror);
         let user = match Repository::find(&worktree.repo) {

@@ -50,6 +50,7 @@ impl Repositories {
         patches: &Path,
         now: Time,
     ) -> Result<Removed, Refusal> {
+        let _used = self.using_mirrors();
         let aside = Aside::of(worktree);
         if let Some(removed) = aside.pick_up()? {
             return self.finish(worktree, &aside, removed);

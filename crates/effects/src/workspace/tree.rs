@@ -6,30 +6,36 @@ use std::path::{Path, PathBuf};
 use abide_kernel::input::Refusal;
 
 use super::git::Git;
-use super::repository::Repository;
+use super::repository::{Repository, read_record};
 use super::untracked::{LIST, Untracked};
 use super::view::View;
 use super::worktree::repository;
-use super::{Repositories, Workspace, scan};
+use super::{Repositories, Workspace, scan, uncommitted};
+use crate::{limits, transient};
 
-/// Puts the tracked files as they are into the index. `git add` would start git in submodules, with their settings; this
-/// does not. Files that are marked as unchanged are looked at, too.
-const ADD_TRACKED: &str = "\
+/// Lists the tracked files that changed. Those that are marked as unchanged are looked at, too.
+const LIST_CHANGED: &str = "\
 if git ls-files -v | grep -q '^[a-z]'; then git ls-files -z | git update-index --no-assume-unchanged -z --stdin; fi
 git ls-files -z -m -d > \"$GIT_DIR/changed\"
-git update-index --replace --remove -z --stdin < \"$GIT_DIR/changed\"
 ";
 
-/// The same for untracked files. A repository inside that is not recorded is left out.
-const ADD_UNTRACKED: &str = "\
-git ls-files -z -o --exclude-standard | { grep -zv '/$' || test $? = 1; } | git update-index --add --replace --remove -z --stdin
+/// Lists the untracked files. A repository inside that is not recorded is left out.
+const LIST_UNTRACKED: &str = "\
+git ls-files -z -o --exclude-standard | { grep -zv '/$' || test $? = 1; } > \"$GIT_DIR/untracked\"
+";
+
+/// Puts the files of both lists as they are into the index. `git add` would start git in submodules, with their settings;
+/// this does not.
+const ADD: &str = "\
+git update-index --replace --remove -z --stdin < \"$GIT_DIR/changed\"
+git update-index --add --replace --remove -z --stdin < \"$GIT_DIR/untracked\"
 ";
 
 impl Repositories {
     /// An identity of a workspace's content: the same as long as nothing changed. None when it can't be told.
     ///
     /// In git it is the hash of a tree with everything that is not ignored. It costs one look at every file, and reading
-    /// those that differ from the index.
+    /// those that differ from the index. Where those are too many or too large nobody knows.
     #[must_use]
     pub fn tree(&self, workspace: &Workspace) -> Option<String> {
         let Ok(repository) = repository(workspace) else { return scan::digest(&workspace.path) };
@@ -38,7 +44,7 @@ impl Repositories {
 
     fn tree_of(&self, repository: &Repository, folder: &Path) -> Result<String, Refusal> {
         let view = View::reading(repository, &self.alternates_of(repository)?, &self.scratch())?;
-        let git = self.untrusted(&view)?.with_files(&repository.toplevel);
+        let git = self.untrusted(&view)?.with_files(&repository.toplevel).with_patience(limits::TREE_PATIENCE);
         let inside = folder.strip_prefix(&repository.toplevel).unwrap_or(Path::new(""));
         let prefix = super::git::text(inside)?;
         let write = if prefix.is_empty() {
@@ -48,7 +54,17 @@ impl Repositories {
             // A folder without files is no entry of any tree.
             format!("git write-tree --prefix='{prefix}/' 2>/dev/null || git hash-object -t tree /dev/null")
         };
-        let hash = git.script(&format!("{ADD_TRACKED}{ADD_UNTRACKED}{write}"))?;
+        // Without anything that is not committed, one sandbox is enough.
+        let differs = "test -s \"$GIT_DIR/changed\" || test -s \"$GIT_DIR/untracked\"";
+        let hash = git.script(&format!("{LIST_CHANGED}{LIST_UNTRACKED}if {differs}; then exit; fi\n{write}"))?;
+        let hash = match hash.is_empty() {
+            true => {
+                let (changed, untracked) = (listed(&view, "changed")?, listed(&view, "untracked")?);
+                uncommitted::check(&repository.toplevel, names(&changed).chain(names(&untracked)))?;
+                git.script(&format!("{ADD}{write}"))?
+            }
+            false => hash,
+        };
         Ok(String::from_utf8_lossy(&hash).trim().to_owned())
     }
 }
@@ -75,11 +91,11 @@ impl Tree {
         after: &str,
     ) -> Result<Tree, Refusal> {
         let git = repositories.untrusted(&view)?.with_files(folder);
-        let mut printed = git.script(&format!("{before}{ADD_TRACKED}{LIST}"))?;
-        let untracked = Untracked::read(&view, folder)?;
+        let mut printed = git.script(&format!("{before}{LIST_CHANGED}{LIST}"))?;
+        let (changed, untracked) = (listed(&view, "changed")?, Untracked::read(&view, folder)?);
+        uncommitted::check(folder, names(&changed).chain(untracked.files.iter().map(Vec::as_slice)))?;
         view.write("untracked", untracked.joined())?;
-        let add = "git update-index --add --replace --remove -z --stdin < \"$GIT_DIR/untracked\"\n";
-        printed.extend(git.script(&format!("{add}{after}"))?);
+        printed.extend(git.script(&format!("{ADD}{after}"))?);
         // Hashes, and names of refs: one that was changed here would be a ref that nobody has.
         let printed = String::from_utf8(printed).map_err(|_| {
             let message = format!("a ref in {} has a name that is not UTF-8", folder.display());
@@ -89,12 +105,29 @@ impl Tree {
         Ok(Tree { git, view, lines, repositories: untracked.repositories })
     }
 
-    /// git with an index that holds `tree`, and the same objects.
+    /// git with an index that holds `tree`, which has to be counted before, and the same objects.
     pub(super) fn with_index(&self, name: &str, tree: &str) -> Result<Git, Refusal> {
-        let git = self.git.with_index(self.view.place(name));
+        let git = self.git.with_index(self.view.place(name)).with_less_memory();
         git.run(&[&"read-tree", &tree])?;
         Ok(git)
     }
+}
+
+/// A list of names that a script made in a view.
+pub(super) fn listed(view: &View, list: &str) -> Result<Vec<u8>, Refusal> {
+    match read_record(view.git_dir(), list, limits::GIT_OUTPUT_BYTES) {
+        Ok(listed) => Ok(listed),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => {
+            let message = format!("the list of {list} files could not be read: {error}");
+            let usual = "delete files that are not needed; nothing was removed";
+            Err(Refusal::new("too_big", message, transient::hint(&error, usual)))
+        }
+    }
+}
+
+pub(super) fn names(listed: &[u8]) -> impl Iterator<Item = &[u8]> {
+    listed.split(|byte| *byte == 0).filter(|name| !name.is_empty())
 }
 
 pub(super) fn path_of(name: &[u8]) -> PathBuf {

@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 use abide_kernel::input::Refusal;
 
 use super::repository::read_record;
-use super::tree::path_of;
+use super::tree::{self, listed, path_of};
 use super::view::View;
 use crate::limits;
-use crate::transient;
 
 /// Folders that tools fill, by their names. They are saved only where there is little in them, and only where no more
 /// than the agent's own rules ignore them.
@@ -57,16 +56,7 @@ impl Untracked {
 }
 
 fn names(view: &View, list: &str) -> Result<BTreeSet<Vec<u8>>, Refusal> {
-    let listed = match read_record(view.git_dir(), list, limits::GIT_OUTPUT_BYTES) {
-        Ok(listed) => listed,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeSet::new()),
-        Err(error) => {
-            let message = format!("the list of untracked files could not be read: {error}");
-            let usual = "delete files that are not needed; nothing was removed";
-            return Err(Refusal::new("too_big", message, transient::hint(&error, usual)));
-        }
-    };
-    Ok(listed.split(|byte| *byte == 0).filter(|name| !name.is_empty()).map(<[u8]>::to_vec).collect())
+    Ok(tree::names(&listed(view, list)?).map(<[u8]>::to_vec).collect())
 }
 
 /// Refuses where git warned of something that it could not look into.

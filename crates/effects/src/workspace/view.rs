@@ -18,6 +18,7 @@ use super::durable;
 use super::git::{Git, text, user_setting};
 use super::mirror::Mirror;
 use super::repository::{Repository, Settings, open_record, read, read_record};
+use super::tree_size::check_tree;
 use crate::limits;
 use crate::transient;
 
@@ -108,7 +109,9 @@ impl View {
         let repository = Repository { toplevel: folder.into(), git_dir: records.clone(), common_dir: records };
         let view = View::of_worktree(&repository, &[], scratch, carried)?;
         view.write("HEAD", format!("{commit}\n"))?;
-        Git::trusted(&view.git_dir)?.run(&[&"read-tree", &commit])?;
+        let git = Git::trusted(&view.git_dir)?;
+        check_tree(&git, commit)?;
+        git.run(&[&"read-tree", &commit])?;
         Ok(view)
     }
 

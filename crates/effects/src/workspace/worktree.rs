@@ -16,8 +16,10 @@ use super::durable;
 use super::git::Git;
 use super::making::{Making, Record};
 use super::mirror::{BASE, Mirror, Owner, Refs, USER, parse_refs};
+use super::objects::Objects;
 use super::repository::{Repository, Settings, borrows_from, read_record};
 use super::transfers::{Progress, Transfers};
+use super::tree_size::{TreeSize, check_tree, too_large};
 use super::view::{Carried, View, as_alternate, carried};
 use super::{BRANCHES, Repositories, Workspace};
 use crate::limits;
@@ -52,7 +54,6 @@ pub(super) struct Source {
     git: Git,
     transfers: Transfers,
     pub(super) head: Option<String>,
-    dirty: bool,
     /// Branches and tags, as `heads/NAME` and `tags/NAME`.
     pub(super) refs: Refs,
 }
@@ -61,6 +62,7 @@ impl Repositories {
     /// Makes a folder with a repository of its own, in which `branch` begins at the commit that is checked out. Objects
     /// come only from stores that a person agreed to: see [`Repositories::agree`].
     pub fn create_worktree(&self, of: &Workspace, folder: &Path, branch: &str) -> Result<Worktree, Refusal> {
+        let _used = self.using_mirrors();
         let nowhere = Git::trusted(Path::new("/dev/null"))?;
         if !branch.starts_with(BRANCHES) || !nowhere.ask(&[&"check-ref-format", &"--branch", &branch])?.ok {
             let message = format!("{branch:?} can't be the name of a branch of ours");
@@ -78,12 +80,13 @@ impl Repositories {
         };
         let folder = free(folder)?;
         let partial = source.transfer(&base)?;
+        let size = check_tree(&source.mirror.git()?, &base)?;
         let notes = source.notes(&base, partial)?;
         let worktree =
             Worktree { path: folder, branch: branch.into(), base_commit: base, repo: source.user.clone(), notes };
         let record = source.record(worktree);
         let making = Making::begin(&record)?;
-        let made = source.make(&record.worktree, &making).and_then(|()| record.write());
+        let made = source.make(&record.worktree, &size, &making).and_then(|()| record.write());
         if let Err(refusal) = made {
             // Nobody has worked in it: what there is of it is ours.
             let _left = fs::remove_dir_all(&record.worktree.path);
@@ -119,18 +122,15 @@ impl Repositories {
         let git = self.untrusted(&view)?.with_files(&repository.toplevel);
         let listed = git.script(
             "git rev-parse -q --verify 'HEAD^{commit}' || echo unborn\n\
-             git status --porcelain -z --no-renames --ignore-submodules=all | head -c 1 | tr '\\0\\n' '  '\n\
-             echo\n\
              git for-each-ref --format='%(objectname) %(refname)' refs/heads refs/tags",
         )?;
-        let mut lines = listed.splitn(3, |byte| *byte == b'\n');
+        let mut lines = listed.splitn(2, |byte| *byte == b'\n');
         let mut line = || String::from_utf8_lossy(lines.next().unwrap_or_default()).into_owned();
-        let (head, dirty, refs) = (line(), line(), line());
+        let (head, refs) = (line(), line());
         let head = Some(head).filter(|head| head != "unborn" && !head.is_empty());
         let refs = parse_refs(refs.as_bytes(), "refs/");
-        let (repository, dirty) = (repository.clone(), !dirty.is_empty());
-        let transfers = self.transfers.clone();
-        Ok(Source { mirror, repository, settings, carried, user, alternates, view, git, transfers, head, dirty, refs })
+        let (repository, transfers) = (repository.clone(), self.transfers.clone());
+        Ok(Source { mirror, repository, settings, carried, user, alternates, view, git, transfers, head, refs })
     }
 }
 
@@ -229,7 +229,7 @@ impl Source {
         if self.is_users() {
             notes.extend(borrows_note(&self.repository.toplevel, &self.alternates));
         }
-        if self.dirty {
+        if self.is_dirty()? {
             notes.push(format!("what is not committed in {path} is not in it"));
         }
         if self.mirror.git()?.ask(&[&"cat-file", &"-e", &format!("{base}:.gitmodules")])?.ok {
@@ -241,7 +241,13 @@ impl Source {
         Ok(notes)
     }
 
-    fn make(&self, worktree: &Worktree, making: &Making) -> Result<(), Refusal> {
+    /// Whether something is not committed. Compares with the commit that is checked out, whose tree has to be counted before.
+    fn is_dirty(&self) -> Result<bool, Refusal> {
+        let changed = "git status --porcelain -z --no-renames --ignore-submodules=all | head -c 1";
+        Ok(!self.git.script(changed)?.is_empty())
+    }
+
+    fn make(&self, worktree: &Worktree, size: &TreeSize, making: &Making) -> Result<(), Refusal> {
         let base = &worktree.base_commit;
         self.mirror.set_ref(&base_ref(&worktree.path), base)?;
         let refs = self.mirror.present(&self.refs)?;
@@ -250,7 +256,52 @@ impl Source {
             self.mirror.link_large_files(&self.repository.common_dir)?;
         }
         let git = self.init(worktree, &self.mirror.refs(USER)?)?;
+        self.has_room(worktree, &self.checked_out(worktree, &git, size)?)?;
         git.run_holding(&[&"read-tree", &"-m", &"-u", &"HEAD"], making.held()).map(drop)
+    }
+
+    /// The part of a tree that is checked out: all of it, unless the patterns of a sparse checkout leave some out.
+    fn checked_out(&self, worktree: &Worktree, git: &Git, whole: &TreeSize) -> Result<TreeSize, Refusal> {
+        if !self.is_sparse() {
+            return Ok(*whole);
+        }
+        // In an index apart: git checks out nothing that the worktree's own says is there. The patterns have the syntax of
+        // those that ignore files, and name what is to be there.
+        let apart = git.with_index(self.view.place("sparse"));
+        apart.run(&[&"read-tree", &"HEAD"])?;
+        let patterns = worktree.path.join(".git/info/sparse-checkout");
+        let listed = apart.run(&[&"ls-files", &"-c", &"-i", &"-X", &patterns, &"--stage", &"-z"])?;
+        let id =
+            |entry: &[u8]| entry.split(|byte| *byte == b' ').nth(1).map(|id| String::from_utf8_lossy(id).into_owned());
+        let ids: Vec<String> = listed.split(|byte| *byte == 0).filter_map(id).collect();
+        let mut objects = Objects::of(git)?;
+        let bytes = objects.sizes(&ids)?;
+        objects.finish()?;
+        Ok(TreeSize { entries: whole.entries.min(ids.len() as u64), bytes, ..*whole })
+    }
+
+    /// Refuses to check out more than the disk has room for, and more than an agent may have others write.
+    fn has_room(&self, worktree: &Worktree, size: &TreeSize) -> Result<(), Refusal> {
+        if !self.is_users() && size.bytes > limits::TREE_BYTES {
+            let what = format!("the tree of {}", worktree.base_commit);
+            return Err(too_large(&what, size.bytes, limits::TREE_BYTES, "bytes"));
+        }
+        let spare = self.git.spare(&worktree.path);
+        let bytes = size.bytes.saturating_add(size.entries.saturating_mul(limits::FILE_ROOM_BYTES));
+        if bytes <= spare.bytes && size.entries <= spare.inodes {
+            return Ok(());
+        }
+        let (path, entries) = (worktree.path.display(), size.entries);
+        let message = format!(
+            "a worktree in {path} takes about {bytes} bytes and {entries} files; above the reserve its disk has {} bytes and \
+             room for {} files",
+            spare.bytes, spare.inodes
+        );
+        Err(Refusal::new("disk_full", message, "make room on that disk, or commit a smaller tree"))
+    }
+
+    fn is_sparse(&self) -> bool {
+        self.settings.get("core.sparsecheckout") == Some("true")
     }
 
     /// The worktree's own repository, with nothing checked out.
@@ -284,7 +335,7 @@ impl Source {
         if !shallow.is_empty() {
             durable::write(&dir.join("shallow"), shallow).map_err(failed)?;
         }
-        if self.settings.get("core.sparsecheckout") == Some("true") {
+        if self.is_sparse() {
             let patterns = read_record(&self.repository.git_dir, "info/sparse-checkout", limits::GIT_SETTINGS_BYTES);
             durable::write(&dir.join("info/sparse-checkout"), patterns.unwrap_or_default()).map_err(failed)?;
             git.run(&[&"config", &"core.sparseCheckout", &"true"])?;

@@ -1,5 +1,6 @@
 //! Workspaces and worktrees, on real folders with the real git.
 
+mod bombs;
 mod check;
 mod clear;
 mod create;
@@ -12,6 +13,7 @@ mod programs;
 mod remove;
 mod stores;
 mod tree;
+mod upkeep;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

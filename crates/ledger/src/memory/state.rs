@@ -262,6 +262,17 @@ impl State {
         }
     }
 
+    pub(crate) fn row_ids(&self, plane: &str) -> BTreeSet<String> {
+        let mut ids = BTreeSet::new();
+        for lane in self.lanes.iter().filter(|lane| lane.stream.agent_name().is_some()) {
+            lane.rows.visit(plane, None, &mut |row| {
+                ids.insert(row.id);
+                true
+            });
+        }
+        ids
+    }
+
     pub(crate) fn wakes(&self, due_by: Option<Time>, limit: usize) -> Vec<(StreamId, Wake)> {
         let due = self.wakes.iter().take_while(|(due, _)| due_by.is_none_or(|by| due.is_none_or(|due| due <= by)));
         due.filter_map(|(_, lane)| {

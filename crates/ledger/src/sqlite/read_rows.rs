@@ -1,6 +1,7 @@
 //! Reading the rows that lists show. A row that is not as it was written is never served: the rows of its stream are
 //! folded from the facts, and the fold replaces the stored rows.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Sqlite;
@@ -41,6 +42,18 @@ impl Sqlite {
             }
             read => read,
         }
+    }
+
+    pub(crate) fn row_ids(&self, plane: &str) -> Result<BTreeSet<String>, ReadError> {
+        self.view(|view| {
+            // Agents first: the rows are in the order of streams, and most streams are keys, which have none.
+            let sql = "SELECT DISTINCT rows.id FROM streams CROSS JOIN rows ON rows.stream = streams.id AND rows.plane = ?1 \
+                       WHERE streams.name >= ?2 AND streams.name < ?3";
+            let mut statement = view.conn.prepare_cached(sql).map_err(read_error)?;
+            let [first, past] = StreamId::AGENTS;
+            let ids = statement.query_map((plane, first, past), |row| row.get(0)).map_err(read_error)?;
+            ids.collect::<rusqlite::Result<_>>().map_err(read_error)
+        })
     }
 
     fn visit_stored_rows(

@@ -1,5 +1,6 @@
 //! Whether the store takes commits. A refusal is remembered until a probe was written: that one small commit went
-//! through says nothing about the next large one, where the disk is nearly full.
+//! through says nothing about the next large one, where the disk is nearly full. Small commits need no inode either, so a
+//! disk without one counts as a refusal, too.
 
 use std::fs;
 use std::io::Write;
@@ -36,7 +37,8 @@ impl LastWriteFailure {
 impl Sqlite {
     pub(crate) fn write_failure(&self) -> Option<CommitError> {
         let closed = self.0.writing.as_ref().is_some_and(|writing| writing.queue.is_closed());
-        self.0.status.write_failure.lock().clone().or_else(|| closed.then_some(CommitError::Closed))
+        let last = self.0.status.write_failure.lock().clone();
+        last.or_else(|| closed.then_some(CommitError::Closed)).or_else(|| self.lacks_inodes())
     }
 
     pub(crate) fn try_write(&self) -> Result<(), CommitError> {
@@ -47,7 +49,16 @@ impl Sqlite {
             Ok(()) => self.0.status.write_failure.clear(),
             Err(refusal) => self.0.status.write_failure.note(refusal),
         }
-        probed
+        probed.map_err(|refusal| self.lacks_inodes().unwrap_or(refusal))
+    }
+
+    /// Large payloads are files of their own. A file system that reports no inodes makes them as it needs them.
+    fn lacks_inodes(&self) -> Option<CommitError> {
+        let home = self.0.store.home.database();
+        let found = rustix::fs::statvfs(&home).ok()?;
+        let none_left = found.f_files > 0 && found.f_favail == 0;
+        let detail = format!("no inode is left on the disk of {}: delete files there", home.display());
+        none_left.then_some(CommitError::StoreFull { detail })
     }
 }
 

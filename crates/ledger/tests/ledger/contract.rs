@@ -447,3 +447,17 @@ fn rows_are_visited_until_the_visitor_has_enough() {
         assert!(store.ledger.rows(&stream("a"), "p", None, 0).unwrap().is_empty());
     });
 }
+
+#[test]
+fn ids_of_rows_are_found_over_all_agents() {
+    on_every_store(|store| {
+        for (name, plane, id) in [("a", "p", "1"), ("b", "p", "2"), ("c", "p", "1"), ("d", "q", "3")] {
+            let mut first = append(name, 0, &["x"]);
+            first.facts[0].rows = vec![RowOp { plane: plane.into(), id: id.to_owned(), patch: json!({}) }];
+            commit(&store.ledger, vec![first]).unwrap();
+        }
+        let found = |plane| store.ledger.row_ids(plane).unwrap().into_iter().collect::<Vec<_>>();
+        assert_eq!(found("p"), ["1", "2"]);
+        assert_eq!(found("none"), Vec::<String>::new());
+    });
+}

@@ -91,6 +91,11 @@ async fn a_file_tool_writes_no_program_where_commands_can_only_read() {
         return again("a_file_tool_writes_no_program_where_commands_can_only_read", &ground);
     };
     let (repo, hands) = (root.join("repo"), hands(&root.join("home")));
+    // Whoever attaches it is told.
+    let (agent, path) = (AgentId::new("main").unwrap(), repo.display().to_string());
+    let attached = hands.attach(&agent, path, WorkspaceMode::Direct, Box::new(|_, _| Ok(()))).await.unwrap();
+    let note = attached.note.unwrap();
+    assert!(note.contains(&format!("can only read {}", repo.join("bin").display())), "{note}");
     let (_, refused) = call(&hands, &repo, "WriteFile", json!({ "path": "bin/git", "content": "x" })).await;
     assert!(refused.to_string().contains("read_only"), "{refused}");
     let patch = "--- a/bin/tool\n+++ b/bin/tool\n@@ -1 +1 @@\n-#!/bin/sh\n+#!/bin/bash\n";

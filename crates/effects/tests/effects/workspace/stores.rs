@@ -582,7 +582,7 @@ fn refreshing_a_worktree_writes_into_no_repository_but_its_own() {
     assert_eq!(before, everything(&private));
 }
 
-fn old_worktree(ground: &Ground) -> Worktree {
+pub(super) fn old_worktree(ground: &Ground) -> Worktree {
     let path = ground.worktrees().join("old");
     ground.git(&["worktree", "add", "-q", "-b", "abide/ada-old", path.to_str().unwrap()]);
     let (branch, base_commit) = ("abide/ada-old".to_owned(), ground.git(&["rev-parse", "main"]));
