@@ -95,8 +95,9 @@ impl Watched {
             (self.current(), agent.clone(), place.makers.clone(), place.rule_folders());
         let looks_at_files = policy.looks_at_files();
         let judge = move || {
-            let caller =
-                Caller { agent: &agent, makers: &makers, workspace: Some(&workspace), rule_folders: &rule_folders };
+            let (workspace, rule_folders) = (Some(workspace.as_path()), rule_folders.as_slice());
+            // It is opened for each call, and again when the call runs: nothing is taken yet.
+            let caller = Caller { agent: &agent, makers: &makers, workspace, root: None, rule_folders };
             let judged = |Call { call_id, tool, input, does }| {
                 let does = policy.judge(&caller, &tool, &input, does);
                 Call { call_id, tool, input, does }

@@ -4,34 +4,12 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use abide_effects::workspace::Workspace;
+use abide_effects::workspace::{Workspace, apart_from_person, system_folder};
 use abide_kernel::input::Refusal;
 use abide_server::Reach;
 
 /// In `workspace_roots`, the home folder of the daemon's user.
 pub const PERSON: &str = "~";
-
-/// Folders of the system: a mistake there breaks the machine, and a program put there runs as somebody else.
-const SYSTEM: [&str; 16] = [
-    "/bin",
-    "/boot",
-    "/dev",
-    "/etc",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/libx32",
-    "/lost+found",
-    "/proc",
-    "/root",
-    "/run",
-    "/sbin",
-    "/sys",
-    "/usr",
-    "/var",
-];
-/// Below a folder of the system, and none.
-const NOT_SYSTEM: [&str; 1] = ["/var/tmp"];
 
 /// Where a path lies, seen from the roots.
 enum Position {
@@ -65,13 +43,7 @@ impl Roots {
     /// Whether a caller with this reach may have agents work in a folder, by its real path.
     pub fn check(&self, folder: &Path, reach: Reach) -> Result<(), Refusal> {
         let shown = folder.display();
-        if self.person.starts_with(folder) && folder.parent().is_some() {
-            let message =
-                format!("{shown} holds the whole home folder of the daemon's user, with its keys and settings");
-            let hint =
-                format!("name the folder of one project in it, or make one: mkdir {}/work", self.person.display());
-            return Err(Refusal::new("whole_home", message, hint));
-        }
+        apart_from_person(folder, &self.person)?;
         match (self.position(folder), reach) {
             (Position::BelowRoot, _) | (_, Reach::System) | (Position::Elsewhere, Reach::Beyond) => Ok(()),
             (Position::SystemBelowRoot | Position::System, Reach::Beyond) => {
@@ -122,9 +94,7 @@ impl Roots {
         if path.components().any(|part| part == Component::ParentDir) {
             return Position::Elsewhere;
         }
-        let system = SYSTEM.map(Path::new).into_iter().find(|system| path.starts_with(system));
-        let not_system = NOT_SYSTEM.map(Path::new).into_iter().chain([self.person.as_path()]);
-        let system = system.filter(|_| !not_system.into_iter().any(|other| path.starts_with(other)));
+        let system = system_folder(path, &self.person);
         let root = self.roots.iter().find(|root| path.starts_with(root));
         match (root, system) {
             // A root that lies in a folder of the system was named for what is below it.

@@ -377,7 +377,7 @@ impl Hands {
     pub async fn tree(&self, place: Place) -> Option<String> {
         let root = place.workspace?.root;
         let repositories = self.0.repositories.clone();
-        blocking(move || repositories.tree(&repositories.check(Path::new(&root)).ok()?)).await
+        blocking(move || repositories.tree(&repositories.check_recorded(Path::new(&root)).ok()?)).await
     }
 
     /// The bytes that an agent's worktrees, its own folder and the output of its tasks take on the disk. None where there

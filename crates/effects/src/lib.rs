@@ -17,9 +17,11 @@ pub mod secrets;
 pub mod surroundings;
 pub mod tools;
 pub mod transient;
+mod unlinked;
 pub mod web;
 pub mod webhook;
 pub mod workspace;
 
 pub use hands::Hands;
 pub use model::{Model, Past, ProviderFailure};
+pub use unlinked::FileIdentity;

@@ -21,7 +21,7 @@ use abide_kernel::input::{Ask, Does, Refusal};
 use abide_kernel::vocabulary::{ApprovalDefault, SideEffect};
 use serde_json::Value;
 
-use crate::files::Pattern;
+use crate::files::{Pattern, Root};
 use subject::Subject;
 pub use unseen::Unseen;
 use wild::Wild;
@@ -39,6 +39,8 @@ pub struct Caller<'a> {
     pub makers: &'a [AgentId],
     /// The folder that its paths begin at. With one, a path is also judged by where it leads.
     pub workspace: Option<&'a Path>,
+    /// That folder, where it is open already: then its path is not resolved again.
+    pub root: Option<&'a Root>,
     /// The folders that rules about paths begin at, besides the workspace.
     pub rule_folders: &'a [RuleFolder],
 }

@@ -10,6 +10,7 @@ mod guides;
 mod read_skill;
 mod skills;
 
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use abide_kernel::input::Refusal;
@@ -61,6 +62,8 @@ pub struct Broken {
 pub(crate) struct Whereabouts<'a> {
     pub home: &'a Path,
     pub workspace: &'a Path,
+    /// Opens the workspace. Refused where a link or another folder is in its place: no operator allowed where that leads.
+    pub open: &'a dyn Fn() -> Result<OwnedFd, Refusal>,
     pub hidden: &'a dyn Fn(&Path) -> Vec<PathBuf>,
 }
 
@@ -74,10 +77,10 @@ impl Whereabouts<'_> {
         Root::open(folder).ok().map(|root| root.without((self.hidden)(folder)))
     }
 
-    /// The workspace, unless it is not there, or somebody has put a link in its place: nobody allowed where that leads.
+    /// The workspace, unless it is not there, or not itself any more.
     fn workspace(&self) -> Option<Root> {
-        let unturned = self.workspace.canonicalize().is_ok_and(|real| real == self.workspace);
-        if unturned { self.root(self.workspace) } else { None }
+        let root = (self.open)().and_then(|folder| Root::of(folder, self.workspace)).ok()?;
+        Some(root.without((self.hidden)(self.workspace)))
     }
 }
 

@@ -31,6 +31,7 @@ mod protect;
 mod refresh;
 mod remove;
 mod repository;
+mod reserved;
 mod scan;
 mod tracked;
 mod transfers;
@@ -57,6 +58,7 @@ use self::repository::Repository;
 use self::transfers::Transfers;
 use self::view::View;
 use crate::process::Processes;
+use crate::unlinked::FileIdentity;
 
 pub use clear::left_in;
 pub use fetch::Fetched;
@@ -68,6 +70,8 @@ pub use patch::{PatchHolds, PatchRecord, PatchStory, list_patches};
 pub use programs::SettingProgram;
 pub use protect::{has_repository, protect_records};
 pub use remove::{Removed, Unsaved};
+pub(crate) use reserved::apart_from_reserved;
+pub use reserved::{apart_from_person, system_folder};
 pub use transfers::{Phase as TransferPhase, Transfer};
 pub use upkeep::Tidied;
 pub use worktree::Worktree;
@@ -86,6 +90,8 @@ const SCRATCH: &str = "scratch";
 pub struct Workspace {
     /// Absolute, with no symbolic link in it.
     pub path: PathBuf,
+    /// Of the folder that was looked at. Another one may lie at the path later.
+    pub identity: FileIdentity,
     pub git: Option<GitRoot>,
 }
 

@@ -24,6 +24,7 @@ use crate::git_dir::GitDirParts;
 use crate::limits;
 use crate::nearest::nearest;
 use crate::policy::Unseen;
+use crate::unlinked::open_folder;
 
 /// Names looked at for one that is near a name there is none of.
 const NAMES_LOOKED_AT: usize = 2_000;
@@ -31,7 +32,8 @@ const NAMES_LOOKED_AT: usize = 2_000;
 #[derive(Debug)]
 pub struct Root {
     folder: OwnedFd,
-    /// As it was named, and with all links resolved: an absolute path that begins with either is meant from here.
+    /// As it was named, and as the system names the open folder: an absolute path that begins with either is meant from
+    /// here.
     named: PathBuf,
     resolved: PathBuf,
     /// Not to be opened, though they lie inside. By their real names.
@@ -50,15 +52,17 @@ pub(crate) struct Opened {
 }
 
 impl Root {
+    /// Opens a folder by its real path. A link in its place is refused as `moved`.
     pub fn open(workspace: &Path) -> Result<Root, Refusal> {
+        Root::of(open_folder(workspace)?, workspace)
+    }
+
+    /// A folder that is open already, and was opened by this path.
+    pub(crate) fn of(folder: OwnedFd, workspace: &Path) -> Result<Root, Refusal> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let opened = fs::open(workspace, flags, Mode::empty()).and_then(|folder| {
-            // Asked once here, so that a system without it says so before anything is done.
-            beneath(&folder, Path::new("."), flags).map(|_| folder)
-        });
-        match opened {
-            Ok(folder) => {
-                let resolved = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
+        // Asked once here, so that a system without it says so before anything is done.
+        match beneath(&folder, Path::new("."), flags).and_then(|_| real_path(&folder)) {
+            Ok(resolved) => {
                 let (named, closed, read_only) = (workspace.to_owned(), Vec::new(), Vec::new());
                 Ok(Root { folder, named, resolved, closed, read_only, unseen: None })
             }

@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::GitDirParts;
+use crate::unlinked::open_unlinked;
 
 /// As much of a `HEAD` as git reads to tell whether it is one.
 const HEAD_BYTES: u64 = 256;
@@ -101,8 +102,7 @@ impl RecordedHead {
 
 /// Whether a folder is itself one that git would take for a git directory.
 pub(crate) fn shadows(folder: &Path) -> bool {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    fs::open(folder, flags, Mode::empty()).is_ok_and(|folder| GitDirParts::in_folder(&folder).is_whole())
+    open_unlinked(folder).is_ok_and(|folder| GitDirParts::in_folder(&folder).is_whole())
 }
 
 /// What is wrong with such a folder, and what to do, for a person.
@@ -146,7 +146,7 @@ fn is_valid(head: &[u8]) -> bool {
 /// Without following a link, and whatever its permissions are.
 fn open(root: &Path, git_dir: &Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let root = fs::open(root, flags, Mode::empty())?;
+    let root = open_unlinked(root)?;
     let git_dir = if git_dir.as_os_str().is_empty() { Path::new(".") } else { git_dir };
     fs::openat2(root, git_dir, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)
 }

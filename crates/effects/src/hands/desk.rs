@@ -2,6 +2,7 @@
 //! it, and keeps it until the agent stops or goes elsewhere; two agents never write in the same folder.
 
 use std::collections::HashMap;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,6 +15,7 @@ use abide_kernel::vocabulary::WorkspaceMode;
 use super::{Hands, worktree_of};
 use crate::programs;
 use crate::transient;
+use crate::unlinked::{FileIdentity, moved, open_folder};
 use crate::workspace::{self, Occupancy, Repositories, Workspace};
 
 /// Who is where.
@@ -27,6 +29,8 @@ struct Held {
     occupancy: Arc<Occupancy>,
     /// How often it was taken, or taken again.
     stay: u64,
+    /// Of the folder that was taken: another one in its place is not worked in.
+    identity: FileIdentity,
     surroundings: Surroundings,
     /// The turn whose first command brought the worktree up to date with the user's branches.
     refreshed: Option<ExecId>,
@@ -49,6 +53,8 @@ pub(super) struct Surroundings {
 #[derive(Debug)]
 pub(super) struct Desk {
     pub(super) root: PathBuf,
+    /// That folder, open.
+    pub(super) folder: OwnedFd,
     pub(super) surroundings: Surroundings,
     /// What has to be recorded about it, with the outcome.
     pub(super) first: Vec<Input>,
@@ -77,7 +83,8 @@ impl Desks {
     ) -> Result<(), Refusal> {
         let mut all = self.all();
         let name = top.unwrap_or(agent).as_str();
-        if let Some(held) = all.get_mut(agent).filter(|held| held.occupancy.path == folder.path) {
+        let is_held = |held: &&mut Held| held.occupancy.path == folder.path && held.identity == folder.identity;
+        if let Some(held) = all.get_mut(agent).filter(is_held) {
             held.stay += 1;
             return Ok(());
         }
@@ -92,7 +99,8 @@ impl Desks {
                     give(given, repositories)?;
                 }
                 let stay = before.as_ref().map_or(0, |held| held.stay) + 1;
-                all.insert(agent.clone(), Held { occupancy, stay, surroundings, refreshed: None });
+                let identity = folder.identity;
+                all.insert(agent.clone(), Held { occupancy, stay, identity, surroundings, refreshed: None });
                 before.map_or(Ok(()), Held::release)
             }
             Err(refusal) => {
@@ -102,12 +110,30 @@ impl Desks {
         }
     }
 
-    /// Takes the folder that the agent has again, if it is this one and still there.
-    fn retake(&self, agent: &AgentId, root: &Path) -> Option<Desk> {
+    /// Takes the folder that the agent has again, if it is this one. Refused where another one is in its place.
+    fn retake(&self, agent: &AgentId, root: &Path) -> Result<Option<Desk>, Refusal> {
         let mut all = self.all();
-        let held = all.get_mut(agent).filter(|held| held.occupancy.path == root && is_there(root))?;
+        let Some(held) = all.get_mut(agent).filter(|held| held.occupancy.path == root) else { return Ok(None) };
+        let folder = held.identity.open_folder(root)?;
         held.stay += 1;
-        Some(Desk { root: root.to_path_buf(), surroundings: held.surroundings.clone(), first: Vec::new() })
+        let (root, surroundings) = (root.to_path_buf(), held.surroundings.clone());
+        Ok(Some(Desk { root, folder, surroundings, first: Vec::new() }))
+    }
+
+    /// Opens a folder that is recorded for an agent. Where the agent has taken it, only that very folder.
+    pub(super) fn open(&self, agent: &AgentId, root: &Path) -> Result<OwnedFd, Refusal> {
+        let held = self.all().get(agent).filter(|held| held.occupancy.path == root).map(|held| held.identity);
+        held.map_or_else(|| open_folder(root), |identity| identity.open_folder(root))
+    }
+
+    /// Refuses a folder that agents have taken at this path, and that is another one by now.
+    pub(super) fn check_taken(&self, folder: &Workspace) -> Result<(), Refusal> {
+        let all = self.all();
+        let mut taken = all.values().filter(|held| held.occupancy.path == folder.path).peekable();
+        if taken.peek().is_none() || taken.any(|held| held.identity == folder.identity) {
+            return Ok(());
+        }
+        Err(moved(&folder.path, "is another folder by now"))
     }
 
     /// Whether this is the first command of a turn. Commands that a person starts belong to none, and always are.
@@ -152,8 +178,8 @@ impl Hands {
     /// The folder that the agent works in, taken. Blocks.
     pub(super) fn desk(&self, agent: &AgentId, place: &Place) -> Result<Desk, Refusal> {
         let repositories = &self.0.repositories;
-        let known = place.workspace.as_ref().and_then(|bound| self.0.desks.retake(agent, Path::new(&bound.root)));
-        if let Some(desk) = known {
+        let bound = place.workspace.as_ref().map(|bound| self.0.desks.retake(agent, Path::new(&bound.root)));
+        if let Some(desk) = bound.transpose()?.flatten() {
             let workspace = desk.root.display().to_string();
             return Ok(Desk { first: vec![Input::OccupyWorkspace { workspace }], ..desk });
         }
@@ -164,9 +190,9 @@ impl Hands {
                     let (patches, now) = (self.patches(agent), (self.0.moment)().0);
                     repositories.convert_worktree(&worktree_of(&bound.root, worktree), &patches, now)?;
                 }
-                unturned(Path::new(&bound.root), repositories)?
+                repositories.check_again(Path::new(&bound.root))?
             }
-            (None, Some(configured)) => unturned(Path::new(configured), repositories)?,
+            (None, Some(configured)) => repositories.check_again(Path::new(configured))?,
             (None, None) => self.own(agent)?,
         };
         self.0.desks.take(agent, place.top.as_ref(), &folder, repositories)?;
@@ -178,7 +204,7 @@ impl Hands {
             first.push(Input::UseWorkspace(bound));
         }
         first.push(Input::OccupyWorkspace { workspace: root });
-        match self.0.desks.retake(agent, &folder.path) {
+        match self.0.desks.retake(agent, &folder.path)? {
             Some(desk) => Ok(Desk { first, ..desk }),
             None => {
                 let message = format!("{} went while it was taken", folder.path.display());
@@ -195,7 +221,8 @@ impl Hands {
     fn own(&self, agent: &AgentId) -> Result<Workspace, Refusal> {
         let path = self.own_folder(agent);
         let made = abide_private::private_folder(&path).and_then(|()| path.canonicalize());
-        made.map(|path| Workspace { path, git: None }).map_err(|error| {
+        let found = made.and_then(|path| Ok(Workspace { identity: FileIdentity::of(&path)?, path, git: None }));
+        found.map_err(|error| {
             let hint = transient::hint(&error, "see to the disk, or give the agent a workspace");
             Refusal::new("no_workspace", format!("{} can't be made: {error}", path.display()), hint)
         })
@@ -228,19 +255,4 @@ fn give(folder: &Path, repositories: &Repositories) -> Result<(), Refusal> {
         let message = format!("{} could not be recorded as a folder of an agent: {error}", folder.display());
         Refusal::new("io", message, transient::hint(&error, "see that the home can be read and written"))
     })
-}
-
-fn is_there(root: &Path) -> bool {
-    root.canonicalize().is_ok_and(|real| real == root && real.is_dir())
-}
-
-/// A folder that was recorded, which it is by its real path. Where that leads elsewhere now, somebody put a link in its
-/// place, and nobody allowed where it leads.
-fn unturned(path: &Path, repositories: &Repositories) -> Result<Workspace, Refusal> {
-    let folder = repositories.check_again(path)?;
-    if folder.path == path {
-        return Ok(folder);
-    }
-    let message = format!("{} is a link by now, and leads to {}", path.display(), folder.path.display());
-    Err(Refusal::new("moved", message, "put the folder back, or have the operator attach the one that is meant"))
 }

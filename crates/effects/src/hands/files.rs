@@ -31,17 +31,19 @@ impl Hands {
         let (tool, input, policy) = (tool.to_owned(), input.clone(), policy.clone());
         blocking(move || {
             let desk = hands.desk(&agent, &place)?;
+            let root = Root::of(desk.folder, &desk.root)?;
             let hidden = hands.sandbox().hidden_in(&desk.root);
             let rule_folders = place.rule_folders();
             let caller = Caller {
                 agent: &agent,
                 makers: &place.makers,
                 workspace: Some(&desk.root),
+                root: Some(&root),
                 rule_folders: &rule_folders,
             };
             let unseen = policy.check(&caller, &tool, &input)?;
             let read_only = hands.sandbox().read_only_in(&desk.root);
-            let root = Root::open(&desk.root)?.without(hidden).read_only_at(read_only).without_unseen(unseen);
+            let root = root.without(hidden).read_only_at(read_only).without_unseen(unseen);
             let result = call.run(&root)?;
             Ok(Outcome::after(result, desk.first))
         })

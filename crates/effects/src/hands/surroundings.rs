@@ -23,7 +23,7 @@ impl Hands {
     /// The same. Blocks.
     #[must_use]
     pub fn look_around(&self, agent: &AgentId, place: &Place) -> Surroundings {
-        self.whereabouts(&self.workspace_of(agent, place), surroundings::look)
+        self.whereabouts(agent, &self.workspace_of(agent, place), surroundings::look)
     }
 
     /// Whether there is nothing to look at, neither a folder for the agent nor skills for all: so it is with many that
@@ -38,13 +38,16 @@ impl Hands {
     }
 
     pub(super) async fn read_skill(&self, agent: &AgentId, input: &Value, place: &Place) -> Result<Outcome, Refusal> {
-        let (call, hands, workspace) = (read_skill::call(input)?, self.clone(), self.workspace_of(agent, place));
-        blocking(move || hands.whereabouts(&workspace, |at| surroundings::read_skill(&call, at)).map(Outcome::of)).await
+        let (call, workspace) = (read_skill::call(input)?, self.workspace_of(agent, place));
+        let (hands, agent) = (self.clone(), agent.clone());
+        let read = move || hands.whereabouts(&agent, &workspace, |at| surroundings::read_skill(&call, at));
+        blocking(move || read().map(Outcome::of)).await
     }
 
-    fn whereabouts<T>(&self, workspace: &Path, look: impl FnOnce(&Whereabouts<'_>) -> T) -> T {
+    fn whereabouts<T>(&self, agent: &AgentId, workspace: &Path, look: impl FnOnce(&Whereabouts<'_>) -> T) -> T {
         let hidden = |folder: &Path| self.sandbox().hidden_in(folder);
-        look(&Whereabouts { home: &self.0.home, workspace, hidden: &hidden })
+        let open = || self.0.desks.open(agent, workspace);
+        look(&Whereabouts { home: &self.0.home, workspace, open: &open, hidden: &hidden })
     }
 
     /// The folder that an agent works in, or will: as `desk` has it, and not taken.

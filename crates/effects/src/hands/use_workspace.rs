@@ -13,17 +13,19 @@ use serde_json::{Value, json};
 use super::{Hands, Outcome, blocking};
 use crate::git_dir::shadows;
 use crate::tools::use_workspace;
-use crate::workspace::{BRANCHES, WORKTREES, Workspace, WritableSettings};
+use crate::workspace::{BRANCHES, WORKTREES, Workspace, WritableSettings, apart_from_reserved};
 
 /// Judges a folder that a person names for agents to work in, with the object stores that its repository takes objects
 /// from.
 pub type Allow = Box<dyn FnOnce(&Workspace, &[PathBuf]) -> Result<(), Refusal> + Send>;
 
-/// On whose word a folder is bound.
-enum Asker {
+/// On whose word a folder is bound. A model may have written to the repository's records.
+enum Asker<'a> {
     Person(Allow),
-    /// A model, by a tool. It may have written to the repository's records.
-    Model,
+    /// A model that names a folder, among those that its agent was given.
+    Model(&'a Place),
+    /// A model that makes an agent: the folder is the one that is recorded for the model's own agent.
+    Maker,
 }
 
 impl Hands {
@@ -36,16 +38,15 @@ impl Hands {
         let (path, mode) = use_workspace::call(input)?;
         let (hands, agent, place) = (self.clone(), agent.clone(), place.clone());
         blocking(move || {
-            let path = within(&path, mode, &place)?;
+            let path = named(&path, &place);
             let running = hands.0.tasks.of(&agent);
             if running > 0 {
                 // They write where it is now; nobody else may until they are over.
                 let hint = "wait for them or stop them first: TaskList";
                 return Err(Refusal::new("in_use", format!("{running} commands still run where you are"), hint));
             }
-            let bound = hands.bind(&agent, &path, mode, Asker::Model)?;
+            let (bound, folder) = hands.bind(&agent, &path, mode, Asker::Model(&place))?;
             let root = bound.root.clone();
-            let folder = hands.0.repositories.check(Path::new(&root))?;
             hands.0.desks.take(&agent, place.top.as_ref(), &folder, &hands.0.repositories)?;
             let mut result = json!({ "workspace": bound.workspace, "cwd": root });
             if let Some(note) = &bound.note {
@@ -66,13 +67,13 @@ impl Hands {
         allow: Allow,
     ) -> Result<WorkspaceAttached, Refusal> {
         let (hands, agent) = (self.clone(), agent.clone());
-        blocking(move || hands.bind(&agent, Path::new(&path), mode, Asker::Person(allow))).await
+        blocking(move || Ok(hands.bind(&agent, Path::new(&path), mode, Asker::Person(allow))?.0)).await
     }
 
-    /// A worktree for an agent that a model makes.
+    /// A worktree for an agent that a model makes, of the folder that is recorded for the maker.
     pub async fn worktree_for_child(&self, agent: &AgentId, path: String) -> Result<WorkspaceAttached, Refusal> {
         let (hands, agent) = (self.clone(), agent.clone());
-        blocking(move || hands.bind(&agent, Path::new(&path), WorkspaceMode::Worktree, Asker::Model)).await
+        blocking(move || Ok(hands.bind(&agent, Path::new(&path), WorkspaceMode::Worktree, Asker::Maker)?.0)).await
     }
 
     /// The folder by its real path, if it could be worked in at this moment and `allow` lets it pass. To be kept so: the
@@ -92,7 +93,7 @@ impl Hands {
         let bound = place.workspace.as_ref().map(|bound| bound.root.clone());
         let Some(root) = bound.or_else(|| place.configured.clone()) else { return WritableSettings::default() };
         let repositories = self.0.repositories.clone();
-        blocking(move || match repositories.check(Path::new(&root)) {
+        blocking(move || match repositories.check_recorded(Path::new(&root)) {
             Ok(folder) => repositories.writable_settings(&folder),
             // That is refused as a workspace; it is named all the same.
             Err(_) => WritableSettings { shadowing: shadowing(Path::new(&root)), ..WritableSettings::default() },
@@ -100,24 +101,38 @@ impl Hands {
         .await
     }
 
+    /// Binds a folder: what has to be recorded, and the folder to be worked in. The path is resolved once, and that very
+    /// value is judged and bound: nothing that changes on the disk comes in between.
     fn bind(
         &self,
         agent: &AgentId,
         path: &Path,
         mode: WorkspaceMode,
-        asker: Asker,
-    ) -> Result<WorkspaceAttached, Refusal> {
-        let folder = self.0.repositories.check(path)?;
+        asker: Asker<'_>,
+    ) -> Result<(WorkspaceAttached, Workspace), Refusal> {
+        let repositories = &self.0.repositories;
+        let folder = match asker {
+            Asker::Person(allow) => {
+                let folder = repositories.check(path)?;
+                repositories.agree(&folder, allow)?;
+                folder
+            }
+            Asker::Model(place) => repositories.check_judged(path, |real| {
+                within(real, mode, place)?;
+                apart_from_reserved(real, self.person())
+            })?,
+            Asker::Maker => {
+                let folder = repositories.check_recorded(path)?;
+                apart_from_reserved(&folder.path, self.person())?;
+                self.0.desks.check_taken(&folder)?;
+                folder
+            }
+        };
         let workspace = folder.path.display().to_string();
-        match asker {
-            // The same value is judged and bound: nothing that changes on the disk comes in between.
-            Asker::Person(allow) => self.0.repositories.agree(&folder, allow)?,
-            Asker::Model => {}
-        }
         match mode {
             WorkspaceMode::Direct => {
-                let writable = self.0.repositories.writable_settings(&folder).warnings();
-                let borrows = self.0.repositories.borrows_note(&folder)?;
+                let writable = repositories.writable_settings(&folder).warnings();
+                let borrows = repositories.borrows_note(&folder)?;
                 let read_only = self.sandbox().read_only_in(&folder.path);
                 let read_only = (!read_only.is_empty()).then(|| {
                     let folders: Vec<String> = read_only.iter().map(|folder| folder.display().to_string()).collect();
@@ -128,14 +143,15 @@ impl Hands {
                     )
                 });
                 let note = note(writable.into_iter().chain(borrows).chain(read_only));
-                Ok(WorkspaceAttached { root: workspace.clone(), workspace, mode, worktree: None, note })
+                let bound = WorkspaceAttached { root: workspace.clone(), workspace, mode, worktree: None, note };
+                Ok((bound, folder))
             }
             WorkspaceMode::Worktree => {
                 let name = self.new_task_id().to_string();
                 let name = name.rsplit('-').next().unwrap_or("0").to_owned();
                 let at = self.0.home.join(WORKTREES).join(agent.as_str()).join(&name);
                 let branch = format!("{BRANCHES}{agent}-{name}");
-                let made = self.0.repositories.create_worktree(&folder, &at, &branch)?;
+                let made = repositories.create_worktree(&folder, &at, &branch)?;
                 let worktree = fact::Worktree {
                     branch: made.branch,
                     base_commit: made.base_commit,
@@ -143,7 +159,9 @@ impl Hands {
                 };
                 let root = made.path.display().to_string();
                 let note = note(made.notes.into_iter());
-                Ok(WorkspaceAttached { workspace, root, mode, worktree: Some(worktree), note })
+                let bound = WorkspaceAttached { workspace, root, mode, worktree: Some(worktree), note };
+                // No agent can write where it lies, so this is the folder that was made.
+                Ok((bound, repositories.check_recorded(&made.path)?))
             }
         }
     }
@@ -160,26 +178,23 @@ fn note(sentences: impl Iterator<Item = String>) -> Option<String> {
     (!sentences.is_empty()).then(|| sentences.join("; "))
 }
 
-/// The folder that a model names, if it may.
-fn within(path: &str, mode: WorkspaceMode, place: &Place) -> Result<PathBuf, Refusal> {
-    let root = place.workspace.as_ref().map(|bound| PathBuf::from(&bound.root));
-    let root = root.or_else(|| place.configured.as_ref().map(PathBuf::from));
-    let path = match (Path::new(path).is_absolute(), root) {
-        (false, Some(root)) => root.join(path),
-        (_, _) => PathBuf::from(path),
-    };
-    let refused = |why: String| {
-        let hint = "choose a folder that is attached, or ask the operator to attach this one: abide workspace attach";
-        Refusal::new("not_attached", why, hint)
-    };
-    let there = path.canonicalize().map_err(|error| refused(format!("{}: {error}", path.display())))?;
-    // As they were recorded, by their real paths. One that has become a link since may have been turned by the model.
+/// The path that a model names, from the folder that its agent works in.
+fn named(path: &str, place: &Place) -> PathBuf {
+    let root = place.workspace.as_ref().map(|bound| &bound.root).or(place.configured.as_ref());
+    root.map_or_else(|| PathBuf::from(path), |root| Path::new(root).join(path))
+}
+
+/// Refuses a folder that does not lie in one that the agent was given. Those are held against it as they were recorded, by
+/// their real paths: one that has become a link since may have been turned by the model.
+fn within(there: &Path, mode: WorkspaceMode, place: &Place) -> Result<(), Refusal> {
     let branched: &[String] = match mode {
         WorkspaceMode::Direct => &[],
         WorkspaceMode::Worktree => &place.branched,
     };
     if place.attached.iter().chain(&place.configured).chain(branched).any(|folder| there.starts_with(folder)) {
-        return Ok(there);
+        return Ok(());
     }
-    Err(refused(format!("{} is in no folder that is attached to this agent", path.display())))
+    let message = format!("{} is in no folder that is attached to this agent", there.display());
+    let hint = "choose a folder that is attached, or ask the operator to attach this one: abide workspace attach";
+    Err(Refusal::new("not_attached", message, hint))
 }

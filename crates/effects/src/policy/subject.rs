@@ -2,6 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use abide_kernel::input::Refusal;
 use abide_kernel::visible::is_hidden;
 use serde_json::Value;
 
@@ -34,6 +35,15 @@ enum Touches {
     Writes,
     /// Everything below a folder, or one file.
     Searches,
+}
+
+/// The folder that paths are looked up in.
+#[derive(Debug, Clone, Copy)]
+enum LookedAt<'a> {
+    Nothing,
+    Folder(&'a Root),
+    /// A link or something else took its place: every path leads out.
+    Elsewhere,
 }
 
 #[derive(Debug)]
@@ -84,8 +94,14 @@ impl Subject {
                     Some(Err(_)) | None => (Vec::new(), Touches::Reads),
                 };
                 let workspace = caller.workspace.filter(|_| looks_at_files && !paths.is_empty());
-                let root = workspace.and_then(|folder| Root::open(folder).ok());
-                let paths = paths.into_iter().map(|path| NamedPath::new(&path, root.as_ref())).collect();
+                let opened = workspace.filter(|_| caller.root.is_none()).map(Root::open);
+                let root = match (workspace.and(caller.root), &opened) {
+                    (Some(root), _) | (None, Some(Ok(root))) => LookedAt::Folder(root),
+                    // There is none yet.
+                    (None, None | Some(Err(Refusal { code: "missing", .. }))) => LookedAt::Nothing,
+                    (None, Some(Err(_))) => LookedAt::Elsewhere,
+                };
+                let paths = paths.into_iter().map(|path| NamedPath::new(&path, root)).collect();
                 Subject { paths, touches, ..nothing }
             }
         }
@@ -179,10 +195,11 @@ impl Subject {
 }
 
 impl NamedPath {
-    fn new(path: &WorkspacePath, root: Option<&Root>) -> NamedPath {
+    fn new(path: &WorkspacePath, root: LookedAt<'_>) -> NamedPath {
         let leads = match root {
-            None => Leads::NotLooked,
-            Some(root) => root.real(path).map_or(Leads::Out, Leads::To),
+            LookedAt::Nothing => Leads::NotLooked,
+            LookedAt::Folder(root) => root.real(path).map_or(Leads::Out, Leads::To),
+            LookedAt::Elsewhere => Leads::Out,
         };
         NamedPath { written: path.as_path().to_owned(), leads }
     }

@@ -5,10 +5,8 @@ use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use rustix::fs::{Mode, OFlags, ResolveFlags};
-use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
 };
@@ -17,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits;
 use crate::sandbox::Confinement;
+use crate::unlinked::{FileIdentity, open_unlinked};
 
 /// The argument that makes our binary a supervisor.
 pub(crate) const SUPERVISE: &str = "__supervise";
@@ -67,21 +66,20 @@ pub(crate) struct Orders {
 pub(crate) struct Root {
     pub path: PathBuf,
     pub owner: u32,
-    device: u64,
-    inode: u64,
+    identity: FileIdentity,
 }
 
 impl Root {
     pub(crate) fn of(path: PathBuf) -> io::Result<Root> {
-        let found = rustix::fs::fstat(open_unlinked(&path)?)?;
-        Ok(Root { path, owner: found.st_uid, device: found.st_dev, inode: found.st_ino })
+        let opened = open_unlinked(&path)?;
+        let (owner, identity) = (rustix::fs::fstat(&opened)?.st_uid, FileIdentity::of_open(&opened)?);
+        Ok(Root { path, owner, identity })
     }
 
     /// The same folder or file, opened by its name. Inside a sandbox this shows whether the right one was mounted.
     pub(crate) fn open(&self) -> io::Result<OwnedFd> {
         let opened = open_unlinked(&self.path)?;
-        let found = rustix::fs::fstat(&opened)?;
-        if (found.st_dev, found.st_ino) == (self.device, self.inode) {
+        if FileIdentity::of_open(&opened)? == self.identity {
             return Ok(opened);
         }
         Err(io::Error::other(format!("{} was replaced by something else meanwhile", self.path.display())))
@@ -89,17 +87,6 @@ impl Root {
 
     pub(crate) fn check(&self) -> io::Result<()> {
         self.open().map(drop)
-    }
-}
-
-/// Opens a path with no symbolic link on the way to it, to be looked at and mounted.
-fn open_unlinked(path: &Path) -> io::Result<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::CLOEXEC;
-    match rustix::fs::openat2(rustix::fs::CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
-        Ok(opened) => Ok(opened),
-        // A kernel that knows the sandboxes knows this call; a filter around us may not.
-        Err(Errno::NOSYS | Errno::PERM) => Ok(rustix::fs::open(path, flags | OFlags::NOFOLLOW, Mode::empty())?),
-        Err(error) => Err(error.into()),
     }
 }
 

@@ -71,7 +71,8 @@ fn shelves(at: &Whereabouts<'_>, workspace: Option<Root>) -> Vec<Shelf> {
         shelves.extend(SHELVES.map(|path| Shelf { root: Arc::clone(&root), path, shown: path.to_owned() }));
     }
     // The home itself is closed to agents; of this one folder we read for them.
-    if let Ok(root) = Root::open(&home_skills(at.home)) {
+    // Its operator may have put a link there; no agent can.
+    if let Some(root) = home_skills(at.home).canonicalize().ok().and_then(|folder| Root::open(&folder).ok()) {
         let shown = format!("$ABIDE_HOME/{HOME_SKILLS}");
         shelves.push(Shelf { root: Arc::new(root), path: "", shown });
     }

@@ -11,22 +11,57 @@ use super::repository::{DAMAGED, Repository};
 use super::view::View;
 use super::{GitRoot, Repositories, WORKTREES, Workspace};
 use crate::transient;
+use crate::unlinked::{FileIdentity, moved, open_folder};
 
 impl Repositories {
     /// Looks at a folder that is to be a workspace. The runtime's own home may neither hold it nor lie in it.
     pub fn check(&self, path: &Path) -> Result<Workspace, Refusal> {
-        let path = usable(path, &self.home)?;
-        let git = git_root(&path, self)?;
-        Ok(Workspace { path, git })
+        self.check_judged(path, |_| Ok(()))
     }
 
-    /// Looks at a folder that is a workspace already. One whose `.git` was damaged meanwhile has no repository: its agent
-    /// can go on, and repair it.
+    /// The same, if `judge` lets the folder's real path pass. That path is resolved once: it is the one that is judged,
+    /// looked at and returned, whatever a command puts in its place meanwhile.
+    pub fn check_judged(
+        &self,
+        path: &Path,
+        judge: impl FnOnce(&Path) -> Result<(), Refusal>,
+    ) -> Result<Workspace, Refusal> {
+        let (path, identity) = self.usable(path, judge)?;
+        let git = git_root(&path, self)?;
+        Ok(Workspace { path, identity, git })
+    }
+
+    /// Looks at a folder that was recorded, which it is by its real path. One that a link leads to by now is refused: an
+    /// agent may have put the link there, and no operator allowed the place where it leads.
+    pub fn check_recorded(&self, path: &Path) -> Result<Workspace, Refusal> {
+        self.check_judged(path, |real| unturned(path, real))
+    }
+
+    /// The same for an agent that works there. A folder whose `.git` was damaged meanwhile has no repository: its agent can
+    /// go on, and repair it.
     pub fn check_again(&self, path: &Path) -> Result<Workspace, Refusal> {
-        match self.check(path) {
-            Err(refusal) if refusal.code == DAMAGED => Ok(Workspace { path: usable(path, &self.home)?, git: None }),
-            checked => checked,
-        }
+        let (path, identity) = self.usable(path, |real| unturned(path, real))?;
+        let git = match git_root(&path, self) {
+            Err(refusal) if refusal.code == DAMAGED => None,
+            found => found?,
+        };
+        Ok(Workspace { path, identity, git })
+    }
+
+    /// The folder by its real path and identity, if it could be a workspace.
+    fn usable(
+        &self,
+        path: &Path,
+        judge: impl FnOnce(&Path) -> Result<(), Refusal>,
+    ) -> Result<(PathBuf, FileIdentity), Refusal> {
+        let path = real_path(path)?;
+        judge(&path)?;
+        // A link that took its place since is not followed.
+        let folder = open_folder(&path)?;
+        let identity =
+            FileIdentity::of_open(&folder).map_err(|errno| unreachable_path(&path, &io::Error::from(errno)))?;
+        usable(&path, &self.home)?;
+        Ok((path, identity))
     }
 
     fn ignores(&self, repository: &Repository, folder: &Path) -> Result<bool, Refusal> {
@@ -36,8 +71,16 @@ impl Repositories {
     }
 }
 
-/// The folder by its real name, if it could be a workspace.
-fn usable(path: &Path, home: &Path) -> Result<PathBuf, Refusal> {
+/// Refuses a recorded path that leads elsewhere.
+fn unturned(path: &Path, real: &Path) -> Result<(), Refusal> {
+    if real == path {
+        return Ok(());
+    }
+    Err(moved(path, &format!("is a link by now, and leads to {}", real.display())))
+}
+
+/// A path with all links resolved.
+fn real_path(path: &Path) -> Result<PathBuf, Refusal> {
     if path.to_str().is_none() {
         return Err(not_utf8(path));
     }
@@ -50,24 +93,28 @@ fn usable(path: &Path, home: &Path) -> Result<PathBuf, Refusal> {
     if found.to_str().is_none() {
         return Err(not_utf8(&found));
     }
-    let shown = found.display();
     if !found.is_dir() {
-        return Err(Refusal::new("not_a_folder", format!("{shown} is not a folder"), "give the folder that it is in"));
+        let message = format!("{} is not a folder", found.display());
+        return Err(Refusal::new("not_a_folder", message, "give the folder that it is in"));
     }
+    Ok(found)
+}
+
+/// Refuses a folder that can't be a workspace, by its real path.
+fn usable(found: &Path, home: &Path) -> Result<(), Refusal> {
     if found.parent().is_none() {
         let message = "the root of the file system can't be a workspace";
         return Err(Refusal::new("root_folder", message, "give the folder of one project"));
     }
-    apart_from_home(&found, home)?;
-    access(&found, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK).map_err(|error| {
-        let message = format!("{shown} can't be written to: {error}");
+    apart_from_home(found, home)?;
+    access(found, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK).map_err(|error| {
+        let message = format!("{} can't be written to: {error}", found.display());
         Refusal::new(
             "not_writable",
             message,
             "give the daemon's user the right to write there, or choose another folder",
         )
-    })?;
-    Ok(found)
+    })
 }
 
 fn not_utf8(path: &Path) -> Refusal {

@@ -12,7 +12,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::ops::Not;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -26,6 +26,7 @@ use crate::git_dir::{GitDirParts, RecordedHead};
 use crate::limits;
 use crate::process::Protection;
 use crate::transient;
+use crate::unlinked::open_unlinked;
 
 /// Files that name programs or other records. The content is what a missing one is created with: a git directory that is
 /// its own common directory is an ordinary one.
@@ -181,7 +182,7 @@ impl Found {
         let mut folders = VecDeque::from([PathBuf::new()]);
         while let Some(folder) = folders.pop_front() {
             let path = root.join(&folder);
-            let entries = match fs::read_dir(&path) {
+            let entries = match read_unlinked(&path) {
                 Ok(entries) => entries,
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                     let own = rustix::process::geteuid().as_raw();
@@ -189,7 +190,7 @@ impl Found {
                     continue;
                 }
                 // It went meanwhile, or another file took its place.
-                Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                Err(error) if !folder.as_os_str().is_empty() && is_gone(&error) => {
                     continue;
                 }
                 Err(error) => return Err(unprotected(&path, &error)),
@@ -208,7 +209,7 @@ impl Found {
                 }
                 inside.note(&entry.file_name(), file_type(kind));
                 match (entry.file_name() == ".git", kind) {
-                    (true, kind) if kind.is_symlink() => return Err(linked(&entry.path())),
+                    (true, kind) if kind.is_symlink() => return Err(linked(&path.join(".git"))),
                     (true, kind) if kind.is_file() => found.git_files.push(folder.join(".git")),
                     (_, kind) if kind.is_dir() => folders.push_back(folder.join(entry.file_name())),
                     (_, _) => {}
@@ -289,6 +290,17 @@ fn linked(path: &Path) -> Refusal {
     Refusal::new("unprotected", message, "put the repository itself there, or use a worktree")
 }
 
+/// The entries of a folder that no link leads to.
+fn read_unlinked(folder: &Path) -> io::Result<fs::ReadDir> {
+    let opened = open_unlinked(folder)?;
+    fs::read_dir(format!("/proc/self/fd/{}", opened.as_raw_fd()))
+}
+
+/// Whether a folder went, or a file or a link took its place.
+fn is_gone(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP))
+}
+
 /// A folder that a command of its agent may be writing to at the same time: nothing is opened through a link.
 struct Folder {
     root: PathBuf,
@@ -297,9 +309,7 @@ struct Folder {
 
 impl Folder {
     fn open(root: &Path) -> io::Result<Folder> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let open = rustix::fs::open(root, flags, Mode::empty())?;
-        Ok(Folder { root: root.to_path_buf(), open })
+        Ok(Folder { root: root.to_path_buf(), open: open_unlinked(root)? })
     }
 
     fn protect(&self, git_dir: &Path, read_only: &mut BTreeSet<PathBuf>) -> io::Result<()> {
@@ -353,7 +363,7 @@ impl Folder {
         if self.kind(path)? != Some(FileType::Directory) {
             return Ok(Vec::new());
         }
-        let entries = fs::read_dir(self.root.join(path))?.flatten();
+        let entries = read_unlinked(&self.root.join(path))?.flatten();
         let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
         Ok(folders.map(|entry| path.join(entry.file_name())).collect())
     }

@@ -19,6 +19,7 @@ use super::tree::path_of;
 use crate::git_dir::shadow;
 use crate::limits;
 use crate::transient;
+use crate::unlinked::open_unlinked;
 
 /// A working tree and its records, by their real paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -169,7 +170,7 @@ pub(super) fn read_record(records: &Path, name: impl AsRef<Path>, most: u64) -> 
 pub(super) fn open_record(records: &Path, name: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    Ok(rustix::fs::openat2(File::open(records)?, name, flags, Mode::empty(), resolve)?.into())
+    Ok(rustix::fs::openat2(open_unlinked(records)?, name, flags, Mode::empty(), resolve)?.into())
 }
 
 fn read_regular(file: File, path: &Path, most: u64) -> io::Result<Vec<u8>> {

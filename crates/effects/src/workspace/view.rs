@@ -219,7 +219,7 @@ pub(super) fn head_of(git_dir: &Path) -> io::Result<Vec<u8>> {
     let head = git_dir.join("HEAD");
     match head.read_link() {
         Ok(target) if target.starts_with("refs") => Ok(format!("ref: {}\n", target.display()).into_bytes()),
-        Ok(_) | Err(_) => read(&head, limits::GIT_WORDS_BYTES),
+        Ok(_) | Err(_) => read_record(git_dir, "HEAD", limits::GIT_WORDS_BYTES),
     }
 }
 

@@ -27,6 +27,7 @@ mod script;
 mod stage;
 mod substitution;
 mod surroundings;
+mod swapped;
 mod tools;
 mod web;
 mod workspace;

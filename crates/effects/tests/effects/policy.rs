@@ -23,7 +23,7 @@ fn judge_as(policy: &str, lineage: &[&str], workspace: Option<&Path>, tool: &str
     let does = tools::read(tool, input);
     assert!(!matches!(does, Does::Refused(_)), "{tool} {input} makes no sense: {does:?}");
     let lineage: Vec<AgentId> = lineage.iter().map(|name| AgentId::new(name).unwrap()).collect();
-    let caller = Caller { agent: &lineage[0], makers: &lineage[1..], workspace, rule_folders: &[] };
+    let caller = Caller { agent: &lineage[0], makers: &lineage[1..], workspace, root: None, rule_folders: &[] };
     policy.judge(&caller, tool, input, does)
 }
 
@@ -479,7 +479,7 @@ fn found(policy: &str, folder: &Path, tool: &str, input: &Value) -> String {
         return word(&does).to_owned();
     }
     let agent = AgentId::new("a").unwrap();
-    let caller = Caller { agent: &agent, makers: &[], workspace: Some(folder), rule_folders: &[] };
+    let caller = Caller { agent: &agent, makers: &[], workspace: Some(folder), root: None, rule_folders: &[] };
     let unseen = Policy::parse(policy).unwrap().unseen(&caller, tool, input, false);
     let root = Root::open(folder).unwrap().without_unseen(unseen);
     match Call::read(tool, input).unwrap().unwrap().run(&root) {
@@ -551,7 +551,7 @@ fn a_file_that_is_denied_is_not_opened_whatever_leads_there_by_then() {
     fs::write(folder.path().join("hidden/a"), "secret\n").unwrap();
     symlink("hidden/a", folder.path().join("lnk")).unwrap();
     let agent = AgentId::new("a").unwrap();
-    let caller = Caller { agent: &agent, makers: &[], workspace: Some(folder.path()), rule_folders: &[] };
+    let caller = Caller { agent: &agent, makers: &[], workspace: Some(folder.path()), root: None, rule_folders: &[] };
     let policy = Policy::parse(&rules(&["deny tool=* path=hidden/**"])).unwrap();
     for (tool, input) in [
         ("ReadFile", json!({ "path": "lnk" })),
@@ -606,7 +606,8 @@ fn a_path_is_judged_from_every_folder_that_rules_begin_at() {
         (&deny, "w", vec![copy("w", "v"), copy("v", "w")], "h", "runs"),
     ] {
         let (agent, workspace) = (AgentId::new("a").unwrap(), top.join(workspace));
-        let caller = Caller { agent: &agent, makers: &[], workspace: Some(&workspace), rule_folders: &folders };
+        let caller =
+            Caller { agent: &agent, makers: &[], workspace: Some(&workspace), root: None, rule_folders: &folders };
         let judged = Policy::parse(policy).unwrap();
         let input = json!({ "path": path, "content": "x" });
         let does = judged.judge(&caller, "WriteFile", &input, tools::read("WriteFile", &input));

@@ -11,7 +11,8 @@ use super::{Ground, refused};
 
 fn folder(path: &Path) -> Workspace {
     fs::create_dir_all(path).unwrap();
-    Workspace { path: path.to_owned(), git: None }
+    let identity = abide_effects::FileIdentity::of(path).unwrap();
+    Workspace { path: path.to_owned(), identity, git: None }
 }
 
 #[test]
