@@ -104,6 +104,8 @@ impl Tree {
         let script = format!("ulimit -v {MEMORY_KIB}; {TEST}");
         let status = command(&self.folder, "sh", &["-c", &script])
             .env("CARGO_TARGET_DIR", &self.build)
+            // Nobody reads the input that a property failed with, so it need not be made small.
+            .env("PROPTEST_MAX_SHRINK_ITERS", "0")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())

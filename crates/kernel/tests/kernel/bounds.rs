@@ -192,6 +192,33 @@ fn a_time_lies_within_a_hundred_years() {
     assert!(asked.act(every(limits::TIMER_EVERY_MIN_MS - 1)).is_err());
 }
 
+/// What has just passed is meant as now.
+#[test]
+fn a_moment_that_has_just_passed_is_taken() {
+    let mut asked = Asked::agent();
+    let mut at = |ms: i64| {
+        let now = NOW_MS + i64::try_from(asked.draws).unwrap() + 1;
+        asked.act(timer("tea".to_owned(), When::At(Time::from_ms(now + ms)), None)).err()
+    };
+    let just = i64::try_from(limits::JUST_PASSED_MS).unwrap();
+    assert_eq!((at(-just), at(-just - 1), at(-just - 1_000)), (None, Some("in_the_past"), Some("in_the_past")));
+    let far = i64::try_from(limits::TIMER_AHEAD_MAX_MS).unwrap();
+    assert_eq!((at(0), at(far), at(far + 1)), (None, None, Some("too_far_ahead")));
+}
+
+#[test]
+fn a_sleep_says_why() {
+    let mut asked = Asked::agent();
+    let sleep = |reason: Option<&str>| Act::Sleep { reason: reason.map(str::to_owned), duration_ms: Some(1_000) };
+    for reason in [None, Some(" "), Some("nap")] {
+        asked.act(sleep(reason)).unwrap();
+    }
+    let reasons: Vec<&str> = asked.state.waits.open().values().map(|wait| wait.reason.as_str()).collect();
+    assert_eq!(reasons, ["The sleep is over.", "The sleep is over.", "nap"]);
+    let long = "x".repeat(limits::LINE_BYTES + 1);
+    assert_eq!(asked.act(sleep(Some(&long))).err(), Some("too_long"));
+}
+
 /// A delivery that wakes says what it brought; of one that is too long, the beginning.
 #[test]
 fn a_delivery_that_wakes_keeps_its_body_up_to_the_bound() {
