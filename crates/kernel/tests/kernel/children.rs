@@ -760,3 +760,11 @@ fn a_child_that_is_dismissed_waits_for_its_commands() {
     assert!(is_reporting(&child));
     assert_eq!(child.ask(Input::Dismiss { evidence: Vec::new() }).unwrap(), Answer::Unchanged);
 }
+
+/// An agent that another made belongs to the tree of the one at the end of its line.
+#[test]
+fn the_founder_is_the_last_of_the_makers() {
+    let row = serde_json::json!({ "id": "c", "parent": "b", "makers": ["b", "a"] });
+    let id = |name: &str| AgentId::new(name).unwrap();
+    assert_eq!(founder_of_row(&row), Some((id("c"), id("a"))));
+}

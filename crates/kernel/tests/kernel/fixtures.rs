@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use abide_kernel::fixture::{Files, differences, load};
+use abide_kernel::fixture::{Files, History, differences, load};
 use serde_json::{Value, json};
+
+use crate::story::Story;
 
 /// Files by their lines: `tasks {"id":"t1",…}` is a record of `ledger/tasks.jsonl`, `agent {…}` is all of `agent.json`.
 fn files(records: &str) -> Files {
@@ -174,4 +176,63 @@ fn a_mistake_is_named_by_file_line_and_field() {
         problem.starts_with("ledger/task.jsonl: it is no file of a fixture; those are messages.jsonl, "),
         "{problem}"
     );
+}
+
+/// A message has what its record says, and its entry the time at which the message was made.
+#[test]
+fn a_message_is_loaded_field_by_field() {
+    let records = r#"messages {"id":"m1","kind":"timer_tick","created_at":"2026-01-02T00:00:00Z","text":"tea","json":{"a":1},"work_item_id":"w1","task_id":"t1","timer_id":"timer1","trigger_id":"trig1","approval_id":"appr1","waiting_intent_id":"x1","answers":"m0","correlation_id":"c1","causation_id":"m9","idempotency_key":"k1","self_caused":true,"priority":"next"}
+                     queue_entries {"id":"m1","status":"queued"}
+                     events {"kind":"odd","at":"2026-01-03T00:00:00Z"}
+                     events {"kind":"odd"}"#;
+    let fixture = load(&files(records)).unwrap();
+    let entry = fixture.state.queue.entries().next().unwrap();
+    let message = serde_json::to_value(&*entry.message).unwrap();
+    for (name, expected) in [
+        ("kind", json!("timer_tick")),
+        ("text", json!("tea")),
+        ("json", json!({ "a": 1 })),
+        ("work_item_id", json!("w1")),
+        ("task_id", json!("t1")),
+        ("timer_id", json!("timer1")),
+        ("trigger_id", json!("trig1")),
+        ("approval_id", json!("appr1")),
+        ("waiting_intent_id", json!("x1")),
+        ("answers", json!("m0")),
+        ("correlation_id", json!("c1")),
+        ("causation_id", json!("m9")),
+        ("idempotency_key", json!("k1")),
+        ("self_caused", json!(true)),
+        ("priority", json!("next")),
+    ] {
+        assert_eq!(message[name], expected, "{name}");
+    }
+    assert_eq!(entry.at.to_string(), "2026-01-02T00:00:00.000Z");
+    assert_eq!(fixture.now.to_string(), "2026-01-03T00:00:00.000Z");
+    assert_eq!(fixture.other_events, BTreeMap::from([("odd".to_owned(), 2)]));
+}
+
+/// The files of a story are its facts and what was said.
+#[test]
+fn an_export_has_every_event_and_what_was_said() {
+    let mut story = Story::begin();
+    for line in ["operator hi", "round Tool look", "tool call1", "round done", "task t1"] {
+        story.tell(line).unwrap();
+    }
+    let mut history = History::default();
+    for (seq, (at, fact)) in (1..).zip(&story.facts) {
+        history.add(seq, *at, fact);
+    }
+    let files = abide_kernel::fixture::files(&story.state, story.now, history);
+    let lines = |name: &str| -> Vec<Value> {
+        let text = std::str::from_utf8(&files[&format!("ledger/{name}.jsonl")]).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let events = lines("events");
+    assert_eq!(events.len(), story.facts.len());
+    assert!(events.iter().zip(&story.facts).all(|(line, (_, fact))| line["kind"] == fact.kind()));
+    let said: Vec<Value> = lines("transcript").into_iter().map(|line| line["text"].clone()).collect();
+    assert!(said.contains(&json!("hi")) && said.contains(&json!("done")), "{said:?}");
+    assert_eq!(lines("tasks")[0]["id"], "t1");
+    assert_eq!(load(&files).unwrap().state.tasks, story.state.tasks);
 }

@@ -1,14 +1,18 @@
 //! How much of the past a model is shown: tokens as they are guessed, and what gives way at which size.
 
+use abide_kernel::Fact;
 use abide_kernel::fact::CallRecord;
 use abide_kernel::id::CallId;
 use abide_kernel::limits::SUMMARY_BYTES;
 use abide_kernel::prompt::assemble::{Material, Older, Room, Shown, Surroundings, digest, summary_request};
 use abide_kernel::prompt::measure::{Measure, tokens, tokens_of};
 use abide_kernel::prompt::situation::{Situation, Summary};
+use abide_kernel::prompt::talk::Told;
 use abide_kernel::prompt::{CallResult, Image, Item, Part, Thought};
+use abide_kernel::vocabulary::ProviderError;
 use serde_json::{Value, json};
 
+use crate::golden::golden;
 use crate::prompt::{calls, finish, long_turn, narrow, ready, said, shown_in, story, talk, text, told};
 use crate::story::Story;
 
@@ -292,4 +296,81 @@ fn a_summary_is_told_what_each_call_came_to() {
     assert!(shown.contains("path=\"p9\"\n"), "{shown}");
     assert!(shown.contains("| - ReadFile \"{\\\"path\\\":\\\"cut\\\"}\": unknown: it was cut off"), "{shown}");
     assert!(shown.contains("| note: The turn was cut short here: "), "{shown}");
+}
+
+/// The records as a model is shown them.
+fn records(lines: &str) -> String {
+    let story = story(lines);
+    story.short(&Situation::of(&story.state).expect("a turn runs").records)
+}
+
+#[test]
+fn of_many_records_a_dozen_is_listed_and_the_rest_counted() {
+    let shown = |count: usize| records(&format!("again {count} person CreateTimer after=1h tea\noperator hi"));
+    let listed = |records: &str| records.lines().filter(|line| line.starts_with("- timer")).count();
+    let few = shown(12);
+    assert_eq!((listed(&few), few.contains(" more")), (12, false), "{few}");
+    let many = shown(14);
+    assert_eq!((listed(&many), many.contains("\n- and 2 more")), (12, true), "{many}");
+    assert!(!records("operator hi").contains("Timers"));
+}
+
+/// The item that a turn is about and the one in focus are told whole, and are not among the others.
+#[test]
+fn other_items_are_those_that_are_not_told_whole() {
+    let others = |records: &str| records.lines().filter(|line| line.starts_with("- w")).count();
+    let one = records("person CreateWorkItem build");
+    assert!(one.contains("This turn is about the work item w1:") && !one.contains("Other open"), "{one}");
+    let focused = records("stop\nperson CreateWorkItem build\nperson PickWorkItem w1\nstart");
+    assert!(focused.contains("This turn is about the work item w1, in focus:"), "{focused}");
+    let items = "stop\nagain 15 person CreateWorkItem build";
+    let about = records(&format!("{items}\noperator item=w3 hi\nstart"));
+    assert_eq!(others(&about), 12);
+    assert!(about.contains("about the work item w3:") && about.contains("- and 2 more"), "{about}");
+    let both = records(&format!("{items}\nperson PickWorkItem w2\noperator item=w3 hi\nstart"));
+    assert!(both.contains("about the work item w3:") && both.contains("In focus is another one, w2:"), "{both}");
+    assert!(both.contains("- and 1 more") && !both.contains("- w2 ") && !both.contains("- w3 "), "{both}");
+}
+
+/// A call that never began has a result all the same.
+#[test]
+fn a_call_that_was_not_run_says_so() {
+    let mut story = story("operator build it");
+    let ids = calls(&mut story, "", &[json!({ "path": "a" })]);
+    finish(&mut story, ids[0].clone(), json!({ "content": "" }));
+    said(&mut story, "Done.");
+    let facts = told(&story).into_iter().filter(|told| told.fact.kind() != "tool.finished");
+    let items: Vec<Item> = talk(&facts.collect::<Vec<_>>())[0].items();
+    let results = items.iter().find_map(|item| if let Item::Results { results } = item { Some(results) } else { None });
+    let result = &results.unwrap()[0];
+    let content: Value = serde_json::from_str(&result.content).unwrap();
+    assert_eq!((result.failed, &content["error"]["code"]), (true, &"not_run".into()));
+}
+
+/// After a provider refused a request of a turn, an image that comes later in the same turn is left out, too.
+#[test]
+fn images_that_follow_a_refused_request_are_left_out() {
+    const PNG: &str =
+        "iVBORw0KGgoAAAANSUhEUgAAAAIAAAABCAIAAAB7QOjdAAAAD0lEQVR4nGP8z8DAwMAAAAYIAQHLR3Z1AAAAAElFTkSuQmCC";
+    let mut story = story("operator look");
+    let ids = calls(&mut story, "", &[json!({ "path": "shot.png" })]);
+    finish(&mut story, ids[0].clone(), json!({ "image": { "media_type": "image/png", "data": PNG } }));
+    let images = |facts: &[Told]| {
+        let items = talk(facts)[0].items();
+        let counted = items.iter().map(|item| match item {
+            Item::Results { results } => results.iter().map(|result| result.images.len()).sum(),
+            Item::User { .. } | Item::Assistant { .. } => 0,
+        });
+        counted.sum::<usize>()
+    };
+    let mut facts = told(&story);
+    assert_eq!(images(&facts), 1);
+    let (kind, bytes) = golden().into_iter().find(|(kind, _)| kind == "turn.provider_round_failed").unwrap();
+    let Fact::ProviderRoundFailed(mut failed) = Fact::decode(&kind, &bytes).unwrap() else { panic!("{kind}") };
+    failed.error = ProviderError::Invalid;
+    failed.exec_id = crate::prompt::turn(&story).exec_id;
+    let begun = facts.iter().position(|told| told.fact.kind() == "turn.started").unwrap();
+    let at = facts[begun].at;
+    facts.insert(begun + 1, Told { seq: 0, at, fact: failed.into() });
+    assert_eq!(images(&facts), 0);
 }

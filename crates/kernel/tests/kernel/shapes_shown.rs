@@ -144,3 +144,18 @@ fn a_snapshot_of_a_new_agent_is_short() {
         assert_eq!(snapshot.get(absent), None, "{absent}");
     }
 }
+
+/// Of the folders that are bound, the one it works in can't be taken away while it does.
+#[test]
+fn a_folder_is_detached_unless_a_turn_is_in_it() {
+    let mut story = told("use shop\nuse barn\noperator hi");
+    let roots = |story: &Story| story.state.workspaces.attached().keys().cloned().collect::<Vec<_>>();
+    story.tell("person DetachWorkspace barn").unwrap();
+    assert_eq!(roots(&story), ["barn", "shop"]);
+    story.tell("person DetachWorkspace shop").unwrap();
+    assert_eq!(roots(&story), ["barn"]);
+    assert_eq!(story.state.workspaces.active().unwrap().root, "barn", "it goes on where it was");
+    story.tell("round done").unwrap();
+    story.tell("person DetachWorkspace barn").unwrap();
+    assert!(story.state.workspaces.active().is_none() && roots(&story).is_empty());
+}
