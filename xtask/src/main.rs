@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask test`, `api`, `aimock`, `sim`, `soak`, `hostile`, `bench`.
+//! The project's own commands: `cargo xtask test`, `api`, `aimock`, `sim`, `soak`, `hostile`, `mutants`, `bench`.
 //!
 //! Each is a short list of ordinary commands that a person could type. Nothing here knows what a crate does inside, and
 //! nothing is skipped without saying so.
@@ -10,6 +10,7 @@ mod aimock;
 mod api;
 mod bench;
 mod cargo;
+mod mutants;
 mod shipped;
 mod sim;
 mod soak;
@@ -26,6 +27,7 @@ cargo xtask sim --seeds N [FLAG…]   simulate N seeds
 cargo xtask sim --seed S [FLAG…]    repeat one seed
 cargo xtask soak [MINUTES]          everything at once, with faults, for an hour; the release build
 cargo xtask hostile                 every setting of git that names a program, with every call and every sandbox
+cargo xtask mutants [SEED]          how many of a random hundred mutants of the kernel its tests catch
 cargo xtask bench [NAME…]           measure; NAME is a benchmark (ledger) or one of its rows (ledger.append)";
 
 /// The test that is left out of the test command because it takes minutes.
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         "sim" => sim::run(rest),
         "soak" => soak::run(rest),
         "hostile" => cargo::run("cargo", &HOSTILE),
+        "mutants" => mutants::run(rest),
         "bench" => bench::run(rest),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");

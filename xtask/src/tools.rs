@@ -46,6 +46,13 @@ pub(crate) const NEXTEST: Tool = Tool {
     },
 };
 
+/// Lists the mutants of the kernel.
+pub(crate) const MUTANTS: Tool = Tool {
+    name: "cargo-mutants",
+    probe: ("cargo", &["mutants", "--version"]),
+    source: Source::Crate { install: &["install", "--locked", "cargo-mutants"] },
+};
+
 pub(crate) const GIT: Tool =
     Tool { name: "git", probe: ("git", &["--version"]), source: Source::Package { name: "git" } };
 

@@ -21,8 +21,15 @@ fn next(cron: &str, zone: &str, after: &str, expected: &[&str]) {
     let calendar = Calendar::new(cron, zone).unwrap();
     let clocks = TimeZoneDatabase::bundled().get(zone).unwrap();
     let occurrences = std::iter::successors(calendar.after(time(after)), |at| calendar.after(*at));
+    let occurrences: Vec<Time> = occurrences.take(expected.len()).collect();
+    let last = *occurrences.last().unwrap();
+    assert_eq!(calendar.count(time(after), last), expected.len() as u64, "{cron} in {zone}, counted");
+    let back = std::iter::successors(calendar.before(last.plus_ms(1)), |at| calendar.before(*at));
+    let mut back: Vec<Time> = back.take(expected.len()).collect();
+    back.reverse();
+    assert_eq!(back, occurrences, "{cron} in {zone}, backwards");
     let shown: Vec<String> = occurrences
-        .take(expected.len())
+        .into_iter()
         .map(|at| {
             let local = Timestamp::from_millisecond(at.as_ms()).unwrap().to_zoned(clocks.clone());
             local.strftime("%a %Y-%m-%d %H:%M %:z").to_string()
@@ -74,6 +81,8 @@ fn what_is_skipped_together_comes_once() {
     next("*/15 1-3 * * *", "Europe/Berlin", "2026-03-29T00:30:00Z", &night);
     let night = ["Sun 2026-03-29 03:00 +02:00", "Mon 2026-03-30 02:00 +02:00"];
     next("*/15 2 * * *", "Europe/Berlin", "2026-03-29T00:30:00Z", &night);
+    let night = ["Sun 2026-03-29 03:00 +02:00", "Sun 2026-03-29 03:30 +02:00", "Mon 2026-03-30 02:00 +02:00"];
+    next("*/30 2,3 * * *", "Europe/Berlin", "2026-03-29T00:30:00Z", &night);
 }
 
 #[test]

@@ -604,3 +604,167 @@ fn an_agents_row_says_whose_tree_it_is_in() {
     assert_eq!(founder_of_row(&rows_of(1, Time::EPOCH, &own.facts[0])[0].patch), Some((id("lead"), id("lead"))));
     assert_eq!(founder_of_row(&Value::Null), None);
 }
+
+/// Names of agents end at a bound: the supervisor's gives way, and the number is whole.
+#[test]
+fn a_childs_name_is_within_the_bound() {
+    let name = |length: usize| {
+        let mut lead = Lone::operated(&"x".repeat(length));
+        lead.start_turn();
+        lead.said("", vec![spawn()])[0]["agent_id"].as_str().unwrap().to_owned()
+    };
+    let bound = limits::AGENT_ID_BYTES;
+    for (length, kept) in [(1, 1), (bound - 2, bound - 2), (bound - 1, bound - 2), (bound, bound - 2)] {
+        assert_eq!(name(length), format!("{}.1", "x".repeat(kept)), "{length}");
+    }
+}
+
+#[test]
+fn texts_for_a_child_end_at_their_bound() {
+    let mut lead = Lone::operated("lead");
+    lead.start_turn();
+    let text = |more: usize| "x".repeat(limits::TEXT_BYTES + more);
+    let with = |message: String, instructions: Option<String>| Act::SpawnChild {
+        message,
+        workspace_mode: ChildWorkspace::Inherit,
+        model: None,
+        instructions,
+        work_item_id: None,
+    };
+    let results = lead.said(
+        "",
+        vec![
+            with(text(0), Some(text(0))),
+            with(text(1), None),
+            with("do it".to_owned(), Some(text(1))),
+            with(String::new(), None),
+        ],
+    );
+    let codes: Vec<&Value> = results.iter().map(|result| &result["error"]["code"]).collect();
+    assert_eq!(codes, [&Value::Null, &"too_long".into(), &"too_long".into(), &"empty".into()]);
+    assert_eq!(lead.state.room_for_children(), limits::CHILDREN_MAX - 1);
+}
+
+#[test]
+fn there_is_room_for_children_down_to_a_depth() {
+    for (depth, expected) in [(1, limits::CHILDREN_MAX), (limits::CHILD_DEPTH_MAX, 0)] {
+        assert_eq!(Lone::child(depth).state.room_for_children(), expected, "{depth}");
+    }
+}
+
+/// The first message of a child comes from its own tree.
+#[test]
+fn a_childs_first_message_is_trusted_as_its_supervisors() {
+    let child = Lone::child(1);
+    let message = child.state.queue.entries().next().unwrap().message.clone();
+    let shown = serde_json::to_value(&*message).unwrap();
+    assert_eq!((&shown["trust"], &shown["kind"]), (&"trusted_integration".into(), &"channel_event".into()));
+    assert_eq!(shown["origin"], serde_json::json!({ "kind": "agent", "id": "lead" }));
+}
+
+fn worktree(root: &str) -> WorkspaceAttached {
+    WorkspaceAttached {
+        workspace: "shop".to_owned(),
+        root: root.to_owned(),
+        mode: WorkspaceMode::Worktree,
+        worktree: Some(Worktree {
+            branch: format!("abide/{root}"),
+            base_commit: "c0ffee".to_owned(),
+            repo: "shop".to_owned(),
+        }),
+        note: None,
+    }
+}
+
+fn is_reporting(child: &Lone) -> bool {
+    child.state.leaving.as_ref().is_some_and(|leaving| leaving.reporting)
+}
+
+/// Each of its worktrees is removed first, and its supervisor is told what is left of them.
+#[test]
+fn a_child_reports_when_all_of_its_worktrees_are_gone() {
+    let mut child = Lone::child(1);
+    for root in ["one", "two"] {
+        child.ask(Input::UseWorkspace(worktree(root))).unwrap();
+    }
+    child.said("Built.", Vec::new());
+    let removing = |child: &Lone| child.state.workspaces.attached().values().filter(|bound| bound.removing).count();
+    assert_eq!((removing(&child), is_reporting(&child)), (2, false));
+    let removed = |root: &str, patch: Option<&str>| Input::FinishRemoval {
+        root: root.to_owned(),
+        removal: Ok(abide_kernel::input::Removal {
+            patch: patch.map(str::to_owned),
+            branches: vec![format!("abide/{root}")],
+            evidence: Vec::new(),
+        }),
+    };
+    child.ask(removed("one", None)).unwrap();
+    assert_eq!((removing(&child), is_reporting(&child)), (1, false));
+    child.ask(removed("two", Some("p1"))).unwrap();
+    assert!(is_reporting(&child));
+    let end = child.state.leaving.as_ref().unwrap().end(TaskId::new("task_1"));
+    let merge = |root: &str| {
+        format!("Its commits are on the branch abide/{root}: git fetch abide, then git merge abide/{root}.")
+    };
+    let expected =
+        ["Built.".to_owned(), merge("one"), merge("two"), "What it did not commit is in the patch p1.".into()];
+    assert_eq!(end.output_tail, expected.join("\n"));
+    assert_eq!((end.output_bytes, end.truncated), (6, false));
+}
+
+/// A worktree that could not be removed is an error that is shown, and does not keep the child.
+#[test]
+fn a_child_reports_although_a_worktree_stays() {
+    let mut child = Lone::child(1);
+    child.ask(Input::UseWorkspace(worktree("one"))).unwrap();
+    child.said("Built.", Vec::new());
+    child.ask(Input::FinishRemoval { root: "one".to_owned(), removal: Err("busy".to_owned()) }).unwrap();
+    assert!(is_reporting(&child));
+}
+
+/// The end of a long report gives way to what became of its worktrees.
+#[test]
+fn a_long_report_is_cut_to_a_line() {
+    let mut child = Lone::child(1);
+    let bound = limits::LINE_BYTES;
+    child.said(&"x".repeat(bound + 5), Vec::new());
+    let leaving = child.state.leaving.clone().unwrap();
+    let said = leaving.text.len();
+    let end = leaving.end(TaskId::new("task_1"));
+    assert_eq!((end.output_tail.len(), end.output_bytes, end.truncated), (said.min(bound), said as u64, said > bound));
+    for (text, left, tail, truncated) in [
+        ("x".repeat(bound), vec![], bound, false),
+        ("x".repeat(bound + 1), vec![], bound, true),
+        ("x".repeat(bound - 5), vec!["left".to_owned()], bound, false),
+        ("x".repeat(bound - 4), vec!["left".to_owned()], bound, true),
+        (String::new(), vec!["left".to_owned()], 4, false),
+    ] {
+        let end = abide_kernel::agent::kin::Leaving { text, left, ..leaving.clone() }.end(TaskId::new("task_1"));
+        assert_eq!((end.output_tail.len(), end.truncated), (tail, truncated));
+    }
+}
+
+/// A child with a command under way does not leave before that is over.
+#[test]
+fn a_child_that_is_dismissed_waits_for_its_commands() {
+    let mut child = Lone::child(1);
+    let task_id = TaskId::new("task_make");
+    let command = abide_kernel::effect::Command { command: "make".to_owned(), ..Default::default() };
+    let task = abide_kernel::fact::TaskCreated::of_command(task_id.clone(), command);
+    child.ask(Input::CreateTask(task)).unwrap();
+    child.ask(Input::RunTask { task_id: task_id.clone(), recovery: None }).unwrap();
+    child.ask(Input::Dismiss { evidence: Vec::new() }).unwrap();
+    assert!(!is_reporting(&child) && child.state.leaving.is_some());
+    let end = abide_kernel::fact::TaskEnd { task_id, ..Default::default() };
+    child.ask(Input::EndTask { status: TaskStatus::Cancelled, end }).unwrap();
+    assert!(is_reporting(&child));
+    assert_eq!(child.ask(Input::Dismiss { evidence: Vec::new() }).unwrap(), Answer::Unchanged);
+}
+
+/// An agent that another made belongs to the tree of the one at the end of its line.
+#[test]
+fn the_founder_is_the_last_of_the_makers() {
+    let row = serde_json::json!({ "id": "c", "parent": "b", "makers": ["b", "a"] });
+    let id = |name: &str| AgentId::new(name).unwrap();
+    assert_eq!(founder_of_row(&row), Some((id("c"), id("a"))));
+}

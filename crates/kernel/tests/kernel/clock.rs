@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use abide_kernel::Fact;
 use abide_kernel::input::{Act, Input, When};
+use abide_kernel::limits::TIMER_RUNS_MAX;
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::{CatchUp, MissedReason};
 
@@ -293,5 +294,38 @@ fn a_snapshot_and_a_restart_tell_the_same() {
         );
         assert!(told.contains(&"timer1 rescheduled from +3155767200s to +7200s".to_owned()), "{between}: {told:#?}");
         assert_eq!(told.last().unwrap(), "+7200s: due", "{between}");
+    }
+}
+
+/// A timer that fires once in three minutes and skips the others, so that each that fires is a run of its own.
+fn runs(count: usize) -> Story {
+    let mut story = Story::begin();
+    live(&mut story, "person CreateTimer cron=*_*_*_*_* catch_up=none tea\nadvance 1m");
+    for _ in 1..count {
+        live(&mut story, "advance 150s\nadvance 30s");
+    }
+    assert_eq!(fired(&story).len(), count);
+    story
+}
+
+/// What was passed over has not fired: when its time comes again, it does.
+#[test]
+fn an_occurrence_that_was_passed_over_fires_when_its_time_comes_again() {
+    let mut story = runs(2);
+    let (first, second) = (fired(&story)[0], fired(&story)[1]);
+    assert_eq!(second.since_ms(first), 180_000);
+    live(&mut story, "back 210s");
+    assert_eq!(story.state.timers.next_due(), Some(first.plus_ms(60_000)));
+}
+
+/// So many runs are remembered: of one more, the oldest is forgotten.
+#[test]
+fn the_runs_that_are_remembered_are_bounded() {
+    for (count, after_ms) in [(TIMER_RUNS_MAX, 60_000), (TIMER_RUNS_MAX + 1, 0)] {
+        let mut story = runs(count);
+        let first = fired(&story)[0];
+        let back = 30 + (count - 1) * 180;
+        live(&mut story, &format!("back {back}s"));
+        assert_eq!(story.state.timers.next_due(), Some(first.plus_ms(after_ms)), "{count} runs");
     }
 }

@@ -1,7 +1,9 @@
 //! Summaries and checkpoints change what a model sees, and nothing else: the scenarios of the scheduler's contract, each
 //! told as it is and with a summary made at every point of it.
 
-use crate::story::tell;
+use abide_kernel::Fact;
+
+use crate::story::{Story, tell};
 
 /// However often and wherever it is summarised, the story comes out the same.
 #[track_caller]
@@ -74,4 +76,15 @@ fn an_update_of_the_item_voids_a_checkpoint_after_a_summary() {
     assert!(held.iter().any(|line| line == "end completed checkpoint"), "{held:?}");
     let void = tell("person CreateWorkItem build\ncheckpoint\ncompact\nround UpdateWorkItem w1 plan=other\nround done");
     assert!(void.iter().any(|line| line == "end completed"), "{void:?}");
+}
+
+#[test]
+fn each_summary_is_the_next() {
+    let mut story = Story::begin();
+    for _ in 0..3 {
+        story.tell("compact").unwrap();
+    }
+    let epoch = |(_, fact): &(_, Fact)| if let Fact::ContextCompacted(made) = fact { Some(made.epoch) } else { None };
+    let epochs: Vec<u64> = story.facts.iter().filter_map(epoch).collect();
+    assert_eq!(epochs, [1, 2, 3]);
 }

@@ -89,6 +89,10 @@ fn a_header_makes_sense_and_the_size_is_one_that_is_shown() {
     wrong(PNG, 20, &[0; 4], "it is a PNG of 2 x 0");
     wrong(PNG, 12, b"IDAT", "it begins like a PNG, but has no header");
     wrong(PNG, 24, &[3], "it begins like a PNG, but its header makes no sense");
+    for (at, with) in [(25, 1), (26, 1), (27, 1), (28, 2)] {
+        wrong(PNG, at, &[with], "it begins like a PNG, but its header makes no sense");
+    }
+    wrong(PNG, 11, &[12], "it begins like a PNG, but has no header");
     wrong(PNG, 37, b"tEXt", "it begins like a PNG, but nothing is drawn in it");
     wrong(PNG, 33, &u32::MAX.to_be_bytes(), "it is a PNG that ends before its end");
     wrong(JPEG, 96, &8_001_u16.to_be_bytes(), "it has 8001 x 1 pixels, and 8000 on a side are shown at most");
@@ -103,6 +107,9 @@ fn a_header_makes_sense_and_the_size_is_one_that_is_shown() {
     wrong(WEBP, 23, b"x", "it begins like a WebP, but its header makes no sense");
     wrong(WEBP, 12, b"VP9 ", "it begins like a WebP, but has no header");
     wrong(WEBP, 4, &u32::MAX.to_le_bytes(), "it is a WebP that ends before its end");
+    wrong(WEBP_LOSSLESS, 21, &8_000_u32.to_le_bytes(), side);
+    let high = "it has 2 x 8001 pixels, and 8000 on a side are shown at most";
+    wrong(WEBP_LOSSLESS, 21, &(1 | 8_000_u32 << 14).to_le_bytes(), high);
     wrong(WEBP_LOSSLESS, 20, b"x", "it begins like a WebP, but its header makes no sense");
     wrong(WEBP_MOVING, 24, &8_000_u32.to_le_bytes()[..3], side);
 }

@@ -1,7 +1,7 @@
 //! The verification plan of lifecycle control, line by line, and what control refuses (spec 2 to 4).
 
 use abide_kernel::agent::config::{Config, Identity};
-use abide_kernel::fact::Fact;
+use abide_kernel::fact::{AgentCreated, Fact};
 use abide_kernel::id::{AgentId, Fresh};
 use abide_kernel::input::Input;
 use abide_kernel::time::Time;
@@ -554,4 +554,26 @@ fn what_a_provider_wants_back_survives_a_failed_round() {
     story.tell("operator hi").unwrap();
     story.tell("fail rate_limited carry=three").unwrap();
     assert_eq!(story.state.carry, Some("three".into()));
+}
+
+/// A ledger that ends right after the creation of an agent: its next boot starts it.
+#[test]
+fn an_agent_that_was_cut_while_it_was_made_is_started_at_boot() {
+    let id = AgentId::new("a").unwrap();
+    let mut state = AgentState::empty(id.clone());
+    let created = AgentCreated { identity: Identity::named(id), config: Config::default(), start: true };
+    state.apply(Time::EPOCH, &created.into()).unwrap();
+    assert_eq!(state.status(), Status::Booting);
+    let boot = Input::Boot { remains: abide_kernel::input::Remains::default() };
+    let booted = admit(&mut state, boot, Time::EPOCH, &mut Fresh::new(Time::EPOCH, 1)).unwrap();
+    let statuses = |fact: &Fact| {
+        if let Fact::ControlApplied(applied) = fact {
+            Some((applied.previous_status, applied.next_status))
+        } else {
+            None
+        }
+    };
+    let applied = booted.facts.iter().find_map(statuses);
+    assert_eq!(applied, Some((Status::Booting, Status::AwakeIdle)));
+    assert_eq!(state.status(), Status::AwakeIdle);
 }

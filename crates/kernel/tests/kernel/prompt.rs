@@ -25,16 +25,16 @@ use crate::story::Story;
 
 const WIDE: Room = Room { budget_tokens: 100_000, tools_tokens: 1_000 };
 
-fn told(story: &Story) -> Vec<Told> {
+pub fn told(story: &Story) -> Vec<Told> {
     let facts = story.facts.iter().enumerate();
     facts.map(|(index, (at, fact))| Told { seq: index as u64 + 1, at: *at, fact: fact.clone() }).collect()
 }
 
-fn talk(told: &[Told]) -> Vec<Spoken> {
+pub fn talk(told: &[Told]) -> Vec<Spoken> {
     told.iter().cloned().collect::<Talk>().turns
 }
 
-fn shown_in(story: &Story, room: Room, surroundings: &Surroundings) -> Shown {
+pub fn shown_in(story: &Story, room: Room, surroundings: &Surroundings) -> Shown {
     let situation = Situation::of(&story.state).expect("a turn runs");
     let after = situation.summary.as_ref().map_or(0, |summary| summary.through);
     let facts: Vec<Told> = told(story).into_iter().filter(|told| told.seq > after).collect();
@@ -46,7 +46,7 @@ fn shown_in(story: &Story, room: Room, surroundings: &Surroundings) -> Shown {
     shown
 }
 
-fn ready(shown: Shown) -> Ready {
+pub fn ready(shown: Shown) -> Ready {
     match shown {
         Shown::Ready(ready) => ready,
         Shown::Summarise(_) | Shown::TooMuch { .. } => panic!("not ready: {shown:?}"),
@@ -58,7 +58,7 @@ fn prompt(story: &Story) -> Prompt {
 }
 
 /// The conversation as text, one line of who before each item.
-fn text(prompt: &Prompt) -> String {
+pub fn text(prompt: &Prompt) -> String {
     let items = prompt.items.iter().map(|item| match item {
         Item::User { parts } => {
             let parts = parts.iter().map(|part| match part {
@@ -81,7 +81,7 @@ fn text(prompt: &Prompt) -> String {
     items.collect::<Vec<_>>().join("\n")
 }
 
-fn story(lines: &str) -> Story {
+pub fn story(lines: &str) -> Story {
     let mut story = Story::begin();
     for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
         story.tell(line).unwrap();
@@ -89,12 +89,12 @@ fn story(lines: &str) -> Story {
     story
 }
 
-fn turn(story: &Story) -> Turn {
+pub fn turn(story: &Story) -> Turn {
     story.state.turn.clone().expect("a turn runs")
 }
 
 /// The model answers with calls of tools that run outside; they are open then.
-fn calls(story: &mut Story, text: &str, inputs: &[Value]) -> Vec<CallId> {
+pub fn calls(story: &mut Story, text: &str, inputs: &[Value]) -> Vec<CallId> {
     let turn = turn(story);
     let made: Vec<Call> = inputs
         .iter()
@@ -112,12 +112,12 @@ fn calls(story: &mut Story, text: &str, inputs: &[Value]) -> Vec<CallId> {
     ids
 }
 
-fn finish(story: &mut Story, call_id: CallId, result: Value) {
+pub fn finish(story: &mut Story, call_id: CallId, result: Value) {
     let exec_id = turn(story).exec_id;
     story.input(Input::FinishTool { exec_id, call_id, status: ToolStatus::Completed, result, reads: None });
 }
 
-fn said(story: &mut Story, text: &str) {
+pub fn said(story: &mut Story, text: &str) {
     let turn = turn(story);
     let reply = Reply { text: text.to_owned(), ..Reply::default() };
     story.input(Input::FinishRound { exec_id: turn.exec_id, round: turn.round, reply });
@@ -352,11 +352,11 @@ fn guesses_are_corrected_by_what_was_counted() {
     assert_eq!(measure.corrected(1_000), 4_000, "however wrong, by four times at most");
 }
 
-fn narrow(budget_tokens: u64) -> Room {
+pub fn narrow(budget_tokens: u64) -> Room {
     Room { budget_tokens, tools_tokens: 0 }
 }
 
-fn long_turn(rounds: usize, bytes: usize) -> Story {
+pub fn long_turn(rounds: usize, bytes: usize) -> Story {
     let mut story = story("operator read it all");
     for number in 0..rounds {
         let ids = calls(&mut story, "Reading.", &[json!({ "path": format!("file{number}") })]);
@@ -410,7 +410,7 @@ fn places(text: &str, parts: &[&str]) -> Vec<usize> {
 }
 
 /// One earlier turn of so many letters, and another that runs.
-fn after_a_turn_of(bytes: usize) -> Story {
+pub fn after_a_turn_of(bytes: usize) -> Story {
     let mut story = Story::begin();
     story.tell(&format!("operator before {}", "word ".repeat(bytes / 5))).unwrap();
     said(&mut story, "So it was.");

@@ -3,7 +3,7 @@
 use abide_kernel::agent::task::may_become;
 use abide_kernel::vocabulary::TaskStatus;
 
-use crate::story::check;
+use crate::story::{Story, check, tell};
 
 /// Every pair of statuses: a row is where a task is, a column where it would go.
 #[test]
@@ -518,4 +518,25 @@ fn completing_an_item_is_not_blocked_by_a_task() {
          queued m2 task_result
          result of t2 in m2",
     );
+}
+
+/// A child works for an item that is open; one that is completed delegates nothing.
+#[test]
+fn only_an_open_item_is_delegated() {
+    let kinds = |lines: &str| tell(&format!("{lines}\n---\nkinds")).join(" ");
+    let made = "person CreateWorkItem build\nperson CreateWorkItem paint\nround CompleteWorkItem w1";
+    assert!(kinds(&format!("{made}\ntask t1 child=a.1 item=w2")).contains("work_item.delegated"));
+    assert!(!kinds(&format!("{made}\ntask t1 child=a.1 item=w1")).contains("work_item.delegated"));
+}
+
+#[test]
+fn a_result_comes_from_its_task() {
+    let mut story = Story::begin();
+    for line in ["operator hi", "task t1", "task t1 runs", "task t1 ends failed"] {
+        story.tell(line).unwrap();
+    }
+    let message = story.state.queue.entries().find(|entry| entry.message.task_id.is_some()).unwrap().message.clone();
+    let message = serde_json::to_value(&*message).unwrap();
+    assert_eq!(message["origin"], serde_json::json!({ "kind": "task", "id": "t1" }));
+    assert_eq!(message["text"], "Task t1 (make) is failed, exit code 0");
 }

@@ -1,6 +1,6 @@
 //! Timers (spec 12).
 
-use crate::story::check;
+use crate::story::{Story, check};
 
 #[test]
 fn one_undelivered_tick_at_a_time() {
@@ -509,4 +509,21 @@ fn a_calendar_timer_is_made_by_its_first_time() {
         "timer1 at +28800s by 0 9 * * mon-fri in Europe/Berlin
          WaitForTimer active_timers",
     );
+}
+
+/// What a tick of a timer with a check says.
+#[test]
+fn a_check_that_said_nothing_adds_nothing() {
+    let text = |checked: &str| {
+        let mut story = Story::begin();
+        for line in ["operator hi", "person CreateTimer every=1m check=look tea", "advance 1m", checked] {
+            story.tell(line).unwrap();
+        }
+        let tick = story.state.queue.entries().find(|entry| entry.message.timer_id.is_some()).unwrap();
+        tick.message.text.clone().unwrap()
+    };
+    assert_eq!(text("checked timer1 0"), "tea");
+    assert_eq!(text("checked timer1 0 two letters"), "tea\n\nIts check said:\ntwo letters");
+    let failed = text("checked timer1 broken");
+    assert!(failed.starts_with("tea\n\nIts check could not be done, so look yourself: "), "{failed}");
 }

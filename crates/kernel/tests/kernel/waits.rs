@@ -1,5 +1,6 @@
 //! How waits end, and which are refused (spec 9).
 
+use abide_kernel::Fact;
 use abide_kernel::vocabulary::WaitSource;
 
 use crate::story::{Story, check};
@@ -337,4 +338,25 @@ fn a_wait_says_who_registered_it() {
     }
     let sources: Vec<WaitSource> = story.state.waits.open().values().map(|wait| wait.source).collect();
     assert_eq!(sources, [WaitSource::Operator, WaitSource::Model]);
+}
+
+/// A wait that got what it waited for says how often that came, and its turn says that it was awaited.
+#[test]
+fn a_wait_is_counted_and_its_turn_says_that_it_matched() {
+    let mut story = Story::begin();
+    for line in ["operator hi", "round WaitFor external c1", "event corr=c1 news"] {
+        story.tell(line).unwrap();
+    }
+    let counts: Vec<u64> = story.facts.iter().filter_map(|(_, fact)| triggered(fact)).collect();
+    assert_eq!(counts, [1]);
+    let matched: Vec<bool> = story.facts.iter().filter_map(|(_, fact)| matched(fact)).collect();
+    assert_eq!(matched, [false, true]);
+}
+
+fn triggered(fact: &Fact) -> Option<u64> {
+    if let Fact::WaitingIntentTriggered(wait) = fact { Some(wait.trigger_count.into()) } else { None }
+}
+
+fn matched(fact: &Fact) -> Option<bool> {
+    if let Fact::TurnStarted(turn) = fact { Some(turn.continuation.matched_waiting_reason) } else { None }
 }

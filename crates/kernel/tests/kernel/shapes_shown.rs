@@ -1,0 +1,161 @@
+//! Records as surfaces show them, field by field.
+
+use abide_kernel::summary::{
+    agent_summary, approval_shape, task_shape, timer_ahead, trigger_shape, work_item_shape, workspace_shape,
+};
+use serde_json::{Value, json};
+
+use crate::story::Story;
+
+fn told(lines: &str) -> Story {
+    let mut story = Story::begin();
+    for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        story.tell(line).unwrap();
+    }
+    story
+}
+
+/// With ids and times by their short names.
+fn short(story: &Story, shape: &Value) -> Value {
+    match shape {
+        Value::String(text) => story.short(text).into(),
+        Value::Array(list) => list.iter().map(|value| short(story, value)).collect(),
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(name, value)| (name.clone(), short(story, value)))
+            .collect::<serde_json::Map<_, _>>()
+            .into(),
+        other => other.clone(),
+    }
+}
+
+#[test]
+fn a_task_is_shown_with_its_end() {
+    let story = told("operator hi\ntask t1 child=a.1 grant_turns=3\ntask t1 runs\ntask t1 ends failed used_turns=2");
+    let task = story.state.tasks.owed().values().next().unwrap();
+    let shown = short(&story, &task_shape(task));
+    let limits = |turns: u64| json!({ "max_turns": turns, "max_tokens": null, "max_usd": null, "max_wall_ms": null });
+    let expected = json!({
+        "granted": limits(3), "used": shown["used"], "task_id": "t1", "kind": "child_agent_task", "status": "failed",
+        "summary": "make", "command": null, "work_item_id": null, "child_agent_id": "a.1", "created_at": "+0s",
+        "ended_at": "+0s", "exit_code": 0, "signal": null, "output": { "bytes": 0, "truncated": false },
+        "recovery": null, "evidence": [],
+    });
+    assert_eq!(shown, expected);
+    assert_eq!((&shown["used"]["turns"], &shown["used"]["wall_ms"]), (&json!(2), &json!(0)));
+}
+
+#[test]
+fn a_timer_is_shown_with_what_is_to_come() {
+    let shown = |when: &str| {
+        let story = told(&format!("person CreateTimer {when} check=look tea"));
+        let timer = story.state.timers.active().values().next().unwrap();
+        short(&story, &timer_ahead(timer))
+    };
+    let hourly = shown("every=1h");
+    assert_eq!(hourly["upcoming"], json!(["+3600s", "+7200s", "+10800s", "+14400s", "+18000s"]));
+    let fields = json!([hourly["summary"], hourly["every_ms"], hourly["check"], hourly["status"], hourly["made_by"]]);
+    assert_eq!(fields, json!(["tea", 3_600_000, "look", "active", "person"]));
+    assert_eq!(shown("after=1h")["upcoming"], json!(["+3600s"]));
+    let daily = shown("cron=0_9_*_*_* zone=UTC");
+    assert_eq!((&daily["cron"], &daily["time_zone"]), (&json!("0 9 * * *"), &json!("UTC")));
+    assert_eq!(daily["upcoming"][1], "+118800s");
+}
+
+#[test]
+fn questions_triggers_and_items_are_shown() {
+    let story = told(
+        "person CreateTrigger mode=wake_hint hook
+         person CreateWorkItem max_turns=4 build
+         round RequestApproval deadline=1h deploy it",
+    );
+    let question = story.state.approvals.pending().values().next().unwrap();
+    let expected = json!({
+        "approval_id": "appr1", "tool": null, "summary": "deploy it", "status": "pending", "deadline": "+3600s",
+        "default": "deny", "decided_by": null, "decided_at": null,
+    });
+    assert_eq!(short(&story, &approval_shape(question)), expected);
+    let trigger = story.state.triggers.values().next().unwrap();
+    let expected = json!({
+        "trigger_id": "trig1", "name": "hook", "delivery_mode": "wake_hint", "work_item_id": null, "signed": false,
+        "status": "active", "delivery_count": 0, "last_delivered_at": null,
+    });
+    assert_eq!(short(&story, &trigger_shape(trigger)), expected);
+    let item = story.state.work.items().values().next().unwrap();
+    let shown = short(&story, &work_item_shape(&story.state, item));
+    let fields = json!([
+        shown["work_item_id"],
+        shown["revision"],
+        shown["objective"],
+        shown["state"],
+        shown["plan_status"],
+        shown["readiness"],
+        shown["current"],
+        shown["budget"]["max_turns"],
+        shown["used"]["turns"],
+    ]);
+    assert_eq!(fields, json!(["w1", 1, "build", "open", "draft", "waiting_for_operator", false, 4, 1]));
+}
+
+#[test]
+fn folders_are_shown_as_they_are_bound() {
+    let story = told("use shop\nuse barn of=farm\noccupy barn");
+    let shown: Vec<Value> = story
+        .state
+        .workspaces
+        .attached()
+        .values()
+        .map(|bound| {
+            let mut shape = short(&story, &workspace_shape(&story.state, bound));
+            shape.as_object_mut().unwrap().remove("attached_at");
+            shape
+        })
+        .collect();
+    let expected = [
+        json!({
+            "workspace": "farm", "root": "barn", "mode": "worktree", "branch": "abide/a-1", "base_commit": "c0ffee",
+            "status": "attached", "active": true, "occupied": true, "kept": null, "note": null,
+        }),
+        json!({
+            "workspace": "shop", "root": "shop", "mode": "direct", "branch": null, "base_commit": null,
+            "status": "attached", "active": false, "occupied": false, "kept": null, "note": null,
+        }),
+    ];
+    assert_eq!(shown, expected);
+}
+
+#[test]
+fn a_sleeper_is_shown_until_it_wakes() {
+    let until = |lines: &str| {
+        let story = told(lines);
+        short(&story, &agent_summary(&story.state, story.now)["agent"]["sleeping_until"])
+    };
+    assert_eq!(until("operator hi\nround Sleep 1h"), "+3600s");
+    assert_eq!(until("operator hi\nround WaitFor timer after=1h"), Value::Null);
+    assert_eq!(until("operator hi\nround Sleep 2h\nperson CreateTimer after=1h tea"), "+7200s");
+}
+
+/// What is new or empty is not written into every snapshot.
+#[test]
+fn a_snapshot_of_a_new_agent_is_short() {
+    let story = Story::begin();
+    let snapshot: Value = serde_json::from_slice(&story.state.snapshot()).unwrap();
+    for absent in ["pace", "rests", "troubles", "held", "disk_short", "leaving"] {
+        assert_eq!(snapshot.get(absent), None, "{absent}");
+    }
+}
+
+/// Of the folders that are bound, the one it works in can't be taken away while it does.
+#[test]
+fn a_folder_is_detached_unless_a_turn_is_in_it() {
+    let mut story = told("use shop\nuse barn\noperator hi");
+    let roots = |story: &Story| story.state.workspaces.attached().keys().cloned().collect::<Vec<_>>();
+    story.tell("person DetachWorkspace barn").unwrap();
+    assert_eq!(roots(&story), ["barn", "shop"]);
+    story.tell("person DetachWorkspace shop").unwrap();
+    assert_eq!(roots(&story), ["barn"]);
+    assert_eq!(story.state.workspaces.active().unwrap().root, "barn", "it goes on where it was");
+    story.tell("round done").unwrap();
+    story.tell("person DetachWorkspace barn").unwrap();
+    assert!(story.state.workspaces.active().is_none() && roots(&story).is_empty());
+}
