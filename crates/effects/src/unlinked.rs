@@ -38,7 +38,7 @@ impl FileIdentity {
         let opened = open_folder(path)?;
         match FileIdentity::of_open(&opened) {
             Ok(identity) if identity == self => Ok(opened),
-            Ok(_) => Err(moved(path, "is another folder by now")),
+            Ok(_) => Err(replaced(path)),
             Err(errno) => Err(unopened(path, errno)),
         }
     }
@@ -78,16 +78,22 @@ fn walk_unlinked(path: &Path) -> Result<OwnedFd, Errno> {
     Ok(at)
 }
 
-/// The refusal of a folder that is no longer the one that an agent was given.
-pub(crate) fn moved(path: &Path, what: &str) -> Refusal {
-    let hint = "put the folder back; if this one is meant, choose it with UseWorkspace, or have the operator attach it";
+/// The refusal of a link in place of a folder that an agent was given.
+pub(crate) fn linked(path: &Path, what: &str) -> Refusal {
+    let hint = "put the folder back, or have the operator attach the one that is meant";
     Refusal::new("moved", format!("{} {what}", path.display()), hint)
+}
+
+/// The refusal of another folder in its place.
+pub(crate) fn replaced(path: &Path) -> Refusal {
+    let hint = "put the folder back; if this one is meant, choose it with UseWorkspace, or stop and start the agent";
+    Refusal::new("moved", format!("{} is another folder by now", path.display()), hint)
 }
 
 fn unopened(path: &Path, errno: Errno) -> Refusal {
     let shown = path.display();
     match errno {
-        Errno::LOOP => moved(path, "is a link by now, or leads through one"),
+        Errno::LOOP => linked(path, "is a link by now, or leads through one"),
         Errno::NOENT => {
             let hint = "create the folder first, or correct the path; nothing else is used in its place";
             Refusal::new("missing", format!("{shown} does not exist"), hint)

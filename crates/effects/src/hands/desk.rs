@@ -15,7 +15,7 @@ use abide_kernel::vocabulary::WorkspaceMode;
 use super::{Hands, worktree_of};
 use crate::programs;
 use crate::transient;
-use crate::unlinked::{FileIdentity, moved, open_folder};
+use crate::unlinked::{FileIdentity, open_folder, replaced};
 use crate::workspace::{self, Occupancy, Repositories, Workspace};
 
 /// Who is where.
@@ -133,7 +133,7 @@ impl Desks {
         if taken.peek().is_none() || taken.any(|held| held.identity == folder.identity) {
             return Ok(());
         }
-        Err(moved(&folder.path, "is another folder by now"))
+        Err(replaced(&folder.path))
     }
 
     /// Whether this is the first command of a turn. Commands that a person starts belong to none, and always are.

@@ -11,7 +11,7 @@ use super::repository::{DAMAGED, Repository};
 use super::view::View;
 use super::{GitRoot, Repositories, WORKTREES, Workspace};
 use crate::transient;
-use crate::unlinked::{FileIdentity, moved, open_folder};
+use crate::unlinked::{FileIdentity, linked, open_folder};
 
 impl Repositories {
     /// Looks at a folder that is to be a workspace. The runtime's own home may neither hold it nor lie in it.
@@ -76,7 +76,7 @@ fn unturned(path: &Path, real: &Path) -> Result<(), Refusal> {
     if real == path {
         return Ok(());
     }
-    Err(moved(path, &format!("is a link by now, and leads to {}", real.display())))
+    Err(linked(path, &format!("is a link by now, and leads to {}", real.display())))
 }
 
 /// A path with all links resolved.

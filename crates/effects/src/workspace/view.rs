@@ -21,6 +21,7 @@ use super::repository::{Repository, Settings, open_record, read, read_record};
 use super::tree_size::check_tree;
 use crate::limits;
 use crate::transient;
+use crate::unlinked::open_unlinked;
 
 /// Settings of a repository that say how its files are to be read. None of them names a program or another file.
 const CARRIED: &[&str] = &[
@@ -189,7 +190,7 @@ fn shallow(common_dir: &Path) -> Vec<u8> {
 
 /// Where a repository without reflogs gets its first. A link in its place is refused, also one that leads nowhere.
 fn make_logs(common_dir: &Path) -> io::Result<()> {
-    let records = fs::File::open(common_dir)?;
+    let records = open_unlinked(common_dir)?;
     // With the mode that git would give it.
     match rustix::fs::mkdirat(&records, "logs", Mode::from_raw_mode(0o777)) {
         Ok(()) => Ok(()),
