@@ -43,9 +43,10 @@ pub(super) fn give_up(step: &mut Step<'_>, message_id: &MessageId, evidence: Vec
 /// The message by its kind and its words.
 fn named(entry: &Entry) -> String {
     let message = &entry.message;
-    let kind = match message.kind {
-        MessageKind::OperatorPrompt => "Your message".to_owned(),
-        kind => format!("A message ({kind})"),
+    let kind = if message.kind == MessageKind::OperatorPrompt {
+        "Your message".to_owned()
+    } else {
+        format!("A message ({})", message.kind)
     };
     let words = message.text.clone().or_else(|| message.json.as_ref().map(ToString::to_string));
     let Some(words) = words.filter(|words| !words.is_empty()) else { return kind };

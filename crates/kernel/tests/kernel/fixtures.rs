@@ -30,9 +30,9 @@ fn carried_out(fixture: &mut Fixture) -> Vec<Fact> {
 }
 
 fn queued(facts: &[Fact]) -> Vec<&Message> {
-    let queued = facts.iter().filter_map(|fact| match fact {
-        Fact::MessageQueued(queued) => Some(&*queued.message),
-        _ => None,
+    let queued = facts.iter().filter_map(|fact| {
+        let Fact::MessageQueued(queued) = fact else { return None };
+        Some(&*queued.message)
     });
     queued.collect()
 }
@@ -51,9 +51,9 @@ fn a_result_that_was_not_queued_before_the_cut_is_queued_by_the_next_step() {
 #[test]
 fn a_result_after_a_summary_is_shown_in_a_turn_about_its_own_work() {
     let facts = carried_out(&mut loaded("task_result_rejoins_after_compaction"));
-    let turn = facts.iter().find_map(|fact| match fact {
-        Fact::TurnStarted(turn) => Some(turn),
-        _ => None,
+    let turn = facts.iter().find_map(|fact| {
+        let Fact::TurnStarted(turn) = fact else { return None };
+        Some(turn)
     });
     let turn = turn.expect("no turn started");
     assert_eq!((turn.message_id.as_str(), turn.presents.len()), ("m2", 1));
