@@ -1,6 +1,8 @@
 //! Calls that wait for a person: asked once, made once, and nothing but that call (issue 5.5).
 
-use crate::story::check;
+use abide_kernel::limits::GRANTS_MAX;
+
+use crate::story::{Story, check};
 
 /// What a call that is asked for in a turn about `m2` comes to.
 const ASKED_AGAIN: &str = "wait2 operator_input on appr2
@@ -221,4 +223,19 @@ fn a_crash_neither_loses_a_yes_nor_uses_it_twice() {
          StartModelTurn model_reentry_message m2
          turn resume_expected_wait";
     check(crashes, &format!("{cut}\n{ASKED_AGAIN}"));
+}
+
+/// Each yes counts until it is used; of more than there is room for, the oldest gives way.
+#[test]
+fn yeses_are_kept_side_by_side_up_to_a_bound() {
+    let mut story = Story::begin();
+    story.tell("operator hi").unwrap();
+    for number in 1..=GRANTS_MAX + 1 {
+        story.tell(&format!("round Ask push{number}")).unwrap();
+        story.tell(&format!("person DecideApproval appr{number} grant")).unwrap();
+        let grants = story.state.approvals.grants();
+        assert_eq!(grants.len(), number.min(GRANTS_MAX));
+        assert_eq!(grants.back().unwrap().call, format!("push{number}"));
+    }
+    assert_eq!(story.state.approvals.grants()[0].call, "push2");
 }

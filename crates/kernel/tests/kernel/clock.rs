@@ -329,3 +329,12 @@ fn the_runs_that_are_remembered_are_bounded() {
         assert_eq!(story.state.timers.next_due(), Some(first.plus_ms(after_ms)), "{count} runs");
     }
 }
+
+/// A time that stays is not recorded anew.
+#[test]
+fn a_time_that_stands_is_not_moved() {
+    for when in ["every=1h", "cron=0_*_*_*_*"] {
+        let told = tell(&format!("person CreateTimer {when} tea\nadvance 10m\n---\nback 1m"));
+        assert!(told.iter().all(|line| !line.contains("rescheduled")), "{when}: {told:?}");
+    }
+}

@@ -366,3 +366,11 @@ fn a_call_whose_task_was_read_to_its_end_may_be_made_again() {
     let read: String = (1..=3).map(|call| run(call, "task T ends\nround WaitFor task T\n")).collect();
     assert_eq!(tell(&format!("operator hi\n{read}---\nround Tool make")), Vec::<String>::new());
 }
+
+/// The result of a task that was read makes room for its own call, and for no other.
+#[test]
+fn another_call_is_still_counted_after_a_task_was_read() {
+    let look: String = (1..=3).map(|call| format!("round Tool look\ntool call{call}\n")).collect();
+    let made = "round Tool make\ntask t1 call=call4\ntool call4\ntask t1 ends\nround WaitFor task t1";
+    assert_eq!(tell(&format!("operator hi\n{look}{made}\n---\nround Tool look")), ["Tool refused repeated_call"]);
+}

@@ -33,6 +33,7 @@ mod interjections;
 mod invariants;
 mod lifecycle;
 mod loops;
+mod made;
 mod matching;
 mod pace;
 mod pack;

@@ -374,3 +374,17 @@ fn images_that_follow_a_refused_request_are_left_out() {
     facts.insert(begun + 1, Told { seq: 0, at, fact: failed.into() });
     assert_eq!(images(&facts), 0);
 }
+
+#[test]
+fn what_runs_and_what_ended_is_listed() {
+    let shown = records("task t1\ntask t1 runs\ntask t2\ntask t2 runs\nadvance 90s\noperator hi\ntask t2 ends failed");
+    assert!(shown.contains("Running tasks:\n- t1 (running, 90 s): \"make\""), "{shown}");
+    let ended = "Ended tasks whose results are on their way to you:\n- t2 (failed): \"make\"";
+    assert!(shown.contains(ended), "{shown}");
+    let waits = records("operator hi\nround WaitFor external c1\noperator again");
+    assert!(waits.contains("Open waits:\n- wait1 for external: \"later\""), "{waits}");
+    let more = records("person CreateTrigger hook\nperson RequestApproval deploy\noperator hi\noperator ho");
+    assert!(more.contains("Triggers:\n- trig1 \"hook\""), "{more}");
+    assert!(more.contains("Questions to a person that are open:\n- appr1: \"deploy\""), "{more}");
+    assert!(more.contains("1 more messages wait in the queue"), "{more}");
+}
