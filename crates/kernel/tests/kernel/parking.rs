@@ -215,6 +215,7 @@ fn a_hint_with_a_body_is_parked_behind_what_it_does_not_name() {
          ---
          wake source=s news",
         "hint s triggered
+         answered parked: it is parked behind wait1, and taken when that ends
          EmitSystemTick wake_hint
          queued m2 wake_hint as next wake_hint:s:1
          ReduceMessageOnly message_parked m2
