@@ -1,6 +1,6 @@
 //! This program as a ledger knows it: the facts that it can read, and the rows that it makes of them.
 
-use abide_kernel::fact::reader::{READER, reader_of};
+use abide_kernel::fact::reader::{READER, READERS, reader_of};
 use abide_kernel::rows;
 use abide_ledger::{Program, RowMaker};
 
@@ -10,6 +10,7 @@ use crate::core::rows_of_stored;
 pub const PROGRAM: Program = Program {
     version: env!("CARGO_PKG_VERSION"),
     reader: READER,
+    readers: READERS,
     reader_of,
     rows: Some(RowMaker { fingerprint: rows::FINGERPRINT, rows_of: rows_of_stored }),
     on_damage: |damage| {

@@ -14,6 +14,9 @@ pub struct Program {
     pub version: &'static str,
     /// The highest reader version whose facts this program can decode.
     pub reader: u32,
+    /// The program versions that brought each reader, from the first reader on. A reader past the end came with this
+    /// program.
+    pub readers: &'static [&'static str],
     /// The reader version that a fact of this kind and payload needs. The payload is JSON or packed, and empty where it
     /// was redacted.
     pub reader_of: fn(&str, &[u8]) -> u32,
@@ -33,7 +36,22 @@ pub struct RowMaker {
 
 impl Default for Program {
     fn default() -> Program {
-        Program { version: env!("CARGO_PKG_VERSION"), reader: 1, reader_of: |_, _| 1, rows: None, on_damage: |_| {} }
+        Program {
+            version: env!("CARGO_PKG_VERSION"),
+            reader: 1,
+            readers: &[],
+            reader_of: |_, _| 1,
+            rows: None,
+            on_damage: |_| {},
+        }
+    }
+}
+
+impl Program {
+    /// The version that brought a reader: the oldest program that can be used with facts that need it.
+    pub(crate) fn brought(&self, reader: u32) -> &'static str {
+        let place = usize::try_from(reader).ok().and_then(|reader| reader.checked_sub(1));
+        place.and_then(|place| self.readers.get(place)).copied().unwrap_or(self.version)
     }
 }
 

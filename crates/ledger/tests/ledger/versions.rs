@@ -46,7 +46,7 @@ fn no_rows_of(_: &StreamId, _: &Recorded) -> Vec<RowOp> {
 
 /// One that refuses no fact of the older homes: the kernel knows which readers there are.
 fn any_reader() -> Program {
-    Program { reader: u32::MAX, ..Program::default() }
+    Program { reader: u32::MAX, readers: &["0.1.0", "0.2.0"], ..Program::default() }
 }
 
 fn no_rows() -> Program {

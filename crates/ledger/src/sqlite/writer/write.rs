@@ -129,7 +129,7 @@ impl Writer {
 
     /// In the transaction of the first fact that needs it: no older program ever sees one without the other.
     fn raise_oldest_reader(&mut self, reader: u32) -> Result<(), CommitError> {
-        let (number, program) = (i64::from(reader), self.program.version);
+        let (number, program) = (i64::from(reader), self.program.brought(reader));
         versions::set(&self.conn, versions::OLDEST_READER, number, program).map_err(commit_error)?;
         self.oldest_reader = reader;
         Ok(())
