@@ -213,7 +213,7 @@ async fn a_model_binds_no_folder_that_a_swapped_link_leads_to() {
     let known = [at.part.clone(), at.work.clone()].map(|path| json!(path));
     let (mut bound, mut refused) = (0, 0);
     let swapping = at.swapping();
-    for round in 0..300 {
+    for round in 0..1_000 {
         let path = if round % 2 == 0 { &at.part } else { &at.work };
         let answer = at.call(&place, "UseWorkspace", json!({ "path": path, "mode": "direct" })).await;
         if answer["error"].is_null() {
