@@ -48,6 +48,8 @@ use crate::sandbox::Sandbox;
 
 pub use self::bounds::Bounds;
 pub use self::disk::Shortage;
+pub(crate) use self::heads::settle;
+pub use self::heads::unsettled_git_dirs;
 pub use self::kept::read_kept;
 pub use self::mounts::Protection;
 pub use self::output::{Chunk, Kept, Output};

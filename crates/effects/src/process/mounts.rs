@@ -18,7 +18,7 @@ use rustix::mount::{MountPropagationFlags, MoveMountFlags, OpenTreeFlags};
 use rustix::thread::CapabilitySet;
 
 use super::orders::{Orders, Root};
-use crate::git_dir::RecordedHead;
+use crate::git_dir::RecordedGitDir;
 
 /// Parts of a command's writable folders that it may not change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,8 +27,8 @@ pub struct Protection {
     pub pinned: Vec<PathBuf>,
     /// Mount points that can't be written.
     pub read_only: Vec<PathBuf>,
-    /// Git directories that are made valid again when the command has ended.
-    pub heads: Vec<RecordedHead>,
+    /// Git directories that are put back as they were when the command has ended.
+    pub git_dirs: Vec<RecordedGitDir>,
 }
 
 impl Protection {
@@ -40,7 +40,7 @@ impl Protection {
     pub fn extend(&mut self, more: Protection) {
         self.pinned.extend(more.pinned);
         self.read_only.extend(more.read_only);
-        self.heads.extend(more.heads);
+        self.git_dirs.extend(more.git_dirs);
     }
 }
 
