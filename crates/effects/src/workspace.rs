@@ -38,7 +38,7 @@ mod untracked;
 mod view;
 mod worktree;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -109,8 +109,6 @@ pub struct Repositories {
     processes: Processes,
     /// The state of the user's refs when a worktree was last brought up to date with them.
     stamps: Arc<Mutex<HashMap<PathBuf, String>>>,
-    /// Folders that look like git directories, and that no repository tracked when they were first looked at.
-    untracked: Arc<Mutex<HashSet<PathBuf>>>,
     transfers: Transfers,
 }
 
@@ -118,8 +116,8 @@ impl Repositories {
     /// `home` is the runtime's own folder, by its real name.
     #[must_use]
     pub fn new(home: &Path, processes: Processes) -> Repositories {
-        let (stamps, untracked, transfers) = (Arc::default(), Arc::default(), Transfers::default());
-        Repositories { home: home.to_path_buf(), processes, stamps, untracked, transfers }
+        let (stamps, transfers) = (Arc::default(), Transfers::default());
+        Repositories { home: home.to_path_buf(), processes, stamps, transfers }
     }
 
     /// The transfers of objects into mirrors that are under way.
@@ -162,7 +160,8 @@ impl Repositories {
     }
 
     /// A person has agents work in a folder. `allow` judges the folder, its repository and the object stores that the
-    /// repository takes objects from; if it lets them pass, these very stores are recorded, and worktrees can be made.
+    /// repository takes objects from; if it lets them pass, these very stores are recorded, and worktrees can be made. The
+    /// fixtures that are committed now are listed: they are open to commands.
     pub fn agree(
         &self,
         workspace: &Workspace,
@@ -170,6 +169,9 @@ impl Repositories {
     ) -> Result<(), Refusal> {
         let stores = self.stores_of(workspace)?;
         allow(workspace, &stores)?;
+        if !self.is_worktree(&workspace.path) {
+            self.list_fixtures(&workspace.path, workspace.git.as_ref().map(GitRoot::repository).as_ref());
+        }
         match &workspace.git {
             Some(git) if Record::of(&git.toplevel)?.is_none() => self.record_stores(&git.common_dir, stores),
             Some(_) | None => Ok(()),
@@ -210,10 +212,6 @@ impl Repositories {
 
     fn scratch(&self) -> PathBuf {
         self.home.join(SCRATCH)
-    }
-
-    fn untracked(&self) -> MutexGuard<'_, HashSet<PathBuf>> {
-        self.untracked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn stamps(&self) -> MutexGuard<'_, HashMap<PathBuf, String>> {

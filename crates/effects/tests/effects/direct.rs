@@ -515,6 +515,40 @@ async fn git_directories_that_are_tracked_are_left_to_git() {
     assert_eq!(agent.ground.git(&["status", "--porcelain", "-uall"]), "");
 }
 
+/// An index or a commit of an agent's makes no fixture of the user's bare repository, in whatever repository it is.
+#[tokio::test]
+async fn a_repository_of_the_agents_opens_no_bare_repository_of_the_users() {
+    let agent = Agent::in_folder();
+    let repo = agent.ground.repo.clone();
+    git(&repo, &["init", "-q", "--bare", "mirrors/x.git"]);
+    let track = |name: &str| {
+        format!("git update-index --add --cacheinfo 100644,$(echo x | git hash-object -w --stdin),{name}.git/HEAD")
+    };
+    agent.quietly(&format!("cd mirrors; git init -q .; {}; {}; git commit -qm x", track("x"), track("y"))).await;
+    agent.quietly(&format!("{}; git commit -qm z", track("more/z"))).await;
+    for later in ["mirrors/y.git", "more/z.git"] {
+        git(&repo, &["init", "-q", "--bare", later]);
+    }
+    let write = |name: &str| format!("echo evil > {name}.git/hooks/post-receive");
+    for name in ["mirrors/x", "mirrors/y", "more/z"] {
+        agent.fails(&write(name)).await;
+    }
+    let Agent { stage: Stage { hands, home, .. }, ground, place } = agent;
+    drop(hands);
+    let mut agent = Agent { stage: Stage::at(home), ground, place };
+    for name in ["mirrors/x", "mirrors/y", "more/z"] {
+        agent.fails(&write(name)).await;
+    }
+    // A person's word counts anew, for the repository that was named.
+    let path = repo.display().to_string();
+    agent.stage.hands.attach(&agent.stage.agent, path, WorkspaceMode::Direct, any()).await.unwrap();
+    agent.quietly(&write("more/z")).await;
+    agent.fails(&write("mirrors/y")).await;
+    // Going to a folder in the workspace is no such word.
+    agent.place.configured = Some(repo.join("mirrors").display().to_string());
+    agent.fails(&write("x")).await;
+}
+
 #[tokio::test]
 async fn many_repositories_are_protected_and_too_many_are_named() {
     let agent = Agent::in_folder();
