@@ -549,6 +549,21 @@ async fn a_repository_of_the_agents_opens_no_bare_repository_of_the_users() {
     agent.fails(&write("x")).await;
 }
 
+/// git replaces its settings by renaming, which takes the mount on them away in the sandbox.
+#[tokio::test]
+async fn a_command_ends_when_the_users_git_takes_a_protection_away() {
+    let agent = Agent::in_folder();
+    let running = agent.call("ExecCommand", json!({ "cmd": "sleep 30", "yield_time_ms": 50 })).await;
+    let task_id = TaskId::new(running["task_handle"]["task_id"].as_str().unwrap());
+    agent.ground.git(&["remote", "add", "origin", "https://example.org/x"]);
+    let ended = agent.stage.hands.perform(&agent.stage.agent, Effect::AwaitTask { task_id }).unwrap().await;
+    let Some(Input::EndTask { end, .. }) = ended.into_iter().next() else { panic!("it has not ended") };
+    let config = agent.ground.repo.join(".git/config");
+    let said = format!("unprotected: {} could not be protected", config.display());
+    assert!(end.evidence.iter().any(|evidence| evidence.starts_with(&said)), "{end:?}");
+    agent.fails("echo x >> .git/config").await;
+}
+
 #[tokio::test]
 async fn many_repositories_are_protected_and_too_many_are_named() {
     let agent = Agent::in_folder();
