@@ -2,16 +2,21 @@
 //! rule for both.
 
 mod head;
+mod links;
+mod recorded;
+mod shadow;
 
+use std::collections::hash_map::RandomState;
 use std::ffi::OsStr;
-use std::os::fd::OwnedFd;
+use std::hash::BuildHasher;
+use std::os::fd::{AsRawFd, OwnedFd};
 
-use rustix::fs::{AtFlags, FileType};
+use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;
 
-pub use head::RecordedHead;
-pub use head::shadow;
-pub(crate) use head::shadows;
+pub use recorded::RecordedGitDir;
+pub use shadow::shadow;
+pub(crate) use shadow::shadows;
 
 /// The parts of a git directory that a folder has.
 #[derive(Debug, Clone, Copy, Default)]
@@ -32,21 +37,20 @@ impl GitDirParts {
         let mut parts = GitDirParts::default();
         for name in NAMES {
             match rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(stat) => parts.note(OsStr::new(name), FileType::from_raw_mode(stat.st_mode)),
                 Err(Errno::NOENT | Errno::NOTDIR) => {}
-                Err(_) => parts.note(OsStr::new(name), FileType::Unknown),
+                Ok(_) | Err(_) => parts.note(OsStr::new(name)),
             }
         }
         parts
     }
 
-    /// Takes note of one entry of the folder.
-    pub(crate) fn note(&mut self, name: &OsStr, kind: FileType) {
+    /// Takes note of one entry of the folder. It may be of any kind: git asks only whether it may enter `objects` and
+    /// `refs`, and an executable file passes for that.
+    pub(crate) fn note(&mut self, name: &OsStr) {
         match name.to_str() {
             Some("HEAD") => self.head = true,
-            // A link there is a git directory too.
-            Some("objects") => self.objects = kind != FileType::RegularFile,
-            Some("refs") => self.refs = kind != FileType::RegularFile,
+            Some("objects") => self.objects = true,
+            Some("refs") => self.refs = true,
             Some("config") => self.config = true,
             Some("commondir") => self.common_dir = true,
             Some("hooks") => self.hooks = true,
@@ -59,9 +63,9 @@ impl GitDirParts {
         self.head && self.objects && self.refs
     }
 
-    /// The records of a linked worktree: objects and refs lie where `commondir` leads.
+    /// The records of a linked worktree: objects and refs lie where `commondir` leads, whatever lies here.
     pub(crate) fn is_linked(self) -> bool {
-        self.head && self.common_dir && !self.objects
+        self.head && self.common_dir
     }
 
     /// Whether the folder was protected as a git directory before. The parts by which git knows one can be deleted by a
@@ -73,4 +77,20 @@ impl GitDirParts {
     pub(crate) fn is_git_dir(self) -> bool {
         self.is_whole() || self.was_protected() || self.is_linked()
     }
+}
+
+/// A name in a git directory that nobody can have taken before.
+fn random_name(purpose: &str) -> String {
+    format!("{purpose}.abide-{:016x}", RandomState::new().hash_one(purpose))
+}
+
+/// Gives a folder's owner all permissions, if one of the `needed` ones is missing. Says whether that was so.
+fn allow_owner(folder: &OwnedFd, needed: u32) -> Result<bool, Errno> {
+    let mode = rustix::fs::fstat(folder)?.st_mode & 0o7777;
+    if mode & needed == needed {
+        return Ok(false);
+    }
+    // By way of the descriptor, which is not open for anything else.
+    rustix::fs::chmod(format!("/proc/self/fd/{}", folder.as_raw_fd()), Mode::from_raw_mode(mode | 0o700))?;
+    Ok(true)
 }

@@ -77,6 +77,9 @@ pub const GIT_SETTINGS_BYTES: u64 = 1 << 20;
 pub const REPOSITORIES_MAX: usize = 1_000;
 /// Entries of a folder that are searched for repositories before each command. More take longer than a command should.
 pub const PROTECT_ENTRIES: usize = 2_000_000;
+/// Entries of a git directory, loose objects left out, that are searched for links after each command. Twice of what may
+/// lie in the whole folder before it.
+pub const GIT_DIR_ENTRIES: usize = 4_000_000;
 /// Files of git's settings that are searched for writable ones, and how deep includes may be nested, as git has it too.
 pub const INCLUDES: usize = 64;
 pub const INCLUDE_DEPTH: usize = 10;

@@ -50,6 +50,8 @@ use crate::secrets::{Mask, MaskedStream, SecretValue};
 
 pub use self::bounds::{Bounds, half_of_memory};
 pub use self::disk::{Shortage, Spare};
+pub(crate) use self::heads::settle;
+pub use self::heads::unsettled_git_dirs;
 pub use self::kept::read_kept;
 pub use self::mounts::Protection;
 pub use self::output::{Chunk, Kept, Output};

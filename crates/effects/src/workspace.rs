@@ -43,7 +43,7 @@ mod upkeep;
 mod view;
 mod worktree;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
@@ -120,8 +120,6 @@ pub struct Repositories {
     processes: Processes,
     /// The state of the user's refs when a worktree was last brought up to date with them.
     stamps: Arc<Mutex<HashMap<PathBuf, String>>>,
-    /// Folders that look like git directories, and that no repository tracked when they were first looked at.
-    untracked: Arc<Mutex<HashSet<PathBuf>>>,
     transfers: Transfers,
     /// Held for reading by everybody who works with mirrors, and for writing while one is removed.
     mirrors: Arc<RwLock<()>>,
@@ -131,8 +129,8 @@ impl Repositories {
     /// `home` is the runtime's own folder, by its real name.
     #[must_use]
     pub fn new(home: &Path, processes: Processes) -> Repositories {
-        let (stamps, untracked, transfers) = (Arc::default(), Arc::default(), Transfers::default());
-        Repositories { home: home.to_path_buf(), processes, stamps, untracked, transfers, mirrors: Arc::default() }
+        let (stamps, transfers) = (Arc::default(), Transfers::default());
+        Repositories { home: home.to_path_buf(), processes, stamps, transfers, mirrors: Arc::default() }
     }
 
     /// The transfers of objects into mirrors that are under way.
@@ -176,7 +174,8 @@ impl Repositories {
     }
 
     /// A person has agents work in a folder. `allow` judges the folder, its repository and the object stores that the
-    /// repository takes objects from; if it lets them pass, these very stores are recorded, and worktrees can be made.
+    /// repository takes objects from; if it lets them pass, these very stores are recorded, and worktrees can be made. The
+    /// fixtures that are committed now are listed: they are open to commands.
     pub fn agree(
         &self,
         workspace: &Workspace,
@@ -185,6 +184,9 @@ impl Repositories {
         let _used = self.using_mirrors();
         let stores = self.stores_of(workspace)?;
         allow(workspace, &stores)?;
+        if !self.is_worktree(&workspace.path) {
+            self.list_fixtures(&workspace.path, workspace.git.as_ref().map(GitRoot::repository).as_ref());
+        }
         match &workspace.git {
             Some(git) if Record::of(&git.toplevel)?.is_none() => self.record_stores(&git.common_dir, stores),
             Some(_) | None => Ok(()),
@@ -230,10 +232,6 @@ impl Repositories {
 
     fn scratch(&self) -> PathBuf {
         self.home.join(SCRATCH)
-    }
-
-    fn untracked(&self) -> MutexGuard<'_, HashSet<PathBuf>> {
-        self.untracked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn stamps(&self) -> MutexGuard<'_, HashMap<PathBuf, String>> {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use abide_api::types::{Health, SandboxPart};
-use abide_effects::process::{Bounds, Processes};
+use abide_effects::process::{Bounds, Processes, unsettled_git_dirs};
 use abide_effects::programs::{self, Skipped, Unsafe};
 use abide_effects::sandbox::{Mode, Sandbox};
 use abide_engine::upkeep;
@@ -87,6 +87,9 @@ pub fn run(place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     checks.extend(programs::skipped().iter().map(skipped));
     checks.extend(sandbox(place, &home));
     checks.extend(writable_settings(place));
+    checks.extend(unsettled_git_dirs(&home).into_iter().map(|problem| {
+        Check::warn("repository", problem, "look at it and repair it; no command starts in that folder before")
+    }));
     let failed = checks.iter().filter(|check| check.verdict == Verdict::Fail).count();
     let item = |check: &Check| {
         let Check { name, verdict, found, fix } = check;

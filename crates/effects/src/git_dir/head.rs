@@ -1,129 +1,69 @@
-//! Keeping git directories valid. A command can delete or damage `.git/HEAD`, which git replaces by renaming, so that no
-//! mount can hold it. git then passes over that `.git` and takes the folder around it, if that looks like a git directory:
-//! with settings that an agent wrote, and that name programs. So the state of each git directory is recorded before a
-//! command starts, and put back when it has ended.
+//! Reading and replacing the `HEAD` of a git directory. One that a command left counts as valid only as git itself writes
+//! it, which is stricter than git reads it: where two programs read the same text in two ways, an agent would find the
+//! difference.
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::os::fd::OwnedFd;
 
-use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
-use serde::{Deserialize, Serialize};
 
-use super::GitDirParts;
-use crate::unlinked::open_unlinked;
+use super::random_name;
 
-/// As much of a `HEAD` as git reads to tell whether it is one.
-const HEAD_BYTES: u64 = 256;
-/// The new file, before it is renamed to `HEAD`.
-const TEMPORARY: &str = "HEAD.abide";
-const DAMAGED: &str = "HEAD.damaged";
+/// The longest one that counts as written by git. git reads 255 bytes to tell whether it is one.
+const WRITTEN_BYTES: usize = 250;
+const READ_BYTES: usize = 255;
+/// The longest one that is recorded.
+const HEAD_BYTES: usize = 1024;
+/// Another command of the agent can put folders in the way meanwhile.
+const TRIES: usize = 16;
 
-/// A git directory that was valid before a command started.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RecordedHead {
-    /// The folder that commands write to, by its real path.
-    root: PathBuf,
-    /// The git directory, from there on.
-    git_dir: PathBuf,
-    head: Vec<u8>,
+/// A `HEAD` that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Head {
+    pub(super) content: Vec<u8>,
+    /// Old versions of git made a symbolic link of it.
+    pub(super) is_link: bool,
 }
 
-impl RecordedHead {
-    /// None where git would not take it for a git directory.
-    pub(crate) fn of(root: &Path, git_dir: &Path) -> Option<RecordedHead> {
-        let folder = open(root, git_dir).ok()?;
-        let head = valid_head(&folder)?;
-        Some(RecordedHead { root: root.to_path_buf(), git_dir: git_dir.to_path_buf(), head })
+impl Head {
+    pub(super) fn find(git_dir: &OwnedFd) -> Option<Head> {
+        if let Ok(link) = fs::readlinkat(git_dir, "HEAD", Vec::new()) {
+            let content = [b"ref: ", link.as_bytes(), b"\n"].concat();
+            return Some(Head { content, is_link: true });
+        }
+        Some(Head { content: content(git_dir)?, is_link: false })
     }
 
-    /// Makes it valid again, where it is no more, and says what was done and what an agent left beside it.
-    pub(crate) fn restore(&self) -> Vec<String> {
-        let path = self.root.join(&self.git_dir);
-        let restored = open(&self.root, &self.git_dir).and_then(|folder| self.restore_in(&folder));
-        let mut said = match restored {
-            Ok(said) => said,
-            // The user deleted it.
-            Err(Errno::NOENT | Errno::NOTDIR) => Vec::new(),
-            Err(errno) => vec![format!("it is damaged, and could not be restored: {errno}")],
-        };
-        for said in &mut said {
-            *said = format!("git_dir_restored {}: {said}", path.display());
-        }
-        let around = path.parent().filter(|_| path.file_name().is_some_and(|name| name == ".git"));
-        said.extend(
-            around.filter(|folder| shadows(folder)).map(|folder| format!("git_dir_shadowed {}", shadow(folder))),
-        );
-        said
+    pub(super) fn is_as_git_writes(&self) -> bool {
+        is_written(&self.content)
     }
 
-    fn restore_in(&self, folder: &OwnedFd) -> Result<Vec<String>, Errno> {
-        let mut said = Vec::new();
-        if allow_owner(folder, 0o700)? {
-            said.push("its permissions kept git out".to_owned());
-        }
-        for part in ["objects", "refs"] {
-            match fs::openat(folder, part, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
-                Ok(opened) => {
-                    said.extend(allow_owner(&opened, 0o700)?.then(|| format!("permissions of {part} kept git out")))
-                }
-                Err(Errno::NOENT) => {
-                    fs::mkdirat(folder, part, Mode::from_raw_mode(0o777))?;
-                    said.push(format!("{part} was missing"));
-                }
-                Err(errno) => return Err(errno),
+    /// Whether git takes it for one.
+    pub(super) fn is_as_git_reads(&self) -> bool {
+        let read = &self.content[..self.content.len().min(READ_BYTES)];
+        let is_blank = |byte: &u8| b" \t\r\n".contains(byte);
+        match read.strip_prefix(b"ref:") {
+            Some(name) => {
+                name.iter().position(|byte| !is_blank(byte)).is_some_and(|at| name[at..].starts_with(b"refs/"))
             }
+            None => begins_with_id(read),
         }
-        if valid_head(folder).is_none() {
-            self.put_head(folder)?;
-            said.push("HEAD was missing or no HEAD, and is as it was before the command".to_owned());
-        }
-        Ok(said)
     }
 
-    fn put_head(&self, folder: &OwnedFd) -> Result<(), Errno> {
-        let is_folder = fs::statat(folder, "HEAD", AtFlags::SYMLINK_NOFOLLOW)
-            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_dir());
-        if is_folder {
-            fs::renameat(folder, "HEAD", folder, DAMAGED)?;
-        }
-        let _left = fs::unlinkat(folder, TEMPORARY, AtFlags::empty());
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut file = File::from(fs::openat(folder, TEMPORARY, flags, Mode::from_raw_mode(0o666))?);
-        file.write_all(&self.head).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-        let owner = fs::fstat(folder)?;
-        // Only where the daemon may: for most users it is their own already.
-        let _ours = fs::fchown(&file, Some(fs::Uid::from_raw(owner.st_uid)), Some(fs::Gid::from_raw(owner.st_gid)));
-        fs::renameat(folder, TEMPORARY, folder, "HEAD")
+    /// Whether any version of git could take it for one.
+    pub(super) fn may_be_one(&self) -> bool {
+        self.is_link || self.content.starts_with(b"ref:") || begins_with_id(&self.content)
     }
 }
 
-/// Whether a folder is itself one that git would take for a git directory.
-pub(crate) fn shadows(folder: &Path) -> bool {
-    open_unlinked(folder).is_ok_and(|folder| GitDirParts::in_folder(&folder).is_whole())
+fn begins_with_id(content: &[u8]) -> bool {
+    content.iter().take_while(|byte| byte.is_ascii_hexdigit()).count() >= 40
 }
 
-/// What is wrong with such a folder, and what to do, for a person.
-#[must_use]
-pub fn shadow(folder: &Path) -> String {
-    // Without the slash that joining an empty path leaves.
-    let folder: PathBuf = folder.components().collect();
-    format!(
-        "{} has HEAD, objects and refs, so your git can take it for a repository and run programs that its config names; \
-         look at them and move them away, and have git ignore such folders: git config --global safe.bareRepository \
-         explicit",
-        folder.display()
-    )
-}
-
-/// The content of the `HEAD` in a git directory, if git would take it for one.
-fn valid_head(folder: &OwnedFd) -> Option<Vec<u8>> {
-    if let Ok(link) = fs::readlinkat(folder, "HEAD", Vec::new()) {
-        let is_ref = link.as_bytes().starts_with(b"refs/");
-        return is_ref.then(|| [b"ref: ", link.as_bytes(), b"\n"].concat());
-    }
+/// The content of the `HEAD`, or its start, if that is a file that its owner may read.
+fn content(folder: &OwnedFd) -> Option<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = File::from(fs::openat(folder, "HEAD", flags, Mode::empty()).ok()?);
     let found = fs::fstat(&file).ok()?;
@@ -131,35 +71,80 @@ fn valid_head(folder: &OwnedFd) -> Option<Vec<u8>> {
     if !FileType::from_raw_mode(found.st_mode).is_file() || !is_open_to_owner {
         return None;
     }
-    let mut head = Vec::new();
-    file.take(HEAD_BYTES).read_to_end(&mut head).ok()?;
-    is_valid(&head).then_some(head)
+    let mut content = Vec::new();
+    file.take(HEAD_BYTES as u64).read_to_end(&mut content).ok()?;
+    Some(content)
 }
 
-fn is_valid(head: &[u8]) -> bool {
-    if let Some(name) = head.strip_prefix(b"ref:") {
-        return name.trim_ascii_start().starts_with(b"refs/");
+fn is_written(head: &[u8]) -> bool {
+    let Some(line) = head.strip_suffix(b"\n").filter(|_| head.len() <= WRITTEN_BYTES) else { return false };
+    match line.strip_prefix(b"ref: ") {
+        Some(name) => is_ref_name(name),
+        None => matches!(line.len(), 40 | 64) && line.iter().all(u8::is_ascii_hexdigit),
     }
-    head.iter().take_while(|byte| byte.is_ascii_hexdigit()).count() >= 40
 }
 
-/// Without following a link, and whatever its permissions are.
-fn open(root: &Path, git_dir: &Path) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let root = open_unlinked(root)?;
-    let git_dir = if git_dir.as_os_str().is_empty() { Path::new(".") } else { git_dir };
-    fs::openat2(root, git_dir, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)
+/// As `git check-ref-format` has it, but that a part may begin with a dot: with refs in tables `HEAD` names
+/// `refs/heads/.invalid`.
+fn is_ref_name(name: &[u8]) -> bool {
+    let has = |part: &[u8]| name.windows(part.len()).any(|window| window == part);
+    let is_odd = |byte: &u8| *byte <= b' ' || *byte == 0x7f || b"~^:?*[\\".contains(byte);
+    let ends_oddly = [&b"/"[..], b".", b".lock"].iter().any(|end| name.ends_with(end));
+    name.starts_with(b"refs/")
+        && !name.iter().any(is_odd)
+        && ![&b".."[..], b"//", b"@{"].into_iter().any(has)
+        && !ends_oddly
 }
 
-/// Gives a folder's owner these permissions, if it may not even enter it. Says whether that was so.
-fn allow_owner(folder: &OwnedFd, permissions: u32) -> Result<bool, Errno> {
-    let mode = fs::fstat(folder)?.st_mode & 0o7777;
-    if mode & 0o100 != 0 {
-        return Ok(false);
+/// Puts a `HEAD` in place, whatever lies there. Says the name of what was in the way and could not be removed.
+pub(super) fn put(git_dir: &OwnedFd, content: &[u8]) -> Result<Option<String>, Errno> {
+    let name = random_name("HEAD");
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut file = File::from(fs::openat(git_dir, &name, flags, Mode::from_raw_mode(0o666))?);
+    let written = file.write_all(content).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO));
+    let owner = fs::fstat(git_dir)?;
+    // Only where the daemon may: for most users it is their own already.
+    let _ours = fs::fchown(&file, Some(fs::Uid::from_raw(owner.st_uid)), Some(fs::Gid::from_raw(owner.st_gid)));
+    let placed = written.and_then(|()| place(git_dir, &name));
+    if placed.is_err() {
+        let _left = fs::unlinkat(git_dir, &name, AtFlags::empty());
     }
-    // By way of the descriptor, which is not open for anything else.
-    fs::chmod(format!("/proc/self/fd/{}", folder.as_raw_fd()), Mode::from_raw_mode(mode | permissions))?;
-    Ok(true)
+    placed
+}
+
+fn place(git_dir: &OwnedFd, name: &str) -> Result<Option<String>, Errno> {
+    let mut last = Errno::EXIST;
+    for _ in 0..TRIES {
+        let rename = |from: &str, to: &str| fs::renameat(git_dir, from, git_dir, to);
+        let placed = match fs::renameat_with(git_dir, name, git_dir, "HEAD", RenameFlags::EXCHANGE) {
+            Ok(()) => return Ok(remove(git_dir, name)),
+            Err(Errno::NOENT) => rename(name, "HEAD"),
+            // A file system that can't exchange names.
+            Err(Errno::INVAL | Errno::NOSYS) => {
+                let aside = random_name("HEAD");
+                let moved = rename("HEAD", &aside);
+                let placed = rename(name, "HEAD");
+                if placed.is_ok() && moved.is_ok() {
+                    return Ok(remove(git_dir, &aside));
+                }
+                placed
+            }
+            Err(errno) => Err(errno),
+        };
+        match placed {
+            Ok(()) => return Ok(None),
+            Err(errno @ (Errno::EXIST | Errno::ISDIR | Errno::NOTEMPTY | Errno::NOENT)) => last = errno,
+            Err(errno) => return Err(errno),
+        }
+    }
+    Err(last)
+}
+
+/// A folder with files in it stays: they may be somebody's.
+fn remove(git_dir: &OwnedFd, name: &str) -> Option<String> {
+    let gone =
+        fs::unlinkat(git_dir, name, AtFlags::empty()).or_else(|_| fs::unlinkat(git_dir, name, AtFlags::REMOVEDIR));
+    gone.is_err().then(|| name.to_owned())
 }
 
 #[cfg(test)]
@@ -167,13 +152,48 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_is_valid_as_git_has_it() {
-        for valid in ["ref: refs/heads/main\n", "ref:refs/x", "ref: \t refs/heads/a", &"a1".repeat(20), &"b".repeat(64)]
-        {
-            assert!(is_valid(valid.as_bytes()), "{valid}");
+    fn a_head_counts_as_git_writes_it() {
+        let line = |text: &str| format!("{text}\n");
+        let long = line(&format!("ref: refs/heads/{}", "x".repeat(233)));
+        let refs = ["ref: refs/heads/main\n", "ref: refs/heads/ä/b@c\n", "ref: refs/heads/.invalid\n", &long];
+        for valid in refs.map(str::to_owned).into_iter().chain([line(&"a1".repeat(20)), line(&"b".repeat(64))]) {
+            assert!(is_written(valid.as_bytes()), "{valid}");
         }
-        for invalid in ["", "nonsense", "ref: heads/main", "refs/heads/main", "a1b2"] {
-            assert!(!is_valid(invalid.as_bytes()), "{invalid}");
+        let too_long = line(&format!("ref: refs/heads/{}", "x".repeat(234)));
+        let blanks = format!("ref:{}refs/heads/main", " ".repeat(247));
+        for invalid in [
+            "",
+            "\n",
+            "nonsense\n",
+            "ref: heads/main\n",
+            "refs/heads/main\n",
+            "a1b2\n",
+            "ref: refs/heads/main",
+            "ref: refs/heads/main\n\n",
+            "ref:refs/heads/main\n",
+            "ref: \x0crefs/heads/main\n",
+            "ref: \trefs/heads/main\n",
+            "ref:  refs/heads/main\n",
+            "ref: refs/heads/a b\n",
+            "ref: refs/../../x\n",
+            "ref: refs/heads/x.lock\n",
+            &"a1".repeat(20),
+            &line(&"c".repeat(41)),
+            &too_long,
+            &blanks,
+        ] {
+            assert!(!is_written(invalid.as_bytes()), "{invalid:?}");
+        }
+    }
+    #[test]
+    fn a_head_is_read_as_git_reads_it() {
+        let is_read = |text: &str| Head { content: text.as_bytes().to_vec(), is_link: false }.is_as_git_reads();
+        let blanks = |count: usize| format!("ref:{}refs/heads/main", " ".repeat(count));
+        for valid in ["ref: refs/heads/main\n", "ref:refs/x", "ref: \t refs/heads/a", &blanks(246), &"a1".repeat(20)] {
+            assert!(is_read(valid), "{valid:?}");
+        }
+        for invalid in ["", "nonsense", "ref: heads/main", "refs/heads/main", "a1b2", "ref: \x0crefs/x", &blanks(247)] {
+            assert!(!is_read(invalid), "{invalid:?}");
         }
     }
 }

@@ -102,7 +102,7 @@ pub(super) fn begin(owner: &Owner, launch: &Launch) -> Result<Begun, StartError>
         scratch_max: owner.bounds.scratch_bytes,
         grace_ms: limits::END_GRACE_MS,
     };
-    let heads = Heads::record(&owner.home, owner.marker.life(), &launch.label, &launch.protection.heads)
+    let heads = Heads::record(&owner.home, owner.marker.life(), &launch.label, &launch.protection.git_dirs)
         .map_err(|error| failed(&error))?;
     let door = group.as_ref().and_then(Group::door);
     let (child, inside, control) = spawn(owner, &allowed, &marker, door).map_err(|error| failed(&error))?;

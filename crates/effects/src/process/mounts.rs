@@ -7,8 +7,12 @@
 //!
 //! A mount point can be neither renamed nor removed, but a folder above it can. So every folder between a writable root
 //! and a protected path is a mount point too.
+//!
+//! That holds inside the namespace only. A program outside that replaces a file, as git does with its settings, takes the
+//! mount on it away in every other namespace. The kernel says so, and the command is ended.
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -18,7 +22,7 @@ use rustix::mount::{MountPropagationFlags, MoveMountFlags, OpenTreeFlags};
 use rustix::thread::CapabilitySet;
 
 use super::orders::{Orders, Root};
-use crate::git_dir::RecordedHead;
+use crate::git_dir::RecordedGitDir;
 
 /// Parts of a command's writable folders that it may not change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,8 +31,8 @@ pub struct Protection {
     pub pinned: Vec<PathBuf>,
     /// Mount points that can't be written.
     pub read_only: Vec<PathBuf>,
-    /// Git directories that are made valid again when the command has ended.
-    pub heads: Vec<RecordedHead>,
+    /// Git directories that are put back as they were when the command has ended.
+    pub git_dirs: Vec<RecordedGitDir>,
 }
 
 impl Protection {
@@ -40,34 +44,46 @@ impl Protection {
     pub fn extend(&mut self, more: Protection) {
         self.pinned.extend(more.pinned);
         self.read_only.extend(more.read_only);
-        self.heads.extend(more.heads);
+        self.git_dirs.extend(more.git_dirs);
     }
 }
 
 /// The oldest kernel with `mount_setattr`, without which nothing is protected: its major and minor number.
 pub(crate) const OLDEST_KERNEL: (u32, u32) = (5, 12);
 
-/// Makes the mounts, and gives up the power to make others.
-pub(super) fn protect(orders: &Orders) -> io::Result<()> {
+/// Makes the mounts, and gives up the power to make others. With them comes a file that polls as urgent when one of them
+/// is gone.
+pub(super) fn protect(orders: &Orders) -> io::Result<Option<File>> {
     if orders.pinned.is_empty() && orders.read_only.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
     // A namespace that belongs to our own user namespace: bubblewrap's may belong to the one around it.
     unshare_mounts()?;
     rustix::mount::mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
-    let mut points: BTreeSet<(usize, &Path, bool)> = BTreeSet::new();
-    let depth = |path: &Path| path.components().count();
-    points.extend(orders.pinned.iter().map(|path| (depth(path), path.as_path(), false)));
-    points.extend(orders.read_only.iter().map(|path| (depth(path), path.as_path(), true)));
-    // From the shallow to the deep: a mount would cover those that were made below it before.
-    for (_, path, read_only) in &points {
-        mount_onto_itself(&open(orders, path)?, *read_only).map_err(|error| failed(path, &error))?;
+    for (_, path, read_only) in points(orders) {
+        mount_onto_itself(&open(orders, path)?, read_only).map_err(|error| failed(path, &error))?;
     }
+    // Before they are checked: whatever happens later is heard.
+    let changes = File::open("/proc/self/mountinfo")?;
     // A folder may have been renamed in the middle of this, from the namespace of another command.
-    for (_, path, read_only) in &points {
-        check(&open(orders, path)?, *read_only).map_err(|error| failed(path, &error))?;
+    check_all(orders)?;
+    give_up_power()?;
+    Ok(Some(changes))
+}
+
+/// From the shallow to the deep: a mount would cover those that were made below it before.
+fn points(orders: &Orders) -> BTreeSet<(usize, &Path, bool)> {
+    let depth = |path: &Path| path.components().count();
+    let pinned = orders.pinned.iter().map(|path| (depth(path), path.as_path(), false));
+    pinned.chain(orders.read_only.iter().map(|path| (depth(path), path.as_path(), true))).collect()
+}
+
+/// Whether every mount is where it was made.
+pub(super) fn check_all(orders: &Orders) -> io::Result<()> {
+    for (_, path, read_only) in points(orders) {
+        check(&open(orders, path)?, read_only).map_err(|error| failed(path, &error))?;
     }
-    give_up_power()
+    Ok(())
 }
 
 fn failed(path: &Path, error: &io::Error) -> io::Error {

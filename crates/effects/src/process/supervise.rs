@@ -4,7 +4,7 @@
 //! nothing of it is left. It keeps nothing, reads no settings, and never outlives its command.
 
 use std::collections::HashSet;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -50,14 +50,14 @@ fn run() -> io::Result<()> {
     close_with_the_start();
     let control = UnixStream::from(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?);
     // Standard output was our own binary, opened, so that it could be started under any name.
-    let nothing = std::fs::File::options().read(true).write(true).open("/dev/null")?;
+    let nothing = File::options().read(true).write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdin(&nothing)?;
     rustix::stdio::dup2_stdout(&nothing)?;
     (&control).write_all(b"h")?;
     let descriptors = orders::receive_descriptors(&control)?;
     let Some(orders) = orders::read_frame::<Orders>(&control)? else { return Ok(()) };
     check_places(&orders)?;
-    mounts::protect(&orders)?;
+    let mount_changes = mounts::protect(&orders)?;
     // Nothing that the command starts may look into this process or trace it, even as the same user. Not earlier: the
     // daemon sets how soon it dies when memory runs out, and that is a file of this process.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
@@ -68,7 +68,7 @@ fn run() -> io::Result<()> {
     match started {
         Ok(main) => {
             orders::write_frame(&control, &Report::Started)?;
-            Supervisor::new(control, orders, main, deaths, home).attend();
+            Supervisor::new(control, orders, main, deaths, home, mount_changes).attend();
             Ok(())
         }
         Err(error) => orders::write_frame(&control, &Report::NotStarted { message: error.to_string() }),
@@ -217,10 +217,20 @@ struct Supervisor {
     ending: Ending,
     evidence: Vec<String>,
     deaths: Deaths,
+    /// Urgent when a mount of the namespace went or came.
+    mount_changes: Option<File>,
     last_forked: Option<u64>,
     last_weighed: Option<Instant>,
     home: Option<HomeModes>,
     last_restored: Option<Instant>,
+}
+
+/// Why a supervisor goes on.
+#[derive(Debug, Clone, Copy, Default)]
+struct Woken {
+    asked: bool,
+    died: bool,
+    mounts_changed: bool,
 }
 
 /// The evidence that a command was ended for its memory.
@@ -229,7 +239,14 @@ pub(super) fn out_of_memory(most: u64, of: &str) -> String {
 }
 
 impl Supervisor {
-    fn new(control: UnixStream, orders: Orders, main: i32, deaths: Deaths, home: Option<HomeModes>) -> Supervisor {
+    fn new(
+        control: UnixStream,
+        orders: Orders,
+        main: i32,
+        deaths: Deaths,
+        home: Option<HomeModes>,
+        mount_changes: Option<File>,
+    ) -> Supervisor {
         // Allowed to the superuser; to others the difference to their commands must do.
         let _as_it_is = rustix::process::setpriority_process(None, HIGHEST);
         deaths.listen();
@@ -242,6 +259,7 @@ impl Supervisor {
             ending: Ending::No,
             evidence: Vec::new(),
             deaths,
+            mount_changes,
             last_forked: None,
             last_weighed: None,
             home,
@@ -252,11 +270,15 @@ impl Supervisor {
     /// Until nothing of the command is left.
     fn attend(mut self) {
         loop {
-            let (asked, died) = self.rest();
-            if asked {
+            let woken = self.rest();
+            // First: until then the command can write.
+            if woken.mounts_changed {
+                self.look_after_mounts();
+            }
+            if woken.asked {
                 self.listen();
             }
-            if died && self.reap() {
+            if woken.died && self.reap() {
                 break;
             }
             self.look_after_time();
@@ -273,7 +295,7 @@ impl Supervisor {
     }
 
     /// Sleeps until something is said, something died, or it is time to look.
-    fn rest(&self) -> (bool, bool) {
+    fn rest(&self) -> Woken {
         let tick = Duration::from_millis(limits::FAMILY_TICK_MS);
         let timeout = match self.ending {
             Ending::No if self.orders.processes_max.is_some() => Some(tick),
@@ -285,12 +307,29 @@ impl Supervisor {
         let timeout = timeout.into_iter().chain(home).min();
         let timeout = timeout.and_then(|wait| Timespec::try_from(wait).ok());
         let control = if self.daemon { PollFlags::IN } else { PollFlags::empty() };
-        let mut polled =
-            [PollFd::from_borrowed_fd(self.deaths.bell.as_fd(), PollFlags::IN), PollFd::new(&self.control, control)];
+        let mut polled = vec![
+            PollFd::from_borrowed_fd(self.deaths.bell.as_fd(), PollFlags::IN),
+            PollFd::new(&self.control, control),
+        ];
+        polled.extend(self.mount_changes.as_ref().map(|changes| PollFd::new(changes, PollFlags::PRI)));
         if rustix::event::poll(&mut polled, timeout.as_ref()).is_err() {
-            return (false, false);
+            return Woken::default();
         }
-        (self.daemon && !polled[1].revents().is_empty(), !polled[0].revents().is_empty())
+        let happened = |nth: usize| polled.get(nth).is_some_and(|one| !one.revents().is_empty());
+        Woken { died: happened(0), asked: self.daemon && happened(1), mounts_changed: happened(2) }
+    }
+
+    /// A program outside may have replaced a protected file, and taken the mount on it away. A mount that is made anew
+    /// would not hold a process that has the file open for writing by then, so the command ends.
+    fn look_after_mounts(&mut self) {
+        self.signal_all(Signal::STOP);
+        match mounts::check_all(&self.orders) {
+            Ok(()) => self.signal_all(Signal::CONT),
+            Err(error) => self.kill(&format!(
+                "unprotected: {error}; a program outside of the sandbox replaced or removed it while the command ran, and \
+                 the command was ended; look at it before you run git there"
+            )),
+        }
     }
 
     fn listen(&mut self) {

@@ -22,9 +22,9 @@ use rustix::io::Errno;
 
 use super::Repositories;
 use super::repository::{read_record, shadowed};
-use crate::git_dir::{GitDirParts, RecordedHead};
+use crate::git_dir::{GitDirParts, RecordedGitDir};
 use crate::limits;
-use crate::process::Protection;
+use crate::process::{Protection, settle};
 use crate::transient;
 use crate::unlinked::open_unlinked;
 
@@ -44,6 +44,11 @@ impl Repositories {
     /// Looks for the repositories in a folder, and for what of them has to be protected.
     pub fn protect(&self, root: &Path) -> Result<Protection, Refusal> {
         let failed = |error: io::Error| unprotected(root, &error);
+        if let Some(problem) = settle(&self.home, root).into_iter().next() {
+            let hint =
+                "the operator has to look at it, and at what a command left there; no command starts there before";
+            return Err(Refusal::new("unprotected", problem, hint));
+        }
         let found = Found::in_folder(root)?;
         found.check(root)?;
         let folder = Folder::open(root).map_err(failed)?;
@@ -51,12 +56,11 @@ impl Repositories {
         for git_dir in &found.git_dirs {
             folder.protect(git_dir, &mut read_only).map_err(failed)?;
         }
-        let bare: Vec<PathBuf> = found.bare.iter().map(|folder| root.join(folder)).collect();
-        let tracked = if bare.is_empty() { BTreeSet::new() } else { self.tracked_among(&bare) };
-        read_only.extend(found.bare.into_iter().filter(|folder| !tracked.contains(&root.join(folder))));
+        let fixtures = self.fixtures_in(root);
+        read_only.extend(found.bare.into_iter().filter(|folder| !fixtures.contains(&root.join(folder))));
         // The link of a worktree or module to its records.
         read_only.extend(found.git_files);
-        Ok(protection(root, &read_only, &found.git_dirs))
+        protection(root, &read_only, &found.git_dirs).map_err(failed)
     }
 }
 
@@ -84,7 +88,7 @@ pub fn protect_records(common_dir: &Path) -> Result<Protection, Refusal> {
             read_only.insert(path);
         }
     }
-    Ok(protection(common_dir, &read_only, &git_dirs))
+    protection(common_dir, &read_only, &git_dirs).map_err(failed)
 }
 
 fn unprotected(folder: &Path, error: &io::Error) -> Refusal {
@@ -105,7 +109,7 @@ pub(super) fn is_protected(git_dir: &Path, entry: &Path) -> bool {
 
 /// With every folder between the root and a protected path: a mount point can't be renamed, but a folder around it can.
 /// So is `refs`, without which git would not know the git directory; `objects` has a protected part in it.
-fn protection(root: &Path, read_only: &BTreeSet<PathBuf>, git_dirs: &[PathBuf]) -> Protection {
+fn protection(root: &Path, read_only: &BTreeSet<PathBuf>, git_dirs: &[PathBuf]) -> io::Result<Protection> {
     let above = |path: &PathBuf| {
         let folders = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
         folders.map(Path::to_path_buf).collect::<Vec<_>>()
@@ -114,11 +118,19 @@ fn protection(root: &Path, read_only: &BTreeSet<PathBuf>, git_dirs: &[PathBuf]) 
     let is_open = |path: &PathBuf| !path.ancestors().any(|folder| read_only.contains(folder));
     let refs = git_dirs.iter().map(|git_dir| git_dir.join("refs")).filter(is_folder);
     let pinned: BTreeSet<PathBuf> = read_only.iter().flat_map(above).chain(refs).filter(is_open).collect();
-    Protection {
+    let among: BTreeSet<&Path> = git_dirs.iter().map(PathBuf::as_path).collect();
+    let is_outermost = |git_dir: &PathBuf| !git_dir.ancestors().skip(1).any(|around| among.contains(around));
+    let record = |git_dir: &PathBuf| match RecordedGitDir::of(root, git_dir, is_outermost(git_dir)) {
+        Ok(recorded) => Some(Ok(recorded)),
+        // It went meanwhile.
+        Err(Errno::NOENT | Errno::NOTDIR) => None,
+        Err(errno) => Some(Err(io::Error::from(errno))),
+    };
+    Ok(Protection {
         pinned: pinned.iter().map(|path| root.join(path)).collect(),
         read_only: read_only.iter().map(|path| root.join(path)).collect(),
-        heads: git_dirs.iter().filter_map(|git_dir| RecordedHead::of(root, git_dir)).collect(),
-    }
+        git_dirs: git_dirs.iter().filter_map(record).collect::<io::Result<_>>()?,
+    })
 }
 
 /// Whether there is a repository in a folder, or one could be hidden there.
@@ -207,7 +219,7 @@ impl Found {
                     );
                     return Err(Refusal::new("unprotected", message, "use a worktree, or a folder with fewer files"));
                 }
-                inside.note(&entry.file_name(), file_type(kind));
+                inside.note(&entry.file_name());
                 match (entry.file_name() == ".git", kind) {
                     (true, kind) if kind.is_symlink() => return Err(linked(&path.join(".git"))),
                     (true, kind) if kind.is_file() => found.git_files.push(folder.join(".git")),
@@ -219,10 +231,10 @@ impl Found {
             let is_dot_git = folder.file_name().is_some_and(|name| name == ".git");
             found.dot_git.extend(is_dot_git.then(|| folder.clone()));
             if inside.is_whole() || inside.was_protected() {
-                let is_valid = inside.is_whole() && RecordedHead::of(root, &folder).is_some();
+                let is_valid = inside.is_whole() && RecordedGitDir::has_valid_head(root, &folder);
                 found.invalid.extend((is_dot_git && inside.was_protected() && !is_valid).then(|| folder.clone()));
                 found.git_dirs.push(folder);
-            } else if inside.is_linked() && !is_in_worktrees(&folder) {
+            } else if inside.is_linked() {
                 found.bare.push(folder);
             }
         }
@@ -240,7 +252,9 @@ impl Found {
         };
         let (led_to, bare): (Vec<_>, Vec<_>) = std::mem::take(&mut self.git_dirs).into_iter().partition(is_led_to);
         self.git_dirs = led_to;
-        self.bare.extend(bare.into_iter().filter(|folder| RecordedHead::of(root, folder).is_some()));
+        // The records of linked worktrees are protected with those of the repository that they are part of.
+        self.bare.retain(|folder| !(is_in_worktrees(folder) && is_led_to(folder)));
+        self.bare.extend(bare.into_iter().filter(|folder| RecordedGitDir::may_have_head(root, folder)));
     }
 }
 
@@ -268,21 +282,8 @@ fn too_many<'a>(root: &Path, count: usize, folders: impl Iterator<Item = &'a Pat
     Refusal::new("too_many_repositories", message, hint)
 }
 
-/// The records of linked worktrees are protected with those of the repository that they are part of.
 fn is_in_worktrees(folder: &Path) -> bool {
     folder.parent().and_then(Path::file_name).is_some_and(|name| name == "worktrees")
-}
-
-fn file_type(kind: fs::FileType) -> FileType {
-    if kind.is_file() {
-        FileType::RegularFile
-    } else if kind.is_dir() {
-        FileType::Directory
-    } else if kind.is_symlink() {
-        FileType::Symlink
-    } else {
-        FileType::Unknown
-    }
 }
 
 fn linked(path: &Path) -> Refusal {
@@ -335,6 +336,10 @@ impl Folder {
                 Some(_) => return Ok(None),
                 None => self.make_folder(&path)?,
             }
+        }
+        // Only a folder can be kept from being replaced.
+        if self.kind(&git_dir.join("refs"))?.is_some_and(|kind| kind != FileType::Directory) {
+            return Ok(None);
         }
         parts.extend(FOLDERS.iter().map(|folder| git_dir.join(folder)));
         for (name, content) in FILES {
@@ -422,7 +427,7 @@ mod tests {
             fs::create_dir_all(git_dir.join(name)).unwrap();
         }
         fs::write(git_dir.join("HEAD"), "").unwrap();
-        fs::write(git_dir.join("HEAD"), "ref: refs/heads/main").unwrap();
+        fs::write(git_dir.join("HEAD"), "ref: refs/heads/main\n").unwrap();
         let found = Found::among(folder.path(), 5).unwrap();
         assert_eq!(found.git_dirs, [PathBuf::from("a/.git")]);
         assert_eq!(Found::among(folder.path(), 4).unwrap_err().code, "unprotected");

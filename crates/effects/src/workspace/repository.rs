@@ -16,7 +16,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 use super::check::canonical_as_far_as_it_exists;
 use super::git::{Git, user_settings};
 use super::tree::path_of;
-use crate::git_dir::shadow;
+use crate::git_dir::{shadow, shadows};
 use crate::limits;
 use crate::transient;
 use crate::unlinked::open_unlinked;
@@ -40,7 +40,7 @@ impl Repository {
     pub(super) fn find(folder: &Path) -> Result<Option<Repository>, Refusal> {
         for toplevel in folder.ancestors() {
             let dot = toplevel.join(".git");
-            if is_git_dir(toplevel) {
+            if shadows(toplevel) {
                 return Err(if dot.symlink_metadata().is_ok() { shadowed(toplevel) } else { inside_git(folder) });
             }
             let Ok(found) = dot.symlink_metadata() else { continue };

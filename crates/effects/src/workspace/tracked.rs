@@ -1,58 +1,79 @@
 //! Folders that look like git directories and are part of the work: fixtures of a test, which a repository tracks.
 //!
 //! Such a folder is not protected: git itself has to write it, and could not over a mount. Everything else that looks like
-//! a bare repository is read-only. An agent could add the user's bare repository to the index in order to write it, so a
-//! folder that was found untracked once stays protected as long as the daemon runs.
+//! a bare repository is read-only. An agent could add the user's bare repository to an index, to a commit, or to a
+//! repository of its own, in order to write it. So only the commit counts that was checked out when a person attached the
+//! folder, or before the first command in it, and its fixtures are listed in the home.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use abide_kernel::input::Refusal;
+use serde::{Deserialize, Serialize};
 
 use super::Repositories;
+use super::durable;
 use super::repository::Repository;
 use super::tree::path_of;
 use super::view::View;
 
+/// Where in a home they are listed, a file for each folder.
+const FOLDER: &str = "fixtures";
+
+/// The folders with a tracked `HEAD` in the repository that a folder is part of.
+#[derive(Debug, Serialize, Deserialize)]
+struct Fixtures {
+    root: PathBuf,
+    folders: BTreeSet<PathBuf>,
+}
+
 impl Repositories {
-    /// Those of the folders, by their real paths, in which the repository around them tracks files. A repository that
-    /// can't be asked tracks none.
-    pub(super) fn tracked_among(&self, folders: &[PathBuf]) -> BTreeSet<PathBuf> {
-        let mut by_repository: BTreeMap<PathBuf, (Repository, Vec<&PathBuf>)> = BTreeMap::new();
-        for folder in folders {
-            let Some(Ok(Some(repository))) = folder.parent().map(Repository::find) else { continue };
-            let entry = by_repository.entry(repository.toplevel.clone());
-            entry.or_insert_with(|| (repository, Vec::new())).1.push(folder);
-        }
-        let mut tracked = BTreeSet::new();
-        for (repository, inside) in by_repository.values() {
-            let files = self.tracked_files(repository, inside).unwrap_or_default();
-            let holds_file = |folder: &&&PathBuf| files.iter().any(|file| file.starts_with(folder));
-            tracked.extend(inside.iter().filter(holds_file).map(|folder| (*folder).clone()));
-        }
-        let mut untracked = self.untracked();
-        untracked.extend(folders.iter().filter(|folder| !tracked.contains(*folder)).cloned());
-        tracked.retain(|folder| !untracked.contains(folder));
-        tracked
+    /// The fixtures in a folder, by their real paths. Those of the nearest folder around it that they were listed of: an
+    /// agent that goes to a folder in its workspace may have made a repository there.
+    pub(super) fn fixtures_in(&self, root: &Path) -> BTreeSet<PathBuf> {
+        let listed = root.ancestors().find_map(|folder| self.listed_fixtures(folder));
+        listed.unwrap_or_else(|| self.list_fixtures(root, outermost(root).as_ref()))
     }
 
-    fn tracked_files(&self, repository: &Repository, folders: &[&PathBuf]) -> Result<Vec<PathBuf>, Refusal> {
+    fn listed_fixtures(&self, root: &Path) -> Option<BTreeSet<PathBuf>> {
+        let text = std::fs::read(self.home.join(FOLDER).join(name(root))).ok()?;
+        let fixtures: Fixtures = serde_json::from_slice(&text).ok()?;
+        (fixtures.root == root).then_some(fixtures.folders)
+    }
+
+    /// Lists them anew. A repository that can't be asked has none.
+    pub(super) fn list_fixtures(&self, root: &Path, repository: Option<&Repository>) -> BTreeSet<PathBuf> {
+        let folders = repository.and_then(|repository| self.committed_fixtures(repository).ok()).unwrap_or_default();
+        let fixtures = Fixtures { root: root.to_path_buf(), folders };
+        if let Ok(text) = serde_json::to_vec(&fixtures) {
+            // A home that is full at this moment lists them before the next command.
+            let _full = durable::replace(&self.home.join(FOLDER), &name(root), &text);
+        }
+        fixtures.folders
+    }
+
+    fn committed_fixtures(&self, repository: &Repository) -> Result<BTreeSet<PathBuf>, Refusal> {
         let view = View::reading(repository, &self.alternates_of(repository)?, &self.scratch())?;
-        let git = self.untrusted(&view)?.with_files(&repository.toplevel);
-        let inside = |folder: &&PathBuf| folder.strip_prefix(&repository.toplevel).ok().map(Path::to_path_buf);
-        let specs: Vec<_> = folders.iter().filter_map(inside).map(|folder| literal(&folder)).collect();
-        let mut args: Vec<&dyn AsRef<OsStr>> = vec![&"ls-files", &"-z", &"--full-name", &"--"];
-        args.extend(specs.iter().map(|spec| spec as &dyn AsRef<OsStr>));
-        let listed = git.run(&args)?;
-        let names = listed.split(|byte| *byte == 0).filter(|name| !name.is_empty());
-        Ok(names.map(|name| repository.toplevel.join(path_of(name))).collect())
+        let git = self.untrusted(&view)?;
+        let listed = git.run(&[&"ls-tree", &"-r", &"-z", &"--name-only", &"--full-tree", &"HEAD"])?;
+        let files = listed.split(|byte| *byte == 0).map(path_of).filter(|file| file.ends_with("HEAD"));
+        let folders = files.filter_map(|file| Some(repository.toplevel.join(file.parent()?)));
+        // A path that is no UTF-8 can't be listed as JSON, and stays protected.
+        Ok(folders.filter(|folder| folder.to_str().is_some()).collect())
     }
 }
 
-/// A path from the top of the working tree as git takes it, with no pattern in it.
-fn literal(path: &Path) -> std::ffi::OsString {
-    let mut spec = std::ffi::OsString::from(":(top,literal)");
-    spec.push(path);
-    spec
+/// The outermost repository that a folder is part of. One that lies in it may be an agent's.
+fn outermost(root: &Path) -> Option<Repository> {
+    let mut outermost = None;
+    let mut folder = Some(root.to_path_buf());
+    while let Some(repository) = folder.and_then(|folder| Repository::find(&folder).ok().flatten()) {
+        folder = repository.toplevel.parent().map(Path::to_path_buf);
+        outermost = Some(repository);
+    }
+    outermost
+}
+
+fn name(root: &Path) -> String {
+    format!("{}.json", &blake3::hash(root.as_os_str().as_encoded_bytes()).to_hex()[..32])
 }

@@ -196,6 +196,9 @@ async fn file_tools_do_not_write_into_records_that_have_another_name() {
         git(&repo.join("files"), &["worktree", "add", "-q", repo.join("linked").to_str().unwrap()]);
         fs::rename(repo.join("records/worktrees/linked"), repo.join("moved")).unwrap();
         std::os::unix::fs::symlink("records/hooks", repo.join("link")).unwrap();
+        git(&repo, &["init", "-q", "--bare", "with_objects"]);
+        fs::remove_dir_all(repo.join("with_objects/refs")).unwrap();
+        put(&repo.join("with_objects/commondir"), "../records\n");
         if prepared {
             agent.quietly("true").await;
         }
@@ -211,6 +214,7 @@ async fn file_tools_do_not_write_into_records_that_have_another_name() {
             ("WriteFile", json!({ "path": "link/pre-commit", "content": "evil" })),
             ("WriteFile", json!({ "path": "records/commondir", "content": "../evil" })),
             ("WriteFile", json!({ "path": "moved/commondir", "content": "../evil" })),
+            ("WriteFile", json!({ "path": "with_objects/config.worktree", "content": "evil" })),
             ("EditFile", edit),
             ("ApplyPatch", json!({ "patch": patch("records/hooks/post-merge") })),
             ("ApplyPatch", json!({ "patch": patch("deep/bare.git/info/attributes") })),
@@ -511,6 +515,55 @@ async fn git_directories_that_are_tracked_are_left_to_git() {
     assert_eq!(agent.ground.git(&["status", "--porcelain", "-uall"]), "");
 }
 
+/// An index or a commit of an agent's makes no fixture of the user's bare repository, in whatever repository it is.
+#[tokio::test]
+async fn a_repository_of_the_agents_opens_no_bare_repository_of_the_users() {
+    let agent = Agent::in_folder();
+    let repo = agent.ground.repo.clone();
+    git(&repo, &["init", "-q", "--bare", "mirrors/x.git"]);
+    let track = |name: &str| {
+        format!("git update-index --add --cacheinfo 100644,$(echo x | git hash-object -w --stdin),{name}.git/HEAD")
+    };
+    agent.quietly(&format!("cd mirrors; git init -q .; {}; {}; git commit -qm x", track("x"), track("y"))).await;
+    agent.quietly(&format!("{}; git commit -qm z", track("more/z"))).await;
+    for later in ["mirrors/y.git", "more/z.git"] {
+        git(&repo, &["init", "-q", "--bare", later]);
+    }
+    let write = |name: &str| format!("echo evil > {name}.git/hooks/post-receive");
+    for name in ["mirrors/x", "mirrors/y", "more/z"] {
+        agent.fails(&write(name)).await;
+    }
+    let Agent { stage: Stage { hands, home, .. }, ground, place } = agent;
+    drop(hands);
+    let mut agent = Agent { stage: Stage::at(home), ground, place };
+    for name in ["mirrors/x", "mirrors/y", "more/z"] {
+        agent.fails(&write(name)).await;
+    }
+    // A person's word counts anew, for the repository that was named.
+    let path = repo.display().to_string();
+    agent.stage.hands.attach(&agent.stage.agent, path, WorkspaceMode::Direct, any()).await.unwrap();
+    agent.quietly(&write("more/z")).await;
+    agent.fails(&write("mirrors/y")).await;
+    // Going to a folder in the workspace is no such word.
+    agent.place.configured = Some(repo.join("mirrors").display().to_string());
+    agent.fails(&write("x")).await;
+}
+
+/// git replaces its settings by renaming, which takes the mount on them away in the sandbox.
+#[tokio::test]
+async fn a_command_ends_when_the_users_git_takes_a_protection_away() {
+    let agent = Agent::in_folder();
+    let running = agent.call("ExecCommand", json!({ "cmd": "sleep 30", "yield_time_ms": 50 })).await;
+    let task_id = TaskId::new(running["task_handle"]["task_id"].as_str().unwrap());
+    agent.ground.git(&["remote", "add", "origin", "https://example.org/x"]);
+    let ended = agent.stage.hands.perform(&agent.stage.agent, Effect::AwaitTask { task_id }).unwrap().await;
+    let Some(Input::EndTask { end, .. }) = ended.into_iter().next() else { panic!("it has not ended") };
+    let config = agent.ground.repo.join(".git/config");
+    let said = format!("unprotected: {} could not be protected", config.display());
+    assert!(end.evidence.iter().any(|evidence| evidence.starts_with(&said)), "{end:?}");
+    agent.fails("echo x >> .git/config").await;
+}
+
 #[tokio::test]
 async fn many_repositories_are_protected_and_too_many_are_named() {
     let agent = Agent::in_folder();
@@ -540,6 +593,19 @@ async fn a_repository_of_the_agents_does_not_take_the_place_of_the_users() {
     for (harm, said) in [
         ("rm .git/HEAD", "HEAD was missing"),
         ("echo nonsense > .git/HEAD", "HEAD was missing or no HEAD"),
+        ("printf 'ref: \\014refs/heads/main\\n' > .git/HEAD", "HEAD was missing or no HEAD"),
+        ("printf 'ref:%247srefs/heads/main' > .git/HEAD", "HEAD was missing or no HEAD"),
+        ("mkdir -p .git/HEAD.abide/x; rm .git/HEAD", "HEAD was missing or no HEAD"),
+        ("mkdir -p .git/HEAD.damaged/x; rm .git/HEAD; mkdir .git/HEAD", "HEAD was missing or no HEAD"),
+        ("rm .git/HEAD; mkdir -p .git/HEAD/x", "the folder in place of HEAD is now called HEAD.abide-"),
+        ("rm .git/HEAD; chmod 500 .git", "HEAD was missing or no HEAD"),
+        ("rm .git/HEAD; chmod 0 .git", "HEAD was missing or no HEAD"),
+        (
+            "rm .git/HEAD; rmdir refs objects; echo > objects; cp objects refs; chmod +x objects refs",
+            "git_dir_shadowed",
+        ),
+        ("rm .git/HEAD; rm -r refs objects; echo .git > commondir", "git_dir_shadowed"),
+        ("ln -sfT refs/heads/main .git/HEAD", "HEAD was missing or no HEAD"),
         ("ln -sfT ../x .git/HEAD", "HEAD was missing or no HEAD"),
         ("rm .git/HEAD; mkdir .git/HEAD", "HEAD was missing or no HEAD"),
         ("rm .git/HEAD; mkfifo .git/HEAD", "HEAD was missing or no HEAD"),
@@ -573,6 +639,83 @@ async fn a_repository_of_the_agents_does_not_take_the_place_of_the_users() {
     }
 }
 
+/// git writes reflogs, the index and the messages of commits through links.
+#[tokio::test]
+async fn links_that_a_command_made_in_a_git_directory_are_removed() {
+    let agent = Agent::in_folder();
+    let (repo, outside) = (agent.ground.repo.clone(), agent.ground.dir.path().join("outside"));
+    put(&outside, "mine\n");
+    std::os::unix::fs::symlink("../mine", repo.join(".git/mine")).unwrap();
+    std::os::unix::fs::symlink("../mine", repo.join(".git/turned")).unwrap();
+    let links = ["logs/HEAD", "logs/refs/heads/objects/ab/link", "COMMIT_EDITMSG", "index", "objects/ab", "turned"];
+    for link in links {
+        let made =
+            format!("mkdir -p $(dirname .git/{link}); rm -rf .git/{link}; ln -s {} .git/{link}", outside.display());
+        let ran = agent.call("ExecCommand", json!({ "cmd": made, "yield_time_ms": 60_000 })).await;
+        assert_eq!(ran["exit_code"], 0, "{link}: {ran}");
+        let evidence = ran["evidence"].to_string();
+        let said =
+            format!("git_dir_restored {}: {link} is a new link to {}", repo.join(".git").display(), outside.display());
+        assert!(evidence.contains(&said), "{link}: {evidence}");
+        let left = repo.join(".git").join(link);
+        assert!(link == "turned" || left.symlink_metadata().is_err(), "{link}");
+    }
+    for kept in [".git/mine", ".git/turned"] {
+        assert_eq!(fs::read_link(repo.join(kept)).unwrap(), Path::new("../mine"), "the user's links stay");
+    }
+    // A folder that is closed hides no link.
+    agent.run(&format!("ln -s {} .git/logs/HEAD; chmod 0 .git/logs", outside.display())).await;
+    agent.ground.git(&["commit", "-q", "--allow-empty", "-m", "after"]);
+    assert_eq!(fs::read_to_string(&outside).unwrap(), "mine\n");
+    let ran = agent.call("ExecCommand", json!({ "cmd": WORK, "yield_time_ms": 60_000 })).await;
+    assert_eq!(ran.get("evidence"), None, "{ran}");
+}
+
+/// Permissions are changed of no file but the git directory's own.
+#[tokio::test]
+async fn a_link_in_a_git_directory_changes_no_permissions_elsewhere() {
+    use std::os::unix::fs::PermissionsExt;
+    let agent = Agent::in_folder();
+    for (name, is_folder) in [("key", false), ("keys", true)] {
+        let outside = agent.ground.dir.path().join(name);
+        if is_folder {
+            fs::create_dir(&outside).unwrap();
+        } else {
+            put(&outside, "x");
+        }
+        fs::set_permissions(&outside, fs::Permissions::from_mode(0o600)).unwrap();
+        let path = outside.display();
+        agent.run(&format!("git init -q {name}; rm -rf {name}/.git/refs; ln -s {path} {name}/.git/refs; true")).await;
+        agent.run("true").await;
+        assert_eq!(fs::metadata(&outside).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}
+
+/// A git directory that could not be put back keeps commands from starting until it is.
+#[tokio::test]
+async fn no_command_starts_beside_a_git_directory_that_could_not_be_put_back() {
+    let agent = Agent::in_folder();
+    let (repo, heads) = (agent.ground.repo.clone(), agent.stage.home.path().join("heads"));
+    let git_dir = repo.join(".git");
+    let head: Vec<u8> = b"ref: refs/heads/main\n".to_vec();
+    let record = json!({ "label": "t", "heads": [{ "root": repo, "git_dir": ".git", "head": head }] });
+    agent.quietly("true").await;
+    put(&heads.join("unsettled-1"), record.to_string());
+    // A file in place of a folder can't be put back.
+    fs::rename(git_dir.join("refs"), git_dir.join("refs0")).unwrap();
+    put(&git_dir.join("refs"), "");
+    fs::remove_file(git_dir.join("HEAD")).unwrap();
+    let refused = agent.call("ExecCommand", json!({ "cmd": "true" })).await;
+    assert_eq!(refused["error"]["code"], "unprotected", "{refused}");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("could not be restored"), "{refused}");
+    let named = abide_effects::process::unsettled_git_dirs(agent.stage.home.path());
+    assert!(named[0].contains(git_dir.to_str().unwrap()), "{named:?}");
+    fs::remove_file(git_dir.join("refs")).unwrap();
+    fs::rename(git_dir.join("refs0"), git_dir.join("refs")).unwrap();
+    agent.quietly("git status --porcelain > /dev/null").await;
+    assert_eq!(abide_effects::process::unsettled_git_dirs(agent.stage.home.path()), Vec::<String>::new());
+}
+
 /// A command that ran when the daemon was killed: its record is in the home, as that of an earlier life.
 #[tokio::test]
 async fn a_git_directory_that_was_damaged_when_the_daemon_was_killed_is_restored_at_boot() {
@@ -589,10 +732,14 @@ async fn a_git_directory_that_was_damaged_when_the_daemon_was_killed_is_restored
     put(&heads.join("earlier-0"), record);
     let head = agent.ground.repo.join(".git/HEAD");
     fs::remove_file(&head).unwrap();
+    let link = agent.ground.repo.join(".git/COMMIT_EDITMSG");
+    let _none = fs::remove_file(&link);
+    std::os::unix::fs::symlink("/nowhere", &link).unwrap();
     let Agent { stage: Stage { hands, home, .. }, ground, .. } = agent;
     drop(hands);
     let _next = Stage::at(home);
     assert_eq!(fs::read_to_string(head).unwrap(), "ref: refs/heads/main\n");
+    assert!(link.symlink_metadata().is_err(), "links that the command made go, too");
     assert_eq!(ground.git(&["status", "--porcelain"]), "");
     assert_eq!(fs::read_dir(heads).unwrap().count(), 0);
 }
