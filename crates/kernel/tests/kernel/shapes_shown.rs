@@ -159,3 +159,10 @@ fn a_folder_is_detached_unless_a_turn_is_in_it() {
     story.tell("person DetachWorkspace barn").unwrap();
     assert!(story.state.workspaces.active().is_none() && roots(&story).is_empty());
 }
+
+#[test]
+fn a_worktree_that_is_being_removed_is_not_used_again() {
+    let used = "use barn of=farm\nperson DetachWorkspace barn";
+    let told = crate::story::tell(&format!("{used}\n---\nuse barn of=farm"));
+    assert_eq!(told, ["refused being_removed"]);
+}
