@@ -139,3 +139,17 @@ fn every_kind_of_message_is_a_trigger() {
     ];
     assert_eq!(kinds, expected);
 }
+
+/// A turn says why its message re-entered the model.
+#[test]
+fn a_turn_says_why_it_began() {
+    let evidence = |lines: &str| {
+        let mut story = Story::begin();
+        lines.lines().for_each(|line| story.tell(line).unwrap());
+        story.state.last_continuation.unwrap().evidence
+    };
+    assert_eq!(evidence("operator hi"), ["no_wait_open"]);
+    let waiting = "person CreateTimer after=1m tea\noperator hi\nround WaitFor external c1";
+    assert_eq!(evidence(&format!("{waiting}\nadvance 1m")), ["stands_on_its_own"]);
+    assert_eq!(evidence(&format!("{waiting}\noperator ho")), ["waits_open 1"]);
+}

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use abide_kernel::AgentState;
 use abide_kernel::fact::{
     ContextCompacted, Fact, MessageProcessed, MessageQueued, PostureChanged, RoundStarted, SchedulerDecided,
-    StaleOutcomeIgnored, TaskUpdateIgnored, TurnStarted, WaitingIntentTriggered,
+    StaleOutcomeIgnored, TaskUpdateIgnored, TurnStarted, WaitingIntentTriggered, WorkItemCompleted, WorkItemPicked,
 };
-use abide_kernel::id::{ExecId, MessageId, TurnId, WaitId};
+use abide_kernel::id::{ExecId, MessageId, TurnId, WaitId, WorkItemId};
 use abide_kernel::invariants::{self, Change, INVARIANTS};
 use abide_kernel::message::Message;
 use abide_kernel::scheduler::Decision;
@@ -306,4 +306,25 @@ fn a_sound_change_breaks_nothing() {
     for fact in [nothing(), posture.into(), round.into(), queued(None)] {
         assert!(plant(&state, fact.clone(), &state).breaks().is_empty(), "{fact:?}");
     }
+}
+
+/// The focus ends with the item in focus, and goes nowhere else.
+#[test]
+fn a_completed_item_hands_its_focus_to_no_other() {
+    let before = told("person CreateWorkItem build\nround CreateWorkItem paint\nperson PickWorkItem w1");
+    let focus = before.work.current_id().unwrap().clone();
+    let other = before.work.items().keys().find(|id| **id != focus).unwrap().clone();
+    let moved = |to: Option<&WorkItemId>| {
+        let to = to.map_or(Value::Null, |id| id.as_str().into());
+        edited(&before, |records| records["work"]["current"] = to)
+    };
+    let completed =
+        |id: &WorkItemId| WorkItemCompleted { work_item_id: id.clone(), revision: 2, report: "done".into() };
+    let picked = |id: &WorkItemId| WorkItemPicked { work_item_id: id.clone(), previous: Some(focus.clone()) };
+    let broken = ["focus_moves_only_by_pick"];
+    assert_eq!(plant(&before, completed(&focus), &moved(Some(&other))).breaks(), broken);
+    assert_eq!(plant(&before, completed(&other), &moved(None)).breaks(), broken);
+    assert_eq!(plant(&before, picked(&focus), &moved(Some(&other))).breaks(), broken);
+    assert_eq!(plant(&before, completed(&focus), &moved(None)).breaks(), [""; 0]);
+    assert_eq!(plant(&before, picked(&other), &moved(Some(&other))).breaks(), [""; 0]);
 }

@@ -66,7 +66,7 @@ fn a_timer_is_shown_with_what_is_to_come() {
 fn questions_triggers_and_items_are_shown() {
     let story = told(
         "person CreateTrigger mode=wake_hint hook
-         person CreateWorkItem max_turns=4 build
+         person CreateWorkItem max_turns=4 max_micro_usd=2500000 build
          round RequestApproval deadline=1h deploy it",
     );
     let question = story.state.approvals.pending().values().next().unwrap();
@@ -92,9 +92,10 @@ fn questions_triggers_and_items_are_shown() {
         shown["readiness"],
         shown["current"],
         shown["budget"]["max_turns"],
+        shown["budget"]["max_usd"],
         shown["used"]["turns"],
     ]);
-    assert_eq!(fields, json!(["w1", 1, "build", "open", "draft", "waiting_for_operator", false, 4, 1]));
+    assert_eq!(fields, json!(["w1", 1, "build", "open", "draft", "waiting_for_operator", false, 4, 2.5, 1]));
 }
 
 #[test]
@@ -158,4 +159,11 @@ fn a_folder_is_detached_unless_a_turn_is_in_it() {
     story.tell("round done").unwrap();
     story.tell("person DetachWorkspace barn").unwrap();
     assert!(story.state.workspaces.active().is_none() && roots(&story).is_empty());
+}
+
+#[test]
+fn a_worktree_that_is_being_removed_is_not_used_again() {
+    let used = "use barn of=farm\nperson DetachWorkspace barn";
+    let told = crate::story::tell(&format!("{used}\n---\nuse barn of=farm"));
+    assert_eq!(told, ["refused being_removed"]);
 }

@@ -149,3 +149,21 @@ fn a_shape_is_found_by_its_path() {
     assert!(reads(Part::Word("a", "x"), r#"{"a":"x"}"#) && !reads(Part::Word("a", "x"), r#"{"a":"y"}"#));
     assert!(reads(Part::Word("a[]", "x"), r#"{"a":["y","x"]}"#) && !reads(Part::Word("a[]", "x"), r#"{"a":["y"]}"#));
 }
+
+#[test]
+fn what_was_reached_reads_in_its_own_unit() {
+    use abide_kernel::agent::budget::Reached;
+    use abide_kernel::vocabulary::Measure;
+    for (measure, used, max, expected) in [
+        (Measure::Turns, 3, 3, "3 of 3 turns"),
+        (Measure::Tokens, 30, 20, "30 of 20 tokens"),
+        (Measure::Money, 1_200_000, 1_000_000, "$1.2 of $1"),
+        (Measure::Money, 50, 12_345_678, "$0.00005 of $12.345678"),
+        (Measure::Wall, 5_400_000, 3_600_000, "1.5 of 1 hours"),
+        (Measure::Wall, 0, 360_000, "0 of 0.1 hours"),
+        (Measure::Wall, 3_600_000, 60_000, "1 h of 1 min"),
+        (Measure::Wall, 150_000, 7_000, "2.5 min of 7 s"),
+    ] {
+        assert_eq!(Reached { measure, used, max }.in_words(), expected);
+    }
+}
