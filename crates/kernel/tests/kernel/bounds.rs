@@ -38,7 +38,9 @@ impl Asked {
     fn act(&mut self, act: Act) -> Result<Value, &'static str> {
         match self.ask(Input::Act { by: "ann".to_owned(), act })? {
             Answer::Acted(shown) => Ok(shown),
-            other => panic!("{other:?}"),
+            other @ (Answer::Done | Answer::Unchanged | Answer::Queued { .. } | Answer::Woken { .. }) => {
+                panic!("{other:?}")
+            }
         }
     }
 
@@ -116,7 +118,8 @@ fn timer(summary: String, when: When, check: Option<String>) -> Act {
 #[test]
 fn texts_of_a_changed_item_end_at_their_bound() {
     let (line, text) = (limits::LINE_BYTES, limits::TEXT_BYTES);
-    let cases: [(usize, fn(String) -> WorkItemChange); 3] = [
+    type MakeChange = fn(String) -> WorkItemChange;
+    let cases: [(usize, MakeChange); 3] = [
         (line, |text| WorkItemChange { objective: Some(text), ..WorkItemChange::default() }),
         (text, |text| WorkItemChange { plan: Some(text), ..WorkItemChange::default() }),
         (line, |text| WorkItemChange { blocked_by: Some(Some(text)), ..WorkItemChange::default() }),
