@@ -67,7 +67,7 @@ fn a_file_that_was_changed_is_refused_whole() {
         ("a wake is missing", without(wake), last - 1, "field \"digest\""),
         ("other counts", changed(last, "\"facts\":", "\"facts\":1"), last, "field \"end\""),
         ("another format", changed(1, "\"abide_ledger\":2", "\"abide_ledger\":3"), 1, "field \"abide_ledger\""),
-        ("no reader", changed(1, "\"oldest_reader\":2,", ""), 1, "field \"oldest_reader\""),
+        ("no reader", changed(1, "\"oldest_reader\":3,", ""), 1, "field \"oldest_reader\""),
         ("no first line", without(1), 1, "field \"abide_ledger\""),
         ("no end", joined(&lines[..last - 1]), last, "the whole line"),
         ("more after the end", format!("{}\n", joined(&lines)), last + 1, "the whole line"),
