@@ -61,17 +61,17 @@ fn waiting_reason(state: &AgentState, delayed: bool) -> Option<(WaitingReason, S
         + state.work.held_back()
         + state.approvals.pending().len();
     let stuck = state.work.count(Standing::Stuck);
-    let timed = waits(WaitKind::Timer)
-        + waits(WaitKind::Sleep)
-        + state.work.count(Standing::BlockedUntilRecheck)
-        + usize::from(delayed);
+    let held_by_time = state.work.count(Standing::BlockedUntilRecheck) + usize::from(delayed);
+    let timers = state.timers.active().len() + held_by_time;
+    let timed = waits(WaitKind::Timer) + waits(WaitKind::Sleep) + held_by_time;
     let found = [
         (WaitingReason::Operator, person, "operator_waits"),
         (WaitingReason::Task, waits(WaitKind::Task), "task_waits"),
         (WaitingReason::External, waits(WaitKind::External), "external_waits"),
-        (WaitingReason::Timer, timed, "timed_waits"),
+        // As in the table of decisions: a stuck item comes before a timer that nothing waits for.
+        (WaitingReason::Timer, if timed > 0 { timers.max(1) } else { 0 }, "timers"),
         (WaitingReason::Operator, stuck, "blocked_work_items"),
-        (WaitingReason::Timer, state.timers.active().len(), "timers"),
+        (WaitingReason::Timer, timers, "timers"),
     ];
     found.into_iter().find(|(_, count, _)| *count > 0).map(|(reason, count, what)| (reason, format!("{what} {count}")))
 }
