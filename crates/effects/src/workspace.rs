@@ -175,7 +175,7 @@ impl Repositories {
 
     /// A person has agents work in a folder. `allow` judges the folder, its repository and the object stores that the
     /// repository takes objects from; if it lets them pass, these very stores are recorded, and worktrees can be made. The
-    /// fixtures that are committed now are listed: they are open to commands.
+    /// tracked git directories that are committed now are listed: they are open to commands.
     pub fn agree(
         &self,
         workspace: &Workspace,
@@ -185,7 +185,7 @@ impl Repositories {
         let stores = self.stores_of(workspace)?;
         allow(workspace, &stores)?;
         if !self.is_worktree(&workspace.path) {
-            self.list_fixtures(&workspace.path, workspace.git.as_ref().map(GitRoot::repository).as_ref());
+            self.list_tracked(&workspace.path, workspace.git.as_ref().map(GitRoot::repository).as_ref());
         }
         match &workspace.git {
             Some(git) if Record::of(&git.toplevel)?.is_none() => self.record_stores(&git.common_dir, stores),

@@ -56,8 +56,8 @@ impl Repositories {
         for git_dir in &found.git_dirs {
             folder.protect(git_dir, &mut read_only).map_err(failed)?;
         }
-        let fixtures = self.fixtures_in(root);
-        read_only.extend(found.bare.into_iter().filter(|folder| !fixtures.contains(&root.join(folder))));
+        let tracked = self.tracked_in(root);
+        read_only.extend(found.bare.into_iter().filter(|folder| !tracked.contains(&root.join(folder))));
         // The link of a worktree or module to its records.
         read_only.extend(found.git_files);
         protection(root, &read_only, &found.git_dirs).map_err(failed)

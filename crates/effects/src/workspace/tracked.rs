@@ -3,7 +3,7 @@
 //! Such a folder is not protected: git itself has to write it, and could not over a mount. Everything else that looks like
 //! a bare repository is read-only. An agent could add the user's bare repository to an index, to a commit, or to a
 //! repository of its own, in order to write it. So only the commit counts that was checked out when a person attached the
-//! folder, or before the first command in it, and its fixtures are listed in the home.
+//! folder, or before the first command in it, and its folders of this kind are listed in the home.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -18,41 +18,41 @@ use super::tree::path_of;
 use super::view::View;
 
 /// Where in a home they are listed, a file for each folder.
-const FOLDER: &str = "fixtures";
+const FOLDER: &str = "tracked";
 
 /// The folders with a tracked `HEAD` in the repository that a folder is part of.
 #[derive(Debug, Serialize, Deserialize)]
-struct Fixtures {
+struct Tracked {
     root: PathBuf,
     folders: BTreeSet<PathBuf>,
 }
 
 impl Repositories {
-    /// The fixtures in a folder, by their real paths. Those of the nearest folder around it that they were listed of: an
+    /// The tracked git directories in a folder, by their real paths. Those of the nearest folder around it that they were listed of: an
     /// agent that goes to a folder in its workspace may have made a repository there.
-    pub(super) fn fixtures_in(&self, root: &Path) -> BTreeSet<PathBuf> {
-        let listed = root.ancestors().find_map(|folder| self.listed_fixtures(folder));
-        listed.unwrap_or_else(|| self.list_fixtures(root, outermost(root).as_ref()))
+    pub(super) fn tracked_in(&self, root: &Path) -> BTreeSet<PathBuf> {
+        let listed = root.ancestors().find_map(|folder| self.listed_git_dirs(folder));
+        listed.unwrap_or_else(|| self.list_tracked(root, outermost(root).as_ref()))
     }
 
-    fn listed_fixtures(&self, root: &Path) -> Option<BTreeSet<PathBuf>> {
+    fn listed_git_dirs(&self, root: &Path) -> Option<BTreeSet<PathBuf>> {
         let text = std::fs::read(self.home.join(FOLDER).join(name(root))).ok()?;
-        let fixtures: Fixtures = serde_json::from_slice(&text).ok()?;
-        (fixtures.root == root).then_some(fixtures.folders)
+        let tracked: Tracked = serde_json::from_slice(&text).ok()?;
+        (tracked.root == root).then_some(tracked.folders)
     }
 
     /// Lists them anew. A repository that can't be asked has none.
-    pub(super) fn list_fixtures(&self, root: &Path, repository: Option<&Repository>) -> BTreeSet<PathBuf> {
-        let folders = repository.and_then(|repository| self.committed_fixtures(repository).ok()).unwrap_or_default();
-        let fixtures = Fixtures { root: root.to_path_buf(), folders };
-        if let Ok(text) = serde_json::to_vec(&fixtures) {
+    pub(super) fn list_tracked(&self, root: &Path, repository: Option<&Repository>) -> BTreeSet<PathBuf> {
+        let folders = repository.and_then(|repository| self.committed_git_dirs(repository).ok()).unwrap_or_default();
+        let tracked = Tracked { root: root.to_path_buf(), folders };
+        if let Ok(text) = serde_json::to_vec(&tracked) {
             // A home that is full at this moment lists them before the next command.
             let _full = durable::replace(&self.home.join(FOLDER), &name(root), &text);
         }
-        fixtures.folders
+        tracked.folders
     }
 
-    fn committed_fixtures(&self, repository: &Repository) -> Result<BTreeSet<PathBuf>, Refusal> {
+    fn committed_git_dirs(&self, repository: &Repository) -> Result<BTreeSet<PathBuf>, Refusal> {
         let view = View::reading(repository, &self.alternates_of(repository)?, &self.scratch())?;
         let git = self.untrusted(&view)?;
         let listed = git.run(&[&"ls-tree", &"-r", &"-z", &"--name-only", &"--full-tree", &"HEAD"])?;

@@ -196,8 +196,8 @@ async fn file_tools_do_not_write_into_records_that_have_another_name() {
         git(&repo.join("files"), &["worktree", "add", "-q", repo.join("linked").to_str().unwrap()]);
         fs::rename(repo.join("records/worktrees/linked"), repo.join("moved")).unwrap();
         std::os::unix::fs::symlink("records/hooks", repo.join("link")).unwrap();
-        git(&repo, &["init", "-q", "--bare", "with_objects"]);
-        fs::remove_dir_all(repo.join("with_objects/refs")).unwrap();
+        fs::create_dir_all(repo.join("with_objects/objects")).unwrap();
+        put(&repo.join("with_objects/HEAD"), "ref: refs/heads/main\n");
         put(&repo.join("with_objects/commondir"), "../records\n");
         if prepared {
             agent.quietly("true").await;
