@@ -36,10 +36,9 @@ impl Asked {
     }
 
     fn act(&mut self, act: Act) -> Result<Value, &'static str> {
-        match self.ask(Input::Act { by: "ann".to_owned(), act })? {
-            Answer::Acted(shown) => Ok(shown),
-            other => panic!("{other:?}"),
-        }
+        let answer = self.ask(Input::Act { by: "ann".to_owned(), act })?;
+        let Answer::Acted(shown) = answer else { panic!("{answer:?}") };
+        Ok(shown)
     }
 
     fn item(&mut self) -> WorkItemId {
@@ -113,10 +112,13 @@ fn timer(summary: String, when: When, check: Option<String>) -> Act {
     Act::CreateTimer { summary, when, catch_up: CatchUp::Latest, work_item_id: None, check }
 }
 
+/// An item's change by a text.
+type Change = fn(String) -> WorkItemChange;
+
 #[test]
 fn texts_of_a_changed_item_end_at_their_bound() {
     let (line, text) = (limits::LINE_BYTES, limits::TEXT_BYTES);
-    let cases: [(usize, fn(String) -> WorkItemChange); 3] = [
+    let cases: [(usize, Change); 3] = [
         (line, |text| WorkItemChange { objective: Some(text), ..WorkItemChange::default() }),
         (text, |text| WorkItemChange { plan: Some(text), ..WorkItemChange::default() }),
         (line, |text| WorkItemChange { blocked_by: Some(Some(text)), ..WorkItemChange::default() }),

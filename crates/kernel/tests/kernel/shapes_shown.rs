@@ -25,7 +25,7 @@ fn short(story: &Story, shape: &Value) -> Value {
             .map(|(name, value)| (name.clone(), short(story, value)))
             .collect::<serde_json::Map<_, _>>()
             .into(),
-        other => other.clone(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => shape.clone(),
     }
 }
 
