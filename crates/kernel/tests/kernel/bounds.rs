@@ -1,12 +1,13 @@
 //! Every bound of an input at its edge: as much as is allowed is taken, and one more is refused.
 
+use abide_kernel::agent::budget::Limits;
 use abide_kernel::agent::config::{Config, Identity};
 use abide_kernel::fact::Todo;
 use abide_kernel::id::{AgentId, Fresh, TriggerId, WorkItemId};
 use abide_kernel::input::{Act, Answer, Delivery, Input, NewMessage, When, WorkItemChange};
 use abide_kernel::limits;
 use abide_kernel::time::Time;
-use abide_kernel::vocabulary::{ApprovalDefault, CatchUp, DeliveryMode, TodoState, WaitKind};
+use abide_kernel::vocabulary::{ApprovalDefault, CatchUp, DeliveryMode, PlanStatus, TodoState, WaitKind};
 use abide_kernel::{AgentState, admit};
 use serde_json::Value;
 
@@ -36,12 +37,9 @@ impl Asked {
     }
 
     fn act(&mut self, act: Act) -> Result<Value, &'static str> {
-        match self.ask(Input::Act { by: "ann".to_owned(), act })? {
-            Answer::Acted(shown) => Ok(shown),
-            other @ (Answer::Done | Answer::Unchanged | Answer::Queued { .. } | Answer::Woken { .. }) => {
-                panic!("{other:?}")
-            }
-        }
+        let answer = self.ask(Input::Act { by: "ann".to_owned(), act })?;
+        let Answer::Acted(shown) = answer else { panic!("{answer:?}") };
+        Ok(shown)
     }
 
     fn item(&mut self) -> WorkItemId {
@@ -115,11 +113,13 @@ fn timer(summary: String, when: When, check: Option<String>) -> Act {
     Act::CreateTimer { summary, when, catch_up: CatchUp::Latest, work_item_id: None, check }
 }
 
+/// An item's change by a text.
+type Change = fn(String) -> WorkItemChange;
+
 #[test]
 fn texts_of_a_changed_item_end_at_their_bound() {
     let (line, text) = (limits::LINE_BYTES, limits::TEXT_BYTES);
-    type MakeChange = fn(String) -> WorkItemChange;
-    let cases: [(usize, MakeChange); 3] = [
+    let cases: [(usize, Change); 3] = [
         (line, |text| WorkItemChange { objective: Some(text), ..WorkItemChange::default() }),
         (text, |text| WorkItemChange { plan: Some(text), ..WorkItemChange::default() }),
         (line, |text| WorkItemChange { blocked_by: Some(Some(text)), ..WorkItemChange::default() }),
@@ -241,4 +241,32 @@ fn a_delivery_that_wakes_keeps_its_body_up_to_the_bound() {
     }
     let hint = asked.state.hints.pending().values().next().unwrap();
     assert_eq!(hint.bodies, ["news", &long[..limits::TEXT_BYTES]]);
+}
+
+/// A record that is written again with the same content is not revised.
+#[test]
+fn only_what_differs_is_a_change_of_an_item() {
+    let set = |text: &str| {
+        let limits = Limits { max_turns: Some(text.len() as u64), ..Limits::default() };
+        let plan_status = if text == "one" { PlanStatus::Ready } else { PlanStatus::Draft };
+        [
+            WorkItemChange { objective: Some(text.to_owned()), ..WorkItemChange::default() },
+            WorkItemChange { plan: Some(text.to_owned()), ..WorkItemChange::default() },
+            WorkItemChange { plan_status: Some(plan_status), ..WorkItemChange::default() },
+            WorkItemChange { todo: Some(vec![todo(text, TodoState::Pending)]), ..WorkItemChange::default() },
+            WorkItemChange { blocked_by: Some(Some(text.to_owned())), ..WorkItemChange::default() },
+            WorkItemChange { budget: Some(limits), ..WorkItemChange::default() },
+        ]
+    };
+    for (one, other) in set("one").into_iter().zip(set("three")) {
+        let mut asked = Asked::agent();
+        let work_item_id = asked.item();
+        let mut revision = |change: &WorkItemChange| {
+            let change = Box::new(change.clone());
+            let act = Act::UpdateWorkItem { work_item_id: work_item_id.clone(), change };
+            asked.act(act).unwrap()["revision"].as_u64().unwrap()
+        };
+        let revisions = [revision(&one), revision(&one), revision(&other), revision(&other)];
+        assert_eq!(revisions, [2, 2, 3, 3], "{one:?}");
+    }
 }

@@ -710,6 +710,7 @@ fn a_child_reports_when_all_of_its_worktrees_are_gone() {
         ["Built.".to_owned(), merge("one"), merge("two"), "What it did not commit is in the patch p1.".into()];
     assert_eq!(end.output_tail, expected.join("\n"));
     assert_eq!((end.output_bytes, end.truncated), (6, false));
+    assert_eq!(end.evidence, ["decision Sleep no_pending_scheduler_facts"]);
 }
 
 /// A worktree that could not be removed is an error that is shown, and does not keep the child.

@@ -25,7 +25,7 @@ fn last(lines: &str) -> Value {
             };
             of.into_iter().map(named).collect::<Map<_, _>>().into()
         }
-        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_)) => other,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => value,
     };
     let mut fields: Map<String, Value> = fields.into_iter().map(|(name, value)| (name, short(value))).collect();
     fields.remove("message_id");

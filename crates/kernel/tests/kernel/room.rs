@@ -296,6 +296,7 @@ fn a_summary_is_told_what_each_call_came_to() {
     assert!(shown.contains("path=\"p9\"\n"), "{shown}");
     assert!(shown.contains("| - ReadFile \"{\\\"path\\\":\\\"cut\\\"}\": unknown: it was cut off"), "{shown}");
     assert!(shown.contains("| note: The turn was cut short here: "), "{shown}");
+    assert_eq!(shown.matches("| agent: ").count(), 1, "nothing was said in the second round: {shown}");
 }
 
 /// The records as a model is shown them.

@@ -167,3 +167,10 @@ fn a_worktree_that_is_being_removed_is_not_used_again() {
     let told = crate::story::tell(&format!("{used}\n---\nuse barn of=farm"));
     assert_eq!(told, ["refused being_removed"]);
 }
+
+/// Its supervisor wants to know what a child said last; an operator reads the briefs.
+#[test]
+fn what_was_said_last_is_kept_for_a_supervisor_only() {
+    assert_eq!(told("operator hi\nround done").state.last_said, None);
+    assert_eq!(told("operator hi\nfail overloaded").state.last_said, None);
+}

@@ -1,7 +1,11 @@
 //! Tasks: one monotonic reducer (spec contract), and results as obligations (spec 10).
 
 use abide_kernel::agent::task::may_become;
-use abide_kernel::vocabulary::TaskStatus;
+use abide_kernel::effect::Command;
+use abide_kernel::fact::TaskCreated;
+use abide_kernel::id::TaskId;
+use abide_kernel::input::Input;
+use abide_kernel::vocabulary::{TaskStatus, WaitPolicy};
 
 use crate::story::{Story, check, tell};
 
@@ -539,4 +543,22 @@ fn a_result_comes_from_its_task() {
     let message = serde_json::to_value(&*message).unwrap();
     assert_eq!(message["origin"], serde_json::json!({ "kind": "task", "id": "t1" }));
     assert_eq!(message["text"], "Task t1 (make) is failed, exit code 0");
+}
+
+#[test]
+fn blocking_tasks_are_counted_while_they_are_open() {
+    let mut story = Story::begin();
+    story.tell("operator hi").unwrap();
+    let mut counts = Vec::new();
+    for name in ["t1", "t2"] {
+        let task = TaskCreated::of_command(TaskId::new(name), Command::default());
+        story.input(Input::CreateTask(TaskCreated { wait_policy: WaitPolicy::Blocking, ..task }));
+        counts.push(story.state.tasks.blocking());
+    }
+    story.tell("task t3").unwrap();
+    for line in ["task t1 runs", "task t1 ends", "task t3 ends", "task t2 ends failed"] {
+        story.tell(line).unwrap();
+        counts.push(story.state.tasks.blocking());
+    }
+    assert_eq!(counts, [1, 2, 2, 1, 1, 0]);
 }
