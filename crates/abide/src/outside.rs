@@ -11,6 +11,7 @@ use abide_effects::hands::{Allow, TaskInput, TaskOutput};
 use abide_effects::process::Bounds;
 use abide_kernel::agent::workspace::Workspace;
 use abide_kernel::effect::Place;
+use abide_kernel::explain::FolderUse;
 use abide_kernel::fact::WorkspaceAttached;
 use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::input::Refusal;
@@ -129,6 +130,10 @@ impl World for Outside {
                 "shadowing": writable.shadowing.map(|folder| folder.display().to_string()),
             }))
         })
+    }
+
+    fn folder_use<'a>(&'a self, agent: &'a AgentId, place: Place) -> Seen<'a, FolderUse> {
+        Box::pin(async move { self.hands.folder_use(agent, &place).await })
     }
 
     fn transfers(&self) -> Vec<Transfer> {

@@ -66,8 +66,8 @@ pub trait Perform: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// The agent falls asleep, and this is the folder that its records say it keeps.
-    fn rests(&self, _agent: &AgentId, _occupied: Option<&str>) {}
+    /// The agent falls asleep.
+    fn rests(&self, _agent: &AgentId) {}
 
     /// Makes a worktree of a folder for an agent: what has to be recorded.
     fn worktree(&self, _agent: &AgentId, _folder: String) -> BoxFuture<'static, Result<WorkspaceAttached, Refusal>> {

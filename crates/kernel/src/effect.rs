@@ -115,7 +115,7 @@ pub struct ModelCall {
     pub turn_seq: Seq,
     /// Where the agent stands, for models that are told. A script knows its part without.
     pub situation: Option<Box<Situation>>,
-    /// Where its tools run, while it writes there: whether a turn got anywhere shows in the files, too.
+    /// Where its tools run, if it holds the folder: whether a turn got anywhere shows in the files, too.
     pub place: Option<Box<Place>>,
     /// What it may spend is limited: a model whose price nobody knows must not be called.
     pub money_limited: bool,
@@ -163,8 +163,6 @@ pub struct Place {
     /// Folders of which worktrees are bound to it: it may have another, and not work in the folders themselves.
     pub branched: Vec<String>,
     pub network: bool,
-    /// The agent at the top of the tree: a child may write where its supervisor does.
-    pub top: Option<AgentId>,
     /// The agents that made it, nearest first: what the policy holds them back from, it is held back from.
     pub makers: Vec<AgentId>,
     /// Their folders, as far as rules about paths begin at them.
@@ -184,7 +182,6 @@ impl Place {
             attached: of(WorkspaceMode::Direct),
             branched: of(WorkspaceMode::Worktree),
             network: state.config.network,
-            top: state.identity.supervisor.as_ref().map(|supervisor| supervisor.top.clone()),
             makers: state.identity.lineage(),
             maker_folders: state.identity.rule_folders.clone(),
         }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::hands::FolderHolder;
 use super::planes::{Task, Timer, Trigger, Wait};
 use super::work::Approval;
 
@@ -331,6 +332,9 @@ pub struct Execution {
     /// look at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_bytes: Option<u64>,
+    /// Who keeps it from writing where it works, at this moment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_by: Option<FolderHolder>,
 }
 
 /// What keeps its commands where they belong.

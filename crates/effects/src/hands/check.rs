@@ -24,8 +24,17 @@ impl Hands {
     ) -> Vec<Input> {
         let command = Command { command, workdir: None, tty: false, accepts_input: false };
         let label = self.new_task_id();
-        let (mut inputs, checked) = match self.start(agent, &label, &command, place, None).await {
-            Ok((process, first)) => (first, listen(&process).await),
+        // Where the folder is held, it has as much patience as for the command: its failure would cost a turn.
+        let wait = Duration::from_millis(CHECK_TIME_MS);
+        let started = match self.desk(agent, place, wait).await {
+            Ok(desk) => self.start(agent, &label, &command, place, None, desk).await,
+            Err(refusal) => Err(refusal),
+        };
+        let (mut inputs, checked) = match started {
+            Ok((process, desk)) => {
+                let checked = listen(&process).await;
+                (desk.record(), checked)
+            }
             Err(refusal) => {
                 let why = format!("it could not be started: {}; {}", refusal.message, refusal.hint);
                 (Vec::new(), Checked::NotDone { why })

@@ -9,11 +9,12 @@ use abide_kernel::id::{AgentId, CallId, ExecId, TaskId};
 use abide_kernel::input::{Input, Refusal};
 use abide_kernel::vocabulary::TaskStatus;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::desk::{Desk, Surroundings};
 use super::output::text;
 use super::{Hands, Outcome, blocking};
-use crate::limits;
+use crate::limits::{self, FOLDER_WAIT};
 use crate::process::{Ended, Kept, Launch, Process, Protection};
 use crate::sandbox::Mode;
 use crate::tools::exec_command;
@@ -36,9 +37,13 @@ impl Hands {
             return Ok(Outcome::of(json!({ "disposition": "already_running", "task_handle": handle })));
         }
         let task_id = self.new_task_id();
-        let (process, first) = self.start(agent, &task_id, command, place, Some(exec_id)).await?;
         let yielded = Duration::from_millis(wanted.yield_time_ms);
-        match tokio::time::timeout(yielded, process.wait()).await {
+        let deadline = Instant::now() + yielded;
+        let desk = self.desk(agent, place, yielded).await?;
+        let (process, desk) = self.start(agent, &task_id, command, place, Some(exec_id), desk).await?;
+        let ended = tokio::time::timeout_at(deadline, process.wait()).await;
+        let first = desk.record();
+        match ended {
             Ok(ended) => Ok(Outcome::after(completed(&process, &ended, wanted.max_output_bytes), first)),
             Err(_) => {
                 let created = TaskCreated {
@@ -84,8 +89,22 @@ impl Hands {
         command: Command,
         place: &Place,
     ) -> Vec<Input> {
-        match self.start(agent, &task_id, &command, place, None).await {
-            Ok((process, mut first)) => {
+        // A person who stops it need not wait for the folder as well.
+        let desk = tokio::select! {
+            desk = self.desk(agent, place, FOLDER_WAIT) => desk,
+            () = self.0.tasks.asked_to_end(agent, &task_id) => {
+                let evidence = vec!["not_started: it was stopped before".to_owned()];
+                let end = TaskEnd { task_id, evidence, ..TaskEnd::default() };
+                return vec![Input::EndTask { status: TaskStatus::Cancelled, end }];
+            }
+        };
+        let started = match desk {
+            Ok(desk) => self.start(agent, &task_id, &command, place, None, desk).await,
+            Err(refusal) => Err(refusal),
+        };
+        match started {
+            Ok((process, desk)) => {
+                let mut first = desk.record();
                 // Where the disk is full, its output is in memory while it runs.
                 let unkept = process.keep(&self.output_folder(agent, &task_id)).err();
                 let note = unkept.map(|error| format!("; its output is kept in memory only: {error}"));
@@ -111,17 +130,17 @@ impl Hands {
         command: &Command,
         place: &Place,
         exec_id: Option<&ExecId>,
-    ) -> Result<(Process, Vec<Input>), Refusal> {
+        desk: Desk,
+    ) -> Result<(Process, Desk), Refusal> {
         let running = self.0.tasks.of(agent);
         if running >= limits::COMMANDS_MAX {
             let message = format!("{running} commands of this agent run already");
             return Err(Refusal::new("too_many_commands", message, "wait for some of them, or stop them: TaskList"));
         }
-        let (hands, owner, taken, turn) = (self.clone(), agent.clone(), place.clone(), exec_id.cloned());
+        let (hands, owner, turn) = (self.clone(), agent.clone(), exec_id.cloned());
         let (desk, protection) = blocking(move || {
             hands.forget_old_output(&owner);
-            let desk = hands.desk(&owner, &taken)?;
-            if !desk.surroundings.direct && hands.0.desks.begins_turn(&owner, turn.as_ref()) {
+            if !desk.surroundings.direct && desk.claim.begins_turn(turn.as_ref()) {
                 // A repository that can't be read at this moment keeps no command from running: the worktree has all
                 // that it needs, and the user's branches come with the next turn.
                 let _later = hands.0.repositories.refresh(&desk.root);
@@ -134,7 +153,7 @@ impl Hands {
         let started = self.0.processes.start(launch).await;
         let process = started.map_err(|error| Refusal::new(error.code, error.message, error.hint))?;
         self.0.tasks.started(agent, process.running());
-        Ok((process, desk.first))
+        Ok((process, desk))
     }
 }
 

@@ -3,9 +3,9 @@
 mod check;
 mod clear;
 mod create;
+mod folder_mark;
 mod hostile;
 mod loss;
-mod occupancy;
 mod odd;
 mod patches;
 mod programs;
