@@ -109,8 +109,8 @@ impl Perform for Effects {
         self.mind.cut_off(agent, exec_id)
     }
 
-    fn rests(&self, agent: &AgentId, occupied: Option<&str>) {
-        self.hands.rests(agent, occupied);
+    fn rests(&self, agent: &AgentId) {
+        self.hands.rests(agent);
         self.mind.rests(agent);
         self.policy.rests(agent);
     }

@@ -90,7 +90,7 @@ pub(crate) fn replaced(path: &Path) -> Refusal {
     Refusal::new("moved", format!("{} is another folder by now", path.display()), hint)
 }
 
-fn unopened(path: &Path, errno: Errno) -> Refusal {
+pub(crate) fn unopened(path: &Path, errno: Errno) -> Refusal {
     let shown = path.display();
     match errno {
         Errno::LOOP => linked(path, "is a link by now, or leads through one"),

@@ -153,7 +153,7 @@ fn trail(before: &str, action: &str) -> Vec<(&'static str, Value)> {
 fn every_fact_about_control_has_full_evidence() {
     let scenes = [
         ("occupy ws\ntask t1\noperator hi", "stop", "stop", "control"),
-        ("occupy ws\nstop", "release ws", "stop", "control"),
+        ("occupy ws\nstop", "release ws after=stop", "stop", "control"),
         ("stop", "start", "start", "control"),
         ("operator hi", "shutdown now", "shutdown", "shutdown"),
         ("task t1\noperator hi", "shutdown", "shutdown", "shutdown"),
@@ -250,6 +250,58 @@ fn stop_releases_workspace_occupancy() {
          control start awake_idle
          StartModelTurn model_reentry_message m1
          turn local_continuation",
+    );
+}
+
+/// A folder is held until the turn has ended and no command runs, whichever comes last.
+#[test]
+fn a_folder_is_let_go_of_when_the_last_use_of_it_ends() {
+    check(
+        "operator hi
+         occupy ws
+         ---
+         effects
+         round done
+         effects
+         release ws
+         release ws",
+        "call model exec1 round 1
+         end completed
+         told result: done
+         Sleep no_pending_scheduler_facts
+         release ws
+         released ws
+         unchanged",
+    );
+    check(
+        "operator hi
+         occupy ws
+         task t1
+         round done
+         effects
+         ---
+         task t1 ends completed
+         effects",
+        "t1 completed
+         queued m2 task_result
+         result of t1 in m2
+         StartModelTurn model_reentry_message m2
+         turn local_continuation
+         release ws, call model exec2 round 1",
+    );
+}
+
+/// The outcome of a call may come in when its turn was aborted already.
+#[test]
+fn a_folder_that_is_heard_of_too_late_is_let_go_of() {
+    check(
+        "operator hi
+         abort
+         ---
+         occupy ws
+         effects",
+        "occupied ws
+         release ws",
     );
 }
 
