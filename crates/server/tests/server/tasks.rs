@@ -1,5 +1,9 @@
 //! Commands that people start, read, write to and end.
 
+use abide_kernel::effect::Command;
+use abide_kernel::fact::TaskCreated;
+use abide_kernel::id::{AgentId, TaskId, WorkItemId};
+use abide_kernel::input::Input;
 use serde_json::{Value, json};
 
 use crate::daemon::Daemon;
@@ -91,14 +95,14 @@ async fn the_tasks_of_one_work_item_can_be_listed() {
     let item = daemon.post("/v1/agents/a/work-items", json!({ "objective": "build", "plan_status": "needs_input" }));
     let item = item.await.is(201);
     let item = item["work_item_id"].as_str().unwrap();
-    daemon.post(&format!("/v1/agents/a/work-items/{item}/pick"), json!({})).await.is(200);
-    daemon.say("a", "hold on").await;
-    daemon.event("a", "turn.started", |turn| turn["work_item_id"] == item).await;
+    let agent = AgentId::new("a").unwrap();
     let mut of_item = Vec::new();
-    for _ in 0..3 {
-        let task = daemon.post("/v1/agents/a/tasks", json!({ "cmd": "make" })).await.is(201);
-        assert_eq!(task["work_item_id"], item);
-        of_item.push(task["task_id"].clone());
+    for number in 1..=3 {
+        let command = Command { command: "make".to_owned(), ..Command::default() };
+        let task = TaskCreated::of_command(TaskId::new(format!("task_z{number}")), command);
+        let work_item_id = Some(WorkItemId::new(item));
+        daemon.app.host.ask(&agent, Input::CreateTask(TaskCreated { work_item_id, ..task })).await.unwrap();
+        of_item.push(json!(format!("task_z{number}")));
     }
     let ids = |items: &[Value]| items.iter().map(|task| task["task_id"].clone()).collect::<Vec<_>>();
     let fitting = daemon.items(&format!("/v1/agents/a/tasks?work_item_id={item}")).await;
