@@ -163,13 +163,12 @@ fn a_folder_is_let_go_of_when_the_last_use_of_it_ends() {
         "operator hi
          occupy ws
          ---
-         effects
          round done
          effects
          release ws
          release ws",
-        "call model exec1 round 1
-         end completed
+        "end completed
+         processed m1
          told result: done
          Sleep no_pending_scheduler_facts
          release ws
@@ -188,9 +187,9 @@ fn a_folder_is_let_go_of_when_the_last_use_of_it_ends() {
         "t1 completed
          queued m2 task_result
          result of t1 in m2
-         StartModelTurn model_reentry_message m2
-         turn local_continuation
-         release ws, call model exec2 round 1",
+         StartModelTurn model_reentry_message m2 t1
+         turn local_continuation shows t1
+         close t1, release ws, call model exec2 round 1",
     );
 }
 
@@ -203,8 +202,7 @@ fn a_folder_that_is_heard_of_too_late_is_let_go_of() {
          ---
          occupy ws
          effects",
-        "occupied ws
-         release ws",
+        "release ws",
     );
 }
 
