@@ -180,13 +180,12 @@ impl World {
 }
 
 impl Outside {
-    /// A name says whose child it is. A child that was being made when it was dismissed may still come to be, and is
-    /// dismissed then (`engine/src/host/spawn_line.rs`): it begins nothing, and nothing comes to be below it.
+    /// A name says whose child it is.
     fn nothing_after_dismissal(&mut self) -> Result<(), Ended> {
         for (agent, at, what) in std::mem::take(&mut self.begun) {
             let above = self.dismissed.iter().find(|(dismissed, when)| {
-                let begins = agent == **dismissed && what != "agent.created";
-                (begins || agent.as_str().starts_with(&format!("{dismissed}."))) && at > **when
+                let is_it = agent == **dismissed || agent.as_str().starts_with(&format!("{dismissed}."));
+                is_it && at > **when
             });
             if let Some((dismissed, when)) = above {
                 return Err(Ended::Failed(format!("{agent}: {what} at {at}, and {dismissed} was dismissed at {when}")));
