@@ -308,7 +308,8 @@ impl Perform for World {
     #[allow(clippy::wildcard_enum_match_arm, reason = "only what begins or is dismissed is of interest")]
     fn recorded(&self, agent: &AgentId, facts: Vec<(Seq, Time, Fact)>) {
         let mut outside = self.outside();
-        for (_, at, fact) in facts {
+        for (seq, at, fact) in facts {
+            outside.note(at, format!("{agent}: {seq:>4} {}", fact.kind()));
             match fact {
                 Fact::TaskCreated(task) => {
                     let child = task.child_agent_id.as_deref().and_then(|child| AgentId::new(child).ok());

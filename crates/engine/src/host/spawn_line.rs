@@ -33,17 +33,17 @@ pub(super) struct Entry {
 
 impl SpawnLine {
     pub(super) fn enter(&mut self, task: &TaskId) -> Entry {
-        self.entries.retain(|_, stage| *stage.borrow() != Stage::Over);
+        self.entries.retain(|_, stage| matches!(*stage.borrow(), Stage::Waiting | Stage::Making));
         let stage = Arc::new(watch::Sender::new(Stage::Waiting));
         self.entries.insert(task.clone(), Arc::clone(&stage));
         Entry { place: self.order.place(), stage }
     }
 
-    /// From here on the child is not made, unless it is being made already. That is what the future waits for.
+    /// From here on the child is not made, unless it is being made already. That is what the future waits for, however
+    /// often the child is dismissed.
     pub(super) fn withdraw(&mut self, task: &TaskId) -> impl Future<Output = ()> + use<> {
-        let stage = self.entries.remove(task);
-        let stage = stage.map(|stage| {
-            become_if(&stage, Stage::Waiting, Stage::Withdrawn);
+        let stage = self.entries.get(task).map(|stage| {
+            become_if(stage, Stage::Waiting, Stage::Withdrawn);
             stage.subscribe()
         });
         async move {

@@ -195,6 +195,11 @@ async fn a_child_that_is_dismissed_while_it_is_made_does_not_come_to_be() {
     say(&host, "lead", "branch 1: nap").await.unwrap();
     pass().await;
     host.ask(&id("lead"), Input::Stop).await.unwrap();
+    pass().await;
+    // A second dismissal waits for the making as the first one does.
+    stop_task(&host, "lead", child_tasks(&ledger, "lead").remove(0)).await;
+    pass().await;
+    assert_eq!(count(&ledger, "lead", "task.cancelled"), 0, "it is still being made");
     troupe.worktrees.add_permits(1);
     pass().await;
     assert!(ledger.head(&StreamId::agent(&id("lead.1"))).unwrap().is_none());
