@@ -11,6 +11,8 @@ use crate::time::Time;
 use crate::vocabulary::Measure;
 
 const DAY_MS: i64 = 24 * 3_600_000;
+/// Days before the last one of which is known what was used on them, for the case that the clock is set back to one.
+const EARLIER_DAYS: usize = 7;
 
 /// Hard limits. What is left out is not limited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,9 +85,9 @@ pub struct Spending {
     /// The day (since 1970) on which something was last used, and what was used on it.
     pub day: i64,
     pub today: Used,
-    /// The day before that on which something was used, and what was used on it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub earlier: Option<(i64, Used)>,
+    /// The last days before that on which something was used, oldest first, and what was used on them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<(i64, Used)>,
     /// The operator was told that the budget is reached, and it still is.
     pub told: bool,
 }
@@ -268,24 +270,33 @@ impl Spending {
     pub(super) fn begin_day(&mut self, at: Time) {
         if day_of(at) > self.day {
             if self.today != Used::default() {
-                self.earlier = Some((self.day, self.today));
+                self.earlier.push((self.day, self.today));
+                self.earlier.drain(..self.earlier.len().saturating_sub(EARLIER_DAYS));
             }
             self.day = day_of(at);
             self.today = Used::default();
         }
     }
 
-    /// A day that is not even tomorrow has not begun: the clock was ahead. What was used on it, and before it today, counts
-    /// for today. Says which days today is made of.
+    /// A day that is not even tomorrow has not begun: the clock was ahead. What was used on it, and before it since today,
+    /// counts for today. Says which days today is made of.
     pub(super) fn clock_set_back(&mut self, now: Time) -> Vec<i64> {
         let (today, ahead) = (day_of(now), self.day);
         if ahead <= today.saturating_add(1) {
             return Vec::new();
         }
         self.day = today;
-        let earlier = self.earlier.take().filter(|(day, _)| *day >= today);
-        earlier.iter().for_each(|(_, used)| self.today.add(used));
-        earlier.map(|(day, _)| day).into_iter().chain([ahead]).collect()
+        let since_today: Vec<_> = self.earlier.extract_if(.., |(day, _)| *day >= today).collect();
+        since_today.iter().for_each(|(_, used)| self.today.add(used));
+        since_today.into_iter().map(|(day, _)| day).chain([ahead]).collect()
+    }
+
+    /// What was used on that day, as far back as it is known.
+    fn on_day(&mut self, day: i64) -> Option<&mut Used> {
+        if day == self.day {
+            return Some(&mut self.today);
+        }
+        self.earlier.iter_mut().find(|(earlier, _)| *earlier == day).map(|(_, used)| used)
     }
 
     pub(super) fn spend(&mut self, at: Time, used: &Used) {
@@ -416,8 +427,8 @@ impl AgentState {
     pub(super) fn turn_in_vain(&mut self) {
         self.spending.vain_turns += 1;
         let Some(turn) = &self.turn else { return };
-        if turn.counted_on == self.spending.day {
-            self.spending.today.turns = self.spending.today.turns.saturating_sub(1);
+        if let Some(used) = self.spending.on_day(turn.counted_on) {
+            used.turns = used.turns.saturating_sub(1);
         }
         let Some(id) = turn.work_item_id.clone() else { return };
         // As above.

@@ -185,6 +185,15 @@ fn the_budget_of_the_day_is_neither_lost_nor_had_twice() {
     assert_eq!(told.last().unwrap(), "turn local_continuation");
 }
 
+/// However many days the clock was on in between, the day that it is set back to keeps what was used on it.
+#[test]
+fn a_day_keeps_its_count_over_several_others() {
+    let turn = "operator hi\nround done";
+    let before = format!("budget daily_turns=4\n{turn}\nadvance 24h\n{turn}\nadvance 24h\n{turn}");
+    let told = century(&before, turn, "back 48h\noperator again");
+    assert!(told.contains(&"WaitForOperator budget_spent".to_owned()), "{told:#?}");
+}
+
 /// A turn that was running while the clock was ahead is not charged a century, once the clock is right again.
 #[test]
 fn time_in_a_turn_goes_on_to_be_counted() {

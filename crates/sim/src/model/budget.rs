@@ -1,5 +1,7 @@
 //! Budgets, by adding up a list of everything that was ever used.
 
+use std::collections::BTreeSet;
+
 use abide_kernel::agent::budget::{Limits, Used};
 use abide_kernel::fact::Usage;
 use abide_kernel::id::WorkItemId;
@@ -8,6 +10,8 @@ use abide_kernel::time::Time;
 use super::{Item, Model};
 
 const DAY_MS: i64 = 86_400_000;
+/// Days before the last one that are told apart.
+const EARLIER_DAYS: usize = 7;
 
 /// Turns, tokens, millionths of a dollar, milliseconds.
 type Amounts = [u64; 4];
@@ -75,24 +79,25 @@ impl Model {
     }
 
     pub(super) fn begin_day(&mut self, at: Time) {
-        self.day = self.day.max(at.as_ms().div_euclid(DAY_MS));
-    }
-
-    /// What was used on a day that has not begun, and on the last day before it, was used today.
-    pub(super) fn day_set_back(&mut self, to: Time) {
-        let (today, ahead) = (to.as_ms().div_euclid(DAY_MS), self.day);
-        if ahead <= today + 1 {
+        let day = at.as_ms().div_euclid(DAY_MS);
+        if day <= self.day {
             return;
         }
-        let something = |expense: &&Expense| expense.amounts != [0; 4];
-        let before = self.expenses.iter().filter(something).map(|expense| expense.day).filter(|day| *day < ahead).max();
-        for expense in &mut self.expenses {
-            if expense.day == ahead || (expense.day > today && Some(expense.day) == before) {
-                expense.day = today;
-            } else if expense.day > today {
-                expense.day = i64::MIN;
-            }
+        self.day = day;
+        let used = self.expenses.iter().filter(|expense| expense.amounts != [0; 4]);
+        let days: BTreeSet<i64> = used.map(|expense| expense.day).collect();
+        let oldest = days.iter().rev().take(EARLIER_DAYS).last().copied().unwrap_or(day);
+        // What is older is known in all, and no more by its day.
+        self.expenses.iter_mut().filter(|expense| expense.day < oldest).for_each(|expense| expense.day = i64::MIN);
+    }
+
+    /// What was used on a day that has not begun, and on those before it since today, was used today.
+    pub(super) fn day_set_back(&mut self, to: Time) {
+        let today = to.as_ms().div_euclid(DAY_MS);
+        if self.day <= today + 1 {
+            return;
         }
+        self.expenses.iter_mut().for_each(|expense| expense.day = expense.day.min(today));
         self.day = today;
     }
 
