@@ -34,6 +34,7 @@ use abide_kernel::time::Time;
 use abide_kernel::vocabulary::ProviderError;
 use abide_ledger::{Ledger, StreamId};
 
+use crate::policy::Watched;
 use holds::{Attempt, Holds, Refused};
 use home_budget::HomeBudget;
 use past::{Past, Pasts, Results};
@@ -55,6 +56,7 @@ pub static ALWAYS_SHOWN_TOKENS: LazyLock<u64> = LazyLock::new(|| *TOOLS_TOKENS +
 pub struct Mind {
     ledger: Ledger,
     hands: Hands,
+    policy: Arc<Watched>,
     providers: Arc<Providers>,
     deltas: Deltas,
     holds: Holds,
@@ -83,12 +85,13 @@ impl Mind {
     pub fn new(
         ledger: Ledger,
         hands: Hands,
+        policy: Arc<Watched>,
         providers: Arc<Providers>,
         deltas: Deltas,
         holds: Holds,
         budget: HomeBudget,
     ) -> Mind {
-        Mind { ledger, hands, providers, deltas, holds, budget, pasts: Arc::default(), tabs: Tabs::default() }
+        Mind { ledger, hands, policy, providers, deltas, holds, budget, pasts: Arc::default(), tabs: Tabs::default() }
     }
 
     /// What came of asking the model: the answer or its failure last, and before it what else has to be recorded.
@@ -222,7 +225,7 @@ impl Mind {
         let (mind, agent, place) = (self.clone(), agent.clone(), situation.place.clone());
         let read = move || {
             let past = mind.pasts.read(&mind.ledger, &agent, after, through)?;
-            let found = mind.hands.look_around(&agent, &place);
+            let found = mind.hands.look_around(&agent, &place, &mind.policy.current());
             let guides = found.guides.into_iter().map(|guide| Guide { path: guide.path, text: guide.text });
             let skills = found.skills.into_iter();
             let skills = skills.map(|skill| SkillCard { name: skill.name, description: skill.description });

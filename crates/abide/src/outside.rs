@@ -24,10 +24,12 @@ use crate::config::mode_name;
 use crate::mind::holds::Holds;
 use crate::models::Models;
 use crate::output::grouped;
+use crate::policy::Watched;
 use crate::roots::Roots;
 
 pub struct Outside {
     pub hands: Hands,
+    pub policy: Arc<Watched>,
     pub models: Arc<Models>,
     pub roots: Roots,
     pub holds: Holds,
@@ -106,7 +108,7 @@ impl World for Outside {
 
     fn surroundings<'a>(&'a self, agent: &'a AgentId, place: Place) -> Done<'a, Value> {
         Box::pin(async move {
-            let around = self.hands.surroundings(agent, &place).await;
+            let around = self.hands.surroundings(agent, &place, self.policy.current()).await;
             let guides = around
                 .guides
                 .iter()

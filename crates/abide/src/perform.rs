@@ -201,7 +201,7 @@ pub fn perform(
     ledger: &Ledger,
     hands: &Hands,
     hooks: &Arc<Hooks>,
-    policy: Watched,
+    policy: &Arc<Watched>,
     followed: Followed<'_>,
     deltas: &Deltas,
     holds: &Holds,
@@ -209,8 +209,10 @@ pub fn perform(
     let Followed { models, limits, budget } = followed;
     let (ledger, hands, hooks) = (ledger.clone(), hands.clone(), Arc::clone(hooks));
     let (providers, deltas, holds) = (Arc::clone(&models.providers), deltas.clone(), holds.clone());
-    let mind = Mind::new(ledger, hands.clone(), Arc::clone(&providers), deltas, holds.clone(), budget);
+    let policy = Arc::clone(policy);
+    let mind =
+        Mind::new(ledger, hands.clone(), Arc::clone(&policy), Arc::clone(&providers), deltas, holds.clone(), budget);
     let named_models = models.providers.named().map(str::to_owned).collect();
-    let (policy, models) = (Arc::new(policy), models.defaults());
+    let models = models.defaults();
     Arc::new(Effects { hands, mind, holds, hooks, policy, providers, models, limits, named_models })
 }

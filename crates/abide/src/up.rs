@@ -111,7 +111,7 @@ async fn serve(
     let empty = ledger.streams(None, 1)?.is_empty();
     // Before any program is looked up, by the policy's watcher or by the sandbox.
     home::count_agent_folders(home, &ledger)?;
-    let policy = Watched::start(home)?;
+    let policy = Arc::new(Watched::start(home)?);
     let access = Access::read(ledger.clone(), token)?;
     let hands = hands(home, daemon).with_context(|| format!("can't prepare {} for commands", home.display()))?;
     let left = hands.left_worktrees().await;
@@ -125,7 +125,7 @@ async fn serve(
     budget.rebuild(&ledger, Clock::System.now())?;
     let followed = Followed { models: &daemon.models, limits: daemon.limits, budget };
     let holds = Holds::new(!ledger.wakes_because(HELD)?.is_empty());
-    let performer = perform::perform(&ledger, &hands, &hooks, policy, followed, &deltas, &holds);
+    let performer = perform::perform(&ledger, &hands, &hooks, &policy, followed, &deltas, &holds);
     let host = Host::start_with(ledger.clone(), performer, Clock::System, daemon.host)?;
     let mut chosen = daemon.notify.clone();
     chosen.hidden.secrets = Some(hands.secrets().clone());
@@ -155,7 +155,7 @@ async fn serve(
         credentials: daemon.credentials.clone(),
         check_model: Box::new(move |name| checked.check(name)),
         check_price: Box::new(move |name| priced.check_price(name)),
-        world: Arc::new(Outside { hands, models: Arc::clone(&daemon.models), roots, holds }),
+        world: Arc::new(Outside { hands, policy, models: Arc::clone(&daemon.models), roots, holds }),
         hooks: Arc::clone(&hooks),
         deltas,
         log_lines_lost: logs::lost_lines,

@@ -306,7 +306,7 @@ impl Hands {
             "TaskOutput" => self.task_output(agent, input).await,
             "TaskInput" => self.task_input(agent, input).await,
             "UseWorkspace" => self.use_workspace(agent, input, place).await,
-            read_skill::NAME => self.read_skill(agent, input, place).await,
+            read_skill::NAME => self.read_skill(agent, input, place, policy).await,
             _ => self.file_tool(agent, tool, input, place, policy).await,
         }
     }

@@ -22,7 +22,7 @@ use abide_kernel::vocabulary::{ApprovalDefault, SideEffect};
 use serde_json::Value;
 
 use crate::files::{Pattern, Root};
-use subject::Subject;
+use subject::{About, Subject};
 pub use unseen::Unseen;
 use wild::Wild;
 
@@ -165,10 +165,13 @@ impl Policy {
 impl Rule {
     fn matches(&self, caller: &Caller<'_>, tool: &str, world: bool, subject: &Subject) -> bool {
         let lets_pass = self.lets_pass();
-        self.is_about(tool, world)
-            && self.binds(caller)
+        let Some(about) = self.about(tool, world) else { return false };
+        self.binds(caller)
             && self.command.as_ref().is_none_or(|wanted| subject.command_matches(wanted, lets_pass))
-            && self.path.as_ref().is_none_or(|wanted| subject.path_matches(wanted, lets_pass, self.tool.is_some()))
+            && self
+                .path
+                .as_ref()
+                .is_none_or(|wanted| subject.path_matches(wanted, lets_pass, self.tool.is_some(), about))
     }
 
     fn lets_pass(&self) -> bool {
@@ -176,11 +179,15 @@ impl Rule {
     }
 
     /// Without a tool, a rule is about calls that reach into the world, not about the agent's own records. A rule that
-    /// keeps files from being read keeps their lines from being found.
-    fn is_about(&self, tool: &str, world: bool) -> bool {
-        let Some(wanted) = &self.tool else { return world };
-        let as_reading = tool == "Grep" && self.path.is_some() && !self.lets_pass() && wanted.matches("ReadFile");
-        wanted.matches(tool) || as_reading
+    /// keeps files from being read keeps their lines from being found, copied and guessed.
+    fn about(&self, tool: &str, world: bool) -> Option<About> {
+        let Some(wanted) = &self.tool else { return world.then_some(About::Call) };
+        if wanted.matches(tool) {
+            return Some(About::Call);
+        }
+        let reads = matches!(tool, "Grep" | "EditFile" | "ApplyPatch");
+        let keeps_from_reading = self.path.is_some() && !self.lets_pass() && wanted.matches("ReadFile");
+        (reads && keeps_from_reading).then_some(About::Reading)
     }
 
     /// An agent may do what all of its makers may do, and nothing that one of them may not.

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use abide_kernel::input::Refusal;
 
 use crate::files::Root;
+use crate::policy::Unseen;
 pub(crate) use read_skill::run as read_skill;
 
 /// The name of a guide's file.
@@ -65,6 +66,8 @@ pub(crate) struct Whereabouts<'a> {
     /// Opens the workspace. Refused where a link or another folder is in its place: no operator allowed where that leads.
     pub open: &'a dyn Fn() -> Result<OwnedFd, Refusal>,
     pub hidden: &'a dyn Fn(&Path) -> Vec<PathBuf>,
+    /// The files of the workspace that the policy keeps from being read.
+    pub unseen: Option<Unseen>,
 }
 
 /// Where in a home its operator keeps skills for all agents.
@@ -80,7 +83,7 @@ impl Whereabouts<'_> {
     /// The workspace, unless it is not there, or not itself any more.
     fn workspace(&self) -> Option<Root> {
         let root = (self.open)().and_then(|folder| Root::of(folder, self.workspace)).ok()?;
-        Some(root.without((self.hidden)(self.workspace)))
+        Some(root.without((self.hidden)(self.workspace)).without_unseen(self.unseen.clone()))
     }
 }
 

@@ -3,27 +3,29 @@
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use abide_kernel::effect::Place;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::Refusal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Hands, Outcome, blocking};
+use crate::policy::{CallPolicy, Caller, Policy};
 use crate::surroundings::{self, Surroundings, Whereabouts};
 use crate::tools::read_skill;
 
 impl Hands {
-    /// The guides and skills of where an agent works, or will.
-    pub async fn surroundings(&self, agent: &AgentId, place: &Place) -> Surroundings {
+    /// The guides and skills of where an agent works, or will, but for those that the policy keeps from being read.
+    pub async fn surroundings(&self, agent: &AgentId, place: &Place, policy: Arc<Policy>) -> Surroundings {
         let (hands, agent, place) = (self.clone(), agent.clone(), place.clone());
-        blocking(move || hands.look_around(&agent, &place)).await
+        blocking(move || hands.look_around(&agent, &place, &policy)).await
     }
 
     /// The same. Blocks.
     #[must_use]
-    pub fn look_around(&self, agent: &AgentId, place: &Place) -> Surroundings {
-        self.whereabouts(agent, &self.workspace_of(agent, place), surroundings::look)
+    pub fn look_around(&self, agent: &AgentId, place: &Place, policy: &Policy) -> Surroundings {
+        self.whereabouts(agent, place, policy, surroundings::look)
     }
 
     /// Whether there is nothing to look at, neither a folder for the agent nor skills for all: so it is with many that
@@ -37,17 +39,40 @@ impl Hands {
             && is_absent(&surroundings::home_skills(&self.0.home))
     }
 
-    pub(super) async fn read_skill(&self, agent: &AgentId, input: &Value, place: &Place) -> Result<Outcome, Refusal> {
-        let (call, workspace) = (read_skill::call(input)?, self.workspace_of(agent, place));
-        let (hands, agent) = (self.clone(), agent.clone());
-        let read = move || hands.whereabouts(&agent, &workspace, |at| surroundings::read_skill(&call, at));
+    pub(super) async fn read_skill(
+        &self,
+        agent: &AgentId,
+        input: &Value,
+        place: &Place,
+        policy: &CallPolicy,
+    ) -> Result<Outcome, Refusal> {
+        let (call, hands, agent) = (read_skill::call(input)?, self.clone(), agent.clone());
+        let (place, policy) = (place.clone(), Arc::clone(&policy.policy));
+        let read = move || hands.whereabouts(&agent, &place, &policy, |at| surroundings::read_skill(&call, at));
         blocking(move || read().map(Outcome::of)).await
     }
 
-    fn whereabouts<T>(&self, agent: &AgentId, workspace: &Path, look: impl FnOnce(&Whereabouts<'_>) -> T) -> T {
+    fn whereabouts<T>(
+        &self,
+        agent: &AgentId,
+        place: &Place,
+        policy: &Policy,
+        look: impl FnOnce(&Whereabouts<'_>) -> T,
+    ) -> T {
+        let workspace = self.workspace_of(agent, place);
         let hidden = |folder: &Path| self.sandbox().hidden_in(folder);
-        let open = || self.0.desks.open(agent, workspace);
-        look(&Whereabouts { home: &self.0.home, workspace, open: &open, hidden: &hidden })
+        let open = || self.0.desks.open(agent, &workspace);
+        let rule_folders = place.rule_folders();
+        let caller = Caller {
+            agent,
+            makers: &place.makers,
+            workspace: Some(&workspace),
+            root: None,
+            rule_folders: &rule_folders,
+        };
+        // A guide or a skill may be a link to any file of the workspace.
+        let unseen = policy.unseen(&caller, "ReadFile", &json!({ "path": "." }), false);
+        look(&Whereabouts { home: &self.0.home, workspace: &workspace, open: &open, hidden: &hidden, unseen })
     }
 
     /// The folder that an agent works in, or will: as `desk` has it, and not taken.

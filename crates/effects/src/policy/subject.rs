@@ -51,6 +51,17 @@ struct NamedPath {
     /// As the model wrote it.
     written: PathBuf,
     leads: Leads,
+    /// The call shows what the file says, copies it, or tells whether a text stands in it.
+    is_read: bool,
+}
+
+/// How a rule is about a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum About {
+    /// It is about this tool.
+    Call,
+    /// It is about reading, and the call reads some of its files.
+    Reading,
 }
 
 /// Where a path leads once links are followed, from the workspace on.
@@ -85,12 +96,12 @@ impl Subject {
             },
             _ => {
                 let (paths, touches) = match Call::read(tool, input) {
-                    Some(Ok(Call::Read(call))) => (vec![call.path], Touches::Reads),
-                    Some(Ok(Call::Write(call))) => (vec![call.path], Touches::Writes),
-                    Some(Ok(Call::Edit(call))) => (vec![call.path], Touches::Writes),
+                    Some(Ok(Call::Read(call))) => (vec![(call.path, true)], Touches::Reads),
+                    Some(Ok(Call::Write(call))) => (vec![(call.path, false)], Touches::Writes),
+                    Some(Ok(Call::Edit(call))) => (vec![(call.path, true)], Touches::Writes),
                     Some(Ok(Call::Patch(call))) => (call.files.iter().flat_map(named).collect(), Touches::Writes),
-                    Some(Ok(Call::Grep(call))) => (vec![call.path.unwrap_or_default()], Touches::Searches),
-                    Some(Ok(Call::Glob(call))) => (vec![call.start()], Touches::Searches),
+                    Some(Ok(Call::Grep(call))) => (vec![(call.path.unwrap_or_default(), true)], Touches::Searches),
+                    Some(Ok(Call::Glob(call))) => (vec![(call.start(), false)], Touches::Searches),
                     Some(Err(_)) | None => (Vec::new(), Touches::Reads),
                 };
                 let workspace = caller.workspace.filter(|_| looks_at_files && !paths.is_empty());
@@ -101,7 +112,7 @@ impl Subject {
                     (None, None | Some(Err(Refusal { code: "missing", .. }))) => LookedAt::Nothing,
                     (None, Some(Err(_))) => LookedAt::Elsewhere,
                 };
-                let paths = paths.into_iter().map(|path| NamedPath::new(&path, root)).collect();
+                let paths = paths.into_iter().map(|(path, is_read)| NamedPath::new(&path, root, is_read)).collect();
                 Subject { paths, touches, ..nothing }
             }
         }
@@ -131,7 +142,7 @@ impl Subject {
 
     /// As for commands: any file holds back, all files let pass. A path is judged as it is written and by where it leads;
     /// one that says neither is held against every end of it.
-    pub(super) fn path_matches(&self, wanted: &Pattern, lets_pass: bool, tool_named: bool) -> bool {
+    pub(super) fn path_matches(&self, wanted: &Pattern, lets_pass: bool, tool_named: bool, about: About) -> bool {
         if !self.is_about_files(tool_named) {
             return false;
         }
@@ -144,7 +155,8 @@ impl Subject {
                     && path.leads.within().is_none_or(|real| real.is_some_and(spelled))
             })
         } else {
-            self.paths.iter().any(|path| {
+            let mut paths = self.paths.iter().filter(|path| about == About::Call || path.is_read);
+            paths.any(|path| {
                 let meant = lexical(&path.written);
                 let leads_there = path.leads.within().flatten().is_some_and(spelled);
                 spelled(&meant) || leads_there || (!path.is_straight() && ends(&meant).any(|end| matches(&end)))
@@ -195,13 +207,13 @@ impl Subject {
 }
 
 impl NamedPath {
-    fn new(path: &WorkspacePath, root: LookedAt<'_>) -> NamedPath {
+    fn new(path: &WorkspacePath, root: LookedAt<'_>, is_read: bool) -> NamedPath {
         let leads = match root {
             LookedAt::Nothing => Leads::NotLooked,
             LookedAt::Folder(root) => root.real(path).map_or(Leads::Out, Leads::To),
             LookedAt::Elsewhere => Leads::Out,
         };
-        NamedPath { written: path.as_path().to_owned(), leads }
+        NamedPath { written: path.as_path().to_owned(), leads, is_read }
     }
 
     /// Whether it only goes down, by names.
@@ -221,9 +233,11 @@ impl Leads {
     }
 }
 
-fn named(file: &FilePatch) -> Vec<WorkspacePath> {
+/// The files of a patch. The old one is read: it is copied or renamed, or its lines are compared.
+fn named(file: &FilePatch) -> Vec<(WorkspacePath, bool)> {
     let (old, new) = (file.old.as_ref(), file.new.as_ref());
-    [old.filter(|old| Some(*old) != new), new].into_iter().flatten().cloned().collect()
+    let new = new.filter(|new| Some(*new) != old).map(|new| (new.clone(), false));
+    old.map(|old| (old.clone(), true)).into_iter().chain(new).collect()
 }
 
 /// Whether a pattern is about everything below a folder, however deep.

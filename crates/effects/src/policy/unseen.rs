@@ -29,7 +29,7 @@ impl Policy {
         }
         let subject = Subject::of(tool, input, caller, true);
         let mut rules = Vec::new();
-        for rule in self.rules.iter().filter(|rule| rule.is_about(tool, true) && rule.binds(caller)) {
+        for rule in self.rules.iter().filter(|rule| rule.about(tool, true).is_some() && rule.binds(caller)) {
             if rule.command.is_some() || !subject.is_about_files(rule.tool.is_some()) && rule.path.is_some() {
                 continue;
             }

@@ -543,6 +543,46 @@ fn searches_leave_out_what_may_not_be_read() {
     }
 }
 
+/// Copies, renames, edits and patches tell what the old file says.
+#[test]
+fn a_file_that_may_not_be_read_is_not_copied_renamed_or_guessed() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("hidden")).unwrap();
+    fs::write(folder.path().join("hidden/a"), "secret\n").unwrap();
+    let moved = |how: &str, from: &str, to: &str| {
+        let header = format!("diff --git a/{from} b/{to}\nsimilarity index 100%\n{how} from {from}\n{how} to {to}\n");
+        ("ApplyPatch", json!({ "patch": header }))
+    };
+    let patch = |path: &str| {
+        let text = format!("--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-secret\n+x\n");
+        ("ApplyPatch", json!({ "patch": text }))
+    };
+    let made = ("ApplyPatch", json!({ "patch": "--- /dev/null\n+++ b/hidden/new\n@@ -0,0 +1 @@\n+x\n" }));
+    let edit = |path: &str| ("EditFile", json!({ "path": path, "old": "secret", "new": "x" }));
+    let write = ("WriteFile", json!({ "path": "hidden/a", "content": "x" }));
+    let read = rules(&["deny tool=ReadFile path=hidden/**"]);
+    let ask = rules(&["ask tool=ReadFile path=hidden/**"]);
+    let allow = rules(&["allow tool=ReadFile path=hidden/**", "deny tool=* path=**"]);
+    for (policy, (tool, input), expected) in [
+        (&read, moved("copy", "hidden/a", "shown"), "refused"),
+        (&read, moved("rename", "hidden/a", "shown"), "refused"),
+        (&read, moved("copy", "src/c", "hidden/c"), "runs"),
+        (&read, patch("hidden/a"), "refused"),
+        (&read, patch("src/c"), "runs"),
+        (&read, edit("hidden/a"), "refused"),
+        (&read, edit("src/c"), "runs"),
+        (&ask, edit("hidden/a"), "asks"),
+        // Nothing of the old file is told.
+        (&read, made, "runs"),
+        (&read, write, "runs"),
+        // Leave to read is no leave to write.
+        (&allow, edit("hidden/a"), "refused"),
+    ] {
+        let does = judge_as(policy, &["a"], Some(folder.path()), tool, &input);
+        assert_eq!(word(&does), expected, "{policy} {tool} {input}");
+    }
+}
+
 /// The link was another one when the call was judged.
 #[test]
 fn a_file_that_is_denied_is_not_opened_whatever_leads_there_by_then() {
@@ -552,13 +592,16 @@ fn a_file_that_is_denied_is_not_opened_whatever_leads_there_by_then() {
     symlink("hidden/a", folder.path().join("lnk")).unwrap();
     let agent = AgentId::new("a").unwrap();
     let caller = Caller { agent: &agent, makers: &[], workspace: Some(folder.path()), root: None, rule_folders: &[] };
-    let policy = Policy::parse(&rules(&["deny tool=* path=hidden/**"])).unwrap();
-    for (tool, input) in [
-        ("ReadFile", json!({ "path": "lnk" })),
-        ("WriteFile", json!({ "path": "lnk", "content": "x" })),
-        ("EditFile", json!({ "path": "lnk", "old": "secret", "new": "x" })),
-        ("Grep", json!({ "pattern": ".", "path": "lnk" })),
+    let copy = "diff --git a/lnk b/shown\nsimilarity index 100%\ncopy from lnk\ncopy to shown\n";
+    for (tool, input, denied) in [
+        ("ReadFile", json!({ "path": "lnk" }), "*"),
+        ("WriteFile", json!({ "path": "lnk", "content": "x" }), "*"),
+        ("EditFile", json!({ "path": "lnk", "old": "secret", "new": "x" }), "*"),
+        ("EditFile", json!({ "path": "lnk", "old": "secret", "new": "x" }), "ReadFile"),
+        ("Grep", json!({ "pattern": ".", "path": "lnk" }), "ReadFile"),
+        ("ApplyPatch", json!({ "patch": copy }), "ReadFile"),
     ] {
+        let policy = Policy::parse(&rules(&[&format!("deny tool={denied} path=hidden/**")])).unwrap();
         let root = Root::open(folder.path()).unwrap().without_unseen(policy.unseen(&caller, tool, &input, false));
         let refused = Call::read(tool, &input).unwrap().unwrap().run(&root).unwrap_err();
         assert_eq!(refused.code, "permission_denied", "{tool}");

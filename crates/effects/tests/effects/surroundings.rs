@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use abide_effects::Hands;
 use abide_effects::hands::Setup;
 use abide_effects::limits;
+use abide_effects::policy::{CallPolicy, Policy};
 use abide_effects::process::Bounds;
 use abide_effects::sandbox::Mode;
 use abide_effects::surroundings::Surroundings;
@@ -22,6 +24,7 @@ struct Stage {
     ground: TempDir,
     agent: AgentId,
     place: Place,
+    policy: Arc<Policy>,
 }
 
 impl Stage {
@@ -42,7 +45,13 @@ impl Stage {
         };
         let workspace = ground.path().canonicalize().unwrap().join("project/w").display().to_string();
         let place = Place { configured: Some(workspace), ..Place::default() };
-        Stage { hands: Hands::new(setup).unwrap(), ground, agent: AgentId::new("main").unwrap(), place }
+        Stage {
+            hands: Hands::new(setup).unwrap(),
+            ground,
+            agent: AgentId::new("main").unwrap(),
+            place,
+            policy: Arc::default(),
+        }
     }
 
     /// From where the home and the project lie.
@@ -68,7 +77,7 @@ impl Stage {
     }
 
     async fn around(&self) -> Surroundings {
-        self.hands.surroundings(&self.agent, &self.place).await
+        self.hands.surroundings(&self.agent, &self.place, Arc::clone(&self.policy)).await
     }
 
     /// Guides as `path: text`.
@@ -97,7 +106,8 @@ impl Stage {
             input,
             place: Box::new(self.place.clone()),
         };
-        match self.hands.perform(&self.agent, effect).unwrap().await.as_slice() {
+        let policy = CallPolicy { policy: Arc::clone(&self.policy), approved: None };
+        match self.hands.perform_under(policy, &self.agent, effect).unwrap().await.as_slice() {
             [Input::FinishTool { result, .. }] => result.clone(),
             other => panic!("reading records its result and nothing more: {other:?}"),
         }
@@ -120,6 +130,28 @@ async fn where_nothing_is_nothing_is_found() {
     assert!(!stage.path("home/agents").exists());
     stage.place.configured = Some("/nowhere".to_owned());
     assert_eq!(stage.around().await, Surroundings::default());
+}
+
+/// A guide or a skill may be a link to a file that the agent may not read.
+#[tokio::test]
+async fn files_that_the_policy_keeps_from_being_read_are_neither_guides_nor_skills() {
+    let mut stage = Stage::new();
+    stage.put("project/w/hidden/a", "---\nname: leak\ndescription: secret\n---\nsecret\n");
+    stage.link("project/w/AGENTS.md", "hidden/a");
+    stage.link("project/w/.agents/skills/leak/SKILL.md", "../../../hidden/a");
+    stage.skill("project/w/.agents/skills/open", "fine");
+    stage.link("project/w/.agents/skills/open/more", "../../../hidden/a");
+    assert_eq!((stage.around().await.guides.len(), stage.skills().await.len()), (1, 2), "without a policy");
+    for action in ["deny", "ask"] {
+        let rule = format!("[[rule]]\naction = \"{action}\"\ntool = \"ReadFile\"\npath = \"hidden/**\"\n");
+        stage.policy = Arc::new(Policy::parse(&rule).unwrap());
+        let around = stage.around().await;
+        assert_eq!(around.guides, []);
+        assert!(!format!("{around:?}").contains("secret"), "{around:?}");
+        assert_eq!(stage.skills().await, [".agents/skills/open: fine"]);
+        stage.refused(json!({ "skill": "open", "path": "more" }), "permission_denied").await;
+        stage.refused(json!({ "skill": "leak" }), "broken_skill").await;
+    }
 }
 
 #[tokio::test]

@@ -257,11 +257,11 @@ async fn guides_and_skills_come_from_no_folder_that_a_swapped_link_leads_to() {
     let at = Swapped::new();
     let hands = &at.stage.hands;
     for place in at.places() {
-        let around = hands.look_around(&at.stage.agent, &place);
+        let around = hands.look_around(&at.stage.agent, &place, &Policy::default());
         assert!(around.guides.iter().any(|guide| guide.text == "own") && around.skills.len() == 1, "{around:?}");
         let swapping = at.swapping();
         for _ in 0..2_000 {
-            let around = hands.look_around(&at.stage.agent, &place);
+            let around = hands.look_around(&at.stage.agent, &place, &Policy::default());
             assert!(!format!("{around:?}").contains(SECRET), "{around:?}");
         }
         for _ in 0..500 {
