@@ -4,10 +4,13 @@
 //! an agent left there would run with all rights of the daemon's user. Every folder that an agent is given is recorded in
 //! the home before the agent gets it, and stays recorded when the agent leaves it, because its files stay. PATH folders
 //! below a recorded folder or below the home are skipped, as are relative ones and those that every user may write. A
-//! folder that only its group may write is used: on many systems those are `/usr/local/bin` and `~/.local/bin`.
+//! folder that only its group may write is used: on many systems those are `/usr/local/bin` and `~/.local/bin`. A recorded
+//! folder is known again under another name, and where it is mounted a second time. A hard link to a file in it is not.
+//!
+//! The commands of agents run inside a sandbox, with PATH as the daemon has it but for the folders of other agents.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs;
 use std::io;
@@ -16,7 +19,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-use rustix::fs::Access;
+use rustix::fs::{Access, AtFlags, StatxFlags};
+use serde::{Deserialize, Serialize};
 
 use crate::limits;
 use crate::sandbox::environment;
@@ -62,13 +66,30 @@ struct Program {
     inode: u64,
 }
 
+/// A folder that an agent was given.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+struct AgentFolder {
+    /// Its bytes: a path need not be UTF-8.
+    path: Vec<u8>,
+    /// None where the file system does not say when a folder was made: another one may get the same number later.
+    identity: Option<Identity>,
+}
+
+/// Tells a folder from every other one that ever was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+struct Identity {
+    device: (u32, u32),
+    inode: u64,
+    made_at: (i64, u32),
+}
+
 #[derive(Debug)]
 struct Programs {
     path: OsString,
     homes: BTreeSet<PathBuf>,
-    agent_folders: BTreeSet<PathBuf>,
+    agent_folders: BTreeSet<AgentFolder>,
     /// Those of them that are in the file.
-    recorded: BTreeSet<PathBuf>,
+    recorded: BTreeSet<AgentFolder>,
     /// The record of a home that could not be read. Nothing is started then: any folder could be an agent's.
     unreadable: Option<String>,
     found: BTreeMap<String, Program>,
@@ -115,6 +136,12 @@ pub(crate) fn safe_path_text() -> String {
     std::env::join_paths(folders).unwrap_or_default().to_string_lossy().into_owned()
 }
 
+/// PATH for the commands of an agent that can write in these folders of its own: without the folders that other agents
+/// can write, and the home. A folder whose name is not UTF-8 is left out.
+pub(crate) fn command_path(own: &[&Path]) -> String {
+    programs().command_path(own)
+}
+
 /// The folders of PATH that are skipped.
 #[must_use]
 pub fn skipped() -> Vec<Skipped> {
@@ -132,10 +159,9 @@ impl Programs {
             return;
         }
         let file = home.join(FOLDERS);
-        let read = fs::read(&file).and_then(|bytes| Ok(serde_json::from_slice::<Vec<Vec<u8>>>(&bytes)?));
+        let read = fs::read(&file).and_then(|bytes| Ok(serde_json::from_slice::<Vec<AgentFolder>>(&bytes)?));
         match read {
             Ok(folders) => {
-                let folders = folders.into_iter().map(|bytes| PathBuf::from(OsString::from_vec(bytes)));
                 self.recorded.extend(folders);
                 self.agent_folders.extend(self.recorded.iter().cloned());
             }
@@ -151,7 +177,7 @@ impl Programs {
     fn give_folders(&mut self, home: &Path, folders: impl Iterator<Item = PathBuf>) -> io::Result<()> {
         self.serve_home(home);
         let mut recorded = self.recorded.clone();
-        recorded.extend(folders.filter(|folder| !folder.starts_with(home)));
+        recorded.extend(folders.filter(|folder| !folder.starts_with(home)).map(AgentFolder::new));
         // In memory first: a folder that can't be recorded is an agent's all the same.
         self.agent_folders.extend(recorded.iter().cloned());
         if recorded == self.recorded {
@@ -160,8 +186,7 @@ impl Programs {
         if let Some(problem) = &self.unreadable {
             return Err(io::Error::other(problem.clone()));
         }
-        let listed: Vec<&[u8]> = recorded.iter().map(|folder| folder.as_os_str().as_bytes()).collect();
-        durable::replace(home, FOLDERS, &serde_json::to_vec(&listed)?)?;
+        durable::replace(home, FOLDERS, &serde_json::to_vec(&recorded)?)?;
         self.recorded = recorded;
         Ok(())
     }
@@ -204,6 +229,16 @@ impl Programs {
         std::env::join_paths(folders).unwrap_or_default()
     }
 
+    fn command_path(&self, own: &[&Path]) -> String {
+        let is_own = |place: &PathBuf| own.iter().any(|folder| place.starts_with(folder));
+        let others = |folder: &PathBuf| {
+            let foreign = |place: &PathBuf| !is_own(place) && self.judge_place(place).is_err();
+            folder.to_str().is_some() && !places_on_the_way(folder).iter().any(foreign)
+        };
+        let folders = std::env::split_paths(&self.path).filter(others);
+        std::env::join_paths(folders).unwrap_or_default().to_string_lossy().into_owned()
+    }
+
     fn skipped(&self) -> Vec<Skipped> {
         let judged = std::env::split_paths(&self.path).map(|folder| {
             let why = self.judge_folder(&folder).err()?;
@@ -219,21 +254,55 @@ impl Programs {
         self.judge(folder)
     }
 
+    /// Refuses a real place below a folder of an agent, under whatever name that folder is reached, or below a home.
+    fn judge_place(&self, place: &Path) -> Result<(), Unsafe> {
+        if self.homes.iter().any(|home| place.starts_with(home)) {
+            return Err(Unsafe::Home);
+        }
+        let by_path = self.agent_folders.iter().find(|folder| place.starts_with(folder.path()));
+        let by_identity = || {
+            place
+                .ancestors()
+                .filter_map(Identity::of)
+                .find_map(|identity| self.agent_folders.iter().find(|folder| folder.identity == Some(identity)))
+        };
+        match by_path.or_else(by_identity) {
+            Some(folder) => Err(Unsafe::AgentFolder(folder.path().to_owned())),
+            None => Ok(()),
+        }
+    }
+
     /// Refuses a file or folder that an agent may have put there, or any link on the way to it.
     fn judge(&self, path: &Path) -> Result<(), Unsafe> {
-        for place in places_on_the_way(path) {
-            if let Some(folder) = self.agent_folders.iter().find(|folder| place.starts_with(folder)) {
-                return Err(Unsafe::AgentFolder(folder.clone()));
-            }
-            if self.homes.iter().any(|home| place.starts_with(home)) {
-                return Err(Unsafe::Home);
-            }
-        }
+        places_on_the_way(path).iter().try_for_each(|place| self.judge_place(place))?;
         match path.metadata() {
             Ok(found) if found.mode() & OTHERS_WRITE != 0 => Err(Unsafe::WritableByEveryone),
             // One that is missing is judged again when it is there.
             Ok(_) | Err(_) => Ok(()),
         }
+    }
+}
+
+impl AgentFolder {
+    fn new(path: PathBuf) -> AgentFolder {
+        AgentFolder { identity: Identity::of(&path), path: path.into_os_string().into_vec() }
+    }
+
+    fn path(&self) -> &Path {
+        Path::new(OsStr::from_bytes(&self.path))
+    }
+}
+
+impl Identity {
+    fn of(folder: &Path) -> Option<Identity> {
+        let wanted = StatxFlags::INO | StatxFlags::BTIME;
+        let found = rustix::fs::statx(rustix::fs::CWD, folder, AtFlags::SYMLINK_NOFOLLOW, wanted).ok()?;
+        let known = StatxFlags::from_bits_retain(found.stx_mask).contains(wanted);
+        known.then_some(Identity {
+            device: (found.stx_dev_major, found.stx_dev_minor),
+            inode: found.stx_ino,
+            made_at: (found.stx_btime.tv_sec, found.stx_btime.tv_nsec),
+        })
     }
 }
 
@@ -344,6 +413,36 @@ mod tests {
         programs.give_folder(&ground.folder("home"), &ws).unwrap();
         let why = programs.find("git").unwrap_err();
         assert!(why.contains("agents can write in"), "{why}");
+    }
+
+    #[test]
+    fn a_folder_of_an_agent_is_known_under_a_new_name() {
+        let ground = Ground::new();
+        let (_theirs, ours) = (ground.program("ws/bin"), ground.program("usr/bin"));
+        let ws = ground.folder("ws");
+        let renamed = ws.with_file_name("renamed");
+        let mut programs = ground.programs(&[renamed.join("bin"), parent(&ours)]);
+        programs.give_folder(&ground.folder("home"), &ws).unwrap();
+        fs::rename(&ws, &renamed).unwrap();
+        assert_eq!(programs.find("git").unwrap(), ours);
+        // A folder of a person's that took its place is an agent's, too: by its path.
+        assert_eq!(programs.skipped(), [Skipped { folder: renamed.join("bin"), why: Unsafe::AgentFolder(ws) }]);
+    }
+
+    #[test]
+    fn commands_have_the_programs_of_their_own_folder_and_not_those_of_other_agents() {
+        let ground = Ground::new();
+        let (a, b, ours) = (ground.program("a/bin"), ground.program("b/bin"), ground.program("usr/bin"));
+        let mut programs = ground.programs(&[parent(&a), parent(&b), parent(&ours)]);
+        for ws in ["a", "b"] {
+            programs.give_folder(&ground.folder("home"), &ground.folder(ws)).unwrap();
+        }
+        let path = programs.command_path(&[&ground.folder("b")]);
+        assert_eq!(path, format!("{}:{}", parent(&b).display(), parent(&ours).display()));
+        // A link of the other one, on the way to a safe place, is the other one's to turn.
+        symlink(parent(&ours), ground.folder("a").join("link")).unwrap();
+        programs.path = ground.folder("a").join("link").into_os_string();
+        assert_eq!(programs.command_path(&[&ground.folder("b")]), "");
     }
 
     #[test]

@@ -24,6 +24,7 @@ use super::output::Bounded;
 use super::owner::Begun;
 use super::{Bounds, Launch, Owner, Shared, StartError, Store, disk, family, kept, marker, ssh, sweep, wires};
 use crate::limits;
+use crate::programs;
 use crate::sandbox::environment::{self, Given};
 use crate::sandbox::{Allowed, Mechanism};
 use crate::transient;
@@ -229,12 +230,14 @@ impl Private {
 }
 
 fn environment_of(owner: &Owner, launch: &Launch, private: &Private, marker: &str) -> Vec<(String, String)> {
+    let own: Vec<&Path> = std::iter::once(&launch.root).chain(&launch.extra_write).map(PathBuf::as_path).collect();
     let given = Given {
         person: owner.sandbox.person(),
         home: &private.home,
         temporary: &private.temporary,
         tty: launch.tty,
         network: launch.network,
+        path: programs::command_path(&own),
         marker: (marker::VARIABLE, marker),
     };
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {

@@ -63,6 +63,8 @@ pub(crate) struct Given<'a> {
     pub temporary: &'a Path,
     pub tty: bool,
     pub network: bool,
+    /// Where it looks for programs.
+    pub path: String,
     /// The variable by which what a command leaves behind is found again.
     pub marker: (&'a str, &'a str),
 }
@@ -85,8 +87,8 @@ pub(crate) fn build(own: impl Iterator<Item = (String, String)>, given: &Given<'
             environment.insert((*name).to_owned(), folder.to_string_lossy().into_owned());
         }
     }
-    environment.entry("PATH".to_owned()).or_insert_with(|| PATH.to_owned());
     let mut set = |name: &str, value: String| environment.insert(name.to_owned(), value);
+    set("PATH", given.path.clone());
     set("HOME", given.home.to_string_lossy().into_owned());
     set("TMPDIR", given.temporary.to_string_lossy().into_owned());
     set("TERM", if given.tty { "xterm-256color" } else { "dumb" }.to_owned());
