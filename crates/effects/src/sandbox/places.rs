@@ -71,6 +71,9 @@ const SECRETS: &[&str] = &[
     ".ssh",
 ];
 
+/// Settings that commands need, below a person's home. One is hidden only where it has a credential in it.
+const SETTINGS: &[&str] = &[".cargo/config", ".cargo/config.toml"];
+
 const SYSTEM_SECRETS: &[&str] = &[
     "/etc/NetworkManager/system-connections",
     "/etc/gshadow",
@@ -105,6 +108,7 @@ impl Places {
     pub(crate) fn find(home: &Path, person: &Path, path_variable: &str) -> Places {
         let mut hidden: BTreeSet<PathBuf> = SYSTEM_SECRETS.iter().map(PathBuf::from).collect();
         hidden.extend(SECRETS.iter().map(|name| person.join(name)));
+        hidden.extend(SETTINGS.iter().map(|name| person.join(name)).filter(|path| has_credential(path)));
         hidden.extend(host_keys());
         hidden.insert(home.to_path_buf());
         let hidden: Vec<PathBuf> = hidden.into_iter().filter(|path| path.symlink_metadata().is_ok()).collect();
@@ -151,4 +155,21 @@ pub(crate) fn around(path: &Path, hidden: &[PathBuf]) -> Vec<PathBuf> {
     }
     let entries = fs::read_dir(path).into_iter().flatten().flatten();
     entries.flat_map(|entry| around(&entry.path(), hidden)).collect()
+}
+
+/// Whether a file of settings sets a token or a password, or has an address with one. One that can't be read may.
+fn has_credential(path: &Path) -> bool {
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) => return error.kind() != std::io::ErrorKind::NotFound,
+    };
+    text.lines().filter(|line| !line.trim_start().starts_with('#')).any(|line| {
+        let line = line.to_ascii_lowercase();
+        let named = ["token", "password", "secret"].iter().any(|word| line.contains(word));
+        named
+            || line
+                .split("://")
+                .skip(1)
+                .any(|rest| rest.split(['/', '"', '\'']).next().is_some_and(|host| host.contains('@')))
+    })
 }

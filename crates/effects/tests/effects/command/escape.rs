@@ -173,11 +173,16 @@ async fn reads_nothing_of_the_system_that_only_root_can_read(world: World) {
 async fn reads_toolchains_without_their_credentials(world: World) {
     let cargo = world.path("person/.cargo");
     fs::create_dir_all(cargo.join("bin")).unwrap();
-    for (name, text) in [("config.toml", "settings"), ("credentials.toml", "secret"), ("../.netrc", "secret")] {
+    for (name, text) in [
+        ("config.toml", "# token\n[source.mirror]\nregistry = \"https://mirror.example/a@b\"\n"),
+        ("config", "[http]\nproxy = \"http://ann:secret@proxy.example\"\n"),
+        ("credentials.toml", "secret"),
+        ("../.netrc", "secret"),
+    ] {
         fs::write(cargo.join(name), text).unwrap();
     }
     // The home of the person is the process's, so this takes another process.
-    let command = "cat $CARGO_HOME/config.toml $CARGO_HOME/credentials.toml > seen; cat $CARGO_HOME/../.netrc ~/.netrc >> seen; touch $CARGO_HOME/new; touch up";
+    let command = "cat $CARGO_HOME/config.toml $CARGO_HOME/config $CARGO_HOME/credentials.toml > seen; cat $CARGO_HOME/../.netrc ~/.netrc >> seen; touch $CARGO_HOME/new; touch up";
     let mut start = std::process::Command::new(STAND_IN);
     start.arg(world.path("home")).arg(world.path("root")).arg(world.mechanism.as_str()).arg(command);
     start.stdout(std::process::Stdio::null());
@@ -187,7 +192,8 @@ async fn reads_toolchains_without_their_credentials(world: World) {
     daemon.wait().unwrap();
     // Its group and its scratch folder go, as they would when it is back.
     let _swept = world.processes.sweep();
-    assert_eq!(fs::read_to_string(world.path("root/seen")).unwrap(), "settings");
+    let settings = fs::read_to_string(cargo.join("config.toml")).unwrap();
+    assert_eq!(fs::read_to_string(world.path("root/seen")).unwrap(), settings);
     assert!(!cargo.join("new").exists());
 }
 
