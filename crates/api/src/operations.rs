@@ -140,7 +140,7 @@ pub const OPERATIONS: &[Operation] = &[
         ..open(get("readyz", "/readyz", "The ledger can be read and written", One(200, "Health")))
     },
     get("metrics", "/metrics", "Counters for Prometheus", Text("text/plain; version=0.0.4")),
-    get("openapi", "/openapi.json", "This document", Object(200)),
+    open(get("openapi", "/openapi.json", "This document", Object(200))),
     Operation {
         problems: &[409],
         ..post("agent_create", "/v1/agents", "Create an agent", Body::Required("AgentCreate"), One(201, "AgentSummary"))

@@ -15,6 +15,9 @@ async fn every_operation_takes_its_scope_and_no_less() {
     let operator = daemon.token("runs", "operator").await;
     let admin = daemon.token("all", "admin").await;
     let tokens = [(Scope::Observer, observer), (Scope::Operator, operator), (Scope::Admin, admin)];
+    let open: Vec<&str> =
+        OPERATIONS.iter().filter(|operation| operation.scope.is_none()).map(|operation| operation.path).collect();
+    assert_eq!(open, ["/healthz", "/readyz", "/openapi.json", "/hooks/{token}"]);
     for operation in OPERATIONS {
         let Some(least) = operation.scope else {
             let answer = send(&daemon, operation, request(operation)).await;
