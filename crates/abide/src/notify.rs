@@ -78,10 +78,10 @@ impl Chosen {
         Ok(Chosen { command, webhook, on, hidden: Hidden { keys: settings.providers.key_variables(), secrets: None } })
     }
 
-    fn sinks(self) -> Vec<Sink> {
+    fn sinks(self, home: &Path) -> Vec<Sink> {
         let webhook = self.webhook.map(|(url, secret)| Sink::Webhook { url, secret });
-        let hidden = self.hidden;
-        self.command.map(|command| Sink::Command { command, hidden }).into_iter().chain(webhook).collect()
+        let (hidden, folder) = (self.hidden, home.to_owned());
+        self.command.map(|command| Sink::Command { command, folder, hidden }).into_iter().chain(webhook).collect()
     }
 }
 
@@ -141,7 +141,7 @@ impl Drop for Notifier {
 /// Begins where the last daemon left off. A way that was not chosen before begins at `since`: the past is not news.
 pub fn start(home: &Path, host: &Host, chosen: Chosen, since: Cursor) -> anyhow::Result<Notifier> {
     let on = chosen.on.clone();
-    let sinks = chosen.sinks();
+    let sinks = chosen.sinks(home);
     for name in sink::NAMES.iter().filter(|name| !sinks.iter().any(|sink| sink.name() == **name)) {
         // Chosen again later, it begins anew.
         let _absent = fs::remove_file(Place::file(home, name));

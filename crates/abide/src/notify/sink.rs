@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{Seek, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -29,7 +30,7 @@ const WITH_LIMIT: &str = r#"ulimit -Sn "$0"; exec /bin/sh -c "$1""#;
 
 #[derive(Debug, Clone)]
 pub enum Sink {
-    Command { command: String, hidden: Hidden },
+    Command { command: String, folder: PathBuf, hidden: Hidden },
     Webhook { url: Url, secret: Option<Secret> },
 }
 
@@ -47,7 +48,9 @@ impl Sink {
     pub async fn send(&self, notice: &Notice, now: Time) -> Result<(), String> {
         let (sink, notice) = (self.clone(), notice.clone());
         let sent = tokio::task::spawn_blocking(move || match sink {
-            Sink::Command { command, hidden } => run(&command, &hidden.names(), &notice, COMMAND_TIMEOUT),
+            Sink::Command { command, folder, hidden } => {
+                run(&command, &folder, &hidden.names(), &notice, COMMAND_TIMEOUT)
+            }
             Sink::Webhook { url, secret } => {
                 let event = json!({ "type": format!("abide.{}", notice.kind), "timestamp": notice.at, "data": notice });
                 webhook::send(&url, secret.as_ref(), &notice.id, now.as_ms() / 1_000, &event.to_string())
@@ -57,10 +60,10 @@ impl Sink {
     }
 }
 
-/// The operator's own command: not confined, with the daemon's environment but for the keys of models and
-/// the secrets of agents. What it prints is
-/// nobody's business.
-fn run(command: &str, hidden: &[String], notice: &Notice, limit: Duration) -> Result<(), String> {
+/// The operator's own command: not confined, with the daemon's environment but for the keys of models and the secrets of
+/// agents. It runs in a folder that no agent can write: many programs load files of the folder that they run in. Its
+/// output is thrown away.
+fn run(command: &str, folder: &Path, hidden: &[String], notice: &Notice, limit: Duration) -> Result<(), String> {
     let failed = |what: &str, error: std::io::Error| format!("{what}: {error}");
     let input = input(notice).map_err(|error| failed("its input can't be made", error))?;
     let mut shell = Command::new("/bin/sh");
@@ -79,6 +82,7 @@ fn run(command: &str, hidden: &[String], notice: &Notice, limit: Duration) -> Re
         .env("ABIDE_AGENT", &notice.agent_id)
         .env("ABIDE_TEXT", clip(notice.text.as_deref().unwrap_or_default(), VARIABLE_BYTES).replace('\0', " "))
         .env("ABIDE_ANSWER", notice.answer.as_deref().unwrap_or_default())
+        .current_dir(folder)
         .stdin(input)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -152,7 +156,7 @@ mod tests {
             answer: None,
         };
         let command = format!("trap '' TERM; exec > {}; echo begun; sleep 600 & sleep 600", pipe.display());
-        let telling = std::thread::spawn(move || run(&command, &[], &notice, Duration::from_secs(1)));
+        let telling = std::thread::spawn(move || run(&command, Path::new("/"), &[], &notice, Duration::from_secs(1)));
         let mut said = String::new();
         File::open(&pipe).unwrap().read_to_string(&mut said).unwrap();
         assert_eq!(said, "begun\n");

@@ -127,7 +127,7 @@ fn a_refused_key_consumes_nothing_and_a_test_that_succeeds_lets_every_agent_go_o
     served.place.says(&["model", "test", "odd/m"]);
     until_all_answered(&served, &sent);
     assert_eq!(gate.calls(), 1 + 2 + 7, "a refused call, two tests, seven answers");
-    let told = fs::read_to_string(served.place.path("told")).unwrap();
+    let told = fs::read_to_string(served.place.path("home/told")).unwrap();
     assert_eq!(told, "failure a\n", "no agent is told as blocked beside that");
     // Once it has worked, the next failure is news again.
     gate.accept(false);

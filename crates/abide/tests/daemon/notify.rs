@@ -19,7 +19,7 @@ fn notify(text: &str) -> Value {
 
 /// What a command got, line by line.
 fn told(served: &Served) -> Vec<Value> {
-    let text = fs::read_to_string(served.place.path("told")).unwrap_or_default();
+    let text = fs::read_to_string(served.place.path("home/told")).unwrap_or_default();
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
@@ -64,8 +64,9 @@ fn a_command_is_told_what_needs_a_person() {
     assert_eq!((&told[1]["id"], &told[1]["approval"]["summary"]), (&json!(id), &json!("ship it?")));
     assert_eq!(told[1]["answer"], format!("abide approval grant {id} --agent worker"));
     assert!(told[2]["text"].as_str().unwrap().contains("which colour"), "{}", told[2]);
-    let names = fs::read_to_string(served.place.path("names")).unwrap();
+    let names = fs::read_to_string(served.place.path("home/names")).unwrap();
     assert!(names.contains(&format!("approval worker {id}\n")), "{names}");
+    assert!(!served.place.path("names").exists(), "it does not run where the daemon was started");
     until_confirmed(&served, "command", 4);
     let metrics = served.get("/metrics");
     let metrics = metrics.as_str().unwrap();

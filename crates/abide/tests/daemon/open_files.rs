@@ -97,7 +97,7 @@ fn the_daemon_raises_its_limit_and_programs_get_the_usual_one() {
     let ran = served.until_fact("worker", "tool.finished", |_| true);
     assert_eq!(ran["result"]["stdout"], "300\n900\n", "{ran}");
     let told = until("a notification", || {
-        fs::read_to_string(served.place.path("told")).ok().filter(|told| told.ends_with('\n'))
+        fs::read_to_string(served.place.path("home/told")).ok().filter(|told| told.ends_with('\n'))
     });
     assert_eq!(told, "300\n");
 }

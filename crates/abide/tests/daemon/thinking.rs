@@ -44,7 +44,7 @@ fn no_program_that_is_started_sees_a_key() {
     let said = ran["stdout"].as_str().unwrap();
     assert!(said.contains("PATH="), "it saw an environment: {ran}");
     assert!(!has_key(said) && !KEYS.iter().any(|(name, _)| said.contains(name)), "{said}");
-    let told = until("a notification", || fs::read_to_string(served.place.path("notified")).ok());
+    let told = until("a notification", || fs::read_to_string(served.place.path("home/notified")).ok());
     assert!(told.contains("ABIDE_TEXT") && !has_key(&told), "{told}");
 
     // Nor does anybody who asks about models.
