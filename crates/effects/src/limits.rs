@@ -71,6 +71,8 @@ pub const LINE_SHOWN_CHARS: usize = 160;
 pub const GIT_OUTPUT_BYTES: u64 = 128 << 20;
 /// How long git may take for one answer: to check out a very large repository, on a slow disk.
 pub const GIT_PATIENCE: std::time::Duration = std::time::Duration::from_secs(900);
+/// How long an untrusted git may do nothing at all.
+pub const GIT_STALL: std::time::Duration = std::time::Duration::from_secs(10);
 /// Settings, lists of ignored files and the like that are read of a repository.
 pub const GIT_SETTINGS_BYTES: u64 = 1 << 20;
 /// Repositories in one folder that are protected. Each takes some twenty mounts; the kernel allows 100,000.

@@ -5,7 +5,7 @@
 mod begin;
 mod bounds;
 mod disk;
-mod family;
+pub(crate) mod family;
 #[expect(clippy::disallowed_methods, reason = "control groups are files of the kernel's")]
 mod group;
 mod heads;
@@ -436,6 +436,11 @@ impl Running {
 }
 
 impl Process {
+    /// The process below which all of the command's are.
+    pub(crate) fn supervisor(&self) -> i32 {
+        self.0.0.supervisor.pid
+    }
+
     /// Keeps an eye on the command without keeping it.
     #[must_use]
     pub fn running(&self) -> Running {

@@ -33,6 +33,7 @@ mod remove;
 mod repository;
 mod reserved;
 mod scan;
+mod stall;
 mod tracked;
 mod transfers;
 mod tree;

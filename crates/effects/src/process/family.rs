@@ -22,6 +22,8 @@ pub(crate) struct Stat {
     pub parent: i32,
     pub state: u8,
     pub threads: u64,
+    /// For how long it had the processor, in ticks.
+    pub ticks: u64,
 }
 
 impl Stat {
@@ -43,9 +45,12 @@ pub(crate) fn stat(pid: i32) -> Option<Stat> {
     let mut fields = rest.split_ascii_whitespace();
     let state = fields.next()?.bytes().next()?;
     let parent = fields.next()?.parse().ok()?;
-    let threads = fields.nth(15)?.parse().ok()?;
+    let in_user_mode: u64 = fields.nth(9)?.parse().ok()?;
+    let in_kernel: u64 = fields.next()?.parse().ok()?;
+    let threads = fields.nth(4)?.parse().ok()?;
     let began = fields.nth(1)?.parse().ok()?;
-    Some(Stat { member: Member { pid, began }, parent, state, threads })
+    let ticks = in_user_mode.saturating_add(in_kernel);
+    Some(Stat { member: Member { pid, began }, parent, state, threads, ticks })
 }
 
 /// All processes that can be seen.

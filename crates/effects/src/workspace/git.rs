@@ -8,7 +8,8 @@
 //! known to it. Where there is a sandbox it runs inside, without network, and sees only what the view names.
 //!
 //! In both, git gets an environment of our making: no settings of the system or of the user, no prompt, no pager, no
-//! transport. It has a time limit, because a pipe among the files it reads would block it for ever.
+//! transport. It has a time limit, and an untrusted one is ended as soon as it has stopped for good, because a pipe among
+//! the files that it reads would block it for ever.
 //!
 //! git has to be 2.36 or later.
 
@@ -28,6 +29,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, PidfdFlags};
 
+use super::stall::Stall;
 use super::transfers::Progress;
 use super::view::View;
 use crate::limits;
@@ -313,7 +315,10 @@ impl Git {
                 };
                 let started = processes.start_blocking(launch);
                 let process = started.map_err(|error| Refusal::new(error.code, error.message, error.hint))?;
-                Ok(Running { kind: Kind::Sandboxed(process), errors: drain(File::from(errors), self.progress.clone()) })
+                let watched = process.clone();
+                let stall = Stall::watch(process.supervisor(), limits::GIT_STALL, move || watched.end(true)).0;
+                let errors = drain(File::from(errors), self.progress.clone());
+                Ok(Running { kind: Kind::Sandboxed(process, stall), errors })
             }
         }
     }
@@ -404,9 +409,10 @@ impl Git {
     }
 
     fn stuck(&self, verb: &str) -> Refusal {
-        let (dir, seconds) = (self.git_dir.display(), self.patience.as_secs());
-        let message = format!("git {verb} on {dir} did not end within {seconds} seconds");
-        Refusal::new("git_stuck", message, "see what it waits for: a pipe among its files, say, or a disk")
+        let folder = self.work_tree.as_ref().unwrap_or(&self.git_dir).display();
+        let message = format!("git {verb} on {folder} waited for something that did not come, and was ended");
+        let hint = format!("look for pipes among its files (find {folder} -type p), or see whether its disk answers");
+        Refusal::new("git_stuck", message, hint)
     }
 
     fn unrunnable(&self, error: &io::Error) -> Refusal {
@@ -455,14 +461,14 @@ pub(super) struct Running {
 
 enum Kind {
     Direct(Child),
-    Sandboxed(Process),
+    Sandboxed(Process, Stall),
 }
 
 impl Running {
     pub(super) fn kill(&self) {
         match &self.kind {
             Kind::Direct(child) => kill_group(child),
-            Kind::Sandboxed(process) => process.end(true),
+            Kind::Sandboxed(process, _) => process.end(true),
         }
     }
 
@@ -479,12 +485,12 @@ impl Running {
                 let (status, in_time) = ended.map_err(|error| git.unrunnable(&error))?;
                 in_time.then_some(ExitStatus::success(&status))
             }
-            Kind::Sandboxed(process) => {
+            Kind::Sandboxed(process, stall) => {
                 let ended = process.wait_until(until);
                 if ended.is_none() {
                     process.end(true);
                 }
-                ended.map(|ended| ended.exit_code == Some(0))
+                ended.filter(|_| !stall.was_seen()).map(|ended| ended.exit_code == Some(0))
             }
         };
         let errors = self.errors.join().unwrap_or_default();

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::{Ground, contents, everything, git, put};
+use super::{Ground, contents, everything, git, put, refused};
 
 /// Changes a worktree, removes it and puts it back.
 fn there_and_back(ground: &Ground, change: impl Fn(&Path)) {
@@ -225,4 +225,17 @@ fn a_worktree_of_a_worktree_and_a_repository_whose_folder_is_linked() {
     put(&inner.path.join("work"), "work");
     assert!(ground.remove(&inner).unwrap().patch.is_some());
     ground.remove(&outer).unwrap();
+}
+
+/// git opens the pipe and waits for somebody to write to it.
+#[test]
+fn a_pipe_in_place_of_a_list_of_ignored_files_holds_nobody_up() {
+    let ground = Ground::new();
+    let worktree = ground.worktree("one");
+    put(&worktree.path.join("work"), "x");
+    assert!(std::process::Command::new("mkfifo").arg(worktree.path.join("folder/.gitignore")).status().unwrap().success());
+    assert_eq!(refused(ground.remove(&worktree)), "git_stuck");
+    assert!(worktree.path.join("work").exists());
+    fs::remove_file(worktree.path.join("folder/.gitignore")).unwrap();
+    assert!(ground.remove(&worktree).unwrap().patch.is_some());
 }
