@@ -26,6 +26,7 @@ use abide_server::{Access, App, Hooks, Limits, Options, Rate, Server, fresh_toke
 use anyhow::Context;
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::mind::holds::{self, Holds};
@@ -85,7 +86,11 @@ pub fn run(home: &Path, ledger: Ledger, daemon: &Daemon, out: &Output) -> anyhow
     let limits = Limits::for_open_files(open_files::raise());
     tracing::debug!(connections = limits.connections, "connections leave room for other open files");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let served = runtime.block_on(serve(home, ledger, &token, limits, daemon, out));
+    // Requests have threads of their own: however many agents are at work, the kernel gives each thread its share.
+    let requests =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).thread_name("requests").enable_all().build()?;
+    let served = runtime.block_on(serve(home, ledger, &token, limits, daemon, out, requests.handle()));
+    requests.shutdown_timeout(Duration::from_millis(200));
     // Nothing is left that anybody waits for: what still runs are reads that nobody will see.
     runtime.shutdown_timeout(Duration::from_millis(200));
     served
@@ -98,6 +103,7 @@ async fn serve(
     limits: Limits,
     daemon: &Daemon,
     out: &Output,
+    requests: &Handle,
 ) -> anyhow::Result<()> {
     // Asked for first, so that no signal falls into the gap before.
     let mut terminate = signal(SignalKind::terminate())?;
@@ -162,13 +168,16 @@ async fn serve(
         loopback: daemon.listen.ip().is_loopback(),
     };
     let app = App::new(host.clone(), access, options);
-    let server = Server::bind(daemon.listen, Arc::clone(&app));
+    let server = {
+        let _where_it_listens = requests.enter();
+        Server::bind(daemon.listen, Arc::clone(&app))
+    };
     let server = server.with_context(|| format!("can't listen on {}", daemon.listen))?;
     let url = format!("http://{}", server.address()?);
     hooks.listens_at(&url);
     let notice = Notice::post(home, &url, &daemon.config_digest)?;
     let (close, closed) = tokio::sync::oneshot::channel::<()>();
-    let serving = tokio::spawn(server.serve(async {
+    let serving = requests.spawn(server.serve(async {
         // Dropped or sent, it means the same.
         let _told = closed.await;
     }));

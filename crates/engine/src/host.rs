@@ -31,6 +31,7 @@ use abide_kernel::{AgentState, Fact};
 use abide_ledger::{Ledger, ReadError, StreamId};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
+use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use crate::clock::{Clock, LatestRecorded};
@@ -159,6 +160,8 @@ impl Closing {
 }
 
 pub(crate) struct Shared {
+    /// Where agents live, whoever wakes them: those who ask may have a runtime of their own.
+    pub runtime: Handle,
     pub ledger: Ledger,
     pub perform: Arc<dyn Perform>,
     pub clock: Clock,
@@ -220,6 +223,7 @@ impl Host {
         let held = ledger.wakes_because(HELD)?;
         let woken: Vec<StreamId> = open.chain(held).collect();
         let host = Host(Arc::new(Shared {
+            runtime: Handle::current(),
             ledger,
             perform,
             clock,

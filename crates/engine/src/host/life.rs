@@ -105,8 +105,9 @@ enum End {
 
 /// Starts the loop of an agent. Whatever happens in it, the host hears of its end.
 pub(super) fn spawn(shared: Arc<Shared>, agent: AgentId, posts: mpsc::Receiver<Post>) {
+    let runtime = shared.runtime.clone();
     let entry = DirectoryEntry::new(shared, agent);
-    tokio::spawn(async move {
+    runtime.spawn(async move {
         let DirectoryEntry { shared, agent } = &entry;
         let lived = AssertUnwindSafe(live(Arc::clone(shared), agent.clone(), posts)).catch_unwind().await;
         let ended = AssertUnwindSafe(end(shared, agent, lived)).catch_unwind().await;

@@ -233,7 +233,9 @@ fn a_pipe_in_place_of_a_list_of_ignored_files_holds_nobody_up() {
     let ground = Ground::new();
     let worktree = ground.worktree("one");
     put(&worktree.path.join("work"), "x");
-    assert!(std::process::Command::new("mkfifo").arg(worktree.path.join("folder/.gitignore")).status().unwrap().success());
+    assert!(
+        std::process::Command::new("mkfifo").arg(worktree.path.join("folder/.gitignore")).status().unwrap().success()
+    );
     assert_eq!(refused(ground.remove(&worktree)), "git_stuck");
     assert!(worktree.path.join("work").exists());
     fs::remove_file(worktree.path.join("folder/.gitignore")).unwrap();
