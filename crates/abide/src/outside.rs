@@ -13,6 +13,7 @@ use abide_effects::secrets::{SecretSource, SecretValue};
 use abide_kernel::agent::credentials::Credentials;
 use abide_kernel::agent::workspace::Workspace;
 use abide_kernel::effect::Place;
+use abide_kernel::explain::FolderUse;
 use abide_kernel::fact::WorkspaceAttached;
 use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::input::Refusal;
@@ -133,6 +134,10 @@ impl World for Outside {
                 "shadowing": writable.shadowing.map(|folder| folder.display().to_string()),
             }))
         })
+    }
+
+    fn folder_use<'a>(&'a self, agent: &'a AgentId, place: Place) -> Seen<'a, FolderUse> {
+        Box::pin(async move { self.hands.folder_use(agent, &place).await })
     }
 
     fn transfers(&self) -> Vec<Transfer> {

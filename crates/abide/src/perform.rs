@@ -1,5 +1,6 @@
 //! What does the effects of agents in a daemon: the one place that brings the engine and `effects` together.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use abide_effects::Hands;
@@ -93,6 +94,9 @@ impl Perform for Effects {
     }
 
     fn recorded(&self, agent: &AgentId, facts: Vec<(Seq, Time, Fact)>) {
+        if facts.iter().any(|(_, _, fact)| matches!(fact, Fact::AgentArchived(_))) {
+            self.hands.forget(agent);
+        }
         self.mind.recorded(agent, facts);
     }
 
@@ -109,8 +113,8 @@ impl Perform for Effects {
         self.mind.cut_off(agent, exec_id)
     }
 
-    fn rests(&self, agent: &AgentId, occupied: Option<&str>) {
-        self.hands.rests(agent, occupied);
+    fn rests(&self, agent: &AgentId) {
+        self.hands.rests(agent);
         self.mind.rests(agent);
         self.policy.rests(agent);
     }
@@ -122,7 +126,11 @@ impl Perform for Effects {
             let priced = providers.model(name).map_or(true, |model| model.check_price().is_ok());
             let sandbox = sandbox_shape(&hands, summary["execution"]["network"] == true);
             let used = hands.disk_use(&agent).await;
-            add_world(&mut summary, sandbox, used, priced);
+            let held_by = match summary["execution"]["cwd"].as_str() {
+                Some(folder) => hands.folder_holder(&agent, Path::new(folder)).await,
+                None => None,
+            };
+            add_world(&mut summary, sandbox, used, held_by.as_ref(), priced);
             summary
         })
     }

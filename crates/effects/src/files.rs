@@ -61,6 +61,15 @@ impl Call {
         })
     }
 
+    /// Whether it may change a file.
+    #[must_use]
+    pub fn writes(&self) -> bool {
+        match self {
+            Call::Write(_) | Call::Edit(_) | Call::Patch(_) => true,
+            Call::Read(_) | Call::Glob(_) | Call::Grep(_) => false,
+        }
+    }
+
     /// Does it, and says what came of it.
     pub fn run(&self, root: &Root) -> Result<Value, Refusal> {
         match self {

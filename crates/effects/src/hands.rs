@@ -9,6 +9,8 @@ mod command;
 mod credentials;
 mod desk;
 mod files;
+mod folder_lock;
+mod known_folder;
 mod order;
 mod output;
 mod reconcile;
@@ -75,7 +77,8 @@ struct Inner {
     moment: fn() -> (Time, u64),
     fresh: Mutex<Fresh>,
     tasks: tasks::Tasks,
-    desks: desk::Desks,
+    folders: folder_lock::FolderLocks,
+    known_folders: known_folder::KnownFolders,
     order: order::Order,
     /// What an earlier life of this home left running, and how it was ended, until its agent is read.
     swept: Mutex<HashMap<TaskId, Vec<String>>>,
@@ -132,7 +135,8 @@ impl Hands {
             moment: setup.moment,
             fresh: Mutex::new(Fresh::new(Time::EPOCH, 0)),
             tasks: tasks::Tasks::default(),
-            desks: desk::Desks::default(),
+            known_folders: known_folder::KnownFolders::default(),
+            folders: folder_lock::FolderLocks::new((setup.moment)().1),
             order: order::Order::default(),
         })))
     }
@@ -235,19 +239,15 @@ impl Hands {
                 self.0.tasks.close(&agent, &task_id);
                 None
             }
-            Effect::ReleaseWorkspace { workspace } => {
-                let stay = self.0.desks.stay(&agent);
+            Effect::ReleaseWorkspace { workspace, action } => {
+                // From now on, not from when the job begins: whoever waits comes before the agent's next turn.
+                self.0.folders.end(&agent);
                 Some(Box::pin(async move {
-                    // While a command of it still ends, it may write there.
-                    hands.0.tasks.all_over(&agent).await;
-                    let left = blocking(move || hands.0.desks.leave_since(&agent, stay)).await;
-                    let released = |error| Input::ReleaseWorkspace { workspace, error };
-                    match left {
-                        Ok(true) => vec![released(None)],
-                        // It was started again, and went back to work there.
-                        Ok(false) => Vec::new(),
-                        Err(refusal) => vec![released(Some(refusal.message))],
-                    }
+                    hands.let_go(&agent).await;
+                    // It may have gone back to work there.
+                    let held = hands.0.folders.holds(&agent, Path::new(&workspace));
+                    let released = Input::ReleaseWorkspace { workspace, action, error: None };
+                    (!held).then_some(released).into_iter().collect()
                 }))
             }
             Effect::RemoveWorktree { workspace } => Some(Box::pin(async move {
@@ -274,20 +274,22 @@ impl Hands {
     pub fn remains(&self, agent: &AgentId) -> Remains {
         let mut ended: BTreeMap<TaskId, Vec<String>> = self.0.tasks.drop_all(agent);
         ended.extend(self.0.swept.lock().unwrap_or_else(PoisonError::into_inner).clone());
-        Remains { ended, occupied: self.0.desks.occupied_by(agent), ..Remains::default() }
+        Remains { ended, occupied: self.0.folders.recorded(agent), ..Remains::default() }
     }
 
-    /// The agent has come to rest. A folder that was taken for a call which was cut off before that was recorded is
-    /// nobody's to let go of but ours.
-    pub fn rests(&self, agent: &AgentId, occupied: Option<&str>) {
-        let Some(stay) = self.0.desks.stay(agent).filter(|_| occupied.is_none()) else { return };
+    /// The agent has come to rest, and so has no turn and no command: should it still hold a folder, it lets go.
+    pub fn rests(&self, agent: &AgentId) {
+        if self.0.folders.held(agent).is_none() {
+            return;
+        }
+        self.0.folders.end(agent);
         let (hands, agent) = (self.clone(), agent.clone());
-        tokio::spawn(async move {
-            // While a command of it still ends, it may write there.
-            hands.0.tasks.all_over(&agent).await;
-            // What could not be let go of is found by whoever wants the folder, with the agent's name.
-            let _let_go = blocking(move || hands.0.desks.leave_since(&agent, Some(stay))).await;
-        });
+        tokio::spawn(async move { hands.let_go(&agent).await });
+    }
+
+    /// The agent was deleted, and works nowhere any more.
+    pub fn forget(&self, agent: &AgentId) {
+        self.0.known_folders.forget(agent);
     }
 
     #[allow(clippy::too_many_arguments, reason = "they are the fields of one effect")]
@@ -351,7 +353,7 @@ impl Hands {
         agent: &AgentId,
         bound: &abide_kernel::agent::workspace::Workspace,
     ) -> Result<Removal, Refusal> {
-        self.0.desks.leave_root(agent, Path::new(&bound.root))?;
+        self.0.folders.leave(agent, Path::new(&bound.root));
         let Some(worktree) = &bound.worktree else {
             let hint = "detach it as a folder; its files stay";
             return Err(Refusal::new("no_worktree", format!("{} is no worktree", bound.root), hint));
@@ -359,18 +361,22 @@ impl Hands {
         let worktree = worktree_of(&bound.root, worktree);
         let unsaved = if bound.discard { Unsaved::Discard } else { Unsaved::Keep };
         let (patches, now) = (self.patches(agent), (self.0.moment)().0);
-        match self.0.repositories.remove_worktree(&worktree, unsaved, &patches, now) {
-            Ok(removed) => Ok(Removal {
+        let removal = match self.0.repositories.remove_worktree(&worktree, unsaved, &patches, now) {
+            Ok(removed) => Removal {
                 patch: removed.patch.map(|patch| patch.display().to_string()),
                 branches: removed.branches_kept,
                 evidence: removed.evidence,
-            }),
+            },
             // It went before the process that removed it could say so, or somebody else took it away: it is gone.
             Err(refusal) if refusal.code == "missing" => {
-                Ok(Removal { evidence: vec![refusal.message], ..Removal::default() })
+                Removal { evidence: vec![refusal.message], ..Removal::default() }
             }
-            Err(refusal) => Err(Refusal { message: format!("{}; {}", refusal.message, refusal.hint), ..refusal }),
-        }
+            Err(refusal) => {
+                return Err(Refusal { message: format!("{}; {}", refusal.message, refusal.hint), ..refusal });
+            }
+        };
+        self.0.known_folders.forget_one(agent, Path::new(&bound.root));
+        Ok(removal)
     }
 
     /// The content of where an agent works, so that one can see whether it changed.

@@ -226,6 +226,10 @@ pub const SKILL_DEPTH: usize = 8;
 /// How long a call waits for its command before it becomes a task, and the longest that may be.
 pub const YIELD_MS: u64 = 10_000;
 pub const YIELD_MAX_MS: u64 = 600_000;
+/// How long writing tools, and the tasks of people, wait for a folder that another agent holds; and how often one is
+/// looked at that an agent of another daemon holds, who rings no bell here.
+pub const FOLDER_WAIT: std::time::Duration = std::time::Duration::from_secs(10);
+pub const FOREIGN_FOLDER_LOOK_MS: u64 = 100;
 /// What a call returns of each stream of its command.
 pub const COMMAND_OUTPUT_BYTES: u64 = 32 << 10;
 pub const COMMAND_OUTPUT_MAX_BYTES: u64 = 256 << 10;

@@ -86,7 +86,8 @@ pub(crate) fn linked(path: &Path, what: &str) -> Refusal {
 
 /// The refusal of another folder in its place.
 pub(crate) fn replaced(path: &Path) -> Refusal {
-    let hint = "put the folder back; if this one is meant, choose it with UseWorkspace, or stop and start the agent";
+    let hint = "put the folder back; if this one is meant, choose it with UseWorkspace, or have the operator attach it: \
+                abide workspace attach";
     Refusal::new("moved", format!("{} is another folder by now", path.display()), hint)
 }
 

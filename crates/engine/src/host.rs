@@ -68,8 +68,8 @@ pub trait Perform: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// The agent falls asleep, and this is the folder that its records say it keeps.
-    fn rests(&self, _agent: &AgentId, _occupied: Option<&str>) {}
+    /// The agent falls asleep.
+    fn rests(&self, _agent: &AgentId) {}
 
     /// Completes the summary of an agent with what no records hold, as surfaces do.
     fn with_world(&self, _agent: &AgentId, summary: Value) -> BoxFuture<'static, Value> {

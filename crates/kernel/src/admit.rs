@@ -126,7 +126,7 @@ fn route(step: &mut Step<'_>, input: Input) -> Result<Answer, Refusal> {
         Input::HoldForDisk { until, evidence } => Ok(workspace::hold_for_disk(step, until, evidence)),
         Input::DiskHasRoom => Ok(workspace::disk_has_room(step)),
         Input::ReleaseTurns { cause, evidence } => Ok(hold::release_cause(step, cause, &evidence)),
-        Input::ReleaseWorkspace { workspace, error } => Ok(workspace::release(step, workspace, error)),
+        Input::ReleaseWorkspace { workspace, action, error } => Ok(workspace::release(step, workspace, action, error)),
         Input::FinishRemoval { root, removal } => Ok(workspace::removed(step, root, removal)),
         Input::FinishCheck { timer_id, due, checked } => Ok(due::finish_check(step, &timer_id, due, checked)),
         Input::RecordRuntimeError { error } => {

@@ -60,8 +60,11 @@ pub enum Effect {
     CloseTask {
         task_id: TaskId,
     },
+    /// Let go of a folder once nothing of the agent uses it.
     ReleaseWorkspace {
         workspace: String,
+        /// The action of control that it follows from; none where the last turn or command in it ended.
+        action: Option<ControlAction>,
     },
     /// Save what is not committed in a worktree, and remove it.
     RemoveWorktree {
@@ -116,7 +119,7 @@ pub struct ModelCall {
     pub turn_seq: Seq,
     /// Where the agent stands, for models that are told. A script knows its part without.
     pub situation: Option<Box<Situation>>,
-    /// Where its tools run, while it writes there: whether a turn got anywhere shows in the files, too.
+    /// Where its tools run, if it holds the folder: whether a turn got anywhere shows in the files, too.
     pub place: Option<Box<Place>>,
     /// What it may spend is limited: a model whose price nobody knows must not be called.
     pub money_limited: bool,
@@ -164,8 +167,6 @@ pub struct Place {
     /// Folders of which worktrees are bound to it: it may have another, and not work in the folders themselves.
     pub branched: Vec<String>,
     pub network: bool,
-    /// The agent at the top of the tree: a child may write where its supervisor does.
-    pub top: Option<AgentId>,
     /// The agents that made it, nearest first: what the policy holds them back from, it is held back from.
     pub makers: Vec<AgentId>,
     /// Their folders, as far as rules about paths begin at them.
@@ -187,7 +188,6 @@ impl Place {
             attached: of(WorkspaceMode::Direct),
             branched: of(WorkspaceMode::Worktree),
             network: state.config.network,
-            top: state.identity.supervisor.as_ref().map(|supervisor| supervisor.top.clone()),
             makers: state.identity.lineage(),
             maker_folders: state.identity.rule_folders.clone(),
             credentials: state.config.credentials.clone(),
@@ -258,7 +258,11 @@ pub fn effects_of(fact: &Fact, state: &AgentState) -> Vec<Effect> {
             .into_iter()
             .collect(),
         Fact::ControlApplied(fact) if fact.action == ControlAction::Stop => {
-            fact.workspace.iter().map(|workspace| Effect::ReleaseWorkspace { workspace: workspace.clone() }).collect()
+            let release = |workspace: &String| {
+                let (workspace, action) = (workspace.clone(), Some(ControlAction::Stop));
+                Effect::ReleaseWorkspace { workspace, action }
+            };
+            fact.workspace.iter().map(release).collect()
         }
         // It is run again at the next boot.
         Fact::ControlApplied(fact) if fact.action == ControlAction::Shutdown => {

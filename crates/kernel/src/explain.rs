@@ -2,11 +2,13 @@
 //! a person can act on.
 
 pub(crate) mod budget;
+mod folder;
 mod hands;
 mod model;
 mod pace;
 mod work;
 
+pub use folder::{FolderHolder, FolderUse, FolderWait, HeldFolder};
 pub(crate) use pace::sentence as paced_turns;
 pub(crate) use work::endless as endless_work;
 

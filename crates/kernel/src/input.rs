@@ -11,8 +11,8 @@ use crate::fact::{TaskCreated, TaskEnd, Todo, Usage, WorkspaceAttached};
 use crate::id::{AgentId, ApprovalId, CallId, ExecId, MessageId, Seq, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use crate::time::Time;
 use crate::vocabulary::{
-    ApprovalDefault, CatchUp, ChildWorkspace, DeliveryMode, Disposition, HoldCause, MessageKind, PlanStatus, Priority,
-    ProviderError, SideEffect, TaskStatus, ToolStatus, WaitKind, WorkItemFilter,
+    ApprovalDefault, CatchUp, ChildWorkspace, ControlAction, DeliveryMode, Disposition, HoldCause, MessageKind,
+    PlanStatus, Priority, ProviderError, SideEffect, TaskStatus, ToolStatus, WaitKind, WorkItemFilter,
 };
 
 #[derive(Debug, Clone, PartialEq)]
@@ -170,6 +170,8 @@ pub enum Input {
     },
     ReleaseWorkspace {
         workspace: String,
+        /// As the effect had it.
+        action: Option<ControlAction>,
         error: Option<String>,
     },
     RecordRuntimeError {

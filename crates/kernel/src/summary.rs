@@ -13,6 +13,7 @@ use crate::agent::timer::Timer;
 use crate::agent::waiting::Wait;
 use crate::agent::work::WorkItem;
 use crate::agent::workspace::Workspace;
+use crate::explain::FolderHolder;
 use crate::fact::{Schedule, Usage};
 use crate::scheduler::closure::closure;
 use crate::scheduler::posture::posture;
@@ -83,12 +84,19 @@ pub fn agent_summary(state: &AgentState, now: Time) -> Value {
     })
 }
 
-/// Adds to a summary what no agent's records hold: what really confines its commands, what it has on the disk, and whether
-/// its model has a price in the settings.
-pub fn add_world(summary: &mut Value, sandbox: Value, disk_bytes: Option<u64>, priced: bool) {
+/// Adds to a summary what no agent's records hold: what really confines its commands, what it has on the disk, who
+/// holds the folder that it works in, and whether its model has a price in the settings.
+pub fn add_world(
+    summary: &mut Value,
+    sandbox: Value,
+    disk_bytes: Option<u64>,
+    held_by: Option<&FolderHolder>,
+    priced: bool,
+) {
     if let Some(execution) = summary["execution"].as_object_mut() {
         execution.insert("sandbox".to_owned(), sandbox);
         execution.extend(disk_bytes.map(|bytes| ("disk_bytes".to_owned(), bytes.into())));
+        execution.extend(held_by.map(|holder| ("held_by".to_owned(), holder.shape())));
     }
     if let Some(model) = summary["model"].as_object_mut() {
         model.insert("priced".to_owned(), priced.into());

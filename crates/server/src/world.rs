@@ -7,6 +7,7 @@ use abide_api::types::{ModelList, ModelTested, Transfer};
 use abide_kernel::agent::credentials::Credentials;
 use abide_kernel::agent::workspace::Workspace;
 use abide_kernel::effect::Place;
+use abide_kernel::explain::FolderUse;
 use abide_kernel::fact::WorkspaceAttached;
 use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::input::Refusal;
@@ -68,6 +69,11 @@ pub trait World: Send + Sync {
 
     /// Guides and skills of where an agent works, and hooks and settings of the user's git that it can write.
     fn surroundings<'a>(&'a self, agent: &'a AgentId, place: Place) -> Done<'a, Value>;
+
+    /// How an agent stands to the folder that it works in, at this moment: it may hold it, wait for it, or find it held.
+    fn folder_use<'a>(&'a self, _agent: &'a AgentId, _place: Place) -> Seen<'a, FolderUse> {
+        Box::pin(std::future::ready(FolderUse::default()))
+    }
 
     /// Repositories whose objects are being copied into the home.
     fn transfers(&self) -> Vec<Transfer>;

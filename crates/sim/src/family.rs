@@ -274,7 +274,9 @@ impl Outside {
             Effect::CallModel { exec_id, round, .. } => {
                 vec![Input::FinishRound { exec_id, round, reply: self.reply(agent) }]
             }
-            Effect::ReleaseWorkspace { workspace } => vec![Input::ReleaseWorkspace { workspace, error: None }],
+            Effect::ReleaseWorkspace { workspace, action } => {
+                vec![Input::ReleaseWorkspace { workspace, action, error: None }]
+            }
             Effect::RemoveWorktree { workspace } => {
                 self.worktrees.remove(&workspace.root);
                 vec![Input::FinishRemoval { root: workspace.root, removal: Ok(Removal::default()) }]

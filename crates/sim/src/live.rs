@@ -214,7 +214,9 @@ impl Outside {
                 let end = TaskEnd { task_id, ..TaskEnd::default() };
                 vec![Input::EndTask { status: TaskStatus::Cancelled, end }]
             }
-            Effect::ReleaseWorkspace { workspace } => vec![Input::ReleaseWorkspace { workspace, error: None }],
+            Effect::ReleaseWorkspace { workspace, action } => {
+                vec![Input::ReleaseWorkspace { workspace, action, error: None }]
+            }
             Effect::RemoveWorktree { workspace } => {
                 vec![Input::FinishRemoval { root: workspace.root, removal: Ok(Removal::default()) }]
             }

@@ -79,6 +79,9 @@ fn create(args: &CreateArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<
         out.note(&warning);
     }
     given::note_network(&made, out);
+    if let Some(held) = &made.execution.held_by {
+        out.note(&one_line(&held.note));
+    }
     if args.no_start {
         out.hint(&format!("start it with `abide agent start {}`", args.id));
     } else {
@@ -239,6 +242,7 @@ fn picture(summary: &AgentSummary, around: &Surroundings, out: &Output) -> Strin
     more("owed results", some_of(summary.owed_results.len()));
     more("commands", (execution.commands > 0).then(|| format!("{} running", grouped(execution.commands))));
     more("workspace", Some(workspace(execution)));
+    more("held by", execution.held_by.as_ref().map(|held| one_line(&held.note)));
     more(
         "guides",
         listed(around.guides.iter().map(|guide| match guide.truncated {

@@ -87,7 +87,8 @@ fn attach(of: &OfAgent, attach: &WorkspaceAttach, place: &PlaceArgs, out: &Outpu
         let branch =
             attached.branch.as_ref().map(|branch| format!(", branch {}", one_line(branch))).unwrap_or_default();
         let note = attached.note.as_ref().map(|note| format!("{}\n", one_line(note))).unwrap_or_default();
-        format!("{} works in {}{branch}\n{note}", of.agent, one_line(&attached.root))
+        let held = attached.held_by.as_ref().map(|held| format!("{}\n", one_line(&held.note))).unwrap_or_default();
+        format!("{} works in {}{branch}\n{note}{held}", of.agent, one_line(&attached.root))
     })
 }
 

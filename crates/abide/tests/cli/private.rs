@@ -102,7 +102,7 @@ fn nothing_that_the_daemon_makes_is_open_to_others_whatever_the_umask() {
     .collect();
     let mut found = Vec::new();
     open_to_others(&place.home(), &place.home(), &mut found);
-    let made = ["daemon.json", "occupancy", "worktrees/b", "agents/a/tasks", "token", "daemon.log"];
+    let made = ["daemon.json", "worktrees/b", "agents/a/tasks", "token", "daemon.log"];
     let missing: Vec<&str> = made.into_iter().filter(|name| !place.home().join(name).exists()).collect();
     let detached = place.run(&["daemon", "stop"]);
     for (args, ran) in &ran {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::hands::{LONG_MS, TASK, calls, exec, git, lines, result, tool, until_there};
+use crate::hands::{LONG_MS, TASK, calls, exec, git, result, tool};
 use crate::served::{Served, until};
 
 fn spawn(served: &Served, message: &str, mode: &str, rounds: &Value) -> Value {
@@ -130,33 +130,6 @@ fn stopping_all_agents_ends_their_children() {
     served.until_no_process();
     let started = served.place.json(&["agent", "start", "--all"]);
     assert_eq!(started["items"].as_array().unwrap().len(), 2, "{started}");
-    served.stop_and_verify();
-}
-
-#[test]
-fn a_child_shares_its_parents_folder_and_nobody_elses() {
-    let mut served = Served::start_offering(&["child-write-too"]);
-    let folder = served.folder("work");
-    let child = json!([calls(exec("echo child >> both", LONG_MS)), { "text": "Written." }]);
-    let parent = json!([
-        calls(exec(&format!("echo parent >> both; {}", until_there("go")), 50)),
-        spawn(&served, "write too", "inherit", &child),
-        wait_for_it(),
-        { "text": "Both did." },
-    ]);
-    served.create_in("lead", &folder, &parent);
-    served.create_in("stranger", &folder, &json!([calls(exec("echo stranger >> both", LONG_MS)), { "text": "No." }]));
-    let message = served.send("lead", "go");
-    let (task, child) = spawned(&served, "lead");
-    served.until_task("lead", &task, "completed");
-    assert_eq!(lines(&folder.join("both")), 2);
-    is_gone(&served, &child);
-    // The child let go of its share only.
-    let asked = served.send("stranger", "write");
-    served.until_told("stranger", &asked);
-    assert_eq!(served.results("stranger", "ExecCommand")[0]["error"]["code"], "occupied");
-    fs::write(folder.join("go"), "").unwrap();
-    assert_eq!(answer(&served, &message), "Both did.");
     served.stop_and_verify();
 }
 

@@ -15,6 +15,7 @@ mod elsewhere;
 mod fell_short;
 #[path = "../../../../tests/fixtures/homes/fixture.rs"]
 mod fixture;
+mod folders;
 mod full_disk;
 mod hands;
 mod holds;

@@ -208,7 +208,7 @@ fn stop_ends_commands_and_lets_go_of_the_folder() {
     ]);
     served.create_in("worker", &folder, &rounds);
     served.create_in("other", &folder, &json!([
-        calls(exec("echo mine > mine", LONG_MS)), { "text": "Refused, and going on." },
+        calls(exec("echo mine > mine", 300)), { "text": "Refused, and going on." },
         calls(exec("wc -l < deaf > count; cp count mine; sleep 0.1; wc -l < deaf", LONG_MS)), { "text": "Now it went." },
     ]));
     let message = served.send("worker", "run both");

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::hands::FolderHolder;
 use super::planes::{Task, Timer, Trigger, Wait};
 use super::work::Approval;
 
@@ -377,6 +378,9 @@ pub struct Execution {
     /// What its commands have besides the usual environment; none where that is nothing.
     #[serde(default)]
     pub credentials: Option<AgentCredentials>,
+    /// Who keeps it from writing where it works, at this moment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_by: Option<FolderHolder>,
 }
 
 /// Secrets are named here; no answer has a value of one.

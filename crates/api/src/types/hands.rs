@@ -103,6 +103,26 @@ pub struct Workspace {
     pub attached_at: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// Who keeps the agent from writing there, in the answer to an attachment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_by: Option<FolderHolder>,
+}
+
+/// Who holds a folder: its turn, or a command of it, runs there, and nobody else writes in it, inside it or around it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FolderHolder {
+    /// None where it is an agent of another daemon.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<String>,
+    /// The process of that daemon.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub daemon_pid: Option<u32>,
+    pub folder: String,
+    /// Not known of an agent of another daemon.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// The same in a sentence, and what it means.
+    pub note: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

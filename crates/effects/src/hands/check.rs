@@ -25,10 +25,18 @@ impl Hands {
     ) -> Vec<Input> {
         let command = Command { command, workdir: None, tty: false, accepts_input: false };
         let label = self.new_task_id();
+        // Where the folder is held, it has as much patience as for the command: its failure would cost a turn.
+        let wait = Duration::from_millis(CHECK_TIME_MS);
         // A check has no credentials: it runs without a turn, and nobody is there to ask.
-        let started = self.start(agent, &label, &command, place, &Credentials::default(), None).await;
+        let started = match self.desk(agent, place, wait).await {
+            Ok(desk) => self.start(agent, &label, &command, place, &Credentials::default(), None, desk).await,
+            Err(refusal) => Err(refusal),
+        };
         let (mut inputs, checked) = match started {
-            Ok(Started { process, first, .. }) => (first, listen(&process).await),
+            Ok(Started { process, desk, .. }) => {
+                let checked = listen(&process).await;
+                (desk.record(), checked)
+            }
             Err(refusal) => {
                 let why = format!("it could not be started: {}; {}", refusal.message, refusal.hint);
                 (Vec::new(), Checked::NotDone { why })

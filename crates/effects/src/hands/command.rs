@@ -10,12 +10,13 @@ use abide_kernel::id::{AgentId, CallId, ExecId, TaskId};
 use abide_kernel::input::{Input, Refusal};
 use abide_kernel::vocabulary::TaskStatus;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::credentials::without;
 use super::desk::{Desk, Surroundings};
 use super::output::text;
 use super::{Hands, Outcome, blocking};
-use crate::limits;
+use crate::limits::{self, FOLDER_WAIT};
 use crate::process::{Ended, Kept, Launch, Process, Protection};
 use crate::sandbox::Mode;
 use crate::tools::exec_command;
@@ -38,12 +39,16 @@ impl Hands {
             return Ok(Outcome::of(json!({ "disposition": "already_running", "task_handle": handle })));
         }
         let task_id = self.new_task_id();
-        let credentials = &place.credentials;
-        let started = self.start(agent, &task_id, command, place, credentials, Some(exec_id)).await?;
-        let Started { process, first, missing } = started;
-        let note = without(&missing);
         let yielded = Duration::from_millis(wanted.yield_time_ms);
-        match tokio::time::timeout(yielded, process.wait()).await {
+        let deadline = Instant::now() + yielded;
+        let desk = self.desk(agent, place, yielded).await?;
+        let credentials = &place.credentials;
+        let started = self.start(agent, &task_id, command, place, credentials, Some(exec_id), desk).await?;
+        let Started { process, desk, missing } = started;
+        let note = without(&missing);
+        let ended = tokio::time::timeout_at(deadline, process.wait()).await;
+        let first = desk.record();
+        match ended {
             Ok(ended) => {
                 let mut result = completed(&process, &ended, wanted.max_output_bytes);
                 if let Some(note) = note {
@@ -100,8 +105,22 @@ impl Hands {
         command: Command,
         place: &Place,
     ) -> Vec<Input> {
-        match self.start(agent, &task_id, &command, place, &place.credentials, None).await {
-            Ok(Started { process, mut first, missing }) => {
+        // A person who stops it need not wait for the folder as well.
+        let desk = tokio::select! {
+            desk = self.desk(agent, place, FOLDER_WAIT) => desk,
+            () = self.0.tasks.asked_to_end(agent, &task_id) => {
+                let evidence = vec!["not_started: it was stopped before".to_owned()];
+                let end = TaskEnd { task_id, evidence, ..TaskEnd::default() };
+                return vec![Input::EndTask { status: TaskStatus::Cancelled, end }];
+            }
+        };
+        let started = match desk {
+            Ok(desk) => self.start(agent, &task_id, &command, place, &place.credentials, None, desk).await,
+            Err(refusal) => Err(refusal),
+        };
+        match started {
+            Ok(Started { process, desk, missing }) => {
+                let mut first = desk.record();
                 // Where the disk is full, its output is in memory while it runs.
                 let unkept = process.keep(&self.output_folder(agent, &task_id)).err();
                 let unkept = unkept.map(|error| format!("its output is kept in memory only: {error}"));
@@ -121,6 +140,7 @@ impl Hands {
         }
     }
 
+    #[allow(clippy::too_many_arguments, reason = "a check and a task differ from a call in each of them")]
     pub(super) async fn start(
         &self,
         agent: &AgentId,
@@ -129,17 +149,17 @@ impl Hands {
         place: &Place,
         credentials: &Credentials,
         exec_id: Option<&ExecId>,
+        desk: Desk,
     ) -> Result<Started, Refusal> {
         let running = self.0.tasks.of(agent);
         if running >= limits::COMMANDS_MAX {
             let message = format!("{running} commands of this agent run already");
             return Err(Refusal::new("too_many_commands", message, "wait for some of them, or stop them: TaskList"));
         }
-        let (hands, owner, taken, turn) = (self.clone(), agent.clone(), place.clone(), exec_id.cloned());
+        let (hands, owner, turn) = (self.clone(), agent.clone(), exec_id.cloned());
         let (desk, protection) = blocking(move || {
             hands.forget_old_output(&owner);
-            let desk = hands.desk(&owner, &taken)?;
-            if !desk.surroundings.direct && hands.0.desks.begins_turn(&owner, turn.as_ref()) {
+            if !desk.surroundings.direct && desk.claim.begins_turn(turn.as_ref()) {
                 // A repository that can't be read at this moment keeps no command from running: the worktree has all
                 // that it needs, and the user's branches come with the next turn.
                 let _later = hands.0.repositories.refresh(&desk.root);
@@ -153,15 +173,15 @@ impl Hands {
         let started = self.0.processes.start(launch).await;
         let process = started.map_err(|error| Refusal::new(error.code, error.message, error.hint))?;
         self.0.tasks.started(agent, process.running());
-        Ok(Started { process, first: desk.first, missing })
+        Ok(Started { process, desk, missing })
     }
 }
 
 /// A command that runs.
 pub(super) struct Started {
     pub(super) process: Process,
-    /// What has to be recorded before anything of it.
-    pub(super) first: Vec<Input>,
+    /// Held for as long as the call looks after it.
+    pub(super) desk: Desk,
     /// What the agent was given, and is not there.
     pub(super) missing: Vec<String>,
 }

@@ -1,40 +1,22 @@
-//! Where an agent works: the folder that it chose, or that its operator set, or one of its own. Whoever needs one takes
-//! it, and keeps it until the agent stops or goes elsewhere; two agents never write in the same folder.
+//! Where an agent works: the folder that it chose, or that its operator set, or one of its own; held while it writes, and
+//! only looked at while it reads.
 
-use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use abide_kernel::effect::Place;
 use abide_kernel::fact::WorkspaceAttached;
-use abide_kernel::id::{AgentId, ExecId};
+use abide_kernel::id::AgentId;
 use abide_kernel::input::{Input, Refusal};
 use abide_kernel::vocabulary::WorkspaceMode;
 
-use super::{Hands, worktree_of};
+use super::folder_lock::Claim;
+use super::{Hands, blocking, worktree_of};
 use crate::programs;
 use crate::transient;
-use crate::unlinked::{FileIdentity, open_folder, replaced};
-use crate::workspace::{self, Occupancy, Repositories, Workspace};
-
-/// Who is where.
-#[derive(Debug, Default)]
-pub(super) struct Desks(Mutex<HashMap<AgentId, Held>>);
-
-/// A folder that is taken, with what was found out about it then: git is asked once, not for every call.
-#[derive(Debug)]
-struct Held {
-    /// Shared by agents of one tree that work in the same folder.
-    occupancy: Arc<Occupancy>,
-    /// How often it was taken, or taken again.
-    stay: u64,
-    /// Of the folder that was taken: another one in its place is not worked in.
-    identity: FileIdentity,
-    surroundings: Surroundings,
-    /// The turn whose first command brought the worktree up to date with the user's branches.
-    refreshed: Option<ExecId>,
-}
+use crate::unlinked::{FileIdentity, replaced};
+use crate::workspace::{self, Repositories, Workspace};
 
 /// What the commands of an agent see of git besides the folder.
 #[derive(Debug, Clone, Default)]
@@ -49,168 +31,107 @@ pub(super) struct Surroundings {
     pub(super) git_config: String,
 }
 
-/// A folder that was taken for an agent.
+/// A folder that an agent holds, for one call.
 #[derive(Debug)]
 pub(super) struct Desk {
     pub(super) root: PathBuf,
-    /// That folder, open.
-    pub(super) folder: OwnedFd,
+    /// Of the folder that is meant: another one in its place is not worked in.
+    identity: FileIdentity,
     pub(super) surroundings: Surroundings,
-    /// What has to be recorded about it, with the outcome.
-    pub(super) first: Vec<Input>,
+    pub(super) claim: Claim,
+    bound: Option<WorkspaceAttached>,
 }
 
-impl Held {
-    /// Lets go. The folder is free when nobody else of the tree is in it.
-    fn release(self) -> Result<(), Refusal> {
-        Arc::into_inner(self.occupancy).map_or(Ok(()), Occupancy::release)
-    }
-}
-
-impl Desks {
-    fn all(&self) -> MutexGuard<'_, HashMap<AgentId, Held>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+impl Desk {
+    /// Opens the folder, if it is still the same one.
+    pub(super) fn open(&self) -> Result<OwnedFd, Refusal> {
+        self.identity.open_folder(&self.root)
     }
 
-    /// Takes the folder for the agent; what it had before is let go of. Taking it twice changes nothing. A child takes
-    /// it in the name of the agent at the top, and shares what others of its tree have taken.
-    pub(super) fn take(
-        &self,
-        agent: &AgentId,
-        top: Option<&AgentId>,
-        folder: &Workspace,
-        repositories: &Repositories,
-    ) -> Result<(), Refusal> {
-        let mut all = self.all();
-        let name = top.unwrap_or(agent).as_str();
-        let is_held = |held: &&mut Held| held.occupancy.path == folder.path && held.identity == folder.identity;
-        if let Some(held) = all.get_mut(agent).filter(is_held) {
-            held.stay += 1;
-            return Ok(());
-        }
-        let before = all.remove(agent);
-        let mut others = all.values().chain(&before).map(|held| &held.occupancy);
-        let shared = others.find(|held| held.path == folder.path && held.agent == name).cloned();
-        let taken = shared.map_or_else(|| workspace::occupy(folder, repositories.home(), name).map(Arc::new), Ok);
-        match taken {
-            Ok(occupancy) => {
-                let surroundings = Surroundings::of(agent, folder, repositories)?;
-                for given in surroundings.write.iter().chain([&folder.path]) {
-                    give(given, repositories)?;
-                }
-                let stay = before.as_ref().map_or(0, |held| held.stay) + 1;
-                let identity = folder.identity;
-                all.insert(agent.clone(), Held { occupancy, stay, identity, surroundings, refreshed: None });
-                before.map_or(Ok(()), Held::release)
-            }
-            Err(refusal) => {
-                all.extend(before.map(|held| (agent.clone(), held)));
-                Err(refusal)
-            }
-        }
-    }
-
-    /// Takes the folder that the agent has again, if it is this one. Refused where another one is in its place.
-    fn retake(&self, agent: &AgentId, root: &Path) -> Result<Option<Desk>, Refusal> {
-        let mut all = self.all();
-        let Some(held) = all.get_mut(agent).filter(|held| held.occupancy.path == root) else { return Ok(None) };
-        let folder = held.identity.open_folder(root)?;
-        held.stay += 1;
-        let (root, surroundings) = (root.to_path_buf(), held.surroundings.clone());
-        Ok(Some(Desk { root, folder, surroundings, first: Vec::new() }))
-    }
-
-    /// Opens a folder that is recorded for an agent. Where the agent has taken it, only that very folder.
-    pub(super) fn open(&self, agent: &AgentId, root: &Path) -> Result<OwnedFd, Refusal> {
-        let held = self.all().get(agent).filter(|held| held.occupancy.path == root).map(|held| held.identity);
-        held.map_or_else(|| open_folder(root), |identity| identity.open_folder(root))
-    }
-
-    /// Refuses a folder that agents have taken at this path, and that is another one by now.
-    pub(super) fn check_taken(&self, folder: &Workspace) -> Result<(), Refusal> {
-        let all = self.all();
-        let mut taken = all.values().filter(|held| held.occupancy.path == folder.path).peekable();
-        if taken.peek().is_none() || taken.any(|held| held.identity == folder.identity) {
-            return Ok(());
-        }
-        Err(replaced(&folder.path))
-    }
-
-    /// Whether this is the first command of a turn. Commands that a person starts belong to none, and always are.
-    pub(super) fn begins_turn(&self, agent: &AgentId, exec_id: Option<&ExecId>) -> bool {
-        let mut all = self.all();
-        let Some(held) = all.get_mut(agent) else { return false };
-        let first = exec_id.is_none() || held.refreshed.as_ref() != exec_id;
-        held.refreshed = exec_id.cloned();
-        first
-    }
-
-    pub(super) fn leave(&self, agent: &AgentId) -> Result<(), Refusal> {
-        self.all().remove(agent).map_or(Ok(()), Held::release)
-    }
-
-    /// Changes whenever the agent takes a folder, the same again included.
-    pub(super) fn stay(&self, agent: &AgentId) -> Option<u64> {
-        self.all().get(agent).map(|held| held.stay)
-    }
-
-    /// Lets go, unless the agent took a folder since. Says whether there is none now.
-    pub(super) fn leave_since(&self, agent: &AgentId, stay: Option<u64>) -> Result<bool, Refusal> {
-        let mut all = self.all();
-        if all.get(agent).is_some_and(|held| Some(held.stay) != stay) {
-            return Ok(false);
-        }
-        all.remove(agent).map_or(Ok(()), Held::release).map(|()| true)
-    }
-
-    /// Lets go of this folder, if that is the one.
-    pub(super) fn leave_root(&self, agent: &AgentId, root: &Path) -> Result<(), Refusal> {
-        let here = self.all().get(agent).is_some_and(|held| held.occupancy.path == root);
-        if here { self.leave(agent) } else { Ok(()) }
-    }
-
-    pub(super) fn occupied_by(&self, agent: &AgentId) -> Option<String> {
-        self.all().get(agent).map(|held| held.occupancy.path.display().to_string())
+    /// What has to be recorded with the outcome of the call.
+    pub(super) fn record(&self) -> Vec<Input> {
+        self.bound.iter().cloned().map(Input::UseWorkspace).chain([self.claim.record()]).collect()
     }
 }
 
 impl Hands {
-    /// The folder that the agent works in, taken. Blocks.
-    pub(super) fn desk(&self, agent: &AgentId, place: &Place) -> Result<Desk, Refusal> {
+    /// The folder that the agent works in, held. Waits for whoever else holds it, for so long at most.
+    pub(super) async fn desk(&self, agent: &AgentId, place: &Place, wait: Duration) -> Result<Desk, Refusal> {
+        let claim = self.claim(agent, &self.workspace_of(agent, place), wait).await?;
+        let (hands, agent, place) = (self.clone(), agent.clone(), place.clone());
+        blocking(move || hands.sit_down(&agent, &place, claim)).await
+    }
+
+    /// Looks at the folder that is held. What was found when it was taken counts until it is let go of.
+    fn sit_down(&self, agent: &AgentId, place: &Place, claim: Claim) -> Result<Desk, Refusal> {
         let repositories = &self.0.repositories;
-        let bound = place.workspace.as_ref().map(|bound| self.0.desks.retake(agent, Path::new(&bound.root)));
-        if let Some(desk) = bound.transpose()?.flatten() {
-            let workspace = desk.root.display().to_string();
-            return Ok(Desk { first: vec![Input::OccupyWorkspace { workspace }], ..desk });
+        let known = self.find_known(agent, &claim.root)?;
+        let (identity, surroundings) = match known.and_then(|known| Some((known, claim.surroundings(known)?))) {
+            Some(found) => found,
+            None => {
+                let folder = self.folder_of(agent, place)?;
+                if known.is_some_and(|known| known != folder.identity) {
+                    return Err(replaced(&folder.path));
+                }
+                let surroundings = Surroundings::of(agent, &folder, repositories)?;
+                for given in surroundings.write.iter().chain([&folder.path]) {
+                    give(given, repositories)?;
+                }
+                self.0.known_folders.remember(agent, &folder.path, folder.identity)?;
+                claim.keep_surroundings(folder.identity, &surroundings);
+                (folder.identity, surroundings)
+            }
+        };
+        let root = claim.root.display().to_string();
+        let bound = place.workspace.is_none().then(|| {
+            let (workspace, mode) = (root.clone(), WorkspaceMode::Direct);
+            WorkspaceAttached { workspace, root, mode, worktree: None, note: None }
+        });
+        Ok(Desk { root: claim.root.clone(), identity, surroundings, claim, bound })
+    }
+
+    /// The identity of a folder that the agent has worked in or read already. Refused where a link or another folder is in
+    /// its place. Its own folder, which only the daemon can put there, is made anew if it is gone.
+    fn find_known(&self, agent: &AgentId, root: &Path) -> Result<Option<FileIdentity>, Refusal> {
+        let Some(known) = self.0.known_folders.get(agent, root) else { return Ok(None) };
+        match known.open_folder(root) {
+            Ok(_) => Ok(Some(known)),
+            Err(refusal) if refusal.code == "missing" && root == self.own_folder(agent) => {
+                self.0.known_folders.forget_one(agent, root);
+                Ok(None)
+            }
+            Err(refusal) => Err(refusal),
         }
-        let folder = match (&place.workspace, &place.configured) {
-            (Some(bound), _) if Path::new(&bound.root) == self.own_folder(agent) => self.own(agent)?,
+    }
+
+    /// The folder that the agent works in, checked.
+    fn folder_of(&self, agent: &AgentId, place: &Place) -> Result<Workspace, Refusal> {
+        let repositories = &self.0.repositories;
+        match (&place.workspace, &place.configured) {
+            (Some(bound), _) if Path::new(&bound.root) == self.own_folder(agent) => self.own(agent),
             (Some(bound), _) => {
                 if let Some(worktree) = &bound.worktree {
                     let (patches, now) = (self.patches(agent), (self.0.moment)().0);
                     repositories.convert_worktree(&worktree_of(&bound.root, worktree), &patches, now)?;
                 }
-                repositories.check_again(Path::new(&bound.root))?
+                repositories.check_again(Path::new(&bound.root))
             }
-            (None, Some(configured)) => repositories.check_again(Path::new(configured))?,
-            (None, None) => self.own(agent)?,
-        };
-        self.0.desks.take(agent, place.top.as_ref(), &folder, repositories)?;
-        let root = folder.path.display().to_string();
-        let mut first = Vec::new();
-        if place.workspace.is_none() {
-            let (workspace, mode) = (root.clone(), WorkspaceMode::Direct);
-            let bound = WorkspaceAttached { workspace, root: root.clone(), mode, worktree: None, note: None };
-            first.push(Input::UseWorkspace(bound));
+            (None, Some(configured)) => repositories.check_again(Path::new(configured)),
+            (None, None) => self.own(agent),
         }
-        first.push(Input::OccupyWorkspace { workspace: root });
-        match self.0.desks.retake(agent, &folder.path)? {
-            Some(desk) => Ok(Desk { first, ..desk }),
-            None => {
-                let message = format!("{} went while it was taken", folder.path.display());
-                Err(Refusal::new("missing", message, "see that it is there, then try again"))
-            }
+    }
+
+    /// The folder that the agent works in, open, for a call that only reads: it is held by nobody for that. Blocks.
+    pub(super) fn readable_folder(&self, agent: &AgentId, place: &Place) -> Result<(PathBuf, OwnedFd), Refusal> {
+        let root = self.workspace_of(agent, place);
+        if let Some(known) = self.find_known(agent, &root)? {
+            let opened = known.open_folder(&root)?;
+            return Ok((root, opened));
         }
+        let folder = self.folder_of(agent, place)?;
+        self.0.known_folders.remember(agent, &folder.path, folder.identity)?;
+        let opened = folder.identity.open_folder(&folder.path)?;
+        Ok((folder.path, opened))
     }
 
     pub(super) fn own_folder(&self, agent: &AgentId) -> PathBuf {

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::{Hands, Outcome, blocking};
 use crate::files::{Call, Root};
+use crate::limits::FOLDER_WAIT;
 use crate::policy::{CallPolicy, Caller};
 use crate::web::WebFetch;
 
@@ -29,23 +30,28 @@ impl Hands {
         };
         let (call, hands, agent, place) = (call?, self.clone(), agent.clone(), place.clone());
         let (tool, input, policy) = (tool.to_owned(), input.clone(), policy.clone());
+        // Readers never wait, and hold nothing.
+        let desk = if call.writes() { Some(self.desk(&agent, &place, FOLDER_WAIT).await?) } else { None };
         blocking(move || {
-            let desk = hands.desk(&agent, &place)?;
-            let root = Root::of(desk.folder, &desk.root)?;
-            let hidden = hands.sandbox().hidden_in(&desk.root);
+            let (folder, opened) = match &desk {
+                Some(desk) => (desk.root.clone(), desk.open()?),
+                None => hands.readable_folder(&agent, &place)?,
+            };
+            let root = Root::of(opened, &folder)?;
+            let hidden = hands.sandbox().hidden_in(&folder);
             let rule_folders = place.rule_folders();
             let caller = Caller {
                 agent: &agent,
                 makers: &place.makers,
-                workspace: Some(&desk.root),
+                workspace: Some(&folder),
                 root: Some(&root),
                 rule_folders: &rule_folders,
             };
             let unseen = policy.check(&caller, &tool, &input)?;
-            let read_only = hands.sandbox().read_only_in(&desk.root);
+            let read_only = hands.sandbox().read_only_in(&folder);
             let root = root.without(hidden).read_only_at(read_only).without_unseen(unseen);
             let result = call.run(&root)?;
-            Ok(Outcome::after(result, desk.first))
+            Ok(Outcome::after(result, desk.map(|desk| desk.record()).unwrap_or_default()))
         })
         .await
     }

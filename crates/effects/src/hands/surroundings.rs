@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use abide_kernel::effect::Place;
+use abide_kernel::explain::FolderUse;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::Refusal;
 use serde_json::{Value, json};
@@ -61,7 +62,7 @@ impl Hands {
     ) -> T {
         let workspace = self.workspace_of(agent, place);
         let hidden = |folder: &Path| self.sandbox().hidden_in(folder);
-        let open = || self.0.desks.open(agent, &workspace);
+        let open = || self.0.known_folders.open(agent, &workspace);
         let rule_folders = place.rule_folders();
         let caller = Caller {
             agent,
@@ -75,7 +76,13 @@ impl Hands {
         look(&Whereabouts { home: &self.0.home, workspace: &workspace, open: &open, hidden: &hidden, unseen })
     }
 
-    /// The folder that an agent works in, or will: as `desk` has it, and not taken.
+    /// How the agent stands to the folder that it works in, at this moment.
+    pub async fn folder_use(&self, agent: &AgentId, place: &Place) -> FolderUse {
+        let held_by = self.folder_holder(agent, &self.workspace_of(agent, place)).await;
+        FolderUse { held: self.0.folders.held(agent), awaited: self.0.folders.awaited(agent), held_by }
+    }
+
+    /// The folder that an agent works in, or will: as `desk` has it, and not held.
     #[must_use]
     pub fn workspace_of(&self, agent: &AgentId, place: &Place) -> PathBuf {
         match (&place.workspace, &place.configured) {

@@ -17,10 +17,12 @@ use crate::process::{Ended, Process, Running};
 pub(super) struct Tasks {
     held: Mutex<HashMap<(AgentId, TaskId), Held>>,
     /// Commands that are being started, and whether they are to end as soon as they run.
-    starting: Mutex<HashMap<(AgentId, TaskId), Option<End>>>,
+    starting: Mutex<Starting>,
     /// Every command that was started, in a call or as a task, until nothing of it runs.
     running: Mutex<HashMap<AgentId, Vec<Running>>>,
 }
+
+type Starting = HashMap<(AgentId, TaskId), watch::Sender<Option<End>>>;
 
 /// How a command is to end.
 #[derive(Debug, Clone, Copy)]
@@ -59,17 +61,33 @@ impl Tasks {
         of_it.push(running);
     }
 
-    /// Comes back when nothing runs of what the agent has started so far, and the ends of its tasks are durable.
+    /// Comes back when nothing runs of what the agent has started, and the ends of its tasks are durable.
     pub(super) async fn all_over(&self, agent: &AgentId) {
-        let held: Vec<Held> =
-            self.all().iter().filter(|((owner, _), _)| owner == agent).map(|(_, held)| held.clone()).collect();
-        for held in held {
-            held.recorded().await;
+        loop {
+            let held: Vec<Held> =
+                self.all().iter().filter(|((owner, _), _)| owner == agent).map(|(_, held)| held.clone()).collect();
+            let running = self.still_running(agent);
+            if held.is_empty() && running.is_empty() {
+                return;
+            }
+            for held in held {
+                held.recorded().await;
+            }
+            for mut running in running {
+                running.over().await;
+            }
         }
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(agent);
-        for mut running in running.into_iter().flatten() {
-            running.over().await;
+    }
+
+    fn still_running(&self, agent: &AgentId) -> Vec<Running> {
+        let mut all = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(of_it) = all.get_mut(agent) else { return Vec::new() };
+        of_it.retain(|running| !running.is_over());
+        let running = of_it.clone();
+        if running.is_empty() {
+            all.remove(agent);
         }
+        running
     }
 
     pub(super) fn of(&self, agent: &AgentId) -> usize {
@@ -78,18 +96,30 @@ impl Tasks {
 
     /// From here on until `is_started`, a wish to end it is kept for it.
     pub(super) fn starts(&self, agent: &AgentId, task: &TaskId) {
-        self.all_starting().insert((agent.clone(), task.clone()), None);
+        self.all_starting().insert((agent.clone(), task.clone()), watch::Sender::new(None));
+    }
+
+    /// Comes back when a command that is being started is to end.
+    pub(super) async fn asked_to_end(&self, agent: &AgentId, task: &TaskId) {
+        let wish = self.all_starting().get(&(agent.clone(), task.clone())).map(watch::Sender::subscribe);
+        if let Some(mut wish) = wish
+            && wish.wait_for(Option::is_some).await.is_ok()
+        {
+            return;
+        }
+        // Nobody can ask any more.
+        std::future::pending().await
     }
 
     /// It is held now, or never will be. One that was asked to end meanwhile ends.
     pub(super) fn is_started(&self, agent: &AgentId, task: &TaskId) {
-        let wish = self.all_starting().remove(&(agent.clone(), task.clone())).flatten();
+        let wish = self.all_starting().remove(&(agent.clone(), task.clone())).and_then(|wish| *wish.borrow());
         if let (Some(End { force }), Some(held)) = (wish, self.get(agent, task)) {
             held.process.end(force);
         }
     }
 
-    fn all_starting(&self) -> MutexGuard<'_, HashMap<(AgentId, TaskId), Option<End>>> {
+    fn all_starting(&self) -> MutexGuard<'_, Starting> {
         self.starting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -138,8 +168,8 @@ impl Tasks {
     /// Ends a command; its end is reported by whoever awaits it. Of one that does not run here, it is reported now.
     pub(super) fn end(&self, agent: &AgentId, task: &TaskId, force: bool) -> Option<Input> {
         // Looked at first: what is not being started any more is held by now.
-        if let Some(wish) = self.all_starting().get_mut(&(agent.clone(), task.clone())) {
-            *wish = Some(End { force: force || wish.is_some_and(|wish| wish.force) });
+        if let Some(wish) = self.all_starting().get(&(agent.clone(), task.clone())) {
+            wish.send_modify(|wish| *wish = Some(End { force: force || wish.is_some_and(|wish| wish.force) }));
             return None;
         }
         match self.get(agent, task) {

@@ -36,26 +36,28 @@ impl Hands {
         place: &Place,
     ) -> Result<Outcome, Refusal> {
         let (path, mode) = use_workspace::call(input)?;
-        let (hands, agent, place) = (self.clone(), agent.clone(), place.clone());
-        blocking(move || {
+        let (hands, owner, place) = (self.clone(), agent.clone(), place.clone());
+        let bound = blocking(move || {
             let path = named(&path, &place);
-            let running = hands.0.tasks.of(&agent);
+            let running = hands.0.tasks.of(&owner);
             if running > 0 {
                 // They write where it is now; nobody else may until they are over.
                 let hint = "wait for them or stop them first: TaskList";
                 return Err(Refusal::new("in_use", format!("{running} commands still run where you are"), hint));
             }
-            let (bound, folder) = hands.bind(&agent, &path, mode, Asker::Model(&place))?;
-            let root = bound.root.clone();
-            hands.0.desks.take(&agent, place.top.as_ref(), &folder, &hands.0.repositories)?;
-            let mut result = json!({ "workspace": bound.workspace, "cwd": root });
-            if let Some(note) = &bound.note {
-                result["note"] = json!(note);
-            }
-            let first = vec![Input::UseWorkspace(bound), Input::OccupyWorkspace { workspace: root }];
-            Ok(Outcome::after(result, first))
+            let (bound, folder) = hands.bind(&owner, &path, mode, Asker::Model(&place))?;
+            hands.0.known_folders.choose(&owner, &folder.path, folder.identity);
+            Ok(bound)
         })
-        .await
+        .await?;
+        // Choosing a folder is not writing in it.
+        let holder = self.folder_holder(agent, Path::new(&bound.root)).await;
+        let holder = holder.map(|holder| format!("{}; until it lets go, writing there waits", holder.sentence()));
+        let mut result = json!({ "workspace": bound.workspace, "cwd": bound.root });
+        if let Some(note) = note(bound.note.iter().cloned().chain(holder)) {
+            result["note"] = json!(note);
+        }
+        Ok(Outcome::after(result, vec![Input::UseWorkspace(bound)]))
     }
 
     /// A person binds a folder to an agent, if `allow` lets it pass: what has to be recorded.
@@ -67,7 +69,12 @@ impl Hands {
         allow: Allow,
     ) -> Result<WorkspaceAttached, Refusal> {
         let (hands, agent) = (self.clone(), agent.clone());
-        blocking(move || Ok(hands.bind(&agent, Path::new(&path), mode, Asker::Person(allow))?.0)).await
+        blocking(move || {
+            let (bound, folder) = hands.bind(&agent, Path::new(&path), mode, Asker::Person(allow))?;
+            hands.0.known_folders.choose(&agent, &folder.path, folder.identity);
+            Ok(bound)
+        })
+        .await
     }
 
     /// A worktree for an agent that a model makes, of the folder that is recorded for the maker.
@@ -124,7 +131,7 @@ impl Hands {
             Asker::Maker => {
                 let folder = repositories.check_recorded(path)?;
                 apart_from_reserved(&folder.path, self.person())?;
-                self.0.desks.check_taken(&folder)?;
+                self.0.known_folders.check_known(&folder)?;
                 folder
             }
         };

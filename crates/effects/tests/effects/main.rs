@@ -17,6 +17,7 @@ mod files_patch_git;
 mod files_read;
 mod files_stage;
 mod files_write;
+mod folders;
 mod hands;
 mod malformed;
 mod model;

@@ -16,7 +16,7 @@ use abide_kernel::effect::{Effect, Place};
 use abide_kernel::id::{AgentId, CallId, ExecId};
 use abide_kernel::input::Does;
 use abide_kernel::time::Time;
-use abide_kernel::vocabulary::WorkspaceMode;
+use abide_kernel::vocabulary::{ControlAction, WorkspaceMode};
 use rustix::fs::{CWD, RenameFlags};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -181,6 +181,62 @@ async fn a_workspace_that_another_folder_replaced_is_not_worked_in_unasked() {
     let go = json!({ "path": at.part, "mode": "direct" });
     assert_eq!(at.call(&place, "UseWorkspace", go).await["cwd"], json!(at.part));
     assert_eq!(at.call(&place, "ReadFile", read).await["content"], "other");
+}
+
+/// A stop is no word about the folder: only a choice of this very one is.
+#[tokio::test]
+async fn an_agent_that_was_stopped_does_not_work_in_a_folder_that_replaced_its_own() {
+    let at = Swapped::new();
+    let (hands, agent) = (&at.stage.hands, &at.stage.agent);
+    let (name, read) = (at.part.display().to_string(), json!({ "path": "file" }));
+    for (round, place) in at.places().into_iter().enumerate() {
+        let write = json!({ "path": "file", "content": "own" });
+        assert_eq!(at.call(&place, "WriteFile", write.clone()).await["error"], Value::Null);
+        let stop = Effect::ReleaseWorkspace { workspace: name.clone(), action: Some(ControlAction::Stop) };
+        assert_eq!(hands.perform(agent, stop).unwrap().await.len(), 1);
+        // What it does elsewhere meanwhile changes nothing about this one.
+        let elsewhere = Place { configured: Some(at.theirs.display().to_string()), ..Place::default() };
+        assert_eq!(at.call(&elsewhere, "Glob", json!({ "pattern": "*" })).await["error"], Value::Null);
+        fs::rename(&at.part, at.work.join(format!("old{round}"))).unwrap();
+        put(&at.part.join("file"), "other");
+        for (tool, input) in tools_of(0) {
+            assert_eq!(at.call(&place, tool, input).await["error"]["code"], "moved", "{tool}");
+        }
+        let refused = at.call(&place, "ExecCommand", json!({ "cmd": "cat file" })).await;
+        assert_eq!(refused["error"]["code"], "moved");
+        assert!(refused["error"]["hint"].as_str().unwrap().contains("abide workspace attach"), "{refused}");
+        // The operator means this one.
+        let allow: Allow = Box::new(|_, _| Ok(()));
+        hands.attach(agent, name.clone(), WorkspaceMode::Direct, allow).await.unwrap();
+        assert_eq!(at.call(&place, "ReadFile", read.clone()).await["content"], "other");
+        assert_eq!(at.call(&place, "ExecCommand", json!({ "cmd": "cat file" })).await["stdout"], "other");
+    }
+    // Of an agent that is gone, nothing is known.
+    hands.forget(agent);
+    fs::rename(&at.part, at.work.join("gone")).unwrap();
+    put(&at.part.join("file"), "new");
+    assert_eq!(at.call(&at.places()[1], "ReadFile", read).await["content"], "new");
+}
+
+/// A reader takes no folder, but looks at it as a writer does.
+#[tokio::test]
+async fn a_reader_reads_only_where_the_agent_could_write() {
+    let at = Swapped::new();
+    let tools = || [("Glob", json!({ "pattern": "*" })), ("WriteFile", json!({ "path": "x", "content": "" }))];
+    let home = at.stage.home.path().canonicalize().unwrap();
+    for (folder, code) in [(home.parent().unwrap(), "contains_home"), (&home, "inside_home")] {
+        let place = Place { configured: Some(folder.display().to_string()), ..Place::default() };
+        for (tool, input) in tools() {
+            assert_eq!(at.call(&place, tool, input).await["error"]["code"], code, "{tool}");
+        }
+    }
+    // It is a link already when the agent reads for the first time.
+    exchange(&at.work);
+    for place in at.places() {
+        for (tool, input) in tools() {
+            assert_eq!(at.call(&place, tool, input).await["error"]["code"], "moved", "{tool}");
+        }
+    }
 }
 
 /// The moment between the look at a folder and its use is a judge's.

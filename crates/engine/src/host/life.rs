@@ -554,7 +554,7 @@ impl Life {
         }
         match self.shared.directory.fall_asleep(&self.agent, &mut self.posts) {
             Ok(()) => {
-                self.shared.perform.rests(&self.agent, self.core.state().workspaces.occupied());
+                self.shared.perform.rests(&self.agent);
                 self.shared.due_changed.notify_one();
                 true
             }

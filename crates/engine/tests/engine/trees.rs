@@ -100,8 +100,8 @@ impl Perform for Troupe {
                 let removal = Ok(Removal::default());
                 Some(Box::pin(async move { vec![Input::FinishRemoval { root: workspace.root, removal }] }))
             }
-            Effect::ReleaseWorkspace { workspace } => {
-                Some(Box::pin(async move { vec![Input::ReleaseWorkspace { workspace, error: None }] }))
+            Effect::ReleaseWorkspace { workspace, action } => {
+                Some(Box::pin(async move { vec![Input::ReleaseWorkspace { workspace, action, error: None }] }))
             }
             _ => None,
         }

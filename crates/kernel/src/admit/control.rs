@@ -5,6 +5,7 @@
 use crate::agent::config::{Config, Identity};
 use crate::agent::lifecycle::Control;
 use crate::agent::task::Task;
+use crate::effect::Effect;
 use crate::fact::{
     AgentArchived, AgentCreated, AgentForked, AgentQuarantined, ApprovalDecided, ControlAdmitted, ControlApplied,
     LimitsChanged, PostureChanged, TaskCancelling, TaskEnd, WaitingIntentCreated, WakeHintIgnored, WorkspaceDetached,
@@ -292,8 +293,10 @@ pub(super) fn boot(step: &mut Step<'_>, mut remains: Remains) -> Answer {
     let booting = step.state.control == Control::Booting;
     let left = step.state.workspaces.occupied().filter(|root| remains.occupied.as_deref() != Some(root));
     let left = left.map(str::to_owned);
+    // A life that crashed took it, and nobody asks for its release any more.
+    let kept = remains.occupied.take();
     let removals = removals(step);
-    let cut = step.state.turn.is_some() || !lost.is_empty() || left.is_some() || !removals.is_empty();
+    let cut = step.state.turn.is_some() || !lost.is_empty() || left.is_some() || !removals.is_empty() || kept.is_some();
     let cut = cut || !step.state.timers.checking().is_empty();
     if !cut && !step.state.shutdown && !booting {
         return if step.facts().is_empty() { Answer::Unchanged } else { Answer::Done };
@@ -315,6 +318,9 @@ pub(super) fn boot(step: &mut Step<'_>, mut remains: Remains) -> Answer {
     if let Some(workspace) = left {
         let (action, boundary) = (Some(ControlAction::Restart), Boundary::Bootstrap);
         workspace::released(step, workspace, None, action, boundary, "process_ended");
+    }
+    if let Some(workspace) = kept {
+        step.ask_again(Effect::ReleaseWorkspace { workspace, action: Some(ControlAction::Restart) });
     }
     // Whether it was removed is for git to say; asking again loses nothing.
     for root in removals {

@@ -18,6 +18,7 @@ use crate::vocabulary::{
 use super::kin::go_on_leaving;
 use super::turn::tell;
 use super::waits::{cancel_wait, drop_if_waiting};
+use super::workspace::let_go;
 
 pub(crate) fn settle(step: &mut Step<'_>, before: Status) {
     complete_finished_timers(step);
@@ -30,6 +31,7 @@ pub(crate) fn settle(step: &mut Step<'_>, before: Status) {
     if step.facts().iter().any(is_about_waits) && !planted!(ForgottenParked) {
         examine_parked(step);
     }
+    let_go(step);
     go_on_leaving(step);
     let after = step.state.status();
     if before == Status::Asleep && after == Status::AwakeIdle {

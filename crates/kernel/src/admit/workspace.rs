@@ -2,8 +2,9 @@
 
 use serde_json::json;
 
+use crate::effect::Effect;
 use crate::fact::{
-    DiskHasRoom, DiskShort, RuntimeErrorRecorded, WorkspaceAttached, WorkspaceDetached, WorkspaceOccupied,
+    DiskHasRoom, DiskShort, Fact, RuntimeErrorRecorded, WorkspaceAttached, WorkspaceDetached, WorkspaceOccupied,
     WorkspaceReleased, WorkspaceUsed, WorktreeKept, WorktreeRemoved, WorktreeRemoving,
 };
 use crate::input::{Answer, Refusal, Removal};
@@ -66,14 +67,56 @@ pub(super) fn disk_has_room(step: &mut Step<'_>) -> Answer {
     Answer::Done
 }
 
+/// A folder is held while a turn runs or a command does. Its release is asked for by the step that ends the last of them;
+/// or by the one that heard of the folder only then.
+pub(super) fn let_go(step: &mut Step<'_>) {
+    let state = &*step.state;
+    let Some(workspace) = state.workspaces.occupied() else { return };
+    let in_use = state.turn.is_some() || state.tasks.commands() > 0 || !state.timers.checking().is_empty();
+    // A stop asks for it itself.
+    let stops = |fact: &Fact| matches!(fact, Fact::ControlApplied(fact) if fact.action == ControlAction::Stop);
+    if !in_use && step.facts().iter().any(may_end_use) && !step.facts().iter().any(stops) {
+        let workspace = workspace.to_owned();
+        step.ask_again(Effect::ReleaseWorkspace { workspace, action: None });
+    }
+}
+
+fn may_end_use(fact: &Fact) -> bool {
+    matches!(
+        fact,
+        Fact::TurnTerminal(_)
+            | Fact::TurnAborted(_)
+            | Fact::TaskCompleted(_)
+            | Fact::TaskFailed(_)
+            | Fact::TaskCancelled(_)
+            | Fact::TaskInterrupted(_)
+            | Fact::TimerFired(_)
+            | Fact::TimerMissed(_)
+            | Fact::WorkspaceOccupied(_)
+    )
+}
+
 /// A failure to let go is a control error: it stands until a turn completes, and every surface shows it.
-pub(super) fn release(step: &mut Step<'_>, workspace: String, error: Option<String>) -> Answer {
+pub(super) fn release(
+    step: &mut Step<'_>,
+    workspace: String,
+    action: Option<ControlAction>,
+    error: Option<String>,
+) -> Answer {
+    if error.is_none() && step.state.workspaces.occupied() != Some(&workspace) {
+        return Answer::Unchanged;
+    }
     if let Some(error) = &error {
         let error = format!("the workspace {workspace} could not be released: {error}");
         step.emit(RuntimeErrorRecorded { error });
     }
-    // A stop is the one action that leaves a folder to be released. An agent may be started again before it is.
-    released(step, workspace, error, Some(ControlAction::Stop), Boundary::Control, "stop");
+    // By the action that asked for it, not by the status: an agent may be started again before it is released.
+    let (boundary, evidence) = match action {
+        None => (Boundary::Turn, "no_turn_and_no_command"),
+        Some(ControlAction::Restart) => (Boundary::Bootstrap, "restart"),
+        Some(action) => (Boundary::Control, action.as_str()),
+    };
+    released(step, workspace, error, action, boundary, evidence);
     Answer::Done
 }
 

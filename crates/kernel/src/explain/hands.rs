@@ -137,7 +137,9 @@ fn place(state: &AgentState) -> Option<String> {
         None => String::new(),
     };
     let held = match state.workspaces.occupied() {
-        Some(root) if root == active.root => "; no other agent can work there meanwhile",
+        Some(root) if root == active.root => {
+            ", and holds it: no other agent writes there until its turn and its tasks are over"
+        }
         Some(_) | None => "",
     };
     let note = active.note.as_ref().map(|note| format!("; {note}")).unwrap_or_default();

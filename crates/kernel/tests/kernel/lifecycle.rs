@@ -153,7 +153,7 @@ fn trail(before: &str, action: &str) -> Vec<(&'static str, Value)> {
 fn every_fact_about_control_has_full_evidence() {
     let scenes = [
         ("occupy ws\ntask t1\noperator hi", "stop", "stop", "control"),
-        ("occupy ws\nstop", "release ws", "stop", "control"),
+        ("occupy ws\nstop", "release ws after=stop", "stop", "control"),
         ("stop", "start", "start", "control"),
         ("operator hi", "shutdown now", "shutdown", "shutdown"),
         ("task t1\noperator hi", "shutdown", "shutdown", "shutdown"),
@@ -250,6 +250,96 @@ fn stop_releases_workspace_occupancy() {
          control start awake_idle
          StartModelTurn model_reentry_message m1
          turn local_continuation",
+    );
+}
+
+#[test]
+fn a_stop_asks_for_the_release_of_no_folder_that_is_not_held() {
+    check(
+        "use /w
+         operator hi
+         occupy /w
+         round done
+         release /w
+         operator again
+         ---
+         stop
+         effects",
+        "cut stop
+         requeued m2 stop
+         control stop stopped
+         Stop stopped
+         end exec2",
+    );
+}
+
+/// A folder is held until the turn has ended and no command runs, whichever comes last.
+#[test]
+fn a_folder_is_let_go_of_when_the_last_use_of_it_ends() {
+    check(
+        "operator hi
+         occupy ws
+         ---
+         round done
+         effects
+         release ws
+         release ws",
+        "end completed
+         processed m1
+         told result: done
+         Sleep no_pending_scheduler_facts
+         release ws
+         released ws
+         unchanged",
+    );
+    check(
+        "operator hi
+         occupy ws
+         task t1
+         round done
+         effects
+         ---
+         task t1 ends completed
+         effects",
+        "t1 completed
+         queued m2 task_result
+         result of t1 in m2
+         StartModelTurn model_reentry_message m2 t1
+         turn local_continuation shows t1
+         close t1, release ws, call model exec2 round 1",
+    );
+}
+
+/// A check of a timer is a command, too.
+#[test]
+fn a_folder_is_let_go_of_when_a_check_is_cancelled() {
+    check(
+        "person CreateTimer every=1h check=look tea
+         operator hi
+         occupy ws
+         advance 1h
+         round done
+         effects
+         ---
+         person CancelTimer timer1
+         effects",
+        "timer1 missed 1 (+3600s to +3600s) cancelled
+         timer1 cancelled: cancelled_by ann
+         StayIdle already_asleep
+         end check timer1, release ws",
+    );
+}
+
+/// The outcome of a call may come in when its turn was aborted already.
+#[test]
+fn a_folder_that_is_heard_of_too_late_is_let_go_of() {
+    check(
+        "operator hi
+         abort
+         ---
+         occupy ws
+         effects",
+        "release ws",
     );
 }
 

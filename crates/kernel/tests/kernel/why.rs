@@ -425,7 +425,7 @@ fn where_it_works() {
          use /h/1 of=/w
          notes",
         "it works in /w
-         it works in /w; no other agent can work there meanwhile
+         it works in /w, and holds it: no other agent writes there until its turn and its tasks are over
          it works in /h/1, a worktree of /w on branch abide/a-1",
     );
 }
@@ -460,7 +460,7 @@ fn a_workspace_that_was_not_let_go_of() {
          why
          notes",
         "a is stopped, and no message waits. Start it when there is something to do. Not all went well: the workspace /w could not be released: EIO.
-         it works in /w; no other agent can work there meanwhile
+         it works in /w, and holds it: no other agent writes there until its turn and its tasks are over
          the workspace /w could not be released: EIO; `abide agent start a` and then stop, or `abide daemon restart`, tries again",
     );
 }

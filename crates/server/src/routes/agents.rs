@@ -10,7 +10,8 @@ use abide_engine::{Answered, AskError};
 use abide_kernel::agent::budget::{Budget as KernelBudget, Limits as KernelLimits};
 use abide_kernel::agent::config::{Choice, Config, ConfigChange, DefaultModels, Identity};
 use abide_kernel::agent::credentials::Credentials;
-use abide_kernel::explain;
+use abide_kernel::effect::Place;
+use abide_kernel::explain::{self, FolderHolder};
 use abide_kernel::id::AgentId;
 use abide_kernel::input::Input;
 use abide_kernel::limits;
@@ -91,9 +92,10 @@ pub(super) async fn summary(app: &App, answered: Answered) -> Value {
 async fn with_world(app: &App, mut summary: Value) -> Value {
     let world = &app.options.world;
     let network = summary["execution"]["network"] == true;
-    let used = match summary["identity"]["id"].as_str().map(AgentId::new) {
-        Some(Ok(id)) => world.disk_use(&id).await,
-        Some(Err(_)) | None => None,
+    let folder = summary["execution"]["cwd"].as_str().map(str::to_owned);
+    let (used, holder) = match summary["identity"]["id"].as_str().map(AgentId::new) {
+        Some(Ok(id)) => (world.disk_use(&id).await, folder_holder(app, &id, folder).await),
+        Some(Err(_)) | None => (None, None),
     };
     let credentials = Credentials::deserialize(&summary["execution"]["credentials"]).unwrap_or_default();
     if !credentials.is_empty() {
@@ -101,8 +103,14 @@ async fn with_world(app: &App, mut summary: Value) -> Value {
     }
     // Prices are settings, which no agent's records hold.
     let priced = summary["model"]["name"].as_str().is_some_and(|name| (app.options.check_price)(name).is_ok());
-    add_world(&mut summary, world.sandbox(network), used, priced);
+    add_world(&mut summary, world.sandbox(network), used, holder.as_ref(), priced);
     summary
+}
+
+/// Who keeps the agent from writing in a folder that it works in, or may.
+pub(super) async fn folder_holder(app: &App, id: &AgentId, folder: Option<String>) -> Option<FolderHolder> {
+    let place = Place { configured: Some(folder?), ..Place::default() };
+    app.options.world.folder_use(id, place).await.held_by
 }
 
 fn role(role: Role) -> vocabulary::Role {
@@ -326,10 +334,14 @@ pub(super) async fn why(call: Call) -> Met {
         .await?;
         return Ok(json(200, &why));
     }
-    let seen =
-        call.app.host.look(&id, |state, now| (!state.archived).then(|| explain::why(state, decide(state, now)))).await;
-    match seen {
-        Ok(Some(Some(why))) => Ok(json(200, &why)),
+    let look = |state: &AgentState, now| {
+        (!state.archived).then(|| (explain::why(state, decide(state, now)), Place::of(state)))
+    };
+    match call.app.host.look(&id, look).await {
+        Ok(Some(Some((mut why, place)))) => {
+            why.add_folder_use(&call.app.options.world.folder_use(&id, place).await);
+            Ok(json(200, &why))
+        }
         Ok(Some(None)) => Err(problems::deleted(id.as_str())),
         Ok(None) => Err(problems::no_agent(id.as_str())),
         // What can't be read can still be explained.

@@ -9,6 +9,7 @@ use abide_kernel::id::AgentId;
 use abide_kernel::input::{Act, Input, Refusal};
 use abide_kernel::vocabulary;
 
+use super::agents::folder_holder;
 use super::lifecycle::asked;
 use super::planes::acted;
 use super::tasks::shape;
@@ -41,7 +42,9 @@ pub(super) async fn attach(call: Call) -> Met {
             asked.map_err(|error| problems::ask(error, id.as_str()))?.answer
         }
     };
-    let workspace: Workspace = shape(acted(answer)?)?;
+    let mut workspace: Workspace = shape(acted(answer)?)?;
+    let holder = folder_holder(&call.app, &id, Some(workspace.root.clone())).await;
+    workspace.held_by = holder.map(|holder| shape(holder.shape())).transpose()?;
     Ok(json(201, &workspace))
 }
 

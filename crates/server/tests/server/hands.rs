@@ -99,8 +99,8 @@ impl Perform for Hands {
                 vec![Input::EndTask { status: TaskStatus::Completed, end }]
             })),
             Effect::EndTask { .. } => Some(Box::pin(async { Vec::new() })),
-            Effect::ReleaseWorkspace { workspace } => {
-                Some(Box::pin(async move { vec![Input::ReleaseWorkspace { workspace, error: None }] }))
+            Effect::ReleaseWorkspace { workspace, action } => {
+                Some(Box::pin(async move { vec![Input::ReleaseWorkspace { workspace, action, error: None }] }))
             }
             Effect::StartTask { .. }
             | Effect::CloseTask { .. }

@@ -197,6 +197,8 @@ async fn a_stop_ends_sleeps_and_blank_hints() {
 async fn a_stop_releases_the_workspace() {
     let daemon = Daemon::start().await;
     daemon.create("a").await;
+    // With a command that runs, the folder is held past the turn.
+    daemon.finish("a", "run").await;
     daemon.finish("a", "occupy").await;
     assert_eq!(daemon.summary("a").await["execution"]["occupied"], "/somewhere");
     stop(&daemon).await;

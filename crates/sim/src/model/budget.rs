@@ -86,7 +86,7 @@ impl Model {
         self.day = day;
         let used = self.expenses.iter().filter(|expense| expense.amounts != [0; 4]);
         let days: BTreeSet<i64> = used.map(|expense| expense.day).collect();
-        let oldest = days.iter().rev().take(EARLIER_DAYS).last().copied().unwrap_or(day);
+        let oldest = days.iter().rev().nth(EARLIER_DAYS - 1).copied().unwrap_or(i64::MIN);
         // What is older is known in all, and no more by its day.
         self.expenses.iter_mut().filter(|expense| expense.day < oldest).for_each(|expense| expense.day = i64::MIN);
     }

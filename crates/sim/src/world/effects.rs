@@ -101,9 +101,9 @@ impl World {
                 let status = if self.rng.chance(70) { TaskStatus::Cancelled } else { TaskStatus::Interrupted };
                 vec![Input::EndTask { status, end: TaskEnd { task_id, ..TaskEnd::default() } }]
             }
-            Effect::ReleaseWorkspace { workspace } => {
+            Effect::ReleaseWorkspace { workspace, action } => {
                 let error = self.rng.chance(20).then(|| "busy".to_owned());
-                vec![Input::ReleaseWorkspace { workspace, error }]
+                vec![Input::ReleaseWorkspace { workspace, action, error }]
             }
             Effect::EndExec { exec_id } => {
                 // What runs may or may not hear of it in time. A call to a model is paid for all the same.

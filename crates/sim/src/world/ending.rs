@@ -94,7 +94,9 @@ impl World {
                 let end = TaskEnd { task_id, ..TaskEnd::default() };
                 Input::EndTask { status: TaskStatus::Cancelled, end }
             }
-            Effect::ReleaseWorkspace { workspace } => Input::ReleaseWorkspace { workspace, error: None },
+            Effect::ReleaseWorkspace { workspace, action } => {
+                Input::ReleaseWorkspace { workspace, action, error: None }
+            }
             Effect::RemoveWorktree { workspace } => {
                 Input::FinishRemoval { root: workspace.root, removal: Ok(Removal::default()) }
             }

@@ -107,7 +107,7 @@ fn effect(effect: &Effect) -> String {
         Effect::AwaitTask { task_id } => format!("await {task_id}"),
         Effect::CloseTask { task_id } => format!("close {task_id}"),
         Effect::RemoveWorktree { workspace } => format!("remove {}", workspace.root),
-        Effect::ReleaseWorkspace { workspace } => format!("release {workspace}"),
+        Effect::ReleaseWorkspace { workspace, .. } => format!("release {workspace}"),
         Effect::SpawnChild { task_id, child } => format!("spawn {} for {task_id}", child.identity.id),
         Effect::DismissChild { child_agent_id, .. } => format!("dismiss {child_agent_id}"),
         Effect::ReportToSupervisor { supervisor, status, .. } => format!("report {status} to {supervisor}"),

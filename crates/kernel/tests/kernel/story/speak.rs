@@ -14,9 +14,9 @@ use abide_kernel::input::{
 use abide_kernel::provider::NO_JITTER;
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::{
-    ApprovalDefault, CatchUp, ChildWorkspace, DeliveryMode, HoldCause, MessageKind, PlanStatus, Priority,
-    ProviderError, SideEffect, TaskKind, TaskStatus, TodoState, ToolStatus, WaitKind, WaitPolicy, WorkItemFilter,
-    WorkspaceMode,
+    ApprovalDefault, CatchUp, ChildWorkspace, ControlAction, DeliveryMode, HoldCause, MessageKind, PlanStatus,
+    Priority, ProviderError, SideEffect, TaskKind, TaskStatus, TodoState, ToolStatus, WaitKind, WaitPolicy,
+    WorkItemFilter, WorkspaceMode,
 };
 use serde_json::{Value, json};
 
@@ -225,6 +225,7 @@ fn input(story: &mut Story, head: &str, rest: &str) -> Said<Input> {
         "wake_up" => Input::Boot { remains: Remains { holds_turns: true, ..Remains::default() } },
         "release" => Input::ReleaseWorkspace {
             workspace: line.word(0)?.to_owned(),
+            action: line.given.get("after").map(|_| ControlAction::Stop),
             error: line.given.get("error").map(|error| (*error).to_owned()),
         },
         "use" => Input::UseWorkspace(WorkspaceAttached {
