@@ -106,19 +106,19 @@ impl Hands {
 
     /// The folder that the agent works in, checked.
     fn folder_of(&self, agent: &AgentId, place: &Place) -> Result<Workspace, Refusal> {
-        let repositories = &self.0.repositories;
-        match (&place.workspace, &place.configured) {
-            (Some(bound), _) if Path::new(&bound.root) == self.own_folder(agent) => self.own(agent),
-            (Some(bound), _) => {
-                if let Some(worktree) = &bound.worktree {
-                    let (patches, now) = (self.patches(agent), (self.0.moment)().0);
-                    repositories.convert_worktree(&worktree_of(&bound.root, worktree), &patches, now)?;
-                }
-                repositories.check_again(Path::new(&bound.root))
-            }
-            (None, Some(configured)) => repositories.check_again(Path::new(configured)),
-            (None, None) => self.own(agent),
+        let (repositories, folder) = (&self.0.repositories, self.workspace_of(agent, place));
+        // A child may have inherited the folder of an agent that was given none.
+        let owner = std::iter::once(agent).chain(&place.makers).find(|owner| self.own_folder(owner) == folder);
+        if let Some(owner) = owner {
+            return self.own(owner);
         }
+        if let Some(bound) = &place.workspace
+            && let Some(worktree) = &bound.worktree
+        {
+            let (patches, now) = (self.patches(agent), (self.0.moment)().0);
+            repositories.convert_worktree(&worktree_of(&bound.root, worktree), &patches, now)?;
+        }
+        repositories.check_again(&folder)
     }
 
     /// The folder that the agent works in, open, for a call that only reads: it is held by nobody for that. Blocks.

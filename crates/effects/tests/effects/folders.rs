@@ -234,3 +234,24 @@ async fn two_homes_see_each_other_in_a_folder() {
     is_done(&waiting.await.unwrap());
     assert_eq!(code(&here.exec("ada", &folder, "true", 0).await), json!("occupied"));
 }
+
+/// An agent that was given no folder has one in the home, which only those that it made may share.
+#[tokio::test]
+async fn a_child_works_in_the_own_folder_of_the_agent_that_made_it() {
+    let ground = Ground::new();
+    let call = |who: &str, place: Place| {
+        let (exec_id, call_id) = (ExecId::new(format!("exec_{who}")), CallId::new(format!("call_{who}")));
+        let (tool, input) = ("ExecCommand".to_owned(), json!({ "cmd": "cat made || echo here > made" }));
+        let effect = Effect::RunTool { exec_id, call_id, tool, input, place: Box::new(place) };
+        ground.stage.hands.perform(&agent(who), effect).unwrap()
+    };
+    is_done(&call("ada", Place::default()).await);
+    let own = ground.stage.hands.workspace_of(&agent("ada"), &Place::default());
+    ground.end_turn("ada", &own).await;
+    let configured = Some(own.display().to_string());
+    let child = Place { configured: configured.clone(), makers: vec![agent("ada")], ..Place::default() };
+    let ran = call("ada.1", child).await;
+    assert_eq!(result(&ran).1["stdout"], "here\n", "{ran:?}");
+    ground.end_turn("ada.1", &own).await;
+    assert_eq!(code(&call("eve", Place { configured, ..Place::default() }).await), "inside_home");
+}
