@@ -19,6 +19,7 @@ use tokio::sync::watch;
 use super::family::Member;
 use super::group::{Door, Group, Most};
 use super::heads::Heads;
+use super::mounts::Protection;
 use super::orders::{self, Orders, Report, Root, SUPERVISE};
 use super::output::Bounded;
 use super::owner::Begun;
@@ -42,6 +43,11 @@ pub(super) fn begin(owner: &Owner, launch: &Launch) -> Result<Begun, StartError>
     if launch.ssh_agent.is_some() && owner.sandbox.mechanism() != Mechanism::Bubblewrap {
         let refusal = owner.sandbox.no_ssh_agent();
         return Err(StartError::new(refusal.code, refusal.message, refusal.hint));
+    }
+    let Protection { pinned, read_only, .. } = &launch.protection;
+    if let Some(path) = pinned.iter().chain(read_only).find(|path| path.to_str().is_none()) {
+        let message = format!("the repository at {} can't be protected: its path is not UTF-8", path.display());
+        return Err(StartError::new("not_utf8", message, "rename it, or move it out of the workspace"));
     }
     let began = SystemTime::now();
     let nth = owner.started.fetch_add(1, Ordering::Relaxed);

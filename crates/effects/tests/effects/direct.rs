@@ -1,6 +1,7 @@
 //! An agent in the user's own folder, and one in a worktree: what it can do to the user's repository.
 
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use abide_effects::hands::Allow;
@@ -799,4 +800,16 @@ async fn a_swapped_link_shows_no_command_what_lies_outside() {
         .perform(&agent.stage.agent, Effect::EndTask { task_id: TaskId::new(task), force: true })
         .unwrap()
         .await;
+}
+
+#[tokio::test]
+async fn a_repository_whose_path_is_not_text_is_named() {
+    let agent = Agent::in_folder();
+    let odd = agent.ground.repo.join(std::ffi::OsStr::from_bytes(b"odd \xff"));
+    fs::create_dir(&odd).unwrap();
+    git(&odd, &["init", "-q"]);
+    let refused = agent.call("ExecCommand", json!({ "cmd": "true" })).await;
+    assert_eq!(refused["error"]["code"], "not_utf8", "{refused}");
+    fs::remove_dir_all(&odd).unwrap();
+    agent.quietly("true").await;
 }
