@@ -48,10 +48,19 @@ const REFUSED_WAIT: [Duration; 4] =
 
 type Reply = oneshot::Sender<Result<Answered, AskError>>;
 
-/// Who waits for an answer; and, for a request under a key, the key, which is not let go before.
+/// Who waits for an answer; and, for a request under a key, the key, which is not let go before it is known.
 struct Asker {
     reply: Reply,
-    _hold: Option<Arc<Holding>>,
+    hold: Option<Arc<Holding>>,
+}
+
+impl Asker {
+    /// Whoever hears the answer may ask again under the same key at once: the key is free by then.
+    fn answer(self, answer: Result<Answered, AskError>) {
+        drop(self.hold);
+        // The asker may have gone; what it asked for is done all the same.
+        let _unheard = self.reply.send(answer);
+    }
 }
 
 struct Life {
@@ -290,7 +299,9 @@ async fn load_patiently(
 
 /// Answers a post that nothing comes of. Whoever only looks reads the ledger then.
 fn refuse(post: Post, error: &AskError) {
-    if let Post::Ask { reply, .. } = post {
+    if let Post::Ask { reply, asked, .. } = post {
+        // With the key of the request: see `Asker::answer`.
+        drop(asked);
         // The asker may have gone.
         let _unheard = reply.send(Err(error.clone()));
     }
@@ -368,7 +379,7 @@ impl Life {
     fn admit(&mut self, asked: Box<Asked>, reply: Reply) {
         self.tokens += 1;
         let hold = asked.claim.as_ref().and_then(|claim| claim.hold.clone());
-        self.askers.insert(self.tokens, Asker { reply, _hold: hold });
+        self.askers.insert(self.tokens, Asker { reply, hold });
         self.core.ask(Asked { token: self.tokens, ..*asked });
     }
 
@@ -420,8 +431,7 @@ impl Life {
         }
         for (token, answer) in outputs.answers {
             if let Some(asker) = self.askers.remove(&token) {
-                // The asker may have gone; what it asked for is done all the same.
-                let _unheard = asker.reply.send(answer.map_err(AskError::Refused));
+                asker.answer(answer.map_err(AskError::Refused));
             }
         }
         for effect in outputs.effects {
@@ -590,8 +600,7 @@ impl Life {
         self.shared.meter.commits_refused.add(1);
         tracing::warn!(agent = %self.agent, %error, "a commit was refused");
         for (_, asker) in self.askers.drain() {
-            // The asker may have gone.
-            let _unheard = asker.reply.send(Err(AskError::Store(error.to_string())));
+            asker.answer(Err(AskError::Store(error.to_string())));
         }
         if let CommitError::Damaged(damage) = &error {
             return Err(End::Damaged(damage.to_string()));

@@ -81,3 +81,16 @@ async fn a_key_is_held_until_its_request_is_durable_whoever_waits() {
     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     assert!(matches!(claim(&host, "k", "hello").await, Claimed::Met(_)));
 }
+
+/// The answer and the key are let go of by one thread, and the repeat comes from another.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_key_is_free_before_its_answer_is_heard() {
+    let ledger = Ledger::memory();
+    let host = host(&ledger);
+    create(&host, "a").await;
+    for number in 0..500 {
+        let key = format!("k{number}");
+        let answer = say_once(&host, &key, "hello").await;
+        assert_eq!(say_once(&host, &key, "hello").await, answer, "{number}");
+    }
+}
