@@ -1,6 +1,6 @@
 //! Calls that wait for a person: asked once, made once, and nothing but that call (issue 5.5).
 
-use abide_kernel::limits::GRANTS_MAX;
+use abide_kernel::limits::{GRANT_MS, GRANTS_MAX};
 
 use crate::story::{Story, check};
 
@@ -238,4 +238,20 @@ fn yeses_are_kept_side_by_side_up_to_a_bound() {
         assert_eq!(grants.back().unwrap().call, format!("push{number}"));
     }
     assert_eq!(story.state.approvals.grants()[0].call, "push2");
+}
+
+/// A yes that nobody used is over after its time, to the millisecond.
+#[test]
+fn a_grant_ends_at_its_time() {
+    for (later, calls) in [(GRANT_MS - 1, &["one", "two"][..]), (GRANT_MS, &["two"])] {
+        let mut story = Story::begin();
+        let asked =
+            ["operator go", "round Ask one", "operator go", "round Ask two", "person DecideApproval appr1 grant"];
+        asked.iter().for_each(|line| story.tell(line).unwrap());
+        // The decision itself takes a millisecond.
+        story.tell(&format!("advance {}ms", later - 1)).unwrap();
+        story.tell("person DecideApproval appr2 grant").unwrap();
+        let grants: Vec<&str> = story.state.approvals.grants().iter().map(|grant| grant.call.as_str()).collect();
+        assert_eq!(grants, calls);
+    }
 }

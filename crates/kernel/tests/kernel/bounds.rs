@@ -243,6 +243,25 @@ fn a_delivery_that_wakes_keeps_its_body_up_to_the_bound() {
     assert_eq!(hint.bodies, ["news", &long[..limits::TEXT_BYTES]]);
 }
 
+#[test]
+fn open_records_of_one_kind_end_at_their_bound() {
+    let trigger = || Act::CreateTrigger {
+        name: "hook".to_owned(),
+        delivery_mode: DeliveryMode::WakeHint,
+        work_item_id: None,
+        signed: false,
+        address: None,
+    };
+    let mut asked = Asked::agent();
+    asked.act(trigger()).unwrap();
+    let one = asked.state.triggers.values().next().unwrap().clone();
+    for index in 2..limits::OPEN_RECORDS_MAX {
+        asked.state.triggers.insert(TriggerId::new(format!("trig_{index}")), one.clone());
+    }
+    assert_eq!(asked.act(trigger()).err(), None);
+    assert_eq!(asked.act(trigger()).err(), Some("too_many"));
+}
+
 /// A record that is written again with the same content is not revised.
 #[test]
 fn only_what_differs_is_a_change_of_an_item() {

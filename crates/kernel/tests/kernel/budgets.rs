@@ -1,6 +1,7 @@
 //! Budgets: limits in all, a day, of an item and of children; what holds when one is reached, and what ends that.
 
-use abide_kernel::agent::budget::{Budget, Limits};
+use abide_kernel::agent::budget::{Budget, Limits, Used};
+use abide_kernel::vocabulary::Measure;
 
 use crate::story::check;
 
@@ -575,4 +576,13 @@ fn money_may_be_limited_for_a_day_alone() {
     let other = Limits { max_tokens: Some(1), ..Limits::default() };
     let limits = |in_all: Limits, daily: Limits| Budget { daily, ..Budget::from(in_all) }.limits_money();
     assert_eq!([limits(money, other), limits(other, money), limits(other, other)], [true, true, false]);
+}
+
+/// A child that is gone without a word of what it used counts with all that it was granted.
+#[test]
+fn a_grant_counts_as_used_in_every_measure() {
+    let grant = Limits { max_turns: Some(2), max_tokens: Some(3), max_micro_usd: Some(5), max_wall_ms: Some(7) };
+    for measure in [Measure::Turns, Measure::Tokens, Measure::Money, Measure::Wall] {
+        assert_eq!(Some(Used::all_of(&grant).of(measure)), grant.of(measure), "{measure}");
+    }
 }

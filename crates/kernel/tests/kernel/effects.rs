@@ -23,6 +23,13 @@ fn a_command_is_awaited_and_closed_and_a_child_is_neither() {
     }
 }
 
+/// A command that a call became runs already.
+#[test]
+fn a_command_is_started_unless_a_call_became_it() {
+    assert_eq!(effects("task t1 command=make"), "start t1 make");
+    assert_eq!(effects("operator hi\nround Tool build\ntask t1 command=make call=call1"), "");
+}
+
 /// It came to run after it was asked to end, or after its end was recorded.
 #[test]
 fn a_command_that_starts_late_is_awaited_or_closed() {

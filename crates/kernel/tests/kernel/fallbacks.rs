@@ -374,6 +374,15 @@ fn an_interjection_and_the_item_s_offers_are_as_before() {
     );
 }
 
+/// Only another model than the chosen one is named as the one that thinks.
+#[test]
+fn a_model_that_failed_and_is_asked_again_is_named_once() {
+    check(
+        "models a/one\noperator hi\nfail overloaded\nadvance 10s\n---\nmodel\nnotes",
+        "a/one\na/one failed at +0s, overloaded: no",
+    );
+}
+
 /// The limit is the model's: whoever comes next asks another at once, and the first again when it may be asked.
 #[test]
 fn a_model_that_asked_for_time_is_left_alone_by_every_message() {

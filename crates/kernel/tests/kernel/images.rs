@@ -114,6 +114,22 @@ fn a_header_makes_sense_and_the_size_is_one_that_is_shown() {
     wrong(WEBP_MOVING, 24, &8_000_u32.to_le_bytes()[..3], side);
 }
 
+/// Greys, colours and palettes, each in the depths that it may have, also interlaced.
+#[test]
+fn a_png_may_have_every_header_of_its_format() {
+    for (colour, depths) in
+        [(0, &[1, 2, 4, 8, 16][..]), (2, &[8, 16]), (3, &[1, 2, 4, 8]), (4, &[8, 16]), (6, &[8, 16])]
+    {
+        for depth in depths {
+            for interlace in [0, 1] {
+                let mut image = bytes(PNG);
+                image.splice(24..29, [*depth, colour, 0, 0, interlace]);
+                assert_eq!(whole(&image), Ok("image/png"), "colour {colour}, depth {depth}, interlace {interlace}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_sender_is_told_of_the_first_that_can_not_be_shown() {
     assert_eq!(first_fault(&json!({ "text": "look", "images": [image("png", PNG), image("gif", GIF)] })), None);

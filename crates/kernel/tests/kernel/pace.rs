@@ -354,3 +354,19 @@ fn work_that_takes_too_many_rounds_is_not_offered_until_somebody_answers() {
          turn local_continuation of w1",
     );
 }
+
+#[test]
+fn messages_that_wait_for_the_pace_are_counted() {
+    let own = "limits self_turns=1
+         operator hi
+         round CreateTimer after=1m one ; CreateTimer after=2m two ; CreateTimer after=3m three
+         round done
+         advance 1m
+         round done
+         advance 1m
+         advance 1m
+         ---
+         why";
+    let why = tell(own).concat();
+    assert!(why.contains("(2 messages waiting)"), "{why}");
+}

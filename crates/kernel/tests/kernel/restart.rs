@@ -476,6 +476,29 @@ fn stale_outcomes_are_evidence() {
     );
 }
 
+/// The model has answered, and its tools run: what is still said of that round comes too late.
+#[test]
+fn outcomes_of_a_round_that_was_answered_are_stale() {
+    check(
+        "operator a
+         round Tool build
+         ---
+         fail auth
+         round late
+         tool call1
+         fail auth",
+        "stale
+         unchanged
+         stale
+         unchanged
+         end provider_failed_needs_recovery
+         requeued m1 turns_held
+         held by model_key until +600s
+         told failure: No model of this agent has a key that works: auth: no. Nothing is lost: its messages wait.
+         WaitForOperator model_key",
+    );
+}
+
 #[test]
 fn an_acknowledged_round_is_kept_by_a_cut() {
     check(

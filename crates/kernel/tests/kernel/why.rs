@@ -183,6 +183,15 @@ fn a_long_objective() {
     assert!(told.iter().all(|line| line.len() < 400 && line.contains("build bu …")), "{told:?}");
 }
 
+/// A character that turns the text around could make it look like something else.
+#[test]
+fn hidden_characters_of_quoted_text_are_escaped() {
+    let told = tell("person RequestApproval de\u{202e}ploy\n---\non");
+    assert!(!told.is_empty() && told.iter().all(|line| line.contains(r"de\u{202e}ploy")), "{told:?}");
+    let told = tell("operator go\nround Ask pu\u{202e}sh\nperson DecideApproval appr1 grant\n---\nnotes");
+    assert!(told.concat().contains(r"run pu\u{202e}sh (appr1)"), "{told:?}");
+}
+
 #[test]
 fn nothing_to_do() {
     check(

@@ -103,7 +103,7 @@ fn effect(effect: &Effect) -> String {
         Effect::RunTool { call_id, tool, .. } => format!("run {tool} {call_id}"),
         Effect::EndExec { exec_id } => format!("end {exec_id}"),
         Effect::EndTask { task_id, force } => format!("end {task_id}{}", if *force { " force" } else { "" }),
-        Effect::StartTask { task_id, .. } => format!("start {task_id}"),
+        Effect::StartTask { task_id, command, .. } => format!("start {task_id} {}", command.command),
         Effect::AwaitTask { task_id } => format!("await {task_id}"),
         Effect::CloseTask { task_id } => format!("close {task_id}"),
         Effect::RemoveWorktree { workspace } => format!("remove {}", workspace.root),

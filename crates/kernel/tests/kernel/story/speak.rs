@@ -290,7 +290,7 @@ fn task(line: &Line<'_>, exec_id: ExecId) -> Said<Input> {
             task_kind: if line.given.contains_key("child") { TaskKind::ChildAgent } else { TaskKind::Command },
             wait_policy: WaitPolicy::Background,
             summary: "make".to_owned(),
-            command: None,
+            command: line.given.get("command").map(|command| (*command).to_owned()),
             workdir: None,
             tty: false,
             accepts_input: false,
