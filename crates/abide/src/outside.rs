@@ -132,6 +132,7 @@ impl World for Outside {
                 "writable_settings": settings.collect::<Vec<_>>(),
                 "writable_programs": programs.collect::<Vec<_>>(),
                 "shadowing": writable.shadowing.map(|folder| folder.display().to_string()),
+                "nested": writable.nested.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>(),
             }))
         })
     }

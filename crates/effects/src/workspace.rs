@@ -65,7 +65,7 @@ pub use clear::left_in;
 pub use fetch::Fetched;
 pub use folder_mark::{FolderMarks, ForeignHolder, MarkOwner};
 pub use identity::{FILE as GIT_CONFIG, global_config};
-pub use includes::WritableSettings;
+pub use includes::{WritableSettings, nested as nested_warning};
 pub use mirror::MIRRORS;
 pub use patch::{PatchHolds, PatchRecord, PatchStory, list_patches};
 pub use programs::SettingProgram;

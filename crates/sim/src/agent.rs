@@ -9,6 +9,7 @@ use abide_kernel::fact::Fact;
 use abide_kernel::id::{AgentId, CallId, MessageId, Seq, TaskId};
 use abide_kernel::invariants::{self, Change};
 use abide_kernel::limits;
+use abide_kernel::rows::{AGENT_PLANE, rows_of};
 use abide_kernel::scheduler::closure::closure;
 use abide_kernel::scheduler::posture::posture;
 use abide_kernel::time::Time;
@@ -44,6 +45,8 @@ pub struct Inhabitant {
     running: Option<MessageId>,
     /// Crashes under each message: since the last recorded round, and in all.
     crashes: BTreeMap<MessageId, (u32, u32)>,
+    /// The status that a list of agents shows.
+    listed_status: Option<String>,
 }
 
 impl Inhabitant {
@@ -65,6 +68,7 @@ impl Inhabitant {
             cut_short: None,
             running: None,
             crashes: BTreeMap::new(),
+            listed_status: None,
             id,
         }
     }
@@ -80,9 +84,23 @@ impl Inhabitant {
         if let Some(broken) = invariants::check(change, ends_commit).first() {
             return Err(format!("invariant {}: {}", broken.invariant, broken.detail));
         }
+        self.check_list(seq, at, fact, ends_commit)?;
         self.model.observe(seq, at, fact);
         self.pace(&before, at, fact)?;
         self.bookkeeping(fact)
+    }
+
+    /// A list of agents is read from rows, and one agent from its state: both show the same status after every commit.
+    fn check_list(&mut self, seq: Seq, at: Time, fact: &Fact, ends_commit: bool) -> Result<(), String> {
+        let rows = rows_of(seq, at, fact).into_iter().filter(|row| row.plane == AGENT_PLANE);
+        for status in rows.filter_map(|row| Some(row.patch["status"].as_str()?.to_owned())) {
+            self.listed_status = Some(status);
+        }
+        let (listed, shown) = (self.listed_status.as_deref(), self.shadow.status());
+        if ends_commit && listed != Some(shown.as_str()) {
+            return Err(format!("a list says {listed:?}, the agent itself {shown}"));
+        }
+        Ok(())
     }
 
     /// Whatever else happens, an agent causes no more turns itself in an hour than it may.

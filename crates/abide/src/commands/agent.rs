@@ -11,7 +11,7 @@ use abide_api::types::{
     Abort, AgentChange, AgentCreate, AgentCredentials, AgentItem, AgentSummary, Budget, Execution, Limits, SandboxPart,
     Surroundings, Usage, Used,
 };
-use abide_effects::workspace::shadow_warning;
+use abide_effects::workspace::{nested_warning, shadow_warning};
 use abide_kernel::agent::budget::wall_in_words;
 use abide_kernel::id::AgentId;
 use abide_private::read_regular_text;
@@ -316,7 +316,8 @@ pub fn writable(around: &Surroundings) -> Vec<(&'static str, String)> {
         ("programs", format!("your git runs {path} ({setting} names it), which the agent can write; use a worktree"))
     });
     let shadowing = around.shadowing.iter().map(|folder| ("repository", shadow_warning(Path::new(&one_line(folder)))));
-    hooks.chain(settings).chain(programs).chain(shadowing).collect()
+    let nested = around.nested.iter().map(|folder| ("repository", nested_warning(Path::new(&one_line(folder)))));
+    hooks.chain(settings).chain(programs).chain(shadowing).chain(nested).collect()
 }
 
 /// Loud where nothing keeps its commands from anything.

@@ -195,6 +195,9 @@ pub struct Surroundings {
     /// refs beside its .git. No command starts there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shadowing: Option<String>,
+    /// Folders with a `.git` of their own, although the repository around them tracks files in them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nested: Vec<String>,
 }
 
 /// A program that git's settings name.

@@ -28,6 +28,8 @@ pub struct WritableSettings {
     pub programs: Vec<SettingProgram>,
     /// The folder itself, where git can take it for a repository.
     pub shadowing: Option<PathBuf>,
+    /// Folders with a `.git` of their own, although the repository around them tracks files in them.
+    pub nested: Vec<PathBuf>,
 }
 
 impl WritableSettings {
@@ -41,7 +43,9 @@ impl WritableSettings {
             .programs
             .iter()
             .map(|program| warning(format!("runs {} ({} names it)", program.path.display(), program.setting)));
-        hooks.chain(files).chain(programs).chain(self.shadowing.iter().map(|folder| shadow(folder))).collect()
+        let shadows = self.shadowing.iter().map(|folder| shadow(folder));
+        let nested = self.nested.iter().map(|folder| nested(folder));
+        hooks.chain(files).chain(programs).chain(shadows).chain(nested).collect()
     }
 }
 
@@ -76,8 +80,19 @@ impl Repositories {
             files: files.into_iter().collect(),
             programs: programs.into_iter().collect(),
             shadowing: None,
+            nested: self.nested_in(&workspace.path),
         }
     }
+}
+
+/// The sentence about a `.git` in a folder that another repository tracks.
+#[must_use]
+pub fn nested(folder: &Path) -> String {
+    format!(
+        "{0} has a .git of its own, although the repository around it tracks files there: your git follows its settings in \
+         {0}, and the agent may have written them; look at it, and remove it unless you made it",
+        folder.display()
+    )
 }
 
 /// The files that git reads settings from, and the folders of hooks that they set.

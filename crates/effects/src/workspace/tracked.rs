@@ -53,13 +53,36 @@ impl Repositories {
     }
 
     fn committed_git_dirs(&self, repository: &Repository) -> Result<BTreeSet<PathBuf>, Refusal> {
-        let view = View::reading(repository, &self.alternates_of(repository)?, &self.scratch())?;
-        let git = self.untrusted(&view)?;
-        let listed = git.run(&[&"ls-tree", &"-r", &"-z", &"--name-only", &"--full-tree", &"HEAD"])?;
+        let listed = self.committed_files(repository)?;
         let files = listed.split(|byte| *byte == 0).map(path_of).filter(|file| file.ends_with("HEAD"));
         let folders = files.filter_map(|file| Some(repository.toplevel.join(file.parent()?)));
         // A path that is no UTF-8 can't be listed as JSON, and stays protected.
         Ok(folders.filter(|folder| folder.to_str().is_some()).collect())
+    }
+
+    /// The files of the commit that is checked out, from the top of the working tree on, each with a zero byte after it.
+    fn committed_files(&self, repository: &Repository) -> Result<Vec<u8>, Refusal> {
+        let view = View::reading(repository, &self.alternates_of(repository)?, &self.scratch())?;
+        let git = self.untrusted(&view)?;
+        git.run(&[&"ls-tree", &"-r", &"-z", &"--name-only", &"--full-tree", &"HEAD"])
+    }
+
+    /// The folders in a workspace, or the workspace itself, that have a `.git` although the outermost repository around
+    /// them tracks files in them. A submodule is none: its files are tracked by itself.
+    pub(super) fn nested_in(&self, root: &Path) -> Vec<PathBuf> {
+        let Some(outer) = outermost(root) else { return Vec::new() };
+        let Ok(listed) = self.committed_files(&outer) else { return Vec::new() };
+        let mut folders = BTreeSet::new();
+        for file in listed.split(|byte| *byte == 0).filter(|file| !file.is_empty()) {
+            let file = outer.toplevel.join(path_of(file));
+            let around = file.ancestors().skip(1).take_while(|folder| **folder != outer.toplevel);
+            for folder in around.filter(|folder| folder.starts_with(root)) {
+                if !folders.insert(folder.to_path_buf()) {
+                    break;
+                }
+            }
+        }
+        folders.into_iter().filter(|folder| folder.join(".git").symlink_metadata().is_ok()).collect()
     }
 }
 

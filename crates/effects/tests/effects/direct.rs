@@ -324,6 +324,22 @@ async fn hooks_in_the_working_tree_are_named_when_it_is_attached() {
     assert_eq!(writable().await, Some(hooks));
 }
 
+/// A command may make a repository in a folder of the user's: git follows its settings there.
+#[tokio::test]
+async fn a_repository_in_a_tracked_folder_is_named() {
+    let agent = Agent::in_folder();
+    agent.quietly("git init -q folder; git init -q new").await;
+    let repo = agent.ground.repo.clone();
+    let named = agent.stage.hands.writable_settings(&agent.place).await;
+    assert_eq!(named.nested, [repo.join("folder")], "the user tracks no file in the other one");
+    assert!(named.warnings().iter().any(|warning| warning.contains("has a .git of its own")));
+    // The same where the folder is what the agent was given.
+    let place = Place { configured: Some(repo.join("folder").display().to_string()), ..Place::default() };
+    assert_eq!(agent.stage.hands.writable_settings(&place).await.nested, [repo.join("folder")]);
+    fs::remove_dir_all(repo.join("folder/.git")).unwrap();
+    assert_eq!(agent.stage.hands.writable_settings(&agent.place).await.nested, [] as [PathBuf; 0]);
+}
+
 #[tokio::test]
 async fn settings_that_are_included_from_the_working_tree_are_named() {
     let (stage, ground) = (Stage::new(), Ground::new());
