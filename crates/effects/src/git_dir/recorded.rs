@@ -2,9 +2,15 @@
 //! mount can hold it, and it can make links. git then passes over that `.git` and takes the folder around it, or writes
 //! where the links lead. So the state of each git directory is recorded before a command starts, and put back when it has
 //! ended.
+//!
+//! Commands may overlap. The state that counts is that before the first of them: what one has damaged or linked must not
+//! pass for the user's own when the next one starts.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{self, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
@@ -30,6 +36,66 @@ pub struct RecordedGitDir {
     /// None where it lies in another git directory, whose links include its own.
     #[serde(default)]
     links: Option<Links>,
+    /// Of one that was recorded in an earlier life, none.
+    #[serde(skip)]
+    in_use: Option<Arc<InUse>>,
+}
+
+/// A git directory, by its device and inode.
+type Identity = (u64, u64);
+
+/// The state of a git directory before the first of the commands that use it now.
+#[derive(Debug)]
+struct Baseline {
+    uses: usize,
+    head: Option<Head>,
+    links: Links,
+}
+
+static BASELINES: LazyLock<Mutex<HashMap<Identity, Baseline>>> = LazyLock::new(Mutex::default);
+
+fn baselines() -> MutexGuard<'static, HashMap<Identity, Baseline>> {
+    BASELINES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A command uses a git directory, until this is dropped.
+#[derive(Debug)]
+struct InUse(Identity);
+
+impl PartialEq for InUse {
+    fn eq(&self, other: &InUse) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl Eq for InUse {}
+
+impl InUse {
+    /// The state that counts for this use. It is recorded under the lock, so that no command begins or ends meanwhile.
+    fn begin(folder: &OwnedFd) -> Result<(InUse, Option<Head>, Links), Errno> {
+        let found = fs::fstat(folder)?;
+        let (identity, mut all) = ((found.st_dev, found.st_ino), baselines());
+        let baseline = match all.entry(identity) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(free) => {
+                let head = Head::find(folder).filter(Head::is_as_git_reads);
+                free.insert(Baseline { uses: 0, head, links: Links::note(folder)? })
+            }
+        };
+        baseline.uses += 1;
+        Ok((InUse(identity), baseline.head.clone(), baseline.links.clone()))
+    }
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        if let Entry::Occupied(mut known) = baselines().entry(self.0) {
+            known.get_mut().uses -= 1;
+            if known.get().uses == 0 {
+                known.remove();
+            }
+        }
+    }
 }
 
 /// What was done to a git directory after a command.
@@ -43,15 +109,14 @@ pub(crate) struct Restored {
 
 impl RecordedGitDir {
     pub(crate) fn of(root: &Path, git_dir: &Path, is_outermost: bool) -> Result<RecordedGitDir, Errno> {
-        let folder = open(root, git_dir)?;
-        let links = if is_outermost { Some(Links::note(&folder)?) } else { None };
-        let head = Head::find(&folder).filter(Head::is_as_git_reads);
+        let (in_use, head, links) = InUse::begin(&open(root, git_dir)?)?;
         Ok(RecordedGitDir {
             root: root.to_path_buf(),
             git_dir: git_dir.to_path_buf(),
             head_is_link: head.as_ref().is_some_and(|head| head.is_link),
             head: head.map(|head| head.content),
-            links,
+            links: is_outermost.then_some(links),
+            in_use: Some(Arc::new(in_use)),
         })
     }
 

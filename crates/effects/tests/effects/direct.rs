@@ -829,3 +829,27 @@ async fn a_repository_whose_path_is_not_text_is_named() {
     fs::remove_dir_all(&odd).unwrap();
     agent.quietly("true").await;
 }
+
+/// Links and a `HEAD` of one command must not pass for the user's own when another one starts meanwhile.
+#[tokio::test]
+async fn commands_that_overlap_leave_no_link_and_no_damage_behind() {
+    let agent = Agent::in_folder();
+    let (repo, outside) = (agent.ground.repo.clone(), agent.ground.dir.path().join("outside"));
+    put(&outside, "mine\n");
+    let link = repo.join(".git/COMMIT_EDITMSG");
+    let make = format!("ln -sfT {} .git/COMMIT_EDITMSG", outside.display());
+    let first = format!("{make}; until [ -e second ]; do sleep 0.05; done");
+    let running = agent.call("ExecCommand", json!({ "cmd": first, "yield_time_ms": 50 })).await;
+    assert!(running["task_handle"]["task_id"].is_string(), "{running}");
+    while !link.is_symlink() {
+        tokio::task::yield_now().await;
+    }
+    // The link goes when the first command has ended; the second makes it again, and spoils `HEAD`.
+    let second =
+        format!("touch second; while [ -L .git/COMMIT_EDITMSG ]; do sleep 0.05; done; {make}; echo > .git/HEAD");
+    let ran = agent.call("ExecCommand", json!({ "cmd": second, "yield_time_ms": 60_000, "start_new": true })).await;
+    assert_eq!(ran["exit_code"], 0, "{ran}");
+    assert!(ran["evidence"].to_string().contains("COMMIT_EDITMSG is a new link"), "{ran}");
+    assert!(!link.is_symlink(), "{ran}");
+    assert_eq!(agent.ground.git(&["symbolic-ref", "HEAD"]), "refs/heads/main");
+}
