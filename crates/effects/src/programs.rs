@@ -5,7 +5,8 @@
 //! the home before the agent gets it, and stays recorded when the agent leaves it, because its files stay. PATH folders
 //! below a recorded folder or below the home are skipped, as are relative ones and those that every user may write. A
 //! folder that only its group may write is used: on many systems those are `/usr/local/bin` and `~/.local/bin`. A recorded
-//! folder is known again under another name, and where it is mounted a second time. A hard link to a file in it is not.
+//! folder is known again under another name, and where it is mounted a second time. A hard link to a file in it is not, nor is
+//! a mount of a folder inside it.
 //!
 //! The commands of agents run inside a sandbox, with PATH as the daemon has it but for the folders of other agents.
 
