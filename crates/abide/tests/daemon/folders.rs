@@ -15,7 +15,7 @@ fn write(path: &str) -> Value {
     calls(tool("WriteFile", json!({ "path": path, "content": "written\n" })))
 }
 
-/// What the agent answers.
+/// The agent's answer.
 fn told(served: &Served, agent: &str, text: &str) -> Value {
     let message = served.send(agent, text);
     served.until_told(agent, &message)["text"].clone()

@@ -23,7 +23,7 @@ pub(super) struct Links {
     closed: BTreeSet<PathBuf>,
 }
 
-/// What became of the links that are new.
+/// The outcome of removing links that are new.
 #[derive(Debug, Default)]
 pub(super) struct Removed {
     pub(super) said: Vec<String>,

@@ -98,12 +98,12 @@ impl Drop for InUse {
     }
 }
 
-/// What was done to a git directory after a command.
+/// The outcome of putting a git directory back after a command.
 #[derive(Debug, Default)]
 pub(crate) struct Restored {
     /// For the evidence of the command.
     pub(crate) said: Vec<String>,
-    /// Whatever could not be put back, for a person.
+    /// The parts that could not be put back, for a person.
     pub(crate) problems: Vec<String>,
 }
 

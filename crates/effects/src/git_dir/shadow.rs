@@ -22,7 +22,7 @@ fn is_shadow(folder: &OwnedFd) -> bool {
     parts.is_whole() || parts.is_linked()
 }
 
-/// What is wrong with such a folder, and what to do, for a person.
+/// The warning about such a folder, with what to do.
 #[must_use]
 pub fn shadow(folder: &Path) -> String {
     // Without the slash that joining an empty path leaves.

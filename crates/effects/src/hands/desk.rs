@@ -1,5 +1,5 @@
-//! Where an agent works: the folder that it chose, or that its operator set, or one of its own; held while it writes, and
-//! only looked at while it reads.
+//! The folder that an agent works in: the one that it chose, or that its operator set, or one of its own; held while it
+//! writes, and only looked at while it reads.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::transient;
 use crate::unlinked::{FileIdentity, replaced};
 use crate::workspace::{self, Repositories, Workspace};
 
-/// What the commands of an agent see of git besides the folder.
+/// The parts of git that the commands of an agent see besides the folder.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Surroundings {
     /// Object stores, or the records of a repository around the folder.
@@ -48,7 +48,7 @@ impl Desk {
         self.identity.open_folder(&self.root)
     }
 
-    /// What has to be recorded with the outcome of the call.
+    /// The inputs that record the folder with the outcome of the call.
     pub(super) fn record(&self) -> Vec<Input> {
         self.bound.iter().cloned().map(Input::UseWorkspace).chain([self.claim.record()]).collect()
     }

@@ -1,6 +1,6 @@
-//! Which agent may write in which folder. An agent holds a folder from a turn's first command or writing tool until the
-//! turn has ended and no command of it runs; nobody else writes in it, inside it or around it meanwhile. A call that finds
-//! the folder held waits in line for a bounded time, without a thread of its own. Readers have no part in this.
+//! Locks on folders: one agent at a time writes in a folder. An agent holds it from a turn's first command or writing tool
+//! until the turn has ended and no command of it runs; nobody else writes in it, inside it or around it meanwhile. A call
+//! that finds the folder held waits in line for a bounded time, without a thread of its own. Readers have no part in this.
 //!
 //! Nothing here outlives the process. Between daemons of one machine, marks on the folders do the same.
 
@@ -107,13 +107,13 @@ impl Claim {
         table.held.get_mut(&self.root).filter(|held| held.stay == self.stay).map(change)
     }
 
-    /// What the agent's records have to say of it. From here on its loop asks for the release.
+    /// The input that records the hold. From here on its loop asks for the release.
     pub(super) fn record(&self) -> Input {
         self.edit(|held| held.recorded = true);
         Input::OccupyWorkspace { workspace: self.root.display().to_string() }
     }
 
-    /// Nobody else is there; `marks` say so to other daemons, where there can be any.
+    /// No other daemon's agent is there; `marks` say so to other daemons, where there can be any.
     fn settle(&self, marks: Option<FolderMarks>) {
         self.edit(|held| {
             held.marks = marks;
@@ -122,7 +122,7 @@ impl Claim {
         self.hands.0.folders.changed.send_replace(());
     }
 
-    /// What was found out about this very folder since it is held: git is asked once, not for every call.
+    /// The surroundings that were found since this very folder is held: git is asked once, not for every call.
     pub(super) fn surroundings(&self, folder: FileIdentity) -> Option<Surroundings> {
         let (found_of, surroundings) = self.edit(|held| held.surroundings.clone()).flatten()?;
         (found_of == folder).then_some(surroundings)
@@ -266,7 +266,7 @@ impl FolderLocks {
         forgotten
     }
 
-    /// Nobody else gets in by this: what the agent holds goes once nothing of it runs.
+    /// Lets no other agent in yet: the folders that the agent holds go once nothing of it runs.
     pub(super) fn end(&self, agent: &AgentId) {
         let mut table = self.table();
         let Table { held, of, .. } = &mut *table;
@@ -334,7 +334,7 @@ impl FolderLocks {
         Some(FolderWait { folder, since: waiter.since, holder: waiter.holder.clone()? })
     }
 
-    /// Who keeps the agent from writing in the folder, among the agents of this daemon.
+    /// The agent of this daemon that keeps the agent from writing in the folder.
     fn other_holder(&self, agent: &AgentId, root: &Path) -> Option<FolderHolder> {
         let table = self.table();
         let (folder, held) = table.in_the_way(agent, root).next()?;
@@ -411,7 +411,7 @@ impl Hands {
         }
     }
 
-    /// Who keeps the agent from writing in the folder at this moment.
+    /// The holder that keeps the agent from writing in the folder at this moment.
     pub async fn folder_holder(&self, agent: &AgentId, folder: &Path) -> Option<FolderHolder> {
         if let Some(holder) = self.0.folders.other_holder(agent, folder) {
             return Some(holder);

@@ -1,4 +1,4 @@
-//! Which folders each agent works in, by their identity. It outlives the lock on the folder and a stop of the agent, and
+//! The identity of each folder that an agent works in. It outlives the lock on the folder and a stop of the agent, and
 //! counts for readers as well: a folder that takes the place of another one is not worked in unasked.
 
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! Which agent may write in which folder, and how long another one waits for it.
+//! Locks on folders: one agent writes in a folder at a time, and another one waits for it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ impl Ground {
         self.call(who, folder, "WriteFile", json!({ "path": who, "content": "x" }))
     }
 
-    /// What the end of its turn asks for.
+    /// Lets go of the folder, as the end of a turn does.
     async fn end_turn(&self, who: &str, folder: &Path) -> Vec<Input> {
         let effect = Effect::ReleaseWorkspace { workspace: folder.display().to_string(), action: None };
         self.stage.hands.perform(&agent(who), effect).unwrap().await

@@ -1,4 +1,4 @@
-//! What `why` and other surfaces say of a folder that an agent holds or waits for. Records do not have this: it holds for
+//! Sentences of `why` and other surfaces about a folder that an agent holds or waits for. Records do not have this: it holds for
 //! the moment in which the daemon was asked.
 
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{WaitingOn, Why};
 use crate::time::Time;
 
-/// Who keeps others from writing in a folder.
+/// The agent that keeps others from writing in a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FolderHolder {
     /// None where it is an agent of another daemon.
@@ -43,7 +43,7 @@ pub struct FolderWait {
 pub struct FolderUse {
     pub held: Option<HeldFolder>,
     pub awaited: Option<FolderWait>,
-    /// Who holds the folder that it works in.
+    /// The holder of the folder that it works in.
     pub held_by: Option<FolderHolder>,
 }
 
