@@ -36,6 +36,14 @@ pub struct Outside {
     pub holds: Holds,
 }
 
+impl Outside {
+    /// An answer about an agent's files: their names may have been chosen by a command that has a secret.
+    fn masked(&self, mut answer: Value) -> Value {
+        self.hands.secrets().mask().json(&mut answer);
+        answer
+    }
+}
+
 impl World for Outside {
     fn read_output<'a>(
         &'a self,
@@ -78,7 +86,7 @@ impl World for Outside {
             let repo = bound.as_ref().and_then(|bound| Some(bound.worktree.as_ref()?.repo.clone()));
             let repository = repo.unwrap_or_else(|| folder.clone());
             let branches = self.hands.fetch_branch(agent, bound, folder, branch).await?;
-            Ok(json!({ "repository": repository, "branches": branches }))
+            Ok(self.masked(json!({ "repository": repository, "branches": branches })))
         })
     }
 
@@ -94,14 +102,14 @@ impl World for Outside {
             let patches = self.hands.list_patches(agent).await?;
             let shown = patches.into_iter().map(|patch| {
                 let story = patch.story.as_ref();
-                json!({
+                self.masked(json!({
                     "name": patch.name, "path": patch.patch, "bytes": patch.bytes,
                     "branch": story.map(|story| &story.branch),
                     "base_commit": story.map(|story| &story.base_commit),
                     "saved_at": story.map(|story| story.saved_at),
                     "files": story.map(|story| story.files.clone()).unwrap_or_default(),
                     "files_total": story.map_or(0, |story| story.files_total),
-                })
+                }))
             });
             Ok(shown.collect())
         })

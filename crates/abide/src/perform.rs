@@ -54,13 +54,9 @@ impl Perform for Effects {
                 let workspace = self.hands.workspace_of(&agent, &author.place);
                 let offered = self.offered_models(&author.models);
                 Some(Box::pin(async move {
-                    let mut said = mind.think(&agent, &exec_id, round, *call).await;
+                    let mut said = secrets.mask().inputs(mind.think(&agent, &exec_id, round, *call).await);
                     for input in &mut said {
                         if let Input::FinishRound { reply, .. } = input {
-                            // A model may have put together again what was masked where it read it.
-                            if let Some(masked) = secrets.mask().text(&reply.text) {
-                                reply.text = masked;
-                            }
                             address_triggers(&hooks, &agent, reply).await;
                             choose_models(&offered, reply);
                             // Held against the policy as it is now.

@@ -38,7 +38,7 @@ use crate::limits;
 use crate::policy::CallPolicy;
 use crate::process::{Bounds, Options, Processes};
 use crate::sandbox::{Mode, Sandbox};
-use crate::secrets::{Mask, Secrets};
+use crate::secrets::Secrets;
 use crate::tools::read_skill;
 use crate::workspace::{self, Fetched, Repositories, Tidied, Transfer, Unsaved, WORKTREES};
 
@@ -200,7 +200,7 @@ impl Hands {
         self.0.processes.bounds()
     }
 
-    /// What an effect asks for, where it is for hands.
+    /// The job of an effect, if these are the hands for it.
     #[must_use]
     pub fn perform(&self, agent: &AgentId, effect: Effect) -> Option<Job> {
         self.perform_under(CallPolicy::default(), agent, effect)
@@ -209,6 +209,14 @@ impl Hands {
     /// The same, where the file tools reach no file that the policy keeps from the call.
     #[must_use]
     pub fn perform_under(&self, policy: CallPolicy, agent: &AgentId, effect: Effect) -> Option<Job> {
+        let (job, secrets) = (self.job(policy, agent, effect)?, self.0.secrets.clone());
+        Some(Box::pin(async move {
+            let outcomes = job.await;
+            secrets.mask().inputs(outcomes)
+        }))
+    }
+
+    fn job(&self, policy: CallPolicy, agent: &AgentId, effect: Effect) -> Option<Job> {
         let (hands, agent) = (self.clone(), agent.clone());
         match effect {
             Effect::RunTool { exec_id, call_id, tool, input, place } => {
@@ -216,7 +224,7 @@ impl Hands {
                 Some(Box::pin(async move {
                     slot.comes().await;
                     let came_to = hands.run_tool(&policy, &agent, &exec_id, &call_id, &tool, &input, &place).await;
-                    finished(exec_id, call_id, came_to, &hands.0.secrets.mask())
+                    finished(exec_id, call_id, came_to)
                 }))
             }
             Effect::StartTask { task_id, command, place } => {
@@ -274,6 +282,8 @@ impl Hands {
     pub fn remains(&self, agent: &AgentId) -> Remains {
         let mut ended: BTreeMap<TaskId, Vec<String>> = self.0.tasks.drop_all(agent);
         ended.extend(self.0.swept.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        let mask = self.0.secrets.mask();
+        ended.values_mut().for_each(|evidence| mask.strings(evidence));
         Remains { ended, occupied: self.0.folders.recorded(agent), ..Remains::default() }
     }
 
@@ -444,17 +454,14 @@ fn worktree_of(root: &str, worktree: &abide_kernel::fact::Worktree) -> workspace
     }
 }
 
-/// A result goes into the records and into prompts: no value of a secret may be in it, wherever the tool found one.
-fn finished(exec_id: ExecId, call_id: CallId, came_to: Result<Outcome, Refusal>, mask: &Mask) -> Vec<Input> {
+fn finished(exec_id: ExecId, call_id: CallId, came_to: Result<Outcome, Refusal>) -> Vec<Input> {
     match came_to {
-        Ok(Outcome { mut result, mut first, reads }) => {
-            mask.json(&mut result);
+        Ok(Outcome { result, mut first, reads }) => {
             first.push(Input::FinishTool { exec_id, call_id, status: ToolStatus::Completed, result, reads });
             first
         }
         Err(refusal) => {
-            let mut result = refusal.into_result();
-            mask.json(&mut result);
+            let result = refusal.into_result();
             vec![Input::FinishTool { exec_id, call_id, status: ToolStatus::Failed, result, reads: None }]
         }
     }

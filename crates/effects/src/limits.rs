@@ -1,5 +1,9 @@
 //! Every bound of this crate, in one place.
 
+/// Output of a command is held back for one to two of these where there are secrets, so that a value is masked that is
+/// written in two pieces.
+pub const MASK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(250);
+
 /// A script's file. More is refused before it is parsed.
 pub const SCRIPT_BYTES: u64 = 4 << 20;
 /// How long a scripted round may take: a day.

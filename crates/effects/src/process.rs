@@ -388,6 +388,8 @@ struct Store {
     stderr: Bounded,
     /// What the two streams are read through.
     masked: [MaskedStream; 2],
+    /// When output that they hold back is shown.
+    settle_at: Option<Instant>,
     files: Option<kept::Files>,
     /// Why there are no files, though there were to be.
     problem: Option<String>,

@@ -2,6 +2,7 @@
 //! value goes into the environment of commands that were given it, and nowhere else: not into a fact, a log, an answer,
 //! nor into a prompt.
 
+mod inputs;
 mod mask;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -17,6 +17,7 @@ use abide_kernel::input::Refusal;
 
 use crate::files::Root;
 use crate::policy::Unseen;
+use crate::secrets::Mask;
 pub(crate) use read_skill::run as read_skill;
 
 /// The name of a guide's file.
@@ -68,6 +69,25 @@ pub(crate) struct Whereabouts<'a> {
     pub hidden: &'a dyn Fn(&Path) -> Vec<PathBuf>,
     /// The files of the workspace that the policy keeps from being read.
     pub unseen: Option<Unseen>,
+    /// Applied to text before it is truncated.
+    pub mask: Mask,
+}
+
+impl Surroundings {
+    /// All of it goes into prompts, which hold no value of a secret.
+    pub(crate) fn mask(&mut self, mask: &Mask) {
+        for Guide { path, text, .. } in &mut self.guides {
+            mask.string(path);
+            mask.string(text);
+        }
+        for Skill { name, description, source } in &mut self.skills {
+            [name, description, source].into_iter().for_each(|text| mask.string(text));
+        }
+        for Broken { path, problem } in &mut self.broken {
+            mask.string(path);
+            mask.string(problem);
+        }
+    }
 }
 
 /// Where in a home its operator keeps skills for all agents.
@@ -77,13 +97,14 @@ pub(crate) fn home_skills(home: &Path) -> PathBuf {
 
 impl Whereabouts<'_> {
     fn root(&self, folder: &Path) -> Option<Root> {
-        Root::open(folder).ok().map(|root| root.without((self.hidden)(folder)))
+        Root::open(folder).ok().map(|root| root.without((self.hidden)(folder)).masked_by(self.mask.clone()))
     }
 
     /// The workspace, unless it is not there, or not itself any more.
     fn workspace(&self) -> Option<Root> {
         let root = (self.open)().and_then(|folder| Root::of(folder, self.workspace)).ok()?;
-        Some(root.without((self.hidden)(self.workspace)).without_unseen(self.unseen.clone()))
+        let root = root.without((self.hidden)(self.workspace)).without_unseen(self.unseen.clone());
+        Some(root.masked_by(self.mask.clone()))
     }
 }
 

@@ -9,7 +9,8 @@ use std::process::Stdio;
 use abide_effects::secrets::Mask;
 use serde_json::{Value, json};
 
-use crate::hands::{LONG_MS, TASK, calls, exec, result, tool, until_there};
+use crate::hands::{LONG_MS, TASK, calls, exec, git, result, tool, until_there};
+use crate::odd_answers::{self, Provider};
 use crate::place::{Daemon, Place, Ran, contents, text};
 use crate::served::{Served, until};
 
@@ -106,17 +107,20 @@ fn a_secret_reaches_the_commands_of_its_agent_and_nothing_else() {
     assert_eq!(served.results("given", "ReadFile")[0]["content"], "(secret DEPLOY_TOKEN)\n");
     assert!(served.results("given", "Grep")[0].to_string().contains("(secret DEPLOY_TOKEN)"));
     // A task that a person starts is the agent's own command, too; its output is masked where it is kept.
-    // Half of the value comes with the first write, which was read when `begun` is seen, and half with the second.
-    let halves = format!(
-        "printf 'begun\\n%s' \"${{DEPLOY_TOKEN:0:9}}\"; {}; printf '%s\\n' \"${{DEPLOY_TOKEN:9}}\"",
-        until_there("go")
-    );
-    let task = served.run_task("given", &halves);
-    let output = || served.get(&format!("/v1/agents/given/tasks/{task}/output"))["output"].clone();
-    until("the first half", || (output() == "begun\n").then_some(()));
+    // Half of the value comes with one write, half with the next.
+    let halves = "printf 'begun\\n%s' \"${DEPLOY_TOKEN:0:9}\"; printf '%s\\n' \"${DEPLOY_TOKEN:9}\"";
+    let task = served.run_task("given", halves);
+    let output = |task: &str| served.get(&format!("/v1/agents/given/tasks/{task}/output"))["output"].clone();
+    served.until_task("given", &task, "completed");
+    assert_eq!(output(&task), "begun\n(secret DEPLOY_TOKEN)\n");
+    // After a pause the first half is shown, as any other text is; the rest of the value is not.
+    let paused = halves.replacen(';', &format!("; {};", until_there("go")), 1);
+    let task = served.run_task("given", &paused);
+    let half = format!("begun\n{}", &VALUE[..9]);
+    until("the first half", || (output(&task) == half.as_str()).then_some(()));
     fs::write(folder.join("go"), "").unwrap();
     served.until_task("given", &task, "completed");
-    assert_eq!(output(), "begun\n(secret DEPLOY_TOKEN)\n");
+    assert_eq!(output(&task), format!("{half}(secret DEPLOY_TOKEN)\n"));
 
     // Another agent of the same folder neither has it, nor reads it there.
     let rounds =
@@ -145,6 +149,115 @@ fn a_secret_reaches_the_commands_of_its_agent_and_nothing_else() {
     assert_eq!(served.get(&format!("/v1/agents/given/tasks/{task}/output"))["output"], MASKED);
     served.stop_and_verify();
     assert_nowhere(&served, "DEPLOY_TOKEN", VALUE);
+}
+
+/// An agent that was not given a secret could try its guesses, one character after the other, if text that begins as the
+/// value does were shown otherwise or later than any other text.
+#[test]
+fn a_guess_at_the_beginning_of_a_value_is_shown_as_any_other_text() {
+    let mut served = Served::start();
+    set_secret(&served, "DEPLOY_TOKEN", VALUE);
+    let folder = served.folder("work");
+    let long = "x".repeat(20_000);
+    let guesses = ["s", &VALUE[..9], &VALUE[..VALUE.len() - 1], "other"];
+    for (nth, guess) in guesses.iter().enumerate() {
+        fs::write(folder.join(format!("guess{nth}")), format!("{}{guess}\n{long}\n", &long[..500 - guess.len()]))
+            .unwrap();
+    }
+    let reads = (0..guesses.len()).map(|nth| tool("ReadFile", json!({ "path": format!("guess{nth}") })));
+    let greps = (0..guesses.len()).map(|nth| tool("Grep", json!({ "pattern": "x", "path": format!("guess{nth}") })));
+    let rounds: Vec<Value> = reads.chain(greps).map(calls).chain([json!({ "text": "Done." })]).collect();
+    create(&served, "guesser", &folder, &json!(rounds), json!({}));
+    told(&served, "guesser");
+    for (nth, guess) in guesses.iter().enumerate() {
+        let read = &served.results("guesser", "ReadFile")[nth]["content"];
+        assert!(read.as_str().unwrap().contains(&format!("x{guess}\n")), "{guess}: {read}");
+        let found = &served.results("guesser", "Grep")[nth]["matches"][0]["text"];
+        assert!(found.as_str().unwrap().ends_with(&format!("x{guess}")), "{guess}: {found}");
+        let task =
+            served.run_task("guesser", &format!("printf 'begun %s' '{guess}'; {}", until_there(&format!("go{nth}"))));
+        let output = || served.get(&format!("/v1/agents/guesser/tasks/{task}/output"))["output"].clone();
+        until("the guess", || (output() == format!("begun {guess}")).then_some(()));
+        fs::write(folder.join(format!("go{nth}")), "").unwrap();
+        served.until_task("guesser", &task, "completed");
+        assert_eq!(output(), format!("begun {guess}"));
+    }
+    served.stop_and_verify();
+}
+
+/// Long lines are shown in part: the value in them is masked before they are.
+#[test]
+fn a_value_is_masked_where_its_line_is_truncated() {
+    let mut served = Served::start();
+    set_secret(&served, "DEPLOY_TOKEN", VALUE);
+    let folder = served.folder("work");
+    // Where ReadFile, Grep and a refusal of EditFile end a line, within the value.
+    let words: String = (0..9_000).map(|number| format!("{number},")).collect();
+    for (name, shown, after) in [("read", 16 << 10, 20_000), ("grep", 500, 20_000), ("edit", 160, 20)] {
+        let line = format!("{}x{VALUE}{}\n", &words[..shown - 10], "y".repeat(after));
+        fs::write(folder.join(name), line).unwrap();
+    }
+    let rounds = json!([
+        calls(tool("ReadFile", json!({ "path": "read" }))),
+        calls(tool("Grep", json!({ "path": "grep", "pattern": "x" }))),
+        calls(tool("EditFile", json!({ "path": "edit", "old": &words[..160], "new": "" }))),
+        { "text": "Done." },
+    ]);
+    create(&served, "reader", &folder, &rounds, json!({}));
+    told(&served, "reader");
+    for tool in ["ReadFile", "Grep", "EditFile"] {
+        let shown = served.results("reader", tool)[0].to_string();
+        assert!(!shown.contains(&VALUE[..4]) && shown.contains("x(secret "), "{tool} {shown}");
+    }
+    served.stop_and_verify();
+}
+
+/// A model can put a value together again that it read in pieces, and a command can use it as a name.
+#[test]
+fn no_value_is_recorded_that_a_model_or_a_command_names() {
+    let mut served = Served::start();
+    set_secret(&served, "DEPLOY_TOKEN", VALUE);
+    let folder = served.folder("work");
+    git(&folder, &["init", "-q"]);
+    let rounds = json!([
+        calls(exec("ln -s \"$DEPLOY_TOKEN\" .git/x; mkdir -p \"$DEPLOY_TOKEN\"", LONG_MS)),
+        calls(tool("CreateWorkItem", json!({ "objective": VALUE }))),
+        calls(tool("SendMessage", json!({ "agent_id": "other", "text": format!("it is {VALUE}") }))),
+        calls(tool("NotifyOperator", json!({ "text": VALUE }))),
+        calls(tool("CreateTimer", json!({ "summary": VALUE, "after_ms": 3_600_000 }))),
+        calls(tool("WriteFile", json!({ "path": "written", "content": VALUE }))),
+        calls(tool(VALUE, json!({ (VALUE): VALUE }))),
+        { "text": format!("Said {VALUE}.") },
+    ]);
+    served.create("other", "script/echo");
+    create(&served, "given", &folder, &rounds, json!({ "secrets": ["DEPLOY_TOKEN"] }));
+    told(&served, "given");
+    let evidence = served.results("given", "ExecCommand")[0]["evidence"].to_string();
+    assert!(evidence.contains("x is a new link to (secret DEPLOY_TOKEN)"), "{evidence}");
+    assert_eq!(fs::read_to_string(folder.join("written")).unwrap(), "(secret DEPLOY_TOKEN)");
+    served.until_fact("other", "message.queued", |message| message.to_string().contains("it is (secret DEPLOY_TOKEN)"));
+    served.stop_and_verify();
+    assert_nowhere(&served, "DEPLOY_TOKEN", VALUE);
+}
+
+#[test]
+fn guides_and_skills_are_masked_in_prompts() {
+    let provider = Provider::start(|_, _| odd_answers::text("Well."));
+    let mut served = provider.served("");
+    set_secret(&served, "DEPLOY_TOKEN", VALUE);
+    let folder = served.folder("work");
+    let skill = folder.join(".agents/skills/deploy");
+    fs::create_dir_all(&skill).unwrap();
+    fs::write(folder.join("AGENTS.md"), format!("Deploy with {VALUE} always.\n")).unwrap();
+    let description = format!("{}{VALUE} and more", "d".repeat(1_012));
+    fs::write(skill.join("SKILL.md"), format!("---\nname: deploy\ndescription: {description}\n---\n")).unwrap();
+    assert_eq!(patch(&served, "thinker", json!({ "workspace": folder })).status, 200);
+    served.until_told("thinker", &served.send("thinker", "go"));
+    let asked = provider.asked().concat();
+    assert!(asked.contains("Deploy with (secret DEPLOY_TOKEN) always."), "{asked}");
+    assert!(asked.contains("dd(secret"), "{asked}");
+    assert!(!asked.contains(&VALUE[..6]), "{asked}");
+    served.stop_and_verify();
 }
 
 #[test]

@@ -13,6 +13,7 @@ use super::near;
 use super::root::{Root, shown};
 use super::target::{Content, too_large};
 use crate::limits;
+use crate::secrets::Mask;
 use crate::tools::edit_file::EditFile;
 
 /// How many places a refusal names.
@@ -24,7 +25,7 @@ pub(super) fn run(call: &EditFile, root: &Root) -> Result<Value, Refusal> {
     let before = target.content()?.ok_or_else(|| missing(&path, root))?;
     let found = find(&before.bytes, &call.old, &call.new);
     if found.at.is_empty() {
-        return Err(not_there(&path, &before.bytes, &call.old));
+        return Err(not_there(&path, &before.bytes, &call.old, root.mask()));
     }
     if found.at.len() > 1 && !call.all {
         return Err(several(&path, &before.bytes, &found.at));
@@ -107,9 +108,9 @@ fn missing(path: &Path, root: &Root) -> Refusal {
     Refusal { hint: format!("{}; WriteFile makes a new file", refusal.hint), ..refusal }
 }
 
-fn not_there(path: &Path, bytes: &[u8], old: &str) -> Refusal {
+fn not_there(path: &Path, bytes: &[u8], old: &str, mask: &Mask) -> Refusal {
     let message = format!("`old` is not in {}", shown(path));
-    match near::nearest_lines(bytes, old.as_bytes()) {
+    match near::nearest_lines(bytes, old.as_bytes(), mask) {
         Some(near) => Refusal::new("no_match", format!("{message}. {near}"), "give `old` exactly as the file has it"),
         None => Refusal::new("no_match", message, "nothing in it is like `old`: read the file, then edit it"),
     }

@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 use super::root::{Opened, Root};
 use super::walk::{HELD_BACK, Walked, walk};
 use crate::limits;
+use crate::secrets::Mask;
 use crate::tools::grep::Grep;
 
 /// Reads a regular expression, so that one that is none is refused before anything is searched.
@@ -33,7 +34,7 @@ pub(super) fn run(call: &Grep, root: &Root) -> Result<Value, Refusal> {
     // Read before; said again here, not assumed.
     let matcher = matcher(&call.pattern).map_err(|why| Refusal::new("invalid_input", why, "mend the pattern"))?;
     let mut searcher = searcher(call.context);
-    let mut search = Search::new(call, &matcher);
+    let mut search = Search::new(call, &matcher, root.mask());
     let is_folder = root.open_beneath(&path, OFlags::PATH | OFlags::DIRECTORY).is_ok();
     let walked = if is_folder {
         let hidden = call.glob.as_ref().is_some_and(|glob| glob.pattern.names_hidden());
@@ -62,6 +63,7 @@ fn searcher(context: usize) -> Searcher {
 /// What was found so far, over all files.
 struct Search<'a> {
     matcher: &'a RegexMatcher,
+    mask: &'a Mask,
     limit: usize,
     matches: Vec<Found>,
     /// Bytes of files that may still be read, and of lines that may still be returned.
@@ -82,9 +84,10 @@ struct Found {
 }
 
 impl<'a> Search<'a> {
-    fn new(call: &Grep, matcher: &'a RegexMatcher) -> Search<'a> {
+    fn new(call: &Grep, matcher: &'a RegexMatcher, mask: &'a Mask) -> Search<'a> {
         Search {
             matcher,
+            mask,
             limit: call.limit,
             matches: Vec::new(),
             left: limits::GREP_READ_BYTES,
@@ -113,6 +116,25 @@ impl<'a> Search<'a> {
             self.more = true;
         }
         if self.more { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    /// A line as it is returned: of a long one, the part around the match.
+    fn clipped(&self, line: &[u8]) -> String {
+        const BEFORE: usize = 80;
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if line.len() <= limits::GREP_LINE_BYTES {
+            return String::from_utf8_lossy(line).into_owned();
+        }
+        let line = self.mask.bytes(line);
+        let found = self.matcher.find(&line).ok().flatten().map_or(0, |found| found.start());
+        let start = if found + BEFORE < limits::GREP_LINE_BYTES { 0 } else { found - BEFORE };
+        let end = (start + limits::GREP_LINE_BYTES).min(line.len());
+        // The cut may go through characters at both ends.
+        let text = String::from_utf8_lossy(&line[start..end]);
+        let text = text.trim_matches('\u{fffd}');
+        let (head, tail) = (if start > 0 { "…" } else { "" }, if end < line.len() { "…" } else { "" });
+        format!("{head}{text}{tail}")
     }
 
     fn result(self, walked: Walked, in_folder: bool) -> Value {
@@ -167,7 +189,7 @@ impl Sink for InFile<'_, '_> {
     type Error = std::io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, std::io::Error> {
-        let text = clipped(found.bytes(), self.search.matcher);
+        let text = self.search.clipped(found.bytes());
         let size = self.path.len() + text.len() + self.before.iter().map(String::len).sum::<usize>();
         if self.search.matches.len() >= self.search.limit || size > self.search.room {
             self.search.more = true;
@@ -181,7 +203,7 @@ impl Sink for InFile<'_, '_> {
     }
 
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> Result<bool, std::io::Error> {
-        let text = clipped(context.bytes(), self.search.matcher);
+        let text = self.search.clipped(context.bytes());
         match context.kind() {
             SinkContextKind::Before => self.before.push(text),
             SinkContextKind::After | SinkContextKind::Other => {
@@ -198,22 +220,4 @@ impl Sink for InFile<'_, '_> {
         self.search.binary += u64::from(finish.binary_byte_offset().is_some());
         Ok(())
     }
-}
-
-/// A line as it is returned: where it is long, the part around what was found.
-fn clipped(line: &[u8], matcher: &RegexMatcher) -> String {
-    const BEFORE: usize = 80;
-    let line = line.strip_suffix(b"\n").unwrap_or(line);
-    let line = line.strip_suffix(b"\r").unwrap_or(line);
-    if line.len() <= limits::GREP_LINE_BYTES {
-        return String::from_utf8_lossy(line).into_owned();
-    }
-    let found = matcher.find(line).ok().flatten().map_or(0, |found| found.start());
-    let start = if found + BEFORE < limits::GREP_LINE_BYTES { 0 } else { found - BEFORE };
-    let end = (start + limits::GREP_LINE_BYTES).min(line.len());
-    // The cut may go through characters at both ends.
-    let text = String::from_utf8_lossy(&line[start..end]);
-    let text = text.trim_matches('\u{fffd}');
-    let (head, tail) = (if start > 0 { "…" } else { "" }, if end < line.len() { "…" } else { "" });
-    format!("{head}{text}{tail}")
 }

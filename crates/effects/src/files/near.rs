@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::limits;
+use crate::secrets::Mask;
 
 /// How often a line of the wanted text counts when it comes several times.
 const SAME_LINE_MAX: usize = 8;
@@ -12,19 +13,19 @@ const COMPARED_LINES: usize = 20_000;
 const COMPARED_BYTES: usize = 200;
 
 /// A sentence about the lines nearest to `wanted`, followed by them; nothing if none is near.
-pub(super) fn nearest_lines(file: &[u8], wanted: &[u8]) -> Option<String> {
+pub(super) fn nearest_lines(file: &[u8], wanted: &[u8], mask: &Mask) -> Option<String> {
     let file: Vec<&[u8]> = lines(file);
     let wanted: Vec<&[u8]> = lines(wanted);
     let start = by_lines(&file, &wanted).or_else(|| by_letters(&file, &wanted))?;
     let end = (start + wanted.len()).min(file.len());
     let window = &file[start..end];
     let numbered = window.iter().take(limits::LINES_SHOWN).enumerate();
-    let mut said = match difference(window, &wanted, start) {
+    let mut said = match difference(window, &wanted, start, mask) {
         Some(difference) => format!("{difference} Nearest lines:"),
         None => "Nearest lines:".to_owned(),
     };
     for (at, line) in numbered {
-        said.push_str(&format!("\n{}: {}", start + at + 1, shown(line)));
+        said.push_str(&format!("\n{}: {}", start + at + 1, shown(line, mask)));
     }
     if window.len() > limits::LINES_SHOWN {
         said.push_str("\n…");
@@ -97,24 +98,24 @@ fn spaceless(line: &[u8]) -> Vec<u8> {
 }
 
 /// The first line that differs in nothing one can see: its spaces, or how it ends.
-fn difference(window: &[&[u8]], wanted: &[&[u8]], start: usize) -> Option<String> {
+fn difference(window: &[&[u8]], wanted: &[&[u8]], start: usize, mask: &Mask) -> Option<String> {
     let (at, (has, wants)) = window.iter().zip(wanted).enumerate().find(|(_, (has, wants))| has != wants)?;
     if spaceless(has) != spaceless(wants) {
         return None;
     }
     let all = window.len() == wanted.len() && window.iter().zip(wanted).all(|(a, b)| spaceless(a) == spaceless(b));
     let whole = if all { "Only whitespace differs: line" } else { "Line" };
-    let (has, wants) = (quoted(has), quoted(wants));
+    let (has, wants) = (quoted(has, mask), quoted(wants, mask));
     Some(format!("{whole} {} of the file is {has}, and {wants} was given.", start + at + 1))
 }
 
 /// With tabs and carriage returns to be seen.
-fn quoted(line: &[u8]) -> String {
-    format!("{:?}", clip(&String::from_utf8_lossy(line)))
+fn quoted(line: &[u8], mask: &Mask) -> String {
+    format!("{:?}", clip(&String::from_utf8_lossy(&mask.bytes(line))))
 }
 
-fn shown(line: &[u8]) -> String {
-    clip(&String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(line)))
+fn shown(line: &[u8], mask: &Mask) -> String {
+    clip(&String::from_utf8_lossy(&mask.bytes(line.strip_suffix(b"\r").unwrap_or(line))))
 }
 
 pub(super) fn clip(text: &str) -> String {

@@ -16,6 +16,7 @@ use super::path::WorkspacePath;
 use super::root::{Root, shown};
 use super::target::{Content, PLAIN, too_large};
 use crate::limits;
+use crate::secrets::Mask;
 use crate::tools::apply_patch::ApplyPatch;
 use fit::Why;
 pub(crate) use parse::parse;
@@ -100,8 +101,8 @@ impl Draft<'_> {
             return Err(Refusal::new("not_a_file", message, "patch the file itself; links are moved with ExecCommand"));
         }
         let name = file.new.as_ref().or(file.old.as_ref()).map(|path| shown(path.as_path())).unwrap_or_default();
-        let bytes =
-            fit::apply(&content.bytes, &file.hunks).map_err(|misfit| refused(&name, &content.bytes, file, &misfit))?;
+        let bytes = fit::apply(&content.bytes, &file.hunks)
+            .map_err(|misfit| refused(&name, &content.bytes, file, &misfit, self.root.mask()))?;
         let Some(new) = &file.new else {
             return match (old, bytes.is_empty()) {
                 (Some(old), true) => {
@@ -173,7 +174,7 @@ impl Draft<'_> {
     }
 }
 
-fn refused(name: &str, bytes: &[u8], file: &FilePatch, misfit: &fit::Misfit) -> Refusal {
+fn refused(name: &str, bytes: &[u8], file: &FilePatch, misfit: &fit::Misfit, mask: &Mask) -> Refusal {
     let Some(hunk) = file.hunks.get(misfit.number - 1) else { return too_large(name, bytes.len() as u64) };
     let which = format!("hunk {} of {name} ({})", misfit.number, hunk.header);
     let side = |leave_out: Side| -> Vec<u8> {
@@ -196,7 +197,7 @@ fn refused(name: &str, bytes: &[u8], file: &FilePatch, misfit: &fit::Misfit) -> 
             } else {
                 "give the lines around the change exactly as the file has them; nothing was changed"
             };
-            let near = near::nearest_lines(bytes, &old).map(|near| format!(". {near}")).unwrap_or_default();
+            let near = near::nearest_lines(bytes, &old, mask).map(|near| format!(". {near}")).unwrap_or_default();
             Refusal::new("no_match", format!("{which} does not fit{near}"), hint)
         }
     }

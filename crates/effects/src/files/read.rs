@@ -13,12 +13,15 @@ use serde_json::{Map, Value, json};
 
 use super::root::{Opened, Root, failed, shown};
 use crate::limits;
+use crate::secrets::Mask;
 use crate::tools::read_file::ReadFile;
 
 /// What was found on the way through the file.
 #[derive(Default)]
 struct Lines {
     content: Vec<u8>,
+    /// The line that is being taken, as far as it can be shown.
+    line: Vec<u8>,
     /// Lines that were begun so far.
     begun: u64,
     /// Lines that are in `content`.
@@ -37,7 +40,7 @@ pub(super) fn run(call: &ReadFile, root: &Root) -> Result<Value, Refusal> {
     if let Some(kind) = image_kind(&opened) {
         return image(kind, &path, opened);
     }
-    let lines = look(call, &path, opened)?;
+    let lines = look(call, &path, opened, root.mask())?;
     if lines.begun < call.offset && call.offset > 1 {
         return Err(past_the_end(call, &path, &lines));
     }
@@ -96,10 +99,9 @@ fn image(kind: &'static str, path: &Path, opened: Opened) -> Result<Value, Refus
     Ok(json!({ "image": image, "content": "", "lines": 0, "truncated": false }))
 }
 
-fn look(call: &ReadFile, path: &Path, opened: Opened) -> Result<Lines, Refusal> {
+fn look(call: &ReadFile, path: &Path, opened: Opened, mask: &Mask) -> Result<Lines, Refusal> {
     let mut reader = BufReader::with_capacity(128 << 10, opened.file);
     let mut lines = Lines::default();
-    let mut line_bytes = 0;
     let mut in_line = false;
     loop {
         let buffer = match reader.fill_buf() {
@@ -109,6 +111,7 @@ fn look(call: &ReadFile, path: &Path, opened: Opened) -> Result<Lines, Refusal> 
         };
         if buffer.is_empty() {
             lines.ended = true;
+            lines.end_line(mask);
             return Ok(lines);
         }
         if lines.looked_at == 0 {
@@ -124,13 +127,15 @@ fn look(call: &ReadFile, path: &Path, opened: Opened) -> Result<Lines, Refusal> 
             for piece in buffer.split_inclusive(|byte| *byte == b'\n') {
                 if !in_line {
                     lines.begun += 1;
-                    line_bytes = 0;
                     lines.begin(call);
                 }
                 in_line = !piece.ends_with(b"\n");
                 if lines.takes(call) {
                     refuse_binary(path, piece)?;
-                    line_bytes = lines.take(piece, line_bytes);
+                    lines.take(piece, mask);
+                    if !in_line {
+                        lines.end_line(mask);
+                    }
                 }
             }
         }
@@ -139,6 +144,7 @@ fn look(call: &ReadFile, path: &Path, opened: Opened) -> Result<Lines, Refusal> 
         reader.consume(read);
         if lines.looked_at >= limits::READ_LOOKED_AT_BYTES {
             lines.ended = reader.fill_buf().is_ok_and(<[u8]>::is_empty);
+            lines.end_line(mask);
             return Ok(lines);
         }
     }
@@ -167,24 +173,30 @@ impl Lines {
         self.taken > 0 && self.begun == call.offset + self.taken - 1
     }
 
-    /// Takes what there is room for in the line, and says how long the line is by now.
-    fn take(&mut self, piece: &[u8], line_bytes: usize) -> usize {
-        let room = limits::READ_LINE_BYTES.saturating_sub(line_bytes);
-        if piece.len() <= room {
-            self.content.extend_from_slice(piece);
-        } else {
-            if self.clipped.is_none() {
-                self.clipped = Some(self.begun);
-            }
-            self.content.extend_from_slice(&piece[..room]);
-            if room > 0 {
-                drop_half_char(&mut self.content);
-            }
-            if piece.ends_with(b"\n") {
-                self.content.push(b'\n');
-            }
+    /// Takes a piece of the line, with as much beyond what is shown as it takes to mask that.
+    fn take(&mut self, piece: &[u8], mask: &Mask) {
+        let room = (limits::READ_LINE_BYTES + 1 + mask.lookahead()).saturating_sub(self.line.len());
+        self.line.extend_from_slice(&piece[..piece.len().min(room)]);
+        if piece.len() > room && piece.ends_with(b"\n") {
+            self.line.push(b'\n');
         }
-        line_bytes + piece.len()
+    }
+
+    /// The line is complete: it is shown up to its limit.
+    fn end_line(&mut self, mask: &Mask) {
+        let line = std::mem::take(&mut self.line);
+        if line.len() <= limits::READ_LINE_BYTES {
+            self.content.extend_from_slice(&line);
+            return;
+        }
+        self.clipped = self.clipped.or(Some(self.begun));
+        let masked = mask.bytes(&line);
+        let text = masked.strip_suffix(b"\n").unwrap_or(&masked);
+        self.content.extend_from_slice(&text[..text.len().min(limits::READ_LINE_BYTES)]);
+        drop_half_char(&mut self.content);
+        if line.ends_with(b"\n") {
+            self.content.push(b'\n');
+        }
     }
 }
 

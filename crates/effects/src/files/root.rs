@@ -24,6 +24,7 @@ use crate::git_dir::GitDirParts;
 use crate::limits;
 use crate::nearest::nearest;
 use crate::policy::Unseen;
+use crate::secrets::Mask;
 use crate::unlinked::open_folder;
 
 /// Names looked at for one that is near a name there is none of.
@@ -42,6 +43,7 @@ pub struct Root {
     read_only: Vec<PathBuf>,
     /// Files that the operator's policy keeps from this call.
     unseen: Option<Unseen>,
+    mask: Mask,
 }
 
 /// A regular file that is open for reading.
@@ -64,7 +66,7 @@ impl Root {
         match beneath(&folder, Path::new("."), flags).and_then(|_| real_path(&folder)) {
             Ok(resolved) => {
                 let (named, closed, read_only) = (workspace.to_owned(), Vec::new(), Vec::new());
-                Ok(Root { folder, named, resolved, closed, read_only, unseen: None })
+                Ok(Root { folder, named, resolved, closed, read_only, unseen: None, mask: Mask::default() })
             }
             Err(Errno::NOSYS | Errno::PERM) => Err(Refusal::new(
                 "not_confined",
@@ -100,6 +102,17 @@ impl Root {
     pub fn without_unseen(mut self, unseen: Option<Unseen>) -> Root {
         self.unseen = unseen;
         self
+    }
+
+    /// The same, for tools that truncate text of files: they mask it before.
+    #[must_use]
+    pub fn masked_by(mut self, mask: Mask) -> Root {
+        self.mask = mask;
+        self
+    }
+
+    pub(crate) fn mask(&self) -> &Mask {
+        &self.mask
     }
 
     fn is_hidden(&self, path: &Path) -> bool {

@@ -49,7 +49,8 @@ impl Hands {
             };
             let unseen = policy.check(&caller, &tool, &input)?;
             let read_only = hands.sandbox().read_only_in(&folder);
-            let root = root.without(hidden).read_only_at(read_only).without_unseen(unseen);
+            let root =
+                root.without(hidden).read_only_at(read_only).without_unseen(unseen).masked_by(hands.0.secrets.mask());
             let result = call.run(&root)?;
             Ok(Outcome::after(result, desk.map(|desk| desk.record()).unwrap_or_default()))
         })

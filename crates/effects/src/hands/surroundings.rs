@@ -26,7 +26,9 @@ impl Hands {
     /// The same. Blocks.
     #[must_use]
     pub fn look_around(&self, agent: &AgentId, place: &Place, policy: &Policy) -> Surroundings {
-        self.whereabouts(agent, place, policy, surroundings::look)
+        let mut around = self.whereabouts(agent, place, policy, surroundings::look);
+        around.mask(&self.0.secrets.mask());
+        around
     }
 
     /// Whether there is nothing to look at, neither a folder for the agent nor skills for all: so it is with many that
@@ -73,7 +75,8 @@ impl Hands {
         };
         // A guide or a skill may be a link to any file of the workspace.
         let unseen = policy.unseen(&caller, "ReadFile", &json!({ "path": "." }), false);
-        look(&Whereabouts { home: &self.0.home, workspace: &workspace, open: &open, hidden: &hidden, unseen })
+        let mask = self.0.secrets.mask();
+        look(&Whereabouts { home: &self.0.home, workspace: &workspace, open: &open, hidden: &hidden, unseen, mask })
     }
 
     /// How the agent stands to the folder that it works in, at this moment.

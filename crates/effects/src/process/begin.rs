@@ -388,7 +388,15 @@ impl Hired {
             None => (None, None),
         };
         let masked = [launch.mask.stream(), launch.mask.stream()];
-        let store = Store { combined, stdout: Bounded::stream(), stderr: Bounded::stream(), masked, files, problem };
+        let store = Store {
+            combined,
+            stdout: Bounded::stream(),
+            stderr: Bounded::stream(),
+            masked,
+            settle_at: None,
+            files,
+            problem,
+        };
         let shared = Arc::new(Shared {
             control: self.control,
             input: Mutex::new(wires.input.take()),

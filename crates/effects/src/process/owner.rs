@@ -132,6 +132,7 @@ impl Begun {
                 return told;
             }
             let ready = self.poll(connected, [drained_by, given_up_at, look_at.filter(|_| connected)]);
+            self.shared.store().settle();
             if look_at.is_some_and(|at| connected && Instant::now() >= at) {
                 self.look_at_memory();
                 look_at = (!self.out_of_memory).then(|| Instant::now() + every);
@@ -193,8 +194,8 @@ impl Begun {
         let wires = [control, output, error, bell];
         let mut polled: Vec<PollFd<'_>> =
             wires.iter().flatten().map(|wire| PollFd::from_borrowed_fd(*wire, PollFlags::IN)).collect();
-        let due = self.shared.store().files_due();
-        let until = times.into_iter().chain([due]).flatten().min();
+        let due = self.shared.store().due();
+        let until = times.into_iter().chain(due).flatten().min();
         let timeout = until.map(|until| until.saturating_duration_since(Instant::now()));
         let timeout = timeout.and_then(|wait| Timespec::try_from(wait).ok());
         if rustix::event::poll(&mut polled, timeout.as_ref()).is_err() {
@@ -231,9 +232,29 @@ impl Store {
     fn push(&mut self, stream: Stream, bytes: &[u8]) {
         let masked = self.masked(stream).push(bytes);
         self.put(stream, &masked);
+        self.plan_to_settle();
     }
 
-    /// Nothing more comes: what was held back is shown.
+    /// Shows the output that was held back for long enough.
+    fn settle(&mut self) {
+        if self.settle_at.is_none_or(|at| Instant::now() < at) {
+            return;
+        }
+        self.settle_at = None;
+        for stream in [Stream::Output, Stream::Error] {
+            let settled = self.masked(stream).settle();
+            self.put(stream, &settled);
+        }
+        self.plan_to_settle();
+    }
+
+    fn plan_to_settle(&mut self) {
+        if self.settle_at.is_none() && self.masked.iter().any(MaskedStream::is_pending) {
+            self.settle_at = Some(Instant::now() + limits::MASK_INTERVAL);
+        }
+    }
+
+    /// The stream is over: the part that was held back is shown.
     fn close(&mut self, stream: Stream) {
         let rest = self.masked(stream).end();
         self.put(stream, &rest);
@@ -263,9 +284,9 @@ impl Store {
         }
     }
 
-    /// When the files want to be looked after, if nothing else happens.
-    fn files_due(&self) -> Option<Instant> {
-        self.files.as_ref()?.due(&self.combined)
+    /// When the files, and the output that is held back, have to be looked after, if nothing else happens.
+    fn due(&self) -> [Option<Instant>; 2] {
+        [self.files.as_ref().and_then(|files| files.due(&self.combined)), self.settle_at]
     }
 
     /// The last of it is in the files; or what went wrong with them.

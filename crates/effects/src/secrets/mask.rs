@@ -1,7 +1,12 @@
-//! Replaces the values of secrets in text by their names. A value is found as it is, percent-encoded, with JSON's escapes,
-//! and in base64 at each of the three alignments, also where lines are wrapped within it. Masking keeps a value from being
-//! written down by accident; it stops no program that means to hide one.
+//! Replaces the values of secrets in text by their names. A value is found as it is, percent-encoded, in base64 at each of
+//! the three alignments (also where lines are wrapped within it), with JSON's escapes, quoted for a shell, and with HTML's
+//! entities. Masking prevents accidental disclosure; it stops no program that means to hide a value.
+//!
+//! Every agent's text is masked, also that of agents which were given no secret, so the mask must not help them to guess
+//! one. Therefore only whole values are recognised: neither the text that is shown nor the moment at which it is shown
+//! depends on a part of a value. Text must be masked before it is truncated, or else a truncated value stays readable.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,12 +18,8 @@ use serde_json::Value;
 
 use super::MIN_BYTES;
 
-/// Lines are clipped at several hundred bytes and more; only there may a value be cut in two.
-const CLIPPED_LINE_BYTES: usize = 400;
-/// Stands at the edge of a line that was clipped.
-const CLIPPED: &str = "…";
-/// More than this is not held back for a value that may be under way, besides the length of the longest one.
-const HELD_MAX_BYTES: usize = 64 << 10;
+/// A stream keeps back at most this much, besides the length of the longest value.
+const HELD_MAX_BYTES: usize = 256 << 10;
 
 /// Finds the values of secrets. Cheap to clone.
 #[derive(Clone, Default)]
@@ -26,21 +27,19 @@ pub struct Mask(Option<Arc<Patterns>>);
 
 struct Patterns {
     automaton: AhoCorasick,
-    /// Sorted, so that the patterns that begin with a text are neighbours.
-    patterns: Vec<Vec<u8>>,
-    /// By pattern, the text that stands in for it.
-    stand_ins: Vec<String>,
-    first_bytes: [bool; 256],
+    /// By pattern, the text that replaces it.
+    replacements: Vec<String>,
+    /// Bytes of the longest match in a text: each byte of a pattern may be encoded as several.
     longest: usize,
 }
 
 impl std::fmt::Debug for Mask {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Mask({} patterns)", self.0.as_ref().map_or(0, |patterns| patterns.patterns.len()))
+        write!(f, "Mask({} patterns)", self.0.as_ref().map_or(0, |patterns| patterns.replacements.len()))
     }
 }
 
-/// What stands in for a value.
+/// The text that replaces a value.
 #[must_use]
 pub fn stand_in(name: &str) -> String {
     format!("(secret {name})")
@@ -58,104 +57,144 @@ impl Mask {
         if spelled.is_empty() {
             return Mask(None);
         }
-        let (patterns, stand_ins): (Vec<_>, Vec<_>) = spelled.into_iter().unzip();
+        let (patterns, replacements): (Vec<_>, Vec<_>) = spelled.into_iter().unzip();
         let automaton = AhoCorasick::builder()
             .match_kind(MatchKind::Standard)
             .kind(Some(AhoCorasickKind::ContiguousNFA))
             .build(&patterns);
-        // It fails on more patterns than 32 bits count, which the limits of secrets exclude.
+        // Building fails on more patterns than 32 bits count, which the limits of secrets exclude.
         let Ok(automaton) = automaton else { return Mask(None) };
-        let mut first_bytes = [false; 256];
-        for pattern in &patterns {
-            first_bytes[usize::from(pattern[0])] = true;
-        }
-        let longest = patterns.iter().map(Vec::len).max().unwrap_or_default();
-        Mask(Some(Arc::new(Patterns { automaton, patterns, stand_ins, first_bytes, longest })))
+        let longest = patterns.iter().map(Vec::len).max().unwrap_or_default() * LONGEST_ENCODING;
+        Mask(Some(Arc::new(Patterns { automaton, replacements, longest })))
     }
 
-    /// A text that is whole, except that long lines in it may have been clipped.
+    /// Whether there is anything to mask.
+    pub(super) fn has_values(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// The same text without values; none where it has no value.
     #[must_use]
     pub fn text(&self, text: &str) -> Option<String> {
-        let patterns = self.0.as_ref()?;
-        let mut found = patterns.find(text.as_bytes());
-        found.extend(patterns.find_clipped(text));
-        let found = merged(found);
-        if found.is_empty() {
-            return None;
+        match self.bytes(text.as_bytes()) {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(masked) => Some(String::from_utf8_lossy(&masked).into_owned()),
         }
-        let mut masked = Vec::with_capacity(text.len());
-        patterns.replace(text.as_bytes(), &found, &mut masked);
-        Some(String::from_utf8_lossy(&masked).into_owned())
     }
 
-    /// Every text in a value, and the names of members.
-    pub fn json(&self, value: &mut Value) {
+    /// The same for text that may not be UTF-8.
+    #[must_use]
+    pub fn bytes<'t>(&self, text: &'t [u8]) -> Cow<'t, [u8]> {
+        let Some(patterns) = &self.0 else { return Cow::Borrowed(text) };
+        let found = patterns.find(text);
+        if found.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        let mut masked = Vec::with_capacity(text.len());
+        patterns.replace(text, 0..text.len(), &found, &mut masked);
+        Cow::Owned(masked)
+    }
+
+    /// How many bytes more than it shows a reader needs, to find every value that begins in the shown part.
+    #[must_use]
+    pub fn lookahead(&self) -> usize {
+        self.0.as_ref().map_or(0, |patterns| patterns.longest)
+    }
+
+    /// Masks every string in a value, and the names of members. Returns whether there was anything to mask.
+    pub fn json(&self, value: &mut Value) -> bool {
         if self.0.is_none() {
-            return;
+            return false;
         }
         match value {
-            Value::String(text) => {
-                if let Some(masked) = self.text(text) {
+            Value::String(text) => match self.text(text) {
+                Some(masked) => {
                     *text = masked;
+                    true
                 }
-            }
-            Value::Array(elements) => elements.iter_mut().for_each(|element| self.json(element)),
+                None => false,
+            },
+            Value::Array(elements) => elements.iter_mut().fold(false, |masked, element| masked | self.json(element)),
             Value::Object(members) => {
                 let named: Vec<(String, String)> =
                     members.keys().filter_map(|name| Some((name.clone(), self.text(name)?))).collect();
+                let renamed = !named.is_empty();
                 for (name, masked) in named {
                     if let Some(member) = members.remove(&name) {
                         members.insert(masked, member);
                     }
                 }
-                members.values_mut().for_each(|member| self.json(member));
+                members.values_mut().fold(renamed, |masked, member| masked | self.json(member))
             }
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            Value::Null | Value::Bool(_) | Value::Number(_) => false,
         }
     }
 
     #[must_use]
     pub fn stream(&self) -> MaskedStream {
-        MaskedStream { mask: self.clone(), held: Vec::new() }
+        MaskedStream { mask: self.clone(), held: Vec::new(), shown: 0, settled: 0 }
     }
 }
 
-/// Masks a stream that comes in pieces. The end of a piece that may be the beginning of a value is held back until more
-/// comes, or the stream ends.
+/// Masks a stream that comes in pieces. Its owner calls [`MaskedStream::settle`] at equal intervals, and every byte is
+/// held back for one to two of them: a value whose pieces arrive within an interval is masked whole. The delay is the
+/// same for every byte, so that it tells nothing about values.
 #[derive(Debug)]
 pub struct MaskedStream {
     mask: Mask,
+    /// The end of the stream: bytes that were shown, as context for values that began in them, and the others.
     held: Vec<u8>,
+    /// How much of `held` was shown.
+    shown: usize,
+    /// How much of `held` had arrived when `settle` was called last.
+    settled: usize,
 }
 
 impl MaskedStream {
-    /// What may be shown by now.
+    /// Takes the next piece, and returns the text to be shown: all of it without secrets, else no more than there is no
+    /// room for.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
         let Some(patterns) = &self.mask.0 else { return bytes.to_vec() };
         self.held.extend_from_slice(bytes);
-        let found = merged(patterns.find(&self.held));
-        let mut hold_from = patterns.begins_at(&self.held);
-        let mut shown = Vec::new();
-        let around = found.iter().find(|found| found.range.start < hold_from && hold_from < found.range.end);
-        if let Some(Found { range, .. }) = around {
-            // A value that another one may begin in: what follows decides. Not for ever, though.
-            let too_much = self.held.len() - range.start > patterns.longest + HELD_MAX_BYTES;
-            hold_from = if too_much { range.end } else { range.start };
+        let longest = patterns.longest;
+        if self.held.len() - self.shown > HELD_MAX_BYTES + longest {
+            self.show(self.held.len() - longest)
+        } else {
+            Vec::new()
         }
-        let complete: Vec<Found> = found.into_iter().filter(|found| found.range.end <= hold_from).collect();
-        patterns.replace(&self.held[..hold_from], &complete, &mut shown);
-        self.held.drain(..hold_from);
+    }
+
+    /// Returns the text that had arrived before the call before this one.
+    pub fn settle(&mut self) -> Vec<u8> {
+        let shown = self.show(self.settled);
+        self.settled = self.held.len();
         shown
     }
 
-    /// The rest. A value that was cut off is masked if at least as much of it came as the shortest secret has.
+    /// Whether some of it was not shown yet.
+    #[must_use]
+    pub fn is_pending(&self) -> bool {
+        self.shown < self.held.len()
+    }
+
+    /// The rest of a stream that is over.
     pub fn end(&mut self) -> Vec<u8> {
-        let held = std::mem::take(&mut self.held);
-        let Some(patterns) = &self.mask.0 else { return held };
-        let mut found = patterns.find(&held);
-        found.extend(patterns.cut_off(&held, 0..held.len()));
+        let shown = self.show(self.held.len());
+        (self.held, self.shown, self.settled) = (Vec::new(), 0, 0);
+        shown
+    }
+
+    /// Shows `held` up to a place, or to the end of a value that this place is in.
+    fn show(&mut self, to: usize) -> Vec<u8> {
+        let Some(patterns) = self.mask.0.as_ref().filter(|_| to > self.shown) else { return Vec::new() };
+        let found = patterns.find(&self.held);
+        let around = found.iter().find(|found| found.range.contains(&to));
+        let to = around.map_or(to, |found| found.range.end);
         let mut shown = Vec::new();
-        patterns.replace(&held, &merged(found), &mut shown);
+        patterns.replace(&self.held, self.shown..to, &found, &mut shown);
+        let surplus = to.saturating_sub(patterns.longest);
+        self.held.drain(..surplus);
+        (self.shown, self.settled) = (to - surplus, self.settled.max(to) - surplus);
         shown
     }
 }
@@ -180,150 +219,126 @@ fn merged(mut found: Vec<Found>) -> Vec<Found> {
     merged
 }
 
-/// A text in which every byte knows where it stood.
-struct View {
-    bytes: Vec<u8>,
-    places: Vec<Range<usize>>,
-    /// Where an escape begins that the text breaks off in.
-    incomplete_from: Option<usize>,
+/// The bytes of the longest encoding of one byte: `&quot;`.
+const LONGEST_ENCODING: usize = 6;
+const ENTITIES: [(&[u8], u8); 8] = [
+    (b"&amp;", b'&'),
+    (b"&lt;", b'<'),
+    (b"&gt;", b'>'),
+    (b"&quot;", b'"'),
+    (b"&#34;", b'"'),
+    (b"&apos;", b'\''),
+    (b"&#39;", b'\''),
+    (b"&#x27;", b'\''),
+];
+
+/// Reads the encoding that a text begins with: the byte that it stands for, and its length.
+type Decode = fn(&[u8]) -> Option<(u8, u8)>;
+
+fn percent_encoded(text: &[u8]) -> Option<(u8, u8)> {
+    let digit = |nth: usize| char::from(*text.get(nth)?).to_digit(16);
+    let byte = digit(1)? * 16 + digit(2)?;
+    Some((u8::try_from(byte).ok()?, 3))
 }
 
-impl View {
-    /// With percent-encoded bytes decoded.
-    fn decoded(text: &[u8]) -> Option<View> {
-        memchr::memchr(b'%', text)?;
-        let mut view = View { bytes: Vec::new(), places: Vec::new(), incomplete_from: None };
+/// As shells, JSON and most languages quote a character that is neither a letter nor a digit.
+fn backslash_quoted(text: &[u8]) -> Option<(u8, u8)> {
+    text.get(1).filter(|byte| byte.is_ascii_punctuation() || **byte == b' ').map(|byte| (*byte, 2))
+}
+
+fn html_entity(text: &[u8]) -> Option<(u8, u8)> {
+    let (entity, byte) = ENTITIES.iter().find(|(entity, _)| text.starts_with(entity))?;
+    Some((*byte, u8::try_from(entity.len()).ok()?))
+}
+
+/// A decoded text, with the place of every byte in the original.
+#[derive(Default)]
+struct Decoded {
+    bytes: Vec<u8>,
+    /// Where each byte began, and how many bytes it was.
+    places: Vec<(usize, u8)>,
+}
+
+impl Decoded {
+    /// With the encodings that begin with this byte decoded; none where the text has no such byte.
+    fn new(text: &[u8], mark: u8, decode: Decode) -> Option<Decoded> {
+        memchr::memchr(mark, text)?;
+        let mut decoded = Decoded::default();
         let mut at = 0;
         while at < text.len() {
-            let digits = text.get(at + 1..).unwrap_or_default();
-            let digit = |nth: usize| digits.get(nth).map(|byte| char::from(*byte).to_digit(16));
-            let (byte, length) = match (text[at], digit(0), digit(1)) {
-                (b'%', Some(Some(high)), Some(Some(low))) => (u8::try_from(high * 16 + low).unwrap_or_default(), 3),
-                (b'%', None | Some(Some(_)), None) => {
-                    view.incomplete_from = Some(at);
-                    break;
-                }
-                (byte, _, _) => (byte, 1),
-            };
-            view.bytes.push(byte);
-            view.places.push(at..at + length);
-            at += length;
+            let encoded = if text[at] == mark { decode(&text[at..]) } else { None };
+            let (byte, length) = encoded.unwrap_or((text[at], 1));
+            decoded.bytes.push(byte);
+            decoded.places.push((at, length));
+            at += usize::from(length);
         }
-        Some(view)
+        Some(decoded)
     }
 
-    /// Without line ends: base64 is wrapped by most programs that write it.
-    fn joined(text: &[u8]) -> Option<View> {
+    /// Without line ends: most programs that write base64 wrap it.
+    fn unwrapped(text: &[u8]) -> Option<Decoded> {
         memchr::memchr2(b'\n', b'\r', text)?;
         let kept = text.iter().enumerate().filter(|(_, byte)| !matches!(byte, b'\n' | b'\r'));
-        let (places, bytes) = kept.map(|(at, byte)| (at..at + 1, *byte)).unzip();
-        Some(View { bytes, places, incomplete_from: None })
+        let (bytes, places) = kept.map(|(at, byte)| (*byte, (at, 1))).unzip();
+        Some(Decoded { bytes, places })
     }
 
+    /// Where a part of the decoded text stands in the original.
     fn place(&self, range: Range<usize>) -> Range<usize> {
-        self.places[range.start].start..self.places[range.end - 1].end
+        let (last, length) = self.places[range.end - 1];
+        self.places[range.start].0..last + usize::from(length)
     }
 }
 
 impl Patterns {
-    fn views(text: &[u8]) -> impl Iterator<Item = View> {
-        View::decoded(text).into_iter().chain(View::joined(text))
-    }
-
+    /// Every value in a text, in order.
     fn find(&self, text: &[u8]) -> Vec<Found> {
         let matches = |bytes: &[u8]| -> Vec<Found> {
             let found = self.automaton.find_overlapping_iter(bytes);
             found.map(|found| Found { range: found.range(), pattern: found.pattern().as_usize() }).collect()
         };
         let mut all = matches(text);
-        for view in Patterns::views(text) {
-            let found = matches(&view.bytes).into_iter();
-            all.extend(found.map(|found| Found { range: view.place(found.range), ..found }));
+        let decoded = [
+            Decoded::new(text, b'%', percent_encoded),
+            Decoded::new(text, b'\\', backslash_quoted),
+            Decoded::new(text, b'&', html_entity),
+            Decoded::unwrapped(text),
+        ];
+        for decoded in decoded.into_iter().flatten() {
+            let found = matches(&decoded.bytes).into_iter();
+            all.extend(found.map(|found| Found { range: decoded.place(found.range), ..found }));
         }
-        all
+        merged(all)
     }
 
-    /// Where a value may begin that the text breaks off in; its end where none may.
-    fn begins_at(&self, text: &[u8]) -> usize {
-        let raw = self.longest_beginning(text).map(|(at, _)| at);
-        let views = Patterns::views(text).map(|view| {
-            let begins = self.longest_beginning(&view.bytes).map(|(at, _)| view.places[at].start);
-            begins.into_iter().chain(view.incomplete_from).min()
-        });
-        std::iter::once(raw).chain(views).flatten().min().unwrap_or(text.len())
-    }
-
-    /// The longest end of a text that is the beginning of a pattern, and not all of it.
-    fn longest_beginning(&self, text: &[u8]) -> Option<(usize, usize)> {
-        let from = text.len().saturating_sub(self.longest.saturating_sub(1));
-        (from..text.len()).find_map(|at| {
-            if !self.first_bytes[usize::from(text[at])] {
-                return None;
+    /// Writes a part of the text, with each value, and each part of a value, replaced.
+    fn replace(&self, text: &[u8], part: Range<usize>, found: &[Found], into: &mut Vec<u8>) {
+        let mut from = part.start;
+        for Found { range, pattern } in found.iter().filter(|found| found.range.end > part.start) {
+            if range.start >= part.end {
+                break;
             }
-            let end = &text[at..];
-            let next = self.patterns.partition_point(|pattern| pattern.as_slice() <= end);
-            self.patterns.get(next).filter(|pattern| pattern.starts_with(end)).map(|_| (at, next))
-        })
-    }
-
-    /// A value that a part of the text breaks off in, with as much of it as the shortest secret has.
-    fn cut_off(&self, text: &[u8], part: Range<usize>) -> Option<Found> {
-        let (at, pattern) = self.longest_beginning(&text[part.clone()])?;
-        let range = part.start + at..part.end;
-        (range.len() >= MIN_BYTES).then_some(Found { range, pattern })
-    }
-
-    /// The same at both edges of each long line.
-    fn find_clipped(&self, text: &str) -> Vec<Found> {
-        let mut found = Vec::new();
-        let mut from = 0;
-        for line in text.split_inclusive('\n') {
-            let (start, long) = (from, line.len() >= CLIPPED_LINE_BYTES);
-            from += line.len();
-            if !long {
-                continue;
-            }
-            let shown = line.trim_end_matches(['\n', '\r']);
-            let shown = shown.strip_suffix(CLIPPED).unwrap_or(shown);
-            found.extend(self.cut_off(text.as_bytes(), start..start + shown.len()));
-            let (skipped, rest) = match shown.find(CLIPPED) {
-                Some(at) => (at + CLIPPED.len(), &shown[at + CLIPPED.len()..]),
-                None => (0, shown),
-            };
-            let ends = self.patterns.iter().enumerate().filter_map(|(nth, pattern)| {
-                let longest = (MIN_BYTES..pattern.len()).rev();
-                let mut lengths =
-                    longest.filter(|length| rest.as_bytes().starts_with(&pattern[pattern.len() - length..]));
-                lengths.next().map(|length| (length, nth))
-            });
-            if let Some((length, pattern)) = ends.max() {
-                found.push(Found { range: start + skipped..start + skipped + length, pattern });
-            }
+            into.extend_from_slice(&text[from..range.start.max(from)]);
+            into.extend_from_slice(self.replacements[*pattern].as_bytes());
+            from = range.end.min(part.end);
         }
-        found
-    }
-
-    fn replace(&self, text: &[u8], found: &[Found], into: &mut Vec<u8>) {
-        let mut from = 0;
-        for Found { range, pattern } in found {
-            into.extend_from_slice(&text[from..range.start]);
-            into.extend_from_slice(self.stand_ins[*pattern].as_bytes());
-            from = range.end;
-        }
-        into.extend_from_slice(&text[from..]);
+        into.extend_from_slice(&text[from..part.end]);
     }
 }
 
-/// How a value may stand in a text. Of base64 only the characters that hold nothing else than the value: those at its
-/// edges depend on what stands beside it.
+/// How a value may be written in a text. Of base64 only the characters that encode nothing but the value: those at its
+/// edges depend on the text beside it.
 fn spellings(value: &str) -> Vec<Vec<u8>> {
     let mut plain = vec![value.to_owned()];
     plain.extend(value.lines().map(str::to_owned));
     let quoted: Vec<String> = plain.iter().map(|text| Value::from(text.as_str()).to_string()).collect();
     plain.extend(quoted.iter().map(|text| text[1..text.len() - 1].to_owned()));
+    // A shell's single quotes are closed around a quote.
+    let in_quotes: Vec<String> =
+        [r"'\''", r#"'"'"'"#].iter().flat_map(|quote| plain.iter().map(|text| text.replace('\'', quote))).collect();
     // In forms a blank is a plus.
     let forms: Vec<String> = plain.iter().map(|text| text.replace(' ', "+")).collect();
-    plain.extend(forms);
+    plain.extend(in_quotes.into_iter().chain(forms));
     let mut all: Vec<Vec<u8>> = plain.into_iter().map(String::into_bytes).collect();
     all.retain(|spelling| spelling.len() >= MIN_BYTES);
     for before in 0..3_usize {
@@ -435,20 +450,82 @@ mod tests {
         }
     }
 
+    /// Text that does not hold a whole value is shown as it is and when any other text is: an agent that was not given a
+    /// secret must not learn whether its guess is the beginning or the end of one.
     #[test]
-    fn a_stream_holds_back_no_more_than_may_be_a_value() {
-        let mut stream = mask().stream();
-        assert_eq!(stream.push(b"password: "), b"password: ");
-        assert_eq!(stream.push(b"ok s3c"), b"ok ");
-        assert_eq!(stream.push(b"ond"), b"s3cond");
+    fn a_part_of_a_value_is_treated_as_any_other_text() {
+        for part in [&VALUE[..1], &VALUE[..10], &VALUE[1..], &VALUE[5..]] {
+            let (guess, other) = (format!("ok {part}"), format!("ok {}", part.replace(|_| true, "#")));
+            let timing = |text: &str| {
+                let mut stream = mask().stream();
+                let lengths = [stream.push(text.as_bytes()), stream.settle(), stream.settle(), stream.end()];
+                (lengths.map(|piece| piece.len() == text.len()), text.to_owned())
+            };
+            assert_eq!(timing(&guess).0, timing(&other).0, "{part}");
+            assert_eq!(in_pieces(guess.as_bytes(), 3), guess);
+            let long = "x".repeat(600);
+            for text in [format!("{long}{part}…"), format!("…{part}{long}"), format!("{long}{part}\n")] {
+                assert_eq!(shown(&text), text);
+            }
+        }
     }
 
     #[test]
-    fn a_value_that_is_cut_off_is_masked() {
-        assert_eq!(in_pieces(&VALUE.as_bytes()[..10], 3), "(secret TOKEN)");
-        let long = "x".repeat(600);
-        assert_eq!(shown(&format!("{long}{}…", &VALUE[..9])), format!("{long}(secret TOKEN)…"));
-        assert_eq!(shown(&format!("…{}{long}", &VALUE[5..])), format!("…(secret TOKEN){long}"));
+    fn a_stream_is_shown_after_one_to_two_intervals() {
+        let mut stream = mask().stream();
+        assert_eq!(stream.push(b"password: "), b"");
+        assert_eq!(stream.settle(), b"");
+        assert!(stream.is_pending());
+        assert_eq!(stream.push(b"more"), b"");
+        assert_eq!(stream.settle(), b"password: ");
+        assert_eq!(stream.settle(), b"more");
+        assert!(!stream.is_pending());
+        assert_eq!(Mask::default().stream().push(b"at once"), b"at once");
+    }
+
+    #[test]
+    fn a_value_is_masked_that_comes_in_pieces_within_an_interval() {
+        for at in (1..VALUE.len()).filter(|at| VALUE.is_char_boundary(*at)) {
+            let mut stream = mask().stream();
+            let mut all = stream.push(&VALUE.as_bytes()[..at]);
+            all.extend(stream.settle());
+            all.extend(stream.push(&VALUE.as_bytes()[at..]));
+            for _ in 0..3 {
+                all.extend(stream.settle());
+            }
+            assert_eq!(all, b"(secret TOKEN)", "{at}");
+        }
+    }
+
+    #[test]
+    fn the_rest_of_a_value_is_masked_where_its_beginning_was_shown() {
+        let mut stream = mask().stream();
+        let mut all = stream.push(&VALUE.as_bytes()[..9]);
+        all.extend(stream.settle());
+        all.extend(stream.settle());
+        assert_eq!(all, &VALUE.as_bytes()[..9]);
+        all.extend(stream.push(format!("{} and on", &VALUE[9..]).as_bytes()));
+        all.extend(stream.end());
+        assert_eq!(String::from_utf8(all).unwrap(), format!("{}(secret TOKEN) and on", &VALUE[..9]));
+    }
+
+    #[test]
+    fn a_quoted_value_is_masked() {
+        let value = "a\"b$c`d\\e'f g&h<i>j";
+        let mask = Mask::new([("Q", value)]);
+        for quoted in [
+            // export -p of bash and of dash, printf %q, repr of Python, JSON, HTML.
+            r#""a\"b\$c\`d\\e'f g&h<i>j""#,
+            r#"'a"b$c`d\e'\''f g&h<i>j'"#,
+            r#"'a"b$c`d\e'"'"'f g&h<i>j'"#,
+            r#"a\"b\$c\`d\\e\'f\ g\&h\<i\>j"#,
+            r#"'a"b$c`d\\e\'f g&h<i>j'"#,
+            r#""a\"b$c`d\\e'f g&h<i>j""#,
+            r#"<b>a&quot;b$c`d\e&#x27;f g&amp;h&lt;i&gt;j</b>"#,
+        ] {
+            let shown = mask.text(quoted).unwrap_or_default();
+            assert!(shown.contains("(secret Q)") && !shown.contains("c`d"), "{quoted} {shown}");
+        }
     }
 
     #[test]
@@ -456,7 +533,7 @@ mod tests {
         let mask = Mask::new([("A", "aaaaaaaa")]);
         let mut stream = mask.stream();
         let mut all = Vec::new();
-        for _ in 0..64 {
+        for _ in 0..256 {
             all.extend(stream.push(&[b'a'; 4096]));
             assert!(stream.held.len() < 2 * HELD_MAX_BYTES, "{}", stream.held.len());
         }

@@ -4,6 +4,7 @@
 use abide_kernel::limits::clip;
 
 use crate::limits;
+use crate::secrets::Mask;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Head {
@@ -14,7 +15,7 @@ pub(super) struct Head {
 }
 
 /// Reads the head of a skill that lies in a folder of this name. The error says what is wrong with it.
-pub(super) fn parse(text: &str, folder: &str) -> Result<Head, String> {
+pub(super) fn parse(text: &str, folder: &str, mask: &Mask) -> Result<Head, String> {
     let mut lines = text.strip_prefix('\u{feff}').unwrap_or(text).lines();
     if lines.next().is_none_or(|line| line.trim_end() != "---") {
         return Err("its first line is not `---`: a skill begins with its name and description".to_owned());
@@ -54,7 +55,7 @@ pub(super) fn parse(text: &str, folder: &str) -> Result<Head, String> {
     }
     match value("description")? {
         Some(description) if !description.is_empty() => {
-            Ok(Head { name, description: short(description), body: number + 1 })
+            Ok(Head { name, description: short(description, mask), body: number + 1 })
         }
         Some(_) | None => Err("it lacks a `description`: a line that says what it is good for, and when".to_owned()),
     }
@@ -114,7 +115,8 @@ fn until_single_quote(quoted: &str) -> Option<(String, &str)> {
     }
 }
 
-fn short(description: String) -> String {
+fn short(mut description: String, mask: &Mask) -> String {
+    mask.string(&mut description);
     if description.len() <= limits::SKILL_DESCRIPTION_BYTES {
         return description;
     }
@@ -123,11 +125,11 @@ fn short(description: String) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::parse;
+    use super::{Mask, parse};
 
     #[track_caller]
     fn check(text: &str, expected: &str) {
-        let said = match parse(text, "folder") {
+        let said = match parse(text, "folder", &Mask::default()) {
             Ok(head) => format!("{} | {} | {}", head.name, head.description, head.body),
             Err(problem) => problem,
         };
@@ -169,9 +171,9 @@ mod tests {
     #[test]
     fn a_long_description_is_cut_between_letters() {
         let text = format!("---\ndescription: {}\n---\n", "ä".repeat(600));
-        let description = parse(&text, "a").unwrap().description;
+        let description = parse(&text, "a", &Mask::default()).unwrap().description;
         assert_eq!(description, format!("{}…", "ä".repeat(510)));
         let fits = format!("---\ndescription: {}\n---\n", "a".repeat(1_024));
-        assert_eq!(parse(&fits, "a").unwrap().description.len(), 1_024);
+        assert_eq!(parse(&fits, "a", &Mask::default()).unwrap().description.len(), 1_024);
     }
 }

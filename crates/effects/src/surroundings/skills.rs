@@ -73,6 +73,7 @@ fn shelves(at: &Whereabouts<'_>, workspace: Option<Root>) -> Vec<Shelf> {
     // The home itself is closed to agents; of this one folder we read for them.
     // Its operator may have put a link there; no agent can.
     if let Some(root) = home_skills(at.home).canonicalize().ok().and_then(|folder| Root::open(&folder).ok()) {
+        let root = root.masked_by(at.mask.clone());
         let shown = format!("$ABIDE_HOME/{HOME_SKILLS}");
         shelves.push(Shelf { root: Arc::new(root), path: "", shown });
     }
@@ -104,5 +105,5 @@ fn head(root: &Root, folder: &Path) -> Result<Head, String> {
     let mut start = opened.file.take(limits::SKILL_HEAD_BYTES);
     start.read_to_end(&mut bytes).map_err(|error| format!("it can't be read: {error}"))?;
     // The cut may have gone through a letter of the body.
-    front_matter::parse(&String::from_utf8_lossy(&bytes), name)
+    front_matter::parse(&String::from_utf8_lossy(&bytes), name, root.mask())
 }
