@@ -28,5 +28,9 @@ pub enum ConfigCommand {
         keys: Vec<String>,
     },
     /// A JSON schema of config.toml
-    Schema,
+    Schema {
+        /// The same table as docs/settings.md has it
+        #[arg(long)]
+        markdown: bool,
+    },
 }

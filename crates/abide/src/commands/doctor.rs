@@ -73,7 +73,7 @@ impl Check {
 pub fn run(place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let home = home::dir(place)?;
     let mut checks = vec![writable(&home), token(&home)];
-    checks.push(config(&home));
+    checks.push(settings(&home));
     checks.extend(models::checks(place));
     checks.push(rules(&home));
     checks.extend(notifications(&home));
@@ -151,7 +151,7 @@ fn token(home: &Path) -> Check {
     }
 }
 
-fn config(home: &Path) -> Check {
+fn settings(home: &Path) -> Check {
     match Settings::load(home, &UpArgs::default()) {
         Err(error) => Check::fail("config", format!("{error:#}"), "`abide config schema` has what it may be"),
         Ok(_) if connection::goes_by_old_settings(home) => {

@@ -7,7 +7,7 @@ use abide_engine::HostOptions;
 use tracing::level_filters::LevelFilter;
 
 use crate::cli::{PlaceArgs, UpArgs};
-use crate::config::{Key, Log, Settings, Store};
+use crate::config::{Log, Settings, Store};
 use crate::models::Models;
 use crate::notify::Chosen;
 use crate::output::Output;
@@ -21,7 +21,7 @@ pub fn run(args: &UpArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()>
     let credentials = credentials::of_settings(&settings)?;
     let hidden = settings.providers.key_variables().into_iter().chain(settings.notify_secret_env.value.clone());
     let hidden = hidden.collect();
-    let (models, model_place) = (Arc::new(Models::of(&settings)), settings.model.origin.place(Key::Model));
+    let (models, model_place) = (Arc::new(Models::of(&settings)), settings.model_place());
     let ledger = match settings.store.value {
         Store::Sqlite => home::open_or_create(place)?,
     };
@@ -35,7 +35,7 @@ pub fn run(args: &UpArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()>
         limits: settings.agent_limits(),
         credentials,
         hidden,
-        daily_micro_usd: settings.budget_daily_usd.value,
+        daily_micro_usd: settings.budget_daily_usd.value.0,
         host: HostOptions { tree_agents: settings.tree_agents.value },
         grace: Duration::from_millis(settings.shutdown_grace_ms.value),
         notify,
