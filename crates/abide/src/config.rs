@@ -1,5 +1,6 @@
-//! Settings: a flag outranks the environment, that outranks `config.toml` in the home, that outranks the default. Every
-//! value knows where it came from. An unknown key is an error: a typo must not read as a default.
+//! Settings: a flag outranks the environment, that outranks `abide.toml` of a trusted workspace, that outranks `config.toml`
+//! in the home, that outranks the default. Every value knows where it came from. An unknown key is an error: a typo must not
+//! read as a default.
 
 mod checks;
 mod documentation;
@@ -9,10 +10,12 @@ mod setting_type;
 mod settings_file;
 mod table;
 mod value;
+mod workspace_file;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use abide_effects::Model;
 use abide_effects::model::providers::Place;
 use abide_effects::process::Bounds;
 use abide_kernel::agent::config::AgentLimits;
@@ -27,6 +30,7 @@ pub use settings_file::SettingsFile;
 use table::Row;
 pub use table::Settings;
 pub use value::{Log, Store, Value, dollars, mode_name};
+pub use workspace_file::{WorkspaceFile, trust, trusted_files, untrust};
 
 /// The model of those who have set none: it answers with what it was told, and costs nothing.
 pub const ECHO: &str = "script/echo";
@@ -37,10 +41,19 @@ pub struct Setting<T> {
     pub origin: Origin,
 }
 
+impl<T> Setting<T> {
+    /// The value, if it is that of the workspace.
+    pub fn of_workspace(self) -> Option<T> {
+        matches!(self.origin, Origin::Workspace(_)).then_some(self.value)
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     Flag(&'static str),
     Environment(&'static str),
+    /// The `abide.toml` of a trusted workspace.
+    Workspace(PathBuf),
     File(PathBuf),
     /// A key that is set, by its variable: no model is.
     Key(String),
@@ -52,6 +65,9 @@ impl fmt::Display for Origin {
         match self {
             Origin::Flag(name) => write!(f, "flag {name}"),
             Origin::Environment(name) => write!(f, "environment {name}"),
+            Origin::Workspace(path) => {
+                write!(f, "abide.toml of {}", path.parent().unwrap_or(Path::new("/")).display())
+            }
             Origin::File(path) => write!(f, "file {}", path.display()),
             Origin::Key(name) => write!(f, "default, because {name} is set"),
             Origin::Default => f.write_str("default"),
@@ -71,6 +87,40 @@ impl Settings {
         let settings = Settings::of_rows(read, providers, file.digest(), entries.collect())?;
         settings.named_models_exist()?;
         Ok(settings.with_usual_model())
+    }
+
+    /// These settings as agents that are made in a workspace get them: with its trusted `abide.toml`.
+    pub fn in_workspace(&self, file: &SettingsFile) -> anyhow::Result<Settings> {
+        let mut rows = self.rows().into_iter();
+        let read = |row: &'static Row| {
+            let Some((_, current)) = rows.next() else { unreachable!("there is a setting for each row") };
+            let outranked = matches!(current.origin, Origin::Flag(_) | Origin::Environment(_));
+            match file.get(&Key::Row(row))?.filter(|_| row.workspace && !outranked) {
+                Some(value) => Ok(Setting { value, origin: Origin::Workspace(file.path().to_owned()) }),
+                None => Ok(current),
+            }
+        };
+        let settings = Settings::of_rows(read, self.providers.clone(), self.file_digest.clone(), self.entries.clone())?;
+        let of_workspace = |(_, setting): &(_, Setting<Value>)| matches!(setting.origin, Origin::Workspace(_));
+        for (row, Setting { value, origin }) in settings.rows().into_iter().filter(of_workspace) {
+            for name in row.takes.models(&value) {
+                let checked = self.check_model_of_workspace(name);
+                checked.map_err(|problem| anyhow!("{}: {problem}", origin.place(row.key)))?;
+            }
+        }
+        Ok(settings)
+    }
+
+    /// A workspace chooses among models that the operator has: any model of a provider that is set up here. A script is a
+    /// file, which an agent may be able to write, so it counts only where the operator's own settings name it.
+    fn check_model_of_workspace(&self, name: &str) -> Result<(), String> {
+        let named = || [&self.model.value].into_iter().chain(&self.fallback.value).map(String::as_str);
+        match self.providers.model(name).map_err(|problem| problem.to_string())? {
+            Model::Script { .. } if !named().chain(self.providers.named()).any(|known| known == name) => Err(format!(
+                "a workspace may name a script only if config.toml names it too: an empty table [models.{name:?}] there does"
+            )),
+            Model::Script { .. } | Model::Echo | Model::Remote(_) => Ok(()),
+        }
     }
 
     /// A provider that nobody knows is a typo, and said where it stands.
@@ -138,7 +188,7 @@ impl Settings {
                 let more = "; Ollama is set up, so `abide config set model ollama/MODEL` names one of its models";
                 Some(if ollama { note + more } else { note })
             }
-            Origin::Flag(_) | Origin::Environment(_) | Origin::File(_) => {
+            Origin::Flag(_) | Origin::Environment(_) | Origin::Workspace(_) | Origin::File(_) => {
                 (model == ECHO).then(|| format!("agents answer with what they are told ({model})"))
             }
         }
@@ -184,7 +234,7 @@ impl Origin {
         match self {
             Origin::Flag(name) => (*name).to_owned(),
             Origin::Environment(name) => format!("${name}"),
-            Origin::File(path) => format!("{}: {key}", path.display()),
+            Origin::Workspace(path) | Origin::File(path) => format!("{}: {key}", path.display()),
             Origin::Key(_) | Origin::Default => key.to_owned(),
         }
     }

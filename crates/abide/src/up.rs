@@ -22,7 +22,7 @@ use abide_kernel::vocabulary::AgentKind;
 use abide_kernel::wake::HELD;
 use abide_ledger::{Ledger, Upgraded};
 use abide_private::{is_open_to_others, private_folder, read_regular_text, write_private};
-use abide_server::{Access, App, Hooks, Limits, Options, Rate, Server, fresh_token};
+use abide_server::{Access, App, Hooks, Limits, Options, Rate, ReadWorkspaceSettings, Server, fresh_token};
 use anyhow::Context;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -68,6 +68,8 @@ pub struct Daemon {
     pub public_url: Option<String>,
     /// Deliveries that each trigger takes in a second.
     pub hook_rate: u32,
+    /// What `abide.toml` of a workspace sets for agents that are made there.
+    pub workspace_settings: ReadWorkspaceSettings,
     /// The folders below which agents may work, as the setting names them.
     pub workspace_roots: Vec<String>,
     /// Which config.toml the settings were read from.
@@ -161,6 +163,7 @@ async fn serve(
         credentials: daemon.credentials.clone(),
         check_model: Box::new(move |name| checked.check(name)),
         check_price: Box::new(move |name| priced.check_price(name)),
+        workspace_settings: daemon.workspace_settings.clone(),
         world: Arc::new(Outside { hands, policy, models: Arc::clone(&daemon.models), roots, holds }),
         hooks: Arc::clone(&hooks),
         deltas,

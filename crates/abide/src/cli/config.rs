@@ -1,5 +1,7 @@
 //! The words of `abide config`.
 
+use std::path::PathBuf;
+
 use clap::Subcommand;
 
 #[derive(Debug, Subcommand)]
@@ -26,6 +28,18 @@ pub enum ConfigCommand {
         /// Its name
         #[arg(required = true, value_name = "KEY")]
         keys: Vec<String>,
+    },
+    /// Use what abide.toml of a workspace says now, for agents that are made there
+    Trust {
+        /// The workspace
+        #[arg(value_name = "DIR")]
+        workspace: PathBuf,
+    },
+    /// Use nothing of it any more
+    Untrust {
+        /// The workspace
+        #[arg(value_name = "DIR")]
+        workspace: PathBuf,
     },
     /// A JSON schema of config.toml
     Schema {

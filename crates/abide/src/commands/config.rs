@@ -7,7 +7,7 @@ use abide_effects::model::cards::CardField;
 use serde_json::{Map, Value, json};
 
 use crate::cli::{ConfigCommand, PlaceArgs, UpArgs};
-use crate::config::{self, ECHO, Entry, Key, Origin, Setting, Settings, SettingsFile, price_command};
+use crate::config::{self, ECHO, Entry, Key, Origin, Setting, Settings, SettingsFile, WorkspaceFile, price_command};
 use crate::models::room_enough;
 use crate::output::{Failed, Output, one_line};
 use crate::{connection, home};
@@ -20,6 +20,8 @@ pub fn run(command: &ConfigCommand, place: &PlaceArgs, out: &Output) -> anyhow::
         ConfigCommand::Unset { keys } => {
             unset(&keys.iter().map(|key| key_of(key)).collect::<Result<Vec<_>, _>>()?, place, out)
         }
+        ConfigCommand::Trust { workspace } => trust(workspace, place, out),
+        ConfigCommand::Untrust { workspace } => untrust(workspace, place, out),
         ConfigCommand::Schema { markdown } => schema(*markdown, out),
     }
 }
@@ -28,13 +30,22 @@ fn key_of(name: &str) -> anyhow::Result<Key> {
     Key::parse(name).map_err(|problem| Failed::Usage(problem).into())
 }
 
-/// What a daemon that is started now would work with.
-fn settings(place: &PlaceArgs) -> anyhow::Result<Settings> {
-    Settings::load(&home::dir(place)?, &UpArgs::default())
+/// What a daemon that is started now would work with, and an agent that is made in this folder.
+fn settings(place: &PlaceArgs, out: &Output) -> anyhow::Result<Settings> {
+    let home = home::dir(place)?;
+    let settings = Settings::load(&home, &UpArgs::default())?;
+    let file = WorkspaceFile::find(&home, Path::new("."))?;
+    if let Some(warning) = file.warning() {
+        out.warning(&warning);
+    }
+    match file {
+        WorkspaceFile::Trusted(file) => settings.in_workspace(&file),
+        WorkspaceFile::Absent | WorkspaceFile::Unused(_) => Ok(settings),
+    }
 }
 
 fn show(origin: bool, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
-    let all = settings(place)?.all();
+    let all = settings(place, out)?.all();
     let value: Map<String, Value> = all
         .iter()
         .map(|(key, setting)| {
@@ -60,12 +71,12 @@ fn shown(setting: &Setting<config::Value>) -> String {
             format!("{value} (no model is set: agents answer with what they are told)")
         }
         Origin::Key(name) => format!("{value} (no model is set, and {name} is)"),
-        Origin::Default | Origin::Flag(_) | Origin::Environment(_) | Origin::File(_) => value,
+        Origin::Default | Origin::Flag(_) | Origin::Environment(_) | Origin::Workspace(_) | Origin::File(_) => value,
     }
 }
 
 fn get(key: &Key, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
-    let found = settings(place)?.one(key);
+    let found = settings(place, out)?.one(key);
     let Setting { value, origin } = found.ok_or_else(|| Failed::NotFound(format!("{key} has no value")))?;
     let shown = json!({ "key": key.to_string(), "value": value.json(), "origin": origin.to_string() });
     out.result(&shown, || format!("{}\n", one_line(&value.to_string())))
@@ -182,6 +193,33 @@ fn unset(keys: &[Key], place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
             false => format!("{key} was not in {path}\n"),
         };
         taken.iter().map(line).collect()
+    })
+}
+
+fn trust(workspace: &Path, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
+    let home = home::dir(place)?;
+    let settings = Settings::load(&home, &UpArgs::default())?;
+    let (record, file) = config::trust(&home, workspace, |file| settings.in_workspace(file).map(drop))?;
+    let values = file.values()?;
+    let shown: Map<String, Value> = values.iter().map(|(key, value)| (key.to_string(), value.json())).collect();
+    let path = file.path().display().to_string();
+    let trusted = json!({ "workspace": record.workspace, "file": path, "hash": record.hash, "settings": shown });
+    out.result(&trusted, || {
+        let lines = values.iter().map(|(key, value)| format!("  {key} = {}\n", one_line(&value.to_string())));
+        let lines: String = lines.collect();
+        format!("{} is trusted as it is now; agents that are made there get:\n{lines}", one_line(&path))
+    })
+}
+
+fn untrust(workspace: &Path, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
+    let (workspace, was_trusted) = config::untrust(&home::dir(place)?, workspace)?;
+    let shown = json!({ "workspace": workspace, "was_trusted": was_trusted });
+    out.result(&shown, || {
+        let workspace = one_line(&workspace.display().to_string());
+        match was_trusted {
+            true => format!("abide.toml of {workspace} is no longer trusted\n"),
+            false => format!("abide.toml of {workspace} was not trusted\n"),
+        }
     })
 }
 

@@ -1,13 +1,15 @@
 //! `abide up`: reads the settings, opens the home and serves it.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use abide_engine::HostOptions;
+use abide_server::{ReadWorkspaceSettings, WorkspaceSettings};
 use tracing::level_filters::LevelFilter;
 
 use crate::cli::{PlaceArgs, UpArgs};
-use crate::config::{Log, Settings, Store};
+use crate::config::{Log, Settings, Store, WorkspaceFile};
 use crate::models::Models;
 use crate::notify::Chosen;
 use crate::output::Output;
@@ -26,6 +28,7 @@ pub fn run(args: &UpArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()>
         Store::Sqlite => home::open_or_create(place)?,
     };
     logs::begin(level(settings.log.value), &home);
+    let workspace_settings = workspace_settings(&home, settings.clone());
     let daemon = Daemon {
         listen: settings.listen.value,
         models,
@@ -41,10 +44,29 @@ pub fn run(args: &UpArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()>
         notify,
         public_url: Some(settings.public_url.value).filter(|url| !url.is_empty()),
         hook_rate: settings.hook_rate.value,
+        workspace_settings,
         workspace_roots: settings.workspace_roots.value,
         config_digest: settings.file_digest,
     };
     up::run(&home, ledger, &daemon, out)
+}
+
+/// Reads `abide.toml` anew for each agent that is made: it counts as it is trusted at that moment.
+fn workspace_settings(home: &Path, settings: Settings) -> ReadWorkspaceSettings {
+    let home = home.to_owned();
+    ReadWorkspaceSettings::new(move |workspace| {
+        let wrong = |error: anyhow::Error| format!("{error:#}");
+        let file = WorkspaceFile::find(&home, Path::new(workspace)).map_err(wrong)?;
+        let warning = file.warning();
+        let WorkspaceFile::Trusted(file) = file else { return Ok(WorkspaceSettings { warning, ..Default::default() }) };
+        let settings = settings.in_workspace(&file).map_err(wrong)?;
+        Ok(WorkspaceSettings {
+            model: settings.model.of_workspace(),
+            fallback: settings.fallback.of_workspace(),
+            file: file.path().display().to_string(),
+            warning,
+        })
+    })
 }
 
 fn level(log: Log) -> LevelFilter {

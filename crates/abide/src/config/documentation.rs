@@ -70,14 +70,14 @@ fn put(table: &mut Json, key: &str, schema: Json) {
 /// The tables of docs/settings.md.
 pub fn markdown() -> String {
     let mut lines: Vec<String> = Vec::new();
-    lines.push("| key | type | values | default | variable | restart |".to_owned());
-    lines.push("|---|---|---|---|---|---|".to_owned());
+    lines.push("| key | type | values | default | variable | restart | abide.toml |".to_owned());
+    lines.push("|---|---|---|---|---|---|---|".to_owned());
     lines.extend(ROWS.iter().map(|row| {
         let default = row.default.map(|default| default().to_string());
         let (default, variable) = (marked(default.as_deref()), marked(row.environment));
-        let restart = yes_or_no(row.restart);
+        let (restart, workspace) = (yes_or_no(row.restart), yes_or_no(row.workspace));
         let (kind, range) = (type_name(row), row.takes.range());
-        format!("| `{}` | {kind} | {range} | {default} | {variable} | {restart} |", row.key)
+        format!("| `{}` | {kind} | {range} | {default} | {variable} | {restart} | {workspace} |", row.key)
     }));
     lines.push(String::new());
     lines.extend(ROWS.iter().map(|row| {
@@ -86,11 +86,11 @@ pub fn markdown() -> String {
     }));
     for table in &NAMED_TABLES {
         lines.push(format!("\n### `[{}.{}]`\n\n{}.\n", table.name, table.of, table.about));
-        lines.push("| field | type | values | restart | |\n|---|---|---|---|---|".to_owned());
+        lines.push("| field | type | values | restart | abide.toml | |\n|---|---|---|---|---|---|".to_owned());
         lines.extend(table.rows.iter().map(|row| {
-            let restart = yes_or_no(row.restart);
+            let (restart, workspace) = (yes_or_no(row.restart), yes_or_no(row.workspace));
             let (kind, range) = (type_name(row), row.takes.range());
-            format!("| `{}` | {kind} | {range} | {restart} | {} |", row.key, row.about)
+            format!("| `{}` | {kind} | {range} | {restart} | {workspace} | {} |", row.key, row.about)
         }));
     }
     lines.join("\n") + "\n"

@@ -1,4 +1,5 @@
-//! `config.toml` of the home: read strictly, changed without touching what somebody wrote around the settings.
+//! A file of settings: `config.toml` of the home, or `abide.toml` of a workspace. Read strictly; changed without touching
+//! what somebody wrote around the settings.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,9 +21,19 @@ use crate::folder;
 #[derive(Debug)]
 pub struct SettingsFile {
     path: PathBuf,
+    scope: Scope,
     /// Of what was read.
     digest: Hash,
     document: DocumentMut,
+}
+
+/// Whose settings a file holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// `config.toml`: every setting.
+    Home,
+    /// `abide.toml`: those that a workspace may set.
+    Workspace,
 }
 
 impl SettingsFile {
@@ -30,14 +41,14 @@ impl SettingsFile {
     pub fn of_home(home: &Path) -> anyhow::Result<SettingsFile> {
         let path = home.join("config.toml");
         let bytes = folder::read_if_there(&path)?.unwrap_or_default();
-        SettingsFile::parse(path, bytes)
+        SettingsFile::parse(path, Scope::Home, bytes)
     }
 
-    fn parse(path: PathBuf, bytes: Vec<u8>) -> anyhow::Result<SettingsFile> {
+    pub fn parse(path: PathBuf, scope: Scope, bytes: Vec<u8>) -> anyhow::Result<SettingsFile> {
         let digest = Hash::of(&bytes);
         let text = String::from_utf8(bytes).map_err(|_| anyhow!("{} is not UTF-8", path.display()))?;
         let document = text.parse().map_err(|error| not_toml(&path, &error))?;
-        Ok(SettingsFile { path, digest, document })
+        Ok(SettingsFile { path, scope, digest, document })
     }
 
     /// What the file of a home holds now, whether it makes sense or not: what another reader read is told from it.
@@ -54,7 +65,7 @@ impl SettingsFile {
         &self.path
     }
 
-    /// Refuses unknown keys and values out of range.
+    /// Refuses unknown keys, values out of range, and keys that do not belong in this file.
     pub fn check(&self) -> anyhow::Result<()> {
         self.check_table(self.document.as_table(), "")?;
         // Whether it all fits together does not depend on the environment.
@@ -69,8 +80,9 @@ impl SettingsFile {
             }
             let key = format!("{prefix}{name}");
             let inside = format!("{key}.");
-            if NAMED_TABLES.iter().any(|table| table.name == key) {
+            if let Some(named) = NAMED_TABLES.iter().find(|table| table.name == key) {
                 // Its entries are read, and so checked, when the providers are.
+                self.require_allowed(&key, named.rows.iter().all(|row| row.workspace))?;
                 continue;
             }
             let row = ROWS.iter().find(|row| row.key == key);
@@ -80,6 +92,7 @@ impl SettingsFile {
             match (item.as_table_like(), row.or(alias)) {
                 (Some(table), _) if is_table => self.check_table(table, &inside)?,
                 (_, Some(row)) => {
+                    self.require_allowed(row.key, row.workspace)?;
                     self.get(&Key::Row(row))?;
                 }
                 (_, None) if is_table => bail!("{}: {key} takes a table, not {}", self.path.display(), kind(item)),
@@ -94,8 +107,28 @@ impl SettingsFile {
         Ok(())
     }
 
+    fn require_allowed(&self, key: &str, workspace: bool) -> anyhow::Result<()> {
+        match self.scope {
+            Scope::Workspace if !workspace => {
+                let allowed = ROWS.iter().filter(|row| row.workspace).map(|row| row.key).collect::<Vec<_>>().join(", ");
+                Err(self.wrong(&format!(
+                    "a workspace may not set {key}: it belongs in config.toml of the home (`abide config set {key} …`); \
+                     abide.toml takes {allowed}"
+                )))
+            }
+            Scope::Workspace | Scope::Home => Ok(()),
+        }
+    }
+
     fn wrong(&self, problem: &str) -> anyhow::Error {
         anyhow!("{}: {problem}", self.path.display())
+    }
+
+    /// The settings that stand in the file, apart from those in named tables.
+    pub fn values(&self) -> anyhow::Result<Vec<(Key, Value)>> {
+        let values = ROWS.iter().map(|row| Ok((Key::Row(row), self.get(&Key::Row(row))?)));
+        let values = values.collect::<anyhow::Result<Vec<_>>>()?;
+        Ok(values.into_iter().filter_map(|(key, value)| Some((key, value?))).collect())
     }
 
     /// Everything that is said of providers and models, in the order of the file.
@@ -218,6 +251,11 @@ impl SettingsFile {
             Form::Text => item.as_str().map(str::to_owned),
             Form::List => words().map(|words| words.join(",")),
         };
+        if self.scope == Scope::Workspace && names_relative_script(key, item) {
+            bail!(
+                "{place}: write the whole path of the script: a path that is relative leads elsewhere for the daemon"
+            );
+        }
         let Some(text) = found else { bail!("{place} takes {}, not {}", form.in_words(), kind(item)) };
         key.parse_value(&text).map(Some).map_err(|problem| anyhow!("{place}: {problem}"))
     }
@@ -282,6 +320,15 @@ impl SettingsFile {
             crate::home::create(home).and_then(|()| write_private(&self.path, self.document.to_string().as_bytes()));
         written.with_context(|| format!("can't write {}", self.path.display()))
     }
+}
+
+fn names_relative_script(key: &Key, item: &Item) -> bool {
+    let texts = item.as_array().into_iter().flatten().filter_map(toml_edit::Value::as_str).chain(item.as_str());
+    let relative = |text: &str| {
+        let file = text.trim().strip_prefix("script/");
+        file.is_some_and(|file| file != "echo" && !Path::new(file).is_absolute())
+    };
+    matches!(key.row().takes, Type::Model | Type::Models { .. }) && texts.into_iter().any(relative)
 }
 
 /// Whether settings stand in a table of this name, which ends with a dot.

@@ -31,6 +31,9 @@ pub struct Row {
     pub environment: Option<&'static str>,
     /// Whether a running daemon goes by the old value until it is restarted.
     pub restart: bool,
+    /// Whether `abide.toml` of a trusted workspace may set it, for the agents that are made there. Never a setting that
+    /// widens what an agent may do, reach, see or spend.
+    pub workspace: bool,
     /// Where the file also has a table of the same name: the name of this setting in that table.
     pub in_table: Option<&'static str>,
     /// One sentence.
@@ -44,7 +47,7 @@ pub struct Flag {
 }
 
 impl Row {
-    /// What a row leaves out: no flag, no variable, and a restart is needed.
+    /// What a row leaves out: no flag, no variable, a restart is needed, and a workspace may not set it.
     pub(super) const BASE: Row = Row {
         key: "",
         takes: Type::Switch,
@@ -52,6 +55,7 @@ impl Row {
         flag: None,
         environment: None,
         restart: true,
+        workspace: false,
         in_table: None,
         about: "",
     };
@@ -161,6 +165,7 @@ settings! {
         default: Some(|| Value::Text(Some(ECHO.to_owned()))),
         flag: Some(Flag { name: "--model", value: |flags| flags.model.as_deref() }),
         environment: Some("ABIDE_MODEL"),
+        workspace: true,
         about: "What agents think with unless they say otherwise: PROVIDER/MODEL",
         ..Row::BASE
     };
@@ -169,6 +174,7 @@ settings! {
         takes: Type::Models { most: FALLBACK_MAX },
         default: Some(|| Value::List(Vec::new())),
         environment: Some("ABIDE_FALLBACK"),
+        workspace: true,
         about: "What is asked instead, in this order, where a model can't answer",
         ..Row::BASE
     };

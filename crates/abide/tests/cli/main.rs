@@ -27,3 +27,4 @@ mod streams;
 mod verify;
 mod words;
 mod work;
+mod workspace_settings;

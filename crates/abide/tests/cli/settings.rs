@@ -12,8 +12,8 @@ use crate::place::{Daemon, Place, Ran};
 const GENERATED: &str =
     "<!-- Below: `abide config schema --markdown`. UPDATE=1 writes it anew when this test runs. -->\n";
 
-/// The rows of the first table, as `key, type, values, default, variable, restart`.
-fn rows(place: &Place) -> Vec<[String; 6]> {
+/// The rows of the first table, as `key, type, values, default, variable, restart, abide.toml`.
+fn rows(place: &Place) -> Vec<[String; 7]> {
     let markdown = place.says(&["config", "schema", "--markdown"]);
     let table = markdown.lines().skip(2).take_while(|line| line.starts_with('|'));
     let cells = |line: &str| {
@@ -117,7 +117,7 @@ fn setting_says_whether_a_restart_is_needed() {
     let place = Place::empty();
     let rows = rows(&place);
     let _daemon = Daemon::start(&place, &[]);
-    for [key, _, values, default, _, restart] in &rows {
+    for [key, _, values, default, _, restart, _] in &rows {
         // A value that each of these takes: its default, or one that its range names.
         let value = match (default.as_str(), values.as_str()) {
             ("none" | "", values) if values.contains("URL") || values.contains("https") => "https://example.com",
@@ -129,5 +129,28 @@ fn setting_says_whether_a_restart_is_needed() {
         };
         let said = place.json(&["config", "set", key, value]);
         assert_eq!(said["restart_needed"], restart == "yes", "{key}: {said}");
+    }
+}
+
+#[test]
+fn a_workspace_sets_what_the_table_lets_it() {
+    let place = Place::empty();
+    let mut lets = Vec::new();
+    for [key, _, _, _, _, _, workspace] in rows(&place) {
+        place.write("work/abide.toml", format!("{key} = 1\n"));
+        let error = place.refused(1, &["config", "trust", "work"]);
+        match workspace.as_str() {
+            "yes" => assert!(error.contains(&format!("{key} takes ")), "{error}"),
+            _ => {
+                assert!(error.contains(&format!("a workspace may not set {key}: it belongs in config.toml")), "{error}")
+            }
+        }
+        lets.extend((workspace == "yes").then_some(key));
+    }
+    assert_eq!(lets, ["model", "fallback"]);
+    for content in ["[providers.mine]\nkind = \"ollama\"\n", "[models.\"ollama/x\"]\n"] {
+        place.write("work/abide.toml", content);
+        let error = place.refused(1, &["config", "trust", "work"]);
+        assert!(error.contains("a workspace may not set ") && error.contains("belongs in config.toml"), "{error}");
     }
 }
