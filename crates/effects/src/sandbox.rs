@@ -39,6 +39,17 @@ pub enum Mode {
     Off,
 }
 
+impl Mode {
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Mode::Auto => "auto",
+            Mode::Required => "required",
+            Mode::Off => "off",
+        }
+    }
+}
+
 /// What is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
