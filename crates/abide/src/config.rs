@@ -15,6 +15,7 @@ mod workspace_file;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use abide_daemon::models::ECHO;
 use abide_effects::Model;
 use abide_effects::model::providers::Place;
 use abide_effects::process::Bounds;
@@ -23,17 +24,14 @@ use anyhow::anyhow;
 
 use crate::cli::UpArgs;
 pub use documentation::{markdown, schema};
-pub use key::{Entry, Key, price_command};
+pub use key::{Entry, Key};
 use named_tables::{BASE_URL, KEY_ENV, NAMED_TABLES};
 pub use setting_type::model;
 pub use settings_file::SettingsFile;
 use table::Row;
 pub use table::Settings;
-pub use value::{Log, Store, Value, dollars, mode_name};
+pub use value::{Log, Store, Value};
 pub use workspace_file::{WorkspaceFile, trust, trusted_files, untrust};
-
-/// The model of those who have set none: it answers with what it was told, and costs nothing.
-pub const ECHO: &str = "script/echo";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting<T> {

@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
+use abide_daemon::models::{ECHO, room_enough};
+use abide_daemon::text::price_command;
 use abide_effects::Model;
 use abide_effects::model::cards::CardField;
 use serde_json::{Map, Value, json};
 
 use crate::cli::{ConfigCommand, PlaceArgs, UpArgs};
-use crate::config::{self, ECHO, Entry, Key, Origin, Setting, Settings, SettingsFile, WorkspaceFile, price_command};
-use crate::models::room_enough;
+use crate::config::{self, Entry, Key, Origin, Setting, Settings, SettingsFile, WorkspaceFile};
 use crate::output::{Failed, Output, one_line};
 use crate::{connection, home};
 

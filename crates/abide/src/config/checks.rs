@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use abide_daemon::workspace_roots::PERSON;
 use abide_effects::web::Url;
 
 use crate::credentials;
-use crate::roots::PERSON;
 
 pub fn command(text: &str) -> Result<String, String> {
     not_empty(text, "say what to run, such as notify-send \"$ABIDE_TEXT\"")

@@ -147,12 +147,6 @@ impl fmt::Display for Entry {
     }
 }
 
-/// The command that says what a model costs: both halves at once, because neither is a price.
-pub fn price_command(model: &str) -> String {
-    let field = |field: CardField| format!("models.{model:?}.{}", field.name());
-    format!("abide config set '{}' USD '{}' USD", field(CardField::InputUsd), field(CardField::OutputUsd))
-}
-
 fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let distance = |known: &&str| strsim::damerau_levenshtein(name, known);
     known.iter().copied().min_by_key(distance).filter(|known| distance(known) <= NEAR)

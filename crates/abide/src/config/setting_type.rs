@@ -4,10 +4,10 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
+use abide_daemon::models::ECHO;
 use abide_effects::model::cards::{CardField, TOKENS_MAX, USD_MAX, micro_usd};
 use serde_json::json;
 
-use super::ECHO;
 use super::value::{Value, Word};
 
 #[derive(Debug, Clone, Copy)]

@@ -3,19 +3,20 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use abide_daemon::models::ECHO;
+use abide_daemon::notify::NoticeKind;
+use abide_daemon::workspace_roots::PERSON;
 use abide_effects::model::providers::Providers;
 use abide_effects::sandbox::Mode;
 use abide_engine::TREE_AGENTS;
 use abide_kernel::agent::config::AgentLimits;
 
+use super::Setting;
 use super::checks;
 use super::key::Entry;
 use super::setting_type::{Text, Type, Words};
 use super::value::{Log, MicroUsd, SettingType, Store, Value};
-use super::{ECHO, Setting};
 use crate::cli::UpArgs;
-use crate::notify::On;
-use crate::roots::PERSON;
 
 /// One setting.
 #[derive(Debug)]
@@ -244,10 +245,10 @@ settings! {
         about: "The environment variable that holds the webhook's secret (whsec_…), by which it is signed",
         ..Row::BASE
     };
-    notify_on: Vec<On> = Row {
+    notify_on: Vec<NoticeKind> = Row {
         key: "notify.on",
-        takes: Type::Words(Words { words: Words::of::<On>, not: "nothing to be told of" }),
-        default: Some(|| On::USUAL.to_vec().value()),
+        takes: Type::Words(Words { words: Words::of::<NoticeKind>, not: "nothing to be told of" }),
+        default: Some(|| NoticeKind::USUAL.to_vec().value()),
         about: "What is told",
         ..Row::BASE
     };

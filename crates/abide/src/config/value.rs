@@ -3,13 +3,14 @@
 use std::fmt;
 use std::net::SocketAddr;
 
+use abide_daemon::notify::NoticeKind;
+use abide_daemon::text::dollars;
 use abide_effects::model::cards::{CardValue, usd};
 use abide_effects::model::providers::Kind;
 use abide_effects::sandbox::Mode;
 use serde_json::json;
 
 use super::setting_type::size;
-use crate::notify::On;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
@@ -75,12 +76,6 @@ impl fmt::Display for Value {
     }
 }
 
-/// For JSON and TOML; what was written comes out again.
-#[allow(clippy::cast_precision_loss, reason = "prices have far fewer digits than a double holds")]
-pub fn dollars(micro: u64) -> f64 {
-    micro as f64 / 1e6
-}
-
 /// A type that a field of `Settings` may have.
 pub trait SettingType: Sized {
     /// None for a value of another type.
@@ -127,27 +122,19 @@ impl Word for Log {
 
 impl Word for Mode {
     fn all() -> Vec<(&'static str, Mode)> {
-        [Mode::Auto, Mode::Required, Mode::Off].map(|mode| (mode_name(mode), mode)).to_vec()
+        [Mode::Auto, Mode::Required, Mode::Off].map(|mode| (mode.as_str(), mode)).to_vec()
     }
 }
 
-impl Word for On {
-    fn all() -> Vec<(&'static str, On)> {
-        On::ALL.map(|on| (on.as_str(), on)).to_vec()
+impl Word for NoticeKind {
+    fn all() -> Vec<(&'static str, NoticeKind)> {
+        NoticeKind::ALL.map(|on| (on.as_str(), on)).to_vec()
     }
 }
 
 impl Word for Kind {
     fn all() -> Vec<(&'static str, Kind)> {
         Kind::ALL.map(|kind| (kind.as_str(), kind)).to_vec()
-    }
-}
-
-pub fn mode_name(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Auto => "auto",
-        Mode::Required => "required",
-        Mode::Off => "off",
     }
 }
 

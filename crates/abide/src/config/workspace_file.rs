@@ -7,12 +7,12 @@
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use abide_ledger::Hash;
 use abide_private::{private_folder, read_open_regular, write_private};
 use anyhow::Context;
+use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
 use super::settings_file::{Scope, SettingsFile};
@@ -176,8 +176,8 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     if fs::symlink_metadata(path)?.is_symlink() {
         return Err(io::Error::new(ErrorKind::InvalidInput, "it is a link, and only a regular file is read"));
     }
-    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
-    let file = File::options().read(true).custom_flags(flags).open(path)?;
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
     read_open_regular(&file, MOST_BYTES)
 }
 
