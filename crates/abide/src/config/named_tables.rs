@@ -33,13 +33,16 @@ impl PartialEq for NamedTable {
 
 impl Eq for NamedTable {}
 
+pub const PROVIDERS: &str = "providers";
+pub const MODELS: &str = "models";
+
 pub const KIND: &str = "kind";
 pub const BASE_URL: &str = "base_url";
 pub const KEY_ENV: &str = "key_env";
 
 pub static NAMED_TABLES: [NamedTable; 2] = [
     NamedTable {
-        name: "providers",
+        name: PROVIDERS,
         of: "NAME",
         about: "Who answers model calls: anthropic, openai, openai-chat, ollama, or a name of your own",
         check_name: provider_name,
@@ -78,7 +81,7 @@ pub static NAMED_TABLES: [NamedTable; 2] = [
         ],
     },
     NamedTable {
-        name: "models",
+        name: MODELS,
         of: "\"PROVIDER/MODEL\"",
         about: "What is known of a model, by PROVIDER/MODEL",
         check_name: |name| model(name).map(drop),

@@ -12,7 +12,7 @@ use anyhow::{Context, anyhow, bail};
 use toml_edit::{DocumentMut, Item, Table, TableLike};
 
 use super::key::{Entry, Key};
-use super::named_tables::{BASE_URL, KEY_ENV, KIND, NAMED_TABLES};
+use super::named_tables::{BASE_URL, KEY_ENV, KIND, MODELS, NAMED_TABLES, PROVIDERS};
 use super::setting_type::{Form, Type};
 use super::table::{ROWS, Row};
 use super::value::{SettingType, Value};
@@ -155,19 +155,16 @@ impl SettingsFile {
     /// Who can be asked, with this environment.
     pub fn providers(&self, variable: &dyn Fn(&str) -> Option<String>) -> anyhow::Result<Providers> {
         // A table with nothing in it names something, too.
-        let mut providers: BTreeMap<_, ProviderSettings> = self.empty_entries("providers");
-        let mut models: BTreeMap<_, CardChange> = self.empty_entries("models");
-        for (Entry { name, row, .. }, value) in self.entries()? {
-            match (row.key, value) {
-                (_, Value::Card(value)) => {
-                    if let Type::Card(field) = row.takes {
-                        models.entry(name).or_default().set(field, value);
-                    }
-                }
-                (KIND, value) => providers.entry(name).or_default().kind = Kind::of(&value),
-                (BASE_URL, Value::Text(url)) => providers.entry(name).or_default().base_url = url,
-                (KEY_ENV, Value::Text(variable)) => providers.entry(name).or_default().key_env = variable,
-                (_, value) => unreachable!("{name}: {} reads as its own type of value, not as {value:?}", row.key),
+        let mut providers: BTreeMap<_, ProviderSettings> = self.empty_entries(PROVIDERS);
+        let mut models: BTreeMap<_, CardChange> = self.empty_entries(MODELS);
+        for (Entry { table, name, row }, value) in self.entries()? {
+            match (table.name, row.key, row.takes, value) {
+                (PROVIDERS, KIND, _, value) => providers.entry(name).or_default().kind = Kind::of(&value),
+                (PROVIDERS, BASE_URL, _, Value::Text(url)) => providers.entry(name).or_default().base_url = url,
+                (PROVIDERS, KEY_ENV, _, Value::Text(variable)) => providers.entry(name).or_default().key_env = variable,
+                (MODELS, _, Type::Card(field), Value::Card(value)) => models.entry(name).or_default().set(field, value),
+                // A field of another table.
+                (_, _, _, _) => {}
             }
         }
         Providers::new(&providers, &models, variable).map_err(|problem| match problem.place.starts_with('$') {
