@@ -29,13 +29,13 @@ pub enum ConfigCommand {
         #[arg(required = true, value_name = "KEY")]
         keys: Vec<String>,
     },
-    /// Use what abide.toml of a workspace says now, for agents that are made there
+    /// Trust the current content of a workspace's abide.toml: agents created there get its settings
     Trust {
         /// The workspace
         #[arg(value_name = "DIR")]
         workspace: PathBuf,
     },
-    /// Use nothing of it any more
+    /// Withdraw the trust in a workspace's abide.toml
     Untrust {
         /// The workspace
         #[arg(value_name = "DIR")]
@@ -43,7 +43,7 @@ pub enum ConfigCommand {
     },
     /// A JSON schema of config.toml
     Schema {
-        /// The same table as docs/settings.md has it
+        /// Print the tables of docs/settings.md instead
         #[arg(long)]
         markdown: bool,
     },
