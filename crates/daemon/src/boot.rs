@@ -247,10 +247,7 @@ pub(crate) fn admin_token(home: &Path) -> Result<String, StartError> {
     let path = home.join("token");
     match read_regular_text(&path) {
         Ok(token) if token.trim().len() >= 16 => return Ok(token.trim().to_owned()),
-        Ok(_) => {
-            let problem = format!("{} holds no token; remove it, and a new one is made", path.display());
-            return Err(StartError::Setting(problem));
-        }
+        Ok(_) => return Err(StartError::NoToken(path)),
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) => return Err(error).action(|| format!("can't read {}", path.display())),
     }
