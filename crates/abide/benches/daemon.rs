@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use abide_engine::{Asked, Core};
+use abide_kernel::AgentState;
 use abide_kernel::agent::config::{Config, Identity};
 use abide_kernel::id::AgentId;
 use abide_kernel::input::{Input, NewMessage};
@@ -306,7 +307,7 @@ fn fill(home: &Path) {
     let (mut draws, mut last) = (0, None);
     for number in 0..ASLEEP + OPEN {
         let id = agent(number);
-        let mut core = Core::unborn(id.clone());
+        let mut core = Core::<AgentState>::unborn(id.clone());
         let create = Input::Create { identity: Identity::named(id), config: Config::default(), start: true };
         core.ask(Asked::new(1, create));
         let waits = number >= ASLEEP;

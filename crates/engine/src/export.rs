@@ -1,5 +1,6 @@
 //! One agent as the files of a fixture: its records as they are, and what happened as events.
 
+use abide_kernel::AgentState;
 use abide_kernel::fixture::{self, Files, History};
 use abide_kernel::id::{AgentId, Seq};
 use abide_ledger::{Bounds, Ledger, Progress, StreamId};
@@ -28,7 +29,7 @@ pub fn records(
     let stream = StreamId::agent(agent);
     let unreadable = |source| Damage::Unreadable { stream: stream.clone(), source };
     let Some(head) = ledger.head(&stream).map_err(unreadable)? else { return Ok(None) };
-    let state = fold_until(ledger, agent, head.seq)?;
+    let state: AgentState = fold_until(ledger, agent, head.seq)?;
     let mut history = History::default();
     let (mut after, mut left) = (0, max_bytes);
     while after < head.seq {
@@ -39,7 +40,7 @@ pub fn records(
             let bytes = recorded.payload.stored().map_or(0, <[u8]>::len);
             let too_large = || ExportError::TooLarge { agent: agent.clone(), max_bytes };
             left = left.checked_sub(bytes).ok_or_else(too_large)?;
-            history.add(recorded.seq, recorded.at, &decode(&stream, &recorded)?);
+            history.add(recorded.seq, recorded.at, &decode::<AgentState>(&stream, &recorded)?);
         }
         progress(Progress { what: "exporting", done: after, total: head.seq });
     }

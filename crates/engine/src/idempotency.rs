@@ -4,28 +4,64 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use abide_kernel::AgentState;
 use abide_kernel::id::Seq;
 use abide_kernel::limits;
 use abide_kernel::pack;
 use abide_kernel::time::Time;
-use abide_ledger::{Commit, ReadError, StreamId};
+use abide_ledger::{Append, Commit, Ledger, NewFact, ReadError, StreamId};
+use serde::{Deserialize, Serialize};
 
-use super::Shared;
-use crate::core::{Answered, Claim, Met, keep};
+use crate::machine::Machine;
 
 /// How long a key is good for.
 const KEPT_MS: u64 = 24 * 3_600_000;
 
+/// The keys of requests that are under way.
 #[derive(Debug, Default)]
 pub(crate) struct Keys(Arc<Mutex<HashSet<StreamId>>>);
 
+/// The right to meet a request: recorded with the answer, in the same commit, so that a repeat finds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    pub key: StreamId,
+    /// Where the key's stream is: zero, unless the key was used long ago.
+    pub expected: Seq,
+    /// A digest of the request, to tell another one under the same key.
+    pub request: String,
+    /// Keeps everybody else from the key until the request is answered, whoever waits for that.
+    pub hold: Option<Arc<Holding>>,
+}
+
+/// What an input came to, as it is told and, for a claimed request, kept.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct Answered<M: Machine = AgentState> {
+    pub answer: M::Answer,
+    /// The first fact of it; where there is none, the last one before it.
+    pub seq: Seq,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<M::Summary>,
+}
+
+/// A request that was met, as its key's stream keeps it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct Met<M: Machine> {
+    pub request: String,
+    pub answered: Answered<M>,
+}
+
+/// The fact of a key's stream.
+const MET: &str = "request.met";
+
 /// What is known of a request under its key.
 #[derive(Debug)]
-pub enum Claimed {
+pub enum Claimed<M: Machine = AgentState> {
     /// It is new. Whoever has this may meet it; dropping it lets the key go.
     New(Claim),
     /// It was met, and this was the answer.
-    Met(Answered),
+    Met(Answered<M>),
     /// The key was used for another request.
     Other,
     /// It is being met right now.
@@ -53,35 +89,55 @@ impl Drop for Holding {
     }
 }
 
-pub(super) fn claim(shared: &Shared, key: StreamId, request: String, now: Time) -> Result<Claimed, ReadError> {
-    let held = Arc::clone(&shared.keys.0);
-    if !held.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone()) {
-        return Ok(Claimed::UnderWay);
-    }
-    // Held before it is looked up: whoever met it before us has let go of it only after it was durable.
-    let hold = Some(Arc::new(Holding { key: key.clone(), held }));
-    let Some(head) = shared.ledger.head(&key)? else {
-        return Ok(Claimed::New(Claim { key, expected: 0, request, hold }));
+/// The record of a request that was met.
+#[must_use]
+pub fn keep<M: Machine>(claim: Claim, answered: Answered<M>, at: Time) -> Append {
+    let payload = match serde_json::to_vec(&Met { request: claim.request, answered }) {
+        Ok(payload) => payload,
+        Err(error) => unreachable!("an answer has only string keys and finite numbers: {error}"),
     };
-    let last = shared.ledger.read(&key, head.seq - 1, 1)?;
-    let known = last.first().and_then(|fact| Some((fact.at, pack::read_stored::<Met>(fact.payload.stored()?).ok()?)));
-    Ok(match known {
-        Some((at, met)) if now.since_ms(at) < KEPT_MS => {
-            if at.since_ms(now) > limits::CLOCK_SLACK_MS {
-                begin_anew(shared, key, head.seq, &met, now);
-            }
-            if met.request == request { Claimed::Met(met.answered) } else { Claimed::Other }
+    let facts = vec![NewFact::new(MET, payload)];
+    Append { stream: claim.key, expected: claim.expected, at, facts, fork_of: None }
+}
+
+impl Keys {
+    pub fn claim<M: Machine>(
+        &self,
+        ledger: &Ledger,
+        key: StreamId,
+        request: String,
+        now: Time,
+    ) -> Result<Claimed<M>, ReadError> {
+        let held = Arc::clone(&self.0);
+        if !held.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone()) {
+            return Ok(Claimed::UnderWay);
         }
-        Some(_) | None => Claimed::New(Claim { key, expected: head.seq, request, hold }),
-    })
+        // Held before it is looked up: whoever met it before us has let go of it only after it was durable.
+        let hold = Some(Arc::new(Holding { key: key.clone(), held }));
+        let Some(head) = ledger.head(&key)? else {
+            return Ok(Claimed::New(Claim { key, expected: 0, request, hold }));
+        };
+        let last = ledger.read(&key, head.seq - 1, 1)?;
+        let read = |payload: &[u8]| pack::read_stored::<Met<M>>(payload).ok();
+        let known = last.first().and_then(|fact| Some((fact.at, read(fact.payload.stored()?)?)));
+        Ok(match known {
+            Some((at, met)) if now.since_ms(at) < KEPT_MS => {
+                if at.since_ms(now) > limits::CLOCK_SLACK_MS {
+                    begin_anew(ledger, key, head.seq, &met, now);
+                }
+                if met.request == request { Claimed::Met(met.answered) } else { Claimed::Other }
+            }
+            Some(_) | None => Claimed::New(Claim { key, expected: head.seq, request, hold }),
+        })
+    }
 }
 
 /// A key that was used while the clock was ahead would be good until the clock is there again. It is good for as long as
 /// one that is used now. Where that can't be recorded, the next one who asks tries again.
-fn begin_anew(shared: &Shared, key: StreamId, expected: Seq, met: &Met, now: Time) {
+fn begin_anew<M: Machine>(ledger: &Ledger, key: StreamId, expected: Seq, met: &Met<M>, now: Time) {
     let claim = Claim { key, expected, request: met.request.clone(), hold: None };
     let commit = Commit { appends: vec![keep(claim, met.answered.clone(), now)], ..Commit::default() };
-    if let Err(error) = shared.ledger.commit(commit).wait() {
+    if let Err(error) = ledger.commit(commit).wait() {
         tracing::warn!(%error, "how long a request is remembered could not be recorded");
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use abide_engine::fold::decode;
 use abide_engine::{Answered, AskError, Clock, Host, Perform, fold};
+use abide_kernel::AgentState;
 use abide_kernel::agent::config::{Config, Identity};
 use abide_kernel::agent::lifecycle::Control;
 use abide_kernel::effect::Effect;
@@ -431,7 +432,7 @@ impl Process {
         }
         for (index, (_, stream, recorded)) in facts.iter().enumerate() {
             let Some(Ok(id)) = stream.agent_name().map(AgentId::new) else { continue };
-            let fact = decode(stream, recorded).map_err(|damage| damage.to_string())?;
+            let fact = decode::<AgentState>(stream, recorded).map_err(|damage| damage.to_string())?;
             outside.tally.facts += 1;
             outside.tally.turns += u64::from(matches!(fact, Fact::TurnStarted(_)));
             let line = format!("{id}:   {} {}", recorded.seq, fact.kind());
@@ -525,7 +526,7 @@ impl Process {
         let outside = self.world.outside();
         for id in ids {
             let inhabitant = &outside.agents[id];
-            let folded = fold(&self.ledger, id).map_err(|damage| damage.to_string())?;
+            let folded = fold::<AgentState>(&self.ledger, id).map_err(|damage| damage.to_string())?;
             if folded.as_ref() != Some(&inhabitant.shadow) {
                 return Err(Ended::Failed(format!("{id} reads otherwise than it was seen")));
             }

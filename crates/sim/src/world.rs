@@ -434,11 +434,11 @@ impl World {
     }
 
     fn replays_to(&self, id: &AgentId, state: &AgentState) -> Result<(), String> {
-        let replayed = fold_until(&self.ledger, id, state.seq).map_err(|damage| damage.to_string())?;
+        let replayed = fold_until::<AgentState>(&self.ledger, id, state.seq).map_err(|damage| damage.to_string())?;
         if replayed != *state {
             return Err(format!("{id} replayed to seq {} is another", state.seq));
         }
-        let loaded = fold(&self.ledger, id).map_err(|damage| damage.to_string())?;
+        let loaded = fold::<AgentState>(&self.ledger, id).map_err(|damage| damage.to_string())?;
         let behind = loaded.as_ref().map(|state| state.seq);
         if behind < Some(state.seq) {
             Err(format!("{id} loads at {behind:?}, {} is durable", state.seq))

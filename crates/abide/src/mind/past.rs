@@ -7,6 +7,7 @@ use std::{iter, mem};
 
 use abide_effects::model::{self, ProviderFailure};
 use abide_engine::fold::{Damage, decode};
+use abide_kernel::AgentState;
 use abide_kernel::Fact;
 use abide_kernel::effect::ModelCall;
 use abide_kernel::id::{AgentId, Seq};
@@ -185,7 +186,7 @@ pub(super) fn complete(ledger: &Ledger, agent: &AgentId, call: &mut ModelCall) -
     let stream = StreamId::agent(agent);
     for seq in mem::take(&mut call.excerpts) {
         for recorded in records(ledger, &stream, seq.saturating_sub(1), 1)? {
-            let fact = decode(&stream, &recorded).map_err(|damage| damaged(&damage))?;
+            let fact = decode::<AgentState>(&stream, &recorded).map_err(|damage| damaged(&damage))?;
             if let Fact::MessageQueued(queued) = fact {
                 let places = iter::once(&mut call.message).chain(&mut call.interjections);
                 let of_it = places.filter(|place| place.message_id == queued.message.message_id);
@@ -237,7 +238,7 @@ fn told(stream: &StreamId, records: &[Recorded], bytes: &mut usize) -> Result<Ve
         if !Talk::KINDS.contains(&kind) && Fact::KINDS.contains(&kind) {
             continue;
         }
-        let fact = decode(stream, recorded).map_err(|damage| damaged(&damage))?;
+        let fact = decode::<AgentState>(stream, recorded).map_err(|damage| damaged(&damage))?;
         told.push(Told { seq: recorded.seq, at: recorded.at, fact });
     }
     Ok(told)
@@ -261,10 +262,11 @@ impl model::Past for Results {
         let mut back = Backwards::from(head.seq);
         while back.end > 0 && results.len() < count && head.seq - back.end < SCANNED_MAX {
             let facts = back.batch(&self.ledger, &self.stream, 0)?;
-            let finished = facts.iter().rev().filter_map(|recorded| match decode(&self.stream, recorded) {
-                Ok(Fact::ToolFinished(finished)) => Some(finished.result),
-                Ok(_) | Err(_) => None,
-            });
+            let finished =
+                facts.iter().rev().filter_map(|recorded| match decode::<AgentState>(&self.stream, recorded) {
+                    Ok(Fact::ToolFinished(finished)) => Some(finished.result),
+                    Ok(_) | Err(_) => None,
+                });
             results.extend(finished);
         }
         results.truncate(count);
@@ -297,7 +299,7 @@ mod tests {
     impl Life {
         fn new() -> Life {
             let agent = AgentId::new("ada").unwrap();
-            let mut core = Core::unborn(agent.clone());
+            let mut core = Core::<AgentState>::unborn(agent.clone());
             let identity = Identity::named(agent.clone());
             core.ask(Asked::new(0, Input::Create { identity, config: Config::default(), start: true }));
             Life { ledger: Ledger::memory(), agent, core, draws: 0, pasts: Pasts::default(), tells: true }

@@ -57,7 +57,7 @@ impl Fence {
         let fence = Fence::default();
         for stream in ledger.wakes_because(CHILDREN_CHANGING)? {
             let Some(Ok(agent)) = stream.agent_name().map(AgentId::new) else { continue };
-            match fold(ledger, &agent) {
+            match fold::<AgentState>(ledger, &agent) {
                 Ok(state) => fence.dismiss(state.iter().flat_map(dismissed_by)),
                 Err(error) => tracing::warn!(%agent, %error, "its dismissed children are not known"),
             }

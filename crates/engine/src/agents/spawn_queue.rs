@@ -7,7 +7,7 @@ use std::sync::Arc;
 use abide_kernel::id::TaskId;
 use tokio::sync::watch;
 
-use super::in_order::{InOrder, Place};
+use super::ticket_queue::{InOrder, Place};
 
 #[derive(Debug, Default)]
 pub(super) struct SpawnLine {

@@ -1,123 +1,119 @@
-//! Who is awake: the boxes of all loops, and which agents can't be woken. The one lock of the host, held for moments.
+//! The streams that are awake, with their mailboxes, and those that can't be woken. The one lock of a kind, held for
+//! moments.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use abide_kernel::id::AgentId;
 use tokio::sync::mpsc;
 
-use super::{POSTS_MAX, Post};
+use super::Envelope;
+use super::mailbox::{MAILBOX_MAX, Mailbox};
+use crate::kind::{IdOf, StreamKind};
 
-#[derive(Debug, Default)]
-pub(crate) struct Directory(Mutex<HashMap<AgentId, Slot>>, Mutex<HashMap<AgentId, u32>>);
+pub(super) struct Directory<K: StreamKind> {
+    entries: Mutex<HashMap<IdOf<K>, Entry<K>>>,
+    /// Crashes of a stream since it last came to rest.
+    crashes: Mutex<HashMap<IdOf<K>, u32>>,
+}
 
-#[derive(Debug)]
-enum Slot {
-    Awake(mpsc::Sender<Post>),
-    /// Its records can't be read, or it crashes whenever it is woken. `start` tries it again.
+pub(super) enum Entry<K: StreamKind> {
+    Awake(mpsc::Sender<Envelope<K>>),
+    /// Its records can't be read, or it crashes whenever it is woken. `Machine::retries` says what tries it again.
     Broken(String),
 }
 
-pub(crate) enum Found {
-    Awake(mpsc::Sender<Post>),
-    Broken(String),
-}
-
-impl std::fmt::Debug for Post {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Post::Ask { .. } => "Ask",
-            Post::Look(_) => "Look",
-            Post::Poke => "Poke",
-        })
-    }
-}
-
-impl Slot {
-    fn found(&self) -> Found {
+impl<K: StreamKind> Clone for Entry<K> {
+    fn clone(&self) -> Entry<K> {
         match self {
-            Slot::Awake(sender) => Found::Awake(sender.clone()),
-            Slot::Broken(reason) => Found::Broken(reason.clone()),
+            Entry::Awake(sender) => Entry::Awake(sender.clone()),
+            Entry::Broken(reason) => Entry::Broken(reason.clone()),
         }
     }
 }
 
-impl Directory {
-    fn lock(&self) -> MutexGuard<'_, HashMap<AgentId, Slot>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+impl<K: StreamKind> Default for Directory<K> {
+    fn default() -> Directory<K> {
+        Directory { entries: Mutex::default(), crashes: Mutex::default() }
+    }
+}
+
+impl<K: StreamKind> Directory<K> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<IdOf<K>, Entry<K>>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn get(&self, agent: &AgentId) -> Option<Found> {
-        self.lock().get(agent).map(Slot::found)
+    fn lock_crashes(&self) -> MutexGuard<'_, HashMap<IdOf<K>, u32>> {
+        self.crashes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn get_or_wake(&self, agent: &AgentId, wake: impl FnOnce(mpsc::Receiver<Post>)) -> Found {
-        let mut slots = self.lock();
-        if let Some(slot) = slots.get(agent) {
-            return slot.found();
+    pub fn get(&self, id: &IdOf<K>) -> Option<Entry<K>> {
+        self.lock().get(id).cloned()
+    }
+
+    pub fn get_or_wake(&self, id: &IdOf<K>, wake: impl FnOnce(Mailbox<K>)) -> Entry<K> {
+        let mut entries = self.lock();
+        if let Some(entry) = entries.get(id) {
+            return entry.clone();
         }
-        let (sender, posts) = mpsc::channel(POSTS_MAX);
-        slots.insert(agent.clone(), Slot::Awake(sender.clone()));
-        wake(posts);
-        Found::Awake(sender)
+        let (sender, mailbox) = mpsc::channel(MAILBOX_MAX);
+        entries.insert(id.clone(), Entry::Awake(sender.clone()));
+        wake(mailbox);
+        Entry::Awake(sender)
     }
 
-    /// Falls asleep if nobody has posted anything; else hands back what was posted, and a new box.
-    pub fn fall_asleep(
-        &self,
-        agent: &AgentId,
-        posts: &mut mpsc::Receiver<Post>,
-    ) -> Result<(), (Vec<Post>, mpsc::Receiver<Post>)> {
-        let mut slots = self.lock();
-        // From here on nobody can post; whoever tries wakes the agent again, after this lock.
-        posts.close();
+    /// Removes the entry if the mailbox is empty; else hands back what was in it, and puts a new mailbox in its place.
+    pub fn fall_asleep(&self, id: &IdOf<K>, mailbox: &mut Mailbox<K>) -> Vec<Envelope<K>> {
+        let mut entries = self.lock();
+        // From here on nothing can be put into it; whoever tries wakes the stream again, after this lock.
+        mailbox.close();
         let mut left = Vec::new();
-        while let Ok(post) = posts.try_recv() {
-            left.push(post);
+        while let Ok(envelope) = mailbox.try_recv() {
+            left.push(envelope);
         }
         if left.is_empty() {
-            slots.remove(agent);
-            return Ok(());
+            entries.remove(id);
+        } else {
+            let (sender, receiver) = mpsc::channel(MAILBOX_MAX);
+            entries.insert(id.clone(), Entry::Awake(sender));
+            *mailbox = receiver;
         }
-        let (sender, posts) = mpsc::channel(POSTS_MAX);
-        slots.insert(agent.clone(), Slot::Awake(sender));
-        Err((left, posts))
+        left
     }
 
-    /// The loop of this agent is gone, however it went. The box of the next one, if there is one, is open and stays.
-    pub fn gone(&self, agent: &AgentId) {
-        let mut slots = self.lock();
-        if matches!(slots.get(agent), Some(Slot::Awake(sender)) if sender.is_closed()) {
-            slots.remove(agent);
+    /// The actor of this stream is gone, however it went. The mailbox of the next one, if there is one, is open and stays.
+    pub fn gone(&self, id: &IdOf<K>) {
+        let mut entries = self.lock();
+        if matches!(entries.get(id), Some(Entry::Awake(sender)) if sender.is_closed()) {
+            entries.remove(id);
         }
     }
 
-    pub fn broken(&self, agent: &AgentId, reason: String) {
-        self.lock().insert(agent.clone(), Slot::Broken(reason));
+    pub fn broken(&self, id: &IdOf<K>, reason: String) {
+        self.lock().insert(id.clone(), Entry::Broken(reason));
     }
 
     /// Counts one more crash, and says how often it has crashed since it last came to rest.
-    pub fn count_crash(&self, agent: &AgentId) -> u32 {
-        let mut crashes = self.1.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = crashes.entry(agent.clone()).or_default();
+    pub fn count_crash(&self, id: &IdOf<K>) -> u32 {
+        let mut crashes = self.lock_crashes();
+        let count = crashes.entry(id.clone()).or_default();
         *count += 1;
         *count
     }
 
-    pub fn crashes(&self, agent: &AgentId) -> u32 {
-        self.1.lock().unwrap_or_else(PoisonError::into_inner).get(agent).copied().unwrap_or(0)
+    pub fn crashes(&self, id: &IdOf<K>) -> u32 {
+        self.lock_crashes().get(id).copied().unwrap_or(0)
     }
 
-    pub fn forget_crashes(&self, agent: &AgentId) {
-        self.1.lock().unwrap_or_else(PoisonError::into_inner).remove(agent);
+    pub fn forget_crashes(&self, id: &IdOf<K>) {
+        self.lock_crashes().remove(id);
     }
 
-    /// Forgets that an agent could not be woken. True if it could not.
-    pub fn try_again(&self, agent: &AgentId) -> bool {
-        let mut slots = self.lock();
-        let broken = matches!(slots.get(agent), Some(Slot::Broken(_)));
+    /// Forgets that a stream could not be woken. True if it could not.
+    pub fn try_again(&self, id: &IdOf<K>) -> bool {
+        let mut entries = self.lock();
+        let broken = matches!(entries.get(id), Some(Entry::Broken(_)));
         if broken {
-            slots.remove(agent);
+            entries.remove(id);
         }
         broken
     }

@@ -1,4 +1,4 @@
-//! Reading agents from the ledger, many at a time.
+//! Loading streams from the ledger, many at a time.
 //!
 //! Whoever wants to be read while others are being read joins the next batch, and a batch is handed over whole. So when
 //! a thousand agents come due together, all of them are read before the first begins its turn: reading is the small
@@ -8,73 +8,80 @@ use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use abide_kernel::id::AgentId;
 use tokio::sync::oneshot;
 
-use super::Shared;
+use super::Streams;
 use crate::core::Core;
 use crate::fold::Damage;
+use crate::kind::{IdOf, StreamKind};
 
 /// Threads that read: it is work for a core, not waiting.
 const READERS: usize = 2;
-/// Agents in a batch: what is read first waits for the last.
+/// Streams in a batch: what is read first waits for the last.
 const BATCH: usize = 256;
 
-#[derive(Debug, Default)]
-pub(crate) struct Loads(Mutex<Waiting>);
+pub(super) struct Loader<K: StreamKind>(Mutex<Queue<K>>);
 
-#[derive(Debug, Default)]
-struct Waiting {
-    wanted: VecDeque<Wanted>,
+struct Queue<K: StreamKind> {
+    wanted: VecDeque<Wanted<K>>,
     readers: usize,
 }
 
-#[derive(Debug)]
-struct Wanted {
-    agent: AgentId,
+struct Wanted<K: StreamKind> {
+    id: IdOf<K>,
     /// Whether what was in flight is to be cut. Not after a refused commit: whatever runs goes on.
     boot: bool,
-    reply: oneshot::Sender<Read>,
+    reply: oneshot::Sender<Read<K>>,
 }
 
-/// What was read; or the panic of reading it, which is the panic of that agent's loop and of nobody else's.
-type Read = std::thread::Result<Result<Core, Damage>>;
+/// What was read; or the panic of reading it, which is the panic of that stream's actor and of nobody else's.
+type Read<K> = std::thread::Result<Result<Core<<K as StreamKind>::Machine>, Damage>>;
 
-impl Loads {
+impl<K: StreamKind> Default for Loader<K> {
+    fn default() -> Loader<K> {
+        Loader(Mutex::new(Queue { wanted: VecDeque::new(), readers: 0 }))
+    }
+}
+
+impl<K: StreamKind> Loader<K> {
     /// Puts one in line. True if a reader has to be started for it.
-    fn push(&self, wanted: Wanted) -> bool {
-        let mut waiting = self.lock();
-        waiting.wanted.push_back(wanted);
-        let starts = waiting.readers < READERS;
-        waiting.readers += usize::from(starts);
+    fn push(&self, wanted: Wanted<K>) -> bool {
+        let mut queue = self.lock();
+        queue.wanted.push_back(wanted);
+        let starts = queue.readers < READERS;
+        queue.readers += usize::from(starts);
         starts
     }
 
     /// The next batch; with nothing left, the reader is counted out.
-    fn take(&self) -> Vec<Wanted> {
-        let mut waiting = self.lock();
-        if waiting.wanted.is_empty() {
-            waiting.readers -= 1;
+    fn take(&self) -> Vec<Wanted<K>> {
+        let mut queue = self.lock();
+        if queue.wanted.is_empty() {
+            queue.readers -= 1;
         }
-        let share = waiting.wanted.len().min(BATCH);
-        waiting.wanted.drain(..share).collect()
+        let share = queue.wanted.len().min(BATCH);
+        queue.wanted.drain(..share).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, Queue<K>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Reads an agent for its loop; one that does not exist yet is empty.
-pub(crate) async fn load(shared: &Arc<Shared>, agent: &AgentId, boot: bool) -> Result<Core, Damage> {
-    if shared.clock.is_simulated() {
-        return read(shared, agent, boot);
+/// Reads a stream for its actor; one that does not exist yet is empty.
+pub(super) async fn load<K: StreamKind>(
+    streams: &Arc<Streams<K>>,
+    id: &IdOf<K>,
+    boot: bool,
+) -> Result<Core<K::Machine>, Damage> {
+    if streams.engine.clock.is_simulated() {
+        return read(streams, id, boot);
     }
     let (reply, answer) = oneshot::channel();
-    if shared.loads.push(Wanted { agent: agent.clone(), boot, reply }) {
-        let shared = Arc::clone(shared);
+    if streams.loader.push(Wanted { id: id.clone(), boot, reply }) {
+        let streams = Arc::clone(streams);
         // It answers through the channels; nobody waits for its end.
-        drop(tokio::task::spawn_blocking(move || read_all(&shared)));
+        drop(tokio::task::spawn_blocking(move || read_all(&streams)));
     }
     match answer.await {
         Ok(Ok(read)) => read,
@@ -84,28 +91,28 @@ pub(crate) async fn load(shared: &Arc<Shared>, agent: &AgentId, boot: bool) -> R
     }
 }
 
-fn read_all(shared: &Shared) {
+fn read_all<K: StreamKind>(streams: &Streams<K>) {
     loop {
-        let batch = shared.loads.take();
+        let batch = streams.loader.take();
         if batch.is_empty() {
             return;
         }
-        let one = |Wanted { agent, boot, reply }| {
-            (reply, std::panic::catch_unwind(AssertUnwindSafe(|| read(shared, &agent, boot))))
+        let one = |Wanted { id, boot, reply }| {
+            (reply, std::panic::catch_unwind(AssertUnwindSafe(|| read(streams, &id, boot))))
         };
-        let all: Vec<(oneshot::Sender<Read>, Read)> = batch.into_iter().map(one).collect();
+        let all: Vec<(oneshot::Sender<Read<K>>, Read<K>)> = batch.into_iter().map(one).collect();
         for (reply, read) in all {
-            // Its loop may have ended with the host.
+            // Its actor may have ended with the host.
             let _unheard = reply.send(read);
         }
     }
 }
 
-fn read(shared: &Shared, agent: &AgentId, boot: bool) -> Result<Core, Damage> {
+fn read<K: StreamKind>(streams: &Streams<K>, id: &IdOf<K>, boot: bool) -> Result<Core<K::Machine>, Damage> {
     if !boot {
-        return Core::reread(&shared.ledger, agent);
+        return Core::reread(&streams.engine.ledger, id);
     }
-    let remains = shared.perform.remains(agent);
-    let core = Core::recover(&shared.ledger, agent, remains.clone())?;
-    Ok(core.unwrap_or_else(|| Core::unborn(agent.clone()).following(remains)))
+    let boot = streams.kind.boot(id);
+    let core = Core::recover(&streams.engine.ledger, id, boot.clone())?;
+    Ok(core.unwrap_or_else(|| Core::unborn(id.clone()).following(boot)))
 }

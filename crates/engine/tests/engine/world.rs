@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use abide_engine::{Answered, AskError, Clock, Host, Perform};
+use abide_kernel::AgentState;
 use abide_kernel::agent::config::{Config, Identity};
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::{Fact, TaskEnd};
@@ -142,7 +143,7 @@ pub async fn say(host: &Host, name: &str, text: &str) -> Result<MessageId, AskEr
 pub fn facts(ledger: &Ledger, name: &str) -> Vec<Fact> {
     let stream = StreamId::agent(&id(name));
     let recorded = ledger.read(&stream, 0, usize::MAX).unwrap();
-    recorded.iter().map(|recorded| abide_engine::fold::decode(&stream, recorded).unwrap()).collect()
+    recorded.iter().map(|recorded| abide_engine::fold::decode::<AgentState>(&stream, recorded).unwrap()).collect()
 }
 
 pub fn kinds(ledger: &Ledger, name: &str) -> Vec<&'static str> {

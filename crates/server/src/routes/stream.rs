@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use abide_api::Problem;
-use abide_engine::host::Heads;
+use abide_engine::streams::Heads;
 use abide_kernel::id::{AgentId, Seq};
 use abide_ledger::{Bounds, Cursor, Follow, ReadError, Recorded, StreamId};
 use axum::body::Body;

@@ -1,0 +1,87 @@
+//! What is put into the mailbox of a stream that is awake.
+
+use std::sync::Arc;
+
+use abide_kernel::time::Time;
+use tokio::sync::{mpsc, oneshot};
+
+use super::AskError;
+use crate::core::Asked;
+use crate::idempotency::{Answered, Holding};
+use crate::kind::StreamKind;
+use crate::machine::Machine;
+
+/// Envelopes that may wait for one stream. An actor takes all of them into one commit, so this bounds a commit, too.
+pub(super) const MAILBOX_MAX: usize = 256;
+
+/// The reading end of a mailbox.
+pub(super) type Mailbox<K> = mpsc::Receiver<Envelope<K>>;
+
+pub(super) type Reply<M> = oneshot::Sender<Result<Answered<M>, AskError>>;
+
+pub(super) type Look<M> = Box<dyn FnOnce(&M, Time) + Send>;
+
+pub(crate) enum Envelope<K: StreamKind> {
+    Ask(Ask<K>),
+    Look(Look<K::Machine>),
+    /// Something came due.
+    Poke,
+}
+
+/// An input on its way to a stream.
+pub struct Ask<K: StreamKind> {
+    pub(crate) asked: Box<Asked<K::Machine>>,
+    pub(super) reply: Reply<K::Machine>,
+    pub(crate) condition: K::Condition,
+}
+
+/// Who waits for an answer; and, for a request under a key, the key, which is not let go before it is known.
+pub(super) struct Asker<M: Machine> {
+    reply: Reply<M>,
+    hold: Option<Arc<Holding>>,
+}
+
+impl<K: StreamKind> std::fmt::Debug for Ask<K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ask").field("asked", &self.asked).finish_non_exhaustive()
+    }
+}
+
+impl<K: StreamKind> Ask<K> {
+    pub(super) fn split(self) -> (Asked<K::Machine>, Asker<K::Machine>) {
+        let hold = self.asked.claim.as_ref().and_then(|claim| claim.hold.clone());
+        (*self.asked, Asker { reply: self.reply, hold })
+    }
+
+    /// Answers an input that nothing comes of.
+    pub(crate) fn refuse(self, error: AskError) {
+        // With the key of the request: see `Asker::answer`.
+        drop(self.asked);
+        // The asker may have gone.
+        let _unheard = self.reply.send(Err(error));
+    }
+}
+
+impl<M: Machine> Asker<M> {
+    /// Whoever hears the answer may ask again under the same key at once: the key is free by then.
+    pub fn answer(self, answer: Result<Answered<M>, AskError>) {
+        drop(self.hold);
+        // The asker may have gone; what it asked for is done all the same.
+        let _unheard = self.reply.send(answer);
+    }
+}
+
+/// Answers an envelope that nothing comes of. Whoever only looks reads the ledger then.
+pub(super) fn refuse<K: StreamKind>(envelope: Envelope<K>, error: &AskError) {
+    if let Envelope::Ask(ask) = envelope {
+        ask.refuse(error.clone());
+    }
+}
+
+/// Closes the mailbox, and answers everybody whose envelope is still in it.
+pub(super) fn refuse_all<K: StreamKind>(mailbox: &mut Mailbox<K>, error: &AskError) {
+    mailbox.close();
+    while let Ok(envelope) = mailbox.try_recv() {
+        refuse(envelope, error);
+    }
+}
