@@ -33,13 +33,13 @@ use crate::core::Outputs;
 use crate::kind::StreamKind;
 use crate::streams::{Actor, Ask, Streams};
 
-use fence::{Fence, Stopping};
-use index::Roster;
+use fence::{Fence, PendingStop};
+use index::AgentIndex;
 use performing::Job;
-use spawn_queue::SpawnLine;
-use ticket_queue::InOrder;
+use spawn_queue::SpawnQueue;
+use ticket_queue::TicketQueue;
 pub use tree_quota::TREE_AGENTS;
-use tree_quota::Trees;
+use tree_quota::TreeQuota;
 
 /// Does what effects ask for. One call is one job; dropping the job ends it.
 pub trait Perform: Send + Sync + 'static {
@@ -77,13 +77,13 @@ pub trait Perform: Send + Sync + 'static {
 pub struct Agents {
     perform: Arc<dyn Perform>,
     fence: Arc<Fence>,
-    trees: Trees,
-    roster: Roster,
+    tree_quota: TreeQuota,
+    index: AgentIndex,
 }
 
 impl std::fmt::Debug for Agents {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Agents").field("fence", &self.fence).field("trees", &self.trees).finish_non_exhaustive()
+        f.debug_struct("Agents").field("fence", &self.fence).field("trees", &self.tree_quota).finish_non_exhaustive()
     }
 }
 
@@ -91,35 +91,35 @@ impl std::fmt::Debug for Agents {
 #[derive(Debug)]
 pub struct Local {
     /// Children are made in order, and peers are spoken to in order.
-    spawns: SpawnLine,
-    words: InOrder,
+    spawns: SpawnQueue,
+    peer_calls: TicketQueue,
     /// Its supervisors, once it is known who they are.
     supervisors: Option<Vec<AgentId>>,
     /// Told when the fence has changed.
     fenced: watch::Receiver<()>,
     /// A stop of it that is not durable yet.
-    stopping: Option<Stopping>,
+    stopping: Option<PendingStop>,
     /// Effects that wait for what comes of a stop above it.
     withheld: Vec<Effect>,
     /// The making of this agent by another one.
-    births: Vec<Ask<Agents>>,
+    creations: Vec<Ask<Agents>>,
 }
 
 impl Agents {
     /// To be made before any agent is awake: a dismissed child must not begin anything.
     pub fn new(ledger: &Ledger, perform: Arc<dyn Perform>, tree_agents: u32) -> Result<Agents, ReadError> {
         let fence = Arc::new(Fence::read(ledger)?);
-        Ok(Agents { perform, fence, trees: Trees::new(tree_agents), roster: Roster::default() })
+        Ok(Agents { perform, fence, tree_quota: TreeQuota::new(tree_agents), index: AgentIndex::default() })
     }
 
     /// The next agents that are not archived, by name. The first call reads the rows of all agents.
     pub fn names(&self, ledger: &Ledger, after: Option<&AgentId>, limit: usize) -> Result<Vec<AgentId>, ReadError> {
-        self.roster.after(ledger, after, limit)
+        self.index.page(ledger, after, limit)
     }
 
     /// An agent was made by other means than an input of its own: a fork.
     pub fn add(&self, agent: &AgentId) {
-        self.roster.join(agent);
+        self.index.add(agent);
     }
 }
 
@@ -136,13 +136,13 @@ impl StreamKind for Agents {
 
     fn local(&self) -> Local {
         Local {
-            spawns: SpawnLine::default(),
-            words: InOrder::default(),
+            spawns: SpawnQueue::default(),
+            peer_calls: TicketQueue::default(),
             supervisors: None,
             fenced: self.fence.subscribe(),
             stopping: None,
             withheld: Vec::new(),
-            births: Vec::new(),
+            creations: Vec::new(),
         }
     }
 
@@ -151,7 +151,7 @@ impl StreamKind for Agents {
     }
 
     fn perform(actor: &mut Actor<Agents>, effect: Effect) {
-        actor.begin(effect);
+        actor.begin_effect(effect);
     }
 
     fn lost(job: Job, why: &str) -> Vec<Input> {
@@ -167,7 +167,7 @@ impl StreamKind for Agents {
 
     fn loaded(actor: &mut Actor<Agents>) {
         if actor.core.exists() {
-            actor.streams.kind.trees.join(&actor.core.state().identity);
+            actor.streams.kind.tree_quota.add(&actor.core.state().identity);
         }
     }
 
@@ -175,7 +175,7 @@ impl StreamKind for Agents {
         if ask.condition.is_empty() {
             return Some(ask);
         }
-        actor.local.births.push(ask);
+        actor.local.creations.push(ask);
         None
     }
 
@@ -201,7 +201,7 @@ impl StreamKind for Agents {
     }
 
     fn released(actor: &mut Actor<Agents>, outputs: &Outputs<AgentState>) {
-        actor.mark(outputs);
+        actor.keep_in_step(outputs);
     }
 
     fn recorded(agents: &Streams<Agents>, agent: &AgentId, facts: Vec<(Seq, Time, Fact)>) {
@@ -228,7 +228,7 @@ impl StreamKind for Agents {
     }
 
     fn damaged(agents: &Arc<Streams<Agents>>, agent: &AgentId) {
-        tokio::spawn(supervision::tell_of_damage(Arc::clone(agents), agent.clone()));
+        tokio::spawn(supervision::report_damage(Arc::clone(agents), agent.clone()));
     }
 
     fn quarantine_guard(&self, agent: &AgentId) -> impl Send + 'static {
@@ -237,10 +237,10 @@ impl StreamKind for Agents {
 
     fn quarantined(agents: &Arc<Streams<Agents>>, state: &AgentState, effects: Vec<Effect>) {
         agents.kind.fence.dismiss(fencing::dismissed(&effects));
-        tokio::spawn(supervision::dismiss_for(Arc::clone(agents), state.id().clone(), effects));
+        tokio::spawn(supervision::dismiss_children_of(Arc::clone(agents), state.id().clone(), effects));
         // A child that crashes has nothing more to say, and somebody waits for it.
         if let Some(supervisor) = state.identity.supervisor.clone() {
-            tokio::spawn(supervision::tell_of_quarantine(Arc::clone(agents), state.id().clone(), supervisor));
+            tokio::spawn(supervision::report_quarantine(Arc::clone(agents), state.id().clone(), supervisor));
         }
     }
 }

@@ -68,7 +68,7 @@ pub struct Core<M: Machine = AgentState> {
     released: Outputs<M>,
     last_wake: Option<Wake>,
     /// What a stream that is made here hears of the settings, right after its creation.
-    newborn: Option<M::Boot>,
+    boot_at_creation: Option<M::Boot>,
     fresh: Fresh,
 }
 
@@ -76,26 +76,26 @@ impl<M: Machine> Core<M> {
     /// A stream that does not exist yet; its first input must create it.
     #[must_use]
     pub fn unborn(id: M::Id) -> Core<M> {
-        Core::around(M::empty(id))
+        Core::with_state(M::empty(id))
     }
 
     /// The same, and it hears of the settings as soon as it is created.
     #[must_use]
     pub fn following(self, boot: M::Boot) -> Core<M> {
-        Core { newborn: Some(boot), ..self }
+        Core { boot_at_creation: Some(boot), ..self }
     }
 
     /// A stream from its records. Whatever was in flight when its process ended is cut first of all.
     pub fn recover(ledger: &Ledger, id: &M::Id, boot: M::Boot) -> Result<Option<Core<M>>, Damage> {
-        Ok(fold(ledger, id)?.map(|state| Core { boot: Some(boot), ..Core::around(state) }))
+        Ok(fold(ledger, id)?.map(|state| Core { boot: Some(boot), ..Core::with_state(state) }))
     }
 
     /// The same stream again after a commit of it was refused: nothing was cut, only what was not kept is forgotten.
-    pub fn reread(ledger: &Ledger, id: &M::Id) -> Result<Core<M>, Damage> {
-        Ok(Core::around(fold(ledger, id)?.unwrap_or_else(|| M::empty(id.clone()))))
+    pub fn reload(ledger: &Ledger, id: &M::Id) -> Result<Core<M>, Damage> {
+        Ok(Core::with_state(fold(ledger, id)?.unwrap_or_else(|| M::empty(id.clone()))))
     }
 
-    fn around(state: M) -> Core<M> {
+    fn with_state(state: M) -> Core<M> {
         Core {
             stream: M::stream_id(state.id()),
             durable: state.seq(),
@@ -107,7 +107,7 @@ impl<M: Machine> Core<M> {
             met: Vec::new(),
             released: Outputs::default(),
             last_wake: None,
-            newborn: None,
+            boot_at_creation: None,
             fresh: Fresh::new(Time::EPOCH, 0),
         }
     }
@@ -139,7 +139,7 @@ impl<M: Machine> Core<M> {
         let creates = M::creates(&asked.input);
         self.inbox.push_back(asked);
         // In the same commit: it begins nothing before it knows the settings.
-        if let Some(boot) = self.newborn.take_if(|_| creates) {
+        if let Some(boot) = self.boot_at_creation.take_if(|_| creates) {
             self.inbox.push_back(Asked::new(0, M::signal(Signal::Boot(boot))));
         }
     }
@@ -196,10 +196,10 @@ impl<M: Machine> Core<M> {
     fn admit_all(&mut self, now: Time, step: &mut Outputs<M>) -> Vec<M::Fact> {
         let mut facts = Vec::new();
         if self.exists() && self.state.clock_was_set_back(now) {
-            facts.extend(self.give(Signal::FollowClock, now, step));
+            facts.extend(self.admit_signal(Signal::FollowClock, now, step));
         }
         if let Some(boot) = self.boot.take() {
-            facts.extend(self.give(Signal::Boot(boot), now, step));
+            facts.extend(self.admit_signal(Signal::Boot(boot), now, step));
         }
         while let Some(Asked { token, input, claim, summary }) = self.inbox.pop_front() {
             match self.state.admit(input, now, &mut self.fresh) {
@@ -219,13 +219,13 @@ impl<M: Machine> Core<M> {
             }
         }
         if self.exists() && self.state.next_due().is_some_and(|due| due <= now) {
-            facts.extend(self.give(Signal::FireDue, now, step));
+            facts.extend(self.admit_signal(Signal::FireDue, now, step));
         }
         facts
     }
 
     /// What nobody asked for. A stream that is over refuses it.
-    fn give(&mut self, signal: Signal<M::Boot>, now: Time, step: &mut Outputs<M>) -> Vec<M::Fact> {
+    fn admit_signal(&mut self, signal: Signal<M::Boot>, now: Time, step: &mut Outputs<M>) -> Vec<M::Fact> {
         let Ok(admitted) = self.state.admit(M::signal(signal), now, &mut self.fresh) else { return Vec::new() };
         step.effects.extend(admitted.effects);
         admitted.facts

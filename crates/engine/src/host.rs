@@ -89,12 +89,12 @@ impl Host {
         input: Input,
         claim: Option<Claim>,
     ) -> Result<Answered, AskError> {
-        self.agents.put(agent, Asked { claim, summary: true, ..Asked::new(0, input) }, Vec::new()).await
+        self.agents.submit(agent, Asked { claim, summary: true, ..Asked::new(0, input) }, Vec::new()).await
     }
 
     /// The same with a claim, and without a summary.
     pub async fn ask_once(&self, agent: &AgentId, input: Input, claim: Option<Claim>) -> Result<Answered, AskError> {
-        self.agents.put(agent, Asked { claim, ..Asked::new(0, input) }, Vec::new()).await
+        self.agents.submit(agent, Asked { claim, ..Asked::new(0, input) }, Vec::new()).await
     }
 
     /// Looks at an agent's durable state, without waking it. `None`: there is no such agent.
@@ -110,7 +110,7 @@ impl Host {
     /// to be.
     #[must_use]
     pub fn is_quarantined(&self, agent: &AgentId) -> bool {
-        self.agents.is_broken(agent)
+        self.agents.has_failed(agent)
     }
 
     /// The next agents that are not archived, by name. The first call reads the rows of all agents.

@@ -102,17 +102,17 @@ impl<K: StreamKind> Streams<K> {
 
     /// Asks, and waits until what came of it is durable.
     pub async fn ask(self: &Arc<Self>, id: &IdOf<K>, input: InputOf<K>) -> Result<Answered<K::Machine>, AskError> {
-        self.put(id, Asked::new(0, input), K::Condition::default()).await
+        self.submit(id, Asked::new(0, input), K::Condition::default()).await
     }
 
     /// The same with all that may be said of an input; the token is ours to choose.
-    pub async fn put(
+    pub async fn submit(
         self: &Arc<Self>,
         id: &IdOf<K>,
         asked: Asked<K::Machine>,
         condition: K::Condition,
     ) -> Result<Answered<K::Machine>, AskError> {
-        if K::Machine::retries(&asked.input) && self.directory.try_again(id) {
+        if K::Machine::retries(&asked.input) && self.directory.clear_failure(id) {
             self.kind.retried(id);
         }
         let (reply, answer) = oneshot::channel();
@@ -120,7 +120,7 @@ impl<K: StreamKind> Streams<K> {
         for _ in 0..TRIES_MAX {
             let sender = match self.find(id)? {
                 Entry::Awake(sender) => sender,
-                Entry::Broken(reason) => return Err(AskError::Damaged(reason)),
+                Entry::Failed(reason) => return Err(AskError::Damaged(reason)),
             };
             match sender.try_send(envelope) {
                 Ok(()) => return answer.await.unwrap_or(Err(AskError::Crashed)),
@@ -141,12 +141,12 @@ impl<K: StreamKind> Streams<K> {
         look: impl FnOnce(&K::Machine, Time) -> T + Send + 'static,
     ) -> Result<Option<T>, AskError> {
         match self.directory.get(id) {
-            Some(Entry::Broken(reason)) => Err(AskError::Damaged(reason)),
+            Some(Entry::Failed(reason)) => Err(AskError::Damaged(reason)),
             Some(Entry::Awake(sender)) => {
                 let (reply, seen) = oneshot::channel();
                 let look_once = Arc::new(Mutex::new(Some(look)));
                 let given = Arc::clone(&look_once);
-                let envelope = Envelope::Look(Box::new(move |state: &K::Machine, now| {
+                let envelope = Envelope::Inspect(Box::new(move |state: &K::Machine, now| {
                     let look = given.lock().unwrap_or_else(PoisonError::into_inner).take();
                     // Nobody may be waiting any more.
                     let _unseen = reply.send(look.filter(|_| state.seq() > 0).map(|look| look(state, now)));
@@ -180,8 +180,8 @@ impl<K: StreamKind> Streams<K> {
     /// Whether this stream is left alone because its records can't be read. One that nobody asked for yet is not known
     /// to be.
     #[must_use]
-    pub fn is_broken(&self, id: &IdOf<K>) -> bool {
-        matches!(self.directory.get(id), Some(Entry::Broken(_)))
+    pub fn has_failed(&self, id: &IdOf<K>) -> bool {
+        matches!(self.directory.get(id), Some(Entry::Failed(_)))
     }
 
     /// The head of a stream as it moves.
@@ -202,13 +202,13 @@ impl<K: StreamKind> Streams<K> {
     pub(crate) fn wake(self: &Arc<Self>, id: &IdOf<K>) {
         if let Ok(Entry::Awake(sender)) = self.find(id) {
             // A full mailbox is read soon, and a closed one is woken by what closed it.
-            let _already = sender.try_send(Envelope::Poke);
+            let _already = sender.try_send(Envelope::CheckDue);
         }
     }
 
     /// Nothing can be asked of this stream until it is tried again.
-    fn leave_alone(&self, id: &IdOf<K>, reason: &str) {
-        self.directory.broken(id, reason.to_owned());
+    fn give_up(&self, id: &IdOf<K>, reason: &str) {
+        self.directory.mark_failed(id, reason.to_owned());
         self.kind.failed(id);
     }
 }

@@ -8,7 +8,7 @@ use abide_kernel::fact::Fact;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::{Act, Does, Input, Refusal};
 
-use super::fence::Passage;
+use super::fence::FenceState;
 use super::performing::Job;
 use super::supervision::SUPERVISOR_ENDED;
 use super::{Agents, Local};
@@ -18,7 +18,7 @@ use crate::streams::{Actor, AskError};
 impl Local {
     pub(super) fn looks_at_fence(&self) -> bool {
         let supervised = self.supervisors.as_ref().is_some_and(|supervisors| !supervisors.is_empty());
-        supervised || !self.births.is_empty()
+        supervised || !self.creations.is_empty()
     }
 }
 
@@ -33,14 +33,14 @@ impl Actor<Agents> {
     /// Looks at the fence, and acts on it. False while somebody above is being stopped: nothing may be decided before it
     /// is known what comes of that. To be called after the time is read.
     pub(super) fn pass_fence(&mut self) -> bool {
-        match self.passage() {
-            Passage::Waits => return false,
-            Passage::Open => {
+        match self.fence_state() {
+            FenceState::Pending => return false,
+            FenceState::Open => {
                 for effect in std::mem::take(&mut self.local.withheld) {
                     self.perform(effect);
                 }
             }
-            Passage::Closed(dismissed) => {
+            FenceState::Closed(dismissed) => {
                 // Their turn and their tasks are ended by the dismissal.
                 self.local.withheld.clear();
                 if self.core.state().is_working_child() {
@@ -49,30 +49,30 @@ impl Actor<Agents> {
                 }
             }
         }
-        self.take_births()
+        self.admit_creations()
     }
 
     /// False while one of them has to wait.
-    fn take_births(&mut self) -> bool {
-        for birth in std::mem::take(&mut self.local.births) {
-            match self.streams.kind.fence.look(&self.id, &birth.condition) {
-                Passage::Waits => self.local.births.push(birth),
-                Passage::Open => self.admit(birth),
-                Passage::Closed(dismissed) => {
+    fn admit_creations(&mut self) -> bool {
+        for creation in std::mem::take(&mut self.local.creations) {
+            match self.streams.kind.fence.check(&self.id, &creation.condition) {
+                FenceState::Pending => self.local.creations.push(creation),
+                FenceState::Open => self.admit(creation),
+                FenceState::Closed(dismissed) => {
                     let detail = format!("{dismissed}, which it was to work for, was stopped");
                     let refusal = Refusal::new(SUPERVISOR_ENDED, detail, "make no more agents");
-                    birth.refuse(AskError::Refused(refusal));
+                    creation.refuse(AskError::Refused(refusal));
                 }
             }
         }
-        self.local.births.is_empty()
+        self.local.creations.is_empty()
     }
 
-    fn passage(&mut self) -> Passage {
+    fn fence_state(&mut self) -> FenceState {
         if self.local.supervisors.is_none() && self.core.exists() {
             self.local.supervisors = Some(self.core.state().identity.supervisors());
         }
-        self.streams.kind.fence.look(&self.id, self.local.supervisors.as_deref().unwrap_or_default())
+        self.streams.kind.fence.check(&self.id, self.local.supervisors.as_deref().unwrap_or_default())
     }
 
     /// Whether something that waits may dismiss children of the agent.
@@ -81,26 +81,26 @@ impl Actor<Agents> {
     }
 
     /// Keeps the fence, the roster and the trees in step with what is durable, before anybody is answered.
-    pub(super) fn mark(&mut self, outputs: &Outputs<AgentState>) {
+    pub(super) fn keep_in_step(&mut self, outputs: &Outputs<AgentState>) {
         self.streams.kind.fence.dismiss(dismissed(&outputs.effects));
         self.local.stopping = None;
         let answers = self.core.inbox().next().is_some() || self.running().any(|job| matches!(job, Job::Round { .. }));
         let mut children = children_of(&outputs.effects).peekable();
         if !answers || children.peek().is_some() {
-            self.streams.kind.trees.redeem(&self.id, children);
+            self.streams.kind.tree_quota.redeem(&self.id, children);
         }
         for (_, _, fact) in &outputs.facts {
-            self.mark_fact(fact);
+            self.keep_in_step_with(fact);
         }
     }
 
     #[allow(clippy::wildcard_enum_match_arm, reason = "only the beginning and the end of an agent are of interest")]
-    fn mark_fact(&self, fact: &Fact) {
+    fn keep_in_step_with(&self, fact: &Fact) {
         let end = match fact {
-            Fact::AgentCreated(_) | Fact::AgentForked(_) => return self.streams.kind.roster.join(&self.id),
+            Fact::AgentCreated(_) | Fact::AgentForked(_) => return self.streams.kind.index.add(&self.id),
             Fact::AgentArchived(_) => {
-                self.streams.kind.roster.leave(&self.id);
-                return self.streams.kind.trees.leave(&self.id);
+                self.streams.kind.index.remove(&self.id);
+                return self.streams.kind.tree_quota.remove(&self.id);
             }
             // A child that has ended has nobody below it. Of one that was interrupted that is not known.
             Fact::TaskCompleted(fact) => &fact.end,
@@ -115,8 +115,8 @@ impl Actor<Agents> {
     }
 
     /// Begins an effect, unless it would begin something new while the fence is not open.
-    pub(super) fn begin(&mut self, effect: Effect) {
-        if begins_something(&effect) && self.passage() != Passage::Open {
+    pub(super) fn begin_effect(&mut self, effect: Effect) {
+        if begins_something(&effect) && self.fence_state() != FenceState::Open {
             self.local.withheld.push(effect);
         } else {
             self.perform(effect);

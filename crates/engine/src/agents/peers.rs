@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::Agents;
-use super::ticket_queue::InOrder;
+use super::ticket_queue::TicketQueue;
 use crate::core::Asked;
 use crate::streams::{AskError, Streams};
 
@@ -67,16 +67,16 @@ pub(super) fn job(
     agents: &Arc<Streams<Agents>>,
     caller: impl FnOnce() -> Caller,
     effect: Effect,
-    in_order: &mut InOrder,
+    queue: &mut TicketQueue,
 ) -> Result<(ExecId, CallId, BoxFuture<'static, Vec<Input>>), Effect> {
     let Effect::RunTool { exec_id, call_id, tool, input, place } = effect else { return Err(effect) };
     if !matches!(tool.as_str(), "SendMessage" | "SpawnAgent" | "AgentGet") {
         return Err(Effect::RunTool { exec_id, call_id, tool, input, place });
     }
-    let (agents, caller, mut turn) = (Arc::clone(agents), caller(), in_order.place());
+    let (agents, caller, mut turn) = (Arc::clone(agents), caller(), queue.take_ticket());
     let (exec, call) = (exec_id.clone(), call_id.clone());
     let job = async move {
-        turn.come_up().await;
+        turn.wait_turn().await;
         let came_to = match tool.as_str() {
             "SendMessage" => send(&agents, &caller, input).await,
             "AgentGet" => get(&agents, &caller, input).await,
@@ -177,7 +177,7 @@ async fn spawn_named(
     }
     let parent = Some(caller.identity.id.clone());
     let identity = Identity { parent, makers, ..Identity::named(id.clone()) };
-    let taken = agents.kind.trees.reserve(agents, &identity).await?;
+    let reservation = agents.kind.tree_quota.reserve(agents, &identity).await?;
     let folder = place.workspace.as_ref().map(|bound| bound.root.clone()).or(place.configured.clone());
     let rule_folders = folders_of_made(&place, folder.as_deref().filter(|_| workspace_mode.is_some()));
     let (workspace, worktree) = match (workspace_mode, folder) {
@@ -198,10 +198,10 @@ async fn spawn_named(
     let ask = async |input| agents.ask(&id, input).await.map_err(|error| unreached(&id, error));
     let makers = std::iter::once(caller.identity.id.clone()).chain(caller.identity.supervisors()).collect();
     let identity = Identity { rule_folders, ..identity };
-    taken.keep();
-    let made = agents.put(&id, Asked::new(0, Input::Create { identity, config, start: false }), makers).await;
+    reservation.keep();
+    let made = agents.submit(&id, Asked::new(0, Input::Create { identity, config, start: false }), makers).await;
     made.map_err(|error| {
-        agents.kind.trees.leave(&id);
+        agents.kind.tree_quota.remove(&id);
         unreached(&id, error)
     })?;
     if let Some(worktree) = worktree {

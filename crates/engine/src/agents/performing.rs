@@ -33,7 +33,7 @@ impl Actor<Agents> {
             Err(effect) => effect,
         };
         let state = self.core.state();
-        let effect = match peers::job(&self.streams, || Caller::of(state), effect, &mut self.local.words) {
+        let effect = match peers::job(&self.streams, || Caller::of(state), effect, &mut self.local.peer_calls) {
             Ok((exec_id, call_id, work)) => return self.start(Job::Call { exec_id, call_id }, work),
             Err(effect) => effect,
         };
@@ -72,7 +72,7 @@ impl Actor<Agents> {
                 let maker = Maker { id: self.id.clone(), founder, room: state.room_for_children() };
                 let answered = async move {
                     let mut inputs = work.await;
-                    agents.kind.trees.promise(&agents, &maker, &mut inputs).await;
+                    agents.kind.tree_quota.promise(&agents, &maker, &mut inputs).await;
                     inputs
                 };
                 self.start(job, Box::pin(answered));

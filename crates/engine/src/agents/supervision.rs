@@ -17,8 +17,8 @@ use abide_ledger::StreamId;
 use futures_util::future::{BoxFuture, join_all};
 
 use super::Agents;
-use super::spawn_queue::{Entry, SpawnLine};
-use super::tree_quota::Place;
+use super::spawn_queue::{SpawnQueue, SpawnTicket};
+use super::tree_quota::Reservation;
 use crate::core::Asked;
 use crate::engine::Closing;
 use crate::fold::decode;
@@ -33,24 +33,24 @@ pub(super) fn job(
     agents: &Arc<Streams<Agents>>,
     agent: &AgentId,
     effect: Effect,
-    line: &mut SpawnLine,
+    queue: &mut SpawnQueue,
 ) -> Result<BoxFuture<'static, Vec<Input>>, Effect> {
     let agents = Arc::clone(agents);
     match effect {
         Effect::SpawnChild { task_id, child } => {
-            let entry = line.enter(&task_id);
-            Ok(Box::pin(async move { spawn(&agents, entry, task_id, *child).await }))
+            let ticket = queue.enter(&task_id);
+            Ok(Box::pin(async move { spawn_child(&agents, ticket, task_id, *child).await }))
         }
         Effect::DismissChild { task_id, child_agent_id, evidence } => {
-            let not_being_made = line.withdraw(&task_id);
+            let not_being_made = queue.withdraw(&task_id);
             Ok(Box::pin(async move {
                 not_being_made.await;
-                dismiss(&agents, task_id, &child_agent_id, evidence).await
+                dismiss_child(&agents, task_id, &child_agent_id, evidence).await
             }))
         }
         Effect::ReportToSupervisor { supervisor, status, end } => {
             let child = agent.clone();
-            Ok(Box::pin(async move { report(&agents, &child, &supervisor, status, *end).await }))
+            Ok(Box::pin(async move { report_to_supervisor(&agents, &child, &supervisor, status, *end).await }))
         }
         Effect::CallModel { .. }
         | Effect::RunTool { .. }
@@ -67,56 +67,68 @@ pub(super) fn job(
     }
 }
 
-async fn spawn(agents: &Arc<Streams<Agents>>, mut entry: Entry, task_id: TaskId, child: ChildToBe) -> Vec<Input> {
-    // Taken before it waits in line: whoever asks meanwhile must not count on the same place.
-    let place = match agents.kind.trees.reserve(agents, &child.identity).await {
-        Ok(place) => place,
-        Err(refusal) if entry.is_wanted() => return failed(task_id, format!("{}; {}", refusal.message, refusal.hint)),
+async fn spawn_child(
+    agents: &Arc<Streams<Agents>>,
+    mut ticket: SpawnTicket,
+    task_id: TaskId,
+    child: ChildToBe,
+) -> Vec<Input> {
+    // Reserved before it waits its turn: whoever asks meanwhile must not count on the same place.
+    let reservation = match agents.kind.tree_quota.reserve(agents, &child.identity).await {
+        Ok(reservation) => reservation,
+        Err(refusal) if ticket.is_wanted() => {
+            return task_failed(task_id, format!("{}; {}", refusal.message, refusal.hint));
+        }
         Err(_) => return Vec::new(),
     };
-    if !entry.come_up().await {
+    if !ticket.wait_turn().await {
         // Its dismissal says that it was never made.
         return Vec::new();
     }
-    make(agents, place, task_id, child).await
+    create_child(agents, reservation, task_id, child).await
 }
 
-async fn make(agents: &Arc<Streams<Agents>>, place: Place, task_id: TaskId, child: ChildToBe) -> Vec<Input> {
+async fn create_child(
+    agents: &Arc<Streams<Agents>>,
+    reservation: Reservation,
+    task_id: TaskId,
+    child: ChildToBe,
+) -> Vec<Input> {
     let ChildToBe { identity, config, message, worktree_of } = child;
     let (id, supervisors) = (identity.id.clone(), identity.supervisors());
-    match supervised_by(agents, &id).await {
+    match identity_of(agents, &id).await {
         // Made before a cut, and not told yet.
         Ok(Some(known)) if is_ours(&known, &task_id) => {
-            place.keep();
-            return running(task_id);
+            reservation.keep();
+            return task_running(task_id);
         }
-        Ok(Some(_)) => return failed(task_id, format!("an agent called {id} exists already; spawn another")),
+        Ok(Some(_)) => return task_failed(task_id, format!("an agent called {id} exists already; spawn another")),
         Ok(None) => {}
-        Err(error) => return failed(task_id, error.to_string()),
+        Err(error) => return task_failed(task_id, error.to_string()),
     }
     let workspace = match worktree_of {
         None => None,
         Some(folder) => match agents.kind.perform.worktree(&id, folder).await {
             Ok(attached) => Some(attached),
-            Err(refusal) => return failed(task_id, format!("{}; {}", refusal.message, refusal.hint)),
+            Err(refusal) => return task_failed(task_id, format!("{}; {}", refusal.message, refusal.hint)),
         },
     };
     let first = FirstDay { identity, config, message, workspace: workspace.clone() };
-    place.keep();
-    let made = persistently_under(agents, &id, Input::CreateChild(Box::new(first)), supervisors).await;
+    reservation.keep();
+    let made = ask_until_answered_under(agents, &id, Input::CreateChild(Box::new(first)), supervisors).await;
     let refusal = match made {
         None => return Vec::new(),
-        Some(Ok(())) => return running(task_id),
+        Some(Ok(())) => return task_running(task_id),
         Some(Err(refusal)) => refusal,
     };
-    agents.kind.trees.leave(&id);
+    agents.kind.tree_quota.remove(&id);
     if let Some(attached) = workspace {
         remove_worktree(agents, &id, &attached).await;
     }
     match refusal.code {
         // The dismissal that follows says that it was never made.
         SUPERVISOR_ENDED => Vec::new(),
-        _ => failed(task_id, refusal.to_string()),
+        _ => task_failed(task_id, refusal.to_string()),
     }
 }
 
@@ -137,31 +149,36 @@ fn is_ours(identity: &Identity, task: &TaskId) -> bool {
 }
 
 /// Who an agent is, if there is one.
-async fn supervised_by(agents: &Arc<Streams<Agents>>, id: &AgentId) -> Result<Option<Identity>, AskError> {
+async fn identity_of(agents: &Arc<Streams<Agents>>, id: &AgentId) -> Result<Option<Identity>, AskError> {
     agents.look(id, |state, _| state.identity.clone()).await
 }
 
-async fn dismiss(agents: &Arc<Streams<Agents>>, task_id: TaskId, child: &str, evidence: Vec<String>) -> Vec<Input> {
-    let Ok(id) = AgentId::new(child) else { return failed(task_id, format!("{child} is no agent's name")) };
-    match supervised_by(agents, &id).await {
+async fn dismiss_child(
+    agents: &Arc<Streams<Agents>>,
+    task_id: TaskId,
+    child: &str,
+    evidence: Vec<String>,
+) -> Vec<Input> {
+    let Ok(id) = AgentId::new(child) else { return task_failed(task_id, format!("{child} is no agent's name")) };
+    match identity_of(agents, &id).await {
         Ok(Some(known)) if is_ours(&known, &task_id) => {}
         // It was never made; an agent of that name is somebody else's.
         Ok(other) => {
             if other.is_none() {
-                agents.kind.trees.leave(&id);
+                agents.kind.tree_quota.remove(&id);
             }
-            return ended(task_id, TaskStatus::Cancelled, "never_made".to_owned(), Some(Used::default()));
+            return task_ended(task_id, TaskStatus::Cancelled, "never_made".to_owned(), Some(Used::default()));
         }
-        Err(error) => return ended(task_id, TaskStatus::Interrupted, format!("child_unreadable {error}"), None),
+        Err(error) => return task_ended(task_id, TaskStatus::Interrupted, format!("child_unreadable {error}"), None),
     }
-    match persistently(agents, &id, Input::Dismiss { evidence }).await {
+    match ask_until_answered(agents, &id, Input::Dismiss { evidence }).await {
         // It says how it ended when it has let go of everything.
         None | Some(Ok(())) => Vec::new(),
-        Some(Err(error)) => ended(task_id, TaskStatus::Interrupted, format!("child_gone {error}"), None),
+        Some(Err(error)) => task_ended(task_id, TaskStatus::Interrupted, format!("child_gone {error}"), None),
     }
 }
 
-async fn report(
+async fn report_to_supervisor(
     agents: &Arc<Streams<Agents>>,
     child: &AgentId,
     supervisor: &AgentId,
@@ -169,7 +186,7 @@ async fn report(
     mut end: TaskEnd,
 ) -> Vec<Input> {
     end.evidence.push(format!("child {child}"));
-    match persistently(agents, supervisor, Input::EndTask { status, end }).await {
+    match ask_until_answered(agents, supervisor, Input::EndTask { status, end }).await {
         None => Vec::new(),
         Some(Ok(())) => vec![Input::SupervisorHeard],
         // Nobody is left to hear it.
@@ -181,16 +198,16 @@ async fn report(
 }
 
 /// Dismisses the children of an agent that has no life to do it: it was quarantined.
-pub(super) async fn dismiss_for(agents: Arc<Streams<Agents>>, agent: AgentId, effects: Vec<Effect>) {
-    let mut line = SpawnLine::default();
-    let jobs = effects.into_iter().filter_map(|effect| job(&agents, &agent, effect, &mut line).ok());
+pub(super) async fn dismiss_children_of(agents: Arc<Streams<Agents>>, agent: AgentId, effects: Vec<Effect>) {
+    let mut queue = SpawnQueue::default();
+    let jobs = effects.into_iter().filter_map(|effect| job(&agents, &agent, effect, &mut queue).ok());
     for input in join_all(jobs).await.into_iter().flatten() {
-        persistently(&agents, &agent, input).await;
+        ask_until_answered(&agents, &agent, input).await;
     }
 }
 
 /// The records of an agent can't be read. If it is a child, somebody waits for it; who, its first fact says.
-pub(super) async fn tell_of_damage(agents: Arc<Streams<Agents>>, child: AgentId) {
+pub(super) async fn report_damage(agents: Arc<Streams<Agents>>, child: AgentId) {
     let stream = StreamId::agent(&child);
     // One row, once in the life of a disk.
     let first = agents.engine.ledger.read(&stream, 0, 1).ok().and_then(|facts| facts.into_iter().next());
@@ -199,32 +216,32 @@ pub(super) async fn tell_of_damage(agents: Arc<Streams<Agents>>, child: AgentId)
         && created.identity.id == child
         && let Some(supervisor) = created.identity.supervisor
     {
-        tell_of_quarantine(agents, child, supervisor).await;
+        report_quarantine(agents, child, supervisor).await;
     }
 }
 
 /// A child was quarantined: its supervisor's task is over.
-pub(super) async fn tell_of_quarantine(agents: Arc<Streams<Agents>>, child: AgentId, supervisor: Supervisor) {
+pub(super) async fn report_quarantine(agents: Arc<Streams<Agents>>, child: AgentId, supervisor: Supervisor) {
     let evidence = vec![format!("child_quarantined {child}")];
     let end = TaskEnd { task_id: supervisor.task_id, evidence, ..TaskEnd::default() };
     let input = Input::EndTask { status: TaskStatus::Interrupted, end };
     // If this process ends first, the task stays open, and whoever stops it hears that the child is quarantined.
-    persistently(&agents, &supervisor.agent_id, input).await;
+    ask_until_answered(&agents, &supervisor.agent_id, input).await;
 }
 
 /// Asks until the other agent has answered. None when this process is about to end: whoever takes it up next asks again.
-async fn persistently(agents: &Arc<Streams<Agents>>, id: &AgentId, input: Input) -> Option<Result<(), Refusal>> {
-    persistently_under(agents, id, input, Vec::new()).await
+async fn ask_until_answered(agents: &Arc<Streams<Agents>>, id: &AgentId, input: Input) -> Option<Result<(), Refusal>> {
+    ask_until_answered_under(agents, id, input, Vec::new()).await
 }
 
-async fn persistently_under(
+async fn ask_until_answered_under(
     agents: &Arc<Streams<Agents>>,
     id: &AgentId,
     input: Input,
     under: Vec<AgentId>,
 ) -> Option<Result<(), Refusal>> {
     for attempt in 0.. {
-        let error = match agents.put(id, Asked::new(0, input.clone()), under.clone()).await {
+        let error = match agents.submit(id, Asked::new(0, input.clone()), under.clone()).await {
             Ok(_) => return Some(Ok(())),
             Err(AskError::Refused(refusal)) => return Some(Err(refusal)),
             Err(AskError::Closing) => return None,
@@ -241,17 +258,17 @@ async fn persistently_under(
     None
 }
 
-fn running(task_id: TaskId) -> Vec<Input> {
+fn task_running(task_id: TaskId) -> Vec<Input> {
     vec![Input::RunTask { task_id, recovery: None }]
 }
 
-fn failed(task_id: TaskId, why: String) -> Vec<Input> {
+fn task_failed(task_id: TaskId, why: String) -> Vec<Input> {
     let (evidence, used) = (vec!["not_made".to_owned()], Some(Used::default()));
     let end = TaskEnd { task_id, output_tail: why, evidence, used, ..TaskEnd::default() };
     vec![Input::EndTask { status: TaskStatus::Failed, end }]
 }
 
-fn ended(task_id: TaskId, status: TaskStatus, evidence: String, used: Option<Used>) -> Vec<Input> {
+fn task_ended(task_id: TaskId, status: TaskStatus, evidence: String, used: Option<Used>) -> Vec<Input> {
     let end = TaskEnd { task_id, evidence: vec![evidence], used, ..TaskEnd::default() };
     vec![Input::EndTask { status, end }]
 }

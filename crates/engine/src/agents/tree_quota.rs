@@ -27,7 +27,7 @@ pub const TREE_AGENTS: u32 = 256;
 const PAGE: usize = 1_000;
 
 #[derive(Debug)]
-pub(crate) struct Trees {
+pub(crate) struct TreeQuota {
     /// Zero is none, and then nothing is counted.
     bound: usize,
     counted: OnceCell<()>,
@@ -55,15 +55,15 @@ pub(crate) struct Maker {
 }
 
 /// A place in a tree. Given back when it is dropped, unless it was kept.
-pub(crate) struct Place {
+pub(crate) struct Reservation {
     agents: Arc<Streams<Agents>>,
     agent: Option<AgentId>,
 }
 
-impl Trees {
-    pub fn new(bound: u32) -> Trees {
+impl TreeQuota {
+    pub fn new(bound: u32) -> TreeQuota {
         let members = Members { gone: Some(HashSet::new()), ..Members::default() };
-        Trees { bound: bound as usize, counted: OnceCell::new(), members: Mutex::new(members) }
+        TreeQuota { bound: bound as usize, counted: OnceCell::new(), members: Mutex::new(members) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Members> {
@@ -71,10 +71,10 @@ impl Trees {
     }
 
     /// Takes a place for an agent that is about to be made.
-    pub async fn reserve(&self, agents: &Arc<Streams<Agents>>, identity: &Identity) -> Result<Place, Refusal> {
+    pub async fn reserve(&self, agents: &Arc<Streams<Agents>>, identity: &Identity) -> Result<Reservation, Refusal> {
         let founder = identity.founder();
         if self.bound == 0 || founder == identity.id {
-            return Ok(Place { agents: Arc::clone(agents), agent: None });
+            return Ok(Reservation { agents: Arc::clone(agents), agent: None });
         }
         self.count(agents).await?;
         let mut members = self.lock();
@@ -83,7 +83,7 @@ impl Trees {
         }
         members.add(identity.id.clone(), founder);
         drop(members);
-        Ok(Place { agents: Arc::clone(agents), agent: Some(identity.id.clone()) })
+        Ok(Reservation { agents: Arc::clone(agents), agent: Some(identity.id.clone()) })
     }
 
     /// Promises places to the calls of a reply that make children, and refuses those for which the tree has none. Calls
@@ -124,7 +124,7 @@ impl Trees {
     }
 
     /// An agent that this process reads. Forks of agents that a model made come to be without a place.
-    pub fn join(&self, identity: &Identity) {
+    pub fn add(&self, identity: &Identity) {
         let founder = identity.founder();
         let mut members = self.lock();
         // Before the count there is nothing to keep in step with.
@@ -134,7 +134,7 @@ impl Trees {
     }
 
     /// It was archived, or never made.
-    pub fn leave(&self, agent: &AgentId) {
+    pub fn remove(&self, agent: &AgentId) {
         if self.bound > 0 {
             self.lock().remove(agent);
         }
@@ -214,17 +214,17 @@ impl Members {
     }
 }
 
-impl Place {
+impl Reservation {
     /// The agent is being made: from here on only its end, or that it was never made, gives the place back.
     pub(super) fn keep(mut self) {
         self.agent = None;
     }
 }
 
-impl Drop for Place {
+impl Drop for Reservation {
     fn drop(&mut self) {
         if let Some(agent) = &self.agent {
-            self.agents.kind.trees.leave(agent);
+            self.agents.kind.tree_quota.remove(agent);
         }
     }
 }

@@ -22,7 +22,7 @@ use crate::core::{Asked, Core};
 use crate::engine::Closing;
 use crate::kind::{IdOf, InputOf, StreamKind};
 use jobs::Running;
-use recovery::{CRASHES_MAX, End, end, load_patiently};
+use recovery::{ActorEnd, CRASHES_MAX, conclude, load_with_retry};
 
 pub struct Actor<K: StreamKind> {
     pub(crate) streams: Arc<Streams<K>>,
@@ -54,11 +54,11 @@ pub(super) fn spawn<K: StreamKind>(streams: Arc<Streams<K>>, id: IdOf<K>, mailbo
     let entry = DirectoryEntry::new(streams, id);
     runtime.spawn(async move {
         let DirectoryEntry { streams, id } = &entry;
-        let lived = AssertUnwindSafe(live(Arc::clone(streams), id.clone(), mailbox)).catch_unwind().await;
-        let ended = AssertUnwindSafe(end(streams, id, lived)).catch_unwind().await;
+        let outcome = AssertUnwindSafe(run_actor(Arc::clone(streams), id.clone(), mailbox)).catch_unwind().await;
+        let ended = AssertUnwindSafe(conclude(streams, id, outcome)).catch_unwind().await;
         if ended.is_err() {
             // To tell of the end is not worth a stream: it is read again, as after any other crash.
-            streams.directory.gone(id);
+            streams.directory.remove_closed(id);
             if streams.directory.crashes(id) < CRASHES_MAX {
                 streams.wake(id);
             }
@@ -82,20 +82,24 @@ impl<K: StreamKind> DirectoryEntry<K> {
 
 impl<K: StreamKind> Drop for DirectoryEntry<K> {
     fn drop(&mut self) {
-        self.streams.directory.gone(&self.id);
+        self.streams.directory.remove_closed(&self.id);
         self.streams.engine.alive.send_modify(|alive| *alive -= 1);
     }
 }
 
-async fn live<K: StreamKind>(streams: Arc<Streams<K>>, id: IdOf<K>, mut mailbox: Mailbox<K>) -> Result<(), End> {
+async fn run_actor<K: StreamKind>(
+    streams: Arc<Streams<K>>,
+    id: IdOf<K>,
+    mut mailbox: Mailbox<K>,
+) -> Result<(), ActorEnd> {
     streams.engine.meter.loads.add(1);
     let (mut closing, local) = (streams.engine.closing.subscribe(), streams.kind.local());
-    let (core, taken) = match load_patiently(&streams, &id, true, (&mut mailbox, None), &mut closing).await {
+    let (core, taken) = match load_with_retry(&streams, &id, true, (&mut mailbox, None), &mut closing).await {
         Ok(loaded) => loaded,
-        Err(End::Closed) => return Err(End::Closed),
-        Err(End::Damaged(reason)) => {
-            recovery::leave_alone(&streams, &id, mailbox, &reason);
-            return Err(End::Damaged(reason));
+        Err(ActorEnd::Closed) => return Err(ActorEnd::Closed),
+        Err(ActorEnd::Damaged(reason)) => {
+            recovery::give_up(&streams, &id, mailbox, &reason);
+            return Err(ActorEnd::Damaged(reason));
         }
     };
     let mut actor = Actor {
@@ -114,12 +118,12 @@ async fn live<K: StreamKind>(streams: Arc<Streams<K>>, id: IdOf<K>, mut mailbox:
         told_to_close: Closing::Open,
     };
     K::loaded(&mut actor);
-    taken.into_iter().for_each(|envelope| actor.take(envelope));
-    let lived = actor.run().await;
-    if let Err(End::Damaged(reason)) = &lived {
-        recovery::leave_alone(&actor.streams, &actor.id, actor.mailbox, reason);
+    taken.into_iter().for_each(|envelope| actor.receive(envelope));
+    let outcome = actor.run().await;
+    if let Err(ActorEnd::Damaged(reason)) = &outcome {
+        recovery::give_up(&actor.streams, &actor.id, actor.mailbox, reason);
     }
-    lived
+    outcome
 }
 
 impl<K: StreamKind> Actor<K> {
@@ -147,9 +151,9 @@ impl<K: StreamKind> Actor<K> {
         self.reported.extend(inputs);
     }
 
-    async fn run(&mut self) -> Result<(), End> {
+    async fn run(&mut self) -> Result<(), ActorEnd> {
         loop {
-            self.take_all();
+            self.drain_mailbox();
             K::before_step(self);
             let (now, entropy) = (self.streams.engine.clock.now(), self.streams.engine.clock.entropy());
             if !K::may_step(self) {
@@ -157,7 +161,7 @@ impl<K: StreamKind> Actor<K> {
                 continue;
             }
             let Some(commit) = self.core.poll(now, entropy) else {
-                self.hand_out();
+                self.release_outputs();
                 if K::may_rest(self) && self.rest(now).await? {
                     return Ok(());
                 }
@@ -170,24 +174,24 @@ impl<K: StreamKind> Actor<K> {
                     self.reported.clear();
                     self.refused = 0;
                     self.streams.engine.meter.commits.add(1);
-                    self.hand_out();
+                    self.release_outputs();
                 }
-                Err(error) => self.begin_again(error).await?,
+                Err(error) => self.reload_after_refusal(error).await?,
             }
         }
     }
 
     /// Everything in the mailbox, without waiting.
-    fn take_all(&mut self) {
+    fn drain_mailbox(&mut self) {
         while let Ok(envelope) = self.mailbox.try_recv() {
-            self.take(envelope);
+            self.receive(envelope);
         }
         while let Some(done) = self.jobs.try_join_next_with_id() {
             self.take_outcome(done);
         }
     }
 
-    fn take(&mut self, envelope: Envelope<K>) {
+    fn receive(&mut self, envelope: Envelope<K>) {
         match envelope {
             Envelope::Ask(ask) => {
                 if let Some(ask) = K::defer(self, ask) {
@@ -195,8 +199,8 @@ impl<K: StreamKind> Actor<K> {
                 }
             }
             // Between commits the state is what the ledger says.
-            Envelope::Look(look) => look(self.core.state(), self.streams.engine.clock.now()),
-            Envelope::Poke => {}
+            Envelope::Inspect(look) => look(self.core.state(), self.streams.engine.clock.now()),
+            Envelope::CheckDue => {}
         }
     }
 
@@ -209,7 +213,7 @@ impl<K: StreamKind> Actor<K> {
     }
 
     /// What is durable is published, answered and performed.
-    fn hand_out(&mut self) {
+    fn release_outputs(&mut self) {
         let outputs = self.core.take_outputs();
         K::released(self, &outputs);
         if !outputs.facts.is_empty() {

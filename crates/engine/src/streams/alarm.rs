@@ -20,14 +20,14 @@ pub(crate) fn spawn(engine: Arc<Engine>, kinds: Vec<Box<dyn Wakeable>>) {
     // It ends with the host: it looks at `closing` whenever it wakes, and the runtime drops it at the latest.
     tokio::spawn(async move {
         // All timers depend on this one task. After a panic it begins anew, with whoever is due by then.
-        while AssertUnwindSafe(wake_due(&engine, &kinds)).catch_unwind().await.is_err() {
+        while AssertUnwindSafe(run_until_closing(&engine, &kinds)).catch_unwind().await.is_err() {
             engine.clock.sleep_towards(engine.clock.now().plus_ms(AGAIN_AFTER_MS)).await;
         }
     });
 }
 
 /// Until the host closes.
-async fn wake_due(engine: &Arc<Engine>, kinds: &[Box<dyn Wakeable>]) {
+async fn run_until_closing(engine: &Arc<Engine>, kinds: &[Box<dyn Wakeable>]) {
     let mut closing = engine.closing.subscribe();
     let mut last: Option<Look> = None;
     while *closing.borrow_and_update() == Closing::Open {
@@ -38,7 +38,7 @@ async fn wake_due(engine: &Arc<Engine>, kinds: &[Box<dyn Wakeable>]) {
         let set_back = recorded_ahead || last.is_none_or(|last| last.is_ahead_of(now));
         // A clock that was set back must not make us deaf until it is where it was.
         let told_until = last.map_or(Time::MIN, |last| last.at.min(now));
-        let next = match ring(engine, kinds, told_until, now, set_back).await {
+        let next = match wake_streams_due(engine, kinds, told_until, now, set_back).await {
             Ok(next) => {
                 last = Some(look);
                 next
@@ -58,7 +58,7 @@ async fn wake_due(engine: &Arc<Engine>, kinds: &[Box<dyn Wakeable>]) {
 }
 
 /// Wakes who is due and, where the clock may have been set back, who has to hear of it. Says when the next one is due.
-async fn ring(
+async fn wake_streams_due(
     engine: &Arc<Engine>,
     kinds: &[Box<dyn Wakeable>],
     after: Time,

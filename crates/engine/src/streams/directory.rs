@@ -19,14 +19,14 @@ pub(super) struct Directory<K: StreamKind> {
 pub(super) enum Entry<K: StreamKind> {
     Awake(mpsc::Sender<Envelope<K>>),
     /// Its records can't be read, or it crashes whenever it is woken. `Machine::retries` says what tries it again.
-    Broken(String),
+    Failed(String),
 }
 
 impl<K: StreamKind> Clone for Entry<K> {
     fn clone(&self) -> Entry<K> {
         match self {
             Entry::Awake(sender) => Entry::Awake(sender.clone()),
-            Entry::Broken(reason) => Entry::Broken(reason.clone()),
+            Entry::Failed(reason) => Entry::Failed(reason.clone()),
         }
     }
 }
@@ -81,15 +81,15 @@ impl<K: StreamKind> Directory<K> {
     }
 
     /// The actor of this stream is gone, however it went. The mailbox of the next one, if there is one, is open and stays.
-    pub fn gone(&self, id: &IdOf<K>) {
+    pub fn remove_closed(&self, id: &IdOf<K>) {
         let mut entries = self.lock();
         if matches!(entries.get(id), Some(Entry::Awake(sender)) if sender.is_closed()) {
             entries.remove(id);
         }
     }
 
-    pub fn broken(&self, id: &IdOf<K>, reason: String) {
-        self.lock().insert(id.clone(), Entry::Broken(reason));
+    pub fn mark_failed(&self, id: &IdOf<K>, reason: String) {
+        self.lock().insert(id.clone(), Entry::Failed(reason));
     }
 
     /// Counts one more crash, and says how often it has crashed since it last came to rest.
@@ -109,12 +109,12 @@ impl<K: StreamKind> Directory<K> {
     }
 
     /// Forgets that a stream could not be woken. True if it could not.
-    pub fn try_again(&self, id: &IdOf<K>) -> bool {
+    pub fn clear_failure(&self, id: &IdOf<K>) -> bool {
         let mut entries = self.lock();
-        let broken = matches!(entries.get(id), Some(Entry::Broken(_)));
-        if broken {
+        let failed = matches!(entries.get(id), Some(Entry::Failed(_)));
+        if failed {
             entries.remove(id);
         }
-        broken
+        failed
     }
 }

@@ -23,11 +23,11 @@ const BATCH: usize = 256;
 pub(super) struct Loader<K: StreamKind>(Mutex<Queue<K>>);
 
 struct Queue<K: StreamKind> {
-    wanted: VecDeque<Wanted<K>>,
+    wanted: VecDeque<LoadRequest<K>>,
     readers: usize,
 }
 
-struct Wanted<K: StreamKind> {
+struct LoadRequest<K: StreamKind> {
     id: IdOf<K>,
     /// Whether what was in flight is to be cut. Not after a refused commit: whatever runs goes on.
     boot: bool,
@@ -45,7 +45,7 @@ impl<K: StreamKind> Default for Loader<K> {
 
 impl<K: StreamKind> Loader<K> {
     /// Puts one in line. True if a reader has to be started for it.
-    fn push(&self, wanted: Wanted<K>) -> bool {
+    fn enqueue(&self, wanted: LoadRequest<K>) -> bool {
         let mut queue = self.lock();
         queue.wanted.push_back(wanted);
         let starts = queue.readers < READERS;
@@ -54,7 +54,7 @@ impl<K: StreamKind> Loader<K> {
     }
 
     /// The next batch; with nothing left, the reader is counted out.
-    fn take(&self) -> Vec<Wanted<K>> {
+    fn take_batch(&self) -> Vec<LoadRequest<K>> {
         let mut queue = self.lock();
         if queue.wanted.is_empty() {
             queue.readers -= 1;
@@ -78,7 +78,7 @@ pub(super) async fn load<K: StreamKind>(
         return read(streams, id, boot);
     }
     let (reply, answer) = oneshot::channel();
-    if streams.loader.push(Wanted { id: id.clone(), boot, reply }) {
+    if streams.loader.enqueue(LoadRequest { id: id.clone(), boot, reply }) {
         let streams = Arc::clone(streams);
         // It answers through the channels; nobody waits for its end.
         drop(tokio::task::spawn_blocking(move || read_all(&streams)));
@@ -93,11 +93,11 @@ pub(super) async fn load<K: StreamKind>(
 
 fn read_all<K: StreamKind>(streams: &Streams<K>) {
     loop {
-        let batch = streams.loader.take();
+        let batch = streams.loader.take_batch();
         if batch.is_empty() {
             return;
         }
-        let one = |Wanted { id, boot, reply }| {
+        let one = |LoadRequest { id, boot, reply }| {
             (reply, std::panic::catch_unwind(AssertUnwindSafe(|| read(streams, &id, boot))))
         };
         let all: Vec<(oneshot::Sender<Read<K>>, Read<K>)> = batch.into_iter().map(one).collect();
@@ -110,7 +110,7 @@ fn read_all<K: StreamKind>(streams: &Streams<K>) {
 
 fn read<K: StreamKind>(streams: &Streams<K>, id: &IdOf<K>, boot: bool) -> Result<Core<K::Machine>, Damage> {
     if !boot {
-        return Core::reread(&streams.engine.ledger, id);
+        return Core::reload(&streams.engine.ledger, id);
     }
     let boot = streams.kind.boot(id);
     let core = Core::recover(&streams.engine.ledger, id, boot.clone())?;

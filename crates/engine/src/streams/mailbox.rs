@@ -19,13 +19,13 @@ pub(super) type Mailbox<K> = mpsc::Receiver<Envelope<K>>;
 
 pub(super) type Reply<M> = oneshot::Sender<Result<Answered<M>, AskError>>;
 
-pub(super) type Look<M> = Box<dyn FnOnce(&M, Time) + Send>;
+pub(super) type Inspect<M> = Box<dyn FnOnce(&M, Time) + Send>;
 
 pub(crate) enum Envelope<K: StreamKind> {
     Ask(Ask<K>),
-    Look(Look<K::Machine>),
+    Inspect(Inspect<K::Machine>),
     /// Something came due.
-    Poke,
+    CheckDue,
 }
 
 /// An input on its way to a stream.

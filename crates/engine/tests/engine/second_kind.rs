@@ -459,7 +459,7 @@ fn a_counter_that_keeps_crashing_is_quarantined_and_one_that_does_not_read_is_tr
             assert!(matches!(process.ask("c", input).await, Err(AskError::Damaged(_))));
         }
         // Askers are answered a moment before it is known to everybody.
-        while !process.counters.is_broken(&"c".to_owned()) {
+        while !process.counters.has_failed(&"c".to_owned()) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         let loads = process.engine.meter().loads.get();
@@ -483,7 +483,7 @@ fn requests_are_met_once_and_a_state_is_its_snapshot_and_its_rows_are_its_facts(
             other => panic!("{other:?}"),
         };
         let asked = Asked { claim, summary: true, ..Asked::new(0, Input::Add(2)) };
-        let answered = process.counters.put(&name, asked, ()).await.unwrap();
+        let answered = process.counters.submit(&name, asked, ()).await.unwrap();
         assert_eq!((answered.answer, answered.seq, answered.summary.as_deref()), (2, 2, Some("a is at 2")));
         match process.engine.claim::<Counter>(key, "add 2".to_owned()).await.unwrap() {
             Claimed::Met(before) => assert_eq!(before, answered),

@@ -25,20 +25,20 @@ const REFUSED_WAIT: [Duration; 4] =
     [Duration::from_millis(50), Duration::from_millis(250), Duration::from_secs(1), Duration::from_secs(5)];
 
 /// How an actor ended, other than by falling asleep.
-pub(super) enum End {
+pub(super) enum ActorEnd {
     Closed,
     Damaged(String),
 }
 
 /// What follows from how an actor ended.
-pub(super) async fn end<K: StreamKind>(
+pub(super) async fn conclude<K: StreamKind>(
     streams: &Arc<Streams<K>>,
     id: &IdOf<K>,
-    lived: std::thread::Result<Result<(), End>>,
+    outcome: std::thread::Result<Result<(), ActorEnd>>,
 ) {
-    match lived {
-        Ok(Ok(()) | Err(End::Closed)) => {}
-        Ok(Err(End::Damaged(reason))) => {
+    match outcome {
+        Ok(Ok(()) | Err(ActorEnd::Closed)) => {}
+        Ok(Err(ActorEnd::Damaged(reason))) => {
             streams.engine.meter.quarantined.add(1);
             tracing::error!(%id, reason, "left alone: its records can't be read");
             K::damaged(streams, id);
@@ -59,7 +59,7 @@ async fn crashed<K: StreamKind>(streams: &Arc<Streams<K>>, id: &IdOf<K>, reason:
     streams.engine.meter.crashes.add(1);
     let crashes = streams.directory.count_crash(id);
     tracing::error!(%id, reason, crashes, "the loop of an agent crashed");
-    streams.directory.gone(id);
+    streams.directory.remove_closed(id);
     if crashes < CRASHES_MAX {
         streams.wake(id);
         return;
@@ -68,7 +68,7 @@ async fn crashed<K: StreamKind>(streams: &Arc<Streams<K>>, id: &IdOf<K>, reason:
     let reason = format!("it crashed {crashes} times in a row: {reason}");
     let recorded = AssertUnwindSafe(quarantine(streams, id, reason.clone())).catch_unwind().await;
     if !matches!(recorded, Ok(true)) {
-        streams.leave_alone(id, &reason);
+        streams.give_up(id, &reason);
     }
     streams.directory.forget_crashes(id);
 }
@@ -93,13 +93,13 @@ async fn quarantine<K: StreamKind>(streams: &Arc<Streams<K>>, id: &IdOf<K>, reas
 
 /// Reads the stream. While the store can't be read, whoever asked before an attempt is told that it failed, and it is tried
 /// again. What was taken from the mailbox by then comes with the stream.
-pub(super) async fn load_patiently<K: StreamKind>(
+pub(super) async fn load_with_retry<K: StreamKind>(
     streams: &Arc<Streams<K>>,
     id: &IdOf<K>,
     boot: bool,
     (mailbox, first): (&mut Mailbox<K>, Option<Envelope<K>>),
     closing: &mut watch::Receiver<Closing>,
-) -> Result<(Core<K::Machine>, Vec<Envelope<K>>), End> {
+) -> Result<(Core<K::Machine>, Vec<Envelope<K>>), ActorEnd> {
     let (mut attempt, mut taken) = (0, Vec::from_iter(first));
     loop {
         while let Ok(envelope) = mailbox.try_recv() {
@@ -113,7 +113,7 @@ pub(super) async fn load_patiently<K: StreamKind>(
         let error = AskError::from(damage);
         taken.drain(..).for_each(|envelope| refuse(envelope, &error));
         if !transient {
-            return Err(End::Damaged(reason));
+            return Err(ActorEnd::Damaged(reason));
         }
         tracing::warn!(%id, reason, "an agent could not be read; it is tried again");
         let wait = REFUSED_WAIT[attempt.min(REFUSED_WAIT.len() - 1)];
@@ -123,7 +123,7 @@ pub(super) async fn load_patiently<K: StreamKind>(
             biased;
             _ = closing.wait_for(|closing| *closing != Closing::Open) => {
                 refuse_all(mailbox, &AskError::Closing);
-                return Err(End::Closed);
+                return Err(ActorEnd::Closed);
             }
             envelope = mailbox.recv() => envelope,
             () = tokio::time::sleep(wait) => None,
@@ -134,14 +134,14 @@ pub(super) async fn load_patiently<K: StreamKind>(
 
 /// Answers everybody who asked an actor that can't take it. Who comes later finds that out first: a mailbox that is closed
 /// and still in its place would only be tried again.
-pub(super) fn leave_alone<K: StreamKind>(streams: &Streams<K>, id: &IdOf<K>, mut mailbox: Mailbox<K>, reason: &str) {
-    streams.leave_alone(id, reason);
+pub(super) fn give_up<K: StreamKind>(streams: &Streams<K>, id: &IdOf<K>, mut mailbox: Mailbox<K>, reason: &str) {
+    streams.give_up(id, reason);
     refuse_all(&mut mailbox, &AskError::Damaged(reason.to_owned()));
 }
 
 impl<K: StreamKind> Actor<K> {
     /// Nothing of the last commit was kept. Whoever asked is told, and the state is read again.
-    pub(super) async fn begin_again(&mut self, error: CommitError) -> Result<(), End> {
+    pub(super) async fn reload_after_refusal(&mut self, error: CommitError) -> Result<(), ActorEnd> {
         K::refused(&mut self.local);
         self.streams.engine.meter.commits_refused.add(1);
         tracing::warn!(id = %self.id, %error, "a commit was refused");
@@ -149,7 +149,7 @@ impl<K: StreamKind> Actor<K> {
             asker.answer(Err(AskError::Store(error.to_string())));
         }
         if let CommitError::Damaged(damage) = &error {
-            return Err(End::Damaged(damage.to_string()));
+            return Err(ActorEnd::Damaged(damage.to_string()));
         }
         let wait = REFUSED_WAIT[self.refused.min(REFUSED_WAIT.len() - 1)];
         self.refused += 1;
@@ -160,11 +160,11 @@ impl<K: StreamKind> Actor<K> {
             () = tokio::time::sleep(wait) => None,
         };
         let from = (&mut self.mailbox, envelope);
-        let (core, taken) = load_patiently(&self.streams, &self.id, false, from, &mut self.closing).await?;
+        let (core, taken) = load_with_retry(&self.streams, &self.id, false, from, &mut self.closing).await?;
         self.core = core;
         let reported = std::mem::take(&mut self.reported);
         self.report(reported);
-        taken.into_iter().for_each(|envelope| self.take(envelope));
+        taken.into_iter().for_each(|envelope| self.receive(envelope));
         Ok(())
     }
 }

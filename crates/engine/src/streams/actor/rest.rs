@@ -5,7 +5,7 @@ use abide_kernel::time::Time;
 use super::super::AskError;
 use super::super::mailbox::refuse_all;
 use super::Actor;
-use super::recovery::End;
+use super::recovery::ActorEnd;
 use crate::engine::Closing;
 use crate::kind::StreamKind;
 use crate::machine::Machine;
@@ -22,7 +22,7 @@ impl<K: StreamKind> Actor<K> {
     }
 
     /// Waits until something happens. True when the stream fell asleep. What was due by `looked` has been seen to.
-    pub(super) async fn rest(&mut self, looked: Time) -> Result<bool, End> {
+    pub(super) async fn rest(&mut self, looked: Time) -> Result<bool, ActorEnd> {
         if self.close()? {
             return Ok(false);
         }
@@ -35,7 +35,7 @@ impl<K: StreamKind> Actor<K> {
             () = K::gate_changed(&mut self.local) => Ok(false),
             envelope = self.mailbox.recv() => {
                 if let Some(envelope) = envelope {
-                    self.take(envelope);
+                    self.receive(envelope);
                 }
                 Ok(false)
             }
@@ -77,17 +77,17 @@ impl<K: StreamKind> Actor<K> {
             self.streams.kind.hibernated(&self.id);
             self.streams.engine.due_changed.notify_one();
         }
-        left.into_iter().for_each(|envelope| self.take(envelope));
+        left.into_iter().for_each(|envelope| self.receive(envelope));
         sleeps
     }
 
     /// A shutdown lets the stream come to its next safe point. True when there is something to commit first.
-    fn close(&mut self) -> Result<bool, End> {
+    fn close(&mut self) -> Result<bool, ActorEnd> {
         let wanted = *self.closing.borrow_and_update();
         let Some(signal) = wanted.signal() else { return Ok(false) };
         if !self.is_busy() {
             refuse_all(&mut self.mailbox, &AskError::Closing);
-            return Err(End::Closed);
+            return Err(ActorEnd::Closed);
         }
         if self.told_to_close != Closing::Open && (self.told_to_close.is_at_once() || !wanted.is_at_once()) {
             return Ok(false);
