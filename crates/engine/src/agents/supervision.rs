@@ -197,7 +197,7 @@ async fn report_to_supervisor(
     }
 }
 
-/// Dismisses the children of an agent that has no life to do it: it was quarantined.
+/// Dismisses the children of an agent that has no actor to do it: it was quarantined.
 pub(super) async fn dismiss_children_of(agents: Arc<Streams<Agents>>, agent: AgentId, effects: Vec<Effect>) {
     let mut queue = SpawnQueue::default();
     let jobs = effects.into_iter().filter_map(|effect| job(&agents, &agent, effect, &mut queue).ok());
