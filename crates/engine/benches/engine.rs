@@ -8,7 +8,7 @@ mod turns;
 use std::path::Path;
 use std::time::Instant;
 
-use abide_engine::{Asked, Core, fold_until};
+use abide_engine::{Core, Request, fold_until};
 use abide_kernel::AgentState;
 use abide_kernel::agent::config::{Config, Identity};
 use abide_kernel::effect::Effect;
@@ -75,7 +75,7 @@ fn fill(home: &Path) -> u64 {
     let mut facts = 0;
     for number in 0..AGENTS {
         let id = agent(number);
-        let mut core = Core::<AgentState>::unborn(id.clone());
+        let mut core = Core::<AgentState>::new(id.clone());
         let mut driver =
             Driver { ledger: &ledger, core: &mut core, now: Time::from_ms(1_800_000_000_000), draws: number << 32 };
         driver.ask(Input::Create { identity: Identity::named(id), config: Config::default(), start: true });
@@ -87,7 +87,7 @@ fn fill(home: &Path) -> u64 {
         }
         if number < OPEN {
             let message = NewMessage { text: Some("More.".to_owned()), ..NewMessage::default() };
-            driver.core.ask(Asked::new(1, Input::Queue(message)));
+            driver.core.ask(Request::new(1, Input::Queue(message)));
             driver.commit_once();
         }
         facts += core.durable();
@@ -113,12 +113,12 @@ impl Driver<'_> {
 
     /// The same, with what is answered.
     fn ask_and_reply(&mut self, input: Input, reply: impl Fn() -> Reply) {
-        self.core.ask(Asked::new(1, input));
+        self.core.ask(Request::new(1, input));
         while self.commit_once() {
             for effect in self.core.take_outputs().effects {
                 if let Effect::CallModel { exec_id, round, .. } = effect {
                     let reply = reply();
-                    self.core.ask(Asked::new(1, Input::FinishRound { exec_id, round, reply }));
+                    self.core.ask(Request::new(1, Input::FinishRound { exec_id, round, reply }));
                 }
             }
         }

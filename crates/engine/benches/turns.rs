@@ -345,7 +345,7 @@ fn make_waiting(home: &Path, agents: u64, acts: impl Fn(u64) -> Vec<Act>) {
         };
         let calls: Vec<Call> = acts.iter().enumerate().map(call).collect();
         let id = agent(number);
-        let mut core = abide_engine::Core::<AgentState>::unborn(id.clone());
+        let mut core = abide_engine::Core::<AgentState>::new(id.clone());
         let (now, draws) = (Time::from_ms(1_750_000_000_000), number << 32);
         let mut driver = Driver { ledger: &ledger, core: &mut core, now, draws };
         driver.ask(create(&id, true));
@@ -373,7 +373,7 @@ fn copy(from: &Path, to: &Path) {
 fn make_history(home: &Path, turns: u64) {
     let ledger = Ledger::open(home, Options::default()).unwrap();
     let id = agent(0);
-    let mut core = abide_engine::Core::<AgentState>::unborn(id.clone());
+    let mut core = abide_engine::Core::<AgentState>::new(id.clone());
     let mut driver = Driver { ledger: &ledger, core: &mut core, now: Time::from_ms(1_700_000_000_000), draws: 0 };
     driver.ask(create(&id, true));
     for number in 0..turns {

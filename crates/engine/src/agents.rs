@@ -31,7 +31,7 @@ use tokio::sync::watch;
 
 use crate::core::Outputs;
 use crate::kind::StreamKind;
-use crate::streams::{Actor, Ask, Streams};
+use crate::streams::{Actor, PendingRequest, Streams};
 
 use fence::{Fence, PendingStop};
 use index::AgentIndex;
@@ -102,7 +102,7 @@ pub struct Local {
     /// Effects that wait for what comes of a stop above it.
     withheld: Vec<Effect>,
     /// The making of this agent by another one.
-    creations: Vec<Ask<Agents>>,
+    creations: Vec<PendingRequest<Agents>>,
 }
 
 impl Agents {
@@ -171,11 +171,11 @@ impl StreamKind for Agents {
         }
     }
 
-    fn defer(actor: &mut Actor<Agents>, ask: Ask<Agents>) -> Option<Ask<Agents>> {
-        if ask.condition.is_empty() {
-            return Some(ask);
+    fn defer(actor: &mut Actor<Agents>, pending: PendingRequest<Agents>) -> Option<PendingRequest<Agents>> {
+        if pending.condition.is_empty() {
+            return Some(pending);
         }
-        actor.local.creations.push(ask);
+        actor.local.creations.push(pending);
         None
     }
 

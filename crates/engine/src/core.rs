@@ -13,13 +13,13 @@ use abide_kernel::time::Time;
 use abide_kernel::wake::Wake;
 use abide_ledger::{Append, Commit, Ledger, NewFact, Snapshot, StreamId};
 
-use crate::fold::{Damage, fold};
-use crate::idempotency::{Answered, Claim, keep};
+use crate::fold::{LoadError, fold};
+use crate::idempotency::{Claim, Response, record_completed};
 use crate::machine::{Admitted, Machine, Signal, stored};
 
 /// An input, and a number by which its asker knows the answer again.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asked<M: Machine = AgentState> {
+pub struct Request<M: Machine = AgentState> {
     pub token: u64,
     pub input: M::Input,
     /// A request that must not be met twice.
@@ -28,17 +28,17 @@ pub struct Asked<M: Machine = AgentState> {
     pub summary: bool,
 }
 
-impl<M: Machine> Asked<M> {
+impl<M: Machine> Request<M> {
     #[must_use]
-    pub fn new(token: u64, input: M::Input) -> Asked<M> {
-        Asked { token, input, claim: None, summary: false }
+    pub fn new(token: u64, input: M::Input) -> Request<M> {
+        Request { token, input, claim: None, summary: false }
     }
 }
 
 /// What a commit released. Everything in here is durable.
 #[derive(Debug, PartialEq)]
 pub struct Outputs<M: Machine = AgentState> {
-    pub answers: Vec<(u64, Result<Answered<M>, Refusal>)>,
+    pub answers: Vec<(u64, Result<Response<M>, Refusal>)>,
     pub effects: Vec<M::Effect>,
     pub facts: Vec<(Seq, Time, M::Fact)>,
 }
@@ -56,7 +56,7 @@ const SNAPSHOT_EVERY: u64 = 48;
 pub struct Core<M: Machine = AgentState> {
     stream: StreamId,
     state: M,
-    inbox: VecDeque<Asked<M>>,
+    inbox: VecDeque<Request<M>>,
     /// What a stream that was loaded is told before everything else.
     boot: Option<M::Boot>,
     /// The head of the stream as the ledger has it.
@@ -64,7 +64,7 @@ pub struct Core<M: Machine = AgentState> {
     snapshot_at: Seq,
     in_flight: Option<Outputs<M>>,
     /// Requests met by what is about to be committed.
-    met: Vec<(Claim, Answered<M>)>,
+    completed: Vec<(Claim, Response<M>)>,
     released: Outputs<M>,
     last_wake: Option<Wake>,
     /// What a stream that is made here hears of the settings, right after its creation.
@@ -75,23 +75,23 @@ pub struct Core<M: Machine = AgentState> {
 impl<M: Machine> Core<M> {
     /// A stream that does not exist yet; its first input must create it.
     #[must_use]
-    pub fn unborn(id: M::Id) -> Core<M> {
+    pub fn new(id: M::Id) -> Core<M> {
         Core::with_state(M::empty(id))
     }
 
     /// The same, and it hears of the settings as soon as it is created.
     #[must_use]
-    pub fn following(self, boot: M::Boot) -> Core<M> {
+    pub fn with_boot(self, boot: M::Boot) -> Core<M> {
         Core { boot_at_creation: Some(boot), ..self }
     }
 
     /// A stream from its records. Whatever was in flight when its process ended is cut first of all.
-    pub fn recover(ledger: &Ledger, id: &M::Id, boot: M::Boot) -> Result<Option<Core<M>>, Damage> {
+    pub fn recover(ledger: &Ledger, id: &M::Id, boot: M::Boot) -> Result<Option<Core<M>>, LoadError> {
         Ok(fold(ledger, id)?.map(|state| Core { boot: Some(boot), ..Core::with_state(state) }))
     }
 
     /// The same stream again after a commit of it was refused: nothing was cut, only what was not kept is forgotten.
-    pub fn reload(ledger: &Ledger, id: &M::Id) -> Result<Core<M>, Damage> {
+    pub fn reload(ledger: &Ledger, id: &M::Id) -> Result<Core<M>, LoadError> {
         Ok(Core::with_state(fold(ledger, id)?.unwrap_or_else(|| M::empty(id.clone()))))
     }
 
@@ -104,7 +104,7 @@ impl<M: Machine> Core<M> {
             inbox: VecDeque::new(),
             boot: None,
             in_flight: None,
-            met: Vec::new(),
+            completed: Vec::new(),
             released: Outputs::default(),
             last_wake: None,
             boot_at_creation: None,
@@ -132,32 +132,32 @@ impl<M: Machine> Core<M> {
 
     /// What was asked and is not admitted yet.
     pub fn inbox(&self) -> impl Iterator<Item = &M::Input> {
-        self.inbox.iter().map(|asked| &asked.input)
+        self.inbox.iter().map(|request| &request.input)
     }
 
-    pub fn ask(&mut self, asked: Asked<M>) {
-        let creates = M::creates(&asked.input);
-        self.inbox.push_back(asked);
+    pub fn ask(&mut self, request: Request<M>) {
+        let creates = M::creates(&request.input);
+        self.inbox.push_back(request);
         // In the same commit: it begins nothing before it knows the settings.
         if let Some(boot) = self.boot_at_creation.take_if(|_| creates) {
-            self.inbox.push_back(Asked::new(0, M::signal(Signal::Boot(boot))));
+            self.inbox.push_back(Request::new(0, M::signal(Signal::Boot(boot))));
         }
     }
 
     /// Asks before everything that waits, so that nothing of that comes to pass any more if this ends it. What was in
     /// flight when the process ended is cut before.
-    pub fn ask_first(&mut self, asked: Asked<M>) {
-        self.inbox.push_front(asked);
+    pub fn ask_first(&mut self, request: Request<M>) {
+        self.inbox.push_front(request);
     }
 
     /// The next thing to commit, or none when there is nothing to do until something is asked or comes due.
     pub fn poll(&mut self, now: Time, entropy: u64) -> Option<Commit> {
-        assert!(self.in_flight.is_none(), "the commit before this one has not been answered");
+        assert!(self.in_flight.is_none(), "the commit before this one has not been response");
         self.fresh.renew(now, entropy);
         let mut step = Outputs::default();
         let mut facts = self.admit_all(now, &mut step);
         facts.extend(self.decide(now, &mut step));
-        if facts.is_empty() && self.met.is_empty() {
+        if facts.is_empty() && self.completed.is_empty() {
             self.release(step);
             return None;
         }
@@ -201,7 +201,7 @@ impl<M: Machine> Core<M> {
         if let Some(boot) = self.boot.take() {
             facts.extend(self.admit_signal(Signal::Boot(boot), now, step));
         }
-        while let Some(Asked { token, input, claim, summary }) = self.inbox.pop_front() {
+        while let Some(Request { token, input, claim, summary }) = self.inbox.pop_front() {
             match self.state.admit(input, now, &mut self.fresh) {
                 Ok(Admitted { facts: admitted, effects, answer }) => {
                     let seq = match admitted.len() as Seq {
@@ -209,11 +209,11 @@ impl<M: Machine> Core<M> {
                         count => self.state.seq() + 1 - count,
                     };
                     let summary = summary.then(|| self.state.summary(now));
-                    let answered = Answered { answer, seq, summary };
-                    self.met.extend(claim.map(|claim| (claim, answered.clone())));
+                    let response = Response { answer, seq, summary };
+                    self.completed.extend(claim.map(|claim| (claim, response.clone())));
                     facts.extend(admitted);
                     step.effects.extend(effects);
-                    step.answers.push((token, Ok(answered)));
+                    step.answers.push((token, Ok(response)));
                 }
                 Err(refusal) => step.answers.push((token, Err(refusal))),
             }
@@ -242,7 +242,8 @@ impl<M: Machine> Core<M> {
 
     fn commit_of(&mut self, facts: &[(Seq, Time, M::Fact)], now: Time) -> Commit {
         let facts: Vec<NewFact> = facts.iter().map(|(seq, at, fact)| stored::<M>(*seq, *at, fact)).collect();
-        let mut appends: Vec<Append> = self.met.drain(..).map(|(claim, answered)| keep(claim, answered, now)).collect();
+        let mut appends: Vec<Append> =
+            self.completed.drain(..).map(|(claim, response)| record_completed(claim, response, now)).collect();
         if !facts.is_empty() {
             let stream = self.stream.clone();
             appends.push(Append { stream, expected: self.durable, at: now, facts, fork_of: None });

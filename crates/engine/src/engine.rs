@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 
 use crate::clock::{Clock, LatestRecorded};
-use crate::idempotency::{Claimed, Keys};
+use crate::idempotency::{ClaimOutcome, KeyLocks};
 use crate::machine::{Machine, Signal};
 use crate::meter::Meter;
 use crate::streams::alarm;
@@ -48,7 +48,7 @@ pub struct Engine {
     pub(crate) runtime: Handle,
     pub(crate) ledger: Ledger,
     pub(crate) clock: Clock,
-    pub(crate) keys: Keys,
+    pub(crate) keys: KeyLocks,
     pub(crate) meter: Meter,
     pub(crate) latest_recorded: LatestRecorded,
     /// A stream fell asleep, perhaps with an earlier deadline than any before.
@@ -81,7 +81,7 @@ impl Engine {
             runtime: Handle::current(),
             ledger,
             clock,
-            keys: Keys::default(),
+            keys: KeyLocks::default(),
             meter: Meter::default(),
             latest_recorded: LatestRecorded::default(),
             due_changed: Notify::new(),
@@ -132,7 +132,7 @@ impl Engine {
         self: &Arc<Engine>,
         key: StreamId,
         request: String,
-    ) -> Result<Claimed<M>, ReadError> {
+    ) -> Result<ClaimOutcome<M>, ReadError> {
         let (engine, now) = (Arc::clone(self), self.clock.now());
         blocking(&self.clock, move || engine.keys.claim(&engine.ledger, key, request, now)).await
     }

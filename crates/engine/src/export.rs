@@ -5,7 +5,7 @@ use abide_kernel::fixture::{self, Files, History};
 use abide_kernel::id::{AgentId, Seq};
 use abide_ledger::{Bounds, Ledger, Progress, StreamId};
 
-use crate::fold::{Damage, decode, fold_until};
+use crate::fold::{LoadError, decode, fold_until};
 
 /// What is read of the ledger at once.
 const BATCH: Bounds = Bounds { items: 1_000, bytes: 1 << 20 };
@@ -13,7 +13,7 @@ const BATCH: Bounds = Bounds { items: 1_000, bytes: 1 << 20 };
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     #[error("{0}")]
-    Damage(#[from] Damage),
+    Damage(#[from] LoadError),
     #[error("{agent} has more than {max_bytes} bytes of records")]
     TooLarge { agent: AgentId, max_bytes: usize },
 }
@@ -27,7 +27,7 @@ pub fn records(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Option<(Seq, Files)>, ExportError> {
     let stream = StreamId::agent(agent);
-    let unreadable = |source| Damage::Unreadable { stream: stream.clone(), source };
+    let unreadable = |source| LoadError::Unreadable { stream: stream.clone(), source };
     let Some(head) = ledger.head(&stream).map_err(unreadable)? else { return Ok(None) };
     let state: AgentState = fold_until(ledger, agent, head.seq)?;
     let mut history = History::default();

@@ -6,8 +6,8 @@ use abide_kernel::time::Time;
 use abide_kernel::{AgentState, admit};
 use abide_ledger::{Append, Commit, CommitError, ForkPoint, Ledger, ReadError, StreamId};
 
-use crate::fold::{Damage, decode, fold_until};
-use crate::idempotency::{Answered, Claim, keep};
+use crate::fold::{LoadError, decode, fold_until};
+use crate::idempotency::{Claim, Response, record_completed};
 use crate::machine::{row_ops, stored};
 
 #[derive(Debug, thiserror::Error)]
@@ -19,7 +19,7 @@ pub enum ForkError {
     #[error("{parent} has {head} facts; choose --at between 1 and {head}")]
     NoSuchMoment { parent: AgentId, head: Seq },
     #[error(transparent)]
-    Damaged(#[from] Damage),
+    Damaged(#[from] LoadError),
     #[error(transparent)]
     Unreadable(#[from] ReadError),
     #[error(transparent)]
@@ -35,7 +35,7 @@ pub fn fork(
     name: &AgentId,
     now: Time,
     entropy: u64,
-    claim: Option<(Claim, Answered)>,
+    claim: Option<(Claim, Response)>,
 ) -> Result<AgentState, ForkError> {
     let (from, to) = (StreamId::agent(parent), StreamId::agent(name));
     let head = ledger.head(&from)?.ok_or_else(|| ForkError::NoParent(parent.clone()))?;
@@ -56,7 +56,7 @@ pub fn fork(
     let mut point = ForkPoint::new(from.clone(), at);
     point.rows = shared_rows(ledger, &from, at)?;
     let append = Append { stream: to, expected: 0, at: now, facts, fork_of: Some(point) };
-    let kept = claim.map(|(claim, answered)| keep(claim, answered, now));
+    let kept = claim.map(|(claim, response)| record_completed(claim, response, now));
     let appends = kept.into_iter().chain([append]).collect();
     ledger.commit(Commit { appends, ..Commit::default() }).wait()?;
     Ok(state)

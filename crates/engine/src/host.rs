@@ -11,11 +11,11 @@ use abide_ledger::{Ledger, ReadError, StreamId};
 
 use crate::agents::{Agents, Perform, TREE_AGENTS};
 use crate::clock::Clock;
-use crate::core::Asked;
+use crate::core::Request;
 use crate::engine::Engine;
-use crate::idempotency::{Answered, Claim, Claimed};
+use crate::idempotency::{Claim, ClaimOutcome, Response};
 use crate::meter::Meter;
-use crate::streams::{AskError, Heads, Streams};
+use crate::streams::{AskError, HeadWatch, Streams};
 
 /// What the settings say about all agents together.
 #[derive(Debug, Clone, Copy)]
@@ -78,7 +78,7 @@ impl Host {
     }
 
     /// Asks, and waits until what came of it is durable.
-    pub async fn ask(&self, agent: &AgentId, input: Input) -> Result<Answered, AskError> {
+    pub async fn ask(&self, agent: &AgentId, input: Input) -> Result<Response, AskError> {
         self.agents.ask(agent, input).await
     }
 
@@ -88,13 +88,13 @@ impl Host {
         agent: &AgentId,
         input: Input,
         claim: Option<Claim>,
-    ) -> Result<Answered, AskError> {
-        self.agents.submit(agent, Asked { claim, summary: true, ..Asked::new(0, input) }, Vec::new()).await
+    ) -> Result<Response, AskError> {
+        self.agents.submit(agent, Request { claim, summary: true, ..Request::new(0, input) }, Vec::new()).await
     }
 
     /// The same with a claim, and without a summary.
-    pub async fn ask_once(&self, agent: &AgentId, input: Input, claim: Option<Claim>) -> Result<Answered, AskError> {
-        self.agents.submit(agent, Asked { claim, ..Asked::new(0, input) }, Vec::new()).await
+    pub async fn ask_once(&self, agent: &AgentId, input: Input, claim: Option<Claim>) -> Result<Response, AskError> {
+        self.agents.submit(agent, Request { claim, ..Request::new(0, input) }, Vec::new()).await
     }
 
     /// Looks at an agent's durable state, without waking it. `None`: there is no such agent.
@@ -125,12 +125,12 @@ impl Host {
 
     /// The head of an agent's stream as it moves.
     #[must_use]
-    pub fn follow(&self, agent: &AgentId) -> Heads {
+    pub fn follow(&self, agent: &AgentId) -> HeadWatch {
         self.agents.follow(agent)
     }
 
     /// The right to meet a request once, or what it was answered before.
-    pub async fn claim(&self, key: StreamId, request: String) -> Result<Claimed, ReadError> {
+    pub async fn claim(&self, key: StreamId, request: String) -> Result<ClaimOutcome, ReadError> {
         self.engine.claim(key, request).await
     }
 

@@ -11,7 +11,7 @@ use abide_kernel::time::Time;
 
 use crate::core::Outputs;
 use crate::machine::Machine;
-use crate::streams::{Actor, Ask, Streams};
+use crate::streams::{Actor, PendingRequest, Streams};
 
 pub type IdOf<K> = <<K as StreamKind>::Machine as Machine>::Id;
 pub type InputOf<K> = <<K as StreamKind>::Machine as Machine>::Input;
@@ -52,8 +52,8 @@ pub trait StreamKind: Sized + Send + Sync + 'static {
     fn loaded(_: &mut Actor<Self>) {}
 
     /// Gives back an input that may be admitted now; keeps one whose condition does not allow it yet.
-    fn defer(_: &mut Actor<Self>, ask: Ask<Self>) -> Option<Ask<Self>> {
-        Some(ask)
+    fn defer(_: &mut Actor<Self>, pending: PendingRequest<Self>) -> Option<PendingRequest<Self>> {
+        Some(pending)
     }
 
     /// Called before the time of a step is read.

@@ -27,12 +27,12 @@ pub mod upkeep;
 
 pub use agents::{Agents, Perform, TREE_AGENTS};
 pub use clock::Clock;
-pub use core::{Asked, Core, Outputs};
+pub use core::{Core, Outputs, Request};
 pub use deltas::Deltas;
 pub use engine::{Engine, Wakeable};
-pub use fold::{Damage, fold, fold_until};
+pub use fold::{LoadError, fold, fold_until};
 pub use host::{Host, HostOptions};
-pub use idempotency::{Answered, Claim, Claimed};
+pub use idempotency::{Claim, ClaimOutcome, Response};
 pub use kind::StreamKind;
 pub use machine::Machine;
 pub use program::{PROGRAM, rows_of_stored};

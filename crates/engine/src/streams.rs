@@ -18,20 +18,20 @@ use abide_kernel::time::Time;
 use abide_ledger::StreamId;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::core::Asked;
+use crate::core::Request;
 use crate::engine::{Engine, Wakeable, blocking};
-use crate::fold::{Damage, fold};
-use crate::idempotency::Answered;
+use crate::fold::{LoadError, fold};
+use crate::idempotency::Response;
 use crate::kind::{IdOf, InputOf, StreamKind};
 use crate::machine::Machine;
 
 pub use actor::Actor;
 use directory::{Directory, Entry};
 use feed::Feed;
-pub use feed::Heads;
+pub use feed::HeadWatch;
 use loader::Loader;
-pub use mailbox::Ask;
 pub(crate) use mailbox::Envelope;
+pub use mailbox::PendingRequest;
 
 /// Why a question got no answer.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -51,8 +51,8 @@ pub enum AskError {
     Crashed,
 }
 
-impl From<Damage> for AskError {
-    fn from(damage: Damage) -> AskError {
+impl From<LoadError> for AskError {
+    fn from(damage: LoadError) -> AskError {
         match damage.is_transient() {
             true => AskError::Store(damage.to_string()),
             false => AskError::Damaged(damage.to_string()),
@@ -101,22 +101,22 @@ impl<K: StreamKind> Streams<K> {
     }
 
     /// Asks, and waits until what came of it is durable.
-    pub async fn ask(self: &Arc<Self>, id: &IdOf<K>, input: InputOf<K>) -> Result<Answered<K::Machine>, AskError> {
-        self.submit(id, Asked::new(0, input), K::Condition::default()).await
+    pub async fn ask(self: &Arc<Self>, id: &IdOf<K>, input: InputOf<K>) -> Result<Response<K::Machine>, AskError> {
+        self.submit(id, Request::new(0, input), K::Condition::default()).await
     }
 
     /// The same with all that may be said of an input; the token is ours to choose.
     pub async fn submit(
         self: &Arc<Self>,
         id: &IdOf<K>,
-        asked: Asked<K::Machine>,
+        request: Request<K::Machine>,
         condition: K::Condition,
-    ) -> Result<Answered<K::Machine>, AskError> {
-        if K::Machine::retries(&asked.input) && self.directory.clear_failure(id) {
+    ) -> Result<Response<K::Machine>, AskError> {
+        if K::Machine::retries(&request.input) && self.directory.clear_failure(id) {
             self.kind.retried(id);
         }
         let (reply, answer) = oneshot::channel();
-        let mut envelope = Envelope::Ask(Ask { asked: Box::new(asked), reply, condition });
+        let mut envelope = Envelope::Request(PendingRequest { request: Box::new(request), reply, condition });
         for _ in 0..TRIES_MAX {
             let sender = match self.find(id)? {
                 Entry::Awake(sender) => sender,
@@ -186,7 +186,7 @@ impl<K: StreamKind> Streams<K> {
 
     /// The head of a stream as it moves.
     #[must_use]
-    pub fn follow(&self, id: &IdOf<K>) -> Heads<IdOf<K>> {
+    pub fn follow(&self, id: &IdOf<K>) -> HeadWatch<IdOf<K>> {
         self.feed.subscribe(id)
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use abide_engine::fold::decode;
-use abide_engine::{Answered, AskError, Clock, Host, Perform, fold};
+use abide_engine::{AskError, Clock, Host, Perform, Response, fold};
 use abide_kernel::AgentState;
 use abide_kernel::agent::config::{Config, Identity};
 use abide_kernel::agent::lifecycle::Control;
@@ -265,7 +265,7 @@ struct Process {
     crash_percent: u64,
 }
 
-type Asked = Arc<Mutex<Vec<(AgentId, Result<Answered, AskError>)>>>;
+type Asked = Arc<Mutex<Vec<(AgentId, Result<Response, AskError>)>>>;
 
 impl Process {
     async fn live(&mut self, left: &mut u64) -> Result<(), Ended> {
@@ -451,7 +451,7 @@ impl Process {
         for (id, answer) in answers {
             let Some(inhabitant) = outside.agents.get_mut(&id) else { continue };
             match answer {
-                Ok(Answered { answer: Answer::Queued { message_id }, .. }) => {
+                Ok(Response { answer: Answer::Queued { message_id }, .. }) => {
                     inhabitant.acknowledged.insert(message_id);
                     inhabitant.nothing_lost()?;
                 }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::{iter, mem};
 
 use abide_effects::model::{PastResults, ProviderFailure};
-use abide_engine::fold::{Damage, decode};
+use abide_engine::fold::{LoadError, decode};
 use abide_kernel::AgentState;
 use abide_kernel::Fact;
 use abide_kernel::effect::ModelCall;
@@ -222,7 +222,7 @@ fn unread(error: &ReadError) -> ProviderFailure {
     }
 }
 
-fn damaged(damage: &Damage) -> ProviderFailure {
+fn damaged(damage: &LoadError) -> ProviderFailure {
     ProviderFailure::invalid(format!("the records can't be read: {damage}"))
 }
 
@@ -276,7 +276,7 @@ impl PastResults for RecordedResults {
 
 #[cfg(test)]
 mod tests {
-    use abide_engine::{Asked, Core};
+    use abide_engine::{Core, Request};
     use abide_kernel::agent::config::{Config, Identity};
     use abide_kernel::effect::Effect;
     use abide_kernel::input::{Input, NewMessage, Reply};
@@ -299,15 +299,15 @@ mod tests {
     impl Life {
         fn new() -> Life {
             let agent = AgentId::new("ada").unwrap();
-            let mut core = Core::<AgentState>::unborn(agent.clone());
+            let mut core = Core::<AgentState>::new(agent.clone());
             let identity = Identity::named(agent.clone());
-            core.ask(Asked::new(0, Input::Create { identity, config: Config::default(), start: true }));
+            core.ask(Request::new(0, Input::Create { identity, config: Config::default(), start: true }));
             Life { ledger: Ledger::memory(), agent, core, draws: 0, histories: Histories::default(), tells: true }
         }
 
         /// What there is to do after this, once all is recorded that follows from it.
         fn ask(&mut self, input: Input) -> Vec<Effect> {
-            self.core.ask(Asked::new(0, input));
+            self.core.ask(Request::new(0, input));
             let mut effects = Vec::new();
             while let Some(commit) = self.core.poll(Time::from_ms(1_700_000_000_000), self.draws) {
                 self.draws += 1;

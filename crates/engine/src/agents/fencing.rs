@@ -12,7 +12,7 @@ use super::fence::FenceState;
 use super::performing::Job;
 use super::supervision::SUPERVISOR_ENDED;
 use super::{Agents, Local};
-use crate::core::{Asked, Outputs};
+use crate::core::{Outputs, Request};
 use crate::streams::{Actor, AskError};
 
 impl Local {
@@ -45,7 +45,7 @@ impl Actor<Agents> {
                 self.local.withheld.clear();
                 if self.core.state().is_working_child() {
                     let evidence = vec![format!("dismissed_with {dismissed}")];
-                    self.core.ask_first(Asked::new(0, Input::Dismiss { evidence }));
+                    self.core.ask_first(Request::new(0, Input::Dismiss { evidence }));
                 }
             }
         }

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::Agents;
 use super::ticket_queue::TicketQueue;
-use crate::core::Asked;
+use crate::core::Request;
 use crate::streams::{AskError, Streams};
 
 /// Who calls.
@@ -199,7 +199,7 @@ async fn spawn_named(
     let makers = std::iter::once(caller.identity.id.clone()).chain(caller.identity.supervisors()).collect();
     let identity = Identity { rule_folders, ..identity };
     reservation.keep();
-    let made = agents.submit(&id, Asked::new(0, Input::Create { identity, config, start: false }), makers).await;
+    let made = agents.submit(&id, Request::new(0, Input::Create { identity, config, start: false }), makers).await;
     made.map_err(|error| {
         agents.kind.tree_quota.remove(&id);
         unreached(&id, error)

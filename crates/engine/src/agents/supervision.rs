@@ -19,7 +19,7 @@ use futures_util::future::{BoxFuture, join_all};
 use super::Agents;
 use super::spawn_queue::{SpawnQueue, SpawnTicket};
 use super::tree_quota::Reservation;
-use crate::core::Asked;
+use crate::core::Request;
 use crate::engine::Closing;
 use crate::fold::decode;
 use crate::streams::{AskError, Streams};
@@ -241,7 +241,7 @@ async fn ask_until_answered_under(
     under: Vec<AgentId>,
 ) -> Option<Result<(), Refusal>> {
     for attempt in 0.. {
-        let error = match agents.submit(id, Asked::new(0, input.clone()), under.clone()).await {
+        let error = match agents.submit(id, Request::new(0, input.clone()), under.clone()).await {
             Ok(_) => return Some(Ok(())),
             Err(AskError::Refused(refusal)) => return Some(Err(refusal)),
             Err(AskError::Closing) => return None,

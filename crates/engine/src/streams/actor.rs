@@ -16,9 +16,9 @@ use futures_util::FutureExt;
 use tokio::sync::watch;
 use tokio::task::{Id, JoinSet};
 
-use super::mailbox::{Asker, Mailbox};
-use super::{Ask, AskError, Envelope, Streams};
-use crate::core::{Asked, Core};
+use super::mailbox::{Mailbox, Waiter};
+use super::{AskError, Envelope, PendingRequest, Streams};
+use crate::core::{Core, Request};
 use crate::engine::Closing;
 use crate::kind::{IdOf, InputOf, StreamKind};
 use jobs::Running;
@@ -32,7 +32,7 @@ pub struct Actor<K: StreamKind> {
     mailbox: Mailbox<K>,
     closing: watch::Receiver<Closing>,
     /// Who waits for which answer.
-    askers: HashMap<u64, Asker<K::Machine>>,
+    waiters: HashMap<u64, Waiter<K::Machine>>,
     tokens: u64,
     jobs: JoinSet<Vec<InputOf<K>>>,
     running: HashMap<Id, Running<K::Job>>,
@@ -109,7 +109,7 @@ async fn run_actor<K: StreamKind>(
         local,
         mailbox,
         closing,
-        askers: HashMap::new(),
+        waiters: HashMap::new(),
         tokens: 0,
         jobs: JoinSet::new(),
         running: HashMap::new(),
@@ -146,7 +146,7 @@ impl<K: StreamKind> Actor<K> {
     /// Puts what the world reports to the stream, until it is durable.
     pub fn report(&mut self, inputs: Vec<InputOf<K>>) {
         for input in &inputs {
-            self.core.ask(Asked::new(0, input.clone()));
+            self.core.ask(Request::new(0, input.clone()));
         }
         self.reported.extend(inputs);
     }
@@ -193,9 +193,9 @@ impl<K: StreamKind> Actor<K> {
 
     fn receive(&mut self, envelope: Envelope<K>) {
         match envelope {
-            Envelope::Ask(ask) => {
-                if let Some(ask) = K::defer(self, ask) {
-                    self.admit(ask);
+            Envelope::Request(pending) => {
+                if let Some(pending) = K::defer(self, pending) {
+                    self.admit(pending);
                 }
             }
             // Between commits the state is what the ledger says.
@@ -205,11 +205,11 @@ impl<K: StreamKind> Actor<K> {
     }
 
     /// Has an input admitted with the next step.
-    pub(crate) fn admit(&mut self, ask: Ask<K>) {
+    pub(crate) fn admit(&mut self, pending: PendingRequest<K>) {
         self.tokens += 1;
-        let (asked, asker) = ask.split();
-        self.askers.insert(self.tokens, asker);
-        self.core.ask(Asked { token: self.tokens, ..asked });
+        let (request, waiter) = pending.split();
+        self.waiters.insert(self.tokens, waiter);
+        self.core.ask(Request { token: self.tokens, ..request });
     }
 
     /// What is durable is published, answered and performed.
@@ -222,8 +222,8 @@ impl<K: StreamKind> Actor<K> {
             K::recorded(&self.streams, &self.id, outputs.facts);
         }
         for (token, answer) in outputs.answers {
-            if let Some(asker) = self.askers.remove(&token) {
-                asker.answer(answer.map_err(AskError::Refused));
+            if let Some(waiter) = self.waiters.remove(&token) {
+                waiter.answer(answer.map_err(AskError::Refused));
             }
         }
         for effect in outputs.effects {

@@ -21,7 +21,7 @@ struct Followed<I> {
 
 /// One follower's view of where a stream ends.
 #[derive(Debug)]
-pub struct Heads<I: Eq + Hash = AgentId> {
+pub struct HeadWatch<I: Eq + Hash = AgentId> {
     id: I,
     head: watch::Receiver<Seq>,
     followed: Arc<Followed<I>>,
@@ -34,13 +34,13 @@ impl<I> Default for Feed<I> {
 }
 
 impl<I: Clone + Eq + Hash> Feed<I> {
-    pub fn subscribe(&self, id: &I) -> Heads<I> {
+    pub fn subscribe(&self, id: &I) -> HeadWatch<I> {
         let mut heads = self.0.heads.lock().unwrap_or_else(PoisonError::into_inner);
         let sender = heads.entry(id.clone()).or_insert_with(|| watch::Sender::new(0));
         let head = sender.subscribe();
         self.0.count.store(heads.len(), Ordering::SeqCst);
         drop(heads);
-        Heads { id: id.clone(), head, followed: Arc::clone(&self.0) }
+        HeadWatch { id: id.clone(), head, followed: Arc::clone(&self.0) }
     }
 
     /// Facts up to `seq` are durable.
@@ -55,7 +55,7 @@ impl<I: Clone + Eq + Hash> Feed<I> {
     }
 }
 
-impl<I: Eq + Hash> Heads<I> {
+impl<I: Eq + Hash> HeadWatch<I> {
     /// Whether something was published that this follower has not been told of; it is told by this.
     pub fn take_moved(&mut self) -> bool {
         let moved = self.head.has_changed().unwrap_or_default();
@@ -73,7 +73,7 @@ impl<I: Eq + Hash> Heads<I> {
     }
 }
 
-impl<I: Eq + Hash> Drop for Heads<I> {
+impl<I: Eq + Hash> Drop for HeadWatch<I> {
     fn drop(&mut self) {
         let mut heads = self.followed.heads.lock().unwrap_or_else(PoisonError::into_inner);
         // This receiver still counts itself.

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use super::Streams;
 use crate::core::Core;
-use crate::fold::Damage;
+use crate::fold::LoadError;
 use crate::kind::{IdOf, StreamKind};
 
 /// Threads that read: it is work for a core, not waiting.
@@ -35,7 +35,7 @@ struct LoadRequest<K: StreamKind> {
 }
 
 /// What was read; or the panic of reading it, which is the panic of that stream's actor and of nobody else's.
-type Read<K> = std::thread::Result<Result<Core<<K as StreamKind>::Machine>, Damage>>;
+type Read<K> = std::thread::Result<Result<Core<<K as StreamKind>::Machine>, LoadError>>;
 
 impl<K: StreamKind> Default for Loader<K> {
     fn default() -> Loader<K> {
@@ -73,7 +73,7 @@ pub(super) async fn load<K: StreamKind>(
     streams: &Arc<Streams<K>>,
     id: &IdOf<K>,
     boot: bool,
-) -> Result<Core<K::Machine>, Damage> {
+) -> Result<Core<K::Machine>, LoadError> {
     if streams.engine.clock.is_simulated() {
         return read(streams, id, boot);
     }
@@ -108,11 +108,11 @@ fn read_all<K: StreamKind>(streams: &Streams<K>) {
     }
 }
 
-fn read<K: StreamKind>(streams: &Streams<K>, id: &IdOf<K>, boot: bool) -> Result<Core<K::Machine>, Damage> {
+fn read<K: StreamKind>(streams: &Streams<K>, id: &IdOf<K>, boot: bool) -> Result<Core<K::Machine>, LoadError> {
     if !boot {
         return Core::reload(&streams.engine.ledger, id);
     }
     let boot = streams.kind.boot(id);
     let core = Core::recover(&streams.engine.ledger, id, boot.clone())?;
-    Ok(core.unwrap_or_else(|| Core::unborn(id.clone()).following(boot)))
+    Ok(core.unwrap_or_else(|| Core::new(id.clone()).with_boot(boot)))
 }

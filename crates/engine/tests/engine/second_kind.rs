@@ -6,10 +6,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use abide_engine::idempotency::Claimed;
+use abide_engine::idempotency::ClaimOutcome;
 use abide_engine::kind::{BootOf, IdOf};
 use abide_engine::machine::{Admitted, Machine, Signal, rows_of_stored};
-use abide_engine::{Actor, Agents, AskError, Asked, Clock, Engine, StreamKind, Streams, TREE_AGENTS, fold, fold_until};
+use abide_engine::{
+    Actor, Agents, AskError, Clock, Engine, Request, StreamKind, Streams, TREE_AGENTS, fold, fold_until,
+};
 use abide_kernel::AgentState;
 use abide_kernel::agent::config::{Config, Identity};
 use abide_kernel::fact::DecodeError;
@@ -362,7 +364,8 @@ fn facts(ledger: &Ledger, name: &str) -> Vec<Fact> {
 /// Runs a process until `work` is done, and kills it there.
 fn kill_after<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    runtime.block_on(work)
+    let bounded = async { tokio::time::timeout(Duration::from_secs(20), work).await };
+    runtime.block_on(bounded).expect("what the test waits for did not happen")
 }
 
 #[test]
@@ -479,14 +482,14 @@ fn requests_are_met_once_and_a_state_is_its_snapshot_and_its_rows_are_its_facts(
         process.ask("a", Input::Create).await.unwrap();
         head.moved().await;
         let claim = match process.engine.claim::<Counter>(key.clone(), "add 2".to_owned()).await.unwrap() {
-            Claimed::New(claim) => Some(claim),
+            ClaimOutcome::New(claim) => Some(claim),
             other => panic!("{other:?}"),
         };
-        let asked = Asked { claim, summary: true, ..Asked::new(0, Input::Add(2)) };
+        let asked = Request { claim, summary: true, ..Request::new(0, Input::Add(2)) };
         let answered = process.counters.submit(&name, asked, ()).await.unwrap();
         assert_eq!((answered.answer, answered.seq, answered.summary.as_deref()), (2, 2, Some("a is at 2")));
         match process.engine.claim::<Counter>(key, "add 2".to_owned()).await.unwrap() {
-            Claimed::Met(before) => assert_eq!(before, answered),
+            ClaimOutcome::Completed(before) => assert_eq!(before, answered),
             other => panic!("{other:?}"),
         }
         for _ in 0..60 {

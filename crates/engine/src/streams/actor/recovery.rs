@@ -13,7 +13,7 @@ use super::super::loader::load;
 use super::super::mailbox::{Mailbox, refuse, refuse_all};
 use super::super::{AskError, Envelope, Streams};
 use super::Actor;
-use crate::core::{Asked, Core};
+use crate::core::{Core, Request};
 use crate::engine::Closing;
 use crate::kind::{IdOf, StreamKind};
 use crate::machine::{Machine, Signal};
@@ -77,7 +77,7 @@ async fn crashed<K: StreamKind>(streams: &Arc<Streams<K>>, id: &IdOf<K>, reason:
 async fn quarantine<K: StreamKind>(streams: &Arc<Streams<K>>, id: &IdOf<K>, reason: String) -> bool {
     let Ok(mut core) = load(streams, id, false).await else { return false };
     let _guard = streams.kind.quarantine_guard(id);
-    core.ask(Asked::new(0, K::Machine::signal(Signal::Quarantine { reason })));
+    core.ask(Request::new(0, K::Machine::signal(Signal::Quarantine { reason })));
     let engine = &streams.engine;
     while let Some(commit) = core.poll(engine.clock.now(), engine.clock.entropy()) {
         if engine.ledger.commit(commit).await.is_err() {
@@ -145,8 +145,8 @@ impl<K: StreamKind> Actor<K> {
         K::refused(&mut self.local);
         self.streams.engine.meter.commits_refused.add(1);
         tracing::warn!(id = %self.id, %error, "a commit was refused");
-        for (_, asker) in self.askers.drain() {
-            asker.answer(Err(AskError::Store(error.to_string())));
+        for (_, waiter) in self.waiters.drain() {
+            waiter.answer(Err(AskError::Store(error.to_string())));
         }
         if let CommitError::Damaged(damage) = &error {
             return Err(ActorEnd::Damaged(damage.to_string()));
