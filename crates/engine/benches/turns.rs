@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use abide_engine::{Clock, Host, Perform};
+use abide_kernel::AgentState;
 use abide_kernel::agent::config::{Config, Identity};
 use abide_kernel::effect::Effect;
 use abide_kernel::id::{AgentId, CallId};
@@ -344,7 +345,7 @@ fn make_waiting(home: &Path, agents: u64, acts: impl Fn(u64) -> Vec<Act>) {
         };
         let calls: Vec<Call> = acts.iter().enumerate().map(call).collect();
         let id = agent(number);
-        let mut core = abide_engine::Core::unborn(id.clone());
+        let mut core = abide_engine::Core::<AgentState>::new(id.clone());
         let (now, draws) = (Time::from_ms(1_750_000_000_000), number << 32);
         let mut driver = Driver { ledger: &ledger, core: &mut core, now, draws };
         driver.ask(create(&id, true));
@@ -372,7 +373,7 @@ fn copy(from: &Path, to: &Path) {
 fn make_history(home: &Path, turns: u64) {
     let ledger = Ledger::open(home, Options::default()).unwrap();
     let id = agent(0);
-    let mut core = abide_engine::Core::unborn(id.clone());
+    let mut core = abide_engine::Core::<AgentState>::new(id.clone());
     let mut driver = Driver { ledger: &ledger, core: &mut core, now: Time::from_ms(1_700_000_000_000), draws: 0 };
     driver.ask(create(&id, true));
     for number in 0..turns {
@@ -399,7 +400,9 @@ fn counted(flag: &str, home: &Path, turns: u64) -> f64 {
 pub fn measured(turns: u64, home: &Path) {
     let ledger = Ledger::open(home, Options::default()).unwrap();
     let mut core =
-        abide_engine::Core::recover(&ledger, &agent(0), abide_kernel::input::Remains::default()).unwrap().unwrap();
+        abide_engine::Core::<AgentState>::recover(&ledger, &agent(0), abide_kernel::input::Remains::default())
+            .unwrap()
+            .unwrap();
     let mut driver = Driver { ledger: &ledger, core: &mut core, now: Time::from_ms(1_750_000_000_000), draws: 1 << 40 };
     for number in 0..turns {
         driver.ask(message(usize::try_from(number).unwrap()));

@@ -142,7 +142,7 @@ fn everybody(ledger: &Ledger) -> Result<BTreeMap<AgentId, AgentState>, Ended> {
     let mut waiting = vec![top()?];
     // A name says whose child it is, and numbers are given in order.
     while let Some(id) = waiting.pop() {
-        let Some(state) = fold(ledger, &id)? else { continue };
+        let Some(state) = fold::<AgentState>(ledger, &id)? else { continue };
         for number in 1..=state.tasks.children_made() {
             waiting.push(AgentId::new(&format!("{id}.{number}"))?);
         }

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use abide_engine::fold::decode;
-use abide_engine::{Answered, AskError, Clock, Host, Perform, fold};
+use abide_engine::{AskError, Clock, Host, Perform, Response, fold};
+use abide_kernel::AgentState;
 use abide_kernel::agent::config::{Config, Identity};
 use abide_kernel::agent::lifecycle::Control;
 use abide_kernel::effect::Effect;
@@ -264,7 +265,7 @@ struct Process {
     crash_percent: u64,
 }
 
-type Asked = Arc<Mutex<Vec<(AgentId, Result<Answered, AskError>)>>>;
+type Asked = Arc<Mutex<Vec<(AgentId, Result<Response, AskError>)>>>;
 
 impl Process {
     async fn live(&mut self, left: &mut u64) -> Result<(), Ended> {
@@ -431,7 +432,7 @@ impl Process {
         }
         for (index, (_, stream, recorded)) in facts.iter().enumerate() {
             let Some(Ok(id)) = stream.agent_name().map(AgentId::new) else { continue };
-            let fact = decode(stream, recorded).map_err(|damage| damage.to_string())?;
+            let fact = decode::<AgentState>(stream, recorded).map_err(|damage| damage.to_string())?;
             outside.tally.facts += 1;
             outside.tally.turns += u64::from(matches!(fact, Fact::TurnStarted(_)));
             let line = format!("{id}:   {} {}", recorded.seq, fact.kind());
@@ -450,7 +451,7 @@ impl Process {
         for (id, answer) in answers {
             let Some(inhabitant) = outside.agents.get_mut(&id) else { continue };
             match answer {
-                Ok(Answered { answer: Answer::Queued { message_id }, .. }) => {
+                Ok(Response { answer: Answer::Queued { message_id }, .. }) => {
                     inhabitant.acknowledged.insert(message_id);
                     inhabitant.nothing_lost()?;
                 }
@@ -525,7 +526,7 @@ impl Process {
         let outside = self.world.outside();
         for id in ids {
             let inhabitant = &outside.agents[id];
-            let folded = fold(&self.ledger, id).map_err(|damage| damage.to_string())?;
+            let folded = fold::<AgentState>(&self.ledger, id).map_err(|damage| damage.to_string())?;
             if folded.as_ref() != Some(&inhabitant.shadow) {
                 return Err(Ended::Failed(format!("{id} reads otherwise than it was seen")));
             }

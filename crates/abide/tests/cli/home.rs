@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use abide_engine::fork::fork;
-use abide_engine::{Asked, Core};
+use abide_engine::{Core, Request};
 use abide_kernel::AgentState;
 use abide_kernel::agent::config::{Config, Identity};
 use abide_kernel::effect::Effect;
@@ -271,7 +271,7 @@ impl World {
     }
 
     fn create(&mut self, name: &str) {
-        self.agents.insert(id(name), Core::unborn(id(name)));
+        self.agents.insert(id(name), Core::new(id(name)));
         let (identity, config) = (Identity::named(id(name)), Config::default());
         self.ask(name, Input::Create { identity, config, start: true });
     }
@@ -307,7 +307,7 @@ impl World {
     fn ask(&mut self, name: &str, input: Input) -> Vec<Effect> {
         self.now = self.now.plus_ms(1_000);
         let core = self.agents.get_mut(name).expect("it was created");
-        core.ask(Asked::new(1, input));
+        core.ask(Request::new(1, input));
         let mut effects = Vec::new();
         loop {
             self.entropy += 1;

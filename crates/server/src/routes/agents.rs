@@ -6,7 +6,7 @@ use abide_api::Problem;
 use abide_api::types::{AgentChange, AgentCreate, AgentItem, Budget, Deleted, Limits, Role};
 use abide_engine::export::{ExportError, records};
 use abide_engine::fold::fold_until;
-use abide_engine::{Answered, AskError};
+use abide_engine::{AskError, Response};
 use abide_kernel::agent::budget::{Budget as KernelBudget, Limits as KernelLimits};
 use abide_kernel::agent::config::{Choice, Config, ConfigChange, DefaultModels, Identity};
 use abide_kernel::agent::credentials::Credentials;
@@ -117,7 +117,7 @@ async fn add_workspace_settings(
 }
 
 /// The summary that an answer came with.
-pub(super) async fn summary(app: &App, answered: Answered) -> Value {
+pub(super) async fn summary(app: &App, answered: Response) -> Value {
     with_world(app, answered.summary.unwrap_or_default()).await
 }
 

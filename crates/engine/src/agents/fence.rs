@@ -36,17 +36,17 @@ struct Marks {
 
 /// Whether an agent may go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Passage {
+pub(crate) enum FenceState {
     Open,
     /// A stop above it is being recorded: it waits for what comes of that.
-    Waits,
+    Pending,
     /// This agent, itself or above it, was dismissed.
     Closed(AgentId),
 }
 
 /// A stop that is on its way to the disk. Dropped, it is over: it became durable, or came to nothing.
 #[derive(Debug)]
-pub(crate) struct Stopping {
+pub(crate) struct PendingStop {
     fence: Arc<Fence>,
     agent: AgentId,
 }
@@ -57,7 +57,7 @@ impl Fence {
         let fence = Fence::default();
         for stream in ledger.wakes_because(CHILDREN_CHANGING)? {
             let Some(Ok(agent)) = stream.agent_name().map(AgentId::new) else { continue };
-            match fold(ledger, &agent) {
+            match fold::<AgentState>(ledger, &agent) {
                 Ok(state) => fence.dismiss(state.iter().flat_map(dismissed_by)),
                 Err(error) => tracing::warn!(%agent, %error, "its dismissed children are not known"),
             }
@@ -74,25 +74,25 @@ impl Fence {
         self.changed.subscribe()
     }
 
-    pub fn look(&self, agent: &AgentId, supervisors: &[AgentId]) -> Passage {
+    pub fn check(&self, agent: &AgentId, supervisors: &[AgentId]) -> FenceState {
         if supervisors.is_empty() {
-            return Passage::Open;
+            return FenceState::Open;
         }
         let marks = self.lock();
         let mut line = std::iter::once(agent).chain(supervisors);
         if let Some(dismissed) = line.find(|agent| marks.dismissed.contains(*agent)) {
-            return Passage::Closed(dismissed.clone());
+            return FenceState::Closed(dismissed.clone());
         }
         match supervisors.iter().any(|supervisor| marks.stopping.contains_key(supervisor)) {
-            true => Passage::Waits,
-            false => Passage::Open,
+            true => FenceState::Pending,
+            false => FenceState::Open,
         }
     }
 
     /// Nobody below the agent goes on until this is dropped.
-    pub fn stopping(self: &Arc<Fence>, agent: &AgentId) -> Stopping {
+    pub fn stopping(self: &Arc<Fence>, agent: &AgentId) -> PendingStop {
         *self.lock().stopping.entry(agent.clone()).or_default() += 1;
-        Stopping { fence: Arc::clone(self), agent: agent.clone() }
+        PendingStop { fence: Arc::clone(self), agent: agent.clone() }
     }
 
     pub fn dismiss(&self, agents: impl IntoIterator<Item = AgentId>) {
@@ -112,7 +112,7 @@ impl Fence {
     }
 }
 
-impl Drop for Stopping {
+impl Drop for PendingStop {
     fn drop(&mut self) {
         let mut marks = self.fence.lock();
         if let Some(count) = marks.stopping.get_mut(&self.agent) {

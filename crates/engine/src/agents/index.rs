@@ -15,7 +15,7 @@ use abide_ledger::{Ledger, ReadError};
 const PAGE: usize = 1_000;
 
 #[derive(Debug, Default)]
-pub(crate) struct Roster(Mutex<Names>);
+pub(crate) struct AgentIndex(Mutex<Names>);
 
 #[derive(Debug, Default)]
 struct Names {
@@ -26,14 +26,14 @@ struct Names {
     gone: BTreeSet<AgentId>,
 }
 
-impl Roster {
+impl AgentIndex {
     /// The agent exists.
-    pub fn join(&self, agent: &AgentId) {
+    pub fn add(&self, agent: &AgentId) {
         self.lock().present.insert(agent.clone());
     }
 
     /// It was archived.
-    pub fn leave(&self, agent: &AgentId) {
+    pub fn remove(&self, agent: &AgentId) {
         let mut names = self.lock();
         names.present.remove(agent);
         if !names.complete {
@@ -42,7 +42,7 @@ impl Roster {
     }
 
     /// The next agents in the order of their names.
-    pub fn after(&self, ledger: &Ledger, after: Option<&AgentId>, limit: usize) -> Result<Vec<AgentId>, ReadError> {
+    pub fn page(&self, ledger: &Ledger, after: Option<&AgentId>, limit: usize) -> Result<Vec<AgentId>, ReadError> {
         if !self.lock().complete {
             let found = read(ledger)?;
             let mut names = self.lock();

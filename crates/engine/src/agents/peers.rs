@@ -17,8 +17,10 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::in_order::InOrder;
-use super::{AskError, Host, Shared};
+use super::Agents;
+use super::ticket_queue::TicketQueue;
+use crate::core::Request;
+use crate::streams::{AskError, Streams};
 
 /// Who calls.
 #[derive(Debug, Clone)]
@@ -62,23 +64,23 @@ impl Caller {
 /// The job of a call that reaches another agent; gives the effect back if it does not. Calls of one agent are made in
 /// order: what it says first is heard first.
 pub(super) fn job(
-    shared: &Arc<Shared>,
+    agents: &Arc<Streams<Agents>>,
     caller: impl FnOnce() -> Caller,
     effect: Effect,
-    in_order: &mut InOrder,
+    queue: &mut TicketQueue,
 ) -> Result<(ExecId, CallId, BoxFuture<'static, Vec<Input>>), Effect> {
     let Effect::RunTool { exec_id, call_id, tool, input, place } = effect else { return Err(effect) };
     if !matches!(tool.as_str(), "SendMessage" | "SpawnAgent" | "AgentGet") {
         return Err(Effect::RunTool { exec_id, call_id, tool, input, place });
     }
-    let (host, caller, mut turn) = (Host(Arc::clone(shared)), caller(), in_order.place());
+    let (agents, caller, mut turn) = (Arc::clone(agents), caller(), queue.take_ticket());
     let (exec, call) = (exec_id.clone(), call_id.clone());
     let job = async move {
-        turn.come_up().await;
+        turn.wait_turn().await;
         let came_to = match tool.as_str() {
-            "SendMessage" => send(&host, &caller, input).await,
-            "AgentGet" => get(&host, &caller, input).await,
-            _ => spawn_named(&host, &caller, input, *place).await,
+            "SendMessage" => send(&agents, &caller, input).await,
+            "AgentGet" => get(&agents, &caller, input).await,
+            _ => spawn_named(&agents, &caller, input, *place).await,
         };
         vec![finished(exec, call, came_to)]
     };
@@ -93,7 +95,7 @@ fn finished(exec_id: ExecId, call_id: CallId, came_to: Result<Value, Refusal>) -
     Input::FinishTool { exec_id, call_id, status, result, reads: None }
 }
 
-async fn send(host: &Host, caller: &Caller, input: Value) -> Result<Value, Refusal> {
+async fn send(agents: &Arc<Streams<Agents>>, caller: &Caller, input: Value) -> Result<Value, Refusal> {
     let SendMessage { agent_id, text, correlation_id } = read(input)?;
     let to = name(&agent_id)?;
     if text.trim().is_empty() {
@@ -102,15 +104,15 @@ async fn send(host: &Host, caller: &Caller, input: Value) -> Result<Value, Refus
     if to == caller.identity.id {
         return Err(Refusal::new("that_is_you", "a message to yourself would only wake you", "use CreateTimer"));
     }
-    let receiver = host.look(&to, |state, _| (!state.archived).then(|| state.identity.clone())).await;
+    let receiver = agents.look(&to, |state, _| (!state.archived).then(|| state.identity.clone())).await;
     let Some(receiver) = receiver.map_err(|error| unreached(&to, error))?.flatten() else {
         return Err(Refusal::new("not_found", format!("there is no agent called {to}"), "AgentGet shows your own"));
     };
-    tell(host, caller, &to, text, correlation_id, receiver.top() == caller.identity.top()).await
+    tell(agents, caller, &to, text, correlation_id, receiver.top() == caller.identity.top()).await
 }
 
 async fn tell(
-    host: &Host,
+    agents: &Arc<Streams<Agents>>,
     caller: &Caller,
     to: &AgentId,
     text: String,
@@ -126,27 +128,32 @@ async fn tell(
         correlation_id,
         ..NewMessage::default()
     };
-    match host.ask(to, Input::Queue(message)).await.map_err(|error| unreached(to, error))?.answer {
+    match agents.ask(to, Input::Queue(message)).await.map_err(|error| unreached(to, error))?.answer {
         Answer::Queued { message_id } => Ok(json!({ "message_id": message_id.as_str() })),
         Answer::Done | Answer::Unchanged | Answer::Woken { .. } | Answer::Acted(_) => Ok(json!({})),
     }
 }
 
 /// The summary of an agent, as the operator sees it; the caller's own where none is named. Reading wakes nobody.
-async fn get(host: &Host, caller: &Caller, input: Value) -> Result<Value, Refusal> {
+async fn get(agents: &Arc<Streams<Agents>>, caller: &Caller, input: Value) -> Result<Value, Refusal> {
     let id = match read::<AgentGet>(input)?.agent_id {
         Some(named) => name(&named)?,
         None => caller.identity.id.clone(),
     };
-    let seen = host.look(&id, |state, now| (!state.archived).then(|| agent_summary(state, now))).await;
+    let seen = agents.look(&id, |state, now| (!state.archived).then(|| agent_summary(state, now))).await;
     let missing =
         || Refusal::new("not_found", format!("no agent is called {id}"), "go on without it, or ask the operator");
     let summary = seen.map_err(|error| unreached(&id, error))?.flatten().ok_or_else(missing)?;
-    Ok(host.0.perform.with_world(&id, summary).await)
+    Ok(agents.kind.perform.with_world(&id, summary).await)
 }
 
 /// A named agent belongs to the operator, not to who asked for it: it is told what to do, and lives on.
-async fn spawn_named(host: &Host, caller: &Caller, input: Value, place: Place) -> Result<Value, Refusal> {
+async fn spawn_named(
+    agents: &Arc<Streams<Agents>>,
+    caller: &Caller,
+    input: Value,
+    place: Place,
+) -> Result<Value, Refusal> {
     let SpawnAgent { message, name: wanted, workspace_mode, model, instructions } = read(input)?;
     let id = name(&wanted)?;
     if is_name_of_child(&id) {
@@ -163,14 +170,14 @@ async fn spawn_named(host: &Host, caller: &Caller, input: Value, place: Place) -
         let detail = format!("{} agents made each other, one after the other, down to you", makers.len());
         return Err(Refusal::new("too_deep", detail, "leave name out, or ask the operator to make the agent"));
     }
-    let known = host.look(&id, |_, _| ()).await.map_err(|error| unreached(&id, error))?;
+    let known = agents.look(&id, |_, _| ()).await.map_err(|error| unreached(&id, error))?;
     if known.is_some() {
         let hint = "choose another name, or say it to that one with SendMessage";
         return Err(Refusal::new("exists", format!("an agent called {id} exists already"), hint));
     }
     let parent = Some(caller.identity.id.clone());
     let identity = Identity { parent, makers, ..Identity::named(id.clone()) };
-    let taken = host.0.trees.reserve(&host.0, &identity).await?;
+    let reservation = agents.kind.tree_quota.reserve(agents, &identity).await?;
     let folder = place.workspace.as_ref().map(|bound| bound.root.clone()).or(place.configured.clone());
     let rule_folders = folders_of_made(&place, folder.as_deref().filter(|_| workspace_mode.is_some()));
     let (workspace, worktree) = match (workspace_mode, folder) {
@@ -180,25 +187,27 @@ async fn spawn_named(host: &Host, caller: &Caller, input: Value, place: Place) -
             return Err(Refusal::new("no_workspace", "there is no folder to hand on", hint));
         }
         (Some(ChildWorkspace::Inherit), folder) => (folder, None),
-        (Some(ChildWorkspace::Worktree), Some(folder)) => (None, Some(host.0.perform.worktree(&id, folder).await?)),
+        (Some(ChildWorkspace::Worktree), Some(folder)) => {
+            (None, Some(agents.kind.perform.worktree(&id, folder).await?))
+        }
     };
     // Credentials are an operator's to give, and nobody asked one.
     let credentials = Credentials::default();
     let like_caller = Config { workspace, instructions, credentials, ..caller.config.clone() };
     let config = like_caller.with(ConfigChange { model: model.map(Choice::Own), ..ConfigChange::default() });
-    let ask = async |input| host.ask(&id, input).await.map_err(|error| unreached(&id, error));
+    let ask = async |input| agents.ask(&id, input).await.map_err(|error| unreached(&id, error));
     let makers = std::iter::once(caller.identity.id.clone()).chain(caller.identity.supervisors()).collect();
     let identity = Identity { rule_folders, ..identity };
-    taken.keep();
-    let made = host.make(&id, Input::Create { identity, config, start: false }, makers).await;
+    reservation.keep();
+    let made = agents.submit(&id, Request::new(0, Input::Create { identity, config, start: false }), makers).await;
     made.map_err(|error| {
-        host.0.trees.leave(&id);
+        agents.kind.tree_quota.remove(&id);
         unreached(&id, error)
     })?;
     if let Some(worktree) = worktree {
         ask(Input::UseWorkspace(worktree)).await?;
     }
-    tell(host, caller, &id, message, None, false).await?;
+    tell(agents, caller, &id, message, None, false).await?;
     ask(Input::Start).await?;
     Ok(json!({ "agent_id": id.as_str() }))
 }

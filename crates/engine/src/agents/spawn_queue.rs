@@ -7,12 +7,12 @@ use std::sync::Arc;
 use abide_kernel::id::TaskId;
 use tokio::sync::watch;
 
-use super::in_order::{InOrder, Place};
+use super::ticket_queue::{Ticket, TicketQueue};
 
 #[derive(Debug, Default)]
-pub(super) struct SpawnLine {
-    order: InOrder,
-    entries: HashMap<TaskId, Arc<watch::Sender<Stage>>>,
+pub(super) struct SpawnQueue {
+    order: TicketQueue,
+    stages: HashMap<TaskId, Arc<watch::Sender<Stage>>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,23 +26,23 @@ enum Stage {
 
 /// A child in the line. Dropped, it is over.
 #[derive(Debug)]
-pub(super) struct Entry {
-    place: Place,
+pub(super) struct SpawnTicket {
+    ticket: Ticket,
     stage: Arc<watch::Sender<Stage>>,
 }
 
-impl SpawnLine {
-    pub(super) fn enter(&mut self, task: &TaskId) -> Entry {
-        self.entries.retain(|_, stage| matches!(*stage.borrow(), Stage::Waiting | Stage::Making));
+impl SpawnQueue {
+    pub(super) fn enter(&mut self, task: &TaskId) -> SpawnTicket {
+        self.stages.retain(|_, stage| matches!(*stage.borrow(), Stage::Waiting | Stage::Making));
         let stage = Arc::new(watch::Sender::new(Stage::Waiting));
-        self.entries.insert(task.clone(), Arc::clone(&stage));
-        Entry { place: self.order.place(), stage }
+        self.stages.insert(task.clone(), Arc::clone(&stage));
+        SpawnTicket { ticket: self.order.take_ticket(), stage }
     }
 
     /// From here on the child is not made, unless it is being made already. That is what the future waits for, however
     /// often the child is dismissed.
     pub(super) fn withdraw(&mut self, task: &TaskId) -> impl Future<Output = ()> + use<> {
-        let stage = self.entries.get(task).map(|stage| {
+        let stage = self.stages.get(task).map(|stage| {
             become_if(stage, Stage::Waiting, Stage::Withdrawn);
             stage.subscribe()
         });
@@ -55,19 +55,19 @@ impl SpawnLine {
     }
 }
 
-impl Entry {
+impl SpawnTicket {
     pub(super) fn is_wanted(&self) -> bool {
         *self.stage.borrow() != Stage::Withdrawn
     }
 
     /// Returns when it is this child's turn. False if it is not wanted any more.
-    pub(super) async fn come_up(&mut self) -> bool {
-        self.place.come_up().await;
+    pub(super) async fn wait_turn(&mut self) -> bool {
+        self.ticket.wait_turn().await;
         become_if(&self.stage, Stage::Waiting, Stage::Making)
     }
 }
 
-impl Drop for Entry {
+impl Drop for SpawnTicket {
     fn drop(&mut self) {
         become_if(&self.stage, Stage::Making, Stage::Over);
         become_if(&self.stage, Stage::Waiting, Stage::Over);

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use abide_kernel::AgentState;
 use abide_kernel::agent::budget::Used;
 use abide_kernel::agent::config::{Identity, Supervisor};
 use abide_kernel::agent::workspace::Workspace;
@@ -15,10 +16,13 @@ use abide_kernel::vocabulary::TaskStatus;
 use abide_ledger::StreamId;
 use futures_util::future::{BoxFuture, join_all};
 
-use super::spawn_line::{Entry, SpawnLine};
-use super::trees::Place;
-use super::{AskError, Closing, Host, Shared};
+use super::Agents;
+use super::spawn_queue::{SpawnQueue, SpawnTicket};
+use super::tree_quota::Reservation;
+use crate::core::Request;
+use crate::engine::Closing;
 use crate::fold::decode;
+use crate::streams::{AskError, Streams};
 
 /// Waits between attempts to reach another agent; the last one repeats.
 const RETRY_MS: [u64; 5] = [50, 250, 1_000, 5_000, 30_000];
@@ -26,27 +30,27 @@ const RETRY_MS: [u64; 5] = [50, 250, 1_000, 5_000, 30_000];
 /// The job of an effect that is about another agent; gives the effect back if it is about something else. Children are
 /// made one after the other, and dismissed side by side.
 pub(super) fn job(
-    shared: &Arc<Shared>,
+    agents: &Arc<Streams<Agents>>,
     agent: &AgentId,
     effect: Effect,
-    line: &mut SpawnLine,
+    queue: &mut SpawnQueue,
 ) -> Result<BoxFuture<'static, Vec<Input>>, Effect> {
-    let host = Host(Arc::clone(shared));
+    let agents = Arc::clone(agents);
     match effect {
         Effect::SpawnChild { task_id, child } => {
-            let entry = line.enter(&task_id);
-            Ok(Box::pin(async move { spawn(&host, entry, task_id, *child).await }))
+            let ticket = queue.enter(&task_id);
+            Ok(Box::pin(async move { spawn_child(&agents, ticket, task_id, *child).await }))
         }
         Effect::DismissChild { task_id, child_agent_id, evidence } => {
-            let not_being_made = line.withdraw(&task_id);
+            let not_being_made = queue.withdraw(&task_id);
             Ok(Box::pin(async move {
                 not_being_made.await;
-                dismiss(&host, task_id, &child_agent_id, evidence).await
+                dismiss_child(&agents, task_id, &child_agent_id, evidence).await
             }))
         }
         Effect::ReportToSupervisor { supervisor, status, end } => {
             let child = agent.clone();
-            Ok(Box::pin(async move { report(&host, &child, &supervisor, status, *end).await }))
+            Ok(Box::pin(async move { report_to_supervisor(&agents, &child, &supervisor, status, *end).await }))
         }
         Effect::CallModel { .. }
         | Effect::RunTool { .. }
@@ -63,56 +67,68 @@ pub(super) fn job(
     }
 }
 
-async fn spawn(host: &Host, mut entry: Entry, task_id: TaskId, child: ChildToBe) -> Vec<Input> {
-    // Taken before it waits in line: whoever asks meanwhile must not count on the same place.
-    let place = match host.0.trees.reserve(&host.0, &child.identity).await {
-        Ok(place) => place,
-        Err(refusal) if entry.is_wanted() => return failed(task_id, format!("{}; {}", refusal.message, refusal.hint)),
+async fn spawn_child(
+    agents: &Arc<Streams<Agents>>,
+    mut ticket: SpawnTicket,
+    task_id: TaskId,
+    child: ChildToBe,
+) -> Vec<Input> {
+    // Reserved before it waits its turn: whoever asks meanwhile must not count on the same place.
+    let reservation = match agents.kind.tree_quota.reserve(agents, &child.identity).await {
+        Ok(reservation) => reservation,
+        Err(refusal) if ticket.is_wanted() => {
+            return task_failed(task_id, format!("{}; {}", refusal.message, refusal.hint));
+        }
         Err(_) => return Vec::new(),
     };
-    if !entry.come_up().await {
+    if !ticket.wait_turn().await {
         // Its dismissal says that it was never made.
         return Vec::new();
     }
-    make(host, place, task_id, child).await
+    create_child(agents, reservation, task_id, child).await
 }
 
-async fn make(host: &Host, place: Place, task_id: TaskId, child: ChildToBe) -> Vec<Input> {
+async fn create_child(
+    agents: &Arc<Streams<Agents>>,
+    reservation: Reservation,
+    task_id: TaskId,
+    child: ChildToBe,
+) -> Vec<Input> {
     let ChildToBe { identity, config, message, worktree_of } = child;
     let (id, supervisors) = (identity.id.clone(), identity.supervisors());
-    match supervised_by(host, &id).await {
+    match identity_of(agents, &id).await {
         // Made before a cut, and not told yet.
         Ok(Some(known)) if is_ours(&known, &task_id) => {
-            place.keep();
-            return running(task_id);
+            reservation.keep();
+            return task_running(task_id);
         }
-        Ok(Some(_)) => return failed(task_id, format!("an agent called {id} exists already; spawn another")),
+        Ok(Some(_)) => return task_failed(task_id, format!("an agent called {id} exists already; spawn another")),
         Ok(None) => {}
-        Err(error) => return failed(task_id, error.to_string()),
+        Err(error) => return task_failed(task_id, error.to_string()),
     }
     let workspace = match worktree_of {
         None => None,
-        Some(folder) => match host.0.perform.worktree(&id, folder).await {
+        Some(folder) => match agents.kind.perform.worktree(&id, folder).await {
             Ok(attached) => Some(attached),
-            Err(refusal) => return failed(task_id, format!("{}; {}", refusal.message, refusal.hint)),
+            Err(refusal) => return task_failed(task_id, format!("{}; {}", refusal.message, refusal.hint)),
         },
     };
     let first = FirstDay { identity, config, message, workspace: workspace.clone() };
-    place.keep();
-    let made = persistently_under(host, &id, Input::CreateChild(Box::new(first)), supervisors).await;
+    reservation.keep();
+    let made = ask_until_answered_under(agents, &id, Input::CreateChild(Box::new(first)), supervisors).await;
     let refusal = match made {
         None => return Vec::new(),
-        Some(Ok(())) => return running(task_id),
+        Some(Ok(())) => return task_running(task_id),
         Some(Err(refusal)) => refusal,
     };
-    host.0.trees.leave(&id);
+    agents.kind.tree_quota.remove(&id);
     if let Some(attached) = workspace {
-        remove_worktree(host, &id, &attached).await;
+        remove_worktree(agents, &id, &attached).await;
     }
     match refusal.code {
         // The dismissal that follows says that it was never made.
         SUPERVISOR_ENDED => Vec::new(),
-        _ => failed(task_id, refusal.to_string()),
+        _ => task_failed(task_id, refusal.to_string()),
     }
 }
 
@@ -120,9 +136,9 @@ async fn make(host: &Host, place: Place, task_id: TaskId, child: ChildToBe) -> V
 pub(super) const SUPERVISOR_ENDED: &str = "supervisor_ended";
 
 /// Removes the worktree of a child that was not made: nobody else would.
-async fn remove_worktree(host: &Host, child: &AgentId, attached: &WorkspaceAttached) {
-    let workspace = Box::new(Workspace::of(attached, 0, host.clock().now()));
-    if let Some(removal) = host.0.perform.perform(child, Effect::RemoveWorktree { workspace }) {
+async fn remove_worktree(agents: &Arc<Streams<Agents>>, child: &AgentId, attached: &WorkspaceAttached) {
+    let workspace = Box::new(Workspace::of(attached, 0, agents.engine.clock.now()));
+    if let Some(removal) = agents.kind.perform.perform(child, Effect::RemoveWorktree { workspace }) {
         // If it stays, the next start of the daemon finds it.
         let _outcome = removal.await;
     }
@@ -133,39 +149,44 @@ fn is_ours(identity: &Identity, task: &TaskId) -> bool {
 }
 
 /// Who an agent is, if there is one.
-async fn supervised_by(host: &Host, id: &AgentId) -> Result<Option<Identity>, AskError> {
-    host.look(id, |state, _| state.identity.clone()).await
+async fn identity_of(agents: &Arc<Streams<Agents>>, id: &AgentId) -> Result<Option<Identity>, AskError> {
+    agents.look(id, |state, _| state.identity.clone()).await
 }
 
-async fn dismiss(host: &Host, task_id: TaskId, child: &str, evidence: Vec<String>) -> Vec<Input> {
-    let Ok(id) = AgentId::new(child) else { return failed(task_id, format!("{child} is no agent's name")) };
-    match supervised_by(host, &id).await {
+async fn dismiss_child(
+    agents: &Arc<Streams<Agents>>,
+    task_id: TaskId,
+    child: &str,
+    evidence: Vec<String>,
+) -> Vec<Input> {
+    let Ok(id) = AgentId::new(child) else { return task_failed(task_id, format!("{child} is no agent's name")) };
+    match identity_of(agents, &id).await {
         Ok(Some(known)) if is_ours(&known, &task_id) => {}
         // It was never made; an agent of that name is somebody else's.
         Ok(other) => {
             if other.is_none() {
-                host.0.trees.leave(&id);
+                agents.kind.tree_quota.remove(&id);
             }
-            return ended(task_id, TaskStatus::Cancelled, "never_made".to_owned(), Some(Used::default()));
+            return task_ended(task_id, TaskStatus::Cancelled, "never_made".to_owned(), Some(Used::default()));
         }
-        Err(error) => return ended(task_id, TaskStatus::Interrupted, format!("child_unreadable {error}"), None),
+        Err(error) => return task_ended(task_id, TaskStatus::Interrupted, format!("child_unreadable {error}"), None),
     }
-    match persistently(host, &id, Input::Dismiss { evidence }).await {
+    match ask_until_answered(agents, &id, Input::Dismiss { evidence }).await {
         // It says how it ended when it has let go of everything.
         None | Some(Ok(())) => Vec::new(),
-        Some(Err(error)) => ended(task_id, TaskStatus::Interrupted, format!("child_gone {error}"), None),
+        Some(Err(error)) => task_ended(task_id, TaskStatus::Interrupted, format!("child_gone {error}"), None),
     }
 }
 
-async fn report(
-    host: &Host,
+async fn report_to_supervisor(
+    agents: &Arc<Streams<Agents>>,
     child: &AgentId,
     supervisor: &AgentId,
     status: TaskStatus,
     mut end: TaskEnd,
 ) -> Vec<Input> {
     end.evidence.push(format!("child {child}"));
-    match persistently(host, supervisor, Input::EndTask { status, end }).await {
+    match ask_until_answered(agents, supervisor, Input::EndTask { status, end }).await {
         None => Vec::new(),
         Some(Ok(())) => vec![Input::SupervisorHeard],
         // Nobody is left to hear it.
@@ -176,51 +197,51 @@ async fn report(
     }
 }
 
-/// Dismisses the children of an agent that has no life to do it: it was quarantined.
-pub(super) async fn dismiss_for(shared: Arc<Shared>, agent: AgentId, effects: Vec<Effect>) {
-    let (host, mut line) = (Host(Arc::clone(&shared)), SpawnLine::default());
-    let jobs = effects.into_iter().filter_map(|effect| job(&shared, &agent, effect, &mut line).ok());
+/// Dismisses the children of an agent that has no actor to do it: it was quarantined.
+pub(super) async fn dismiss_children_of(agents: Arc<Streams<Agents>>, agent: AgentId, effects: Vec<Effect>) {
+    let mut queue = SpawnQueue::default();
+    let jobs = effects.into_iter().filter_map(|effect| job(&agents, &agent, effect, &mut queue).ok());
     for input in join_all(jobs).await.into_iter().flatten() {
-        persistently(&host, &agent, input).await;
+        ask_until_answered(&agents, &agent, input).await;
     }
 }
 
 /// The records of an agent can't be read. If it is a child, somebody waits for it; who, its first fact says.
-pub(super) async fn tell_of_damage(shared: Arc<Shared>, child: AgentId) {
+pub(super) async fn report_damage(agents: Arc<Streams<Agents>>, child: AgentId) {
     let stream = StreamId::agent(&child);
     // One row, once in the life of a disk.
-    let first = shared.ledger.read(&stream, 0, 1).ok().and_then(|facts| facts.into_iter().next());
-    if let Some(Ok(Fact::AgentCreated(created))) = first.map(|first| decode(&stream, &first))
+    let first = agents.engine.ledger.read(&stream, 0, 1).ok().and_then(|facts| facts.into_iter().next());
+    if let Some(Ok(Fact::AgentCreated(created))) = first.map(|first| decode::<AgentState>(&stream, &first))
         // A fork begins with the facts of another.
         && created.identity.id == child
         && let Some(supervisor) = created.identity.supervisor
     {
-        tell_of_quarantine(shared, child, supervisor).await;
+        report_quarantine(agents, child, supervisor).await;
     }
 }
 
 /// A child was quarantined: its supervisor's task is over.
-pub(super) async fn tell_of_quarantine(shared: Arc<Shared>, child: AgentId, supervisor: Supervisor) {
+pub(super) async fn report_quarantine(agents: Arc<Streams<Agents>>, child: AgentId, supervisor: Supervisor) {
     let evidence = vec![format!("child_quarantined {child}")];
     let end = TaskEnd { task_id: supervisor.task_id, evidence, ..TaskEnd::default() };
     let input = Input::EndTask { status: TaskStatus::Interrupted, end };
     // If this process ends first, the task stays open, and whoever stops it hears that the child is quarantined.
-    persistently(&Host(shared), &supervisor.agent_id, input).await;
+    ask_until_answered(&agents, &supervisor.agent_id, input).await;
 }
 
 /// Asks until the other agent has answered. None when this process is about to end: whoever takes it up next asks again.
-async fn persistently(host: &Host, id: &AgentId, input: Input) -> Option<Result<(), Refusal>> {
-    persistently_under(host, id, input, Vec::new()).await
+async fn ask_until_answered(agents: &Arc<Streams<Agents>>, id: &AgentId, input: Input) -> Option<Result<(), Refusal>> {
+    ask_until_answered_under(agents, id, input, Vec::new()).await
 }
 
-async fn persistently_under(
-    host: &Host,
+async fn ask_until_answered_under(
+    agents: &Arc<Streams<Agents>>,
     id: &AgentId,
     input: Input,
     under: Vec<AgentId>,
 ) -> Option<Result<(), Refusal>> {
     for attempt in 0.. {
-        let error = match host.make(id, input.clone(), under.clone()).await {
+        let error = match agents.submit(id, Request::new(0, input.clone()), under.clone()).await {
             Ok(_) => return Some(Ok(())),
             Err(AskError::Refused(refusal)) => return Some(Err(refusal)),
             Err(AskError::Closing) => return None,
@@ -228,7 +249,7 @@ async fn persistently_under(
         };
         tracing::debug!(agent = %id, %error, attempt, "an agent could not be reached");
         let wait = RETRY_MS[attempt.min(RETRY_MS.len() - 1)];
-        let mut closing = host.0.closing.subscribe();
+        let mut closing = agents.engine.closing.subscribe();
         tokio::select! {
             () = tokio::time::sleep(Duration::from_millis(wait)) => {}
             _ = closing.wait_for(|closing| *closing != Closing::Open) => return None,
@@ -237,17 +258,17 @@ async fn persistently_under(
     None
 }
 
-fn running(task_id: TaskId) -> Vec<Input> {
+fn task_running(task_id: TaskId) -> Vec<Input> {
     vec![Input::RunTask { task_id, recovery: None }]
 }
 
-fn failed(task_id: TaskId, why: String) -> Vec<Input> {
+fn task_failed(task_id: TaskId, why: String) -> Vec<Input> {
     let (evidence, used) = (vec!["not_made".to_owned()], Some(Used::default()));
     let end = TaskEnd { task_id, output_tail: why, evidence, used, ..TaskEnd::default() };
     vec![Input::EndTask { status: TaskStatus::Failed, end }]
 }
 
-fn ended(task_id: TaskId, status: TaskStatus, evidence: String, used: Option<Used>) -> Vec<Input> {
+fn task_ended(task_id: TaskId, status: TaskStatus, evidence: String, used: Option<Used>) -> Vec<Input> {
     let end = TaskEnd { task_id, evidence: vec![evidence], used, ..TaskEnd::default() };
     vec![Input::EndTask { status, end }]
 }

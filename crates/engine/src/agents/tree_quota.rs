@@ -16,7 +16,9 @@ use abide_kernel::rows::{AGENT_PLANE, AGENT_ROW, founder_of_row};
 use abide_ledger::{Ledger, ReadError};
 use tokio::sync::OnceCell;
 
-use super::{Shared, blocking};
+use super::Agents;
+use crate::engine::blocking;
+use crate::streams::Streams;
 
 /// Agents below a founder, where the settings say nothing else.
 pub const TREE_AGENTS: u32 = 256;
@@ -25,7 +27,7 @@ pub const TREE_AGENTS: u32 = 256;
 const PAGE: usize = 1_000;
 
 #[derive(Debug)]
-pub(crate) struct Trees {
+pub(crate) struct TreeQuota {
     /// Zero is none, and then nothing is counted.
     bound: usize,
     counted: OnceCell<()>,
@@ -53,15 +55,15 @@ pub(crate) struct Maker {
 }
 
 /// A place in a tree. Given back when it is dropped, unless it was kept.
-pub(crate) struct Place {
-    shared: Arc<Shared>,
+pub(crate) struct Reservation {
+    agents: Arc<Streams<Agents>>,
     agent: Option<AgentId>,
 }
 
-impl Trees {
-    pub fn new(bound: u32) -> Trees {
+impl TreeQuota {
+    pub fn new(bound: u32) -> TreeQuota {
         let members = Members { gone: Some(HashSet::new()), ..Members::default() };
-        Trees { bound: bound as usize, counted: OnceCell::new(), members: Mutex::new(members) }
+        TreeQuota { bound: bound as usize, counted: OnceCell::new(), members: Mutex::new(members) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Members> {
@@ -69,30 +71,30 @@ impl Trees {
     }
 
     /// Takes a place for an agent that is about to be made.
-    pub async fn reserve(&self, shared: &Arc<Shared>, identity: &Identity) -> Result<Place, Refusal> {
+    pub async fn reserve(&self, agents: &Arc<Streams<Agents>>, identity: &Identity) -> Result<Reservation, Refusal> {
         let founder = identity.founder();
         if self.bound == 0 || founder == identity.id {
-            return Ok(Place { shared: Arc::clone(shared), agent: None });
+            return Ok(Reservation { agents: Arc::clone(agents), agent: None });
         }
-        self.count(shared).await?;
+        self.count(agents).await?;
         let mut members = self.lock();
         if !members.founders.contains_key(&identity.id) && members.size(&founder) >= self.bound {
             return Err(self.full(&founder));
         }
         members.add(identity.id.clone(), founder);
         drop(members);
-        Ok(Place { shared: Arc::clone(shared), agent: Some(identity.id.clone()) })
+        Ok(Reservation { agents: Arc::clone(agents), agent: Some(identity.id.clone()) })
     }
 
     /// Promises places to the calls of a reply that make children, and refuses those for which the tree has none. Calls
     /// beyond the children that the agent may have itself are not looked at: they are refused for that.
-    pub async fn promise(&self, shared: &Arc<Shared>, maker: &Maker, inputs: &mut [Input]) {
+    pub async fn promise(&self, agents: &Arc<Streams<Agents>>, maker: &Maker, inputs: &mut [Input]) {
         for input in inputs.iter_mut().filter(|_| self.bound > 0) {
             let Input::FinishRound { reply, .. } = input else { continue };
             let mut calls: Vec<&mut Call> = reply.calls.iter_mut().filter(|call| makes_child(call)).collect();
             calls.truncate(maker.room);
             // Whoever makes the child counts again.
-            if calls.is_empty() || self.count(shared).await.is_err() {
+            if calls.is_empty() || self.count(agents).await.is_err() {
                 continue;
             }
             let promised = self.lock().promise(maker, calls.len(), self.bound);
@@ -122,7 +124,7 @@ impl Trees {
     }
 
     /// An agent that this process reads. Forks of agents that a model made come to be without a place.
-    pub fn join(&self, identity: &Identity) {
+    pub fn add(&self, identity: &Identity) {
         let founder = identity.founder();
         let mut members = self.lock();
         // Before the count there is nothing to keep in step with.
@@ -132,7 +134,7 @@ impl Trees {
     }
 
     /// It was archived, or never made.
-    pub fn leave(&self, agent: &AgentId) {
+    pub fn remove(&self, agent: &AgentId) {
         if self.bound > 0 {
             self.lock().remove(agent);
         }
@@ -144,10 +146,10 @@ impl Trees {
         Refusal::new("tree_full", detail, "wait until some of them have ended, stop some, or do it yourself")
     }
 
-    async fn count(&self, shared: &Arc<Shared>) -> Result<(), Refusal> {
+    async fn count(&self, agents: &Arc<Streams<Agents>>) -> Result<(), Refusal> {
         let count = || async {
-            let ledger = shared.ledger.clone();
-            let found = blocking(&shared.clock, move || read(&ledger)).await?;
+            let ledger = agents.engine.ledger.clone();
+            let found = blocking(&agents.engine.clock, move || read(&ledger)).await?;
             self.lock().fill(found);
             Ok::<(), ReadError>(())
         };
@@ -212,17 +214,17 @@ impl Members {
     }
 }
 
-impl Place {
+impl Reservation {
     /// The agent is being made: from here on only its end, or that it was never made, gives the place back.
     pub(super) fn keep(mut self) {
         self.agent = None;
     }
 }
 
-impl Drop for Place {
+impl Drop for Reservation {
     fn drop(&mut self) {
         if let Some(agent) = &self.agent {
-            self.shared.trees.leave(agent);
+            self.agents.kind.tree_quota.remove(agent);
         }
     }
 }

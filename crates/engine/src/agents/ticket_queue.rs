@@ -5,25 +5,25 @@ use tokio::sync::oneshot;
 
 /// The end of a line of jobs.
 #[derive(Debug, Default)]
-pub(super) struct InOrder(Option<oneshot::Receiver<()>>);
+pub(super) struct TicketQueue(Option<oneshot::Receiver<()>>);
 
 /// A place in the line. Whoever is behind goes on when it is dropped: a job that was aborted holds up nobody.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct Ticket {
     before: Option<oneshot::Receiver<()>>,
     _leaves: oneshot::Sender<()>,
 }
 
-impl InOrder {
-    pub(super) fn place(&mut self) -> Place {
+impl TicketQueue {
+    pub(super) fn take_ticket(&mut self) -> Ticket {
         let (leaves, left) = oneshot::channel();
-        Place { before: self.0.replace(left), _leaves: leaves }
+        Ticket { before: self.0.replace(left), _leaves: leaves }
     }
 }
 
-impl Place {
+impl Ticket {
     /// Returns when everybody before has left.
-    pub(super) async fn come_up(&mut self) {
+    pub(super) async fn wait_turn(&mut self) {
         if let Some(before) = &mut self.before {
             // Nobody sends anything: that the other end is gone is what is waited for.
             let _left = before.await;
