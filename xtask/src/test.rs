@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-use crate::{aimock, api, cargo, shipped, sim, tools};
+use crate::{aimock, api, cargo, shipped, sim, tidy, tools};
 
 /// At least as many as the tests of the planted bugs may use, so that what they show holds for this run.
 const SEEDS: &str = "2500";
@@ -18,7 +18,7 @@ const DOC_TESTS: &[&str] = &["test", "--doc", "--workspace", "--all-features"];
 struct Step {
     name: &'static str,
     action: Action,
-    /// What to do when it fails.
+    /// The next thing to do when it fails.
     then: &'static str,
 }
 
@@ -29,6 +29,7 @@ enum Action {
     Api,
     Simulator,
     Shipped,
+    Tidy,
 }
 
 const STEPS: &[Step] = &[
@@ -41,6 +42,11 @@ const STEPS: &[Step] = &[
         name: "what ships",
         action: Action::Shipped,
         then: "bugs are planted in tests only: no default feature and no normal dependency may turn `planted` on",
+    },
+    Step {
+        name: "tidy",
+        action: Action::Tidy,
+        then: "do what each finding says; `cargo xtask tidy` repeats it (docs/testing.md)",
     },
     Step { name: "format", action: Action::Command(&["fmt", "--all", "--check"]), then: "run `cargo fmt --all`" },
     Step {
@@ -117,6 +123,7 @@ fn perform(action: &Action) -> Result<()> {
         Action::Api => api::check(),
         Action::Simulator => cargo::run("cargo", &simulator()),
         Action::Shipped => shipped::check(),
+        Action::Tidy => tidy::check(&crate::command_tree()),
     }
 }
 
@@ -130,6 +137,7 @@ fn describe(action: &Action) -> String {
         Action::Api => "schemathesis over /openapi.json of a live `abide up`".to_owned(),
         Action::Simulator => cargo::line("cargo", &simulator()),
         Action::Shipped => "no planted bug in the `abide` that ships".to_owned(),
+        Action::Tidy => "cargo xtask tidy".to_owned(),
     }
 }
 
