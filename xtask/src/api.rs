@@ -27,15 +27,16 @@ const LEFT_OUT: [&str; 5] = ["event_stream", "event_stream_all", "ledger_export"
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
     ensure!(args.is_empty(), "`cargo xtask api` takes nothing");
-    check()
+    cargo::run("cargo", &["build", "-p", "abide"])?;
+    check(&cargo::target().join("debug/abide"))
 }
 
-pub(crate) fn check() -> Result<()> {
+/// The API of this program.
+pub(crate) fn check(abide: &Path) -> Result<()> {
     let target = cargo::target();
     let schemathesis = install(&target.join("schemathesis"))?;
-    cargo::run("cargo", &["build", "-p", "abide"])?;
     let folder = TemporaryFolder::new(target.join(format!("api-{}", std::process::id())))?;
-    let daemon = Daemon::start(&target.join("debug/abide"), &folder.0.join("home"))?;
+    let daemon = Daemon::start(abide, &folder.0.join("home"))?;
     seed(&daemon)?;
     commands(&daemon)?;
 
