@@ -14,7 +14,7 @@ use abide_kernel::id::ExecId;
 use abide_kernel::input::{Call, Reply};
 use serde_json::Value;
 
-use super::{Past, ProviderFailure, call_id, estimate, input_text};
+use super::{PastResults, ProviderFailure, call_id, estimate, input_text};
 use crate::tools;
 use file::{Round, Says, Script};
 use place::Place;
@@ -27,7 +27,7 @@ pub(super) async fn call(
     call: &ModelCall,
     exec_id: &ExecId,
     round: u32,
-    past: &dyn Past,
+    past: &dyn PastResults,
 ) -> Result<Reply, ProviderFailure> {
     let script = Script::read(file).await?;
     let mut place = Place::from_carry(call.carry.as_ref(), file);
