@@ -114,7 +114,7 @@ fn update(xtask: &Command) -> Result<()> {
 /// Every place that counts towards a figure above its limit, recorded or not.
 fn list(xtask: &Command) -> Result<()> {
     for table in &measure(&cargo::root(), xtask)?.tables {
-        println!("[{}] {}", table.name, table.about);
+        println!("# {}\n[{}]", table.about, table.name);
         for (key, figure) in table.figures.iter().filter(|(_, figure)| figure.value > table.limit) {
             println!("\"{key}\" = {}", figure.value);
             for place in &figure.places {
