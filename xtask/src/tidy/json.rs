@@ -162,7 +162,7 @@ mod tests {
         let sources = of_crate(
             "effects",
             &[
-                ("src/lib.rs", &format!("{value}// Says.\n\n{}", "fn f() {}\n".repeat(199))),
+                ("src/lib.rs", &format!("{value}// Says.\n/*\n\n\n\n\n\n*/\n{}", "fn f() {}\n".repeat(199))),
                 ("src/model/remote/wire.rs", value),
                 ("src/tools.rs", "fn f() {}\n"),
                 ("src/toolshed.rs", "\n"),
