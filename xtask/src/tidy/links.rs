@@ -108,8 +108,13 @@ fn path_of(span: &str) -> Option<&str> {
     (plain && ours).then(|| span.trim_end_matches('/'))
 }
 
+/// Whether it is there. `src/fact/PLANE.rs` stands for any file of the folder, so there the folder counts.
 fn exists(root: &Path, path: &str) -> bool {
-    root.join(path).exists() || root.join("crates").join(path).exists()
+    let there = |path: &str| root.join(path).exists() || root.join("crates").join(path).exists();
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let stem = name.split('.').next().unwrap_or(name);
+    let placeholder = stem.len() > 1 && stem.chars().all(|it| it.is_ascii_uppercase() || it == '_');
+    there(path) || (placeholder && there(folder))
 }
 
 #[cfg(test)]
@@ -152,9 +157,10 @@ mod tests {
 
     #[test]
     fn paths_of_the_repository_exist() {
-        let text = "`crates/kernel/` `xtask/src/none.rs` `kernel/src/lib.rs`\n`none/src/lib.rs` `agent/apply.rs` `docs/*.md` `tests`\n";
+        let text = "`crates/kernel/` `xtask/src/none.rs` `kernel/src/lib.rs`\n`none/src/lib.rs` `agent/apply.rs` `docs/*.md` `tests`\n`xtask/src/NAME.rs` `xtask/none/NAME.rs`\n";
         let found = problems(&[("docs/a.md", text)]);
-        assert_eq!(found.len(), 2, "{found:?}");
+        assert_eq!(found.len(), 3, "{found:?}");
         assert!(found[0].starts_with("docs/a.md:1 (xtask/src/none.rs)") && found[1].contains("(none/src/lib.rs)"));
+        assert!(found[2].contains("xtask/none/NAME.rs"));
     }
 }
