@@ -7,6 +7,8 @@ mod config;
 mod daemon;
 mod ledger;
 mod model;
+#[cfg(test)]
+mod reference;
 mod secret;
 mod send;
 mod task;
