@@ -15,7 +15,7 @@ use std::time::Instant;
 use abide_effects::Hands;
 use abide_effects::model::remote::{Remote, Tab};
 use abide_effects::model::{Model, ProviderFailure, Providers};
-use abide_effects::tools::{self, Tool};
+use abide_effects::tools::ToolSet;
 use abide_engine::{Clock, Deltas};
 use abide_kernel::Fact;
 use abide_kernel::effect::ModelCall;
@@ -43,14 +43,8 @@ use tabs::{Open, Tabs};
 /// How often a request is made smaller when its model says that it is too long: our guess at its window was wrong.
 const SHRINKS: u32 = 2;
 
-/// What all tools take of a request, by guess.
-static TOOLS_TOKENS: LazyLock<u64> = LazyLock::new(|| {
-    let taken = |tool: &Tool| tokens(tool.description) + tokens(&tool.schema().to_string());
-    tools::ALL.iter().map(taken).sum()
-});
-
 /// What a request has even where nothing was said yet, by guess.
-pub static ALWAYS_SHOWN_TOKENS: LazyLock<u64> = LazyLock::new(|| *TOOLS_TOKENS + tokens(HOUSE));
+pub static ALWAYS_SHOWN_TOKENS: LazyLock<u64> = LazyLock::new(|| ToolSet::every().tokens() + tokens(HOUSE));
 
 #[derive(Debug, Clone)]
 pub struct Mind {
@@ -73,6 +67,7 @@ struct Thought<'a> {
     attempt: &'a Attempt,
     exec_id: &'a ExecId,
     round: u32,
+    tools: ToolSet,
     situation: Box<Situation>,
     surroundings: Surroundings,
     past: Past,
@@ -141,13 +136,13 @@ impl Mind {
             Err(refused) => return (Vec::new(), Said::Failed(refused)),
         };
         let (beside, mut said) = match &model {
-            Model::Remote(model) => self.ask(agent, model, &attempt, exec_id, round, call.situation.take()).await,
+            Model::Remote(model) => self.ask(agent, model, &attempt, exec_id, round, call).await,
             Model::Echo | Model::Script { .. } => {
                 if let Err(failure) = past::complete(&self.ledger, agent, call) {
                     return (Vec::new(), Said::failed(failure));
                 }
                 let past = Results { ledger: self.ledger.clone(), stream: StreamId::agent(agent) };
-                (Vec::new(), Said::of(model.call(call, exec_id, round, &past).await))
+                (Vec::new(), Said::of(model.call(call, &ToolSet::of_turn(call), exec_id, round, &past).await))
             }
         };
         match &mut said {
@@ -182,9 +177,10 @@ impl Mind {
         attempt: &Attempt,
         exec_id: &ExecId,
         round: u32,
-        situation: Option<Box<Situation>>,
+        call: &mut ModelCall,
     ) -> (Vec<Input>, Said) {
-        let Some(situation) = situation else {
+        let tools = ToolSet::of_turn(call);
+        let Some(situation) = call.situation.take() else {
             let failure = ProviderFailure::invalid("nobody said where the agent stands");
             return (Vec::new(), Said::failed(failure));
         };
@@ -200,6 +196,7 @@ impl Mind {
             attempt,
             exec_id,
             round,
+            tools,
             situation,
             surroundings,
             past,
@@ -262,7 +259,6 @@ impl Said {
 
 impl Thought<'_> {
     async fn said(&mut self) -> Said {
-        let tools = tools::ALL;
         let mut shrinks = 0;
         loop {
             match self.assemble() {
@@ -274,7 +270,7 @@ impl Thought<'_> {
                 Shown::TooMuch { needed_tokens, budget_tokens } => {
                     return Said::TooMuch { needed_tokens, budget_tokens };
                 }
-                Shown::Ready(ready) => match self.call(&ready, tools).await {
+                Shown::Ready(ready) => match self.call(&ready).await {
                     Err(failure) if failure.error == ProviderError::ContextLength && shrinks < SHRINKS => {
                         shrinks += 1;
                         self.budget_tokens = self.budget_tokens / 3 * 2;
@@ -290,12 +286,12 @@ impl Thought<'_> {
     }
 
     fn assemble(&self) -> Shown {
-        let room = Room { budget_tokens: self.budget_tokens, tools_tokens: *TOOLS_TOKENS };
+        let room = Room { budget_tokens: self.budget_tokens, tools_tokens: self.tools.tokens() };
         let (turns, left_out) = (self.past.talk.turns.as_slice(), self.past.left_out);
         Material { situation: &self.situation, surroundings: &self.surroundings, turns, left_out, room }.assemble()
     }
 
-    async fn call(&self, ready: &Ready, tools: &[Tool]) -> Result<Reply, ProviderFailure> {
+    async fn call(&self, ready: &Ready) -> Result<Reply, ProviderFailure> {
         let mut first = true;
         let mut hear = |text: &str| {
             // The key is accepted; agents that wait for it need not wait for the end of the answer.
@@ -307,7 +303,7 @@ impl Thought<'_> {
         let (tab, sent_tokens) = (Arc::new(Tab::default()), self.situation.measure.corrected(ready.estimated_tokens));
         let (exec_id, round, prices) = (self.exec_id.clone(), self.round, self.model.card.prices);
         self.mind.tabs.open(self.agent, Open { exec_id, round, tab: Arc::clone(&tab), sent_tokens, prices });
-        let said = self.model.call_on(&tab, &ready.prompt, tools, self.exec_id, self.round, &mut hear).await;
+        let said = self.model.call_on(&tab, &ready.prompt, &self.tools, self.exec_id, self.round, &mut hear).await;
         self.mind.tabs.close(self.agent);
         said
     }
@@ -352,7 +348,7 @@ impl Thought<'_> {
         older: &Older,
     ) -> Result<(String, Usage), ProviderFailure> {
         let prompt = summary_request(before, turns, older, self.budget_tokens);
-        let reply = self.model.call(&prompt, &[], self.exec_id, self.round, &mut |_| {}).await?;
+        let reply = self.model.call(&prompt, &ToolSet::none(), self.exec_id, self.round, &mut |_| {}).await?;
         match reply.text.trim() {
             "" => Err(ProviderFailure::invalid("the summary is empty")),
             text => Ok((clip(text, SUMMARY_BYTES).to_owned(), reply.usage)),

@@ -9,10 +9,11 @@ use std::sync::Arc;
 
 use abide_kernel::effect::Effect;
 use abide_kernel::id::{AgentId, Fresh, Seq};
-use abide_kernel::input::{Act, Answer, Does, Input, Refusal, Remains};
+use abide_kernel::input::{Answer, Input, Refusal, Remains};
 use abide_kernel::rows::rows_of;
 use abide_kernel::summary::agent_summary;
 use abide_kernel::time::Time;
+use abide_kernel::tool::{RecordCall, ToolCall};
 use abide_kernel::wake::{self, Wake};
 use abide_kernel::{AgentState, Decision, Fact, admit, carry_out, decide};
 use abide_ledger::{Append, Commit, Ledger, NewFact, Recorded, RowOp, Snapshot, StreamId};
@@ -312,9 +313,9 @@ fn may_dismiss(input: &Input) -> bool {
         Input::Stop
         | Input::Dismiss { .. }
         | Input::Quarantine { .. }
-        | Input::Act { act: Act::StopTask { .. }, .. } => true,
+        | Input::Act { act: RecordCall::StopTask { .. }, .. } => true,
         Input::FinishRound { reply, .. } => {
-            reply.calls.iter().any(|call| matches!(call.does, Does::Act(Act::StopTask { .. })))
+            reply.calls.iter().any(|call| matches!(call.parsed, ToolCall::Record(RecordCall::StopTask { .. })))
         }
         _ => false,
     }

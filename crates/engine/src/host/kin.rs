@@ -50,6 +50,7 @@ pub(super) fn job(
         }
         Effect::CallModel { .. }
         | Effect::RunTool { .. }
+        | Effect::AnswerCall { .. }
         | Effect::EndExec { .. }
         | Effect::StartTask { .. }
         | Effect::AwaitTask { .. }

@@ -464,7 +464,7 @@ impl Life {
             }
             Effect::RunCheck { timer_id, due, .. } => What::Check { timer_id: timer_id.clone(), due: *due },
             Effect::CallModel { exec_id, round, .. } => What::Round { exec_id: exec_id.clone(), round: *round },
-            Effect::RunTool { exec_id, call_id, .. } => {
+            Effect::RunTool { exec_id, call_id, .. } | Effect::AnswerCall { exec_id, call_id, .. } => {
                 What::Call { exec_id: exec_id.clone(), call_id: call_id.clone() }
             }
             Effect::StartTask { task_id, .. } | Effect::AwaitTask { task_id } => {

@@ -145,6 +145,7 @@ fn begins_something(effect: &Effect) -> bool {
     match effect {
         Effect::CallModel { .. }
         | Effect::RunTool { .. }
+        | Effect::AnswerCall { .. }
         | Effect::StartTask { .. }
         | Effect::SpawnChild { .. }
         | Effect::RunCheck { .. } => true,
