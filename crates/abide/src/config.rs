@@ -9,6 +9,8 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use abide_daemon::models::ECHO;
+use abide_daemon::notify::NoticeKind;
 use abide_effects::Model;
 use abide_effects::model::providers::{Place, Providers};
 use abide_effects::process::Bounds;
@@ -17,10 +19,9 @@ use abide_kernel::agent::config::AgentLimits;
 use anyhow::anyhow;
 
 use crate::cli::UpArgs;
-use crate::notify::On;
-pub use entry::{Entry, Field, Named, ProviderField, Table, price_command};
+pub use entry::{Entry, Field, Named, ProviderField, Table};
 pub use file::File;
-pub use key::{ECHO, Key, Log, Store, Value, dollars, mode_name, model};
+pub use key::{Key, Log, Store, Value, model};
 
 /// What `up` and `config` work with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +44,7 @@ pub struct Settings {
     pub notify_webhook: Setting<Option<String>>,
     /// Which variable holds the webhook's secret.
     pub notify_secret_env: Setting<Option<String>>,
-    pub notify_on: Setting<Vec<On>>,
+    pub notify_on: Setting<Vec<NoticeKind>>,
     /// Where the outside reaches this daemon; empty where that is its own address.
     pub public_url: Setting<String>,
     /// Deliveries that each trigger takes in a second.

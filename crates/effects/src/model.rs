@@ -55,7 +55,7 @@ pub enum BadModel {
 }
 
 /// What earlier tool calls of the agent came to. Read only when it is asked for: most calls never look.
-pub trait Past: Send + Sync {
+pub trait PastResults: Send + Sync {
     /// The newest `count` results, newest first; fewer where there are no more.
     fn tool_results(&self, count: usize) -> Result<Vec<Value>, ProviderFailure>;
 }
@@ -112,7 +112,7 @@ impl Model {
         tools: &ToolSet,
         exec_id: &ExecId,
         round: u32,
-        past: &dyn Past,
+        past: &dyn PastResults,
     ) -> Result<Reply, ProviderFailure> {
         match self {
             Model::Echo => Ok(echo::answer(call)),

@@ -13,8 +13,8 @@ use crate::answers::AnswerMemory;
 use crate::connections::Connections;
 use crate::hooks::Hooks;
 use crate::metrics::Metrics;
+use crate::services::Services;
 use crate::shares::Shares;
-use crate::world::World;
 
 /// Bounds of one server. All of them refuse, or close a connection that is idle; none of them drops what was accepted. Of
 /// connections, requests, event streams and memory, any one token has at most half.
@@ -95,7 +95,7 @@ pub struct Options {
     pub check_model: CheckModel,
     /// Refuses a model whose price nobody knows, where money is limited.
     pub check_price: CheckModel,
-    pub world: Arc<dyn World>,
+    pub services: Arc<dyn Services>,
     pub hooks: Arc<Hooks>,
     /// What models say while they say it.
     pub deltas: Deltas,

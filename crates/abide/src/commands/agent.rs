@@ -11,6 +11,8 @@ use abide_api::types::{
     Abort, AgentChange, AgentCreate, AgentCredentials, AgentItem, AgentSummary, Budget, Execution, Limits, SandboxPart,
     Surroundings, Usage, Used,
 };
+use abide_daemon::models::ECHO;
+use abide_daemon::text::grouped;
 use abide_effects::workspace::{nested_warning, shadow_warning};
 use abide_kernel::agent::budget::wall_in_words;
 use abide_kernel::id::AgentId;
@@ -20,10 +22,9 @@ use serde_json::json;
 
 use crate::budget::{in_words, limits};
 use crate::cli::{AgentCommand, CreateArgs, NONE, PlaceArgs, SetArgs};
-use crate::config::ECHO;
 use crate::connection::{self, block_on};
 use crate::folder::absolute;
-use crate::output::{Cell, Failed, Output, counted, grouped, one_line, table};
+use crate::output::{Cell, Failed, Output, counted, one_line, table};
 use control::Action;
 
 pub fn run(command: AgentCommand, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {

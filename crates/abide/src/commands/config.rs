@@ -1,11 +1,12 @@
 //! `abide config`: settings, and where each came from.
 
+use abide_daemon::models::{ECHO, room_enough};
+use abide_daemon::text::price_command;
 use abide_effects::Model;
 use serde_json::{Map, Value, json};
 
 use crate::cli::{ConfigCommand, PlaceArgs, UpArgs};
-use crate::config::{ECHO, Entry, Field, File, Key, Named, Origin, Setting, Settings, Table, price_command};
-use crate::models::room_enough;
+use crate::config::{Entry, Field, File, Key, Named, Origin, Setting, Settings, Table};
 use crate::output::{Failed, Output, one_line};
 use crate::{connection, home};
 

@@ -186,12 +186,6 @@ impl fmt::Display for Entry {
     }
 }
 
-/// The command that says what a model costs: both halves at once, because neither is a price.
-pub fn price_command(model: &str) -> String {
-    let field = |field: CardField| Entry { name: model.to_owned(), field: Field::Model(field) };
-    format!("abide config set '{}' USD '{}' USD", field(CardField::InputUsd), field(CardField::OutputUsd))
-}
-
 /// As TOML would have it.
 fn quoted(name: &str) -> String {
     let bare = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use std::collections::BTreeMap;
 
+use abide_daemon::text::dollars;
 use abide_effects::model::cards::{CardChange, CardValue, written};
 use abide_effects::model::providers::{ProviderSettings, Providers};
 use abide_ledger::Hash;
@@ -12,7 +13,7 @@ use anyhow::{Context, anyhow, bail};
 use toml_edit::{DocumentMut, Item, Table, TableLike};
 
 use super::entry::{self, Entry, Field, Named, ProviderField};
-use super::key::{Key, Value, Written, dollars};
+use super::key::{Key, Value, Written};
 use crate::folder;
 
 /// The sandbox's mode, in the table of the sandbox.

@@ -4,6 +4,10 @@ use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
+use abide_daemon::models::ECHO;
+use abide_daemon::notify::NoticeKind;
+use abide_daemon::text::dollars;
+use abide_daemon::workspace_roots::PERSON;
 use abide_effects::model::cards::{CardValue, micro_usd, usd};
 use abide_effects::model::providers::Kind;
 use abide_effects::sandbox::Mode;
@@ -13,8 +17,6 @@ use abide_kernel::agent::config::AgentLimits;
 use serde_json::json;
 
 use crate::credentials;
-use crate::notify::On;
-use crate::roots::PERSON;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
@@ -75,7 +77,7 @@ pub enum Value {
     ShutdownGraceMs(u64),
     /// A text that need not be there.
     Text(Option<String>),
-    NotifyOn(Vec<On>),
+    NotifyOn(Vec<NoticeKind>),
     /// Empty where there is none.
     PublicUrl(String),
     HookRate(u32),
@@ -120,8 +122,6 @@ const HOOK_RATE_MAX: u32 = 1_000_000;
 const LIMIT_MAX: u32 = 1_000_000;
 /// Nobody waits for more than this many models to fail one after the other.
 const FALLBACK_MAX: usize = 8;
-/// The model of those who have set none: it answers with what it was told, and costs nothing.
-pub const ECHO: &str = "script/echo";
 
 impl Key {
     pub const ALL: [Key; 27] = [
@@ -230,7 +230,7 @@ impl Key {
             Key::SandboxScratch => Value::Bytes(Some(SCRATCH_BYTES)),
             Key::ShutdownGraceMs => Value::ShutdownGraceMs(GRACE_MS),
             Key::NotifyCommand | Key::NotifyWebhook | Key::NotifySecretEnv | Key::AgentKnownHosts => Value::Text(None),
-            Key::NotifyOn => Value::NotifyOn(On::USUAL.to_vec()),
+            Key::NotifyOn => Value::NotifyOn(NoticeKind::USUAL.to_vec()),
             Key::PublicUrl => Value::PublicUrl(String::new()),
             Key::HookRate => Value::HookRate(HOOK_RATE),
             Key::WorkspaceRoots => Value::Folders(vec![PERSON.to_owned()]),
@@ -386,7 +386,7 @@ impl Key {
                 "description": "The environment variable that holds the webhook's secret (whsec_…), by which it is signed",
             }),
             Key::NotifyOn => json!({
-                "type": "array", "items": { "type": "string", "enum": On::ALL.map(On::as_str) },
+                "type": "array", "items": { "type": "string", "enum": NoticeKind::ALL.map(NoticeKind::as_str) },
                 "description": "What is told",
             }),
             Key::PublicUrl => json!({
@@ -527,7 +527,7 @@ impl Value {
         if let Value::Text(text) = self { Some(text) } else { None }
     }
 
-    pub fn notify_on(self) -> Option<Vec<On>> {
+    pub fn notify_on(self) -> Option<Vec<NoticeKind>> {
         if let Value::NotifyOn(on) = self { Some(on) } else { None }
     }
 
@@ -571,7 +571,7 @@ impl fmt::Display for Value {
             Value::Store(Store::Sqlite) => f.write_str("sqlite"),
             Value::Model(model) => f.write_str(model),
             Value::Log(log) => write!(f, "{log}"),
-            Value::Sandbox(mode) => f.write_str(mode_name(*mode)),
+            Value::Sandbox(mode) => f.write_str(mode.as_str()),
             Value::Bytes(None) => f.write_str("auto"),
             Value::Bytes(Some(bytes)) => f.write_str(&size(*bytes)),
             Value::ShutdownGraceMs(ms) => write!(f, "{ms}"),
@@ -629,12 +629,15 @@ fn some(text: &str, hint: &str) -> Result<Value, String> {
 }
 
 /// Divided by commas; nothing at all is a list, too.
-fn on(text: &str) -> Result<Vec<On>, String> {
+fn on(text: &str) -> Result<Vec<NoticeKind>, String> {
     let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
     let known = |word: &str| {
-        let found = On::ALL.into_iter().find(|on| on.as_str() == word);
+        let found = NoticeKind::ALL.into_iter().find(|on| on.as_str() == word);
         found.ok_or_else(|| {
-            format!("{word:?} is nothing to be told of: it takes {}", On::ALL.map(On::as_str).join(", "))
+            format!(
+                "{word:?} is nothing to be told of: it takes {}",
+                NoticeKind::ALL.map(NoticeKind::as_str).join(", ")
+            )
         })
     };
     words.map(known).collect()
@@ -646,14 +649,6 @@ fn limit(text: &str) -> Result<Value, String> {
 }
 
 const MODES: [(&str, Mode); 3] = [("auto", Mode::Auto), ("required", Mode::Required), ("off", Mode::Off)];
-
-pub fn mode_name(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Auto => "auto",
-        Mode::Required => "required",
-        Mode::Off => "off",
-    }
-}
 
 fn sandbox(text: &str) -> Result<Mode, String> {
     let known = MODES.into_iter().find(|(name, _)| *name == text).map(|(_, mode)| mode);
@@ -733,12 +728,6 @@ fn folders(text: &str) -> Result<Vec<String>, String> {
         Err(format!("{name:?} is no absolute path: write /path/to/folder, or ~/folder"))
     };
     names.map(folder).collect()
-}
-
-/// For JSON, which has no exact decimals; what was written comes out again.
-#[allow(clippy::cast_precision_loss, reason = "prices have far fewer digits than a double holds")]
-pub fn dollars(micro: u64) -> f64 {
-    micro as f64 / 1e6
 }
 
 /// `PROVIDER/MODEL`. A script's file is taken from the caller's folder and kept absolute, because the daemon has another.

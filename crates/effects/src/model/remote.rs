@@ -17,7 +17,7 @@ mod responses;
 mod retry;
 mod spelling;
 pub mod sse;
-mod tab;
+mod usage_so_far;
 
 use std::fmt;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ use crate::tools::ToolSet;
 use answer::{Answer, Asked};
 use hide::Hide;
 use order::Shown;
-pub use tab::Tab;
+pub use usage_so_far::UsageSoFar;
 
 /// A model at a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,24 +128,24 @@ impl Remote {
         round: u32,
         hear: &mut (dyn FnMut(&str) + Send),
     ) -> Result<Reply, ProviderFailure> {
-        self.call_on(&Tab::default(), prompt, tools, exec_id, round, hear).await
+        self.call_on(&UsageSoFar::default(), prompt, tools, exec_id, round, hear).await
     }
 
     /// The same, for whoever may end it before its end and has to know then what it took.
     pub async fn call_on(
         &self,
-        tab: &Tab,
+        usage: &UsageSoFar,
         prompt: &Prompt,
         tools: &ToolSet,
         exec_id: &ExecId,
         round: u32,
         hear: &mut (dyn FnMut(&str) + Send),
     ) -> Result<Reply, ProviderFailure> {
-        let asked = Asked { remote: self, tools, exec_id, round, tab };
+        let asked = Asked { remote: self, tools, exec_id, round, usage };
         let exchange = tokio::time::timeout(limits::MODEL_TOTAL, self.exchange(prompt, &asked, hear));
         let late = |_| Err(fault::timeout(format!("its answer took more than {} s", limits::MODEL_TOTAL.as_secs())));
         exchange.await.unwrap_or_else(late).map_err(|failure| {
-            let spent = tab.spent(|| prompt.tokens() + tools.tokens(), self.card.prices);
+            let spent = usage.spent(|| prompt.tokens() + tools.tokens(), self.card.prices);
             self.told(ProviderFailure { spent: spent.map(Box::new), ..failure })
         })
     }
@@ -167,8 +167,8 @@ impl Remote {
         let mut response = http::post(&url, headers, body.into_bytes()).await?;
         let begun = expect_stream(&mut response).await?;
         let mut answer = Answer::new(hear, Hide::new(self.provider.key.as_ref()));
-        asked.tab.put(answer.so_far());
-        let listened = self.listen(begun, &mut response, &mut answer, asked.tab).await;
+        asked.usage.put(answer.so_far());
+        let listened = self.listen(begun, &mut response, &mut answer, asked.usage).await;
         answer.tell();
         listened?;
         answer.tell_rest();
@@ -209,7 +209,7 @@ impl Remote {
         begun: Vec<u8>,
         response: &mut Response,
         answer: &mut Answer<'_>,
-        tab: &Tab,
+        usage: &UsageSoFar,
     ) -> Result<(), ProviderFailure> {
         let mut events = sse::Events::default();
         let mut reading = Reading::of(self.provider.speaks);
@@ -232,7 +232,7 @@ impl Remote {
             let events = events.take(&piece).map_err(|error| ProviderFailure::invalid(error.to_string()))?;
             for event in events {
                 let taken = reading.take(&event, answer);
-                tab.put(answer.so_far());
+                usage.put(answer.so_far());
                 if taken? {
                     return Ok(());
                 }

@@ -15,7 +15,7 @@ use abide_kernel::input::Reply;
 use abide_kernel::tool::Call;
 use serde_json::Value;
 
-use super::{Past, ProviderFailure, call_id, estimate, input_text};
+use super::{PastResults, ProviderFailure, call_id, estimate, input_text};
 use crate::tools::ToolSet;
 use file::{Round, Says, Script};
 use place::Place;
@@ -29,7 +29,7 @@ pub(super) async fn call(
     offered: &ToolSet,
     exec_id: &ExecId,
     round: u32,
-    past: &dyn Past,
+    past: &dyn PastResults,
 ) -> Result<Reply, ProviderFailure> {
     let script = Script::read(file).await?;
     let mut place = Place::from_carry(call.carry.as_ref(), file);

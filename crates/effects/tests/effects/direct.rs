@@ -1,6 +1,5 @@
 //! An agent in the user's own folder, and one in a worktree: what it can do to the user's repository.
 
-use crate::calls::run;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -16,6 +15,7 @@ use abide_kernel::time::Time;
 use abide_kernel::vocabulary::WorkspaceMode;
 use serde_json::{Value, json};
 
+use crate::calls::run;
 use crate::hands::{Stage, result};
 use crate::workspace::{Ground, everything, git, put};
 

@@ -1,11 +1,11 @@
 //! No path leads out of the workspace: not by name, not by links, and not while somebody swaps them.
 
-use crate::calls::file_call;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use abide_effects::files::{self, Root};
 use serde_json::{Value, json};
 
+use crate::calls::file_call;
 use crate::files_stage::Workspace;
 
 /// Every way to name one path.

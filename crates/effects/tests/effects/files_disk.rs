@@ -1,11 +1,12 @@
 //! A disk that is full: the old file stays whole, and nothing is left behind.
 
-use crate::calls::file_call;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use abide_effects::files::{self, Root};
 use serde_json::{Value, json};
+
+use crate::calls::file_call;
 
 const FOLDER: &str = "EFFECTS_TEST_FOLDER";
 

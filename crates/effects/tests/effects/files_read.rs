@@ -1,6 +1,5 @@
 //! ReadFile: lines, bounds, and files that are none.
 
-use crate::calls::file_call;
 use std::io::{Seek, SeekFrom, Write};
 
 use abide_effects::files::Root;
@@ -9,6 +8,7 @@ use base64::prelude::{BASE64_STANDARD, Engine};
 use proptest::prelude::*;
 use serde_json::json;
 
+use crate::calls::file_call;
 use crate::files_stage::Workspace;
 
 #[test]

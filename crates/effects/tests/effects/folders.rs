@@ -1,6 +1,5 @@
 //! Locks on folders: one agent writes in a folder at a time, and another one waits for it.
 
-use crate::calls::run;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,6 +15,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time::Instant;
 
+use crate::calls::run;
 use crate::hands::{Stage, result};
 
 /// Agents of one daemon in folders outside of its home.

@@ -1,6 +1,5 @@
 //! Effects carried out for an agent, as the engine asks for them: real commands in a real folder.
 
-use crate::calls::run;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +15,8 @@ use abide_kernel::tool::Command;
 use abide_kernel::vocabulary::{TaskStatus, ToolStatus};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+use crate::calls::run;
 
 pub(crate) struct Stage {
     pub(crate) hands: Hands,

@@ -1,6 +1,5 @@
 //! Which calls a policy lets run, asks for and refuses; and which policies it refuses.
 
-use crate::calls::{file_call, parse};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -12,6 +11,8 @@ use abide_kernel::id::AgentId;
 use abide_kernel::tool::{ApprovalNeeded, ToolCall};
 use abide_kernel::vocabulary::ApprovalDefault;
 use serde_json::{Value, json};
+
+use crate::calls::{file_call, parse};
 
 fn judge(policy: &str, agent: &str, tool: &str, input: &Value) -> ToolCall {
     judge_as(policy, &[agent], None, tool, input)

@@ -1,11 +1,11 @@
 //! The scripted model, sentence by sentence of what is promised about it. Where it is in its file: `place`. What it
 //! fills in: `substitution`.
 
-use abide_effects::tools::ToolSet;
 use std::time::Duration;
 
 use abide_effects::model::Providers;
-use abide_effects::{Model, Past, ProviderFailure};
+use abide_effects::tools::ToolSet;
+use abide_effects::{Model, PastResults, ProviderFailure};
 use abide_kernel::effect::ModelCall;
 use abide_kernel::id::ExecId;
 use abide_kernel::tool::{RecordCall, ToolCall};
@@ -133,7 +133,7 @@ fn usage_is_an_estimate_that_costs_nothing() {
 fn a_call_can_move_between_threads() {
     fn sends<T: Send>(_: T) {}
     #[allow(dead_code, reason = "only its type matters")]
-    fn of(model: &Model, call: &ModelCall, tools: &ToolSet, exec: &ExecId, past: &dyn Past) {
+    fn of(model: &Model, call: &ModelCall, tools: &ToolSet, exec: &ExecId, past: &dyn PastResults) {
         sends(model.call(call, tools, exec, 1, past));
     }
 }
@@ -141,7 +141,7 @@ fn a_call_can_move_between_threads() {
 #[test]
 fn the_past_is_read_only_when_a_round_needs_it() {
     struct Closed;
-    impl Past for Closed {
+    impl PastResults for Closed {
         fn tool_results(&self, _: usize) -> Result<Vec<Value>, ProviderFailure> {
             panic!("nobody asked for it")
         }
@@ -174,7 +174,7 @@ fn a_file_that_can_t_be_read_for_the_moment_is_retried() {
 #[test]
 fn records_that_can_t_be_read_for_the_moment_are_no_fault_of_the_script() {
     struct Unreadable;
-    impl Past for Unreadable {
+    impl PastResults for Unreadable {
         fn tool_results(&self, _: usize) -> Result<Vec<Value>, ProviderFailure> {
             Err(ProviderFailure::system("the records can't be read"))
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use abide_effects::model::Providers;
 use abide_effects::tools::ToolSet;
-use abide_effects::{Past, ProviderFailure};
+use abide_effects::{PastResults, ProviderFailure};
 use abide_kernel::effect::ModelCall;
 use abide_kernel::id::{ExecId, MessageId};
 use abide_kernel::input::Reply;
@@ -18,7 +18,7 @@ use serde_json::Value;
 #[derive(Default)]
 pub struct Results(pub Vec<Value>);
 
-impl Past for Results {
+impl PastResults for Results {
     fn tool_results(&self, count: usize) -> Result<Vec<Value>, ProviderFailure> {
         Ok(self.0.iter().rev().take(count).cloned().collect())
     }

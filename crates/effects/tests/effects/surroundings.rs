@@ -1,6 +1,5 @@
 //! Guides and skills as an agent's model meets them: real folders, and what people and other agents may put in them.
 
-use crate::calls::{Run, run};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,6 +17,8 @@ use abide_kernel::input::Input;
 use abide_kernel::time::Time;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+use crate::calls::{Run, run};
 
 /// A home, and a project with a folder `w` in it that the agent works in.
 struct Stage {

@@ -1,7 +1,6 @@
 //! A folder that an agent was given, and that a command of another agent of its tree replaces by a link meanwhile: nothing
 //! that lies behind the link is read, written, bound or shown.
 
-use crate::calls::{parse, run};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -21,6 +20,7 @@ use rustix::fs::{CWD, RenameFlags};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::calls::{parse, run};
 use crate::hands::{Stage, result};
 use crate::workspace::{everything, git, put};
 

@@ -1,6 +1,5 @@
 //! What a model's tool calls mean, and what it is told when they mean nothing.
 
-use crate::calls::parse;
 use abide_effects::limits;
 use abide_effects::tools::{self, Tool, ToolSet};
 use abide_kernel::fact::Todo;
@@ -16,6 +15,8 @@ use abide_kernel::vocabulary::{
 };
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
+
+use crate::calls::parse;
 
 fn refused(tool: &str, input: &Value) -> Refusal {
     match parse(tool, input) {

@@ -1,14 +1,15 @@
 //! WebFetch, against a server of its own on this machine.
 
-use crate::calls::executor_call;
-use abide_kernel::tool::{ExecutorCall, WebFetch};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
 use abide_effects::web;
 use abide_kernel::input::Refusal;
+use abide_kernel::tool::{ExecutorCall, WebFetch};
 use serde_json::{Value, json};
+
+use crate::calls::executor_call;
 
 /// Answers each request by its path, and remembers what it was sent.
 struct Server {

@@ -90,27 +90,27 @@ pub(super) async fn summary(app: &App, answered: Answered) -> Value {
 
 /// What is really enforced, and what is on the disk, is for the daemon that runs the commands to say.
 async fn with_world(app: &App, mut summary: Value) -> Value {
-    let world = &app.options.world;
+    let services = &app.options.services;
     let network = summary["execution"]["network"] == true;
     let folder = summary["execution"]["cwd"].as_str().map(str::to_owned);
     let (used, holder) = match summary["identity"]["id"].as_str().map(AgentId::new) {
-        Some(Ok(id)) => (world.disk_use(&id).await, folder_holder(app, &id, folder).await),
+        Some(Ok(id)) => (services.disk_use(&id).await, folder_holder(app, &id, folder).await),
         Some(Err(_)) | None => (None, None),
     };
     let credentials = Credentials::deserialize(&summary["execution"]["credentials"]).unwrap_or_default();
     if !credentials.is_empty() {
-        summary["execution"]["credentials"]["missing"] = object!(world.missing_credentials(&credentials));
+        summary["execution"]["credentials"]["missing"] = object!(services.missing_credentials(&credentials));
     }
     // Prices are settings, which no agent's records hold.
     let priced = summary["model"]["name"].as_str().is_some_and(|name| (app.options.check_price)(name).is_ok());
-    add_world(&mut summary, world.sandbox(network), used, holder.as_ref(), priced);
+    add_world(&mut summary, services.sandbox(network), used, holder.as_ref(), priced);
     summary
 }
 
 /// Who keeps the agent from writing in a folder that it works in, or may.
 pub(super) async fn folder_holder(app: &App, id: &AgentId, folder: Option<String>) -> Option<FolderHolder> {
     let place = Place { configured: Some(folder?), ..Place::default() };
-    app.options.world.folder_use(id, place).await.held_by
+    app.options.services.folder_use(id, place).await.held_by
 }
 
 fn role(role: Role) -> vocabulary::Role {
@@ -150,7 +150,7 @@ async fn checked(call: &Call, change: AgentChange) -> Result<ConfigChange, Probl
             return Err(wrong("the path of the workspace is too long".to_owned(), "/workspace"));
         }
         // It may be gone when it is needed, which is said then; a wrong one is said now, while somebody is there.
-        let real = app.options.world.check_workspace(given, reach).await;
+        let real = app.options.services.check_workspace(given, reach).await;
         let real = real.map_err(|refusal| match workspaces::not_there(&refusal) {
             Some(forbidden) => forbidden.pointer("/workspace"),
             None => wrong(refusal.message, "/workspace").hint(refusal.hint),
@@ -339,7 +339,7 @@ pub(super) async fn why(call: Call) -> Met {
     };
     match call.app.host.look(&id, look).await {
         Ok(Some(Some((mut why, place)))) => {
-            why.add_folder_use(&call.app.options.world.folder_use(&id, place).await);
+            why.add_folder_use(&call.app.options.services.folder_use(&id, place).await);
             Ok(json(200, &why))
         }
         Ok(Some(None)) => Err(problems::deleted(id.as_str())),

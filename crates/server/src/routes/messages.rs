@@ -79,7 +79,7 @@ fn queued_at(ledger: &Ledger, stream: &StreamId, seq: Seq) -> Result<Arc<abide_k
 /// Told to whoever sends pictures to a model that can't look at them: else only the model would hear of it.
 async fn unseen(call: &Call, id: &AgentId) -> Option<String> {
     let model = call.app.host.look(id, |state, now| state.model_in_use(now).to_owned()).await.ok()??;
-    let blind = call.app.options.world.sees_images(&model) == Some(false);
+    let blind = call.app.options.services.sees_images(&model) == Some(false);
     blind.then(|| {
         format!(
             "{model} can't look at pictures, so {id} is told only that there are some; `abide agent set {id} --model M` \

@@ -85,7 +85,7 @@ pub(super) async fn output(call: Call) -> Met {
     }
     let offset = call.query.number("offset")?;
     let task_id = TaskId::new(known.task_id.as_str());
-    let mut read = match call.app.options.world.read_output(&id, task_id, offset, wait_ms).await {
+    let mut read = match call.app.options.services.read_output(&id, task_id, offset, wait_ms).await {
         Ok(read) => read,
         // It is about to begin, and nothing is wrong with asking.
         Err(_) if known.status == vocabulary::TaskStatus::Queued.as_str() => {
@@ -107,7 +107,7 @@ pub(super) async fn input(call: Call) -> Met {
         return Err(Problem::new(422, "wrong_fields", detail).pointer("/input").hint("send it in parts"));
     }
     let known = task(&call, &id).await?;
-    let written = call.app.options.world.write_input(&id, TaskId::new(known.task_id.as_str()), input, close).await;
+    let written = call.app.options.services.write_input(&id, TaskId::new(known.task_id.as_str()), input, close).await;
     let written = written.map_err(|refusal| {
         if known.status == vocabulary::TaskStatus::Queued.as_str() {
             return Problem::new(409, "not_started", "the task has not begun yet").hint("try again in a moment");

@@ -1,4 +1,4 @@
-//! The world of these tests: a `Perform` that does what the text of a message says. Only this is faked; everything
+//! The services of these tests: a `Perform` that does what the text of a message says. Only this is faked; everything
 //! between it and the wire is ours.
 
 use std::sync::{Condvar, Mutex};

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::hide::Hide;
 use super::order::{self, Piece};
-use super::tab::{SoFar, Tab};
+use super::usage_so_far::{Progress, UsageSoFar};
 use super::{Remote, fault};
 use crate::limits;
 use crate::model::{ProviderFailure, call_id, tokens_in};
@@ -115,9 +115,9 @@ impl<'h> Answer<'h> {
     }
 
     /// What is known of it before its end.
-    pub(super) fn so_far(&self) -> SoFar {
+    pub(super) fn so_far(&self) -> Progress {
         let written = self.text_bytes + self.thought_bytes + self.arguments_bytes;
-        SoFar { counted: self.counted, written }
+        Progress { counted: self.counted, written }
     }
 
     /// A block begins at a place where there was none.
@@ -382,7 +382,7 @@ pub(super) struct Asked<'a> {
     pub(super) tools: &'a ToolSet,
     pub(super) exec_id: &'a ExecId,
     pub(super) round: u32,
-    pub(super) tab: &'a Tab,
+    pub(super) usage: &'a UsageSoFar,
 }
 
 impl Asked<'_> {

@@ -1,6 +1,5 @@
 //! The daemon never runs a program that an agent could have written, though a folder of its PATH lies in a workspace.
 
-use crate::calls::run;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -15,6 +14,7 @@ use abide_kernel::vocabulary::{ToolStatus, WorkspaceMode};
 use serde_json::{Value, json};
 
 use super::Ground;
+use crate::calls::run;
 use crate::hands::result;
 
 /// Set for a test that runs again as a process with another PATH.

@@ -11,7 +11,7 @@ use abide_api::types::{
 };
 use abide_effects::model::providers::{Known, prices_date};
 use abide_effects::model::remote::{Card, Remote};
-use abide_effects::model::{Model, Past, ProviderFailure, Providers};
+use abide_effects::model::{Model, PastResults, ProviderFailure, Providers};
 use abide_effects::tools::ToolSet;
 use abide_kernel::agent::config::DefaultModels;
 use abide_kernel::effect::ModelCall;
@@ -23,8 +23,11 @@ use abide_kernel::vocabulary::{MessageKind, ProviderError, Role};
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-use crate::config::{ECHO, Origin, Settings, dollars, price_command};
-use crate::mind;
+use crate::prompt_loop::ALWAYS_SHOWN_TOKENS;
+use crate::text::{dollars, price_command};
+
+/// The model that answers with its input. It needs no key.
+pub const ECHO: &str = "script/echo";
 
 /// How many agents are named for each model; the rest are counted.
 const AGENTS_SHOWN: usize = 20;
@@ -37,26 +40,15 @@ const TEST_OUTPUT_TOKENS: u64 = 1_024;
 pub struct Models {
     pub providers: Arc<Providers>,
     pub default: DefaultModel,
-    /// Somebody chose the default, or set a key that it goes with.
-    chosen: bool,
+    /// An operator chose the default, or set a key that it goes with.
+    pub is_chosen: bool,
 }
 
 impl Models {
-    pub fn of(settings: &Settings) -> Models {
-        let default = DefaultModel {
-            name: settings.model.value.clone(),
-            origin: settings.model.origin.to_string(),
-            note: settings.model_note(),
-            fallback: settings.fallback.value.clone(),
-        };
-        let chosen = settings.model.origin != Origin::Default;
-        Models { providers: Arc::new(settings.providers.clone()), default, chosen }
-    }
-
     /// For agents that have none of their own.
     pub fn defaults(&self) -> DefaultModels {
         let DefaultModel { name, fallback, .. } = self.default.clone();
-        DefaultModels { model: name, fallback, chosen: self.chosen }
+        DefaultModels { model: name, fallback, chosen: self.is_chosen }
     }
 
     /// What is wrong with giving an agent this model here and now: its name, a script that is not there, a key that is not
@@ -225,7 +217,7 @@ fn said_nothing(reply: &Reply) -> Option<ModelError> {
 
 /// Refuses a model that could not be shown even what every agent is shown: how it works here, and its tools.
 pub fn room_enough(remote: &Remote) -> Result<(), String> {
-    let (needed, room) = (*mind::ALWAYS_SHOWN_TOKENS, remote.card.context_tokens);
+    let (needed, room) = (*ALWAYS_SHOWN_TOKENS, remote.card.context_tokens);
     if room > needed {
         return Ok(());
     }
@@ -294,7 +286,7 @@ async fn ask(remote: &Remote) -> Result<Reply, ProviderFailure> {
 #[derive(Debug)]
 struct NoPast;
 
-impl Past for NoPast {
+impl PastResults for NoPast {
     fn tool_results(&self, _count: usize) -> Result<Vec<Value>, ProviderFailure> {
         Ok(Vec::new())
     }

@@ -21,15 +21,15 @@ enum Position {
 }
 
 #[derive(Debug, Clone)]
-pub struct Roots {
+pub struct WorkspaceRoots {
     roots: Vec<PathBuf>,
     /// The home folder of the daemon's user.
     person: PathBuf,
 }
 
-impl Roots {
+impl WorkspaceRoots {
     /// `named` as the setting has them.
-    pub fn new(named: &[String], person: &Path) -> Roots {
+    pub fn new(named: &[String], person: &Path) -> WorkspaceRoots {
         let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
         let root = |name: &String| match name.strip_prefix(PERSON) {
             Some("") => person.to_path_buf(),
@@ -37,7 +37,7 @@ impl Roots {
             None => PathBuf::from(name),
         };
         let roots = named.iter().map(root).map(real).collect();
-        Roots { roots, person: real(person.to_path_buf()) }
+        WorkspaceRoots { roots, person: real(person.to_path_buf()) }
     }
 
     /// Whether a caller with this reach may have agents work in a folder, by its real path.
@@ -120,7 +120,7 @@ mod tests {
 
     fn judged(roots: &[&str], folder: &str, reach: Reach) -> &'static str {
         let roots: Vec<String> = roots.iter().map(|root| (*root).to_owned()).collect();
-        let roots = Roots::new(&roots, Path::new("/nowhere/anna"));
+        let roots = WorkspaceRoots::new(&roots, Path::new("/nowhere/anna"));
         roots.check(Path::new(folder), reach).map_or_else(|refusal| refusal.code, |()| "ok")
     }
 
@@ -152,10 +152,10 @@ mod tests {
             }
         }
         // A service user's home may lie in a folder of the system.
-        let service = Roots::new(&["~".to_owned()], Path::new("/var/lib/nowhere"));
+        let service = WorkspaceRoots::new(&["~".to_owned()], Path::new("/var/lib/nowhere"));
         assert!(service.check(Path::new("/var/lib/nowhere/work"), Reach::Roots).is_ok());
         assert!(service.check(Path::new("/var/lib/other"), Reach::Roots).is_err());
-        let elsewhere = Roots::new(&["/data".to_owned()], Path::new("/var/lib/nowhere"));
+        let elsewhere = WorkspaceRoots::new(&["/data".to_owned()], Path::new("/var/lib/nowhere"));
         assert!(elsewhere.check(Path::new("/var/lib/nowhere/work"), Reach::Beyond).is_ok());
     }
 }

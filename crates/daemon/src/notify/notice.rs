@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 /// Kinds of things that an operator may want to be told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum On {
+pub enum NoticeKind {
     /// A person is asked for a yes.
     Approval,
     /// Something failed, or an agent was quarantined.
@@ -29,24 +29,32 @@ pub enum On {
     Ack,
 }
 
-impl On {
-    pub const ALL: [On; 6] = [On::Approval, On::Failure, On::Notify, On::Blocked, On::Result, On::Ack];
+impl NoticeKind {
+    pub const ALL: [NoticeKind; 6] = [
+        NoticeKind::Approval,
+        NoticeKind::Failure,
+        NoticeKind::Notify,
+        NoticeKind::Blocked,
+        NoticeKind::Result,
+        NoticeKind::Ack,
+    ];
     /// Where nobody says: what may need a person.
-    pub const USUAL: [On; 4] = [On::Approval, On::Failure, On::Notify, On::Blocked];
+    pub const USUAL: [NoticeKind; 4] =
+        [NoticeKind::Approval, NoticeKind::Failure, NoticeKind::Notify, NoticeKind::Blocked];
 
     pub fn as_str(self) -> &'static str {
         match self {
-            On::Approval => "approval",
-            On::Failure => "failure",
-            On::Notify => "notify",
-            On::Blocked => "blocked",
-            On::Result => "result",
-            On::Ack => "ack",
+            NoticeKind::Approval => "approval",
+            NoticeKind::Failure => "failure",
+            NoticeKind::Notify => "notify",
+            NoticeKind::Blocked => "blocked",
+            NoticeKind::Result => "result",
+            NoticeKind::Ack => "ack",
         }
     }
 }
 
-impl fmt::Display for On {
+impl fmt::Display for NoticeKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -56,7 +64,7 @@ impl fmt::Display for On {
 #[derive(Debug, Clone, Serialize)]
 pub struct Notice {
     pub id: String,
-    pub kind: On,
+    pub kind: NoticeKind,
     pub agent_id: String,
     pub at: Time,
     pub seq: u64,
@@ -80,7 +88,7 @@ const KINDS: &[&str] = &["approval.requested", "brief.recorded", "agent.quaranti
 
 /// What a fact gives to tell, if the operator wants to be told.
 #[allow(clippy::wildcard_enum_match_arm, reason = "most facts are no news for a person")]
-pub fn known(stream: &StreamId, recorded: &Recorded, on: &[On]) -> Option<Known> {
+pub fn known(stream: &StreamId, recorded: &Recorded, on: &[NoticeKind]) -> Option<Known> {
     if !KINDS.contains(&&*recorded.kind) {
         return None;
     }
@@ -92,7 +100,7 @@ pub fn known(stream: &StreamId, recorded: &Recorded, on: &[On]) -> Option<Known>
         Fact::AgentQuarantined(fact) => {
             let text = format!("{agent} is left alone, because its records can't be trusted: {}", fact.reason);
             let id = plain(&format!("quarantine-{agent}-{}", recorded.seq));
-            Known { notice: about.notice(id, On::Failure, Some(text)), lasts: false }
+            Known { notice: about.notice(id, NoticeKind::Failure, Some(text)), lasts: false }
         }
         Fact::SchedulerDecided(fact) => about.decision(&fact.decision)?,
         _ => return None,
@@ -106,7 +114,7 @@ struct About<'a> {
 }
 
 impl About<'_> {
-    fn notice(&self, id: String, kind: On, text: Option<String>) -> Notice {
+    fn notice(&self, id: String, kind: NoticeKind, text: Option<String>) -> Notice {
         let (agent_id, at, seq) = (self.agent.to_owned(), self.recorded.at, self.recorded.seq);
         Notice { id, kind, agent_id, at, seq, text, approval: None, answer: None }
     }
@@ -126,18 +134,18 @@ impl About<'_> {
             "approval_id": id, "tool": asked.tool, "summary": asked.summary, "deadline": asked.deadline,
             "default": asked.default, "work_item_id": asked.work_item_id,
         });
-        let notice = self.notice(id.to_string(), On::Approval, Some(text));
+        let notice = self.notice(id.to_string(), NoticeKind::Approval, Some(text));
         Known { notice: Notice { approval: Some(approval), answer: Some(answer), ..notice }, lasts: false }
     }
 
     fn brief(&self, brief: BriefRecorded) -> Known {
         let kind = match (brief.kind, &brief.work_item_id, &brief.message_id) {
-            (BriefKind::Failure, Some(_), _) => On::Blocked,
-            (BriefKind::Failure, None, _) => On::Failure,
+            (BriefKind::Failure, Some(_), _) => NoticeKind::Blocked,
+            (BriefKind::Failure, None, _) => NoticeKind::Failure,
             // What answers nobody was said by the agent itself.
-            (BriefKind::Result, _, None) => On::Notify,
-            (BriefKind::Result, _, Some(_)) => On::Result,
-            (BriefKind::Ack, _, _) => On::Ack,
+            (BriefKind::Result, _, None) => NoticeKind::Notify,
+            (BriefKind::Result, _, Some(_)) => NoticeKind::Result,
+            (BriefKind::Ack, _, _) => NoticeKind::Ack,
         };
         Known { notice: self.notice(brief.brief_id.to_string(), kind, Some(brief.text)), lasts: false }
     }
@@ -158,7 +166,7 @@ impl About<'_> {
         }
         let because = decision.evidence.first().map(String::as_str).unwrap_or_default();
         let id = plain(&format!("blocked-{}-{}-{because}", self.agent, decision.reason));
-        Some(Known { notice: self.notice(id, On::Blocked, None), lasts: true })
+        Some(Known { notice: self.notice(id, NoticeKind::Blocked, None), lasts: true })
     }
 }
 

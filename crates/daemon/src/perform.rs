@@ -21,22 +21,22 @@ use abide_ledger::Ledger;
 use abide_server::{Hooks, Secret};
 use serde_json::Value;
 
-use crate::mind::Mind;
-use crate::mind::holds::Holds;
-use crate::mind::home_budget::HomeBudget;
+use crate::home_budget::HomeBudget;
+use crate::key_holds::KeyHolds;
 use crate::models::Models;
-use crate::outside::sandbox_shape;
-use crate::policy::Watched;
+use crate::policy_file::PolicyFile;
+use crate::prompt_loop::PromptLoop;
+use crate::services::sandbox_shape;
 
 type Job<T> = std::pin::Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Models and hands.
 #[derive(Debug)]
-struct Effects {
+struct EffectPerformer {
     hands: Hands,
-    mind: Mind,
-    holds: Holds,
-    policy: Arc<Watched>,
+    prompt_loop: PromptLoop,
+    holds: KeyHolds,
+    policy: Arc<PolicyFile>,
     hooks: Arc<Hooks>,
     providers: Arc<Providers>,
     models: DefaultModels,
@@ -45,17 +45,18 @@ struct Effects {
     named_models: Vec<String>,
 }
 
-impl Perform for Effects {
+impl Perform for EffectPerformer {
     fn perform(&self, agent: &AgentId, effect: Effect) -> Option<Job<Vec<Input>>> {
         match effect {
             Effect::CallModel { exec_id, round, call } => {
-                let (mind, hooks, policy) = (self.mind.clone(), Arc::clone(&self.hooks), Arc::clone(&self.policy));
+                let (prompt_loop, hooks, policy) =
+                    (self.prompt_loop.clone(), Arc::clone(&self.hooks), Arc::clone(&self.policy));
                 let (agent, author) = (agent.clone(), call.author.clone());
                 let secrets = self.hands.secrets().clone();
                 let workspace = self.hands.workspace_of(&agent, &author.place);
                 let offered = self.offered_models(&author.models);
                 Some(Box::pin(async move {
-                    let mut said = secrets.mask().inputs(mind.think(&agent, &exec_id, round, *call).await);
+                    let mut said = secrets.mask().inputs(prompt_loop.think(&agent, &exec_id, round, *call).await);
                     for input in &mut said {
                         if let Input::FinishRound { reply, .. } = input {
                             address_triggers(&hooks, &agent, reply).await;
@@ -97,7 +98,7 @@ impl Perform for Effects {
         if facts.iter().any(|(_, _, fact)| matches!(fact, Fact::AgentArchived(_))) {
             self.hands.forget(agent);
         }
-        self.mind.recorded(agent, facts);
+        self.prompt_loop.recorded(agent, facts);
     }
 
     fn remains(&self, agent: &AgentId) -> Remains {
@@ -110,12 +111,12 @@ impl Perform for Effects {
     }
 
     fn cut_off(&self, agent: &AgentId, exec_id: &ExecId) -> Vec<Input> {
-        self.mind.cut_off(agent, exec_id)
+        self.prompt_loop.cut_off(agent, exec_id)
     }
 
     fn rests(&self, agent: &AgentId) {
         self.hands.rests(agent);
-        self.mind.rests(agent);
+        self.prompt_loop.rests(agent);
         self.policy.rests(agent);
     }
 
@@ -141,7 +142,7 @@ impl Perform for Effects {
     }
 }
 
-impl Effects {
+impl EffectPerformer {
     /// The models that an agent may give to those it makes: its own, and those that the operator named.
     fn offered_models(&self, own: &[String]) -> Vec<String> {
         let DefaultModels { model, fallback, .. } = &self.models;
@@ -193,7 +194,7 @@ async fn addressed(hooks: &Hooks, agent: &AgentId, secret: Option<String>) -> Re
 
 /// The settings that every agent follows.
 #[derive(Debug, Clone)]
-pub struct Followed<'a> {
+pub struct FollowedSettings<'a> {
     pub models: &'a Models,
     pub limits: AgentLimits,
     pub budget: HomeBudget,
@@ -204,18 +205,25 @@ pub fn perform(
     ledger: &Ledger,
     hands: &Hands,
     hooks: &Arc<Hooks>,
-    policy: &Arc<Watched>,
-    followed: Followed<'_>,
+    policy: &Arc<PolicyFile>,
+    followed: FollowedSettings<'_>,
     deltas: &Deltas,
-    holds: &Holds,
+    holds: &KeyHolds,
 ) -> Arc<dyn Perform> {
-    let Followed { models, limits, budget } = followed;
+    let FollowedSettings { models, limits, budget } = followed;
     let (ledger, hands, hooks) = (ledger.clone(), hands.clone(), Arc::clone(hooks));
     let (providers, deltas, holds) = (Arc::clone(&models.providers), deltas.clone(), holds.clone());
     let policy = Arc::clone(policy);
-    let mind =
-        Mind::new(ledger, hands.clone(), Arc::clone(&policy), Arc::clone(&providers), deltas, holds.clone(), budget);
+    let prompt_loop = PromptLoop::new(
+        ledger,
+        hands.clone(),
+        Arc::clone(&policy),
+        Arc::clone(&providers),
+        deltas,
+        holds.clone(),
+        budget,
+    );
     let named_models = models.providers.named().map(str::to_owned).collect();
     let models = models.defaults();
-    Arc::new(Effects { hands, mind, holds, hooks, policy, providers, models, limits, named_models })
+    Arc::new(EffectPerformer { hands, prompt_loop, holds, hooks, policy, providers, models, limits, named_models })
 }

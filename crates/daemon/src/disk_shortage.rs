@@ -16,7 +16,7 @@ const HOLD_MS: u64 = 60_000;
 const AGAIN: Duration = Duration::from_secs(30);
 
 /// Until it is dropped.
-pub async fn tell(host: Host, hands: Hands) {
+pub async fn report(host: Host, hands: Hands) {
     let mut changes = hands.shortage_changes();
     let mut told: HashSet<AgentId> = HashSet::new();
     let mut logged: HashSet<PathBuf> = HashSet::new();

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +13,7 @@ use abide_effects::transient::is_transient;
 use abide_kernel::effect::Place;
 use abide_kernel::id::{AgentId, CallId};
 use abide_kernel::tool::{Call, ToolCall};
-use anyhow::anyhow;
+use abide_private::read_regular;
 
 /// Where a home keeps it.
 pub fn path(home: &Path) -> PathBuf {
@@ -21,24 +21,43 @@ pub fn path(home: &Path) -> PathBuf {
 }
 
 /// A home without one has no rules.
-pub fn read(home: &Path) -> anyhow::Result<Option<Policy>> {
+pub fn read(home: &Path) -> Result<Option<Policy>, PolicyError> {
     let path = path(home);
-    let Some(bytes) = crate::folder::read_if_there(&path)? else { return Ok(None) };
-    let text = String::from_utf8(bytes).map_err(|_| anyhow!("{} is not UTF-8", path.display()))?;
-    Policy::parse(&text).map(Some).map_err(|fault| anyhow!("{}, {fault}", path.display()))
+    let bytes = match read_regular(&path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(cause) => return Err(PolicyError::Unreadable { path, cause }),
+    };
+    let Ok(text) = String::from_utf8(bytes) else { return Err(PolicyError::NotUtf8 { path }) };
+    Policy::parse(&text).map(Some).map_err(|fault| PolicyError::Faulty { path, fault: fault.to_string() })
+}
+
+/// Why `policy.toml` is not followed.
+#[derive(Debug, thiserror::Error)]
+pub enum PolicyError {
+    #[error("can't read {}", path.display())]
+    Unreadable {
+        path: PathBuf,
+        #[source]
+        cause: io::Error,
+    },
+    #[error("{} is not UTF-8", path.display())]
+    NotUtf8 { path: PathBuf },
+    #[error("{}, {fault}", path.display())]
+    Faulty { path: PathBuf, fault: String },
 }
 
 #[derive(Debug)]
-pub struct Watched {
+pub struct PolicyFile {
     home: PathBuf,
-    read: Mutex<Read>,
+    read: Mutex<LoadedPolicy>,
     /// The calls of each agent's last reply that a person has to be asked about, with their digests. One of them runs
     /// only if somebody said yes to it.
     asked: Mutex<HashMap<AgentId, HashMap<CallId, String>>>,
 }
 
 #[derive(Debug)]
-struct Read {
+struct LoadedPolicy {
     stamp: Option<Stamp>,
     policy: Arc<Policy>,
 }
@@ -51,13 +70,17 @@ struct Stamp {
     inode: u64,
 }
 
-impl Watched {
+impl PolicyFile {
     /// A policy that does not read is no reason to go on without one.
-    pub fn start(home: &Path) -> anyhow::Result<Watched> {
+    pub fn start(home: &Path) -> Result<PolicyFile, PolicyError> {
         let stamp = stamp(&path(home));
         let policy = Arc::new(read(home)?.unwrap_or_default());
         tracing::debug!(rules = policy.len(), "read the policy");
-        Ok(Watched { home: home.to_owned(), read: Mutex::new(Read { stamp, policy }), asked: Mutex::default() })
+        Ok(PolicyFile {
+            home: home.to_owned(),
+            read: Mutex::new(LoadedPolicy { stamp, policy }),
+            asked: Mutex::default(),
+        })
     }
 
     /// The calls of a reply, as far as the policy lets them be. `workspace` is where they would run.
@@ -128,11 +151,11 @@ impl Watched {
     }
 }
 
-impl Read {
+impl LoadedPolicy {
     /// Takes over what was read of a file that changed. What is wrong is said once for each version of the file. One that
     /// could not be read for the moment, for want of a file descriptor for example, is read again: its rules must not be
     /// passed over until the next edit.
-    fn renew(&mut self, stamp: Option<Stamp>, read: anyhow::Result<Option<Policy>>) {
+    fn renew(&mut self, stamp: Option<Stamp>, read: Result<Option<Policy>, PolicyError>) {
         match read {
             Ok(Some(policy)) => {
                 tracing::info!(rules = policy.len(), "read the policy again");
@@ -142,9 +165,9 @@ impl Read {
             Ok(None) => tracing::error!(
                 "policy.toml is gone; its rules hold until the daemon restarts: put it back, or leave an empty one"
             ),
-            Err(error) if error.chain().any(|cause| cause.downcast_ref().is_some_and(is_transient)) => {
+            Err(PolicyError::Unreadable { cause, .. }) if is_transient(&cause) => {
                 tracing::warn!(
-                    error = format!("{error:#}"),
+                    error = %cause,
                     "the policy can't be read for the moment; the rules before it hold on until it can"
                 );
                 return;
@@ -168,10 +191,6 @@ fn stamp(path: &Path) -> Option<Stamp> {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-
-    use anyhow::Context;
-
     use super::*;
 
     #[test]
@@ -179,8 +198,10 @@ mod tests {
         let rules = |text: &str| Ok(Some(Policy::parse(text).unwrap()));
         let deny = "[[rule]]\naction = \"deny\"\ncommand = \"*\"\n";
         let stamp = |size| Some(Stamp { changed: (0, 0), size, inode: 1 });
-        let mut known = Read { stamp: stamp(1), policy: Arc::default() };
-        let failed = |number| Err(io::Error::from_raw_os_error(number)).context("can't read policy.toml");
+        let mut known = LoadedPolicy { stamp: stamp(1), policy: Arc::default() };
+        let path = || PathBuf::from("policy.toml");
+        let failed =
+            |number| Err(PolicyError::Unreadable { path: path(), cause: io::Error::from_raw_os_error(number) });
         known.renew(stamp(2), failed(libc::EMFILE));
         assert_eq!((known.stamp, known.policy.len()), (stamp(1), 0), "it is looked at again");
         known.renew(stamp(2), rules(deny));

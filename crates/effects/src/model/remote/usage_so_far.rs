@@ -1,5 +1,5 @@
-//! What a call has taken so far: for whoever ends it, and for when it breaks off. A provider that has begun to answer
-//! has read the prompt, and charges for it whether or not anybody hears the end.
+//! The tokens that a call has used so far. A call that is ended or breaks off is charged for: a provider that has begun to
+//! answer has read the prompt.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -9,27 +9,27 @@ use abide_kernel::input::Spent;
 use super::Prices;
 use super::answer::Counted;
 
-/// Of one call. Nothing is on it before the provider has begun to answer.
+/// Usage of one call; none before the provider has begun to answer.
 #[derive(Debug, Default)]
-pub struct Tab(Mutex<Option<SoFar>>);
+pub struct UsageSoFar(Mutex<Option<Progress>>);
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct SoFar {
+pub(super) struct Progress {
     pub(super) counted: Counted,
     /// What has come of the answer, in bytes.
     pub(super) written: usize,
 }
 
-impl Tab {
-    pub(super) fn put(&self, so_far: SoFar) {
-        *self.lock() = Some(so_far);
+impl UsageSoFar {
+    pub(super) fn put(&self, progress: Progress) {
+        *self.lock() = Some(progress);
     }
 
     /// As its provider counted it; what it did not come to count is guessed. `sent_tokens` is what the prompt is thought
     /// to have.
     #[must_use]
     pub fn spent(&self, sent_tokens: impl FnOnce() -> u64, prices: Option<Prices>) -> Option<Spent> {
-        let SoFar { counted, written } = (*self.lock())?;
+        let Progress { counted, written } = (*self.lock())?;
         let mut usage = Usage {
             input_tokens: counted.input.unwrap_or_else(sent_tokens),
             // What was counted at the beginning is less than what has come since.
@@ -42,7 +42,7 @@ impl Tab {
         Some(Spent { usage, estimated: counted.input.is_none() || !counted.last })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<SoFar>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Progress>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! The world outside of turns for these tests: what is asked of it is counted, and nothing is done. Commands and folders
+//! The services of these tests: what is asked of it is counted, and nothing is done. Commands and folders
 //! that are real are tested with the daemon that has hands.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,11 +13,11 @@ use abide_kernel::fact::{WorkspaceAttached, Worktree};
 use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::input::Refusal;
 use abide_kernel::vocabulary::WorkspaceMode;
-use abide_server::{Done, Reach, Seen, World};
+use abide_server::{Done, Reach, Seen, Services};
 use serde_json::{Value, json};
 
 #[derive(Debug, Default)]
-pub struct Outside {
+pub struct CountingServices {
     /// Worktrees that were made.
     pub worktrees: AtomicU64,
     pub secrets: Mutex<BTreeSet<String>>,
@@ -39,7 +39,7 @@ fn usable(path: &str, reach: Reach) -> Result<(), Refusal> {
     good.then_some(()).ok_or_else(|| Refusal::new("missing", "it does not exist", "create the folder first"))
 }
 
-impl World for Outside {
+impl Services for CountingServices {
     fn read_output<'a>(&'a self, _: &'a AgentId, _: TaskId, offset: Option<u64>, _: u64) -> Done<'a, Value> {
         let output = if offset.is_some() { "" } else { "hi\n" };
         let read = json!({ "status": "not_ready", "output": output, "skipped": 0, "next_offset": 3, "total_bytes": 3 });

@@ -47,7 +47,8 @@ impl World {
         let noon = "2026-03-01T12:00:00Z".parse().unwrap();
         let host = Host::start(ledger, Arc::new(Mute), Clock::simulated(noon, 7)).unwrap();
         let command = Some(command.replace("$HERE", &home.path().display().to_string()));
-        let chosen = Chosen { command, webhook: None, on: On::USUAL.to_vec(), hidden: Hidden::default() };
+        let chosen =
+            NotifyOptions { command, webhook: None, on: NoticeKind::USUAL.to_vec(), hidden: Hidden::default() };
         let notifier = start(home.path(), &host, chosen, since).unwrap();
         World { home, host, _notifier: notifier }
     }
@@ -63,10 +64,10 @@ impl World {
     }
 
     /// The place, once it is like this.
-    async fn until(&self, is_it: impl Fn(&Place) -> bool) -> Place {
-        let path = Place::file(self.home.path(), "command");
+    async fn until(&self, is_it: impl Fn(&SinkProgress) -> bool) -> SinkProgress {
+        let path = SinkProgress::file(self.home.path(), "command");
         loop {
-            if let Some(place) = Place::read(&path).filter(&is_it) {
+            if let Some(place) = SinkProgress::read(&path).filter(&is_it) {
                 return place;
             }
             tokio::time::sleep(Duration::from_millis(50)).await;

@@ -1,11 +1,11 @@
-//! An agent's past, read from its records for whoever asks the model: no more than a prompt could hold. While the agent
+//! An agent's history, read from its records for whoever asks the model: no more than a prompt could hold. While the agent
 //! is awake it is kept between calls and told of what is recorded, so that it need not be read again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::{iter, mem};
 
-use abide_effects::model::{self, ProviderFailure};
+use abide_effects::model::{PastResults, ProviderFailure};
 use abide_engine::fold::{Damage, decode};
 use abide_kernel::Fact;
 use abide_kernel::effect::ModelCall;
@@ -24,12 +24,12 @@ const LARGE_BATCH: usize = 1 << 20;
 const FACTS_MAX: u64 = 20_000;
 /// Bytes of them, as stored.
 const BYTES_MAX: usize = 8 << 20;
-/// What is kept of all agents together, in the same bytes. Where that is not enough, the past is read anew each time.
+/// What is kept of all agents together, in the same bytes. Where that is not enough, the history is read anew each time.
 const KEPT_BYTES: usize = 32 << 20;
 
 /// What was said since `after`.
 #[derive(Debug)]
-pub(super) struct Past {
+pub(super) struct History {
     pub talk: Talk,
     /// There was more than is read.
     pub left_out: bool,
@@ -42,11 +42,11 @@ pub(super) struct Past {
     redactions: u64,
 }
 
-/// The pasts of agents that are awake.
+/// The histories of agents that are awake.
 #[derive(Debug, Default)]
-pub(super) struct Pasts(Mutex<BTreeMap<AgentId, Past>>);
+pub(super) struct Histories(Mutex<BTreeMap<AgentId, History>>);
 
-impl Pasts {
+impl Histories {
     /// What was said since `after`, until `through` at least. Whoever has it keeps it again when done.
     pub(super) fn read(
         &self,
@@ -54,23 +54,23 @@ impl Pasts {
         agent: &AgentId,
         after: Seq,
         through: Seq,
-    ) -> Result<Past, ProviderFailure> {
+    ) -> Result<History, ProviderFailure> {
         let stream = StreamId::agent(agent);
         let redactions = ledger.redactions();
         let kept = self.kept().remove(agent);
-        if let Some(mut past) = kept.filter(|kept| kept.is_of(after, redactions)) {
-            if past.through < through {
-                past.go_on(ledger, &stream)?;
+        if let Some(mut history) = kept.filter(|kept| kept.is_of(after, redactions)) {
+            if history.through < through {
+                history.go_on(ledger, &stream)?;
             }
-            if !past.is_too_long() {
-                return Ok(past);
+            if !history.is_too_long() {
+                return Ok(history);
             }
         }
-        Past::anew(ledger, &stream, after, redactions)
+        History::anew(ledger, &stream, after, redactions)
     }
 
     /// The same where nothing has to be read for it.
-    pub(super) fn at_hand(&self, ledger: &Ledger, agent: &AgentId, after: Seq, through: Seq) -> Option<Past> {
+    pub(super) fn at_hand(&self, ledger: &Ledger, agent: &AgentId, after: Seq, through: Seq) -> Option<History> {
         let redactions = ledger.redactions();
         let mut all = self.kept();
         let kept = all.get(agent)?;
@@ -80,16 +80,16 @@ impl Pasts {
 
     /// These were recorded. What does not follow on what is kept will be read.
     pub(super) fn tell(&self, agent: &AgentId, facts: Vec<(Seq, Time, Fact)>) {
-        if let Some(past) = self.kept().get_mut(agent) {
-            facts.into_iter().for_each(|(seq, at, fact)| past.tell(Told { seq, at, fact }));
+        if let Some(history) = self.kept().get_mut(agent) {
+            facts.into_iter().for_each(|(seq, at, fact)| history.tell(Told { seq, at, fact }));
         }
     }
 
-    pub(super) fn keep(&self, agent: &AgentId, past: Past) {
+    pub(super) fn keep(&self, agent: &AgentId, history: History) {
         let mut kept = self.kept();
-        let held: usize = kept.values().map(|past| past.bytes).sum();
-        if held + past.bytes <= KEPT_BYTES {
-            kept.insert(agent.clone(), past);
+        let held: usize = kept.values().map(|history| history.bytes).sum();
+        if held + history.bytes <= KEPT_BYTES {
+            kept.insert(agent.clone(), history);
         }
     }
 
@@ -98,13 +98,13 @@ impl Pasts {
         self.kept().remove(agent);
     }
 
-    fn kept(&self) -> MutexGuard<'_, BTreeMap<AgentId, Past>> {
+    fn kept(&self) -> MutexGuard<'_, BTreeMap<AgentId, History>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Past {
-    fn anew(ledger: &Ledger, stream: &StreamId, after: Seq, redactions: u64) -> Result<Past, ProviderFailure> {
+impl History {
+    fn anew(ledger: &Ledger, stream: &StreamId, after: Seq, redactions: u64) -> Result<History, ProviderFailure> {
         let head = ledger.head(stream).map_err(|error| unread(&error))?.map_or(0, |head| head.seq);
         let (mut batches, mut bytes) = (Vec::new(), 0);
         let mut back = Backwards::from(head);
@@ -121,7 +121,7 @@ impl Past {
             facts.extend(told(stream, &records(ledger, stream, seq - 1, 1)?, &mut bytes)?);
         }
         let talk = facts.into_iter().chain(near).collect();
-        Ok(Past { talk, left_out: end > after, after, through: head, facts: head - end, bytes, redactions })
+        Ok(History { talk, left_out: end > after, after, through: head, facts: head - end, bytes, redactions })
     }
 
     fn is_of(&self, after: Seq, redactions: u64) -> bool {
@@ -245,7 +245,7 @@ fn told(stream: &StreamId, records: &[Recorded], bytes: &mut usize) -> Result<Ve
 
 /// What its calls came to, for scripts that ask: a few reads of the disk, and most never ask.
 #[derive(Debug)]
-pub(super) struct Results {
+pub(super) struct RecordedResults {
     pub ledger: Ledger,
     pub stream: StreamId,
 }
@@ -253,7 +253,7 @@ pub(super) struct Results {
 /// How far back anybody looks for a result.
 const SCANNED_MAX: u64 = 20_000;
 
-impl model::Past for Results {
+impl PastResults for RecordedResults {
     fn tool_results(&self, count: usize) -> Result<Vec<Value>, ProviderFailure> {
         let mut results = Vec::new();
         let head = self.ledger.head(&self.stream).map_err(|error| unread(&error))?;
@@ -289,7 +289,7 @@ mod tests {
         agent: AgentId,
         core: Core,
         draws: u64,
-        pasts: Pasts,
+        histories: Histories,
         /// Whether what is kept is told of what is recorded.
         tells: bool,
     }
@@ -300,7 +300,7 @@ mod tests {
             let mut core = Core::unborn(agent.clone());
             let identity = Identity::named(agent.clone());
             core.ask(Asked::new(0, Input::Create { identity, config: Config::default(), start: true }));
-            Life { ledger: Ledger::memory(), agent, core, draws: 0, pasts: Pasts::default(), tells: true }
+            Life { ledger: Ledger::memory(), agent, core, draws: 0, histories: Histories::default(), tells: true }
         }
 
         /// What there is to do after this, once all is recorded that follows from it.
@@ -314,7 +314,7 @@ mod tests {
                 let outputs = self.core.take_outputs();
                 effects.extend(outputs.effects);
                 if self.tells {
-                    self.pasts.tell(&self.agent, outputs.facts);
+                    self.histories.tell(&self.agent, outputs.facts);
                 }
             }
             effects
@@ -334,17 +334,17 @@ mod tests {
         }
 
         /// As a call does that is made now.
-        fn past(&self, after: Seq) -> Past {
-            self.pasts.read(&self.ledger, &self.agent, after, self.core.durable()).unwrap()
+        fn history(&self, after: Seq) -> History {
+            self.histories.read(&self.ledger, &self.agent, after, self.core.durable()).unwrap()
         }
 
-        fn anew(&self) -> Past {
-            Past::anew(&self.ledger, &StreamId::agent(&self.agent), 0, 0).unwrap()
+        fn anew(&self) -> History {
+            History::anew(&self.ledger, &StreamId::agent(&self.agent), 0, 0).unwrap()
         }
     }
 
-    fn heard(past: &Past) -> Vec<&str> {
-        let pieces = past.talk.turns.iter().flat_map(|turn| &turn.pieces);
+    fn heard(history: &History) -> Vec<&str> {
+        let pieces = history.talk.turns.iter().flat_map(|turn| &turn.pieces);
         pieces
             .map(|piece| match piece {
                 Piece::Heard(message) => message.text.as_deref().unwrap_or_default(),
@@ -358,37 +358,37 @@ mod tests {
     fn what_is_kept_is_what_would_be_read() {
         let mut life = Life::new();
         for number in 1..=4 {
-            // Sometimes nobody tells, as while a call has the past with it.
+            // Sometimes nobody tells, as while a call has the history with it.
             life.tells = number != 3;
             let reply = life.turn(number);
-            let (past, anew) = (life.past(0), life.anew());
-            assert_eq!((&past.talk, past.facts, past.through), (&anew.talk, anew.facts, anew.through));
-            assert!(past.bytes >= anew.bytes / 2, "{} of {}", past.bytes, anew.bytes);
-            life.pasts.keep(&life.agent, past);
+            let (history, anew) = (life.history(0), life.anew());
+            assert_eq!((&history.talk, history.facts, history.through), (&anew.talk, anew.facts, anew.through));
+            assert!(history.bytes >= anew.bytes / 2, "{} of {}", history.bytes, anew.bytes);
+            life.histories.keep(&life.agent, history);
             life.ask(reply);
         }
         life.turn(5);
-        let kept = life.past(0);
+        let kept = life.history(0);
         let said: Vec<String> = (1..=5).flat_map(|n| [format!("Question {n}"), format!("Answer {n}")]).collect();
         assert_eq!(heard(&kept), said[..9]);
         // A summary speaks of what was before.
         let after = kept.talk.turns[1].last_seq;
-        life.pasts.keep(&life.agent, kept);
-        assert_eq!(heard(&life.past(after)), said[4..9]);
+        life.histories.keep(&life.agent, kept);
+        assert_eq!(heard(&life.history(after)), said[4..9]);
     }
 
     #[test]
     fn what_it_was_told_of_is_not_read() {
         let mut life = Life::new();
         life.turn(1);
-        let past = life.past(0);
-        life.pasts.keep(&life.agent, past);
+        let history = life.history(0);
+        life.histories.keep(&life.agent, history);
         let message = NewMessage { text: Some("More.".to_owned()), ..NewMessage::default() };
         life.ask(Input::Queue(message));
         let through = life.core.durable();
-        let at_hand = |through| life.pasts.at_hand(&life.ledger, &life.agent, 0, through);
+        let at_hand = |through| life.histories.at_hand(&life.ledger, &life.agent, 0, through);
         assert!(at_hand(through + 1).is_none(), "what was not told of has to be read");
-        assert_eq!(at_hand(through).map(|past| past.talk), Some(life.anew().talk));
+        assert_eq!(at_hand(through).map(|history| history.talk), Some(life.anew().talk));
         assert!(at_hand(through).is_none(), "whoever asks the model has it");
     }
 
@@ -398,15 +398,15 @@ mod tests {
         let reply = life.turn(1);
         life.ask(reply);
         life.turn(2);
-        let past = life.past(0);
-        assert_eq!(heard(&past), ["Question 1", "Answer 1", "Question 2"]);
-        life.pasts.keep(&life.agent, past);
+        let history = life.history(0);
+        assert_eq!(heard(&history), ["Question 1", "Answer 1", "Question 2"]);
+        life.histories.keep(&life.agent, history);
         let stream = StreamId::agent(&life.agent);
         let facts = life.ledger.read(&stream, 0, usize::MAX).unwrap();
         let answer = facts.iter().find(|fact| &*fact.kind == "turn.assistant_round_recorded").unwrap();
         life.ledger.redact(&stream, answer.seq).unwrap();
-        assert!(life.pasts.at_hand(&life.ledger, &life.agent, 0, 0).is_none());
-        assert_eq!(heard(&life.past(0)), ["Question 1", "Question 2"]);
+        assert!(life.histories.at_hand(&life.ledger, &life.agent, 0, 0).is_none());
+        assert_eq!(heard(&life.history(0)), ["Question 1", "Question 2"]);
     }
 
     #[test]
@@ -420,14 +420,14 @@ mod tests {
 
     #[test]
     fn no_more_is_kept_than_there_is_room_for_and_nothing_of_who_sleeps() {
-        let (life, pasts) = (Life::new(), Pasts::default());
-        let past = |bytes| Past { bytes, ..life.anew() };
+        let (life, histories) = (Life::new(), Histories::default());
+        let history = |bytes| History { bytes, ..life.anew() };
         let agents = ["ada", "bob", "cyd"].map(|name| AgentId::new(name).unwrap());
-        pasts.keep(&agents[0], past(KEPT_BYTES - 10));
-        pasts.keep(&agents[1], past(11));
-        pasts.keep(&agents[2], past(10));
-        assert_eq!(pasts.kept().keys().collect::<Vec<_>>(), [&agents[0], &agents[2]]);
-        pasts.forget(&agents[0]);
-        assert_eq!(pasts.kept().keys().collect::<Vec<_>>(), [&agents[2]]);
+        histories.keep(&agents[0], history(KEPT_BYTES - 10));
+        histories.keep(&agents[1], history(11));
+        histories.keep(&agents[2], history(10));
+        assert_eq!(histories.kept().keys().collect::<Vec<_>>(), [&agents[0], &agents[2]]);
+        histories.forget(&agents[0]);
+        assert_eq!(histories.kept().keys().collect::<Vec<_>>(), [&agents[2]]);
     }
 }

@@ -4,26 +4,26 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use abide_effects::model::remote::{Prices, Tab};
+use abide_effects::model::remote::{Prices, UsageSoFar};
 use abide_kernel::id::{AgentId, ExecId};
 use abide_kernel::input::Input;
 
 /// By agent: one call of an agent is under way at a time, and its next one takes its place.
 #[derive(Debug, Clone, Default)]
-pub struct Tabs(Arc<Mutex<HashMap<AgentId, Open>>>);
+pub struct OpenCalls(Arc<Mutex<HashMap<AgentId, OpenCall>>>);
 
 #[derive(Debug)]
-pub(super) struct Open {
+pub(super) struct OpenCall {
     pub exec_id: ExecId,
     pub round: u32,
-    pub tab: Arc<Tab>,
+    pub usage: Arc<UsageSoFar>,
     /// What the prompt is thought to have.
     pub sent_tokens: u64,
     pub prices: Option<Prices>,
 }
 
-impl Tabs {
-    pub(super) fn open(&self, agent: &AgentId, open: Open) {
+impl OpenCalls {
+    pub(super) fn open(&self, agent: &AgentId, open: OpenCall) {
         self.lock().insert(agent.clone(), open);
     }
 
@@ -38,12 +38,14 @@ impl Tabs {
         if open.get(agent).is_none_or(|open| open.exec_id != *exec_id) {
             return Vec::new();
         }
-        let Some(Open { exec_id, round, tab, sent_tokens, prices }) = open.remove(agent) else { return Vec::new() };
-        let spent = tab.spent(|| sent_tokens, prices);
+        let Some(OpenCall { exec_id, round, usage, sent_tokens, prices }) = open.remove(agent) else {
+            return Vec::new();
+        };
+        let spent = usage.spent(|| sent_tokens, prices);
         spent.into_iter().map(|spent| Input::CountCutRound { exec_id: exec_id.clone(), round, spent }).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<AgentId, Open>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<AgentId, OpenCall>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

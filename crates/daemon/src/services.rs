@@ -19,25 +19,24 @@ use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::input::Refusal;
 use abide_kernel::tool::{TaskInput, TaskOutput};
 use abide_kernel::vocabulary::WorkspaceMode;
-use abide_server::{Done, Reach, Seen, World};
+use abide_server::{Done, Reach, Seen, Services};
 use serde_json::{Value, json};
 
-use crate::config::mode_name;
-use crate::mind::holds::Holds;
+use crate::key_holds::KeyHolds;
 use crate::models::Models;
-use crate::output::grouped;
-use crate::policy::Watched;
-use crate::roots::Roots;
+use crate::policy_file::PolicyFile;
+use crate::text::grouped;
+use crate::workspace_roots::WorkspaceRoots;
 
-pub struct Outside {
+pub struct DaemonServices {
     pub hands: Hands,
-    pub policy: Arc<Watched>,
+    pub policy: Arc<PolicyFile>,
     pub models: Arc<Models>,
-    pub roots: Roots,
-    pub holds: Holds,
+    pub roots: WorkspaceRoots,
+    pub holds: KeyHolds,
 }
 
-impl Outside {
+impl DaemonServices {
     /// An answer about an agent's files: their names may have been chosen by a command that has a secret.
     fn masked(&self, mut answer: Value) -> Value {
         self.hands.secrets().mask().json(&mut answer);
@@ -45,7 +44,7 @@ impl Outside {
     }
 }
 
-impl World for Outside {
+impl Services for DaemonServices {
     fn read_output<'a>(
         &'a self,
         agent: &'a AgentId,
@@ -221,7 +220,7 @@ impl World for Outside {
     }
 }
 
-impl Outside {
+impl DaemonServices {
     /// Refuses a path that the caller may not choose before the folder is looked at: nothing is told about folders that
     /// are none of the caller's business.
     async fn check_named(&self, path: &str, reach: Reach) -> Result<(), Refusal> {
@@ -267,7 +266,7 @@ pub fn memory_bounded_by(how: Result<&str, &str>, bounds: Bounds) -> String {
 pub fn sandbox_shape(hands: &Hands, network: bool) -> Value {
     let sandbox = hands.sandbox();
     json!({
-        "mode": mode_name(sandbox.mode()), "mechanism": sandbox.mechanism().as_str(),
+        "mode": sandbox.mode().as_str(), "mechanism": sandbox.mechanism().as_str(),
         "enforced": sandbox.enforced(network), "problems": sandbox.problems(),
         "processes": counted_by(hands.counted_by()),
         "memory": memory_bounded_by(hands.memory_bounded_by(), hands.bounds()),

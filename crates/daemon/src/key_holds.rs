@@ -20,7 +20,7 @@ use abide_kernel::vocabulary::{HoldCause, ProviderError, TerminalKind};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 
-use super::announcement::Announcement;
+use crate::announcement::Announcement;
 
 /// Agents that are released at the same time.
 const RELEASES_AT_ONCE: usize = 64;
@@ -29,7 +29,7 @@ const RELEASE_AGAIN: Duration = Duration::from_secs(1);
 
 /// A cheap handle; clones share what is known.
 #[derive(Debug, Clone, Default)]
-pub struct Holds(Arc<Shared>);
+pub struct KeyHolds(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -82,20 +82,20 @@ struct AgentKeys {
 
 /// A round that failed, and whether its agent is the one to tell the operator.
 #[derive(Debug)]
-pub struct Refused {
+pub struct RefusedCall {
     pub failure: ProviderFailure,
     pub announce: bool,
 }
 
-impl Holds {
+impl KeyHolds {
     /// `suspicious` where an earlier process left agents that were held.
-    pub fn new(suspicious: bool) -> Holds {
+    pub fn new(suspicious: bool) -> KeyHolds {
         let known = Known { suspicious, ..Known::default() };
-        Holds(Arc::new(Shared { known: Mutex::new(known), to_release: Notify::new() }))
+        KeyHolds(Arc::new(Shared { known: Mutex::new(known), to_release: Notify::new() }))
     }
 
-    /// The right to call a model. Refused without a call where its key failed and it is not time to try it again.
-    pub fn begin(&self, agent: &AgentId, model: &Model, now: Instant) -> Result<Attempt, Refused> {
+    /// The right to call a model. RefusedCall without a call where its key failed and it is not time to try it again.
+    pub fn begin(&self, agent: &AgentId, model: &Model, now: Instant) -> Result<Attempt, RefusedCall> {
         let names = names(model);
         let mut known = self.lock();
         if known.suspicious
@@ -246,7 +246,7 @@ impl Failing {
         }
     }
 
-    fn refuse(&mut self, agent: &AgentId, retry_after: Duration, now: Instant) -> Refused {
+    fn refuse(&mut self, agent: &AgentId, retry_after: Duration, now: Instant) -> RefusedCall {
         let message = match self.message.as_str() {
             "" => "not asked, because its key is being tried by another agent".to_owned(),
             message => format!("not asked, because its key failed: {message}"),
@@ -257,14 +257,14 @@ impl Failing {
             ..ProviderFailure::invalid(message)
         };
         // While it is tried, nobody knows whether there is anything to tell.
-        Refused { failure, announce: !self.tried && self.announcement.offer(agent, now) }
+        RefusedCall { failure, announce: !self.tried && self.announcement.offer(agent, now) }
     }
 }
 
 /// A call that may be made. Dropped before it comes to anything, it leaves the try to the next agent.
 #[derive(Debug)]
 pub struct Attempt {
-    holds: Holds,
+    holds: KeyHolds,
     agent: AgentId,
     model: String,
     names: Vec<KeyName>,
@@ -335,7 +335,7 @@ fn names(model: &Model) -> Vec<KeyName> {
 }
 
 /// Releases agents whose key works, until it is dropped.
-pub async fn release(host: Host, holds: Holds) {
+pub async fn release(host: Host, holds: KeyHolds) {
     let room = Arc::new(Semaphore::new(RELEASES_AT_ONCE));
     let mut asking = JoinSet::new();
     loop {
@@ -353,7 +353,7 @@ pub async fn release(host: Host, holds: Holds) {
     }
 }
 
-async fn release_one(host: &Host, holds: &Holds, agent: &AgentId) {
+async fn release_one(host: &Host, holds: &KeyHolds, agent: &AgentId) {
     while holds.holds(agent) {
         let input = Input::ReleaseTurns { cause: HoldCause::ModelKey, evidence: "the key works".to_owned() };
         match host.ask(agent, input).await {

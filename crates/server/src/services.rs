@@ -1,5 +1,4 @@
-//! What a request may have done in the world outside of any turn. The server knows nobody who does it; whoever starts it
-//! hands somebody in.
+//! The services that requests use outside of any turn: commands, folders, models, secrets. The daemon provides them.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +29,7 @@ pub enum Reach {
     System,
 }
 
-pub trait World: Send + Sync {
+pub trait Services: Send + Sync {
     /// What a task wrote, from an offset or the newest, once it ended or the time is up.
     fn read_output<'a>(
         &'a self,

@@ -12,13 +12,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use abide_engine::Clock;
 use abide_private::{Existing, close_to_others, open_private};
 use rustix::fs::{Stat, fstat};
 use rustix::stdio::{dup2_stderr, dup2_stdout};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::fmt::MakeWriter;
-
-use crate::clock;
 
 /// The log is rotated once it has this many bytes.
 const ROTATED_AT: u64 = 10 << 20;
@@ -142,7 +141,7 @@ impl LogWriter {
     /// Says that lines are missing, in the form of the others.
     fn gap(&self, lines: u64) -> Vec<u8> {
         const MESSAGE: &str = "log lines could not be written and were dropped";
-        let now = clock::now();
+        let now = Clock::System.now();
         let text = match self.json {
             true => format!(r#"{{"timestamp":"{now}","level":"WARN","message":"{MESSAGE}","lines":{lines}}}"#),
             false => format!("{now}  WARN {MESSAGE} lines={lines}"),

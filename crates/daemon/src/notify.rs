@@ -9,9 +9,9 @@ mod sink;
 #[cfg(test)]
 mod tests;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{fs, io};
 
 use abide_effects::secrets::Secrets;
 use abide_effects::web::Url;
@@ -22,12 +22,11 @@ use abide_kernel::explain::why;
 use abide_kernel::time::Time;
 use abide_ledger::{Bounds, Cursor, Follow, ReadError};
 use abide_private::{private_folder, read_regular, write_private};
-use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinHandle;
 
-use crate::config::Settings;
-pub use notice::On;
+use crate::error::{Action, StartError};
+pub use notice::NoticeKind;
 use notice::{Known, Notice};
 use sink::Sink;
 
@@ -42,10 +41,10 @@ const TOLD_MAX: usize = 256;
 
 /// What the operator chose.
 #[derive(Debug, Clone)]
-pub struct Chosen {
+pub struct NotifyOptions {
     pub command: Option<String>,
     pub webhook: Option<(Url, Option<Secret>)>,
-    pub on: Vec<On>,
+    pub on: Vec<NoticeKind>,
     /// Variables that are nobody else's business.
     pub hidden: Hidden,
 }
@@ -64,20 +63,7 @@ impl Hidden {
     }
 }
 
-impl Chosen {
-    pub fn from(settings: &Settings) -> anyhow::Result<Chosen> {
-        let webhook = match &settings.notify_webhook.value {
-            None => None,
-            Some(text) => {
-                let url = Url::parse(text).map_err(|hint| anyhow::anyhow!("notify.webhook: {hint}"))?;
-                let secret = settings.notify_secret_env.value.as_deref().map(secret).transpose()?;
-                Some((url, secret))
-            }
-        };
-        let (command, on) = (settings.notify_command.value.clone(), settings.notify_on.value.clone());
-        Ok(Chosen { command, webhook, on, hidden: Hidden { keys: settings.providers.key_variables(), secrets: None } })
-    }
-
+impl NotifyOptions {
     fn sinks(self, home: &Path) -> Vec<Sink> {
         let webhook = self.webhook.map(|(url, secret)| Sink::Webhook { url, secret });
         let (hidden, folder) = (self.hidden, home.to_owned());
@@ -85,15 +71,9 @@ impl Chosen {
     }
 }
 
-fn secret(name: &str) -> anyhow::Result<Secret> {
-    let text = crate::config::variable(name)
-        .with_context(|| format!("notify.secret_env: ${name} is not set; set it to the webhook's secret"))?;
-    Secret::parse(&text).map_err(|problem| anyhow::anyhow!("notify.secret_env: ${name}: {problem}"))
-}
-
 /// How far one way of telling has come, as it is kept in the home.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Place {
+pub struct SinkProgress {
     pub cursor: String,
     pub sent: u64,
     /// Given up after the last attempt.
@@ -112,19 +92,19 @@ pub struct Failure {
     pub error: String,
 }
 
-impl Place {
+impl SinkProgress {
     pub fn file(home: &Path, sink: &str) -> PathBuf {
         home.join("notify").join(format!("{sink}.json"))
     }
 
     /// What is there, if it reads.
-    pub fn read(path: &Path) -> Option<Place> {
+    pub fn read(path: &Path) -> Option<SinkProgress> {
         read_regular(path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok())
     }
 
-    fn save(&self, path: &Path) -> anyhow::Result<()> {
+    fn save(&self, path: &Path) -> io::Result<()> {
         private_folder(path.parent().unwrap_or(Path::new(".")))?;
-        Ok(write_private(path, &serde_json::to_vec(self)?)?)
+        write_private(path, &serde_json::to_vec(self)?)
     }
 }
 
@@ -139,22 +119,28 @@ impl Drop for Notifier {
 }
 
 /// Begins where the last daemon left off. A way that was not chosen before begins at `since`: the past is not news.
-pub fn start(home: &Path, host: &Host, chosen: Chosen, since: Cursor) -> anyhow::Result<Notifier> {
+pub fn start(home: &Path, host: &Host, chosen: NotifyOptions, since: Cursor) -> Result<Notifier, StartError> {
     let on = chosen.on.clone();
     let sinks = chosen.sinks(home);
     for name in sink::NAMES.iter().filter(|name| !sinks.iter().any(|sink| sink.name() == **name)) {
-        // Chosen again later, it begins anew.
-        let _absent = fs::remove_file(Place::file(home, name));
+        // NotifyOptions again later, it begins anew.
+        let _absent = fs::remove_file(SinkProgress::file(home, name));
     }
     let mut tasks = Vec::new();
     for sink in sinks {
-        let path = Place::file(home, sink.name());
-        let known = Place::read(&path).and_then(|place| Some((place.cursor.parse::<Cursor>().ok()?, place)));
+        let path = SinkProgress::file(home, sink.name());
+        let known = SinkProgress::read(&path).and_then(|place| Some((place.cursor.parse::<Cursor>().ok()?, place)));
         let (cursor, place) = match known.filter(|(cursor, _)| *cursor <= since) {
             Some(known) => known,
             None => {
-                let new = Place { cursor: since.to_string(), sent: 0, failed: 0, last_failure: None, told: Vec::new() };
-                new.save(&path).with_context(|| format!("can't write {}", path.display()))?;
+                let new = SinkProgress {
+                    cursor: since.to_string(),
+                    sent: 0,
+                    failed: 0,
+                    last_failure: None,
+                    told: Vec::new(),
+                };
+                new.save(&path).action(|| format!("can't write {}", path.display()))?;
                 (since, new)
             }
         };
@@ -168,9 +154,9 @@ pub fn start(home: &Path, host: &Host, chosen: Chosen, since: Cursor) -> anyhow:
 struct Telling {
     host: Host,
     sink: Sink,
-    on: Vec<On>,
+    on: Vec<NoticeKind>,
     path: PathBuf,
-    place: Place,
+    place: SinkProgress,
     unsaved: usize,
 }
 

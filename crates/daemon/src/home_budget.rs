@@ -19,8 +19,8 @@ use abide_kernel::vocabulary::{HoldCause, ProviderError};
 use abide_ledger::{Bounds, Cursor, Ledger, ReadError, Recorded, StreamId};
 use tokio::sync::watch;
 
-use super::announcement::Announcement;
-use super::holds::Refused;
+use crate::announcement::Announcement;
+use crate::key_holds::RefusedCall;
 
 /// Facts that are read at once, backwards, until none of them is of today.
 const BATCH: Bounds = Bounds { items: 10_000, bytes: 16 << 20 };
@@ -77,8 +77,8 @@ impl HomeBudget {
         Ok(())
     }
 
-    /// Whether a model may be called now. Refused where the day's budget is spent.
-    pub async fn check(&self, agent: &AgentId, now: Time) -> Result<(), Refused> {
+    /// Whether a model may be called now. RefusedCall where the day's budget is spent.
+    pub async fn check(&self, agent: &AgentId, now: Time) -> Result<(), RefusedCall> {
         let Some(shared) = &self.0 else { return Ok(()) };
         let mut complete = shared.complete.subscribe();
         // The sender lives as long as this handle, so this ends only when the sums are complete.
@@ -96,7 +96,7 @@ impl HomeBudget {
 }
 
 impl Shared {
-    fn check(&self, agent: &AgentId, now: Time, instant: Instant) -> Option<Refused> {
+    fn check(&self, agent: &AgentId, now: Time, instant: Instant) -> Option<RefusedCall> {
         let today = Spending::day_begins(now);
         let mut sums = self.lock();
         if sums.days.get(&today).copied().unwrap_or(0) < self.limit_micro_usd {
@@ -106,7 +106,7 @@ impl Shared {
         let announce = sums.announcement.offer(agent, instant);
         let failure =
             ProviderFailure { error: ProviderError::HomeBudgetSpent, ..ProviderFailure::invalid(self.reached()) };
-        Some(Refused { failure, announce })
+        Some(RefusedCall { failure, announce })
     }
 
     /// The words by which a process knows that an earlier one told the operator of this limit.

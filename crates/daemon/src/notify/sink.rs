@@ -136,7 +136,7 @@ mod tests {
 
     use abide_kernel::time::Time;
 
-    use super::super::notice::On;
+    use super::super::notice::NoticeKind;
     use super::*;
 
     /// It ignores being asked, and so does what it started; a pipe that all of them hold says when all of them are gone.
@@ -147,7 +147,7 @@ mod tests {
         assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         let notice = Notice {
             id: "brief_1".to_owned(),
-            kind: On::Notify,
+            kind: NoticeKind::Notify,
             agent_id: "a".to_owned(),
             at: Time::from_ms(1),
             seq: 1,

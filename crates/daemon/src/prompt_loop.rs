@@ -2,18 +2,15 @@
 //! put together within the model's room, earlier turns are summarised where there is too little of it, the model is
 //! asked, and what came of it is reported.
 
-mod announcement;
-pub mod holds;
-pub mod home_budget;
-mod past;
-mod tabs;
+mod history;
+mod open_calls;
 
 use std::mem;
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 use abide_effects::Hands;
-use abide_effects::model::remote::{Remote, Tab};
+use abide_effects::model::remote::{Remote, UsageSoFar};
 use abide_effects::model::{Model, ProviderFailure, Providers};
 use abide_effects::tools::ToolSet;
 use abide_engine::{Clock, Deltas};
@@ -34,11 +31,11 @@ use abide_kernel::time::Time;
 use abide_kernel::vocabulary::ProviderError;
 use abide_ledger::{Ledger, StreamId};
 
-use crate::policy::Watched;
-use holds::{Attempt, Holds, Refused};
-use home_budget::HomeBudget;
-use past::{Past, Pasts, Results};
-use tabs::{Open, Tabs};
+use crate::home_budget::HomeBudget;
+use crate::key_holds::{Attempt, KeyHolds, RefusedCall};
+use crate::policy_file::PolicyFile;
+use history::{Histories, History, RecordedResults};
+use open_calls::{OpenCall, OpenCalls};
 
 /// How often a request is made smaller when its model says that it is too long: our guess at its window was wrong.
 const SHRINKS: u32 = 2;
@@ -47,21 +44,21 @@ const SHRINKS: u32 = 2;
 pub static ALWAYS_SHOWN_TOKENS: LazyLock<u64> = LazyLock::new(|| ToolSet::every().tokens() + tokens(HOUSE));
 
 #[derive(Debug, Clone)]
-pub struct Mind {
+pub struct PromptLoop {
     ledger: Ledger,
     hands: Hands,
-    policy: Arc<Watched>,
+    policy: Arc<PolicyFile>,
     providers: Arc<Providers>,
     deltas: Deltas,
-    holds: Holds,
+    holds: KeyHolds,
     budget: HomeBudget,
-    pasts: Arc<Pasts>,
-    tabs: Tabs,
+    histories: Arc<Histories>,
+    open_calls: OpenCalls,
 }
 
 /// One round of a turn, to be thought.
-struct Thought<'a> {
-    mind: &'a Mind,
+struct RoundRequest<'a> {
+    mind: &'a PromptLoop,
     agent: &'a AgentId,
     model: &'a Remote,
     attempt: &'a Attempt,
@@ -70,23 +67,33 @@ struct Thought<'a> {
     tools: ToolSet,
     situation: Box<Situation>,
     surroundings: Surroundings,
-    past: Past,
+    history: History,
     budget_tokens: u64,
     /// What has to be recorded beside the answer.
     beside: Vec<Input>,
 }
 
-impl Mind {
+impl PromptLoop {
     pub fn new(
         ledger: Ledger,
         hands: Hands,
-        policy: Arc<Watched>,
+        policy: Arc<PolicyFile>,
         providers: Arc<Providers>,
         deltas: Deltas,
-        holds: Holds,
+        holds: KeyHolds,
         budget: HomeBudget,
-    ) -> Mind {
-        Mind { ledger, hands, policy, providers, deltas, holds, budget, pasts: Arc::default(), tabs: Tabs::default() }
+    ) -> PromptLoop {
+        PromptLoop {
+            ledger,
+            hands,
+            policy,
+            providers,
+            deltas,
+            holds,
+            budget,
+            histories: Arc::default(),
+            open_calls: OpenCalls::default(),
+        }
     }
 
     /// What came of asking the model: the answer or its failure last, and before it what else has to be recorded.
@@ -95,7 +102,7 @@ impl Mind {
         let (beside, said) = self.answer(agent, exec_id, round, &mut call).await;
         let exec_id = exec_id.clone();
         let answer = match said {
-            Said::Reply(reply) => {
+            RoundOutcome::Reply(reply) => {
                 let elapsed_ms = u64::try_from(began.elapsed().as_millis()).ok();
                 let tree = match call.place {
                     Some(place) => self.hands.tree(*place).await,
@@ -103,12 +110,12 @@ impl Mind {
                 };
                 Input::FinishRound { exec_id, round, reply: Reply { elapsed_ms, tree, ..*reply } }
             }
-            Said::Failed(Refused { failure, announce }) => {
+            RoundOutcome::Failed(RefusedCall { failure, announce }) => {
                 let ProviderFailure { error, retry_after_ms, message, carry, spent, model_only: _ } = failure;
                 let (jitter, spent) = (jitter(), spent.map(|spent| *spent));
                 Input::FailRound { exec_id, round, error, retry_after_ms, message, carry, jitter, spent, announce }
             }
-            Said::TooMuch { needed_tokens, budget_tokens } => {
+            RoundOutcome::TooMuch { needed_tokens, budget_tokens } => {
                 Input::OverflowBaseline { exec_id, needed_tokens, budget_tokens }
             }
         };
@@ -117,38 +124,49 @@ impl Mind {
 
     /// The answer of the model, if it may be asked: it is priced where money is limited, the home has not spent its budget
     /// of the day, and the model's key is not known to fail.
-    async fn answer(&self, agent: &AgentId, exec_id: &ExecId, round: u32, call: &mut ModelCall) -> (Vec<Input>, Said) {
+    async fn answer(
+        &self,
+        agent: &AgentId,
+        exec_id: &ExecId,
+        round: u32,
+        call: &mut ModelCall,
+    ) -> (Vec<Input>, RoundOutcome) {
         let model = match self.providers.model(&call.model) {
             Ok(model) => model,
-            Err(error) => return (Vec::new(), Said::failed(ProviderFailure::invalid(error.to_string()))),
+            Err(error) => return (Vec::new(), RoundOutcome::failed(ProviderFailure::invalid(error.to_string()))),
         };
         if (call.money_limited || self.budget.is_limited())
             && let Err(unpriced) = model.check_price()
         {
             let error = ProviderError::Unpriced;
-            return (Vec::new(), Said::failed(ProviderFailure { error, ..ProviderFailure::invalid(unpriced) }));
+            return (Vec::new(), RoundOutcome::failed(ProviderFailure { error, ..ProviderFailure::invalid(unpriced) }));
         }
         if let Err(refused) = self.budget.check(agent, Clock::System.now()).await {
-            return (Vec::new(), Said::Failed(refused));
+            return (Vec::new(), RoundOutcome::Failed(refused));
         }
         let attempt = match self.holds.begin(agent, &model, Instant::now()) {
             Ok(attempt) => attempt,
-            Err(refused) => return (Vec::new(), Said::Failed(refused)),
+            Err(refused) => return (Vec::new(), RoundOutcome::Failed(refused)),
         };
         let (beside, mut said) = match &model {
             Model::Remote(model) => self.ask(agent, model, &attempt, exec_id, round, call).await,
             Model::Echo | Model::Script { .. } => {
-                if let Err(failure) = past::complete(&self.ledger, agent, call) {
-                    return (Vec::new(), Said::failed(failure));
+                if let Err(failure) = history::complete(&self.ledger, agent, call) {
+                    return (Vec::new(), RoundOutcome::failed(failure));
                 }
-                let past = Results { ledger: self.ledger.clone(), stream: StreamId::agent(agent) };
-                (Vec::new(), Said::of(model.call(call, &ToolSet::of_turn(call), exec_id, round, &past).await))
+                let history = RecordedResults { ledger: self.ledger.clone(), stream: StreamId::agent(agent) };
+                (
+                    Vec::new(),
+                    RoundOutcome::of(model.call(call, &ToolSet::of_turn(call), exec_id, round, &history).await),
+                )
             }
         };
         match &mut said {
-            Said::Reply(_) => attempt.worked(),
-            Said::Failed(Refused { failure, announce }) => *announce = attempt.failed(failure, Instant::now()),
-            Said::TooMuch { .. } => {}
+            RoundOutcome::Reply(_) => attempt.worked(),
+            RoundOutcome::Failed(RefusedCall { failure, announce }) => {
+                *announce = attempt.failed(failure, Instant::now())
+            }
+            RoundOutcome::TooMuch { .. } => {}
         }
         (beside, said)
     }
@@ -157,17 +175,17 @@ impl Mind {
     pub fn recorded(&self, agent: &AgentId, facts: Vec<(Seq, Time, Fact)>) {
         self.budget.recorded(agent, &facts);
         self.holds.recorded(agent, &facts);
-        self.pasts.tell(agent, facts);
+        self.histories.tell(agent, facts);
     }
 
     /// What a call took that was ended, and can't say it itself any more.
     pub fn cut_off(&self, agent: &AgentId, exec_id: &ExecId) -> Vec<Input> {
-        self.tabs.cut_off(agent, exec_id)
+        self.open_calls.cut_off(agent, exec_id)
     }
 
     /// The agent has fallen asleep.
     pub fn rests(&self, agent: &AgentId) {
-        self.pasts.forget(agent);
+        self.histories.forget(agent);
     }
 
     async fn ask(
@@ -178,18 +196,18 @@ impl Mind {
         exec_id: &ExecId,
         round: u32,
         call: &mut ModelCall,
-    ) -> (Vec<Input>, Said) {
+    ) -> (Vec<Input>, RoundOutcome) {
         let tools = ToolSet::of_turn(call);
         let Some(situation) = call.situation.take() else {
             let failure = ProviderFailure::invalid("nobody said where the agent stands");
-            return (Vec::new(), Said::failed(failure));
+            return (Vec::new(), RoundOutcome::failed(failure));
         };
-        let (past, surroundings) = match self.look(agent, &situation).await {
+        let (history, surroundings) = match self.look(agent, &situation).await {
             Ok(seen) => seen,
-            Err(failure) => return (Vec::new(), Said::failed(failure)),
+            Err(failure) => return (Vec::new(), RoundOutcome::failed(failure)),
         };
         let (budget_tokens, beside) = (model.card.context_tokens, Vec::new());
-        let mut thought = Thought {
+        let mut thought = RoundRequest {
             mind: self,
             agent,
             model,
@@ -199,34 +217,34 @@ impl Mind {
             tools,
             situation,
             surroundings,
-            past,
+            history,
             budget_tokens,
             beside,
         };
         let said = thought.said().await;
         // Where there is a new summary, part of what was read is gone.
         if !thought.beside.iter().any(|input| matches!(input, Input::Compact { .. })) {
-            self.pasts.keep(agent, thought.past);
+            self.histories.keep(agent, thought.history);
         }
         (thought.beside, said)
     }
 
     /// What the disk knows, in one go; without another thread where there is nothing to read.
-    async fn look(&self, agent: &AgentId, situation: &Situation) -> Result<(Past, Surroundings), ProviderFailure> {
+    async fn look(&self, agent: &AgentId, situation: &Situation) -> Result<(History, Surroundings), ProviderFailure> {
         let (after, through) = (situation.summary.as_ref().map_or(0, |summary| summary.through), situation.seq);
         if self.hands.nothing_around(agent, &situation.place)
-            && let Some(past) = self.pasts.at_hand(&self.ledger, agent, after, through)
+            && let Some(history) = self.histories.at_hand(&self.ledger, agent, after, through)
         {
-            return Ok((past, Surroundings::default()));
+            return Ok((history, Surroundings::default()));
         }
         let (mind, agent, place) = (self.clone(), agent.clone(), situation.place.clone());
         let read = move || {
-            let past = mind.pasts.read(&mind.ledger, &agent, after, through)?;
+            let history = mind.histories.read(&mind.ledger, &agent, after, through)?;
             let found = mind.hands.look_around(&agent, &place, &mind.policy.current());
             let guides = found.guides.into_iter().map(|guide| Guide { path: guide.path, text: guide.text });
             let skills = found.skills.into_iter();
             let skills = skills.map(|skill| SkillCard { name: skill.name, description: skill.description });
-            Ok((past, Surroundings { guides: guides.collect(), skills: skills.collect() }))
+            Ok((history, Surroundings { guides: guides.collect(), skills: skills.collect() }))
         };
         let read = tokio::task::spawn_blocking(read).await;
         read.unwrap_or_else(|stopped| Err(ProviderFailure::invalid(format!("the records can't be read: {stopped}"))))
@@ -234,9 +252,9 @@ impl Mind {
 }
 
 /// What came of a round.
-enum Said {
+enum RoundOutcome {
     Reply(Box<Reply>),
-    Failed(Refused),
+    Failed(RefusedCall),
     /// What must be shown does not fit into the model.
     TooMuch {
         needed_tokens: u64,
@@ -244,31 +262,31 @@ enum Said {
     },
 }
 
-impl Said {
-    fn of(came: Result<Reply, ProviderFailure>) -> Said {
+impl RoundOutcome {
+    fn of(came: Result<Reply, ProviderFailure>) -> RoundOutcome {
         match came {
-            Ok(reply) => Said::Reply(Box::new(reply)),
-            Err(failure) => Said::failed(failure),
+            Ok(reply) => RoundOutcome::Reply(Box::new(reply)),
+            Err(failure) => RoundOutcome::failed(failure),
         }
     }
 
-    fn failed(failure: ProviderFailure) -> Said {
-        Said::Failed(Refused { failure, announce: true })
+    fn failed(failure: ProviderFailure) -> RoundOutcome {
+        RoundOutcome::Failed(RefusedCall { failure, announce: true })
     }
 }
 
-impl Thought<'_> {
-    async fn said(&mut self) -> Said {
+impl RoundRequest<'_> {
+    async fn said(&mut self) -> RoundOutcome {
         let mut shrinks = 0;
         loop {
             match self.assemble() {
                 Shown::Summarise(older) => {
                     if let Err(refused) = self.summarise(older).await {
-                        return Said::failed(refused);
+                        return RoundOutcome::failed(refused);
                     }
                 }
                 Shown::TooMuch { needed_tokens, budget_tokens } => {
-                    return Said::TooMuch { needed_tokens, budget_tokens };
+                    return RoundOutcome::TooMuch { needed_tokens, budget_tokens };
                 }
                 Shown::Ready(ready) => match self.call(&ready).await {
                     Err(failure) if failure.error == ProviderError::ContextLength && shrinks < SHRINKS => {
@@ -278,7 +296,7 @@ impl Thought<'_> {
                     came => {
                         self.keep_recap(&ready);
                         let counted = |reply| Reply { estimated_tokens: Some(ready.estimated_tokens), ..reply };
-                        return Said::of(came.map(counted));
+                        return RoundOutcome::of(came.map(counted));
                     }
                 },
             }
@@ -287,7 +305,7 @@ impl Thought<'_> {
 
     fn assemble(&self) -> Shown {
         let room = Room { budget_tokens: self.budget_tokens, tools_tokens: self.tools.tokens() };
-        let (turns, left_out) = (self.past.talk.turns.as_slice(), self.past.left_out);
+        let (turns, left_out) = (self.history.talk.turns.as_slice(), self.history.left_out);
         Material { situation: &self.situation, surroundings: &self.surroundings, turns, left_out, room }.assemble()
     }
 
@@ -300,11 +318,14 @@ impl Thought<'_> {
             }
             self.mind.deltas.publish(self.agent, self.exec_id, self.round, text);
         };
-        let (tab, sent_tokens) = (Arc::new(Tab::default()), self.situation.measure.corrected(ready.estimated_tokens));
+        let (usage, sent_tokens) =
+            (Arc::new(UsageSoFar::default()), self.situation.measure.corrected(ready.estimated_tokens));
         let (exec_id, round, prices) = (self.exec_id.clone(), self.round, self.model.card.prices);
-        self.mind.tabs.open(self.agent, Open { exec_id, round, tab: Arc::clone(&tab), sent_tokens, prices });
-        let said = self.model.call_on(&tab, &ready.prompt, &self.tools, self.exec_id, self.round, &mut hear).await;
-        self.mind.tabs.close(self.agent);
+        self.mind
+            .open_calls
+            .open(self.agent, OpenCall { exec_id, round, usage: Arc::clone(&usage), sent_tokens, prices });
+        let said = self.model.call_on(&usage, &ready.prompt, &self.tools, self.exec_id, self.round, &mut hear).await;
+        self.mind.open_calls.close(self.agent);
         said
     }
 
@@ -319,16 +340,16 @@ impl Thought<'_> {
     /// refused ends the round: the call itself would be refused too, and the records tell less than the model will.
     async fn summarise(&mut self, older: Older) -> Result<(), ProviderFailure> {
         let before = self.situation.summary.take();
-        let (text, usage) = match self.told_by_model(before.as_ref(), &self.past.talk.turns, &older).await {
+        let (text, usage) = match self.told_by_model(before.as_ref(), &self.history.talk.turns, &older).await {
             Ok((text, usage)) => (text, Some(usage)),
             Err(failure) if failure.error == ProviderError::Auth => return Err(failure),
             Err(failure) => {
                 tracing::warn!(agent = %self.agent, %failure, "no summary from the model; the records are told instead");
                 let usage = failure.spent.map(|spent| spent.usage);
-                (digest(before.as_ref(), &self.past.talk.turns, &older), usage)
+                (digest(before.as_ref(), &self.history.talk.turns, &older), usage)
             }
         };
-        self.past.talk.turns.drain(..older.turns);
+        self.history.talk.turns.drain(..older.turns);
         let messages = before.map_or(0, |before| before.messages) + older.messages;
         let through = older.through;
         self.beside.push(Input::Compact {

@@ -9,7 +9,7 @@ use super::*;
 const MINUTE: Duration = Duration::from_secs(60);
 
 struct World {
-    holds: Holds,
+    holds: KeyHolds,
     now: Instant,
 }
 
@@ -23,18 +23,18 @@ enum Call {
 
 impl World {
     fn new(suspicious: bool) -> World {
-        World { holds: Holds::new(suspicious), now: Instant::now() }
+        World { holds: KeyHolds::new(suspicious), now: Instant::now() }
     }
 
     fn pass(&mut self, minutes: u32) {
         self.now += MINUTE * minutes;
     }
 
-    fn begin(&self, name: &str, model: &str) -> Result<Attempt, Refused> {
+    fn begin(&self, name: &str, model: &str) -> Result<Attempt, RefusedCall> {
         self.holds.begin(&id(name), &remote(model), self.now)
     }
 
-    fn not_asked(refused: &Refused) -> Call {
+    fn not_asked(refused: &RefusedCall) -> Call {
         let retry_after = refused.failure.retry_after_ms.unwrap();
         Call::NotAsked { minutes: retry_after.div_ceil(60_000), announce: refused.announce }
     }
