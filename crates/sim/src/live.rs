@@ -13,9 +13,10 @@ use abide_kernel::agent::lifecycle::Control;
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::{Fact, TaskCreated, TaskEnd};
 use abide_kernel::id::{AgentId, TaskId};
-use abide_kernel::input::{Act, Answer, Checked, Input, NewMessage, Removal, Reply};
+use abide_kernel::input::{Answer, Checked, Input, NewMessage, Removal, Reply};
 use abide_kernel::limits::CLOCK_SLACK_MS;
 use abide_kernel::time::Time;
+use abide_kernel::tool::RecordCall;
 use abide_kernel::vocabulary::{ProviderError, TaskKind, TaskStatus, ToolStatus, WaitPolicy};
 use abide_kernel::wake::{self, Wake};
 use abide_ledger::{Cursor, Ledger, Memory};
@@ -180,7 +181,7 @@ impl Outside {
                 let reply = mind::reply(&mut self.rng, &inhabitant.shadow, &mut self.calls);
                 vec![Input::FinishRound { exec_id, round, reply }]
             }
-            Effect::RunTool { exec_id, call_id, .. } => {
+            Effect::RunTool { exec_id, call_id, .. } | Effect::AnswerCall { exec_id, call_id, .. } => {
                 let reads = mind::reads(&mut self.rng, &inhabitant.shadow);
                 let status = if self.rng.chance(80) { ToolStatus::Completed } else { ToolStatus::Failed };
                 let result = serde_json::Value::Null;
@@ -504,17 +505,17 @@ impl Process {
             return Some(Input::ReleaseTurns { cause: held.cause, evidence: "mended".to_owned() });
         }
         if let Some(timer_id) = state.timers.active().keys().next().cloned() {
-            return act(Act::CancelTimer { timer_id });
+            return act(RecordCall::CancelTimer { timer_id });
         }
         if let Some(task_id) = state.tasks.open().keys().next().cloned() {
             let end = TaskEnd { task_id, ..TaskEnd::default() };
             return Some(Input::EndTask { status: TaskStatus::Completed, end });
         }
         if let Some(waiting_intent_id) = state.waits.open().keys().next().cloned() {
-            return act(Act::CancelWait { waiting_intent_id });
+            return act(RecordCall::CancelWait { waiting_intent_id });
         }
         if let Some(work_item_id) = state.work.items().keys().next().cloned() {
-            return act(Act::CompleteWorkItem { work_item_id, report: "closed".to_owned() });
+            return act(RecordCall::CompleteWorkItem { work_item_id, report: "closed".to_owned() });
         }
         if state.tasks.owed().values().any(|task| task.held) {
             return Some(Input::Queue(NewMessage { text: Some("and?".to_owned()), ..NewMessage::default() }));

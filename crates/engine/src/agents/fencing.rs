@@ -6,7 +6,8 @@ use abide_kernel::agent::config::Identity;
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::Fact;
 use abide_kernel::id::AgentId;
-use abide_kernel::input::{Act, Does, Input, Refusal};
+use abide_kernel::input::{Input, Refusal};
+use abide_kernel::tool::{RecordCall, ToolCall};
 
 use super::fence::FenceState;
 use super::performing::Job;
@@ -131,9 +132,9 @@ fn may_dismiss(input: &Input) -> bool {
         Input::Stop
         | Input::Dismiss { .. }
         | Input::Quarantine { .. }
-        | Input::Act { act: Act::StopTask { .. }, .. } => true,
+        | Input::Act { act: RecordCall::StopTask { .. }, .. } => true,
         Input::FinishRound { reply, .. } => {
-            reply.calls.iter().any(|call| matches!(call.does, Does::Act(Act::StopTask { .. })))
+            reply.calls.iter().any(|call| matches!(call.parsed, ToolCall::Record(RecordCall::StopTask { .. })))
         }
         _ => false,
     }
@@ -160,6 +161,7 @@ fn begins_something(effect: &Effect) -> bool {
     match effect {
         Effect::CallModel { .. }
         | Effect::RunTool { .. }
+        | Effect::AnswerCall { .. }
         | Effect::StartTask { .. }
         | Effect::SpawnChild { .. }
         | Effect::RunCheck { .. } => true,

@@ -11,10 +11,9 @@ use abide_kernel::id::{AgentId, CallId, ExecId};
 use abide_kernel::input::{Answer, Input, NewMessage, Refusal};
 use abide_kernel::limits;
 use abide_kernel::summary::agent_summary;
+use abide_kernel::tool::{AgentGet, HostCall, SendMessage, SpawnAgent};
 use abide_kernel::vocabulary::{ChildWorkspace, MessageKind, ToolStatus};
 use futures_util::future::BoxFuture;
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::Agents;
@@ -29,28 +28,6 @@ pub(super) struct Caller {
     pub config: Config,
     /// Its turn was started by something from outside.
     pub from_outside: bool,
-}
-
-#[derive(Debug, Deserialize)]
-struct SendMessage {
-    agent_id: String,
-    text: String,
-    correlation_id: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct SpawnAgent {
-    message: String,
-    name: String,
-    workspace_mode: Option<ChildWorkspace>,
-    model: Option<String>,
-    instructions: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct AgentGet {
-    #[serde(default)]
-    agent_id: Option<String>,
 }
 
 impl Caller {
@@ -69,20 +46,17 @@ pub(super) fn job(
     effect: Effect,
     queue: &mut TicketQueue,
 ) -> Result<(ExecId, CallId, BoxFuture<'static, Vec<Input>>), Effect> {
-    let Effect::RunTool { exec_id, call_id, tool, input, place } = effect else { return Err(effect) };
-    if !matches!(tool.as_str(), "SendMessage" | "SpawnAgent" | "AgentGet") {
-        return Err(Effect::RunTool { exec_id, call_id, tool, input, place });
-    }
+    let Effect::AnswerCall { exec_id, call_id, call, place } = effect else { return Err(effect) };
     let (agents, caller, mut turn) = (Arc::clone(agents), caller(), queue.take_ticket());
-    let (exec, call) = (exec_id.clone(), call_id.clone());
+    let (exec, id) = (exec_id.clone(), call_id.clone());
     let job = async move {
         turn.wait_turn().await;
-        let came_to = match tool.as_str() {
-            "SendMessage" => send(&agents, &caller, input).await,
-            "AgentGet" => get(&agents, &caller, input).await,
-            _ => spawn_named(&agents, &caller, input, *place).await,
+        let came_to = match *call {
+            HostCall::SendMessage(call) => send(&agents, &caller, call).await,
+            HostCall::AgentGet(call) => get(&agents, &caller, call).await,
+            HostCall::SpawnAgent(call) => spawn_named(&agents, &caller, call, *place).await,
         };
-        vec![finished(exec, call, came_to)]
+        vec![finished(exec, id, came_to)]
     };
     Ok((exec_id, call_id, Box::pin(job)))
 }
@@ -95,8 +69,8 @@ fn finished(exec_id: ExecId, call_id: CallId, came_to: Result<Value, Refusal>) -
     Input::FinishTool { exec_id, call_id, status, result, reads: None }
 }
 
-async fn send(agents: &Arc<Streams<Agents>>, caller: &Caller, input: Value) -> Result<Value, Refusal> {
-    let SendMessage { agent_id, text, correlation_id } = read(input)?;
+async fn send(agents: &Arc<Streams<Agents>>, caller: &Caller, call: SendMessage) -> Result<Value, Refusal> {
+    let SendMessage { agent_id, text, correlation_id } = call;
     let to = name(&agent_id)?;
     if text.trim().is_empty() {
         return Err(Refusal::new("empty", "there is nothing in the text, and it would wake nobody", "say something"));
@@ -135,11 +109,8 @@ async fn tell(
 }
 
 /// The summary of an agent, as the operator sees it; the caller's own where none is named. Reading wakes nobody.
-async fn get(agents: &Arc<Streams<Agents>>, caller: &Caller, input: Value) -> Result<Value, Refusal> {
-    let id = match read::<AgentGet>(input)?.agent_id {
-        Some(named) => name(&named)?,
-        None => caller.identity.id.clone(),
-    };
+async fn get(agents: &Arc<Streams<Agents>>, caller: &Caller, call: AgentGet) -> Result<Value, Refusal> {
+    let id = call.agent_id.unwrap_or_else(|| caller.identity.id.clone());
     let seen = agents.look(&id, |state, now| (!state.archived).then(|| agent_summary(state, now))).await;
     let missing =
         || Refusal::new("not_found", format!("no agent is called {id}"), "go on without it, or ask the operator");
@@ -151,10 +122,10 @@ async fn get(agents: &Arc<Streams<Agents>>, caller: &Caller, input: Value) -> Re
 async fn spawn_named(
     agents: &Arc<Streams<Agents>>,
     caller: &Caller,
-    input: Value,
+    call: SpawnAgent,
     place: Place,
 ) -> Result<Value, Refusal> {
-    let SpawnAgent { message, name: wanted, workspace_mode, model, instructions } = read(input)?;
+    let SpawnAgent { message, name: wanted, workspace_mode, model, instructions } = call;
     let id = name(&wanted)?;
     if is_name_of_child(&id) {
         let detail = format!("{id} is a name as the runtime gives it to children: a dot and a number at its end");
@@ -216,11 +187,6 @@ async fn spawn_named(
 fn is_name_of_child(id: &AgentId) -> bool {
     let number = id.as_str().rsplit_once('.').map(|(_, number)| number);
     number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
-}
-
-fn read<T: DeserializeOwned>(input: Value) -> Result<T, Refusal> {
-    serde_json::from_value(input)
-        .map_err(|error| Refusal::new("invalid_input", error.to_string(), "see the schema of the tool"))
 }
 
 fn name(text: &str) -> Result<AgentId, Refusal> {

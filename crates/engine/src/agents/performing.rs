@@ -52,7 +52,7 @@ impl Actor<Agents> {
             }
             Effect::RunCheck { timer_id, due, .. } => Job::Check { timer_id: timer_id.clone(), due: *due },
             Effect::CallModel { exec_id, round, .. } => Job::Round { exec_id: exec_id.clone(), round: *round },
-            Effect::RunTool { exec_id, call_id, .. } => {
+            Effect::RunTool { exec_id, call_id, .. } | Effect::AnswerCall { exec_id, call_id, .. } => {
                 Job::Call { exec_id: exec_id.clone(), call_id: call_id.clone() }
             }
             Effect::StartTask { task_id, .. } | Effect::AwaitTask { task_id } => Job::Task { task_id: task_id.clone() },

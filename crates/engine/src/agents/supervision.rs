@@ -54,6 +54,7 @@ pub(super) fn job(
         }
         Effect::CallModel { .. }
         | Effect::RunTool { .. }
+        | Effect::AnswerCall { .. }
         | Effect::EndExec { .. }
         | Effect::StartTask { .. }
         | Effect::AwaitTask { .. }

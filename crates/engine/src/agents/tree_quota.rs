@@ -11,8 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use abide_kernel::agent::config::Identity;
 use abide_kernel::id::AgentId;
-use abide_kernel::input::{Act, Call, Does, Input, Refusal};
+use abide_kernel::input::{Input, Refusal};
 use abide_kernel::rows::{AGENT_PLANE, AGENT_ROW, founder_of_row};
+use abide_kernel::tool::{Call, RecordCall, ToolCall};
 use abide_ledger::{Ledger, ReadError};
 use tokio::sync::OnceCell;
 
@@ -99,7 +100,7 @@ impl TreeQuota {
             }
             let promised = self.lock().promise(maker, calls.len(), self.bound);
             for call in calls.into_iter().skip(promised) {
-                call.does = Does::Refused(self.full(&maker.founder));
+                call.parsed = ToolCall::Refused(self.full(&maker.founder));
             }
         }
     }
@@ -230,7 +231,7 @@ impl Drop for Reservation {
 }
 
 fn makes_child(call: &Call) -> bool {
-    matches!(call.does, Does::Act(Act::SpawnChild { .. }))
+    matches!(call.parsed, ToolCall::Record(RecordCall::SpawnChild { .. }))
 }
 
 /// Every agent that has a maker and is not archived, with its founder. One whose records are damaged is not counted.

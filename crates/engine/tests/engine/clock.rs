@@ -6,8 +6,9 @@ use std::time::Duration;
 use abide_engine::fork::fork;
 use abide_engine::{ClaimOutcome, Host};
 use abide_kernel::fact::Fact;
-use abide_kernel::input::{Act, Input, When};
+use abide_kernel::input::Input;
 use abide_kernel::time::Time;
+use abide_kernel::tool::{RecordCall, When};
 use abide_kernel::vocabulary::CatchUp;
 use abide_ledger::{Hash, Ledger, StreamId};
 
@@ -17,7 +18,7 @@ const CENTURY_MS: i64 = 100 * 365 * 86_400_000;
 const DAY_MS: i64 = 86_400_000;
 
 async fn set_timer(host: &Host, name: &str, when: When) {
-    let act = Act::CreateTimer {
+    let act = RecordCall::CreateTimer {
         summary: "tea".to_owned(),
         when,
         catch_up: CatchUp::Latest,

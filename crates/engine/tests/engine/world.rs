@@ -63,6 +63,7 @@ impl Perform for Mind {
                 Some(Box::pin(async move { vec![Input::EndTask { status: TaskStatus::Cancelled, end }] }))
             }
             Effect::RunTool { .. }
+            | Effect::AnswerCall { .. }
             | Effect::StartTask { .. }
             | Effect::AwaitTask { .. }
             | Effect::CloseTask { .. }

@@ -1,4 +1,4 @@
-//! A path as a model gives it. What it leads to is for the root to find out.
+//! A path as a model writes it. Where it leads is found out when it is opened beneath the workspace.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -11,7 +11,7 @@ pub struct WorkspacePath(PathBuf);
 
 impl WorkspacePath {
     /// `.` and doubled slashes are left out; `..` stays, because what it means depends on the links before it.
-    pub(crate) fn new(text: &str) -> Result<WorkspacePath, &'static str> {
+    pub fn new(text: &str) -> Result<WorkspacePath, &'static str> {
         if text.is_empty() {
             return Err("give the path of a file, relative to the workspace");
         }
@@ -22,11 +22,13 @@ impl WorkspacePath {
         Ok(WorkspacePath(path.collect()))
     }
 
-    pub(crate) fn join(&self, below: &Path) -> WorkspacePath {
+    #[must_use]
+    pub fn join(&self, below: &Path) -> WorkspacePath {
         WorkspacePath(self.0.join(below))
     }
 
-    pub(crate) fn as_path(&self) -> &Path {
+    #[must_use]
+    pub fn as_path(&self) -> &Path {
         &self.0
     }
 }
