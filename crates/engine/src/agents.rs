@@ -30,7 +30,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::core::Outputs;
-use crate::kind::StreamKind;
+use crate::streams::kind::StreamKind;
 use crate::streams::{Actor, PendingRequest, Streams};
 
 use fence::{Fence, PendingStop};

@@ -1,5 +1,7 @@
 //! What all kinds of streams of one home share: the ledger, the clock, the alarm, the keys of requests, and the shutdown.
 
+mod alarm;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +14,6 @@ use crate::clock::{Clock, LatestRecorded};
 use crate::idempotency::{ClaimOutcome, KeyLocks};
 use crate::machine::{Machine, Signal};
 use crate::meter::Meter;
-use crate::streams::alarm;
 
 /// How far a shutdown has come, and why there is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 
 use abide_kernel::fact::DecodeError;
 use abide_kernel::id::Seq;
-use abide_ledger::{Bounds, Ledger, ReadError, Recorded, StreamId};
+use abide_ledger::{Bounds, Ledger, ReadError, Recorded, RowOp, StreamId};
 
-use crate::machine::Machine;
+use crate::machine::{Machine, row_ops};
 
 /// Why a stream's state can't be had from its records.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +50,15 @@ pub fn decode<M: Machine>(stream: &StreamId, recorded: &Recorded) -> Result<M::F
         seq: recorded.seq,
         source,
     })
+}
+
+/// The read rows of a stored fact; none where the stream is of another kind. A fact that does not decode has no rows;
+/// verification names it by other means.
+#[must_use]
+pub fn rows_of_stored<M: Machine>(stream: &StreamId, recorded: &Recorded) -> Option<Vec<RowOp>> {
+    M::id_of(stream)?;
+    let fact = decode::<M>(stream, recorded).ok();
+    Some(fact.map(|fact| row_ops::<M>(recorded.seq, recorded.at, &fact)).unwrap_or_default())
 }
 
 /// The stream as it is now: its newest snapshot and the facts since, or all of them. None if there is no such stream.

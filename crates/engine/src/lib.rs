@@ -1,5 +1,5 @@
 //! The engine: the loop around a pure state machine, and recovery, which is the only way to start. It runs streams of any
-//! kind (`machine`, `kind`); agents are one.
+//! kind (`machine`, `streams::kind`); agents are one.
 //!
 //! The loop's synchronous core never waits and never reads a clock: whoever drives it hands in time and entropy, commits
 //! what it asks to have committed, and performs the effects it gives back. Actors drive it for streams that are awake.
@@ -16,7 +16,6 @@ pub mod fold;
 pub mod fork;
 pub mod host;
 pub mod idempotency;
-pub mod kind;
 pub mod machine;
 pub mod meter;
 #[cfg(feature = "planted")]
@@ -33,7 +32,7 @@ pub use engine::{Engine, Wakeable};
 pub use fold::{LoadError, fold, fold_until};
 pub use host::{Host, HostOptions};
 pub use idempotency::{Claim, ClaimOutcome, Response};
-pub use kind::StreamKind;
 pub use machine::Machine;
 pub use program::{PROGRAM, rows_of_stored};
+pub use streams::kind::StreamKind;
 pub use streams::{Actor, AskError, Streams};

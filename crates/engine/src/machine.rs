@@ -13,11 +13,9 @@ use abide_kernel::input::Refusal;
 use abide_kernel::rows::Row;
 use abide_kernel::time::Time;
 use abide_kernel::wake::Wake;
-use abide_ledger::{NewFact, Recorded, RowOp, StreamId};
+use abide_ledger::{NewFact, RowOp, StreamId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-
-use crate::fold::decode;
 
 /// The state machine of one kind of stream. A value of it is the state of one stream.
 pub trait Machine: Clone + Debug + PartialEq + Send + 'static {
@@ -118,13 +116,4 @@ pub fn stored<M: Machine>(seq: Seq, at: Time, fact: &M::Fact) -> NewFact {
 pub fn row_ops<M: Machine>(seq: Seq, at: Time, fact: &M::Fact) -> Vec<RowOp> {
     let row_op = |row: Row| RowOp { plane: row.plane.into(), id: row.id, patch: row.patch };
     M::rows(seq, at, fact).into_iter().map(row_op).collect()
-}
-
-/// The read rows of a stored fact; none where the stream is of another kind. A fact that does not decode has no rows;
-/// verification names it by other means.
-#[must_use]
-pub fn rows_of_stored<M: Machine>(stream: &StreamId, recorded: &Recorded) -> Option<Vec<RowOp>> {
-    M::id_of(stream)?;
-    let fact = decode::<M>(stream, recorded).ok();
-    Some(fact.map(|fact| row_ops::<M>(recorded.seq, recorded.at, &fact)).unwrap_or_default())
 }

@@ -4,12 +4,12 @@ use abide_kernel::fact::reader::{READER, READERS, reader_of};
 use abide_kernel::{AgentState, rows};
 use abide_ledger::{Program, Recorded, RowMaker, RowOp, StreamId};
 
-use crate::machine;
+use crate::fold;
 
 /// The read rows of a stored fact, whichever kind its stream is of. The streams of the home and of keys have none.
 #[must_use]
 pub fn rows_of_stored(stream: &StreamId, recorded: &Recorded) -> Vec<RowOp> {
-    machine::rows_of_stored::<AgentState>(stream, recorded).unwrap_or_default()
+    fold::rows_of_stored::<AgentState>(stream, recorded).unwrap_or_default()
 }
 
 /// Every home is opened with it, so that it is upgraded, refused or rebuilt by the same rules.

@@ -5,9 +5,9 @@
 //! state, no entry. What brings it back is an envelope in its mailbox, or its place in the wake index (`alarm`).
 
 mod actor;
-pub(crate) mod alarm;
 mod directory;
 mod feed;
+pub mod kind;
 mod loader;
 mod mailbox;
 
@@ -22,8 +22,8 @@ use crate::core::Request;
 use crate::engine::{Engine, Wakeable, blocking};
 use crate::fold::{LoadError, fold};
 use crate::idempotency::Response;
-use crate::kind::{IdOf, InputOf, StreamKind};
 use crate::machine::Machine;
+use crate::streams::kind::{IdOf, InputOf, StreamKind};
 
 pub use actor::Actor;
 use directory::{Directory, Entry};

@@ -20,7 +20,7 @@ use super::mailbox::{Mailbox, Waiter};
 use super::{AskError, Envelope, PendingRequest, Streams};
 use crate::core::{Core, Request};
 use crate::engine::Closing;
-use crate::kind::{IdOf, InputOf, StreamKind};
+use crate::streams::kind::{IdOf, InputOf, StreamKind};
 use jobs::Running;
 use recovery::{ActorEnd, CRASHES_MAX, conclude, load_with_retry};
 

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use super::Envelope;
 use super::mailbox::{MAILBOX_MAX, Mailbox};
-use crate::kind::{IdOf, StreamKind};
+use crate::streams::kind::{IdOf, StreamKind};
 
 pub(super) struct Directory<K: StreamKind> {
     entries: Mutex<HashMap<IdOf<K>, Entry<K>>>,

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use super::Streams;
 use crate::core::Core;
 use crate::fold::LoadError;
-use crate::kind::{IdOf, StreamKind};
+use crate::streams::kind::{IdOf, StreamKind};
 
 /// Threads that read: it is work for a core, not waiting.
 const READERS: usize = 2;

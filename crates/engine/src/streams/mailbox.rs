@@ -8,8 +8,8 @@ use tokio::sync::{mpsc, oneshot};
 use super::AskError;
 use crate::core::Request;
 use crate::idempotency::{KeyLock, Response};
-use crate::kind::StreamKind;
 use crate::machine::Machine;
+use crate::streams::kind::StreamKind;
 
 /// Envelopes that may wait for one stream. An actor takes all of them into one commit, so this bounds a commit, too.
 pub(super) const MAILBOX_MAX: usize = 256;

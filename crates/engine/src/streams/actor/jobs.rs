@@ -5,7 +5,7 @@ use tokio::task::{AbortHandle, Id, JoinError};
 
 use super::Actor;
 use super::recovery::panic_text;
-use crate::kind::{InputOf, StreamKind};
+use crate::streams::kind::{InputOf, StreamKind};
 
 /// A job under way, and what has to be said if it is lost.
 pub(super) struct Running<J> {

@@ -15,8 +15,8 @@ use super::super::{AskError, Envelope, Streams};
 use super::Actor;
 use crate::core::{Core, Request};
 use crate::engine::Closing;
-use crate::kind::{IdOf, StreamKind};
 use crate::machine::{Machine, Signal};
+use crate::streams::kind::{IdOf, StreamKind};
 
 /// Crashes in a row, with no rest between, before a stream is left alone.
 pub(super) const CRASHES_MAX: u32 = 3;

@@ -7,8 +7,8 @@ use super::super::mailbox::refuse_all;
 use super::Actor;
 use super::recovery::ActorEnd;
 use crate::engine::Closing;
-use crate::kind::StreamKind;
 use crate::machine::Machine;
+use crate::streams::kind::StreamKind;
 
 /// How long a stream that rests stays awake: long enough that a conversation does not read it anew each time.
 const LINGER_MS: u64 = 1_000;

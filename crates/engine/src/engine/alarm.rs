@@ -10,8 +10,8 @@ use abide_kernel::time::Time;
 use abide_ledger::{ReadError, StreamId};
 use futures_util::FutureExt;
 
+use super::{Closing, Engine, Wakeable, blocking, wake};
 use crate::clock::Look;
-use crate::engine::{Closing, Engine, Wakeable, blocking, wake};
 
 /// After a panic, and after the wake index could not be read.
 const AGAIN_AFTER_MS: u64 = 1_000;
