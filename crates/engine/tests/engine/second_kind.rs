@@ -6,8 +6,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use abide_engine::fold::rows_of_stored;
 use abide_engine::idempotency::ClaimOutcome;
-use abide_engine::machine::{Admitted, Machine, Signal, rows_of_stored};
+use abide_engine::machine::{Admitted, Machine, Signal};
 use abide_engine::streams::kind::{BootOf, IdOf};
 use abide_engine::{
     Actor, Agents, AskError, Clock, Engine, Request, StreamKind, Streams, TREE_AGENTS, fold, fold_until,
