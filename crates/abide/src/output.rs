@@ -94,9 +94,14 @@ impl Output {
     /// What happens meanwhile, for whoever reads along; a program that reads JSON has no use for it.
     pub fn note(&self, text: &str) {
         if !self.json || self.terminal {
-            self.clear_progress();
-            tell(&format!("abide: {}\n", one_line(text)));
+            self.warning(text);
         }
+    }
+
+    /// What must be known whoever reads: on stderr always, as errors are.
+    pub fn warning(&self, text: &str) {
+        self.clear_progress();
+        tell(&format!("abide: {}\n", one_line(text)));
     }
 
     /// Whether a person is there for hints: what is asked only for their sake can be left out otherwise.

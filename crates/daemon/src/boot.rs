@@ -247,10 +247,7 @@ pub(crate) fn admin_token(home: &Path) -> Result<String, StartError> {
     let path = home.join("token");
     match read_regular_text(&path) {
         Ok(token) if token.trim().len() >= 16 => return Ok(token.trim().to_owned()),
-        Ok(_) => {
-            let problem = format!("{} holds no token; remove it, and a new one is made", path.display());
-            return Err(StartError::Setting(problem));
-        }
+        Ok(_) => return Err(StartError::NoToken(path)),
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) => return Err(error).action(|| format!("can't read {}", path.display())),
     }
@@ -268,6 +265,7 @@ mod tests {
     use abide_effects::sandbox::Mode;
     use abide_engine::{HostOptions, PROGRAM};
     use abide_kernel::agent::config::AgentLimits;
+    use abide_server::{ReadWorkspaceSettings, WorkspaceSettings};
 
     use super::*;
     use crate::models::{ECHO, Models};
@@ -292,6 +290,7 @@ mod tests {
             notify: NotifyOptions { command: None, webhook: None, on: Vec::new(), hidden },
             public_url: None,
             hook_rate: 1,
+            workspace_settings: ReadWorkspaceSettings::new(|_| Ok(WorkspaceSettings::default())),
             workspace_roots: Vec::new(),
             config_digest: String::new(),
         }

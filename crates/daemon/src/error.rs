@@ -1,6 +1,7 @@
 //! Why a daemon does not start.
 
 use std::error::Error;
+use std::path::PathBuf;
 
 use crate::policy_file::PolicyError;
 
@@ -9,6 +10,9 @@ pub enum StartError {
     /// A setting can't be followed. The text says which, and what to change.
     #[error("{0}")]
     Setting(String),
+    /// The file with the home's own token holds none.
+    #[error("{} holds no token; remove it, and a new one is made", .0.display())]
+    NoToken(PathBuf),
     #[error(transparent)]
     Policy(#[from] PolicyError),
     #[error("{action}")]

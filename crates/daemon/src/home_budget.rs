@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use abide_effects::model::ProviderFailure;
 use abide_effects::model::cards::usd;
 use abide_engine::fold::decode;
+use abide_kernel::AgentState;
 use abide_kernel::Fact;
 use abide_kernel::agent::budget::Spending;
 use abide_kernel::id::{AgentId, Seq};
@@ -173,7 +174,7 @@ impl Shared {
         if !counts || Spending::day_begins(recorded.at) != today {
             return;
         }
-        let Ok(fact) = decode(stream, recorded) else { return };
+        let Ok(fact) = decode::<AgentState>(stream, recorded) else { return };
         let mut sums = self.lock();
         match (&fact, fact.model_usage()) {
             (_, Some(usage)) => sums.add(today, usage.cost_micro_usd),

@@ -12,13 +12,14 @@ use abide_api::types::{
 use abide_effects::model::providers::{Known, prices_date};
 use abide_effects::model::remote::{Card, Remote};
 use abide_effects::model::{Model, PastResults, ProviderFailure, Providers};
+use abide_effects::tools::ToolSet;
 use abide_kernel::agent::config::DefaultModels;
 use abide_kernel::effect::ModelCall;
 use abide_kernel::id::{ExecId, MessageId};
 use abide_kernel::input::{Refusal, Reply};
 use abide_kernel::message::Message;
 use abide_kernel::prompt::{Item, Part, Prompt};
-use abide_kernel::vocabulary::{MessageKind, ProviderError};
+use abide_kernel::vocabulary::{MessageKind, ProviderError, Role};
 use serde_json::Value;
 use tokio::task::JoinSet;
 
@@ -262,9 +263,10 @@ async fn small_call(model: &Model) -> Result<Reply, ProviderFailure> {
                 situation: None,
                 place: None,
                 money_limited: false,
+                role: Role::Orchestrator,
                 author: Box::default(),
             };
-            model.call(&call, &ExecId::new("exec_test"), 1, &NoPast).await
+            model.call(&call, &ToolSet::none(), &ExecId::new("exec_test"), 1, &NoPast).await
         }
     }
 }
@@ -277,7 +279,7 @@ async fn ask(remote: &Remote) -> Result<Reply, ProviderFailure> {
     let bounded = Remote { card: Card { max_output_tokens, ..remote.card }, ..remote.clone() };
     let items = vec![Item::User { parts: vec![Part::Text(HELLO.to_owned())] }];
     let prompt = Prompt { system: "Somebody sees whether you can be reached.".to_owned(), items, stable: 0 };
-    bounded.call(&prompt, &[], &ExecId::new("exec_test"), 1, &mut |_| ()).await
+    bounded.call(&prompt, &ToolSet::none(), &ExecId::new("exec_test"), 1, &mut |_| ()).await
 }
 
 /// Nothing happened before a test.

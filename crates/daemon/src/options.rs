@@ -9,6 +9,7 @@ use abide_effects::sandbox::Mode;
 use abide_engine::HostOptions;
 use abide_kernel::agent::config::AgentLimits;
 use abide_kernel::agent::credentials::Credentials;
+use abide_server::ReadWorkspaceSettings;
 
 use crate::models::Models;
 use crate::notify::NotifyOptions;
@@ -38,6 +39,8 @@ pub struct Options {
     pub public_url: Option<String>,
     /// Deliveries that each trigger takes in a second.
     pub hook_rate: u32,
+    /// What `abide.toml` of a workspace sets for agents that are created there.
+    pub workspace_settings: ReadWorkspaceSettings,
     /// The folders below which agents may work, as the setting names them.
     pub workspace_roots: Vec<String>,
     /// A digest of the config.toml that the settings were read from.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use abide_effects::Hands;
 use abide_effects::model::providers::Providers;
-use abide_effects::tools::judge_model;
+use abide_effects::tools::{refuse_unoffered_model, take_secret};
 use abide_effects::transient;
 use abide_engine::{Clock, Deltas, Perform};
 use abide_kernel::Fact;
@@ -13,9 +13,10 @@ use abide_kernel::agent::config::{AgentLimits, DefaultModels};
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::WorkspaceAttached;
 use abide_kernel::id::{AgentId, ExecId, Seq};
-use abide_kernel::input::{Act, Address, Does, Input, Refusal, Remains, Reply};
+use abide_kernel::input::{Input, Refusal, Remains, Reply};
 use abide_kernel::summary::add_world;
 use abide_kernel::time::Time;
+use abide_kernel::tool::{Address, RecordCall, ToolCall};
 use abide_ledger::Ledger;
 use abide_server::{Hooks, Secret};
 use serde_json::Value;
@@ -84,7 +85,10 @@ impl Perform for EffectPerformer {
                 None
             }
             // The loop itself sees to other agents.
-            Effect::SpawnChild { .. } | Effect::DismissChild { .. } | Effect::ReportToSupervisor { .. } => None,
+            Effect::AnswerCall { .. }
+            | Effect::SpawnChild { .. }
+            | Effect::DismissChild { .. }
+            | Effect::ReportToSupervisor { .. } => None,
             // The loop ends its own jobs.
             Effect::EndExec { .. } | Effect::EndCheck { .. } => None,
         }
@@ -155,8 +159,8 @@ impl EffectPerformer {
 
 /// A model that makes an agent chooses its model among these.
 fn choose_models(offered: &[String], reply: &mut Reply) {
-    for call in reply.calls.iter_mut().filter(|call| call.tool == "SpawnAgent") {
-        call.does = judge_model(&call.input, offered, call.does.clone());
+    for call in &mut reply.calls {
+        refuse_unoffered_model(&mut call.parsed, offered);
     }
 }
 
@@ -164,30 +168,25 @@ fn choose_models(offered: &[String], reply: &mut Reply) {
 /// because what a model says is recorded.
 async fn address_triggers(hooks: &Hooks, agent: &AgentId, reply: &mut Reply) {
     for call in &mut reply.calls {
-        if let Does::Act(Act::CreateTrigger { signed, address, .. }) = &mut call.does {
-            match addressed(hooks, agent, *signed, &call.input).await {
+        let secret = take_secret(call);
+        if let ToolCall::Record(RecordCall::CreateTrigger { address, .. }) = &mut call.parsed {
+            match addressed(hooks, agent, secret).await {
                 Ok(made) => *address = Some(made),
-                Err(problem) => call.does = Does::Refused(problem),
+                Err(problem) => call.parsed = ToolCall::Refused(problem),
             }
-        }
-        // Of a call that is refused, too: what is wrong with it may be the secret.
-        if call.tool == "CreateTrigger" && !call.input["secret"].is_null() {
-            call.input["secret"] = Value::from(SECRET_KEPT);
         }
     }
 }
 
-const SECRET_KEPT: &str = "(kept outside of the records)";
-
-async fn addressed(hooks: &Hooks, agent: &AgentId, signed: bool, input: &Value) -> Result<Address, Refusal> {
+async fn addressed(hooks: &Hooks, agent: &AgentId, secret: Option<String>) -> Result<Address, Refusal> {
     let lost = |error: std::io::Error| {
         let hint = transient::hint(&error, "tell the operator");
         Refusal::new("home_unwritable", format!("the daemon's home can't be written: {error}"), hint)
     };
     let wrong = |problem: String| Refusal::new("invalid_input", problem, "give another secret");
     let address = hooks.address(agent, Clock::System.now(), Clock::System.entropy()).await.map_err(lost)?;
-    if signed {
-        let secret = Secret::new(input["secret"].as_str().unwrap_or_default()).map_err(wrong)?;
+    if let Some(secret) = secret {
+        let secret = Secret::new(&secret).map_err(wrong)?;
         hooks.keep_secret(agent, &address.trigger_id, secret).map_err(lost)?;
     }
     Ok(address)

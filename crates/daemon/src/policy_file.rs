@@ -12,7 +12,7 @@ use abide_effects::policy::{CallPolicy, Caller, Policy};
 use abide_effects::transient::is_transient;
 use abide_kernel::effect::Place;
 use abide_kernel::id::{AgentId, CallId};
-use abide_kernel::input::{Call, Does};
+use abide_kernel::tool::{Call, ToolCall};
 use abide_private::read_regular;
 
 /// Where a home keeps it.
@@ -86,9 +86,9 @@ impl PolicyFile {
     /// The calls of a reply, as far as the policy lets them be. `workspace` is where they would run.
     pub async fn judge(&self, agent: &AgentId, place: &Place, workspace: PathBuf, calls: Vec<Call>) -> Vec<Call> {
         let judged = if calls.is_empty() { calls } else { self.judge_all(agent, place, workspace, calls).await };
-        let asked = judged.iter().filter_map(|call| match &call.does {
-            Does::Ask(ask) => Some((call.call_id.clone(), ask.digest.clone())),
-            Does::Act(_) | Does::World(_) | Does::Refused(_) => None,
+        let asked = judged.iter().filter_map(|call| match &call.parsed {
+            ToolCall::NeedsApproval(ask) => Some((call.call_id.clone(), ask.digest.clone())),
+            ToolCall::Record(_) | ToolCall::Host(_) | ToolCall::Executor(_) | ToolCall::Refused(_) => None,
         });
         let asked: HashMap<CallId, String> = asked.collect();
         let mut all = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
@@ -121,9 +121,9 @@ impl PolicyFile {
             let (workspace, rule_folders) = (Some(workspace.as_path()), rule_folders.as_slice());
             // It is opened for each call, and again when the call runs: nothing is taken yet.
             let caller = Caller { agent: &agent, makers: &makers, workspace, root: None, rule_folders };
-            let judged = |Call { call_id, tool, input, does }| {
-                let does = policy.judge(&caller, &tool, &input, does);
-                Call { call_id, tool, input, does }
+            let judged = |Call { call_id, tool, input, parsed }| {
+                let parsed = policy.judge(&caller, &tool, &input, parsed);
+                Call { call_id, tool, input, parsed }
             };
             calls.into_iter().map(judged).collect()
         };

@@ -12,7 +12,7 @@ use std::time::Instant;
 use abide_effects::Hands;
 use abide_effects::model::remote::{Remote, UsageSoFar};
 use abide_effects::model::{Model, ProviderFailure, Providers};
-use abide_effects::tools::{self, Tool};
+use abide_effects::tools::ToolSet;
 use abide_engine::{Clock, Deltas};
 use abide_kernel::Fact;
 use abide_kernel::effect::ModelCall;
@@ -40,14 +40,8 @@ use open_calls::{OpenCall, OpenCalls};
 /// How often a request is made smaller when its model says that it is too long: our guess at its window was wrong.
 const SHRINKS: u32 = 2;
 
-/// What all tools take of a request, by guess.
-static TOOLS_TOKENS: LazyLock<u64> = LazyLock::new(|| {
-    let taken = |tool: &Tool| tokens(tool.description) + tokens(&tool.schema().to_string());
-    tools::ALL.iter().map(taken).sum()
-});
-
 /// What a request has even where nothing was said yet, by guess.
-pub static ALWAYS_SHOWN_TOKENS: LazyLock<u64> = LazyLock::new(|| *TOOLS_TOKENS + tokens(HOUSE));
+pub static ALWAYS_SHOWN_TOKENS: LazyLock<u64> = LazyLock::new(|| ToolSet::every().tokens() + tokens(HOUSE));
 
 #[derive(Debug, Clone)]
 pub struct PromptLoop {
@@ -70,6 +64,7 @@ struct RoundRequest<'a> {
     attempt: &'a Attempt,
     exec_id: &'a ExecId,
     round: u32,
+    tools: ToolSet,
     situation: Box<Situation>,
     surroundings: Surroundings,
     history: History,
@@ -154,13 +149,16 @@ impl PromptLoop {
             Err(refused) => return (Vec::new(), RoundOutcome::Failed(refused)),
         };
         let (beside, mut said) = match &model {
-            Model::Remote(model) => self.ask(agent, model, &attempt, exec_id, round, call.situation.take()).await,
+            Model::Remote(model) => self.ask(agent, model, &attempt, exec_id, round, call).await,
             Model::Echo | Model::Script { .. } => {
                 if let Err(failure) = history::complete(&self.ledger, agent, call) {
                     return (Vec::new(), RoundOutcome::failed(failure));
                 }
                 let history = RecordedResults { ledger: self.ledger.clone(), stream: StreamId::agent(agent) };
-                (Vec::new(), RoundOutcome::of(model.call(call, exec_id, round, &history).await))
+                (
+                    Vec::new(),
+                    RoundOutcome::of(model.call(call, &ToolSet::of_turn(call), exec_id, round, &history).await),
+                )
             }
         };
         match &mut said {
@@ -197,9 +195,10 @@ impl PromptLoop {
         attempt: &Attempt,
         exec_id: &ExecId,
         round: u32,
-        situation: Option<Box<Situation>>,
+        call: &mut ModelCall,
     ) -> (Vec<Input>, RoundOutcome) {
-        let Some(situation) = situation else {
+        let tools = ToolSet::of_turn(call);
+        let Some(situation) = call.situation.take() else {
             let failure = ProviderFailure::invalid("nobody said where the agent stands");
             return (Vec::new(), RoundOutcome::failed(failure));
         };
@@ -215,6 +214,7 @@ impl PromptLoop {
             attempt,
             exec_id,
             round,
+            tools,
             situation,
             surroundings,
             history,
@@ -277,7 +277,6 @@ impl RoundOutcome {
 
 impl RoundRequest<'_> {
     async fn said(&mut self) -> RoundOutcome {
-        let tools = tools::ALL;
         let mut shrinks = 0;
         loop {
             match self.assemble() {
@@ -289,7 +288,7 @@ impl RoundRequest<'_> {
                 Shown::TooMuch { needed_tokens, budget_tokens } => {
                     return RoundOutcome::TooMuch { needed_tokens, budget_tokens };
                 }
-                Shown::Ready(ready) => match self.call(&ready, tools).await {
+                Shown::Ready(ready) => match self.call(&ready).await {
                     Err(failure) if failure.error == ProviderError::ContextLength && shrinks < SHRINKS => {
                         shrinks += 1;
                         self.budget_tokens = self.budget_tokens / 3 * 2;
@@ -305,12 +304,12 @@ impl RoundRequest<'_> {
     }
 
     fn assemble(&self) -> Shown {
-        let room = Room { budget_tokens: self.budget_tokens, tools_tokens: *TOOLS_TOKENS };
+        let room = Room { budget_tokens: self.budget_tokens, tools_tokens: self.tools.tokens() };
         let (turns, left_out) = (self.history.talk.turns.as_slice(), self.history.left_out);
         Material { situation: &self.situation, surroundings: &self.surroundings, turns, left_out, room }.assemble()
     }
 
-    async fn call(&self, ready: &Ready, tools: &[Tool]) -> Result<Reply, ProviderFailure> {
+    async fn call(&self, ready: &Ready) -> Result<Reply, ProviderFailure> {
         let mut first = true;
         let mut hear = |text: &str| {
             // The key is accepted; agents that wait for it need not wait for the end of the answer.
@@ -325,7 +324,7 @@ impl RoundRequest<'_> {
         self.mind
             .open_calls
             .open(self.agent, OpenCall { exec_id, round, usage: Arc::clone(&usage), sent_tokens, prices });
-        let said = self.model.call_on(&usage, &ready.prompt, tools, self.exec_id, self.round, &mut hear).await;
+        let said = self.model.call_on(&usage, &ready.prompt, &self.tools, self.exec_id, self.round, &mut hear).await;
         self.mind.open_calls.close(self.agent);
         said
     }
@@ -370,7 +369,7 @@ impl RoundRequest<'_> {
         older: &Older,
     ) -> Result<(String, Usage), ProviderFailure> {
         let prompt = summary_request(before, turns, older, self.budget_tokens);
-        let reply = self.model.call(&prompt, &[], self.exec_id, self.round, &mut |_| {}).await?;
+        let reply = self.model.call(&prompt, &ToolSet::none(), self.exec_id, self.round, &mut |_| {}).await?;
         match reply.text.trim() {
             "" => Err(ProviderFailure::invalid("the summary is empty")),
             text => Ok((clip(text, SUMMARY_BYTES).to_owned(), reply.usage)),

@@ -114,6 +114,7 @@ async fn serve(
         credentials: options.credentials.clone(),
         check_model: Box::new(move |name| checked.check(name)),
         check_price: Box::new(move |name| priced.check_price(name)),
+        workspace_settings: options.workspace_settings.clone(),
         services: Arc::new(DaemonServices { hands, policy, models, roots, holds }),
         hooks: Arc::clone(&hooks),
         deltas,

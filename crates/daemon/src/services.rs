@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use abide_api::types::{ModelList, ModelTested, Transfer};
 use abide_effects::Hands;
-use abide_effects::hands::{Allow, Misfit, TaskInput, TaskOutput};
+use abide_effects::hands::{Allow, Misfit};
 use abide_effects::process::Bounds;
 use abide_effects::secrets::{SecretSource, SecretValue};
 use abide_kernel::agent::credentials::Credentials;
@@ -17,6 +17,7 @@ use abide_kernel::explain::FolderUse;
 use abide_kernel::fact::WorkspaceAttached;
 use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::input::Refusal;
+use abide_kernel::tool::{TaskInput, TaskOutput};
 use abide_kernel::vocabulary::WorkspaceMode;
 use abide_server::{Done, Reach, Seen, Services};
 use serde_json::{Value, json};

@@ -22,7 +22,7 @@ mod shares;
 mod site;
 
 pub use access::{Access, fresh_token};
-pub use app::{App, Limits, Options};
+pub use app::{App, Limits, Options, ReadWorkspaceSettings, WorkspaceSettings};
 pub use connection::Server;
 pub use hooks::{Hooks, Rate, Secret};
 pub use routes::models_in_use;

@@ -76,6 +76,9 @@ fn create(args: &CreateArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<
         let echo = if model == ECHO { ", which answers with what it is told" } else { "" };
         format!("made {id}, {}, with {model}{echo}\n", made.agent.status)
     })?;
+    if let Some(warning) = &made.warning {
+        out.note(warning);
+    }
     for (_, warning) in writable(&around) {
         out.note(&warning);
     }

@@ -22,7 +22,7 @@ use abide_server::Limits;
 use serde_json::{Value, json};
 
 use crate::cli::{PlaceArgs, UpArgs};
-use crate::config::Settings;
+use crate::config::{self, Settings, WorkspaceFile};
 use crate::connection::{self, CONFIG_CHANGED, block_on};
 use crate::output::{Cell, Failed, Output, START_ONE, counted};
 use crate::{home, options};
@@ -74,7 +74,8 @@ impl Check {
 pub fn run(place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let home = home::dir(place)?;
     let mut checks = vec![writable(&home), token(&home)];
-    checks.push(config(&home));
+    checks.push(settings(&home));
+    checks.extend(workspace_files(&home));
     checks.extend(models::checks(place));
     checks.push(rules(&home));
     checks.extend(notifications(&home));
@@ -152,7 +153,7 @@ fn token(home: &Path) -> Check {
     }
 }
 
-fn config(home: &Path) -> Check {
+fn settings(home: &Path) -> Check {
     match Settings::load(home, &UpArgs::default()) {
         Err(error) => Check::fail("config", format!("{error:#}"), "`abide config schema` has what it may be"),
         Ok(_) if connection::goes_by_old_settings(home) => {
@@ -160,6 +161,31 @@ fn config(home: &Path) -> Check {
         }
         Ok(_) => Check::ok("config", "every setting reads"),
     }
+}
+
+/// Every `abide.toml` that was trusted, and whether it is used.
+fn workspace_files(home: &Path) -> Vec<Check> {
+    let name = "abide.toml";
+    let wrong = |found: String| Check::fail(name, found, "mend it: no agent can be made in that workspace until then");
+    let trusted = match config::trusted_files(home) {
+        Ok(trusted) => trusted,
+        Err(error) => return vec![wrong(format!("{error:#}"))],
+    };
+    let settings = Settings::load(home, &UpArgs::default());
+    let check = |file: anyhow::Result<WorkspaceFile>| match file {
+        Err(error) => Some(wrong(format!("{error:#}"))),
+        Ok(WorkspaceFile::Unused(unused)) => Some(Check::warn(name, unused.found(), unused.fix())),
+        Ok(WorkspaceFile::Trusted(file)) => {
+            Some(match settings.as_ref().map(|settings| settings.in_workspace(&file)) {
+                Ok(Err(error)) => wrong(format!("{error:#}")),
+                // What is wrong with config.toml is said above.
+                Ok(Ok(_)) | Err(_) => Check::ok(name, format!("{} is trusted", file.path().display())),
+            })
+        }
+        // The trust was taken back meanwhile.
+        Ok(WorkspaceFile::Absent) => None,
+    };
+    trusted.into_iter().filter_map(check).collect()
 }
 
 fn rules(home: &Path) -> Check {

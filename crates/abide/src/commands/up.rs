@@ -14,7 +14,7 @@ use crate::{home, options};
 pub fn run(args: &UpArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let home = home::dir(place)?;
     let settings = Settings::load(&home, args)?;
-    let options = options::daemon(&settings)?;
+    let options = options::daemon(&home, &settings)?;
     let ledger = match settings.store.value {
         Store::Sqlite => home::open_or_create(place)?,
     };
@@ -23,7 +23,7 @@ pub fn run(args: &UpArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()>
         Ok(End::Stopped) => Ok(()),
         Ok(End::Forced(code)) => std::process::exit(code.into()),
         Err(StartError::Setting(problem)) => Err(Failed::Usage(problem).into()),
-        Err(error @ (StartError::Policy(_) | StartError::Failed { .. })) => Err(error.into()),
+        Err(error @ (StartError::NoToken(_) | StartError::Policy(_) | StartError::Failed { .. })) => Err(error.into()),
     }
 }
 

@@ -200,6 +200,9 @@ pub struct AgentSummary {
     /// Says what to use instead of a spelling that will go.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<String>,
+    /// When it is made: that `abide.toml` of its workspace is not used, why, and what to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]

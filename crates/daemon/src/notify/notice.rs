@@ -3,6 +3,7 @@
 use std::fmt;
 
 use abide_engine::fold::decode;
+use abide_kernel::AgentState;
 use abide_kernel::fact::{ApprovalRequested, BriefRecorded, Fact};
 use abide_kernel::scheduler::Decision;
 use abide_kernel::time::Time;
@@ -94,7 +95,7 @@ pub fn known(stream: &StreamId, recorded: &Recorded, on: &[NoticeKind]) -> Optio
     }
     let agent = stream.agent_name()?;
     let about = About { agent, recorded };
-    let known = match decode(stream, recorded).ok()? {
+    let known = match decode::<AgentState>(stream, recorded).ok()? {
         Fact::ApprovalRequested(asked) => about.approval(&asked),
         Fact::BriefRecorded(brief) => about.brief(brief),
         Fact::AgentQuarantined(fact) => {

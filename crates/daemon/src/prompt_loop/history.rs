@@ -6,7 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::{iter, mem};
 
 use abide_effects::model::{PastResults, ProviderFailure};
-use abide_engine::fold::{Damage, decode};
+use abide_engine::fold::{LoadError, decode};
+use abide_kernel::AgentState;
 use abide_kernel::Fact;
 use abide_kernel::effect::ModelCall;
 use abide_kernel::id::{AgentId, Seq};
@@ -185,7 +186,7 @@ pub(super) fn complete(ledger: &Ledger, agent: &AgentId, call: &mut ModelCall) -
     let stream = StreamId::agent(agent);
     for seq in mem::take(&mut call.excerpts) {
         for recorded in records(ledger, &stream, seq.saturating_sub(1), 1)? {
-            let fact = decode(&stream, &recorded).map_err(|damage| damaged(&damage))?;
+            let fact = decode::<AgentState>(&stream, &recorded).map_err(|damage| damaged(&damage))?;
             if let Fact::MessageQueued(queued) = fact {
                 let places = iter::once(&mut call.message).chain(&mut call.interjections);
                 let of_it = places.filter(|place| place.message_id == queued.message.message_id);
@@ -221,7 +222,7 @@ fn unread(error: &ReadError) -> ProviderFailure {
     }
 }
 
-fn damaged(damage: &Damage) -> ProviderFailure {
+fn damaged(damage: &LoadError) -> ProviderFailure {
     ProviderFailure::invalid(format!("the records can't be read: {damage}"))
 }
 
@@ -237,7 +238,7 @@ fn told(stream: &StreamId, records: &[Recorded], bytes: &mut usize) -> Result<Ve
         if !Talk::KINDS.contains(&kind) && Fact::KINDS.contains(&kind) {
             continue;
         }
-        let fact = decode(stream, recorded).map_err(|damage| damaged(&damage))?;
+        let fact = decode::<AgentState>(stream, recorded).map_err(|damage| damaged(&damage))?;
         told.push(Told { seq: recorded.seq, at: recorded.at, fact });
     }
     Ok(told)
@@ -261,10 +262,11 @@ impl PastResults for RecordedResults {
         let mut back = Backwards::from(head.seq);
         while back.end > 0 && results.len() < count && head.seq - back.end < SCANNED_MAX {
             let facts = back.batch(&self.ledger, &self.stream, 0)?;
-            let finished = facts.iter().rev().filter_map(|recorded| match decode(&self.stream, recorded) {
-                Ok(Fact::ToolFinished(finished)) => Some(finished.result),
-                Ok(_) | Err(_) => None,
-            });
+            let finished =
+                facts.iter().rev().filter_map(|recorded| match decode::<AgentState>(&self.stream, recorded) {
+                    Ok(Fact::ToolFinished(finished)) => Some(finished.result),
+                    Ok(_) | Err(_) => None,
+                });
             results.extend(finished);
         }
         results.truncate(count);
@@ -274,7 +276,7 @@ impl PastResults for RecordedResults {
 
 #[cfg(test)]
 mod tests {
-    use abide_engine::{Asked, Core};
+    use abide_engine::{Core, Request};
     use abide_kernel::agent::config::{Config, Identity};
     use abide_kernel::effect::Effect;
     use abide_kernel::input::{Input, NewMessage, Reply};
@@ -297,15 +299,15 @@ mod tests {
     impl Life {
         fn new() -> Life {
             let agent = AgentId::new("ada").unwrap();
-            let mut core = Core::unborn(agent.clone());
+            let mut core = Core::<AgentState>::new(agent.clone());
             let identity = Identity::named(agent.clone());
-            core.ask(Asked::new(0, Input::Create { identity, config: Config::default(), start: true }));
+            core.ask(Request::new(0, Input::Create { identity, config: Config::default(), start: true }));
             Life { ledger: Ledger::memory(), agent, core, draws: 0, histories: Histories::default(), tells: true }
         }
 
         /// What there is to do after this, once all is recorded that follows from it.
         fn ask(&mut self, input: Input) -> Vec<Effect> {
-            self.core.ask(Asked::new(0, input));
+            self.core.ask(Request::new(0, input));
             let mut effects = Vec::new();
             while let Some(commit) = self.core.poll(Time::from_ms(1_700_000_000_000), self.draws) {
                 self.draws += 1;

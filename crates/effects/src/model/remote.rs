@@ -25,7 +25,6 @@ use std::sync::Arc;
 use abide_kernel::fact::{CallRecord, Usage};
 use abide_kernel::id::ExecId;
 use abide_kernel::input::Reply;
-use abide_kernel::prompt::measure::tokens;
 use abide_kernel::prompt::{Prompt, Thought};
 use abide_kernel::vocabulary::ProviderError;
 use reqwest::Response;
@@ -34,7 +33,7 @@ use serde_json::Value;
 
 use super::ProviderFailure;
 use crate::limits;
-use crate::tools::Tool;
+use crate::tools::ToolSet;
 use answer::{Answer, Asked};
 use hide::Hide;
 use order::Shown;
@@ -124,7 +123,7 @@ impl Remote {
     pub async fn call(
         &self,
         prompt: &Prompt,
-        tools: &[Tool],
+        tools: &ToolSet,
         exec_id: &ExecId,
         round: u32,
         hear: &mut (dyn FnMut(&str) + Send),
@@ -137,7 +136,7 @@ impl Remote {
         &self,
         usage: &UsageSoFar,
         prompt: &Prompt,
-        tools: &[Tool],
+        tools: &ToolSet,
         exec_id: &ExecId,
         round: u32,
         hear: &mut (dyn FnMut(&str) + Send),
@@ -146,7 +145,7 @@ impl Remote {
         let exchange = tokio::time::timeout(limits::MODEL_TOTAL, self.exchange(prompt, &asked, hear));
         let late = |_| Err(fault::timeout(format!("its answer took more than {} s", limits::MODEL_TOTAL.as_secs())));
         exchange.await.unwrap_or_else(late).map_err(|failure| {
-            let spent = usage.spent(|| sent_tokens(prompt, tools), self.card.prices);
+            let spent = usage.spent(|| prompt.tokens() + tools.tokens(), self.card.prices);
             self.told(ProviderFailure { spent: spent.map(Box::new), ..failure })
         })
     }
@@ -262,12 +261,6 @@ impl Remote {
         let message = line.chars().filter(|c| !c.is_control()).take(limits::PROVIDER_WORDS_CHARS).collect();
         ProviderFailure { message, ..failure }
     }
-}
-
-/// What a request is thought to have.
-fn sent_tokens(prompt: &Prompt, tools: &[Tool]) -> u64 {
-    let offered = |tool: &Tool| tokens(tool.description) + tokens(&tool.schema().to_string());
-    prompt.tokens() + tools.iter().map(offered).sum::<u64>()
 }
 
 /// Whoever serves no stream did not understand what was asked, or is somebody else. One that is not called a stream is

@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use crate::agent::task::Task;
-use crate::effect::Command;
 use crate::fact::{
     Fact, Resource, TaskCancelled, TaskCancelling, TaskCompleted, TaskCreated, TaskEnd, TaskFailed, TaskInterrupted,
     TaskResultDelivered, TaskRunning, TaskUpdateIgnored, WorkItemDelegated, WorkItemDelegationCompleted,
@@ -13,6 +12,7 @@ use crate::input::{Answer, Refusal};
 use crate::limits;
 use crate::step::Step;
 use crate::summary::task_shape;
+use crate::tool::Command;
 use crate::vocabulary::{TaskKind, TaskStatus};
 
 use super::act::{Acted, Actor, done, line};

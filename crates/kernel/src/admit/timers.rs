@@ -8,11 +8,12 @@ use super::work;
 use crate::calendar::Calendar;
 use crate::fact::{Resource, Schedule, TimerCreated};
 use crate::id::{TimerId, WorkItemId};
-use crate::input::{Refusal, When};
+use crate::input::Refusal;
 use crate::limits;
 use crate::step::Step;
 use crate::summary::UPCOMING;
 use crate::time::Time;
+use crate::tool::When;
 use crate::vocabulary::CatchUp;
 
 /// A timer as it is asked for.

@@ -9,10 +9,11 @@ use crate::fact::{
     WorkItemUpdated,
 };
 use crate::id::WorkItemId;
-use crate::input::{Refusal, WorkItemChange};
+use crate::input::Refusal;
 use crate::limits;
 use crate::step::Step;
 use crate::summary::work_item_shape;
+use crate::tool::WorkItemChange;
 use crate::vocabulary::{PlanStatus, TodoState, WorkItemFilter};
 
 use super::act::{Acted, Actor, ahead, done, line, room};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use abide_api::Problem;
 use abide_engine::fold::decode;
+use abide_kernel::AgentState;
 use abide_kernel::fact::Fact;
 use abide_kernel::id::AgentId;
 use abide_kernel::pack;
@@ -190,13 +191,13 @@ pub(super) fn events(_: &StreamId, id: &AgentId, recorded: &Recorded) -> Vec<Val
 }
 
 pub(super) fn transcript(stream: &StreamId, _: &AgentId, recorded: &Recorded) -> Vec<Value> {
-    let Ok(fact) = decode(stream, recorded) else { return Vec::new() };
+    let Ok(fact) = decode::<AgentState>(stream, recorded) else { return Vec::new() };
     let entries = transcript::entries(recorded.seq, recorded.at, &fact);
     entries.iter().map(|entry| serde_json::to_value(entry).unwrap_or_default()).collect()
 }
 
 pub(super) fn decisions(stream: &StreamId, _: &AgentId, recorded: &Recorded) -> Vec<Value> {
-    match decode(stream, recorded) {
+    match decode::<AgentState>(stream, recorded) {
         Ok(Fact::SchedulerDecided(fact)) => {
             vec![object!({ "seq": recorded.seq, "at": recorded.at, "decision": fact.decision })]
         }

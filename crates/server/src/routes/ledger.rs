@@ -6,7 +6,7 @@ use std::sync::Arc;
 use abide_api::Problem;
 use abide_api::types::{Compact, Fork, Verify};
 use abide_engine::fork::{ForkError, fork as make_fork};
-use abide_engine::{Answered, upkeep};
+use abide_engine::{Response, upkeep};
 use abide_kernel::id::AgentId;
 use abide_kernel::input::Answer;
 use axum::body::Body;
@@ -67,7 +67,7 @@ pub(super) async fn fork(call: Call) -> Met {
         // The key is held until the fork is on disk.
         let _hold = claim.as_ref().and_then(|claim| claim.hold.clone());
         let value = object!({ "agent_id": name, "parent": parent, "at_seq": fork.at, "status": "stopped" });
-        let answered = Answered { answer: Answer::Done, seq: fork.at, summary: Some(value.clone()) };
+        let answered = Response { answer: Answer::Done, seq: fork.at, summary: Some(value.clone()) };
         let claim = claim.map(|claim| (claim, answered));
         let forked = make_fork(app.host.ledger(), &parent, fork.at, &name, clock.now(), clock.entropy(), claim);
         forked.map_err(|error| refused(error, &parent))?;

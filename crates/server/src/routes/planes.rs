@@ -11,12 +11,13 @@ use abide_api::types::{
 };
 use abide_kernel::AgentState;
 use abide_kernel::id::{AgentId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
-use abide_kernel::input::{Act, Answer, Input, When};
+use abide_kernel::input::{Answer, Input};
 use abide_kernel::rows::AGENT_PLANE;
 use abide_kernel::summary::{
     task_shape, timer_ahead, timer_shape, trigger_shape, wait_shape, work_item_shape, workspace_shape,
 };
 use abide_kernel::time::Time;
+use abide_kernel::tool::{RecordCall, When};
 use abide_kernel::vocabulary;
 use abide_ledger::{Ledger, Row, StreamId};
 use serde::Serialize;
@@ -254,7 +255,7 @@ pub(super) async fn create_timer(call: Call) -> Met {
     Ok(json(201, &created))
 }
 
-fn timer_act(new: TimerCreate) -> Result<Act, Problem> {
+fn timer_act(new: TimerCreate) -> Result<RecordCall, Problem> {
     let wrong = |detail: String, pointer: &str| Problem::new(422, "wrong_fields", detail).pointer(pointer);
     if new.time_zone.is_some() && new.cron.is_none() {
         return Err(wrong("time_zone says how cron is read, and there is no cron".to_owned(), "/time_zone"));
@@ -273,7 +274,7 @@ fn timer_act(new: TimerCreate) -> Result<Act, Problem> {
         Some(CatchUp::None) => vocabulary::CatchUp::None,
         Some(CatchUp::All) => vocabulary::CatchUp::All,
     };
-    Ok(Act::CreateTimer { summary: new.summary, when, catch_up, work_item_id: None, check: new.check })
+    Ok(RecordCall::CreateTimer { summary: new.summary, when, catch_up, work_item_id: None, check: new.check })
 }
 
 pub(super) fn acted(answer: Answer) -> Result<Value, Problem> {
@@ -309,16 +310,16 @@ pub(super) async fn timer(call: Call) -> Met {
 }
 
 pub(super) async fn cancel_timer(call: Call) -> Met {
-    let act = Act::CancelTimer { timer_id: TimerId::new(call.param("item")) };
+    let act = RecordCall::CancelTimer { timer_id: TimerId::new(call.param("item")) };
     end(call, act).await
 }
 
 pub(super) async fn cancel_wait(call: Call) -> Met {
-    let act = Act::CancelWait { waiting_intent_id: WaitId::new(call.param("item")) };
+    let act = RecordCall::CancelWait { waiting_intent_id: WaitId::new(call.param("item")) };
     end(call, act).await
 }
 
-pub(super) async fn end(call: Call, act: Act) -> Met {
+pub(super) async fn end(call: Call, act: RecordCall) -> Met {
     let id = agent(&call)?;
     let input = Input::Act { by: call.caller.name.clone(), act };
     acted(asked(&call, &id, input).await?)?;

@@ -4,10 +4,11 @@ use abide_api::Problem;
 use abide_api::types::{Task, TaskInput, TaskRun, TaskStopped, TaskTaken};
 use abide_kernel::AgentState;
 use abide_kernel::id::{AgentId, TaskId};
-use abide_kernel::input::{Act, Input};
+use abide_kernel::input::Input;
 use abide_kernel::limits;
 use abide_kernel::summary::task_shape;
 use abide_kernel::time::Time;
+use abide_kernel::tool::RecordCall;
 use abide_kernel::vocabulary;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json as object};
@@ -51,7 +52,7 @@ pub(super) async fn run(call: Call) -> Met {
         return wrong("a workdir is a path below the workspace", "/workdir");
     }
     let TaskRun { cmd: command, workdir, tty, accepts_input } = run;
-    let act = Act::RunCommand { command, workdir, tty, accepts_input };
+    let act = RecordCall::RunCommand { command, workdir, tty, accepts_input };
     let task: Task = shape(acted(asked(&call, &id, Input::Act { by: call.caller.name.clone(), act }).await?)?)?;
     Ok(json(201, &task))
 }
@@ -121,7 +122,7 @@ pub(super) async fn stop(call: Call) -> Met {
     let id = agent(&call)?;
     body::empty(&call.body)?;
     task(&call, &id).await?;
-    let act = Act::StopTask { task_id: TaskId::new(call.param("item")) };
+    let act = RecordCall::StopTask { task_id: TaskId::new(call.param("item")) };
     let stopped: TaskStopped =
         shape(acted(asked(&call, &id, Input::Act { by: call.caller.name.clone(), act }).await?)?)?;
     Ok(json(200, &stopped))

@@ -6,9 +6,10 @@ use abide_api::Problem;
 use abide_api::types::{DeliveryMode, Trigger, TriggerCreate};
 use abide_kernel::AgentState;
 use abide_kernel::id::{AgentId, TriggerId, WorkItemId};
-use abide_kernel::input::{Act, Address, Input};
+use abide_kernel::input::Input;
 use abide_kernel::summary::trigger_shape;
 use abide_kernel::time::Time;
+use abide_kernel::tool::{Address, RecordCall};
 use abide_kernel::vocabulary;
 use serde_json::Value;
 
@@ -42,7 +43,7 @@ pub(super) async fn create(call: Call) -> Met {
             if let Some(secret) = secret {
                 keep(&call, &id, &trigger_id, secret).await?;
             }
-            let act = Act::CreateTrigger {
+            let act = RecordCall::CreateTrigger {
                 name: new.name.clone(),
                 delivery_mode: kernel_mode(mode),
                 work_item_id: new.work_item_id.as_ref().map(WorkItemId::new),
@@ -102,7 +103,7 @@ pub(super) async fn rotate(call: Call) -> Met {
     let id = agent(&call)?;
     body::empty(&call.body)?;
     let trigger_id = TriggerId::new(call.param("item"));
-    let act = Act::RotateTrigger { trigger_id: trigger_id.clone() };
+    let act = RecordCall::RotateTrigger { trigger_id: trigger_id.clone() };
     let rotated = acted(asked(&call, &id, Input::Act { by: call.caller.name.clone(), act }).await?)?;
     let generation = rotated["generation"].as_u64().and_then(|number| u32::try_from(number).ok()).unwrap_or_default();
     let named = trigger_id.clone();
@@ -116,6 +117,6 @@ pub(super) async fn rotate(call: Call) -> Met {
 }
 
 pub(super) async fn revoke(call: Call) -> Met {
-    let act = Act::RevokeTrigger { trigger_id: TriggerId::new(call.param("item")) };
+    let act = RecordCall::RevokeTrigger { trigger_id: TriggerId::new(call.param("item")) };
     end(call, act).await
 }

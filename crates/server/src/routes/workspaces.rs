@@ -6,7 +6,8 @@ use abide_api::types::{
 };
 use abide_kernel::effect::Place;
 use abide_kernel::id::AgentId;
-use abide_kernel::input::{Act, Input, Refusal};
+use abide_kernel::input::{Input, Refusal};
+use abide_kernel::tool::RecordCall;
 use abide_kernel::vocabulary;
 
 use super::agents::folder_holder;
@@ -87,7 +88,7 @@ pub(super) async fn detach(call: Call) -> Met {
             return Err(Problem::new(400, "bad_query", detail).hint("give true or false"));
         }
     };
-    let act = Act::DetachWorkspace { folder: call.param("item").to_owned(), discard };
+    let act = RecordCall::DetachWorkspace { folder: call.param("item").to_owned(), discard };
     let detached: Detached = shape(acted(asked(&call, &id, Input::Act { by: call.caller.name.clone(), act }).await?)?)?;
     Ok(json(200, &detached))
 }

@@ -7,7 +7,7 @@ use abide_api::Client;
 use abide_engine::{Clock, Host};
 use abide_kernel::agent::config::DefaultModels;
 use abide_ledger::{Ledger, OpenError};
-use abide_server::{Access, App, Hooks, Limits, Options, Rate, Server};
+use abide_server::{Access, App, Hooks, Limits, Options, Rate, ReadWorkspaceSettings, Server, WorkspaceSettings};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpStream;
@@ -79,6 +79,7 @@ impl Daemon {
                 Some(_) => Ok(()),
                 None => Err("write PROVIDER/MODEL".to_owned()),
             }),
+            workspace_settings: ReadWorkspaceSettings::new(|_| Ok(WorkspaceSettings::default())),
             check_price: Box::new(|name| match name {
                 "free/unpriced" => Err(format!("{name} has no price")),
                 _ => Ok(()),

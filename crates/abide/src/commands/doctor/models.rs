@@ -36,7 +36,7 @@ pub fn checks(place: &PlaceArgs) -> Vec<Check> {
 /// Whether a day that goes wrong has a bound, where there is a model that costs money.
 fn spending(list: &ModelList, place: &PlaceArgs) -> Option<Check> {
     let settings = Settings::load(&home::dir(place).ok()?, &UpArgs::default()).ok()?;
-    match settings.budget_daily_usd.value {
+    match settings.budget_daily_usd.value.0 {
         0 if list.providers.iter().all(|provider| provider.key != KeyState::Set) => None,
         0 => Some(Check::warn(
             "spending",
