@@ -255,3 +255,24 @@ fn a_grant_ends_at_its_time() {
         assert_eq!(grants, calls);
     }
 }
+
+#[test]
+fn a_yes_is_told_until_its_time() {
+    check(
+        "operator go
+         round Ask push
+         person DecideApproval appr1 grant
+         ---
+         advance 86399998ms
+         notes
+         error e
+         notes
+         advance 0s
+         error f
+         notes",
+        "it may do this once, until 2026-01-02T00:00:00.004Z: run push (appr1)
+         e
+         it may do this once, until 2026-01-02T00:00:00.004Z: run push (appr1)
+         f",
+    );
+}

@@ -586,3 +586,85 @@ fn a_grant_counts_as_used_in_every_measure() {
         assert_eq!(Some(Used::all_of(&grant).of(measure)), grant.of(measure), "{measure}");
     }
 }
+
+#[test]
+fn a_raised_budget_that_is_spent_again_is_told_again() {
+    check(
+        "person CreateWorkItem max_turns=1 build
+         round done
+         ---
+         person UpdateWorkItem w1 max_turns=2
+         round done",
+        "w1 updated to 2
+         EmitSystemTick queued_available w1
+         queued m2 system_tick work_queue:queued_available:w1:2
+         StartModelTurn model_reentry_message m2 w1
+         turn local_continuation of w1
+         end completed
+         processed m2
+         WaitForOperator budget_spent w1
+         reached turns of w1 2/2
+         told failure: a has used up the budget of the work item w1 (build): 2 of 2 turns. Raise it to go on with it: `abide work update --agent a w1 --max-turns N`.",
+    );
+}
+
+#[test]
+fn the_last_turn_of_an_item_is_not_cut_between_rounds() {
+    check(
+        "person CreateWorkItem max_turns=1 build
+         round Tool x
+         ---
+         tool call1
+         item w1
+         round done",
+        "budget_spent revision 1
+         end completed
+         processed m1
+         WaitForOperator budget_spent w1
+         reached turns of w1 1/1
+         told failure: a has used up the budget of the work item w1 (build): 1 of 1 turns. Raise it to go on with it: `abide work update --agent a w1 --max-turns N`.",
+    );
+}
+
+#[test]
+fn a_child_that_was_granted_nothing_holds_nothing() {
+    check(
+        "budget turns=10
+         task t1 child=a.1 grant_turns=0
+         ---
+         notes",
+        "used of its budget: 0 of 10 turns",
+    );
+}
+
+#[test]
+fn a_budget_that_children_hold_nothing_of() {
+    check(
+        "budget turns=1
+         operator hi
+         round done
+         task t1 child=a.1 grant_turns=0
+         ---
+         operator hi
+         why
+         wakers",
+        "queued m2 operator_prompt
+         WaitForOperator budget_spent
+         a has used up its budget: 1 of 1 turns. Raise it to go on: `abide agent set a --max-turns N`.
+         a person who raises the budget",
+    );
+}
+
+#[test]
+fn a_turn_in_vain_costs_its_item_nothing() {
+    check(
+        "person CreateWorkItem max_turns=1 build
+         ---
+         fail rate_limited after=1m
+         item w1",
+        "end provider_failed_needs_recovery
+         requeued m1 provider_backoff until +60s
+         WaitForTimer provider_backoff m1
+         runnable revision 1",
+    );
+}

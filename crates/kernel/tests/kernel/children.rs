@@ -20,6 +20,8 @@ use abide_kernel::wake::{CHILDREN_CHANGING, HELD, Wake, wake};
 use abide_kernel::{AgentState, admit, carry_out, decide, limits};
 use serde_json::Value;
 
+use crate::story::check;
+
 /// An agent alone, whose effects are looked at instead of performed.
 struct Lone {
     state: AgentState,
@@ -769,4 +771,48 @@ fn the_founder_is_the_last_of_the_makers() {
     let row = serde_json::json!({ "id": "c", "parent": "b", "makers": ["b", "a"] });
     let id = |name: &str| AgentId::new(name).unwrap();
     assert_eq!(founder_of_row(&row), Some((id("c"), id("a"))));
+}
+
+#[test]
+fn a_child_of_an_agent_with_its_own_model_has_that() {
+    check(
+        "models a/one
+         operator hi
+         ---
+         round SpawnAgent do it
+         facts",
+        r#"task1 created
+         turn.provider_round_completed {"exec_id":"exec1","round":1,"usage":{"input_tokens":0,"output_tokens":0,"cached_tokens":0,"cost_micro_usd":0}}
+         turn.assistant_round_recorded {"exec_id":"exec1","round":1,"calls":[{"call_id":"call1","tool":"SpawnAgent","input":{"words":"do it"}}]}
+         tool.started {"exec_id":"exec1","call_id":"call1","tool":"SpawnAgent"}
+         task.created {"task_id":"task1","task_kind":"child_agent_task","wait_policy":"background","summary":"do it","child_agent_id":"a.1","child":{"message":"do it","workspace_mode":"inherit","model":"a/one"}}
+         tool.finished {"exec_id":"exec1","call_id":"call1","tool":"SpawnAgent","status":"completed","result":{"agent_id":"a.1","task_handle":{"task_id":"task1"}}}
+         turn.tool_round_completed {"exec_id":"exec1","round":1}
+         turn.round_started {"exec_id":"exec1","round":2}"#,
+    );
+}
+
+#[test]
+fn a_child_is_created_once_and_works_where_it_was_told() {
+    let mut child = Lone::child(1);
+    let identity = child.state.identity.clone();
+    let root = "/h/1".to_owned();
+    let workspace = WorkspaceAttached {
+        workspace: "/w".to_owned(),
+        root: root.clone(),
+        mode: WorkspaceMode::Direct,
+        worktree: None,
+        note: None,
+    };
+    let first = |workspace| FirstDay {
+        identity: identity.clone(),
+        config: Config::default(),
+        message: "do it".to_owned(),
+        workspace,
+    };
+    let refusal = child.ask(Input::CreateChild(Box::new(first(None)))).unwrap_err();
+    assert_eq!((refusal.code, refusal.message.as_str()), ("exists", "an agent called lead.1 exists already"));
+    let mut bound = Lone::unborn("lead.1");
+    bound.ask(Input::CreateChild(Box::new(first(Some(workspace))))).unwrap();
+    assert_eq!(bound.state.workspaces.active().map(|active| &active.root), Some(&root));
 }

@@ -349,3 +349,42 @@ fn a_time_that_stands_is_not_moved() {
         assert!(told.iter().all(|line| !line.contains("rescheduled")), "{when}: {told:?}");
     }
 }
+
+#[test]
+fn a_deadline_that_would_stay_the_same_is_not_moved() {
+    check(
+        "person RequestApproval deadline=1h x
+         advance 10m
+         error e
+         ---
+         back 600001ms",
+        "clock set back from +600s to +0s",
+    );
+}
+
+#[test]
+fn a_wait_that_has_ended_is_not_made_shorter() {
+    check(
+        "operator hi
+         fail rate_limited after=1m
+         stop
+         advance 2h
+         error e
+         ---
+         back 30m",
+        "clock set back from +7200s to +5400s",
+    );
+}
+
+#[test]
+fn a_recheck_that_would_stay_the_same_is_not_moved() {
+    check(
+        "person CreateWorkItem build
+         person UpdateWorkItem w1 blocked=rain recheck=1h
+         advance 10m
+         error e
+         ---
+         back 600001ms",
+        "clock set back from +600s to +0s",
+    );
+}

@@ -472,3 +472,46 @@ fn completing_clears_the_focus_and_keeps_triggers() {
          turn local_continuation",
     );
 }
+
+#[test]
+fn what_is_waited_for_is_counted_in_the_evidence() {
+    check(
+        "person CreateTimer every=1h tea
+         person CreateTimer every=1h milk
+         stop
+         person CreateWorkItem build
+         person UpdateWorkItem w1 blocked=rain recheck=2h
+         closing
+         start
+         ---
+         closing",
+        "timers 3",
+    );
+}
+
+/// Whatever needs a person is counted together: questions, items that need input, and those that nothing came of.
+#[test]
+fn what_needs_a_person_is_counted_together() {
+    check(
+        "stop
+         person CreateWorkItem status=needs_input one
+         person CreateWorkItem status=needs_input two
+         person CreateWorkItem status=needs_input three
+         start
+         operator hi
+         round RequestApproval deploy it
+         ---
+         closing",
+        "operator_waits 5",
+    );
+    check(
+        "person CreateWorkItem max_turns=1 build
+         round done
+         stop
+         person CreateWorkItem status=needs_input one
+         start
+         ---
+         closing",
+        "operator_waits 2",
+    );
+}

@@ -1,5 +1,9 @@
 //! The table of decisions, rows 1 to 7: control, a running turn, budgets, messages, hints, work (spec 5 and 6).
 
+use abide_kernel::limits::EVIDENCE_MAX;
+use abide_kernel::scheduler::Decision;
+use abide_kernel::vocabulary::{DecisionKind, Reason};
+
 use crate::story::check;
 
 #[test]
@@ -213,5 +217,31 @@ fn queued_work_is_offered_and_does_not_take_the_focus() {
          processed m1
          WaitForTimer tick_backoff w1
          runnable revision 1",
+    );
+}
+
+#[test]
+fn a_decision_has_so_much_evidence() {
+    let decided = |count: usize| {
+        let none = Decision::new(DecisionKind::Sleep, Reason::NoPendingSchedulerFacts);
+        (0..count).fold(none, |decision, number| decision.because(number.to_string())).evidence.len()
+    };
+    assert_eq!((decided(EVIDENCE_MAX), decided(EVIDENCE_MAX + 1)), (EVIDENCE_MAX, EVIDENCE_MAX));
+}
+
+#[test]
+fn an_offer_that_waits_is_said_to_be_there() {
+    check(
+        "person CreateWorkItem build
+         round PickWorkItem w1
+         round done
+         round done
+         ---
+         ignored
+         stop
+         ignored",
+        "duplicate_tick w1
+         control stop stopped
+         Stop stopped",
     );
 }

@@ -56,3 +56,15 @@ fn a_wait_that_nobody_renews_ends() {
          Sleep no_pending_scheduler_facts",
     );
 }
+
+#[test]
+fn a_shortage_that_is_over_already_holds_nothing() {
+    check(
+        "---
+         disk after=0s full
+         disk after=1h full",
+        "unchanged
+         disk short: full
+         WaitForTimer disk_reserve",
+    );
+}

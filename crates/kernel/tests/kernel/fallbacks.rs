@@ -36,6 +36,14 @@ fn the_table_of_errors() {
 }
 
 #[test]
+fn a_message_stays_where_time_or_a_person_mends_what_failed() {
+    let kept = ProviderError::ALL.iter().filter(|error| error.keeps_message());
+    let kept: Vec<&str> = kept.map(|error| error.as_str()).collect();
+    let expected = ["rate_limited", "overloaded", "timeout", "disconnect", "auth", "system", "home_budget_spent"];
+    assert_eq!(kept, expected);
+}
+
+#[test]
 fn a_wait_is_between_three_and_five_quarters_of_the_table() {
     for (failures, wait) in PROVIDER_BACKOFF_MS.into_iter().enumerate() {
         let failures = u32::try_from(failures).unwrap();
@@ -809,4 +817,60 @@ fn no_more_is_remembered_of_models_than_there_can_be() {
     let state = &story.state;
     let tried = state.queue.entries().map(|entry| entry.tried.len()).max();
     assert_eq!((state.rests.len(), state.troubles.len(), tried), (most, 1, Some(most)));
+}
+
+#[test]
+fn a_failure_with_another_model_is_recorded_whole() {
+    check(
+        "models a/one b/two
+         operator hi
+         ---
+         fail overloaded
+         facts",
+        r#"end deferred_to_fallback
+         requeued m1 fallback
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         turn.provider_round_failed {"exec_id":"exec1","round":1,"error":"overloaded","message":"no","not_before":"2026-01-01T00:00:02.004Z","model":"a/one"}
+         turn.terminal {"exec_id":"exec1","turn_index":1,"message_id":"m1","terminal_kind":"deferred_to_fallback","rounds":0,"error":"overloaded: no; it goes on with b/two","returned":true}
+         message.requeued {"message_id":"m1","reason":"fallback"}
+         scheduler.decision {"kind":"StartModelTurn","reason":"model_reentry_message","boundary":"message","model_reentry":true,"liveness_only":false,"message_id":"m1","ignored":[],"evidence":["message_queued m1 seq 8","local_continuation","no_wait_open","replayed"]}
+         message.dequeued {"message_id":"m1","replays":1}
+         turn.started {"turn_id":"turn2","exec_id":"exec2","turn_index":2,"message_id":"m1","continuation":{"trigger_kind":"operator_input","class":"local_continuation","model_reentry":true,"matched_waiting_reason":false,"evidence":["no_wait_open","replayed"]},"answers":"m1"}
+         turn.round_started {"exec_id":"exec2","round":1}"#,
+    );
+}
+
+/// The posture says which message woke it.
+#[test]
+fn a_message_that_goes_on_with_another_model_ends_the_rest() {
+    check(
+        "operator hi
+         fail rate_limited after=1m
+         ---
+         models a/b
+         facts",
+        r#"requeued m1 model_changed
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         agent.configured {"config":{"model":"a/b","budget":{}}}
+         message.requeued {"message_id":"m1","reason":"model_changed"}
+         posture.changed {"boundary":"message_admission","previous_status":"asleep","next_status":"awake_idle","task_ids":[],"evidence":["message_requeued m1"]}
+         scheduler.decision {"kind":"StartModelTurn","reason":"model_reentry_message","boundary":"message","model_reentry":true,"liveness_only":false,"message_id":"m1","ignored":[],"evidence":["message_queued m1 seq 7","local_continuation","no_wait_open","replayed"]}
+         message.dequeued {"message_id":"m1","replays":1}
+         turn.started {"turn_id":"turn2","exec_id":"exec2","turn_index":2,"message_id":"m1","continuation":{"trigger_kind":"operator_input","class":"local_continuation","model_reentry":true,"matched_waiting_reason":false,"evidence":["no_wait_open","replayed"]},"answers":"m1"}
+         turn.round_started {"exec_id":"exec2","round":1}"#,
+    );
+}
+
+#[test]
+fn a_role_that_stays_the_same_is_no_change() {
+    check(
+        "---
+         role execution
+         facts
+         role execution",
+        r#"agent.configured {"config":{"budget":{}},"role":"execution"}
+         unchanged"#,
+    );
 }

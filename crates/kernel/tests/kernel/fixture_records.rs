@@ -5,6 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use abide_kernel::fixture::{Files, History, differences, load};
+use abide_kernel::id::TaskId;
+use abide_kernel::vocabulary::{DecisionKind, MessageKind, TriggerKind};
+use abide_kernel::{AgentState, decide};
 use serde_json::{Value, json};
 
 use crate::story::Story;
@@ -181,32 +184,20 @@ fn a_mistake_is_named_by_file_line_and_field() {
 /// A message has what its record says, and its entry the time at which the message was made.
 #[test]
 fn a_message_is_loaded_field_by_field() {
-    let records = r#"messages {"id":"m1","kind":"timer_tick","created_at":"2026-01-02T00:00:00Z","text":"tea","json":{"a":1},"work_item_id":"w1","task_id":"t1","timer_id":"timer1","trigger_id":"trig1","approval_id":"appr1","waiting_intent_id":"x1","answers":"m0","correlation_id":"c1","causation_id":"m9","idempotency_key":"k1","self_caused":true,"priority":"next"}
+    let records = r#"messages {"id":"m1","kind":"timer_tick","origin":{"kind":"operator","id":"ann"},"created_at":"2026-01-02T00:00:00Z","text":"tea","json":{"a":1},"work_item_id":"w1","task_id":"t1","timer_id":"timer1","trigger_id":"trig1","approval_id":"appr1","waiting_intent_id":"x1","answers":"m0","correlation_id":"c1","causation_id":"m9","idempotency_key":"k1","self_caused":true,"priority":"next","trust":"untrusted_external"}
                      queue_entries {"id":"m1","status":"queued"}
                      events {"kind":"odd","at":"2026-01-03T00:00:00Z"}
                      events {"kind":"odd"}"#;
     let fixture = load(&files(records)).unwrap();
     let entry = fixture.state.queue.entries().next().unwrap();
     let message = serde_json::to_value(&*entry.message).unwrap();
-    for (name, expected) in [
-        ("kind", json!("timer_tick")),
-        ("text", json!("tea")),
-        ("json", json!({ "a": 1 })),
-        ("work_item_id", json!("w1")),
-        ("task_id", json!("t1")),
-        ("timer_id", json!("timer1")),
-        ("trigger_id", json!("trig1")),
-        ("approval_id", json!("appr1")),
-        ("waiting_intent_id", json!("x1")),
-        ("answers", json!("m0")),
-        ("correlation_id", json!("c1")),
-        ("causation_id", json!("m9")),
-        ("idempotency_key", json!("k1")),
-        ("self_caused", json!(true)),
-        ("priority", json!("next")),
-    ] {
-        assert_eq!(message[name], expected, "{name}");
-    }
+    let expected = json!({
+        "message_id": "m1", "kind": "timer_tick", "origin": { "kind": "operator", "id": "ann" }, "trust": "untrusted_external",
+        "priority": "next", "text": "tea", "json": { "a": 1 }, "work_item_id": "w1", "task_id": "t1",
+        "timer_id": "timer1", "trigger_id": "trig1", "approval_id": "appr1", "waiting_intent_id": "x1", "answers": "m0",
+        "correlation_id": "c1", "causation_id": "m9", "idempotency_key": "k1", "self_caused": true,
+    });
+    assert_eq!(message, expected);
     assert_eq!(entry.at.to_string(), "2026-01-02T00:00:00.000Z");
     assert_eq!(fixture.now.to_string(), "2026-01-03T00:00:00.000Z");
     assert_eq!(fixture.other_events, BTreeMap::from([("odd".to_owned(), 2)]));
@@ -235,4 +226,154 @@ fn an_export_has_every_event_and_what_was_said() {
     assert!(said.contains(&json!("hi")) && said.contains(&json!("done")), "{said:?}");
     assert_eq!(lines("tasks")[0]["id"], "t1");
     assert_eq!(load(&files).unwrap().state.tasks, story.state.tasks);
+}
+
+/// The state of a folder that says nothing else.
+fn loaded(records: &str) -> AgentState {
+    load(&files(records)).unwrap().state
+}
+
+/// A tick that the item's own record counts already is not counted again.
+#[test]
+fn a_tick_is_counted_once() {
+    let key = r#""kind":"system_tick","idempotency_key":"work_queue:queued_available:w1:1""#;
+    let ticks = |ticks: &str, status: &str| {
+        let records = format!(
+            r#"work_items {{"id":"w1","objective":"one","ticks":{ticks}}}
+               messages {{"id":"m1",{key},"created_at":"2026-01-02T00:00:00Z"}}
+               queue_entries {{"id":"m1","status":"{status}"}}"#
+        );
+        let state = loaded(&records);
+        serde_json::to_value(&state.work.items().values().next().unwrap().ticks).unwrap()
+    };
+    let none = r#"{"attempts":0,"idle":0}"#;
+    let at = "2026-01-02T00:00:00.000Z";
+    assert_eq!(ticks(none, "queued"), json!({ "attempts": 1, "idle": 0, "undelivered": "m1" }));
+    assert_eq!(ticks(none, "processed"), json!({ "attempts": 1, "idle": 1, "last_at": at }));
+    assert_eq!(ticks(none, "dropped"), json!({ "attempts": 1, "idle": 0 }));
+    let counted = r#"{"attempts":1,"idle":0}"#;
+    assert_eq!(ticks(counted, "processed"), json!({ "attempts": 1, "idle": 0 }));
+    assert_eq!(ticks(counted, "queued"), json!({ "attempts": 1, "idle": 0, "undelivered": "m1" }));
+    let under_way = r#"{"attempts":1,"idle":0,"undelivered":"m9"}"#;
+    assert_eq!(ticks(under_way, "queued"), json!({ "attempts": 1, "idle": 0, "undelivered": "m9" }));
+}
+
+/// What a name means follows from what is waited for; an unknown trigger is known by how its ids begin.
+#[test]
+fn what_is_waited_for_is_known_by_its_name() {
+    let resource = |kind: &str, name: &str| {
+        let wait = format!(r#"waiting_intents {{"id":"x1","kind":"{kind}","resource":"{name}"}}"#);
+        serde_json::to_value(&loaded(&wait).waits.open().values().next().unwrap().resource).unwrap()
+    };
+    assert_eq!(resource("external", "trig_1"), json!({ "trigger": "trig_1" }));
+    assert_eq!(resource("external", "c1"), json!({ "correlation": "c1" }));
+    assert_eq!(resource("task_result", "t1"), json!({ "task": "t1" }));
+    assert_eq!(resource("timer", "timer1"), json!({ "timer": "timer1" }));
+    assert_eq!(resource("operator_input", "appr1"), json!({ "approval": "appr1" }));
+}
+
+/// An interjection goes with the message that it joined, also where that one is parked.
+#[test]
+fn an_interjection_is_loaded_where_its_message_is_live() {
+    let kept = |status: &str| {
+        let records = format!(
+            r#"messages {{"id":"m1","kind":"operator_prompt","text":"one"}}
+               messages {{"id":"m2","kind":"operator_prompt","text":"two"}}
+               queue_entries {{"id":"m1","status":"{status}"}}
+               queue_entries {{"id":"m2","status":"interjected","joined":"m1"}}"#
+        );
+        loaded(&records).queue.entries().map(|entry| entry.message.message_id.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(kept("dequeued"), ["m1", "m2"]);
+    assert_eq!(kept("parked"), ["m1", "m2"]);
+    assert_eq!(kept("queued"), ["m1", "m2"]);
+    assert!(kept("processed").is_empty());
+    assert!(loaded("agent {}").queue.is_empty() && !loaded("messages {\"id\":\"m1\",\"kind\":\"operator_prompt\"}\nqueue_entries {\"id\":\"m1\",\"status\":\"queued\"}").queue.is_empty());
+}
+
+/// A turn that runs is about the message that was taken for it, not about one that waits.
+#[test]
+fn a_running_turn_is_about_the_message_that_was_taken() {
+    let running = loaded(
+        r#"agent {"status":"awake_running","current_run_id":"exec_1"}
+           messages {"id":"m1","kind":"operator_prompt","text":"one"}
+           messages {"id":"m2","kind":"webhook_event","text":"two"}
+           queue_entries {"id":"m1","status":"queued"}
+           queue_entries {"id":"m2","status":"dequeued"}"#,
+    );
+    let turn = running.turn.unwrap();
+    let found = (turn.message_id.as_str(), turn.continuation.trigger_kind.as_str(), turn.exec_id.as_str());
+    assert_eq!(found, ("m2", TriggerKind::of(MessageKind::WebhookEvent).as_str(), "exec_1"));
+}
+
+/// A summary counts, under either spelling of its kind.
+#[test]
+fn a_summary_among_the_events_is_taken_in() {
+    for kind in ["context_compacted", "context.compacted"] {
+        let data = r#"{"compacted_messages":7,"epoch":3,"summary":"short"}"#;
+        let last = loaded(&format!("events {{\"kind\":\"{kind}\",\"data\":{data}}}")).compaction.unwrap();
+        assert_eq!((last.compacted_messages, last.epoch, last.summary.as_deref()), (7, 3, Some("short")), "{kind}");
+    }
+    assert_eq!(loaded(r#"events {"kind":"odd"}"#).compaction, None);
+}
+
+/// A work tick is something to do, also where its text is not recorded.
+#[test]
+fn a_work_tick_without_a_text_starts_a_turn() {
+    let decided = |tick: &str| {
+        let records = format!(
+            r#"messages {{"id":"m1","kind":"system_tick","tick":"{tick}"}}
+               queue_entries {{"id":"m1","status":"queued"}}"#
+        );
+        let state = loaded(&records);
+        decide(&state, state.at).kind
+    };
+    assert_eq!(decided("queued_available"), DecisionKind::StartModelTurn);
+    assert_eq!(decided("wake_hint"), DecisionKind::ReduceMessageOnly);
+}
+
+/// The result of a task that is owed is carried by its message, unless a full record says by which.
+#[test]
+fn a_result_is_carried_by_its_message() {
+    let records = r#"tasks {"id":"t1","status":"completed"}
+                     messages {"id":"m1","kind":"task_result","task_id":"t1","text":"done"}
+                     queue_entries {"id":"m1","status":"queued"}"#;
+    let carrier = |records: &str| {
+        let state = loaded(records);
+        let task = state.tasks.get(&TaskId::new("t1")).unwrap();
+        (state.tasks.owed().len(), task.result_message.as_ref().map(ToString::to_string))
+    };
+    assert_eq!(carrier(records), (1, Some("m1".to_owned())));
+    assert_eq!(carrier(&records.replace("\"queued\"", "\"processed\"")), (0, None));
+    assert_eq!(carrier(&format!("agent {{\"state\":{{}}}}\n{records}")), (0, None));
+}
+
+/// Timers and what else ends at a time, and messages that wait for their own.
+#[test]
+fn an_export_has_what_was_told_and_where_each_message_ended() {
+    let mut story = Story::begin();
+    let lines =
+        ["person CreateTimer after=1h tea", "stop", "advance 2h", "start", "round hello", "operator x", "round y"];
+    for line in lines {
+        story.tell(line).unwrap();
+    }
+    story.tell("person CreateTimer every=1h milk").unwrap();
+    for line in ["operator hi", "advance 1h", "person CancelTimer timer2"] {
+        story.tell(line).unwrap();
+    }
+    let mut history = History::default();
+    for (seq, (at, fact)) in (1..).zip(&story.facts) {
+        history.add(seq, *at, fact);
+    }
+    let files = abide_kernel::fixture::files(&story.state, story.now, history);
+    let lines = |name: &str| -> Vec<Value> {
+        let text = std::str::from_utf8(&files[&format!("ledger/{name}.jsonl")]).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let briefs: Vec<Value> = lines("briefs").iter().map(|brief| json!([brief["kind"], brief["text"]])).collect();
+    assert!(briefs.contains(&json!(["result", "y"])), "{briefs:?}");
+    let dropped = story.facts.iter().filter(|(_, fact)| fact.kind() == "message.dropped").count();
+    let ended = lines("queue_entries").iter().filter(|entry| entry["status"] == "dropped").count();
+    assert_eq!((dropped, ended), (1, 1));
+    assert_eq!(load(&files).unwrap().state.briefs, story.state.briefs);
 }

@@ -116,3 +116,34 @@ fn the_oldest_hint_goes_first() {
          none",
     );
 }
+
+#[test]
+fn a_hint_that_says_nothing_is_recorded_whole() {
+    check(
+        "operator hi
+         wake source=s
+         ---
+         round done
+         facts",
+        r#"end completed
+         processed m1
+         told result: done
+         EmitSystemTick wake_hint
+         queued m2 wake_hint as next wake_hint:s:1
+         ReduceMessageOnly liveness_only_message m2
+         processed m2: blank
+         Sleep no_pending_scheduler_facts
+         turn.provider_round_completed {"exec_id":"exec1","round":1,"usage":{"input_tokens":0,"output_tokens":0,"cached_tokens":0,"cost_micro_usd":0}}
+         turn.assistant_round_recorded {"exec_id":"exec1","round":1,"text":"done"}
+         turn.terminal {"exec_id":"exec1","turn_index":1,"message_id":"m1","terminal_kind":"completed","rounds":1,"last_assistant_message":"done"}
+         message.processed {"message_id":"m1"}
+         brief.recorded {"brief_id":"brief1","kind":"result","text":"done","message_id":"m1"}
+         scheduler.decision {"kind":"EmitSystemTick","reason":"wake_hint","boundary":"idle","model_reentry":false,"liveness_only":true,"ignored":[],"evidence":["runtime_idle","pending_wake_hint s seq 13","key wake_hint:s:1"]}
+         message.queued {"message_id":"m2","kind":"system_tick","origin":{"kind":"system","id":"s"},"trust":"trusted_system","priority":"next","tick":"wake_hint","idempotency_key":"wake_hint:s:1"}
+         scheduler.decision {"kind":"ReduceMessageOnly","reason":"liveness_only_message","boundary":"message","model_reentry":false,"liveness_only":true,"message_id":"m2","ignored":[],"evidence":["message_queued m2 seq 20","liveness_only","blank"]}
+         message.dequeued {"message_id":"m2"}
+         message.processed {"message_id":"m2","ignored":["blank"]}
+         scheduler.decision {"kind":"Sleep","reason":"no_pending_scheduler_facts","boundary":"idle","model_reentry":false,"liveness_only":false,"ignored":[],"evidence":["nothing_pending"]}
+         posture.changed {"boundary":"lifecycle_sleep","previous_status":"awake_idle","next_status":"asleep","task_ids":[],"evidence":["decision Sleep no_pending_scheduler_facts"]}"#,
+    );
+}

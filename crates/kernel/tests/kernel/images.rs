@@ -83,6 +83,11 @@ fn wrong(data: &str, at: usize, with: &[u8], why: &str) {
 
 #[test]
 fn a_header_makes_sense_and_the_size_is_one_that_is_shown() {
+    for (image, at, with) in [(PNG, 16, &8_000_u32.to_be_bytes()[..]), (GIF, 6, &8_000_u16.to_le_bytes())] {
+        let mut largest = bytes(image);
+        largest.splice(at..at + with.len(), with.iter().copied());
+        assert!(whole(&largest).is_ok());
+    }
     let side = "it has 8001 x 1 pixels, and 8000 on a side are shown at most";
     wrong(PNG, 16, &8_001_u32.to_be_bytes(), side);
     wrong(PNG, 16, &u32::MAX.to_be_bytes(), "it has 4294967295 x 1 pixels, and 8000 on a side are shown at most");
@@ -112,6 +117,20 @@ fn a_header_makes_sense_and_the_size_is_one_that_is_shown() {
     wrong(WEBP_LOSSLESS, 21, &(1 | 8_000_u32 << 14).to_le_bytes(), high);
     wrong(WEBP_LOSSLESS, 20, b"x", "it begins like a WebP, but its header makes no sense");
     wrong(WEBP_MOVING, 24, &8_000_u32.to_le_bytes()[..3], side);
+}
+
+/// Parts that draw nothing may stand before those that do.
+#[test]
+fn parts_without_a_picture_are_passed_over() {
+    let with = |data: &str, at: usize, part: &[u8]| {
+        let mut image = bytes(data);
+        image.splice(at..at, part.iter().copied());
+        whole(&image)
+    };
+    for marker in [0x01, 0xd0, 0xd7] {
+        assert_eq!(with(JPEG, 2, &[0xff, marker]), Ok("image/jpeg"), "marker {marker:x}");
+    }
+    assert_eq!(with(GIF, 25, &[0x21, 0xf9, 4, 0, 0, 0, 0, 0]), Ok("image/gif"));
 }
 
 /// Greys, colours and palettes, each in the depths that it may have, also interlaced.
@@ -227,4 +246,24 @@ proptest! {
         prop_assert!(data.len() < 20 || !rest.to_string().contains(&data));
         prop_assert!(images.iter().all(|image| image.data == data && image.media_type == kind));
     }
+}
+
+#[test]
+fn an_empty_piece_of_a_png_draws_nothing() {
+    let mut image = bytes(PNG);
+    let end = image.len() - 12;
+    image.splice(33..end, [&[0; 4][..], b"IDAT", &[0; 4]].concat());
+    assert_eq!(whole(&image), Err("it begins like a PNG, but nothing is drawn in it".to_owned()));
+}
+
+/// A table of colours is there only where a flag says so, for the screen and for each picture.
+#[test]
+fn a_gif_may_be_without_tables_of_colours() {
+    let mut image = bytes(GIF);
+    image.splice(13..25, []);
+    image[10] = 0;
+    assert_eq!(whole(&image), Ok("image/gif"));
+    // The same number, and no flag.
+    image[10] = 0x07;
+    assert_eq!(whole(&image), Ok("image/gif"));
 }

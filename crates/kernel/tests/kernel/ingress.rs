@@ -107,3 +107,42 @@ fn each_kind_has_its_sender() {
         assert_eq!(senders, expected, "{kind}");
     }
 }
+
+/// It comes from outside the agent's own tree, so nothing in it is trusted.
+#[test]
+fn another_agents_message_is_recorded_whole() {
+    check(
+        "operator hi
+         ---
+         message channel_event from=b hi
+         facts",
+        r#"queued m2 channel_event
+         message.queued {"message_id":"m2","kind":"channel_event","origin":{"kind":"agent","id":"b"},"trust":"untrusted_external","priority":"normal","text":"hi","self_caused":true}"#,
+    );
+}
+
+#[test]
+fn a_tick_of_another_kind_matches_no_external_wait() {
+    check(
+        "operator hi
+         round WaitFor external c1
+         ---
+         message system_tick corr=c1 go",
+        "queued m2 system_tick
+         ReduceMessageOnly message_parked m2
+         parked m2 behind wait1
+         WaitForExternalChange active_agent_waiting_intents",
+    );
+}
+
+#[test]
+fn a_message_keeps_what_it_came_of() {
+    check(
+        "operator hi
+         ---
+         message webhook_event cause=m0 corr=c1 hi
+         facts",
+        r#"queued m2 webhook_event
+         message.queued {"message_id":"m2","kind":"webhook_event","origin":{"kind":"webhook"},"trust":"trusted_integration","priority":"normal","text":"hi","correlation_id":"c1","causation_id":"m0"}"#,
+    );
+}

@@ -328,3 +328,57 @@ fn a_completed_item_hands_its_focus_to_no_other() {
     assert_eq!(plant(&before, completed(&focus), &moved(None)).breaks(), [""; 0]);
     assert_eq!(plant(&before, picked(&other), &moved(Some(&other))).breaks(), [""; 0]);
 }
+
+/// Runnable is what neither a blocker nor a wait holds.
+#[test]
+fn an_item_that_is_held_is_not_runnable() {
+    let broken = ["completed_items_are_not_runnable"];
+    let runs = told("operator hi\nround CreateWorkItem build");
+    let found = |held: &str| {
+        let held = told(&format!("operator hi\nround CreateWorkItem build\n{held}"));
+        // Its items are as they were, and are filed as if nothing held them.
+        let mut records: Value = serde_json::from_slice(&runs.snapshot()).unwrap();
+        let of: Value = serde_json::from_slice(&held.snapshot()).unwrap();
+        records["waits"] = of["waits"].clone();
+        records["timers"] = of["timers"].clone();
+        let mut wrong = AgentState::from_snapshot(records.to_string().as_bytes()).unwrap();
+        wrong.work = runs.work.clone();
+        plant(&wrong, nothing(), &wrong).breaks()
+    };
+    assert_eq!(found("round Tool make"), [""; 0]);
+    assert!(found("round WaitFor external c1 item=w1").contains(&broken[0]));
+}
+
+/// A timer's tick that waits in the queue goes with its timer; one that was taken is done with.
+#[test]
+fn a_tick_of_a_timer_that_is_gone_is_no_longer_to_be_taken() {
+    let state = told("person CreateTimer every=1h tea\noperator hi\nadvance 1h");
+    let orphan = |status: &str, taken: u32| {
+        edited(&state, |records| {
+            records["timers"] = json!([]);
+            let entries = records["queue"]["entries"].as_array_mut().unwrap();
+            let tick = entries.iter_mut().find(|entry| entry["message"]["kind"] == "timer_tick").unwrap();
+            tick["status"] = json!(status);
+            tick["taken"] = json!(taken);
+        })
+    };
+    let broken = "undelivered_ticks_are_in_the_queue";
+    let breaks = |state: &AgentState| plant(state, nothing(), state).breaks();
+    assert!(breaks(&orphan("queued", 0)).contains(&broken));
+    assert!(!breaks(&orphan("queued", 1)).contains(&broken));
+    assert!(!breaks(&orphan("parked", 0)).contains(&broken));
+}
+
+/// Nothing is passed over in silence by an agent that takes no work, or whose item has no tick under way.
+#[test]
+fn an_agent_that_takes_no_work_has_no_duplicate_to_tell_of() {
+    let silent = Decision::new(DecisionKind::WaitForTimer, Reason::ProviderBackoff).because("later");
+    let decided = |state: &AgentState| plant(state, SchedulerDecided { decision: silent.clone() }, state).breaks();
+    let under_way = "person CreateWorkItem build\nround PickWorkItem w1\nround on\nfail rate_limited after=1h";
+    assert_eq!(decided(&told(under_way)), ["one_tick_under_way_per_item"]);
+    for held in ["stop", "disk after=1h full", "budget turns=1", "operator priority=next hi"] {
+        assert_eq!(decided(&told(&format!("{under_way}\n{held}"))), [""; 0], "{held}");
+    }
+    let asleep = "operator hi\nround CreateWorkItem build\nround PickWorkItem w1\nround Sleep 1h";
+    assert_eq!(decided(&told(asleep)), [""; 0]);
+}

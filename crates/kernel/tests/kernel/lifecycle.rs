@@ -667,3 +667,211 @@ fn an_agent_that_was_cut_while_it_was_made_is_started_at_boot() {
     assert_eq!(applied, Some((Status::Booting, Status::AwakeIdle)));
     assert_eq!(state.status(), Status::AwakeIdle);
 }
+
+#[test]
+fn what_does_not_run_is_not_shut_down() {
+    check(
+        "stop
+         ---
+         shutdown
+         start
+         shutdown
+         shutdown",
+        "unchanged
+         control start awake_idle
+         Sleep no_pending_scheduler_facts
+         control shutdown asleep
+         Stop shutdown_requested
+         unchanged",
+    );
+}
+
+#[test]
+fn a_folder_is_held_while_a_command_runs() {
+    check(
+        "use /w
+         occupy /w
+         operator hi
+         task t1
+         task t1 runs
+         ---
+         round done
+         effects
+         task t1 ends
+         round done
+         effects",
+        "end completed
+         processed m1
+         told result: done
+         Sleep no_pending_scheduler_facts
+         t1 completed
+         queued m2 task_result
+         result of t1 in m2
+         StartModelTurn model_reentry_message m2 t1
+         turn local_continuation shows t1
+         read t1: round 1
+         end completed
+         processed m2
+         Sleep no_pending_scheduler_facts
+         release /w",
+    );
+}
+
+#[test]
+fn an_agent_is_created_once() {
+    let mut story = Story::begin();
+    let identity = Identity::named(story.state.id().clone());
+    let input = Input::Create { identity, config: Config::default(), start: true };
+    let refusal = admit(&mut story.state, input, story.now, &mut Fresh::new(story.now, 9)).unwrap_err();
+    assert_eq!((refusal.code, refusal.message.as_str()), ("exists", "an agent called a exists already"));
+}
+
+#[test]
+fn a_folder_that_is_bound_already_is_chosen_again() {
+    check(
+        "use /w
+         use /v
+         ---
+         use /w
+         notes",
+        "it works in /w",
+    );
+}
+
+#[test]
+fn a_quarantined_agent_that_holds_nothing_has_nothing_to_stop() {
+    check(
+        "quarantine bad
+         ---
+         stop",
+        "unchanged",
+    );
+}
+
+#[test]
+fn a_quarantined_agent_that_holds_a_task_lets_go_of_it() {
+    check(
+        "task t1
+         task t1 runs
+         quarantine bad
+         ---
+         stop
+         effects",
+        "t1 cancelling
+         control stop stopped
+         end t1",
+    );
+}
+
+#[test]
+fn a_quarantined_agent_that_holds_a_folder_lets_go_of_it() {
+    check(
+        "use /w
+         occupy /w
+         quarantine bad
+         ---
+         stop
+         effects",
+        "control stop stopped
+         release /w",
+    );
+}
+
+/// It is too long to be typed once more, and a hyphen at its beginning would be read as an option.
+#[test]
+fn a_long_message_that_is_given_up_is_quoted_in_part() {
+    check(
+        "operator aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa
+         crash
+         crash
+         ---
+         crash",
+        r#"cut cut
+         aborted m1 given_up
+         told failure: Your message "aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa aaaa  …" was given up: the process ended 3 times while it was being worked on. `abide transcript a` has all of it (seq 7). To send it again: abide send a TEXT
+         wait1 operator_input
+         control restart awake_idle
+         WaitForOperator active_operator_wait"#,
+    );
+}
+
+#[test]
+fn a_message_that_would_read_as_an_option_is_not_to_be_typed() {
+    check(
+        "operator -x
+         crash
+         crash
+         ---
+         crash",
+        r#"cut cut
+         aborted m1 given_up
+         told failure: Your message "-x" was given up: the process ended 3 times while it was being worked on. `abide transcript a` has all of it (seq 7). To send it again: abide send a TEXT
+         wait1 operator_input
+         control restart awake_idle
+         WaitForOperator active_operator_wait"#,
+    );
+}
+
+#[test]
+fn a_shutdown_is_recorded_whole() {
+    check(
+        "task t1
+         task t1 runs
+         operator hi
+         ---
+         shutdown
+         facts",
+        r#"t1 cancelling
+         control shutdown awake_running
+         Stop shutdown_requested
+         control.admitted {"action":"shutdown","boundary":"shutdown","previous_status":"awake_running","next_status":"awake_running","task_ids":["t1"],"evidence":["reason SIGTERM"]}
+         task.cancelling {"task_id":"t1","evidence":["shutdown"]}
+         control.applied {"action":"shutdown","boundary":"shutdown","previous_status":"awake_running","next_status":"awake_running","task_ids":["t1"],"evidence":["reason SIGTERM"]}
+         scheduler.decision {"kind":"Stop","reason":"shutdown_requested","boundary":"idle","model_reentry":false,"liveness_only":false,"ignored":[],"evidence":["shutdown_requested"]}"#,
+    );
+}
+
+#[test]
+fn a_quarantine_is_recorded_whole() {
+    check(
+        "---
+         quarantine bad
+         facts",
+        r#"quarantined bad
+         Stop quarantined
+         agent.quarantined {"reason":"bad"}
+         posture.changed {"boundary":"bootstrap","previous_status":"asleep","next_status":"stopped","task_ids":[],"evidence":["quarantined bad"]}
+         scheduler.decision {"kind":"Stop","reason":"quarantined","boundary":"idle","model_reentry":false,"liveness_only":false,"ignored":[],"evidence":["quarantined bad"]}"#,
+    );
+}
+
+#[test]
+fn a_quarantine_of_a_stopped_agent_changes_no_posture() {
+    check(
+        "stop
+         ---
+         quarantine bad
+         facts",
+        r#"quarantined bad
+         Stop quarantined
+         agent.quarantined {"reason":"bad"}
+         scheduler.decision {"kind":"Stop","reason":"quarantined","boundary":"idle","model_reentry":false,"liveness_only":false,"ignored":[],"evidence":["quarantined bad"]}"#,
+    );
+}
+
+/// Where there are two, each has to be named.
+#[test]
+fn a_worktree_is_known_by_the_folder_that_it_is_of() {
+    check(
+        "use /w
+         use /h/1 of=/r
+         ---
+         person DetachWorkspace /r
+         effects
+         use /h/2 of=/q
+         use /h/3 of=/q
+         person DetachWorkspace /q",
+        "remove /h/1
+         refused not_found",
+    );
+}

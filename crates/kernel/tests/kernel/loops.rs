@@ -374,3 +374,17 @@ fn another_call_is_still_counted_after_a_task_was_read() {
     let made = "round Tool make\ntask t1 call=call4\ntool call4\ntask t1 ends\nround WaitFor task t1";
     assert_eq!(tell(&format!("operator hi\n{look}{made}\n---\nround Tool look")), ["Tool refused repeated_call"]);
 }
+
+#[test]
+fn no_limit_of_rounds_is_no_limit() {
+    check(
+        "limits rounds=0
+         operator hi
+         round Tool x
+         tool call1
+         ---
+         round Tool y
+         tool call2",
+        "",
+    );
+}

@@ -82,11 +82,17 @@ fn a_recheck_says_what_blocks() {
         "person CreateWorkItem build\nround UpdateWorkItem w1 blocked=rain recheck=1h\nround done\nadvance 1h";
     let made = last(blocked);
     let text = "Recheck whether this work item is still blocked by rain: build";
-    let fields = json!([made["text"], made["tick"], made["work_item_id"], made["self_caused"], made["kind"]]);
-    assert_eq!(fields, json!([text, "recheck", "w1", true, "system_tick"]));
+    let expected = json!({
+        "kind": "system_tick", "origin": { "kind": "system" }, "trust": "trusted_system", "priority": "normal",
+        "text": text, "work_item_id": "w1", "tick": "recheck", "idempotency_key": "recheck:w1:2:m2", "self_caused": true,
+    });
+    assert_eq!(made, expected);
     let by_person =
         last("stop\nperson CreateWorkItem build\nperson UpdateWorkItem w1 blocked=rain recheck=1h\nstart\nadvance 1h");
-    assert_eq!((&by_person["text"], by_person.get("self_caused")), (&json!(text), None));
+    let key = json!({ "idempotency_key": by_person["idempotency_key"] });
+    assert_eq!(key, json!({ "idempotency_key": "recheck:w1:2:m1" }));
+    let others = without(&by_person, &["idempotency_key"]);
+    assert_eq!(others, without(&expected, &["idempotency_key", "self_caused"]));
 }
 
 #[test]

@@ -23,6 +23,7 @@ mod fairness;
 mod fallbacks;
 mod fixture_records;
 mod fixtures;
+mod folders;
 mod golden;
 mod hints;
 mod holds;

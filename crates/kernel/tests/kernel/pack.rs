@@ -40,6 +40,18 @@ fn each_tag_is_written_as_it_was() {
     check(r#""a \"quoted\" \\ line\n\u0001""#, "01 06 13 61202271756f74656422205c206c696e650a01");
 }
 
+/// The two ways in which JSON has a word of an enum.
+#[test]
+fn a_variant_without_content_reads_in_both_spellings() {
+    #[derive(Debug, PartialEq, serde::Deserialize)]
+    enum Answer {
+        Yes,
+        No,
+    }
+    let packed = pack(br#"[{"Yes":null},"No",{"No":null},"Yes"]"#).unwrap();
+    assert_eq!(read::<Vec<Answer>>(&packed).unwrap(), [Answer::Yes, Answer::No, Answer::No, Answer::Yes]);
+}
+
 /// The list of version 1, as it was when the first ledger was packed with it.
 #[test]
 fn no_word_ever_moves() {
@@ -179,4 +191,37 @@ proptest! {
         let _ = from_stored(&bytes);
         let _ = Fact::decode("message.queued", &bytes);
     }
+}
+
+/// Lists and objects count while they are open, so there may be any number of them side by side.
+#[test]
+fn only_what_is_open_counts_as_depth() {
+    for inner in ["[]", "{}", r#"{"a":[1]}"#] {
+        let json = format!("[{}]", vec![inner; 300].join(","));
+        let packed = pack(json.as_bytes()).unwrap_or_else(|| panic!("{inner} has no packed form"));
+        assert_eq!(unpack(&packed).unwrap(), json.as_bytes(), "{inner}");
+        assert_eq!(read::<Value>(&packed).unwrap(), serde_json::from_str::<Value>(&json).unwrap(), "{inner}");
+    }
+}
+
+#[test]
+fn a_string_of_nothing_but_escapes_comes_back() {
+    for text in ["\"", "\"\"", "\\", "\\\\", "\u{1}", "\u{1f}\n"] {
+        let json = Value::from(text).to_string();
+        assert_eq!(unpack(&pack(json.as_bytes()).unwrap()).unwrap(), json.as_bytes(), "{json}");
+    }
+    assert_eq!(pack(b"\"\x01\""), None, "a control character stands behind a backslash");
+    assert_eq!(pack(b"\" \x1f\""), None, "a control character stands behind a backslash");
+}
+
+#[test]
+fn bytes_over_the_limit_are_stored_as_they_are() {
+    let json = b"[null,null]".to_vec();
+    assert_eq!(
+        &from_stored(&to_stored(b"+5".to_vec(), 99)).unwrap()[..],
+        b"+5",
+        "it is no JSON, and comes back all the same"
+    );
+    assert!(is_packed(&to_stored(json.clone(), json.len())));
+    assert_eq!(to_stored(json.clone(), json.len() - 1), json);
 }

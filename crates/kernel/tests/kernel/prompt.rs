@@ -774,3 +774,19 @@ fn the_kinds_that_talk_is_made_of_are_those_that_change_it() {
         assert_eq!(more != talk, Talk::KINDS.contains(&kind), "{kind}");
     }
 }
+
+/// A tick that says nothing says at least what it is for; a message without words has nothing added.
+#[test]
+fn a_tick_without_a_text_says_that_it_goes_on() {
+    let on = "Go on with what is to be done.";
+    let hinted = "person CreateTrigger mode=wake_hint hook\noperator hi\nround WaitFor external trig1\ndeliver trig1";
+    let shown = text(&prompt(&story(hinted)));
+    assert!(shown.contains(&format!("system_tick]\n{on}\n")), "{shown}");
+    let worked = text(&prompt(&story("person CreateWorkItem build")));
+    assert!(worked.contains("A queued work item can be worked on: build") && !worked.contains(on), "{worked}");
+    let mut pictured = Story::begin();
+    let json = Some(json!({ "a": 1 }));
+    pictured.input(Input::Queue(NewMessage { kind: Some(MessageKind::WebhookEvent), json, ..NewMessage::default() }));
+    let shown = text(&prompt(&pictured));
+    assert!(shown.contains("webhook_event]") && !shown.contains(on), "{shown}");
+}

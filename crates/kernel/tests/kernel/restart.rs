@@ -603,3 +603,16 @@ fn a_cut_changes_no_order() {
         assert_eq!(told.last().unwrap(), "[m2, m3]", "{cut}: {told:?}");
     }
 }
+
+#[test]
+fn a_worktree_whose_removal_was_cut_is_removed_again() {
+    check(
+        "use /h/1 of=/w
+         person DetachWorkspace /h/1
+         ---
+         crash
+         effects",
+        "control restart asleep
+         remove /h/1",
+    );
+}

@@ -3,8 +3,8 @@
 use abide_kernel::Fact;
 use abide_kernel::fact::CallRecord;
 use abide_kernel::id::CallId;
-use abide_kernel::limits::SUMMARY_BYTES;
-use abide_kernel::prompt::assemble::{Material, Older, Room, Shown, Surroundings, digest, summary_request};
+use abide_kernel::limits::{RESULT_PREVIEW_BYTES, RESULT_SHOWN_BYTES, SUMMARY_BYTES};
+use abide_kernel::prompt::assemble::{Guide, Material, Older, Room, Shown, Surroundings, digest, summary_request};
 use abide_kernel::prompt::measure::{Measure, tokens, tokens_of};
 use abide_kernel::prompt::situation::{Situation, Summary};
 use abide_kernel::prompt::talk::Told;
@@ -174,6 +174,7 @@ fn earlier_turns_take_half_of_the_room_and_leave_a_fifth_when_they_are_summarise
     let last = whole(&crate::prompt::story("operator last"));
     let spoken = whole(&story) - last;
     // Just half of the room, and a little more than that.
+    assert!(text(&ready(shown(&story, narrow(spoken * 2))).prompt).contains("question0"));
     let fits = ready(shown(&story, narrow(spoken * 2 + 2)));
     assert!(text(&fits.prompt).contains("question0"));
     let Shown::Summarise(older) = shown(&story, narrow(spoken * 2 - 4)) else { panic!("there is room") };
@@ -219,6 +220,19 @@ fn the_newest_turns_are_summarised_as_far_as_there_is_room() {
 }
 
 #[test]
+fn turns_that_fill_the_room_to_the_last_byte_are_all_summarised() {
+    let heading = "[abide to be summarised]\n".len();
+    // A room is a multiple of three bytes.
+    let filling = (3_000..3_003).map(|bytes| turns_of(bytes, 5)).find_map(|story| {
+        let (all, ..) = asked(&story, 100_000);
+        let needed = heading + all + 1;
+        needed.is_multiple_of(3).then_some((story, all, needed as u64 / 3))
+    });
+    let (story, all, tokens) = filling.unwrap();
+    assert_eq!(asked(&story, tokens), (all, vec![0, 1, 2, 3], false));
+}
+
+#[test]
 fn a_summary_so_far_stands_before_what_happened_after_it() {
     let story = turns_of(10, 2);
     let before = Summary { text: "It began.\nIt went on.".to_owned(), messages: 3, through: 0 };
@@ -254,6 +268,34 @@ fn a_digest_has_the_newest_turns_and_the_end_of_the_summary_before_them() {
     assert_eq!(lines(&many), shown);
     assert!(many.len() <= SUMMARY_BYTES);
     assert!(!many.contains("yyyyyyyyyy") || many.len() > none.len());
+}
+
+/// A letter that is cut in two is left out.
+#[test]
+fn the_end_of_the_summary_before_begins_at_a_letter() {
+    let before = Summary { text: format!("{}x", "é".repeat(SUMMARY_BYTES)), messages: 1, through: 0 };
+    assert_eq!(digest(Some(&before), &[], &older(0)), format!("{}x", "é".repeat(SUMMARY_BYTES / 4 - 1)));
+}
+
+/// The beginning and the end of a result, cut between letters, are as long as there is room for.
+#[test]
+fn a_long_result_is_shown_by_its_beginning_and_its_end() {
+    for padding in ["", "x"] {
+        let mut story = story("operator read");
+        let ids = calls(&mut story, "", &[json!({ "path": "a" })]);
+        let result = json!({ "content": format!("{padding}{}", "é".repeat(RESULT_SHOWN_BYTES)) });
+        finish(&mut story, ids[0].clone(), result.clone());
+        let items = talk(&told(&story))[0].items();
+        let Some(Item::Results { results }) = items.last() else { panic!("{items:?}") };
+        let whole = result.to_string();
+        let (head, rest) = results[0].content.split_once(" …").unwrap();
+        let (left_out, tail) = rest.split_once(" bytes are left out here; the records have them… ").unwrap();
+        assert_eq!(left_out.parse::<usize>().unwrap(), whole.len() - head.len() - tail.len());
+        assert!(whole.starts_with(head) && whole.ends_with(tail));
+        let (head_most, tail_most) = (RESULT_SHOWN_BYTES * 3 / 4, RESULT_SHOWN_BYTES / 4);
+        assert!((head_most - 1..=head_most).contains(&head.len()), "{}", head.len());
+        assert!((tail_most - 1..=tail_most).contains(&tail.len()), "{}", tail.len());
+    }
 }
 
 #[test]
@@ -388,4 +430,61 @@ fn what_runs_and_what_ended_is_listed() {
     assert!(more.contains("Triggers:\n- trig1 \"hook\""), "{more}");
     assert!(more.contains("Questions to a person that are open:\n- appr1: \"deploy\""), "{more}");
     assert!(more.contains("1 more messages wait in the queue"), "{more}");
+}
+
+/// Less than half of all, and exactly what the rest leaves.
+#[test]
+fn earlier_turns_may_fill_the_room_that_is_left() {
+    let story = turns_of(4_000, 2);
+    let guide = Guide { path: "AGENTS.md".to_owned(), text: "x".repeat(40_000) };
+    let surroundings = Surroundings { guides: vec![guide], skills: Vec::new() };
+    let of = |room: Room| shown_in(&story, room, &surroundings);
+    let all = ready(of(narrow(1_000_000))).estimated_tokens;
+    assert_eq!(ready(of(narrow(all))).estimated_tokens, all);
+    assert!(matches!(of(narrow(all - 1)), Shown::Summarise(_)));
+}
+
+/// Where there is little room beside what is always shown, half of that is left to earlier turns.
+#[test]
+fn a_crowded_room_leaves_half_of_it_to_earlier_turns() {
+    let story = turns_of(4_000, 8);
+    let guide = Guide { path: "AGENTS.md".to_owned(), text: "x".repeat(80_000) };
+    let surroundings = Surroundings { guides: vec![guide], skills: Vec::new() };
+    let all = ready(shown_in(&story, narrow(1_000_000), &surroundings)).estimated_tokens;
+    // Of eight turns, the room has six; half of it is three.
+    let one = (whole(&story) - whole(&crate::prompt::story("operator last"))) / 8;
+    let Shown::Summarise(older) = shown_in(&story, narrow(all - 2 * one + 20), &surroundings) else {
+        panic!("there is room for all")
+    };
+    assert_eq!(older.turns, 5);
+}
+
+/// What stands in the middle of two exact rounds is told in so many bytes.
+#[test]
+fn what_was_heard_is_summarised_up_to_a_length() {
+    let said = "x".repeat(RESULT_PREVIEW_BYTES * 3);
+    let story = story(&format!("operator {said}\nround done\noperator last"));
+    let shown = text(&summary_request(None, &talk(&told(&story)), &older(1), 1_000_000));
+    let heard = shown.lines().find(|line| line.contains("xxx")).unwrap();
+    assert_eq!(heard.strip_prefix("| ").unwrap().len(), RESULT_PREVIEW_BYTES * 2);
+}
+
+#[test]
+fn a_plan_is_shown_up_to_a_length_and_the_rest_is_named() {
+    let shown = |bytes: usize| {
+        records(&format!("person CreateWorkItem build\nround UpdateWorkItem w1 plan={}", "x".repeat(bytes)))
+    };
+    let more = "\n(the plan goes on; GetWorkItem has all of it)";
+    let (all, part) = (shown(32 * 1024), shown(32 * 1024 + 1));
+    assert!(all.contains(&"x".repeat(32 * 1024)) && !all.contains(more));
+    assert!(part.contains(&format!("| {}{more}", "x".repeat(32 * 1024))));
+}
+
+#[test]
+fn a_turn_is_told_up_to_its_end() {
+    let mut story = story("operator hi");
+    said(&mut story, "done");
+    let ended = story.facts.iter().position(|(_, fact)| fact.kind() == "turn.terminal").unwrap();
+    let facts: Vec<Told> = told(&story).into_iter().take(ended + 1).collect();
+    assert_eq!(talk(&facts)[0].last_seq, ended as u64 + 1);
 }

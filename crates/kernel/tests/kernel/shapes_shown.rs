@@ -1,7 +1,14 @@
 //! Records as surfaces show them, field by field.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use abide_kernel::agent::config::ConfigChange;
+use abide_kernel::agent::credentials::CredentialsChange;
+use abide_kernel::explain::FolderHolder;
+use abide_kernel::input::Input;
+use abide_kernel::rows::rows_of;
 use abide_kernel::summary::{
-    agent_summary, approval_shape, task_shape, timer_ahead, trigger_shape, work_item_shape, workspace_shape,
+    add_world, agent_summary, approval_shape, task_shape, timer_ahead, trigger_shape, work_item_shape, workspace_shape,
 };
 use serde_json::{Value, json};
 
@@ -173,4 +180,106 @@ fn a_worktree_that_is_being_removed_is_not_used_again() {
 fn what_was_said_last_is_kept_for_a_supervisor_only() {
     assert_eq!(told("operator hi\nround done").state.last_said, None);
     assert_eq!(told("operator hi\nfail overloaded").state.last_said, None);
+}
+
+/// The summary has every part, whatever there is of it.
+#[test]
+fn a_summary_is_shown_whole() {
+    let story = told(
+        "models a/one b/two
+         budget turns=9 daily_tokens=500
+         use /h/1 of=/w
+         task t1 child=a.1 grant_turns=3
+         task t2
+         task t2 runs
+         operator hi",
+    );
+    let mut shown = short(&story, &agent_summary(&story.state, story.now));
+    let children = shown["active_children"].take();
+    assert_eq!((children.as_array().unwrap().len(), &children[0]["task_id"]), (1, &json!("t1")));
+    let limits = |turns: Option<u64>, tokens: Option<u64>| json!({ "max_turns": turns, "max_tokens": tokens, "max_usd": null, "max_wall_ms": null });
+    let usage = json!({ "input_tokens": 0, "output_tokens": 0, "cached_tokens": 0, "cost_usd": 0.0 });
+    let used = |turns: u64| json!({ "turns": turns, "wall_ms": 0, "usage": usage });
+    let mut budget = limits(Some(9), None);
+    budget["daily"] = limits(None, Some(500));
+    let model = json!({
+        "name": "a/one", "default": false, "answered_by": null, "cut": false, "fallback": ["b/two"],
+        "default_fallback": false, "in_use": "a/one", "trouble": null, "rests": [], "usage": usage, "budget": budget,
+        "wall_ms": 0, "today": used(1), "today_until": "+86400s", "children": used(0), "granted": limits(Some(3), None),
+    });
+    assert_eq!(shown["model"], model);
+    let execution = json!({
+        "workspace": "/w", "cwd": "/h/1", "mode": "worktree", "branch": "abide/a-1", "commands": 1, "occupied": null,
+        "network": story.state.config.network, "credentials": null,
+    });
+    assert_eq!(shown["execution"], execution);
+    let agent = json!({
+        "status": "awake_running", "pending": 1, "parked": 0, "turn_index": 1, "current_run_id": "exec1",
+        "current_work_item_id": null, "current_turn_work_item_id": null, "sleeping_until": null,
+    });
+    assert_eq!(shown["agent"], agent);
+    assert_eq!(shown["lifecycle"], json!({ "accepts_messages": true, "hint": null }));
+    let stopped = told("stop");
+    let lifecycle = json!({
+        "accepts_messages": true, "hint": "messages are kept; start the agent to have them worked on",
+    });
+    assert_eq!(agent_summary(&stopped.state, stopped.now)["lifecycle"], lifecycle);
+}
+
+/// What no agent's records hold is added where it belongs.
+#[test]
+fn the_world_is_added_to_a_summary() {
+    let story = told("use /w");
+    let mut summary = agent_summary(&story.state, story.now);
+    let before = summary.clone();
+    let holder = FolderHolder {
+        agent_id: Some("ada".to_owned()),
+        daemon_pid: None,
+        folder: "/w".to_owned(),
+        since: None,
+        is_next: false,
+    };
+    add_world(&mut summary, json!({ "kind": "none" }), Some(7), Some(&holder), true);
+    let mut expected = before.clone();
+    expected["execution"]["sandbox"] = json!({ "kind": "none" });
+    expected["execution"]["disk_bytes"] = json!(7);
+    expected["execution"]["held_by"] = holder.shape();
+    expected["model"]["priced"] = json!(true);
+    assert_eq!(summary, expected);
+    let (mut summary, mut expected) = (before.clone(), before);
+    add_world(&mut summary, json!(null), None, None, false);
+    expected["execution"]["sandbox"] = json!(null);
+    expected["model"]["priced"] = json!(false);
+    assert_eq!(summary, expected);
+}
+
+/// Credentials are changed part by part, and shown without a value of a secret; rows name the secrets once.
+#[test]
+fn credentials_are_changed_and_shown_by_part() {
+    let change = CredentialsChange {
+        env: Some(BTreeMap::from([("A".to_owned(), "1".to_owned())])),
+        secrets: Some(BTreeSet::from(["TOKEN".to_owned()])),
+        git_credentials: Some(BTreeMap::from([("host".to_owned(), "GIT".to_owned())])),
+        ssh_agent: Some(true),
+        known_hosts: Some(Some("host key".to_owned())),
+        for_children: Some(true),
+    };
+    assert!(!change.is_empty() && CredentialsChange::default().is_empty());
+    let mut story = Story::begin();
+    let credentials = change.clone();
+    story.input(Input::Configure { change: Box::new(ConfigChange { credentials, ..ConfigChange::default() }) });
+    let expected = json!({
+        "env": { "A": "1" }, "secrets": ["TOKEN"], "git_credentials": { "host": "GIT" }, "ssh_agent": true,
+        "known_hosts": "host key", "for_children": true,
+    });
+    let shown = |story: &Story| agent_summary(&story.state, story.now)["execution"]["credentials"].clone();
+    assert_eq!(shown(&story), expected);
+    let (at, fact) = story.facts.iter().rev().find(|(_, fact)| fact.kind() == "agent.configured").unwrap();
+    assert_eq!(rows_of(1, *at, fact)[0].patch["secrets"], json!(["GIT", "TOKEN"]));
+    // What is left out stays; what is said to be nothing goes.
+    let credentials = CredentialsChange { known_hosts: Some(None), ..CredentialsChange::default() };
+    story.input(Input::Configure { change: Box::new(ConfigChange { credentials, ..ConfigChange::default() }) });
+    let mut expected = expected;
+    expected["known_hosts"] = json!(null);
+    assert_eq!(shown(&story), expected);
 }

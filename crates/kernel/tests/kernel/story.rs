@@ -40,6 +40,8 @@ pub struct Story {
     /// What the last line came to.
     told_from: usize,
     effects: Vec<Effect>,
+    /// What the last act was answered with.
+    acted: Option<serde_json::Value>,
     out: Vec<String>,
 }
 
@@ -99,6 +101,7 @@ impl Story {
             names: Names::default(),
             told_from: 0,
             effects: Vec::new(),
+            acted: None,
             out: Vec::new(),
         };
         story.input(Input::Create { identity: Identity::named(id), config: Config::default(), start: true });
@@ -236,7 +239,11 @@ impl Story {
             Some(Ok(Answer::Woken { disposition: Disposition::Parked, reason })) => {
                 self.names.short(&format!("answered parked: {reason}"))
             }
-            None | Some(Ok(Answer::Done | Answer::Queued { .. } | Answer::Woken { .. } | Answer::Acted(_))) => return,
+            Some(Ok(Answer::Acted(acted))) => {
+                self.acted = Some(acted);
+                return;
+            }
+            None | Some(Ok(Answer::Done | Answer::Queued { .. } | Answer::Woken { .. })) => return,
             Some(Err(refusal)) => format!("refused {}", refusal.code),
         };
         self.out.push(line);

@@ -562,3 +562,74 @@ fn blocking_tasks_are_counted_while_they_are_open() {
     }
     assert_eq!(counts, [1, 2, 2, 1, 1, 0]);
 }
+
+#[test]
+fn a_late_report_asks_for_nothing() {
+    check(
+        "task t1
+         task t1 runs
+         ---
+         task t1
+         effects
+         task t1 ends
+         task t1 ends
+         effects",
+        "t1 ignored queued: created_twice
+         unchanged
+         t1 completed
+         queued m1 task_result
+         result of t1 in m1
+         StartModelTurn model_reentry_message m1 t1
+         turn local_continuation shows t1
+         t1 ignored completed: task_is completed
+         unchanged",
+    );
+}
+
+#[test]
+fn a_command_whose_turn_was_aborted_is_ended_when_it_runs() {
+    check(
+        "operator hi
+         round Tool make
+         task t1 call=call1
+         abort
+         ---
+         task t1 runs",
+        "t1 running
+         t1 cancelling",
+    );
+}
+
+#[test]
+fn a_persons_command_is_a_task_of_an_agent_that_runs() {
+    check(
+        "stop
+         ---
+         person RunCommand make
+         start
+         person RunCommand make
+         answer
+         facts
+         effects",
+        r#"refused stopped
+         control start awake_idle
+         Sleep no_pending_scheduler_facts
+         task1 created
+         {"child_agent_id":null,"command":"make","created_at":"2026-01-01T00:00:00.005Z","ended_at":null,"evidence":[],"exit_code":null,"granted":null,"kind":"command_task","output":{"bytes":0,"truncated":false},"recovery":null,"signal":null,"status":"queued","summary":"make","task_id":"task1","used":null,"work_item_id":null}
+         task.created {"task_id":"task1","task_kind":"command_task","wait_policy":"background","summary":"make","command":"make"}
+         start task1 make"#,
+    );
+}
+
+#[test]
+fn a_list_of_tasks_is_shown_whole() {
+    check(
+        "task t1
+         task t2
+         task t1 ends
+         ---
+         person ListTasks
+         answer",
+        r#"{"items":[{"child_agent_id":null,"command":null,"created_at":"2026-01-01T00:00:00.002Z","ended_at":"2026-01-01T00:00:00.004Z","evidence":[],"exit_code":0,"granted":null,"kind":"command_task","output":{"bytes":0,"truncated":false},"recovery":null,"signal":null,"status":"completed","summary":"make","task_id":"t1","used":null,"work_item_id":null},{"child_agent_id":null,"command":null,"created_at":"2026-01-01T00:00:00.003Z","ended_at":null,"evidence":[],"exit_code":null,"granted":null,"kind":"command_task","output":{"bytes":0,"truncated":false},"recovery":null,"signal":null,"status":"queued","summary":"make","task_id":"t2","used":null,"work_item_id":null}],"truncated":false}"#,
+    );
+}

@@ -589,6 +589,26 @@ fn a_queue_that_drains_goes_on() {
     assert!(!story.state.work.is_spent() && story.state.work.items().is_empty());
 }
 
+/// From then on, what is left is what has to get less.
+#[test]
+fn a_row_begins_anew_at_the_fewest_items_that_there_were() {
+    let mut story = Story::begin();
+    let begun = ["stop", "person CreateWorkItem one", "person CreateWorkItem two", "start"];
+    let spent = ["round UpdateWorkItem w1 plan=a", "round done", "round CompleteWorkItem w1"];
+    assert!(runs_after(
+        &mut story,
+        &[&begun[..], &spent].concat().iter().map(|&line| line.to_owned()).collect::<Vec<_>>()
+    ));
+    assert_eq!(story.state.work.row().ticks, 1);
+    story.tell("round done").unwrap();
+    assert_eq!(story.state.work.row().ticks, 0);
+    let goes_on = |turn: &usize| {
+        runs_after(&mut story, &[format!("round UpdateWorkItem w2 plan={turn}"), "round done".to_owned()])
+    };
+    assert_eq!((1..=100).take_while(goes_on).count(), 49);
+    assert!(story.state.work.is_spent());
+}
+
 /// Also in the middle of a turn: what the person made is no sign that the agent goes in circles.
 #[test]
 fn items_that_a_person_makes_begin_the_row_anew() {
@@ -663,5 +683,32 @@ fn a_failure_for_good_spends_an_offer() {
          processed m1: invalid: no
          told failure: invalid: no
          WaitForTimer tick_backoff w1",
+    );
+}
+
+#[test]
+fn an_offer_of_work_is_recorded_whole() {
+    check(
+        "person CreateWorkItem build
+         person PickWorkItem w1
+         ---
+         round done
+         facts",
+        r#"end completed
+         processed m1
+         EmitSystemTick continue_active w1
+         queued m2 system_tick work_queue:continue_active:w1:1:1
+         StartModelTurn model_reentry_message m2 w1
+         turn local_continuation of w1
+         turn.provider_round_completed {"exec_id":"exec1","round":1,"usage":{"input_tokens":0,"output_tokens":0,"cached_tokens":0,"cost_micro_usd":0}}
+         turn.assistant_round_recorded {"exec_id":"exec1","round":1,"text":"done"}
+         turn.terminal {"exec_id":"exec1","turn_index":1,"message_id":"m1","terminal_kind":"completed","rounds":1,"last_assistant_message":"done"}
+         message.processed {"message_id":"m1"}
+         scheduler.decision {"kind":"EmitSystemTick","reason":"continue_active","boundary":"idle","model_reentry":false,"liveness_only":false,"work_item_id":"w1","ignored":[],"evidence":["runtime_idle","current_work_item_runnable","no_duplicate_tick_for_generation","work_item w1 revision 1 seq 7","key work_queue:continue_active:w1:1:1"]}
+         message.queued {"message_id":"m2","kind":"system_tick","origin":{"kind":"system"},"trust":"trusted_system","priority":"normal","text":"Continue the current work item: build","work_item_id":"w1","tick":"continue_active","idempotency_key":"work_queue:continue_active:w1:1:1"}
+         scheduler.decision {"kind":"StartModelTurn","reason":"model_reentry_message","boundary":"message","model_reentry":true,"liveness_only":false,"message_id":"m2","work_item_id":"w1","ignored":[],"evidence":["message_queued m2 seq 21","local_continuation","no_wait_open"]}
+         message.dequeued {"message_id":"m2"}
+         turn.started {"turn_id":"turn2","exec_id":"exec2","turn_index":2,"message_id":"m2","work_item_id":"w1","continuation":{"trigger_kind":"system_tick","class":"local_continuation","model_reentry":true,"matched_waiting_reason":false,"evidence":["no_wait_open"]}}
+         turn.round_started {"exec_id":"exec2","round":1}"#,
     );
 }

@@ -1,5 +1,7 @@
 //! Timers (spec 12).
 
+use abide_kernel::scheduler::timed::Timed;
+
 use crate::story::{Story, check};
 
 #[test]
@@ -526,4 +528,40 @@ fn a_check_that_said_nothing_adds_nothing() {
     assert_eq!(text("checked timer1 0 two letters"), "tea\n\nIts check said:\ntwo letters");
     let failed = text("checked timer1 broken");
     assert!(failed.starts_with("tea\n\nIts check could not be done, so look yourself: "), "{failed}");
+}
+
+#[test]
+fn a_check_that_said_no_is_over() {
+    check(
+        "person CreateTimer every=1h check=look tea
+         advance 1h
+         ---
+         checked timer1 1 no
+         effects
+         facts",
+        r#"timer1 missed 1 (+3600s to +3600s) check_said_no (exit code 1: no)
+         WaitForTimer active_timers
+         timer.missed {"timer_id":"timer1","count":1,"first":"2026-01-01T01:00:00.002Z","last":"2026-01-01T01:00:00.002Z","reason":"check_said_no","next_fire_at":"2026-01-01T02:00:00.002Z","missed_count":1,"note":"exit code 1: no"}
+         scheduler.decision {"kind":"WaitForTimer","reason":"active_timers","boundary":"idle","model_reentry":false,"liveness_only":false,"ignored":[],"evidence":["timer timer1 next +7200s seq 7"]}"#,
+    );
+}
+
+/// When each thing that goes on by itself is due.
+#[test]
+fn what_is_due_first_is_due_at_its_time() {
+    let due = |lines: &str| {
+        let mut story = Story::begin();
+        for line in lines.lines().map(str::trim) {
+            story.tell(line).unwrap();
+        }
+        let due = Timed::first(&story.state).and_then(|timed| timed.due());
+        due.map(|due| story.short(&due.to_string()))
+    };
+    assert_eq!(due("operator hi\nround Sleep 1h").as_deref(), Some("+3600s"));
+    assert_eq!(due("operator hi\nround WaitFor timer after=2h").as_deref(), Some("+7200s"));
+    let blocked = "person CreateWorkItem build\nround UpdateWorkItem w1 blocked=rain recheck=3h\nround done";
+    assert_eq!(due(blocked).as_deref(), Some("+10800s"));
+    assert_eq!(due("person CreateWorkItem build\nround done").as_deref(), Some("+30s"));
+    assert_eq!(due("operator hi\nfail rate_limited after=1m").as_deref(), Some("+60s"));
+    assert_eq!(due("operator hi").as_deref(), None);
 }

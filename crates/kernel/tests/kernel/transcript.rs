@@ -85,6 +85,8 @@ fn what_went_wrong_is_a_note() {
     let note = |text: &str| json!({ "role": "note", "text": text, "exec_id": "exec1" });
     assert_eq!(notes("operator hi\ncrash"), [note("the turn was cut short: cut")]);
     assert_eq!(notes("operator hi\nfail invalid"), [note("invalid: no")]);
+    let fallback = notes("models a/one b/two\noperator hi\nfail overloaded");
+    assert_eq!(fallback, [note("a/one failed: overloaded: no"), note("overloaded: no; it goes on with b/two")]);
     let cut = notes("operator hi\nround cut=yes begun");
     assert_eq!(cut, [note("the answer is cut: the model had written as much as it may (max_output_tokens)")]);
     let compacted = notes("operator hi\nround done\ncompact");

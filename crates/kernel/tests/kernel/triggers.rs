@@ -216,3 +216,18 @@ fn why_names_the_triggers_that_would_wake_it() {
         [format!("a delivery to the URL of its trigger deploys ({id})"), "a message from the operator".to_owned()];
     assert_eq!(why.would_wake, expected);
 }
+
+#[test]
+fn a_delivery_with_json_is_recorded_whole() {
+    check(
+        r#"person CreateTrigger hook
+         operator hi
+         ---
+         deliver trig1 json={"a":1}
+         facts"#,
+        r#"queued m2 webhook_event
+         trig1 delivered queued as m2
+         message.queued {"message_id":"m2","kind":"webhook_event","origin":{"kind":"webhook","id":"trig1"},"trust":"trusted_integration","priority":"normal","json":{"a":1},"trigger_id":"trig1"}
+         trigger.delivered {"trigger_id":"trig1","message_id":"m2","disposition":"queued"}"#,
+    );
+}

@@ -360,3 +360,44 @@ fn triggered(fact: &Fact) -> Option<u64> {
 fn matched(fact: &Fact) -> Option<bool> {
     if let Fact::TurnStarted(turn) = fact { Some(turn.continuation.matched_waiting_reason) } else { None }
 }
+
+/// Whole: the message says which wait ended, and whose prompt is still unanswered.
+#[test]
+fn a_person_who_cancels_a_wait_is_named_to_the_agent() {
+    check(
+        "operator hi
+         round WaitFor external c1
+         ---
+         person CancelWait wait1
+         facts",
+        r#"queued m2 internal_followup
+         wait1 cancelled: cancelled_by ann
+         StartModelTurn model_reentry_message m2
+         turn local_continuation
+         message.queued {"message_id":"m2","kind":"internal_followup","origin":{"kind":"system"},"trust":"trusted_system","priority":"normal","text":"The wait wait1 ended: ann cancelled it.","answers":"m1","causation_id":"wait1"}
+         wait.cancelled {"waiting_intent_id":"wait1","evidence":["cancelled_by ann"]}
+         posture.changed {"boundary":"message_admission","previous_status":"asleep","next_status":"awake_idle","task_ids":[],"evidence":["message_queued m2"]}
+         scheduler.decision {"kind":"StartModelTurn","reason":"model_reentry_message","boundary":"message","model_reentry":true,"liveness_only":false,"message_id":"m2","ignored":[],"evidence":["message_queued m2 seq 24","local_continuation","no_wait_open"]}
+         message.dequeued {"message_id":"m2"}
+         turn.started {"turn_id":"turn2","exec_id":"exec2","turn_index":2,"message_id":"m2","continuation":{"trigger_kind":"internal_followup","class":"local_continuation","model_reentry":true,"matched_waiting_reason":false,"evidence":["no_wait_open"]},"answers":"m1"}
+         turn.round_started {"exec_id":"exec2","round":1}"#,
+    );
+}
+
+#[test]
+fn a_turn_that_begins_is_recorded_whole() {
+    check(
+        "---
+         operator hi
+         facts",
+        r#"queued m1 operator_prompt
+         StartModelTurn model_reentry_message m1
+         turn local_continuation
+         message.queued {"message_id":"m1","kind":"operator_prompt","origin":{"kind":"operator"},"trust":"trusted_operator","priority":"normal","text":"hi"}
+         posture.changed {"boundary":"message_admission","previous_status":"asleep","next_status":"awake_idle","task_ids":[],"evidence":["message_queued m1"]}
+         scheduler.decision {"kind":"StartModelTurn","reason":"model_reentry_message","boundary":"message","model_reentry":true,"liveness_only":false,"message_id":"m1","ignored":[],"evidence":["message_queued m1 seq 7","local_continuation","no_wait_open"]}
+         message.dequeued {"message_id":"m1"}
+         turn.started {"turn_id":"turn1","exec_id":"exec1","turn_index":1,"message_id":"m1","continuation":{"trigger_kind":"operator_input","class":"local_continuation","model_reentry":true,"matched_waiting_reason":false,"evidence":["no_wait_open"]},"answers":"m1"}
+         turn.round_started {"exec_id":"exec1","round":1}"#,
+    );
+}

@@ -1,6 +1,9 @@
 //! What `why` says would wake an agent: never nothing without a person being named.
 
-use crate::story::{check, tell};
+use abide_kernel::decide;
+use abide_kernel::explain::why;
+
+use crate::story::{Story, check, tell};
 
 #[test]
 fn a_stopped_agent() {
@@ -515,5 +518,157 @@ fn a_worktree_that_was_left_with_a_command_in_it_stays() {
          queued m1 task_result
          result of t1 in m1
          remove /h/1",
+    );
+}
+
+#[test]
+fn a_change_of_models_leaves_the_folder_that_it_works_in() {
+    check(
+        "use /w
+         ---
+         models a/b
+         notes",
+        "it works in /w",
+    );
+}
+
+#[test]
+fn messages_to_a_stopped_agent_are_counted() {
+    check(
+        "stop
+         ---
+         operator hi
+         why
+         operator ho
+         why",
+        "queued m1 operator_prompt
+         a is stopped; 1 message waits for it. Start it to go on.
+         queued m2 operator_prompt
+         a is stopped; 2 messages wait for it. Start it to go on.",
+    );
+}
+
+#[test]
+fn an_error_of_an_agent_that_runs_has_no_advice() {
+    check(
+        "use /w
+         occupy /w
+         operator hi
+         error bad
+         ---
+         notes",
+        "it works in /w, and holds it: no other agent writes there until its turn and its tasks are over
+         bad",
+    );
+}
+
+#[test]
+fn a_turn_without_a_model_names_none() {
+    check(
+        "operator hi
+         ---
+         why",
+        "a is running a turn.",
+    );
+}
+
+/// Of two waits for something outside, the sentence is about the one that the decision names.
+#[test]
+fn of_two_waits_the_one_of_the_item_is_told() {
+    check(
+        "operator hi
+         round WaitFor external c2
+         person CreateWorkItem build
+         round WaitFor external c1 item=w1
+         ---
+         decide
+         why",
+        "WaitForExternalChange work_item_external_wait w1
+         a sleeps until something outside happens, for \"build\" (c1): later.",
+    );
+}
+
+/// A decision may be older than the state that it is explained by.
+#[test]
+fn a_decision_that_is_no_longer_so_is_explained_all_the_same() {
+    let mut story = Story::begin();
+    for line in ["person CreateWorkItem build", "round done"] {
+        story.tell(line).unwrap();
+    }
+    let decision = decide(&story.state, story.now);
+    for line in ["operator hi", "round UpdateWorkItem w1 plan=a"] {
+        story.tell(line).unwrap();
+    }
+    assert_eq!(why(&story.state, decision).sentence, "a sleeps until a timer fires, for \"build\".");
+}
+
+#[test]
+fn every_call_that_was_cut_off_is_named() {
+    check(
+        "operator hi
+         round Tool a ; Tool b
+         crash
+         ---
+         notes",
+        "Tool (call2) was cut off at 2026-01-01T00:00:00.004Z; whether it did its work is unknown, and it is not run again: look before you repeat it (seq 19)
+         Tool (call1) was cut off at 2026-01-01T00:00:00.004Z; whether it did its work is unknown, and it is not run again: look before you repeat it (seq 18)",
+    );
+}
+
+#[test]
+fn a_model_that_rested_long_enough_is_not_told() {
+    check(
+        "models a/one b/two
+         operator hi
+         fail rate_limited after=1m
+         ---
+         advance 59999ms
+         error e
+         notes",
+        "e
+         this turn thinks with b/two; a/one failed at +0s, rate_limited: no",
+    );
+}
+
+#[test]
+fn questions_say_what_holds_if_nobody_answers() {
+    check(
+        "person RequestApproval deadline=1h x
+         person RequestApproval deadline=1h default=grant y
+         ---
+         on",
+        "an answer from the operator (appr1) for the agent: x, since +0s
+         an answer from the operator (appr2) for the agent: y, since +0s
+         the approval appr1: x (until +3600s, then denied)
+         the approval appr2: y (until +3600s, then granted)",
+    );
+}
+
+#[test]
+fn a_check_that_runs_is_what_the_agent_waits_for() {
+    check(
+        "person CreateTimer every=1h check=look tea
+         ---
+         why
+         advance 1h
+         why
+         on",
+        "a sleeps until +3600s.
+         timer1 check of +3600s
+         WaitForTimer active_timers
+         a sleeps until the check of timer1 is over.
+         the check of timer1 (look), which was due then, since +3600s",
+    );
+}
+
+#[test]
+fn a_failure_is_told_beside_what_the_agent_waits_for() {
+    check(
+        "operator hi
+         fail invalid
+         person CreateTimer every=1h tea
+         ---
+         why",
+        "a sleeps until +3600s. Its last turn failed (provider_failed_needs_recovery): invalid: no.",
     );
 }

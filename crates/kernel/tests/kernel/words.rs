@@ -167,3 +167,14 @@ fn what_was_reached_reads_in_its_own_unit() {
         assert_eq!(Reached { measure, used, max }.in_words(), expected);
     }
 }
+
+/// An id is made of the time, a count and the entropy alone, and the same way each time: what is replayed has the same ids.
+#[test]
+fn ids_follow_from_what_they_are_made_of() {
+    let at = Time::EPOCH.plus_ms(1_767_225_600_000);
+    let mut fresh = Fresh::new(at, 1);
+    assert_eq!(fresh.message().as_str(), "msg_019b76da-a800-7000-88b4-fda8c892b50e");
+    assert_eq!(fresh.work_item().as_str(), "work_019b76da-a800-7001-a9fd-6049d65af21e");
+    let other = Fresh::new(at, 0xdead_beef_cafe_f00d).message();
+    assert_eq!(other.as_str(), "msg_019b76da-a800-7000-926b-50e1f974acc1");
+}

@@ -196,3 +196,26 @@ fn a_list_that_is_cut_off_says_so() {
     assert!((60..66).contains(&shown), "{shown} of 70, each a little over 4,000 bytes");
     assert_eq!(list["truncated"], true);
 }
+
+#[test]
+fn a_list_has_neither_plans_nor_reports() {
+    check(
+        "person CreateWorkItem build
+         round UpdateWorkItem w1 plan=p
+         person CompleteWorkItem w1
+         ---
+         person ListWorkItems all
+         answer",
+        r#"{"items":[{"blocked_by":null,"budget":null,"current":false,"objective":"build","plan_status":"draft","readiness":"completed","recheck_at":null,"revision":3,"state":"completed","todo":[],"used":{"turns":1,"usage":{"cached_tokens":0,"cost_usd":0.0,"input_tokens":0,"output_tokens":0},"wall_ms":1},"work_item_id":"w1"}],"truncated":false}"#,
+    );
+}
+
+#[test]
+fn what_is_not_blocked_is_not_unblocked() {
+    check(
+        "person CreateWorkItem build
+         ---
+         person UpdateWorkItem w1 unblocked",
+        "",
+    );
+}

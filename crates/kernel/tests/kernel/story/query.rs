@@ -6,6 +6,7 @@ use abide_kernel::explain::why;
 use abide_kernel::id::WorkItemId;
 use abide_kernel::scheduler::closure::closure;
 use abide_kernel::scheduler::posture::posture;
+use abide_kernel::summary::agent_summary;
 use abide_kernel::vocabulary::WorkItemFilter;
 use abide_kernel::wake::{Wake, wake};
 
@@ -20,6 +21,7 @@ pub fn ask(story: &Story, line: &str) -> Result<Option<String>, String> {
     Ok(Some(match word {
         "decide" => decision(&decide(state, story.now)),
         "evidence" => decide(state, story.now).evidence.join(", "),
+        "ignored" => decide(state, story.now).ignored.join(", "),
         "why" => why(state, decide(state, story.now)).sentence,
         "wakers" => why(state, decide(state, story.now)).would_wake.join(", "),
         "on" => {
@@ -39,6 +41,7 @@ pub fn ask(story: &Story, line: &str) -> Result<Option<String>, String> {
             let waits = closure.waiting_reason.map(|reason| format!(" {reason}")).unwrap_or_default();
             format!("{outcome}{waits} {}", closure.runtime_posture)
         }
+        "closing" => closure(state).evidence.join(", "),
         "list" => {
             let filter = WorkItemFilter::parse(rest).ok_or("no such filter")?;
             let items = state.work.items().values().chain(state.work.recent());
@@ -77,6 +80,14 @@ pub fn ask(story: &Story, line: &str) -> Result<Option<String>, String> {
             Wake::AtOnce { why } => format!("at once: {why}"),
             Wake::At { due, why } => format!("{}: {why}", span(due)),
         },
+        // Whole: every field of what the last line came to, of its answer, and of the summary.
+        "facts" => {
+            let facts = story.facts[story.told_from..].iter();
+            let lines = facts.map(|(_, fact)| format!("{} {}", fact.kind(), String::from_utf8_lossy(&fact.encode())));
+            lines.collect::<Vec<_>>().join("\n")
+        }
+        "answer" => story.acted.as_ref().ok_or("nothing was asked for")?.to_string(),
+        "summary" => agent_summary(state, story.now).to_string(),
         "kinds" => {
             let kinds: Vec<&str> = story.facts[story.told_from..].iter().map(|(_, fact)| fact.kind()).collect();
             kinds.join(" ")

@@ -15,7 +15,7 @@ use abide_kernel::tool::{
 };
 use abide_kernel::vocabulary::{
     ApprovalDefault, CatchUp, ChildWorkspace, ControlAction, DeliveryMode, HoldCause, MessageKind, PlanStatus,
-    Priority, ProviderError, TaskKind, TaskStatus, TodoState, ToolStatus, WaitKind, WaitPolicy, WorkItemFilter,
+    Priority, ProviderError, Role, TaskKind, TaskStatus, TodoState, ToolStatus, WaitKind, WaitPolicy, WorkItemFilter,
     WorkspaceMode,
 };
 use serde_json::{Value, json};
@@ -239,6 +239,10 @@ fn input(story: &mut Story, head: &str, rest: &str) -> Said<Input> {
             }),
             note: None,
         }),
+        "role" => {
+            let role = Some(word(Role::parse, line.word(0)?)?);
+            Input::Configure { change: Box::new(ConfigChange { role, ..ConfigChange::default() }) }
+        }
         "removed" => Input::FinishRemoval {
             root: line.word(0)?.to_owned(),
             removal: match line.given.get("error") {
@@ -277,6 +281,7 @@ fn message(line: &Line<'_>, kind: MessageKind, text: String) -> Said<Input> {
         correlation_id: line.given.get("corr").map(|text| (*text).to_owned()),
         from_agent: line.given.get("from").map(|name| AgentId::new(name).unwrap()),
         from_outside: line.given.contains_key("relayed"),
+        causation_id: line.given.get("cause").map(|cause| (*cause).to_owned()),
         ..NewMessage::default()
     }))
 }
@@ -289,7 +294,7 @@ fn task(line: &Line<'_>, exec_id: ExecId) -> Said<Input> {
             task_id,
             task_kind: if line.given.contains_key("child") { TaskKind::ChildAgent } else { TaskKind::Command },
             wait_policy: WaitPolicy::Background,
-            summary: "make".to_owned(),
+            summary: line.given.get("summary").map_or_else(|| "make".to_owned(), |text| (*text).to_owned()),
             command: line.given.get("command").map(|command| (*command).to_owned()),
             workdir: None,
             tty: false,
@@ -491,6 +496,10 @@ fn act(line: &Line<'_>) -> Said<RecordCall> {
         "NotifyOperator" => RecordCall::NotifyOperator { text: line.text(1) },
         "ListWorkItems" => RecordCall::ListWorkItems { filter: word(WorkItemFilter::parse, line.word(1)?)? },
         "ShowWorkItem" => RecordCall::ShowWorkItem { work_item_id: first(WorkItemId::new)? },
+        "ListTasks" => RecordCall::ListTasks,
+        "RunCommand" => {
+            RecordCall::RunCommand { command: line.text(1), workdir: None, tty: false, accepts_input: false }
+        }
         "ShowTask" => RecordCall::ShowTask { task_id: TaskId::new(line.word(1)?) },
         "DetachWorkspace" => RecordCall::DetachWorkspace { folder: line.word(1)?.to_owned(), discard: false },
         "StopTask" => RecordCall::StopTask { task_id: TaskId::new(line.word(1)?) },
