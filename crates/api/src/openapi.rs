@@ -220,3 +220,35 @@ pub fn problems(operation: &Operation) -> Vec<u16> {
     statuses.dedup();
     statuses
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where the saved document says something that today's does not say.
+    fn missing(pointer: &str, saved: &Value, today: &Value, found: &mut Vec<String>) {
+        match (saved, today) {
+            (Value::Object(saved), Value::Object(today)) => {
+                for (name, value) in saved {
+                    let below = format!("{pointer}/{name}");
+                    match today.get(name) {
+                        Some(today) => missing(&below, value, today, found),
+                        None => found.push(format!("{below} is gone")),
+                    }
+                }
+            }
+            (saved, today) if saved == today => {}
+            (saved, today) => found.push(format!("{pointer} was {saved} and is {today}")),
+        }
+    }
+
+    /// Clients are generated from the document, so it is only added to. `openapi.json` is the document of the last release;
+    /// an addition needs no change there.
+    #[test]
+    fn the_document_says_what_it_said_before() {
+        let saved: Value = serde_json::from_str(include_str!("openapi.json")).unwrap();
+        let mut found = Vec::new();
+        missing("", &saved, &document(), &mut found);
+        assert!(found.is_empty(), "{}", found.join("\n"));
+    }
+}

@@ -12,7 +12,7 @@ fn the_table_of_errors() {
     let table: Vec<String> = ProviderError::ALL
         .iter()
         .map(|error| {
-            let rule = error.rule();
+            let rule = abide_kernel::provider::rule(*error);
             let tells = match rule.tells {
                 Tells::Nobody => "nobody",
                 Tells::Operator => "operator",

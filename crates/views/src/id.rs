@@ -30,6 +30,9 @@ macro_rules! ids {
                 }
             }
 
+            #[cfg(feature = "schema")]
+            crate::schema::string_schema!($name);
+
             impl fmt::Display for $name {
                 fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                     f.write_str(&self.0)
@@ -93,6 +96,12 @@ ids! {
     CallId "call" call;
 }
 
+impl Default for TaskId {
+    fn default() -> Self {
+        TaskId::new("")
+    }
+}
+
 struct IdText;
 
 impl serde::de::Visitor<'_> for IdText {
@@ -118,6 +127,9 @@ pub struct AgentId(Arc<str>);
 pub struct BadAgentId {
     name: String,
 }
+
+#[cfg(feature = "schema")]
+crate::schema::string_schema!(AgentId);
 
 impl AgentId {
     pub fn new(name: &str) -> Result<AgentId, BadAgentId> {

@@ -9,6 +9,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(i64);
 
+#[cfg(feature = "schema")]
+crate::schema::string_schema!(Time);
+
 /// The text was not an RFC 3339 instant that we can represent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not an RFC 3339 time such as 2026-01-31T12:00:00Z")]
