@@ -1,5 +1,6 @@
 //! The OpenAPI 3.1 document: the table of operations, and the schemas of the shapes.
 
+use abide_views::schema::PLAIN_STRING;
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
@@ -21,14 +22,14 @@ use crate::types;
     types::MessageCreate,
     types::Accepted,
     types::Deleted,
-    types::Message,
-    types::Task,
+    types::MessageView,
+    types::TaskView,
     types::TaskRun,
     types::TaskRead,
     types::TaskInput,
     types::TaskTaken,
     types::TaskStopped,
-    types::Workspace,
+    types::WorkspaceView,
     types::WorkspaceAttach,
     types::Detached,
     types::WorkspaceFetch,
@@ -37,21 +38,21 @@ use crate::types;
     types::Patch,
     types::Surroundings,
     types::Transfer,
-    types::WorkItem,
+    types::WorkItemView,
     types::WorkItemCreate,
     types::WorkItemUpdate,
     types::WorkItemBlock,
     types::WorkItemComplete,
-    types::Wait,
-    types::Timer,
+    types::WaitView,
+    types::TimerView,
     types::TimerCreate,
     types::TimerCreated,
     types::Ended,
-    types::Trigger,
+    types::TriggerView,
     types::TriggerCreate,
     types::Received,
-    types::Approval,
-    types::Brief,
+    types::ApprovalView,
+    types::BriefView,
     types::TranscriptEntry,
     types::Event,
     types::TextDelta,
@@ -78,7 +79,11 @@ pub fn document() -> Value {
         let path = paths.entry(operation.path).or_insert_with(|| json!({}));
         path[method(operation.method)] = described(operation);
     }
-    let schemas = serde_json::to_value(Schemas::openapi()).unwrap_or_default();
+    let mut schemas = serde_json::to_value(Schemas::openapi()).unwrap_or_default()["components"]["schemas"].take();
+    if let Some(named) = schemas.as_object_mut() {
+        named.remove(PLAIN_STRING);
+    }
+    spell_out_strings(&mut schemas);
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -89,11 +94,41 @@ pub fn document() -> Value {
         },
         "paths": paths,
         "components": {
-            "schemas": schemas["components"]["schemas"],
+            "schemas": schemas,
             "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
         },
         "security": [{ "token": [] }],
     })
+}
+
+/// Puts the type of a plain string in the place of a reference to it. An optional one becomes one type with null, as other
+/// optional fields have it.
+fn spell_out_strings(schema: &mut Value) {
+    match schema {
+        Value::Array(items) => items.iter_mut().for_each(spell_out_strings),
+        Value::Object(fields) => {
+            fields.values_mut().for_each(spell_out_strings);
+            if fields.get("$ref").and_then(Value::as_str).is_some_and(|name| name.ends_with(PLAIN_STRING)) {
+                fields.remove("$ref");
+                fields.insert("type".to_owned(), json!("string"));
+            }
+            let choices = fields.get_mut("oneOf").and_then(Value::as_array_mut).map(std::mem::take);
+            match choices.as_deref() {
+                Some([Value::Object(null), Value::Object(string)])
+                    if null.get("type") == Some(&json!("null")) && string.get("type") == Some(&json!("string")) =>
+                {
+                    fields.remove("oneOf");
+                    fields.extend(string.clone());
+                    fields.insert("type".to_owned(), json!(["string", "null"]));
+                }
+                Some(choices) => {
+                    fields.insert("oneOf".to_owned(), choices.into());
+                }
+                None => {}
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 fn method(method: Method) -> &'static str {

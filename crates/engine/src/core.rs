@@ -13,12 +13,13 @@ use abide_kernel::input::{Act, Answer, Does, Input, Refusal, Remains};
 use abide_kernel::rows::rows_of;
 use abide_kernel::summary::agent_summary;
 use abide_kernel::time::Time;
+use abide_kernel::views::agent::AgentSummary;
+use abide_kernel::vocabulary::Status;
 use abide_kernel::wake::{self, Wake};
 use abide_kernel::{AgentState, Decision, Fact, admit, carry_out, decide};
 use abide_ledger::{Append, Commit, Ledger, NewFact, Recorded, RowOp, Snapshot, StreamId};
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::fold::{Damage, decode, fold};
 use crate::host::Holding;
@@ -60,7 +61,25 @@ pub struct Answered {
     /// The first fact of it; where there is none, the last one before it.
     pub seq: Seq,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub summary: Option<Value>,
+    pub summary: Option<Told>,
+}
+
+/// What an answer shows besides.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Told {
+    Agent(Box<AgentSummary>),
+    Fork(Forked),
+    Token { token_id: String },
+}
+
+/// An agent that was made of another's past.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Forked {
+    pub agent_id: AgentId,
+    pub parent: AgentId,
+    pub at_seq: Seq,
+    pub status: Status,
 }
 
 /// A request that was met, as its key's stream keeps it.
@@ -240,7 +259,7 @@ impl Core {
                         0 => self.state.seq,
                         count => self.state.seq + 1 - count,
                     };
-                    let summary = summary.then(|| agent_summary(&self.state, now));
+                    let summary = summary.then(|| Told::Agent(Box::new(agent_summary(&self.state, now))));
                     let answered = Answered { answer: admitted.answer, seq, summary };
                     self.met.extend(claim.map(|claim| (claim, answered.clone())));
                     facts.extend(admitted.facts);

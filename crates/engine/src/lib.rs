@@ -19,7 +19,7 @@ mod program;
 pub mod upkeep;
 
 pub use clock::Clock;
-pub use core::{Answered, Asked, Claim, Core, Met, Outputs};
+pub use core::{Answered, Asked, Claim, Core, Forked, Met, Outputs, Told};
 pub use deltas::Deltas;
 pub use fold::{Damage, fold, fold_until};
 pub use host::{AskError, Claimed, Host, HostOptions, Perform, TREE_AGENTS};

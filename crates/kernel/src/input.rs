@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::act_result::{CallFailed, ErrorTold, told};
 use crate::agent::budget::Limits;
 use crate::agent::config::{AgentLimits, Config, ConfigChange, DefaultModels, Identity};
 use crate::fact::{TaskCreated, TaskEnd, Todo, Usage, WorkspaceAttached};
@@ -522,6 +523,6 @@ impl Refusal {
     /// As a tool's result: what a model reads of it.
     #[must_use]
     pub fn into_result(self) -> Value {
-        serde_json::json!({ "error": { "code": self.code, "message": self.message, "hint": self.hint } })
+        told(&CallFailed { error: ErrorTold { code: self.code, message: self.message, hint: self.hint } })
     }
 }

@@ -14,6 +14,7 @@ macro_rules! planted {
     }};
 }
 
+pub mod act_result;
 pub mod admit;
 pub mod agent;
 pub mod calendar;
@@ -35,9 +36,11 @@ pub mod scheduler;
 pub mod step;
 pub mod summary;
 pub mod transcript;
+pub mod view;
 pub mod visible;
 pub mod wake;
 
+pub use abide_views as views;
 pub use abide_views::{id, time, vocabulary};
 pub use admit::{Admitted, admit};
 pub use agent::AgentState;

@@ -30,9 +30,6 @@ macro_rules! ids {
                 }
             }
 
-            #[cfg(feature = "schema")]
-            crate::schema::string_schema!($name);
-
             impl fmt::Display for $name {
                 fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                     f.write_str(&self.0)
@@ -127,9 +124,6 @@ pub struct AgentId(Arc<str>);
 pub struct BadAgentId {
     name: String,
 }
-
-#[cfg(feature = "schema")]
-crate::schema::string_schema!(AgentId);
 
 impl AgentId {
     pub fn new(name: &str) -> Result<AgentId, BadAgentId> {

@@ -3,8 +3,24 @@
 //!
 //! As pure as the kernel: no clock, no environment, no randomness.
 
+pub mod agent;
+pub mod approval;
+pub mod budget;
+pub mod decision;
 pub mod id;
+pub mod message;
 #[cfg(feature = "schema")]
-mod schema;
+pub mod schema;
+pub mod strict;
+pub mod task;
 pub mod time;
+pub mod timer;
+pub mod trigger;
 pub mod vocabulary;
+pub mod wait;
+pub mod why;
+pub mod with_nulls;
+pub mod work_item;
+pub mod workspace;
+
+pub use with_nulls::WithNulls;

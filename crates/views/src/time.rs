@@ -9,9 +9,6 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(i64);
 
-#[cfg(feature = "schema")]
-crate::schema::string_schema!(Time);
-
 /// The text was not an RFC 3339 instant that we can represent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not an RFC 3339 time such as 2026-01-31T12:00:00Z")]
@@ -102,5 +99,25 @@ impl<'de> Deserialize<'de> for Time {
         } else {
             deserializer.deserialize_i64(Visitor)
         }
+    }
+}
+
+/// An instant that may not be known, which is written as an empty text.
+pub mod or_empty {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::Time;
+
+    #[allow(clippy::ref_option, reason = "serde calls it with a reference")]
+    pub fn serialize<S: Serializer>(time: &Option<Time>, serializer: S) -> Result<S::Ok, S::Error> {
+        match time {
+            Some(time) => time.serialize(serializer),
+            None => serializer.serialize_str(""),
+        }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Time>, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        if text.is_empty() { Ok(None) } else { text.parse().map(Some).map_err(serde::de::Error::custom) }
     }
 }

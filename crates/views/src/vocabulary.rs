@@ -3,8 +3,10 @@
 //! A word is declared once, with its spelling; parsing an unknown spelling is an error that lists the known ones.
 
 mod meaning;
+pub mod shown;
 mod words;
 
+pub use shown::{ReadStatus, TranscriptRole, TriggerStatus, WorkspaceStatus};
 use words::words;
 
 words! {

@@ -1,8 +1,11 @@
 //! Records as surfaces show them, field by field.
 
-use abide_kernel::summary::{
-    agent_summary, approval_shape, task_shape, timer_ahead, trigger_shape, work_item_shape, workspace_shape,
-};
+use abide_kernel::act_result::{told as shown_in_full, told_workspace};
+use abide_kernel::summary::agent_summary;
+use abide_kernel::view::timer_ahead;
+use abide_views::approval::ApprovalView;
+use abide_views::task::TaskView;
+use abide_views::trigger::TriggerView;
 use serde_json::{Value, json};
 
 use crate::story::Story;
@@ -33,7 +36,7 @@ fn short(story: &Story, shape: &Value) -> Value {
 fn a_task_is_shown_with_its_end() {
     let story = told("operator hi\ntask t1 child=a.1 grant_turns=3\ntask t1 runs\ntask t1 ends failed used_turns=2");
     let task = story.state.tasks.owed().values().next().unwrap();
-    let shown = short(&story, &task_shape(task));
+    let shown = short(&story, &shown_in_full(&TaskView::from(task)));
     let limits = |turns: u64| json!({ "max_turns": turns, "max_tokens": null, "max_usd": null, "max_wall_ms": null });
     let expected = json!({
         "granted": limits(3), "used": shown["used"], "task_id": "t1", "kind": "child_agent_task", "status": "failed",
@@ -50,7 +53,7 @@ fn a_timer_is_shown_with_what_is_to_come() {
     let shown = |when: &str| {
         let story = told(&format!("person CreateTimer {when} check=look tea"));
         let timer = story.state.timers.active().values().next().unwrap();
-        short(&story, &timer_ahead(timer))
+        short(&story, &shown_in_full(&timer_ahead(timer)))
     };
     let hourly = shown("every=1h");
     assert_eq!(hourly["upcoming"], json!(["+3600s", "+7200s", "+10800s", "+14400s", "+18000s"]));
@@ -74,15 +77,15 @@ fn questions_triggers_and_items_are_shown() {
         "approval_id": "appr1", "tool": null, "summary": "deploy it", "status": "pending", "deadline": "+3600s",
         "default": "deny", "decided_by": null, "decided_at": null,
     });
-    assert_eq!(short(&story, &approval_shape(question)), expected);
+    assert_eq!(short(&story, &shown_in_full(&ApprovalView::from(question))), expected);
     let trigger = story.state.triggers.values().next().unwrap();
     let expected = json!({
         "trigger_id": "trig1", "name": "hook", "delivery_mode": "wake_hint", "work_item_id": null, "signed": false,
         "status": "active", "delivery_count": 0, "last_delivered_at": null,
     });
-    assert_eq!(short(&story, &trigger_shape(trigger)), expected);
+    assert_eq!(short(&story, &shown_in_full(&TriggerView::from(trigger))), expected);
     let item = story.state.work.items().values().next().unwrap();
-    let shown = short(&story, &work_item_shape(&story.state, item));
+    let shown = short(&story, &shown_in_full(&story.state.work_item_view(item)));
     let fields = json!([
         shown["work_item_id"],
         shown["revision"],
@@ -107,7 +110,7 @@ fn folders_are_shown_as_they_are_bound() {
         .attached()
         .values()
         .map(|bound| {
-            let mut shape = short(&story, &workspace_shape(&story.state, bound));
+            let mut shape = short(&story, &told_workspace(&story.state.workspace_view(bound)));
             shape.as_object_mut().unwrap().remove("attached_at");
             shape
         })
@@ -129,7 +132,7 @@ fn folders_are_shown_as_they_are_bound() {
 fn a_sleeper_is_shown_until_it_wakes() {
     let until = |lines: &str| {
         let story = told(lines);
-        short(&story, &agent_summary(&story.state, story.now)["agent"]["sleeping_until"])
+        short(&story, &json!(agent_summary(&story.state, story.now).agent.sleeping_until))
     };
     assert_eq!(until("operator hi\nround Sleep 1h"), "+3600s");
     assert_eq!(until("operator hi\nround WaitFor timer after=1h"), Value::Null);

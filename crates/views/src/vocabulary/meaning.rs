@@ -1,7 +1,8 @@
 //! What follows from a word alone, whatever the state.
 
 use super::{
-    DecisionKind, MessageKind, OriginKind, Priority, QueueStatus, TaskStatus, TerminalKind, TriggerKind, Trust,
+    DecisionKind, MessageKind, OriginKind, Priority, QueueStatus, TaskStatus, TerminalKind, TodoState, TriggerKind,
+    Trust, WorkspaceMode,
 };
 
 impl TaskStatus {
@@ -127,5 +128,19 @@ impl TriggerKind {
                 TriggerKind::SystemTick
             }
         }
+    }
+}
+
+#[allow(clippy::derivable_impls, reason = "words are declared by a macro")]
+impl Default for TodoState {
+    fn default() -> Self {
+        TodoState::Pending
+    }
+}
+
+#[allow(clippy::derivable_impls, reason = "words are declared by a macro")]
+impl Default for WorkspaceMode {
+    fn default() -> Self {
+        WorkspaceMode::Direct
     }
 }

@@ -29,9 +29,6 @@ macro_rules! words {
                 }
             }
 
-            #[cfg(feature = "schema")]
-            $crate::schema::string_schema!($name, [$($text),*]);
-
             impl std::fmt::Display for $name {
                 fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                     f.write_str(self.as_str())
