@@ -8,9 +8,9 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{cargo, tools};
 
-/// What npm reads.
+/// The files that npm reads.
 const FILES: [&str; 2] = ["package.json", "package-lock.json"];
-/// What the tests start with node.
+/// The program that the tests start with node.
 const PROGRAM: &str = "node_modules/@copilotkit/aimock/dist/cli.js";
 
 pub(crate) fn run(args: &[String]) -> Result<()> {

@@ -21,29 +21,30 @@ response_schema_conformance,negative_data_rejection";
 const EXAMPLES: &str = "20";
 /// Endless, or as long as the ledger; the server's own tests have them. `task_run` would run whatever text is made up,
 /// as many times as there are examples: what runs here is the list in `commands`, and wrong bodies are the tests' of the
-/// server. `workspace_attach` stays: a path that is made up leads nowhere. `model_test` would ask whoever this machine's
-/// environment names, at somebody's cost.
+/// server. `workspace_attach` stays: a path that is made up leads nowhere. `model_test` would ask the providers that the
+/// environment of this machine names, and they charge for it.
 const LEFT_OUT: [&str; 5] = ["event_stream", "event_stream_all", "ledger_export", "task_run", "model_test"];
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
     ensure!(args.is_empty(), "`cargo xtask api` takes nothing");
-    check()
+    cargo::run("cargo", &["build", "-p", "abide"])?;
+    check(&cargo::target().join("debug/abide"))
 }
 
-pub(crate) fn check() -> Result<()> {
+/// The API of this program.
+pub(crate) fn check(abide: &Path) -> Result<()> {
     let target = cargo::target();
     let schemathesis = install(&target.join("schemathesis"))?;
-    cargo::run("cargo", &["build", "-p", "abide"])?;
-    let place = Place::new(target.join(format!("api-{}", std::process::id())))?;
-    let daemon = Daemon::start(&target.join("debug/abide"), &place.0.join("home"))?;
+    let folder = TemporaryFolder::new(target.join(format!("api-{}", std::process::id())))?;
+    let daemon = Daemon::start(abide, &folder.0.join("home"))?;
     seed(&daemon)?;
     commands(&daemon)?;
 
     // First about agents that mostly do not exist, then about one that does.
-    let resident = place.0.join("resident.toml");
+    let resident = folder.0.join("resident.toml");
     fs::write(&resident, "[parameters]\n\"path.id\" = \"resident\"\n")?;
-    hold(&schemathesis, &place.0, &daemon, None)?;
-    hold(&schemathesis, &place.0, &daemon, Some(&resident))?;
+    hold(&schemathesis, &folder.0, &daemon, None)?;
+    hold(&schemathesis, &folder.0, &daemon, Some(&resident))?;
 
     let report = daemon.ask("POST", "/v1/ledger/verify", &json!({}))?;
     ensure!(report["intact"] == true, "after all of it the ledger is damaged: {report}");
@@ -68,7 +69,7 @@ fn install(venv: &Path) -> Result<PathBuf> {
 }
 
 /// One run over the document. What it says is shown only if something is wrong.
-fn hold(schemathesis: &Path, place: &Path, daemon: &Daemon, config: Option<&Path>) -> Result<()> {
+fn hold(schemathesis: &Path, folder: &Path, daemon: &Daemon, config: Option<&Path>) -> Result<()> {
     let mut command = Command::new(schemathesis);
     command.arg("--no-color");
     if let Some(config) = config {
@@ -86,7 +87,7 @@ fn hold(schemathesis: &Path, place: &Path, daemon: &Daemon, config: Option<&Path
         // The resident stays.
         command.args(["--include-path-regex", r"\{id\}", "--exclude-operation-id", "agent_delete"]);
     }
-    let output = command.current_dir(place).stdin(Stdio::null()).output();
+    let output = command.current_dir(folder).stdin(Stdio::null()).output();
     let output = output.with_context(|| format!("{} does not start", schemathesis.display()))?;
     let said = String::from_utf8_lossy(&output.stdout);
     if !output.status.success() {
@@ -131,17 +132,17 @@ fn commands(daemon: &Daemon) -> Result<()> {
     Ok(())
 }
 
-/// A folder that is gone with this.
-struct Place(PathBuf);
+/// A folder that is removed when this is dropped.
+struct TemporaryFolder(PathBuf);
 
-impl Place {
-    fn new(path: PathBuf) -> Result<Place> {
+impl TemporaryFolder {
+    fn new(path: PathBuf) -> Result<TemporaryFolder> {
         fs::create_dir_all(&path).with_context(|| format!("can't make {}", path.display()))?;
-        Ok(Place(path))
+        Ok(TemporaryFolder(path))
     }
 }
 
-impl Drop for Place {
+impl Drop for TemporaryFolder {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_dir_all(&self.0) {
             eprintln!("{} stays behind: {error}", self.0.display());

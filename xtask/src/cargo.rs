@@ -1,9 +1,15 @@
-//! Commands as data: what will run is what is printed, and it runs at the root of the workspace.
+//! Commands as data: the command that is printed is the one that runs, and it runs at the root of the workspace.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+/// The build that nextest runs: the same packages, features and profile, so that nothing is compiled for it but what
+/// changed since.
+const TEST_BUILD: [&str; 6] =
+    ["test", "--no-run", "--workspace", "--all-features", "--quiet", "--message-format=json-render-diagnostics"];
 
 pub(crate) fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -52,6 +58,23 @@ pub(crate) fn read(program: &str, args: &[&str]) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("`{}` did not print UTF-8", line(program, args)))
 }
 
+/// The path of one of our programs as the tests were built with it.
+pub(crate) fn test_program(name: &str) -> Result<PathBuf> {
+    let messages = read("cargo", &TEST_BUILD)?;
+    program_in(&messages, name).with_context(|| format!("the build of the tests has no program `{name}`"))
+}
+
+/// The program of that name in cargo's messages; the unit tests of a program are another executable.
+fn program_in(messages: &str, name: &str) -> Option<PathBuf> {
+    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let program = |message: &Value| {
+        let target = &message["target"];
+        let ours = target["name"] == name && target["kind"][0] == "bin" && message["profile"]["test"] == false;
+        ours.then(|| message["executable"].as_str().map(PathBuf::from)).flatten()
+    };
+    messages.filter(|message| message["reason"] == "compiler-artifact").find_map(|message| program(&message))
+}
+
 /// Whether it starts and succeeds, silently: the way to ask for a tool is to ask the tool.
 pub(crate) fn answers(program: &str, args: &[&str]) -> bool {
     command(program, args)
@@ -70,4 +93,27 @@ pub(crate) fn line(program: &str, args: &[&str]) -> String {
         line.push_str(arg);
     }
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::program_in;
+
+    #[test]
+    fn a_program_is_found_and_its_unit_tests_are_not() {
+        let artifact = |name: &str, kind: &str, test: bool, path: &str| {
+            format!(
+                r#"{{"reason":"compiler-artifact","target":{{"name":"{name}","kind":["{kind}"]}},"profile":{{"test":{test}}},"executable":"{path}"}}"#
+            )
+        };
+        let messages = [
+            artifact("abide", "bin", true, "/t/deps/abide-1"),
+            artifact("abide", "lib", false, "/t/libabide.rlib"),
+            "no json".to_owned(),
+            artifact("abide", "bin", false, "/t/abide"),
+        ];
+        let found = program_in(&messages.join("\n"), "abide");
+        assert_eq!(found.as_deref(), Some(std::path::Path::new("/t/abide")));
+        assert!(program_in(&messages[..3].join("\n"), "abide").is_none());
+    }
 }

@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask test`, `api`, `aimock`, `sim`, `soak`, `hostile`, `mutants`, `bench`.
+//! The project's own commands: `cargo xtask help` lists them.
 //!
 //! Each is a short list of ordinary commands that a person could type. Nothing here knows what a crate does inside, and
 //! nothing is skipped without saying so.
@@ -15,20 +15,71 @@ mod shipped;
 mod sim;
 mod soak;
 mod test;
+mod tidy;
 mod tools;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "\
-cargo xtask test [--fast]           format, clippy, all tests, the API, simulator seeds, what ships (--fast: no simulator)
-cargo xtask api                     the API of a live daemon against its own document
-cargo xtask aimock                  install the model server that the daemon's tests ask
-cargo xtask sim --seeds N [FLAG…]   simulate N seeds
-cargo xtask sim --seed S [FLAG…]    repeat one seed
-cargo xtask soak [MINUTES]          everything at once, with faults, for an hour; the release build
-cargo xtask hostile                 every setting of git that names a program, with every call and every sandbox
-cargo xtask mutants [SEED]          how many of a random hundred mutants of the kernel its tests catch
-cargo xtask bench [NAME…]           measure; NAME is a benchmark (ledger) or one of its rows (ledger.append)";
+/// One of our commands.
+struct Command {
+    name: &'static str,
+    /// Its arguments; every option that it knows is here.
+    takes: &'static str,
+    purpose: &'static str,
+    run: fn(&[String]) -> anyhow::Result<()>,
+}
+
+const COMMANDS: &[Command] = &[
+    Command {
+        name: "test",
+        takes: "[--fast]",
+        purpose: "all checks: format, tidy, clippy, all tests, the API, simulator seeds, what ships (--fast: no simulator)",
+        run: test::run,
+    },
+    Command {
+        name: "tidy",
+        takes: "[--update|--all]",
+        purpose: "import cycles, sizes, untyped JSON, words, links, commands in documents (--update: lower the records)",
+        run: |args| tidy::run(args, &command_tree()),
+    },
+    Command { name: "api", takes: "", purpose: "the API of a live daemon against its own document", run: api::run },
+    Command {
+        name: "aimock",
+        takes: "",
+        purpose: "install the model server that the daemon's tests ask",
+        run: aimock::run,
+    },
+    Command {
+        name: "sim",
+        takes: "--seeds N|--seed S [FLAG…]",
+        purpose: "simulate N seeds, or repeat one; the release build",
+        run: sim::run,
+    },
+    Command {
+        name: "soak",
+        takes: "[MINUTES]",
+        purpose: "everything at once, with faults, for an hour; the release build",
+        run: soak::run,
+    },
+    Command {
+        name: "hostile",
+        takes: "",
+        purpose: "every setting of git that names a program, with every call and every sandbox",
+        run: |_| cargo::run("cargo", &HOSTILE),
+    },
+    Command {
+        name: "mutants",
+        takes: "[SEED]",
+        purpose: "how many of a random hundred mutants of the kernel its tests catch",
+        run: mutants::run,
+    },
+    Command {
+        name: "bench",
+        takes: "[NAME…]",
+        purpose: "measure; NAME is a benchmark (ledger) or one of its rows (ledger.append)",
+        run: bench::run,
+    },
+];
 
 /// The test that is left out of the test command because it takes minutes.
 const HOSTILE: [&str; 7] =
@@ -36,24 +87,17 @@ const HOSTILE: [&str; 7] =
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let (command, rest) = match args.split_first() {
-        Some((command, rest)) => (command.as_str(), rest),
+    let (name, rest) = match args.split_first() {
+        Some((name, rest)) => (name.as_str(), rest),
         None => ("help", [].as_slice()),
     };
-    let done = match command {
-        "test" => test::run(rest),
-        "api" => api::run(rest),
-        "aimock" => aimock::run(rest),
-        "sim" => sim::run(rest),
-        "soak" => soak::run(rest),
-        "hostile" => cargo::run("cargo", &HOSTILE),
-        "mutants" => mutants::run(rest),
-        "bench" => bench::run(rest),
-        "help" | "--help" | "-h" => {
-            println!("{USAGE}");
+    let done = match COMMANDS.iter().find(|command| command.name == name) {
+        Some(command) => (command.run)(rest),
+        None if matches!(name, "help" | "--help" | "-h") => {
+            println!("{}", usage());
             Ok(())
         }
-        unknown => Err(anyhow::anyhow!("there is no `cargo xtask {unknown}`; there is:\n\n{USAGE}")),
+        None => Err(anyhow::anyhow!("there is no `cargo xtask {name}`; there is:\n\n{}", usage())),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -62,4 +106,27 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn usage() -> String {
+    let lines = COMMANDS.iter().map(|command| {
+        let call = format!("cargo xtask {} {}", command.name, command.takes);
+        format!("{call:<45} {}", command.purpose)
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The same, for the check of the commands that documents show.
+fn command_tree() -> tidy::Command {
+    let mut tree = tidy::Command::default();
+    tree.below.insert("help".to_owned(), tidy::Command::default());
+    for command in COMMANDS {
+        let takes = command.takes.split(['[', ']', '|', ' ']).collect::<Vec<_>>();
+        let options = takes.iter().enumerate().filter(|(_, word)| word.starts_with("--"));
+        let valued = |at: usize| takes.get(at + 1).is_some_and(|next| !next.is_empty() && !next.starts_with('-'));
+        let options = options.map(|(at, word)| ((*word).to_owned(), valued(at))).collect();
+        let any_option = command.takes.contains("FLAG…");
+        tree.below.insert(command.name.to_owned(), tidy::Command { options, any_option, ..tidy::Command::default() });
+    }
+    tree
 }

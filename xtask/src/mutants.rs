@@ -104,7 +104,7 @@ impl Tree {
         let script = format!("ulimit -v {MEMORY_KIB}; {TEST}");
         let status = command(&self.folder, "sh", &["-c", &script])
             .env("CARGO_TARGET_DIR", &self.build)
-            // Nobody reads the input that a property failed with, so it need not be made small.
+            // The input that a property failed with is not read, so it need not be shrunk.
             .env("PROPTEST_MAX_SHRINK_ITERS", "0")
             .stdin(Stdio::null())
             .stdout(Stdio::null())

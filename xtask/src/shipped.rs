@@ -1,4 +1,4 @@
-//! What ships has no planted bug: the `planted` feature is off in every crate that `abide` is built from, and the
+//! The program that ships has no planted bug: the `planted` feature is off in every crate that `abide` is built from, and the
 //! simulator is not among them.
 //!
 //! Asked of cargo's own resolution with `abide`'s normal and build dependencies, which is what `cargo build -p abide`

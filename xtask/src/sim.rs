@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use crate::cargo;
 
 /// Release, because what counts is how many seeds fit into the time.
-pub(crate) const COMMAND: [&str; 7] = ["run", "--release", "-p", "abide-sim", "--bin", "abide-sim", "--"];
+const COMMAND: [&str; 7] = ["run", "--release", "-p", "abide-sim", "--bin", "abide-sim", "--"];
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let says = |flag: &str| args.iter().any(|arg| arg == flag || arg.starts_with(&format!("{flag}=")));

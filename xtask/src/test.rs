@@ -1,24 +1,27 @@
 //! `cargo xtask test`: the whole test command. The same for a person and for CI.
 //!
-//! Steps stand in the order in which they are cheap to fail. clippy, nextest and the doc tests share a profile and a set
-//! of features, so the dependencies' C code and build scripts are built once for them and once more for the release
-//! simulator.
+//! Steps stand in the order in which they are cheap to fail. Each crate is compiled once: nextest, the doc tests, the daemon
+//! of the API's check and the simulator share a profile and a set of features, and clippy and rustdoc share the metadata of
+//! the dependencies. What ships is compiled with other features, and is type-checked with these. docs/testing.md says what
+//! each step costs.
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
-use crate::{aimock, api, cargo, shipped, sim, tools};
+use crate::{aimock, api, cargo, shipped, tidy, tools};
 
 /// At least as many as the tests of the planted bugs may use, so that what they show holds for this run.
 const SEEDS: &str = "2500";
+
+const DOCUMENTATION: &[&str] = &["doc", "--workspace", "--no-deps", "--quiet"];
 
 const DOC_TESTS: &[&str] = &["test", "--doc", "--workspace", "--all-features"];
 
 struct Step {
     name: &'static str,
     action: Action,
-    /// What to do when it fails.
+    /// The next thing to do when it fails.
     then: &'static str,
 }
 
@@ -29,6 +32,8 @@ enum Action {
     Api,
     Simulator,
     Shipped,
+    Tidy,
+    Documentation,
 }
 
 const STEPS: &[Step] = &[
@@ -42,11 +47,26 @@ const STEPS: &[Step] = &[
         action: Action::Shipped,
         then: "bugs are planted in tests only: no default feature and no normal dependency may turn `planted` on",
     },
+    Step {
+        name: "tidy",
+        action: Action::Tidy,
+        then: "do what each finding says; `cargo xtask tidy` repeats it (docs/testing.md)",
+    },
     Step { name: "format", action: Action::Command(&["fmt", "--all", "--check"]), then: "run `cargo fmt --all`" },
     Step {
         name: "clippy",
         action: Action::Command(&["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"]),
         then: "fix what clippy names; an `allow` carries a reason",
+    },
+    Step {
+        name: "default features",
+        action: Action::Command(&["check", "--workspace"]),
+        then: "code that tests use stands behind `planted` or `#[cfg(test)]`, and nothing else needs either",
+    },
+    Step {
+        name: "documentation",
+        action: Action::Documentation,
+        then: "correct the links and marks that rustdoc names; `cargo doc --workspace --no-deps` repeats it",
     },
     Step {
         name: "tests",
@@ -66,7 +86,8 @@ const STEPS: &[Step] = &[
     Step {
         name: "simulator",
         action: Action::Simulator,
-        then: "repeat it with `cargo xtask sim --seed S`, S being the seed above, and keep the seed as a test",
+        then: "repeat it with `cargo xtask sim --seed S`, S being the seed above, or with `target/debug/abide-sim` if the \
+               release build does not fail; keep the seed as a test",
     },
 ];
 
@@ -114,9 +135,14 @@ fn perform(action: &Action) -> Result<()> {
         // nextest does not run them. Their output is shown only on failure: most crates have none, and a line that says
         // "0 passed" for each would bury nextest's count.
         Action::DocTests => cargo::read("cargo", DOC_TESTS).map(drop),
-        Action::Api => api::check(),
-        Action::Simulator => cargo::run("cargo", &simulator()),
+        Action::Api => api::check(&cargo::test_program("abide")?),
+        Action::Simulator => {
+            let program = cargo::test_program("abide-sim")?;
+            cargo::run(program.to_str().context("the target folder's path is not UTF-8")?, &["--seeds", SEEDS])
+        }
         Action::Shipped => shipped::check(),
+        Action::Tidy => tidy::check(&crate::command_tree()),
+        Action::Documentation => document(),
     }
 }
 
@@ -128,13 +154,19 @@ fn describe(action: &Action) -> String {
         }
         Action::DocTests => cargo::line("cargo", DOC_TESTS),
         Action::Api => "schemathesis over /openapi.json of a live `abide up`".to_owned(),
-        Action::Simulator => cargo::line("cargo", &simulator()),
+        Action::Simulator => format!("abide-sim --seeds {SEEDS}, as the tests were built"),
         Action::Shipped => "no planted bug in the `abide` that ships".to_owned(),
+        Action::Tidy => "cargo xtask tidy".to_owned(),
+        Action::Documentation => format!("{}, without warnings", cargo::line("cargo", DOCUMENTATION)),
     }
 }
 
-fn simulator() -> Vec<&'static str> {
-    [sim::COMMAND.as_slice(), &["--seeds", SEEDS]].concat()
+/// rustdoc, with its warnings as errors. The flags are rustdoc's alone, so nothing that rustc made is made anew.
+fn document() -> Result<()> {
+    let status = cargo::command("cargo", DOCUMENTATION).env("RUSTDOCFLAGS", "-D warnings").status();
+    let status = status.context("`cargo` does not start")?;
+    ensure!(status.success(), "`{}` failed ({status})", cargo::line("cargo", DOCUMENTATION));
+    Ok(())
 }
 
 fn seconds(time: Duration) -> String {

@@ -1,7 +1,7 @@
 //! The tools that our commands call: which are here, and how to get one that is not.
 //!
-//! What can be had without root is installed. What needs root is installed too when we are root on Debian, and otherwise
-//! named with the line that installs it. No C compiler in the list: rustc linked this program with it.
+//! Tools that need no root are installed. Tools that need root are installed too when we are root on Debian, and otherwise
+//! named with the line that installs them. No C compiler in the list: rustc linked this program with it.
 
 use std::path::Path;
 

@@ -14,7 +14,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use abide_engine::{Asked, Core};
+use abide_engine::{Core, Request};
+use abide_kernel::AgentState;
 use abide_kernel::agent::config::{Config, Identity};
 use abide_kernel::id::AgentId;
 use abide_kernel::input::{Input, NewMessage};
@@ -306,9 +307,9 @@ fn fill(home: &Path) {
     let (mut draws, mut last) = (0, None);
     for number in 0..ASLEEP + OPEN {
         let id = agent(number);
-        let mut core = Core::unborn(id.clone());
+        let mut core = Core::<AgentState>::new(id.clone());
         let create = Input::Create { identity: Identity::named(id), config: Config::default(), start: true };
-        core.ask(Asked::new(1, create));
+        core.ask(Request::new(1, create));
         let waits = number >= ASLEEP;
         let mut commits = 0;
         while !(waits && commits == 3) {
@@ -319,7 +320,7 @@ fn fill(home: &Path) {
             commits += 1;
             if waits && commits == 2 {
                 let message = NewMessage { text: Some("More.".to_owned()), ..NewMessage::default() };
-                core.ask(Asked::new(1, Input::Queue(message)));
+                core.ask(Request::new(1, Input::Queue(message)));
             }
         }
         if number % 4_096 == 0

@@ -22,36 +22,36 @@ impl<T> Limit<T> {
     }
 }
 
-/// What may be used in all.
+/// Limits of the total usage.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct LimitArgs {
-    /// Turns that it may take in all; none: any number
+    /// Limit of turns in total; none: no limit
     #[arg(long, value_name = "N|none", value_parser = count)]
     pub max_turns: Option<Limit<u64>>,
-    /// Tokens that it may use in all, in and out
+    /// Limit of input and output tokens in total
     #[arg(long, value_name = "N|none", value_parser = count)]
     pub max_tokens: Option<Limit<u64>>,
-    /// Money that it may spend in all, in dollars
+    /// Limit of cost in total, in dollars
     #[arg(long, value_name = "X|none", value_parser = usd)]
     pub max_usd: Option<Limit<f64>>,
-    /// Hours that it may spend in turns in all
+    /// Limit of hours in turns in total
     #[arg(long, value_name = "H|none", value_parser = hours)]
     pub max_hours: Option<Limit<u64>>,
 }
 
-/// What may be used on one day, from midnight to midnight UTC.
+/// Limits of the usage per day, from midnight to midnight UTC.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct DailyArgs {
-    /// Turns that it may take on one day (UTC)
+    /// Limit of turns per day (UTC)
     #[arg(long, value_name = "N|none", value_parser = count)]
     pub daily_turns: Option<Limit<u64>>,
-    /// Tokens that it may use on one day
+    /// Limit of input and output tokens per day
     #[arg(long, value_name = "N|none", value_parser = count)]
     pub daily_tokens: Option<Limit<u64>>,
-    /// Money that it may spend on one day, in dollars
+    /// Limit of cost per day, in dollars
     #[arg(long, value_name = "X|none", value_parser = usd)]
     pub daily_usd: Option<Limit<f64>>,
-    /// Hours that it may spend in turns on one day
+    /// Limit of hours in turns per day
     #[arg(long, value_name = "H|none", value_parser = hours)]
     pub daily_hours: Option<Limit<u64>>,
 }

@@ -1,4 +1,4 @@
-//! The words of the command line, and in `cli/` those of each command. Names here are a contract: add to them, do not
+//! The arguments of the command line; `cli/` has those of each command. Names here are a contract: add to them, do not
 //! rename.
 
 mod agent;
@@ -7,6 +7,8 @@ mod config;
 mod daemon;
 mod ledger;
 mod model;
+#[cfg(test)]
+mod reference;
 mod secret;
 mod send;
 mod task;
@@ -41,14 +43,14 @@ pub use work::{OneItem, WorkCommand, WorkCreateArgs, WorkUpdateArgs};
 pub use workspace::WorkspaceCommand;
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done, 1 error, 2 usage, 3 finished but not verified, 4 waiting for a person, 5 a budget reached,
-6 refused by policy or state, 7 no daemon reachable, 8 not found, 130 and 143 signals";
+Exit codes: 0 success, 1 error, 2 usage error, 3 finished but not verified, 4 waiting for a person, 5 budget reached,
+6 refused by a policy or the current state, 7 daemon unreachable, 8 not found, 130 and 143 ended by a signal";
 
 #[derive(Debug, Parser)]
 #[command(
     name = "abide",
     version,
-    about = "A runtime for AI agents that stay",
+    about = "A runtime for long-running AI agents",
     propagate_version = true,
     after_help = EXIT_CODES,
     arg_required_else_help = true
@@ -59,86 +61,86 @@ pub struct Cli {
     /// Print one JSON document on stdout (streams: one a line), and nothing else there
     #[arg(long, global = true)]
     pub json: bool,
-    /// In a session of its own, so that no terminal ends it: how `daemon start` starts `up`
+    /// Run in a new session, detached from the terminal: `daemon start` starts `up` with this
     #[arg(long, hide = true)]
     pub detached: bool,
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// Where things are: a home, and the daemon that serves it or another one.
+/// The home, and the address and token of a daemon.
 #[derive(Debug, Args)]
 pub struct PlaceArgs {
-    /// The folder that holds everything [default: $ABIDE_HOME, else $XDG_DATA_HOME/abide]
+    /// The home folder, with all data and settings [default: $ABIDE_HOME, else $XDG_DATA_HOME/abide]
     #[arg(long, global = true, value_name = "DIR")]
     pub home: Option<PathBuf>,
     /// Talk to the daemon at this address [default: $ABIDE_URL, else the one that serves the home]
     #[arg(long, global = true, value_name = "URL")]
     pub url: Option<String>,
-    /// What it knows us by [default: $ABIDE_TOKEN, else the home's token]
+    /// The token to authenticate with [default: $ABIDE_TOKEN, else the home's token]
     #[arg(long, global = true, value_name = "TOKEN")]
     pub token: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Make, see, start, stop and delete agents
+    /// Create, list, show, start, stop and delete agents
     #[command(subcommand, arg_required_else_help = true)]
     Agent(AgentCommand),
     /// Send an agent a message
     Send(SendArgs),
-    /// What an agent does or waits for, which facts say so, what would wake it
+    /// Explain what an agent does or waits for, with the facts that say so and what would wake it
     Why(WhyArgs),
-    /// What happens, as it happens
+    /// Follow events as they are committed
     Watch(WatchArgs),
-    /// What was said and done
+    /// Show messages, answers and tool calls
     Transcript(LastArgs),
-    /// What an agent told you
+    /// Show answers and notifications of an agent
     Briefs(LastArgs),
-    /// Goals that an agent works on
+    /// Manage work items: the goals that an agent works on
     #[command(subcommand, arg_required_else_help = true)]
     Work(WorkCommand),
-    /// Commands and children that an agent runs
+    /// Manage tasks: commands and child agents
     #[command(subcommand, arg_required_else_help = true)]
     Task(TaskCommand),
-    /// Schedules that wake an agent
+    /// Manage timers, which wake an agent
     #[command(subcommand, arg_required_else_help = true)]
     Timer(TimerCommand),
-    /// What an agent waits for
+    /// List and cancel waits
     #[command(subcommand, arg_required_else_help = true)]
     Wait(WaitCommand),
-    /// Ways in from outside
+    /// Manage triggers: webhook URLs
     #[command(subcommand, arg_required_else_help = true)]
     Trigger(TriggerCommand),
-    /// Folders that an agent works in
+    /// Manage workspaces: the folders that an agent works in
     #[command(subcommand, arg_required_else_help = true)]
     Workspace(WorkspaceCommand),
-    /// Questions that an agent asked
+    /// List, grant and deny approval requests
     #[command(subcommand, arg_required_else_help = true)]
     Approval(ApprovalCommand),
-    /// The daemon in the foreground, with everything in the home
+    /// Run the daemon in the foreground
     Up(UpArgs),
-    /// The daemon in the background
+    /// Run the daemon in the background
     #[command(subcommand, arg_required_else_help = true)]
     Daemon(DaemonCommand),
-    /// Look after the ledger: the one place where everything is
+    /// Verify, export, import, fork and compact the ledger
     #[command(subcommand, arg_required_else_help = true)]
     Ledger(LedgerCommand),
-    /// Settings, and where each came from
+    /// Show and change settings
     #[command(subcommand, arg_required_else_help = true)]
     Config(ConfigCommand),
-    /// What agents can think with
+    /// List and test models
     #[command(subcommand, arg_required_else_help = true)]
     Model(ModelCommand),
-    /// Values that the commands of agents are given, and nobody is shown
+    /// Manage secrets for the commands of agents; values are never shown
     #[command(subcommand, arg_required_else_help = true)]
     Secret(SecretCommand),
-    /// Who may talk to the daemon
+    /// Manage tokens for the API
     #[command(subcommand, arg_required_else_help = true)]
     Token(TokenCommand),
-    /// Check that everything is in order, and say what to do where it is not
+    /// Check the installation, and say how to fix each problem
     Doctor,
-    /// Print a script that completes these words in a shell
+    /// Print a completion script for a shell
     Completions {
         /// The shell
         shell: clap_complete::Shell,
@@ -147,9 +149,9 @@ pub enum Command {
 
 #[derive(Debug, Args)]
 pub struct WatchArgs {
-    /// The agent; all of them where none is named
+    /// The agent [default: all agents]
     pub id: Option<AgentId>,
-    /// Begin after this fact; where no agent is named, after this cursor
+    /// Begin after this fact; without an agent, after this cursor
     #[arg(long, value_name = "SEQ")]
     pub after: Option<String>,
 }
@@ -158,7 +160,7 @@ pub struct WatchArgs {
 pub struct LastArgs {
     /// The agent
     pub id: AgentId,
-    /// Only the newest so many
+    /// Only the newest N
     #[arg(long, value_name = "N")]
     pub last: Option<usize>,
 }
@@ -174,7 +176,7 @@ pub struct OfAgent {
 /// The plane of one agent, or of all of them.
 #[derive(Debug, Args)]
 pub struct OfAgents {
-    /// The agent; all of them where none is named
+    /// The agent [default: all agents]
     #[arg(long, value_name = "ID")]
     pub agent: Option<AgentId>,
 }

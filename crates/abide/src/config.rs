@@ -1,76 +1,37 @@
-//! Settings: a flag outranks the environment, that outranks `config.toml` in the home, that outranks the default. Every
-//! value knows where it came from. A key that nobody knows is an error: a typo must not read as a default.
+//! Settings: a flag outranks the environment, that outranks `abide.toml` of a trusted workspace, that outranks `config.toml`
+//! in the home, that outranks the default. Every value knows where it came from. An unknown key is an error: a typo must not
+//! read as a default.
 
-mod entry;
-mod file;
+mod checks;
+mod documentation;
 mod key;
+mod named_tables;
+mod setting_type;
+mod settings_file;
+mod table;
+mod value;
+mod workspace_file;
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use abide_daemon::models::ECHO;
 use abide_effects::Model;
-use abide_effects::model::providers::{Place, Providers};
+use abide_effects::model::providers::Place;
 use abide_effects::process::Bounds;
-use abide_effects::sandbox::Mode;
 use abide_kernel::agent::config::AgentLimits;
 use anyhow::anyhow;
 
 use crate::cli::UpArgs;
-use crate::notify::On;
-pub use entry::{Entry, Field, Named, ProviderField, Table, price_command};
-pub use file::File;
-pub use key::{ECHO, Key, Log, Store, Value, dollars, mode_name, model};
-
-/// What `up` and `config` work with.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
-    pub listen: Setting<SocketAddr>,
-    pub store: Setting<Store>,
-    /// `PROVIDER/MODEL`; a script's file is absolute.
-    pub model: Setting<String>,
-    /// What is asked instead, in this order, where a model can't answer.
-    pub fallback: Setting<Vec<String>>,
-    pub log: Setting<Log>,
-    pub sandbox: Setting<Mode>,
-    /// What all commands of an agent may have of memory; nothing: half of what there is.
-    pub sandbox_memory: Setting<Option<u64>>,
-    pub sandbox_scratch: Setting<Option<u64>>,
-    pub disk_reserve: Setting<Option<u64>>,
-    /// How long running turns may take to come to a safe point when the daemon stops.
-    pub shutdown_grace_ms: Setting<u64>,
-    pub notify_command: Setting<Option<String>>,
-    pub notify_webhook: Setting<Option<String>>,
-    /// Which variable holds the webhook's secret.
-    pub notify_secret_env: Setting<Option<String>>,
-    pub notify_on: Setting<Vec<On>>,
-    /// Where the outside reaches this daemon; empty where that is its own address.
-    pub public_url: Setting<String>,
-    /// Deliveries that each trigger takes in a second.
-    pub hook_rate: Setting<u32>,
-    /// The folders below which agents may work.
-    pub workspace_roots: Setting<Vec<String>>,
-    /// The limits of every agent, past which it waits or a person is asked.
-    pub self_turns_per_hour: Setting<u32>,
-    pub rounds_per_turn: Setting<u32>,
-    /// In millionths of a dollar; zero is no limit.
-    pub budget_daily_usd: Setting<u64>,
-    pub tree_agents: Setting<u32>,
-    /// What the commands of agents are given that a person makes.
-    pub agent_env: Setting<Vec<String>>,
-    pub agent_secrets: Setting<Vec<String>>,
-    pub agent_git_credentials: Setting<Vec<String>>,
-    pub agent_ssh_agent: Setting<bool>,
-    /// The path of a file.
-    pub agent_known_hosts: Setting<Option<String>>,
-    pub agent_for_children: Setting<bool>,
-    /// Who can be asked, with the keys of this environment.
-    pub providers: Providers,
-    /// Which config.toml this was read from.
-    pub file_digest: String,
-    /// What config.toml says of providers and models.
-    entries: Vec<(Entry, Setting<Value>)>,
-}
+pub use documentation::{markdown, schema};
+pub use key::{Entry, Key};
+use named_tables::{BASE_URL, KEY_ENV, NAMED_TABLES};
+pub use setting_type::model;
+pub use settings_file::SettingsFile;
+use table::Row;
+pub use table::Settings;
+pub use value::{Log, Store, Value};
+pub use workspace_file::{WorkspaceFile, trust, trusted_files, untrust};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting<T> {
@@ -78,10 +39,19 @@ pub struct Setting<T> {
     pub origin: Origin,
 }
 
+impl<T> Setting<T> {
+    /// The value, if it is that of the workspace.
+    pub fn of_workspace(self) -> Option<T> {
+        matches!(self.origin, Origin::Workspace(_)).then_some(self.value)
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     Flag(&'static str),
     Environment(&'static str),
+    /// The `abide.toml` of a trusted workspace.
+    Workspace(PathBuf),
     File(PathBuf),
     /// A key that is set, by its variable: no model is.
     Key(String),
@@ -93,6 +63,9 @@ impl fmt::Display for Origin {
         match self {
             Origin::Flag(name) => write!(f, "flag {name}"),
             Origin::Environment(name) => write!(f, "environment {name}"),
+            Origin::Workspace(path) => {
+                write!(f, "abide.toml of {}", path.parent().unwrap_or(Path::new("/")).display())
+            }
             Origin::File(path) => write!(f, "file {}", path.display()),
             Origin::Key(name) => write!(f, "default, because {name} is set"),
             Origin::Default => f.write_str("default"),
@@ -102,56 +75,65 @@ impl fmt::Display for Origin {
 
 impl Settings {
     pub fn load(home: &Path, flags: &UpArgs) -> anyhow::Result<Settings> {
-        let file = File::read(home)?;
+        let file = SettingsFile::of_home(home)?;
         file.check()?;
-        let read = |key| setting(key, flags, &file);
         let providers = file.providers(&|name| variable(name))?;
         let origin = Origin::File(file.path().to_owned());
         let entries = file.entries()?.into_iter();
         let entries = entries.map(|(entry, value)| (entry, Setting { value, origin: origin.clone() }));
-        let settings = Settings {
-            listen: read(Key::Listen)?.map(|value| value.listen()),
-            store: read(Key::Store)?.map(|value| value.store()),
-            model: read(Key::Model)?.map(|value| value.model()),
-            fallback: read(Key::Fallback)?.map(|value| value.fallback()),
-            log: read(Key::Log)?.map(|value| value.log()),
-            sandbox: read(Key::Sandbox)?.map(|value| value.sandbox()),
-            sandbox_memory: read(Key::SandboxMemory)?.map(|value| value.bytes()),
-            sandbox_scratch: read(Key::SandboxScratch)?.map(|value| value.bytes()),
-            disk_reserve: read(Key::DiskReserve)?.map(|value| value.bytes()),
-            shutdown_grace_ms: read(Key::ShutdownGraceMs)?.map(|value| value.shutdown_grace_ms()),
-            notify_command: read(Key::NotifyCommand)?.map(|value| value.text()),
-            notify_webhook: read(Key::NotifyWebhook)?.map(|value| value.text()),
-            notify_secret_env: read(Key::NotifySecretEnv)?.map(|value| value.text()),
-            notify_on: read(Key::NotifyOn)?.map(|value| value.notify_on()),
-            public_url: read(Key::PublicUrl)?.map(|value| value.public_url()),
-            hook_rate: read(Key::HookRate)?.map(|value| value.hook_rate()),
-            workspace_roots: read(Key::WorkspaceRoots)?.map(|value| value.folders()),
-            self_turns_per_hour: read(Key::SelfTurnsPerHour)?.map(|value| value.limit()),
-            rounds_per_turn: read(Key::RoundsPerTurn)?.map(|value| value.limit()),
-            budget_daily_usd: read(Key::BudgetDailyUsd)?.map(|value| value.micro_usd()),
-            tree_agents: read(Key::TreeAgents)?.map(|value| value.limit()),
-            agent_env: read(Key::AgentEnv)?.map(|value| value.words()),
-            agent_secrets: read(Key::AgentSecrets)?.map(|value| value.words()),
-            agent_git_credentials: read(Key::AgentGitCredentials)?.map(|value| value.words()),
-            agent_ssh_agent: read(Key::AgentSshAgent)?.map(|value| value.switch()),
-            agent_known_hosts: read(Key::AgentKnownHosts)?.map(|value| value.text()),
-            agent_for_children: read(Key::AgentForChildren)?.map(|value| value.switch()),
-            file_digest: file.digest(),
-            entries: entries.collect(),
-            providers,
-        };
+        let read = |row| setting(row, flags, &file);
+        let settings = Settings::of_rows(read, providers, file.digest(), entries.collect())?;
         settings.named_models_exist()?;
         Ok(settings.with_usual_model())
     }
 
+    /// These settings as agents that are made in a workspace get them: with its trusted `abide.toml`.
+    pub fn in_workspace(&self, file: &SettingsFile) -> anyhow::Result<Settings> {
+        let mut rows = self.rows().into_iter();
+        let read = |row: &'static Row| {
+            let Some((_, current)) = rows.next() else { unreachable!("there is a setting for each row") };
+            let outranked = matches!(current.origin, Origin::Flag(_) | Origin::Environment(_));
+            match file.get(&Key::Row(row))?.filter(|_| row.workspace && !outranked) {
+                Some(value) => Ok(Setting { value, origin: Origin::Workspace(file.path().to_owned()) }),
+                None => Ok(current),
+            }
+        };
+        let settings = Settings::of_rows(read, self.providers.clone(), self.file_digest.clone(), self.entries.clone())?;
+        let of_workspace = |(_, setting): &(_, Setting<Value>)| matches!(setting.origin, Origin::Workspace(_));
+        for (row, Setting { value, origin }) in settings.rows().into_iter().filter(of_workspace) {
+            for name in row.takes.models(&value) {
+                let checked = self.check_model_of_workspace(name);
+                checked.map_err(|problem| anyhow!("{}: {problem}", origin.place(row.key)))?;
+            }
+        }
+        Ok(settings)
+    }
+
+    /// A workspace chooses among models that the operator has: any model of a provider that is set up here. A script is a
+    /// file, which an agent may be able to write, so it counts only where the operator's own settings name it.
+    fn check_model_of_workspace(&self, name: &str) -> Result<(), String> {
+        let named = || [&self.model.value].into_iter().chain(&self.fallback.value).map(String::as_str);
+        match self.providers.model(name).map_err(|problem| problem.to_string())? {
+            Model::Script { .. } if !named().chain(self.providers.named()).any(|known| known == name) => Err(format!(
+                "a workspace may name a script only if config.toml names it too: an empty table [models.{name:?}] there does"
+            )),
+            Model::Script { .. } | Model::Echo | Model::Remote(_) => Ok(()),
+        }
+    }
+
     /// A provider that nobody knows is a typo, and said where it stands.
     fn named_models_exist(&self) -> anyhow::Result<()> {
-        let check = |key: Key, origin: &Origin, name: &str| {
-            self.providers.model(name).map(drop).map_err(|problem| anyhow!("{}: {problem}", origin.place(key)))
-        };
-        check(Key::Model, &self.model.origin, &self.model.value)?;
-        self.fallback.value.iter().try_for_each(|name| check(Key::Fallback, &self.fallback.origin, name))
+        for (row, Setting { value, origin }) in self.rows() {
+            for name in row.takes.models(&value) {
+                self.providers.model(name).map_err(|problem| anyhow!("{}: {problem}", origin.place(row.key)))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the default model stands, for whoever has to mend it.
+    pub fn model_place(&self) -> String {
+        self.model.origin.place("model")
     }
 
     /// Where no model is set but a key is, a model of that provider's.
@@ -168,10 +150,8 @@ impl Settings {
     pub fn missing_keys(&self) -> Vec<(String, String)> {
         let models = [&self.model.value].into_iter().chain(&self.fallback.value);
         let meant: Vec<&str> = models.filter_map(|model| model.split('/').next()).collect();
-        let keyed = Field::Provider(ProviderField::KeyEnv);
-        let meant = |name: &str| {
-            meant.contains(&name) || self.entries.iter().any(|(entry, _)| entry.name == name && entry.field == keyed)
-        };
+        let keyed = |entry: &Entry, name: &str| entry.name == name && entry.row.key == KEY_ENV;
+        let meant = |name: &str| meant.contains(&name) || self.entries.iter().any(|(entry, _)| keyed(entry, name));
         let missing = self.providers.iter().filter(|known| meant(&known.provider.name));
         let missing = missing.filter(|known| known.provider.key.is_none());
         missing.filter_map(|known| Some((known.provider.name.clone(), known.provider.key_env.clone()?))).collect()
@@ -206,64 +186,32 @@ impl Settings {
                 let more = "; Ollama is set up, so `abide config set model ollama/MODEL` names one of its models";
                 Some(if ollama { note + more } else { note })
             }
-            Origin::Flag(_) | Origin::Environment(_) | Origin::File(_) => {
+            Origin::Flag(_) | Origin::Environment(_) | Origin::Workspace(_) | Origin::File(_) => {
                 (model == ECHO).then(|| format!("agents answer with what they are told ({model})"))
             }
         }
     }
 
     /// Every setting, to be shown.
-    pub fn all(&self) -> Vec<(Named, Setting<Value>)> {
-        fn as_value<T: Clone>(setting: &Setting<T>, value: impl FnOnce(T) -> Value) -> Setting<Value> {
-            Setting { value: value(setting.value.clone()), origin: setting.origin.clone() }
-        }
-        let keys = vec![
-            (Key::Listen, as_value(&self.listen, Value::Listen)),
-            (Key::Store, as_value(&self.store, Value::Store)),
-            (Key::Model, as_value(&self.model, Value::Model)),
-            (Key::Fallback, as_value(&self.fallback, Value::Fallback)),
-            (Key::Log, as_value(&self.log, Value::Log)),
-            (Key::Sandbox, as_value(&self.sandbox, Value::Sandbox)),
-            (Key::SandboxMemory, as_value(&self.sandbox_memory, Value::Bytes)),
-            (Key::SandboxScratch, as_value(&self.sandbox_scratch, Value::Bytes)),
-            (Key::DiskReserve, as_value(&self.disk_reserve, Value::Bytes)),
-            (Key::ShutdownGraceMs, as_value(&self.shutdown_grace_ms, Value::ShutdownGraceMs)),
-            (Key::NotifyCommand, as_value(&self.notify_command, Value::Text)),
-            (Key::NotifyWebhook, as_value(&self.notify_webhook, Value::Text)),
-            (Key::NotifySecretEnv, as_value(&self.notify_secret_env, Value::Text)),
-            (Key::NotifyOn, as_value(&self.notify_on, Value::NotifyOn)),
-            (Key::PublicUrl, as_value(&self.public_url, Value::PublicUrl)),
-            (Key::HookRate, as_value(&self.hook_rate, Value::HookRate)),
-            (Key::WorkspaceRoots, as_value(&self.workspace_roots, Value::Folders)),
-            (Key::SelfTurnsPerHour, as_value(&self.self_turns_per_hour, Value::Limit)),
-            (Key::RoundsPerTurn, as_value(&self.rounds_per_turn, Value::Limit)),
-            (Key::BudgetDailyUsd, as_value(&self.budget_daily_usd, Value::MicroUsd)),
-            (Key::TreeAgents, as_value(&self.tree_agents, Value::Limit)),
-            (Key::AgentEnv, as_value(&self.agent_env, Value::Words)),
-            (Key::AgentSecrets, as_value(&self.agent_secrets, Value::Words)),
-            (Key::AgentGitCredentials, as_value(&self.agent_git_credentials, Value::Words)),
-            (Key::AgentSshAgent, as_value(&self.agent_ssh_agent, Value::Switch)),
-            (Key::AgentKnownHosts, as_value(&self.agent_known_hosts, Value::Text)),
-            (Key::AgentForChildren, as_value(&self.agent_for_children, Value::Switch)),
-        ];
-        let keys = keys.into_iter().map(|(key, setting)| (Named::Key(key), setting));
-        keys.chain(self.said_entries().map(|(entry, setting)| (Named::Entry(entry), setting))).collect()
+    pub fn all(&self) -> Vec<(Key, Setting<Value>)> {
+        let rows = self.rows().into_iter().map(|(row, setting)| (Key::Row(row), setting));
+        rows.chain(self.said_entries().map(|(entry, setting)| (Key::Entry(entry), setting))).collect()
     }
 
     /// One setting: a provider's, too, where nobody said anything of it.
-    pub fn one(&self, named: &Named) -> Option<Setting<Value>> {
-        let said = self.all().into_iter().find(|(known, _)| known == named).map(|(_, setting)| setting);
-        let Named::Entry(entry) = named else { return said };
-        said.or_else(|| Some(Setting { value: self.usual_value(entry)?, origin: Origin::Default }))
+    pub fn one(&self, key: &Key) -> Option<Setting<Value>> {
+        let said = self.all().into_iter().find(|(known, _)| known == key).map(|(_, setting)| setting);
+        let Key::Entry(entry) = key else { return said };
+        let default = || (entry.table.default)(&self.providers, entry);
+        said.or_else(|| Some(Setting { value: default()?, origin: Origin::Default }))
     }
 
     /// What somebody said of providers and models: the file, where the environment does not outrank it.
     fn said_entries(&self) -> impl Iterator<Item = (Entry, Setting<Value>)> {
         let moved = self.providers.iter().filter_map(|known| match known.place {
             Place::Environment(name) => {
-                let entry = Entry { name: known.provider.name.clone(), field: Field::Provider(ProviderField::BaseUrl) };
                 let value = Value::Text(Some(known.provider.base_url.clone()));
-                Some((entry, Setting { value, origin: Origin::Environment(name) }))
+                Some((base_url_of(&known.provider.name)?, Setting { value, origin: Origin::Environment(name) }))
             }
             Place::Usual | Place::Settings | Place::Nowhere => None,
         });
@@ -272,96 +220,39 @@ impl Settings {
         let said: Vec<_> = self.entries.iter().filter(|(entry, _)| !outranked(entry)).cloned().collect();
         moved.into_iter().chain(said)
     }
+}
 
-    /// What is so where nobody says anything: of a provider that there is, or of a model of one.
-    fn usual_value(&self, entry: &Entry) -> Option<Value> {
-        match entry.field {
-            Field::Provider(field) => {
-                let known = self.providers.get(&entry.name)?;
-                Some(match field {
-                    ProviderField::Kind => Value::Kind(known.kind),
-                    ProviderField::BaseUrl => {
-                        Value::Text(Some(known.provider.base_url.clone()).filter(|url| !url.is_empty()))
-                    }
-                    ProviderField::KeyEnv => Value::Text(known.key_variable.clone()),
-                })
-            }
-            Field::Model(field) => match self.providers.model(&entry.name).ok()? {
-                Model::Remote(remote) => remote.card.value(field).map(Value::Card),
-                Model::Echo | Model::Script { .. } => None,
-            },
-        }
-    }
+fn base_url_of(provider: &str) -> Option<Entry> {
+    NAMED_TABLES.iter().find_map(|table| table.entry(provider, BASE_URL).ok())
 }
 
 impl Origin {
     /// Where a setting of this origin stands, for whoever has to mend it.
-    pub fn place(&self, key: Key) -> String {
+    fn place(&self, key: &str) -> String {
         match self {
             Origin::Flag(name) => (*name).to_owned(),
             Origin::Environment(name) => format!("${name}"),
-            Origin::File(path) => format!("{}: {}", path.display(), key.name()),
-            Origin::Key(_) | Origin::Default => key.name().to_owned(),
+            Origin::Workspace(path) | Origin::File(path) => format!("{}: {key}", path.display()),
+            Origin::Key(_) | Origin::Default => key.to_owned(),
         }
     }
 }
 
-impl<T> Setting<T> {
-    fn map<U>(self, map: impl FnOnce(T) -> Option<U>) -> Setting<U>
-    where
-        T: fmt::Debug + Clone,
-    {
-        let shown = self.value.clone();
-        match map(self.value) {
-            Some(value) => Setting { value, origin: self.origin },
-            None => unreachable!("a key reads as its own kind of value, not as {shown:?}"),
-        }
+fn setting(row: &'static Row, flags: &UpArgs, file: &SettingsFile) -> anyhow::Result<Setting<Value>> {
+    let parse = |text: &str, from: &str| row.takes.parse(text).map_err(|problem| anyhow!("{from}: {problem}"));
+    if let Some((flag, text)) = row.flag.as_ref().and_then(|flag| Some((flag, (flag.value)(flags)?))) {
+        return Ok(Setting { value: parse(text, flag.name)?, origin: Origin::Flag(flag.name) });
     }
-}
-
-fn setting(key: Key, flags: &UpArgs, file: &File) -> anyhow::Result<Setting<Value>> {
-    let wrong = |from: &str, problem: String| anyhow!("{from}: {problem}");
-    let flag = match key {
-        Key::Listen => flags.listen.as_deref().map(|text| ("--listen", text)),
-        Key::Store => flags.store.as_deref().map(|text| ("--store", text)),
-        Key::Model => flags.model.as_deref().map(|text| ("--model", text)),
-        Key::Fallback
-        | Key::Log
-        | Key::Sandbox
-        | Key::SandboxMemory
-        | Key::SandboxScratch
-        | Key::DiskReserve
-        | Key::ShutdownGraceMs
-        | Key::PublicUrl
-        | Key::HookRate
-        | Key::WorkspaceRoots
-        | Key::SelfTurnsPerHour
-        | Key::RoundsPerTurn
-        | Key::BudgetDailyUsd
-        | Key::TreeAgents
-        | Key::NotifyCommand
-        | Key::NotifyWebhook
-        | Key::NotifySecretEnv
-        | Key::NotifyOn
-        | Key::AgentEnv
-        | Key::AgentSecrets
-        | Key::AgentGitCredentials
-        | Key::AgentSshAgent
-        | Key::AgentKnownHosts
-        | Key::AgentForChildren => None,
-    };
-    if let Some((name, text)) = flag {
-        let value = key.parse(text).map_err(|problem| wrong(name, problem))?;
-        return Ok(Setting { value, origin: Origin::Flag(name) });
+    if let Some((name, text)) = row.environment.and_then(|name| Some((name, variable(name)?))) {
+        return Ok(Setting { value: parse(&text, &format!("${name}"))?, origin: Origin::Environment(name) });
     }
-    if let Some((name, text)) = key.environment().and_then(|name| Some((name, variable(name)?))) {
-        let value = key.parse(&text).map_err(|problem| wrong(&format!("${name}"), problem))?;
-        return Ok(Setting { value, origin: Origin::Environment(name) });
-    }
-    if let Some(value) = file.get(&Named::Key(key))? {
+    if let Some(value) = file.get(&Key::Row(row))? {
         return Ok(Setting { value, origin: Origin::File(file.path().to_owned()) });
     }
-    Ok(Setting { value: key.default(), origin: Origin::Default })
+    match row.default {
+        Some(default) => Ok(Setting { value: default(), origin: Origin::Default }),
+        None => unreachable!("{} has a default", row.key),
+    }
 }
 
 /// A variable that is set to nothing counts as not set.

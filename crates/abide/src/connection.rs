@@ -11,7 +11,7 @@ use rustix::process::{Pid, test_kill_process};
 use serde::Deserialize;
 
 use crate::cli::PlaceArgs;
-use crate::config::{File, variable};
+use crate::config::{SettingsFile, variable};
 use crate::output::{Failed, START_ONE};
 use crate::{folder, home};
 
@@ -31,7 +31,7 @@ pub const CONFIG_CHANGED: &str = "config.toml changed since the daemon started";
 impl Served {
     /// Whether the home's config.toml is another one than it read.
     pub fn config_changed(&self, home: &Path) -> bool {
-        let now = File::digest_of(home).ok();
+        let now = SettingsFile::digest_of(home).ok();
         self.config_digest.as_ref().zip(now).is_some_and(|(read, now)| *read != now)
     }
 }

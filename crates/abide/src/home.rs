@@ -2,9 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use abide_effects::programs;
 use abide_engine::PROGRAM;
-use abide_kernel::rows::WORKSPACE_PLANE;
 use abide_ledger::{Ledger, OpenError, Options};
 use abide_private::private_if_new;
 use anyhow::Context;
@@ -52,18 +50,6 @@ pub fn open_existing(args: &PlaceArgs, options: Options) -> anyhow::Result<Ledge
         }
         opened => opened,
     }
-}
-
-/// Has every folder that an agent of the home has or had count as an agent's: no program of it is run. Folders that were
-/// attached before such folders were recorded are in the ledger alone.
-pub fn count_agent_folders(home: &Path, ledger: &Ledger) -> anyhow::Result<()> {
-    let home = home.canonicalize().with_context(|| format!("can't find {}", home.display()))?;
-    let folders = ledger.row_ids(WORKSPACE_PLANE)?;
-    if let Err(error) = programs::give_folders(&home, folders.into_iter().map(PathBuf::from)) {
-        // They count all the same, as long as this process lives; the next one reads them again.
-        tracing::warn!(%error, "the folders of agents could not be recorded in {}", home.display());
-    }
-    Ok(())
 }
 
 /// Whether the home could not be opened because it has yet to be upgraded.

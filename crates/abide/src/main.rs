@@ -9,25 +9,12 @@ mod commands;
 mod config;
 mod connection;
 mod credentials;
-mod disks;
 mod folder;
 mod follow;
 mod home;
-mod logs;
-mod memory;
-mod mind;
-mod mirrors;
-mod models;
-mod notify;
-mod open_files;
+mod options;
 mod output;
-mod outside;
-mod perform;
-mod policy;
-mod roots;
-mod row_rebuild;
 mod span;
-mod up;
 
 use std::process::ExitCode;
 

@@ -5,6 +5,7 @@ mod failed;
 
 use std::io::{IsTerminal, Write};
 
+use abide_daemon::text::grouped;
 use abide_kernel::time::Time;
 use abide_kernel::visible::is_hidden;
 pub use abide_kernel::visible::one_line;
@@ -95,9 +96,14 @@ impl Output {
     /// What happens meanwhile, for whoever reads along; a program that reads JSON has no use for it.
     pub fn note(&self, text: &str) {
         if !self.json || self.terminal {
-            self.clear_progress();
-            tell(&format!("abide: {}\n", one_line(text)));
+            self.warning(text);
         }
+    }
+
+    /// What must be known whoever reads: on stderr always, as errors are.
+    pub fn warning(&self, text: &str) {
+        self.clear_progress();
+        tell(&format!("abide: {}\n", one_line(text)));
     }
 
     /// Whether a person is there for hints: what is asked only for their sake can be left out otherwise.
@@ -204,19 +210,6 @@ fn said(error: &anyhow::Error) -> String {
     let mut lines = parts.join(": ").lines().map(cut).collect::<Vec<_>>().into_iter();
     let first = lines.next().unwrap_or_default();
     std::iter::once(first).chain(lines.map(indented)).collect::<Vec<_>>().join("\n")
-}
-
-/// `1,234,567`.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
 }
 
 /// `1 fact`, `2 facts`.

@@ -3,6 +3,8 @@
 use abide_views::schema::PLAIN_STRING;
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ArrayItems, ObjectBuilder, Schema, SchemaType, Type};
 
 use crate::operations::{Answer, Body, Method, OPERATIONS, Operation, Param};
 use crate::problem::{self, Problem};
@@ -79,11 +81,9 @@ pub fn document() -> Value {
         let path = paths.entry(operation.path).or_insert_with(|| json!({}));
         path[method(operation.method)] = described(operation);
     }
-    let mut schemas = serde_json::to_value(Schemas::openapi()).unwrap_or_default()["components"]["schemas"].take();
-    if let Some(named) = schemas.as_object_mut() {
-        named.remove(PLAIN_STRING);
-    }
-    spell_out_strings(&mut schemas);
+    let mut schemas = Schemas::openapi().components.unwrap_or_default().schemas;
+    schemas.remove(PLAIN_STRING);
+    schemas.values_mut().for_each(spell_out_strings);
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -103,31 +103,33 @@ pub fn document() -> Value {
 
 /// Puts the type of a plain string in the place of a reference to it. An optional one becomes one type with null, as other
 /// optional fields have it.
-fn spell_out_strings(schema: &mut Value) {
+fn spell_out_strings(schema: &mut RefOr<Schema>) {
+    let is_plain = |schema: &RefOr<Schema>| match schema {
+        RefOr::Ref(named) => named.ref_location.ends_with(PLAIN_STRING),
+        RefOr::T(_) => false,
+    };
     match schema {
-        Value::Array(items) => items.iter_mut().for_each(spell_out_strings),
-        Value::Object(fields) => {
-            fields.values_mut().for_each(spell_out_strings);
-            if fields.get("$ref").and_then(Value::as_str).is_some_and(|name| name.ends_with(PLAIN_STRING)) {
-                fields.remove("$ref");
-                fields.insert("type".to_owned(), json!("string"));
-            }
-            let choices = fields.get_mut("oneOf").and_then(Value::as_array_mut).map(std::mem::take);
-            match choices.as_deref() {
-                Some([Value::Object(null), Value::Object(string)])
-                    if null.get("type") == Some(&json!("null")) && string.get("type") == Some(&json!("string")) =>
-                {
-                    fields.remove("oneOf");
-                    fields.extend(string.clone());
-                    fields.insert("type".to_owned(), json!(["string", "null"]));
-                }
-                Some(choices) => {
-                    fields.insert("oneOf".to_owned(), choices.into());
-                }
-                None => {}
+        RefOr::Ref(named) if named.ref_location.ends_with(PLAIN_STRING) => {
+            let description = Some(std::mem::take(&mut named.description)).filter(|text| !text.is_empty());
+            *schema = ObjectBuilder::new().schema_type(Type::String).description(description).into();
+        }
+        RefOr::T(Schema::Object(object)) => object.properties.values_mut().for_each(spell_out_strings),
+        RefOr::T(Schema::Array(array)) => {
+            if let ArrayItems::RefOrSchema(items) = &mut array.items {
+                spell_out_strings(items);
             }
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        RefOr::T(Schema::OneOf(choice)) if choice.items.iter().any(is_plain) => {
+            let described = choice.items.iter().find_map(|item| match item {
+                RefOr::Ref(named) if !named.description.is_empty() => Some(named.description.clone()),
+                RefOr::Ref(_) | RefOr::T(_) => None,
+            });
+            let description = choice.description.take().or(described);
+            let kinds = SchemaType::Array(vec![Type::String, Type::Null]);
+            *schema = ObjectBuilder::new().schema_type(kinds).description(description).into();
+        }
+        RefOr::T(Schema::OneOf(choice)) => choice.items.iter_mut().for_each(spell_out_strings),
+        RefOr::Ref(_) | RefOr::T(_) => {}
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use abide_effects::model::remote::{Card, Provider, Remote, Speaks};
-use abide_effects::tools;
+use abide_effects::tools::ToolSet;
 use abide_kernel::fact::CallRecord;
 use abide_kernel::id::{CallId, ExecId};
 use abide_kernel::prompt::{CallResult, Item, Part, Prompt};
@@ -58,7 +58,7 @@ fn main() {
 async fn call(remote: &Remote, prompt: &Prompt) {
     let mut heard = String::new();
     let exec_id = ExecId::new("exec_0198c0de-0000-7000-8000-000000000001");
-    let reply = remote.call(prompt, tools::ALL, &exec_id, 1, &mut |text| heard.push_str(text)).await.unwrap();
+    let reply = remote.call(prompt, &ToolSet::every(), &exec_id, 1, &mut |text| heard.push_str(text)).await.unwrap();
     assert_eq!((heard, reply.calls.len()), (reply.text, 1));
 }
 
@@ -194,6 +194,6 @@ fn body_of(runtime: &tokio::runtime::Runtime, prompt: &Prompt) -> String {
     let asked = std::thread::spawn(move || read(&listener.accept().unwrap().0).unwrap());
     let exec_id = ExecId::new("exec_1");
     // Nobody answers it.
-    let _ = runtime.block_on(remote.call(prompt, tools::ALL, &exec_id, 1, &mut |_| {}));
+    let _ = runtime.block_on(remote.call(prompt, &ToolSet::every(), &exec_id, 1, &mut |_| {}));
     String::from_utf8(asked.join().unwrap()).unwrap()
 }

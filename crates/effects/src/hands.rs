@@ -30,6 +30,7 @@ use abide_kernel::effect::{Effect, Place};
 use abide_kernel::id::{AgentId, CallId, ExecId, Fresh, TaskId};
 use abide_kernel::input::{Input, Reads, Refusal, Remains, Removal};
 use abide_kernel::time::Time;
+use abide_kernel::tool::ExecutorCall;
 use abide_kernel::vocabulary::ToolStatus;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -39,11 +40,9 @@ use crate::policy::CallPolicy;
 use crate::process::{Bounds, Options, Processes};
 use crate::sandbox::{Mode, Sandbox};
 use crate::secrets::Secrets;
-use crate::tools::read_skill;
 use crate::workspace::{self, Fetched, Repositories, Tidied, Transfer, Unsaved, WORKTREES};
 
 pub use credentials::Misfit;
-pub use output::{TaskInput, TaskOutput};
 pub use reconcile::{Left, Reconciled, recorded};
 pub use use_workspace::Allow;
 
@@ -95,6 +94,17 @@ struct Outcome {
     result: Value,
     first: Vec<Input>,
     reads: Option<Reads>,
+}
+
+/// Whose call is run, and where. `tool` and `input` are its text: rules name tools, and an approval is for one text.
+struct ToolRun {
+    agent: AgentId,
+    exec_id: ExecId,
+    call_id: CallId,
+    tool: String,
+    input: Value,
+    place: Place,
+    policy: CallPolicy,
 }
 
 impl Outcome {
@@ -219,12 +229,13 @@ impl Hands {
     fn job(&self, policy: CallPolicy, agent: &AgentId, effect: Effect) -> Option<Job> {
         let (hands, agent) = (self.clone(), agent.clone());
         match effect {
-            Effect::RunTool { exec_id, call_id, tool, input, place } => {
-                let mut slot = self.0.order.next(&exec_id, &tool, &input);
+            Effect::RunTool { exec_id, call_id, tool, input, call, place } => {
+                let mut slot = self.0.order.next(&exec_id, call.side_effect());
                 Some(Box::pin(async move {
                     slot.comes().await;
-                    let came_to = hands.run_tool(&policy, &agent, &exec_id, &call_id, &tool, &input, &place).await;
-                    finished(exec_id, call_id, came_to)
+                    let run = ToolRun { agent, exec_id, call_id, tool, input, place: *place, policy };
+                    let came_to = hands.run_tool(&run, *call).await;
+                    finished(run.exec_id, run.call_id, came_to)
                 }))
             }
             Effect::StartTask { task_id, command, place } => {
@@ -269,6 +280,7 @@ impl Hands {
             Effect::SpawnChild { .. }
             | Effect::DismissChild { .. }
             | Effect::ReportToSupervisor { .. }
+            | Effect::AnswerCall { .. }
             | Effect::CallModel { .. }
             | Effect::EndExec { .. }
             | Effect::EndCheck { .. }
@@ -302,24 +314,15 @@ impl Hands {
         self.0.known_folders.forget(agent);
     }
 
-    #[allow(clippy::too_many_arguments, reason = "they are the fields of one effect")]
-    async fn run_tool(
-        &self,
-        policy: &CallPolicy,
-        agent: &AgentId,
-        exec_id: &ExecId,
-        call_id: &CallId,
-        tool: &str,
-        input: &Value,
-        place: &Place,
-    ) -> Result<Outcome, Refusal> {
-        match tool {
-            "ExecCommand" => self.exec_command(agent, exec_id, call_id, input, place).await,
-            "TaskOutput" => self.task_output(agent, input).await,
-            "TaskInput" => self.task_input(agent, input).await,
-            "UseWorkspace" => self.use_workspace(agent, input, place).await,
-            read_skill::NAME => self.read_skill(agent, input, place, policy).await,
-            _ => self.file_tool(agent, tool, input, place, policy).await,
+    async fn run_tool(&self, run: &ToolRun, call: ExecutorCall) -> Result<Outcome, Refusal> {
+        match call {
+            ExecutorCall::ExecCommand(call) => self.exec_command(run, call).await,
+            ExecutorCall::TaskOutput(call) => self.task_output(run, call).await,
+            ExecutorCall::TaskInput(call) => self.task_input(run, call).await,
+            ExecutorCall::File(call) => self.file_tool(run, call).await,
+            ExecutorCall::ReadSkill(call) => self.read_skill(run, call).await,
+            ExecutorCall::WebFetch(call) => self.web_fetch(run, call).await,
+            ExecutorCall::UseWorkspace(call) => self.use_workspace(run, call).await,
         }
     }
 

@@ -23,5 +23,5 @@ pub mod webhook;
 pub mod workspace;
 
 pub use hands::Hands;
-pub use model::{Model, Past, ProviderFailure};
+pub use model::{Model, PastResults, ProviderFailure};
 pub use unlinked::FileIdentity;

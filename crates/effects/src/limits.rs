@@ -174,9 +174,12 @@ pub const INPUT_WAIT_MS: u64 = 5_000;
 pub const SCRATCH_BYTES: u64 = 1 << 30;
 /// How often the memory of a running command is looked at.
 pub const MEMORY_TICK_MS: u64 = 250;
-/// How many closed files and folders of the system are hidden from commands, and how long the search for them may take.
+/// How many closed files and folders of the system are hidden from commands.
 pub const CLOSED_PATHS: usize = 500;
+/// How long the search for them may take before each command.
 pub const CLOSED_WALK_MS: u64 = 3_000;
+/// The same where all programs of the system are searched, once, when the daemon starts. A busy machine takes seconds.
+pub const CLOSED_PROGRAMS_WALK_MS: u64 = 30_000;
 /// How often the modes of the home are looked at while a command runs that could change them, and of how many files.
 pub const HOME_TICK_MS: u64 = 250;
 pub const HOME_ENTRIES: usize = 1_000;

@@ -21,6 +21,7 @@ use abide_kernel::prompt::image::images_in;
 use abide_kernel::vocabulary::ProviderError;
 use serde_json::Value;
 
+use crate::tools::ToolSet;
 pub use providers::Providers;
 use remote::{Card, Remote};
 
@@ -54,7 +55,7 @@ pub enum BadModel {
 }
 
 /// What earlier tool calls of the agent came to. Read only when it is asked for: most calls never look.
-pub trait Past: Send + Sync {
+pub trait PastResults: Send + Sync {
     /// The newest `count` results, newest first; fewer where there are no more.
     fn tool_results(&self, count: usize) -> Result<Vec<Value>, ProviderFailure>;
 }
@@ -108,13 +109,14 @@ impl Model {
     pub async fn call(
         &self,
         call: &ModelCall,
+        tools: &ToolSet,
         exec_id: &ExecId,
         round: u32,
-        past: &dyn Past,
+        past: &dyn PastResults,
     ) -> Result<Reply, ProviderFailure> {
         match self {
             Model::Echo => Ok(echo::answer(call)),
-            Model::Script { file } => script::call(file, call, exec_id, round, past).await,
+            Model::Script { file } => script::call(file, call, tools, exec_id, round, past).await,
             // What it is shown is assembled by whoever calls it: see `Remote`.
             Model::Remote(remote) => Err(ProviderFailure::invalid(format!("{} is called with a prompt", remote.name))),
         }

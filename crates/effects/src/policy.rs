@@ -17,11 +17,13 @@ use std::sync::Arc;
 
 use abide_kernel::agent::rule_folder::RuleFolder;
 use abide_kernel::id::AgentId;
-use abide_kernel::input::{Ask, Does, Refusal};
-use abide_kernel::vocabulary::{ApprovalDefault, SideEffect};
+use abide_kernel::input::Refusal;
+use abide_kernel::tool::{ApprovalNeeded, FileCall, RecordCall, ToolCall};
+use abide_kernel::vocabulary::ApprovalDefault;
 use serde_json::Value;
 
 use crate::files::{Pattern, Root};
+use crate::tools::{CallSubject, READ_FILE};
 use subject::{About, Subject};
 pub use unseen::Unseen;
 use wild::Wild;
@@ -105,44 +107,76 @@ impl Policy {
         self.rules.iter().any(|rule| rule.path.is_some())
     }
 
-    /// What a call that `does` this may do.
+    /// The call as the caller may make it. `tool` and `input` are its text.
     #[must_use]
-    pub fn judge(&self, caller: &Caller<'_>, tool: &str, input: &Value, does: Does) -> Does {
-        let world = match &does {
-            Does::World(_) => true,
-            Does::Act(_) => false,
-            Does::Refused(_) | Does::Ask(_) => return does,
-        };
+    pub fn judge(&self, caller: &Caller<'_>, tool: &str, input: &Value, call: ToolCall) -> ToolCall {
         if self.rules.is_empty() {
-            return does;
+            return call;
         }
-        let subject = Subject::of(tool, input, caller, self.looks_at_files());
-        let Some(rule) = self.deciding(caller, tool, world, &subject) else { return does };
+        let (about, is_outside) = match &call {
+            ToolCall::Executor(call) => (CallSubject::of(call), true),
+            ToolCall::Host(_) => (CallSubject::default(), true),
+            ToolCall::Record(_) => (CallSubject::default(), false),
+            ToolCall::Refused(_) | ToolCall::NeedsApproval(_) => return call,
+        };
+        match self.verdict(caller, tool, input, about, is_outside) {
+            Verdict::Run => call,
+            Verdict::Refuse(refusal) => ToolCall::Refused(refusal),
+            // It asks a person already.
+            Verdict::Ask(_) if matches!(call, ToolCall::Record(RecordCall::RequestApproval { .. })) => call,
+            Verdict::Ask(question) => {
+                let Question { digest, summary, deadline_ms, default } = question;
+                ToolCall::NeedsApproval(Box::new(ApprovalNeeded { digest, summary, deadline_ms, default, call }))
+            }
+        }
+    }
+
+    fn verdict(&self, caller: &Caller<'_>, tool: &str, input: &Value, about: CallSubject, is_outside: bool) -> Verdict {
+        let subject = Subject::of(about, caller, self.looks_at_files());
+        let Some(rule) = self.deciding(caller, tool, is_outside, &subject) else { return Verdict::Run };
         match rule.action {
-            Action::Allow => does,
-            Action::Deny => Does::Refused(rule.refusal(tool)),
-            // Whoever asks a person already asks a person.
-            Action::Ask if tool == "RequestApproval" => does,
-            Action::Ask => Does::Ask(Box::new(Ask {
+            Action::Allow => Verdict::Run,
+            Action::Deny => Verdict::Refuse(rule.refusal(tool)),
+            Action::Ask => Verdict::Ask(Question {
                 digest: digest(caller, tool, input, &subject),
                 summary: subject.summary(tool, input, rule.why.as_deref()),
                 deadline_ms: rule.deadline_ms,
                 default: rule.default,
-                then: does,
-            })),
+            }),
         }
     }
+}
+
+/// What the rules say of a call.
+enum Verdict {
+    Run,
+    Refuse(Refusal),
+    Ask(Question),
+}
+
+/// What a person is asked.
+struct Question {
+    digest: String,
+    summary: String,
+    deadline_ms: Option<u64>,
+    default: ApprovalDefault,
 }
 
 impl CallPolicy {
     /// Judges a call that touches files once more, when it runs: the calls of a reply are judged before the first of them
     /// runs, and a link may have been turned since. The files that it must not reach all the same.
-    pub fn check(&self, caller: &Caller<'_>, tool: &str, input: &Value) -> Result<Option<Unseen>, Refusal> {
-        let approved = match self.policy.judge(caller, tool, input, Does::World(SideEffect::ReadOnly)) {
-            Does::World(_) | Does::Act(_) => false,
-            Does::Refused(refusal) => return Err(refusal),
-            Does::Ask(ask) if Some(&ask.digest) == self.approved.as_ref() => true,
-            Does::Ask(_) => {
+    pub fn check(
+        &self,
+        caller: &Caller<'_>,
+        tool: &str,
+        input: &Value,
+        call: &FileCall,
+    ) -> Result<Option<Unseen>, Refusal> {
+        let approved = match self.policy.verdict(caller, tool, input, CallSubject::of_file(call), true) {
+            Verdict::Run => false,
+            Verdict::Refuse(refusal) => return Err(refusal),
+            Verdict::Ask(question) if Some(&question.digest) == self.approved.as_ref() => true,
+            Verdict::Ask(_) => {
                 let message = format!("a person has to say yes to this {tool}, because of where its path leads by now");
                 return Err(Refusal::new(
                     "needs_approval",
@@ -151,21 +185,21 @@ impl CallPolicy {
                 ));
             }
         };
-        Ok(self.policy.unseen(caller, tool, input, approved))
+        Ok(self.policy.unseen(caller, tool, call, approved))
     }
 }
 
 impl Policy {
     /// The first rule that matches.
-    fn deciding(&self, caller: &Caller<'_>, tool: &str, world: bool, subject: &Subject) -> Option<&Rule> {
-        self.rules.iter().find(|rule| rule.matches(caller, tool, world, subject))
+    fn deciding(&self, caller: &Caller<'_>, tool: &str, is_outside: bool, subject: &Subject) -> Option<&Rule> {
+        self.rules.iter().find(|rule| rule.matches(caller, tool, is_outside, subject))
     }
 }
 
 impl Rule {
-    fn matches(&self, caller: &Caller<'_>, tool: &str, world: bool, subject: &Subject) -> bool {
+    fn matches(&self, caller: &Caller<'_>, tool: &str, is_outside: bool, subject: &Subject) -> bool {
         let lets_pass = self.lets_pass();
-        let Some(about) = self.about(tool, world) else { return false };
+        let Some(about) = self.about(tool, is_outside, subject) else { return false };
         self.binds(caller)
             && self.command.as_ref().is_none_or(|wanted| subject.command_matches(wanted, lets_pass))
             && self
@@ -178,16 +212,15 @@ impl Rule {
         self.action == Action::Allow
     }
 
-    /// Without a tool, a rule is about calls that reach into the world, not about the agent's own records. A rule that
+    /// Without a tool, a rule is about calls that reach outside, not about the agent's own records. A rule that
     /// keeps files from being read keeps their lines from being found, copied and guessed.
-    fn about(&self, tool: &str, world: bool) -> Option<About> {
-        let Some(wanted) = &self.tool else { return world.then_some(About::Call) };
+    fn about(&self, tool: &str, is_outside: bool, subject: &Subject) -> Option<About> {
+        let Some(wanted) = &self.tool else { return is_outside.then_some(About::Call) };
         if wanted.matches(tool) {
             return Some(About::Call);
         }
-        let reads = matches!(tool, "Grep" | "EditFile" | "ApplyPatch");
-        let keeps_from_reading = self.path.is_some() && !self.lets_pass() && wanted.matches("ReadFile");
-        (reads && keeps_from_reading).then_some(About::Reading)
+        let keeps_from_reading = self.path.is_some() && !self.lets_pass() && wanted.matches(READ_FILE);
+        (subject.reads_content() && keeps_from_reading).then_some(About::Reading)
     }
 
     /// An agent may do what all of its makers may do, and nothing that one of them may not.

@@ -39,6 +39,17 @@ pub enum Mode {
     Off,
 }
 
+impl Mode {
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Mode::Auto => "auto",
+            Mode::Required => "required",
+            Mode::Off => "off",
+        }
+    }
+}
+
 /// What is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -114,9 +125,12 @@ impl Sandbox {
 
     fn try_all(&mut self, among: &[Mechanism]) {
         if rustix::process::geteuid().is_root() {
-            let closed = Closed::find(closed::PROGRAMS);
+            let closed = Closed::find(closed::PROGRAMS, limits::CLOSED_PROGRAMS_WALK_MS);
             if closed.is_partial {
-                self.problems.push("files that only root can read are not all hidden: there are too many".to_owned());
+                self.problems.push(
+                    "files that only root can read are not all hidden: there are too many, or the search took too long"
+                        .to_owned(),
+                );
             }
             self.closed = Some(closed);
         }
@@ -299,7 +313,7 @@ impl Sandbox {
     fn places(&self) -> Places {
         let mut places = Places::find(&self.home, &self.person, &self.path);
         if let Some(programs) = &self.closed {
-            places.closed = Closed::find(closed::SETTINGS).paths;
+            places.closed = Closed::find(closed::SETTINGS, limits::CLOSED_WALK_MS).paths;
             places.closed.extend(programs.paths.iter().cloned());
         }
         places

@@ -1,54 +1,61 @@
-//! Tools: what a model may ask for, and how its calls are read. Reading changes nothing and touches nothing; a call that
+//! Tools: what a model may ask for, and how its calls are parsed. Parsing changes nothing and touches nothing; a call that
 //! makes no sense becomes a refusal that the model can act on.
 //!
-//! A tool's schema is what providers are told about it and what its input is held against: one text, so that the two
-//! can't differ.
+//! Each tool is one file: its schema, how its input is parsed, and what the policy's rules see of it. A tool's schema is what
+//! providers are told about it and what its input is held against: one text, so that the two can't differ. What a call is
+//! once it is parsed is a type of the kernel (`abide_kernel::tool`). No other code knows a tool by its name.
 
 mod agent_get;
-pub(crate) mod apply_patch;
+mod apply_patch;
 mod cancel_timer;
 mod cancel_wait;
 mod complete_work_item;
 mod create_timer;
 mod create_trigger;
 mod create_work_item;
-pub(crate) mod edit_file;
-pub(crate) mod exec_command;
+mod edit_file;
+mod exec_command;
 mod fields;
 mod get_work_item;
-pub(crate) mod glob;
-pub(crate) mod grep;
+mod glob;
+mod grep;
 mod list_work_items;
 mod notify_operator;
 mod pick_work_item;
-pub(crate) mod read_file;
-pub(crate) mod read_skill;
+mod read_file;
+mod read_skill;
 mod request_approval;
 mod revoke_trigger;
 mod send_message;
+mod set;
 mod sleep;
 mod spawn_agent;
-pub(crate) mod task_input;
+mod subject;
+mod task_input;
 mod task_list;
-pub(crate) mod task_output;
+mod task_output;
 mod task_status;
 mod task_stop;
 mod todo;
 mod update_work_item;
-pub(crate) mod use_workspace;
+mod use_workspace;
 mod wait_for;
-pub(crate) mod web_fetch;
-pub(crate) mod write_file;
+mod web_fetch;
+mod write_file;
 
 use std::sync::LazyLock;
 
-use abide_kernel::input::{Does, Refusal};
+use abide_kernel::prompt::measure::tokens;
+use abide_kernel::refusal::Refusal;
+use abide_kernel::tool::ToolCall;
 use serde_json::{Value, json};
 
-use crate::nearest::nearest;
+pub use create_trigger::take_secret;
 use fields::Fields;
 pub(crate) use fields::quoted;
-pub use spawn_agent::judge_model;
+pub use set::ToolSet;
+pub use spawn_agent::refuse_unoffered_model;
+pub(crate) use subject::{CallSubject, Touches};
 
 /// Every tool there is, in the order in which models are told of them.
 pub const ALL: &[Tool] = &[
@@ -87,6 +94,9 @@ pub const ALL: &[Tool] = &[
     request_approval::TOOL,
 ];
 
+/// The tool for reading files. A rule that holds it back holds back whatever else reads what files say.
+pub(crate) const READ_FILE: &str = read_file::TOOL.name;
+
 /// One tool, as a model is told of it.
 #[derive(Debug, Clone, Copy)]
 pub struct Tool {
@@ -96,46 +106,54 @@ pub struct Tool {
     schema: fn() -> Value,
     /// Fields that callers reach for here and that there are none of, and what to do instead.
     instead: &'static [(&'static str, &'static str)],
-    read: fn(&Fields<'_>) -> Result<Does, Refusal>,
+    /// What a rule of the policy can say of its calls.
+    pub(crate) rules: RulesOn,
+    parse: fn(&Fields<'_>) -> Result<ToolCall, Refusal>,
+}
+
+/// What rules of the operator's policy can be about besides the tool's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RulesOn {
+    Name,
+    Command,
+    Path,
+}
+
+/// What a request says of a tool, made once: every request says it of every tool.
+struct Told {
+    schema: Value,
+    tokens: u64,
 }
 
 impl Tool {
     /// The JSON Schema of its input.
     #[must_use]
     pub fn schema(&self) -> &'static Value {
-        // Every call to a model tells of all of them: made once.
-        static SCHEMAS: LazyLock<Vec<Value>> = LazyLock::new(|| ALL.iter().map(|tool| (tool.schema)()).collect());
-        let place = ALL.iter().position(|tool| tool.name == self.name);
-        place.and_then(|place| SCHEMAS.get(place)).unwrap_or(&Value::Null)
+        self.told().map_or(&Value::Null, |told| &told.schema)
     }
 
-    fn read(&self, input: &Value) -> Result<Does, Refusal> {
-        (self.read)(&self.fields(input)?)
+    /// What it takes of a request, by guess.
+    fn tokens(&self) -> u64 {
+        self.told().map_or(0, |told| told.tokens)
     }
 
-    fn fields<'a>(&self, input: &'a Value) -> Result<Fields<'a>, Refusal> {
-        Fields::of(self.name, input, self.schema(), self.instead)
+    fn told(&self) -> Option<&'static Told> {
+        static TOLD: LazyLock<Vec<Told>> = LazyLock::new(|| ALL.iter().map(Told::of).collect());
+        let place = ALL.iter().position(|tool| tool.name == self.name)?;
+        TOLD.get(place)
     }
-}
 
-/// What a model's call means.
-#[must_use]
-pub fn read(name: &str, input: &Value) -> Does {
-    let tool = ALL.iter().find(|tool| tool.name == name);
-    match tool.ok_or_else(|| unknown(name)).and_then(|tool| tool.read(input)) {
-        Ok(does) => does,
-        Err(refusal) => Does::Refused(refusal),
+    fn parse(&self, input: &Value) -> Result<ToolCall, Refusal> {
+        (self.parse)(&Fields::of(self.name, input, self.schema(), self.instead)?)
     }
 }
 
-fn unknown(name: &str) -> Refusal {
-    let names: Vec<&str> = ALL.iter().map(|tool| tool.name).collect();
-    let list = format!("the tools are: {}", names.join(", "));
-    let hint = match nearest(name, names) {
-        Some(near) => format!("did you mean {near}? {list}"),
-        None => list,
-    };
-    Refusal::new("unknown_tool", format!("there is no tool {}", quoted(name)), hint)
+impl Told {
+    fn of(tool: &Tool) -> Told {
+        let schema = (tool.schema)();
+        let tokens = tokens(tool.description) + tokens(&schema.to_string());
+        Told { schema, tokens }
+    }
 }
 
 /// The schema of an object that takes these fields and no others.

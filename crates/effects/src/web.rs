@@ -12,6 +12,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use abide_kernel::input::Refusal;
+use abide_kernel::tool::WebFetch;
 use abide_private::read_regular;
 use serde_json::{Value, json};
 use ureq::http::header::{CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
@@ -19,68 +20,63 @@ use ureq::http::{HeaderMap, HeaderName};
 use ureq::tls::{PemItem, RootCerts, TlsConfig};
 
 use crate::limits;
-pub use crate::tools::web_fetch::WebFetch;
 pub use url::Url;
 pub(crate) use url::is_this_machine;
 
-impl WebFetch {
-    /// Does it, and says what came of it. Whether the agent may is for the caller to say.
-    pub fn run(&self, network: bool) -> Result<Value, Refusal> {
-        if !network {
-            return Err(Refusal::new(
-                "network_off",
-                "this agent may not reach the network",
-                "its operator can let it: abide agent set ID --network on, or PATCH /v1/agents/ID with \
-                 {\"network\": true}",
-            ));
-        }
-        let mut url = self.url.clone();
-        for _ in 0..=limits::FETCH_REDIRECTS {
-            let mut response = agent(&url).get(url.as_str()).call().map_err(|error| failed(&url, &error))?;
-            let status = response.status();
-            match text(response.headers(), &LOCATION).filter(|_| matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308))
-            {
-                Some(location) => url = url.join(&location).map_err(|hint| wrong_redirect(&url, &hint))?,
-                None => {
-                    let headers = response.headers().clone();
-                    let reader = response.body_mut().with_config().limit(u64::MAX).reader();
-                    return self.page(&url, status.as_u16(), &headers, reader);
-                }
-            }
-        }
-        let message = format!("{} redirects more than {} times", self.url.host(), limits::FETCH_REDIRECTS);
-        Err(Refusal::new("too_many_redirects", message, format!("fetch where it leads: {}", shown(&url))))
+/// Does what a call asks for, and says what came of it. Whether the agent may is for the caller to say.
+pub fn fetch(call: &WebFetch, network: bool) -> Result<Value, Refusal> {
+    if !network {
+        return Err(Refusal::new(
+            "network_off",
+            "this agent may not reach the network",
+            "its operator can let it: abide agent set ID --network on, or PATCH /v1/agents/ID with \
+             {\"network\": true}",
+        ));
     }
-
-    fn page(&self, url: &Url, status: u16, headers: &HeaderMap, reader: impl Read) -> Result<Value, Refusal> {
-        let kind = text(headers, &CONTENT_TYPE);
-        let mut bytes = Vec::new();
-        reader
-            .take(self.max_bytes + 1)
-            .read_to_end(&mut bytes)
-            .map_err(|error| failed(url, &ureq::Error::Io(error)))?;
-        let truncated = bytes.len() as u64 > self.max_bytes;
-        bytes.truncate(usize::try_from(self.max_bytes).unwrap_or(usize::MAX));
-        let encoded = text(headers, &CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity");
-        let content = match decode(&bytes, kind.as_deref()).filter(|_| !encoded) {
-            Some(content) if truncated => content.trim_end_matches('\u{fffd}').to_owned(),
-            Some(content) => content,
+    // A call is refused before, whose URL is none.
+    let first = Url::parse(&call.url).map_err(|hint| Refusal::new("invalid_input", "no URL", hint))?;
+    let mut url = first.clone();
+    for _ in 0..=limits::FETCH_REDIRECTS {
+        let mut response = agent(&url).get(url.as_str()).call().map_err(|error| failed(&url, &error))?;
+        let status = response.status();
+        match text(response.headers(), &LOCATION).filter(|_| matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)) {
+            Some(location) => url = url.join(&location).map_err(|hint| wrong_redirect(&url, &hint))?,
             None => {
-                let kind = kind.as_deref().unwrap_or("of no kind that is said");
-                let message = format!("what {} answers with status {status} is not text: {kind}", url.host());
-                let hint = "save it with ExecCommand, for example curl -L -o FILE URL";
-                return Err(Refusal::new("binary_content", message, hint));
+                let headers = response.headers().clone();
+                let reader = response.body_mut().with_config().limit(u64::MAX).reader();
+                return page(call.max_bytes, &url, status.as_u16(), &headers, reader);
             }
-        };
-        Ok(json!({
-            "status": status,
-            "content": content,
-            "content_type": kind,
-            "origin": "outside",
-            "url": url.as_str(),
-            "truncated": truncated,
-        }))
+        }
     }
+    let message = format!("{} redirects more than {} times", first.host(), limits::FETCH_REDIRECTS);
+    Err(Refusal::new("too_many_redirects", message, format!("fetch where it leads: {}", shown(&url))))
+}
+
+fn page(max_bytes: u64, url: &Url, status: u16, headers: &HeaderMap, reader: impl Read) -> Result<Value, Refusal> {
+    let kind = text(headers, &CONTENT_TYPE);
+    let mut bytes = Vec::new();
+    reader.take(max_bytes + 1).read_to_end(&mut bytes).map_err(|error| failed(url, &ureq::Error::Io(error)))?;
+    let truncated = bytes.len() as u64 > max_bytes;
+    bytes.truncate(usize::try_from(max_bytes).unwrap_or(usize::MAX));
+    let encoded = text(headers, &CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity");
+    let content = match decode(&bytes, kind.as_deref()).filter(|_| !encoded) {
+        Some(content) if truncated => content.trim_end_matches('\u{fffd}').to_owned(),
+        Some(content) => content,
+        None => {
+            let kind = kind.as_deref().unwrap_or("of no kind that is said");
+            let message = format!("what {} answers with status {status} is not text: {kind}", url.host());
+            let hint = "save it with ExecCommand, for example curl -L -o FILE URL";
+            return Err(Refusal::new("binary_content", message, hint));
+        }
+    };
+    Ok(json!({
+        "status": status,
+        "content": content,
+        "content_type": kind,
+        "origin": "outside",
+        "url": url.as_str(),
+        "truncated": truncated,
+    }))
 }
 
 /// Sends JSON, and says with which status it was answered. Redirects are not followed: what is signed is for one address.

@@ -8,7 +8,8 @@ mod turns;
 use std::path::Path;
 use std::time::Instant;
 
-use abide_engine::{Asked, Core, fold_until};
+use abide_engine::{Core, Request, fold_until};
+use abide_kernel::AgentState;
 use abide_kernel::agent::config::{Config, Identity};
 use abide_kernel::effect::Effect;
 use abide_kernel::id::AgentId;
@@ -74,7 +75,7 @@ fn fill(home: &Path) -> u64 {
     let mut facts = 0;
     for number in 0..AGENTS {
         let id = agent(number);
-        let mut core = Core::unborn(id.clone());
+        let mut core = Core::<AgentState>::new(id.clone());
         let mut driver =
             Driver { ledger: &ledger, core: &mut core, now: Time::from_ms(1_800_000_000_000), draws: number << 32 };
         driver.ask(Input::Create { identity: Identity::named(id), config: Config::default(), start: true });
@@ -86,7 +87,7 @@ fn fill(home: &Path) -> u64 {
         }
         if number < OPEN {
             let message = NewMessage { text: Some("More.".to_owned()), ..NewMessage::default() };
-            driver.core.ask(Asked::new(1, Input::Queue(message)));
+            driver.core.ask(Request::new(1, Input::Queue(message)));
             driver.commit_once();
         }
         facts += core.durable();
@@ -112,12 +113,12 @@ impl Driver<'_> {
 
     /// The same, with what is answered.
     fn ask_and_reply(&mut self, input: Input, reply: impl Fn() -> Reply) {
-        self.core.ask(Asked::new(1, input));
+        self.core.ask(Request::new(1, input));
         while self.commit_once() {
             for effect in self.core.take_outputs().effects {
                 if let Effect::CallModel { exec_id, round, .. } = effect {
                     let reply = reply();
-                    self.core.ask(Asked::new(1, Input::FinishRound { exec_id, round, reply }));
+                    self.core.ask(Request::new(1, Input::FinishRound { exec_id, round, reply }));
                 }
             }
         }
@@ -164,7 +165,7 @@ fn replay(home: &Path, facts: u64) {
     for number in 0..AGENTS {
         let id = agent(number);
         let head = ledger.head(&StreamId::agent(&id)).unwrap().unwrap();
-        folded += fold_until(&ledger, &id, head.seq).unwrap().seq;
+        folded += fold_until::<AgentState>(&ledger, &id, head.seq).unwrap().seq;
     }
     let value = per_second(folded, folding);
     assert_eq!((read, folded), (facts, facts));
@@ -194,7 +195,7 @@ fn boot(home: &Path) {
         let open = ledger.wakes(None, usize::MAX).unwrap();
         for (stream, _) in &open {
             let id = AgentId::new(stream.agent_name().unwrap()).unwrap();
-            Core::recover(&ledger, &id, Remains::default()).unwrap().unwrap();
+            Core::<AgentState>::recover(&ledger, &id, Remains::default()).unwrap().unwrap();
         }
         let time = start.elapsed().as_secs_f64() * 1e3;
         assert!(home == empty.path() || open.len() as u64 == OPEN, "{} agents are open", open.len());

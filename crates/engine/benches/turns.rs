@@ -8,11 +8,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use abide_engine::{Clock, Host, Perform};
+use abide_kernel::AgentState;
 use abide_kernel::agent::config::{Config, Identity};
 use abide_kernel::effect::Effect;
 use abide_kernel::id::{AgentId, CallId};
-use abide_kernel::input::{Act, Call, Does, Input, NewMessage, Reply, When};
+use abide_kernel::input::{Input, NewMessage, Reply};
 use abide_kernel::time::Time;
+use abide_kernel::tool::{Call, RecordCall, ToolCall, When};
 use abide_kernel::vocabulary::{CatchUp, WaitKind};
 use abide_ledger::{Commit, Ledger, NewFact, Options, StreamId};
 use serde_json::Value;
@@ -30,6 +32,7 @@ impl Perform for Echo {
                 Some(Box::pin(async move { vec![Input::FinishRound { exec_id, round, reply }] }))
             }
             Effect::RunTool { .. }
+            | Effect::AnswerCall { .. }
             | Effect::EndExec { .. }
             | Effect::StartTask { .. }
             | Effect::AwaitTask { .. }
@@ -207,7 +210,7 @@ fn wake_once() -> (f64, f64) {
         for number in 0..AGENTS {
             let id = agent(number);
             host.ask(&id, create(&id, true)).await.unwrap();
-            let act = Act::CreateTimer {
+            let act = RecordCall::CreateTimer {
                 summary: "Look at the build.".to_owned(),
                 when: When::At(due),
                 catch_up: CatchUp::Latest,
@@ -293,7 +296,7 @@ pub fn waits() {
 }
 
 /// The turns run in a host, with its alarm clock and its feed: all that could look at the others.
-fn per_turn_beside(others: u64, acts: impl Fn(u64) -> Vec<Act>) -> f64 {
+fn per_turn_beside(others: u64, acts: impl Fn(u64) -> Vec<RecordCall>) -> f64 {
     let home = tempfile::tempdir().unwrap();
     make_history(home.path(), 200);
     make_waiting(home.path(), others, acts);
@@ -307,22 +310,22 @@ fn per_turn_beside(others: u64, acts: impl Fn(u64) -> Vec<Act>) -> f64 {
 /// Decades: whoever waits for a time is not due while this runs, whenever that is.
 const FAR_MS: u64 = 10_000 * 24 * 3_600_000;
 
-fn wait(number: u64) -> Act {
+fn wait(number: u64) -> RecordCall {
     let (wake, after_ms) = match number % 3 {
         0 => (WaitKind::Operator, None),
         1 => return event(number),
         _ => (WaitKind::Timer, Some(FAR_MS)),
     };
-    Act::WaitFor { wake, resource: None, after_ms, work_item_id: None, reason: "the build".to_owned() }
+    RecordCall::WaitFor { wake, resource: None, after_ms, work_item_id: None, reason: "the build".to_owned() }
 }
 
-fn event(number: u64) -> Act {
+fn event(number: u64) -> RecordCall {
     let (wake, resource) = (WaitKind::External, Some(format!("pull-request-{number}")));
-    Act::WaitFor { wake, resource, after_ms: None, work_item_id: None, reason: "the review".to_owned() }
+    RecordCall::WaitFor { wake, resource, after_ms: None, work_item_id: None, reason: "the review".to_owned() }
 }
 
-fn timer(number: u64) -> Act {
-    Act::CreateTimer {
+fn timer(number: u64) -> RecordCall {
+    RecordCall::CreateTimer {
         summary: format!("Look at build {number}."),
         when: When::AfterMs(FAR_MS + number),
         catch_up: CatchUp::Latest,
@@ -332,19 +335,19 @@ fn timer(number: u64) -> Act {
 }
 
 /// So many agents that each had a message, and wait since then.
-fn make_waiting(home: &Path, agents: u64, acts: impl Fn(u64) -> Vec<Act>) {
+fn make_waiting(home: &Path, agents: u64, acts: impl Fn(u64) -> Vec<RecordCall>) {
     let ledger = Ledger::open(home, Options::default()).unwrap();
     for number in 1..=agents {
         let acts = acts(number);
-        let call = |(place, act): (usize, &Act)| Call {
+        let call = |(place, act): (usize, &RecordCall)| Call {
             call_id: CallId::new(format!("call_{number}_{place}")),
             tool: "Act".to_owned(),
             input: Value::Null,
-            does: Does::Act(act.clone()),
+            parsed: ToolCall::Record(act.clone()),
         };
         let calls: Vec<Call> = acts.iter().enumerate().map(call).collect();
         let id = agent(number);
-        let mut core = abide_engine::Core::unborn(id.clone());
+        let mut core = abide_engine::Core::<AgentState>::new(id.clone());
         let (now, draws) = (Time::from_ms(1_750_000_000_000), number << 32);
         let mut driver = Driver { ledger: &ledger, core: &mut core, now, draws };
         driver.ask(create(&id, true));
@@ -372,7 +375,7 @@ fn copy(from: &Path, to: &Path) {
 fn make_history(home: &Path, turns: u64) {
     let ledger = Ledger::open(home, Options::default()).unwrap();
     let id = agent(0);
-    let mut core = abide_engine::Core::unborn(id.clone());
+    let mut core = abide_engine::Core::<AgentState>::new(id.clone());
     let mut driver = Driver { ledger: &ledger, core: &mut core, now: Time::from_ms(1_700_000_000_000), draws: 0 };
     driver.ask(create(&id, true));
     for number in 0..turns {
@@ -399,7 +402,9 @@ fn counted(flag: &str, home: &Path, turns: u64) -> f64 {
 pub fn measured(turns: u64, home: &Path) {
     let ledger = Ledger::open(home, Options::default()).unwrap();
     let mut core =
-        abide_engine::Core::recover(&ledger, &agent(0), abide_kernel::input::Remains::default()).unwrap().unwrap();
+        abide_engine::Core::<AgentState>::recover(&ledger, &agent(0), abide_kernel::input::Remains::default())
+            .unwrap()
+            .unwrap();
     let mut driver = Driver { ledger: &ledger, core: &mut core, now: Time::from_ms(1_750_000_000_000), draws: 1 << 40 };
     for number in 0..turns {
         driver.ask(message(usize::try_from(number).unwrap()));

@@ -1,10 +1,11 @@
 //! One agent as the files of a fixture: its records as they are, and what happened as events.
 
+use abide_kernel::AgentState;
 use abide_kernel::fixture::{self, Files, History};
 use abide_kernel::id::{AgentId, Seq};
 use abide_ledger::{Bounds, Ledger, Progress, StreamId};
 
-use crate::fold::{Damage, decode, fold_until};
+use crate::fold::{LoadError, decode, fold_until};
 
 /// What is read of the ledger at once.
 const BATCH: Bounds = Bounds { items: 1_000, bytes: 1 << 20 };
@@ -12,7 +13,7 @@ const BATCH: Bounds = Bounds { items: 1_000, bytes: 1 << 20 };
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     #[error("{0}")]
-    Damage(#[from] Damage),
+    Damage(#[from] LoadError),
     #[error("{agent} has more than {max_bytes} bytes of records")]
     TooLarge { agent: AgentId, max_bytes: usize },
 }
@@ -26,9 +27,9 @@ pub fn records(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Option<(Seq, Files)>, ExportError> {
     let stream = StreamId::agent(agent);
-    let unreadable = |source| Damage::Unreadable { stream: stream.clone(), source };
+    let unreadable = |source| LoadError::Unreadable { stream: stream.clone(), source };
     let Some(head) = ledger.head(&stream).map_err(unreadable)? else { return Ok(None) };
-    let state = fold_until(ledger, agent, head.seq)?;
+    let state: AgentState = fold_until(ledger, agent, head.seq)?;
     let mut history = History::default();
     let (mut after, mut left) = (0, max_bytes);
     while after < head.seq {
@@ -39,7 +40,7 @@ pub fn records(
             let bytes = recorded.payload.stored().map_or(0, <[u8]>::len);
             let too_large = || ExportError::TooLarge { agent: agent.clone(), max_bytes };
             left = left.checked_sub(bytes).ok_or_else(too_large)?;
-            history.add(recorded.seq, recorded.at, &decode(&stream, &recorded)?);
+            history.add(recorded.seq, recorded.at, &decode::<AgentState>(&stream, &recorded)?);
         }
         progress(Progress { what: "exporting", done: after, total: head.seq });
     }

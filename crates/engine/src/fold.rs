@@ -1,14 +1,14 @@
-//! From stored facts to a state: how an agent is read, whole or up to a moment of its past.
+//! From stored facts to a state: how a stream is read, whole or up to a moment of its past.
 
-use abide_kernel::agent::Illegal;
 use abide_kernel::fact::DecodeError;
-use abide_kernel::id::{AgentId, Seq};
-use abide_kernel::{AgentState, Fact};
+use abide_kernel::id::Seq;
 use abide_ledger::{Bounds, Ledger, ReadError, Recorded, StreamId};
 
-/// Why an agent's state can't be had from its records.
+use crate::machine::Machine;
+
+/// Why a stream's state can't be had from its records.
 #[derive(Debug, thiserror::Error)]
-pub enum Damage {
+pub enum LoadError {
     #[error("{stream} can't be read: {source}")]
     Unreadable { stream: StreamId, source: ReadError },
     #[error("{stream} at seq {seq}: {source}")]
@@ -16,51 +16,51 @@ pub enum Damage {
     #[error("{stream} at seq {seq}: its content was cut out, so what follows can't be told")]
     Redacted { stream: StreamId, seq: Seq },
     #[error("{stream}: {source}")]
-    Illegal { stream: StreamId, source: Illegal },
+    Illegal { stream: StreamId, source: Box<dyn std::error::Error + Send + Sync> },
     #[error("{stream} ends at seq {end}, before seq {wanted}")]
     NotThatFar { stream: StreamId, end: Seq, wanted: Seq },
 }
 
-impl Damage {
+impl LoadError {
     /// Whether nothing is known to be damaged: the store could not be read at that moment, for example because the
     /// process had no file descriptor left. Reading again may well succeed.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {
-            Damage::Unreadable { source: ReadError::Store { .. } | ReadError::Closed, .. } => true,
-            Damage::Unreadable {
+            LoadError::Unreadable { source: ReadError::Store { .. } | ReadError::Closed, .. } => true,
+            LoadError::Unreadable {
                 source: ReadError::Damaged(_) | ReadError::NoBlob(_) | ReadError::CursorAhead { .. },
                 ..
             }
-            | Damage::Undecodable { .. }
-            | Damage::Redacted { .. }
-            | Damage::Illegal { .. }
-            | Damage::NotThatFar { .. } => false,
+            | LoadError::Undecodable { .. }
+            | LoadError::Redacted { .. }
+            | LoadError::Illegal { .. }
+            | LoadError::NotThatFar { .. } => false,
         }
     }
 }
 
 /// The fact in a record.
-pub fn decode(stream: &StreamId, recorded: &Recorded) -> Result<Fact, Damage> {
+pub fn decode<M: Machine>(stream: &StreamId, recorded: &Recorded) -> Result<M::Fact, LoadError> {
     let Some(payload) = recorded.payload.stored() else {
-        return Err(Damage::Redacted { stream: stream.clone(), seq: recorded.seq });
+        return Err(LoadError::Redacted { stream: stream.clone(), seq: recorded.seq });
     };
-    Fact::decode(&recorded.kind, payload).map_err(|source| Damage::Undecodable {
+    M::decode(&recorded.kind, payload).map_err(|source| LoadError::Undecodable {
         stream: stream.clone(),
         seq: recorded.seq,
         source,
     })
 }
 
-/// The agent as it is now: its newest snapshot and the facts since, or all of them. None if there is no such agent.
-pub fn fold(ledger: &Ledger, agent: &AgentId) -> Result<Option<AgentState>, Damage> {
-    let stream = StreamId::agent(agent);
-    let unreadable = |source| Damage::Unreadable { stream: stream.clone(), source };
-    let Some(loaded) = ledger.load(&stream, AgentState::FINGERPRINT).map_err(unreadable)? else { return Ok(None) };
+/// The stream as it is now: its newest snapshot and the facts since, or all of them. None if there is no such stream.
+pub fn fold<M: Machine>(ledger: &Ledger, id: &M::Id) -> Result<Option<M>, LoadError> {
+    let stream = M::stream_id(id);
+    let unreadable = |source| LoadError::Unreadable { stream: stream.clone(), source };
+    let Some(loaded) = ledger.load(&stream, M::FINGERPRINT).map_err(unreadable)? else { return Ok(None) };
     // A snapshot that does not read is as good as none: facts are the truth.
-    let snapshot = loaded.snapshot.as_ref().and_then(|snapshot| AgentState::from_snapshot(&snapshot.state).ok());
+    let snapshot = loaded.snapshot.as_ref().and_then(|snapshot| M::from_snapshot(&snapshot.state));
     let unusable = snapshot.is_none() && loaded.snapshot.is_some();
-    let mut state = snapshot.unwrap_or_else(|| AgentState::empty(agent.clone()));
+    let mut state = snapshot.unwrap_or_else(|| M::empty(id.clone()));
     if !unusable {
         for recorded in &loaded.tail {
             apply(&stream, &mut state, recorded)?;
@@ -71,10 +71,10 @@ pub fn fold(ledger: &Ledger, agent: &AgentId) -> Result<Option<AgentState>, Dama
     Ok(Some(state))
 }
 
-/// The agent as it was right after the fact `seq`.
-pub fn fold_until(ledger: &Ledger, agent: &AgentId, seq: Seq) -> Result<AgentState, Damage> {
-    let stream = StreamId::agent(agent);
-    let mut state = AgentState::empty(agent.clone());
+/// The stream as it was right after the fact `seq`.
+pub fn fold_until<M: Machine>(ledger: &Ledger, id: &M::Id, seq: Seq) -> Result<M, LoadError> {
+    let stream = M::stream_id(id);
+    let mut state = M::empty(id.clone());
     replay(ledger, &stream, &mut state, seq)?;
     Ok(state)
 }
@@ -82,14 +82,14 @@ pub fn fold_until(ledger: &Ledger, agent: &AgentId, seq: Seq) -> Result<AgentSta
 /// Facts that are in memory at a time.
 const BATCH: Bounds = Bounds { items: 1_000, bytes: 4 << 20 };
 
-fn replay(ledger: &Ledger, stream: &StreamId, state: &mut AgentState, until: Seq) -> Result<(), Damage> {
-    while state.seq < until {
-        let items = usize::try_from(until - state.seq).unwrap_or(usize::MAX).min(BATCH.items);
+fn replay<M: Machine>(ledger: &Ledger, stream: &StreamId, state: &mut M, until: Seq) -> Result<(), LoadError> {
+    while state.seq() < until {
+        let items = usize::try_from(until - state.seq()).unwrap_or(usize::MAX).min(BATCH.items);
         let batch = ledger
-            .read_within(stream, state.seq, Bounds { items, ..BATCH })
-            .map_err(|source| Damage::Unreadable { stream: stream.clone(), source })?;
+            .read_within(stream, state.seq(), Bounds { items, ..BATCH })
+            .map_err(|source| LoadError::Unreadable { stream: stream.clone(), source })?;
         if batch.is_empty() {
-            return Err(Damage::NotThatFar { stream: stream.clone(), end: state.seq, wanted: until });
+            return Err(LoadError::NotThatFar { stream: stream.clone(), end: state.seq(), wanted: until });
         }
         for recorded in &batch {
             apply(stream, state, recorded)?;
@@ -98,7 +98,8 @@ fn replay(ledger: &Ledger, stream: &StreamId, state: &mut AgentState, until: Seq
     Ok(())
 }
 
-fn apply(stream: &StreamId, state: &mut AgentState, recorded: &Recorded) -> Result<(), Damage> {
-    let fact = decode(stream, recorded)?;
-    state.apply(recorded.at, &fact).map_err(|source| Damage::Illegal { stream: stream.clone(), source })
+fn apply<M: Machine>(stream: &StreamId, state: &mut M, recorded: &Recorded) -> Result<(), LoadError> {
+    let fact = decode::<M>(stream, recorded)?;
+    let illegal = |source: M::Illegal| LoadError::Illegal { stream: stream.clone(), source: Box::new(source) };
+    state.apply(recorded.at, &fact).map_err(illegal)
 }

@@ -6,8 +6,9 @@ use abide_kernel::time::Time;
 use abide_kernel::{AgentState, admit};
 use abide_ledger::{Append, Commit, CommitError, ForkPoint, Ledger, ReadError, StreamId};
 
-use crate::core::{Answered, Claim, keep, row_ops, stored};
-use crate::fold::{Damage, decode, fold_until};
+use crate::fold::{LoadError, decode, fold_until};
+use crate::idempotency::{Claim, Response, record_completed};
+use crate::machine::{row_ops, stored};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ForkError {
@@ -18,7 +19,7 @@ pub enum ForkError {
     #[error("{parent} has {head} facts; choose --at between 1 and {head}")]
     NoSuchMoment { parent: AgentId, head: Seq },
     #[error(transparent)]
-    Damaged(#[from] Damage),
+    Damaged(#[from] LoadError),
     #[error(transparent)]
     Unreadable(#[from] ReadError),
     #[error(transparent)]
@@ -34,7 +35,7 @@ pub fn fork(
     name: &AgentId,
     now: Time,
     entropy: u64,
-    claim: Option<(Claim, Answered)>,
+    claim: Option<(Claim, Response)>,
 ) -> Result<AgentState, ForkError> {
     let (from, to) = (StreamId::agent(parent), StreamId::agent(name));
     let head = ledger.head(&from)?.ok_or_else(|| ForkError::NoParent(parent.clone()))?;
@@ -44,18 +45,18 @@ pub fn fork(
     if at == 0 || at > head.seq {
         return Err(ForkError::NoSuchMoment { parent: parent.clone(), head: head.seq });
     }
-    let mut state = fold_until(ledger, parent, at)?;
+    let mut state: AgentState = fold_until(ledger, parent, at)?;
     let mut fresh = Fresh::new(now, entropy);
     let input = Input::Fork { agent_id: name.clone(), parent: parent.clone(), at_seq: at };
     let facts = match admit(&mut state, input, now, &mut fresh) {
         Ok(admitted) => admitted.facts,
         Err(refusal) => unreachable!("a fork of an agent that exists is never refused: {refusal}"),
     };
-    let facts = (at + 1..).zip(&facts).map(|(seq, fact)| stored(seq, now, fact)).collect();
+    let facts = (at + 1..).zip(&facts).map(|(seq, fact)| stored::<AgentState>(seq, now, fact)).collect();
     let mut point = ForkPoint::new(from.clone(), at);
     point.rows = shared_rows(ledger, &from, at)?;
     let append = Append { stream: to, expected: 0, at: now, facts, fork_of: Some(point) };
-    let kept = claim.map(|(claim, answered)| keep(claim, answered, now));
+    let kept = claim.map(|(claim, response)| record_completed(claim, response, now));
     let appends = kept.into_iter().chain([append]).collect();
     ledger.commit(Commit { appends, ..Commit::default() }).wait()?;
     Ok(state)
@@ -69,8 +70,10 @@ fn shared_rows(ledger: &Ledger, from: &StreamId, at: Seq) -> Result<Vec<(Seq, ab
         let wanted = usize::try_from(at - after).unwrap_or(usize::MAX).min(1_000);
         for recorded in ledger.read(from, after, wanted)? {
             after = recorded.seq;
-            let fact = decode(from, &recorded)?;
-            rows.extend(row_ops(recorded.seq, recorded.at, &fact).into_iter().map(|row| (recorded.seq, row)));
+            let fact = decode::<AgentState>(from, &recorded)?;
+            rows.extend(
+                row_ops::<AgentState>(recorded.seq, recorded.at, &fact).into_iter().map(|row| (recorded.seq, row)),
+            );
         }
     }
     Ok(rows)

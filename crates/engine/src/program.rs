@@ -1,10 +1,16 @@
 //! This program as a ledger knows it: the facts that it can read, and the rows that it makes of them.
 
 use abide_kernel::fact::reader::{READER, READERS, reader_of};
-use abide_kernel::rows;
-use abide_ledger::{Program, RowMaker};
+use abide_kernel::{AgentState, rows};
+use abide_ledger::{Program, Recorded, RowMaker, RowOp, StreamId};
 
-use crate::core::rows_of_stored;
+use crate::machine;
+
+/// The read rows of a stored fact, whichever kind its stream is of. The streams of the home and of keys have none.
+#[must_use]
+pub fn rows_of_stored(stream: &StreamId, recorded: &Recorded) -> Vec<RowOp> {
+    machine::rows_of_stored::<AgentState>(stream, recorded).unwrap_or_default()
+}
 
 /// Every home is opened with it, so that it is upgraded, refused or rebuilt by the same rules.
 pub const PROGRAM: Program = Program {

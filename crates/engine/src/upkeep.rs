@@ -5,7 +5,7 @@ use abide_kernel::time::Time;
 use abide_ledger::{ArchiveError, ArchivePolicy, CommitError, Ledger, Progress, ReadError};
 use serde_json::{Value, json};
 
-use crate::core;
+use crate::program::rows_of_stored;
 
 /// Facts older than this many days move when nobody says otherwise.
 pub const OLDER_THAN_DAYS: u64 = 30;
@@ -29,9 +29,9 @@ pub fn stats(ledger: &Ledger) -> Result<Value, ReadError> {
 /// another version made are counted as `outdated_rows`, and their rows are not compared.
 pub fn verify(ledger: &Ledger, rebuild_rows: bool, progress: &mut dyn FnMut(Progress)) -> Result<Value, CommitError> {
     if rebuild_rows {
-        ledger.rebuild_rows(&core::rows_of_stored, progress)?;
+        ledger.rebuild_rows(&rows_of_stored, progress)?;
     }
-    let report = ledger.verify(&core::rows_of_stored, progress);
+    let report = ledger.verify(&rows_of_stored, progress);
     let damage: Vec<String> = report.damage.iter().map(ToString::to_string).collect();
     let redacted: Vec<String> = report.redacted.iter().map(|(stream, seq)| format!("{stream} at seq {seq}")).collect();
     Ok(json!({

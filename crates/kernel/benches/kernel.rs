@@ -17,10 +17,11 @@ use std::process::Command;
 use abide_kernel::agent::config::{Config, Identity};
 use abide_kernel::fact::TaskCreated;
 use abide_kernel::id::{AgentId, Fresh, TaskId, WorkItemId};
-use abide_kernel::input::{Act, Answer, Input, NewMessage, Reply, When};
+use abide_kernel::input::{Answer, Input, NewMessage, Reply};
 use abide_kernel::scheduler::decide::decide_idle;
 use abide_kernel::scheduler::projection::SchedulerProjection;
 use abide_kernel::time::Time;
+use abide_kernel::tool::{RecordCall, When};
 use abide_kernel::vocabulary::{CatchUp, MessageKind, TaskKind, WaitKind, WaitPolicy};
 use abide_kernel::{AgentState, Fact, admit, carry_out, decide};
 
@@ -132,7 +133,7 @@ impl World<'_> {
         self.answer = admitted.answer;
     }
 
-    fn act(&mut self, act: Act) {
+    fn act(&mut self, act: RecordCall) {
         self.ask(Input::Act { by: "bench".to_owned(), act });
     }
 
@@ -160,7 +161,7 @@ fn open_records(size: usize) -> AgentState {
     world.ask(Input::Create { identity: Identity::named(id), config: Config::default(), start: true });
     let each = size / 5;
     for n in 0..each {
-        world.act(Act::CreateWorkItem {
+        world.act(RecordCall::CreateWorkItem {
             objective: format!("item {n}"),
             plan: None,
             plan_status: None,
@@ -168,7 +169,7 @@ fn open_records(size: usize) -> AgentState {
             budget: None,
         });
         let item = world.item();
-        world.act(Act::CreateTimer {
+        world.act(RecordCall::CreateTimer {
             summary: format!("timer {n}"),
             when: When::AfterMs(1_000_000 + n as u64),
             catch_up: CatchUp::Latest,
@@ -176,7 +177,7 @@ fn open_records(size: usize) -> AgentState {
             check: None,
         });
         world.ask(Input::CreateTask(task(&format!("task_{n}"))));
-        world.act(Act::WaitFor {
+        world.act(RecordCall::WaitFor {
             wake: WaitKind::External,
             resource: Some(format!("corr_{n}")),
             after_ms: None,
@@ -225,7 +226,7 @@ fn a_day(state: &mut AgentState) -> Vec<(Time, Fact)> {
             let reply = Reply { text: "Done.".to_owned(), ..Reply::default() };
             world.ask(Input::FinishRound { exec_id: turn.exec_id, round: 1, reply });
         }
-        world.act(Act::CreateWorkItem {
+        world.act(RecordCall::CreateWorkItem {
             objective: format!("more {n}"),
             plan: None,
             plan_status: None,
@@ -233,8 +234,8 @@ fn a_day(state: &mut AgentState) -> Vec<(Time, Fact)> {
             budget: None,
         });
         let item = world.item();
-        world.act(Act::PickWorkItem { work_item_id: item.clone() });
-        world.act(Act::CompleteWorkItem { work_item_id: item, report: "done".to_owned() });
+        world.act(RecordCall::PickWorkItem { work_item_id: item.clone() });
+        world.act(RecordCall::CompleteWorkItem { work_item_id: item, report: "done".to_owned() });
     }
     world.facts
 }

@@ -12,13 +12,13 @@ use crate::agent::credentials::Credentials;
 use crate::agent::queue::Entry;
 use crate::agent::rule_folder::{RuleFolder, folders_of_made};
 use crate::agent::task::Task;
-use crate::agent::turn::Phase;
 use crate::agent::workspace::Workspace;
-use crate::fact::{CallRecord, Fact, TaskCreated, TaskEnd};
+use crate::fact::{Fact, TaskCreated, TaskEnd};
 use crate::id::{AgentId, CallId, ExecId, Seq, TaskId, TimerId, TriggerId};
 use crate::message::Message;
 use crate::prompt::situation::Situation;
 use crate::time::Time;
+use crate::tool::{Command, ExecutorCall, HostCall};
 use crate::vocabulary::{
     AgentKind, ChildWorkspace, ControlAction, MissedReason, Ownership, Role, TaskKind, TaskStatus, Visibility,
     WorkspaceMode,
@@ -31,11 +31,21 @@ pub enum Effect {
         round: u32,
         call: Box<ModelCall>,
     },
+    /// Have the executor run a tool.
     RunTool {
         exec_id: ExecId,
         call_id: CallId,
+        /// The call as the model wrote it: rules name tools, and an approval is for one text.
         tool: String,
         input: Value,
+        call: Box<ExecutorCall>,
+        place: Box<Place>,
+    },
+    /// Have the engine's host answer a call that reaches another agent.
+    AnswerCall {
+        exec_id: ExecId,
+        call_id: CallId,
+        call: Box<HostCall>,
         place: Box<Place>,
     },
     /// End whatever this execution still has under way: the model call, tools that run inline.
@@ -123,6 +133,8 @@ pub struct ModelCall {
     pub place: Option<Box<Place>>,
     /// What it may spend is limited: a model whose price nobody knows must not be called.
     pub money_limited: bool,
+    /// The agent's role: which tools its turn may use follows from it.
+    pub role: Role,
     /// Whose calls the answer will hold.
     pub author: Box<Author>,
 }
@@ -144,15 +156,6 @@ pub struct ChildToBe {
     pub message: String,
     /// The folder of which a worktree is made for it.
     pub worktree_of: Option<String>,
-}
-
-/// A command as it is to be started.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Command {
-    pub command: String,
-    pub workdir: Option<String>,
-    pub tty: bool,
-    pub accepts_input: bool,
 }
 
 /// Where an agent's tools run, and what they may reach.
@@ -213,23 +216,14 @@ impl Place {
     }
 }
 
-/// What a fact asks to be done. `state` is the state it has just been applied to.
+/// What a fact asks to be done. `state` is the state it has just been applied to. The effect of a tool call is not among
+/// these: the fact has the call's text, and whoever records it has the parsed call (`admit/turn.rs`).
 #[must_use]
 #[allow(clippy::wildcard_enum_match_arm, reason = "most facts ask for nothing")]
 pub fn effects_of(fact: &Fact, state: &AgentState) -> Vec<Effect> {
     match fact {
         Fact::RoundStarted(fact) => model_call(state)
             .map(|call| Effect::CallModel { exec_id: fact.exec_id.clone(), round: fact.round, call: Box::new(call) })
-            .into_iter()
-            .collect(),
-        Fact::ToolStarted(fact) => running_call(state, &fact.call_id)
-            .map(|call| Effect::RunTool {
-                exec_id: fact.exec_id.clone(),
-                call_id: call.call_id.clone(),
-                tool: call.tool.clone(),
-                input: call.input.clone(),
-                place: Box::new(Place::of(state)),
-            })
             .into_iter()
             .collect(),
         Fact::TurnAborted(fact) => vec![Effect::EndExec { exec_id: fact.exec_id.clone() }],
@@ -402,17 +396,10 @@ fn model_call(state: &AgentState) -> Option<ModelCall> {
         place: (turn.work_item_id.is_some() && state.workspaces.occupied().is_some())
             .then(|| Box::new(Place::of(state))),
         money_limited: state.is_money_limited(),
+        role: state.identity.role,
         author: Box::new(Author {
             place: Place::of(state),
             models: std::iter::once(&state.config.model).chain(&state.config.fallback).cloned().collect(),
         }),
     })
-}
-
-/// A call whose outcome is outstanding. Calls that only changed records have theirs already.
-fn running_call<'a>(state: &'a AgentState, id: &CallId) -> Option<&'a CallRecord> {
-    match &state.turn.as_ref()?.phase {
-        Phase::Tools { running, .. } => running.get(id),
-        Phase::Model | Phase::Safe => None,
-    }
 }

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::act_result::{CallFailed, ErrorTold, told};
-use crate::agent::budget::Limits;
+pub use crate::refusal::Refusal;
+
 use crate::agent::config::{AgentLimits, Config, ConfigChange, DefaultModels, Identity};
-use crate::fact::{TaskCreated, TaskEnd, Todo, Usage, WorkspaceAttached};
-use crate::id::{AgentId, ApprovalId, CallId, ExecId, MessageId, Seq, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
+use crate::fact::{TaskCreated, TaskEnd, Usage, WorkspaceAttached};
+use crate::id::{AgentId, CallId, ExecId, MessageId, Seq, TaskId, TimerId, TriggerId, WorkItemId};
 use crate::time::Time;
+use crate::tool::{Call, RecordCall};
 use crate::vocabulary::{
-    ApprovalDefault, CatchUp, ChildWorkspace, ControlAction, DeliveryMode, Disposition, HoldCause, MessageKind,
-    PlanStatus, Priority, ProviderError, SideEffect, TaskStatus, ToolStatus, WaitKind, WorkItemFilter,
+    ControlAction, Disposition, HoldCause, MessageKind, Priority, ProviderError, TaskStatus, ToolStatus,
 };
 
 #[derive(Debug, Clone, PartialEq)]
@@ -83,7 +83,7 @@ pub enum Input {
     /// A person acts on the agent's records.
     Act {
         by: String,
-        act: Act,
+        act: RecordCall,
     },
 
     FinishRound {
@@ -260,14 +260,6 @@ pub struct Delivery {
     pub correlation_id: Option<String>,
 }
 
-/// Where a new trigger is to be reached, where the asker has to know it beforehand.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Address {
-    pub trigger_id: TriggerId,
-    /// Told to the model that asked for the trigger. People are told by the surface they use.
-    pub url: Option<String>,
-}
-
 /// What the model said in one round.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Reply {
@@ -308,169 +300,6 @@ pub struct Spent {
     pub estimated: bool,
 }
 
-#[derive(Debug, Clone, PartialEq)]
-pub struct Call {
-    pub call_id: CallId,
-    pub tool: String,
-    pub input: Value,
-    pub does: Does,
-}
-
-/// Whether a call only changes the agent's own records, or something in the world, or makes no sense.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Does {
-    Act(Act),
-    /// It runs outside, and may change this much there.
-    World(SideEffect),
-    /// There is no such tool, or not with such an input: the model is told so, and nothing runs.
-    Refused(Refusal),
-    /// A person has to say yes first.
-    Ask(Box<Ask>),
-}
-
-/// A call that the operator's policy holds back until a person lets it run, once.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Ask {
-    /// Names the call: the tool and all of its input. Another call has another digest.
-    pub digest: String,
-    /// What a person decides by.
-    pub summary: String,
-    pub deadline_ms: Option<u64>,
-    pub default: ApprovalDefault,
-    pub then: Does,
-}
-
-/// A change to the agent's own records, asked for by its model or by a person.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Act {
-    WaitFor {
-        wake: WaitKind,
-        resource: Option<String>,
-        after_ms: Option<u64>,
-        work_item_id: Option<WorkItemId>,
-        reason: String,
-    },
-    CancelWait {
-        waiting_intent_id: WaitId,
-    },
-    Sleep {
-        reason: Option<String>,
-        duration_ms: Option<u64>,
-    },
-    CreateTimer {
-        summary: String,
-        when: When,
-        catch_up: CatchUp,
-        work_item_id: Option<WorkItemId>,
-        /// A command that says whether an occurrence is worth a turn.
-        check: Option<String>,
-    },
-    CancelTimer {
-        timer_id: TimerId,
-    },
-    CreateTrigger {
-        name: String,
-        delivery_mode: DeliveryMode,
-        work_item_id: Option<WorkItemId>,
-        /// Its secret is kept outside the ledger.
-        signed: bool,
-        address: Option<Address>,
-    },
-    /// A person replaces its URL.
-    RotateTrigger {
-        trigger_id: TriggerId,
-    },
-    RevokeTrigger {
-        trigger_id: TriggerId,
-    },
-    CreateWorkItem {
-        objective: String,
-        plan: Option<String>,
-        plan_status: Option<PlanStatus>,
-        todo: Vec<Todo>,
-        /// What turns about it may use; a person's to say.
-        budget: Option<Limits>,
-    },
-    PickWorkItem {
-        work_item_id: WorkItemId,
-    },
-    UpdateWorkItem {
-        work_item_id: WorkItemId,
-        change: Box<WorkItemChange>,
-    },
-    CompleteWorkItem {
-        work_item_id: WorkItemId,
-        report: String,
-    },
-    RequestApproval {
-        summary: String,
-        tool: Option<String>,
-        deadline_ms: Option<u64>,
-        default: ApprovalDefault,
-    },
-    DecideApproval {
-        approval_id: ApprovalId,
-        grant: bool,
-    },
-    NotifyOperator {
-        text: String,
-    },
-    /// Hands a part of the work to a child, which is a task from here on.
-    SpawnChild {
-        message: String,
-        workspace_mode: ChildWorkspace,
-        model: Option<String>,
-        instructions: Option<String>,
-        work_item_id: Option<WorkItemId>,
-    },
-    StopTask {
-        task_id: TaskId,
-    },
-    ListTasks,
-    ShowTask {
-        task_id: TaskId,
-    },
-    ListWorkItems {
-        filter: WorkItemFilter,
-    },
-    ShowWorkItem {
-        work_item_id: WorkItemId,
-    },
-    /// A person starts a command; a model has `ExecCommand`.
-    RunCommand {
-        command: String,
-        workdir: Option<String>,
-        tty: bool,
-        accepts_input: bool,
-    },
-    /// The binding goes; a worktree goes with it, once its work is safe, or at once where a person gives that up.
-    DetachWorkspace {
-        folder: String,
-        discard: bool,
-    },
-}
-
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct WorkItemChange {
-    pub objective: Option<String>,
-    pub plan: Option<String>,
-    pub plan_status: Option<PlanStatus>,
-    pub todo: Option<Vec<Todo>>,
-    /// `Some(None)` clears the blocker.
-    pub blocked_by: Option<Option<String>>,
-    pub recheck_after_ms: Option<u64>,
-    /// Replaces all of its limits; a person's to say.
-    pub budget: Option<Limits>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum When {
-    AfterMs(u64),
-    At(Time),
-    EveryMs(u64),
-    Cron { cron: String, time_zone: String },
-}
-
 /// What came of a timer's check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Checked {
@@ -499,30 +328,4 @@ pub enum Answer {
         reason: String,
     },
     Acted(Value),
-}
-
-/// The request can't be met where the state is. Nothing was recorded.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct Refusal {
-    pub code: &'static str,
-    pub message: String,
-    /// What to do next.
-    pub hint: String,
-}
-
-impl Refusal {
-    /// The code of a call whose answer reached its longest before the call was complete. Nobody knows what it was to be.
-    pub const CUT_OFF: &'static str = "cut_off";
-
-    #[must_use]
-    pub fn new(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Refusal {
-        Refusal { code, message: message.into(), hint: hint.into() }
-    }
-
-    /// As a tool's result: what a model reads of it.
-    #[must_use]
-    pub fn into_result(self) -> Value {
-        told(&CallFailed { error: ErrorTold { code: self.code, message: self.message, hint: self.hint } })
-    }
 }

@@ -33,6 +33,11 @@ impl<'a> Step<'a> {
         self.facts.push(fact);
     }
 
+    /// Asks for what follows from a fact of this step, where the fact alone does not say all of it.
+    pub fn ask(&mut self, effect: Effect) {
+        self.effects.push(effect);
+    }
+
     /// Asks once more for what follows from a fact that is durable already: after a cut nobody else does it.
     pub fn ask_again(&mut self, effect: Effect) {
         self.effects.push(effect);
@@ -49,7 +54,9 @@ impl<'a> Step<'a> {
         let state = self.state;
         let mut effects = self.effects;
         effects.retain(|effect| match effect {
-            Effect::CallModel { exec_id, .. } | Effect::RunTool { exec_id, .. } => {
+            Effect::CallModel { exec_id, .. }
+            | Effect::RunTool { exec_id, .. }
+            | Effect::AnswerCall { exec_id, .. } => {
                 state.turn.as_ref().is_some_and(|turn| turn.exec_id == *exec_id) && still_running(state, effect)
             }
             // A task that ended within the step that started it has nothing to start or to wait for.
@@ -81,8 +88,10 @@ impl<'a> Step<'a> {
 fn still_running(state: &AgentState, effect: &Effect) -> bool {
     use crate::agent::turn::Phase;
     match (effect, state.turn.as_ref().map(|turn| &turn.phase)) {
-        (Effect::RunTool { call_id, .. }, Some(Phase::Tools { running, .. })) => running.contains_key(call_id),
-        (Effect::RunTool { .. }, Some(Phase::Model | Phase::Safe) | None) => false,
+        (Effect::RunTool { call_id, .. } | Effect::AnswerCall { call_id, .. }, Some(Phase::Tools { running, .. })) => {
+            running.contains_key(call_id)
+        }
+        (Effect::RunTool { .. } | Effect::AnswerCall { .. }, Some(Phase::Model | Phase::Safe) | None) => false,
         (Effect::CallModel { round, .. }, Some(Phase::Model)) => {
             state.turn.as_ref().is_some_and(|turn| turn.round == *round)
         }

@@ -37,6 +37,7 @@ pub fn agent_summary(state: &AgentState, now: Time) -> AgentSummary {
         owed_results: state.tasks.owed().values().take(SHOWN).map(TaskView::from).collect(),
         at_seq: state.seq,
         deprecated: None,
+        warning: None,
     }
 }
 

@@ -26,6 +26,7 @@ use crate::agent::waiting::Wait;
 use crate::agent::work::WorkItem;
 use crate::agent::workspace::Workspace;
 use crate::fact::{Resource, Schedule, Todo, Usage};
+use crate::limits;
 use crate::message::Origin;
 use crate::scheduler::continuation::Continuation;
 use crate::scheduler::decision::Decision;
@@ -233,13 +234,10 @@ impl From<&Timer> for TimerView {
     }
 }
 
-/// How many occurrences ahead are shown.
-pub(crate) const UPCOMING: usize = 5;
-
 /// A timer with what is to come, for whoever asks about this one.
 #[must_use]
 pub fn timer_ahead(timer: &Timer) -> TimerView {
-    TimerView { upcoming: timer.schedule.upcoming(timer.next_fire_at, UPCOMING), ..timer.into() }
+    TimerView { upcoming: timer.schedule.upcoming(timer.next_fire_at, limits::UPCOMING_SHOWN), ..timer.into() }
 }
 
 impl From<&Approval> for ApprovalView {

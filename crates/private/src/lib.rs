@@ -9,7 +9,7 @@
 
 mod read;
 
-pub use read::{read_regular, read_regular_text};
+pub use read::{read_open_regular, read_regular, read_regular_text};
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};

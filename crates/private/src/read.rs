@@ -23,6 +23,19 @@ pub fn read_regular_text(path: &Path) -> io::Result<String> {
     text.map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is not UTF-8"))
 }
 
+/// The whole content of a file that is open, if it is a regular one of at most so many bytes. For files that an agent can
+/// write: whoever opens one must neither follow a link nor wait for a pipe.
+pub fn read_open_regular(file: &File, most_bytes: u64) -> io::Result<Vec<u8>> {
+    require_regular(&file.metadata()?)?;
+    let mut bytes = Vec::new();
+    // It may grow while it is read.
+    file.take(most_bytes + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most_bytes {
+        return Err(io::Error::new(ErrorKind::FileTooLarge, format!("it has more than {most_bytes} bytes")));
+    }
+    Ok(bytes)
+}
+
 fn require_regular(found: &Metadata) -> io::Result<()> {
     match kind(found.file_type()) {
         None => Ok(()),

@@ -94,3 +94,14 @@ fn only_a_new_folder_is_closed_without_being_asked() {
     assert_eq!(modes, [0o700, 0o700, 0o755]);
     assert!(private_if_new(&full.join("file")).is_err());
 }
+
+#[test]
+fn an_open_file_is_read_whole_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, "four").unwrap();
+    let read = |path: &Path, most| read_open_regular(&fs::File::open(path).unwrap(), most);
+    assert_eq!(read(&file, 4).unwrap(), b"four");
+    assert_eq!(read(&file, 3).unwrap_err().to_string(), "it has more than 3 bytes");
+    assert_eq!(read(folder.path(), 4).unwrap_err().to_string(), "it is a folder, and only a regular file is read");
+}

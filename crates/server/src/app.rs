@@ -13,8 +13,8 @@ use crate::answers::AnswerMemory;
 use crate::connections::Connections;
 use crate::hooks::Hooks;
 use crate::metrics::Metrics;
+use crate::services::Services;
 use crate::shares::Shares;
-use crate::world::World;
 
 /// Bounds of one server. All of them refuse, or close a connection that is idle; none of them drops what was accepted. Of
 /// connections, requests, event streams and memory, any one token has at most half.
@@ -85,6 +85,39 @@ impl Limits {
 /// Says what is wrong with a model, by its name or because it is not there. It may read the disk.
 pub type CheckModel = Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
 
+/// What the `abide.toml` of a workspace, by its path, sets for agents that are made there; refuses a trusted one that is
+/// wrong. It reads the disk.
+#[derive(Clone)]
+pub struct ReadWorkspaceSettings(Arc<ReadFolder>);
+
+type ReadFolder = dyn Fn(&str) -> Result<WorkspaceSettings, String> + Send + Sync;
+
+impl ReadWorkspaceSettings {
+    pub fn new(read: impl Fn(&str) -> Result<WorkspaceSettings, String> + Send + Sync + 'static) -> Self {
+        ReadWorkspaceSettings(Arc::new(read))
+    }
+
+    pub(crate) fn of(&self, workspace: &str) -> Result<WorkspaceSettings, String> {
+        (self.0)(workspace)
+    }
+}
+
+impl std::fmt::Debug for ReadWorkspaceSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ReadWorkspaceSettings").finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WorkspaceSettings {
+    pub model: Option<String>,
+    pub fallback: Option<Vec<String>>,
+    /// The file, for errors.
+    pub file: String,
+    /// There is a file, and nothing of it is used: why, and what to do.
+    pub warning: Option<String>,
+}
+
 /// What the server is told by whoever starts it.
 pub struct Options {
     pub limits: Limits,
@@ -95,7 +128,8 @@ pub struct Options {
     pub check_model: CheckModel,
     /// Refuses a model whose price nobody knows, where money is limited.
     pub check_price: CheckModel,
-    pub world: Arc<dyn World>,
+    pub workspace_settings: ReadWorkspaceSettings,
+    pub services: Arc<dyn Services>,
     pub hooks: Arc<Hooks>,
     /// What models say while they say it.
     pub deltas: Deltas,

@@ -14,8 +14,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use abide_kernel::id::{AgentId, Fresh, TriggerId};
-use abide_kernel::input::Address;
 use abide_kernel::time::Time;
+use abide_kernel::tool::Address;
 use abide_ledger::{Ledger, ReadError, StreamId};
 use tokio::sync::watch;
 

@@ -17,13 +17,13 @@ mod once;
 mod problems;
 mod router;
 mod routes;
+mod services;
 mod shares;
 mod site;
-mod world;
 
 pub use access::{Access, fresh_token};
-pub use app::{App, Limits, Options};
+pub use app::{App, Limits, Options, ReadWorkspaceSettings, WorkspaceSettings};
 pub use connection::Server;
 pub use hooks::{Hooks, Rate, Secret};
 pub use routes::models_in_use;
-pub use world::{Done, Reach, Seen, World};
+pub use services::{Done, Reach, Seen, Services};

@@ -1,7 +1,7 @@
 //! Requests under a key: met once, and answered alike for a day.
 
 use abide_api::Problem;
-use abide_engine::{Answered, Claim, Claimed};
+use abide_engine::{Claim, ClaimOutcome, Response};
 use abide_ledger::{Hash, StreamId};
 
 use crate::gate::Call;
@@ -12,7 +12,7 @@ pub(crate) enum Once {
     /// Meet it.
     Meet(Option<Claim>),
     /// It was met before.
-    Again(Box<Answered>),
+    Again(Box<Response>),
 }
 
 pub(crate) async fn once(call: &Call) -> Result<Once, Problem> {
@@ -27,11 +27,15 @@ pub(crate) async fn once_of(call: &Call, request: &[u8]) -> Result<Once, Problem
     let stream = StreamId::key(Hash::of(named.as_bytes()));
     let request = Hash::of(request).to_string();
     match call.app.host.claim(stream, request).await.map_err(|error| problems::unreadable(&error))? {
-        Claimed::New(claim) => Ok(Once::Meet(Some(claim))),
-        Claimed::Met(answered) => Ok(Once::Again(Box::new(answered))),
-        Claimed::Other => Err(Problem::new(422, "key_reused", "this Idempotency-Key was used with another body")
-            .hint("take a new key for a new request")),
-        Claimed::UnderWay => Err(Problem::new(409, "key_under_way", "a request with this key is still being met")
-            .hint("wait for its answer, then repeat it to read it")),
+        ClaimOutcome::New(claim) => Ok(Once::Meet(Some(claim))),
+        ClaimOutcome::Completed(answered) => Ok(Once::Again(Box::new(answered))),
+        ClaimOutcome::OtherRequest => {
+            Err(Problem::new(422, "key_reused", "this Idempotency-Key was used with another body")
+                .hint("take a new key for a new request"))
+        }
+        ClaimOutcome::InProgress => {
+            Err(Problem::new(409, "key_under_way", "a request with this key is still being met")
+                .hint("wait for its answer, then repeat it to read it"))
+        }
     }
 }

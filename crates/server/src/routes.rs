@@ -101,7 +101,7 @@ pub(crate) async fn meet(call: Call) -> Met {
         "event_list" => history::list(call, history::events).await,
         "event_stream" => stream::of_agent(call).await,
         "event_stream_all" => stream::of_all(call).await,
-        "sandbox" => Ok(json(200, &call.app.options.world.sandbox(false))),
+        "sandbox" => Ok(json(200, &call.app.options.services.sandbox(false))),
         "transfer_list" => workspaces::transfers(&call),
         "model_list" => models::list(call).await,
         "model_test" => models::test(call).await,

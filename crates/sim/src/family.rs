@@ -15,8 +15,9 @@ use abide_kernel::agent::lifecycle::Control;
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::{Fact, WorkspaceAttached, Worktree};
 use abide_kernel::id::{AgentId, CallId, Seq, TaskId};
-use abide_kernel::input::{Act, Call, Does, Input, NewMessage, Refusal, Removal, Reply};
+use abide_kernel::input::{Input, NewMessage, Refusal, Removal, Reply};
 use abide_kernel::time::Time;
+use abide_kernel::tool::{Call, RecordCall, ToolCall};
 use abide_kernel::vocabulary::{ChildWorkspace, ProviderError, WaitKind, WorkspaceMode};
 use abide_ledger::{Ledger, Memory, StreamId};
 
@@ -142,7 +143,7 @@ fn everybody(ledger: &Ledger) -> Result<BTreeMap<AgentId, AgentState>, Ended> {
     let mut waiting = vec![top()?];
     // A name says whose child it is, and numbers are given in order.
     while let Some(id) = waiting.pop() {
-        let Some(state) = fold(ledger, &id)? else { continue };
+        let Some(state) = fold::<AgentState>(ledger, &id)? else { continue };
         for number in 1..=state.tasks.children_made() {
             waiting.push(AgentId::new(&format!("{id}.{number}"))?);
         }
@@ -206,32 +207,32 @@ impl Outside {
         self.numbers
     }
 
-    fn act(&mut self, agent: &AgentId) -> Act {
+    fn act(&mut self, agent: &AgentId) -> RecordCall {
         let modes = [ChildWorkspace::Inherit, ChildWorkspace::Worktree];
         let for_child = !agent.as_str().contains('.') || self.rng.chance(30);
         match self.rng.weighted(&[if for_child { 6 } else { 1 }, 4, 2, 1]) {
-            0 => Act::SpawnChild {
+            0 => RecordCall::SpawnChild {
                 message: "do it".to_owned(),
                 workspace_mode: *self.rng.pick(&modes).unwrap_or(&ChildWorkspace::Inherit),
                 model: None,
                 instructions: None,
                 work_item_id: None,
             },
-            1 => Act::WaitFor {
+            1 => RecordCall::WaitFor {
                 wake: WaitKind::Task,
                 resource: None,
                 after_ms: None,
                 work_item_id: None,
                 reason: "the others".to_owned(),
             },
-            2 => Act::WaitFor {
+            2 => RecordCall::WaitFor {
                 wake: WaitKind::Timer,
                 resource: None,
                 after_ms: Some(self.rng.below(60_000)),
                 work_item_id: None,
                 reason: "a while".to_owned(),
             },
-            _ => Act::NotifyOperator { text: "still here".to_owned() },
+            _ => RecordCall::NotifyOperator { text: "still here".to_owned() },
         }
     }
 
@@ -248,7 +249,7 @@ impl Outside {
                 call_id,
                 tool: mind::tool_name(&act).to_owned(),
                 input: serde_json::json!({ "act": format!("{act:?}") }),
-                does: Does::Act(act),
+                parsed: ToolCall::Record(act),
             });
         }
         Reply { text, calls, ..Reply::default() }
@@ -282,6 +283,7 @@ impl Outside {
                 vec![Input::FinishRemoval { root: workspace.root, removal: Ok(Removal::default()) }]
             }
             Effect::RunTool { .. }
+            | Effect::AnswerCall { .. }
             | Effect::EndExec { .. }
             | Effect::StartTask { .. }
             | Effect::AwaitTask { .. }
@@ -401,7 +403,9 @@ impl Process {
             }
             1 => (top()?, if rng.chance(50) { Input::Stop } else { Input::Start }),
             2 => match rng.pick(&tasks).cloned() {
-                Some(task_id) => (chosen, Input::Act { by: "somebody".to_owned(), act: Act::StopTask { task_id } }),
+                Some(task_id) => {
+                    (chosen, Input::Act { by: "somebody".to_owned(), act: RecordCall::StopTask { task_id } })
+                }
                 None => return Ok(()),
             },
             3 => (chosen, Input::Stop),
@@ -456,7 +460,7 @@ impl Process {
                 let change = ConfigChange { budget: Some(Budget::default()), ..ConfigChange::default() };
                 self.ask(&top()?, Input::Configure { change: Box::new(change) });
             } else if let Some(wait) = state.waits.open().values().find(|wait| wait.kind == WaitKind::Operator) {
-                let act = Act::CancelWait { waiting_intent_id: wait.waiting_intent_id.clone() };
+                let act = RecordCall::CancelWait { waiting_intent_id: wait.waiting_intent_id.clone() };
                 self.ask(&top()?, Input::Act { by: "somebody".to_owned(), act });
             } else if state.tasks.owed().values().any(|task| task.held) {
                 self.ask(&top()?, Input::Queue(NewMessage { text: Some("and?".into()), ..NewMessage::default() }));

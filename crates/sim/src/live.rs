@@ -6,15 +6,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use abide_engine::fold::decode;
-use abide_engine::{Answered, AskError, Clock, Host, Perform, fold};
+use abide_engine::{AskError, Clock, Host, Perform, Response, fold};
+use abide_kernel::AgentState;
 use abide_kernel::agent::config::{Config, Identity};
 use abide_kernel::agent::lifecycle::Control;
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::{Fact, TaskCreated, TaskEnd};
 use abide_kernel::id::{AgentId, TaskId};
-use abide_kernel::input::{Act, Answer, Checked, Input, NewMessage, Removal, Reply};
+use abide_kernel::input::{Answer, Checked, Input, NewMessage, Removal, Reply};
 use abide_kernel::limits::CLOCK_SLACK_MS;
 use abide_kernel::time::Time;
+use abide_kernel::tool::RecordCall;
 use abide_kernel::vocabulary::{ProviderError, TaskKind, TaskStatus, ToolStatus, WaitPolicy};
 use abide_kernel::wake::{self, Wake};
 use abide_ledger::{Cursor, Ledger, Memory};
@@ -179,7 +181,7 @@ impl Outside {
                 let reply = mind::reply(&mut self.rng, &inhabitant.shadow, &mut self.calls);
                 vec![Input::FinishRound { exec_id, round, reply }]
             }
-            Effect::RunTool { exec_id, call_id, .. } => {
+            Effect::RunTool { exec_id, call_id, .. } | Effect::AnswerCall { exec_id, call_id, .. } => {
                 let reads = mind::reads(&mut self.rng, &inhabitant.shadow);
                 let status = if self.rng.chance(80) { ToolStatus::Completed } else { ToolStatus::Failed };
                 let result = serde_json::Value::Null;
@@ -264,7 +266,7 @@ struct Process {
     crash_percent: u64,
 }
 
-type Asked = Arc<Mutex<Vec<(AgentId, Result<Answered, AskError>)>>>;
+type Asked = Arc<Mutex<Vec<(AgentId, Result<Response, AskError>)>>>;
 
 impl Process {
     async fn live(&mut self, left: &mut u64) -> Result<(), Ended> {
@@ -431,7 +433,7 @@ impl Process {
         }
         for (index, (_, stream, recorded)) in facts.iter().enumerate() {
             let Some(Ok(id)) = stream.agent_name().map(AgentId::new) else { continue };
-            let fact = decode(stream, recorded).map_err(|damage| damage.to_string())?;
+            let fact = decode::<AgentState>(stream, recorded).map_err(|damage| damage.to_string())?;
             outside.tally.facts += 1;
             outside.tally.turns += u64::from(matches!(fact, Fact::TurnStarted(_)));
             let line = format!("{id}:   {} {}", recorded.seq, fact.kind());
@@ -450,7 +452,7 @@ impl Process {
         for (id, answer) in answers {
             let Some(inhabitant) = outside.agents.get_mut(&id) else { continue };
             match answer {
-                Ok(Answered { answer: Answer::Queued { message_id }, .. }) => {
+                Ok(Response { answer: Answer::Queued { message_id }, .. }) => {
                     inhabitant.acknowledged.insert(message_id);
                     inhabitant.nothing_lost()?;
                 }
@@ -503,17 +505,17 @@ impl Process {
             return Some(Input::ReleaseTurns { cause: held.cause, evidence: "mended".to_owned() });
         }
         if let Some(timer_id) = state.timers.active().keys().next().cloned() {
-            return act(Act::CancelTimer { timer_id });
+            return act(RecordCall::CancelTimer { timer_id });
         }
         if let Some(task_id) = state.tasks.open().keys().next().cloned() {
             let end = TaskEnd { task_id, ..TaskEnd::default() };
             return Some(Input::EndTask { status: TaskStatus::Completed, end });
         }
         if let Some(waiting_intent_id) = state.waits.open().keys().next().cloned() {
-            return act(Act::CancelWait { waiting_intent_id });
+            return act(RecordCall::CancelWait { waiting_intent_id });
         }
         if let Some(work_item_id) = state.work.items().keys().next().cloned() {
-            return act(Act::CompleteWorkItem { work_item_id, report: "closed".to_owned() });
+            return act(RecordCall::CompleteWorkItem { work_item_id, report: "closed".to_owned() });
         }
         if state.tasks.owed().values().any(|task| task.held) {
             return Some(Input::Queue(NewMessage { text: Some("and?".to_owned()), ..NewMessage::default() }));
@@ -525,7 +527,7 @@ impl Process {
         let outside = self.world.outside();
         for id in ids {
             let inhabitant = &outside.agents[id];
-            let folded = fold(&self.ledger, id).map_err(|damage| damage.to_string())?;
+            let folded = fold::<AgentState>(&self.ledger, id).map_err(|damage| damage.to_string())?;
             if folded.as_ref() != Some(&inhabitant.shadow) {
                 return Err(Ended::Failed(format!("{id} reads otherwise than it was seen")));
             }

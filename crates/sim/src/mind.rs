@@ -8,10 +8,10 @@ use abide_kernel::agent::credentials::Credentials;
 use abide_kernel::agent::guard::call_hash;
 use abide_kernel::fact::{NewChild, Todo, Usage};
 use abide_kernel::id::{AgentId, ApprovalId, CallId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
-use abide_kernel::input::{Act, Call, Delivery, Does, Input, NewMessage, Reads, Reply, Spent, When, WorkItemChange};
+use abide_kernel::input::{Delivery, Input, NewMessage, Reads, Reply, Spent};
+use abide_kernel::tool::{Call, Command, ExecCommand, ExecutorCall, RecordCall, ToolCall, When, WorkItemChange};
 use abide_kernel::vocabulary::{
-    ApprovalDefault, CatchUp, ChildWorkspace, DeliveryMode, MessageKind, PlanStatus, Priority, SideEffect, TodoState,
-    WaitKind,
+    ApprovalDefault, CatchUp, ChildWorkspace, DeliveryMode, MessageKind, PlanStatus, Priority, TodoState, WaitKind,
 };
 use serde_json::json;
 
@@ -54,12 +54,12 @@ pub fn reply(rng: &mut Rng, state: &AgentState, calls_made: &mut u64) -> Reply {
             let call_id = CallId::new(format!("call_{calls_made}"));
             if stubborn || rng.chance(40) {
                 let cmd = if stubborn { "look".to_owned() } else { format!("build {calls_made}") };
-                let input = json!({ "cmd": cmd });
-                return Call { call_id, tool: "ExecCommand".to_owned(), input, does: Does::World(SideEffect::Unknown) };
+                let input = json!({ "cmd": &cmd });
+                return Call { call_id, tool: "ExecCommand".to_owned(), input, parsed: command(cmd) };
             }
             let act = model_act(rng, state);
             let input = json!({ "act": format!("{act:?}") });
-            Call { call_id, tool: tool_name(&act).to_owned(), input, does: Does::Act(act) }
+            Call { call_id, tool: tool_name(&act).to_owned(), input, parsed: ToolCall::Record(act) }
         })
         .collect();
     let tree = rng.chance(10).then(|| format!("tree_{}", rng.below(3)));
@@ -69,6 +69,16 @@ pub fn reply(rng: &mut Rng, state: &AgentState, calls_made: &mut u64) -> Reply {
     let text = if number < 60 { String::new() } else { format!("round {number}") };
     let stop = number.is_multiple_of(20).then(|| Reply::FULL.to_owned());
     Reply { text, calls, usage, tree, stop, ..Reply::default() }
+}
+
+/// A call that runs outside and may change anything there.
+fn command(command: String) -> ToolCall {
+    ToolCall::Executor(ExecutorCall::ExecCommand(ExecCommand {
+        command: Command { command, ..Command::default() },
+        yield_time_ms: 0,
+        start_new: false,
+        max_output_bytes: 0,
+    }))
 }
 
 /// What a call took that failed: as often as not, nothing.
@@ -86,31 +96,31 @@ pub fn reads(rng: &mut Rng, state: &AgentState) -> Option<Reads> {
     })
 }
 
-pub fn tool_name(act: &Act) -> &'static str {
+pub fn tool_name(act: &RecordCall) -> &'static str {
     match act {
-        Act::WaitFor { .. } => "WaitFor",
-        Act::CancelWait { .. } => "CancelWait",
-        Act::Sleep { .. } => "Sleep",
-        Act::CreateTimer { .. } => "CreateTimer",
-        Act::CancelTimer { .. } => "CancelTimer",
-        Act::CreateTrigger { .. } => "CreateTrigger",
-        Act::RotateTrigger { .. } => "RotateTrigger",
-        Act::RevokeTrigger { .. } => "RevokeTrigger",
-        Act::CreateWorkItem { .. } => "CreateWorkItem",
-        Act::PickWorkItem { .. } => "PickWorkItem",
-        Act::UpdateWorkItem { .. } => "UpdateWorkItem",
-        Act::CompleteWorkItem { .. } => "CompleteWorkItem",
-        Act::RequestApproval { .. } => "RequestApproval",
-        Act::DecideApproval { .. } => "DecideApproval",
-        Act::NotifyOperator { .. } => "NotifyOperator",
-        Act::SpawnChild { .. } => "SpawnAgent",
-        Act::StopTask { .. } => "TaskStop",
-        Act::ListTasks => "TaskList",
-        Act::ShowTask { .. } => "TaskStatus",
-        Act::ListWorkItems { .. } => "ListWorkItems",
-        Act::ShowWorkItem { .. } => "GetWorkItem",
-        Act::RunCommand { .. } => "RunCommand",
-        Act::DetachWorkspace { .. } => "DetachWorkspace",
+        RecordCall::WaitFor { .. } => "WaitFor",
+        RecordCall::CancelWait { .. } => "CancelWait",
+        RecordCall::Sleep { .. } => "Sleep",
+        RecordCall::CreateTimer { .. } => "CreateTimer",
+        RecordCall::CancelTimer { .. } => "CancelTimer",
+        RecordCall::CreateTrigger { .. } => "CreateTrigger",
+        RecordCall::RotateTrigger { .. } => "RotateTrigger",
+        RecordCall::RevokeTrigger { .. } => "RevokeTrigger",
+        RecordCall::CreateWorkItem { .. } => "CreateWorkItem",
+        RecordCall::PickWorkItem { .. } => "PickWorkItem",
+        RecordCall::UpdateWorkItem { .. } => "UpdateWorkItem",
+        RecordCall::CompleteWorkItem { .. } => "CompleteWorkItem",
+        RecordCall::RequestApproval { .. } => "RequestApproval",
+        RecordCall::DecideApproval { .. } => "DecideApproval",
+        RecordCall::NotifyOperator { .. } => "NotifyOperator",
+        RecordCall::SpawnChild { .. } => "SpawnAgent",
+        RecordCall::StopTask { .. } => "TaskStop",
+        RecordCall::ListTasks => "TaskList",
+        RecordCall::ShowTask { .. } => "TaskStatus",
+        RecordCall::ListWorkItems { .. } => "ListWorkItems",
+        RecordCall::ShowWorkItem { .. } => "GetWorkItem",
+        RecordCall::RunCommand { .. } => "RunCommand",
+        RecordCall::DetachWorkspace { .. } => "DetachWorkspace",
     }
 }
 
@@ -123,11 +133,11 @@ pub fn hinted(rng: &mut Rng, state: &AgentState) -> String {
     }
 }
 
-fn model_act(rng: &mut Rng, state: &AgentState) -> Act {
+fn model_act(rng: &mut Rng, state: &AgentState) -> RecordCall {
     // A model that has started something usually waits for it.
     if !state.tasks.open().is_empty() && rng.chance(30) {
         let task = some_id(rng, state.tasks.open().keys().cloned(), TaskId::new("task_none"));
-        return Act::WaitFor {
+        return RecordCall::WaitFor {
             wake: WaitKind::Task,
             resource: Some(task.to_string()),
             after_ms: None,
@@ -137,31 +147,31 @@ fn model_act(rng: &mut Rng, state: &AgentState) -> Act {
     }
     match rng.weighted(&[22, 4, 6, 8, 3, 4, 2, 14, 8, 12, 7, 4, 2, 2, 1]) {
         0 => wait_for(rng, state),
-        1 => Act::CancelWait { waiting_intent_id: open_wait(rng, state) },
-        2 => Act::Sleep { reason: None, duration_ms: rng.chance(70).then(|| 1 + rng.below(120_000)) },
+        1 => RecordCall::CancelWait { waiting_intent_id: open_wait(rng, state) },
+        2 => RecordCall::Sleep { reason: None, duration_ms: rng.chance(70).then(|| 1 + rng.below(120_000)) },
         3 => create_timer(rng, state),
-        4 => Act::CancelTimer { timer_id: active_timer(rng, state) },
-        5 => Act::CreateTrigger {
+        4 => RecordCall::CancelTimer { timer_id: active_timer(rng, state) },
+        5 => RecordCall::CreateTrigger {
             name: "hook".to_owned(),
             delivery_mode: if rng.chance(50) { DeliveryMode::EnqueueMessage } else { DeliveryMode::WakeHint },
             work_item_id: maybe_item(rng, state),
             signed: false,
             address: None,
         },
-        6 => Act::RevokeTrigger { trigger_id: trigger(rng, state) },
+        6 => RecordCall::RevokeTrigger { trigger_id: trigger(rng, state) },
         7 => create_item(rng),
-        8 => Act::PickWorkItem { work_item_id: item(rng, state) },
+        8 => RecordCall::PickWorkItem { work_item_id: item(rng, state) },
         9 => update_item(rng, state),
-        10 => Act::CompleteWorkItem { work_item_id: item(rng, state), report: "done".to_owned() },
-        11 => Act::RequestApproval {
+        10 => RecordCall::CompleteWorkItem { work_item_id: item(rng, state), report: "done".to_owned() },
+        11 => RecordCall::RequestApproval {
             summary: "may I".to_owned(),
             tool: None,
             deadline_ms: rng.chance(60).then(|| rng.below(300_000)),
             default: if rng.chance(50) { ApprovalDefault::Deny } else { ApprovalDefault::Grant },
         },
-        12 => Act::ShowTask { task_id: task(rng, state) },
-        13 => Act::StopTask { task_id: task(rng, state) },
-        _ => Act::NotifyOperator { text: "look".to_owned() },
+        12 => RecordCall::ShowTask { task_id: task(rng, state) },
+        13 => RecordCall::StopTask { task_id: task(rng, state) },
+        _ => RecordCall::NotifyOperator { text: "look".to_owned() },
     }
 }
 
@@ -177,7 +187,7 @@ fn trigger(rng: &mut Rng, state: &AgentState) -> TriggerId {
     some_id(rng, state.triggers.keys().cloned(), TriggerId::new("trig_none"))
 }
 
-fn wait_for(rng: &mut Rng, state: &AgentState) -> Act {
+fn wait_for(rng: &mut Rng, state: &AgentState) -> RecordCall {
     let wake = [WaitKind::Operator, WaitKind::Task, WaitKind::External, WaitKind::Timer][rng.weighted(&[2, 4, 3, 3])];
     let named = rng.chance(65);
     let resource = match wake {
@@ -188,10 +198,10 @@ fn wait_for(rng: &mut Rng, state: &AgentState) -> Act {
         WaitKind::Operator | WaitKind::Sleep => None,
     };
     let after_ms = (wake == WaitKind::Timer && !named).then(|| rng.below(60_000));
-    Act::WaitFor { wake, resource, after_ms, work_item_id: maybe_item(rng, state), reason: "waiting".to_owned() }
+    RecordCall::WaitFor { wake, resource, after_ms, work_item_id: maybe_item(rng, state), reason: "waiting".to_owned() }
 }
 
-fn create_timer(rng: &mut Rng, state: &AgentState) -> Act {
+fn create_timer(rng: &mut Rng, state: &AgentState) -> RecordCall {
     let when = match rng.below(20) {
         0..10 => When::AfterMs(rng.below(90_000)),
         10..17 => When::EveryMs(100 + rng.below(60_000)),
@@ -199,15 +209,21 @@ fn create_timer(rng: &mut Rng, state: &AgentState) -> Act {
     };
     let check = rng.chance(25).then(|| "test -s inbox".to_owned());
     let catch_up = *rng.pick(CatchUp::ALL).unwrap_or(&CatchUp::Latest);
-    Act::CreateTimer { summary: "tick".to_owned(), when, catch_up, work_item_id: maybe_item(rng, state), check }
+    RecordCall::CreateTimer { summary: "tick".to_owned(), when, catch_up, work_item_id: maybe_item(rng, state), check }
 }
 
-fn create_item(rng: &mut Rng) -> Act {
+fn create_item(rng: &mut Rng) -> RecordCall {
     let plan_status = rng.chance(10).then_some(PlanStatus::NeedsInput);
-    Act::CreateWorkItem { objective: "make it so".to_owned(), plan: None, plan_status, todo: Vec::new(), budget: None }
+    RecordCall::CreateWorkItem {
+        objective: "make it so".to_owned(),
+        plan: None,
+        plan_status,
+        todo: Vec::new(),
+        budget: None,
+    }
 }
 
-fn update_item(rng: &mut Rng, state: &AgentState) -> Act {
+fn update_item(rng: &mut Rng, state: &AgentState) -> RecordCall {
     let mut change = WorkItemChange::default();
     match rng.below(5) {
         0 => change.plan = Some(format!("plan {}", rng.below(3))),
@@ -219,12 +235,12 @@ fn update_item(rng: &mut Rng, state: &AgentState) -> Act {
         }
         _ => change.blocked_by = Some(None),
     }
-    Act::UpdateWorkItem { work_item_id: item(rng, state), change: Box::new(change) }
+    RecordCall::UpdateWorkItem { work_item_id: item(rng, state), change: Box::new(change) }
 }
 
 /// A person may say what an item may use, or that it may use anything again.
 #[allow(clippy::wildcard_enum_match_arm, reason = "nothing else has a budget")]
-fn limited(rng: &mut Rng, act: Act) -> Act {
+fn limited(rng: &mut Rng, act: RecordCall) -> RecordCall {
     let limits = match rng.below(10) {
         0 => Limits { max_turns: Some(rng.below(4)), ..Limits::default() },
         1 => Limits { max_tokens: Some(rng.below(80)), max_wall_ms: Some(rng.below(60_000)), ..Limits::default() },
@@ -232,12 +248,12 @@ fn limited(rng: &mut Rng, act: Act) -> Act {
         _ => return act,
     };
     match act {
-        Act::CreateWorkItem { objective, plan, plan_status, todo, budget: _ } => {
-            Act::CreateWorkItem { objective, plan, plan_status, todo, budget: Some(limits) }
+        RecordCall::CreateWorkItem { objective, plan, plan_status, todo, budget: _ } => {
+            RecordCall::CreateWorkItem { objective, plan, plan_status, todo, budget: Some(limits) }
         }
-        Act::UpdateWorkItem { work_item_id, change } => {
+        RecordCall::UpdateWorkItem { work_item_id, change } => {
             let change = Box::new(WorkItemChange { budget: Some(limits), ..*change });
-            Act::UpdateWorkItem { work_item_id, change }
+            RecordCall::UpdateWorkItem { work_item_id, change }
         }
         other => other,
     }
@@ -276,7 +292,7 @@ pub fn endless_reply(state: &AgentState, calls_made: &mut u64) -> Reply {
     let first = state.turn.as_ref().is_some_and(|turn| turn.round == 1);
     let calls = first.then(|| {
         *calls_made += 1;
-        let act = Act::CreateWorkItem {
+        let act = RecordCall::CreateWorkItem {
             objective: "more".to_owned(),
             plan: None,
             plan_status: None,
@@ -284,7 +300,7 @@ pub fn endless_reply(state: &AgentState, calls_made: &mut u64) -> Reply {
             budget: None,
         };
         let (call_id, input) = (CallId::new(format!("call_{calls_made}")), json!({ "objective": "more" }));
-        Call { call_id, tool: tool_name(&act).to_owned(), input, does: Does::Act(act) }
+        Call { call_id, tool: tool_name(&act).to_owned(), input, parsed: ToolCall::Record(act) }
     });
     Reply { text: "more".to_owned(), calls: calls.into_iter().collect(), ..Reply::default() }
 }
@@ -332,10 +348,10 @@ pub fn child(rng: &mut Rng) -> NewChild {
 }
 
 /// What a person does to an agent's records.
-pub fn operator_act(rng: &mut Rng, state: &AgentState) -> Act {
+pub fn operator_act(rng: &mut Rng, state: &AgentState) -> RecordCall {
     match rng.below(9) {
-        0 => Act::CancelWait { waiting_intent_id: open_wait(rng, state) },
-        1 => Act::CancelTimer { timer_id: active_timer(rng, state) },
+        0 => RecordCall::CancelWait { waiting_intent_id: open_wait(rng, state) },
+        1 => RecordCall::CancelTimer { timer_id: active_timer(rng, state) },
         2 => create_timer(rng, state),
         3 => {
             let act = create_item(rng);
@@ -345,13 +361,13 @@ pub fn operator_act(rng: &mut Rng, state: &AgentState) -> Act {
             let act = update_item(rng, state);
             limited(rng, act)
         }
-        5 => Act::CompleteWorkItem { work_item_id: item(rng, state), report: "done by hand".to_owned() },
-        6 => Act::StopTask { task_id: task(rng, state) },
-        7 => Act::RevokeTrigger { trigger_id: trigger(rng, state) },
+        5 => RecordCall::CompleteWorkItem { work_item_id: item(rng, state), report: "done by hand".to_owned() },
+        6 => RecordCall::StopTask { task_id: task(rng, state) },
+        7 => RecordCall::RevokeTrigger { trigger_id: trigger(rng, state) },
         _ => {
             let pending = state.approvals.pending().keys().cloned();
             let approval_id = some_id(rng, pending, ApprovalId::new("appr_none"));
-            Act::DecideApproval { approval_id, grant: rng.chance(50) }
+            RecordCall::DecideApproval { approval_id, grant: rng.chance(50) }
         }
     }
 }

@@ -6,7 +6,7 @@ mod ending;
 
 use std::collections::BTreeMap;
 
-use abide_engine::{Asked, Core, Outputs, fold, fold_until};
+use abide_engine::{Core, Outputs, Request, fold, fold_until};
 use abide_kernel::agent::budget::Budget;
 use abide_kernel::agent::config::{AgentLimits, Choice, Config, ConfigChange, Identity};
 use abide_kernel::agent::lifecycle::Control;
@@ -171,7 +171,7 @@ impl World {
     fn create(&mut self, number: u64) -> Result<(), String> {
         let id = AgentId::new(&format!("a{number}")).map_err(|error| error.to_string())?;
         let mut inhabitant = Inhabitant::new(id.clone());
-        inhabitant.core = Some(Core::unborn(id.clone()).following(self.settings()));
+        inhabitant.core = Some(Core::new(id.clone()).with_boot(self.settings()));
         self.agents.insert(id.clone(), inhabitant);
         let budget = mind::budget(&mut self.rng);
         let (model, fallback) = ("first/model".to_owned(), mind::fallback(&mut self.rng));
@@ -288,7 +288,7 @@ impl World {
                 inhabitant.asked.insert(token);
             }
             if let Some(core) = &mut inhabitant.core {
-                core.ask(Asked::new(token, input));
+                core.ask(Request::new(token, input));
             }
         }
         self.drive(id)
@@ -311,7 +311,7 @@ impl World {
             Some(core) => inhabitant.core = Some(core),
             None => {
                 // Its creation never became durable: nobody was told that it exists.
-                inhabitant.core = Some(Core::unborn(id.clone()).following(settings));
+                inhabitant.core = Some(Core::new(id.clone()).with_boot(settings));
                 return Ok(false);
             }
         }
@@ -434,11 +434,11 @@ impl World {
     }
 
     fn replays_to(&self, id: &AgentId, state: &AgentState) -> Result<(), String> {
-        let replayed = fold_until(&self.ledger, id, state.seq).map_err(|damage| damage.to_string())?;
+        let replayed = fold_until::<AgentState>(&self.ledger, id, state.seq).map_err(|damage| damage.to_string())?;
         if replayed != *state {
             return Err(format!("{id} replayed to seq {} is another", state.seq));
         }
-        let loaded = fold(&self.ledger, id).map_err(|damage| damage.to_string())?;
+        let loaded = fold::<AgentState>(&self.ledger, id).map_err(|damage| damage.to_string())?;
         let behind = loaded.as_ref().map(|state| state.seq);
         if behind < Some(state.seq) {
             Err(format!("{id} loads at {behind:?}, {} is durable", state.seq))

@@ -57,6 +57,9 @@ pub struct AgentSummary {
     /// Says what to use instead of a spelling that will go.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<String>,
+    /// When it is made: that `abide.toml` of its workspace is not used, why, and what to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
 }
 
 /// What no agent's records hold and the daemon knows at this moment.
@@ -93,7 +96,7 @@ pub struct IdentityView {
     pub ownership: Ownership,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<AgentId>,
-    // Told by the daemon to models and to whoever reads its answers; the document does not have it, and no client shows it.
+    // In the daemon's answers and in results of tools. The document does not have it, and no client shows it.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     pub supervisor: Option<SupervisorView>,
     /// The agents that made it, nearest first: the policy judges its calls as theirs, too.

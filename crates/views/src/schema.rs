@@ -19,8 +19,8 @@ use crate::vocabulary::{
     WaitKind, WaitSource, WaitStatus, WaitingReason, WorkItemState, WorkspaceMode, WorkspaceStatus,
 };
 
-/// The name under which all plain strings are put into the document; whoever makes it puts `type: string` in the place of
-/// every reference to it.
+/// The name under which all plain strings are put into the document. Its generator puts `type: string` in the place of every
+/// reference to it.
 pub const PLAIN_STRING: &str = "PlainString";
 
 macro_rules! plain_strings {

@@ -32,6 +32,7 @@ const LEFT_OUT: &[&str] = &[
     "used_at",
     "waiting_intent_id",
     "waiting_reason",
+    "warning",
     "work_item_id",
 ];
 

@@ -10,12 +10,12 @@ const LIST: [&str; 6] = ["mutants", "--list", "--json", "--no-config", "-p", "ab
 /// Parts of the names of mutants that no test has to catch: planted bugs are no part of the kernel, and no rule depends on
 /// the text of `Debug` or on the words in which serde says what it expected.
 const LEFT_OUT: [&str; 4] = ["kernel/src/planted.rs", "planted!(", "fmt::Debug for", ">::expecting "];
-/// What the changed line has where a mutant is within the guard of a planted bug.
+/// The changed line has this where a mutant is within the guard of a planted bug.
 const PLANTED: &str = "if planted!(";
 
 /// A place in a file; both count from 1, columns in characters.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct LineColumn {
     line: usize,
     column: usize,
 }
@@ -25,8 +25,8 @@ pub(crate) struct Mutant {
     pub(crate) name: String,
     pub(crate) file: String,
     pub(crate) diff: String,
-    start: Place,
-    end: Place,
+    start: LineColumn,
+    end: LineColumn,
     replacement: String,
 }
 
@@ -36,7 +36,7 @@ impl Mutant {
         let number = |value: &Value| usize::try_from(value.as_u64()?).ok();
         let place = |key: &str| {
             let place = &listed["span"][key];
-            Some(Place { line: number(&place["line"])?, column: number(&place["column"])? })
+            Some(LineColumn { line: number(&place["line"])?, column: number(&place["column"])? })
         };
         Some(Mutant {
             name: text("name")?,
@@ -55,14 +55,14 @@ impl Mutant {
 
     /// The text of its file with the mutant in it.
     pub(crate) fn apply(&self, text: &str) -> Result<String> {
-        let at = |place: Place| offset(text, place).with_context(|| format!("{} is not in its file", self.name));
+        let at = |place: LineColumn| offset(text, place).with_context(|| format!("{} is not in its file", self.name));
         let (start, end) = (at(self.start)?, at(self.end)?);
         ensure!(start <= end, "{} ends before it starts", self.name);
         Ok(format!("{}{}{}", &text[..start], self.replacement, &text[end..]))
     }
 }
 
-fn offset(text: &str, place: Place) -> Option<usize> {
+fn offset(text: &str, place: LineColumn) -> Option<usize> {
     let line = text.split_inclusive('\n').nth(place.line.checked_sub(1)?)?;
     let before = line.as_ptr() as usize - text.as_ptr() as usize;
     let columns = line.char_indices().map(|(at, _)| at).chain([line.len()]);
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     fn mutant(start: (usize, usize), end: (usize, usize), replacement: &str) -> Mutant {
-        let place = |(line, column)| Place { line, column };
+        let place = |(line, column)| LineColumn { line, column };
         Mutant {
             name: "a mutant".to_owned(),
             file: "a.rs".to_owned(),

@@ -1,4 +1,4 @@
-//! The words of `abide agent`.
+//! The arguments of `abide agent`.
 
 use std::path::PathBuf;
 
@@ -12,30 +12,30 @@ use crate::credentials;
 
 #[derive(Debug, Subcommand)]
 pub enum AgentCommand {
-    /// Make an agent, and start it
+    /// Create an agent, and start it
     Create(CreateArgs),
-    /// All agents
+    /// List all agents
     List,
-    /// The whole picture of one agent
+    /// Show an agent: settings, status, usage, problems
     Show {
         /// The agent
         id: AgentId,
     },
-    /// Change what it thinks with, where it works, what it may reach and use, and what it always knows
+    /// Change the model, workspace, network access, budget, credentials or instructions of an agent
     Set(SetArgs),
     /// Start stopped agents: one, several or all
     Start(AgentsArgs),
-    /// Stop agents: one, several or all; messages are kept, and each can be started again
+    /// Stop agents: one, several or all; their messages are kept
     Stop(AgentsArgs),
-    /// End what it is doing right now; the agent goes on
+    /// Abort the running turn; the agent goes on
     Abort {
         /// The agent
         id: AgentId,
-        /// Only this execution; another one that runs by then is left alone
+        /// Abort only this execution, not a later one
         #[arg(long, value_name = "EXEC")]
         exec: Option<String>,
     },
-    /// Archive a stopped agent; its id is not used again
+    /// Archive a stopped agent; its id cannot be reused
     Delete {
         /// The agent
         id: AgentId,
@@ -60,7 +60,7 @@ pub struct AgentsArgs {
     /// The agents
     #[arg(value_name = "ID")]
     pub ids: Vec<AgentId>,
-    /// Every agent; children go with the agent that made them
+    /// Every agent; child agents follow their supervisor
     #[arg(long)]
     pub all: bool,
 }
@@ -69,33 +69,32 @@ pub struct AgentsArgs {
 pub struct CreateArgs {
     /// Its name: 1 to 64 of a-z, 0-9, '.', '_' and '-'
     pub id: AgentId,
-    /// What it thinks with: PROVIDER/MODEL; default: what the settings have, also when they change
+    /// Its model: PROVIDER/MODEL; default: the model of the settings, also when that changes
     #[arg(long, value_name = "MODEL", value_parser = model_or_default)]
     pub model: Option<String>,
     /// The folder it works in
     #[arg(long, value_name = "DIR")]
     pub workspace: Option<PathBuf>,
-    /// Let it work in a folder of the system, such as /etc
+    /// Allow a system folder, such as /etc
     #[arg(long, requires = "workspace")]
     pub force: bool,
-    /// What it is for
+    /// orchestrator or execution
     #[arg(long, value_name = "ROLE", value_parser = role)]
     pub role: Option<Role>,
-    /// What it should always know, from this file; - reads stdin
+    /// Instructions for every prompt, from this file; - reads stdin
     #[arg(long, value_name = "FILE")]
     pub instructions: Option<PathBuf>,
-    /// Let it reach the network
+    /// Allow network access
     #[arg(long)]
     pub network: bool,
-    /// What it thinks with when that fails, in this order, divided by commas; none: nothing else; default: those of the
-    /// settings
+    /// Fallback models, in order, separated by commas; none: no fallback; default: the fallbacks of the settings
     #[arg(long, value_name = "MODELS|none|default", value_delimiter = ',', value_parser = model_or_none)]
     pub fallback: Option<Vec<String>>,
     #[command(flatten)]
     pub budget: BudgetArgs,
     #[command(flatten)]
     pub credentials: CredentialArgs,
-    /// Leave it stopped
+    /// Do not start it
     #[arg(long)]
     pub no_start: bool,
 }
@@ -104,23 +103,22 @@ pub struct CreateArgs {
 pub struct SetArgs {
     /// The agent
     pub id: AgentId,
-    /// What it thinks with: PROVIDER/MODEL; default: what the settings have, also when they change
+    /// Its model: PROVIDER/MODEL; default: the model of the settings, also when that changes
     #[arg(long, value_name = "MODEL", value_parser = model_or_default)]
     pub model: Option<String>,
-    /// The folder it works in, from its next command on
+    /// The folder it works in, from its next command
     #[arg(long, value_name = "DIR")]
     pub workspace: Option<PathBuf>,
-    /// Let it work in a folder of the system, such as /etc
+    /// Allow a system folder, such as /etc
     #[arg(long, requires = "workspace")]
     pub force: bool,
-    /// Whether it may reach the network: on or off
+    /// Network access: on or off
     #[arg(long, value_name = "on|off", value_parser = switch)]
     pub network: Option<bool>,
-    /// What it should always know, from this file; - reads stdin, and an empty one takes away what was there
+    /// Instructions for every prompt, from this file; - reads stdin; an empty file removes them
     #[arg(long, value_name = "FILE")]
     pub instructions: Option<PathBuf>,
-    /// What it thinks with when its model fails, in this order, divided by commas; none: nothing else; default: those of the
-    /// settings
+    /// Fallback models, in order, separated by commas; none: no fallback; default: the fallbacks of the settings
     #[arg(long, value_name = "MODELS|none|default", value_delimiter = ',', value_parser = model_or_none)]
     pub fallback: Option<Vec<String>>,
     #[command(flatten)]
@@ -129,26 +127,25 @@ pub struct SetArgs {
     pub credentials: CredentialArgs,
 }
 
-/// What the commands of an agent are given.
+/// The credentials of an agent's commands.
 #[derive(Debug, Default, Args)]
 pub struct CredentialArgs {
-    /// A variable that its commands get, which is no secret; may be repeated; none: takes away those before it
+    /// An environment variable of its commands, not secret; repeatable; none: removes earlier ones
     #[arg(long, value_name = "NAME=VALUE|none", value_parser = variable_or_none)]
     pub env: Vec<String>,
-    /// A secret that its commands find in a variable of the same name; may be repeated; none: takes away those before it
+    /// A secret that its commands get in a variable of the same name; repeatable; none: removes earlier ones
     #[arg(long, value_name = "NAME|none", value_parser = secret_or_none)]
     pub secret: Vec<String>,
-    /// The secret that git answers with when this host asks for a password over https; may be repeated; none: takes away
-    /// those before it
+    /// The secret that git uses as its password for this host over https; repeatable; none: removes earlier ones
     #[arg(long, value_name = "HOST=NAME|none", value_parser = git_credential_or_none)]
     pub git_credential: Vec<String>,
-    /// Let its ssh sign with the keys of the daemon's ssh agent; needs bubblewrap
+    /// Give its commands the daemon's ssh agent; needs bubblewrap
     #[arg(long, value_name = "on|off", value_parser = switch, num_args = 0..=1, require_equals = true, default_missing_value = "on")]
     pub ssh_agent: Option<bool>,
-    /// The host keys that its ssh accepts, from this file; none: those that the machine knows
+    /// The host keys that its ssh accepts, from this file; none: those of the machine
     #[arg(long, value_name = "FILE|none")]
     pub known_hosts: Option<PathBuf>,
-    /// Give its supervised children the same
+    /// Give its supervised children the same credentials
     #[arg(long, value_name = "on|off", value_parser = switch, num_args = 0..=1, require_equals = true, default_missing_value = "on")]
     pub for_children: Option<bool>,
 }

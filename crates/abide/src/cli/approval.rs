@@ -1,4 +1,4 @@
-//! The words of `abide approval`.
+//! The arguments of `abide approval`.
 
 use clap::{Args, Subcommand};
 
@@ -6,11 +6,11 @@ use super::{OfAgent, OfAgents};
 
 #[derive(Debug, Subcommand)]
 pub enum ApprovalCommand {
-    /// All of them, newest last; where no agent is named, the open ones of all agents
+    /// List requests, newest last; without an agent, the open ones of all agents
     List(OfAgents),
-    /// Say yes
+    /// Grant a request
     Grant(OneApproval),
-    /// Say no
+    /// Deny a request
     Deny(OneApproval),
 }
 

@@ -1,5 +1,7 @@
 //! The words of `abide config`.
 
+use std::path::PathBuf;
+
 use clap::Subcommand;
 
 #[derive(Debug, Subcommand)]
@@ -27,6 +29,22 @@ pub enum ConfigCommand {
         #[arg(required = true, value_name = "KEY")]
         keys: Vec<String>,
     },
+    /// Trust the current content of a workspace's abide.toml: agents created there get its settings
+    Trust {
+        /// The workspace
+        #[arg(value_name = "DIR")]
+        workspace: PathBuf,
+    },
+    /// Withdraw the trust in a workspace's abide.toml
+    Untrust {
+        /// The workspace
+        #[arg(value_name = "DIR")]
+        workspace: PathBuf,
+    },
     /// A JSON schema of config.toml
-    Schema,
+    Schema {
+        /// Print the tables of docs/settings.md instead
+        #[arg(long)]
+        markdown: bool,
+    },
 }

@@ -1,37 +1,37 @@
-//! The words of `abide up` and `abide daemon`.
+//! The arguments of `abide up` and `abide daemon`.
 
 use clap::{Args, Subcommand};
 
-/// What the daemon is started with; each of them outranks the environment and config.toml.
+/// The options of the daemon; each overrides the environment and config.toml.
 #[derive(Debug, Default, Args)]
 pub struct UpArgs {
-    /// Where to listen; port 0 takes a free one
+    /// The address to listen on; port 0 picks a free port
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<String>,
-    /// Where the ledger is kept: sqlite, in the home
+    /// The ledger's store: sqlite, in the home
     #[arg(long, value_name = "URL")]
     pub store: Option<String>,
-    /// What agents think with unless they say otherwise: PROVIDER/MODEL
+    /// The default model of agents: PROVIDER/MODEL
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum DaemonCommand {
-    /// Start it; returns when it is ready
+    /// Start the daemon, and return when it is ready
     Start(UpArgs),
-    /// Stop it; agents go on where they were when it starts again
+    /// Stop the daemon; agents resume when it starts again
     Stop,
-    /// Stop it if it runs, and start it
+    /// Stop the daemon if it runs, and start it
     Restart(UpArgs),
-    /// Whether it runs, and where
+    /// Show whether the daemon runs, and its address
     Status,
-    /// What it wrote
+    /// Show the daemon's log
     Logs {
-        /// Go on as it writes more
+        /// Keep printing new lines
         #[arg(long, short)]
         follow: bool,
-        /// Only the newest so many lines
+        /// Only the newest N lines
         #[arg(long, value_name = "N", default_value_t = 200)]
         last: usize,
     },

@@ -1,4 +1,4 @@
-//! The words of `abide ledger`.
+//! The arguments of `abide ledger`.
 
 use std::path::PathBuf;
 
@@ -10,17 +10,17 @@ use super::seq;
 
 #[derive(Debug, Subcommand)]
 pub enum LedgerCommand {
-    /// How much is in it
+    /// Show sizes and counts
     Stats,
-    /// Check every chain, head, segment, blob and row; exits 1 and names what is damaged
+    /// Verify every chain, head, segment, blob and row; exits 1 and names the damage
     Verify {
-        /// First make the rows that lists read again, from the facts
+        /// First rebuild the rows of lists from the facts
         #[arg(long)]
         rebuild_rows: bool,
     },
     /// Write one agent as a folder of records, or with --full the whole ledger as one file
     Export(ExportArgs),
-    /// Read a file that `export --full` wrote; all of it, or nothing
+    /// Import a file of `export --full`, all of it or nothing
     Import {
         /// The file
         file: PathBuf,
@@ -30,9 +30,9 @@ pub enum LedgerCommand {
         /// The folder
         dir: PathBuf,
     },
-    /// Make a new, stopped agent with the past of another
+    /// Create a stopped agent with the history of another
     Fork {
-        /// The agent whose past it gets
+        /// The agent to fork
         id: AgentId,
         /// The last fact they share, counted from 1
         #[arg(long, value_name = "SEQ", value_parser = seq, allow_negative_numbers = true)]
@@ -41,9 +41,9 @@ pub enum LedgerCommand {
         #[arg(long = "as", value_name = "NEW")]
         name: AgentId,
     },
-    /// Move old facts into compressed segments; nothing is dropped
+    /// Move old facts into compressed segments; no fact is deleted
     Compact {
-        /// Facts older than this many days move
+        /// Move facts older than this many days
         #[arg(long, value_name = "DAYS", default_value_t = OLDER_THAN_DAYS)]
         older_than_days: u64,
         /// Move the oldest facts until the database holds at most this many bytes of them

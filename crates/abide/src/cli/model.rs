@@ -1,14 +1,14 @@
-//! The words of `abide model`.
+//! The arguments of `abide model`.
 
 use clap::Subcommand;
 
 #[derive(Debug, Subcommand)]
 pub enum ModelCommand {
-    /// Every model that is known here: whether a key is set, its window, its prices, who thinks with it
+    /// List known models: key, context window, prices, agents that use each
     List,
-    /// One small call, to see whether a model answers; exits 1 if it does not
+    /// Test a model with one small call; exits 1 if it fails
     Test {
-        /// PROVIDER/MODEL [default: what agents think with]
+        /// PROVIDER/MODEL [default: the default model of agents]
         #[arg(value_parser = crate::config::model)]
         model: Option<String>,
     },

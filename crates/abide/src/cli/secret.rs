@@ -1,18 +1,18 @@
-//! The words of `abide secret`.
+//! The arguments of `abide secret`.
 
 use clap::Subcommand;
 
 #[derive(Debug, Subcommand)]
 pub enum SecretCommand {
-    /// Keep a value, read from the standard input; a newline at its end is left out
+    /// Store a value from the standard input, without its trailing newline
     Set {
-        /// The variable that commands find it in, such as GIT_TOKEN
+        /// The name of its environment variable, such as GIT_TOKEN
         #[arg(value_parser = name)]
         name: String,
     },
-    /// All secrets by name, and the agents that were given each
+    /// List secrets by name, and the agents that have each
     List,
-    /// Remove a value; commands that start later have it no more
+    /// Remove a secret; later commands do not get it
     Remove {
         /// The secret
         #[arg(value_parser = name)]

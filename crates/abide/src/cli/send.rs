@@ -1,4 +1,4 @@
-//! The words of `abide send`.
+//! The arguments of `abide send`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,12 +14,12 @@ use crate::span;
 pub struct SendArgs {
     /// The agent
     pub id: AgentId,
-    /// What to say; - reads stdin
+    /// The text of the message; - reads stdin
     pub text: String,
-    /// A PNG, JPEG, GIF or WebP to send with it; may be said several times
+    /// A PNG, JPEG, GIF or WebP to attach; repeatable
     #[arg(long = "image", value_name = "FILE")]
     pub images: Vec<PathBuf>,
-    /// Wait for the answer and print it; exits 4 when the agent waits for a person instead, 5 when its budget is spent
+    /// Wait for the answer and print it; exits 4 if the agent waits for a person, 5 if its budget is reached
     #[arg(long)]
     pub wait: bool,
     /// How long to wait: 30, 30s, 5m

@@ -1,4 +1,4 @@
-//! The words of `abide task`.
+//! The arguments of `abide task`.
 
 use clap::{Args, Subcommand};
 
@@ -6,32 +6,32 @@ use super::OfAgent;
 
 #[derive(Debug, Subcommand)]
 pub enum TaskCommand {
-    /// All of them, newest last
+    /// List tasks, newest last
     List(OfAgent),
-    /// One of them
+    /// Show a task
     Show(OneTask),
-    /// What it wrote
+    /// Show the output of a task
     Output {
         #[command(flatten)]
         task: OneTask,
-        /// From this byte on, instead of the newest
+        /// Start at this byte, instead of the newest output
         #[arg(long, value_name = "BYTE")]
         offset: Option<u64>,
-        /// Go on as it writes, until it ends
+        /// Keep printing until it ends
         #[arg(long, short)]
         follow: bool,
     },
-    /// Write to it, if it accepts input
+    /// Write to the input of a task that accepts input
     Input {
         #[command(flatten)]
         task: OneTask,
-        /// What to write, with a line end; - reads stdin and adds none
+        /// The text to write, as a line; - reads stdin as it is
         text: String,
-        /// Nothing comes after it: the task reads the end of its input
+        /// Close the input after it
         #[arg(long)]
         close: bool,
     },
-    /// Ask it to end, with everything it started; the second time it is forced
+    /// Stop a task and its processes; a second stop kills them
     Stop(OneTask),
     /// Run a command in the agent's workspace
     Run(RunArgs),
@@ -49,19 +49,19 @@ pub struct OneTask {
 pub struct RunArgs {
     #[command(flatten)]
     pub of: OfAgent,
-    /// The command, for a shell; several words are joined, and what begins with - goes after --
+    /// The command line of a shell; words are joined, and words that begin with - go after --
     #[arg(required = true, value_name = "CMD")]
     pub command: Vec<String>,
-    /// Where, below the workspace
+    /// The working folder, below the workspace
     #[arg(long, value_name = "DIR")]
     pub workdir: Option<String>,
-    /// On a terminal of its own
+    /// Run it in a pseudo-terminal
     #[arg(long)]
     pub tty: bool,
-    /// Let `task input` write to it
+    /// Keep its input open for `task input`
     #[arg(long)]
     pub accepts_input: bool,
-    /// Print what it writes until it ends, and exit 1 if it fails
+    /// Print its output until it ends, and exit 1 if it fails
     #[arg(long)]
     pub wait: bool,
 }

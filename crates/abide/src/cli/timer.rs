@@ -1,4 +1,4 @@
-//! The words of `abide timer`.
+//! The arguments of `abide timer`.
 
 use std::time::Duration;
 
@@ -12,18 +12,18 @@ use crate::span;
 
 #[derive(Debug, Subcommand)]
 pub enum TimerCommand {
-    /// Make a timer
+    /// Create a timer
     Create(TimerArgs),
-    /// All of them, newest last
+    /// List timers, newest last
     List(OfAgent),
-    /// One of them, and when it fires next
+    /// Show a timer, and the next times at which it fires
     Show {
         #[command(flatten)]
         of: OfAgent,
         /// The timer, or the end of its id
         timer: String,
     },
-    /// End one
+    /// Cancel a timer
     Cancel {
         #[command(flatten)]
         of: OfAgent,
@@ -37,7 +37,7 @@ pub enum TimerCommand {
 pub struct TimerArgs {
     #[command(flatten)]
     pub of: OfAgent,
-    /// What the agent is told when it fires
+    /// The message to the agent when it fires
     pub summary: String,
     /// Once, after this long: 500ms, 30s, 5m, 2h, 1d
     #[arg(long = "in", id = "after", value_name = "DURATION", value_parser = span::duration)]
@@ -45,19 +45,19 @@ pub struct TimerArgs {
     /// Once, at this time: 2026-01-31T12:00:00Z
     #[arg(long, value_name = "RFC3339", value_parser = time)]
     pub at: Option<Time>,
-    /// Again and again, this far apart: 100ms or more
+    /// At this interval: 100ms or more
     #[arg(long, value_name = "DURATION", value_parser = every)]
     pub every: Option<Duration>,
-    /// By the calendar: minute, hour, day of the month, month, day of the week
+    /// A cron schedule: minute, hour, day of the month, month, day of the week
     #[arg(long, value_name = "FIELDS")]
     pub cron: Option<String>,
-    /// Whose clocks --cron is read off, such as Europe/Berlin; UTC where it is left out
+    /// The time zone of --cron, such as Europe/Berlin [default: UTC]
     #[arg(long, value_name = "ZONE", requires = "cron")]
     pub time_zone: Option<String>,
-    /// What becomes of occurrences that were missed: latest, none or all
+    /// Which missed occurrences to deliver: latest, none or all
     #[arg(long, value_name = "HOW", value_parser = catch_up)]
     pub catch_up: Option<CatchUp>,
-    /// A command that says whether it is worth a turn: 0 wakes the agent, any other exit code skips that time
+    /// Run this command first: exit code 0 wakes the agent, any other skips the occurrence
     #[arg(long, value_name = "COMMAND")]
     pub check: Option<String>,
 }

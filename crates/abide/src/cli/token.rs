@@ -1,4 +1,4 @@
-//! The words of `abide token`.
+//! The arguments of `abide token`.
 
 use abide_api::types::Scope;
 use clap::Subcommand;
@@ -7,18 +7,18 @@ use super::word;
 
 #[derive(Debug, Subcommand)]
 pub enum TokenCommand {
-    /// Make a token; it is shown once
+    /// Create a token; it is shown once
     Create {
-        /// Who it is for
+        /// The name of its holder
         #[arg(long, value_name = "NAME")]
         name: String,
-        /// observer reads; operator talks to agents too; admin may do everything
+        /// observer: read only; operator: also send and change; admin: everything
         #[arg(long, value_name = "SCOPE", value_parser = scope)]
         scope: Scope,
     },
-    /// All tokens, without what they are
+    /// List tokens, without their values
     List,
-    /// Make one worthless
+    /// Revoke a token
     Revoke {
         /// The token's id
         id: String,

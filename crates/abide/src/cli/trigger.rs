@@ -1,4 +1,4 @@
-//! The words of `abide trigger`.
+//! The arguments of `abide trigger`.
 
 use std::path::PathBuf;
 
@@ -9,18 +9,18 @@ use super::{OfAgent, word};
 
 #[derive(Debug, Subcommand)]
 pub enum TriggerCommand {
-    /// Make a trigger; its URL is shown now, and not again
+    /// Create a trigger; its URL is shown once
     Create(TriggerArgs),
-    /// All of them, newest last
+    /// List triggers, newest last
     List(OfAgent),
-    /// Give one another URL; the one before opens nothing any more
+    /// Replace the URL of a trigger; the old one stops working
     Rotate {
         #[command(flatten)]
         of: OfAgent,
         /// The trigger, or the end of its id
         trigger: String,
     },
-    /// End one; its URL opens nothing any more
+    /// Revoke a trigger; its URL stops working
     Revoke {
         #[command(flatten)]
         of: OfAgent,
@@ -34,12 +34,12 @@ pub enum TriggerCommand {
 pub struct TriggerArgs {
     #[command(flatten)]
     pub of: OfAgent,
-    /// What will come in by it
+    /// A name for its source
     pub name: String,
-    /// What a delivery is: enqueue_message or wake_hint
+    /// The effect of a delivery: enqueue_message or wake_hint
     #[arg(long, value_name = "MODE", value_parser = delivery_mode)]
     pub mode: Option<DeliveryMode>,
-    /// The work item that it is about
+    /// The work item that deliveries are about
     #[arg(long, value_name = "ITEM")]
     pub work_item: Option<String>,
     /// Deliveries must be signed with the secret in this variable

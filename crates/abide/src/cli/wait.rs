@@ -1,4 +1,4 @@
-//! The words of `abide wait`.
+//! The arguments of `abide wait`.
 
 use clap::Subcommand;
 
@@ -6,9 +6,9 @@ use super::{OfAgent, OfAgents};
 
 #[derive(Debug, Subcommand)]
 pub enum WaitCommand {
-    /// All of them, newest last; where no agent is named, the open ones of all agents
+    /// List waits, newest last; without an agent, the open ones of all agents
     List(OfAgents),
-    /// End one, as if nothing had been waited for
+    /// Cancel a wait
     Cancel {
         #[command(flatten)]
         of: OfAgent,

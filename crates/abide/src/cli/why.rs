@@ -1,4 +1,4 @@
-//! The words of `abide why`.
+//! The arguments of `abide why`.
 
 use std::path::PathBuf;
 
@@ -9,12 +9,12 @@ use super::seq;
 
 #[derive(Debug, Args)]
 pub struct WhyArgs {
-    /// The agent; all of them, a line each, where none is named
+    /// The agent [default: all agents, one line each]
     pub id: Option<AgentId>,
-    /// As it was right after this fact
+    /// The state right after this fact
     #[arg(long, value_name = "SEQ", requires = "id", value_parser = seq, allow_negative_numbers = true)]
     pub at: Option<Seq>,
-    /// Write its records into this folder too, so that anybody can replay them
+    /// Also write its records to this folder, for replay
     #[arg(long, value_name = "DIR", requires = "id", conflicts_with = "at")]
     pub export: Option<PathBuf>,
     /// Explain the agent in this folder of records: an agent.json and ledger/*.jsonl

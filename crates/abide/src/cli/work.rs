@@ -1,4 +1,4 @@
-//! The words of `abide work`.
+//! The arguments of `abide work`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::span;
 
 #[derive(Debug, Subcommand)]
 pub enum WorkCommand {
-    /// All of them, newest last
+    /// List work items, newest last
     List {
         #[command(flatten)]
         of: OfAgent,
@@ -21,30 +21,30 @@ pub enum WorkCommand {
         #[arg(long, value_name = "WHICH", value_parser = work_filter)]
         filter: Option<WorkItemFilter>,
     },
-    /// One of them, with its plan, todo list and report
+    /// Show a work item, with its plan, todo list and report
     Show(OneItem),
-    /// Give the agent something to work on
+    /// Create a work item
     Create(WorkCreateArgs),
-    /// Give one the focus
+    /// Make a work item the current one
     Pick(OneItem),
-    /// Change what is said of one; what is left out stays
+    /// Change a work item; fields that are left out stay
     Update(WorkUpdateArgs),
-    /// Say what keeps one from going on
+    /// Mark a work item as blocked
     Block {
         #[command(flatten)]
         one: OneItem,
-        /// What keeps it from going on
+        /// The blocker
         #[arg(long, value_name = "TEXT")]
         by: String,
         /// Remind the agent of it after this long: 30s, 5m, 2h, 1d
         #[arg(long, value_name = "DURATION", value_parser = span::duration)]
         recheck: Option<Duration>,
     },
-    /// Say that its objective is reached; it can't be reopened
+    /// Complete a work item; it cannot be reopened
     Complete {
         #[command(flatten)]
         one: OneItem,
-        /// What was done, and how one knows that it works; - reads stdin
+        /// The result, and how it was verified; - reads stdin
         #[arg(long, value_name = "TEXT")]
         report: String,
     },
@@ -62,12 +62,12 @@ pub struct OneItem {
 pub struct WorkCreateArgs {
     #[command(flatten)]
     pub of: OfAgent,
-    /// What is to be reached, in one line
+    /// The goal, in one line
     pub objective: String,
-    /// How, from this file; - reads stdin
+    /// The plan, from this file; - reads stdin
     #[arg(long, value_name = "FILE")]
     pub plan: Option<PathBuf>,
-    /// draft, ready, or needs_input: a person has to say something first
+    /// draft, ready, or needs_input (a person has to answer first)
     #[arg(long, value_name = "STATUS", value_parser = plan_status)]
     pub plan_status: Option<PlanStatus>,
     /// An entry of its todo list; may be repeated
@@ -81,13 +81,13 @@ pub struct WorkCreateArgs {
 pub struct WorkUpdateArgs {
     #[command(flatten)]
     pub one: OneItem,
-    /// What is to be reached, in one line
+    /// The goal, in one line
     #[arg(long, value_name = "TEXT")]
     pub objective: Option<String>,
-    /// How, from this file; - reads stdin
+    /// The plan, from this file; - reads stdin
     #[arg(long, value_name = "FILE")]
     pub plan: Option<PathBuf>,
-    /// draft, ready, or needs_input: a person has to say something first
+    /// draft, ready, or needs_input (a person has to answer first)
     #[arg(long, value_name = "STATUS", value_parser = plan_status)]
     pub plan_status: Option<PlanStatus>,
     /// Add an entry to its todo list; may be repeated
@@ -96,10 +96,10 @@ pub struct WorkUpdateArgs {
     /// This entry of its todo list is done, counted from 1; may be repeated
     #[arg(long, value_name = "N")]
     pub done: Vec<usize>,
-    /// This entry is what is worked on
+    /// This entry is in progress
     #[arg(long, value_name = "N")]
     pub doing: Option<usize>,
-    /// Nothing blocks it any more
+    /// Remove the blocker
     #[arg(long)]
     pub unblock: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! The words of `abide workspace`.
+//! The arguments of `abide workspace`.
 
 use std::path::PathBuf;
 
@@ -8,41 +8,41 @@ use super::OfAgent;
 
 #[derive(Debug, Subcommand)]
 pub enum WorkspaceCommand {
-    /// All that are or were attached
+    /// List attached and detached folders
     List(OfAgent),
-    /// Bind a folder, and have the agent work there
+    /// Attach a folder, and make it the workspace
     Attach {
         #[command(flatten)]
         of: OfAgent,
         /// The folder
         path: PathBuf,
-        /// In a new git worktree of it
+        /// Create a git worktree of it, and work there
         #[arg(long)]
         worktree: bool,
-        /// Also in a folder of the system, such as /etc
+        /// Allow a system folder, such as /etc
         #[arg(long)]
         force: bool,
     },
-    /// End a binding; files stay, and what is not committed in a worktree is saved as a patch before it goes
+    /// Detach a folder; the folder stays, a worktree is removed after its work was saved
     Detach {
         #[command(flatten)]
         of: OfAgent,
         /// The folder, or the root of a worktree
         path: PathBuf,
-        /// Give up what is in the worktree, instead of saving it
+        /// Delete the worktree without saving its work
         #[arg(long)]
         discard: bool,
     },
-    /// Bring a branch of a worktree into your repository, as abide/AGENT/BRANCH
+    /// Fetch a branch of a worktree into your repository, as abide/AGENT/BRANCH
     Fetch {
         #[command(flatten)]
         of: OfAgent,
-        /// The branch; without it, the one that is checked out, or all that were kept of worktrees that are gone
+        /// The branch [default: the one that is checked out, or all saved branches of removed worktrees]
         #[arg(long)]
         branch: Option<String>,
-        /// The folder, or the root of a worktree, where the agent has more than one
+        /// The folder, or the root of a worktree, if the agent has several
         path: Option<PathBuf>,
     },
-    /// What was saved of worktrees that went
+    /// List the saved work of removed worktrees
     Patches(OfAgent),
 }

@@ -11,6 +11,8 @@ use abide_api::types::{
     Abort, AgentChange, AgentCreate, AgentCredentials, AgentItem, AgentSummary, BudgetView, Execution, LimitsView,
     SandboxPart, Surroundings, UsageView, UsedView,
 };
+use abide_daemon::models::ECHO;
+use abide_daemon::text::grouped;
 use abide_effects::workspace::{nested_warning, shadow_warning};
 use abide_kernel::agent::budget::wall_in_words;
 use abide_kernel::id::AgentId;
@@ -22,10 +24,9 @@ use serde::Serialize;
 use crate::budget::{in_words, limits};
 use crate::cli::{AgentCommand, CreateArgs, NONE, PlaceArgs, SetArgs};
 use crate::commands::plane;
-use crate::config::ECHO;
 use crate::connection::{self, block_on};
 use crate::folder::absolute;
-use crate::output::{Cell, Failed, Output, counted, grouped, one_line, table};
+use crate::output::{Cell, Failed, Output, counted, one_line, table};
 use control::Action;
 
 pub fn run(command: AgentCommand, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
@@ -77,6 +78,9 @@ fn create(args: &CreateArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<
         let echo = if model == ECHO { ", which answers with what it is told" } else { "" };
         format!("made {id}, {}, with {model}{echo}\n", made.agent.status)
     })?;
+    if let Some(warning) = &made.warning {
+        out.note(warning);
+    }
     for (_, warning) in writable(&around) {
         out.note(&warning);
     }

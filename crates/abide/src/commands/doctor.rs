@@ -9,6 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use abide_api::types::{Health, SandboxPart};
+use abide_daemon::notify::{Failure, SinkProgress};
+use abide_daemon::open_files::hard_limit;
+use abide_daemon::text::grouped;
+use abide_daemon::{counted_by, memory_bounded_by, policy_file};
 use abide_effects::process::{Bounds, Processes, unsettled_git_dirs};
 use abide_effects::programs::{self, Skipped, Unsafe};
 use abide_effects::sandbox::{Mode, Sandbox};
@@ -18,13 +22,10 @@ use abide_server::Limits;
 use serde_json::{Value, json};
 
 use crate::cli::{PlaceArgs, UpArgs};
-use crate::config::{Settings, mode_name};
+use crate::config::{self, Settings, WorkspaceFile};
 use crate::connection::{self, CONFIG_CHANGED, block_on};
-use crate::notify::{Chosen, Failure, Place};
-use crate::open_files::hard_limit;
-use crate::output::{Cell, Failed, Output, START_ONE, counted, grouped};
-use crate::outside::{counted_by, memory_bounded_by};
-use crate::{home, output, policy};
+use crate::output::{Cell, Failed, Output, START_ONE, counted};
+use crate::{home, options};
 
 /// Less than this, and a day's facts may not fit.
 const DISK_WARN_BYTES: u64 = 1 << 30;
@@ -73,7 +74,8 @@ impl Check {
 pub fn run(place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let home = home::dir(place)?;
     let mut checks = vec![writable(&home), token(&home)];
-    checks.push(config(&home));
+    checks.push(settings(&home));
+    checks.extend(workspace_files(&home));
     checks.extend(models::checks(place));
     checks.push(rules(&home));
     checks.extend(notifications(&home));
@@ -151,7 +153,7 @@ fn token(home: &Path) -> Check {
     }
 }
 
-fn config(home: &Path) -> Check {
+fn settings(home: &Path) -> Check {
     match Settings::load(home, &UpArgs::default()) {
         Err(error) => Check::fail("config", format!("{error:#}"), "`abide config schema` has what it may be"),
         Ok(_) if connection::goes_by_old_settings(home) => {
@@ -161,8 +163,33 @@ fn config(home: &Path) -> Check {
     }
 }
 
+/// Every `abide.toml` that was trusted, and whether it is used.
+fn workspace_files(home: &Path) -> Vec<Check> {
+    let name = "abide.toml";
+    let wrong = |found: String| Check::fail(name, found, "mend it: no agent can be made in that workspace until then");
+    let trusted = match config::trusted_files(home) {
+        Ok(trusted) => trusted,
+        Err(error) => return vec![wrong(format!("{error:#}"))],
+    };
+    let settings = Settings::load(home, &UpArgs::default());
+    let check = |file: anyhow::Result<WorkspaceFile>| match file {
+        Err(error) => Some(wrong(format!("{error:#}"))),
+        Ok(WorkspaceFile::Unused(unused)) => Some(Check::warn(name, unused.found(), unused.fix())),
+        Ok(WorkspaceFile::Trusted(file)) => {
+            Some(match settings.as_ref().map(|settings| settings.in_workspace(&file)) {
+                Ok(Err(error)) => wrong(format!("{error:#}")),
+                // What is wrong with config.toml is said above.
+                Ok(Ok(_)) | Err(_) => Check::ok(name, format!("{} is trusted", file.path().display())),
+            })
+        }
+        // The trust was taken back meanwhile.
+        Ok(WorkspaceFile::Absent) => None,
+    };
+    trusted.into_iter().filter_map(check).collect()
+}
+
 fn rules(home: &Path) -> Check {
-    match policy::read(home) {
+    match policy_file::read(home) {
         Ok(None) => Check::ok("policy", "none: no call of an agent waits for a person (see docs/policy.md)"),
         Ok(Some(policy)) => Check::ok("policy", counted(policy.len() as u64, "rule")),
         Err(error) => {
@@ -182,14 +209,14 @@ fn notifications(home: &Path) -> Vec<Check> {
         let found = "off; `abide config set notify.command CMD` or notify.webhook has you told when an agent needs you";
         return vec![Check::ok("notify", found)];
     }
-    if let Err(error) = Chosen::from(&settings) {
+    if let Err(error) = options::notify(&settings) {
         return vec![Check::fail("notify", format!("{error:#}"), "mend it: no daemon starts until then")];
     }
     if let Some(missing) = settings.notify_command.value.as_deref().and_then(missing_program) {
         let found = format!("command: there is no program {missing}");
         return vec![Check::warn("notify", found, "install it, or `abide config set notify.command CMD`")];
     }
-    let check = |name: &str| match Place::read(&Place::file(home, name)) {
+    let check = |name: &str| match SinkProgress::read(&SinkProgress::file(home, name)) {
         None => Check::ok("notify", format!("{name}: nothing to tell yet")),
         Some(place) => {
             let sent = format!("{name}: {} told", place.sent);
@@ -263,7 +290,7 @@ fn ledger(place: &PlaceArgs, home: &Path) -> Vec<Check> {
     // Looking does not upgrade a home.
     let read = home::open(home, Options::read_only()).and_then(|ledger| {
         // A daemon that runs has recorded them.
-        home::count_agent_folders(home, &ledger)?;
+        abide_daemon::count_agent_folders(home, &ledger)?;
         Ok(upkeep::stats(&ledger)?)
     });
     match read {
@@ -325,7 +352,7 @@ fn disk(name: &'static str, folder: &Path) -> Check {
         Err(error) => Check::warn(name, format!("can't look at {} ({error})", folder.display()), "see `df`"),
         Ok(found) => {
             let free = found.f_bavail.saturating_mul(found.f_frsize);
-            let text = format!("{} MiB free for facts and for what commands write", output::grouped(free >> 20));
+            let text = format!("{} MiB free for facts and for what commands write", grouped(free >> 20));
             match free {
                 free if free < DISK_FAIL_BYTES => Check::fail(name, text, "make room: nothing can be recorded soon"),
                 free if free < DISK_WARN_BYTES => Check::warn(name, text, "make room before it runs out"),
@@ -456,7 +483,7 @@ fn look(home: &Path) -> SandboxPart {
     let sandbox = Sandbox::probe(mode, home);
     let [counted, memory] = Processes::bounded_here();
     SandboxPart {
-        mode: mode_name(mode).to_owned(),
+        mode: mode.as_str().to_owned(),
         mechanism: sandbox.mechanism().as_str().to_owned(),
         enforced: sandbox.enforced(false).into_iter().map(str::to_owned).collect(),
         problems: sandbox.problems().to_vec(),

@@ -2,6 +2,7 @@
 //! its environment is the one that counts; else by itself.
 
 use abide_api::types::{KeyState, ModelItem, ModelList, ModelTest, ModelTested, ProviderItem};
+use abide_daemon::text::grouped;
 use abide_ledger::{Ledger, Options};
 use abide_server::models_in_use;
 use anyhow::anyhow;
@@ -9,9 +10,8 @@ use anyhow::anyhow;
 use crate::cli::{ModelCommand, PlaceArgs, UpArgs};
 use crate::config::Settings;
 use crate::connection::{self, block_on};
-use crate::home;
-use crate::models::Models;
-use crate::output::{Cell, Failed, Output, counted, grouped, one_line};
+use crate::output::{Cell, Failed, Output, counted, one_line};
+use crate::{home, options};
 
 pub fn run(command: &ModelCommand, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     match command {
@@ -38,7 +38,7 @@ fn find_in(place: &PlaceArgs, open: impl FnOnce() -> anyhow::Result<Option<Ledge
         return block_on(async { Ok(client.models().await?) });
     }
     let home = home::dir(place)?;
-    let models = Models::of(&Settings::load(&home, &UpArgs::default())?);
+    let models = options::models(&Settings::load(&home, &UpArgs::default())?);
     let ledger = if home.join("ledger.db").exists() { open()? } else { None };
     let used = match ledger {
         Some(ledger) => models_in_use(&ledger, &models.defaults())?,
@@ -129,7 +129,7 @@ fn test(model: Option<String>, place: &PlaceArgs, out: &Output) -> anyhow::Resul
     let tested = match connection::find_if_any(place)? {
         Some(client) => block_on(async { Ok(client.test_model(&ModelTest { model }).await?) })?,
         None => {
-            let models = Models::of(&Settings::load(&home::dir(place)?, &UpArgs::default())?);
+            let models = options::models(&Settings::load(&home::dir(place)?, &UpArgs::default())?);
             let name = model.unwrap_or_else(|| models.default.name.clone());
             let tested = block_on(async { Ok(models.test(&name).await) })?;
             tested.map_err(|refusal| anyhow!(refusal.message))?

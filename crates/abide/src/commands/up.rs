@@ -1,50 +1,56 @@
 //! `abide up`: reads the settings, opens the home and serves it.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::path::Path;
 
-use abide_engine::HostOptions;
+use abide_daemon::{End, Event, FIRST_AGENT, Options, StartError, logs};
+use serde_json::json;
 use tracing::level_filters::LevelFilter;
 
 use crate::cli::{PlaceArgs, UpArgs};
-use crate::config::{Key, Log, Settings, Store};
-use crate::models::Models;
-use crate::notify::Chosen;
-use crate::output::Output;
-use crate::up::Daemon;
-use crate::{credentials, home, logs, up};
+use crate::config::{Log, Settings, Store};
+use crate::output::{Failed, Output};
+use crate::{home, options};
 
 pub fn run(args: &UpArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let home = home::dir(place)?;
     let settings = Settings::load(&home, args)?;
-    let notify = Chosen::from(&settings)?;
-    let credentials = credentials::of_settings(&settings)?;
-    let hidden = settings.providers.key_variables().into_iter().chain(settings.notify_secret_env.value.clone());
-    let hidden = hidden.collect();
-    let (models, model_place) = (Arc::new(Models::of(&settings)), settings.model.origin.place(Key::Model));
+    let options = options::daemon(&home, &settings)?;
     let ledger = match settings.store.value {
         Store::Sqlite => home::open_or_create(place)?,
     };
     logs::begin(level(settings.log.value), &home);
-    let daemon = Daemon {
-        listen: settings.listen.value,
-        models,
-        model_place,
-        sandbox: settings.sandbox.value,
-        bounds: settings.bounds(),
-        limits: settings.agent_limits(),
-        credentials,
-        hidden,
-        daily_micro_usd: settings.budget_daily_usd.value,
-        host: HostOptions { tree_agents: settings.tree_agents.value },
-        grace: Duration::from_millis(settings.shutdown_grace_ms.value),
-        notify,
-        public_url: Some(settings.public_url.value).filter(|url| !url.is_empty()),
-        hook_rate: settings.hook_rate.value,
-        workspace_roots: settings.workspace_roots.value,
-        config_digest: settings.file_digest,
+    match abide_daemon::run(&home, ledger, &options, &mut |event| report(&event, &home, &options, out)) {
+        Ok(End::Stopped) => Ok(()),
+        Ok(End::Forced(code)) => std::process::exit(code.into()),
+        Err(StartError::Setting(problem)) => Err(Failed::Usage(problem).into()),
+        Err(error @ (StartError::NoToken(_) | StartError::Policy(_) | StartError::Failed { .. })) => Err(error.into()),
+    }
+}
+
+/// A daemon does not end because this can't be printed: the output may be on a full disk.
+fn report(event: &Event<'_>, home: &Path, options: &Options, out: &Output) {
+    let printed = match event {
+        Event::Ready { url, is_new } => {
+            let ready = json!({ "event": "ready", "url": url, "pid": std::process::id() });
+            out.result(&ready, || welcome(url, home, options, *is_new))
+        }
+        Event::Stopped => out.result(&json!({ "event": "stopped" }), || "abide has stopped\n".to_owned()),
     };
-    up::run(&home, ledger, &daemon, out)
+    if let Err(error) = printed {
+        tracing::warn!(error = format!("{error:#}"), "the standard output can't be written");
+    }
+}
+
+fn welcome(url: &str, home: &Path, options: &Options, is_new: bool) -> String {
+    let mut text = format!("abide is up at {url}, home {}\n", home.display());
+    if let Some(note) = &options.models.default.note {
+        text.push_str(&format!("{note}\n"));
+    }
+    if is_new {
+        text.push_str(&format!("try, in another terminal:  abide send {FIRST_AGENT} --wait \"hello\"\n"));
+    }
+    text.push_str("Ctrl-C ends it; agents go on where they were when it is back\n");
+    text
 }
 
 fn level(log: Log) -> LevelFilter {

@@ -234,11 +234,11 @@ fn detaching_names_everything_that_is_kept_and_that_goes() {
     assert!(fetched.contains("abide/scout/stash@1 is now at "), "{fetched}");
 }
 
-/// What the README shows of hands, as it is written there.
+/// The commands of the README's section, as they are written there.
 #[test]
-fn the_hands_of_the_readme() {
+fn the_readme_runs_commands_as_it_shows() {
     let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
-    let section = readme.split("## Hands").nth(1).unwrap().split("\n## ").next().unwrap();
+    let section = readme.split("## Running commands").nth(1).unwrap().split("\n## ").next().unwrap();
     let place = Place::empty();
     let _daemon = Daemon::start_with_path(&place);
     fs::create_dir(place.path("bin")).unwrap();

@@ -6,17 +6,18 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use abide_engine::fork::fork;
-use abide_engine::{Asked, Core};
+use abide_engine::{Core, Request};
 use abide_kernel::AgentState;
 use abide_kernel::agent::config::{Config, Identity};
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::{TaskCreated, TaskEnd};
 use abide_kernel::id::{AgentId, CallId, ExecId, TaskId};
-use abide_kernel::input::{Act, Call, Does, Input, NewMessage, Reply, When, WorkItemChange};
+use abide_kernel::input::{Input, NewMessage, Reply};
 use abide_kernel::time::Time;
+use abide_kernel::tool::{Call, Command, ExecCommand, ExecutorCall, RecordCall, ToolCall, When, WorkItemChange};
 use abide_kernel::vocabulary::{
-    ApprovalDefault, CatchUp, DeliveryMode, MessageKind, PlanStatus, SideEffect, TaskKind, TaskStatus, ToolStatus,
-    WaitKind, WaitPolicy,
+    ApprovalDefault, CatchUp, DeliveryMode, MessageKind, PlanStatus, TaskKind, TaskStatus, ToolStatus, WaitKind,
+    WaitPolicy,
 };
 use abide_ledger::{Ledger, Options};
 use serde_json::json;
@@ -129,7 +130,12 @@ impl World {
     fn builder(&mut self) {
         self.create("builder");
         let effects = self.say("builder", &format!("Build this: {}", "source ".repeat(2_000)));
-        let command = Does::World(SideEffect::Unknown);
+        let command = ToolCall::Executor(ExecutorCall::ExecCommand(ExecCommand {
+            command: Command { command: "make".to_owned(), ..Command::default() },
+            yield_time_ms: 0,
+            start_new: false,
+            max_output_bytes: 0,
+        }));
         let effects = self.reply("builder", &effects, "Building.", vec![call("call_build", "ExecCommand", command)]);
         let exec_id = exec_of(&effects);
         let task_id = TaskId::new("task_build");
@@ -157,14 +163,14 @@ impl World {
         let status = ToolStatus::Completed;
         let finish = Input::FinishTool { exec_id, call_id: CallId::new("call_build"), status, result, reads: None };
         let effects = self.ask("builder", finish);
-        let wait = Act::WaitFor {
+        let wait = RecordCall::WaitFor {
             wake: WaitKind::Task,
             resource: Some(task_id.to_string()),
             after_ms: None,
             work_item_id: None,
             reason: "the build".to_owned(),
         };
-        self.reply("builder", &effects, "I wait.", vec![call("call_wait", "WaitFor", Does::Act(wait))]);
+        self.reply("builder", &effects, "I wait.", vec![call("call_wait", "WaitFor", ToolCall::Record(wait))]);
         let kind = Some(MessageKind::ChannelEvent);
         let text = Some("Somebody said hello in the channel.".to_owned());
         self.ask("builder", Input::Queue(NewMessage { kind, text, ..NewMessage::default() }));
@@ -177,7 +183,7 @@ impl World {
             let (plan, todo) = (None, Vec::new());
             self.act(
                 "planner",
-                Act::CreateWorkItem { objective: objective.to_owned(), plan, plan_status, todo, budget: None },
+                RecordCall::CreateWorkItem { objective: objective.to_owned(), plan, plan_status, todo, budget: None },
             );
         }
         let items = self.core("planner").state().work.items().values();
@@ -188,19 +194,19 @@ impl World {
             recheck_after_ms: Some(3_600_000),
             ..WorkItemChange::default()
         };
-        self.act("planner", Act::UpdateWorkItem { work_item_id: report, change: Box::new(change) });
+        self.act("planner", RecordCall::UpdateWorkItem { work_item_id: report, change: Box::new(change) });
         let (plan, plan_status, todo) = (None, None, Vec::new());
         self.act(
             "planner",
-            Act::CreateWorkItem { objective: "tidy up".to_owned(), plan, plan_status, todo, budget: None },
+            RecordCall::CreateWorkItem { objective: "tidy up".to_owned(), plan, plan_status, todo, budget: None },
         );
         let tidy = self.core("planner").state().work.items().values().find(|item| item.objective == "tidy up");
         let tidy = tidy.expect("it was created").work_item_id.clone();
-        self.act("planner", Act::CompleteWorkItem { work_item_id: tidy, report: "It is tidy.".to_owned() });
+        self.act("planner", RecordCall::CompleteWorkItem { work_item_id: tidy, report: "It is tidy.".to_owned() });
         let delivery_mode = DeliveryMode::EnqueueMessage;
         self.act(
             "planner",
-            Act::CreateTrigger {
+            RecordCall::CreateTrigger {
                 name: "figures".to_owned(),
                 delivery_mode,
                 work_item_id: None,
@@ -210,7 +216,10 @@ impl World {
         );
         let summary = "May I send it?".to_owned();
         let default = ApprovalDefault::Deny;
-        self.act("planner", Act::RequestApproval { summary, tool: None, deadline_ms: Some(86_400_000), default });
+        self.act(
+            "planner",
+            RecordCall::RequestApproval { summary, tool: None, deadline_ms: Some(86_400_000), default },
+        );
     }
 
     /// Two timers, one of which has fired.
@@ -218,7 +227,7 @@ impl World {
         self.create("clock");
         for (summary, when) in [("every hour", When::EveryMs(3_600_000)), ("once", When::AfterMs(86_400_000))] {
             let (summary, catch_up) = (summary.to_owned(), CatchUp::Latest);
-            self.act("clock", Act::CreateTimer { summary, when, catch_up, work_item_id: None, check: None });
+            self.act("clock", RecordCall::CreateTimer { summary, when, catch_up, work_item_id: None, check: None });
         }
         self.now = self.now.plus_ms(3_600_000);
         let effects = self.ask("clock", Input::FireDue);
@@ -271,7 +280,7 @@ impl World {
     }
 
     fn create(&mut self, name: &str) {
-        self.agents.insert(id(name), Core::unborn(id(name)));
+        self.agents.insert(id(name), Core::new(id(name)));
         let (identity, config) = (Identity::named(id(name)), Config::default());
         self.ask(name, Input::Create { identity, config, start: true });
     }
@@ -285,7 +294,7 @@ impl World {
     }
 
     /// A person changes the agent's records; whatever turn follows from it says one thing and ends.
-    fn act(&mut self, name: &str, act: Act) {
+    fn act(&mut self, name: &str, act: RecordCall) {
         let mut effects = self.ask(name, Input::Act { by: "operator".to_owned(), act });
         while effects.iter().any(|effect| matches!(effect, Effect::CallModel { .. })) {
             effects = self.reply(name, &effects, "Noted.", vec![]);
@@ -307,7 +316,7 @@ impl World {
     fn ask(&mut self, name: &str, input: Input) -> Vec<Effect> {
         self.now = self.now.plus_ms(1_000);
         let core = self.agents.get_mut(name).expect("it was created");
-        core.ask(Asked::new(1, input));
+        core.ask(Request::new(1, input));
         let mut effects = Vec::new();
         loop {
             self.entropy += 1;
@@ -329,8 +338,8 @@ impl World {
     }
 }
 
-fn call(call_id: &str, tool: &str, does: Does) -> Call {
-    Call { call_id: CallId::new(call_id), tool: tool.to_owned(), input: json!({}), does }
+fn call(call_id: &str, tool: &str, parsed: ToolCall) -> Call {
+    Call { call_id: CallId::new(call_id), tool: tool.to_owned(), input: json!({}), parsed }
 }
 
 fn exec_of(effects: &[Effect]) -> ExecId {

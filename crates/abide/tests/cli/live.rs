@@ -310,15 +310,15 @@ fn a_signal_ends_a_daemon_in_order() {
     assert!(!place.path("home/daemon.json").exists());
 }
 
-/// What the README promises for the first minute, as it is written there.
+/// The commands of the README's quick start, as they are written there.
 #[test]
-fn the_first_minute_of_the_readme() {
+fn the_quick_start_of_the_readme() {
     let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
     let first = readme.lines().find_map(|line| line.strip_prefix("$ cargo run --release -- ")).unwrap();
     assert_eq!(first, "up");
     let place = Place::empty();
     let _daemon = Daemon::start(&place, &[]);
-    let minute = readme.split("## The first minute").nth(1).unwrap().split("```").nth(1).unwrap();
+    let minute = readme.split("## Quick start").nth(1).unwrap().split("```").nth(1).unwrap();
     let mut shown = minute.lines().peekable();
     let mut checked = 0;
     while let Some(line) = shown.next() {

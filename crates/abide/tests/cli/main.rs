@@ -19,6 +19,7 @@ mod models;
 #[allow(dead_code, reason = "shared with the tests of the daemon, which use more of it")]
 mod place;
 mod private;
+mod settings;
 mod several_agents;
 mod shown;
 mod special_files;
@@ -26,3 +27,4 @@ mod streams;
 mod verify;
 mod words;
 mod work;
+mod workspace_settings;

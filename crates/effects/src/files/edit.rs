@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use abide_kernel::input::Refusal;
+use abide_kernel::tool::EditFile;
 use serde_json::Value;
 
 use super::changes::{self, Change};
@@ -14,7 +15,6 @@ use super::root::{Root, shown};
 use super::target::{Content, too_large};
 use crate::limits;
 use crate::secrets::Mask;
-use crate::tools::edit_file::EditFile;
 
 /// How many places a refusal names.
 const PLACES_NAMED: usize = 8;

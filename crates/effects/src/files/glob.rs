@@ -3,14 +3,15 @@
 use std::ops::ControlFlow;
 
 use abide_kernel::input::Refusal;
+use abide_kernel::tool::Glob;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use serde_json::{Value, json};
 
+use super::pattern::Pattern;
 use super::root::Root;
 use super::walk::{HELD_BACK, Walked, walk};
 use crate::limits;
-use crate::tools::glob::Glob;
 
 pub(super) fn run(call: &Glob, root: &Root) -> Result<Value, Refusal> {
     let folder = match &call.path {
@@ -19,7 +20,9 @@ pub(super) fn run(call: &Glob, root: &Root) -> Result<Value, Refusal> {
     };
     let flags = OFlags::PATH | OFlags::DIRECTORY;
     root.open_beneath(&folder, flags).map_err(|errno| root.refusal(&folder, errno))?;
-    let (prefix, pattern) = call.pattern.split();
+    // A call is refused before, whose pattern is none.
+    let whole = Pattern::new(&call.pattern).map_err(|hint| Refusal::new("invalid_input", "no pattern", hint))?;
+    let (prefix, pattern) = whole.split();
     let start = folder.join(prefix);
     let mut matches: Vec<String> = Vec::new();
     let mut more = false;
@@ -40,14 +43,14 @@ pub(super) fn run(call: &Glob, root: &Root) -> Result<Value, Refusal> {
         })?,
     };
     let mut result = json!({ "matches": matches, "truncated": more || walked.cut });
-    if let Some(note) = note(call, matches.is_empty(), walked) {
+    if let Some(note) = note(&whole, matches.is_empty(), walked) {
         result["note"] = note.into();
     }
     Ok(result)
 }
 
 /// What to try, when nothing or not everything was found.
-fn note(call: &Glob, nothing: bool, walked: Walked) -> Option<String> {
+fn note(pattern: &Pattern, nothing: bool, walked: Walked) -> Option<String> {
     if walked.cut {
         let most = limits::WALK_ENTRIES;
         return Some(format!("not all was looked at, only {most} names: search a smaller folder with `path`"));
@@ -58,8 +61,8 @@ fn note(call: &Glob, nothing: bool, walked: Walked) -> Option<String> {
     if !nothing {
         return None;
     }
-    if !call.pattern.text.contains('/') {
-        let text = &call.pattern.text;
+    if !pattern.text.contains('/') {
+        let text = &pattern.text;
         return Some(format!("{text} looks into one folder; **/{text} looks into those below it, too"));
     }
     walked.ignored.then(|| "what .gitignore names was left out: name its folder in `path` to look there".to_owned())

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use abide_kernel::input::Refusal;
+use abide_kernel::tool::Grep;
 use grep_matcher::{LineTerminator, Matcher};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{
@@ -13,11 +14,11 @@ use grep_searcher::{
 use rustix::fs::OFlags;
 use serde_json::{Map, Value, json};
 
+use super::pattern::Pattern;
 use super::root::{Opened, Root};
 use super::walk::{HELD_BACK, Walked, walk};
 use crate::limits;
 use crate::secrets::Mask;
-use crate::tools::grep::Grep;
 
 /// Reads a regular expression, so that one that is none is refused before anything is searched.
 pub(crate) fn matcher(pattern: &str) -> Result<RegexMatcher, String> {
@@ -26,20 +27,43 @@ pub(crate) fn matcher(pattern: &str) -> Result<RegexMatcher, String> {
     builder.build(pattern).map_err(|error| error.to_string())
 }
 
+/// Which files are searched. A pattern without a slash is one of names, in any folder; `!` means all others.
+#[derive(Debug)]
+pub(crate) struct FileFilter {
+    pattern: Pattern,
+    others: bool,
+}
+
+impl FileFilter {
+    pub(crate) fn new(text: &str) -> Result<FileFilter, String> {
+        let (text, others) = text.strip_prefix('!').map_or((text, false), |rest| (rest, true));
+        let anywhere = format!("**/{text}");
+        let pattern = Pattern::new(if text.is_empty() || text.contains('/') { text } else { &anywhere })?;
+        Ok(FileFilter { pattern, others })
+    }
+
+    /// A path is that from the workspace on, and the one from the folder that is searched: either may be meant.
+    fn takes(&self, path: &Path, from_start: &Path) -> bool {
+        (self.pattern.matches(path) || self.pattern.matches(from_start)) != self.others
+    }
+}
+
 pub(super) fn run(call: &Grep, root: &Root) -> Result<Value, Refusal> {
     let path = match &call.path {
         Some(path) => root.relative(path)?,
         None => Default::default(),
     };
-    // Read before; said again here, not assumed.
+    // A call is refused before, whose patterns are none; said again here, not assumed.
     let matcher = matcher(&call.pattern).map_err(|why| Refusal::new("invalid_input", why, "mend the pattern"))?;
+    let filter = call.glob.as_deref().map(FileFilter::new).transpose();
+    let filter = filter.map_err(|why| Refusal::new("invalid_input", why, "mend the glob"))?;
     let mut searcher = searcher(call.context);
     let mut search = Search::new(call, &matcher, root.mask());
     let is_folder = root.open_beneath(&path, OFlags::PATH | OFlags::DIRECTORY).is_ok();
     let walked = if is_folder {
-        let hidden = call.glob.as_ref().is_some_and(|glob| glob.pattern.names_hidden());
+        let hidden = filter.as_ref().is_some_and(|filter| filter.pattern.names_hidden());
         walk(root, &path, hidden, |seen| {
-            if !seen.is_file || !call.glob.as_ref().is_none_or(|glob| glob.takes(&seen.path, seen.from_start)) {
+            if !seen.is_file || !filter.as_ref().is_none_or(|filter| filter.takes(&seen.path, seen.from_start)) {
                 return ControlFlow::Continue(());
             }
             seen.open().map_or(ControlFlow::Continue(()), |opened| search.file(&mut searcher, &seen.path, opened))

@@ -8,54 +8,17 @@ mod parse;
 use std::path::{Path, PathBuf};
 
 use abide_kernel::input::Refusal;
+use abide_kernel::tool::{ApplyPatch, FilePatch, Side, WorkspacePath};
 use serde_json::Value;
 
 use super::changes::{self, Change};
 use super::near;
-use super::path::WorkspacePath;
 use super::root::{Root, shown};
 use super::target::{Content, PLAIN, too_large};
 use crate::limits;
 use crate::secrets::Mask;
-use crate::tools::apply_patch::ApplyPatch;
 use fit::Why;
 pub(crate) use parse::parse;
-
-/// What a patch says about one file.
-#[derive(Debug, Clone, PartialEq)]
-pub struct FilePatch {
-    /// Nothing: the file is new.
-    pub old: Option<WorkspacePath>,
-    /// Nothing: the file goes.
-    pub new: Option<WorkspacePath>,
-    /// The old file stays: it is changed where it is, or copied.
-    pub keeps_old: bool,
-    /// Whether it can be run from now on, where that is said.
-    pub executable: Option<bool>,
-    pub hunks: Vec<Hunk>,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct Hunk {
-    /// As it was written, for people.
-    pub header: String,
-    pub old_start: u64,
-    pub lines: Vec<Line>,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct Line {
-    pub side: Side,
-    /// With its line end, unless it has none.
-    pub text: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
-    Old,
-    New,
-    Both,
-}
 
 pub(super) fn run(call: &ApplyPatch, root: &Root) -> Result<Value, Refusal> {
     let mut draft = Draft { root, entries: Vec::new() };

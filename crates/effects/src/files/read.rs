@@ -7,6 +7,7 @@ use std::path::Path;
 use abide_kernel::input::Refusal;
 use abide_kernel::limits::IMAGE_BYTES;
 use abide_kernel::prompt::image::{media_type, whole};
+use abide_kernel::tool::ReadFile;
 use base64::prelude::{BASE64_STANDARD, Engine};
 use rustix::io::Errno;
 use serde_json::{Map, Value, json};
@@ -14,7 +15,6 @@ use serde_json::{Map, Value, json};
 use super::root::{Opened, Root, failed, shown};
 use crate::limits;
 use crate::secrets::Mask;
-use crate::tools::read_file::ReadFile;
 
 /// What was found on the way through the file.
 #[derive(Default)]

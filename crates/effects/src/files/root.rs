@@ -15,10 +15,10 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
 
 use abide_kernel::input::Refusal;
+use abide_kernel::tool::WorkspacePath;
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
-use super::path::WorkspacePath;
 use super::target::Target;
 use crate::git_dir::GitDirParts;
 use crate::limits;

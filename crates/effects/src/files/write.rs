@@ -1,12 +1,12 @@
 //! Writes a whole file.
 
 use abide_kernel::input::Refusal;
+use abide_kernel::tool::WriteFile;
 use serde_json::{Value, json};
 
 use super::changes::{self, Change};
 use super::root::{Root, shown};
 use super::target::{Content, PLAIN};
-use crate::tools::write_file::WriteFile;
 
 pub(super) fn run(call: &WriteFile, root: &Root) -> Result<Value, Refusal> {
     let path = root.relative(&call.path)?;

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use abide_kernel::agent::credentials::Credentials;
-use abide_kernel::effect::{Command, Place};
+use abide_kernel::effect::Place;
 use abide_kernel::fact::{TaskCreated, TaskEnd};
-use abide_kernel::id::{AgentId, CallId, ExecId, TaskId};
+use abide_kernel::id::{AgentId, ExecId, TaskId};
 use abide_kernel::input::{Input, Refusal};
+use abide_kernel::tool::{Command, ExecCommand};
 use abide_kernel::vocabulary::TaskStatus;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -15,23 +16,15 @@ use tokio::time::Instant;
 use super::credentials::without;
 use super::desk::{Desk, Surroundings};
 use super::output::text;
-use super::{Hands, Outcome, blocking};
+use super::{Hands, Outcome, ToolRun, blocking};
 use crate::limits::{self, FOLDER_WAIT};
 use crate::process::{Ended, Kept, Launch, Process, Protection};
 use crate::sandbox::Mode;
-use crate::tools::exec_command;
 use crate::workspace;
 
 impl Hands {
-    pub(super) async fn exec_command(
-        &self,
-        agent: &AgentId,
-        exec_id: &ExecId,
-        call_id: &CallId,
-        input: &Value,
-        place: &Place,
-    ) -> Result<Outcome, Refusal> {
-        let wanted = exec_command::call(input)?;
+    pub(super) async fn exec_command(&self, run: &ToolRun, wanted: ExecCommand) -> Result<Outcome, Refusal> {
+        let ToolRun { agent, exec_id, call_id, place, .. } = run;
         let command = &wanted.command;
         let same = self.0.tasks.running(agent, &command.command, command.workdir.as_deref());
         if let Some(task) = same.filter(|_| !wanted.start_new) {

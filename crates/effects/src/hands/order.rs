@@ -5,12 +5,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use abide_kernel::id::ExecId;
-use abide_kernel::input::Does;
 use abide_kernel::vocabulary::SideEffect;
-use serde_json::Value;
 use tokio::sync::watch;
-
-use crate::tools;
 
 /// Calls that were handed out and are not done, by execution, in order.
 #[derive(Debug, Default)]
@@ -32,8 +28,8 @@ pub(super) struct Slot {
 
 impl Order {
     /// Takes the next place in the round. Must be called in the order of the calls.
-    pub(super) fn next(&self, exec_id: &ExecId, tool: &str, input: &Value) -> Slot {
-        let looks = matches!(tools::read(tool, input), Does::World(SideEffect::ReadOnly));
+    pub(super) fn next(&self, exec_id: &ExecId, side_effect: SideEffect) -> Slot {
+        let looks = side_effect == SideEffect::ReadOnly;
         let (sender, done) = watch::channel(());
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // What is done leaves no trace, whichever execution it was of.

@@ -5,27 +5,27 @@ use std::time::Duration;
 use abide_kernel::act_result::told;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::{Reads, Refusal};
+use abide_kernel::tool::{TaskInput, TaskOutput};
 use abide_kernel::views::task::{OutputRead, TaskTaken};
 use abide_kernel::vocabulary::ReadStatus;
-use serde_json::Value;
 
-use super::{Hands, Outcome, blocking};
+use super::{Hands, Outcome, ToolRun, blocking};
 use crate::limits;
 use crate::process::{Chunk, InputError, read_kept};
-use crate::tools::{task_input, task_output};
-
-pub use crate::tools::task_input::TaskInput;
-pub use crate::tools::task_output::TaskOutput;
 
 /// Bytes as text. What is no text is shown as such, and never lost from the count.
 pub(super) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// Where to read from, of so much that was written.
+fn offset(wanted: &TaskOutput, total: u64) -> u64 {
+    wanted.offset.unwrap_or_else(|| total.saturating_sub(limits::TASK_OUTPUT_BYTES as u64))
+}
+
 impl Hands {
-    pub(super) async fn task_output(&self, agent: &AgentId, input: &Value) -> Result<Outcome, Refusal> {
-        let wanted = task_output::call(input)?;
-        let (result, end) = self.read_output(agent, &wanted).await?;
+    pub(super) async fn task_output(&self, run: &ToolRun, wanted: TaskOutput) -> Result<Outcome, Refusal> {
+        let (result, end) = self.read_output(&run.agent, &wanted).await?;
         let reads = Some(Reads { task_id: wanted.task_id, end });
         Ok(Outcome { reads, ..Outcome::of(told(&result)) })
     }
@@ -48,7 +48,7 @@ impl Hands {
             (false, false) => ReadStatus::NotReady,
         };
         let total = held.process.read(u64::MAX, 0).total;
-        Ok((self.shown(status, &held.process.read(wanted.from(total), limits::TASK_OUTPUT_BYTES)), done))
+        Ok((self.shown(status, &held.process.read(offset(wanted, total), limits::TASK_OUTPUT_BYTES)), done))
     }
 
     async fn kept(&self, agent: &AgentId, wanted: &TaskOutput) -> Result<Chunk, Refusal> {
@@ -59,13 +59,13 @@ impl Hands {
                 Refusal::new("not_found", message, "list the tasks")
             };
             let total = read_kept(&folder, u64::MAX, 0).map_err(unknown)?.total;
-            read_kept(&folder, wanted.from(total), limits::TASK_OUTPUT_BYTES).map_err(unknown)
+            read_kept(&folder, offset(&wanted, total), limits::TASK_OUTPUT_BYTES).map_err(unknown)
         })
         .await
     }
 
-    pub(super) async fn task_input(&self, agent: &AgentId, input: &Value) -> Result<Outcome, Refusal> {
-        Ok(Outcome::of(told(&self.write_input(agent, &task_input::call(input)?).await?)))
+    pub(super) async fn task_input(&self, run: &ToolRun, wanted: TaskInput) -> Result<Outcome, Refusal> {
+        Ok(Outcome::of(told(&self.write_input(&run.agent, &wanted).await?)))
     }
 
     /// Writes to a task's standard input or terminal, and says how much was taken.

@@ -9,12 +9,12 @@ use abide_kernel::effect::Place;
 use abide_kernel::explain::FolderUse;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::Refusal;
-use serde_json::{Value, json};
+use abide_kernel::tool::{FileCall, ReadFile, ReadSkill, WorkspacePath};
 
-use super::{Hands, Outcome, blocking};
-use crate::policy::{CallPolicy, Caller, Policy};
+use super::{Hands, Outcome, ToolRun, blocking};
+use crate::policy::{Caller, Policy};
 use crate::surroundings::{self, Surroundings, Whereabouts};
-use crate::tools::read_skill;
+use crate::tools::READ_FILE;
 
 impl Hands {
     /// The guides and skills of where an agent works, or will, but for those that the policy keeps from being read.
@@ -42,15 +42,9 @@ impl Hands {
             && is_absent(&surroundings::home_skills(&self.0.home))
     }
 
-    pub(super) async fn read_skill(
-        &self,
-        agent: &AgentId,
-        input: &Value,
-        place: &Place,
-        policy: &CallPolicy,
-    ) -> Result<Outcome, Refusal> {
-        let (call, hands, agent) = (read_skill::call(input)?, self.clone(), agent.clone());
-        let (place, policy) = (place.clone(), Arc::clone(&policy.policy));
+    pub(super) async fn read_skill(&self, run: &ToolRun, call: ReadSkill) -> Result<Outcome, Refusal> {
+        let (hands, agent) = (self.clone(), run.agent.clone());
+        let (place, policy) = (run.place.clone(), Arc::clone(&run.policy.policy));
         let read = move || hands.whereabouts(&agent, &place, &policy, |at| surroundings::read_skill(&call, at));
         blocking(move || read().map(Outcome::of)).await
     }
@@ -74,7 +68,8 @@ impl Hands {
             rule_folders: &rule_folders,
         };
         // A guide or a skill may be a link to any file of the workspace.
-        let unseen = policy.unseen(&caller, "ReadFile", &json!({ "path": "." }), false);
+        let anything = FileCall::Read(ReadFile { path: WorkspacePath::default(), offset: 1, limit: 1 });
+        let unseen = policy.unseen(&caller, READ_FILE, &anything, false);
         let mask = self.0.secrets.mask();
         look(&Whereabouts { home: &self.0.home, workspace: &workspace, open: &open, hidden: &hidden, unseen, mask })
     }

@@ -7,12 +7,12 @@ use abide_kernel::effect::Place;
 use abide_kernel::fact::{self, WorkspaceAttached};
 use abide_kernel::id::AgentId;
 use abide_kernel::input::{Input, Refusal};
+use abide_kernel::tool::UseWorkspace;
 use abide_kernel::vocabulary::WorkspaceMode;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{Hands, Outcome, blocking};
+use super::{Hands, Outcome, ToolRun, blocking};
 use crate::git_dir::shadows;
-use crate::tools::use_workspace;
 use crate::workspace::{BRANCHES, WORKTREES, Workspace, WritableSettings, apart_from_reserved};
 
 /// Judges a folder that a person names for agents to work in, with the object stores that its repository takes objects
@@ -29,14 +29,9 @@ enum Asker<'a> {
 }
 
 impl Hands {
-    pub(super) async fn use_workspace(
-        &self,
-        agent: &AgentId,
-        input: &Value,
-        place: &Place,
-    ) -> Result<Outcome, Refusal> {
-        let (path, mode) = use_workspace::call(input)?;
-        let (hands, owner, place) = (self.clone(), agent.clone(), place.clone());
+    pub(super) async fn use_workspace(&self, run: &ToolRun, call: UseWorkspace) -> Result<Outcome, Refusal> {
+        let UseWorkspace { path, mode } = call;
+        let (hands, owner, place) = (self.clone(), run.agent.clone(), run.place.clone());
         let bound = blocking(move || {
             let path = named(&path, &place);
             let running = hands.0.tasks.of(&owner);
@@ -51,7 +46,7 @@ impl Hands {
         })
         .await?;
         // Choosing a folder is not writing in it.
-        let holder = self.folder_holder(agent, Path::new(&bound.root)).await;
+        let holder = self.folder_holder(&run.agent, Path::new(&bound.root)).await;
         let holder = holder.map(|holder| format!("{}; until it lets go, writing there waits", holder.sentence()));
         let mut result = json!({ "workspace": bound.workspace, "cwd": bound.root });
         if let Some(note) = note(bound.note.iter().cloned().chain(holder)) {

@@ -9,9 +9,9 @@ use super::remote::{Card, Prices};
 /// Prompts fill no more than this of a window that is larger, unless somebody says so: they are paid for at every call.
 const CONTEXT_USUAL: u64 = 200_000;
 /// More than any model takes, and far from where sums end.
-const TOKENS_MAX: u64 = 1_000_000_000;
+pub const TOKENS_MAX: u64 = 1_000_000_000;
 /// Dollars for a million tokens. Beyond this, somebody mistook the unit.
-const USD_MAX: u64 = 1_000_000;
+pub const USD_MAX: u64 = 1_000_000;
 const MICRO: u64 = 1_000_000;
 
 /// One thing that can be said of a model.
@@ -61,7 +61,7 @@ impl CardField {
     ];
 
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             CardField::WindowTokens => "window_tokens",
             CardField::MaxOutputTokens => "max_output_tokens",

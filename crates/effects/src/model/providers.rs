@@ -42,13 +42,6 @@ impl Kind {
         }
     }
 
-    pub fn parse(text: &str) -> Result<Kind, String> {
-        let known = Kind::ALL.into_iter().find(|kind| kind.as_str() == text);
-        known.ok_or_else(|| {
-            format!("{text:?} is no kind of provider: it takes {}", Kind::ALL.map(Kind::as_str).join(", "))
-        })
-    }
-
     fn speaks(self) -> Speaks {
         match self {
             Kind::Anthropic => Speaks::Anthropic,

@@ -17,7 +17,7 @@ mod responses;
 mod retry;
 mod spelling;
 pub mod sse;
-mod tab;
+mod usage_so_far;
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,7 +25,6 @@ use std::sync::Arc;
 use abide_kernel::fact::{CallRecord, Usage};
 use abide_kernel::id::ExecId;
 use abide_kernel::input::Reply;
-use abide_kernel::prompt::measure::tokens;
 use abide_kernel::prompt::{Prompt, Thought};
 use abide_kernel::vocabulary::ProviderError;
 use reqwest::Response;
@@ -34,11 +33,11 @@ use serde_json::Value;
 
 use super::ProviderFailure;
 use crate::limits;
-use crate::tools::Tool;
+use crate::tools::ToolSet;
 use answer::{Answer, Asked};
 use hide::Hide;
 use order::Shown;
-pub use tab::Tab;
+pub use usage_so_far::UsageSoFar;
 
 /// A model at a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,29 +123,29 @@ impl Remote {
     pub async fn call(
         &self,
         prompt: &Prompt,
-        tools: &[Tool],
+        tools: &ToolSet,
         exec_id: &ExecId,
         round: u32,
         hear: &mut (dyn FnMut(&str) + Send),
     ) -> Result<Reply, ProviderFailure> {
-        self.call_on(&Tab::default(), prompt, tools, exec_id, round, hear).await
+        self.call_on(&UsageSoFar::default(), prompt, tools, exec_id, round, hear).await
     }
 
     /// The same, for whoever may end it before its end and has to know then what it took.
     pub async fn call_on(
         &self,
-        tab: &Tab,
+        usage: &UsageSoFar,
         prompt: &Prompt,
-        tools: &[Tool],
+        tools: &ToolSet,
         exec_id: &ExecId,
         round: u32,
         hear: &mut (dyn FnMut(&str) + Send),
     ) -> Result<Reply, ProviderFailure> {
-        let asked = Asked { remote: self, tools, exec_id, round, tab };
+        let asked = Asked { remote: self, tools, exec_id, round, usage };
         let exchange = tokio::time::timeout(limits::MODEL_TOTAL, self.exchange(prompt, &asked, hear));
         let late = |_| Err(fault::timeout(format!("its answer took more than {} s", limits::MODEL_TOTAL.as_secs())));
         exchange.await.unwrap_or_else(late).map_err(|failure| {
-            let spent = tab.spent(|| sent_tokens(prompt, tools), self.card.prices);
+            let spent = usage.spent(|| prompt.tokens() + tools.tokens(), self.card.prices);
             self.told(ProviderFailure { spent: spent.map(Box::new), ..failure })
         })
     }
@@ -168,8 +167,8 @@ impl Remote {
         let mut response = http::post(&url, headers, body.into_bytes()).await?;
         let begun = expect_stream(&mut response).await?;
         let mut answer = Answer::new(hear, Hide::new(self.provider.key.as_ref()));
-        asked.tab.put(answer.so_far());
-        let listened = self.listen(begun, &mut response, &mut answer, asked.tab).await;
+        asked.usage.put(answer.so_far());
+        let listened = self.listen(begun, &mut response, &mut answer, asked.usage).await;
         answer.tell();
         listened?;
         answer.tell_rest();
@@ -210,7 +209,7 @@ impl Remote {
         begun: Vec<u8>,
         response: &mut Response,
         answer: &mut Answer<'_>,
-        tab: &Tab,
+        usage: &UsageSoFar,
     ) -> Result<(), ProviderFailure> {
         let mut events = sse::Events::default();
         let mut reading = Reading::of(self.provider.speaks);
@@ -233,7 +232,7 @@ impl Remote {
             let events = events.take(&piece).map_err(|error| ProviderFailure::invalid(error.to_string()))?;
             for event in events {
                 let taken = reading.take(&event, answer);
-                tab.put(answer.so_far());
+                usage.put(answer.so_far());
                 if taken? {
                     return Ok(());
                 }
@@ -262,12 +261,6 @@ impl Remote {
         let message = line.chars().filter(|c| !c.is_control()).take(limits::PROVIDER_WORDS_CHARS).collect();
         ProviderFailure { message, ..failure }
     }
-}
-
-/// What a request is thought to have.
-fn sent_tokens(prompt: &Prompt, tools: &[Tool]) -> u64 {
-    let offered = |tool: &Tool| tokens(tool.description) + tokens(&tool.schema().to_string());
-    prompt.tokens() + tools.iter().map(offered).sum::<u64>()
 }
 
 /// Whoever serves no stream did not understand what was asked, or is somebody else. One that is not called a stream is

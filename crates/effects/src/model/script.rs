@@ -11,11 +11,12 @@ use std::time::Duration;
 
 use abide_kernel::effect::ModelCall;
 use abide_kernel::id::ExecId;
-use abide_kernel::input::{Call, Reply};
+use abide_kernel::input::Reply;
+use abide_kernel::tool::Call;
 use serde_json::Value;
 
-use super::{Past, ProviderFailure, call_id, estimate, input_text};
-use crate::tools;
+use super::{PastResults, ProviderFailure, call_id, estimate, input_text};
+use crate::tools::ToolSet;
 use file::{Round, Says, Script};
 use place::Place;
 
@@ -25,9 +26,10 @@ const PLAYED_OUT: &str = "Done.";
 pub(super) async fn call(
     file: &Path,
     call: &ModelCall,
+    offered: &ToolSet,
     exec_id: &ExecId,
     round: u32,
-    past: &dyn Past,
+    past: &dyn PastResults,
 ) -> Result<Reply, ProviderFailure> {
     let script = Script::read(file).await?;
     let mut place = Place::from_carry(call.carry.as_ref(), file);
@@ -43,8 +45,8 @@ pub(super) async fn call(
             })?;
             let calls = tools.iter().zip(inputs).enumerate();
             let calls = calls.map(|(index, (tool, input))| {
-                let does = tools::read(&tool.name, &input);
-                Call { call_id: call_id(exec_id, round, index), tool: tool.name.clone(), input, does }
+                let parsed = offered.parse(&tool.name, &input);
+                Call { call_id: call_id(exec_id, round, index), tool: tool.name.clone(), input, parsed }
             });
             let reply = reply(text.clone(), calls.collect(), call, place.to_carry());
             pause(*delay_ms).await;

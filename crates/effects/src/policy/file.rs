@@ -11,7 +11,7 @@ use super::{Action, PolicyFault, Rule};
 use crate::files::Pattern;
 use crate::nearest::nearest;
 use crate::policy::wild::Wild;
-use crate::tools;
+use crate::tools::{self, RulesOn};
 
 /// Rules are looked at one by one, for every call.
 const RULES_MAX: usize = 1_000;
@@ -19,9 +19,6 @@ const WHY_CHARS: usize = 300;
 const TEXT_BYTES: usize = 1_000;
 
 const KEYS: &[&str] = &["action", "tool", "command", "path", "agent", "deadline", "default", "why"];
-/// The tools that a rule about commands, or about paths, can be about.
-const COMMANDS: &[&str] = &["ExecCommand", "TaskInput"];
-const FILES: &[&str] = &["ReadFile", "WriteFile", "EditFile", "ApplyPatch", "Glob", "Grep"];
 
 const EXAMPLE: &str = "write [[rule]], and below it: action = \"ask\", tool = \"ExecCommand\", command = \"git push*\"";
 
@@ -119,7 +116,8 @@ fn rule(source: &Text<'_>, table: &Table) -> Result<Rule, PolicyFault> {
         if !names.iter().any(|name| tool.matches(name)) {
             return Err(source.unknown(fields.span("tool"), "tool", text, &names));
         }
-        for (key, about) in [("command", COMMANDS), ("path", FILES)] {
+        for (key, about) in [("command", RulesOn::Command), ("path", RulesOn::Path)] {
+            let about: Vec<&str> = tools::ALL.iter().filter(|tool| tool.rules == about).map(|tool| tool.name).collect();
             if table.contains_key(key) && !about.iter().any(|name| tool.matches(name)) {
                 let hint = format!("{key} is about {}; leave one of the two out", about.join(", "));
                 return Err(fields.fault(key, format!("{text} has no {key}"), hint));

@@ -3,14 +3,15 @@
 use std::path::{Component, Path, PathBuf};
 
 use abide_kernel::input::Refusal;
+use abide_kernel::tool::WorkspacePath;
 use abide_kernel::visible::is_hidden;
 use serde_json::Value;
 
 use super::spellings::Spellings;
 use super::wild::Wild;
 use super::{Caller, command};
-use crate::files::{Call, FilePatch, Pattern, Root, WorkspacePath};
-use crate::tools::{exec_command, task_input};
+use crate::files::{Pattern, Root};
+use crate::tools::{CallSubject, Touches};
 
 /// How much of a call a person is shown; the transcript has all of it.
 const SHOWN_BYTES: usize = 2_000;
@@ -24,17 +25,8 @@ pub(super) struct Subject {
     whereto: Option<String>,
     paths: Vec<NamedPath>,
     touches: Touches,
+    reads_content: bool,
     spellings: Spellings,
-}
-
-/// What a call does with the files it names.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Touches {
-    #[default]
-    Reads,
-    Writes,
-    /// Everything below a folder, or one file.
-    Searches,
 }
 
 /// The folder that paths are looked up in.
@@ -75,47 +67,25 @@ enum Leads {
 }
 
 impl Subject {
-    /// An input that does not parse is refused before it is judged. Files are looked at only where a rule is about them.
-    pub(super) fn of(tool: &str, input: &Value, caller: &Caller<'_>, looks_at_files: bool) -> Subject {
+    /// Files are looked at only where a rule is about them.
+    pub(super) fn of(call: CallSubject, caller: &Caller<'_>, looks_at_files: bool) -> Subject {
+        let CallSubject { command, whereto, paths, touches, reads_content } = call;
+        let workspace = caller.workspace.filter(|_| looks_at_files && !paths.is_empty());
+        let opened = workspace.filter(|_| caller.root.is_none()).map(Root::open);
+        let root = match (workspace.and(caller.root), &opened) {
+            (Some(root), _) | (None, Some(Ok(root))) => LookedAt::Folder(root),
+            // There is none yet.
+            (None, None | Some(Err(Refusal { code: "missing", .. }))) => LookedAt::Nothing,
+            (None, Some(Err(_))) => LookedAt::Elsewhere,
+        };
+        let paths = paths.into_iter().map(|named| NamedPath::new(&named.path, root, named.is_read)).collect();
         let spellings = Spellings::of(caller.workspace, caller.rule_folders);
-        let nothing = Subject { command: None, whereto: None, paths: Vec::new(), touches: Touches::Reads, spellings };
-        match tool {
-            "ExecCommand" => match exec_command::call(input) {
-                Err(_) => nothing,
-                Ok(call) => Subject {
-                    command: Some(call.command.command),
-                    whereto: call.command.workdir.map(|folder| format!(" (in {folder})")),
-                    ..nothing
-                },
-            },
-            "TaskInput" => match task_input::call(input) {
-                Err(_) => nothing,
-                Ok(call) => {
-                    Subject { command: Some(call.input), whereto: Some(format!(" (to {})", call.task_id)), ..nothing }
-                }
-            },
-            _ => {
-                let (paths, touches) = match Call::read(tool, input) {
-                    Some(Ok(Call::Read(call))) => (vec![(call.path, true)], Touches::Reads),
-                    Some(Ok(Call::Write(call))) => (vec![(call.path, false)], Touches::Writes),
-                    Some(Ok(Call::Edit(call))) => (vec![(call.path, true)], Touches::Writes),
-                    Some(Ok(Call::Patch(call))) => (call.files.iter().flat_map(named).collect(), Touches::Writes),
-                    Some(Ok(Call::Grep(call))) => (vec![(call.path.unwrap_or_default(), true)], Touches::Searches),
-                    Some(Ok(Call::Glob(call))) => (vec![(call.start(), false)], Touches::Searches),
-                    Some(Err(_)) | None => (Vec::new(), Touches::Reads),
-                };
-                let workspace = caller.workspace.filter(|_| looks_at_files && !paths.is_empty());
-                let opened = workspace.filter(|_| caller.root.is_none()).map(Root::open);
-                let root = match (workspace.and(caller.root), &opened) {
-                    (Some(root), _) | (None, Some(Ok(root))) => LookedAt::Folder(root),
-                    // There is none yet.
-                    (None, None | Some(Err(Refusal { code: "missing", .. }))) => LookedAt::Nothing,
-                    (None, Some(Err(_))) => LookedAt::Elsewhere,
-                };
-                let paths = paths.into_iter().map(|(path, is_read)| NamedPath::new(&path, root, is_read)).collect();
-                Subject { paths, touches, ..nothing }
-            }
-        }
+        Subject { command, whereto, paths, touches, reads_content, spellings }
+    }
+
+    /// Whether a rule that holds back reading is about this call, too.
+    pub(super) fn reads_content(&self) -> bool {
+        self.reads_content
     }
 
     /// A rule that holds back matches where the whole or any part of it does; one that lets pass only where every part
@@ -231,13 +201,6 @@ impl Leads {
             Leads::To(path) => Some(Some(path)),
         }
     }
-}
-
-/// The files of a patch. The old one is read: it is copied or renamed, or its lines are compared.
-fn named(file: &FilePatch) -> Vec<(WorkspacePath, bool)> {
-    let (old, new) = (file.old.as_ref(), file.new.as_ref());
-    let new = new.filter(|new| Some(*new) != old).map(|new| (new.clone(), false));
-    old.map(|old| (old.clone(), true)).into_iter().chain(new).collect()
 }
 
 /// Whether a pattern is about everything below a folder, however deep.

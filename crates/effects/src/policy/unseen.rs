@@ -4,12 +4,13 @@
 
 use std::path::Path;
 
-use serde_json::Value;
+use abide_kernel::tool::FileCall;
 
 use super::spellings::Spellings;
 use super::subject::Subject;
 use super::{Action, Caller, Policy};
 use crate::files::Pattern;
+use crate::tools::CallSubject;
 
 #[derive(Debug, Clone)]
 pub struct Unseen {
@@ -23,13 +24,13 @@ pub struct Unseen {
 impl Policy {
     /// None if the call may reach every file. `approved`: a person said yes to this very call.
     #[must_use]
-    pub fn unseen(&self, caller: &Caller<'_>, tool: &str, input: &Value, approved: bool) -> Option<Unseen> {
+    pub fn unseen(&self, caller: &Caller<'_>, tool: &str, call: &FileCall, approved: bool) -> Option<Unseen> {
         if !self.looks_at_files() {
             return None;
         }
-        let subject = Subject::of(tool, input, caller, true);
+        let subject = Subject::of(CallSubject::of_file(call), caller, true);
         let mut rules = Vec::new();
-        for rule in self.rules.iter().filter(|rule| rule.about(tool, true).is_some() && rule.binds(caller)) {
+        for rule in self.rules.iter().filter(|rule| rule.about(tool, true, &subject).is_some() && rule.binds(caller)) {
             if rule.command.is_some() || !subject.is_about_files(rule.tool.is_some()) && rule.path.is_some() {
                 continue;
             }

@@ -16,8 +16,8 @@ pub(super) const SETTINGS: &[&str] = &["/etc"];
 /// Programs and libraries, looked at once when the daemon starts.
 pub(super) const PROGRAMS: &[&str] = &["/opt", "/usr"];
 
-/// The closed files and folders below these folders, and whether that is all of them: there is a limit to how many
-/// entries are looked at and how many are hidden.
+/// The closed files and folders below these folders, and whether that is all of them: there is a limit to how long
+/// the search takes and how many are hidden.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Closed {
     pub paths: Vec<PathBuf>,
@@ -25,8 +25,8 @@ pub(super) struct Closed {
 }
 
 impl Closed {
-    pub(super) fn find(below: &[&str]) -> Closed {
-        let until = Instant::now() + Duration::from_millis(limits::CLOSED_WALK_MS);
+    pub(super) fn find(below: &[&str], within_ms: u64) -> Closed {
+        let until = Instant::now() + Duration::from_millis(within_ms);
         let mut closed = Closed::default();
         let mut folders: Vec<PathBuf> = below.iter().map(PathBuf::from).collect();
         while let Some(folder) = folders.pop() {

@@ -1,10 +1,11 @@
 //! Masks the outcomes of effects before they are recorded: no fact and no prompt may hold the value of a secret, wherever
 //! a tool, a command or a model got it from.
 
-use abide_kernel::input::{Call, Checked, Does, Input, Removal, Reply};
+use abide_kernel::input::{Checked, Input, Removal, Reply};
+use abide_kernel::tool::{Call, ToolCall};
 
 use super::Mask;
-use crate::tools;
+use crate::tools::ToolSet;
 
 impl Mask {
     /// Masks the text in the outcomes of an effect.
@@ -85,13 +86,16 @@ impl Mask {
     fn call(&self, call: &mut Call) {
         self.string(&mut call.tool);
         let masked = self.json(&mut call.input);
-        match &mut call.does {
-            Does::Refused(refusal) => {
+        match &mut call.parsed {
+            ToolCall::Refused(refusal) => {
                 self.string(&mut refusal.message);
                 self.string(&mut refusal.hint);
             }
-            Does::Act(_) | Does::World(_) | Does::Ask(_) if masked => call.does = tools::read(&call.tool, &call.input),
-            Does::Act(_) | Does::World(_) | Does::Ask(_) => {}
+            // Another text is another call. Its tool was among those of the turn, or it would have been refused.
+            ToolCall::Record(_) | ToolCall::Host(_) | ToolCall::Executor(_) | ToolCall::NeedsApproval(_) if masked => {
+                call.parsed = ToolSet::every().parse(&call.tool, &call.input);
+            }
+            ToolCall::Record(_) | ToolCall::Host(_) | ToolCall::Executor(_) | ToolCall::NeedsApproval(_) => {}
         }
     }
 

@@ -6,16 +6,15 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use abide_kernel::input::Refusal;
+use abide_kernel::tool::{FileCall, ReadFile, ReadSkill, WorkspacePath};
 use rustix::fs::{Dir, FileType, OFlags};
 use serde_json::{Value, json};
 
 use super::skills::{FILE, Found, list};
 use super::{Broken, Whereabouts};
-use crate::files::{Call, Root, WorkspacePath};
+use crate::files::{self, Root};
 use crate::limits;
 use crate::nearest::nearest;
-use crate::tools::read_file::ReadFile;
-use crate::tools::read_skill::ReadSkill;
 
 /// Blocks.
 pub(crate) fn run(call: &ReadSkill, at: &Whereabouts<'_>) -> Result<Value, Refusal> {
@@ -48,7 +47,7 @@ fn read(found: &Found, path: &Path, offset: u64, limit: u64) -> Result<Value, Re
     let whole = found.folder.join(path);
     let path = whole.to_str().ok_or("a path is UTF-8").and_then(WorkspacePath::new);
     let path = path.map_err(|hint| Refusal::new("invalid_input", "the path can't be one of a file", hint))?;
-    Call::Read(ReadFile { path, offset, limit }).run(&found.root).map_err(|refusal| match refusal.code {
+    files::run(&FileCall::Read(ReadFile { path, offset, limit }), &found.root).map_err(|refusal| match refusal.code {
         "not_found" => {
             let hint = "ReadSkill with `skill` alone lists the files that there are";
             Refusal { hint: hint.to_owned(), ..refusal }

@@ -1,34 +1,26 @@
 //! `ApplyPatch`: a unified diff over files of the workspace, all of it or nothing.
 
-use abide_kernel::input::{Does, Refusal};
-use abide_kernel::vocabulary::SideEffect;
+use abide_kernel::input::Refusal;
+use abide_kernel::tool::{ApplyPatch, ExecutorCall, FileCall, FilePatch, ToolCall, WorkspacePath};
 use serde_json::{Value, json};
 
 use super::fields::{Fields, invalid};
-use super::{Tool, object};
-use crate::files::{FilePatch, parse_patch};
+use super::{CallSubject, RulesOn, Tool, Touches, object};
+use crate::files::parse_patch;
 use crate::limits::PATCH_BYTES;
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct ApplyPatch {
-    pub files: Vec<FilePatch>,
-}
 
 pub(super) const TOOL: Tool = Tool {
     name: "ApplyPatch",
     description: "Apply a unified diff to files of the workspace: change, create, delete or rename them, all or nothing.",
     schema,
     instead: &[("diff", "say `patch`."), ("path", "the patch names its files.")],
-    read: |fields| parse(fields).map(|_| Does::World(SideEffect::WorkspaceMutation)),
+    rules: RulesOn::Path,
+    parse: |fields| parse(fields).map(|call| ToolCall::Executor(ExecutorCall::File(FileCall::Patch(call)))),
 };
 
 fn schema() -> Value {
     let about = "As git diff or diff -u writes it: --- a/PATH, +++ b/PATH, then hunks; /dev/null for no file.";
     object(&["patch"], json!({ "patch": { "type": "string", "description": about } }))
-}
-
-pub(crate) fn call(input: &Value) -> Result<ApplyPatch, Refusal> {
-    parse(&TOOL.fields(input)?)
 }
 
 fn parse(fields: &Fields<'_>) -> Result<ApplyPatch, Refusal> {
@@ -43,4 +35,16 @@ fn parse(fields: &Fields<'_>) -> Result<ApplyPatch, Refusal> {
     }
     let files = parse_patch(&patch).map_err(|fault| invalid(fault.message, fault.hint))?;
     Ok(ApplyPatch { files })
+}
+
+pub(super) fn subject(call: &ApplyPatch) -> CallSubject {
+    let paths = call.files.iter().flat_map(named);
+    CallSubject { reads_content: true, ..CallSubject::of_paths(Touches::Writes, paths) }
+}
+
+/// The files of a patch. The old one is read: it is copied or renamed, or its lines are compared.
+fn named(file: &FilePatch) -> Vec<(WorkspacePath, bool)> {
+    let (old, new) = (file.old.as_ref(), file.new.as_ref());
+    let new = new.filter(|new| Some(*new) != old).map(|new| (new.clone(), false));
+    old.map(|old| (old.clone(), true)).into_iter().chain(new).collect()
 }

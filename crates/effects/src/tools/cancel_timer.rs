@@ -1,14 +1,21 @@
 //! `CancelTimer`: a timer that should not fire any more.
 
 use abide_kernel::id::TimerId;
-use abide_kernel::input::{Act, Does, Refusal};
+use abide_kernel::input::Refusal;
+use abide_kernel::tool::{RecordCall, ToolCall};
 use serde_json::{Value, json};
 
 use super::fields::Fields;
-use super::{Tool, object};
+use super::{RulesOn, Tool, object};
 
-pub(super) const TOOL: Tool =
-    Tool { name: "CancelTimer", description: "End a timer; waits for it end with it.", schema, instead: &[], read };
+pub(super) const TOOL: Tool = Tool {
+    name: "CancelTimer",
+    description: "End a timer; waits for it end with it.",
+    schema,
+    instead: &[],
+    rules: RulesOn::Name,
+    parse,
+};
 
 fn schema() -> Value {
     object(
@@ -17,7 +24,7 @@ fn schema() -> Value {
     )
 }
 
-fn read(fields: &Fields<'_>) -> Result<Does, Refusal> {
+fn parse(fields: &Fields<'_>) -> Result<ToolCall, Refusal> {
     let timer_id = TimerId::new(fields.text("timer_id")?);
-    Ok(Does::Act(Act::CancelTimer { timer_id }))
+    Ok(ToolCall::Record(RecordCall::CancelTimer { timer_id }))
 }

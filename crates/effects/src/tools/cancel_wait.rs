@@ -1,14 +1,21 @@
 //! `CancelWait`: what was awaited no longer matters.
 
 use abide_kernel::id::WaitId;
-use abide_kernel::input::{Act, Does, Refusal};
+use abide_kernel::input::Refusal;
+use abide_kernel::tool::{RecordCall, ToolCall};
 use serde_json::{Value, json};
 
 use super::fields::Fields;
-use super::{Tool, object};
+use super::{RulesOn, Tool, object};
 
-pub(super) const TOOL: Tool =
-    Tool { name: "CancelWait", description: "End a wait that no longer matters.", schema, instead: &[], read };
+pub(super) const TOOL: Tool = Tool {
+    name: "CancelWait",
+    description: "End a wait that no longer matters.",
+    schema,
+    instead: &[],
+    rules: RulesOn::Name,
+    parse,
+};
 
 fn schema() -> Value {
     object(
@@ -17,7 +24,7 @@ fn schema() -> Value {
     )
 }
 
-fn read(fields: &Fields<'_>) -> Result<Does, Refusal> {
+fn parse(fields: &Fields<'_>) -> Result<ToolCall, Refusal> {
     let waiting_intent_id = WaitId::new(fields.text("waiting_intent_id")?);
-    Ok(Does::Act(Act::CancelWait { waiting_intent_id }))
+    Ok(ToolCall::Record(RecordCall::CancelWait { waiting_intent_id }))
 }

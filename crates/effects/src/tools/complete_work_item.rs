@@ -1,18 +1,20 @@
 //! `CompleteWorkItem`: the goal is reached, and here is what came of it.
 
 use abide_kernel::id::WorkItemId;
-use abide_kernel::input::{Act, Does, Refusal};
+use abide_kernel::input::Refusal;
+use abide_kernel::tool::{RecordCall, ToolCall};
 use serde_json::{Value, json};
 
 use super::fields::Fields;
-use super::{Tool, object};
+use super::{RulesOn, Tool, object};
 
 pub(super) const TOOL: Tool = Tool {
     name: "CompleteWorkItem",
     description: "Say that a work item's objective is reached, and report what came of it. It can't be reopened.",
     schema,
     instead: &[],
-    read,
+    rules: RulesOn::Name,
+    parse,
 };
 
 fn schema() -> Value {
@@ -25,8 +27,8 @@ fn schema() -> Value {
     )
 }
 
-fn read(fields: &Fields<'_>) -> Result<Does, Refusal> {
+fn parse(fields: &Fields<'_>) -> Result<ToolCall, Refusal> {
     let work_item_id = WorkItemId::new(fields.text("work_item_id")?);
     let report = fields.text("report")?;
-    Ok(Does::Act(Act::CompleteWorkItem { work_item_id, report }))
+    Ok(ToolCall::Record(RecordCall::CompleteWorkItem { work_item_id, report }))
 }

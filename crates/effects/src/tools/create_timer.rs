@@ -1,20 +1,22 @@
 //! `CreateTimer`: a message at a time, or again and again.
 
-use abide_kernel::input::{Act, Does, Refusal, When};
+use abide_kernel::input::Refusal;
 use abide_kernel::limits::{TIMER_AHEAD_MAX_MS, TIMER_EVERY_MIN_MS};
 use abide_kernel::time::Time;
+use abide_kernel::tool::{RecordCall, ToolCall, When};
 use abide_kernel::vocabulary::CatchUp;
 use serde_json::{Value, json};
 
 use super::fields::{Fields, invalid};
-use super::{Tool, object};
+use super::{RulesOn, Tool, object};
 
 pub(super) const TOOL: Tool = Tool {
     name: "CreateTimer",
     description: "Have a message come to you later: once, or again and again. Say exactly one of after_ms, at, every_ms, cron.",
     schema,
     instead: &[],
-    read,
+    rules: RulesOn::Name,
+    parse,
 };
 
 const ONE_OF: &str = "give exactly one of `after_ms`, `at`, `every_ms`, `cron`";
@@ -46,7 +48,7 @@ fn schema() -> Value {
     )
 }
 
-fn read(fields: &Fields<'_>) -> Result<Does, Refusal> {
+fn parse(fields: &Fields<'_>) -> Result<ToolCall, Refusal> {
     let summary = fields.text("summary")?;
     let after_ms = fields.ms("after_ms", 0..=TIMER_AHEAD_MAX_MS)?;
     let at = fields.optional_text("at")?;
@@ -68,7 +70,13 @@ fn read(fields: &Fields<'_>) -> Result<Does, Refusal> {
         (.., Some(cron)) => When::Cron { cron, time_zone: time_zone.unwrap_or_else(|| "UTC".to_owned()) },
         (None, None, None, None) => return Err(invalid("CreateTimer doesn't say when", ONE_OF)),
     };
-    Ok(Does::Act(Act::CreateTimer { summary, when, catch_up: CatchUp::Latest, work_item_id: None, check: None }))
+    Ok(ToolCall::Record(RecordCall::CreateTimer {
+        summary,
+        when,
+        catch_up: CatchUp::Latest,
+        work_item_id: None,
+        check: None,
+    }))
 }
 
 fn time(text: &str) -> Result<Time, Refusal> {

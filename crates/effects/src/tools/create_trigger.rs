@@ -1,24 +1,28 @@
 //! `CreateTrigger`: a URL that somebody outside can post to.
 
 use abide_kernel::id::WorkItemId;
-use abide_kernel::input::{Act, Does, Refusal};
+use abide_kernel::input::Refusal;
+use abide_kernel::tool::{Call, RecordCall, ToolCall};
 use abide_kernel::vocabulary::DeliveryMode;
 use serde_json::{Value, json};
 
 use super::fields::{Fields, invalid};
-use super::{Tool, object};
+use super::{RulesOn, Tool, object};
 
 pub(super) const TOOL: Tool = Tool {
     name: "CreateTrigger",
     description: "Make a URL that somebody outside can post to: what they post reaches you, or wakes you. Whoever knows the URL can use it.",
     schema,
     instead: &[("url", "the URL is made for you, and is in the result.")],
-    read,
+    rules: RulesOn::Name,
+    parse,
 };
 
 /// A shorter one could be guessed.
 const SECRET_MIN_BYTES: usize = 8;
 const SECRET_MAX_BYTES: usize = 512;
+/// What stands in the records in its place.
+const SECRET_KEPT: &str = "(kept outside of the records)";
 
 fn schema() -> Value {
     object(
@@ -38,7 +42,7 @@ fn schema() -> Value {
     )
 }
 
-fn read(fields: &Fields<'_>) -> Result<Does, Refusal> {
+fn parse(fields: &Fields<'_>) -> Result<ToolCall, Refusal> {
     let name = fields.text("name")?;
     let mode = fields.word("delivery_mode", DeliveryMode::ALL, DeliveryMode::as_str)?;
     let work_item_id = fields.optional_text("work_item_id")?.map(WorkItemId::new);
@@ -51,5 +55,21 @@ fn read(fields: &Fields<'_>) -> Result<Does, Refusal> {
         return Err(invalid("`secret` of CreateTrigger is too short or too long", hint));
     }
     let delivery_mode = mode.unwrap_or(DeliveryMode::EnqueueMessage);
-    Ok(Does::Act(Act::CreateTrigger { name, delivery_mode, work_item_id, signed: secret.is_some(), address: None }))
+    Ok(ToolCall::Record(RecordCall::CreateTrigger {
+        name,
+        delivery_mode,
+        work_item_id,
+        signed: secret.is_some(),
+        address: None,
+    }))
+}
+
+/// Takes the secret out of a call's input, which is recorded. Of a refused call, too: what is wrong with it may be the
+/// secret.
+pub fn take_secret(call: &mut Call) -> Option<String> {
+    let secret = Some(&mut call.input).filter(|_| call.tool == TOOL.name)?.get_mut("secret")?;
+    match secret.is_null() {
+        true => None,
+        false => std::mem::replace(secret, Value::from(SECRET_KEPT)).as_str().map(str::to_owned),
+    }
 }

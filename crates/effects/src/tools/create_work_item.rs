@@ -1,18 +1,20 @@
 //! `CreateWorkItem`: a goal that outlasts the turn.
 
-use abide_kernel::input::{Act, Does, Refusal};
+use abide_kernel::input::Refusal;
+use abide_kernel::tool::{RecordCall, ToolCall};
 use abide_kernel::vocabulary::PlanStatus;
 use serde_json::{Value, json};
 
 use super::fields::Fields;
-use super::{Tool, object, todo};
+use super::{RulesOn, Tool, object, todo};
 
 pub(super) const TOOL: Tool = Tool {
     name: "CreateWorkItem",
     description: "Write down a goal that takes more than this turn, with a plan and a todo list if there are some.",
     schema,
     instead: &[],
-    read,
+    rules: RulesOn::Name,
+    parse,
 };
 
 fn schema() -> Value {
@@ -30,10 +32,10 @@ fn schema() -> Value {
     )
 }
 
-fn read(fields: &Fields<'_>) -> Result<Does, Refusal> {
+fn parse(fields: &Fields<'_>) -> Result<ToolCall, Refusal> {
     let objective = fields.text("objective")?;
     let plan = fields.optional_text("plan")?;
     let plan_status = fields.word("plan_status", PlanStatus::ALL, PlanStatus::as_str)?;
     let todo = todo::read(fields)?.unwrap_or_default();
-    Ok(Does::Act(Act::CreateWorkItem { objective, plan, plan_status, todo, budget: None }))
+    Ok(ToolCall::Record(RecordCall::CreateWorkItem { objective, plan, plan_status, todo, budget: None }))
 }

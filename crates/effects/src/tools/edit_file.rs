@@ -1,22 +1,12 @@
 //! `EditFile`: a text in a file of the workspace is replaced by another.
 
-use abide_kernel::input::{Does, Refusal};
-use abide_kernel::vocabulary::SideEffect;
+use abide_kernel::input::Refusal;
+use abide_kernel::tool::{EditFile, ExecutorCall, FileCall, ToolCall};
 use serde_json::{Value, json};
 
 use super::fields::{Fields, invalid};
-use super::{Tool, object};
-use crate::files::WorkspacePath;
+use super::{CallSubject, RulesOn, Tool, Touches, object};
 use crate::limits::FILE_BYTES;
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct EditFile {
-    pub path: WorkspacePath,
-    pub old: String,
-    pub new: String,
-    /// Every place is meant, not the only one.
-    pub all: bool,
-}
 
 pub(super) const TOOL: Tool = Tool {
     name: "EditFile",
@@ -28,7 +18,8 @@ pub(super) const TOOL: Tool = Tool {
         ("replace_all", "say `all`."),
         ("file", "say `path`."),
     ],
-    read: |fields| parse(fields).map(|_| Does::World(SideEffect::WorkspaceMutation)),
+    rules: RulesOn::Path,
+    parse: |fields| parse(fields).map(|call| ToolCall::Executor(ExecutorCall::File(FileCall::Edit(call)))),
 };
 
 fn schema() -> Value {
@@ -41,10 +32,6 @@ fn schema() -> Value {
             "all": { "type": "boolean", "description": "Replace every occurrence. Left out: false." },
         }),
     )
-}
-
-pub(crate) fn call(input: &Value) -> Result<EditFile, Refusal> {
-    parse(&TOOL.fields(input)?)
 }
 
 fn parse(fields: &Fields<'_>) -> Result<EditFile, Refusal> {
@@ -63,4 +50,9 @@ fn parse(fields: &Fields<'_>) -> Result<EditFile, Refusal> {
         return Err(invalid(format!("`new` of EditFile has {} bytes", new.len()), hint));
     }
     Ok(EditFile { path, old, new, all })
+}
+
+/// It tells whether a text stands in the file.
+pub(super) fn subject(call: &EditFile) -> CallSubject {
+    CallSubject { reads_content: true, ..CallSubject::of_paths(Touches::Writes, [(call.path.clone(), true)]) }
 }

@@ -1,22 +1,13 @@
 //! `ExecCommand`: the only way to start a process.
 
-use abide_kernel::effect::Command;
-use abide_kernel::input::{Does, Refusal};
+use abide_kernel::input::Refusal;
 use abide_kernel::limits::COMMAND_BYTES;
-use abide_kernel::vocabulary::SideEffect;
+use abide_kernel::tool::{Command, ExecCommand, ExecutorCall, ToolCall};
 use serde_json::{Value, json};
 
 use super::fields::{Fields, invalid};
-use super::{Tool, object};
+use super::{CallSubject, RulesOn, Tool, object};
 use crate::limits::{COMMAND_OUTPUT_BYTES, COMMAND_OUTPUT_MAX_BYTES, YIELD_MAX_MS, YIELD_MS};
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct ExecCommand {
-    pub command: Command,
-    pub yield_time_ms: u64,
-    pub start_new: bool,
-    pub max_output_bytes: usize,
-}
 
 pub(super) const TOOL: Tool = Tool {
     name: "ExecCommand",
@@ -28,7 +19,8 @@ pub(super) const TOOL: Tool = Tool {
         ("timeout_ms", "a command has no time limit: say `yield_time_ms`, and stop it with TaskStop."),
         ("timeout", "a command has no time limit: say `yield_time_ms`, and stop it with TaskStop."),
     ],
-    read: |fields| parse(fields).map(|_| Does::World(SideEffect::Unknown)),
+    rules: RulesOn::Command,
+    parse: |fields| parse(fields).map(|call| ToolCall::Executor(ExecutorCall::ExecCommand(call))),
 };
 
 fn schema() -> Value {
@@ -55,10 +47,6 @@ fn schema() -> Value {
     )
 }
 
-pub(crate) fn call(input: &Value) -> Result<ExecCommand, Refusal> {
-    parse(&TOOL.fields(input)?)
-}
-
 fn parse(fields: &Fields<'_>) -> Result<ExecCommand, Refusal> {
     let command = fields.text("cmd")?;
     if command.trim().is_empty() || command.contains('\0') || command.len() > COMMAND_BYTES {
@@ -77,4 +65,9 @@ fn parse(fields: &Fields<'_>) -> Result<ExecCommand, Refusal> {
         start_new: fields.flag("start_new")?.unwrap_or(false),
         max_output_bytes: usize::try_from(max).unwrap_or(usize::MAX),
     })
+}
+
+pub(super) fn subject(call: &ExecCommand) -> CallSubject {
+    let whereto = call.command.workdir.as_ref().map(|folder| format!(" (in {folder})"));
+    CallSubject { command: Some(call.command.command.clone()), whereto, ..CallSubject::default() }
 }

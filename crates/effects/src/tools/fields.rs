@@ -6,10 +6,10 @@
 use std::ops::RangeInclusive;
 
 use abide_kernel::id::TaskId;
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::Refusal;
+use abide_kernel::tool::WorkspacePath;
 use serde_json::{Map, Value};
 
-use crate::files::WorkspacePath;
 use crate::limits;
 use crate::nearest::nearest;
 

@@ -1,19 +1,20 @@
 //! `GetWorkItem`: one work item with its plan, todo list and report.
 
 use abide_kernel::id::WorkItemId;
-use abide_kernel::input::{Act, Does};
+use abide_kernel::tool::{RecordCall, ToolCall};
 use serde_json::{Value, json};
 
-use super::{Tool, object};
+use super::{RulesOn, Tool, object};
 
 pub(super) const TOOL: Tool = Tool {
     name: "GetWorkItem",
     description: "Look at one work item: its plan, todo list, what blocks it and where it stands.",
     schema,
     instead: &[],
-    read: |fields| {
+    rules: RulesOn::Name,
+    parse: |fields| {
         let work_item_id = WorkItemId::new(fields.text("work_item_id")?);
-        Ok(Does::Act(Act::ShowWorkItem { work_item_id }))
+        Ok(ToolCall::Record(RecordCall::ShowWorkItem { work_item_id }))
     },
 };
 

@@ -1,32 +1,20 @@
 //! `Glob`: files of the workspace, by a pattern of their paths.
 
-use abide_kernel::input::{Does, Refusal};
-use abide_kernel::vocabulary::SideEffect;
+use abide_kernel::input::Refusal;
+use abide_kernel::tool::{ExecutorCall, FileCall, Glob, ToolCall, WorkspacePath};
 use serde_json::{Value, json};
 
 use super::fields::Fields;
-use super::{Tool, object};
-use crate::files::{Pattern, WorkspacePath};
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct Glob {
-    pub(crate) pattern: Pattern,
-    pub(crate) path: Option<WorkspacePath>,
-}
-
-impl Glob {
-    /// The folder that is walked: the path, and the folders that the pattern begins with.
-    pub(crate) fn start(&self) -> WorkspacePath {
-        self.path.clone().unwrap_or_default().join(&self.pattern.split().0)
-    }
-}
+use super::{CallSubject, RulesOn, Tool, Touches, object};
+use crate::files::Pattern;
 
 pub(super) const TOOL: Tool = Tool {
     name: "Glob",
     description: "List files of the workspace by a pattern such as src/**/*.rs; what .gitignore names is left out.",
     schema,
     instead: &[("glob", "say `pattern`."), ("limit", "search a smaller folder with `path`.")],
-    read: |fields| parse(fields).map(|_| Does::World(SideEffect::ReadOnly)),
+    rules: RulesOn::Path,
+    parse: |fields| parse(fields).map(|call| ToolCall::Executor(ExecutorCall::File(FileCall::Glob(call)))),
 };
 
 fn schema() -> Value {
@@ -42,12 +30,20 @@ fn schema() -> Value {
     )
 }
 
-pub(crate) fn call(input: &Value) -> Result<Glob, Refusal> {
-    parse(&TOOL.fields(input)?)
-}
-
 fn parse(fields: &Fields<'_>) -> Result<Glob, Refusal> {
     let (text, path) = (fields.text("pattern")?, fields.optional_path("path")?);
-    let pattern = Pattern::new(&text).map_err(|hint| fields.wrong("pattern", &Value::from(text), &hint))?;
-    Ok(Glob { pattern, path })
+    match Pattern::new(&text) {
+        Ok(_) => Ok(Glob { pattern: text, path }),
+        Err(hint) => Err(fields.wrong("pattern", &Value::from(text), &hint)),
+    }
+}
+
+pub(super) fn subject(call: &Glob) -> CallSubject {
+    CallSubject::of_paths(Touches::Searches, [(start(call), false)])
+}
+
+/// The folder that is walked: the path, and the folders that the pattern begins with.
+fn start(call: &Glob) -> WorkspacePath {
+    let folders = Pattern::new(&call.pattern).map(|pattern| pattern.split().0).unwrap_or_default();
+    call.path.clone().unwrap_or_default().join(&folders)
 }

@@ -1,45 +1,13 @@
 //! `Grep`: lines in files of the workspace, by a regular expression.
 
-use std::path::Path;
-
-use abide_kernel::input::{Does, Refusal};
-use abide_kernel::vocabulary::SideEffect;
+use abide_kernel::input::Refusal;
+use abide_kernel::tool::{ExecutorCall, FileCall, Grep, ToolCall};
 use serde_json::{Value, json};
 
 use super::fields::{Fields, invalid, quoted};
-use super::{Tool, object};
-use crate::files::{Pattern, WorkspacePath, check_regex};
+use super::{CallSubject, RulesOn, Tool, Touches, object};
+use crate::files::{FileFilter, check_regex};
 use crate::limits::{GREP_CONTEXT_MAX, GREP_MATCHES, GREP_MATCHES_MAX};
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct Grep {
-    pub(crate) pattern: String,
-    pub(crate) path: Option<WorkspacePath>,
-    pub(crate) glob: Option<Filter>,
-    pub(crate) context: usize,
-    pub(crate) limit: usize,
-}
-
-/// Which files are searched. A pattern without a slash is one of names, in any folder; `!` means all others.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Filter {
-    pub(crate) pattern: Pattern,
-    others: bool,
-}
-
-impl Filter {
-    fn new(text: &str) -> Result<Filter, String> {
-        let (text, others) = text.strip_prefix('!').map_or((text, false), |rest| (rest, true));
-        let anywhere = format!("**/{text}");
-        let pattern = Pattern::new(if text.is_empty() || text.contains('/') { text } else { &anywhere })?;
-        Ok(Filter { pattern, others })
-    }
-
-    /// A path is that from the workspace on, and the one from the folder that is searched: either may be meant.
-    pub(crate) fn takes(&self, path: &Path, from_start: &Path) -> bool {
-        (self.pattern.matches(path) || self.pattern.matches(from_start)) != self.others
-    }
-}
 
 pub(super) const TOOL: Tool = Tool {
     name: "Grep",
@@ -50,7 +18,8 @@ pub(super) const TOOL: Tool = Tool {
         ("case_insensitive", "begin the pattern with (?i)."),
         ("max_results", "say `limit`."),
     ],
-    read: |fields| parse(fields).map(|_| Does::World(SideEffect::ReadOnly)),
+    rules: RulesOn::Path,
+    parse: |fields| parse(fields).map(|call| ToolCall::Executor(ExecutorCall::File(FileCall::Grep(call)))),
 };
 
 fn schema() -> Value {
@@ -75,10 +44,6 @@ fn schema() -> Value {
     )
 }
 
-pub(crate) fn call(input: &Value) -> Result<Grep, Refusal> {
-    parse(&TOOL.fields(input)?)
-}
-
 fn parse(fields: &Fields<'_>) -> Result<Grep, Refusal> {
     let (pattern, path) = (fields.text("pattern")?, fields.optional_path("path")?);
     let glob = fields.optional_text("glob")?;
@@ -89,8 +54,14 @@ fn parse(fields: &Fields<'_>) -> Result<Grep, Refusal> {
         let hint = format!("{why}; a \\ in front takes a sign for itself, and a line end is never part of a match");
         return Err(invalid(format!("`pattern` of Grep is {}", quoted(&pattern)), hint));
     }
-    let glob = glob.map(|text| Filter::new(&text).map_err(|hint| fields.wrong("glob", &Value::from(text), &hint)));
-    let glob = glob.transpose()?;
+    if let Some((text, hint)) = glob.as_ref().and_then(|text| Some((text, FileFilter::new(text).err()?))) {
+        return Err(fields.wrong("glob", &Value::from(text.as_str()), &hint));
+    }
     let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     Ok(Grep { pattern, path, glob, context: number(context), limit: number(limit) })
+}
+
+pub(super) fn subject(call: &Grep) -> CallSubject {
+    let path = call.path.clone().unwrap_or_default();
+    CallSubject { reads_content: true, ..CallSubject::of_paths(Touches::Searches, [(path, true)]) }
 }

@@ -1,18 +1,20 @@
 //! `ListWorkItems`: what there is to do, and what was completed lately.
 
-use abide_kernel::input::{Act, Does, Refusal};
+use abide_kernel::input::Refusal;
+use abide_kernel::tool::{RecordCall, ToolCall};
 use abide_kernel::vocabulary::WorkItemFilter;
 use serde_json::{Value, json};
 
 use super::fields::Fields;
-use super::{Tool, object};
+use super::{RulesOn, Tool, object};
 
 pub(super) const TOOL: Tool = Tool {
     name: "ListWorkItems",
     description: "List your work items: the open ones, oldest first, and the last that were completed. GetWorkItem has the plan and the report of one.",
     schema,
     instead: &[("state", "say `filter`.")],
-    read,
+    rules: RulesOn::Name,
+    parse,
 };
 
 fn schema() -> Value {
@@ -27,7 +29,7 @@ fn schema() -> Value {
     )
 }
 
-fn read(fields: &Fields<'_>) -> Result<Does, Refusal> {
+fn parse(fields: &Fields<'_>) -> Result<ToolCall, Refusal> {
     let filter = fields.word("filter", WorkItemFilter::ALL, WorkItemFilter::as_str)?;
-    Ok(Does::Act(Act::ListWorkItems { filter: filter.unwrap_or(WorkItemFilter::All) }))
+    Ok(ToolCall::Record(RecordCall::ListWorkItems { filter: filter.unwrap_or(WorkItemFilter::All) }))
 }

@@ -1,24 +1,26 @@
 //! `NotifyOperator`: something the operator should know now. The turn goes on.
 
-use abide_kernel::input::{Act, Does, Refusal};
+use abide_kernel::input::Refusal;
+use abide_kernel::tool::{RecordCall, ToolCall};
 use serde_json::{Value, json};
 
 use super::fields::Fields;
-use super::{Tool, object};
+use super::{RulesOn, Tool, object};
 
 pub(super) const TOOL: Tool = Tool {
     name: "NotifyOperator",
     description: "Tell the operator something now, and go on.",
     schema,
     instead: &[],
-    read,
+    rules: RulesOn::Name,
+    parse,
 };
 
 fn schema() -> Value {
     object(&["text"], json!({ "text": { "type": "string" } }))
 }
 
-fn read(fields: &Fields<'_>) -> Result<Does, Refusal> {
+fn parse(fields: &Fields<'_>) -> Result<ToolCall, Refusal> {
     let text = fields.text("text")?;
-    Ok(Does::Act(Act::NotifyOperator { text }))
+    Ok(ToolCall::Record(RecordCall::NotifyOperator { text }))
 }

@@ -2,33 +2,21 @@
 
 use std::path::Component;
 
-use abide_kernel::input::{Does, Refusal};
-use abide_kernel::vocabulary::SideEffect;
+use abide_kernel::input::Refusal;
+use abide_kernel::tool::{ExecutorCall, ReadSkill, ToolCall, WorkspacePath};
 use serde_json::{Value, json};
 
 use super::fields::Fields;
-use super::{Tool, object};
-use crate::files::WorkspacePath;
+use super::{RulesOn, Tool, object};
 use crate::limits::{READ_LINES, READ_LINES_MAX};
 
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct ReadSkill {
-    pub skill: String,
-    /// A file in its folder; left out, its `SKILL.md`.
-    pub path: Option<WorkspacePath>,
-    /// The first line; left out, the first that is for the reader.
-    pub offset: Option<u64>,
-    pub limit: u64,
-}
-
-pub(crate) const NAME: &str = "ReadSkill";
-
 pub(super) const TOOL: Tool = Tool {
-    name: NAME,
+    name: "ReadSkill",
     description: "Read a skill: what it says, and which files come with it; with `path`, one of these files.",
     schema,
     instead: &[("name", "say `skill`."), ("file", "say `path`.")],
-    read: |fields| parse(fields).map(|_| Does::World(SideEffect::ReadOnly)),
+    rules: RulesOn::Name,
+    parse: |fields| parse(fields).map(|call| ToolCall::Executor(ExecutorCall::ReadSkill(call))),
 };
 
 fn schema() -> Value {
@@ -44,10 +32,6 @@ fn schema() -> Value {
             },
         }),
     )
-}
-
-pub(crate) fn call(input: &Value) -> Result<ReadSkill, Refusal> {
-    parse(&TOOL.fields(input)?)
 }
 
 fn parse(fields: &Fields<'_>) -> Result<ReadSkill, Refusal> {

@@ -1,19 +1,21 @@
 //! `RequestApproval`: a question that only a person may answer. The turn ends; the decision starts the next one.
 
-use abide_kernel::input::{Act, Does, Refusal};
+use abide_kernel::input::Refusal;
 use abide_kernel::limits::TIMER_AHEAD_MAX_MS;
+use abide_kernel::tool::{RecordCall, ToolCall};
 use abide_kernel::vocabulary::ApprovalDefault;
 use serde_json::{Value, json};
 
 use super::fields::{Fields, invalid};
-use super::{Tool, object};
+use super::{RulesOn, Tool, object};
 
 pub(super) const TOOL: Tool = Tool {
     name: "RequestApproval",
     description: "End this turn and ask the operator to grant or deny something; the decision comes back as a message.",
     schema,
     instead: &[],
-    read,
+    rules: RulesOn::Name,
+    parse,
 };
 
 /// A deadline that grants would let a model say yes to itself. An operator's policy may have such a rule.
@@ -36,7 +38,7 @@ fn schema() -> Value {
     )
 }
 
-fn read(fields: &Fields<'_>) -> Result<Does, Refusal> {
+fn parse(fields: &Fields<'_>) -> Result<ToolCall, Refusal> {
     let summary = fields.text("summary")?;
     let deadline_ms = fields.ms("deadline_ms", 0..=TIMER_AHEAD_MAX_MS)?;
     if fields.optional_text("default")?.as_deref() == Some(ApprovalDefault::Grant.as_str()) {
@@ -44,5 +46,5 @@ fn read(fields: &Fields<'_>) -> Result<Does, Refusal> {
         return Err(invalid("an agent can't have its own request granted by default", hint));
     }
     let default = fields.word("default", &OFFERED, ApprovalDefault::as_str)?.unwrap_or(ApprovalDefault::Deny);
-    Ok(Does::Act(Act::RequestApproval { summary, tool: None, deadline_ms, default }))
+    Ok(ToolCall::Record(RecordCall::RequestApproval { summary, tool: None, deadline_ms, default }))
 }

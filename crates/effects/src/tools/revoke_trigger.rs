@@ -1,18 +1,20 @@
 //! `RevokeTrigger`: a URL that should open nothing any more.
 
 use abide_kernel::id::TriggerId;
-use abide_kernel::input::{Act, Does, Refusal};
+use abide_kernel::input::Refusal;
+use abide_kernel::tool::{RecordCall, ToolCall};
 use serde_json::{Value, json};
 
 use super::fields::Fields;
-use super::{Tool, object};
+use super::{RulesOn, Tool, object};
 
 pub(super) const TOOL: Tool = Tool {
     name: "RevokeTrigger",
     description: "End a trigger: its URL opens nothing any more, and waits for it end with it.",
     schema,
     instead: &[],
-    read,
+    rules: RulesOn::Name,
+    parse,
 };
 
 fn schema() -> Value {
@@ -22,7 +24,7 @@ fn schema() -> Value {
     )
 }
 
-fn read(fields: &Fields<'_>) -> Result<Does, Refusal> {
+fn parse(fields: &Fields<'_>) -> Result<ToolCall, Refusal> {
     let trigger_id = TriggerId::new(fields.text("trigger_id")?);
-    Ok(Does::Act(Act::RevokeTrigger { trigger_id }))
+    Ok(ToolCall::Record(RecordCall::RevokeTrigger { trigger_id }))
 }

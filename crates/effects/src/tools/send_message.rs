@@ -1,18 +1,19 @@
 //! `SendMessage`: says something to another agent.
 
-use abide_kernel::input::{Does, Refusal};
-use abide_kernel::vocabulary::SideEffect;
+use abide_kernel::input::Refusal;
+use abide_kernel::tool::{HostCall, SendMessage, ToolCall};
 use serde_json::{Value, json};
 
 use super::fields::Fields;
-use super::{Tool, object};
+use super::{RulesOn, Tool, object};
 
 pub(super) const TOOL: Tool = Tool {
     name: "SendMessage",
     description: "Say something to another agent: your supervisor, a child of yours, or any other by its name. It is kept until that agent reads it; an answer comes as a message of its own.",
     schema,
     instead: &[("to", "say `agent_id`."), ("message", "say `text`.")],
-    read,
+    rules: RulesOn::Name,
+    parse,
 };
 
 fn schema() -> Value {
@@ -29,9 +30,8 @@ fn schema() -> Value {
     )
 }
 
-fn read(fields: &Fields<'_>) -> Result<Does, Refusal> {
-    fields.text("agent_id")?;
-    fields.text("text")?;
-    fields.optional_text("correlation_id")?;
-    Ok(Does::World(SideEffect::ExternalMutation))
+fn parse(fields: &Fields<'_>) -> Result<ToolCall, Refusal> {
+    let (agent_id, text) = (fields.text("agent_id")?, fields.text("text")?);
+    let correlation_id = fields.optional_text("correlation_id")?;
+    Ok(ToolCall::Host(HostCall::SendMessage(SendMessage { agent_id, text, correlation_id })))
 }

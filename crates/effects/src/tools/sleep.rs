@@ -1,18 +1,20 @@
 //! `Sleep`: the turn ends. With a duration, the agent leaves its own work alone for that long; input still wakes it.
 
-use abide_kernel::input::{Act, Does, Refusal};
+use abide_kernel::input::Refusal;
 use abide_kernel::limits::TIMER_AHEAD_MAX_MS;
+use abide_kernel::tool::{RecordCall, ToolCall};
 use serde_json::{Value, json};
 
 use super::fields::Fields;
-use super::{Tool, object};
+use super::{RulesOn, Tool, object};
 
 pub(super) const TOOL: Tool = Tool {
     name: "Sleep",
     description: "End this turn and rest until something comes in, or for a while; messages wake you in any case.",
     schema,
     instead: &[],
-    read,
+    rules: RulesOn::Name,
+    parse,
 };
 
 fn schema() -> Value {
@@ -28,8 +30,8 @@ fn schema() -> Value {
     )
 }
 
-fn read(fields: &Fields<'_>) -> Result<Does, Refusal> {
+fn parse(fields: &Fields<'_>) -> Result<ToolCall, Refusal> {
     let reason = fields.optional_text("reason")?;
     let duration_ms = fields.ms("duration_ms", 0..=TIMER_AHEAD_MAX_MS)?;
-    Ok(Does::Act(Act::Sleep { reason, duration_ms }))
+    Ok(ToolCall::Record(RecordCall::Sleep { reason, duration_ms }))
 }

@@ -1,12 +1,13 @@
 //! `SpawnAgent`: hands a part of the work to a child, or brings a named agent into being.
 
 use abide_kernel::id::WorkItemId;
-use abide_kernel::input::{Act, Does, Refusal};
-use abide_kernel::vocabulary::{ChildWorkspace, SideEffect};
+use abide_kernel::input::Refusal;
+use abide_kernel::tool::{HostCall, RecordCall, SpawnAgent, ToolCall};
+use abide_kernel::vocabulary::ChildWorkspace;
 use serde_json::{Value, json};
 
 use super::fields::{Fields, quoted};
-use super::{Tool, object};
+use super::{RulesOn, Tool, object};
 
 pub(super) const TOOL: Tool = Tool {
     name: "SpawnAgent",
@@ -17,7 +18,8 @@ pub(super) const TOOL: Tool = Tool {
         ("task", "say `message`."),
         ("workspace", "a child works where you do: say `workspace_mode` for a worktree of it."),
     ],
-    read,
+    rules: RulesOn::Name,
+    parse,
 };
 
 fn schema() -> Value {
@@ -40,31 +42,37 @@ fn schema() -> Value {
     )
 }
 
-fn read(fields: &Fields<'_>) -> Result<Does, Refusal> {
+fn parse(fields: &Fields<'_>) -> Result<ToolCall, Refusal> {
     let message = fields.text("message")?;
     let workspace_mode = fields.word("workspace_mode", ChildWorkspace::ALL, ChildWorkspace::as_str)?;
     let (model, instructions) = (fields.optional_text("model")?, fields.optional_text("instructions")?);
     let work_item_id = fields.optional_text("work_item_id")?.map(WorkItemId::new);
-    if fields.optional_text("name")?.is_some() {
-        return Ok(Does::World(SideEffect::ExternalMutation));
+    if let Some(name) = fields.optional_text("name")? {
+        let spawned = SpawnAgent { message, name, workspace_mode, model, instructions };
+        return Ok(ToolCall::Host(HostCall::SpawnAgent(spawned)));
     }
     let workspace_mode = workspace_mode.unwrap_or(ChildWorkspace::Inherit);
-    Ok(Does::Act(Act::SpawnChild { message, workspace_mode, model, instructions, work_item_id }))
+    Ok(ToolCall::Record(RecordCall::SpawnChild { message, workspace_mode, model, instructions, work_item_id }))
 }
 
-/// Refuses a model that no operator named. A name may lead anywhere: a script is a file of the machine, and a provider
-/// costs money.
-#[must_use]
-pub fn judge_model(input: &Value, offered: &[String], does: Does) -> Does {
-    let Some(wanted) = input["model"].as_str() else { return does };
-    if matches!(does, Does::Refused(_)) || offered.iter().any(|name| name == wanted) {
-        return does;
-    }
+/// Refuses a call that gives an agent a model that no operator named. A name may lead anywhere: a script is a file of the
+/// machine, and a provider costs money.
+pub fn refuse_unoffered_model(call: &mut ToolCall, offered: &[String]) {
+    let wanted = match call {
+        ToolCall::Record(RecordCall::SpawnChild { model, .. })
+        | ToolCall::Host(HostCall::SpawnAgent(SpawnAgent { model, .. })) => model.as_ref(),
+        ToolCall::Record(_)
+        | ToolCall::Host(_)
+        | ToolCall::Executor(_)
+        | ToolCall::Refused(_)
+        | ToolCall::NeedsApproval(_) => None,
+    };
+    let Some(wanted) = wanted.filter(|wanted| !offered.contains(wanted)) else { return };
     let message = format!("{} is no model that the operator named", quoted(wanted));
     let hint = format!(
         "leave model out to use yours, or choose one of: {}; the operator names others in config.toml, with a table \
          [models.\"PROVIDER/MODEL\"]",
         offered.join(", ")
     );
-    Does::Refused(Refusal::new("model_not_offered", message, hint))
+    *call = ToolCall::Refused(Refusal::new("model_not_offered", message, hint));
 }

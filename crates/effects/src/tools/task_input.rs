@@ -1,12 +1,11 @@
 //! `TaskInput`: something for a task to read.
 
-use abide_kernel::id::TaskId;
-use abide_kernel::input::{Does, Refusal};
-use abide_kernel::vocabulary::SideEffect;
+use abide_kernel::input::Refusal;
+use abide_kernel::tool::{ExecutorCall, TaskInput, ToolCall};
 use serde_json::{Value, json};
 
 use super::fields::{Fields, invalid};
-use super::{Tool, object};
+use super::{CallSubject, RulesOn, Tool, object};
 use crate::limits::INPUT_BYTES;
 
 pub(super) const TOOL: Tool = Tool {
@@ -14,7 +13,8 @@ pub(super) const TOOL: Tool = Tool {
     description: "Write to a task that accepts input. A line ends with \\n; nothing is added.",
     schema,
     instead: &[("text", "say `input`.")],
-    read: |fields| parse(fields).map(|_| Does::World(SideEffect::Unknown)),
+    rules: RulesOn::Command,
+    parse: |fields| parse(fields).map(|call| ToolCall::Executor(ExecutorCall::TaskInput(call))),
 };
 
 fn schema() -> Value {
@@ -28,18 +28,6 @@ fn schema() -> Value {
     )
 }
 
-/// Something to write, and whether it is the last.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TaskInput {
-    pub task_id: TaskId,
-    pub input: String,
-    pub close: bool,
-}
-
-pub(crate) fn call(input: &Value) -> Result<TaskInput, Refusal> {
-    parse(&TOOL.fields(input)?)
-}
-
 fn parse(fields: &Fields<'_>) -> Result<TaskInput, Refusal> {
     let (input, close) = (fields.text("input")?, fields.flag("close")?.unwrap_or(false));
     if (input.is_empty() && !close) || input.len() > INPUT_BYTES {
@@ -47,4 +35,9 @@ fn parse(fields: &Fields<'_>) -> Result<TaskInput, Refusal> {
         return Err(invalid(message, format!("give 1 to {INPUT_BYTES} bytes at a time")));
     }
     Ok(TaskInput { task_id: fields.task("task_id")?, input, close })
+}
+
+pub(super) fn subject(call: &TaskInput) -> CallSubject {
+    let whereto = Some(format!(" (to {})", call.task_id));
+    CallSubject { command: Some(call.input.clone()), whereto, ..CallSubject::default() }
 }

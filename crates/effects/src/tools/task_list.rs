@@ -1,16 +1,17 @@
 //! `TaskList`: what runs, and what ended lately.
 
-use abide_kernel::input::{Act, Does};
+use abide_kernel::tool::{RecordCall, ToolCall};
 use serde_json::{Value, json};
 
-use super::{Tool, object};
+use super::{RulesOn, Tool, object};
 
 pub(super) const TOOL: Tool = Tool {
     name: "TaskList",
     description: "List your tasks: those that run, those whose result you have not read, and the last that ended.",
     schema,
     instead: &[],
-    read: |_| Ok(Does::Act(Act::ListTasks)),
+    rules: RulesOn::Name,
+    parse: |_| Ok(ToolCall::Record(RecordCall::ListTasks)),
 };
 
 fn schema() -> Value {

@@ -1,16 +1,17 @@
 //! `TaskStatus`: the record of one task.
 
-use abide_kernel::input::{Act, Does};
+use abide_kernel::tool::{RecordCall, ToolCall};
 use serde_json::{Value, json};
 
-use super::{Tool, object};
+use super::{RulesOn, Tool, object};
 
 pub(super) const TOOL: Tool = Tool {
     name: "TaskStatus",
     description: "Look at one task: whether it runs, and how it ended.",
     schema,
     instead: &[],
-    read: |fields| Ok(Does::Act(Act::ShowTask { task_id: fields.task("task_id")? })),
+    rules: RulesOn::Name,
+    parse: |fields| Ok(ToolCall::Record(RecordCall::ShowTask { task_id: fields.task("task_id")? })),
 };
 
 fn schema() -> Value {

@@ -1,20 +1,22 @@
 //! `UpdateWorkItem`: what changed about a work item. What is left out stays.
 
 use abide_kernel::id::WorkItemId;
-use abide_kernel::input::{Act, Does, Refusal, WorkItemChange};
+use abide_kernel::input::Refusal;
 use abide_kernel::limits::TIMER_AHEAD_MAX_MS;
+use abide_kernel::tool::{RecordCall, ToolCall, WorkItemChange};
 use abide_kernel::vocabulary::PlanStatus;
 use serde_json::{Value, json};
 
 use super::fields::Fields;
-use super::{Tool, object, todo};
+use super::{RulesOn, Tool, object, todo};
 
 pub(super) const TOOL: Tool = Tool {
     name: "UpdateWorkItem",
     description: "Change a work item: its objective, plan, todo list, or what blocks it. What is left out stays.",
     schema,
     instead: &[("state", "an item is completed with CompleteWorkItem, and blocked with `blocked_by`.")],
-    read,
+    rules: RulesOn::Name,
+    parse,
 };
 
 fn schema() -> Value {
@@ -35,7 +37,7 @@ fn schema() -> Value {
     )
 }
 
-fn read(fields: &Fields<'_>) -> Result<Does, Refusal> {
+fn parse(fields: &Fields<'_>) -> Result<ToolCall, Refusal> {
     let work_item_id = WorkItemId::new(fields.text("work_item_id")?);
     let blocker = fields.optional_text("blocked_by")?;
     let change = WorkItemChange {
@@ -49,5 +51,5 @@ fn read(fields: &Fields<'_>) -> Result<Does, Refusal> {
         // Whoever spends a budget does not set it.
         budget: None,
     };
-    Ok(Does::Act(Act::UpdateWorkItem { work_item_id, change: Box::new(change) }))
+    Ok(ToolCall::Record(RecordCall::UpdateWorkItem { work_item_id, change: Box::new(change) }))
 }

@@ -1,18 +1,20 @@
 //! `UseWorkspace`: where to work from now on.
 
-use abide_kernel::input::{Does, Refusal};
-use abide_kernel::vocabulary::{SideEffect, WorkspaceMode};
+use abide_kernel::input::Refusal;
+use abide_kernel::tool::{ExecutorCall, ToolCall, UseWorkspace};
+use abide_kernel::vocabulary::WorkspaceMode;
 use serde_json::{Value, json};
 
 use super::fields::Fields;
-use super::{Tool, object};
+use super::{RulesOn, Tool, object};
 
 pub(super) const TOOL: Tool = Tool {
     name: "UseWorkspace",
     description: "Work in another folder that is attached to you, or in a git worktree of it, from the next round on.",
     schema,
     instead: &[("workspace", "say `path`.")],
-    read: |fields| parse(fields).map(|_| Does::World(SideEffect::WorkspaceMutation)),
+    rules: RulesOn::Name,
+    parse: |fields| parse(fields).map(|call| ToolCall::Executor(ExecutorCall::UseWorkspace(call))),
 };
 
 fn schema() -> Value {
@@ -28,11 +30,7 @@ fn schema() -> Value {
     )
 }
 
-pub(crate) fn call(input: &Value) -> Result<(String, WorkspaceMode), Refusal> {
-    parse(&TOOL.fields(input)?)
-}
-
-fn parse(fields: &Fields<'_>) -> Result<(String, WorkspaceMode), Refusal> {
+fn parse(fields: &Fields<'_>) -> Result<UseWorkspace, Refusal> {
     let mode = fields.word("mode", WorkspaceMode::ALL, WorkspaceMode::as_str)?;
-    Ok((fields.text("path")?, mode.unwrap_or(WorkspaceMode::Direct)))
+    Ok(UseWorkspace { path: fields.text("path")?, mode: mode.unwrap_or(WorkspaceMode::Direct) })
 }

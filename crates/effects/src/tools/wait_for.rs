@@ -1,13 +1,14 @@
 //! `WaitFor`: the turn ends, and what is awaited starts the next one.
 
 use abide_kernel::id::WorkItemId;
-use abide_kernel::input::{Act, Does, Refusal};
+use abide_kernel::input::Refusal;
 use abide_kernel::limits::TIMER_AHEAD_MAX_MS;
+use abide_kernel::tool::{RecordCall, ToolCall};
 use abide_kernel::vocabulary::WaitKind;
 use serde_json::{Value, json};
 
 use super::fields::{Fields, invalid};
-use super::{Tool, object};
+use super::{RulesOn, Tool, object};
 
 pub(super) const TOOL: Tool = Tool {
     name: "WaitFor",
@@ -19,7 +20,8 @@ pub(super) const TOOL: Tool = Tool {
         ("timer_id", "name the timer in `resource`."),
         ("trigger_id", "name the trigger in `resource`."),
     ],
-    read,
+    rules: RulesOn::Name,
+    parse,
 };
 
 /// What can be waited for by name; a sleep has a tool of its own.
@@ -44,7 +46,7 @@ fn schema() -> Value {
     )
 }
 
-fn read(fields: &Fields<'_>) -> Result<Does, Refusal> {
+fn parse(fields: &Fields<'_>) -> Result<ToolCall, Refusal> {
     let wake = fields.required("wake", fields.word("wake", &WAKES, WaitKind::as_str)?)?;
     let resource = fields.optional_text("resource")?;
     let after_ms = fields.ms("after_ms", 0..=TIMER_AHEAD_MAX_MS)?;
@@ -58,5 +60,5 @@ fn read(fields: &Fields<'_>) -> Result<Does, Refusal> {
     }
     let work_item_id = fields.optional_text("work_item_id")?.map(WorkItemId::new);
     let reason = fields.text("reason")?;
-    Ok(Does::Act(Act::WaitFor { wake, resource, after_ms, work_item_id, reason }))
+    Ok(ToolCall::Record(RecordCall::WaitFor { wake, resource, after_ms, work_item_id, reason }))
 }

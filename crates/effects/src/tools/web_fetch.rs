@@ -1,19 +1,13 @@
 //! `WebFetch`: what is at a URL, for agents that may reach the network.
 
-use abide_kernel::input::{Does, Refusal};
-use abide_kernel::vocabulary::SideEffect;
+use abide_kernel::input::Refusal;
+use abide_kernel::tool::{ExecutorCall, ToolCall, WebFetch};
 use serde_json::{Value, json};
 
-use super::fields::Fields;
-use super::{Tool, object};
+use super::fields::{Fields, invalid};
+use super::{RulesOn, Tool, object};
 use crate::limits::{FETCH_BYTES, FETCH_BYTES_MAX};
 use crate::web::Url;
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct WebFetch {
-    pub url: Url,
-    pub max_bytes: u64,
-}
 
 pub(super) const TOOL: Tool = Tool {
     name: "WebFetch",
@@ -23,7 +17,8 @@ pub(super) const TOOL: Tool = Tool {
         ("method", "it only fetches; ExecCommand can do more."),
         ("headers", "none can be sent; ExecCommand can do more."),
     ],
-    read: |fields| parse(fields).map(|_| Does::World(SideEffect::ReadOnly)),
+    rules: RulesOn::Name,
+    parse: |fields| parse(fields).map(|call| ToolCall::Executor(ExecutorCall::WebFetch(call))),
 };
 
 fn schema() -> Value {
@@ -39,17 +34,10 @@ fn schema() -> Value {
     )
 }
 
-impl WebFetch {
-    /// What a model's call means.
-    pub fn read(input: &Value) -> Result<WebFetch, Refusal> {
-        parse(&TOOL.fields(input)?)
-    }
-}
-
 fn parse(fields: &Fields<'_>) -> Result<WebFetch, Refusal> {
     let text = fields.text("url")?;
     let max_bytes = fields.number("max_bytes", 1..=FETCH_BYTES_MAX)?.unwrap_or(FETCH_BYTES);
     // The address itself is not repeated: it may hold what should not be written down.
-    let url = Url::parse(&text).map_err(|hint| super::fields::invalid("`url` of WebFetch can't be fetched", hint))?;
-    Ok(WebFetch { url, max_bytes })
+    Url::parse(&text).map_err(|hint| invalid("`url` of WebFetch can't be fetched", hint))?;
+    Ok(WebFetch { url: text, max_bytes })
 }

@@ -1,26 +1,20 @@
 //! `WriteFile`: a whole file in the workspace, new or in place of the old one.
 
-use abide_kernel::input::{Does, Refusal};
-use abide_kernel::vocabulary::SideEffect;
+use abide_kernel::input::Refusal;
+use abide_kernel::tool::{ExecutorCall, FileCall, ToolCall, WriteFile};
 use serde_json::{Value, json};
 
 use super::fields::{Fields, invalid};
-use super::{Tool, object};
-use crate::files::WorkspacePath;
+use super::{CallSubject, RulesOn, Tool, Touches, object};
 use crate::limits::FILE_BYTES;
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct WriteFile {
-    pub path: WorkspacePath,
-    pub content: String,
-}
 
 pub(super) const TOOL: Tool = Tool {
     name: "WriteFile",
     description: "Write a whole file in the workspace; missing folders are made, an existing file is replaced.",
     schema,
     instead: &[("text", "say `content`."), ("file", "say `path`."), ("append", "use EditFile to add to a file.")],
-    read: |fields| parse(fields).map(|_| Does::World(SideEffect::WorkspaceMutation)),
+    rules: RulesOn::Path,
+    parse: |fields| parse(fields).map(|call| ToolCall::Executor(ExecutorCall::File(FileCall::Write(call)))),
 };
 
 fn schema() -> Value {
@@ -33,10 +27,6 @@ fn schema() -> Value {
     )
 }
 
-pub(crate) fn call(input: &Value) -> Result<WriteFile, Refusal> {
-    parse(&TOOL.fields(input)?)
-}
-
 fn parse(fields: &Fields<'_>) -> Result<WriteFile, Refusal> {
     let (path, content) = (fields.path("path")?, fields.text("content")?);
     if content.len() as u64 > FILE_BYTES {
@@ -44,4 +34,8 @@ fn parse(fields: &Fields<'_>) -> Result<WriteFile, Refusal> {
         return Err(invalid(format!("`content` of WriteFile has {} bytes", content.len()), hint));
     }
     Ok(WriteFile { path, content })
+}
+
+pub(super) fn subject(call: &WriteFile) -> CallSubject {
+    CallSubject::of_paths(Touches::Writes, [(call.path.clone(), false)])
 }

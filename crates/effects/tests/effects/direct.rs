@@ -9,12 +9,13 @@ use abide_effects::workspace::WritableSettings;
 use abide_kernel::agent::workspace::Workspace;
 use abide_kernel::effect::{Effect, Place};
 use abide_kernel::fact::WorkspaceAttached;
-use abide_kernel::id::{CallId, ExecId, TaskId};
+use abide_kernel::id::TaskId;
 use abide_kernel::input::Input;
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::WorkspaceMode;
 use serde_json::{Value, json};
 
+use crate::calls::run;
 use crate::hands::{Stage, result};
 use crate::workspace::{Ground, everything, git, put};
 
@@ -50,11 +51,8 @@ impl Agent {
     }
 
     async fn call(&self, tool: &str, input: Value) -> Value {
-        let (exec_id, call_id) = (ExecId::new("exec_1"), CallId::new("call_1"));
-        let place = Box::new(self.place.clone());
-        let effect = Effect::RunTool { exec_id, call_id, tool: tool.to_owned(), input, place };
-        let inputs: Vec<Input> = self.stage.hands.perform(&self.stage.agent, effect).unwrap().await;
-        result(&inputs).1
+        let run = run(&self.stage.hands, &self.stage.agent, "exec_1", "call_1", self.place.clone());
+        result(&run.job(tool, input).await).1
     }
 
     async fn run(&self, cmd: &str) -> (i64, String) {
@@ -270,11 +268,8 @@ async fn the_users_branches_come_with_the_next_turn() {
     agent.ground.commit("second");
     let tip = agent.ground.git(&["rev-parse", "HEAD"]);
     let seen = |exec: &str| {
-        let (exec_id, call_id) = (ExecId::new(exec), CallId::new("call_1"));
-        let (tool, input) = ("ExecCommand".to_owned(), json!({ "cmd": "git rev-parse user/main" }));
-        let place = Box::new(agent.place.clone());
-        let effect = Effect::RunTool { exec_id, call_id, tool, input, place };
-        agent.stage.hands.perform(&agent.stage.agent, effect).unwrap()
+        let run = run(&agent.stage.hands, &agent.stage.agent, exec, "call_1", agent.place.clone());
+        run.job("ExecCommand", json!({ "cmd": "git rev-parse user/main" }))
     };
     assert_ne!(result(&seen("exec_1").await).1["stdout"], format!("{tip}\n"), "in the middle of a turn nothing moves");
     assert_eq!(result(&seen("exec_2").await).1["stdout"], format!("{tip}\n"));

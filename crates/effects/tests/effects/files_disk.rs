@@ -3,8 +3,10 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use abide_effects::files::{Call, Root};
+use abide_effects::files::{self, Root};
 use serde_json::{Value, json};
+
+use crate::calls::file_call;
 
 const FOLDER: &str = "EFFECTS_TEST_FOLDER";
 
@@ -32,7 +34,7 @@ fn a_full_disk_leaves_the_old_file() {
 }
 
 fn call(root: &Root, tool: &str, input: Value) -> Result<Value, abide_kernel::input::Refusal> {
-    Call::read(tool, &input).unwrap().unwrap().run(root)
+    files::run(&file_call(tool, &input).unwrap(), root)
 }
 
 /// A small change to one file and a large new one.

@@ -8,6 +8,7 @@ use base64::prelude::{BASE64_STANDARD, Engine};
 use proptest::prelude::*;
 use serde_json::json;
 
+use crate::calls::file_call;
 use crate::files_stage::Workspace;
 
 #[test]
@@ -120,8 +121,8 @@ fn what_is_no_file_is_refused_and_nothing_hangs() {
         }
     }
     let call = |folder: &str, path: &str| {
-        let call = files::Call::read("ReadFile", &json!({ "path": path })).unwrap().unwrap();
-        call.run(&Root::open(folder.as_ref()).unwrap()).unwrap_err()
+        let call = file_call("ReadFile", &json!({ "path": path })).unwrap();
+        files::run(&call, &Root::open(folder.as_ref()).unwrap()).unwrap_err()
     };
     assert_eq!(call("/dev", "null").code, "not_a_file");
     assert_eq!(call(&format!("/proc/{}", std::process::id()), "status").code, "not_a_file");

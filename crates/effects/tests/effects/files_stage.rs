@@ -3,9 +3,11 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use abide_effects::files::{Call, Root};
+use abide_effects::files::{self, Root};
 use abide_kernel::input::Refusal;
 use serde_json::Value;
+
+use crate::calls::file_call;
 
 pub struct Workspace {
     folder: tempfile::TempDir,
@@ -65,7 +67,7 @@ impl Workspace {
     }
 
     pub fn call(&self, tool: &str, input: &Value) -> Result<Value, Refusal> {
-        Call::read(tool, input).unwrap()?.run(&self.root)
+        files::run(&file_call(tool, input)?, &self.root)
     }
 
     pub fn does(&self, tool: &str, input: Value) -> Value {

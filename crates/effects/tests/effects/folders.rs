@@ -6,14 +6,16 @@ use std::time::Duration;
 
 use abide_effects::Hands;
 use abide_effects::hands::Job;
-use abide_kernel::effect::{Command, Effect, Place};
-use abide_kernel::id::{AgentId, CallId, ExecId, TaskId};
+use abide_kernel::effect::{Effect, Place};
+use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::input::Input;
+use abide_kernel::tool::Command;
 use abide_kernel::vocabulary::{TaskStatus, ToolStatus};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time::Instant;
 
+use crate::calls::run;
 use crate::hands::{Stage, result};
 
 /// Agents of one daemon in folders outside of its home.
@@ -58,9 +60,7 @@ fn agent(name: &str) -> AgentId {
 
 fn call(hands: &Hands, who: &str, folder: &Path, tool: &str, input: Value) -> Job {
     let place = Place { configured: Some(folder.display().to_string()), ..Place::default() };
-    let (exec_id, call_id) = (ExecId::new(format!("exec_{who}")), CallId::new(format!("call_{who}")));
-    let effect = Effect::RunTool { exec_id, call_id, tool: tool.to_owned(), input, place: Box::new(place) };
-    hands.perform(&agent(who), effect).unwrap()
+    run(hands, &agent(who), &format!("exec_{who}"), &format!("call_{who}"), place).job(tool, input)
 }
 
 fn code(inputs: &[Input]) -> Value {
@@ -240,10 +240,9 @@ async fn two_homes_see_each_other_in_a_folder() {
 async fn a_child_works_in_the_own_folder_of_the_agent_that_made_it() {
     let ground = Ground::new();
     let call = |who: &str, place: Place| {
-        let (exec_id, call_id) = (ExecId::new(format!("exec_{who}")), CallId::new(format!("call_{who}")));
-        let (tool, input) = ("ExecCommand".to_owned(), json!({ "cmd": "cat made || echo here > made" }));
-        let effect = Effect::RunTool { exec_id, call_id, tool, input, place: Box::new(place) };
-        ground.stage.hands.perform(&agent(who), effect).unwrap()
+        let (who, exec, call) = (agent(who), format!("exec_{who}"), format!("call_{who}"));
+        run(&ground.stage.hands, &who, &exec, &call, place)
+            .job("ExecCommand", json!({ "cmd": "cat made || echo here > made" }))
     };
     is_done(&call("ada", Place::default()).await);
     let own = ground.stage.hands.workspace_of(&agent("ada"), &Place::default());

@@ -7,13 +7,16 @@ use abide_effects::Hands;
 use abide_effects::hands::{Job, Setup};
 use abide_effects::process::Bounds;
 use abide_effects::sandbox::Mode;
-use abide_kernel::effect::{Command, Effect, Place};
-use abide_kernel::id::{AgentId, CallId, ExecId, TaskId};
+use abide_kernel::effect::{Effect, Place};
+use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::input::Input;
 use abide_kernel::time::Time;
+use abide_kernel::tool::Command;
 use abide_kernel::vocabulary::{TaskStatus, ToolStatus};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+use crate::calls::run;
 
 pub(crate) struct Stage {
     pub(crate) hands: Hands,
@@ -42,14 +45,7 @@ impl Stage {
 
     /// The call, handed out; it runs when the job does.
     fn call(&self, call: &str, tool: &str, input: Value) -> Job {
-        let effect = Effect::RunTool {
-            exec_id: ExecId::new("exec_1"),
-            call_id: CallId::new(call),
-            tool: tool.to_owned(),
-            input,
-            place: Box::new(Place::default()),
-        };
-        self.hands.perform(&self.agent, effect).unwrap()
+        run(&self.hands, &self.agent, "exec_1", call, Place::default()).job(tool, input)
     }
 
     fn folder(&self) -> PathBuf {
@@ -120,14 +116,7 @@ async fn nobody_moves_on_while_a_command_of_theirs_runs() {
     assert_eq!(result(&promoted).1["disposition"], "promoted_to_task");
     let moves = |call: &str| {
         let place = Place { attached: vec![elsewhere.clone()], ..Place::default() };
-        let effect = Effect::RunTool {
-            exec_id: ExecId::new("exec_1"),
-            call_id: CallId::new(call),
-            tool: "UseWorkspace".to_owned(),
-            input: json!({ "path": elsewhere }),
-            place: Box::new(place),
-        };
-        stage.hands.perform(&stage.agent, effect).unwrap()
+        run(&stage.hands, &stage.agent, "exec_1", call, place).job("UseWorkspace", json!({ "path": elsewhere }))
     };
     assert_eq!(result(&moves("call_2").await).1["error"]["code"], "in_use");
     let task_id = TaskId::new(result(&promoted).1["task_handle"]["task_id"].as_str().unwrap());
@@ -147,9 +136,7 @@ async fn a_model_gets_no_worktree_of_what_it_could_have_borrowed_from_anybody() 
     let place = Place { attached: vec![work.display().to_string()], ..Place::default() };
     let take = |call: &str| {
         let input = json!({ "path": work, "mode": "worktree" });
-        let (exec_id, call_id, tool) = (ExecId::new("exec_1"), CallId::new(call), "UseWorkspace".to_owned());
-        let effect = Effect::RunTool { exec_id, call_id, tool, input, place: Box::new(place.clone()) };
-        stage.hands.perform(&stage.agent, effect).unwrap()
+        run(&stage.hands, &stage.agent, "exec_1", call, place.clone()).job("UseWorkspace", input)
     };
     assert_eq!(result(&take("call_1").await).0, ToolStatus::Completed, "one of its own is fine");
     // Where its own branch leads to a commit of theirs, and its objects are theirs too.
@@ -216,9 +203,7 @@ async fn a_folder_that_was_turned_into_a_link_is_not_gone_to() {
     fs::write(theirs.join("file"), "secret").unwrap();
     let name = |path: &Path| path.display().to_string();
     let call = |call: &str, tool: &str, input: Value, place: &Place| {
-        let (exec_id, call_id, tool) = (ExecId::new("exec_1"), CallId::new(call), tool.to_owned());
-        let effect = Effect::RunTool { exec_id, call_id, tool, input, place: Box::new(place.clone()) };
-        stage.hands.perform(&stage.agent, effect).unwrap()
+        run(&stage.hands, &stage.agent, "exec_1", call, place.clone()).job(tool, input)
     };
     // Both were allowed, one by the operator and one because it lies in it.
     let attached = Place { attached: vec![name(&work), name(&part)], ..Place::default() };
@@ -241,10 +226,8 @@ async fn what_was_bound_as_a_worktree_is_not_worked_in_itself() {
     let ground = crate::workspace::Ground::new();
     let place = Place { branched: vec![ground.repo.display().to_string()], ..Place::default() };
     let go = |call: &str, mode: &str| {
-        let (exec_id, call_id, tool) = (ExecId::new("exec_1"), CallId::new(call), "UseWorkspace".to_owned());
         let input = json!({ "path": ground.repo, "mode": mode });
-        let effect = Effect::RunTool { exec_id, call_id, tool, input, place: Box::new(place.clone()) };
-        stage.hands.perform(&stage.agent, effect).unwrap()
+        run(&stage.hands, &stage.agent, "exec_1", call, place.clone()).job("UseWorkspace", input)
     };
     assert_eq!(result(&go("call_1", "direct").await).1["error"]["code"], "not_attached");
     assert_eq!(result(&go("call_2", "worktree").await).0, ToolStatus::Completed);

@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests make files as users do")]
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
+mod calls;
 mod command;
 mod direct;
 mod documented;
@@ -29,6 +30,7 @@ mod stage;
 mod substitution;
 mod surroundings;
 mod swapped;
+mod tool_files;
 mod tools;
 mod web;
 mod workspace;

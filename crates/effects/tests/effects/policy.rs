@@ -4,44 +4,47 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use abide_effects::files::{Call, Root};
+use abide_effects::files::{self, Root};
 use abide_effects::policy::{Caller, Policy};
-use abide_effects::tools;
 use abide_kernel::agent::rule_folder::RuleFolder;
 use abide_kernel::id::AgentId;
-use abide_kernel::input::{Ask, Does};
+use abide_kernel::tool::{ApprovalNeeded, ToolCall};
 use abide_kernel::vocabulary::ApprovalDefault;
 use serde_json::{Value, json};
 
-fn judge(policy: &str, agent: &str, tool: &str, input: &Value) -> Does {
+use crate::calls::{file_call, parse};
+
+fn judge(policy: &str, agent: &str, tool: &str, input: &Value) -> ToolCall {
     judge_as(policy, &[agent], None, tool, input)
 }
 
 /// The first of `lineage` makes the call; the others made it, nearest first.
-fn judge_as(policy: &str, lineage: &[&str], workspace: Option<&Path>, tool: &str, input: &Value) -> Does {
+fn judge_as(policy: &str, lineage: &[&str], workspace: Option<&Path>, tool: &str, input: &Value) -> ToolCall {
     let policy = Policy::parse(policy).unwrap_or_else(|fault| panic!("{policy}: {fault}"));
-    let does = tools::read(tool, input);
-    assert!(!matches!(does, Does::Refused(_)), "{tool} {input} makes no sense: {does:?}");
+    let does = parse(tool, input);
+    assert!(!matches!(does, ToolCall::Refused(_)), "{tool} {input} makes no sense: {does:?}");
     let lineage: Vec<AgentId> = lineage.iter().map(|name| AgentId::new(name).unwrap()).collect();
     let caller = Caller { agent: &lineage[0], makers: &lineage[1..], workspace, root: None, rule_folders: &[] };
     policy.judge(&caller, tool, input, does)
 }
 
-fn word(does: &Does) -> &'static str {
+fn word(does: &ToolCall) -> &'static str {
     match does {
-        Does::Act(_) | Does::World(_) => "runs",
-        Does::Ask(_) => "asks",
-        Does::Refused(refusal) => {
+        ToolCall::Record(_) | ToolCall::Host(_) | ToolCall::Executor(_) => "runs",
+        ToolCall::NeedsApproval(_) => "asks",
+        ToolCall::Refused(refusal) => {
             assert_eq!(refusal.code, "refused_by_policy");
             "refused"
         }
     }
 }
 
-fn asked(policy: &str, tool: &str, input: &Value) -> Ask {
+fn asked(policy: &str, tool: &str, input: &Value) -> ApprovalNeeded {
     match judge(policy, "a", tool, input) {
-        Does::Ask(ask) => *ask,
-        other @ (Does::Act(_) | Does::World(_) | Does::Refused(_)) => panic!("{other:?}"),
+        ToolCall::NeedsApproval(ask) => *ask,
+        other @ (ToolCall::Record(_) | ToolCall::Host(_) | ToolCall::Executor(_) | ToolCall::Refused(_)) => {
+            panic!("{other:?}")
+        }
     }
 }
 
@@ -146,7 +149,7 @@ fn the_first_rule_that_matches_decides() {
     ] {
         assert_eq!(word(&judge(policy, agent, tool, input)), expected, "{agent} {tool}");
     }
-    let Does::Refused(refusal) = judge(policy, "other", "WebFetch", &fetch) else { panic!("it was let through") };
+    let ToolCall::Refused(refusal) = judge(policy, "other", "WebFetch", &fetch) else { panic!("it was let through") };
     assert!(refusal.message.contains("nothing leaves"), "{}", refusal.message);
     // A rule that names no tool leaves the agent's own records alone, and nobody is asked whether to ask.
     let all = "[[rule]]\naction = \"ask\"";
@@ -165,7 +168,7 @@ fn a_person_is_asked_about_the_very_call() {
     let ask = asked(policy, "ExecCommand", &push);
     assert_eq!(ask.summary, "ExecCommand: git push (in app) [pushes need a person]");
     assert_eq!((ask.deadline_ms, ask.default), (Some(4 * 3_600_000), ApprovalDefault::Grant));
-    assert_eq!(ask.then, tools::read("ExecCommand", &push));
+    assert_eq!(ask.call, parse("ExecCommand", &push));
     // The order of keys says nothing; anything else makes another call of it.
     let same: Value = serde_json::from_str("{\"workdir\":\"app\",\"cmd\":\"git push\"}").unwrap();
     assert_eq!(asked(policy, "ExecCommand", &same).digest, ask.digest);
@@ -480,9 +483,9 @@ fn found(policy: &str, folder: &Path, tool: &str, input: &Value) -> String {
     }
     let agent = AgentId::new("a").unwrap();
     let caller = Caller { agent: &agent, makers: &[], workspace: Some(folder), root: None, rule_folders: &[] };
-    let unseen = Policy::parse(policy).unwrap().unseen(&caller, tool, input, false);
+    let unseen = Policy::parse(policy).unwrap().unseen(&caller, tool, &file_call(tool, input).unwrap(), false);
     let root = Root::open(folder).unwrap().without_unseen(unseen);
-    match Call::read(tool, input).unwrap().unwrap().run(&root) {
+    match files::run(&file_call(tool, input).unwrap(), &root) {
         Err(refusal) => refusal.code.to_owned(),
         Ok(result) => {
             let path = |found: &Value| found["path"].as_str().or(found.as_str()).unwrap().to_owned();
@@ -602,8 +605,9 @@ fn a_file_that_is_denied_is_not_opened_whatever_leads_there_by_then() {
         ("ApplyPatch", json!({ "patch": copy }), "ReadFile"),
     ] {
         let policy = Policy::parse(&rules(&[&format!("deny tool={denied} path=hidden/**")])).unwrap();
-        let root = Root::open(folder.path()).unwrap().without_unseen(policy.unseen(&caller, tool, &input, false));
-        let refused = Call::read(tool, &input).unwrap().unwrap().run(&root).unwrap_err();
+        let call = file_call(tool, &input).unwrap();
+        let root = Root::open(folder.path()).unwrap().without_unseen(policy.unseen(&caller, tool, &call, false));
+        let refused = files::run(&call, &root).unwrap_err();
         assert_eq!(refused.code, "permission_denied", "{tool}");
     }
     assert_eq!(fs::read_to_string(folder.path().join("hidden/a")).unwrap(), "secret\n");
@@ -653,7 +657,7 @@ fn a_path_is_judged_from_every_folder_that_rules_begin_at() {
             Caller { agent: &agent, makers: &[], workspace: Some(&workspace), root: None, rule_folders: &folders };
         let judged = Policy::parse(policy).unwrap();
         let input = json!({ "path": path, "content": "x" });
-        let does = judged.judge(&caller, "WriteFile", &input, tools::read("WriteFile", &input));
+        let does = judged.judge(&caller, "WriteFile", &input, parse("WriteFile", &input));
         assert_eq!(word(&does), expected, "{path} in {}: {policy}", workspace.display());
         if policy.contains("allow") {
             continue;
@@ -663,12 +667,12 @@ fn a_path_is_judged_from_every_folder_that_rules_begin_at() {
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(&file, "x\n").unwrap();
         let search = json!({ "pattern": "x" });
-        let found = match judged.judge(&caller, "Grep", &search, tools::read("Grep", &search)) {
-            Does::Refused(_) => 0,
-            Does::Act(_) | Does::World(_) | Does::Ask(_) => {
-                let unseen = judged.unseen(&caller, "Grep", &search, false);
+        let found = match judged.judge(&caller, "Grep", &search, parse("Grep", &search)) {
+            ToolCall::Refused(_) => 0,
+            ToolCall::Record(_) | ToolCall::Host(_) | ToolCall::Executor(_) | ToolCall::NeedsApproval(_) => {
+                let unseen = judged.unseen(&caller, "Grep", &file_call("Grep", &search).unwrap(), false);
                 let root = Root::open(&workspace).unwrap().without_unseen(unseen);
-                let result = Call::read("Grep", &search).unwrap().unwrap().run(&root).unwrap();
+                let result = files::run(&file_call("Grep", &search).unwrap(), &root).unwrap();
                 result["matches"].as_array().unwrap().len()
             }
         };
@@ -694,8 +698,10 @@ fn the_same_words_elsewhere_are_another_call() {
         tool,
         input,
     ) {
-        Does::Ask(ask) => (ask.digest, ask.summary),
-        other @ (Does::Act(_) | Does::World(_) | Does::Refused(_)) => panic!("{other:?}"),
+        ToolCall::NeedsApproval(ask) => (ask.digest, ask.summary),
+        other @ (ToolCall::Record(_) | ToolCall::Host(_) | ToolCall::Executor(_) | ToolCall::Refused(_)) => {
+            panic!("{other:?}")
+        }
     };
     let (run, write) = (json!({ "cmd": "make" }), json!({ "path": "link/x", "content": "" }));
     let before = digest("p", "WriteFile", &write);

@@ -4,10 +4,11 @@
 use std::time::Duration;
 
 use abide_effects::model::Providers;
-use abide_effects::{Model, Past, ProviderFailure};
+use abide_effects::tools::ToolSet;
+use abide_effects::{Model, PastResults, ProviderFailure};
 use abide_kernel::effect::ModelCall;
 use abide_kernel::id::ExecId;
-use abide_kernel::input::{Act, Does};
+use abide_kernel::tool::{RecordCall, ToolCall};
 use abide_kernel::vocabulary::ProviderError;
 use serde_json::{Value, json};
 
@@ -34,7 +35,9 @@ fn the_documented_example_plays() {
     stage.past.0.push(json!({ "disposition": "promoted_to_task", "task_handle": { "task_id": "task_7" } }));
     let second = stage.call(&message("m1", "build it")).unwrap();
     assert_eq!(second.text, "");
-    let Does::Act(Act::WaitFor { resource, reason, .. }) = &second.calls[0].does else { panic!("{:?}", second.calls) };
+    let ToolCall::Record(RecordCall::WaitFor { resource, reason, .. }) = &second.calls[0].parsed else {
+        panic!("{:?}", second.calls)
+    };
     assert_eq!((resource.as_deref(), reason.as_str()), (Some("task_7"), "build"));
 
     assert_eq!(stage.say(&message("m2", "please deploy it")), "Deploying.");
@@ -65,8 +68,8 @@ fn a_round_may_ask_for_several_tools_and_each_call_has_an_id_of_its_own() {
     let mut ids: Vec<String> = Vec::new();
     for _ in 0..3 {
         let reply = stage.call(&message("m1", "rest")).unwrap();
-        assert_eq!(reply.calls[0].does, Does::Act(Act::Sleep { reason: None, duration_ms: None }));
-        assert_eq!(reply.calls[1].does, Does::Act(Act::Sleep { reason: None, duration_ms: Some(5) }));
+        assert_eq!(reply.calls[0].parsed, ToolCall::Record(RecordCall::Sleep { reason: None, duration_ms: None }));
+        assert_eq!(reply.calls[1].parsed, ToolCall::Record(RecordCall::Sleep { reason: None, duration_ms: Some(5) }));
         ids.extend(reply.calls.iter().map(|call| call.call_id.to_string()));
     }
     assert_eq!(ids[0], "call_1-1-0");
@@ -79,7 +82,7 @@ fn a_round_may_ask_for_several_tools_and_each_call_has_an_id_of_its_own() {
 fn a_tool_there_is_none_of_is_told_to_the_model() {
     let mut stage = Stage::of(r#"{"rounds": [{"tools": [{"name": "Sleeep"}]}]}"#);
     let reply = stage.call(&message("m1", "rest")).unwrap();
-    let Does::Refused(refusal) = &reply.calls[0].does else { panic!("{:?}", reply.calls) };
+    let ToolCall::Refused(refusal) = &reply.calls[0].parsed else { panic!("{:?}", reply.calls) };
     assert_eq!(refusal.code, "unknown_tool");
 }
 
@@ -130,23 +133,28 @@ fn usage_is_an_estimate_that_costs_nothing() {
 fn a_call_can_move_between_threads() {
     fn sends<T: Send>(_: T) {}
     #[allow(dead_code, reason = "only its type matters")]
-    fn of(model: &Model, call: &ModelCall, exec: &ExecId, past: &dyn Past) {
-        sends(model.call(call, exec, 1, past));
+    fn of(model: &Model, call: &ModelCall, tools: &ToolSet, exec: &ExecId, past: &dyn PastResults) {
+        sends(model.call(call, tools, exec, 1, past));
     }
 }
 
 #[test]
 fn the_past_is_read_only_when_a_round_needs_it() {
     struct Closed;
-    impl Past for Closed {
+    impl PastResults for Closed {
         fn tool_results(&self, _: usize) -> Result<Vec<Value>, ProviderFailure> {
             panic!("nobody asked for it")
         }
     }
     let stage = Stage::of(r#"{"rounds": [{"tools": [{"name": "Sleep", "input": {"reason": {"$input": "/text"}}}]}]}"#);
     let call = stage.model_call(&message("m1", "tired"));
-    let reply =
-        stage.run(Providers::default().model(&stage.model).unwrap().call(&call, &ExecId::new("exec_1"), 1, &Closed));
+    let reply = stage.run(Providers::default().model(&stage.model).unwrap().call(
+        &call,
+        &ToolSet::every(),
+        &ExecId::new("exec_1"),
+        1,
+        &Closed,
+    ));
     assert_eq!(reply.unwrap().calls[0].input, json!({ "reason": "tired" }));
 }
 
@@ -166,7 +174,7 @@ fn a_file_that_can_t_be_read_for_the_moment_is_retried() {
 #[test]
 fn records_that_can_t_be_read_for_the_moment_are_no_fault_of_the_script() {
     struct Unreadable;
-    impl Past for Unreadable {
+    impl PastResults for Unreadable {
         fn tool_results(&self, _: usize) -> Result<Vec<Value>, ProviderFailure> {
             Err(ProviderFailure::system("the records can't be read"))
         }
@@ -174,6 +182,6 @@ fn records_that_can_t_be_read_for_the_moment_are_no_fault_of_the_script() {
     let stage = Stage::of(r#"{"rounds": [{"tools": [{"name": "Sleep", "input": {"reason": {"$result": "/x"}}}]}]}"#);
     let call = stage.model_call(&message("m1", "tired"));
     let model = Providers::default().model(&stage.model).unwrap();
-    let failure = stage.run(model.call(&call, &ExecId::new("exec_1"), 1, &Unreadable)).unwrap_err();
+    let failure = stage.run(model.call(&call, &ToolSet::every(), &ExecId::new("exec_1"), 1, &Unreadable)).unwrap_err();
     assert_eq!((failure.error, failure.carry), (ProviderError::System, None));
 }

@@ -5,19 +5,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use abide_effects::model::Providers;
-use abide_effects::{Past, ProviderFailure};
+use abide_effects::tools::ToolSet;
+use abide_effects::{PastResults, ProviderFailure};
 use abide_kernel::effect::ModelCall;
 use abide_kernel::id::{ExecId, MessageId};
 use abide_kernel::input::Reply;
 use abide_kernel::message::Message;
-use abide_kernel::vocabulary::MessageKind;
+use abide_kernel::vocabulary::{MessageKind, Role};
 use serde_json::Value;
 
 /// Results, oldest first, as they happened.
 #[derive(Default)]
 pub struct Results(pub Vec<Value>);
 
-impl Past for Results {
+impl PastResults for Results {
     fn tool_results(&self, count: usize) -> Result<Vec<Value>, ProviderFailure> {
         Ok(self.0.iter().rev().take(count).cloned().collect())
     }
@@ -70,6 +71,7 @@ impl Stage {
             situation: None,
             place: None,
             money_limited: false,
+            role: Role::Orchestrator,
             author: Box::default(),
         }
     }
@@ -83,7 +85,7 @@ impl Stage {
         self.exec += 1;
         let exec_id = ExecId::new(format!("exec_{}", self.exec));
         let (call, model) = (self.model_call(message), Providers::default().model(&self.model).unwrap());
-        let outcome = self.run(model.call(&call, &exec_id, 1, &self.past));
+        let outcome = self.run(model.call(&call, &ToolSet::every(), &exec_id, 1, &self.past));
         let carry = match &outcome {
             Ok(reply) => &reply.carry,
             Err(failure) => &failure.carry,
@@ -110,7 +112,9 @@ impl Stage {
     pub fn say_within(&mut self, message: &Message, limit: Duration) -> Option<Reply> {
         let (call, model) = (self.model_call(message), Providers::default().model(&self.model).unwrap());
         let exec_id = ExecId::new("exec_short");
-        let outcome = self.run(async { tokio::time::timeout(limit, model.call(&call, &exec_id, 1, &self.past)).await });
+        let outcome = self.run(async {
+            tokio::time::timeout(limit, model.call(&call, &ToolSet::every(), &exec_id, 1, &self.past)).await
+        });
         outcome.ok().map(Result::unwrap)
     }
 }

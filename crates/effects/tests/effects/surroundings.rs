@@ -11,12 +11,14 @@ use abide_effects::policy::{CallPolicy, Policy};
 use abide_effects::process::Bounds;
 use abide_effects::sandbox::Mode;
 use abide_effects::surroundings::Surroundings;
-use abide_kernel::effect::{Effect, Place};
-use abide_kernel::id::{AgentId, CallId, ExecId};
+use abide_kernel::effect::Place;
+use abide_kernel::id::AgentId;
 use abide_kernel::input::Input;
 use abide_kernel::time::Time;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+use crate::calls::{Run, run};
 
 /// A home, and a project with a folder `w` in it that the agent works in.
 struct Stage {
@@ -99,15 +101,9 @@ impl Stage {
     }
 
     async fn read(&self, input: Value) -> Value {
-        let effect = Effect::RunTool {
-            exec_id: ExecId::new("exec_1"),
-            call_id: CallId::new("call_1"),
-            tool: "ReadSkill".to_owned(),
-            input,
-            place: Box::new(self.place.clone()),
-        };
         let policy = CallPolicy { policy: Arc::clone(&self.policy), approved: None };
-        match self.hands.perform_under(policy, &self.agent, effect).unwrap().await.as_slice() {
+        let run = Run { policy, ..run(&self.hands, &self.agent, "exec_1", "call_1", self.place.clone()) };
+        match run.job("ReadSkill", input).await.as_slice() {
             [Input::FinishTool { result, .. }] => result.clone(),
             other => panic!("reading records its result and nothing more: {other:?}"),
         }

@@ -10,17 +10,17 @@ use std::thread::JoinHandle;
 
 use abide_effects::hands::Allow;
 use abide_effects::policy::{Caller, Policy};
-use abide_effects::tools;
 use abide_kernel::agent::workspace::Workspace;
 use abide_kernel::effect::{Effect, Place};
-use abide_kernel::id::{AgentId, CallId, ExecId};
-use abide_kernel::input::Does;
+use abide_kernel::id::AgentId;
 use abide_kernel::time::Time;
+use abide_kernel::tool::ToolCall;
 use abide_kernel::vocabulary::{ControlAction, WorkspaceMode};
 use rustix::fs::{CWD, RenameFlags};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::calls::{parse, run};
 use crate::hands::{Stage, result};
 use crate::workspace::{everything, git, put};
 
@@ -91,9 +91,8 @@ impl Swapped {
     }
 
     async fn call(&self, place: &Place, tool: &str, input: Value) -> Value {
-        let (exec_id, call_id, tool) = (ExecId::new("exec_1"), CallId::new("call_1"), tool.to_owned());
-        let effect = Effect::RunTool { exec_id, call_id, tool, input, place: Box::new(place.clone()) };
-        result(&self.stage.hands.perform(&self.stage.agent, effect).unwrap().await).1
+        let run = run(&self.stage.hands, &self.stage.agent, "exec_1", "call_1", place.clone());
+        result(&run.job(tool, input).await).1
     }
 
     fn swapping(&self) -> Swapping {
@@ -340,10 +339,10 @@ fn a_path_in_a_workspace_that_became_a_link_is_judged_as_one_that_leads_out() {
     let agent = AgentId::new("main").unwrap();
     let caller = Caller { agent: &agent, makers: &[], workspace: Some(&at.part), root: None, rule_folders: &[] };
     let input = json!({ "path": "file" });
-    let judge = || policy.judge(&caller, "ReadFile", &input, tools::read("ReadFile", &input));
-    assert!(matches!(judge(), Does::World(_)), "{:?}", judge());
+    let judge = || policy.judge(&caller, "ReadFile", &input, parse("ReadFile", &input));
+    assert!(matches!(judge(), ToolCall::Executor(_)), "{:?}", judge());
     exchange(&at.work);
-    assert!(matches!(judge(), Does::Refused(_)), "{:?}", judge());
+    assert!(matches!(judge(), ToolCall::Refused(_)), "{:?}", judge());
 }
 
 #[tokio::test]

@@ -1,26 +1,36 @@
 //! What a model's tool calls mean, and what it is told when they mean nothing.
 
-use abide_effects::tools::{self, Tool};
+use abide_effects::limits;
+use abide_effects::tools::{self, Tool, ToolSet};
 use abide_kernel::fact::Todo;
-use abide_kernel::id::{TaskId, TimerId, TriggerId, WaitId, WorkItemId};
-use abide_kernel::input::{Act, Does, Refusal, When, WorkItemChange};
+use abide_kernel::id::{CallId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
+use abide_kernel::input::Refusal;
+use abide_kernel::tool::{
+    Call, Command, EditFile, ExecCommand, ExecutorCall, FileCall, Grep, HostCall, ReadFile, RecordCall, TaskInput,
+    TaskOutput, ToolCall, UseWorkspace, WebFetch, When, WorkItemChange, WorkspacePath,
+};
 use abide_kernel::vocabulary::{
-    ApprovalDefault, CatchUp, ChildWorkspace, DeliveryMode, PlanStatus, SideEffect, TodoState, WaitKind, WorkItemFilter,
+    ApprovalDefault, CatchUp, ChildWorkspace, DeliveryMode, PlanStatus, SideEffect, TodoState, WaitKind,
+    WorkItemFilter, WorkspaceMode,
 };
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
+use crate::calls::parse;
+
 fn refused(tool: &str, input: &Value) -> Refusal {
-    match tools::read(tool, input) {
-        Does::Refused(refusal) => refusal,
-        other @ (Does::Act(_) | Does::World(_) | Does::Ask(_)) => panic!("{tool} {input} is {other:?}"),
+    match parse(tool, input) {
+        ToolCall::Refused(refusal) => refusal,
+        other @ (ToolCall::Record(_) | ToolCall::Host(_) | ToolCall::Executor(_) | ToolCall::NeedsApproval(_)) => {
+            panic!("{tool} {input} is {other:?}")
+        }
     }
 }
 
 #[test]
 fn calls_mean_acts() {
     let todo = |text: &str, state| Todo { text: text.to_owned(), state };
-    let wait = |wake, resource: Option<&str>, after_ms, item: Option<&str>, reason: &str| Act::WaitFor {
+    let wait = |wake, resource: Option<&str>, after_ms, item: Option<&str>, reason: &str| RecordCall::WaitFor {
         wake,
         resource: resource.map(str::to_owned),
         after_ms,
@@ -28,30 +38,35 @@ fn calls_mean_acts() {
         reason: reason.to_owned(),
     };
     let cron = |zone: &str| When::Cron { cron: "0 7 * * *".to_owned(), time_zone: zone.to_owned() };
-    let timer = |when| Act::CreateTimer {
+    let timer = |when| RecordCall::CreateTimer {
         summary: "s".to_owned(),
         when,
         catch_up: CatchUp::Latest,
         work_item_id: None,
         check: None,
     };
-    let trigger = |delivery_mode, work_item_id, signed| Act::CreateTrigger {
+    let trigger = |delivery_mode, work_item_id, signed| RecordCall::CreateTrigger {
         name: "ci".to_owned(),
         delivery_mode,
         work_item_id,
         signed,
         address: None,
     };
-    let child = |workspace_mode, item: Option<&str>| Act::SpawnChild {
+    let child = |workspace_mode, item: Option<&str>| RecordCall::SpawnChild {
         message: "m".to_owned(),
         workspace_mode,
         model: item.map(|_| "script/echo".to_owned()),
         instructions: None,
         work_item_id: item.map(WorkItemId::new),
     };
-    let update = |change| Act::UpdateWorkItem { work_item_id: WorkItemId::new("work_1"), change: Box::new(change) };
-    let approval =
-        |deadline_ms, default| Act::RequestApproval { summary: "s".to_owned(), tool: None, deadline_ms, default };
+    let update =
+        |change| RecordCall::UpdateWorkItem { work_item_id: WorkItemId::new("work_1"), change: Box::new(change) };
+    let approval = |deadline_ms, default| RecordCall::RequestApproval {
+        summary: "s".to_owned(),
+        tool: None,
+        deadline_ms,
+        default,
+    };
     let same = WorkItemChange::default;
     let cases = [
         (
@@ -77,13 +92,13 @@ fn calls_mean_acts() {
         (
             "CancelWait",
             json!({ "waiting_intent_id": "wait_1" }),
-            Act::CancelWait { waiting_intent_id: WaitId::new("wait_1") },
+            RecordCall::CancelWait { waiting_intent_id: WaitId::new("wait_1") },
         ),
-        ("Sleep", json!({}), Act::Sleep { reason: None, duration_ms: None }),
+        ("Sleep", json!({}), RecordCall::Sleep { reason: None, duration_ms: None }),
         (
             "Sleep",
             json!({ "reason": "night", "duration_ms": 5_000 }),
-            Act::Sleep { reason: Some("night".to_owned()), duration_ms: Some(5_000) },
+            RecordCall::Sleep { reason: Some("night".to_owned()), duration_ms: Some(5_000) },
         ),
         ("CreateTimer", json!({ "summary": "s", "after_ms": 7 }), timer(When::AfterMs(7))),
         (
@@ -98,7 +113,11 @@ fn calls_mean_acts() {
             json!({ "summary": "s", "cron": "0 7 * * *", "time_zone": "Asia/Tokyo" }),
             timer(cron("Asia/Tokyo")),
         ),
-        ("CancelTimer", json!({ "timer_id": "timer_1" }), Act::CancelTimer { timer_id: TimerId::new("timer_1") }),
+        (
+            "CancelTimer",
+            json!({ "timer_id": "timer_1" }),
+            RecordCall::CancelTimer { timer_id: TimerId::new("timer_1") },
+        ),
         ("CreateTrigger", json!({ "name": "ci" }), trigger(DeliveryMode::EnqueueMessage, None, false)),
         (
             "CreateTrigger",
@@ -108,12 +127,12 @@ fn calls_mean_acts() {
         (
             "RevokeTrigger",
             json!({ "trigger_id": "trig_1" }),
-            Act::RevokeTrigger { trigger_id: TriggerId::new("trig_1") },
+            RecordCall::RevokeTrigger { trigger_id: TriggerId::new("trig_1") },
         ),
         (
             "CreateWorkItem",
             json!({ "objective": "o" }),
-            Act::CreateWorkItem {
+            RecordCall::CreateWorkItem {
                 objective: "o".to_owned(),
                 plan: None,
                 plan_status: None,
@@ -125,7 +144,7 @@ fn calls_mean_acts() {
             "CreateWorkItem",
             json!({ "objective": "o", "plan": "p", "plan_status": "ready",
                 "todo": [{ "text": "a", "state": "in_progress" }, { "text": "b" }] }),
-            Act::CreateWorkItem {
+            RecordCall::CreateWorkItem {
                 objective: "o".to_owned(),
                 plan: Some("p".to_owned()),
                 plan_status: Some(PlanStatus::Ready),
@@ -136,7 +155,7 @@ fn calls_mean_acts() {
         (
             "PickWorkItem",
             json!({ "work_item_id": "work_1" }),
-            Act::PickWorkItem { work_item_id: WorkItemId::new("work_1") },
+            RecordCall::PickWorkItem { work_item_id: WorkItemId::new("work_1") },
         ),
         ("UpdateWorkItem", json!({ "work_item_id": "work_1" }), update(same())),
         (
@@ -161,25 +180,25 @@ fn calls_mean_acts() {
         (
             "CompleteWorkItem",
             json!({ "work_item_id": "work_1", "report": "done" }),
-            Act::CompleteWorkItem { work_item_id: WorkItemId::new("work_1"), report: "done".to_owned() },
+            RecordCall::CompleteWorkItem { work_item_id: WorkItemId::new("work_1"), report: "done".to_owned() },
         ),
         (
             "GetWorkItem",
             json!({ "work_item_id": "work_1" }),
-            Act::ShowWorkItem { work_item_id: WorkItemId::new("work_1") },
+            RecordCall::ShowWorkItem { work_item_id: WorkItemId::new("work_1") },
         ),
-        ("ListWorkItems", json!({}), Act::ListWorkItems { filter: WorkItemFilter::All }),
-        ("ListWorkItems", json!({ "filter": "queued" }), Act::ListWorkItems { filter: WorkItemFilter::Queued }),
+        ("ListWorkItems", json!({}), RecordCall::ListWorkItems { filter: WorkItemFilter::All }),
+        ("ListWorkItems", json!({ "filter": "queued" }), RecordCall::ListWorkItems { filter: WorkItemFilter::Queued }),
         ("SpawnAgent", json!({ "message": "m" }), child(ChildWorkspace::Inherit, None)),
         (
             "SpawnAgent",
             json!({ "message": "m", "workspace_mode": "worktree", "model": "script/echo", "work_item_id": "work_1" }),
             child(ChildWorkspace::Worktree, Some("work_1")),
         ),
-        ("TaskList", json!({}), Act::ListTasks),
-        ("TaskStatus", json!({ "task_id": "task_1" }), Act::ShowTask { task_id: TaskId::new("task_1") }),
-        ("TaskStop", json!({ "task_id": "task_1" }), Act::StopTask { task_id: TaskId::new("task_1") }),
-        ("NotifyOperator", json!({ "text": "look" }), Act::NotifyOperator { text: "look".to_owned() }),
+        ("TaskList", json!({}), RecordCall::ListTasks),
+        ("TaskStatus", json!({ "task_id": "task_1" }), RecordCall::ShowTask { task_id: TaskId::new("task_1") }),
+        ("TaskStop", json!({ "task_id": "task_1" }), RecordCall::StopTask { task_id: TaskId::new("task_1") }),
+        ("NotifyOperator", json!({ "text": "look" }), RecordCall::NotifyOperator { text: "look".to_owned() }),
         ("RequestApproval", json!({ "summary": "s" }), approval(None, ApprovalDefault::Deny)),
         (
             "RequestApproval",
@@ -188,15 +207,15 @@ fn calls_mean_acts() {
         ),
     ];
     for (tool, input, act) in &cases {
-        assert_eq!(tools::read(tool, input), Does::Act(act.clone()), "{tool} {input}");
+        assert_eq!(parse(tool, input), ToolCall::Record(act.clone()), "{tool} {input}");
     }
-    for tool in tools::ALL.iter().filter(|tool| !WORLD.iter().any(|(name, ..)| *name == tool.name)) {
+    for tool in tools::ALL.iter().filter(|tool| !OUTSIDE.iter().any(|(name, ..)| *name == tool.name)) {
         assert!(cases.iter().any(|(name, ..)| *name == tool.name), "{} has no case", tool.name);
     }
 }
 
 /// Tools that run outside, the least they take, and what they may change there.
-const WORLD: &[(&str, &str, SideEffect)] = &[
+const OUTSIDE: &[(&str, &str, SideEffect)] = &[
     ("ExecCommand", r#"{ "cmd": "true" }"#, SideEffect::Unknown),
     ("TaskOutput", r#"{ "task_id": "task_1" }"#, SideEffect::ReadOnly),
     ("TaskInput", r#"{ "task_id": "task_1", "input": "y" }"#, SideEffect::Unknown),
@@ -216,16 +235,132 @@ const WORLD: &[(&str, &str, SideEffect)] = &[
 
 #[test]
 fn calls_that_run_outside_say_what_they_may_change() {
-    for (tool, input, changes) in WORLD {
+    for (tool, input, changes) in OUTSIDE {
         let input: Value = serde_json::from_str(input).unwrap();
-        assert_eq!(tools::read(tool, &input), Does::World(*changes), "{tool} {input}");
+        assert_eq!(parse(tool, &input).side_effect(), Some(*changes), "{tool} {input}");
     }
+}
+
+#[test]
+fn calls_that_run_outside_are_parsed_into_their_fields() {
+    let path = |path: &str| WorkspacePath::new(path).unwrap();
+    let file = |call: FileCall| ExecutorCall::File(call);
+    let task = TaskId::new("task_1");
+    let cases = [
+        (
+            "ExecCommand",
+            json!({ "cmd": "make", "workdir": "a", "accepts_input": true, "yield_time_ms": 5, "start_new": true }),
+            ExecutorCall::ExecCommand(ExecCommand {
+                command: Command {
+                    command: "make".to_owned(),
+                    workdir: Some("a".to_owned()),
+                    tty: false,
+                    accepts_input: true,
+                },
+                yield_time_ms: 5,
+                start_new: true,
+                max_output_bytes: limits::COMMAND_OUTPUT_BYTES as usize,
+            }),
+        ),
+        (
+            "TaskOutput",
+            json!({ "task_id": "task_1", "block": false, "offset": 3 }),
+            ExecutorCall::TaskOutput(TaskOutput {
+                task_id: task.clone(),
+                block: false,
+                timeout_ms: limits::TASK_WAIT_MS,
+                offset: Some(3),
+            }),
+        ),
+        (
+            "TaskInput",
+            json!({ "task_id": "task_1", "input": "y\n", "close": true }),
+            ExecutorCall::TaskInput(TaskInput { task_id: task, input: "y\n".to_owned(), close: true }),
+        ),
+        (
+            "ReadFile",
+            json!({ "path": "./a/b", "offset": 0, "limit": 7 }),
+            file(FileCall::Read(ReadFile { path: path("a/b"), offset: 1, limit: 7 })),
+        ),
+        (
+            "EditFile",
+            json!({ "path": "a", "old": "b", "new": "c", "all": true }),
+            file(FileCall::Edit(EditFile { path: path("a"), old: "b".to_owned(), new: "c".to_owned(), all: true })),
+        ),
+        (
+            "Grep",
+            json!({ "pattern": "x", "path": "a", "glob": "!*.rs", "context": 2, "limit": 9 }),
+            file(FileCall::Grep(Grep {
+                pattern: "x".to_owned(),
+                path: Some(path("a")),
+                glob: Some("!*.rs".to_owned()),
+                context: 2,
+                limit: 9,
+            })),
+        ),
+        (
+            "WebFetch",
+            json!({ "url": "https://example.com", "max_bytes": 10 }),
+            ExecutorCall::WebFetch(WebFetch { url: "https://example.com".to_owned(), max_bytes: 10 }),
+        ),
+        (
+            "UseWorkspace",
+            json!({ "path": "a", "mode": "worktree" }),
+            ExecutorCall::UseWorkspace(UseWorkspace { path: "a".to_owned(), mode: WorkspaceMode::Worktree }),
+        ),
+    ];
+    for (tool, input, call) in cases {
+        assert_eq!(parse(tool, &input), ToolCall::Executor(call), "{tool} {input}");
+    }
+}
+
+#[test]
+fn a_set_of_tools_parses_its_own_calls_and_names_them_where_it_refuses() {
+    let few = ToolSet::of_names(&["ReadFile", "Glob"]);
+    let refused = |set: &ToolSet, tool: &str| {
+        let parsed = set.parse(tool, &json!({ "path": "a" }));
+        let ToolCall::Refused(refusal) = parsed else { panic!("{parsed:?}") };
+        refusal
+    };
+    assert!(matches!(few.parse("ReadFile", &json!({ "path": "a" })), ToolCall::Executor(_)));
+    let other = refused(&few, "WriteFile");
+    assert_eq!((other.code, other.message.as_str()), ("tool_not_offered", "WriteFile can't be called here"));
+    assert_eq!(other.hint, "the tools here are: ReadFile, Glob");
+    let unknown = refused(&few, "read_fle");
+    assert_eq!(
+        (unknown.code, unknown.hint.as_str()),
+        ("unknown_tool", "did you mean ReadFile? the tools are: ReadFile, Glob")
+    );
+    assert_eq!(refused(&ToolSet::none(), "nothing like it").hint, "answer with text");
+    assert_eq!(refused(&ToolSet::none(), "Glob").hint, "answer with text");
+    assert!(few.tokens() > 0 && few.tokens() < ToolSet::every().tokens());
+    assert_eq!(few.iter().map(|tool| tool.name).collect::<Vec<_>>(), ["ReadFile", "Glob"]);
+}
+
+#[test]
+fn the_secret_of_a_trigger_is_taken_out_of_its_call_refused_or_not() {
+    for (secret, taken) in
+        [(json!("0123456789"), Some("0123456789")), (json!("short"), Some("short")), (json!(7), None)]
+    {
+        let input = json!({ "name": "ci", "secret": secret });
+        let parsed = parse("CreateTrigger", &input);
+        let mut call = Call { call_id: CallId::new("call_1"), tool: "CreateTrigger".to_owned(), input, parsed };
+        assert_eq!(tools::take_secret(&mut call).as_deref(), taken);
+        assert_eq!(call.input, json!({ "name": "ci", "secret": "(kept outside of the records)" }));
+    }
+    let input = json!({ "secret": "of another kind" });
+    let mut call =
+        Call { call_id: CallId::new("call_1"), tool: "Other".to_owned(), parsed: parse("Other", &input), input };
+    assert_eq!(tools::take_secret(&mut call), None);
+    assert_eq!(call.input["secret"], "of another kind");
 }
 
 #[test]
 fn an_agent_with_a_name_is_made_outside() {
     let named = json!({ "message": "m", "name": "scout" });
-    assert_eq!(tools::read("SpawnAgent", &named), Does::World(SideEffect::ExternalMutation));
+    let parsed = parse("SpawnAgent", &named);
+    assert!(matches!(&parsed, ToolCall::Host(HostCall::SpawnAgent(call)) if call.name == "scout"), "{parsed:?}");
+    assert_eq!(parsed.side_effect(), Some(SideEffect::ExternalMutation));
 }
 
 #[test]
@@ -464,7 +599,7 @@ proptest! {
 
     #[test]
     fn nothing_a_model_says_makes_it_panic(name in any_tool(), input in any_json()) {
-        if let Does::Refused(refusal) = tools::read(&name, &input) {
+        if let ToolCall::Refused(refusal) = parse(&name, &input) {
             prop_assert!(matches!(refusal.code, "invalid_input" | "unknown_tool"));
             prop_assert!(!refusal.message.is_empty() && !refusal.hint.is_empty());
             prop_assert!(refusal.message.len() < 1_000 && refusal.hint.len() < 1_000);

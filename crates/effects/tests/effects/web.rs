@@ -4,9 +4,12 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
-use abide_effects::web::WebFetch;
+use abide_effects::web;
 use abide_kernel::input::Refusal;
+use abide_kernel::tool::{ExecutorCall, WebFetch};
 use serde_json::{Value, json};
+
+use crate::calls::executor_call;
 
 /// Answers each request by its path, and remembers what it was sent.
 struct Server {
@@ -44,8 +47,14 @@ impl Server {
     }
 }
 
+fn web_call(input: &Value) -> Result<WebFetch, Refusal> {
+    let call = executor_call("WebFetch", input)?;
+    let ExecutorCall::WebFetch(call) = call else { panic!("{call:?}") };
+    Ok(call)
+}
+
 fn fetch(input: Value) -> Result<Value, Refusal> {
-    WebFetch::read(&input)?.run(true)
+    web::fetch(&web_call(&input)?, true)
 }
 
 fn answer(status: &str, headers: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
@@ -85,8 +94,8 @@ fn a_page_is_fetched_and_labelled() {
 #[test]
 fn without_the_network_nothing_is_asked() {
     let server = Server::new(|_| answer("200 OK", "", "x"));
-    let call = WebFetch::read(&json!({ "url": server.base })).unwrap();
-    let refusal = call.run(false).unwrap_err();
+    let call = web_call(&json!({ "url": server.base })).unwrap();
+    let refusal = web::fetch(&call, false).unwrap_err();
     assert_eq!(refusal.code, "network_off");
     assert!(refusal.hint.contains("--network") && refusal.hint.contains("PATCH /v1/agents/ID"), "{refusal:?}");
     assert!(server.asked().is_empty());
@@ -172,7 +181,7 @@ fn addresses_that_are_none_are_refused_before_anything_is_asked() {
         ("http://example.com/a\nb", "write it like"),
         (&long, "4096 bytes"),
     ] {
-        let refusal = WebFetch::read(&json!({ "url": url })).unwrap_err();
+        let refusal = web_call(&json!({ "url": url })).unwrap_err();
         assert!(refusal.code == "invalid_input" && refusal.hint.contains(hints), "{url:?}: {refusal:?}");
         assert!(!refusal.message.contains("secret") && !refusal.hint.contains("secret"), "{refusal:?}");
     }
@@ -182,6 +191,6 @@ fn addresses_that_are_none_are_refused_before_anything_is_asked() {
         json!({ "url": "http://example.com", "headers": {} }),
         json!({ "url": 5 }),
     ] {
-        assert_eq!(WebFetch::read(&input).unwrap_err().code, "invalid_input", "{input}");
+        assert_eq!(web_call(&input).unwrap_err().code, "invalid_input", "{input}");
     }
 }

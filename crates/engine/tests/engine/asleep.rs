@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use abide_engine::{Clock, Host, Perform};
 use abide_kernel::fact::Fact;
-use abide_kernel::input::{Act, Input, When};
+use abide_kernel::input::Input;
+use abide_kernel::tool::{RecordCall, When};
 use abide_kernel::vocabulary::CatchUp;
 use abide_ledger::Ledger;
 
@@ -76,7 +77,7 @@ async fn an_agent_that_does_not_exist_is_refused_and_leaves_nothing() {
 }
 
 pub async fn set_timer(host: &abide_engine::Host, name: &str, after_ms: u64) {
-    let act = Act::CreateTimer {
+    let act = RecordCall::CreateTimer {
         summary: "look at the build".to_owned(),
         when: When::AfterMs(after_ms),
         catch_up: CatchUp::Latest,
@@ -169,7 +170,7 @@ async fn a_crowd_is_woken_at_the_same_moment_and_each_fires_once() {
         let name = format!("a{number}");
         create(&host, &name).await;
         let at = noon().plus_ms(3_600_000);
-        let act = Act::CreateTimer {
+        let act = RecordCall::CreateTimer {
             summary: "all together".to_owned(),
             when: When::At(at),
             catch_up: CatchUp::Latest,
@@ -225,7 +226,7 @@ async fn a_check_that_nobody_can_run_wakes_the_agent_and_says_so() {
     let ledger = Ledger::memory();
     let host = host(&ledger);
     create(&host, "a").await;
-    let act = Act::CreateTimer {
+    let act = RecordCall::CreateTimer {
         summary: "mail".to_owned(),
         when: When::AfterMs(1_000),
         catch_up: CatchUp::Latest,

@@ -4,10 +4,11 @@
 use std::time::Duration;
 
 use abide_engine::fork::fork;
-use abide_engine::{Claimed, Host};
+use abide_engine::{ClaimOutcome, Host};
 use abide_kernel::fact::Fact;
-use abide_kernel::input::{Act, Input, When};
+use abide_kernel::input::Input;
 use abide_kernel::time::Time;
+use abide_kernel::tool::{RecordCall, When};
 use abide_kernel::vocabulary::CatchUp;
 use abide_ledger::{Hash, Ledger, StreamId};
 
@@ -17,7 +18,7 @@ const CENTURY_MS: i64 = 100 * 365 * 86_400_000;
 const DAY_MS: i64 = 86_400_000;
 
 async fn set_timer(host: &Host, name: &str, when: When) {
-    let act = Act::CreateTimer {
+    let act = RecordCall::CreateTimer {
         summary: "tea".to_owned(),
         when,
         catch_up: CatchUp::Latest,
@@ -144,15 +145,15 @@ async fn a_key_that_was_used_in_the_future_is_kept_for_a_day() {
     let key = StreamId::key(Hash::of(b"one"));
     let claim = |request: &str| host.claim(key.clone(), request.to_owned());
     host.clock().set_by_ms(CENTURY_MS);
-    let Claimed::New(new) = claim("one").await.unwrap() else { panic!("it is new") };
+    let ClaimOutcome::New(new) = claim("one").await.unwrap() else { panic!("it is new") };
     let input = Input::Queue(abide_kernel::input::NewMessage { text: Some("hi".to_owned()), ..Default::default() });
     host.ask_once(&id("a"), input, Some(new)).await.unwrap();
     host.clock().set_by_ms(-CENTURY_MS);
-    assert!(matches!(claim("one").await.unwrap(), Claimed::Met(_)));
+    assert!(matches!(claim("one").await.unwrap(), ClaimOutcome::Completed(_)));
     seconds(23 * 3_600).await;
-    assert!(matches!(claim("two").await.unwrap(), Claimed::Other));
+    assert!(matches!(claim("two").await.unwrap(), ClaimOutcome::OtherRequest));
     seconds(2 * 3_600).await;
-    assert!(matches!(claim("two").await.unwrap(), Claimed::New(_)));
+    assert!(matches!(claim("two").await.unwrap(), ClaimOutcome::New(_)));
 }
 
 /// A fork takes over what waits in the queue, and the clock may be right again by then.

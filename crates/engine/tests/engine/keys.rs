@@ -1,25 +1,25 @@
 //! Requests under a key.
 
-use abide_engine::{Claimed, Host};
+use abide_engine::{ClaimOutcome, Host};
 use abide_kernel::input::{Input, NewMessage};
 use abide_ledger::{Hash, Ledger, StreamId};
 
 use crate::world::{all_asleep, briefs, create, host, host_at, id, noon};
 
-async fn claim(host: &Host, key: &str, request: &str) -> Claimed {
+async fn claim(host: &Host, key: &str, request: &str) -> ClaimOutcome {
     host.claim(StreamId::key(Hash::of(key.as_bytes())), request.to_owned()).await.unwrap()
 }
 
 async fn say_once(host: &Host, key: &str, text: &str) -> String {
     match claim(host, key, text).await {
-        Claimed::New(claim) => {
+        ClaimOutcome::New(claim) => {
             let message = NewMessage { text: Some(text.to_owned()), ..NewMessage::default() };
             let answered = host.ask_once(&id("a"), Input::Queue(message), Some(claim)).await.unwrap();
             format!("new {:?}", answered.answer)
         }
-        Claimed::Met(answered) => format!("new {:?}", answered.answer),
-        Claimed::Other => "other".to_owned(),
-        Claimed::UnderWay => "under way".to_owned(),
+        ClaimOutcome::Completed(answered) => format!("new {:?}", answered.answer),
+        ClaimOutcome::OtherRequest => "other".to_owned(),
+        ClaimOutcome::InProgress => "under way".to_owned(),
     }
 }
 
@@ -47,10 +47,10 @@ async fn a_key_whose_request_is_being_met_is_under_way_and_one_that_failed_is_fr
     let ledger = Ledger::memory();
     let host = host(&ledger);
     create(&host, "a").await;
-    let Claimed::New(held) = claim(&host, "k", "x").await else { panic!("it is new") };
-    assert!(matches!(claim(&host, "k", "x").await, Claimed::UnderWay));
+    let ClaimOutcome::New(held) = claim(&host, "k", "x").await else { panic!("it is new") };
+    assert!(matches!(claim(&host, "k", "x").await, ClaimOutcome::InProgress));
     drop(held);
-    assert!(matches!(claim(&host, "k", "x").await, Claimed::New(_)));
+    assert!(matches!(claim(&host, "k", "x").await, ClaimOutcome::New(_)));
 }
 
 /// A client that goes away in the middle does not free its key: its request is still being met.
@@ -76,10 +76,10 @@ async fn a_key_is_held_until_its_request_is_durable_whoever_waits() {
     }
     asking.abort();
     assert!(asking.await.unwrap_err().is_cancelled());
-    assert!(matches!(claim(&host, "k", "hello").await, Claimed::UnderWay));
+    assert!(matches!(claim(&host, "k", "hello").await, ClaimOutcome::InProgress));
     memory.sync();
     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-    assert!(matches!(claim(&host, "k", "hello").await, Claimed::Met(_)));
+    assert!(matches!(claim(&host, "k", "hello").await, ClaimOutcome::Completed(_)));
 }
 
 /// The answer and the key are let go of by one thread, and the repeat comes from another.

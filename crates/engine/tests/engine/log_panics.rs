@@ -87,7 +87,7 @@ async fn timers_go_on_after_the_alarm_clock_panicked() {
     let ledger = Ledger::memory();
     let host = host(&ledger);
     create(&host, "a").await;
-    // A stream that is no agent's has no business in the wake index, and the log is told.
+    // A stream that is of no kind has no business in the wake index, and the log is told.
     let fact = NewFact::new("token.created", b"{}".to_vec());
     ledger.commit(Commit::append(StreamId::home(), 0, noon(), vec![fact])).wait().unwrap();
     let wake = Wake { due: Some(noon().plus_ms(60_000)), why: "by mistake".to_owned() };
@@ -95,7 +95,7 @@ async fn timers_go_on_after_the_alarm_clock_panicked() {
     ledger.commit(Commit { wakes, ..Commit::default() }).wait().unwrap();
     set_timer(&host, "a", 120_000).await;
     all_asleep(&host).await;
-    let (panics, panicked) = panic_at("names a stream that is no agent's");
+    let (panics, panicked) = panic_at("names a stream that nothing here runs");
     tokio::time::sleep(Duration::from_secs(70)).await;
     assert!(panicked.load(Ordering::SeqCst) > 0);
     drop(panics);

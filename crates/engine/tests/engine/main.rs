@@ -14,6 +14,7 @@ mod held;
 mod ids;
 mod keys;
 mod log_panics;
+mod second_kind;
 mod shutdown;
 mod trees;
 mod versions;

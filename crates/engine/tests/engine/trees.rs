@@ -10,9 +10,10 @@ use abide_kernel::agent::config::{Config, Identity};
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::{Fact, WorkspaceAttached, Worktree};
 use abide_kernel::id::{AgentId, CallId, TaskId};
-use abide_kernel::input::{Act, Call, Does, Input, Refusal, Removal, Reply};
+use abide_kernel::input::{Input, Refusal, Removal, Reply};
 use abide_kernel::time::Time;
-use abide_kernel::vocabulary::{ChildWorkspace, SideEffect, WaitKind, WorkspaceMode};
+use abide_kernel::tool::{Call, ExecutorCall, ReadSkill, RecordCall, ToolCall};
+use abide_kernel::vocabulary::{ChildWorkspace, WaitKind, WorkspaceMode};
 use abide_ledger::{Ledger, Memory, StreamId};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
@@ -49,12 +50,28 @@ impl Troupe {
     }
 }
 
-fn call(number: usize, tool: &str, does: Does) -> Call {
-    Call { call_id: CallId::new(format!("call_{number}")), tool: tool.to_owned(), input: Value::from(number), does }
+fn call(number: usize, tool: &str, parsed: ToolCall) -> Call {
+    Call { call_id: CallId::new(format!("call_{number}")), tool: tool.to_owned(), input: Value::from(number), parsed }
 }
 
-fn wait(wake: WaitKind, after_ms: Option<u64>) -> Does {
-    Does::Act(Act::WaitFor { wake, resource: None, after_ms, work_item_id: None, reason: "it".to_owned() })
+fn wait(wake: WaitKind, after_ms: Option<u64>) -> ToolCall {
+    ToolCall::Record(RecordCall::WaitFor {
+        wake,
+        resource: None,
+        after_ms,
+        work_item_id: None,
+        reason: "it".to_owned(),
+    })
+}
+
+/// A call that runs outside.
+fn look() -> ToolCall {
+    ToolCall::Executor(ExecutorCall::ReadSkill(ReadSkill {
+        skill: "look".to_owned(),
+        path: None,
+        offset: None,
+        limit: 1,
+    }))
 }
 
 fn reply(text: &str, round: u32) -> Reply {
@@ -64,12 +81,15 @@ fn reply(text: &str, round: u32) -> Reply {
             let (count, message) = rest.split_once(": ").unwrap();
             let workspace_mode = if verb == "branch" { ChildWorkspace::Worktree } else { ChildWorkspace::Inherit };
             let message = message.to_owned();
-            let act = Act::SpawnChild { message, workspace_mode, model: None, instructions: None, work_item_id: None };
-            (0..count.parse().unwrap()).map(|number| call(number, "SpawnAgent", Does::Act(act.clone()))).collect()
+            let act =
+                RecordCall::SpawnChild { message, workspace_mode, model: None, instructions: None, work_item_id: None };
+            (0..count.parse().unwrap())
+                .map(|number| call(number, "SpawnAgent", ToolCall::Record(act.clone())))
+                .collect()
         }
         ("spawn" | "branch" | "ponder", _) => vec![call(100, "WaitFor", wait(WaitKind::Task, None))],
         ("nap", _) => vec![call(100, "WaitFor", wait(WaitKind::Timer, Some(60_000)))],
-        ("think", 1) => vec![call(100, "Look", Does::World(SideEffect::ReadOnly))],
+        ("think", 1) => vec![call(100, "Look", look())],
         _ => Vec::new(),
     };
     Reply { text: "Said.".to_owned(), calls, ..Reply::default() }
@@ -161,7 +181,7 @@ fn refusals(ledger: &Ledger, agent: &str) -> Vec<String> {
 }
 
 async fn stop_task(host: &Host, agent: &str, task_id: TaskId) {
-    let act = Act::StopTask { task_id };
+    let act = RecordCall::StopTask { task_id };
     host.ask(&id(agent), Input::Act { by: "somebody".to_owned(), act }).await.unwrap();
 }
 

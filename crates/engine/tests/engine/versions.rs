@@ -1,7 +1,8 @@
 //! Homes that older versions wrote, read by today's rules.
 
-use abide_engine::core::rows_of_stored;
+use abide_engine::rows_of_stored;
 use abide_engine::{PROGRAM, fold, fold_until};
+use abide_kernel::AgentState;
 use abide_kernel::id::AgentId;
 use abide_ledger::{Ledger, Options};
 
@@ -24,8 +25,8 @@ fn a_state_from_an_old_snapshot_is_what_the_facts_make() {
         for (stream, head) in ledger.streams(None, 999).unwrap() {
             let Some(name) = stream.agent_name() else { continue };
             let agent = AgentId::new(name).unwrap();
-            let replayed = fold_until(&ledger, &agent, head.seq).unwrap();
-            assert_eq!(fold(&ledger, &agent).unwrap().unwrap(), replayed, "{version}: {agent}");
+            let replayed = fold_until::<AgentState>(&ledger, &agent, head.seq).unwrap();
+            assert_eq!(fold::<AgentState>(&ledger, &agent).unwrap().unwrap(), replayed, "{version}: {agent}");
             agents += 1;
         }
         assert!(agents > 10, "{version}: {agents}");

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use abide_engine::{Answered, AskError, Clock, Host, Perform};
+use abide_engine::{AskError, Clock, Host, Perform, Response};
+use abide_kernel::AgentState;
 use abide_kernel::agent::config::{Config, Identity};
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::{Fact, TaskEnd};
@@ -62,6 +63,7 @@ impl Perform for Mind {
                 Some(Box::pin(async move { vec![Input::EndTask { status: TaskStatus::Cancelled, end }] }))
             }
             Effect::RunTool { .. }
+            | Effect::AnswerCall { .. }
             | Effect::StartTask { .. }
             | Effect::AwaitTask { .. }
             | Effect::CloseTask { .. }
@@ -133,7 +135,7 @@ pub async fn create(host: &Host, name: &str) {
 pub async fn say(host: &Host, name: &str, text: &str) -> Result<MessageId, AskError> {
     let message = NewMessage { text: Some(text.to_owned()), ..NewMessage::default() };
     match host.ask(&id(name), Input::Queue(message)).await? {
-        Answered { answer: Answer::Queued { message_id }, .. } => Ok(message_id),
+        Response { answer: Answer::Queued { message_id }, .. } => Ok(message_id),
         other => panic!("a message was answered with {other:?}"),
     }
 }
@@ -142,7 +144,7 @@ pub async fn say(host: &Host, name: &str, text: &str) -> Result<MessageId, AskEr
 pub fn facts(ledger: &Ledger, name: &str) -> Vec<Fact> {
     let stream = StreamId::agent(&id(name));
     let recorded = ledger.read(&stream, 0, usize::MAX).unwrap();
-    recorded.iter().map(|recorded| abide_engine::fold::decode(&stream, recorded).unwrap()).collect()
+    recorded.iter().map(|recorded| abide_engine::fold::decode::<AgentState>(&stream, recorded).unwrap()).collect()
 }
 
 pub fn kinds(ledger: &Ledger, name: &str) -> Vec<&'static str> {

@@ -4,11 +4,12 @@
 use abide_kernel::AgentState;
 use abide_kernel::agent::config::{Config, Identity};
 use abide_kernel::id::AgentId;
-use abide_kernel::input::{Act, Answer, Input, NewMessage, Reply, When};
+use abide_kernel::input::{Answer, Input, NewMessage, Reply};
 use abide_kernel::prompt::assemble::{Material, Room, Shown, Surroundings, digest};
 use abide_kernel::prompt::situation::Situation;
 use abide_kernel::prompt::talk::{Spoken, Talk, Told};
 use abide_kernel::time::Time;
+use abide_kernel::tool::{RecordCall, When};
 use abide_kernel::vocabulary::CatchUp;
 
 use super::World;
@@ -29,9 +30,15 @@ pub fn measure(size: usize) -> u64 {
     world.ask(Input::Create { identity: Identity::named(id), config: Config::default(), start: true });
     for n in 0..size / 4 {
         let (objective, todo) = (format!("item {n}"), Vec::new());
-        world.act(Act::CreateWorkItem { objective, plan: None, plan_status: None, todo, budget: None });
+        world.act(RecordCall::CreateWorkItem { objective, plan: None, plan_status: None, todo, budget: None });
         let (summary, when) = (format!("timer {n}"), When::AfterMs(1_000_000 + n as u64));
-        world.act(Act::CreateTimer { summary, when, catch_up: CatchUp::Latest, work_item_id: None, check: None });
+        world.act(RecordCall::CreateTimer {
+            summary,
+            when,
+            catch_up: CatchUp::Latest,
+            work_item_id: None,
+            check: None,
+        });
     }
     for n in 0..size / 2 + MEASURED {
         let text = Some(format!("question {n} {}", "word ".repeat(n % 60)));

@@ -13,10 +13,11 @@ use crate::agent::timer::Timer;
 use crate::fact::{ApprovalDecided, ApprovalRequested, TaskCancelling};
 use crate::fact::{Resource, Schedule, TimerCreated, WaitingIntentCreated};
 use crate::id::{ApprovalId, ExecId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
-use crate::input::{Act, Refusal};
+use crate::input::Refusal;
 use crate::limits;
 use crate::step::Step;
 use crate::time::Time;
+use crate::tool::RecordCall;
 use crate::vocabulary::{
     ApprovalDefault, ApprovalStatus, BriefKind, CatchUp, DeliveryMode, Maker, QueueStatus, TaskStatus, WaitKind,
     WaitSource,
@@ -70,51 +71,51 @@ pub(super) fn done(result: &impl Serialize) -> Acted {
     Ok(Done { result: told(result), ends_turn: false })
 }
 
-pub(super) fn act(step: &mut Step<'_>, actor: &Actor, act: Act) -> Acted {
+pub(super) fn act(step: &mut Step<'_>, actor: &Actor, act: RecordCall) -> Acted {
     match act {
-        Act::WaitFor { wake, resource, after_ms, work_item_id, reason } => {
+        RecordCall::WaitFor { wake, resource, after_ms, work_item_id, reason } => {
             wait_for(step, actor, wake, resource, after_ms, work_item_id, reason)
         }
-        Act::CancelWait { waiting_intent_id } => end_wait(step, actor, &waiting_intent_id),
-        Act::Sleep { reason, duration_ms } => sleep(step, actor, reason, duration_ms),
-        Act::CreateTimer { summary, when, catch_up, work_item_id, check } => {
+        RecordCall::CancelWait { waiting_intent_id } => end_wait(step, actor, &waiting_intent_id),
+        RecordCall::Sleep { reason, duration_ms } => sleep(step, actor, reason, duration_ms),
+        RecordCall::CreateTimer { summary, when, catch_up, work_item_id, check } => {
             timers::create(step, actor, timers::Made { summary, when, catch_up, work_item_id, check })
         }
-        Act::CancelTimer { timer_id } => timers::cancel(step, actor, &timer_id),
-        Act::CreateTrigger { name, delivery_mode, work_item_id, signed, address } => {
+        RecordCall::CancelTimer { timer_id } => timers::cancel(step, actor, &timer_id),
+        RecordCall::CreateTrigger { name, delivery_mode, work_item_id, signed, address } => {
             trigger::create(step, name, delivery_mode, work_item_id, signed, address)
         }
-        Act::RotateTrigger { trigger_id } => trigger::rotate(step, actor, &trigger_id),
-        Act::RevokeTrigger { trigger_id } => trigger::revoke(step, actor, &trigger_id),
-        Act::CreateWorkItem { objective, plan, plan_status, todo, budget } => {
+        RecordCall::RotateTrigger { trigger_id } => trigger::rotate(step, actor, &trigger_id),
+        RecordCall::RevokeTrigger { trigger_id } => trigger::revoke(step, actor, &trigger_id),
+        RecordCall::CreateWorkItem { objective, plan, plan_status, todo, budget } => {
             let made = work::Made { objective, plan, plan_status, todo, budget };
             work::create(step, actor, made)
         }
-        Act::PickWorkItem { work_item_id } => work::pick(step, actor, &work_item_id),
-        Act::UpdateWorkItem { work_item_id, change } => work::update(step, actor, &work_item_id, *change),
-        Act::CompleteWorkItem { work_item_id, report } => work::complete(step, &work_item_id, report),
-        Act::RequestApproval { summary, tool, deadline_ms, default } => {
+        RecordCall::PickWorkItem { work_item_id } => work::pick(step, actor, &work_item_id),
+        RecordCall::UpdateWorkItem { work_item_id, change } => work::update(step, actor, &work_item_id, *change),
+        RecordCall::CompleteWorkItem { work_item_id, report } => work::complete(step, &work_item_id, report),
+        RecordCall::RequestApproval { summary, tool, deadline_ms, default } => {
             let asked = Asked { summary, tool, deadline_ms, default, call: None };
             request_approval(step, actor, asked).map(|asked| Done { result: told(&asked), ends_turn: true })
         }
-        Act::DecideApproval { approval_id, grant } => decide_approval(step, actor, &approval_id, grant),
-        Act::NotifyOperator { text } => {
+        RecordCall::DecideApproval { approval_id, grant } => decide_approval(step, actor, &approval_id, grant),
+        RecordCall::NotifyOperator { text } => {
             let text = line(text, limits::TEXT_BYTES, "text")?;
             tell(step, BriefKind::Result, text, None);
             done(&OperatorNotified { brief_id: step.state.briefs.back().map(|brief| brief.brief_id.clone()) })
         }
-        Act::SpawnChild { message, workspace_mode, model, instructions, work_item_id } => {
+        RecordCall::SpawnChild { message, workspace_mode, model, instructions, work_item_id } => {
             kin::spawn(step, actor, kin::Wanted { message, workspace_mode, model, instructions, work_item_id })
         }
-        Act::StopTask { task_id } => stop_task(step, actor, &task_id),
-        Act::ListTasks => done(&task::list(step)),
-        Act::ShowTask { task_id } => task::show(step, &task_id),
-        Act::ListWorkItems { filter } => done(&work::list(step, filter)),
-        Act::ShowWorkItem { work_item_id } => work::show(step, &work_item_id),
-        Act::RunCommand { command, workdir, tty, accepts_input } => {
+        RecordCall::StopTask { task_id } => stop_task(step, actor, &task_id),
+        RecordCall::ListTasks => done(&task::list(step)),
+        RecordCall::ShowTask { task_id } => task::show(step, &task_id),
+        RecordCall::ListWorkItems { filter } => done(&work::list(step, filter)),
+        RecordCall::ShowWorkItem { work_item_id } => work::show(step, &work_item_id),
+        RecordCall::RunCommand { command, workdir, tty, accepts_input } => {
             task::run_command(step, actor, command, workdir, tty, accepts_input)
         }
-        Act::DetachWorkspace { folder, discard } => workspace::detach(step, actor, &folder, discard),
+        RecordCall::DetachWorkspace { folder, discard } => workspace::detach(step, actor, &folder, discard),
     }
 }
 

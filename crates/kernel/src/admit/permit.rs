@@ -3,24 +3,27 @@
 use crate::act_result::{ApprovalAsked, ErrorTold, told};
 use crate::fact::ApprovalUsed;
 use crate::id::{CallId, ExecId};
-use crate::input::{Ask, Does, Refusal};
+use crate::input::Refusal;
 use crate::step::Step;
+use crate::tool::{ApprovalNeeded, ToolCall};
 
 use super::act::{Actor, Asked, Done, request_approval};
 
-/// What a call may do now: a person's yes for it is used up here.
-pub(super) fn pass(step: &mut Step<'_>, exec_id: &ExecId, call_id: &CallId, does: Does) -> Does {
-    let Does::Ask(ask) = does else { return does };
-    let Some(grant) = step.state.approvals.grant_of(&ask.digest, step.now) else { return Does::Ask(ask) };
+/// What a call may do now. A person's approval of it is used up here.
+pub(super) fn pass(step: &mut Step<'_>, exec_id: &ExecId, call_id: &CallId, call: ToolCall) -> ToolCall {
+    let ToolCall::NeedsApproval(needed) = call else { return call };
+    let Some(grant) = step.state.approvals.grant_of(&needed.digest, step.now) else {
+        return ToolCall::NeedsApproval(needed);
+    };
     let approval_id = grant.approval_id.clone();
     step.emit(ApprovalUsed { approval_id, exec_id: exec_id.clone(), call_id: call_id.clone() });
-    ask.then
+    needed.call
 }
 
 /// Asks a person, unless they have been asked about this call already. The first time, the turn ends with its round: the
 /// decision starts the next one. A model that tries again meanwhile is told so, and may do something else.
-pub(super) fn ask(step: &mut Step<'_>, exec_id: &ExecId, tool: &str, ask: Ask) -> Result<Done, Refusal> {
-    let Ask { digest, summary, deadline_ms, default, then: _ } = ask;
+pub(super) fn ask(step: &mut Step<'_>, exec_id: &ExecId, tool: &str, needed: ApprovalNeeded) -> Result<Done, Refusal> {
+    let ApprovalNeeded { digest, summary, deadline_ms, default, call: _ } = needed;
     if let Some(pending) = step.state.approvals.pending_call(&digest) {
         let (id, hint) =
             (&pending.approval_id, "its decision comes as a message; until then do something else, or end");

@@ -4,7 +4,6 @@ use abide_views::task::TaskView;
 
 use crate::act_result::Listed;
 use crate::agent::task::Task;
-use crate::effect::Command;
 use crate::fact::{
     Fact, Resource, TaskCancelled, TaskCancelling, TaskCompleted, TaskCreated, TaskEnd, TaskFailed, TaskInterrupted,
     TaskResultDelivered, TaskRunning, TaskUpdateIgnored, WorkItemDelegated, WorkItemDelegationCompleted,
@@ -13,6 +12,7 @@ use crate::id::{ExecId, TaskId};
 use crate::input::{Answer, Refusal};
 use crate::limits;
 use crate::step::Step;
+use crate::tool::Command;
 use crate::vocabulary::{TaskKind, TaskStatus};
 
 use super::act::{Acted, Actor, done, line};

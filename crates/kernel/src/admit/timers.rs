@@ -9,11 +9,11 @@ use crate::act_result::TimerEnded;
 use crate::calendar::Calendar;
 use crate::fact::{Resource, Schedule, TimerCreated};
 use crate::id::{TimerId, WorkItemId};
-use crate::input::{Refusal, When};
+use crate::input::Refusal;
 use crate::limits;
 use crate::step::Step;
 use crate::time::Time;
-use crate::view::UPCOMING;
+use crate::tool::When;
 use crate::vocabulary::{CatchUp, TimerStatus};
 
 /// A timer as it is asked for.
@@ -37,7 +37,7 @@ pub(super) fn create(step: &mut Step<'_>, actor: &Actor, made: Made) -> Acted {
     };
     let (schedule, next_fire_at) = schedule(step, when)?;
     let timer_id = step.fresh.timer();
-    let upcoming = schedule.upcoming(Some(next_fire_at), UPCOMING);
+    let upcoming = schedule.upcoming(Some(next_fire_at), limits::UPCOMING_SHOWN);
     step.emit(TimerCreated {
         timer_id: timer_id.clone(),
         summary,

@@ -7,9 +7,10 @@ use crate::act_result::{self, TriggerEnded, TriggerMade};
 use crate::agent::hint::Trigger;
 use crate::fact::{Resource, TriggerCreated, TriggerDelivered, TriggerRevoked, TriggerRotated};
 use crate::id::{TriggerId, WorkItemId};
-use crate::input::{Address, Answer, Delivery, NewMessage, Refusal};
+use crate::input::{Answer, Delivery, NewMessage, Refusal};
 use crate::limits;
 use crate::step::Step;
+use crate::tool::Address;
 use crate::vocabulary::{Delivered, DeliveryMode, Disposition, MessageKind};
 
 use super::act::{Acted, Actor, done, end_waits_naming, line, room};

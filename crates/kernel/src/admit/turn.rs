@@ -8,16 +8,18 @@ use crate::act_result::told;
 use crate::agent::AgentState;
 use crate::agent::guard::{Guard, call_hash};
 use crate::agent::turn::{Phase, Turn};
+use crate::effect::{Effect, Place};
 use crate::fact::{
     AssistantRoundRecorded, BriefRecorded, CallRecord, CutRoundCounted, MessageAborted, MessageInterjected,
     MessageProcessed, MessageRequeued, ProviderRoundCompleted, RoundStarted, StaleOutcomeIgnored, ToolFinished,
     ToolRoundCompleted, ToolStarted, TurnAborted, TurnBaselineOverBudget, TurnCheckpointed, TurnTerminal, Usage,
 };
 use crate::id::{CallId, ExecId, MessageId, TaskId, WorkItemId};
-use crate::input::{Answer, Call, Does, Reads, Refusal, Reply, Spent};
+use crate::input::{Answer, Reads, Refusal, Reply, Spent};
 use crate::limits;
 use crate::scheduler::continuation::matching;
 use crate::step::Step;
+use crate::tool::{Call, ToolCall};
 use crate::vocabulary::{
     AbortReason, Boundary, BriefKind, ControlAction, MessageKind, RequeueReason, SafePoint, Scope, Status,
     TerminalKind, ToolStatus, WaitKind,
@@ -121,32 +123,39 @@ fn silence(step: &Step<'_>, exec_id: &ExecId) -> Option<Silence> {
 
 fn run_calls(step: &mut Step<'_>, exec_id: &ExecId, calls: Vec<Call>, tree: Option<String>) {
     for call in calls {
-        let cut = matches!(&call.does, Does::Refused(refusal) if refusal.code == Refusal::CUT_OFF);
+        let cut = matches!(&call.parsed, ToolCall::Refused(refusal) if refusal.code == Refusal::CUT_OFF);
         let repeated = if cut { None } else { repeats(step, exec_id, &call) };
         // Before a person's yes is used up: a call that is not run needs none.
-        let does = match &repeated {
-            Some(refusal) => Does::Refused(refusal.clone()),
-            None => permit::pass(step, exec_id, &call.call_id, call.does),
+        let Call { call_id, tool, input, parsed } = call;
+        let parsed = match &repeated {
+            Some(refusal) => ToolCall::Refused(refusal.clone()),
+            None => permit::pass(step, exec_id, &call_id, parsed),
         };
-        let side_effect = match &does {
-            Does::World(level) => Some(*level),
-            Does::Act(_) | Does::Refused(_) | Does::Ask(_) => None,
-        };
-        let (call_id, tool) = (call.call_id.clone(), call.tool.clone());
-        step.emit(ToolStarted { exec_id: exec_id.clone(), call_id, tool, side_effect });
-        let (status, result, ends_turn) = match does {
-            Does::Act(wanted) => match act::act(step, &Actor::Model(exec_id.clone()), wanted) {
+        let side_effect = parsed.side_effect();
+        step.emit(ToolStarted { exec_id: exec_id.clone(), call_id: call_id.clone(), tool: tool.clone(), side_effect });
+        let exec_id = exec_id.clone();
+        let (status, result, ends_turn) = match parsed {
+            ToolCall::Executor(call) => {
+                let (call, place) = (Box::new(call), Box::new(Place::of(step.state)));
+                step.ask(Effect::RunTool { exec_id, call_id, tool, input, call, place });
+                continue;
+            }
+            ToolCall::Host(call) => {
+                let (call, place) = (Box::new(call), Box::new(Place::of(step.state)));
+                step.ask(Effect::AnswerCall { exec_id, call_id, call, place });
+                continue;
+            }
+            ToolCall::Record(wanted) => match act::act(step, &Actor::Model(exec_id.clone()), wanted) {
                 Ok(done) => (ToolStatus::Completed, done.result, done.ends_turn),
                 Err(refusal) => (ToolStatus::Failed, refusal.into_result(), false),
             },
-            Does::Refused(refusal) => (ToolStatus::Failed, refusal.into_result(), false),
-            Does::Ask(ask) => match permit::ask(step, exec_id, &call.tool, *ask) {
+            ToolCall::Refused(refusal) => (ToolStatus::Failed, refusal.into_result(), false),
+            ToolCall::NeedsApproval(needed) => match permit::ask(step, &exec_id, &tool, *needed) {
                 Ok(done) => (ToolStatus::Failed, done.result, done.ends_turn),
                 Err(refusal) => (ToolStatus::Failed, refusal.into_result(), false),
             },
-            Does::World(_) => continue,
         };
-        let (exec_id, call_id, tool, repeated) = (exec_id.clone(), call.call_id, call.tool, repeated.is_some());
+        let repeated = repeated.is_some();
         step.emit(ToolFinished { exec_id, call_id, tool, status, result, ends_turn, repeated, cut });
     }
     complete_tools(step, exec_id, tree);

@@ -10,9 +10,10 @@ use crate::fact::{
     WorkItemUpdated,
 };
 use crate::id::WorkItemId;
-use crate::input::{Refusal, WorkItemChange};
+use crate::input::Refusal;
 use crate::limits;
 use crate::step::Step;
+use crate::tool::WorkItemChange;
 use crate::vocabulary::{PlanStatus, TodoState, WorkItemFilter};
 
 use super::act::{Acted, Actor, ahead, done, line, room};

@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::budget::{Limits, Used};
 use crate::agent::credentials::Credentials;
-use crate::effect::Command;
 use crate::id::{AgentId, CallId, ExecId, MessageId, TaskId, WorkItemId};
 use crate::limits;
+use crate::tool::Command;
 use crate::vocabulary::{ChildWorkspace, TaskKind, TaskStatus, WaitPolicy};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

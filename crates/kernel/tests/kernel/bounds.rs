@@ -4,9 +4,10 @@ use abide_kernel::agent::budget::Limits;
 use abide_kernel::agent::config::{Config, Identity};
 use abide_kernel::fact::Todo;
 use abide_kernel::id::{AgentId, Fresh, TriggerId, WorkItemId};
-use abide_kernel::input::{Act, Answer, Delivery, Input, NewMessage, When, WorkItemChange};
+use abide_kernel::input::{Answer, Delivery, Input, NewMessage};
 use abide_kernel::limits;
 use abide_kernel::time::Time;
+use abide_kernel::tool::{RecordCall, When, WorkItemChange};
 use abide_kernel::vocabulary::{ApprovalDefault, CatchUp, DeliveryMode, PlanStatus, TodoState, WaitKind};
 use abide_kernel::{AgentState, admit};
 use serde_json::Value;
@@ -36,7 +37,7 @@ impl Asked {
         admit(&mut self.state, input, now, &mut fresh).map(|admitted| admitted.answer).map_err(|refusal| refusal.code)
     }
 
-    fn act(&mut self, act: Act) -> Result<Value, &'static str> {
+    fn act(&mut self, act: RecordCall) -> Result<Value, &'static str> {
         let answer = self.ask(Input::Act { by: "ann".to_owned(), act })?;
         let Answer::Acted(shown) = answer else { panic!("{answer:?}") };
         Ok(shown)
@@ -48,8 +49,8 @@ impl Asked {
     }
 }
 
-fn item(objective: &str) -> Act {
-    Act::CreateWorkItem {
+fn item(objective: &str) -> RecordCall {
+    RecordCall::CreateWorkItem {
         objective: objective.to_owned(),
         plan: None,
         plan_status: None,
@@ -60,7 +61,7 @@ fn item(objective: &str) -> Act {
 
 /// An act with a text of `max` bytes is taken, and one with a byte more is refused.
 #[track_caller]
-fn holds(max: usize, code: &str, act: impl Fn(String) -> Act) {
+fn holds(max: usize, code: &str, act: impl Fn(String) -> RecordCall) {
     let mut asked = Asked::agent();
     assert_eq!(asked.act(act("x".repeat(max))).err(), None);
     assert_eq!(asked.act(act("x".repeat(max + 1))).err(), Some(code));
@@ -70,35 +71,35 @@ fn holds(max: usize, code: &str, act: impl Fn(String) -> Act) {
 fn texts_of_acts_end_at_their_bound() {
     let (line, text) = (limits::LINE_BYTES, limits::TEXT_BYTES);
     holds(line, "too_long", |objective| item(&objective));
-    holds(text, "too_long", |plan| Act::CreateWorkItem {
+    holds(text, "too_long", |plan| RecordCall::CreateWorkItem {
         objective: "build".to_owned(),
         plan: Some(plan),
         plan_status: None,
         todo: Vec::new(),
         budget: None,
     });
-    holds(text, "too_long", |text| Act::NotifyOperator { text });
-    holds(line, "too_long", |reason| Act::WaitFor {
+    holds(text, "too_long", |text| RecordCall::NotifyOperator { text });
+    holds(line, "too_long", |reason| RecordCall::WaitFor {
         wake: WaitKind::Operator,
         resource: None,
         after_ms: None,
         work_item_id: None,
         reason,
     });
-    holds(line, "too_long", |resource| Act::WaitFor {
+    holds(line, "too_long", |resource| RecordCall::WaitFor {
         wake: WaitKind::External,
         resource: Some(resource),
         after_ms: None,
         work_item_id: None,
         reason: "later".to_owned(),
     });
-    holds(line, "too_long", |summary| Act::RequestApproval {
+    holds(line, "too_long", |summary| RecordCall::RequestApproval {
         summary,
         tool: None,
         deadline_ms: None,
         default: ApprovalDefault::Deny,
     });
-    holds(line, "too_long", |name| Act::CreateTrigger {
+    holds(line, "too_long", |name| RecordCall::CreateTrigger {
         name,
         delivery_mode: DeliveryMode::WakeHint,
         work_item_id: None,
@@ -109,8 +110,8 @@ fn texts_of_acts_end_at_their_bound() {
     holds(line, "too_long", |check| timer("tea".to_owned(), When::AfterMs(1_000), Some(check)));
 }
 
-fn timer(summary: String, when: When, check: Option<String>) -> Act {
-    Act::CreateTimer { summary, when, catch_up: CatchUp::Latest, work_item_id: None, check }
+fn timer(summary: String, when: When, check: Option<String>) -> RecordCall {
+    RecordCall::CreateTimer { summary, when, catch_up: CatchUp::Latest, work_item_id: None, check }
 }
 
 /// An item's change by a text.
@@ -127,14 +128,15 @@ fn texts_of_a_changed_item_end_at_their_bound() {
     for (max, change) in cases {
         let mut asked = Asked::agent();
         let work_item_id = asked.item();
-        let update = |text| Act::UpdateWorkItem { work_item_id: work_item_id.clone(), change: Box::new(change(text)) };
+        let update =
+            |text| RecordCall::UpdateWorkItem { work_item_id: work_item_id.clone(), change: Box::new(change(text)) };
         let longest = update("x".repeat(max));
         assert_eq!(asked.act(update("x".repeat(max + 1))).err(), Some("too_long"));
         assert_eq!(asked.act(longest).err(), None);
     }
     let mut asked = Asked::agent();
     let work_item_id = asked.item();
-    let complete = |report: String| Act::CompleteWorkItem { work_item_id: work_item_id.clone(), report };
+    let complete = |report: String| RecordCall::CompleteWorkItem { work_item_id: work_item_id.clone(), report };
     assert_eq!(asked.act(complete("x".repeat(text + 1))).err(), Some("too_long"));
     assert_eq!(asked.act(complete("x".repeat(text))).err(), None);
 }
@@ -149,8 +151,8 @@ fn todo_is(todo: &[Todo], expected: Option<&str>) {
     let mut asked = Asked::agent();
     let work_item_id = asked.item();
     let change = WorkItemChange { todo: Some(todo.to_vec()), ..WorkItemChange::default() };
-    assert_eq!(asked.act(Act::UpdateWorkItem { work_item_id, change: Box::new(change) }).err(), expected);
-    let made = Act::CreateWorkItem {
+    assert_eq!(asked.act(RecordCall::UpdateWorkItem { work_item_id, change: Box::new(change) }).err(), expected);
+    let made = RecordCall::CreateWorkItem {
         objective: "build".to_owned(),
         plan: None,
         plan_status: None,
@@ -212,7 +214,8 @@ fn a_moment_that_has_just_passed_is_taken() {
 #[test]
 fn a_sleep_says_why() {
     let mut asked = Asked::agent();
-    let sleep = |reason: Option<&str>| Act::Sleep { reason: reason.map(str::to_owned), duration_ms: Some(1_000) };
+    let sleep =
+        |reason: Option<&str>| RecordCall::Sleep { reason: reason.map(str::to_owned), duration_ms: Some(1_000) };
     for reason in [None, Some(" "), Some("nap")] {
         asked.act(sleep(reason)).unwrap();
     }
@@ -226,7 +229,7 @@ fn a_sleep_says_why() {
 #[test]
 fn a_delivery_that_wakes_keeps_its_body_up_to_the_bound() {
     let mut asked = Asked::agent();
-    let made = asked.act(Act::CreateTrigger {
+    let made = asked.act(RecordCall::CreateTrigger {
         name: "hook".to_owned(),
         delivery_mode: DeliveryMode::WakeHint,
         work_item_id: None,
@@ -245,7 +248,7 @@ fn a_delivery_that_wakes_keeps_its_body_up_to_the_bound() {
 
 #[test]
 fn open_records_of_one_kind_end_at_their_bound() {
-    let trigger = || Act::CreateTrigger {
+    let trigger = || RecordCall::CreateTrigger {
         name: "hook".to_owned(),
         delivery_mode: DeliveryMode::WakeHint,
         work_item_id: None,
@@ -282,7 +285,7 @@ fn only_what_differs_is_a_change_of_an_item() {
         let work_item_id = asked.item();
         let mut revision = |change: &WorkItemChange| {
             let change = Box::new(change.clone());
-            let act = Act::UpdateWorkItem { work_item_id: work_item_id.clone(), change };
+            let act = RecordCall::UpdateWorkItem { work_item_id: work_item_id.clone(), change };
             asked.act(act).unwrap()["revision"].as_u64().unwrap()
         };
         let revisions = [revision(&one), revision(&one), revision(&other), revision(&other)];

@@ -8,10 +8,11 @@ use abide_kernel::effect::{Effect, Place};
 use abide_kernel::explain::why;
 use abide_kernel::fact::{Fact, Usage, WorkspaceAttached, Worktree};
 use abide_kernel::id::{AgentId, CallId, Fresh, TaskId};
-use abide_kernel::input::{Act, Answer, Call, Does, FirstDay, Input, NewMessage, Refusal, Remains, Reply};
+use abide_kernel::input::{Answer, FirstDay, Input, NewMessage, Refusal, Remains, Reply};
 use abide_kernel::provider::NO_JITTER;
 use abide_kernel::rows::{founder_of_row, rows_of};
 use abide_kernel::time::Time;
+use abide_kernel::tool::{Call, RecordCall, ToolCall};
 use abide_kernel::vocabulary::{
     ChildWorkspace, DecisionKind, HoldCause, Ownership, PlanStatus, ProviderError, TaskStatus, WaitKind, WorkspaceMode,
 };
@@ -87,13 +88,13 @@ impl Lone {
         }
     }
 
-    fn said(&mut self, text: &str, acts: Vec<Act>) -> Vec<Value> {
+    fn said(&mut self, text: &str, acts: Vec<RecordCall>) -> Vec<Value> {
         let turn = self.state.turn.clone().expect("a turn runs");
         let call = |act| {
             self.asked += 1;
             let call_id = CallId::new(format!("call_{}", self.asked));
             // No two of them are the same call.
-            Call { call_id, tool: "Tool".to_owned(), input: Value::from(self.asked), does: Does::Act(act) }
+            Call { call_id, tool: "Tool".to_owned(), input: Value::from(self.asked), parsed: ToolCall::Record(act) }
         };
         let calls: Vec<Call> = acts.into_iter().map(call).collect();
         let from = self.facts.len();
@@ -117,8 +118,8 @@ impl Lone {
     }
 }
 
-fn spawn() -> Act {
-    Act::SpawnChild {
+fn spawn() -> RecordCall {
+    RecordCall::SpawnChild {
         message: "do it".to_owned(),
         workspace_mode: ChildWorkspace::Inherit,
         model: None,
@@ -167,7 +168,7 @@ fn what_was_under_way_about_children_is_asked_again_after_a_cut() {
     let (queued, running, ending) = (task_of(&made[0]), task_of(&made[1]), task_of(&made[2]));
     lead.ask(Input::RunTask { task_id: running, recovery: None }).unwrap();
     lead.ask(Input::RunTask { task_id: ending.clone(), recovery: None }).unwrap();
-    lead.ask(Input::Act { by: "anna".to_owned(), act: Act::StopTask { task_id: ending.clone() } }).unwrap();
+    lead.ask(Input::Act { by: "anna".to_owned(), act: RecordCall::StopTask { task_id: ending.clone() } }).unwrap();
     assert_eq!(wake(&lead.state), Wake::AtOnce { why: CHILDREN_CHANGING });
     for _ in 0..2 {
         let again = lead.boot();
@@ -206,7 +207,7 @@ fn why_names_the_child_and_who_speaks_to_it() {
     let mut lead = Lone::operated("lead");
     lead.start_turn();
     let made = lead.said("", vec![spawn()]);
-    let wait = Act::WaitFor {
+    let wait = RecordCall::WaitFor {
         wake: WaitKind::Task,
         resource: Some(task_of(&made[0]).to_string()),
         after_ms: None,
@@ -226,7 +227,7 @@ fn why_names_the_child_and_who_speaks_to_it() {
 #[test]
 fn a_child_that_waits_for_something_is_not_done() {
     let mut child = Lone::child(1);
-    let wait = Act::WaitFor {
+    let wait = RecordCall::WaitFor {
         wake: WaitKind::Timer,
         resource: None,
         after_ms: Some(60_000),
@@ -244,7 +245,7 @@ fn a_child_that_waits_for_something_is_not_done() {
 #[test]
 fn a_child_that_only_a_person_could_help_fails_and_says_so() {
     let mut child = Lone::child(1);
-    let wait = Act::WaitFor {
+    let wait = RecordCall::WaitFor {
         wake: WaitKind::Operator,
         resource: None,
         after_ms: None,
@@ -252,7 +253,7 @@ fn a_child_that_only_a_person_could_help_fails_and_says_so() {
         reason: "which one?".to_owned(),
     };
     assert_eq!(child.said("", vec![wait])[0]["error"]["code"], "nothing_would_end_it");
-    let item = Act::CreateWorkItem {
+    let item = RecordCall::CreateWorkItem {
         objective: "choose".to_owned(),
         plan: None,
         plan_status: Some(PlanStatus::NeedsInput),
@@ -365,7 +366,7 @@ fn a_child_reports_what_it_used_with_its_children() {
 #[test]
 fn a_child_that_used_up_its_grant_fails_and_says_so() {
     let mut short = Lone::child_with(1, Budget { max_turns: Some(1), ..Budget::default() });
-    let item = Act::CreateWorkItem {
+    let item = RecordCall::CreateWorkItem {
         objective: "more".to_owned(),
         plan: None,
         plan_status: None,
@@ -463,7 +464,7 @@ fn the_makers_of_an_agent_are_known_whichever_version_made_it() {
 #[test]
 fn a_child_that_makes_itself_work_for_ever_fails() {
     let mut child = Lone::child(1);
-    let item = || Act::CreateWorkItem {
+    let item = || RecordCall::CreateWorkItem {
         objective: "more".to_owned(),
         plan: None,
         plan_status: None,
@@ -568,7 +569,7 @@ fn that_children_are_dismissed_is_the_first_reason_to_be_woken() {
     let task_id = task_of(&lead.said("", vec![spawn()])[0]);
     lead.ask(Input::RunTask { task_id: task_id.clone(), recovery: None }).unwrap();
     assert_eq!(wake(&lead.state), Wake::AtOnce { why: "turn_running" });
-    lead.said("", vec![Act::StopTask { task_id }]);
+    lead.said("", vec![RecordCall::StopTask { task_id }]);
     assert!(lead.state.turn.is_some(), "its turn goes on");
     assert_eq!(wake(&lead.state), Wake::AtOnce { why: CHILDREN_CHANGING });
 }
@@ -624,7 +625,7 @@ fn texts_for_a_child_end_at_their_bound() {
     let mut lead = Lone::operated("lead");
     lead.start_turn();
     let text = |more: usize| "x".repeat(limits::TEXT_BYTES + more);
-    let with = |message: String, instructions: Option<String>| Act::SpawnChild {
+    let with = |message: String, instructions: Option<String>| RecordCall::SpawnChild {
         message,
         workspace_mode: ChildWorkspace::Inherit,
         model: None,
@@ -750,7 +751,7 @@ fn a_long_report_is_cut_to_a_line() {
 fn a_child_that_is_dismissed_waits_for_its_commands() {
     let mut child = Lone::child(1);
     let task_id = TaskId::new("task_make");
-    let command = abide_kernel::effect::Command { command: "make".to_owned(), ..Default::default() };
+    let command = abide_kernel::tool::Command { command: "make".to_owned(), ..Default::default() };
     let task = abide_kernel::fact::TaskCreated::of_command(task_id.clone(), command);
     child.ask(Input::CreateTask(task)).unwrap();
     child.ask(Input::RunTask { task_id: task_id.clone(), recovery: None }).unwrap();

@@ -4,9 +4,10 @@
 use std::collections::BTreeSet;
 
 use abide_kernel::Fact;
-use abide_kernel::input::{Act, Input, When};
+use abide_kernel::input::Input;
 use abide_kernel::limits::TIMER_RUNS_MAX;
 use abide_kernel::time::Time;
+use abide_kernel::tool::{RecordCall, When};
 use abide_kernel::vocabulary::{CatchUp, MissedReason};
 
 use crate::story::{Story, check, tell};
@@ -86,7 +87,7 @@ fn a_time_that_was_named_stays() {
     let mut story = Story::begin();
     story.tell(&format!("advance {CENTURY}")).unwrap();
     let at = story.now.plus_ms(3_600_000);
-    let act = Act::CreateTimer {
+    let act = RecordCall::CreateTimer {
         summary: "tea".to_owned(),
         when: When::At(at),
         catch_up: CatchUp::Latest,

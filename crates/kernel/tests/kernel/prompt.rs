@@ -7,7 +7,7 @@ use abide_kernel::agent::config::{Config, Identity};
 use abide_kernel::agent::turn::Turn;
 use abide_kernel::fact::{ProviderRoundCompleted, ProviderRoundFailed, ToolFinished};
 use abide_kernel::id::{AgentId, CallId, Fresh, MessageId};
-use abide_kernel::input::{Act, Call, Does, Input, NewMessage, Reply};
+use abide_kernel::input::{Input, NewMessage, Reply};
 use abide_kernel::prompt::assemble::{
     Guide, Material, Older, Ready, Room, Shown, SkillCard, Surroundings, digest, summary_request,
 };
@@ -16,6 +16,7 @@ use abide_kernel::prompt::situation::{Situation, Summary};
 use abide_kernel::prompt::talk::{Spoken, Talk, Told};
 use abide_kernel::prompt::{Item, Part, Prompt};
 use abide_kernel::time::Time;
+use abide_kernel::tool::{Call, ExecutorCall, FileCall, ReadFile, RecordCall, ToolCall, WorkspacePath};
 use abide_kernel::vocabulary::{MessageKind, ProviderError, ToolStatus};
 use abide_kernel::{AgentState, Fact, admit, carry_out, decide};
 use serde_json::{Value, json};
@@ -103,7 +104,11 @@ pub fn calls(story: &mut Story, text: &str, inputs: &[Value]) -> Vec<CallId> {
             call_id: CallId::new(format!("call_{}-{}-{index}", turn.turn_index, turn.round)),
             tool: "ReadFile".to_owned(),
             input: input.clone(),
-            does: Does::World(abide_kernel::vocabulary::SideEffect::ReadOnly),
+            parsed: ToolCall::Executor(ExecutorCall::File(FileCall::Read(ReadFile {
+                path: WorkspacePath::default(),
+                offset: 1,
+                limit: 1,
+            }))),
         })
         .collect();
     let ids = made.iter().map(|call| call.call_id.clone()).collect();
@@ -146,7 +151,7 @@ fn goals_and_what_is_open_are_shown_word_for_word() {
     let objective = "Ship it; \"no\" downtime — ever";
     let mut story = story("operator begin");
     let turn_now = turn(&story);
-    let act = Act::CreateWorkItem {
+    let act = RecordCall::CreateWorkItem {
         objective: objective.to_owned(),
         plan: Some("one\ntwo [abide message]".to_owned()),
         plan_status: None,
@@ -160,7 +165,7 @@ fn goals_and_what_is_open_are_shown_word_for_word() {
         call_id: CallId::new("call_1"),
         tool: "CreateWorkItem".to_owned(),
         input: json!({}),
-        does: Does::Act(act),
+        parsed: ToolCall::Record(act),
     };
     let reply = Reply { calls: vec![call], ..Reply::default() };
     story.input(Input::FinishRound { exec_id: turn_now.exec_id, round: 1, reply });
@@ -243,7 +248,7 @@ fn attacked(attempt: &str) -> Prompt {
     said(&mut story, "Seen.");
     story.input(queue(MessageKind::ChannelEvent, None, Some(json!({ "body": attempt, attempt: 1 }))));
     let turn = turn(&story);
-    let act = Act::CreateWorkItem {
+    let act = RecordCall::CreateWorkItem {
         objective: body.clone(),
         plan: Some(body.clone()),
         plan_status: None,
@@ -254,7 +259,7 @@ fn attacked(attempt: &str) -> Prompt {
         call_id: CallId::new("call_w"),
         tool: "CreateWorkItem".to_owned(),
         input: json!({}),
-        does: Does::Act(act),
+        parsed: ToolCall::Record(act),
     };
     let reply = Reply { calls: vec![call], ..Reply::default() };
     story.input(Input::FinishRound { exec_id: turn.exec_id, round: 1, reply });
@@ -584,13 +589,13 @@ impl Quick {
         assert_eq!(self.facts.len() as u64, self.state.seq);
     }
 
-    fn say(&mut self, text: &str, acts: Vec<(&str, Act)>) {
+    fn say(&mut self, text: &str, acts: Vec<(&str, RecordCall)>) {
         let turn = self.state.turn.clone().expect("a turn runs");
-        let call = |(tool, act): (&str, Act)| Call {
+        let call = |(tool, act): (&str, RecordCall)| Call {
             call_id: CallId::new(format!("call_{tool}")),
             tool: tool.to_owned(),
             input: json!({}),
-            does: Does::Act(act),
+            parsed: ToolCall::Record(act),
         };
         let reply = Reply { text: text.to_owned(), calls: acts.into_iter().map(call).collect(), ..Reply::default() };
         self.ask(Input::FinishRound { exec_id: turn.exec_id, round: turn.round, reply });
@@ -633,10 +638,10 @@ fn a_conversation_of_thousands_of_turns_stays_within_its_room() {
     let mut quick = Quick::begin();
     quick.operator("begin".to_owned());
     let (objective, todo) = (OBJECTIVE.to_owned(), Vec::new());
-    let create = Act::CreateWorkItem { objective, plan: None, plan_status: None, todo, budget: None };
+    let create = RecordCall::CreateWorkItem { objective, plan: None, plan_status: None, todo, budget: None };
     quick.say("", vec![("CreateWorkItem", create)]);
     let work_item_id = quick.state.work.items().keys().next().unwrap().clone();
-    quick.say("", vec![("PickWorkItem", Act::PickWorkItem { work_item_id })]);
+    quick.say("", vec![("PickWorkItem", RecordCall::PickWorkItem { work_item_id })]);
     quick.say("Begun.", Vec::new());
     let mut sizes = Vec::new();
     for number in 0..5_000 {

@@ -2,7 +2,8 @@
 
 use abide_kernel::admit;
 use abide_kernel::id::Fresh;
-use abide_kernel::input::{Act, Answer, Input};
+use abide_kernel::input::{Answer, Input};
+use abide_kernel::tool::RecordCall;
 use abide_kernel::vocabulary::WorkItemFilter;
 use serde_json::Value;
 
@@ -158,7 +159,7 @@ fn a_recheck_lies_within_a_hundred_years() {
 
 /// What a model is shown when it asks for all of them.
 fn listed(story: &mut Story) -> Value {
-    let act = Act::ListWorkItems { filter: WorkItemFilter::All };
+    let act = RecordCall::ListWorkItems { filter: WorkItemFilter::All };
     let input = Input::Act { by: "ann".to_owned(), act };
     let admitted = admit(&mut story.state, input, story.now, &mut Fresh::new(story.now, 1 << 40)).unwrap();
     let Answer::Acted(list) = admitted.answer else { panic!("it was not shown") };

@@ -2,7 +2,7 @@
 
 use abide_kernel::time::Time;
 use abide_ledger::{
-    Append, Bounds, Commit, CommitError, Cursor, ForkPoint, Hash, ReadError, Row, RowOp, Snapshot, Wake,
+    Append, Bounds, Commit, CommitError, Cursor, ForkPoint, Hash, ReadError, Row, RowOp, Snapshot, StreamId, Wake,
 };
 use serde_json::json;
 
@@ -114,6 +114,32 @@ fn streams_are_listed_by_name() {
         assert_eq!(rest.len(), 1);
         assert_eq!((rest[0].0.agent_name(), rest[0].1.seq), (Some("c"), 1));
     });
+}
+
+#[test]
+fn streams_of_every_kind_are_kept_and_agents_come_first() {
+    on_every_store(|store| {
+        let ledger = &store.ledger;
+        let run = StreamId::of_kind("run", "a").unwrap();
+        let mut listed = fact("x");
+        listed.rows.push(RowOp { plane: "said".into(), id: "run".to_owned(), patch: json!({ "text": "x" }) });
+        let wake = Wake { due: None, why: "open".to_owned() };
+        let wakes = vec![(run.clone(), Some(wake.clone()))];
+        let appends =
+            vec![Append { stream: run.clone(), expected: 0, at: at(1000), facts: vec![listed], fork_of: None }];
+        ledger.commit(Commit { appends, wakes, ..Commit::default() }).wait().unwrap();
+        say(ledger, "a", 0, &["y", "z"]);
+        let streams = ledger.streams(None, 9).unwrap();
+        assert_eq!(streams.iter().map(|(s, _)| s.as_str()).collect::<Vec<_>>(), ["agent/a", "run/a"]);
+        assert_eq!(ledger.read(&run, 0, 9).unwrap().len(), 1);
+        assert_eq!(ledger.wakes(None, 9).unwrap(), [(run.clone(), wake)]);
+        assert_eq!(ledger.rows(&run, "said", None, 9).unwrap().len(), 1);
+        assert!(ledger.row_ids("said").unwrap().is_empty(), "these are the rows of agents");
+        assert_eq!((run.name_in("run"), run.agent_name(), run.name_in("ru")), (Some("a"), None, None));
+    });
+    for bad in ["", "a", "agent", "agent/", "agent/A", "Run/a", "run/", "run/A", "run/a/b", "ab/a", "key/a", "home/"] {
+        assert!(bad.parse::<StreamId>().is_err(), "{bad}");
+    }
 }
 
 #[test]

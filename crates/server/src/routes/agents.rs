@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use abide_api::Problem;
 use abide_api::types::{AgentChange, AgentCreate, AgentItem, AgentSummary, BudgetView, Deleted, Exported, LimitsView};
+use abide_engine::RequestSummary;
 use abide_engine::export::{ExportError, records};
 use abide_engine::fold::fold_until;
-use abide_engine::{Answered, AskError, Told};
+use abide_engine::{AskError, Response};
 use abide_kernel::agent::budget::{Budget as KernelBudget, Limits as KernelLimits};
 use abide_kernel::agent::config::{Choice, Config, ConfigChange, DefaultModels, Identity};
 use abide_kernel::effect::Place;
@@ -41,9 +42,10 @@ pub(super) async fn create(call: Call) -> Met {
     let new: AgentCreate = body::json(&call.body)?;
     let wrong = |detail: String, pointer: &str| Problem::new(422, "wrong_fields", detail).pointer(pointer);
     let id = AgentId::new(&new.id).map_err(|error| wrong(error.to_string(), "/id"))?;
-    let answered = match once(&call).await? {
-        Once::Again(answered) => *answered,
+    let (answered, warning) = match once(&call).await? {
+        Once::Again(answered) => (*answered, None),
         Once::Meet(claim) => {
+            let model_or_fallback = (new.model.is_some(), new.fallback.is_some());
             let settings = AgentChange {
                 env: new.env,
                 secrets: new.secrets,
@@ -60,7 +62,8 @@ pub(super) async fn create(call: Call) -> Met {
                 budget: new.budget,
                 fallback: Some(new.fallback.unwrap_or_else(|| vec![DEFAULT.to_owned()])),
             };
-            let settings = checked(&call, settings).await?;
+            let mut settings = checked(&call, settings).await?;
+            let warning = add_workspace_settings(&call, &mut settings, model_or_fallback).await?;
             let defaults = Config { credentials: call.app.options.credentials.clone(), ..Config::default() };
             let config = defaults.with(settings.clone());
             chosen::fits(&call.app, &config, false, &settings)?;
@@ -70,7 +73,7 @@ pub(super) async fn create(call: Call) -> Met {
             let identity = Identity { role, ..Identity::named(id.clone()) };
             let input = Input::Create { identity, config, start: new.start.unwrap_or(true) };
             let asked = call.app.host.ask_for_summary(&id, input, claim).await;
-            asked.map_err(|error| {
+            let answered = asked.map_err(|error| {
                 // A deleted agent keeps its name.
                 let archived = matches!(&error, AskError::Refused(refusal) if refusal.code == "archived");
                 if archived {
@@ -78,17 +81,46 @@ pub(super) async fn create(call: Call) -> Met {
                         .hint("choose another name");
                 }
                 problems::ask(error, id.as_str())
-            })?
+            })?;
+            (answered, warning)
         }
     };
-    Ok(json(201, &WithNulls(&summary(&call.app, answered).await?)))
+    let mut summary = summary(&call.app, answered).await?;
+    summary.warning = warning;
+    Ok(json(201, &WithNulls(&summary)))
+}
+
+/// Adds what `abide.toml` of the workspace sets and the request does not. Returns why the file is not used, if so.
+async fn add_workspace_settings(
+    call: &Call,
+    settings: &mut ConfigChange,
+    (has_model, has_fallback): (bool, bool),
+) -> Result<Option<String>, Problem> {
+    let Some(workspace) = settings.workspace.clone() else { return Ok(None) };
+    let wrong = |detail: String| Problem::new(422, "wrong_fields", detail).pointer("/workspace");
+    let app = Arc::clone(&call.app);
+    let read = blocking(move || app.options.workspace_settings.of(&workspace).map_err(wrong)).await?;
+    let of_file = |problem: Problem| wrong(format!("{}: {}", read.file, problem.detail));
+    if let Some(model) = read.model.clone().filter(|_| !has_model) {
+        check_model(&call.app, &model, "/workspace").await.map_err(of_file)?;
+        settings.model = Some(Choice::Own(model));
+    }
+    if let Some(mut fallback) = read.fallback.clone().filter(|_| !has_fallback) {
+        check_fallback(&call.app, &fallback).await.map_err(of_file)?;
+        // As of the settings' fallbacks, the one that the agent thinks with is left out.
+        if let Some(Choice::Own(model) | Choice::Default(model)) = &settings.model {
+            fallback.retain(|name| name != model);
+        }
+        settings.fallback = Some(Choice::Own(fallback));
+    }
+    Ok(read.warning)
 }
 
 /// The summary that an answer came with.
-pub(super) async fn summary(app: &App, answered: Answered) -> Result<AgentSummary, Problem> {
+pub(super) async fn summary(app: &App, answered: Response) -> Result<AgentSummary, Problem> {
     match answered.summary {
-        Some(Told::Agent(summary)) => Ok(with_world(app, *summary).await),
-        Some(Told::Fork(_) | Told::Token { .. }) | None => {
+        Some(RequestSummary::Agent(summary)) => Ok(with_world(app, *summary).await),
+        Some(RequestSummary::Fork(_) | RequestSummary::Token { .. }) | None => {
             Err(Problem::new(503, "crashed", "it was answered without a summary"))
         }
     }
@@ -96,17 +128,17 @@ pub(super) async fn summary(app: &App, answered: Answered) -> Result<AgentSummar
 
 /// What is really enforced, and what is on the disk, is for the daemon that runs the commands to say.
 async fn with_world(app: &App, mut summary: AgentSummary) -> AgentSummary {
-    let world = &app.options.world;
+    let services = &app.options.services;
     let (id, execution) = (&summary.identity.id, &summary.execution);
     let surrounding = Surrounding {
-        sandbox: world.sandbox(execution.network),
-        disk_bytes: world.disk_use(id).await,
+        sandbox: services.sandbox(execution.network),
+        disk_bytes: services.disk_use(id).await,
         held_by: folder_holder(app, id, execution.cwd.clone()).await.map(|holder| holder.view()),
         // Prices are settings, which no agent's records hold.
         priced: (app.options.check_price)(&summary.model.name).is_ok(),
     };
     if let Some(credentials) = &mut summary.execution.credentials {
-        credentials.missing = Some(world.missing_credentials(&(&*credentials).into()));
+        credentials.missing = Some(services.missing_credentials(&(&*credentials).into()));
     }
     summary.surround(surrounding);
     summary
@@ -115,7 +147,7 @@ async fn with_world(app: &App, mut summary: AgentSummary) -> AgentSummary {
 /// Who keeps the agent from writing in a folder that it works in, or may.
 pub(super) async fn folder_holder(app: &App, id: &AgentId, folder: Option<String>) -> Option<FolderHolder> {
     let place = Place { configured: Some(folder?), ..Place::default() };
-    app.options.world.folder_use(id, place).await.held_by
+    app.options.services.folder_use(id, place).await.held_by
 }
 
 /// A change that makes sense, or what is wrong with it.
@@ -129,11 +161,7 @@ async fn checked(call: &Call, change: AgentChange) -> Result<ConfigChange, Probl
         _ => Choice::Own(model),
     });
     if let Some(Choice::Own(model) | Choice::Default(model)) = &model {
-        if model.len() > limits::LINE_BYTES {
-            return Err(wrong("the name of the model is too long".to_owned(), "/model"));
-        }
-        let (app, model) = (Arc::clone(app), model.clone());
-        blocking(move || (app.options.check_model)(&model).map_err(|problem| wrong(problem, "/model"))).await?;
+        check_model(app, model, "/model").await?;
     }
     let fallback = change.fallback.map(|models| match models.as_slice() {
         [only] if only == DEFAULT => Choice::Default(defaults.fallback.clone()),
@@ -148,7 +176,7 @@ async fn checked(call: &Call, change: AgentChange) -> Result<ConfigChange, Probl
             return Err(wrong("the path of the workspace is too long".to_owned(), "/workspace"));
         }
         // It may be gone when it is needed, which is said then; a wrong one is said now, while somebody is there.
-        let real = app.options.world.check_workspace(given, reach).await;
+        let real = app.options.services.check_workspace(given, reach).await;
         let real = real.map_err(|refusal| match workspaces::not_there(&refusal) {
             Some(forbidden) => forbidden.pointer("/workspace"),
             None => wrong(refusal.message, "/workspace").hint(refusal.hint),
@@ -179,14 +207,19 @@ async fn check_fallback(app: &Arc<App>, fallback: &[String]) -> Result<(), Probl
     }
     for (index, model) in fallback.iter().enumerate() {
         let pointer = format!("/fallback/{index}");
-        if model.len() > limits::LINE_BYTES {
-            return Err(wrong("the name of the model is too long".to_owned(), &pointer));
-        }
-        let (app, model) = (Arc::clone(app), model.clone());
-        let problem = move || (app.options.check_model)(&model).map_err(|problem| wrong(problem, &pointer));
-        blocking(problem).await?;
+        check_model(app, model, &pointer).await?;
     }
     Ok(())
+}
+
+async fn check_model(app: &Arc<App>, model: &str, pointer: &str) -> Result<(), Problem> {
+    let wrong = |detail: String| Problem::new(422, "wrong_fields", detail).pointer(pointer);
+    if model.len() > limits::LINE_BYTES {
+        return Err(wrong("the name of the model is too long".to_owned()));
+    }
+    let (checked, model) = (Arc::clone(app), model.to_owned());
+    let problem = blocking(move || Ok((checked.options.check_model)(&model))).await?;
+    problem.map_err(wrong)
 }
 
 fn kernel_budget(budget: &BudgetView) -> Result<KernelBudget, Problem> {
@@ -336,7 +369,7 @@ pub(super) async fn why(call: Call) -> Met {
     };
     match call.app.host.look(&id, look).await {
         Ok(Some(Some((mut why, place)))) => {
-            explain::add_folder_use(&mut why, &call.app.options.world.folder_use(&id, place).await);
+            explain::add_folder_use(&mut why, &call.app.options.services.folder_use(&id, place).await);
             Ok(json(200, &why))
         }
         Ok(Some(None)) => Err(problems::deleted(id.as_str())),

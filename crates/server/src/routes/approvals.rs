@@ -3,7 +3,8 @@
 use abide_api::Problem;
 use abide_api::types::ApprovalView;
 use abide_kernel::id::{AgentId, ApprovalId};
-use abide_kernel::input::{Act, Input};
+use abide_kernel::input::Input;
+use abide_kernel::tool::RecordCall;
 
 use super::lifecycle::asked;
 use super::planes;
@@ -14,7 +15,7 @@ use crate::gate::Call;
 pub(super) async fn decide(call: Call, grant: bool) -> Met {
     let id = agent(&call)?;
     body::empty(&call.body)?;
-    let act = Act::DecideApproval { approval_id: ApprovalId::new(call.param("item")), grant };
+    let act = RecordCall::DecideApproval { approval_id: ApprovalId::new(call.param("item")), grant };
     let asked = asked(&call, &id, Input::Act { by: call.caller.name.clone(), act }).await;
     if let Err(problem) = asked {
         return Err(if problem.code == "not_pending" { decided(&call, &id).await? } else { problem });

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use abide_api::Problem;
 use abide_api::types::{DecisionEntry, Event, TranscriptEntry};
 use abide_engine::fold::decode;
+use abide_kernel::AgentState;
 use abide_kernel::fact::Fact;
 use abide_kernel::id::AgentId;
 use abide_kernel::pack;
@@ -191,11 +192,12 @@ pub(super) fn events(_: &StreamId, id: &AgentId, recorded: &Recorded) -> Vec<Eve
 }
 
 pub(super) fn transcript(stream: &StreamId, _: &AgentId, recorded: &Recorded) -> Vec<TranscriptEntry> {
-    decode(stream, recorded).map_or_else(|_| Vec::new(), |fact| transcript::entries(recorded.seq, recorded.at, &fact))
+    decode::<AgentState>(stream, recorded)
+        .map_or_else(|_| Vec::new(), |fact| transcript::entries(recorded.seq, recorded.at, &fact))
 }
 
 pub(super) fn decisions(stream: &StreamId, _: &AgentId, recorded: &Recorded) -> Vec<DecisionEntry> {
-    match decode(stream, recorded) {
+    match decode::<AgentState>(stream, recorded) {
         Ok(Fact::SchedulerDecided(fact)) => {
             vec![DecisionEntry { seq: recorded.seq, at: recorded.at, decision: fact.decision.into() }]
         }

@@ -2,7 +2,7 @@
 
 use abide_api::Problem;
 use abide_api::types::Received;
-use abide_engine::{Answered, AskError, Claim, Claimed};
+use abide_engine::{AskError, Claim, ClaimOutcome, Response};
 use abide_kernel::AgentState;
 use abide_kernel::input::{Answer, Delivery, Input};
 use abide_kernel::time::Time;
@@ -27,15 +27,21 @@ pub(super) async fn deliver(call: Call) -> Met {
         return received(&ask(&call, &opened, verified, incoming.delivery, None).await?, false);
     };
     match claim(&call, &opened, &known_as).await? {
-        Claimed::New(claim) => received(&ask(&call, &opened, verified, incoming.delivery, Some(claim)).await?, false),
-        Claimed::Met(answered) => {
+        ClaimOutcome::New(claim) => {
+            received(&ask(&call, &opened, verified, incoming.delivery, Some(claim)).await?, false)
+        }
+        ClaimOutcome::Completed(answered) => {
             still_good(&call, &opened, verified).await?;
             received(&answered, true)
         }
-        Claimed::Other => Err(Problem::new(422, "key_reused", "this Idempotency-Key was used with another body")
-            .hint("take a new key for a new delivery")),
-        Claimed::UnderWay => Err(Problem::new(409, "delivery_under_way", "this delivery is being taken in right now")
-            .hint("wait for its answer, then repeat it to read it")),
+        ClaimOutcome::OtherRequest => {
+            Err(Problem::new(422, "key_reused", "this Idempotency-Key was used with another body")
+                .hint("take a new key for a new delivery"))
+        }
+        ClaimOutcome::InProgress => {
+            Err(Problem::new(409, "delivery_under_way", "this delivery is being taken in right now")
+                .hint("wait for its answer, then repeat it to read it"))
+        }
     }
 }
 
@@ -53,7 +59,7 @@ async fn ask(
     verified: bool,
     delivery: Delivery,
     claim: Option<Claim>,
-) -> Result<Answered, Problem> {
+) -> Result<Response, Problem> {
     let (trigger_id, generation) = (opened.trigger.clone(), opened.generation);
     let input = Input::Deliver { trigger_id, generation, verified, delivery };
     let asked = call.app.host.ask_once(&opened.agent, input, claim).await;
@@ -71,7 +77,7 @@ async fn ask(
 }
 
 /// The same id by the same trigger is the same delivery, whatever its URL was at the time.
-async fn claim(call: &Call, opened: &Opened, known_as: &KnownAs) -> Result<Claimed, Problem> {
+async fn claim(call: &Call, opened: &Opened, known_as: &KnownAs) -> Result<ClaimOutcome, Problem> {
     let KnownAs { kind, id } = known_as;
     let named = format!("hook\n{}\n{}\n{kind}\n{id}", opened.agent, opened.trigger);
     let stream = StreamId::key(Hash::of(named.as_bytes()));
@@ -94,7 +100,7 @@ async fn still_good(call: &Call, opened: &Opened, verified: bool) -> Result<(), 
     }
 }
 
-fn received(answered: &Answered, duplicate: bool) -> Met {
+fn received(answered: &Response, duplicate: bool) -> Met {
     let (disposition, message_id) = match &answered.answer {
         Answer::Queued { message_id } => (Delivered::Queued.to_string(), Some(message_id.to_string())),
         Answer::Woken { disposition, .. } => (disposition.to_string(), None),

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use abide_api::Problem;
 use abide_api::types::{Compact, Fork, Verify};
 use abide_engine::fork::{ForkError, fork as make_fork};
-use abide_engine::{Answered, Forked, Told, upkeep};
+use abide_engine::{Forked, RequestSummary};
+use abide_engine::{Response, upkeep};
 use abide_kernel::id::AgentId;
 use abide_kernel::input::Answer;
 use abide_kernel::vocabulary::Status;
@@ -68,7 +69,8 @@ pub(super) async fn fork(call: Call) -> Met {
         let _hold = claim.as_ref().and_then(|claim| claim.hold.clone());
         let forked =
             Forked { agent_id: name.clone(), parent: parent.clone(), at_seq: fork.at, status: Status::Stopped };
-        let answered = Answered { answer: Answer::Done, seq: fork.at, summary: Some(Told::Fork(forked.clone())) };
+        let summary = Some(RequestSummary::Fork(forked.clone()));
+        let answered = Response { answer: Answer::Done, seq: fork.at, summary };
         let claim = claim.map(|claim| (claim, answered));
         let made = make_fork(app.host.ledger(), &parent, fork.at, &name, clock.now(), clock.entropy(), claim);
         made.map_err(|error| refused(error, &parent))?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use abide_api::Problem;
 use abide_api::types::{Accepted, MessageCreate, MessageView, PostKind};
 use abide_engine::fold::decode;
+use abide_kernel::AgentState;
 use abide_kernel::Fact;
 use abide_kernel::id::{AgentId, Seq};
 use abide_kernel::input::{Answer, Input, NewMessage};
@@ -69,7 +70,7 @@ pub(super) async fn show(call: Call) -> Met {
 /// The message as the fact at `seq` has it.
 fn queued_at(ledger: &Ledger, stream: &StreamId, seq: Seq) -> Result<Arc<abide_kernel::message::Message>, Problem> {
     let read = ledger.read(stream, seq.saturating_sub(1), 1).map_err(|error| problems::unreadable(&error))?;
-    match read.first().map(|recorded| decode(stream, recorded)) {
+    match read.first().map(|recorded| decode::<AgentState>(stream, recorded)) {
         Some(Ok(Fact::MessageQueued(queued))) => Ok(queued.message),
         Some(Ok(_)) | None => Err(Problem::new(409, "damaged", format!("{stream} has no message at seq {seq}"))),
         Some(Err(damage)) => Err(Problem::new(409, "damaged", damage.to_string())),
@@ -79,7 +80,7 @@ fn queued_at(ledger: &Ledger, stream: &StreamId, seq: Seq) -> Result<Arc<abide_k
 /// Told to whoever sends pictures to a model that can't look at them: else only the model would hear of it.
 async fn unseen(call: &Call, id: &AgentId) -> Option<String> {
     let model = call.app.host.look(id, |state, now| state.model_in_use(now).to_owned()).await.ok()??;
-    let blind = call.app.options.world.sees_images(&model) == Some(false);
+    let blind = call.app.options.services.sees_images(&model) == Some(false);
     blind.then(|| {
         format!(
             "{model} can't look at pictures, so {id} is told only that there are some; `abide agent set {id} --model M` \

@@ -52,10 +52,10 @@ pub(super) async fn list(call: Call) -> Met {
     let list = blocking(move || {
         let used =
             models_in_use(app.host.ledger(), &app.options.models).map_err(|error| problems::unreadable(&error))?;
-        Ok((app.options.world.models(&used), used))
+        Ok((app.options.services.models(&used), used))
     });
     let (list, used) = list.await?;
-    Ok(json(200, &call.app.options.world.find_models(list, &used).await))
+    Ok(json(200, &call.app.options.services.find_models(list, &used).await))
 }
 
 pub(super) async fn test(call: Call) -> Met {
@@ -65,6 +65,6 @@ pub(super) async fn test(call: Call) -> Met {
     if model.len() > limits::LINE_BYTES {
         return Err(wrong("the name of the model is too long"));
     }
-    let tested = call.app.options.world.test_model(model).await;
+    let tested = call.app.options.services.test_model(model).await;
     Ok(json(200, &tested.map_err(|refusal| wrong(&refusal.message).hint(refusal.hint))?))
 }

@@ -11,9 +11,10 @@ use abide_api::types::{
 };
 use abide_kernel::AgentState;
 use abide_kernel::id::{AgentId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
-use abide_kernel::input::{Act, Answer, Input, When};
+use abide_kernel::input::{Answer, Input};
 use abide_kernel::rows::AGENT_PLANE;
 use abide_kernel::time::Time;
+use abide_kernel::tool::{RecordCall, When};
 use abide_kernel::view::timer_ahead;
 use abide_kernel::vocabulary;
 use abide_ledger::{Ledger, Row, StreamId};
@@ -252,7 +253,7 @@ pub(super) async fn create_timer(call: Call) -> Met {
     Ok(json(201, &created))
 }
 
-fn timer_act(new: TimerCreate) -> Result<Act, Problem> {
+fn timer_act(new: TimerCreate) -> Result<RecordCall, Problem> {
     let wrong = |detail: String, pointer: &str| Problem::new(422, "wrong_fields", detail).pointer(pointer);
     if new.time_zone.is_some() && new.cron.is_none() {
         return Err(wrong("time_zone says how cron is read, and there is no cron".to_owned(), "/time_zone"));
@@ -267,7 +268,7 @@ fn timer_act(new: TimerCreate) -> Result<Act, Problem> {
         _ => return Err(wrong("a timer has exactly one of after_ms, at, every_ms and cron".to_owned(), "")),
     };
     let catch_up = new.catch_up.unwrap_or(CatchUp::Latest);
-    Ok(Act::CreateTimer { summary: new.summary, when, catch_up, work_item_id: None, check: new.check })
+    Ok(RecordCall::CreateTimer { summary: new.summary, when, catch_up, work_item_id: None, check: new.check })
 }
 
 /// What an act came to.
@@ -301,16 +302,16 @@ pub(super) async fn timer(call: Call) -> Met {
 }
 
 pub(super) async fn cancel_timer(call: Call) -> Met {
-    let act = Act::CancelTimer { timer_id: TimerId::new(call.param("item")) };
+    let act = RecordCall::CancelTimer { timer_id: TimerId::new(call.param("item")) };
     end(call, act).await
 }
 
 pub(super) async fn cancel_wait(call: Call) -> Met {
-    let act = Act::CancelWait { waiting_intent_id: WaitId::new(call.param("item")) };
+    let act = RecordCall::CancelWait { waiting_intent_id: WaitId::new(call.param("item")) };
     end(call, act).await
 }
 
-pub(super) async fn end(call: Call, act: Act) -> Met {
+pub(super) async fn end(call: Call, act: RecordCall) -> Met {
     let id = agent(&call)?;
     let input = Input::Act { by: call.caller.name.clone(), act };
     asked(&call, &id, input).await?;

@@ -54,7 +54,7 @@ async fn items(app: &Arc<App>) -> Result<BTreeMap<String, SecretItem>, Problem> 
     let app = Arc::clone(app);
     blocking(move || {
         let used = in_use(app.host.ledger()).map_err(|error| problems::unreadable(&error))?;
-        let known = app.options.world.secrets().into_iter();
+        let known = app.options.services.secrets().into_iter();
         let named = used.keys().map(|name| (name.clone(), MISSING.to_owned()));
         // What is known of a name goes before that it is missing.
         let sources: BTreeMap<String, String> = named.chain(known).collect();
@@ -84,14 +84,14 @@ pub(super) async fn set(call: Call) -> Met {
     let name = call.param("item").to_owned();
     let set: SecretSet = body::json(&call.body)?;
     let (app, kept) = (Arc::clone(&call.app), name.clone());
-    blocking(move || app.options.world.set_secret(&kept, &set.value).map_err(refused)).await?;
+    blocking(move || app.options.services.set_secret(&kept, &set.value).map_err(refused)).await?;
     Ok(json(200, &one(&call.app, &name).await?))
 }
 
 pub(super) async fn remove(call: Call) -> Met {
     let name = call.param("item").to_owned();
     let (app, removed) = (Arc::clone(&call.app), name.clone());
-    let there = blocking(move || match app.options.world.remove_secret(&removed) {
+    let there = blocking(move || match app.options.services.remove_secret(&removed) {
         // A name that no secret can have is one that none has.
         Err(refusal) if refusal.code == "wrong_name" => Ok(false),
         other => other.map_err(refused),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use abide_api::Problem;
-use abide_engine::host::Heads;
+use abide_engine::streams::HeadWatch;
 use abide_kernel::id::{AgentId, Seq};
 use abide_ledger::{Bounds, Cursor, Follow, ReadError, Recorded, StreamId};
 use axum::body::Body;
@@ -139,7 +139,7 @@ pub(super) async fn of_agent(call: Call) -> Met {
 
 struct OfAgent {
     follower: Follower,
-    heads: Heads,
+    heads: HeadWatch,
     id: AgentId,
     after: Seq,
     /// There was nothing more when it was last read.

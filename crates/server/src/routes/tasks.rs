@@ -4,9 +4,10 @@ use abide_api::Problem;
 use abide_api::types::{TaskInput, TaskRead, TaskRun, TaskStopped, TaskView};
 use abide_kernel::AgentState;
 use abide_kernel::id::{AgentId, TaskId};
-use abide_kernel::input::{Act, Input};
+use abide_kernel::input::Input;
 use abide_kernel::limits;
 use abide_kernel::time::Time;
+use abide_kernel::tool::RecordCall;
 use abide_kernel::views::task::OutputRead;
 use abide_kernel::vocabulary::{ReadStatus, TaskStatus};
 
@@ -49,7 +50,7 @@ pub(super) async fn run(call: Call) -> Met {
         return wrong("a workdir is a path below the workspace", "/workdir");
     }
     let TaskRun { cmd: command, workdir, tty, accepts_input } = run;
-    let act = Act::RunCommand { command, workdir, tty, accepts_input };
+    let act = RecordCall::RunCommand { command, workdir, tty, accepts_input };
     let task: TaskView = acted(asked(&call, &id, Input::Act { by: call.caller.name.clone(), act }).await?)?;
     Ok(json(201, &task))
 }
@@ -82,7 +83,7 @@ pub(super) async fn output(call: Call) -> Met {
     }
     let offset = call.query.number("offset")?;
     let task_id = TaskId::new(known.task_id.as_str());
-    let read = match call.app.options.world.read_output(&id, task_id, offset, wait_ms).await {
+    let read = match call.app.options.services.read_output(&id, task_id, offset, wait_ms).await {
         Ok(read) => read,
         // It is about to begin, and nothing is wrong with asking.
         Err(_) if known.status == TaskStatus::Queued => {
@@ -111,7 +112,7 @@ pub(super) async fn input(call: Call) -> Met {
         return Err(Problem::new(422, "wrong_fields", detail).pointer("/input").hint("send it in parts"));
     }
     let known = task(&call, &id).await?;
-    let written = call.app.options.world.write_input(&id, TaskId::new(known.task_id.as_str()), input, close).await;
+    let written = call.app.options.services.write_input(&id, TaskId::new(known.task_id.as_str()), input, close).await;
     let written = written.map_err(|refusal| {
         if known.status == TaskStatus::Queued {
             return Problem::new(409, "not_started", "the task has not begun yet").hint("try again in a moment");
@@ -125,7 +126,7 @@ pub(super) async fn stop(call: Call) -> Met {
     let id = agent(&call)?;
     body::empty(&call.body)?;
     task(&call, &id).await?;
-    let act = Act::StopTask { task_id: TaskId::new(call.param("item")) };
+    let act = RecordCall::StopTask { task_id: TaskId::new(call.param("item")) };
     let stopped: TaskStopped = acted(asked(&call, &id, Input::Act { by: call.caller.name.clone(), act }).await?)?;
     Ok(json(200, &stopped))
 }

@@ -7,8 +7,9 @@ use abide_api::types::{DeliveryMode, TriggerCreate, TriggerView};
 use abide_kernel::AgentState;
 use abide_kernel::act_result::{TriggerMade, TriggerRotated};
 use abide_kernel::id::{AgentId, TriggerId, WorkItemId};
-use abide_kernel::input::{Act, Address, Input};
+use abide_kernel::input::Input;
 use abide_kernel::time::Time;
+use abide_kernel::tool::{Address, RecordCall};
 use abide_kernel::vocabulary::TriggerStatus;
 
 use super::lifecycle::asked;
@@ -40,7 +41,7 @@ pub(super) async fn create(call: Call) -> Met {
             if let Some(secret) = secret {
                 keep(&call, &id, &trigger_id, secret).await?;
             }
-            let act = Act::CreateTrigger {
+            let act = RecordCall::CreateTrigger {
                 name: new.name.clone(),
                 delivery_mode: mode,
                 work_item_id: new.work_item_id.as_ref().map(WorkItemId::new),
@@ -93,7 +94,7 @@ pub(super) async fn rotate(call: Call) -> Met {
     let id = agent(&call)?;
     body::empty(&call.body)?;
     let trigger_id = TriggerId::new(call.param("item"));
-    let act = Act::RotateTrigger { trigger_id: trigger_id.clone() };
+    let act = RecordCall::RotateTrigger { trigger_id: trigger_id.clone() };
     let answer = asked(&call, &id, Input::Act { by: call.caller.name.clone(), act }).await?;
     let TriggerRotated { generation, .. } = acted(answer)?;
     let named = trigger_id.clone();
@@ -106,6 +107,6 @@ pub(super) async fn rotate(call: Call) -> Met {
 }
 
 pub(super) async fn revoke(call: Call) -> Met {
-    let act = Act::RevokeTrigger { trigger_id: TriggerId::new(call.param("item")) };
+    let act = RecordCall::RevokeTrigger { trigger_id: TriggerId::new(call.param("item")) };
     end(call, act).await
 }

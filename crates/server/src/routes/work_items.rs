@@ -10,8 +10,9 @@ use abide_kernel::AgentState;
 use abide_kernel::agent::budget::Limits;
 use abide_kernel::fact::Todo;
 use abide_kernel::id::{AgentId, WorkItemId};
-use abide_kernel::input::{Act, Input, WorkItemChange};
+use abide_kernel::input::Input;
 use abide_kernel::time::Time;
+use abide_kernel::tool::{RecordCall, WorkItemChange};
 use abide_kernel::vocabulary::{WorkItemFilter, WorkItemState};
 
 use super::agents::kernel_limits;
@@ -83,14 +84,14 @@ pub(super) async fn create(call: Call) -> Met {
     let id = agent(&call)?;
     let WorkItemCreate { objective, plan, plan_status, todo, budget } = body::json(&call.body)?;
     let budget = item_limits(&call, &id, budget).await?;
-    let act = Act::CreateWorkItem { objective, plan, plan_status, todo: kernel_todo(todo), budget };
+    let act = RecordCall::CreateWorkItem { objective, plan, plan_status, todo: kernel_todo(todo), budget };
     let made: WorkItemView = acted(asked(&call, &id, by(&call, act)).await?)?;
     Ok(json(201, &made))
 }
 
 pub(super) async fn pick(call: Call) -> Met {
     body::empty(&call.body)?;
-    change(call, |work_item_id| Act::PickWorkItem { work_item_id }).await
+    change(call, |work_item_id| RecordCall::PickWorkItem { work_item_id }).await
 }
 
 pub(super) async fn update(call: Call) -> Met {
@@ -105,22 +106,22 @@ pub(super) async fn update(call: Call) -> Met {
         recheck_after_ms: update.recheck_after_ms,
         budget: item_limits(&call, &id, update.budget).await?,
     };
-    change(call, |work_item_id| Act::UpdateWorkItem { work_item_id, change: Box::new(changed) }).await
+    change(call, |work_item_id| RecordCall::UpdateWorkItem { work_item_id, change: Box::new(changed) }).await
 }
 
 pub(super) async fn block(call: Call) -> Met {
     let WorkItemBlock { blocked_by, recheck_after_ms } = body::json(&call.body)?;
     let changed = WorkItemChange { blocked_by: Some(Some(blocked_by)), recheck_after_ms, ..WorkItemChange::default() };
-    change(call, |work_item_id| Act::UpdateWorkItem { work_item_id, change: Box::new(changed) }).await
+    change(call, |work_item_id| RecordCall::UpdateWorkItem { work_item_id, change: Box::new(changed) }).await
 }
 
 pub(super) async fn complete(call: Call) -> Met {
     let WorkItemComplete { report } = body::json(&call.body)?;
-    change(call, |work_item_id| Act::CompleteWorkItem { work_item_id, report }).await
+    change(call, |work_item_id| RecordCall::CompleteWorkItem { work_item_id, report }).await
 }
 
 /// One act on the item that the path names, answered with what it is then.
-async fn change(call: Call, act: impl FnOnce(WorkItemId) -> Act) -> Met {
+async fn change(call: Call, act: impl FnOnce(WorkItemId) -> RecordCall) -> Met {
     let id = agent(&call)?;
     let known = item(&call, &id).await?;
     let act = act(known.work_item_id.clone());
@@ -144,7 +145,7 @@ async fn item_limits(call: &Call, id: &AgentId, said: Option<LimitsView>) -> Res
     Ok(limits)
 }
 
-fn by(call: &Call, act: Act) -> Input {
+fn by(call: &Call, act: RecordCall) -> Input {
     Input::Act { by: call.caller.name.clone(), act }
 }
 

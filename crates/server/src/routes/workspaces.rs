@@ -4,7 +4,8 @@ use abide_api::Problem;
 use abide_api::types::{Detached, Scope, WorkspaceAttach, WorkspaceFetch, WorkspaceView};
 use abide_kernel::effect::Place;
 use abide_kernel::id::AgentId;
-use abide_kernel::input::{Act, Input, Refusal};
+use abide_kernel::input::{Input, Refusal};
+use abide_kernel::tool::RecordCall;
 
 use super::agents::folder_holder;
 use super::lifecycle::asked;
@@ -14,7 +15,7 @@ use crate::body;
 use crate::gate::Call;
 use crate::once::{Once, once};
 use crate::problems;
-use crate::world::Reach;
+use crate::services::Reach;
 
 pub(super) async fn attach(call: Call) -> Met {
     let id = agent(&call)?;
@@ -24,7 +25,7 @@ pub(super) async fn attach(call: Call) -> Met {
     let answer = match once(&call).await? {
         Once::Again(answered) => answered.answer,
         Once::Meet(claim) => {
-            let attached = call.app.options.world.attach(&id, path, mode, reach).await;
+            let attached = call.app.options.services.attach(&id, path, mode, reach).await;
             let attached = attached.map_err(|refusal| {
                 not_there(&refusal).unwrap_or_else(|| {
                     Problem::new(422, refusal.code, refusal.message).hint(refusal.hint).pointer("/path")
@@ -79,7 +80,7 @@ pub(super) async fn detach(call: Call) -> Met {
             return Err(Problem::new(400, "bad_query", detail).hint("give true or false"));
         }
     };
-    let act = Act::DetachWorkspace { folder: call.param("item").to_owned(), discard };
+    let act = RecordCall::DetachWorkspace { folder: call.param("item").to_owned(), discard };
     let detached: Detached = acted(asked(&call, &id, Input::Act { by: call.caller.name.clone(), act }).await?)?;
     Ok(json(200, &detached))
 }
@@ -93,7 +94,7 @@ pub(super) async fn fetch(call: Call) -> Met {
     let bound = call.app.host.look(&id, move |state, _| state.workspaces.find(&wanted).cloned()).await;
     let bound = bound.map_err(|error| problems::ask(error, id.as_str()))?;
     let bound = bound.ok_or_else(|| problems::no_agent(id.as_str()))?;
-    let fetched = call.app.options.world.fetch_branch(&id, bound, folder, branch).await;
+    let fetched = call.app.options.services.fetch_branch(&id, bound, folder, branch).await;
     let fetched = fetched.map_err(|refusal| {
         let status = if refusal.code == "no_branch" { 404 } else { 409 };
         Problem::new(status, refusal.code, refusal.message).hint(refusal.hint)
@@ -107,7 +108,7 @@ pub(super) async fn patches(call: Call) -> Met {
     // What was saved of a child's worktree outlives the child.
     let there = call.app.host.look(&id, |_, _| ()).await.map_err(|error| problems::ask(error, id.as_str()))?;
     there.ok_or_else(|| problems::no_agent(id.as_str()))?;
-    let patches = call.app.options.world.patches(&id).await;
+    let patches = call.app.options.services.patches(&id).await;
     let patches = patches.map_err(|refusal| problems::refused(refusal, id.as_str()))?;
     let after = call.query.text("after").unwrap_or_default();
     // In the order of their names.
@@ -117,7 +118,7 @@ pub(super) async fn patches(call: Call) -> Met {
 
 pub(super) fn transfers(call: &Call) -> Met {
     let limit = call.query.limit()?;
-    let mut transfers = call.app.options.world.transfers();
+    let mut transfers = call.app.options.services.transfers();
     transfers.sort_by(|a, b| a.repository.cmp(&b.repository));
     let after = call.query.text("after").unwrap_or_default();
     let rest = transfers.into_iter().skip_while(|transfer| transfer.repository.as_str() <= after);
@@ -129,7 +130,7 @@ pub(super) async fn surroundings(call: Call) -> Met {
     let place = call.app.host.look(&id, |state, _| (!state.archived).then(|| Place::of(state))).await;
     let place = place.map_err(|error| problems::ask(error, id.as_str()))?.flatten();
     let place = place.ok_or_else(|| problems::no_agent(id.as_str()))?;
-    let around = call.app.options.world.surroundings(&id, place).await;
+    let around = call.app.options.services.surroundings(&id, place).await;
     let around = around.map_err(|refusal| problems::refused(refusal, id.as_str()))?;
     Ok(json(200, &around))
 }

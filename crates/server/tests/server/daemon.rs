@@ -7,7 +7,7 @@ use abide_api::Client;
 use abide_engine::{Clock, Host};
 use abide_kernel::agent::config::DefaultModels;
 use abide_ledger::{Ledger, OpenError};
-use abide_server::{Access, App, Hooks, Limits, Options, Rate, Server};
+use abide_server::{Access, App, Hooks, Limits, Options, Rate, ReadWorkspaceSettings, Server, WorkspaceSettings};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpStream;
@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use crate::hands::Hands;
 use crate::http::{Answer, Ask, read_answer};
 use crate::schema;
-use crate::world::Outside;
+use crate::services::CountingServices;
 
 /// The token that lies in the home.
 pub const ADMIN: &str = "abide_the_admin_token_of_these_tests";
@@ -26,7 +26,7 @@ pub const ADMIN: &str = "abide_the_admin_token_of_these_tests";
 pub struct Daemon {
     pub home: TempDir,
     pub hands: Arc<Hands>,
-    pub world: Arc<Outside>,
+    pub services: Arc<CountingServices>,
     pub app: Arc<App>,
     pub address: String,
     limits: Limits,
@@ -69,7 +69,7 @@ impl Daemon {
         let hands = Arc::new(Hands::default());
         let perform: Arc<dyn abide_engine::Perform> = Arc::clone(&hands) as _;
         let host = Host::start(ledger, perform, Clock::System).unwrap();
-        let world = Arc::new(Outside::default());
+        let services = Arc::new(CountingServices::default());
         let hooks = Arc::new(Hooks::open(home.path(), None, Rate { per_second: 1, burst: 40 }).unwrap());
         let options = Options {
             limits: limits.clone(),
@@ -79,11 +79,12 @@ impl Daemon {
                 Some(_) => Ok(()),
                 None => Err("write PROVIDER/MODEL".to_owned()),
             }),
+            workspace_settings: ReadWorkspaceSettings::new(|_| Ok(WorkspaceSettings::default())),
             check_price: Box::new(|name| match name {
                 "free/unpriced" => Err(format!("{name} has no price")),
                 _ => Ok(()),
             }),
-            world: Arc::clone(&world) as _,
+            services: Arc::clone(&services) as _,
             hooks: Arc::clone(&hooks),
             deltas: hands.deltas.clone(),
             log_lines_lost: || 0,
@@ -97,7 +98,7 @@ impl Daemon {
         let serving = tokio::spawn(server.serve(async {
             let _told = closed.await;
         }));
-        Daemon { home, hands, world, app, address, limits, close, serving }
+        Daemon { home, hands, services, app, address, limits, close, serving }
     }
 
     /// Ends it the way the daemon ends. The home stays.

@@ -1,4 +1,4 @@
-//! The world of these tests: a `Perform` that does what the text of a message says. Only this is faked; everything
+//! The services of these tests: a `Perform` that does what the text of a message says. Only this is faked; everything
 //! between it and the wire is ours.
 
 use std::sync::{Condvar, Mutex};
@@ -7,7 +7,8 @@ use abide_engine::{Deltas, Perform};
 use abide_kernel::effect::{Effect, ModelCall};
 use abide_kernel::fact::{TaskCreated, TaskEnd};
 use abide_kernel::id::{AgentId, CallId, ExecId, TaskId};
-use abide_kernel::input::{Act, Call, Does, Input, Reply};
+use abide_kernel::input::{Input, Reply};
+use abide_kernel::tool::{Call, RecordCall, ToolCall};
 use abide_kernel::vocabulary::{
     ApprovalDefault, DeliveryMode, PlanStatus, TaskKind, TaskStatus, ToolStatus, WaitKind, WaitPolicy,
 };
@@ -15,7 +16,7 @@ use tokio::sync::watch;
 
 type Job = std::pin::Pin<Box<dyn Future<Output = Vec<Input>> + Send>>;
 
-/// Does what the first word of a message says; any other message is echoed.
+/// ToolCall what the first word of a message says; any other message is echoed.
 ///
 /// - `hold`: the model answers when the test lets go
 /// - `block`: the loop of the agent itself stands still until the test lets go
@@ -103,6 +104,7 @@ impl Perform for Hands {
                 Some(Box::pin(async move { vec![Input::ReleaseWorkspace { workspace, action, error: None }] }))
             }
             Effect::StartTask { .. }
+            | Effect::AnswerCall { .. }
             | Effect::CloseTask { .. }
             | Effect::RemoveWorktree { .. }
             | Effect::SpawnChild { .. }
@@ -131,7 +133,7 @@ fn answer(exec_id: ExecId, round: u32, call: &ModelCall, word: &str) -> Vec<Inpu
         call_id: CallId::new(format!("call_{exec_id}")),
         tool: tool.to_owned(),
         input: serde_json::json!({}),
-        does: Does::Act(act),
+        parsed: ToolCall::Record(act),
     });
     let said = if act_of(word) { "done".to_owned() } else { text(call) };
     let reply = Reply { text: said, calls: calls.into_iter().collect(), ..Reply::default() };
@@ -167,34 +169,38 @@ fn act_of(word: &str) -> bool {
     act(word).is_some()
 }
 
-fn act(word: &str) -> Option<(&'static str, Act)> {
+fn act(word: &str) -> Option<(&'static str, RecordCall)> {
     Some(match word {
         "wait" => {
             let resource = Some("order-7".to_owned());
             let reason = "the order comes".to_owned();
-            let act = Act::WaitFor { wake: WaitKind::External, resource, after_ms: None, work_item_id: None, reason };
+            let act =
+                RecordCall::WaitFor { wake: WaitKind::External, resource, after_ms: None, work_item_id: None, reason };
             ("WaitFor", act)
         }
-        "sleep" => ("Sleep", Act::Sleep { reason: Some("tired".to_owned()), duration_ms: Some(3_600_000) }),
+        "sleep" => ("Sleep", RecordCall::Sleep { reason: Some("tired".to_owned()), duration_ms: Some(3_600_000) }),
         "ask" => {
             let summary = "may I?".to_owned();
             let default = ApprovalDefault::Deny;
-            ("RequestApproval", Act::RequestApproval { summary, tool: None, deadline_ms: Some(3_600_000), default })
+            (
+                "RequestApproval",
+                RecordCall::RequestApproval { summary, tool: None, deadline_ms: Some(3_600_000), default },
+            )
         }
         "plan" => {
             let objective = "the big one".to_owned();
             let plan_status = Some(PlanStatus::NeedsInput);
             (
                 "CreateWorkItem",
-                Act::CreateWorkItem { objective, plan: None, plan_status, todo: Vec::new(), budget: None },
+                RecordCall::CreateWorkItem { objective, plan: None, plan_status, todo: Vec::new(), budget: None },
             )
         }
-        "tell" => ("NotifyOperator", Act::NotifyOperator { text: "look at this".to_owned() }),
+        "tell" => ("NotifyOperator", RecordCall::NotifyOperator { text: "look at this".to_owned() }),
         "open" => {
             let (name, delivery_mode) = ("door".to_owned(), DeliveryMode::EnqueueMessage);
             (
                 "CreateTrigger",
-                Act::CreateTrigger { name, delivery_mode, work_item_id: None, signed: false, address: None },
+                RecordCall::CreateTrigger { name, delivery_mode, work_item_id: None, signed: false, address: None },
             )
         }
         _ => return None,

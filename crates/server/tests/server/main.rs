@@ -1,4 +1,4 @@
-//! The server through its front door: HTTP on loopback, a host on a real ledger behind it. Only the world that agents
+//! The server through its front door: HTTP on loopback, a host on a real ledger behind it. Only the services that agents
 //! act in is faked, and every answer is held against the OpenAPI document.
 
 #![allow(clippy::disallowed_methods, reason = "tests make files as users do")]
@@ -23,8 +23,8 @@ mod planes;
 mod requests;
 mod routes;
 mod schema;
+mod services;
 mod streams;
 mod tasks;
 mod work_items;
 mod workspaces;
-mod world;

@@ -1,9 +1,9 @@
 //! Commands that people start, read, write to and end.
 
-use abide_kernel::effect::Command;
 use abide_kernel::fact::TaskCreated;
 use abide_kernel::id::{AgentId, TaskId, WorkItemId};
 use abide_kernel::input::Input;
+use abide_kernel::tool::Command;
 use serde_json::{Value, json};
 
 use crate::daemon::Daemon;

@@ -65,7 +65,7 @@ async fn what_can_not_be_worked_in_is_refused_where_it_is_named() {
     daemon.ask(Ask::get("/v1/agents/b")).await.refused(404, "not_found");
     daemon.post("/v1/agents/nobody/workspaces", json!({ "path": "/w" })).await.refused(404, "not_found");
     daemon.ask(Ask::get("/v1/agents/nobody/patches")).await.refused(404, "not_found");
-    assert_eq!(daemon.world.worktrees.load(Ordering::SeqCst), 0);
+    assert_eq!(daemon.services.worktrees.load(Ordering::SeqCst), 0);
 }
 
 /// A worktree is made before the answer is recorded: a repeat must find the first one, and one for nobody is none.
@@ -78,7 +78,7 @@ async fn a_repeat_under_a_key_makes_no_second_worktree() {
     assert_eq!(daemon.ask(attach()).await.is(201), first);
     let elsewhere = Ask::post("/v1/agents/nobody/workspaces").json(json!({ "path": "/w", "mode": "worktree" }));
     daemon.ask(elsewhere).await.refused(404, "not_found");
-    assert_eq!(daemon.world.worktrees.load(Ordering::SeqCst), 1);
+    assert_eq!(daemon.services.worktrees.load(Ordering::SeqCst), 1);
     assert_eq!(daemon.items("/v1/agents/a/workspaces").await.len(), 1);
 }
 

@@ -60,7 +60,7 @@ impl World {
                 let reply = mind::reply(&mut self.rng, &inhabitant.shadow, &mut self.calls);
                 vec![Input::FinishRound { exec_id, round, reply }]
             }
-            Effect::RunTool { exec_id, call_id, .. } => {
+            Effect::RunTool { exec_id, call_id, .. } | Effect::AnswerCall { exec_id, call_id, .. } => {
                 let reads = mind::reads(&mut self.rng, &inhabitant.shadow);
                 let finish = |status| Input::FinishTool {
                     exec_id: exec_id.clone(),
@@ -182,7 +182,9 @@ fn cut_off(effect: &Effect) -> Option<Input> {
 
 fn is_of(effect: &Effect, exec: &abide_kernel::id::ExecId) -> bool {
     match effect {
-        Effect::CallModel { exec_id, .. } | Effect::RunTool { exec_id, .. } => exec_id == exec,
+        Effect::CallModel { exec_id, .. } | Effect::RunTool { exec_id, .. } | Effect::AnswerCall { exec_id, .. } => {
+            exec_id == exec
+        }
         Effect::EndExec { .. }
         | Effect::StartTask { .. }
         | Effect::AwaitTask { .. }

@@ -6,7 +6,8 @@ use abide_kernel::agent::lifecycle::Control;
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::TaskEnd;
 use abide_kernel::id::AgentId;
-use abide_kernel::input::{Act, Checked, Input, Removal, Reply};
+use abide_kernel::input::{Checked, Input, Removal, Reply};
+use abide_kernel::tool::RecordCall;
 use abide_kernel::vocabulary::{ContinuationClass, TaskStatus, ToolStatus};
 
 use super::World;
@@ -49,7 +50,7 @@ impl World {
             let inhabitant = &self.agents[id];
             let state = &inhabitant.shadow;
             if let Some(timer_id) = state.timers.active().keys().next().cloned() {
-                self.ask(id, Input::Act { by: "operator".to_owned(), act: Act::CancelTimer { timer_id } })?;
+                self.ask(id, Input::Act { by: "operator".to_owned(), act: RecordCall::CancelTimer { timer_id } })?;
             } else if let Some(held) = &state.held {
                 let (cause, evidence) = (held.cause, "mended".to_owned());
                 self.ask(id, Input::ReleaseTurns { cause, evidence })?;
@@ -59,10 +60,10 @@ impl World {
                 let end = TaskEnd { task_id: task, ..TaskEnd::default() };
                 self.ask(id, Input::EndTask { status: TaskStatus::Completed, end })?;
             } else if let Some(wait) = state.waits.open().keys().next().cloned() {
-                let act = Act::CancelWait { waiting_intent_id: wait };
+                let act = RecordCall::CancelWait { waiting_intent_id: wait };
                 self.ask(id, Input::Act { by: "operator".to_owned(), act })?;
             } else if let Some(item) = state.work.items().keys().next().cloned() {
-                let act = Act::CompleteWorkItem { work_item_id: item, report: "closed".to_owned() };
+                let act = RecordCall::CompleteWorkItem { work_item_id: item, report: "closed".to_owned() };
                 self.ask(id, Input::Act { by: "operator".to_owned(), act })?;
             } else if let Some(due) = state.queue.next_not_before().or(state.pace_ends()).filter(|due| *due > self.now)
             {
@@ -86,7 +87,7 @@ impl World {
                 let reply = Reply { text: "Done.".to_owned(), ..Reply::default() };
                 Input::FinishRound { exec_id, round, reply }
             }
-            Effect::RunTool { exec_id, call_id, .. } => {
+            Effect::RunTool { exec_id, call_id, .. } | Effect::AnswerCall { exec_id, call_id, .. } => {
                 let (status, result) = (ToolStatus::Completed, serde_json::Value::Null);
                 Input::FinishTool { exec_id, call_id, status, result, reads: None }
             }

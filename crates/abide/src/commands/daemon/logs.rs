@@ -7,10 +7,10 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
+use abide_daemon::logs::{path as log_path, rotated};
 use anyhow::Context;
 use serde_json::json;
 
-use crate::logs::{path as log_path, rotated};
 use crate::output::{Failed, Output, many_lines};
 
 const LOOK_EVERY: Duration = Duration::from_millis(200);

@@ -35,7 +35,7 @@ pub fn run(args: &UpArgs, home: &Path, out: &Output) -> anyhow::Result<()> {
             Some(status) => format!("it ended at once ({status})"),
             None => format!("it is not ready after {} s; it goes on trying", READY_WITHIN.as_secs()),
         };
-        let log = crate::logs::path(home);
+        let log = abide_daemon::logs::path(home);
         let tail = logs::tail(&log, TAIL_LINES).unwrap_or_default();
         if tail.is_empty() && !crate::home::has_room(home) {
             // Then its log has no word about it either.
@@ -92,8 +92,8 @@ fn spawn(args: &UpArgs, home: &Path) -> anyhow::Result<Child> {
 
 /// An empty log. The previous one is kept, because it may say why there is a new one.
 fn new_log(home: &Path) -> anyhow::Result<File> {
-    let path = crate::logs::path(home);
-    crate::logs::rotate(&path).with_context(|| format!("can't begin a new log at {}", path.display()))
+    let path = abide_daemon::logs::path(home);
+    abide_daemon::logs::rotate(&path).with_context(|| format!("can't begin a new log at {}", path.display()))
 }
 
 /// Waits until the child says where it serves and answers there; none when it died, or takes too long.

@@ -3,6 +3,8 @@
 use std::thread;
 
 use abide_api::types::{KeyState, ModelItem, ModelList, ProviderItem};
+use abide_daemon::models::ECHO;
+use abide_daemon::text::price_command;
 use abide_effects::model::cards::usd;
 use abide_effects::model::providers::Kind;
 use abide_effects::web::{self, Url};
@@ -10,7 +12,8 @@ use abide_effects::web::{self, Url};
 use super::Check;
 use crate::cli::{PlaceArgs, UpArgs};
 use crate::commands::model;
-use crate::config::{ECHO, Settings, price_command};
+
+use crate::config::Settings;
 use crate::connection::{self, block_on};
 use crate::home;
 use crate::output::{counted, one_line};
@@ -33,7 +36,7 @@ pub fn checks(place: &PlaceArgs) -> Vec<Check> {
 /// Whether a day that goes wrong has a bound, where there is a model that costs money.
 fn spending(list: &ModelList, place: &PlaceArgs) -> Option<Check> {
     let settings = Settings::load(&home::dir(place).ok()?, &UpArgs::default()).ok()?;
-    match settings.budget_daily_usd.value {
+    match settings.budget_daily_usd.value.0 {
         0 if list.providers.iter().all(|provider| provider.key != KeyState::Set) => None,
         0 => Some(Check::warn(
             "spending",

@@ -1,6 +1,7 @@
 //! `abide ledger compact`: old facts move into compressed segments.
 
 use abide_api::types::Compact;
+use abide_daemon::text::grouped;
 use abide_engine::upkeep;
 use abide_ledger::Options;
 use serde_json::Value;
@@ -8,7 +9,7 @@ use serde_json::Value;
 use super::{AS_LONG_AS_IT_TAKES, number};
 use crate::cli::PlaceArgs;
 use crate::connection::{self, block_on};
-use crate::output::{Output, counted, grouped};
+use crate::output::{Output, counted};
 use crate::{clock, home};
 
 pub fn run(older_than_days: u64, max_bytes: Option<u64>, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {

@@ -31,10 +31,8 @@ pub fn run(path: &Path, args: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
         return Err(Failed::Refused(message).into());
     }
     let ledger = home::open_or_create(args)?;
-    let imported =
-        ledger.import_full(&mut BufReader::new(file), &abide_engine::core::rows_of_stored, &mut |progress| {
-            out.progress(progress)
-        });
+    let imported = ledger
+        .import_full(&mut BufReader::new(file), &abide_engine::rows_of_stored, &mut |progress| out.progress(progress));
     out.clear_progress();
     if imported.is_err() {
         // Nothing was imported, so nothing is there that was not there before.

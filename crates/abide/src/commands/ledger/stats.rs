@@ -1,5 +1,6 @@
 //! `abide ledger stats`: how much is in it.
 
+use abide_daemon::text::grouped;
 use abide_engine::upkeep;
 use abide_ledger::Options;
 
@@ -7,7 +8,7 @@ use super::number;
 use crate::cli::PlaceArgs;
 use crate::connection::{self, block_on};
 use crate::home;
-use crate::output::{Output, counted, grouped, table};
+use crate::output::{Output, counted, table};
 
 pub fn run(place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let value = match connection::find_if_any(place)? {

@@ -1,6 +1,7 @@
 //! `abide ledger verify`: whether everything is as it was written.
 
 use abide_api::types::Verify;
+use abide_daemon::text::grouped;
 use abide_engine::upkeep;
 use abide_ledger::Options;
 use serde_json::Value;
@@ -9,7 +10,7 @@ use super::{AS_LONG_AS_IT_TAKES, number};
 use crate::cli::PlaceArgs;
 use crate::connection::{self, block_on};
 use crate::home;
-use crate::output::{Failed, Output, counted, grouped};
+use crate::output::{Failed, Output, counted};
 
 pub fn run(rebuild_rows: bool, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let value = match connection::find_if_any(place)? {

@@ -5,13 +5,14 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use abide_daemon::text::grouped;
 use abide_kernel::limits::{IMAGES_MAX, MESSAGE_BYTES};
 use abide_kernel::prompt::image::whole;
 use anyhow::Context;
 use base64::prelude::{BASE64_STANDARD, Engine};
 use serde_json::{Value, json};
 
-use crate::output::{Failed, grouped};
+use crate::output::Failed;
 
 /// What stands around the message in its request, and more.
 const AROUND_BYTES: usize = 1_024;

@@ -1,9 +1,9 @@
 //! Where a hunk fits in a file. Its old lines have to be there, every one; they may have moved, and then the nearest
 //! place is taken, unless another is as near or it is so far away that only the only one will do.
 
-use super::{Hunk, Side};
 use crate::files::edit::has_crlf;
 use crate::limits;
+use abide_kernel::tool::{Hunk, Side};
 
 /// The file after all hunks, or the first hunk that does not fit.
 pub(super) fn apply(file: &[u8], hunks: &[Hunk]) -> Result<Vec<u8>, Misfit> {

@@ -1,8 +1,7 @@
 //! What stands above the hunks of one file: its names before and after, and what else happens to it.
 
 use super::parse::Fault;
-use super::{FilePatch, Hunk};
-use crate::files::WorkspacePath;
+use abide_kernel::tool::{FilePatch, Hunk, WorkspacePath};
 
 /// A name in a `---` or `+++` line.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,8 +1,9 @@
 //! Unified diffs, as `git diff` and `diff -u` write them, read into what they mean: strictly where a guess could change
 //! the wrong lines.
 
+use abide_kernel::tool::{FilePatch, Hunk, Line, Side};
+
 use super::header::{Header, name_of, names_of_git_line};
-use super::{FilePatch, Hunk, Line, Side};
 use crate::limits;
 
 /// What is wrong with a patch, and what to do about it.

@@ -6,17 +6,18 @@ use std::collections::BTreeMap;
 
 use abide_kernel::fact::Usage;
 use abide_kernel::id::ExecId;
-use abide_kernel::input::{Call, Does, Refusal, Reply};
+use abide_kernel::input::{Refusal, Reply};
+use abide_kernel::tool::{Call, ToolCall};
 use abide_kernel::vocabulary::ProviderError;
 use serde_json::{Map, Value, json};
 
 use super::hide::Hide;
 use super::order::{self, Piece};
-use super::tab::{SoFar, Tab};
+use super::usage_so_far::{Progress, UsageSoFar};
 use super::{Remote, fault};
 use crate::limits;
 use crate::model::{ProviderFailure, call_id, tokens_in};
-use crate::tools::{self, Tool};
+use crate::tools::ToolSet;
 
 /// One part of an answer.
 #[derive(Debug)]
@@ -114,9 +115,9 @@ impl<'h> Answer<'h> {
     }
 
     /// What is known of it before its end.
-    pub(super) fn so_far(&self) -> SoFar {
+    pub(super) fn so_far(&self) -> Progress {
         let written = self.text_bytes + self.thought_bytes + self.arguments_bytes;
-        SoFar { counted: self.counted, written }
+        Progress { counted: self.counted, written }
     }
 
     /// A block begins at a place where there was none.
@@ -378,10 +379,10 @@ impl<'h> Answer<'h> {
 /// Who was asked, for what, and what it may ask for in turn.
 pub(super) struct Asked<'a> {
     pub(super) remote: &'a Remote,
-    pub(super) tools: &'a [Tool],
+    pub(super) tools: &'a ToolSet,
     pub(super) exec_id: &'a ExecId,
     pub(super) round: u32,
-    pub(super) tab: &'a Tab,
+    pub(super) usage: &'a UsageSoFar,
 }
 
 impl Asked<'_> {
@@ -389,32 +390,14 @@ impl Asked<'_> {
         let tool: String = tool.chars().take(limits::QUOTED_CHARS).collect();
         let call_id = call_id(self.exec_id, self.round, index);
         let input = input(arguments);
-        let does = match &input {
+        let parsed = match &input {
             Ok(_) | Err(_) if tool.is_empty() => {
-                Does::Refused(Refusal::new("unknown_tool", "the call names no tool", self.instead()))
+                ToolCall::Refused(Refusal::new("unknown_tool", "the call names no tool", self.tools.instead()))
             }
-            Ok(input) => self.meaning(&tool, input),
-            Err(why) => Does::Refused(unreadable(&tool, why, stop)),
+            Ok(input) => self.tools.parse(&tool, input),
+            Err(why) => ToolCall::Refused(unreadable(&tool, why, stop)),
         };
-        Call { call_id, tool, input: input.unwrap_or_else(|_| json!({})), does }
-    }
-
-    /// A tool that there is, but that was not offered, is none for this call.
-    fn meaning(&self, tool: &str, input: &Value) -> Does {
-        let known = |tools: &[Tool]| tools.iter().any(|known| known.name == tool);
-        if known(tools::ALL) && !known(self.tools) {
-            let message = format!("{tool} can't be called here");
-            return Does::Refused(Refusal::new("tool_not_offered", message, self.instead()));
-        }
-        tools::read(tool, input)
-    }
-
-    fn instead(&self) -> String {
-        let names: Vec<&str> = self.tools.iter().map(|tool| tool.name).collect();
-        if names.is_empty() {
-            return "answer with text".to_owned();
-        }
-        format!("the tools here are: {}", names.join(", "))
+        Call { call_id, tool, input: input.unwrap_or_else(|_| json!({})), parsed }
     }
 }
 

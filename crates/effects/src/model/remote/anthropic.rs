@@ -7,14 +7,14 @@ use super::answer::{Answer, Block, Stop};
 use super::order::Shown;
 use super::{Remote, fault, spelling};
 use crate::model::ProviderFailure;
-use crate::tools::Tool;
+use crate::tools::{Tool, ToolSet};
 
 /// How far back from a mark the provider looks for something it has in its cache: 20 blocks, less than that for safety.
 const CACHE_REACH: usize = 18;
 
 static TOOLS: spelling::Tools = spelling::Tools::spelled(tool);
 
-pub(super) fn body(remote: &Remote, prompt: &Prompt, tools: &[Tool]) -> String {
+pub(super) fn body(remote: &Remote, prompt: &Prompt, tools: &ToolSet) -> String {
     let mut body = json!({
         "model": remote.model,
         "max_tokens": remote.card.max_output_tokens,
@@ -24,6 +24,7 @@ pub(super) fn body(remote: &Remote, prompt: &Prompt, tools: &[Tool]) -> String {
     if !prompt.system.trim().is_empty() {
         body["system"] = json!([marked(json!({ "type": "text", "text": prompt.system }))]);
     }
+    let tools = tools.as_slice();
     let (last, others) = match tools.split_last() {
         Some((last, others)) => (Some(marked(tool(last)).to_string()), others),
         None => (None, tools),

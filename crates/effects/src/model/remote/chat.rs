@@ -9,11 +9,11 @@ use super::answer::{Answer, Block, Stop};
 use super::order::Shown;
 use super::{Remote, details, fault, spelling};
 use crate::model::ProviderFailure;
-use crate::tools::Tool;
+use crate::tools::{Tool, ToolSet};
 
 static TOOLS: spelling::Tools = spelling::Tools::spelled(tool);
 
-pub(super) fn body(remote: &Remote, prompt: &Prompt, tools: &[Tool]) -> String {
+pub(super) fn body(remote: &Remote, prompt: &Prompt, tools: &ToolSet) -> String {
     let mut body = json!({
         "model": remote.model,
         "stream": true,

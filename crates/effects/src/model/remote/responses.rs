@@ -8,14 +8,14 @@ use super::answer::{Answer, Block, Stop};
 use super::order::Shown;
 use super::{Remote, fault, spelling};
 use crate::model::ProviderFailure;
-use crate::tools::Tool;
+use crate::tools::{Tool, ToolSet};
 
 /// Whether a text is the answer or said on the way to it: a model that loses this takes the one for the other.
 const PHASE: &str = "phase";
 
 static TOOLS: spelling::Tools = spelling::Tools::spelled(tool);
 
-pub(super) fn body(remote: &Remote, prompt: &Prompt, tools: &[Tool]) -> String {
+pub(super) fn body(remote: &Remote, prompt: &Prompt, tools: &ToolSet) -> String {
     let mut body = json!({
         "model": remote.model,
         "max_output_tokens": remote.card.max_output_tokens,

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::file::Tool;
 use crate::limits;
-use crate::model::{Past, ProviderFailure, text_of};
+use crate::model::{PastResults, ProviderFailure, text_of};
 
 /// One thing to be filled in.
 enum Open<'a> {
@@ -24,7 +24,7 @@ pub(super) fn check(value: &Value) -> Result<(), String> {
 }
 
 /// The inputs of a round's tools, filled in. The past is looked at once, as far back as the round needs.
-pub(super) fn inputs(tools: &[Tool], message: &Message, past: &dyn Past) -> Result<Vec<Value>, ProviderFailure> {
+pub(super) fn inputs(tools: &[Tool], message: &Message, past: &dyn PastResults) -> Result<Vec<Value>, ProviderFailure> {
     let back = farthest_of(tools.iter().map(|tool| &tool.input)).map_err(ProviderFailure::invalid)?;
     let results = if back == 0 { Vec::new() } else { past.tool_results(back)? };
     let input = message_object(message).map_err(ProviderFailure::invalid)?;

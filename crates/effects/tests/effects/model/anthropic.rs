@@ -1,9 +1,11 @@
 //! Anthropic's Messages.
 
 use abide_effects::model::remote::Speaks;
+use abide_effects::tools::ToolSet;
 use abide_kernel::fact::{CallRecord, Usage};
-use abide_kernel::input::{Does, Spent};
+use abide_kernel::input::Spent;
 use abide_kernel::prompt::{CallResult, Item, Part, Prompt, Thought};
+use abide_kernel::tool::ToolCall;
 use abide_kernel::vocabulary::{ProviderError, SideEffect};
 use serde_json::{Value, json};
 
@@ -114,8 +116,8 @@ async fn calls_are_read_in_their_order() {
     assert_eq!(calls(&reply), [("ReadFile", &json!({ "path": "é.txt" })), ("TaskList", &json!({}))]);
     assert_eq!(reply.calls[0].call_id, call_id(0));
     assert_eq!(reply.calls[1].call_id, call_id(1));
-    assert_eq!(reply.calls[0].does, Does::World(SideEffect::ReadOnly));
-    assert!(matches!(reply.calls[1].does, Does::Act(_)));
+    assert_eq!(reply.calls[0].parsed.side_effect(), Some(SideEffect::ReadOnly));
+    assert!(matches!(reply.calls[1].parsed, ToolCall::Record(_)));
     assert_eq!(reply.stop, None);
 }
 
@@ -247,9 +249,9 @@ async fn without_tools_none_are_offered_and_none_is_called() {
     let blocks = [tool_use(0, "TaskList"), stop(0)];
     let provider = Loopback::new(vec![answer(&blocks, "tool_use")]);
     let remote = provider.remote(SPEAKS);
-    let reply = remote.call(&hello(), &[], &exec_id(), 1, &mut |_| {}).await.unwrap();
+    let reply = remote.call(&hello(), &ToolSet::none(), &exec_id(), 1, &mut |_| {}).await.unwrap();
     assert_eq!(provider.last_body().get("tools"), None);
-    let Does::Refused(refusal) = &reply.calls[0].does else { panic!("{:?}", reply.calls[0]) };
+    let ToolCall::Refused(refusal) = &reply.calls[0].parsed else { panic!("{:?}", reply.calls[0]) };
     assert_eq!((refusal.code, refusal.hint.as_str()), ("tool_not_offered", "answer with text"));
 }
 
@@ -325,7 +327,7 @@ async fn a_call_that_is_cut_by_the_longest_answer_is_refused() {
         let provider = Loopback::new(vec![answer(&blocks, "max_tokens")]);
         let reply = provider.call(SPEAKS).await.unwrap();
         assert_eq!(reply.stop.as_deref(), Some("max_tokens"));
-        let Does::Refused(refusal) = &reply.calls[0].does else { panic!("{:?}", reply.calls[0]) };
+        let ToolCall::Refused(refusal) = &reply.calls[0].parsed else { panic!("{:?}", reply.calls[0]) };
         assert_eq!(refusal.code, "cut_off");
         assert!(refusal.hint.contains("smaller parts"), "{refusal:?}");
     }
@@ -357,7 +359,7 @@ async fn arguments_that_are_no_object_are_refused() {
         let blocks = [tool_use(0, "ReadFile"), arguments(0, given), stop(0)];
         let provider = Loopback::new(vec![answer(&blocks, "tool_use")]);
         let reply = provider.call(SPEAKS).await.unwrap();
-        let Does::Refused(refusal) = &reply.calls[0].does else { panic!("{given}: {:?}", reply.calls[0]) };
+        let ToolCall::Refused(refusal) = &reply.calls[0].parsed else { panic!("{given}: {:?}", reply.calls[0]) };
         assert_eq!((refusal.code, &reply.calls[0].input), ("invalid_input", &json!({})), "{given}");
         assert!(refusal.message.contains("ReadFile") && refusal.hint.contains("one JSON object"), "{refusal:?}");
     }
@@ -371,7 +373,7 @@ async fn a_call_that_names_no_tool_is_refused() {
         let provider = Loopback::new(vec![answer(&blocks, "tool_use")]);
         let reply = provider.call(SPEAKS).await.unwrap();
         assert_eq!(calls(&reply), [("", &json!({ "path": "a" }))]);
-        let Does::Refused(refusal) = &reply.calls[0].does else { panic!("{:?}", reply.calls[0]) };
+        let ToolCall::Refused(refusal) = &reply.calls[0].parsed else { panic!("{:?}", reply.calls[0]) };
         assert_eq!((refusal.code, refusal.message.as_str()), ("unknown_tool", "the call names no tool"));
         assert_eq!(refusal.hint, "the tools here are: TaskList, ReadFile");
 
@@ -379,8 +381,8 @@ async fn a_call_that_names_no_tool_is_refused() {
         call(&provider.remote(SPEAKS), &after(&reply)).await.unwrap();
         assert_eq!(provider.last_body()["messages"][1]["content"][0]["name"], "_");
 
-        let reply = provider.remote(SPEAKS).call(&hello(), &[], &exec_id(), 1, &mut |_| {}).await.unwrap();
-        let Does::Refused(refusal) = &reply.calls[0].does else { panic!("{:?}", reply.calls[0]) };
+        let reply = provider.remote(SPEAKS).call(&hello(), &ToolSet::none(), &exec_id(), 1, &mut |_| {}).await.unwrap();
+        let ToolCall::Refused(refusal) = &reply.calls[0].parsed else { panic!("{:?}", reply.calls[0]) };
         assert_eq!(refusal.hint, "answer with text");
     }
 }

@@ -2,7 +2,7 @@
 
 use abide_effects::model::remote::Speaks;
 use abide_kernel::fact::Usage;
-use abide_kernel::input::Does;
+use abide_kernel::tool::ToolCall;
 use abide_kernel::vocabulary::ProviderError;
 use serde_json::{Value, json};
 
@@ -207,7 +207,7 @@ async fn calls_in_other_shapes() {
         let provider = Loopback::new(vec![answer(&events)]);
         let reply = provider.call(SPEAKS).await.unwrap_or_else(|failure| panic!("{what}: {failure:?}"));
         assert_eq!(calls(&reply), [("TaskList", &json!({})), ("TaskList", &json!({}))], "{what}");
-        assert!(reply.calls.iter().all(|call| matches!(call.does, Does::Act(_))), "{what}");
+        assert!(reply.calls.iter().all(|call| matches!(call.parsed, ToolCall::Record(_))), "{what}");
     }
 }
 
@@ -218,9 +218,9 @@ async fn a_call_that_names_no_tool_is_refused() {
         let events = [first, piece(1, Some("b"), Some("TaskList"), "{}"), finish("tool_calls")];
         let reply = Loopback::new(vec![answer(&events)]).call(SPEAKS).await.unwrap();
         assert_eq!(calls(&reply), [("", &json!({})), ("TaskList", &json!({}))], "{arguments}");
-        let Does::Refused(refusal) = &reply.calls[0].does else { panic!("{:?}", reply.calls[0]) };
+        let ToolCall::Refused(refusal) = &reply.calls[0].parsed else { panic!("{:?}", reply.calls[0]) };
         assert_eq!((refusal.code, refusal.message.as_str()), ("unknown_tool", "the call names no tool"));
-        assert!(matches!(reply.calls[1].does, Does::Act(_)), "{:?}", reply.calls[1]);
+        assert!(matches!(reply.calls[1].parsed, ToolCall::Record(_)), "{:?}", reply.calls[1]);
     }
     // It comes late.
     let events = [
@@ -231,7 +231,7 @@ async fn a_call_that_names_no_tool_is_refused() {
     ];
     let reply = Loopback::new(vec![answer(&events)]).call(SPEAKS).await.unwrap();
     assert_eq!(calls(&reply), [("ReadFile", &json!({ "path": "a" }))]);
-    assert!(!matches!(reply.calls[0].does, Does::Refused(_)), "{:?}", reply.calls[0]);
+    assert!(!matches!(reply.calls[0].parsed, ToolCall::Refused(_)), "{:?}", reply.calls[0]);
 }
 
 /// Several servers want what led to a call back with it; without calls nobody does.
@@ -365,7 +365,7 @@ async fn reasons_to_stop() {
     }
     let cut = [piece(0, Some("a"), Some("ReadFile"), "{\"path\": \"a"), finish("length")];
     let reply = Loopback::new(vec![answer(&cut)]).call(SPEAKS).await.unwrap();
-    assert!(matches!(&reply.calls[0].does, Does::Refused(refusal) if refusal.hint.contains("smaller parts")));
+    assert!(matches!(&reply.calls[0].parsed, ToolCall::Refused(refusal) if refusal.hint.contains("smaller parts")));
 }
 
 #[tokio::test]

@@ -1,7 +1,8 @@
 //! What providers say when they do not answer, by class.
 
 use abide_effects::ProviderFailure;
-use abide_effects::model::remote::{Key, Provider, Speaks, Tab};
+use abide_effects::model::remote::{Key, Provider, Speaks, UsageSoFar};
+use abide_effects::tools::ToolSet;
 use abide_kernel::vocabulary::ProviderError;
 use serde_json::{Value, json};
 
@@ -438,13 +439,13 @@ async fn a_call_that_is_dropped_leaves_its_tab() {
     let begun = format!("data: {}\n\n", chat::says("Hello, world"));
     let provider = Loopback::new(vec![Answer::stream(begun).silent()]);
     let (remote, tab, (heard, hears)) =
-        (provider.remote(Speaks::Chat), Tab::default(), tokio::sync::oneshot::channel());
+        (provider.remote(Speaks::Chat), UsageSoFar::default(), tokio::sync::oneshot::channel());
     assert_eq!(tab.spent(|| 7, None), None, "nobody was asked");
-    let (prompt, mut heard) = (hello(), Some(heard));
+    let (prompt, tools, mut heard) = (hello(), ToolSet::none(), Some(heard));
     let exec_id = exec_id();
     let mut hear = |_: &str| heard.take().into_iter().for_each(|heard| heard.send(()).unwrap());
     tokio::select! {
-        _ = remote.call_on(&tab, &prompt, &[], &exec_id, 1, &mut hear) => panic!("it does not end"),
+        _ = remote.call_on(&tab, &prompt, &tools, &exec_id, 1, &mut hear) => panic!("it does not end"),
         _ = hears => {}
     }
     let spent = tab.spent(|| 7, None).unwrap();

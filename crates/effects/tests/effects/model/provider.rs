@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use abide_effects::ProviderFailure;
 use abide_effects::model::remote::{Card, Key, Prices, Provider, Remote, Speaks};
-use abide_effects::tools::{self, Tool};
+use abide_effects::tools::{self, ToolSet};
 use abide_kernel::fact::CallRecord;
 use abide_kernel::id::{CallId, ExecId};
 use abide_kernel::input::Reply;
@@ -228,8 +228,8 @@ pub fn call_id(index: usize) -> CallId {
 }
 
 /// Two of them, so that bodies can be written out.
-pub fn some_tools() -> Vec<Tool> {
-    tools::ALL.iter().filter(|tool| ["TaskList", "ReadFile"].contains(&tool.name)).copied().collect()
+pub fn some_tools() -> ToolSet {
+    ToolSet::of_names(&["TaskList", "ReadFile"])
 }
 
 pub fn schema(name: &str) -> Value {

@@ -2,7 +2,7 @@
 
 use abide_effects::model::remote::Speaks;
 use abide_kernel::fact::Usage;
-use abide_kernel::input::Does;
+use abide_kernel::tool::ToolCall;
 use abide_kernel::vocabulary::ProviderError;
 use serde_json::{Value, json};
 
@@ -261,7 +261,7 @@ async fn reasons_to_stop() {
     let cut = [added(0, function("ReadFile", "")), arguments(0, "{\"path\""), incomplete("max_output_tokens")];
     let provider = Loopback::new(vec![answer(&cut)]);
     let reply = provider.call(SPEAKS).await.unwrap();
-    assert!(matches!(&reply.calls[0].does, Does::Refused(refusal) if refusal.hint.contains("smaller parts")));
+    assert!(matches!(&reply.calls[0].parsed, ToolCall::Refused(refusal) if refusal.hint.contains("smaller parts")));
 
     // Some say that it is not whole in an event that says it is.
     let mut cut = incomplete("max_output_tokens");
@@ -309,7 +309,7 @@ async fn a_call_that_names_no_tool_is_refused() {
     ] {
         let reply = Loopback::new(vec![answer(&events)]).call(SPEAKS).await.unwrap();
         assert_eq!(calls(&reply), [("", &json!({}))]);
-        let Does::Refused(refusal) = &reply.calls[0].does else { panic!("{:?}", reply.calls[0]) };
+        let ToolCall::Refused(refusal) = &reply.calls[0].parsed else { panic!("{:?}", reply.calls[0]) };
         assert_eq!((refusal.code, refusal.message.as_str()), ("unknown_tool", "the call names no tool"));
     }
     // It comes late.

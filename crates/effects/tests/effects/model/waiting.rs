@@ -8,6 +8,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use abide_effects::model::remote::Speaks;
+use abide_effects::tools::ToolSet;
 use abide_kernel::vocabulary::ProviderError;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -31,7 +32,7 @@ async fn one_that_falls_silent() {
     let remote = provider.remote(Speaks::Chat);
     // Everything that comes has come once this is heard.
     let mut hear = |_: &str| tokio::time::pause();
-    let failure = remote.call(&hello(), &[], &exec_id(), 1, &mut hear).await.unwrap_err();
+    let failure = remote.call(&hello(), &ToolSet::none(), &exec_id(), 1, &mut hear).await.unwrap_err();
     assert_eq!(failure.error, ProviderError::Timeout);
     assert_eq!(failure.message, "openai-chat/m-1: its answer stopped coming for 300 seconds");
 }
@@ -90,10 +91,10 @@ async fn a_call_that_is_dropped_ends_its_connection() {
     });
     let remote = provider.remote(Speaks::Chat);
     let (heard, mut hearing) = tokio::sync::mpsc::unbounded_channel();
-    let (prompt, exec_id) = (hello(), exec_id());
+    let (prompt, tools, exec_id) = (hello(), ToolSet::none(), exec_id());
     let mut hear = move |_: &str| heard.send(()).unwrap();
     tokio::select! {
-        outcome = remote.call(&prompt, &[], &exec_id, 1, &mut hear) => panic!("{outcome:?}"),
+        outcome = remote.call(&prompt, &tools, &exec_id, 1, &mut hear) => panic!("{outcome:?}"),
         Some(()) = hearing.recv() => {}
     }
     let read = tokio::task::spawn_blocking(move || ended.recv().unwrap()).await.unwrap();

@@ -2,7 +2,8 @@
 
 use abide_effects::ProviderFailure;
 use abide_effects::model::remote::Speaks;
-use abide_kernel::input::{Does, Reply};
+use abide_kernel::input::Reply;
+use abide_kernel::tool::ToolCall;
 use abide_kernel::vocabulary::ProviderError;
 
 use super::provider::*;
@@ -113,7 +114,7 @@ async fn damaged_at_every_byte() {
             let Ok(reply) = outcome else { continue };
             for call in &reply.calls {
                 let expected = ["ReadFile", "TaskList"].contains(&call.tool.as_str());
-                assert!(expected || matches!(call.does, Does::Refused(_)), "{speaks:?} at {at}: {call:?}");
+                assert!(expected || matches!(call.parsed, ToolCall::Refused(_)), "{speaks:?} at {at}: {call:?}");
                 assert!(call.input.is_object(), "{speaks:?} at {at}: {call:?}");
             }
         }

@@ -7,13 +7,14 @@ use abide_effects::Hands;
 use abide_effects::hands::Setup;
 use abide_effects::process::Bounds;
 use abide_effects::sandbox::Mode;
-use abide_kernel::effect::{Effect, Place};
-use abide_kernel::id::{AgentId, CallId, ExecId};
+use abide_kernel::effect::Place;
+use abide_kernel::id::AgentId;
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::{ToolStatus, WorkspaceMode};
 use serde_json::{Value, json};
 
 use super::Ground;
+use crate::calls::run;
 use crate::hands::result;
 
 /// Set for a test that runs again as a process with another PATH.
@@ -41,14 +42,7 @@ fn hands(home: &Path) -> Hands {
 
 async fn call(hands: &Hands, repo: &Path, tool: &str, input: Value) -> (ToolStatus, Value) {
     let place = Place { configured: Some(repo.display().to_string()), ..Place::default() };
-    let effect = Effect::RunTool {
-        exec_id: ExecId::new("exec_1"),
-        call_id: CallId::new("call_1"),
-        tool: tool.to_owned(),
-        input,
-        place: Box::new(place),
-    };
-    result(&hands.perform(&AgentId::new("main").unwrap(), effect).unwrap().await)
+    result(&run(hands, &AgentId::new("main").unwrap(), "exec_1", "call_1", place).job(tool, input).await)
 }
 
 fn planted(escaped: &Path) -> String {

@@ -101,6 +101,7 @@ fn effect(effect: &Effect) -> String {
     match effect {
         Effect::CallModel { exec_id, round, .. } => format!("call model {exec_id} round {round}"),
         Effect::RunTool { call_id, tool, .. } => format!("run {tool} {call_id}"),
+        Effect::AnswerCall { call_id, .. } => format!("answer {call_id}"),
         Effect::EndExec { exec_id } => format!("end {exec_id}"),
         Effect::EndTask { task_id, force } => format!("end {task_id}{}", if *force { " force" } else { "" }),
         Effect::StartTask { task_id, command, .. } => format!("start {task_id} {}", command.command),

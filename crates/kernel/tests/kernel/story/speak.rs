@@ -7,16 +7,16 @@ use abide_kernel::agent::config::{AgentLimits, Choice, ConfigChange, DefaultMode
 use abide_kernel::agent::credentials::Credentials;
 use abide_kernel::fact::{NewChild, TaskCreated, TaskEnd, Todo, Usage, WorkspaceAttached, Worktree};
 use abide_kernel::id::{AgentId, ApprovalId, CallId, ExecId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
-use abide_kernel::input::{
-    Act, Ask, Call, Checked, Delivery, Does, Input, NewMessage, Reads, Refusal, Remains, Removal, Reply, Spent, When,
-    WorkItemChange,
-};
+use abide_kernel::input::{Checked, Delivery, Input, NewMessage, Reads, Refusal, Remains, Removal, Reply, Spent};
 use abide_kernel::provider::NO_JITTER;
 use abide_kernel::time::Time;
+use abide_kernel::tool::{
+    ApprovalNeeded, Call, Command, ExecCommand, ExecutorCall, RecordCall, ToolCall, When, WorkItemChange,
+};
 use abide_kernel::vocabulary::{
     ApprovalDefault, CatchUp, ChildWorkspace, ControlAction, DeliveryMode, HoldCause, MessageKind, PlanStatus,
-    Priority, ProviderError, SideEffect, TaskKind, TaskStatus, TodoState, ToolStatus, WaitKind, WaitPolicy,
-    WorkItemFilter, WorkspaceMode,
+    Priority, ProviderError, TaskKind, TaskStatus, TodoState, ToolStatus, WaitKind, WaitPolicy, WorkItemFilter,
+    WorkspaceMode,
 };
 use serde_json::{Value, json};
 
@@ -375,15 +375,15 @@ fn round(story: &mut Story, rest: &str) -> Said<Input> {
             text = line.text(0);
             continue;
         }
-        let does = match tool {
-            "Tool" => Does::World(SideEffect::Unknown),
+        let parsed = match tool {
+            "Tool" => command(&line),
             "Ask" => held_back(&line)?,
-            "Cut" => Does::Refused(Refusal::new(Refusal::CUT_OFF, "cut", "less")),
-            _ => Does::Act(act(&line)?),
+            "Cut" => ToolCall::Refused(Refusal::new(Refusal::CUT_OFF, "cut", "less")),
+            _ => ToolCall::Record(act(&line)?),
         };
         let call_id = CallId::new(format!("call{}", story.calls + 1 + u32::try_from(calls.len()).unwrap()));
         let input = json!({ "words": line.text(1) });
-        calls.push(Call { call_id, tool: tool.to_owned(), input, does });
+        calls.push(Call { call_id, tool: tool.to_owned(), input, parsed });
     }
     let tokens = line.given.get("tokens").and_then(|text| text.parse().ok()).unwrap_or(0);
     let tree = line.given.get("tree").map(|tree| (*tree).to_owned());
@@ -399,21 +399,33 @@ fn round(story: &mut Story, rest: &str) -> Said<Input> {
 }
 
 /// A call that a person has to let run; its words are its digest.
-fn held_back(line: &Line<'_>) -> Said<Does> {
+fn held_back(line: &Line<'_>) -> Said<ToolCall> {
     let default = line.given.get("default").map_or(Ok(ApprovalDefault::Deny), |t| word(ApprovalDefault::parse, t))?;
     let (digest, deadline_ms) = (line.text(1), line.span("deadline")?);
     let summary = format!("run {digest}");
-    let then = Does::World(SideEffect::Unknown);
-    Ok(Does::Ask(Box::new(Ask { digest, summary, deadline_ms, default, then })))
+    let call = command(line);
+    Ok(ToolCall::NeedsApproval(Box::new(ApprovalNeeded { digest, summary, deadline_ms, default, call })))
 }
 
-fn act(line: &Line<'_>) -> Said<Act> {
+/// A call that runs outside and may change anything there.
+fn command(line: &Line<'_>) -> ToolCall {
+    ToolCall::Executor(ExecutorCall::ExecCommand(ExecCommand {
+        command: Command { command: line.text(1), ..Command::default() },
+        yield_time_ms: 0,
+        start_new: false,
+        max_output_bytes: 0,
+    }))
+}
+
+fn act(line: &Line<'_>) -> Said<RecordCall> {
     let first = |make: fn(String) -> WorkItemId| line.id(line.word(1)?, make);
     Ok(match line.word(0)? {
         "WaitFor" => wait_for(line)?,
-        "CancelWait" => Act::CancelWait { waiting_intent_id: line.id(line.word(1)?, WaitId::new)? },
-        "Sleep" => Act::Sleep { reason: None, duration_ms: line.words.get(1).map(|text| span(text)).transpose()? },
-        "CreateTimer" => Act::CreateTimer {
+        "CancelWait" => RecordCall::CancelWait { waiting_intent_id: line.id(line.word(1)?, WaitId::new)? },
+        "Sleep" => {
+            RecordCall::Sleep { reason: None, duration_ms: line.words.get(1).map(|text| span(text)).transpose()? }
+        }
+        "CreateTimer" => RecordCall::CreateTimer {
             summary: line.text(1),
             when: match (line.span("after")?, line.span("every")?, line.given.get("cron")) {
                 (Some(ms), ..) => When::AfterMs(ms),
@@ -429,8 +441,8 @@ fn act(line: &Line<'_>) -> Said<Act> {
             work_item_id: line.item()?,
             check: line.given.get("check").map(|check| (*check).to_owned()),
         },
-        "CancelTimer" => Act::CancelTimer { timer_id: line.id(line.word(1)?, TimerId::new)? },
-        "CreateTrigger" => Act::CreateTrigger {
+        "CancelTimer" => RecordCall::CancelTimer { timer_id: line.id(line.word(1)?, TimerId::new)? },
+        "CreateTrigger" => RecordCall::CreateTrigger {
             name: line.text(1),
             delivery_mode: line
                 .given
@@ -440,23 +452,23 @@ fn act(line: &Line<'_>) -> Said<Act> {
             signed: line.given.contains_key("signed"),
             address: None,
         },
-        "RotateTrigger" => Act::RotateTrigger { trigger_id: line.id(line.word(1)?, TriggerId::new)? },
-        "RevokeTrigger" => Act::RevokeTrigger { trigger_id: line.id(line.word(1)?, TriggerId::new)? },
-        "CreateWorkItem" => Act::CreateWorkItem {
+        "RotateTrigger" => RecordCall::RotateTrigger { trigger_id: line.id(line.word(1)?, TriggerId::new)? },
+        "RevokeTrigger" => RecordCall::RevokeTrigger { trigger_id: line.id(line.word(1)?, TriggerId::new)? },
+        "CreateWorkItem" => RecordCall::CreateWorkItem {
             objective: line.text(1),
             plan: None,
             plan_status: line.given.get("status").map(|text| word(PlanStatus::parse, text)).transpose()?,
             todo: Vec::new(),
             budget: item_budget(line)?,
         },
-        "PickWorkItem" => Act::PickWorkItem { work_item_id: first(WorkItemId::new)? },
+        "PickWorkItem" => RecordCall::PickWorkItem { work_item_id: first(WorkItemId::new)? },
         "UpdateWorkItem" => {
-            Act::UpdateWorkItem { work_item_id: first(WorkItemId::new)?, change: Box::new(change(line)?) }
+            RecordCall::UpdateWorkItem { work_item_id: first(WorkItemId::new)?, change: Box::new(change(line)?) }
         }
         "CompleteWorkItem" => {
-            Act::CompleteWorkItem { work_item_id: first(WorkItemId::new)?, report: "done".to_owned() }
+            RecordCall::CompleteWorkItem { work_item_id: first(WorkItemId::new)?, report: "done".to_owned() }
         }
-        "RequestApproval" => Act::RequestApproval {
+        "RequestApproval" => RecordCall::RequestApproval {
             summary: line.text(1),
             tool: None,
             deadline_ms: line.span("deadline")?,
@@ -465,29 +477,29 @@ fn act(line: &Line<'_>) -> Said<Act> {
                 .get("default")
                 .map_or(Ok(ApprovalDefault::Deny), |t| word(ApprovalDefault::parse, t))?,
         },
-        "DecideApproval" => Act::DecideApproval {
+        "DecideApproval" => RecordCall::DecideApproval {
             approval_id: line.id(line.word(1)?, ApprovalId::new)?,
             grant: line.word(2)? == "grant",
         },
-        "SpawnAgent" => Act::SpawnChild {
+        "SpawnAgent" => RecordCall::SpawnChild {
             message: line.text(1),
             workspace_mode: ChildWorkspace::Inherit,
             model: None,
             instructions: None,
             work_item_id: line.item()?,
         },
-        "NotifyOperator" => Act::NotifyOperator { text: line.text(1) },
-        "ListWorkItems" => Act::ListWorkItems { filter: word(WorkItemFilter::parse, line.word(1)?)? },
-        "ShowWorkItem" => Act::ShowWorkItem { work_item_id: first(WorkItemId::new)? },
-        "ShowTask" => Act::ShowTask { task_id: TaskId::new(line.word(1)?) },
-        "DetachWorkspace" => Act::DetachWorkspace { folder: line.word(1)?.to_owned(), discard: false },
-        "StopTask" => Act::StopTask { task_id: TaskId::new(line.word(1)?) },
+        "NotifyOperator" => RecordCall::NotifyOperator { text: line.text(1) },
+        "ListWorkItems" => RecordCall::ListWorkItems { filter: word(WorkItemFilter::parse, line.word(1)?)? },
+        "ShowWorkItem" => RecordCall::ShowWorkItem { work_item_id: first(WorkItemId::new)? },
+        "ShowTask" => RecordCall::ShowTask { task_id: TaskId::new(line.word(1)?) },
+        "DetachWorkspace" => RecordCall::DetachWorkspace { folder: line.word(1)?.to_owned(), discard: false },
+        "StopTask" => RecordCall::StopTask { task_id: TaskId::new(line.word(1)?) },
         other => return Err(format!("{other} is not an act")),
     })
 }
 
 /// `WaitFor task t1`, `WaitFor external c1`, `WaitFor timer after=30s`, `WaitFor operator item=w1`.
-fn wait_for(line: &Line<'_>) -> Said<Act> {
+fn wait_for(line: &Line<'_>) -> Said<RecordCall> {
     let wake = match line.word(1)? {
         "operator" => WaitKind::Operator,
         "task" => WaitKind::Task,
@@ -498,7 +510,7 @@ fn wait_for(line: &Line<'_>) -> Said<Act> {
     };
     let named = line.words.get(2).map(|name| line.names.long(name).unwrap_or((*name).to_owned()));
     let after_ms = line.span("after")?;
-    Ok(Act::WaitFor { wake, resource: named, after_ms, work_item_id: line.item()?, reason: "later".to_owned() })
+    Ok(RecordCall::WaitFor { wake, resource: named, after_ms, work_item_id: line.item()?, reason: "later".to_owned() })
 }
 
 fn change(line: &Line<'_>) -> Said<WorkItemChange> {

@@ -1,0 +1,62 @@
+//! Calls as a model writes them, parsed as those of every turn are.
+
+use abide_effects::hands::{Hands, Job};
+use abide_effects::policy::CallPolicy;
+use abide_effects::tools::ToolSet;
+use abide_kernel::effect::{Effect, Place};
+use abide_kernel::id::{AgentId, CallId, ExecId};
+use abide_kernel::input::{Input, Refusal};
+use abide_kernel::tool::{ExecutorCall, FileCall, ToolCall};
+use abide_kernel::vocabulary::ToolStatus;
+use serde_json::Value;
+
+pub fn parse(tool: &str, input: &Value) -> ToolCall {
+    ToolSet::every().parse(tool, input)
+}
+
+pub fn executor_call(tool: &str, input: &Value) -> Result<ExecutorCall, Refusal> {
+    match parse(tool, input) {
+        ToolCall::Executor(call) => Ok(call),
+        ToolCall::Refused(refusal) => Err(refusal),
+        other @ (ToolCall::Record(_) | ToolCall::Host(_) | ToolCall::NeedsApproval(_)) => panic!("{other:?}"),
+    }
+}
+
+pub fn file_call(tool: &str, input: &Value) -> Result<FileCall, Refusal> {
+    let call = executor_call(tool, input)?;
+    let ExecutorCall::File(call) = call else { panic!("{call:?}") };
+    Ok(call)
+}
+
+/// Whose call it is, and where it runs.
+pub struct Run<'a> {
+    pub hands: &'a Hands,
+    pub agent: &'a AgentId,
+    pub exec: &'a str,
+    pub call: &'a str,
+    pub place: Place,
+    pub policy: CallPolicy,
+}
+
+impl Run<'_> {
+    /// The call, handed out; it runs when the job does. One that is refused comes to its refusal, as in a turn.
+    pub fn job(self, tool: &str, input: Value) -> Job {
+        let (exec_id, call_id) = (ExecId::new(self.exec), CallId::new(self.call));
+        match executor_call(tool, &input) {
+            Ok(call) => {
+                let (tool, call, place) = (tool.to_owned(), Box::new(call), Box::new(self.place));
+                let effect = Effect::RunTool { exec_id, call_id, tool, input, call, place };
+                self.hands.perform_under(self.policy, self.agent, effect).unwrap()
+            }
+            Err(refusal) => {
+                let (status, result) = (ToolStatus::Failed, refusal.into_result());
+                Box::pin(async move { vec![Input::FinishTool { exec_id, call_id, status, result, reads: None }] })
+            }
+        }
+    }
+}
+
+/// A call of an agent's turn that no policy holds back.
+pub fn run<'a>(hands: &'a Hands, agent: &'a AgentId, exec: &'a str, call: &'a str, place: Place) -> Run<'a> {
+    Run { hands, agent, exec, call, place, policy: CallPolicy::default() }
+}
