@@ -1,6 +1,6 @@
 //! Limits as people write and read them on the command line.
 
-use abide_api::types::{Budget, Limits};
+use abide_api::types::{BudgetView, LimitsView};
 use abide_kernel::agent::budget::wall_in_words;
 use clap::Args;
 
@@ -70,8 +70,8 @@ impl LimitArgs {
     }
 
     /// The limits with what was said about them.
-    pub fn over(&self, limits: &Limits) -> Limits {
-        Limits {
+    pub fn over(&self, limits: &LimitsView) -> LimitsView {
+        LimitsView {
             max_turns: self.max_turns.map_or(limits.max_turns, Limit::max),
             max_tokens: self.max_tokens.map_or(limits.max_tokens, Limit::max),
             max_usd: self.max_usd.map_or(limits.max_usd, Limit::max),
@@ -86,29 +86,29 @@ impl BudgetArgs {
     }
 
     /// The budget with what was said about it.
-    pub fn over(&self, budget: &Budget) -> Budget {
-        let Budget { max_turns, max_tokens, max_usd, max_wall_ms, daily } = budget.clone();
-        let in_all = self.in_all.over(&Limits { max_turns, max_tokens, max_usd, max_wall_ms });
+    pub fn over(&self, budget: &BudgetView) -> BudgetView {
+        let BudgetView { max_turns, max_tokens, max_usd, max_wall_ms, daily } = budget.clone();
+        let in_all = self.in_all.over(&LimitsView { max_turns, max_tokens, max_usd, max_wall_ms });
         let DailyArgs { daily_turns, daily_tokens, daily_usd, daily_hours } = self.daily;
         let said =
             LimitArgs { max_turns: daily_turns, max_tokens: daily_tokens, max_usd: daily_usd, max_hours: daily_hours };
-        let daily = Some(said.over(&daily.unwrap_or_default())).filter(|limits| *limits != Limits::default());
-        let Limits { max_turns, max_tokens, max_usd, max_wall_ms } = in_all;
-        Budget { max_turns, max_tokens, max_usd, max_wall_ms, daily }
+        let daily = Some(said.over(&daily.unwrap_or_default())).filter(|limits| *limits != LimitsView::default());
+        let LimitsView { max_turns, max_tokens, max_usd, max_wall_ms } = in_all;
+        BudgetView { max_turns, max_tokens, max_usd, max_wall_ms, daily }
     }
 }
 
 /// A budget in words; none where nothing is limited.
-pub fn in_words(budget: &Budget) -> Option<String> {
-    let Budget { max_turns, max_tokens, max_usd, max_wall_ms, daily } = budget.clone();
-    let in_all = limits(&Limits { max_turns, max_tokens, max_usd, max_wall_ms });
+pub fn in_words(budget: &BudgetView) -> Option<String> {
+    let BudgetView { max_turns, max_tokens, max_usd, max_wall_ms, daily } = budget.clone();
+    let in_all = limits(&LimitsView { max_turns, max_tokens, max_usd, max_wall_ms });
     let daily = daily.as_ref().and_then(limits).map(|limits| format!("{limits} a day"));
     let said: Vec<String> = in_all.into_iter().chain(daily).collect();
     (!said.is_empty()).then(|| said.join("; "))
 }
 
 /// `3 turns, $1.5`.
-pub fn limits(limits: &Limits) -> Option<String> {
+pub fn limits(limits: &LimitsView) -> Option<String> {
     let turns = limits.max_turns.map(|turns| counted(turns, "turn"));
     let tokens = limits.max_tokens.map(|tokens| counted(tokens, "token"));
     let usd = limits.max_usd.map(|usd| format!("${usd}"));
@@ -182,8 +182,8 @@ mod tests {
 
     #[test]
     fn what_is_not_said_stays() {
-        let daily = Some(Limits { max_turns: Some(3), max_wall_ms: Some(5), ..Limits::default() });
-        let before = Budget { max_turns: Some(1), max_tokens: Some(2), daily, ..Budget::default() };
+        let daily = Some(LimitsView { max_turns: Some(3), max_wall_ms: Some(5), ..LimitsView::default() });
+        let before = BudgetView { max_turns: Some(1), max_tokens: Some(2), daily, ..BudgetView::default() };
         let said = BudgetArgs {
             in_all: LimitArgs {
                 max_turns: Some(Limit::Unlimited),
@@ -197,7 +197,7 @@ mod tests {
         let daily = after.daily.clone().unwrap();
         assert_eq!((daily.max_turns, daily.max_wall_ms), (Some(9), Some(5)));
         assert_eq!(in_words(&after).as_deref(), Some("2 tokens, $0.5; 9 turns, 5 ms a day"));
-        let one = Limits { max_turns: Some(1), max_tokens: Some(1), ..Limits::default() };
+        let one = LimitsView { max_turns: Some(1), max_tokens: Some(1), ..LimitsView::default() };
         assert_eq!(limits(&one).as_deref(), Some("1 turn, 1 token"));
     }
 }

@@ -11,6 +11,7 @@ use abide_kernel::visible::is_hidden;
 pub use abide_kernel::visible::one_line;
 use abide_ledger::Progress;
 use anyhow::Context;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use columns::columns;
@@ -42,13 +43,14 @@ impl Output {
     }
 
     /// The result: one JSON document, or text for people.
-    pub fn result(&self, value: &Value, text: impl FnOnce() -> String) -> anyhow::Result<()> {
+    pub fn result(&self, value: &impl Serialize, text: impl FnOnce() -> String) -> anyhow::Result<()> {
         self.line(value, text).map(|_read| ())
     }
 
     /// One of many results; false when nobody reads them any more.
-    pub fn line(&self, value: &Value, text: impl FnOnce() -> String) -> anyhow::Result<bool> {
-        let shown = if self.json { format!("{value}\n") } else { text() };
+    pub fn line(&self, value: &impl Serialize, text: impl FnOnce() -> String) -> anyhow::Result<bool> {
+        // As a value, so that fields come in the order of their names.
+        let shown = if self.json { format!("{}\n", serde_json::to_value(value)?) } else { text() };
         let mut stdout = std::io::stdout().lock();
         match stdout.write_all(shown.as_bytes()).and_then(|()| stdout.flush()) {
             Ok(()) => Ok(true),
@@ -154,12 +156,17 @@ impl Output {
     }
 
     /// A time, from here where a person sees it and in full elsewhere; nothing where none was ever recorded.
-    pub fn time(&self, text: &str) -> String {
-        match text.parse::<Time>() {
-            Ok(Time::EPOCH) => "-".to_owned(),
-            Ok(time) if self.seen => span::relative(time, clock::now()),
-            Ok(_) | Err(_) => one_line(text),
+    pub fn time(&self, time: Time) -> String {
+        match time {
+            Time::EPOCH => "-".to_owned(),
+            time if self.seen => span::relative(time, clock::now()),
+            time => time.to_string(),
         }
+    }
+
+    /// One that was told as a text.
+    pub fn time_of(&self, text: &str) -> String {
+        text.parse().map_or_else(|_| one_line(text), |time| self.time(time))
     }
 
     /// Ids as a table shows them: a person sees as much of their ends as tells them apart, a program all of them.

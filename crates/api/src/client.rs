@@ -16,12 +16,12 @@ use serde_json::Value;
 use crate::problem::Problem;
 use crate::sse::{SseEvent, SseParser};
 use crate::types::{
-    Abort, Accepted, AgentChange, AgentCreate, AgentItem, AgentSummary, Approval, Brief, Compact, Deleted, Detached,
-    Ended, Event, Exported, Fetched, Fork, Health, Message, MessageCreate, ModelList, ModelTest, ModelTested, Page,
-    Patch, SandboxPart, SecretItem, SecretSet, Surroundings, Task, TaskInput, TaskRead, TaskRun, TaskStopped,
-    TaskTaken, Timer, TimerCreate, TimerCreated, TokenCreate, TokenCreated, TokenItem, TranscriptEntry, Transfer,
-    Trigger, TriggerCreate, Verify, Wait, Wake, Why, Woken, WorkItem, WorkItemBlock, WorkItemComplete, WorkItemCreate,
-    WorkItemUpdate, Workspace, WorkspaceAttach, WorkspaceFetch,
+    Abort, Accepted, AgentChange, AgentCreate, AgentItem, AgentSummary, ApprovalView, BriefView, Compact, Deleted,
+    Detached, Ended, Event, Exported, Fetched, Fork, Health, MessageCreate, MessageView, ModelList, ModelTest,
+    ModelTested, Page, Patch, SandboxPart, SecretItem, SecretSet, Surroundings, TaskInput, TaskRead, TaskRun,
+    TaskStopped, TaskTaken, TaskView, TimerCreate, TimerCreated, TimerView, TokenCreate, TokenCreated, TokenItem,
+    TranscriptEntry, Transfer, TriggerCreate, TriggerView, Verify, WaitView, Wake, Why, Woken, WorkItemBlock,
+    WorkItemComplete, WorkItemCreate, WorkItemUpdate, WorkItemView, WorkspaceAttach, WorkspaceFetch, WorkspaceView,
 };
 
 /// Answers are bounded on the other side; this is for whoever else may answer there.
@@ -244,11 +244,11 @@ impl Client {
         self.get(&format!("/v1/agents/{}/{plane}?{query}", part(id))).await
     }
 
-    pub async fn messages(&self, id: &str, query: &str) -> Result<Page<Message>, ClientError> {
+    pub async fn messages(&self, id: &str, query: &str) -> Result<Page<MessageView>, ClientError> {
         self.plane(id, "messages", query).await
     }
 
-    pub async fn briefs(&self, id: &str, query: &str) -> Result<Page<Brief>, ClientError> {
+    pub async fn briefs(&self, id: &str, query: &str) -> Result<Page<BriefView>, ClientError> {
         self.plane(id, "briefs", query).await
     }
 
@@ -260,15 +260,15 @@ impl Client {
         self.plane(id, "events", query).await
     }
 
-    pub async fn timers(&self, id: &str, query: &str) -> Result<Page<Timer>, ClientError> {
+    pub async fn timers(&self, id: &str, query: &str) -> Result<Page<TimerView>, ClientError> {
         self.plane(id, "timers", query).await
     }
 
-    pub async fn waits(&self, id: &str, query: &str) -> Result<Page<Wait>, ClientError> {
+    pub async fn waits(&self, id: &str, query: &str) -> Result<Page<WaitView>, ClientError> {
         self.plane(id, "waits", query).await
     }
 
-    pub async fn timer(&self, id: &str, timer: &str) -> Result<Timer, ClientError> {
+    pub async fn timer(&self, id: &str, timer: &str) -> Result<TimerView, ClientError> {
         self.typed(Method::GET, &format!("/v1/agents/{}/timers/{}", part(id), part(timer)), None::<&()>).await
     }
 
@@ -277,12 +277,12 @@ impl Client {
     }
 
     /// With its URL, which is not said again.
-    pub async fn create_trigger(&self, id: &str, trigger: &TriggerCreate) -> Result<Trigger, ClientError> {
+    pub async fn create_trigger(&self, id: &str, trigger: &TriggerCreate) -> Result<TriggerView, ClientError> {
         self.typed(Method::POST, &format!("/v1/agents/{}/triggers", part(id)), Some(trigger)).await
     }
 
     /// With its new URL; the one before opens nothing any more.
-    pub async fn rotate_trigger(&self, id: &str, trigger: &str) -> Result<Trigger, ClientError> {
+    pub async fn rotate_trigger(&self, id: &str, trigger: &str) -> Result<TriggerView, ClientError> {
         let path = format!("/v1/agents/{}/triggers/{}/rotate", part(id), part(trigger));
         self.typed(Method::POST, &path, None::<&()>).await
     }
@@ -293,11 +293,11 @@ impl Client {
         self.typed(Method::DELETE, &path, None::<&()>).await
     }
 
-    pub async fn run_task(&self, id: &str, run: &TaskRun) -> Result<Task, ClientError> {
+    pub async fn run_task(&self, id: &str, run: &TaskRun) -> Result<TaskView, ClientError> {
         self.typed(Method::POST, &format!("/v1/agents/{}/tasks", part(id)), Some(run)).await
     }
 
-    pub async fn task(&self, id: &str, task: &str) -> Result<Task, ClientError> {
+    pub async fn task(&self, id: &str, task: &str) -> Result<TaskView, ClientError> {
         self.get(&format!("/v1/agents/{}/tasks/{}", part(id), part(task))).await
     }
 
@@ -321,7 +321,7 @@ impl Client {
         self.typed(Method::POST, &format!("/v1/agents/{}/tasks/{}/stop", part(id), part(task)), None::<&()>).await
     }
 
-    pub async fn attach_workspace(&self, id: &str, attach: &WorkspaceAttach) -> Result<Workspace, ClientError> {
+    pub async fn attach_workspace(&self, id: &str, attach: &WorkspaceAttach) -> Result<WorkspaceView, ClientError> {
         self.typed(Method::POST, &format!("/v1/agents/{}/workspaces", part(id)), Some(attach)).await
     }
 
@@ -340,15 +340,15 @@ impl Client {
         self.plane(id, "patches", query).await
     }
 
-    pub async fn create_work_item(&self, id: &str, new: &WorkItemCreate) -> Result<WorkItem, ClientError> {
+    pub async fn create_work_item(&self, id: &str, new: &WorkItemCreate) -> Result<WorkItemView, ClientError> {
         self.typed(Method::POST, &format!("/v1/agents/{}/work-items", part(id)), Some(new)).await
     }
 
-    pub async fn work_item(&self, id: &str, item: &str) -> Result<WorkItem, ClientError> {
+    pub async fn work_item(&self, id: &str, item: &str) -> Result<WorkItemView, ClientError> {
         self.get(&format!("/v1/agents/{}/work-items/{}", part(id), part(item))).await
     }
 
-    pub async fn pick_work_item(&self, id: &str, item: &str) -> Result<WorkItem, ClientError> {
+    pub async fn pick_work_item(&self, id: &str, item: &str) -> Result<WorkItemView, ClientError> {
         self.on_work_item(id, item, "pick", None::<&()>).await
     }
 
@@ -357,11 +357,16 @@ impl Client {
         id: &str,
         item: &str,
         update: &WorkItemUpdate,
-    ) -> Result<WorkItem, ClientError> {
+    ) -> Result<WorkItemView, ClientError> {
         self.on_work_item(id, item, "update", Some(update)).await
     }
 
-    pub async fn block_work_item(&self, id: &str, item: &str, block: &WorkItemBlock) -> Result<WorkItem, ClientError> {
+    pub async fn block_work_item(
+        &self,
+        id: &str,
+        item: &str,
+        block: &WorkItemBlock,
+    ) -> Result<WorkItemView, ClientError> {
         self.on_work_item(id, item, "block", Some(block)).await
     }
 
@@ -370,7 +375,7 @@ impl Client {
         id: &str,
         item: &str,
         complete: &WorkItemComplete,
-    ) -> Result<WorkItem, ClientError> {
+    ) -> Result<WorkItemView, ClientError> {
         self.on_work_item(id, item, "complete", Some(complete)).await
     }
 
@@ -380,12 +385,12 @@ impl Client {
         item: &str,
         action: &str,
         body: Option<&impl Serialize>,
-    ) -> Result<WorkItem, ClientError> {
+    ) -> Result<WorkItemView, ClientError> {
         self.typed(Method::POST, &format!("/v1/agents/{}/work-items/{}/{action}", part(id), part(item)), body).await
     }
 
     /// Grants or denies it.
-    pub async fn decide_approval(&self, id: &str, approval: &str, grant: bool) -> Result<Approval, ClientError> {
+    pub async fn decide_approval(&self, id: &str, approval: &str, grant: bool) -> Result<ApprovalView, ClientError> {
         let action = if grant { "grant" } else { "deny" };
         let path = format!("/v1/agents/{}/approvals/{}/{action}", part(id), part(approval));
         self.typed(Method::POST, &path, None::<&()>).await

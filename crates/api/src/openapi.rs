@@ -1,7 +1,10 @@
 //! The OpenAPI 3.1 document: the table of operations, and the schemas of the shapes.
 
+use abide_views::schema::PLAIN_STRING;
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ArrayItems, ObjectBuilder, Schema, SchemaType, Type};
 
 use crate::operations::{Answer, Body, Method, OPERATIONS, Operation, Param};
 use crate::problem::{self, Problem};
@@ -21,14 +24,14 @@ use crate::types;
     types::MessageCreate,
     types::Accepted,
     types::Deleted,
-    types::Message,
-    types::Task,
+    types::MessageView,
+    types::TaskView,
     types::TaskRun,
     types::TaskRead,
     types::TaskInput,
     types::TaskTaken,
     types::TaskStopped,
-    types::Workspace,
+    types::WorkspaceView,
     types::WorkspaceAttach,
     types::Detached,
     types::WorkspaceFetch,
@@ -37,21 +40,21 @@ use crate::types;
     types::Patch,
     types::Surroundings,
     types::Transfer,
-    types::WorkItem,
+    types::WorkItemView,
     types::WorkItemCreate,
     types::WorkItemUpdate,
     types::WorkItemBlock,
     types::WorkItemComplete,
-    types::Wait,
-    types::Timer,
+    types::WaitView,
+    types::TimerView,
     types::TimerCreate,
     types::TimerCreated,
     types::Ended,
-    types::Trigger,
+    types::TriggerView,
     types::TriggerCreate,
     types::Received,
-    types::Approval,
-    types::Brief,
+    types::ApprovalView,
+    types::BriefView,
     types::TranscriptEntry,
     types::Event,
     types::TextDelta,
@@ -78,7 +81,9 @@ pub fn document() -> Value {
         let path = paths.entry(operation.path).or_insert_with(|| json!({}));
         path[method(operation.method)] = described(operation);
     }
-    let schemas = serde_json::to_value(Schemas::openapi()).unwrap_or_default();
+    let mut schemas = Schemas::openapi().components.unwrap_or_default().schemas;
+    schemas.remove(PLAIN_STRING);
+    schemas.values_mut().for_each(spell_out_strings);
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -89,11 +94,43 @@ pub fn document() -> Value {
         },
         "paths": paths,
         "components": {
-            "schemas": schemas["components"]["schemas"],
+            "schemas": schemas,
             "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
         },
         "security": [{ "token": [] }],
     })
+}
+
+/// Puts the type of a plain string in the place of a reference to it. An optional one becomes one type with null, as other
+/// optional fields have it.
+fn spell_out_strings(schema: &mut RefOr<Schema>) {
+    let is_plain = |schema: &RefOr<Schema>| match schema {
+        RefOr::Ref(named) => named.ref_location.ends_with(PLAIN_STRING),
+        RefOr::T(_) => false,
+    };
+    match schema {
+        RefOr::Ref(named) if named.ref_location.ends_with(PLAIN_STRING) => {
+            let description = Some(std::mem::take(&mut named.description)).filter(|text| !text.is_empty());
+            *schema = ObjectBuilder::new().schema_type(Type::String).description(description).into();
+        }
+        RefOr::T(Schema::Object(object)) => object.properties.values_mut().for_each(spell_out_strings),
+        RefOr::T(Schema::Array(array)) => {
+            if let ArrayItems::RefOrSchema(items) = &mut array.items {
+                spell_out_strings(items);
+            }
+        }
+        RefOr::T(Schema::OneOf(choice)) if choice.items.iter().any(is_plain) => {
+            let described = choice.items.iter().find_map(|item| match item {
+                RefOr::Ref(named) if !named.description.is_empty() => Some(named.description.clone()),
+                RefOr::Ref(_) | RefOr::T(_) => None,
+            });
+            let description = choice.description.take().or(described);
+            let kinds = SchemaType::Array(vec![Type::String, Type::Null]);
+            *schema = ObjectBuilder::new().schema_type(kinds).description(description).into();
+        }
+        RefOr::T(Schema::OneOf(choice)) => choice.items.iter_mut().for_each(spell_out_strings),
+        RefOr::Ref(_) | RefOr::T(_) => {}
+    }
 }
 
 fn method(method: Method) -> &'static str {
@@ -219,4 +256,36 @@ pub fn problems(operation: &Operation) -> Vec<u16> {
     statuses.sort_unstable();
     statuses.dedup();
     statuses
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where the saved document says something that today's does not say.
+    fn missing(pointer: &str, saved: &Value, today: &Value, found: &mut Vec<String>) {
+        match (saved, today) {
+            (Value::Object(saved), Value::Object(today)) => {
+                for (name, value) in saved {
+                    let below = format!("{pointer}/{name}");
+                    match today.get(name) {
+                        Some(today) => missing(&below, value, today, found),
+                        None => found.push(format!("{below} is gone")),
+                    }
+                }
+            }
+            (saved, today) if saved == today => {}
+            (saved, today) => found.push(format!("{pointer} was {saved} and is {today}")),
+        }
+    }
+
+    /// Clients are generated from the document, so it is only added to. `openapi.json` is the document of the last release;
+    /// an addition needs no change there.
+    #[test]
+    fn the_document_says_what_it_said_before() {
+        let saved: Value = serde_json::from_str(include_str!("openapi.json")).unwrap();
+        let mut found = Vec::new();
+        missing("", &saved, &document(), &mut found);
+        assert!(found.is_empty(), "{}", found.join("\n"));
+    }
 }

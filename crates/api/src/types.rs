@@ -1,4 +1,4 @@
-//! Shapes of requests and answers. Requests refuse fields they do not know; answers may grow.
+//! Requests and answers. What shows a record is a view, which the kernel makes and the daemon hands on. Requests refuse fields they do not know; answers may grow.
 
 mod agent;
 mod hands;
@@ -14,53 +14,25 @@ pub use planes::*;
 pub use rest::*;
 pub use work::*;
 
-use std::fmt;
-use std::marker::PhantomData;
+pub use abide_views::agent::{
+    AgentCredentials, AgentItem, AgentPart, AgentSummary, Execution, IdentityView, Lifecycle, ModelPart, ModelRest,
+    RuleFolderView, SandboxPart, TroubleView,
+};
+pub use abide_views::approval::ApprovalView;
+pub use abide_views::budget::{BudgetView, LimitsView, UsageView, UsedView};
+pub use abide_views::decision::{Closure, ContinuationView, DecisionEntry, DecisionView};
+pub use abide_views::message::{BriefView, MessageView, OriginView, TranscriptEntry};
+pub use abide_views::task::{TaskOutput, TaskStopped, TaskTaken, TaskView};
+pub use abide_views::timer::{TimerCreated, TimerView};
+pub use abide_views::trigger::TriggerView;
+pub use abide_views::vocabulary::{CatchUp, DeliveryMode, PlanStatus, Priority, Role, TodoState, WorkspaceMode};
+pub use abide_views::wait::WaitView;
+pub use abide_views::why::{WaitingOn, Why};
+pub use abide_views::work_item::{TodoView, WorkItemView};
+pub use abide_views::workspace::{FolderHolderView, WorkspaceView};
 
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{MapAccess, Visitor};
+use abide_views::strict::object;
 use serde::{Deserialize, Deserializer, Serialize};
-
-/// A number as the document has it, which is a signed one of 64 bits: what lies beyond, half of all readers would take
-/// for another number.
-fn within_int64<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
-    let number = Option::<u64>::deserialize(deserializer)?;
-    match number.filter(|number| i64::try_from(*number).is_err()) {
-        Some(number) => Err(serde::de::Error::custom(format!("{number} is too large, the most is {}", i64::MAX))),
-        None => Ok(number),
-    }
-}
-
-/// An object, and nothing that could pass for one: left to itself, serde takes a list of the fields' values as well.
-fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
-    struct Object<T>(PhantomData<T>);
-
-    impl<'de, T: Deserialize<'de>> Visitor<'de> for Object<T> {
-        type Value = Option<T>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("an object")
-        }
-
-        fn visit_none<E>(self) -> Result<Option<T>, E> {
-            Ok(None)
-        }
-
-        fn visit_unit<E>(self) -> Result<Option<T>, E> {
-            Ok(None)
-        }
-
-        fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Option<T>, D::Error> {
-            deserializer.deserialize_map(self)
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Option<T>, A::Error> {
-            T::deserialize(MapAccessDeserializer::new(map)).map(Some)
-        }
-    }
-
-    deserializer.deserialize_option(Object(PhantomData))
-}
 
 /// A field that changes something where it is there. Null would be taken for one that is left out, and change nothing.
 fn said<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use abide_api::types::{
-    DefaultModel, KeyState, ModelError, ModelItem, ModelList, ModelPrices, ModelTested, ProviderItem, Usage,
+    DefaultModel, KeyState, ModelError, ModelItem, ModelList, ModelPrices, ModelTested, ProviderItem, UsageView,
 };
 use abide_effects::model::providers::{Known, prices_date};
 use abide_effects::model::remote::{Card, Remote};
@@ -292,9 +292,9 @@ impl PastResults for NoPast {
     }
 }
 
-fn usage(reply: &Reply) -> Usage {
+fn usage(reply: &Reply) -> UsageView {
     let usage = &reply.usage;
-    Usage {
+    UsageView {
         input_tokens: usage.input_tokens,
         output_tokens: usage.output_tokens,
         cached_tokens: usage.cached_tokens,

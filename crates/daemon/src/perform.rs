@@ -14,19 +14,18 @@ use abide_kernel::effect::Effect;
 use abide_kernel::fact::WorkspaceAttached;
 use abide_kernel::id::{AgentId, ExecId, Seq};
 use abide_kernel::input::{Input, Refusal, Remains, Reply};
-use abide_kernel::summary::add_world;
 use abide_kernel::time::Time;
 use abide_kernel::tool::{Address, RecordCall, ToolCall};
+use abide_kernel::views::agent::{AgentSummary, Surrounding};
 use abide_ledger::Ledger;
 use abide_server::{Hooks, Secret};
-use serde_json::Value;
 
 use crate::home_budget::HomeBudget;
 use crate::key_holds::KeyHolds;
 use crate::models::Models;
 use crate::policy_file::PolicyFile;
 use crate::prompt_loop::PromptLoop;
-use crate::services::sandbox_shape;
+use crate::services::sandbox_view;
 
 type Job<T> = std::pin::Pin<Box<dyn Future<Output = T> + Send>>;
 
@@ -120,18 +119,19 @@ impl Perform for EffectPerformer {
         self.policy.rests(agent);
     }
 
-    fn with_world(&self, agent: &AgentId, mut summary: Value) -> Job<Value> {
+    fn with_world(&self, agent: &AgentId, mut summary: AgentSummary) -> Job<AgentSummary> {
         let (hands, providers, agent) = (self.hands.clone(), Arc::clone(&self.providers), agent.clone());
         Box::pin(async move {
-            let name = summary["model"]["name"].as_str().unwrap_or_default();
-            let priced = providers.model(name).map_or(true, |model| model.check_price().is_ok());
-            let sandbox = sandbox_shape(&hands, summary["execution"]["network"] == true);
-            let used = hands.disk_use(&agent).await;
-            let held_by = match summary["execution"]["cwd"].as_str() {
+            let held_by = match &summary.execution.cwd {
                 Some(folder) => hands.folder_holder(&agent, Path::new(folder)).await,
                 None => None,
             };
-            add_world(&mut summary, sandbox, used, held_by.as_ref(), priced);
+            summary.surround(Surrounding {
+                sandbox: sandbox_view(&hands, summary.execution.network),
+                disk_bytes: hands.disk_use(&agent).await,
+                held_by: held_by.map(|holder| holder.view()),
+                priced: providers.model(&summary.model.name).map_or(true, |model| model.check_price().is_ok()),
+            });
             summary
         })
     }

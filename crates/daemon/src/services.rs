@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use abide_api::types::{ModelList, ModelTested, Transfer};
+use abide_api::types::{
+    Broken, Fetched, FetchedBranch, Guide, ModelList, ModelTested, Patch, SandboxPart, Skill, Surroundings, TaskTaken,
+    Transfer, WritableProgram,
+};
 use abide_effects::Hands;
 use abide_effects::hands::{Allow, Misfit};
 use abide_effects::process::Bounds;
@@ -18,9 +21,9 @@ use abide_kernel::fact::WorkspaceAttached;
 use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::input::Refusal;
 use abide_kernel::tool::{TaskInput, TaskOutput};
+use abide_kernel::views::task::OutputRead;
 use abide_kernel::vocabulary::WorkspaceMode;
 use abide_server::{Done, Reach, Seen, Services};
-use serde_json::{Value, json};
 
 use crate::key_holds::KeyHolds;
 use crate::models::Models;
@@ -38,9 +41,8 @@ pub struct DaemonServices {
 
 impl DaemonServices {
     /// An answer about an agent's files: their names may have been chosen by a command that has a secret.
-    fn masked(&self, mut answer: Value) -> Value {
-        self.hands.secrets().mask().json(&mut answer);
-        answer
+    fn masked(&self, text: String) -> String {
+        self.hands.secrets().mask().text(&text).unwrap_or(text)
     }
 }
 
@@ -51,14 +53,20 @@ impl Services for DaemonServices {
         task_id: TaskId,
         offset: Option<u64>,
         wait_ms: u64,
-    ) -> Done<'a, Value> {
+    ) -> Done<'a, OutputRead> {
         Box::pin(async move {
             let wanted = TaskOutput { task_id, block: wait_ms > 0, timeout_ms: wait_ms, offset };
             Ok(self.hands.read_output(agent, &wanted).await?.0)
         })
     }
 
-    fn write_input<'a>(&'a self, agent: &'a AgentId, task_id: TaskId, input: String, close: bool) -> Done<'a, Value> {
+    fn write_input<'a>(
+        &'a self,
+        agent: &'a AgentId,
+        task_id: TaskId,
+        input: String,
+        close: bool,
+    ) -> Done<'a, TaskTaken> {
         Box::pin(async move { self.hands.write_input(agent, &TaskInput { task_id, input, close }).await })
     }
 
@@ -81,12 +89,17 @@ impl Services for DaemonServices {
         bound: Option<Workspace>,
         folder: String,
         branch: Option<String>,
-    ) -> Done<'a, Value> {
+    ) -> Done<'a, Fetched> {
         Box::pin(async move {
             let repo = bound.as_ref().and_then(|bound| Some(bound.worktree.as_ref()?.repo.clone()));
             let repository = repo.unwrap_or_else(|| folder.clone());
             let branches = self.hands.fetch_branch(agent, bound, folder, branch).await?;
-            Ok(self.masked(json!({ "repository": repository, "branches": branches })))
+            let branches = branches.into_iter().map(|branch| FetchedBranch {
+                branch: self.masked(branch.branch),
+                commit: self.masked(branch.commit),
+                changed: branch.changed,
+            });
+            Ok(Fetched { repository: self.masked(repository), branches: branches.collect() })
         })
     }
 
@@ -97,51 +110,60 @@ impl Services for DaemonServices {
         })
     }
 
-    fn patches<'a>(&'a self, agent: &'a AgentId) -> Done<'a, Vec<Value>> {
+    fn patches<'a>(&'a self, agent: &'a AgentId) -> Done<'a, Vec<Patch>> {
         Box::pin(async move {
             let patches = self.hands.list_patches(agent).await?;
             let shown = patches.into_iter().map(|patch| {
                 let story = patch.story.as_ref();
-                self.masked(json!({
-                    "name": patch.name, "path": patch.patch, "bytes": patch.bytes,
-                    "branch": story.map(|story| &story.branch),
-                    "base_commit": story.map(|story| &story.base_commit),
-                    "saved_at": story.map(|story| story.saved_at),
-                    "files": story.map(|story| story.files.clone()).unwrap_or_default(),
-                    "files_total": story.map_or(0, |story| story.files_total),
-                }))
+                let files = story.map(|story| story.files.as_slice()).unwrap_or_default();
+                Patch {
+                    name: self.masked(patch.name),
+                    path: self.masked(patch.patch.display().to_string()),
+                    bytes: patch.bytes,
+                    branch: story.map(|story| self.masked(story.branch.clone())),
+                    base_commit: story.map(|story| self.masked(story.base_commit.clone())),
+                    saved_at: story.map(|story| story.saved_at.to_string()),
+                    files: files.iter().map(|file| self.masked(file.clone())).collect(),
+                    files_total: story.map_or(0, |story| story.files_total as u64),
+                }
             });
             Ok(shown.collect())
         })
     }
 
-    fn surroundings<'a>(&'a self, agent: &'a AgentId, place: Place) -> Done<'a, Value> {
+    fn surroundings<'a>(&'a self, agent: &'a AgentId, place: Place) -> Done<'a, Surroundings> {
         Box::pin(async move {
             let around = self.hands.surroundings(agent, &place, self.policy.current()).await;
-            let guides = around
-                .guides
-                .iter()
-                .map(|guide| json!({ "path": guide.path, "bytes": guide.text.len(), "truncated": guide.truncated }));
-            let skills = around
-                .skills
-                .iter()
-                .map(|skill| json!({ "name": skill.name, "description": skill.description, "source": skill.source }));
-            let broken = around.broken.iter().map(|broken| json!({ "path": broken.path, "problem": broken.problem }));
             let writable = self.hands.writable_settings(&place).await;
+            let shown = |path: &std::path::Path| path.display().to_string();
+            let guides = around.guides.iter().map(|guide| Guide {
+                path: guide.path.clone(),
+                bytes: guide.text.len() as u64,
+                truncated: guide.truncated,
+            });
+            let skills = around.skills.iter().map(|skill| Skill {
+                name: skill.name.clone(),
+                description: skill.description.clone(),
+                source: skill.source.clone(),
+            });
+            let broken = around
+                .broken
+                .iter()
+                .map(|broken| Broken { path: broken.path.clone(), problem: broken.problem.clone() });
             let programs = writable
                 .programs
                 .iter()
-                .map(|program| json!({ "setting": program.setting, "path": program.path.display().to_string() }));
-            let settings = writable.files.iter().map(|file| file.display().to_string());
-            Ok(json!({
-                "guides": guides.collect::<Vec<_>>(), "skills": skills.collect::<Vec<_>>(),
-                "broken": broken.collect::<Vec<_>>(),
-                "writable_hooks": writable.hooks.map(|hooks| hooks.display().to_string()),
-                "writable_settings": settings.collect::<Vec<_>>(),
-                "writable_programs": programs.collect::<Vec<_>>(),
-                "shadowing": writable.shadowing.map(|folder| folder.display().to_string()),
-                "nested": writable.nested.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>(),
-            }))
+                .map(|program| WritableProgram { setting: program.setting.clone(), path: shown(&program.path) });
+            Ok(Surroundings {
+                guides: guides.collect(),
+                skills: skills.collect(),
+                broken: broken.collect(),
+                writable_hooks: writable.hooks.as_deref().map(shown),
+                writable_settings: writable.files.iter().map(|file| shown(file)).collect(),
+                writable_programs: programs.collect(),
+                shadowing: writable.shadowing.as_deref().map(shown),
+                nested: writable.nested.iter().map(|folder| shown(folder)).collect(),
+            })
         })
     }
 
@@ -189,8 +211,8 @@ impl Services for DaemonServices {
         Box::pin(self.hands.disk_use(agent))
     }
 
-    fn sandbox(&self, network: bool) -> Value {
-        sandbox_shape(&self.hands, network)
+    fn sandbox(&self, network: bool) -> SandboxPart {
+        sandbox_view(&self.hands, network)
     }
 
     fn models(&self, used: &BTreeMap<String, Vec<String>>) -> ModelList {
@@ -263,12 +285,14 @@ pub fn memory_bounded_by(how: Result<&str, &str>, bounds: Bounds) -> String {
 }
 
 /// What keeps commands from the machine, as summaries show it.
-pub fn sandbox_shape(hands: &Hands, network: bool) -> Value {
+pub fn sandbox_view(hands: &Hands, network: bool) -> SandboxPart {
     let sandbox = hands.sandbox();
-    json!({
-        "mode": sandbox.mode().as_str(), "mechanism": sandbox.mechanism().as_str(),
-        "enforced": sandbox.enforced(network), "problems": sandbox.problems(),
-        "processes": counted_by(hands.counted_by()),
-        "memory": memory_bounded_by(hands.memory_bounded_by(), hands.bounds()),
-    })
+    SandboxPart {
+        mode: sandbox.mode().as_str().to_owned(),
+        mechanism: sandbox.mechanism().as_str().to_owned(),
+        enforced: sandbox.enforced(network).into_iter().map(Into::into).collect(),
+        problems: sandbox.problems().to_vec(),
+        processes: counted_by(hands.counted_by()),
+        memory: memory_bounded_by(hands.memory_bounded_by(), hands.bounds()),
+    }
 }

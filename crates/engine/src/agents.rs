@@ -22,11 +22,11 @@ use abide_kernel::fact::WorkspaceAttached;
 use abide_kernel::id::{AgentId, ExecId, Seq};
 use abide_kernel::input::{Input, Refusal, Remains};
 use abide_kernel::time::Time;
+use abide_kernel::views::agent::AgentSummary;
 use abide_kernel::wake::HELD;
 use abide_kernel::{AgentState, Fact};
 use abide_ledger::{Ledger, ReadError};
 use futures_util::future::BoxFuture;
-use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::core::Outputs;
@@ -35,6 +35,7 @@ use crate::streams::{Actor, PendingRequest, Streams};
 
 use fence::{Fence, PendingStop};
 use index::AgentIndex;
+pub use machine::{Forked, RequestSummary};
 use performing::Job;
 use spawn_queue::SpawnQueue;
 use ticket_queue::TicketQueue;
@@ -63,7 +64,7 @@ pub trait Perform: Send + Sync + 'static {
     fn rests(&self, _agent: &AgentId) {}
 
     /// Completes the summary of an agent with what no records hold, as surfaces do.
-    fn with_world(&self, _agent: &AgentId, summary: Value) -> BoxFuture<'static, Value> {
+    fn with_world(&self, _agent: &AgentId, summary: AgentSummary) -> BoxFuture<'static, AgentSummary> {
         Box::pin(std::future::ready(summary))
     }
 

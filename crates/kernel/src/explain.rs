@@ -8,44 +8,19 @@ mod model;
 mod pace;
 mod work;
 
-pub use folder::{FolderHolder, FolderUse, FolderWait, HeldFolder};
+pub use folder::{FolderHolder, FolderUse, FolderWait, HeldFolder, add_folder_use};
 pub(crate) use pace::sentence as paced_turns;
 pub(crate) use work::endless as endless_work;
 
-use serde::Serialize;
+pub use abide_views::why::{WaitingOn, Why};
 
 use crate::agent::AgentState;
 use crate::agent::approval::Approval;
 use crate::fact::Resource;
-use crate::id::Seq;
 use crate::scheduler::decision::Decision;
 use crate::scheduler::posture::posture;
-use crate::time::Time;
 use crate::visible::one_line;
-use crate::vocabulary::{ApprovalDefault, DecisionKind, Posture, Reason, Scope, Status, TerminalKind, WaitKind};
-
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Why {
-    pub agent_id: String,
-    pub at_seq: Seq,
-    pub status: Status,
-    pub scheduling_posture: Posture,
-    pub decision: Decision,
-    pub waiting_on: Vec<WaitingOn>,
-    /// What would make it act again; empty when nothing will, except a person.
-    pub would_wake: Vec<String>,
-    /// What a person should know besides: where it works, what could not be done, what was cut off.
-    pub notes: Vec<String>,
-    pub sentence: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct WaitingOn {
-    pub what: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub since: Option<Time>,
-    pub seq: Seq,
-}
+use crate::vocabulary::{ApprovalDefault, DecisionKind, Reason, Scope, Status, TerminalKind, WaitKind};
 
 /// How many records of one kind an explanation names.
 const NAMED: usize = 20;
@@ -72,7 +47,7 @@ pub fn why(state: &AgentState, decision: Decision) -> Why {
             .map(|note| one_line(&note))
             .collect(),
         sentence,
-        decision,
+        decision: decision.into(),
     }
 }
 

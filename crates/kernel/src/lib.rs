@@ -14,6 +14,7 @@ macro_rules! planted {
     }};
 }
 
+pub mod act_result;
 pub mod admit;
 pub mod agent;
 pub mod calendar;
@@ -21,7 +22,6 @@ pub mod effect;
 pub mod explain;
 pub mod fact;
 pub mod fixture;
-pub mod id;
 pub mod input;
 pub mod invariants;
 pub mod limits;
@@ -36,13 +36,14 @@ pub mod rows;
 pub mod scheduler;
 pub mod step;
 pub mod summary;
-pub mod time;
 pub mod tool;
 pub mod transcript;
+pub mod view;
 pub mod visible;
-pub mod vocabulary;
 pub mod wake;
 
+pub use abide_views as views;
+pub use abide_views::{id, time, vocabulary};
 pub use admit::{Admitted, admit};
 pub use agent::AgentState;
 pub use fact::Fact;

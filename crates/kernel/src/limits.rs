@@ -77,6 +77,8 @@ pub const CLOCK_SLACK_MS: u64 = 1_000;
 pub const CLOCK_REPEATS_MS: u64 = 48 * 3_600_000;
 /// Runs of occurrences without a gap that a timer remembers to have fired.
 pub const TIMER_RUNS_MAX: usize = 32;
+/// Occurrences ahead that are shown of one timer.
+pub const UPCOMING_SHOWN: usize = 5;
 /// The shortest interval of a repeating timer.
 pub const TIMER_EVERY_MIN_MS: u64 = 100;
 /// The farthest a timer, wait or deadline may lie ahead: a hundred years.

@@ -22,34 +22,32 @@ pub enum Tells {
     Operator,
 }
 
-impl ProviderError {
-    /// Whether a message that fails like this, with every model of its agent, stays queued and is taken again.
-    #[must_use]
-    pub fn keeps_message(self) -> bool {
-        self.rule().passes_with_time || matches!(self, ProviderError::Auth | ProviderError::HomeBudgetSpent)
-    }
+/// Whether a message that fails like this, with every model of its agent, stays queued and is taken again.
+#[must_use]
+pub fn keeps_message(error: ProviderError) -> bool {
+    rule(error).passes_with_time || matches!(error, ProviderError::Auth | ProviderError::HomeBudgetSpent)
+}
 
-    /// The table. A failure that neither passes nor falls back ends its message, and whoever asked hears of it.
-    #[must_use]
-    pub fn rule(self) -> Rule {
-        let rule = |passes_with_time, falls_back, tells| Rule { passes_with_time, falls_back, tells };
-        match self {
-            ProviderError::RateLimited => rule(true, true, Tells::Nobody),
-            ProviderError::Overloaded => rule(true, true, Tells::Nobody),
-            ProviderError::Timeout => rule(true, true, Tells::Nobody),
-            ProviderError::Disconnect => rule(true, true, Tells::Nobody),
-            // Another model has another window, but what is too long here is our own doing.
-            ProviderError::ContextLength => rule(false, false, Tells::Nobody),
-            ProviderError::Refusal => rule(false, true, Tells::Nobody),
-            ProviderError::Auth => rule(false, true, Tells::Operator),
-            ProviderError::Invalid => rule(false, false, Tells::Nobody),
-            // Another model needs the same file descriptors and the same disk.
-            ProviderError::System => rule(true, false, Tells::Nobody),
-            // Another model may have a price; only a person gives this one its.
-            ProviderError::Unpriced => rule(false, true, Tells::Operator),
-            // Every model of the home costs from the same budget.
-            ProviderError::HomeBudgetSpent => rule(false, false, Tells::Nobody),
-        }
+/// The table. A failure that neither passes nor falls back ends its message, and whoever asked hears of it.
+#[must_use]
+pub fn rule(error: ProviderError) -> Rule {
+    let row = |passes_with_time, falls_back, tells| Rule { passes_with_time, falls_back, tells };
+    match error {
+        ProviderError::RateLimited => row(true, true, Tells::Nobody),
+        ProviderError::Overloaded => row(true, true, Tells::Nobody),
+        ProviderError::Timeout => row(true, true, Tells::Nobody),
+        ProviderError::Disconnect => row(true, true, Tells::Nobody),
+        // Another model has another window, but what is too long here is our own doing.
+        ProviderError::ContextLength => row(false, false, Tells::Nobody),
+        ProviderError::Refusal => row(false, true, Tells::Nobody),
+        ProviderError::Auth => row(false, true, Tells::Operator),
+        ProviderError::Invalid => row(false, false, Tells::Nobody),
+        // Another model needs the same file descriptors and the same disk.
+        ProviderError::System => row(true, false, Tells::Nobody),
+        // Another model may have a price; only a person gives this one its.
+        ProviderError::Unpriced => row(false, true, Tells::Operator),
+        // Every model of the home costs from the same budget.
+        ProviderError::HomeBudgetSpent => row(false, false, Tells::Nobody),
     }
 }
 

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::act_result::{CallFailed, ErrorTold, told};
+
 /// The request can't be met where the state is. Nothing was recorded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -24,6 +26,6 @@ impl Refusal {
     /// As a tool's result: what a model reads of it.
     #[must_use]
     pub fn into_result(self) -> Value {
-        serde_json::json!({ "error": { "code": self.code, "message": self.message, "hint": self.hint } })
+        told(&CallFailed { error: ErrorTold { code: self.code, message: self.message, hint: self.hint } })
     }
 }

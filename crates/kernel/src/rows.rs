@@ -1,19 +1,23 @@
 //! Read rows: what lists and pages show, written beside the facts. A pure function of one fact, so that rows can be
 //! thrown away and made again; never an input to a decision.
 
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+mod patch;
 
-use crate::agent::budget::Limits;
+use abide_views::WithNulls;
+use abide_views::budget::{LimitsView, UsedView};
+use abide_views::task::TaskOutput;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
 use crate::agent::config::{Config, Identity};
 use crate::fact::Fact;
 use crate::id::{AgentId, Seq, WorkItemId};
 use crate::limits::LISTED_BODY_BYTES;
-use crate::summary::{limits_shape, schedule_shape, used_shape};
 use crate::time::Time;
 use crate::vocabulary::{
-    AgentKind, ApprovalStatus, Ownership, QueueStatus, Status, TaskStatus, TimerStatus, Visibility, WaitStatus,
-    WorkItemState,
+    ApprovalStatus, QueueStatus, Scope, Status, TaskStatus, TimerStatus, TriggerStatus, WaitStatus, WorkItemState,
+    WorkspaceStatus,
 };
 
 /// Tells apart rows that another version of `rows_of` made: those are made again from the facts. It is a digest of the rows
@@ -29,17 +33,22 @@ pub struct Row {
     pub patch: Value,
 }
 
-fn row(plane: &'static str, id: impl ToString, patch: Value) -> Vec<Row> {
-    vec![Row { plane, id: id.to_string(), patch }]
+fn row(plane: &'static str, id: impl ToString, patch: impl Serialize) -> Vec<Row> {
+    // Patches are ours, and all have a JSON form.
+    vec![Row { plane, id: id.to_string(), patch: serde_json::to_value(patch).unwrap_or_default() }]
 }
 
-/// A record as it is stored, with more beside it.
-fn with(record: &impl serde::Serialize, more: Value) -> Value {
-    let mut value = serde_json::to_value(record).unwrap_or_default();
-    if let (Some(fields), Value::Object(more)) = (value.as_object_mut(), more) {
-        fields.extend(more);
-    }
-    value
+/// A record as it is stored, with more beside it, which goes before what the record says.
+#[derive(Serialize)]
+struct With<'a, R: ?Sized, M> {
+    #[serde(flatten)]
+    record: &'a R,
+    #[serde(flatten)]
+    more: M,
+}
+
+fn with<R: Serialize + ?Sized, M: Serialize>(record: &R, more: M) -> With<'_, R, M> {
+    With { record, more }
 }
 
 /// The rows that a fact changes.
@@ -70,78 +79,74 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
         | Fact::RecheckMoved(_)
         | Fact::RecheckFired(_) => work_rows(fact),
         Fact::WaitingIntentCreated(wait) => {
-            let scope = if wait.work_item_id.is_some() { "work_item" } else { "agent" };
-            let more = json!({
-                "scope": scope, "status": WaitStatus::Active, "trigger_count": 0, "created_at": at, "seq": seq,
-            });
+            let scope = if wait.work_item_id.is_some() { Scope::WorkItem } else { Scope::Agent };
+            let more =
+                patch::WaitBegun { scope, status: WaitStatus::Active, trigger_count: 0, created_at: at, seq };
             row("waits", &wait.waiting_intent_id, with(wait, more))
         }
         Fact::WaitingIntentTriggered(wait) => {
-            let patch = json!({ "status": WaitStatus::Triggered, "trigger_count": wait.trigger_count });
+            let patch = patch::WaitTriggered { status: WaitStatus::Triggered, trigger_count: wait.trigger_count };
             row("waits", &wait.waiting_intent_id, patch)
         }
-        Fact::WaitingIntentCancelled(wait) => {
-            row("waits", &wait.waiting_intent_id, json!({ "status": WaitStatus::Cancelled }))
-        }
+        Fact::WaitingIntentCancelled(wait) => row("waits", &wait.waiting_intent_id, status(WaitStatus::Cancelled)),
         Fact::TimerCreated(timer) => {
-            let mut more = schedule_shape(&timer.schedule);
-            more["status"] = json!(TimerStatus::Active);
-            more["fire_count"] = json!(0);
-            more["missed_count"] = json!(0);
-            // Lists say when it fires.
-            more["after_ms"] = Value::Null;
-            row("timers", &timer.timer_id, with(timer, more))
+            row("timers", &timer.timer_id, with(timer, patch::TimerBegun::new(&timer.schedule)))
         }
-        Fact::TimerCheckStarted(timer) => row("timers", &timer.timer_id, json!({ "next_fire_at": timer.next_fire_at })),
+        Fact::TimerCheckStarted(timer) => {
+            row("timers", &timer.timer_id, patch::TimerNext { next_fire_at: timer.next_fire_at })
+        }
         Fact::TimerFired(timer) => {
-            let (due, next, count) = (timer.due, timer.next_fire_at, timer.fire_count);
-            let patch = json!({ "last_fired_at": due, "next_fire_at": next, "fire_count": count });
-            row("timers", &timer.timer_id, patch)
+            let (due, next_fire_at, fire_count) = (timer.due, timer.next_fire_at, timer.fire_count);
+            row("timers", &timer.timer_id, patch::TimerFired { last_fired_at: due, next_fire_at, fire_count })
         }
         Fact::TimerMissed(timer) => {
-            let patch = json!({ "next_fire_at": timer.next_fire_at, "missed_count": timer.missed_count });
-            row("timers", &timer.timer_id, patch)
+            let (next_fire_at, missed_count) = (timer.next_fire_at, timer.missed_count);
+            row("timers", &timer.timer_id, patch::TimerMissed { next_fire_at, missed_count })
         }
-        Fact::TimerRescheduled(timer) => row("timers", &timer.timer_id, json!({ "next_fire_at": timer.to })),
-        Fact::TimerCompleted(timer) => row("timers", &timer.timer_id, timer_end(TimerStatus::Completed)),
-        Fact::TimerCancelled(timer) => row("timers", &timer.timer_id, timer_end(TimerStatus::Cancelled)),
+        Fact::TimerRescheduled(timer) => {
+            row("timers", &timer.timer_id, patch::TimerNext { next_fire_at: Some(timer.to) })
+        }
+        Fact::TimerCompleted(timer) => row("timers", &timer.timer_id, patch::TimerEnd::new(TimerStatus::Completed)),
+        Fact::TimerCancelled(timer) => row("timers", &timer.timer_id, patch::TimerEnd::new(TimerStatus::Cancelled)),
         Fact::TriggerCreated(trigger) => {
-            row("triggers", &trigger.trigger_id, with(trigger, json!({ "status": "active", "signed": trigger.signed })))
+            let more = patch::TriggerBegun { status: TriggerStatus::Active, signed: trigger.signed };
+            row("triggers", &trigger.trigger_id, with(trigger, more))
         }
         Fact::TriggerRevoked(trigger) => {
-            let (count, last) = (trigger.delivery_count, trigger.last_delivered_at);
-            let patch = json!({ "status": "revoked", "delivery_count": count, "last_delivered_at": last });
+            let patch = patch::TriggerEnd {
+                status: TriggerStatus::Revoked,
+                delivery_count: trigger.delivery_count,
+                last_delivered_at: trigger.last_delivered_at,
+            };
             row("triggers", &trigger.trigger_id, patch)
         }
         Fact::ApprovalRequested(approval) => {
-            let more = json!({ "status": ApprovalStatus::Pending });
-            row("approvals", &approval.approval_id, with(approval, more))
+            row("approvals", &approval.approval_id, with(approval, status(ApprovalStatus::Pending)))
         }
-        Fact::ApprovalDeadlineMoved(moved) => row("approvals", &moved.approval_id, json!({ "deadline": moved.to })),
+        Fact::ApprovalDeadlineMoved(moved) => {
+            row("approvals", &moved.approval_id, patch::ApprovalDeadline { deadline: moved.to })
+        }
         Fact::ApprovalDecided(decided) => {
-            let patch = json!({ "status": decided.status, "decided_by": decided.decided_by, "decided_at": at });
-            row("approvals", &decided.approval_id, patch)
+            let (status, decided_by) = (decided.status, &decided.decided_by);
+            row("approvals", &decided.approval_id, patch::ApprovalDecided { status, decided_by, decided_at: at })
         }
-        Fact::ApprovalUsed(used) => row("approvals", &used.approval_id, json!({ "used_at": at })),
+        Fact::ApprovalUsed(used) => row("approvals", &used.approval_id, patch::ApprovalUsed { used_at: at }),
         Fact::WorkspaceAttached(workspace) => {
-            let worktree = workspace.worktree.as_ref();
-            let patch = json!({
-                "workspace": workspace.workspace, "root": workspace.root, "mode": workspace.mode,
-                "branch": worktree.map(|worktree| &worktree.branch), "note": workspace.note,
-                "base_commit": worktree.map(|worktree| &worktree.base_commit),
-                "status": "attached", "attached_at": at,
-            });
-            row(WORKSPACE_PLANE, &workspace.root, patch)
+            row(WORKSPACE_PLANE, &workspace.root, patch::WorkspaceBound::new(workspace, at))
         }
-        Fact::WorkspaceDetached(workspace) => row(WORKSPACE_PLANE, &workspace.root, json!({ "status": "detached" })),
-        Fact::WorktreeRemoving(worktree) => row(WORKSPACE_PLANE, &worktree.root, json!({ "status": "removing" })),
+        Fact::WorkspaceDetached(workspace) => {
+            row(WORKSPACE_PLANE, &workspace.root, status(WorkspaceStatus::Detached))
+        }
+        Fact::WorktreeRemoving(worktree) => row(WORKSPACE_PLANE, &worktree.root, status(WorkspaceStatus::Removing)),
         Fact::WorktreeRemoved(worktree) => {
-            row(WORKSPACE_PLANE, &worktree.root, json!({ "status": "removed", "patch": worktree.patch }))
+            let patch = patch::WorktreeGone { status: WorkspaceStatus::Removed, patch: &worktree.patch };
+            row(WORKSPACE_PLANE, &worktree.root, patch)
         }
         Fact::WorktreeKept(worktree) => {
-            row(WORKSPACE_PLANE, &worktree.root, json!({ "status": "attached", "kept": worktree.error }))
+            let patch = patch::WorktreeKept { status: WorkspaceStatus::Attached, kept: &worktree.error };
+            row(WORKSPACE_PLANE, &worktree.root, patch)
         }
-        Fact::BriefRecorded(brief) => row("briefs", &brief.brief_id, with(brief, json!({ "at": at }))),
+        Fact::BriefRecorded(brief) => row("briefs", &brief.brief_id, with(brief, patch::BriefAt { at })),
         Fact::AgentCreated(_)
         | Fact::AgentConfigured(_)
         | Fact::AgentForked(_)
@@ -197,13 +202,8 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
     }
 }
 
-/// As people see them; nothing where nothing is limited.
-fn limits(limits: &Limits) -> Option<Value> {
-    (!limits.is_none()).then(|| limits_shape(limits))
-}
-
-fn timer_end(status: TimerStatus) -> Value {
-    json!({ "status": status, "next_fire_at": null })
+fn status<S>(status: S) -> patch::Status<S> {
+    patch::Status { status }
 }
 
 /// The agent itself, as a list of agents shows one that sleeps: one row.
@@ -214,26 +214,28 @@ pub const AGENT_ROW: &str = "agent";
 
 #[allow(clippy::wildcard_enum_match_arm, reason = "only called with facts about the agent as a whole")]
 fn agent_rows(at: Time, fact: &Fact) -> Vec<Row> {
-    let patch = match fact {
+    match fact {
         Fact::AgentCreated(created) => {
             let status = if created.start { Status::AwakeIdle } else { Status::Stopped };
-            with(&created.identity, with(&settings(&created.config), json!({ "status": status, "created_at": at })))
+            let settings = settings(&created.config);
+            let more = with(&settings, patch::AgentBegun { status, created_at: at });
+            agent_row(with(&created.identity, more))
         }
         Fact::AgentConfigured(configured) => match configured.role {
-            Some(role) => with(&settings(&configured.config), json!({ "role": role })),
-            None => settings(&configured.config),
+            Some(role) => agent_row(with(&settings(&configured.config), patch::AgentRole { role })),
+            None => agent_row(settings(&configured.config)),
         },
-        Fact::AgentForked(forked) => json!({
-            "id": forked.agent_id, "status": Status::Stopped, "created_at": at, "kind": AgentKind::Named,
-            "visibility": Visibility::Public, "ownership": Ownership::SelfOwned, "supervisor": null, "secrets": null,
-        }),
-        Fact::AgentQuarantined(_) => json!({ "status": Status::Stopped }),
-        Fact::AgentArchived(_) => json!({ "archived": true }),
-        Fact::PostureChanged(changed) => json!({ "status": changed.next_status }),
-        Fact::TurnStarted(_) => json!({ "status": Status::AwakeRunning }),
-        Fact::TurnAborted(_) | Fact::TurnTerminal(_) => json!({ "status": Status::AwakeIdle }),
-        _ => return Vec::new(),
-    };
+        Fact::AgentForked(forked) => agent_row(patch::AgentForked::new(&forked.agent_id, at)),
+        Fact::AgentQuarantined(_) => agent_row(status(Status::Stopped)),
+        Fact::AgentArchived(_) => agent_row(patch::AgentArchived { archived: true }),
+        Fact::PostureChanged(changed) => agent_row(status(changed.next_status)),
+        Fact::TurnStarted(_) => agent_row(status(Status::AwakeRunning)),
+        Fact::TurnAborted(_) | Fact::TurnTerminal(_) => agent_row(status(Status::AwakeIdle)),
+        _ => Vec::new(),
+    }
+}
+
+fn agent_row(patch: impl Serialize) -> Vec<Row> {
     row(AGENT_PLANE, AGENT_ROW, patch)
 }
 
@@ -255,30 +257,31 @@ pub fn founder_of_row(row: &Value) -> Option<(AgentId, AgentId)> {
 
 /// One that has no model of its own may find another when it wakes: whoever lists it says which it would be. The secrets
 /// that it names are there for whoever removes one.
-fn settings(config: &Config) -> Value {
+fn settings(config: &Config) -> patch::AgentSettings<'_> {
     let secrets = config.credentials.secret_names();
-    json!({ "model": config.model, "default_model": config.default_model, "secrets": (!secrets.is_empty()).then_some(secrets) })
+    let secrets = (!secrets.is_empty()).then_some(secrets);
+    patch::AgentSettings { model: &config.model, default_model: config.default_model, secrets }
 }
 
 #[allow(clippy::wildcard_enum_match_arm, reason = "only called with facts about messages")]
 fn message_rows(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
     let status = |id: &crate::id::MessageId, status: QueueStatus| {
-        row("messages", id, json!({ "status": status, "not_before": null }))
+        row("messages", id, patch::MessageStatus { status, not_before: None })
     };
     match fact {
         Fact::MessageQueued(queued) => {
             let message = &*queued.message;
-            let more = json!({ "seq": seq, "at": at, "status": QueueStatus::Queued });
-            let patch = match message.excerpt(LISTED_BODY_BYTES) {
-                None => with(message, more),
+            let more = patch::MessageQueued { seq, at, status: QueueStatus::Queued };
+            match message.excerpt(LISTED_BODY_BYTES) {
+                None => row("messages", &message.message_id, with(message, more)),
                 Some(excerpt) => {
-                    with(&with(&excerpt, more), json!({ "bytes": message.body_bytes(), "truncated": true }))
+                    let cut = patch::MessageCut { bytes: message.body_bytes(), truncated: true };
+                    row("messages", &message.message_id, with(&with(&excerpt, more), cut))
                 }
-            };
-            row("messages", &message.message_id, patch)
+            }
         }
         Fact::MessageRequeued(message) => {
-            let patch = json!({ "status": QueueStatus::Queued, "not_before": message.not_before });
+            let patch = patch::MessageStatus { status: QueueStatus::Queued, not_before: message.not_before };
             row("messages", &message.message_id, patch)
         }
         Fact::MessageDequeued(message) => status(&message.message_id, QueueStatus::Dequeued),
@@ -294,26 +297,27 @@ fn message_rows(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
 #[allow(clippy::wildcard_enum_match_arm, reason = "only called with facts about tasks")]
 fn task_rows(at: Time, fact: &Fact) -> Vec<Row> {
     let ended = |status: TaskStatus, end: &crate::fact::TaskEnd| {
-        let output = json!({ "bytes": end.output_bytes, "truncated": end.truncated });
-        let patch = json!({
-            "status": status, "ended_at": at, "exit_code": end.exit_code, "signal": end.signal,
-            "output": output, "evidence": end.evidence, "used": end.used.as_ref().map(used_shape),
-        });
+        let used = end.used.as_ref().map(UsedView::from);
+        let patch = patch::TaskEnded {
+            status,
+            ended_at: at,
+            exit_code: end.exit_code,
+            signal: end.signal,
+            output: TaskOutput { bytes: end.output_bytes, truncated: end.truncated },
+            evidence: &end.evidence,
+            used,
+        };
         row("tasks", &end.task_id, patch)
     };
     match fact {
         Fact::TaskCreated(task) => {
-            let patch = json!({
-                "task_id": task.task_id, "kind": task.task_kind, "status": TaskStatus::Queued,
-                "summary": task.summary, "command": task.command, "work_item_id": task.work_item_id,
-                "child_agent_id": task.child_agent_id, "recovery": task.recovery, "created_at": at,
-                "granted": task.child.as_ref().and_then(|child| limits(&child.grant)),
-            });
-            row("tasks", &task.task_id, patch)
+            let granted = task.child.as_ref().and_then(|child| child.grant.view());
+            row("tasks", &task.task_id, patch::TaskBegun::new(task, at, granted.as_ref()))
         }
-        Fact::TaskRunning(task) => row("tasks", &task.task_id, with(task, json!({ "status": TaskStatus::Running }))),
+        Fact::TaskRunning(task) => row("tasks", &task.task_id, with(task, self::status(TaskStatus::Running))),
         Fact::TaskCancelling(task) => {
-            row("tasks", &task.task_id, json!({ "status": TaskStatus::Cancelling, "evidence": task.evidence }))
+            let patch = patch::TaskCancelling { status: TaskStatus::Cancelling, evidence: &task.evidence };
+            row("tasks", &task.task_id, patch)
         }
         Fact::TaskCompleted(task) => ended(TaskStatus::Completed, &task.end),
         Fact::TaskFailed(task) => ended(TaskStatus::Failed, &task.end),
@@ -327,37 +331,47 @@ fn task_rows(at: Time, fact: &Fact) -> Vec<Row> {
 fn work_rows(fact: &Fact) -> Vec<Row> {
     match fact {
         Fact::WorkItemCreated(item) => {
-            let budget = limits(&item.budget);
-            let more = json!({ "revision": 1, "state": WorkItemState::Open, "current": false, "budget": budget });
+            let budget: Option<LimitsView> = item.budget.view();
+            let budget = budget.as_ref().map(WithNulls);
+            let more = patch::WorkItemBegun { revision: 1, state: WorkItemState::Open, current: false, budget };
             row("work_items", &item.work_item_id, with(item, more))
         }
         Fact::WorkItemPicked(item) => {
-            let current = |id: &WorkItemId, current| row("work_items", id, json!({ "current": current }));
+            let current = |id: &WorkItemId, current| row("work_items", id, patch::WorkItemFocus { current });
             let left = item.previous.iter().flat_map(|previous| current(previous, false));
             left.chain(current(&item.work_item_id, true)).collect()
         }
-        Fact::WorkItemUpdated(item) => {
-            let more = item.budget.map_or_else(|| json!({}), |budget| json!({ "budget": limits(&budget) }));
-            row("work_items", &item.work_item_id, with(item, more))
-        }
+        Fact::WorkItemUpdated(item) => match item.budget.map(|budget| budget.view()) {
+            None => row("work_items", &item.work_item_id, item),
+            Some(budget) => {
+                let more = patch::WorkItemBudget { budget: budget.as_ref().map(WithNulls) };
+                row("work_items", &item.work_item_id, with(item, more))
+            }
+        },
         Fact::WorkItemBlocked(item) => {
             // Without a recheck of its own, it takes away the one that was set before.
-            let patch = with(item, json!({ "recheck_at": item.recheck_at }));
-            row("work_items", &item.work_item_id, patch)
+            let more = patch::WorkItemRecheck { recheck_at: item.recheck_at };
+            row("work_items", &item.work_item_id, with(item, more))
         }
         Fact::WorkItemUnblocked(item) => {
-            let patch = json!({ "revision": item.revision, "blocked_by": null, "recheck_at": null });
+            let patch = patch::WorkItemUnblocked { revision: item.revision, blocked_by: (), recheck_at: () };
             row("work_items", &item.work_item_id, patch)
         }
         Fact::WorkItemCompleted(item) => {
-            let patch = json!({
-                "revision": item.revision, "state": WorkItemState::Completed, "report": item.report,
-                "blocked_by": null, "recheck_at": null, "current": false,
-            });
+            let patch = patch::WorkItemCompleted {
+                revision: item.revision,
+                state: WorkItemState::Completed,
+                report: &item.report,
+                blocked_by: (),
+                recheck_at: (),
+                current: false,
+            };
             row("work_items", &item.work_item_id, patch)
         }
-        Fact::RecheckMoved(item) => row("work_items", &item.work_item_id, json!({ "recheck_at": item.to })),
-        Fact::RecheckFired(item) => row("work_items", &item.work_item_id, json!({ "recheck_at": null })),
+        Fact::RecheckMoved(item) => {
+            row("work_items", &item.work_item_id, patch::WorkItemRecheck { recheck_at: Some(item.to) })
+        }
+        Fact::RecheckFired(item) => row("work_items", &item.work_item_id, patch::WorkItemRecheck { recheck_at: None }),
         _ => Vec::new(),
     }
 }

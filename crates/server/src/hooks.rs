@@ -131,7 +131,7 @@ impl Hooks {
                 ) => return Err(error),
             };
             let row = rows.into_iter().find(|row| row.id == trigger.as_str());
-            let archived = readable_agent_row(ledger, &stream)?.is_some_and(|row| row["archived"] == true);
+            let archived = readable_agent_row(ledger, &stream)?.is_some_and(|row| row.archived);
             if archived || row.is_none_or(|row| row.value["status"] != "active") {
                 self.secrets.forget(&agent, &trigger);
             }

@@ -137,6 +137,11 @@ pub(crate) fn refused(refusal: Refusal, agent: &str) -> Problem {
     Problem::new(status, refusal.code, refusal.message).hint(refusal.hint)
 }
 
+/// An answer, or a row, that is not what it should be.
+pub(crate) fn unexpected(error: &serde_json::Error) -> Problem {
+    Problem::new(503, "crashed", format!("it was answered as something else: {error}"))
+}
+
 pub(crate) fn unreadable(error: &ReadError) -> Problem {
     let problem = Problem::new(503, "store", error.to_string());
     match error {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use abide_api::types::{ModelList, ModelTested, Transfer};
+use abide_api::types::{Fetched, ModelList, ModelTested, Patch, SandboxPart, Surroundings, TaskTaken, Transfer};
 use abide_kernel::agent::credentials::Credentials;
 use abide_kernel::agent::workspace::Workspace;
 use abide_kernel::effect::Place;
@@ -10,9 +10,9 @@ use abide_kernel::explain::FolderUse;
 use abide_kernel::fact::WorkspaceAttached;
 use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::input::Refusal;
+use abide_kernel::views::task::OutputRead;
 use abide_kernel::vocabulary::WorkspaceMode;
 use futures_util::future::BoxFuture;
-use serde_json::Value;
 
 pub type Done<'a, T> = BoxFuture<'a, Result<T, Refusal>>;
 /// What comes of looking: something, always.
@@ -37,10 +37,10 @@ pub trait Services: Send + Sync {
         task: TaskId,
         offset: Option<u64>,
         wait_ms: u64,
-    ) -> Done<'a, Value>;
+    ) -> Done<'a, OutputRead>;
 
     /// Says how much was taken. With `close`, nothing comes after it.
-    fn write_input<'a>(&'a self, agent: &'a AgentId, task: TaskId, input: String, close: bool) -> Done<'a, Value>;
+    fn write_input<'a>(&'a self, agent: &'a AgentId, task: TaskId, input: String, close: bool) -> Done<'a, TaskTaken>;
 
     /// A folder that may be bound. A worktree is made here.
     fn attach<'a>(
@@ -59,15 +59,15 @@ pub trait Services: Send + Sync {
         bound: Option<Workspace>,
         folder: String,
         branch: Option<String>,
-    ) -> Done<'a, Value>;
+    ) -> Done<'a, Fetched>;
 
     /// The folder by its real path, if it could be worked in at this moment.
     fn check_workspace(&self, path: String, reach: Reach) -> Done<'_, String>;
 
-    fn patches<'a>(&'a self, agent: &'a AgentId) -> Done<'a, Vec<Value>>;
+    fn patches<'a>(&'a self, agent: &'a AgentId) -> Done<'a, Vec<Patch>>;
 
     /// Guides and skills of where an agent works, and hooks and settings of the user's git that it can write.
-    fn surroundings<'a>(&'a self, agent: &'a AgentId, place: Place) -> Done<'a, Value>;
+    fn surroundings<'a>(&'a self, agent: &'a AgentId, place: Place) -> Done<'a, Surroundings>;
 
     /// How an agent stands to the folder that it works in, at this moment: it may hold it, wait for it, or find it held.
     fn folder_use<'a>(&'a self, _agent: &'a AgentId, _place: Place) -> Seen<'a, FolderUse> {
@@ -96,7 +96,7 @@ pub trait Services: Send + Sync {
     fn disk_use<'a>(&'a self, agent: &'a AgentId) -> Seen<'a, Option<u64>>;
 
     /// What keeps commands where they belong, with or without network.
-    fn sandbox(&self, network: bool) -> Value;
+    fn sandbox(&self, network: bool) -> SandboxPart;
 
     /// Models that can be named, with the agents that think with each. It may read the disk.
     fn models(&self, used: &BTreeMap<String, Vec<String>>) -> ModelList;

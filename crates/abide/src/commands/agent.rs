@@ -8,20 +8,22 @@ use std::path::Path;
 
 use abide_api::Client;
 use abide_api::types::{
-    Abort, AgentChange, AgentCreate, AgentCredentials, AgentItem, AgentSummary, Budget, Execution, Limits, SandboxPart,
-    Surroundings, Usage, Used,
+    Abort, AgentChange, AgentCreate, AgentCredentials, AgentItem, AgentSummary, BudgetView, Execution, LimitsView,
+    SandboxPart, Surroundings, UsageView, UsedView,
 };
 use abide_daemon::models::ECHO;
 use abide_daemon::text::grouped;
 use abide_effects::workspace::{nested_warning, shadow_warning};
 use abide_kernel::agent::budget::wall_in_words;
 use abide_kernel::id::AgentId;
+use abide_kernel::vocabulary::Posture;
 use abide_private::read_regular_text;
 use anyhow::Context;
-use serde_json::json;
+use serde::Serialize;
 
 use crate::budget::{in_words, limits};
 use crate::cli::{AgentCommand, CreateArgs, NONE, PlaceArgs, SetArgs};
+use crate::commands::plane;
 use crate::connection::{self, block_on};
 use crate::folder::absolute;
 use crate::output::{Cell, Failed, Output, counted, one_line, table};
@@ -59,7 +61,7 @@ fn create(args: &CreateArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<
         role: args.role,
         instructions: args.instructions.as_deref().map(read).transpose()?,
         network: args.network.then_some(true),
-        budget: (!args.budget.is_empty()).then(|| args.budget.over(&Budget::default())),
+        budget: (!args.budget.is_empty()).then(|| args.budget.over(&BudgetView::default())),
         fallback: args.fallback.as_deref().map(models),
         start: args.no_start.then_some(false),
     };
@@ -71,7 +73,7 @@ fn create(args: &CreateArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<
         };
         Ok((made, around))
     })?;
-    out.result(&json!(made), || {
+    out.result(&made, || {
         let (id, model) = (&made.identity.id, one_line(&made.model.name));
         let echo = if model == ECHO { ", which answers with what it is told" } else { "" };
         format!("made {id}, {}, with {model}{echo}\n", made.agent.status)
@@ -121,7 +123,7 @@ fn set(args: &SetArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
         }
         Ok(client.change_agent(args.id.as_str(), &change).await?)
     })?;
-    out.result(&json!(summary), || {
+    out.result(&summary, || {
         let workspace = change.workspace.as_ref().map(|folder| format!("is to work in {}", one_line(folder)));
         let network = change.network.map(|on| format!("has network {}", on_or_off(on)));
         let whose = if summary.model.default { ", the default" } else { "" };
@@ -185,7 +187,7 @@ pub async fn all(client: &Client) -> anyhow::Result<Vec<AgentItem>> {
 fn list(place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let client = connection::find(place)?;
     let agents = block_on(all(&client))?;
-    out.result(&json!({ "items": agents, "next": null }), || {
+    out.result(&plane::page_of(&agents), || {
         if agents.is_empty() {
             return "no agents yet; make one with `abide agent create ID`\n".to_owned();
         }
@@ -193,10 +195,10 @@ fn list(place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
             let AgentItem { id, status, role, model, created_at, .. } = agent;
             vec![
                 id.as_str().into(),
-                Cell::status(status),
+                Cell::status(status.as_str()),
                 role.as_str().into(),
                 model.as_str().into(),
-                out.time(created_at).into(),
+                created_at.map_or_else(String::new, |at| out.time(at)).into(),
             ]
         };
         out.columns(&["id", "status", "role", "model", "made"], &agents.iter().map(row).collect::<Vec<_>>())
@@ -209,33 +211,38 @@ fn show(id: &AgentId, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
         let summary = client.agent(id.as_str()).await?;
         Ok((summary, client.surroundings(id.as_str()).await?))
     })?;
-    let mut shown = json!(summary);
-    shown["surroundings"] = json!(around);
-    out.result(&shown, || picture(&summary, &around, out))
+    out.result(&AgentShown { summary: &summary, surroundings: &around }, || picture(&summary, &around, out))
+}
+
+/// The picture of an agent, and what lies around it.
+#[derive(Serialize)]
+struct AgentShown<'a> {
+    #[serde(flatten)]
+    summary: &'a AgentSummary,
+    surroundings: &'a Surroundings,
 }
 
 /// The documents call the posture of a stopped agent `archived`; an archived agent is another thing to people.
-fn posture_in_words(posture: &str) -> String {
-    if posture == "archived" { "stopped".to_owned() } else { posture.to_owned() }
+fn posture_in_words(posture: Posture) -> &'static str {
+    if posture == Posture::Archived { "stopped" } else { posture.as_str() }
 }
 
 fn picture(summary: &AgentSummary, around: &Surroundings, out: &Output) -> String {
     let AgentSummary { identity, agent, decision, closure, model, execution, .. } = summary;
-    let some = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
     let mut rows = vec![
         ("agent", format!("{} ({}, {})", identity.id, identity.kind, identity.role)),
-        ("status", agent.status.clone()),
-        ("posture", posture_in_words(&summary.scheduling_posture)),
+        ("status", agent.status.to_string()),
+        ("posture", posture_in_words(summary.scheduling_posture).to_owned()),
         ("decision", format!("{} ({})", decision.kind, decision.reason)),
-        ("outcome", some(&closure.outcome)),
+        ("outcome", closure.outcome.map_or_else(|| "-".to_owned(), |outcome| outcome.to_string())),
         ("turns", grouped(agent.turn_index)),
         ("messages", format!("{} pending, {} parked", grouped(agent.pending), grouped(agent.parked))),
     ];
     let mut more = |name, value: Option<String>| rows.extend(value.map(|value| (name, value)));
-    more("waits for", closure.waiting_reason.clone());
-    more("running", agent.current_run_id.clone());
-    more("work item", agent.current_work_item_id.clone());
-    more("sleeps until", agent.sleeping_until.as_ref().map(|until| out.time(until)));
+    more("waits for", closure.waiting_reason.map(|reason| reason.to_string()));
+    more("running", agent.current_run_id.as_ref().map(ToString::to_string));
+    more("work item", agent.current_work_item_id.as_ref().map(ToString::to_string));
+    more("sleeps until", agent.sleeping_until.map(|until| out.time(until)));
     more("hint", summary.lifecycle.hint.clone());
     let some_of = |count: usize| (count > 0).then(|| grouped(count as u64));
     more("waits", some_of(summary.active_waiting_intents.len()));
@@ -276,7 +283,7 @@ fn picture(summary: &AgentSummary, around: &Surroundings, out: &Output) -> Strin
     more(
         "trouble",
         model.trouble.as_ref().map(|it| {
-            format!("{}: {}: {} ({})", one_line(&it.model), it.error, one_line(&it.message), out.time(&it.at))
+            format!("{}: {}: {} ({})", one_line(&it.model), it.error, one_line(&it.message), out.time(it.at))
         }),
     );
     let (input, output) = (grouped(usage.input_tokens), grouped(usage.output_tokens));
@@ -287,7 +294,7 @@ fn picture(summary: &AgentSummary, around: &Surroundings, out: &Output) -> Strin
     more("by children", used(&model.children));
     more("granted", limits(&model.granted));
     more("budget", in_words(&model.budget));
-    let daily = model.budget.daily.as_ref().is_some_and(|daily| *daily != Limits::default());
+    let daily = model.budget.daily.as_ref().is_some_and(|daily| *daily != LimitsView::default());
     more("used today", used(&model.today).filter(|_| daily));
     more("last fact", Some(format!("seq {}", grouped(summary.at_seq))));
     table(&rows)
@@ -342,7 +349,7 @@ fn sandbox(sandbox: &SandboxPart) -> String {
 }
 
 /// How much of what it read came from its provider's cache.
-fn cached(usage: &Usage) -> String {
+fn cached(usage: &UsageView) -> String {
     let cached = grouped(usage.cached_tokens);
     match (usage.cached_tokens * 100).checked_div(usage.input_tokens) {
         Some(share) => format!("{cached} cached, {share} %"),
@@ -351,7 +358,7 @@ fn cached(usage: &Usage) -> String {
 }
 
 /// What is not known is not free. What models with a price took before is said all the same.
-fn cost(usage: &Usage, priced: bool) -> String {
+fn cost(usage: &UsageView, priced: bool) -> String {
     match (priced, usage.cost_usd > 0.0) {
         (true, _) => format!("${:.4}", usage.cost_usd),
         (false, true) => format!("${:.4} and what its model took, which has no price", usage.cost_usd),
@@ -360,8 +367,8 @@ fn cost(usage: &Usage, priced: bool) -> String {
 }
 
 /// `3 turns, 1,200 tokens, $0.0100, 0.12 h`; none where nothing was used.
-pub fn used(used: &Used) -> Option<String> {
-    let Used { turns, wall_ms, usage } = used;
+pub fn used(used: &UsedView) -> Option<String> {
+    let UsedView { turns, wall_ms, usage } = used;
     let tokens = usage.input_tokens + usage.output_tokens;
     let said = || {
         let (turns, tokens) = (counted(*turns, "turn"), grouped(tokens));
@@ -378,7 +385,7 @@ fn abort(id: &AgentId, exec: Option<String>, place: &PlaceArgs, out: &Output) ->
 }
 
 fn status(summary: &AgentSummary, out: &Output) -> anyhow::Result<()> {
-    out.result(&json!(summary), || status_line(summary))
+    out.result(&summary, || status_line(summary))
 }
 
 fn status_line(summary: &AgentSummary) -> String {
@@ -388,5 +395,5 @@ fn status_line(summary: &AgentSummary) -> String {
 fn delete(id: &AgentId, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let client = connection::find(place)?;
     let deleted = block_on(async { Ok(client.delete_agent(id.as_str()).await?) })?;
-    out.result(&json!(deleted), || format!("{id} is archived; its past stays in the ledger\n"))
+    out.result(&deleted, || format!("{id} is archived; its past stays in the ledger\n"))
 }

@@ -1,10 +1,11 @@
 //! `abide briefs`: what an agent told its operator.
 
 use abide_api::client::page_query;
-use abide_api::types::Brief;
-use serde_json::json;
+use abide_api::types::BriefView;
+use abide_kernel::vocabulary::BriefKind;
 
 use crate::cli::{LastArgs, PlaceArgs};
+use crate::commands::plane;
 use crate::connection::{self, block_on};
 use crate::output::{Output, Paint, one_line, quoted};
 
@@ -18,7 +19,7 @@ pub fn run(args: &LastArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<(
         let from = args.last.map_or(0, |last| briefs.len().saturating_sub(last));
         Ok(briefs.split_off(from))
     })?;
-    out.result(&json!({ "items": briefs, "next": null }), || {
+    out.result(&plane::page_of(&briefs), || {
         if briefs.is_empty() {
             return format!("{id} has told nothing yet; `abide why {id}` says what it does\n");
         }
@@ -26,10 +27,10 @@ pub fn run(args: &LastArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<(
     })
 }
 
-fn told(brief: &Brief, out: &Output) -> String {
-    let paint = if brief.kind == "failure" { Paint::Bad } else { Paint::Bold };
-    let about = brief.message_id.as_deref().map(|id| format!("  to {}", one_line(id))).unwrap_or_default();
+fn told(brief: &BriefView, out: &Output) -> String {
+    let paint = if brief.kind == BriefKind::Failure { Paint::Bad } else { Paint::Bold };
+    let about = brief.message_id.as_ref().map(|id| format!("  to {}", one_line(id.as_str()))).unwrap_or_default();
     let cut = if brief.cut { " (cut)" } else { "" };
-    let head = out.paint(paint, &format!("{}{cut}", one_line(&brief.kind)));
-    format!("{head}  {}\n{}", out.paint(Paint::Dim, &format!("{}{about}", out.time(&brief.at))), quoted(&brief.text))
+    let head = out.paint(paint, &format!("{}{cut}", brief.kind));
+    format!("{head}  {}\n{}", out.paint(Paint::Dim, &format!("{}{about}", out.time(brief.at))), quoted(&brief.text))
 }

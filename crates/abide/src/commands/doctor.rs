@@ -455,8 +455,8 @@ fn writable_settings(place: &PlaceArgs) -> Vec<Check> {
     let found: anyhow::Result<BTreeMap<(&'static str, String), Vec<String>>> = block_on(async {
         let mut found: BTreeMap<_, Vec<String>> = BTreeMap::new();
         for agent in super::agent::all(&client).await?.into_iter().take(AGENTS_LOOKED_AT) {
-            for warning in super::agent::writable(&client.surroundings(&agent.id).await?) {
-                found.entry(warning).or_default().push(agent.id.clone());
+            for warning in super::agent::writable(&client.surroundings(agent.id.as_str()).await?) {
+                found.entry(warning).or_default().push(agent.id.to_string());
             }
         }
         Ok(found)

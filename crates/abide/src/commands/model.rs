@@ -6,7 +6,6 @@ use abide_daemon::text::grouped;
 use abide_ledger::{Ledger, Options};
 use abide_server::models_in_use;
 use anyhow::anyhow;
-use serde_json::json;
 
 use crate::cli::{ModelCommand, PlaceArgs, UpArgs};
 use crate::config::Settings;
@@ -50,7 +49,7 @@ fn find_in(place: &PlaceArgs, open: impl FnOnce() -> anyhow::Result<Option<Ledge
 
 fn list(place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let list = find(place)?;
-    out.result(&json!(list), || {
+    out.result(&list, || {
         let rows: Vec<_> = list.items.iter().map(|item| row(item, key_of(&list, item))).collect();
         let mut text = out.columns(&["model", "key", "window", "$ in", "$ out", "prices of", "used by"], &rows);
         text.push('\n');
@@ -137,7 +136,7 @@ fn test(model: Option<String>, place: &PlaceArgs, out: &Output) -> anyhow::Resul
         }
     };
     let ModelTested { model, elapsed_ms, usage, error, priced, .. } = &tested;
-    out.result(&json!(tested), || {
+    out.result(&tested, || {
         let model = one_line(model);
         match (error, usage) {
             (Some(error), _) => {

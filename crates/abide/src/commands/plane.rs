@@ -2,10 +2,10 @@
 
 use abide_api::Client;
 use abide_api::client::page_query;
+use abide_api::types::Page;
 use abide_kernel::id::AgentId;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
 
 use super::agent;
 use crate::cli::{OfAgent, OfAgents, PlaceArgs};
@@ -20,6 +20,11 @@ pub struct Plane<T> {
     pub row: fn(&T, &Output) -> Vec<Cell>,
     /// What to say of the agent where there is nothing; ID is the agent.
     pub empty: &'static str,
+}
+
+/// All items as one page.
+pub fn page_of<T>(items: &[T]) -> Page<&T> {
+    Page { items: items.iter().collect(), next: None }
 }
 
 /// All items of a plane.
@@ -59,7 +64,7 @@ pub fn list_fitting<T: DeserializeOwned + Serialize>(
 ) -> anyhow::Result<()> {
     let client = connection::find(place)?;
     let items: Vec<T> = block_on(fitting(&client, &of.agent, plane.route, query))?;
-    out.result(&json!({ "items": items, "next": null }), || {
+    out.result(&page_of(&items), || {
         if items.is_empty() {
             let agent = of.agent.as_str();
             return format!("{agent} {}\n", plane.empty.replace("ID", agent));
@@ -75,9 +80,18 @@ pub fn list_fitting<T: DeserializeOwned + Serialize>(
     })
 }
 
+/// An item, and whose it is.
+#[derive(Serialize)]
+struct Owned<T> {
+    agent_id: AgentId,
+    #[serde(flatten)]
+    item: T,
+}
+
 /// One agent's, or what is open of all agents: what is over is of use beside the rest of its agent only.
 pub fn list_or_open<T: DeserializeOwned + Serialize>(
     plane: &Plane<T>,
+    is_open: fn(&T) -> bool,
     of: &OfAgents,
     place: &PlaceArgs,
     out: &Output,
@@ -86,27 +100,24 @@ pub fn list_or_open<T: DeserializeOwned + Serialize>(
         return list(plane, &OfAgent { agent: agent.clone() }, place, out);
     }
     let client = connection::find(place)?;
-    let found: Vec<(String, T, Value)> = block_on(async {
+    let found: Vec<Owned<T>> = block_on(async {
         let mut found = Vec::new();
         for agent in agent::all(&client).await? {
-            for item in items::<T>(&client, &AgentId::new(&agent.id)?, plane.route).await? {
-                let mut value = json!(item);
-                if value["status"] == "pending" || value["status"] == "active" {
-                    value["agent_id"] = json!(agent.id);
-                    found.push((agent.id.clone(), item, value));
+            for item in items::<T>(&client, &agent.id, plane.route).await? {
+                if is_open(&item) {
+                    found.push(Owned { agent_id: agent.id.clone(), item });
                 }
             }
         }
         Ok(found)
     })?;
-    let values: Vec<&Value> = found.iter().map(|(_, _, value)| value).collect();
-    out.result(&json!({ "items": values, "next": null }), || {
+    out.result(&page_of(&found), || {
         if found.is_empty() {
             return "nothing is open; --agent ID shows what is over, too\n".to_owned();
         }
-        let ids = out.ids(&found.iter().map(|(_, item, _)| (plane.id)(item)).collect::<Vec<_>>());
-        let row = |((agent, item, _), id): (&(String, T, Value), String)| {
-            let mut cells = vec![Cell::from(agent.as_str()), Cell::from(id)];
+        let ids = out.ids(&found.iter().map(|owned| (plane.id)(&owned.item)).collect::<Vec<_>>());
+        let row = |(Owned { agent_id, item }, id): (&Owned<T>, String)| {
+            let mut cells = vec![Cell::from(agent_id.as_str()), Cell::from(id)];
             cells.extend((plane.row)(item, out));
             cells
         };
@@ -137,6 +148,12 @@ pub async fn named<T: DeserializeOwned>(
     }
 }
 
+#[derive(Serialize)]
+struct EndedItem<'a> {
+    ended: bool,
+    id: &'a str,
+}
+
 /// Ends the item that a person named by its id or the end of it; `word` is the word for that.
 pub fn end<T: DeserializeOwned>(
     plane: &Plane<T>,
@@ -152,9 +169,9 @@ pub fn end<T: DeserializeOwned>(
         let ended = client.end(of.agent.as_str(), plane.route, &id).await?;
         Ok((id, ended))
     })?;
-    let mut value = json!(ended);
-    value["id"] = json!(id);
-    out.result(&value, || if ended.ended { format!("{id} is {word}\n") } else { format!("{id} had ended already\n") })
+    out.result(&EndedItem { ended: ended.ended, id: &id }, || {
+        if ended.ended { format!("{id} is {word}\n") } else { format!("{id} had ended already\n") }
+    })
 }
 
 pub fn or_dash(text: Option<&str>) -> Cell {

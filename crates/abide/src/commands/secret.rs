@@ -5,9 +5,9 @@ use std::io::{IsTerminal, Read};
 use abide_api::types::{SecretItem, SecretSet};
 use abide_effects::secrets::SecretValue;
 use anyhow::Context;
-use serde_json::json;
 
 use crate::cli::{PlaceArgs, SecretCommand};
+use crate::commands::plane;
 use crate::connection::{self, block_on};
 use crate::output::{Cell, Failed, Output};
 
@@ -38,7 +38,7 @@ fn set(name: &str, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let secret = SecretSet { value: value(name)? };
     let client = connection::find(place)?;
     let item = block_on(async { Ok(client.set_secret(name, &secret).await?) })?;
-    out.result(&json!(item), || match item.agents.is_empty() {
+    out.result(&item, || match item.agents.is_empty() {
         true => format!("{name} is set\n"),
         false => format!("{name} is set; commands of {} have it from their next start on\n", item.agents.join(", ")),
     })?;
@@ -52,7 +52,7 @@ fn list(place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let client = &connection::find(place)?;
     let page = |after: Option<String>| async move { client.secrets(after.as_deref()).await };
     let secrets = block_on(async { Ok(client.all(page).await?) })?;
-    out.result(&json!({ "items": secrets, "next": null }), || {
+    out.result(&plane::page_of(&secrets), || {
         if secrets.is_empty() {
             return "no secrets; `abide secret set NAME < FILE` keeps one\n".to_owned();
         }
@@ -67,7 +67,7 @@ fn list(place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
 fn remove(name: &str, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let client = connection::find(place)?;
     let item = block_on(async { Ok(client.remove_secret(name).await?) })?;
-    out.result(&json!(item), || {
+    out.result(&item, || {
         let mut text = format!("{name} is removed\n");
         let agents = item.agents.join(", ");
         match (item.source.as_str(), item.agents.is_empty()) {

@@ -6,8 +6,10 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use abide_api::Client;
-use abide_api::types::{Accepted, AgentSummary, Brief, MessageCreate, PostKind, TextDelta, Wait, Why};
-use abide_kernel::vocabulary::{ProviderError, Reason, WaitKind};
+use abide_api::types::{Accepted, AgentSummary, BriefView, MessageCreate, PostKind, TextDelta, WaitView, Why};
+use abide_kernel::id::{BriefId, MessageId};
+use abide_kernel::vocabulary::{BriefKind, DecisionKind, ProviderError, Reason, Status, WaitKind};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::agent::stdin;
@@ -44,7 +46,7 @@ pub fn run(args: &SendArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<(
             out.note(warning);
         }
         if !args.wait {
-            out.result(&json!(accepted), || format!("queued as {} (seq {})\n", accepted.message_id, accepted.seq))?;
+            out.result(&accepted, || format!("queued as {} (seq {})\n", accepted.message_id, accepted.seq))?;
             return hint_if_stopped(&client, args, out).await;
         }
         let answer = answer(&client, args, &accepted, place, out);
@@ -58,7 +60,7 @@ pub fn run(args: &SendArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<(
 
 async fn hint_if_stopped(client: &Client, args: &SendArgs, out: &Output) -> anyhow::Result<()> {
     let id = args.id.as_str();
-    if out.has_hints() && client.agent(id).await?.agent.status == "stopped" {
+    if out.has_hints() && client.agent(id).await?.agent.status == Status::Stopped {
         out.hint(&format!("{id} is stopped, and reads it once it starts: `abide agent start {id}`"));
     }
     Ok(())
@@ -80,7 +82,7 @@ fn unanswered(accepted: &Accepted, why: output::Why, said: String) -> anyhow::Er
 }
 
 fn is_class(word: &str) -> bool {
-    serde_json::from_value::<ProviderError>(word.into()).is_ok()
+    ProviderError::parse(word).is_some()
 }
 
 /// Follows the agent from the message on, until it is answered or it is certain that it will not be.
@@ -93,7 +95,7 @@ async fn answer(
 ) -> anyhow::Result<()> {
     let id = args.id.as_str();
     let now = client.why(id, None).await?;
-    if now.status == "stopped" {
+    if now.status == Status::Stopped {
         return Err(stopped(id, accepted));
     }
     // A budget that is spent by now may have been spent on the answer; spent when the message came, there will be none.
@@ -108,7 +110,7 @@ async fn answer(
     let mut overheard = Overheard::default();
     // Whoever waits hears that it takes its time, once of each time.
     let mut told = None;
-    let mut told_of_disk = now.decision.reason == Reason::DiskReserve.as_str();
+    let mut told_of_disk = now.decision.reason == Reason::DiskReserve;
     if told_of_disk {
         out.note(&now.sentence);
     }
@@ -149,16 +151,21 @@ async fn answer(
     }
 }
 
-fn said(brief: &Brief, accepted: &Accepted, out: &Output) -> anyhow::Result<()> {
-    let mut value = json!(brief);
-    value["seq"] = json!(accepted.seq);
-    if brief.brief_id.is_empty() {
-        value["brief_id"] = Value::Null;
-    }
-    if let Some(warning) = &accepted.warning {
-        value["warning"] = json!(warning);
-    }
-    out.result(&value, || many_lines(&brief.text))?;
+/// A brief, and the message that it answers. An answer that is no brief has null for its id.
+#[derive(Serialize)]
+struct AnswerShown<'a> {
+    #[serde(flatten)]
+    brief: &'a BriefView,
+    brief_id: Option<&'a BriefId>,
+    seq: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<&'a str>,
+}
+
+fn said(brief: &BriefView, accepted: &Accepted, out: &Output) -> anyhow::Result<()> {
+    let brief_id = Some(&brief.brief_id).filter(|id| !id.as_str().is_empty());
+    let warning = accepted.warning.as_deref();
+    out.result(&AnswerShown { brief, brief_id, seq: accepted.seq, warning }, || many_lines(&brief.text))?;
     if brief.cut {
         out.note(CUT);
     }
@@ -173,7 +180,7 @@ fn stopped(id: &str, accepted: &Accepted) -> anyhow::Error {
 
 /// A failure that became a question is a person's to answer.
 fn failed(summary: &AgentSummary, text: &str, accepted: &Accepted) -> anyhow::Error {
-    let asked = |wait: &Wait| wait.kind == WaitKind::Operator.as_str() && wait.reason == text;
+    let asked = |wait: &WaitView| wait.kind == WaitKind::Operator && wait.reason == text;
     let why = match summary.active_waiting_intents.iter().any(asked) {
         true => output::Why::WaitsForPerson,
         false => output::Why::Failed,
@@ -194,11 +201,15 @@ fn later(summary: &AgentSummary, until: &str) -> String {
 
 /// No turn of the agent starts until a person does something, or the next day begins.
 fn held(why: &Why, accepted: &Accepted) -> Option<anyhow::Error> {
-    let (outcome, class) = match why.decision.reason.as_str() {
-        "budget_spent" => (output::Why::BudgetSpent, None),
-        "home_budget_spent" => (output::Why::BudgetSpent, Some(ProviderError::HomeBudgetSpent)),
-        "model_key" => (output::Why::WaitsForPerson, Some(ProviderError::Auth)),
-        _ => return None,
+    let reason = why.decision.reason;
+    let (outcome, class) = if reason == Reason::BudgetSpent {
+        (output::Why::BudgetSpent, None)
+    } else if reason == Reason::HomeBudgetSpent {
+        (output::Why::BudgetSpent, Some(ProviderError::HomeBudgetSpent))
+    } else if reason == Reason::ModelKey {
+        (output::Why::WaitsForPerson, Some(ProviderError::Auth))
+    } else {
+        return None;
     };
     let (said, message_id) = (why.sentence.clone(), accepted.message_id.clone());
     let class = class.map(|class| class.as_str().to_owned());
@@ -206,7 +217,7 @@ fn held(why: &Why, accepted: &Accepted) -> Option<anyhow::Error> {
 }
 
 fn waits_for_person(why: &Why, accepted: &Accepted) -> Option<anyhow::Error> {
-    let waits = why.decision.kind == "WaitForOperator";
+    let waits = why.decision.kind == DecisionKind::WaitForOperator;
     waits.then(|| unanswered(accepted, output::Why::WaitsForPerson, why.sentence.clone()))
 }
 
@@ -255,7 +266,7 @@ struct Said {
 #[derive(Debug, PartialEq)]
 enum Heard {
     Nothing,
-    Result(Box<Brief>),
+    Result(Box<BriefView>),
     Failure(String),
     /// Its model failed, and is asked again then.
     Later(String),
@@ -314,31 +325,31 @@ impl Awaited {
     fn brief(&mut self, seen: &Seen) -> Heard {
         let mut value = seen.event.data.clone();
         value["at"] = json!(seen.event.at);
-        let Ok(brief) = serde_json::from_value::<Brief>(value) else { return Heard::Nothing };
+        let Ok(brief) = serde_json::from_value::<BriefView>(value) else { return Heard::Nothing };
         let answers = match &brief.message_id {
-            Some(message_id) => *message_id == self.message_id,
+            Some(message_id) => message_id.as_str() == self.message_id,
             // Said of its own accord, once it had gone on.
-            None => self.acknowledged && brief.kind == "result",
+            None => self.acknowledged && brief.kind == BriefKind::Result,
         };
-        match brief.kind.as_str() {
-            "result" if answers => Heard::Result(Box::new(brief)),
-            "failure" if answers => Heard::Failure(brief.text),
-            "ack" if answers => {
+        match brief.kind {
+            _ if !answers => Heard::Nothing,
+            BriefKind::Result => Heard::Result(Box::new(brief)),
+            BriefKind::Failure => Heard::Failure(brief.text),
+            BriefKind::Ack => {
                 self.acknowledged = true;
                 Heard::MayWait
             }
-            _ => Heard::Nothing,
         }
     }
 
     /// What it waited for has come, and it has gone on: what it said then is the answer, unless a brief brought one
     /// before this decision. A turn that nobody's message began leaves no brief by itself.
-    fn answer_without_brief(&mut self, seen: &Seen) -> Option<Brief> {
+    fn answer_without_brief(&mut self, seen: &Seen) -> Option<BriefView> {
         let Said { text, cut } = self.last_said.take()?;
         let text = if text.is_empty() { "(It went on, and said nothing.)".to_owned() } else { text };
-        let message_id = Some(self.message_id.clone());
-        let (brief_id, kind, at) = (String::new(), "result".to_owned(), seen.event.at.clone());
-        Some(Brief { brief_id, kind, text, message_id, work_item_id: None, cut, at })
+        let message_id = Some(MessageId::new(&self.message_id));
+        let (brief_id, kind, at) = (BriefId::new(""), BriefKind::Result, seen.event.at.parse().ok()?);
+        Some(BriefView { brief_id, kind, text, message_id, work_item_id: None, cut, at })
     }
 }
 

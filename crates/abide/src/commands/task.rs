@@ -3,23 +3,28 @@
 use std::io::Read;
 
 use abide_api::Client;
-use abide_api::types::{Task, TaskInput, TaskRead, TaskRun};
+use abide_api::types::{TaskInput, TaskRead, TaskRun, TaskView};
 use abide_kernel::id::AgentId;
+use abide_kernel::vocabulary::{ReadStatus, TaskStatus};
 use anyhow::Context;
-use serde_json::json;
 
 use super::plane::{self, Plane};
 use crate::cli::{OneTask, PlaceArgs, RunArgs, TaskCommand};
 use crate::connection::{self, block_on};
 use crate::output::{Cell, Failed, Output, counted, gist, many_lines, table};
 
-const PLANE: Plane<Task> = Plane {
+const PLANE: Plane<TaskView> = Plane {
     route: "tasks",
     titles: &["status", "exit", "made", "summary"],
-    id: |task| &task.task_id,
+    id: |task| task.task_id.as_str(),
     row: |task, out| {
         let what = if task.summary.is_empty() { task.command.as_deref().unwrap_or("-") } else { &task.summary };
-        vec![Cell::status(&task.status), exit(task).into(), out.time(&task.created_at).into(), gist(what, 80).into()]
+        vec![
+            Cell::status(task.status.as_str()),
+            exit(task).into(),
+            out.time(task.created_at).into(),
+            gist(what, 80).into(),
+        ]
     },
     empty: "has no tasks; `abide task run --agent ID CMD` runs one",
 };
@@ -38,7 +43,7 @@ pub fn run(command: &TaskCommand, place: &PlaceArgs, out: &Output) -> anyhow::Re
     }
 }
 
-fn exit(task: &Task) -> String {
+fn exit(task: &TaskView) -> String {
     match (task.exit_code, task.signal) {
         (Some(code), _) => code.to_string(),
         (None, Some(signal)) => format!("signal {signal}"),
@@ -46,8 +51,8 @@ fn exit(task: &Task) -> String {
     }
 }
 
-fn is_over(task: &Task) -> bool {
-    matches!(task.status.as_str(), "completed" | "failed" | "cancelled" | "interrupted")
+fn is_over(task: &TaskView) -> bool {
+    task.status.is_terminal()
 }
 
 fn show(one: &OneTask, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
@@ -56,20 +61,20 @@ fn show(one: &OneTask, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
         let id = plane::named(&PLANE, &client, &one.of.agent, &one.task).await?;
         Ok(client.task(one.of.agent.as_str(), &id).await?)
     })?;
-    out.result(&json!(task), || described(&task, out))
+    out.result(&task, || described(&task, out))
 }
 
-fn described(task: &Task, out: &Output) -> String {
+fn described(task: &TaskView, out: &Output) -> String {
     let mut rows = vec![
-        ("task", task.task_id.clone()),
-        ("kind", task.kind.clone()),
-        ("status", task.status.clone()),
+        ("task", task.task_id.to_string()),
+        ("kind", task.kind.to_string()),
+        ("status", task.status.to_string()),
         ("exit", exit(task)),
-        ("made", out.time(&task.created_at)),
+        ("made", out.time(task.created_at)),
     ];
-    rows.extend(task.ended_at.as_deref().map(|at| ("ended", out.time(at))));
+    rows.extend(task.ended_at.map(|at| ("ended", out.time(at))));
     rows.extend(task.command.clone().map(|command| ("command", command)));
-    rows.extend(task.work_item_id.clone().map(|item| ("work item", item)));
+    rows.extend(task.work_item_id.as_ref().map(|item| ("work item", item.to_string())));
     rows.extend(task.child_agent_id.clone().map(|child| ("child", child)));
     if let Some(output) = &task.output {
         let cut = if output.truncated { ", its middle is gone" } else { "" };
@@ -87,7 +92,7 @@ fn output(one: &OneTask, offset: Option<u64>, follow: bool, place: &PlaceArgs, o
         let id = plane::named(&PLANE, &client, agent, &one.task).await?;
         let read = client.read_task(agent.as_str(), &id, offset, 0).await?;
         if !follow {
-            return out.result(&json!(read), || shown(&read));
+            return out.result(&read, || shown(&read));
         }
         follow_from(&client, agent, &id, read, out).await.map(drop)
     })
@@ -126,22 +131,22 @@ async fn follow_from(
     id: &str,
     mut read: TaskRead,
     out: &Output,
-) -> anyhow::Result<Task> {
+) -> anyhow::Result<TaskView> {
     // Short while there is something to print, long while there is nothing: the end is told at once either way.
     const SOON_MS: u64 = 300;
     let mut open_line = false;
     loop {
         let quiet = read.output.is_empty();
-        if (!quiet || is_over(&read.task)) && !out.line(&json!(read), || flowing(&read, &mut open_line))? {
+        if (!quiet || is_over(&read.task)) && !out.line(&read, || flowing(&read, &mut open_line))? {
             return Ok(read.task);
         }
         if is_over(&read.task) && read.next_offset >= read.total_bytes {
             if open_line && !out.is_json() {
-                out.line(&json!(null), || "\n".to_owned())?;
+                out.line(&(), || "\n".to_owned())?;
             }
             return Ok(read.task);
         }
-        if read.task.status == "queued" {
+        if read.task.status == TaskStatus::Queued {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
         let wait = if read.next_offset < read.total_bytes {
@@ -169,7 +174,7 @@ fn input(one: &OneTask, text: &str, close: bool, place: &PlaceArgs, out: &Output
         let id = plane::named(&PLANE, &client, &one.of.agent, &one.task).await?;
         Ok(client.write_task(one.of.agent.as_str(), &id, &TaskInput { input, close }).await?)
     })?;
-    out.result(&json!(taken), || format!("it took {}\n", counted(taken.bytes, "byte")))
+    out.result(&taken, || format!("it took {}\n", counted(taken.bytes, "byte")))
 }
 
 fn stop(one: &OneTask, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
@@ -178,7 +183,7 @@ fn stop(one: &OneTask, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
         let id = plane::named(&PLANE, &client, &one.of.agent, &one.task).await?;
         Ok(client.stop_task(one.of.agent.as_str(), &id).await?)
     })?;
-    out.result(&json!(stopped), || {
+    out.result(&stopped, || {
         let how = if stopped.forced { "is made to end" } else { "was asked to end; once more, and it is made to" };
         format!("{} {how}\n", stopped.task.task_id)
     })
@@ -195,20 +200,25 @@ fn start(args: &RunArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> 
     let agent = &args.of.agent;
     let task = block_on(async { Ok(client.run_task(agent.as_str(), &run).await?) })?;
     if !args.wait {
-        return out.result(&json!(task), || {
+        return out.result(&task, || {
             format!("{} runs; see it with: abide task output --follow --agent {agent} {}\n", task.task_id, task.task_id)
         });
     }
     let ended = block_on(async {
-        let read = first_read(&client, agent, &task.task_id).await?;
-        follow_from(&client, agent, &task.task_id, read, out).await
+        let read = first_read(&client, agent, task.task_id.as_str()).await?;
+        follow_from(&client, agent, task.task_id.as_str(), read, out).await
     })?;
     if out.is_json() {
-        out.result(&json!(ended), String::new)?;
+        out.result(&ended, String::new)?;
     }
-    match ended.status.as_str() {
-        "completed" => Ok(()),
-        status => {
+    match ended.status {
+        TaskStatus::Completed => Ok(()),
+        status @ (TaskStatus::Queued
+        | TaskStatus::Running
+        | TaskStatus::Cancelling
+        | TaskStatus::Failed
+        | TaskStatus::Cancelled
+        | TaskStatus::Interrupted) => {
             let why = ended.evidence.last().map(|why| format!(" ({why})")).unwrap_or_default();
             Err(Failed::Found(format!("{} is {status}, exit {}{why}", ended.task_id, exit(&ended))).into())
         }
@@ -219,10 +229,10 @@ fn start(args: &RunArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> 
 async fn first_read(client: &Client, agent: &AgentId, id: &str) -> anyhow::Result<TaskRead> {
     loop {
         let task = client.task(agent.as_str(), id).await?;
-        if task.status != "queued" {
+        if task.status != TaskStatus::Queued {
             let read = client.read_task(agent.as_str(), id, Some(0), 0).await;
-            let nothing = |task: Task| TaskRead {
-                status: "ready".to_owned(),
+            let nothing = |task: TaskView| TaskRead {
+                status: ReadStatus::Ready,
                 task,
                 output: String::new(),
                 skipped: 0,

@@ -2,9 +2,9 @@
 
 use abide_api::client::page_query;
 use abide_api::types::TranscriptEntry;
-use serde_json::json;
 
 use crate::cli::{LastArgs, PlaceArgs};
+use crate::commands::plane;
 use crate::connection::{self, block_on};
 use crate::output::{Output, Paint, one_line, quoted, quoted_json};
 
@@ -31,7 +31,7 @@ pub fn run(args: &LastArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<(
         let from = args.last.map_or(0, |last| entries.len().saturating_sub(last));
         Ok(entries.split_off(from))
     })?;
-    out.result(&json!({ "items": entries, "next": null }), || {
+    out.result(&plane::page_of(&entries), || {
         if entries.is_empty() {
             return format!("{id} has said nothing yet; `abide send {id} TEXT --wait` asks it something\n");
         }
@@ -41,12 +41,12 @@ pub fn run(args: &LastArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<(
 
 fn said(entry: &TranscriptEntry, out: &Output) -> String {
     let tool = entry.tool.as_deref().map(|tool| format!(" {}", one_line(tool))).unwrap_or_default();
-    let status = entry.status.as_deref().map(|status| format!(" ({})", one_line(status))).unwrap_or_default();
-    let kind = entry.kind.as_deref().map(|kind| format!(" {}", one_line(kind))).unwrap_or_default();
+    let status = entry.status.map(|status| format!(" ({status})")).unwrap_or_default();
+    let kind = entry.kind.map(|kind| format!(" {kind}")).unwrap_or_default();
     let whose = entry.origin.as_ref().and_then(|origin| origin.id.as_deref());
     let whose = whose.map(|id| format!(" from {}", one_line(id))).unwrap_or_default();
-    let head = format!("[{}] {}{kind}{whose}{tool}{status}", entry.seq, one_line(&entry.role));
-    let head = format!("{}  {}\n", out.paint(Paint::Bold, &head), out.paint(Paint::Dim, &out.time(&entry.at)));
+    let head = format!("[{}] {}{kind}{whose}{tool}{status}", entry.seq, entry.role);
+    let head = format!("{}  {}\n", out.paint(Paint::Bold, &head), out.paint(Paint::Dim, &out.time(entry.at)));
     let text = entry.text.as_deref().map(quoted).unwrap_or_default();
     let json = entry.json.as_ref().map(|json| quoted_json(json, FIELD_BYTES)).unwrap_or_default();
     format!("{head}{text}{json}")

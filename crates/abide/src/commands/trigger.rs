@@ -3,9 +3,8 @@
 use std::io::Read;
 use std::path::Path;
 
-use abide_api::types::{Trigger, TriggerCreate};
+use abide_api::types::{TriggerCreate, TriggerView};
 use anyhow::Context;
-use serde_json::json;
 
 use super::plane::{self, Plane};
 use crate::cli::{OfAgent, PlaceArgs, TriggerArgs, TriggerCommand};
@@ -13,14 +12,14 @@ use crate::config::variable;
 use crate::connection::{self, block_on};
 use crate::output::{Cell, Failed, Output, gist};
 
-const PLANE: Plane<Trigger> = Plane {
+const PLANE: Plane<TriggerView> = Plane {
     route: "triggers",
     titles: &["status", "delivers", "signed", "deliveries", "last", "name"],
-    id: |trigger| &trigger.trigger_id,
+    id: |trigger| trigger.trigger_id.as_str(),
     row: |trigger, out| {
-        let last = trigger.last_delivered_at.as_deref().map_or_else(|| "-".to_owned(), |at| out.time(at));
+        let last = trigger.last_delivered_at.map_or_else(|| "-".to_owned(), |at| out.time(at));
         vec![
-            Cell::status(&trigger.status),
+            Cell::status(trigger.status.as_str()),
             trigger.delivery_mode.as_str().into(),
             if trigger.signed { "yes" } else { "no" }.into(),
             trigger.delivery_count.to_string().into(),
@@ -80,8 +79,8 @@ fn rotate(of: &OfAgent, named: &str, place: &PlaceArgs, out: &Output) -> anyhow:
     shown("rotated", &rotated, out)
 }
 
-fn shown(done: &str, trigger: &Trigger, out: &Output) -> anyhow::Result<()> {
-    out.result(&json!(trigger), || {
+fn shown(done: &str, trigger: &TriggerView, out: &Output) -> anyhow::Result<()> {
+    out.result(&trigger, || {
         let url = trigger.url.as_deref().unwrap_or("it has no URL");
         let signed = if trigger.signed { "\ndeliveries must be signed with its secret" } else { "" };
         format!(

@@ -9,11 +9,11 @@ use abide_kernel::fixture::{Files, Fixture};
 use abide_kernel::id::{AgentId, Seq};
 use abide_kernel::scheduler::decision::Decision;
 use abide_kernel::time::Time;
-use anyhow::Context;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::agent;
 use crate::cli::{PlaceArgs, WhyArgs};
+use crate::commands::plane;
 use crate::connection::{self, block_on};
 use crate::folder;
 use crate::output::{Cell, Output, one_line};
@@ -28,9 +28,8 @@ pub fn run(args: &WhyArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()
 
 fn of_fixture(dir: &Path, out: &Output) -> anyhow::Result<()> {
     let fixture = folder::load(dir)?;
-    let value = serde_json::to_value(why(&fixture.state, next(&fixture)))?;
-    let why: Why = serde_json::from_value(value.clone()).context("an explanation that does not read")?;
-    out.result(&value, || text(&why))
+    let why = why(&fixture.state, next(&fixture));
+    out.result(&why, || text(&why))
 }
 
 /// What comes next. A replay leaves the queue aside; an agent with a message in it is not one with nothing to do.
@@ -57,18 +56,26 @@ fn of_agent(
         };
         Ok((why, exported))
     })?;
-    let mut value = json!(why);
     if let (Some(dir), Some(exported)) = (export, exported) {
         save(dir, exported.files)?;
-        value["dir"] = json!(dir.display().to_string());
     }
-    out.result(&value, || match export {
+    let dir = export.map(|dir| dir.display().to_string());
+    out.result(&WhyShown { why: &why, dir }, || match export {
         None => text(&why),
         Some(dir) => {
             let dir = dir.display();
             format!("{}\nIts records are in {dir}; `abide why --fixture {dir}` explains them anywhere.\n", text(&why))
         }
     })
+}
+
+/// An explanation, and where the records are that were exported with it.
+#[derive(Serialize)]
+struct WhyShown<'a> {
+    #[serde(flatten)]
+    why: &'a Why,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dir: Option<String>,
 }
 
 /// Only the names that a fixture has are written: an answer must not choose places on this disk.
@@ -90,17 +97,17 @@ fn of_all(place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let items: Vec<Why> = block_on(async {
         let mut items = Vec::new();
         for agent in agent::all(&client).await? {
-            items.push(client.why(&agent.id, None).await?);
+            items.push(client.why(agent.id.as_str(), None).await?);
         }
         Ok(items)
     })?;
-    let value: Value = json!({ "items": items, "next": null });
-    out.result(&value, || {
+    out.result(&plane::page_of(&items), || {
         if items.is_empty() {
             return "no agents yet; make one with `abide agent create ID`\n".to_owned();
         }
-        let row =
-            |why: &Why| vec![why.agent_id.as_str().into(), Cell::status(&why.status), why.sentence.as_str().into()];
+        let row = |why: &Why| {
+            vec![why.agent_id.as_str().into(), Cell::status(why.status.as_str()), why.sentence.as_str().into()]
+        };
         out.columns(&["id", "status", "why"], &items.iter().map(row).collect::<Vec<_>>())
     })
 }
@@ -115,8 +122,8 @@ fn text(why: &Why) -> String {
             }
         }
     };
-    let since = |on: &WaitingOn| match on.since.as_deref().map(str::parse::<Time>) {
-        Some(Ok(time)) if time > Time::EPOCH => format!("{}, since {time} (seq {})", on.what, on.seq),
+    let since = |on: &WaitingOn| match on.since {
+        Some(time) if time > Time::EPOCH => format!("{}, since {time} (seq {})", on.what, on.seq),
         Some(_) | None => format!("{} (seq {})", on.what, on.seq),
     };
     list("Waiting on", why.waiting_on.iter().map(since).collect());

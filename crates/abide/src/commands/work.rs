@@ -4,9 +4,8 @@ use std::path::Path;
 
 use abide_api::Client;
 use abide_api::types::{
-    Limits, Todo, TodoState, WorkItem, WorkItemBlock, WorkItemComplete, WorkItemCreate, WorkItemUpdate,
+    LimitsView, TodoState, TodoView, WorkItemBlock, WorkItemComplete, WorkItemCreate, WorkItemUpdate, WorkItemView,
 };
-use serde_json::json;
 
 use super::agent::{read, stdin, used};
 use super::plane::{self, Plane};
@@ -16,10 +15,10 @@ use crate::connection::{self, block_on};
 use crate::output::{Cell, Failed, Output, gist, one_line, quoted, table};
 use crate::span;
 
-const PLANE: Plane<WorkItem> = Plane {
+const PLANE: Plane<WorkItemView> = Plane {
     route: "work-items",
     titles: &["state", "readiness", "todo", "objective"],
-    id: |item| &item.work_item_id,
+    id: |item| item.work_item_id.as_str(),
     row: |item, _| {
         let state = if item.current { "current" } else { item.state.as_str() };
         let blocker = item.blocked_by.as_ref().map(|by| format!("; blocked by {}", gist(by, 60))).unwrap_or_default();
@@ -48,7 +47,7 @@ pub fn run(command: &WorkCommand, place: &PlaceArgs, out: &Output) -> anyhow::Re
 }
 
 /// `2/5`: entries that are done, and all of them.
-fn progress(item: &WorkItem) -> String {
+fn progress(item: &WorkItemView) -> String {
     let done = item.todo.iter().filter(|entry| entry.state == TodoState::Completed).count();
     if item.todo.is_empty() { "-".to_owned() } else { format!("{done}/{}", item.todo.len()) }
 }
@@ -63,21 +62,21 @@ fn show(one: &OneItem, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
         let id = named(&client, one).await?;
         Ok(client.work_item(one.of.agent.as_str(), &id).await?)
     })?;
-    out.result(&json!(item), || described(&item, out))
+    out.result(&item, || described(&item, out))
 }
 
-fn described(item: &WorkItem, out: &Output) -> String {
-    let state = if item.current { format!("{}, current", item.state) } else { item.state.clone() };
+fn described(item: &WorkItemView, out: &Output) -> String {
+    let state = if item.current { format!("{}, current", item.state) } else { item.state.to_string() };
     let mut rows = vec![
-        ("work item", item.work_item_id.clone()),
+        ("work item", item.work_item_id.to_string()),
         ("objective", item.objective.clone()),
         ("state", state),
-        ("readiness", item.readiness.clone()),
+        ("readiness", item.readiness.to_string()),
         ("revision", item.revision.to_string()),
     ];
-    rows.extend(item.plan_status.clone().map(|status| ("plan is", status)));
+    rows.extend(item.plan_status.map(|status| ("plan is", status.to_string())));
     rows.extend(item.blocked_by.clone().map(|by| ("blocked by", by)));
-    rows.extend(item.recheck_at.as_deref().map(|at| ("recheck", out.time(at))));
+    rows.extend(item.recheck_at.map(|at| ("recheck", out.time(at))));
     rows.extend(item.budget.as_ref().and_then(limits).map(|limits| ("budget", limits)));
     rows.extend(item.used.as_ref().and_then(used).map(|used| ("used", used)));
     let mut text = table(&rows);
@@ -101,8 +100,8 @@ fn plan(file: Option<&Path>) -> anyhow::Result<Option<String>> {
     file.map(read).transpose()
 }
 
-fn pending(texts: &[String]) -> impl Iterator<Item = Todo> + '_ {
-    texts.iter().map(|text| Todo { text: text.clone(), state: TodoState::Pending })
+fn pending(texts: &[String]) -> impl Iterator<Item = TodoView> + '_ {
+    texts.iter().map(|text| TodoView { text: text.clone(), state: TodoState::Pending })
 }
 
 fn create(args: &WorkCreateArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
@@ -112,11 +111,11 @@ fn create(args: &WorkCreateArgs, place: &PlaceArgs, out: &Output) -> anyhow::Res
         plan: plan(args.plan.as_deref())?,
         plan_status: args.plan_status,
         todo: pending(&args.todo).collect(),
-        budget: (!args.budget.is_empty()).then(|| args.budget.over(&Limits::default())),
+        budget: (!args.budget.is_empty()).then(|| args.budget.over(&LimitsView::default())),
     };
     let client = connection::find(place)?;
     let made = block_on(async { Ok(client.create_work_item(agent.as_str(), &new).await?) })?;
-    out.result(&json!(made), || format!("made {}; it is {}\n", made.work_item_id, made.readiness))?;
+    out.result(&made, || format!("made {}; it is {}\n", made.work_item_id, made.readiness))?;
     out.hint(&format!("{agent} is offered it in its turn; see `abide why {agent}`"));
     Ok(())
 }
@@ -125,7 +124,7 @@ fn pick(one: &OneItem, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let client = connection::find(place)?;
     let agent = one.of.agent.as_str();
     let item = block_on(async { Ok(client.pick_work_item(agent, &named(&client, one).await?).await?) })?;
-    out.result(&json!(item), || format!("{} is the current work item of {agent}\n", item.work_item_id))
+    out.result(&item, || format!("{} is the current work item of {agent}\n", item.work_item_id))
 }
 
 fn update(args: &WorkUpdateArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
@@ -167,11 +166,11 @@ fn update(args: &WorkUpdateArgs, place: &PlaceArgs, out: &Output) -> anyhow::Res
         };
         Ok(client.update_work_item(agent, &id, &update).await?)
     })?;
-    out.result(&json!(item), || format!("{} is at revision {}, {}\n", item.work_item_id, item.revision, item.readiness))
+    out.result(&item, || format!("{} is at revision {}, {}\n", item.work_item_id, item.revision, item.readiness))
 }
 
 /// The todo list with what was said about it.
-fn changed(mut todo: Vec<Todo>, args: &WorkUpdateArgs) -> anyhow::Result<Vec<Todo>> {
+fn changed(mut todo: Vec<TodoView>, args: &WorkUpdateArgs) -> anyhow::Result<Vec<TodoView>> {
     todo.extend(pending(&args.todo));
     let all = todo.len();
     let done = args.done.iter().map(|number| (*number, TodoState::Completed));
@@ -194,8 +193,8 @@ fn block_item(one: &OneItem, block: &WorkItemBlock, place: &PlaceArgs, out: &Out
     let client = connection::find(place)?;
     let agent = one.of.agent.as_str();
     let item = block_on(async { Ok(client.block_work_item(agent, &named(&client, one).await?, block).await?) })?;
-    out.result(&json!(item), || {
-        let recheck = match item.recheck_at.as_deref() {
+    out.result(&item, || {
+        let recheck = match item.recheck_at {
             Some(at) => format!("{agent} is reminded {}", out.time(at)),
             None => format!("nothing reminds {agent} of it"),
         };
@@ -211,5 +210,5 @@ fn complete(one: &OneItem, report: &str, place: &PlaceArgs, out: &Output) -> any
     let agent = one.of.agent.as_str();
     let complete = WorkItemComplete { report };
     let item = block_on(async { Ok(client.complete_work_item(agent, &named(&client, one).await?, &complete).await?) })?;
-    out.result(&json!(item), || format!("{} is completed\n", item.work_item_id))
+    out.result(&item, || format!("{} is completed\n", item.work_item_id))
 }

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use abide_api::Client;
-use abide_api::types::{Event, FetchedBranch, Patch, Workspace, WorkspaceAttach, WorkspaceFetch, WorkspaceMode};
+use abide_api::types::{Event, FetchedBranch, Patch, WorkspaceAttach, WorkspaceFetch, WorkspaceMode, WorkspaceView};
 use abide_kernel::id::AgentId;
+use abide_kernel::vocabulary::WorkspaceStatus;
 use abide_ledger::Progress;
-use serde_json::json;
 
 use super::plane;
 use crate::cli::{OfAgent, PlaceArgs, WorkspaceCommand};
@@ -33,8 +33,8 @@ pub fn run(command: &WorkspaceCommand, place: &PlaceArgs, out: &Output) -> anyho
 /// The folders come last and whole: they are long, and what `detach` takes.
 fn list(of: &OfAgent, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let client = connection::find(place)?;
-    let items: Vec<Workspace> = block_on(plane::items(&client, &of.agent, "workspaces"))?;
-    out.result(&json!({ "items": items, "next": null }), || {
+    let items: Vec<WorkspaceView> = block_on(plane::items(&client, &of.agent, "workspaces"))?;
+    out.result(&plane::page_of(&items), || {
         let agent = &of.agent;
         if items.is_empty() {
             return format!(
@@ -46,7 +46,7 @@ fn list(of: &OfAgent, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     })
 }
 
-fn row(workspace: &Workspace) -> Vec<Cell> {
+fn row(workspace: &WorkspaceView) -> Vec<Cell> {
     let here = match (workspace.active, workspace.occupied) {
         (true, true) => "works here",
         (true, false) => "chosen",
@@ -56,14 +56,14 @@ fn row(workspace: &Workspace) -> Vec<Cell> {
     if workspace.root != workspace.workspace {
         root.push_str(&format!(", of {}", workspace.workspace));
     }
-    if let Some(why) = workspace.kept.as_ref().filter(|_| workspace.status == "attached") {
+    if let Some(why) = workspace.kept.as_ref().filter(|_| workspace.status == WorkspaceStatus::Attached) {
         root.push_str(&format!("; could not be removed: {}", gist(why, 200)));
     }
     if let Some(patch) = &workspace.patch {
         root.push_str(&format!("; saved in {patch}"));
     }
     vec![
-        Cell::status(&workspace.status),
+        Cell::status(workspace.status.as_str()),
         workspace.mode.as_str().into(),
         here.into(),
         plane::or_dash(workspace.branch.as_deref()),
@@ -83,7 +83,7 @@ fn attach(of: &OfAgent, attach: &WorkspaceAttach, place: &PlaceArgs, out: &Outpu
     });
     out.clear_progress();
     let attached = attached?;
-    out.result(&json!(attached), || {
+    out.result(&attached, || {
         let branch =
             attached.branch.as_ref().map(|branch| format!(", branch {}", one_line(branch))).unwrap_or_default();
         let note = attached.note.as_ref().map(|note| format!("{}\n", one_line(note))).unwrap_or_default();
@@ -119,11 +119,11 @@ fn detach(of: &OfAgent, path: &Path, discard: bool, place: &PlaceArgs, out: &Out
         let evidence = evidence_of_removal(&client, &of.agent, &detached.root).await?;
         Ok((detached, became, evidence))
     })?;
-    out.result(&json!(detached), || {
+    out.result(&detached, || {
         let root = one_line(&detached.root);
         match (detached.removing, &became) {
             (false, _) => format!("{root} is detached; its files stay\n"),
-            (true, Some(Workspace { status, patch, .. })) if status == "removed" => match patch {
+            (true, Some(WorkspaceView { status: WorkspaceStatus::Removed, patch, .. })) => match patch {
                 _ if discard => format!("{root} is gone, with what was in it\n"),
                 Some(patch) => {
                     let more = besides(&evidence, &[&detached.root, patch]);
@@ -131,7 +131,7 @@ fn detach(of: &OfAgent, path: &Path, discard: bool, place: &PlaceArgs, out: &Out
                 }
                 None => format!("{root} is gone\n{}", besides(&evidence, &[&detached.root])),
             },
-            (true, Some(Workspace { kept: Some(why), .. })) => {
+            (true, Some(WorkspaceView { kept: Some(why), .. })) => {
                 format!("{root} stays, it could not be removed: {}\n", one_line(why))
             }
             (true, Some(_) | None) => {
@@ -157,7 +157,7 @@ fn fetch(
         };
         Ok(client.fetch_workspace(of.agent.as_str(), &root, &WorkspaceFetch { branch }).await?)
     })?;
-    out.result(&json!(fetched), || {
+    out.result(&fetched, || {
         let repository = one_line(&fetched.repository);
         let line = |one: &FetchedBranch| {
             let commit = one.commit.get(..12).unwrap_or(&one.commit);
@@ -170,9 +170,9 @@ fn fetch(
 }
 
 /// The worktree that is there; else the repository of those that were.
-fn only_repository(all: Vec<Workspace>, agent: &AgentId) -> anyhow::Result<String> {
-    let worktrees: Vec<Workspace> = all.into_iter().filter(|one| one.mode == "worktree").collect();
-    let there: Vec<&Workspace> = worktrees.iter().filter(|one| one.status == "attached").collect();
+fn only_repository(all: Vec<WorkspaceView>, agent: &AgentId) -> anyhow::Result<String> {
+    let worktrees: Vec<WorkspaceView> = all.into_iter().filter(|one| one.mode == WorkspaceMode::Worktree).collect();
+    let there: Vec<&WorkspaceView> = worktrees.iter().filter(|one| one.status == WorkspaceStatus::Attached).collect();
     let mut names: Vec<&str> = match there.as_slice() {
         [] => worktrees.iter().map(|one| one.workspace.as_str()).collect(),
         there => there.iter().map(|one| one.root.as_str()).collect(),
@@ -196,10 +196,10 @@ const ASKED: u32 = 200;
 const BETWEEN: Duration = Duration::from_millis(50);
 
 /// What became of a worktree that is being removed; nothing if that takes long.
-async fn removed(client: &Client, agent: &AgentId, root: &str) -> anyhow::Result<Option<Workspace>> {
+async fn removed(client: &Client, agent: &AgentId, root: &str) -> anyhow::Result<Option<WorkspaceView>> {
     for _ in 0..ASKED {
-        let all: Vec<Workspace> = plane::items(client, agent, "workspaces").await?;
-        if let Some(one) = all.into_iter().find(|one| one.root == root && one.status != "removing") {
+        let all: Vec<WorkspaceView> = plane::items(client, agent, "workspaces").await?;
+        if let Some(one) = all.into_iter().find(|one| one.root == root && one.status != WorkspaceStatus::Removing) {
             return Ok(Some(one));
         }
         tokio::time::sleep(BETWEEN).await;
@@ -224,14 +224,14 @@ async fn evidence_of_removal(client: &Client, agent: &AgentId, root: &str) -> an
 fn patches(of: &OfAgent, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let client = connection::find(place)?;
     let patches: Vec<Patch> = block_on(plane::items(&client, &of.agent, "patches"))?;
-    out.result(&json!({ "items": patches, "next": null }), || {
+    out.result(&plane::page_of(&patches), || {
         if patches.is_empty() {
             return format!("nothing was saved of worktrees of {}\n", of.agent);
         }
         let rows: Vec<Vec<Cell>> = patches
             .iter()
             .map(|patch| {
-                let saved = patch.saved_at.as_deref().map_or_else(|| "-".to_owned(), |at| out.time(at));
+                let saved = patch.saved_at.as_deref().map_or_else(|| "-".to_owned(), |at| out.time_of(at));
                 let files = counted(patch.files_total, "file");
                 vec![one_line(&patch.path).into(), saved.into(), files.into(), plane::or_dash(patch.branch.as_deref())]
             })

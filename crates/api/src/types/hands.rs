@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::planes::Task;
+use abide_views::vocabulary::ReadStatus;
+
+use super::{TaskView, WorkspaceMode};
 
 /// A command for an agent to run, as a task.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -25,8 +27,8 @@ pub struct TaskRun {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TaskRead {
     /// ready, timeout or not_ready
-    pub status: String,
-    pub task: Task,
+    pub status: ReadStatus,
+    pub task: TaskView,
     pub output: String,
     /// Bytes from the offset on that are not kept any more.
     pub skipped: u64,
@@ -45,29 +47,6 @@ pub struct TaskInput {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct TaskTaken {
-    pub accepted: bool,
-    pub bytes: u64,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct TaskStopped {
-    pub task: Task,
-    /// It was asked before; now it is made to.
-    pub forced: bool,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum WorkspaceMode {
-    /// In the folder itself.
-    #[default]
-    Direct,
-    /// In a new git worktree of it.
-    Worktree,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WorkspaceAttach {
     /// An absolute path, below the daemon's `workspace_roots` unless the token is an admin's.
@@ -78,51 +57,6 @@ pub struct WorkspaceAttach {
     /// In a folder of the system, too. Takes an admin's token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub force: Option<bool>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Workspace {
-    /// The folder that a person knows.
-    pub workspace: String,
-    /// Where commands run: the same, or a worktree of it.
-    pub root: String,
-    pub mode: String,
-    pub branch: Option<String>,
-    pub base_commit: Option<String>,
-    /// attached, removing, detached or removed
-    pub status: String,
-    /// The agent works here.
-    #[serde(default)]
-    pub active: bool,
-    #[serde(default)]
-    pub occupied: bool,
-    /// Why it could not be removed.
-    pub kept: Option<String>,
-    /// Where what was not committed was saved.
-    pub patch: Option<String>,
-    pub attached_at: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub note: Option<String>,
-    /// Who keeps the agent from writing there, in the answer to an attachment.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub held_by: Option<FolderHolder>,
-}
-
-/// Who holds a folder: its turn, or a command of it, runs there, and nobody else writes in it, inside it or around it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct FolderHolder {
-    /// None where it is an agent of another daemon.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agent_id: Option<String>,
-    /// The process of that daemon.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub daemon_pid: Option<u32>,
-    pub folder: String,
-    /// Not known of an agent of another daemon.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub since: Option<String>,
-    /// The same in a sentence, and what it means.
-    pub note: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::UsageView;
+
 /// Every model that is on a list, in the settings or in use. Other names of a provider's are models, too.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ModelList {
@@ -95,7 +97,7 @@ pub struct ModelTested {
     pub model: String,
     pub ok: bool,
     pub elapsed_ms: u64,
-    pub usage: Option<super::Usage>,
+    pub usage: Option<UsageView>,
     /// Somebody knows what it costs, or it costs nothing; else the cost is 0 because nobody can say it.
     #[serde(default)]
     pub priced: bool,

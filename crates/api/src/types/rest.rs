@@ -85,9 +85,9 @@ pub struct Fork {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Compact {
-    #[serde(default, deserialize_with = "super::within_int64", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "abide_views::strict::within_int64", skip_serializing_if = "Option::is_none")]
     pub older_than_days: Option<u64>,
-    #[serde(default, deserialize_with = "super::within_int64", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "abide_views::strict::within_int64", skip_serializing_if = "Option::is_none")]
     pub max_bytes: Option<u64>,
 }
 

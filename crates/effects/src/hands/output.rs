@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use abide_kernel::act_result::told;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::{Reads, Refusal};
 use abide_kernel::tool::{TaskInput, TaskOutput};
-use serde_json::{Value, json};
+use abide_kernel::views::task::{OutputRead, TaskTaken};
+use abide_kernel::vocabulary::ReadStatus;
 
 use super::{Hands, Outcome, ToolRun, blocking};
 use crate::limits;
@@ -25,14 +27,14 @@ impl Hands {
     pub(super) async fn task_output(&self, run: &ToolRun, wanted: TaskOutput) -> Result<Outcome, Refusal> {
         let (result, end) = self.read_output(&run.agent, &wanted).await?;
         let reads = Some(Reads { task_id: wanted.task_id, end });
-        Ok(Outcome { reads, ..Outcome::of(result) })
+        Ok(Outcome { reads, ..Outcome::of(told(&result)) })
     }
 
     /// The output of a task, once it ended or the time is up; and whether its end is durable.
-    pub async fn read_output(&self, agent: &AgentId, wanted: &TaskOutput) -> Result<(Value, bool), Refusal> {
+    pub async fn read_output(&self, agent: &AgentId, wanted: &TaskOutput) -> Result<(OutputRead, bool), Refusal> {
         let Some(held) = self.0.tasks.get(agent, &wanted.task_id) else {
             let chunk = self.kept(agent, wanted).await?;
-            return Ok((self.shown("ready", &chunk), true));
+            return Ok((self.shown(ReadStatus::Ready, &chunk), true));
         };
         let ended = async {
             held.process.wait().await;
@@ -41,9 +43,9 @@ impl Hands {
         let timeout = if wanted.block { wanted.timeout_ms } else { 0 };
         let done = tokio::time::timeout(Duration::from_millis(timeout), ended).await.is_ok();
         let status = match (done, wanted.block) {
-            (true, _) => "ready",
-            (false, true) => "timeout",
-            (false, false) => "not_ready",
+            (true, _) => ReadStatus::Ready,
+            (false, true) => ReadStatus::Timeout,
+            (false, false) => ReadStatus::NotReady,
         };
         let total = held.process.read(u64::MAX, 0).total;
         Ok((self.shown(status, &held.process.read(offset(wanted, total), limits::TASK_OUTPUT_BYTES)), done))
@@ -63,11 +65,11 @@ impl Hands {
     }
 
     pub(super) async fn task_input(&self, run: &ToolRun, wanted: TaskInput) -> Result<Outcome, Refusal> {
-        Ok(Outcome::of(self.write_input(&run.agent, &wanted).await?))
+        Ok(Outcome::of(told(&self.write_input(&run.agent, &wanted).await?)))
     }
 
     /// Writes to a task's standard input or terminal, and says how much was taken.
-    pub async fn write_input(&self, agent: &AgentId, wanted: &TaskInput) -> Result<Value, Refusal> {
+    pub async fn write_input(&self, agent: &AgentId, wanted: &TaskInput) -> Result<TaskTaken, Refusal> {
         let (task, input) = (&wanted.task_id, wanted.input.as_bytes());
         let Some(held) = self.0.tasks.get(agent, task) else {
             return Err(Refusal::new("not_running", format!("{task} is not a running task"), "list the tasks"));
@@ -82,7 +84,7 @@ impl Hands {
                 if accepted && wanted.close {
                     held.process.close_input();
                 }
-                Ok(json!({ "accepted": accepted, "bytes": bytes }))
+                Ok(TaskTaken { accepted, bytes: bytes as u64 })
             }
             Err(error) => {
                 let (code, hint) = match error {
@@ -98,12 +100,15 @@ impl Hands {
 
 impl Hands {
     /// It was masked when it came. A secret that was set since is masked now.
-    fn shown(&self, status: &str, chunk: &Chunk) -> Value {
+    fn shown(&self, status: ReadStatus, chunk: &Chunk) -> OutputRead {
         let output = text(&chunk.bytes);
         let masked = self.0.secrets.mask().text(&output);
-        json!({
-            "status": status, "output": masked.unwrap_or(output), "skipped": chunk.skipped,
-            "next_offset": chunk.next_offset, "total_bytes": chunk.total,
-        })
+        OutputRead {
+            status,
+            output: masked.unwrap_or(output),
+            skipped: chunk.skipped,
+            next_offset: chunk.next_offset,
+            total_bytes: chunk.total,
+        }
     }
 }

@@ -7,13 +7,32 @@ use abide_kernel::input::{Answer, Input, Refusal, Remains};
 use abide_kernel::rows::{Row, rows_of};
 use abide_kernel::summary::agent_summary;
 use abide_kernel::time::Time;
-use abide_kernel::vocabulary::{TaskKind, TaskStatus};
+use abide_kernel::views::agent::AgentSummary;
+use abide_kernel::vocabulary::{Status, TaskKind, TaskStatus};
 use abide_kernel::wake::{Wake, wake};
 use abide_kernel::{AgentState, Fact, admit, carry_out, decide};
 use abide_ledger::StreamId;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 
 use crate::machine::{Admitted, Machine, Signal};
+
+/// What the asker of a request is shown besides its answer, and kept with it under the request's key.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum RequestSummary {
+    Agent(Box<AgentSummary>),
+    Fork(Forked),
+    Token { token_id: String },
+}
+
+/// An agent that was made of another's past.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Forked {
+    pub agent_id: AgentId,
+    pub parent: AgentId,
+    pub at_seq: Seq,
+    pub status: Status,
+}
 
 impl Machine for AgentState {
     type Id = AgentId;
@@ -21,7 +40,7 @@ impl Machine for AgentState {
     type Fact = Fact;
     type Effect = abide_kernel::effect::Effect;
     type Answer = Answer;
-    type Summary = Value;
+    type Summary = RequestSummary;
     type Boot = Remains;
     type Illegal = Illegal;
 
@@ -107,8 +126,8 @@ impl Machine for AgentState {
         matches!(input, Input::Start)
     }
 
-    fn summary(&self, now: Time) -> Value {
-        agent_summary(self, now)
+    fn summary(&self, now: Time) -> RequestSummary {
+        RequestSummary::Agent(Box::new(agent_summary(self, now)))
     }
 
     fn wake(&self) -> Wake {

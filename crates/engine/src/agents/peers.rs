@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use abide_kernel::AgentState;
+use abide_kernel::act_result::told;
 use abide_kernel::agent::config::{Choice, Config, ConfigChange, Identity};
 use abide_kernel::agent::credentials::Credentials;
 use abide_kernel::agent::rule_folder::folders_of_made;
@@ -115,7 +116,7 @@ async fn get(agents: &Arc<Streams<Agents>>, caller: &Caller, call: AgentGet) -> 
     let missing =
         || Refusal::new("not_found", format!("no agent is called {id}"), "go on without it, or ask the operator");
     let summary = seen.map_err(|error| unreached(&id, error))?.flatten().ok_or_else(missing)?;
-    Ok(agents.kind.perform.with_world(&id, summary).await)
+    Ok(told(&agents.kind.perform.with_world(&id, summary).await))
 }
 
 /// A named agent belongs to the operator, not to who asked for it: it is told what to do, and lives on.

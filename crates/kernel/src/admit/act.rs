@@ -1,7 +1,13 @@
 //! Acts: changes to the agent's own records, by its model or by a person. Each checks before it records.
 
-use serde_json::{Value, json};
+use abide_views::task::TaskView;
+use serde::Serialize;
+use serde_json::Value;
 
+use crate::act_result::{
+    ApprovalAnswered, ApprovalAsked, OperatorNotified, ResultDelivered, TaskResult, TaskStop, WaitEnded,
+    WaitRegistered, told,
+};
 use crate::agent::AgentState;
 use crate::agent::timer::Timer;
 use crate::fact::{ApprovalDecided, ApprovalRequested, TaskCancelling};
@@ -10,7 +16,6 @@ use crate::id::{ApprovalId, ExecId, TaskId, TimerId, TriggerId, WaitId, WorkItem
 use crate::input::Refusal;
 use crate::limits;
 use crate::step::Step;
-use crate::summary::task_shape;
 use crate::time::Time;
 use crate::tool::RecordCall;
 use crate::vocabulary::{
@@ -62,8 +67,8 @@ pub(super) struct Done {
 
 pub(super) type Acted = Result<Done, Refusal>;
 
-pub(super) fn done(result: Value) -> Acted {
-    Ok(Done { result, ends_turn: false })
+pub(super) fn done(result: &impl Serialize) -> Acted {
+    Ok(Done { result: told(result), ends_turn: false })
 }
 
 pub(super) fn act(step: &mut Step<'_>, actor: &Actor, act: RecordCall) -> Acted {
@@ -91,22 +96,21 @@ pub(super) fn act(step: &mut Step<'_>, actor: &Actor, act: RecordCall) -> Acted 
         RecordCall::CompleteWorkItem { work_item_id, report } => work::complete(step, &work_item_id, report),
         RecordCall::RequestApproval { summary, tool, deadline_ms, default } => {
             let asked = Asked { summary, tool, deadline_ms, default, call: None };
-            request_approval(step, actor, asked).map(|result| Done { result, ends_turn: true })
+            request_approval(step, actor, asked).map(|asked| Done { result: told(&asked), ends_turn: true })
         }
         RecordCall::DecideApproval { approval_id, grant } => decide_approval(step, actor, &approval_id, grant),
         RecordCall::NotifyOperator { text } => {
             let text = line(text, limits::TEXT_BYTES, "text")?;
             tell(step, BriefKind::Result, text, None);
-            let brief_id = step.state.briefs.back().map(|brief| brief.brief_id.to_string());
-            done(json!({ "brief_id": brief_id }))
+            done(&OperatorNotified { brief_id: step.state.briefs.back().map(|brief| brief.brief_id.clone()) })
         }
         RecordCall::SpawnChild { message, workspace_mode, model, instructions, work_item_id } => {
             kin::spawn(step, actor, kin::Wanted { message, workspace_mode, model, instructions, work_item_id })
         }
         RecordCall::StopTask { task_id } => stop_task(step, actor, &task_id),
-        RecordCall::ListTasks => done(task::list(step)),
+        RecordCall::ListTasks => done(&task::list(step)),
         RecordCall::ShowTask { task_id } => task::show(step, &task_id),
-        RecordCall::ListWorkItems { filter } => done(work::list(step, filter)),
+        RecordCall::ListWorkItems { filter } => done(&work::list(step, filter)),
         RecordCall::ShowWorkItem { work_item_id } => work::show(step, &work_item_id),
         RecordCall::RunCommand { command, workdir, tty, accepts_input } => {
             task::run_command(step, actor, command, workdir, tty, accepts_input)
@@ -149,7 +153,7 @@ fn wait_for(
     if kind == WaitKind::Task
         && let Some(delivered) = deliver_owed(step, actor, resource.as_deref())
     {
-        return done(delivered);
+        return done(&delivered);
     }
     if let Some(ms) = after_ms {
         ahead(step, ms)?;
@@ -159,7 +163,7 @@ fn wait_for(
     }
     let resource = what_could_end(step, kind, resource)?;
     let waiting_intent_id = register(step, actor, kind, work_item_id, resource, reason);
-    Ok(Done { result: json!({ "waiting_intent_id": waiting_intent_id.as_str() }), ends_turn: true })
+    Ok(Done { result: told(&WaitRegistered { waiting_intent_id, timer_id: None }), ends_turn: true })
 }
 
 fn register(
@@ -217,8 +221,8 @@ fn wait_out(
         made_by: Some(actor.maker()),
         after_ms: Some(ms),
     });
-    let result = json!({ "waiting_intent_id": wait.as_str(), "timer_id": timer_id.as_str() });
-    Ok(Done { result, ends_turn: true })
+    let registered = WaitRegistered { waiting_intent_id: wait, timer_id: Some(timer_id) };
+    Ok(Done { result: told(&registered), ends_turn: true })
 }
 
 pub(super) fn ahead(step: &Step<'_>, ms: u64) -> Result<Time, Refusal> {
@@ -229,7 +233,7 @@ pub(super) fn ahead(step: &Step<'_>, ms: u64) -> Result<Time, Refusal> {
 }
 
 /// A wait on a result that is owed already gets it now, and the turn goes on.
-fn deliver_owed(step: &mut Step<'_>, actor: &Actor, resource: Option<&str>) -> Option<Value> {
+fn deliver_owed(step: &mut Step<'_>, actor: &Actor, resource: Option<&str>) -> Option<ResultDelivered> {
     let Actor::Model(exec) = actor else { return None };
     let owed = step.state.tasks.owed();
     let presenting = |id: &TaskId| step.state.turn.as_ref().is_some_and(|turn| turn.presents.contains(id));
@@ -238,13 +242,15 @@ fn deliver_owed(step: &mut Step<'_>, actor: &Actor, resource: Option<&str>) -> O
         None => owed.values().find(|task| !presenting(&task.task_id)),
     }?;
     let task_id = task.task_id.clone();
-    let delivered = json!({ "delivered": {
-        "task_id": task_id.as_str(), "status": task.status, "summary": task.summary,
-        "exit_code": task.end.as_ref().and_then(|end| end.exit_code),
-        "output_tail": task.end.as_ref().map(|end| end.output_tail.clone()),
-    }});
+    let delivered = TaskResult {
+        task_id: task_id.clone(),
+        status: task.status,
+        summary: task.summary.clone(),
+        exit_code: task.end.as_ref().and_then(|end| end.exit_code),
+        output_tail: task.end.as_ref().map(|end| end.output_tail.clone()),
+    };
     settle_result(step, &task_id, exec, "wait_for_found_it_owed");
-    Some(delivered)
+    Some(ResultDelivered { delivered })
 }
 
 /// What the wait names, checked: a wait that nothing could ever end is refused.
@@ -312,12 +318,12 @@ fn end_wait(step: &mut Step<'_>, actor: &Actor, id: &WaitId) -> Acted {
         tell_agent(step, id, &format!("{name} cancelled it"), Maker::Person);
     }
     cancel_wait(step, id, &format!("cancelled_by {}", actor.name()));
-    done(json!({ "ended": id.as_str() }))
+    done(&WaitEnded { ended: id.clone() })
 }
 
 fn sleep(step: &mut Step<'_>, actor: &Actor, reason: Option<String>, duration_ms: Option<u64>) -> Acted {
     let Some(ms) = duration_ms else {
-        return Ok(Done { result: json!({}), ends_turn: true });
+        return Ok(Done { result: Value::Object(serde_json::Map::new()), ends_turn: true });
     };
     room(step.state.waits.open().len(), "waits")?;
     let item = work::anchor(step, None)?;
@@ -327,7 +333,7 @@ fn sleep(step: &mut Step<'_>, actor: &Actor, reason: Option<String>, duration_ms
 }
 
 /// Ends the waits that name something that is gone. The agent is told, unless it did it itself.
-pub(super) fn end_waits_naming(step: &mut Step<'_>, actor: &Actor, resource: &Resource, why: &str) -> Vec<String> {
+pub(super) fn end_waits_naming(step: &mut Step<'_>, actor: &Actor, resource: &Resource, why: &str) -> Vec<WaitId> {
     let waits = naming(step, resource);
     for wait in &waits {
         if let Actor::Person(_) = actor {
@@ -335,7 +341,7 @@ pub(super) fn end_waits_naming(step: &mut Step<'_>, actor: &Actor, resource: &Re
         }
         cancel_wait(step, wait, why);
     }
-    waits.iter().map(ToString::to_string).collect()
+    waits
 }
 
 /// A question as it is put to a person.
@@ -347,7 +353,7 @@ pub(super) struct Asked {
     pub call: Option<String>,
 }
 
-pub(super) fn request_approval(step: &mut Step<'_>, actor: &Actor, asked: Asked) -> Result<Value, Refusal> {
+pub(super) fn request_approval(step: &mut Step<'_>, actor: &Actor, asked: Asked) -> Result<ApprovalAsked, Refusal> {
     let Asked { summary, tool, deadline_ms, default, call } = asked;
     let summary = line(summary, limits::LINE_BYTES, "summary")?;
     room(step.state.approvals.pending().len(), "approvals")?;
@@ -366,7 +372,7 @@ pub(super) fn request_approval(step: &mut Step<'_>, actor: &Actor, asked: Asked)
         default,
         call,
     });
-    Ok(json!({ "approval_id": approval_id.as_str(), "waiting_intent_id": wait.as_str() }))
+    Ok(ApprovalAsked { approval_id, waiting_intent_id: Some(wait), error: None })
 }
 
 fn decide_approval(step: &mut Step<'_>, actor: &Actor, id: &ApprovalId, grant: bool) -> Acted {
@@ -383,7 +389,7 @@ fn decide_approval(step: &mut Step<'_>, actor: &Actor, id: &ApprovalId, grant: b
     step.emit(ApprovalDecided { approval_id: id.clone(), status, decided_by, lets_call });
     let text = format!("{} {word}: {}", actor.name(), approval.summary);
     due::tell_decision(step, &approval, grant, &text, actor.maker());
-    done(json!({ "approval_id": id.as_str(), "status": status }))
+    done(&ApprovalAnswered { approval_id: id.clone(), status })
 }
 
 /// Asks first, forces the second time.
@@ -394,6 +400,6 @@ fn stop_task(step: &mut Step<'_>, actor: &Actor, id: &TaskId) -> Acted {
     let force = task.status == TaskStatus::Cancelling;
     let evidence = vec![format!("stopped_by {}", actor.name())];
     step.emit(TaskCancelling { task_id: id.clone(), force, evidence });
-    let task = step.state.tasks.open().get(id).map(task_shape);
-    done(json!({ "task": task, "forced": force }))
+    let task = step.state.tasks.open().get(id).map(TaskView::from);
+    done(&TaskStop { task, forced: force })
 }

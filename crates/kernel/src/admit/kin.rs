@@ -5,8 +5,7 @@
 //! its worktrees, tells its supervisor, and is archived once that is recorded there. Each of these is asked for again
 //! after a cut, and none does harm twice.
 
-use serde_json::json;
-
+use crate::act_result::{ChildSpawned, TaskHandle};
 use crate::agent::config::{Config, Identity};
 use crate::effect::{Place, dismissal_of, spawn_of};
 use crate::fact::{
@@ -74,7 +73,7 @@ pub(super) fn spawn(step: &mut Step<'_>, actor: &Actor, wanted: Wanted) -> Acted
     let (agent_id, task_id) = (child_id(step), step.fresh.task());
     let created = TaskCreated::of_child(task_id.clone(), &agent_id, child);
     task::create(step, TaskCreated { work_item_id, ..created })?;
-    done(json!({ "agent_id": agent_id.as_str(), "task_handle": { "task_id": task_id.as_str() } }))
+    done(&ChildSpawned { agent_id, task_handle: TaskHandle { task_id } })
 }
 
 /// A name below its supervisor's; numbers are not used twice.

@@ -7,7 +7,7 @@ use crate::fact::{AgentConfigured, MessageRequeued, ProviderRoundFailed};
 use crate::id::MessageId;
 use crate::input::{Answer, Refusal};
 use crate::limits;
-use crate::provider::{NO_JITTER, Tells, backoff_ms};
+use crate::provider::{self, NO_JITTER, Tells, backoff_ms};
 use crate::step::Step;
 use crate::time::Time;
 use crate::vocabulary::{BriefKind, HoldCause, ProviderError, RequeueReason, Role, TerminalKind};
@@ -76,7 +76,7 @@ pub(super) fn fail_round(step: &mut Step<'_>, failed: ProviderRoundFailed, jitte
     let Some(turn) = expected else {
         return stale(step, &failed.exec_id, &format!("round {round} is over"));
     };
-    settle_failure(step, &turn, failed, jitter, error.rule().falls_back, announce);
+    settle_failure(step, &turn, failed, jitter, provider::rule(error).falls_back, announce);
     Answer::Done
 }
 
@@ -117,7 +117,7 @@ fn settle_failure(
     let next = step.state.free_for(&message_id, step.now).filter(|_| falls_back).map(str::to_owned);
     if let Some(next) = next {
         let text = format!("{text}; it goes on with {next}");
-        if error.rule().tells == Tells::Operator && !known {
+        if provider::rule(error).tells == Tells::Operator && !known {
             tell(step, BriefKind::Failure, format!("{model} failed: {text}."), None);
         }
         emit_terminal(step, turn, TerminalKind::DeferredToFallback, None, Some(text), true);
@@ -137,7 +137,7 @@ fn settle_failure(
         | ProviderError::HomeBudgetSpent => TerminalKind::ProviderFailed,
     };
     // Another model may do what this one can't, once it has rested; or this one, which then rests itself.
-    let waits = error.rule().passes_with_time || falls_back;
+    let waits = provider::rule(error).passes_with_time || falls_back;
     let not_before = step.state.first_rested(step.now).filter(|_| waits);
     if not_before.is_none()
         && let Some((cause, said)) = hold::cause(step, &message_id, error, &text)
@@ -161,7 +161,7 @@ fn next_try(
     failed: &ProviderRoundFailed,
     jitter: u16,
 ) -> Option<Time> {
-    if !failed.error.rule().passes_with_time {
+    if !provider::rule(failed.error).passes_with_time {
         return None;
     }
     let under_it = step.state.queue.get(message_id).map_or(0, |entry| entry.provider_failures);

@@ -1,7 +1,8 @@
 //! Reports about tasks, and the settling of their results.
 
-use serde_json::{Value, json};
+use abide_views::task::TaskView;
 
+use crate::act_result::Listed;
 use crate::agent::task::Task;
 use crate::fact::{
     Fact, Resource, TaskCancelled, TaskCancelling, TaskCompleted, TaskCreated, TaskEnd, TaskFailed, TaskInterrupted,
@@ -11,7 +12,6 @@ use crate::id::{ExecId, TaskId};
 use crate::input::{Answer, Refusal};
 use crate::limits;
 use crate::step::Step;
-use crate::summary::task_shape;
 use crate::tool::Command;
 use crate::vocabulary::{TaskKind, TaskStatus};
 
@@ -89,18 +89,18 @@ fn end_if_unwanted(step: &mut Step<'_>, task_id: TaskId) {
 }
 
 /// What is open, what is owed, and what ended lately; oldest first.
-pub(super) fn list(step: &Step<'_>) -> Value {
+pub(super) fn list(step: &Step<'_>) -> Listed<TaskView> {
     let tasks = &step.state.tasks;
     let all = tasks.recent().iter().chain(tasks.owed().values()).chain(tasks.open().values());
     let mut all: Vec<&Task> = all.collect();
     all.sort_by_key(|task| task.seq);
     let newest = all.iter().rev().take(LISTED_MAX).rev();
-    json!({ "items": newest.map(|task| task_shape(task)).collect::<Vec<_>>(), "truncated": all.len() > LISTED_MAX })
+    Listed { items: newest.map(|task| TaskView::from(*task)).collect(), truncated: all.len() > LISTED_MAX }
 }
 
 pub(super) fn show(step: &Step<'_>, id: &TaskId) -> Acted {
     match step.state.tasks.get(id) {
-        Some(task) => done(task_shape(task)),
+        Some(task) => done(&TaskView::from(task)),
         None => {
             Err(Refusal::new("not_found", format!("{id} is no task that is open or ended lately"), "list the tasks"))
         }

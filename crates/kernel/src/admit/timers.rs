@@ -1,20 +1,20 @@
 //! Making and cancelling timers.
 
-use serde_json::json;
+use abide_views::timer;
 
 use super::act::{Acted, Actor, ahead, done, end_waits_naming, line, room};
 use super::waits::cancel_timer;
 use super::work;
+use crate::act_result::TimerEnded;
 use crate::calendar::Calendar;
 use crate::fact::{Resource, Schedule, TimerCreated};
 use crate::id::{TimerId, WorkItemId};
 use crate::input::Refusal;
 use crate::limits;
 use crate::step::Step;
-use crate::summary::UPCOMING;
 use crate::time::Time;
 use crate::tool::When;
-use crate::vocabulary::CatchUp;
+use crate::vocabulary::{CatchUp, TimerStatus};
 
 /// A timer as it is asked for.
 pub(super) struct Made {
@@ -37,7 +37,7 @@ pub(super) fn create(step: &mut Step<'_>, actor: &Actor, made: Made) -> Acted {
     };
     let (schedule, next_fire_at) = schedule(step, when)?;
     let timer_id = step.fresh.timer();
-    let upcoming = schedule.upcoming(Some(next_fire_at), UPCOMING);
+    let upcoming = schedule.upcoming(Some(next_fire_at), limits::UPCOMING_SHOWN);
     step.emit(TimerCreated {
         timer_id: timer_id.clone(),
         summary,
@@ -50,7 +50,7 @@ pub(super) fn create(step: &mut Step<'_>, actor: &Actor, made: Made) -> Acted {
         made_by: Some(actor.maker()),
         after_ms,
     });
-    done(json!({ "timer_id": timer_id.as_str(), "next_fire_at": next_fire_at, "upcoming": upcoming }))
+    done(&timer::TimerCreated { timer_id, next_fire_at: Some(next_fire_at), upcoming })
 }
 
 /// A schedule that can be kept, and when it first fires.
@@ -99,5 +99,5 @@ pub(super) fn cancel(step: &mut Step<'_>, actor: &Actor, id: &TimerId) -> Acted 
     if step.state.timers.get(id).is_some() {
         cancel_timer(step, id, &format!("cancelled_by {}", actor.name()));
     }
-    done(json!({ "timer_id": id.as_str(), "status": "cancelled", "ended_waits": ended }))
+    done(&TimerEnded { timer_id: id.clone(), status: TimerStatus::Cancelled, ended_waits: ended })
 }

@@ -3,8 +3,7 @@
 //! What a delivery says is never looked at here. It is a webhook's event or a hint, with that origin and that trust,
 //! whatever is in it.
 
-use serde_json::json;
-
+use crate::act_result::{self, TriggerEnded, TriggerMade};
 use crate::agent::hint::Trigger;
 use crate::fact::{Resource, TriggerCreated, TriggerDelivered, TriggerRevoked, TriggerRotated};
 use crate::id::{TriggerId, WorkItemId};
@@ -38,11 +37,7 @@ pub(super) fn create(
         return Err(Refusal::new("trigger_exists", format!("{trigger_id} is here already"), "list the triggers"));
     }
     step.emit(TriggerCreated { trigger_id: trigger_id.clone(), name, delivery_mode, work_item_id, signed });
-    let mut result = json!({ "trigger_id": trigger_id.as_str() });
-    if let Some(url) = url {
-        result["url"] = url.into();
-    }
-    done(result)
+    done(&TriggerMade { trigger_id, url })
 }
 
 pub(super) fn rotate(step: &mut Step<'_>, actor: &Actor, id: &TriggerId) -> Acted {
@@ -52,14 +47,14 @@ pub(super) fn rotate(step: &mut Step<'_>, actor: &Actor, id: &TriggerId) -> Acte
     };
     let evidence = vec![format!("rotated_by {}", actor.name())];
     step.emit(TriggerRotated { trigger_id: id.clone(), generation, evidence });
-    done(json!({ "trigger_id": id.as_str(), "generation": generation }))
+    done(&act_result::TriggerRotated { trigger_id: id.clone(), generation })
 }
 
 pub(super) fn revoke(step: &mut Step<'_>, actor: &Actor, id: &TriggerId) -> Acted {
     let Some(trigger) = step.state.triggers.get(id).cloned() else { return Err(unknown(id)) };
     end(step, &trigger, format!("revoked_by {}", actor.name()));
     let ended = end_waits_naming(step, actor, &Resource::Trigger(id.clone()), "its trigger was revoked");
-    done(json!({ "trigger_id": id.as_str(), "ended_waits": ended }))
+    done(&TriggerEnded { trigger_id: id.clone(), ended_waits: ended })
 }
 
 pub(super) fn end(step: &mut Step<'_>, trigger: &Trigger, why: String) {

@@ -1,8 +1,10 @@
 //! What a turn's effects report back: rounds of the model, outcomes of tools. Between them lie the safe points, where
 //! interjections join, budgets are looked at, and a requested shutdown lands.
 
+use abide_views::task::TaskView;
 use serde_json::Value;
 
+use crate::act_result::told;
 use crate::agent::AgentState;
 use crate::agent::guard::{Guard, call_hash};
 use crate::agent::turn::{Phase, Turn};
@@ -17,7 +19,6 @@ use crate::input::{Answer, Reads, Refusal, Reply, Spent};
 use crate::limits;
 use crate::scheduler::continuation::matching;
 use crate::step::Step;
-use crate::summary::task_shape;
 use crate::tool::{Call, ToolCall};
 use crate::vocabulary::{
     AbortReason, Boundary, BriefKind, ControlAction, MessageKind, RequeueReason, SafePoint, Scope, Status,
@@ -195,9 +196,9 @@ pub(super) fn finish_tool(
     let Some(tool) = tool else {
         return stale(step, exec_id, &format!("{call_id} is over"));
     };
-    let shown = reads.as_ref().and_then(|reads| step.state.tasks.get(&reads.task_id)).map(task_shape);
+    let shown = reads.as_ref().and_then(|reads| step.state.tasks.get(&reads.task_id)).map(TaskView::from);
     if let (Some(task), Some(fields)) = (shown, result.as_object_mut()) {
-        fields.insert("task".to_owned(), task);
+        fields.insert("task".to_owned(), told(&task));
     }
     step.emit(ToolFinished {
         exec_id: exec_id.clone(),

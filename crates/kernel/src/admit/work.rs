@@ -1,7 +1,8 @@
 //! Acts on work items.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use crate::act_result::{Listed, told};
 use crate::agent::budget::Limits;
 use crate::agent::work::WorkItem;
 use crate::fact::{
@@ -12,7 +13,6 @@ use crate::id::WorkItemId;
 use crate::input::Refusal;
 use crate::limits;
 use crate::step::Step;
-use crate::summary::work_item_shape;
 use crate::tool::WorkItemChange;
 use crate::vocabulary::{PlanStatus, TodoState, WorkItemFilter};
 
@@ -54,7 +54,7 @@ fn check_plan(plan: Option<&String>) -> Result<(), Refusal> {
 
 pub(super) fn show(step: &Step<'_>, id: &WorkItemId) -> Acted {
     match step.state.work.get(id) {
-        Some(item) => done(work_item_shape(step.state, item)),
+        Some(item) => done(&step.state.work_item_view(item)),
         None => {
             let message = format!("{id} is no work item that is open or was completed lately");
             Err(Refusal::new("not_found", message, "list the work items"))
@@ -64,14 +64,14 @@ pub(super) fn show(step: &Step<'_>, id: &WorkItemId) -> Acted {
 
 /// Open items as they would be offered, then completed ones, newest first: what is cut off at the end matters least.
 /// Plans and reports are long; one item at a time has them.
-pub(super) fn list(step: &Step<'_>, filter: WorkItemFilter) -> Value {
+pub(super) fn list(step: &Step<'_>, filter: WorkItemFilter) -> Listed<Value> {
     let work = &step.state.work;
     let mut open: Vec<&WorkItem> = work.items().values().filter(|item| work.fits(item, filter)).collect();
     open.sort_by_key(|item| item.order);
     let completed = work.recent().iter().rev().filter(|item| work.fits(item, filter));
     let (mut items, mut bytes, mut truncated) = (Vec::new(), 0, false);
     for item in open.into_iter().chain(completed) {
-        let mut shape = work_item_shape(step.state, item);
+        let mut shape = told(&step.state.work_item_view(item));
         if let Some(fields) = shape.as_object_mut() {
             fields.retain(|name, _| !matches!(name.as_str(), "plan" | "report"));
         }
@@ -82,7 +82,7 @@ pub(super) fn list(step: &Step<'_>, filter: WorkItemFilter) -> Value {
         }
         items.push(shape);
     }
-    json!({ "items": items, "truncated": truncated })
+    Listed { items, truncated }
 }
 
 /// An item as it is asked for.

@@ -1,7 +1,6 @@
 //! Workspaces: what is bound to the agent, what it works in, and what becomes of a worktree.
 
-use serde_json::json;
-
+use crate::act_result::{self, told_workspace};
 use crate::effect::Effect;
 use crate::fact::{
     DiskHasRoom, DiskShort, Fact, RuntimeErrorRecorded, WorkspaceAttached, WorkspaceDetached, WorkspaceOccupied,
@@ -9,7 +8,6 @@ use crate::fact::{
 };
 use crate::input::{Answer, Refusal, Removal};
 use crate::step::Step;
-use crate::summary::workspace_shape;
 use crate::time::Time;
 use crate::vocabulary::{Boundary, ControlAction};
 
@@ -38,7 +36,8 @@ pub(super) fn use_one(step: &mut Step<'_>, attached: WorkspaceAttached) -> Resul
     if step.state.workspaces.active().is_none_or(|active| active.root != root) {
         step.emit(WorkspaceUsed { root: root.clone() });
     }
-    let shown = step.state.workspaces.attached().get(&root).map(|bound| workspace_shape(step.state, bound));
+    let shown =
+        step.state.workspaces.attached().get(&root).map(|bound| told_workspace(&step.state.workspace_view(bound)));
     Ok(Answer::Acted(shown.unwrap_or_default()))
 }
 
@@ -165,8 +164,9 @@ pub(super) fn detach(step: &mut Step<'_>, actor: &Actor, folder: &str, discard: 
     } else if !is_worktree {
         step.emit(WorkspaceDetached { root: root.clone(), evidence });
     }
-    let shown = step.state.workspaces.attached().get(&root).map(|workspace| workspace_shape(step.state, workspace));
-    done(json!({ "root": root, "removing": is_worktree, "workspace": shown }))
+    let bound = step.state.workspaces.attached().get(&root);
+    let shown = bound.map(|bound| told_workspace(&step.state.workspace_view(bound)));
+    done(&act_result::WorkspaceDetached { root, removing: is_worktree, workspace: shown })
 }
 
 pub(super) fn removed(step: &mut Step<'_>, root: String, removal: Result<Removal, String>) -> Answer {

@@ -1,7 +1,7 @@
 //! Sentences of `why` and other surfaces about a folder that an agent holds or waits for. Records do not have this: it holds for
 //! the moment in which the daemon was asked.
 
-use serde_json::{Value, json};
+use abide_views::workspace::FolderHolderView;
 
 use super::{WaitingOn, Why};
 use crate::time::Time;
@@ -63,11 +63,14 @@ impl FolderHolder {
 
     /// As it goes out.
     #[must_use]
-    pub fn shape(&self) -> Value {
-        json!({
-            "agent_id": self.agent_id, "daemon_pid": self.daemon_pid, "folder": self.folder, "since": self.since,
-            "note": self.note(),
-        })
+    pub fn view(&self) -> FolderHolderView {
+        FolderHolderView {
+            agent_id: self.agent_id.clone(),
+            daemon_pid: self.daemon_pid,
+            folder: self.folder.clone(),
+            since: self.since,
+            note: self.note(),
+        }
     }
 
     fn name(&self) -> String {
@@ -87,25 +90,23 @@ impl FolderHolder {
     }
 }
 
-impl Why {
-    /// Adds what the daemon knows of the folders at this moment.
-    pub fn add_folder_use(&mut self, used: &FolderUse) {
-        if let Some(FolderWait { folder, since, holder }) = &used.awaited {
-            let held = format!("that {} {}{}", holder.name(), holder.does(), holder.since());
-            let what = format!("the folder {folder} {held}");
-            self.waiting_on.push(WaitingOn { what, since: Some(*since), seq: self.at_seq });
-            self.sentence.push_str(&format!(" It waits for the folder {folder} {held}."));
-        }
-        if let Some(HeldFolder { folder, since, waiting }) = &used.held {
-            let waits = match waiting.as_slice() {
-                [] => String::new(),
-                [one] => format!("; {one} waits for it"),
-                more => format!("; {} wait for it", more.join(", ")),
-            };
-            self.notes.push(format!("it holds {folder} since {since}, until its turn and its tasks are over{waits}"));
-        }
-        if let Some(holder) = &used.held_by {
-            self.notes.push(holder.note());
-        }
+/// Adds what the daemon knows of the folders at this moment.
+pub fn add_folder_use(why: &mut Why, used: &FolderUse) {
+    if let Some(FolderWait { folder, since, holder }) = &used.awaited {
+        let held = format!("that {} {}{}", holder.name(), holder.does(), holder.since());
+        let what = format!("the folder {folder} {held}");
+        why.waiting_on.push(WaitingOn { what, since: Some(*since), seq: why.at_seq });
+        why.sentence.push_str(&format!(" It waits for the folder {folder} {held}."));
+    }
+    if let Some(HeldFolder { folder, since, waiting }) = &used.held {
+        let waits = match waiting.as_slice() {
+            [] => String::new(),
+            [one] => format!("; {one} waits for it"),
+            more => format!("; {} wait for it", more.join(", ")),
+        };
+        why.notes.push(format!("it holds {folder} since {since}, until its turn and its tasks are over{waits}"));
+    }
+    if let Some(holder) = &used.held_by {
+        why.notes.push(holder.note());
     }
 }

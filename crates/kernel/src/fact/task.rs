@@ -157,12 +157,6 @@ fn is_none_written(bytes: &u64) -> bool {
     *bytes == 0
 }
 
-impl Default for TaskId {
-    fn default() -> Self {
-        TaskId::new("")
-    }
-}
-
 macro_rules! task_ends {
     ($($name:ident),*) => {$(
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,19 +1,9 @@
 //! Closure: what the current facts amount to. Evidence-driven, and apart from whether the agent is awake.
 
-use serde::{Deserialize, Serialize};
+pub use abide_views::decision::Closure;
 
 use crate::agent::AgentState;
 use crate::vocabulary::{ClosureOutcome, RuntimePosture, Scope, Standing, Status, WaitKind, WaitingReason};
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Closure {
-    /// None while a turn is in progress.
-    pub outcome: Option<ClosureOutcome>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub waiting_reason: Option<WaitingReason>,
-    pub runtime_posture: RuntimePosture,
-    pub evidence: Vec<String>,
-}
 
 #[must_use]
 pub fn closure(state: &AgentState) -> Closure {

@@ -45,24 +45,6 @@ impl Classified {
     }
 }
 
-impl TriggerKind {
-    #[must_use]
-    pub fn of(kind: MessageKind) -> TriggerKind {
-        match kind {
-            MessageKind::OperatorPrompt => TriggerKind::OperatorInput,
-            MessageKind::TaskResult | MessageKind::TaskStatus => TriggerKind::TaskResult,
-            MessageKind::ChannelEvent | MessageKind::WebhookEvent | MessageKind::CallbackEvent => {
-                TriggerKind::ExternalEvent
-            }
-            MessageKind::TimerTick => TriggerKind::TimerFire,
-            MessageKind::InternalFollowup => TriggerKind::InternalFollowup,
-            MessageKind::SystemTick | MessageKind::Control | MessageKind::BriefAck | MessageKind::BriefResult => {
-                TriggerKind::SystemTick
-            }
-        }
-    }
-}
-
 /// Classifies a queued message. A message that was taken before is the same delivery again.
 #[must_use]
 pub fn classify_entry(state: &AgentState, entry: &Entry) -> Classified {

@@ -1,7 +1,8 @@
 //! What `why` says of folders that agents hold and wait for, as the daemon knows it at one moment.
 
+use abide_kernel::act_result::told as shown_in_full;
 use abide_kernel::decide;
-use abide_kernel::explain::{FolderHolder, FolderUse, FolderWait, HeldFolder, Why, why};
+use abide_kernel::explain::{FolderHolder, FolderUse, FolderWait, HeldFolder, Why, add_folder_use, why};
 use abide_kernel::time::Time;
 use serde_json::json;
 
@@ -37,14 +38,14 @@ fn a_holder_as_it_goes_out() {
     let expected = json!({
         "agent_id": "ada", "daemon_pid": null, "folder": "/w", "since": "1970-01-01T00:00:07.000Z", "note": note,
     });
-    assert_eq!(ada().shape(), expected);
+    assert_eq!(shown_in_full(&ada().view()), expected);
 }
 
 /// What an agent with nothing to do says, with the folders that are given.
 fn explained(used: &FolderUse) -> Why {
     let story = Story::begin();
     let mut explained = why(&story.state, decide(&story.state, story.now));
-    explained.add_folder_use(used);
+    add_folder_use(&mut explained, used);
     explained
 }
 

@@ -2,14 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use abide_kernel::act_result::{told as shown_in_full, told_workspace};
 use abide_kernel::agent::config::ConfigChange;
 use abide_kernel::agent::credentials::CredentialsChange;
 use abide_kernel::explain::FolderHolder;
 use abide_kernel::input::Input;
 use abide_kernel::rows::rows_of;
-use abide_kernel::summary::{
-    add_world, agent_summary, approval_shape, task_shape, timer_ahead, trigger_shape, work_item_shape, workspace_shape,
-};
+use abide_kernel::summary::agent_summary;
+use abide_kernel::view::timer_ahead;
+use abide_views::agent::{SandboxPart, Surrounding};
+use abide_views::approval::ApprovalView;
+use abide_views::task::TaskView;
+use abide_views::trigger::TriggerView;
 use serde_json::{Value, json};
 
 use crate::story::Story;
@@ -40,7 +44,7 @@ fn short(story: &Story, shape: &Value) -> Value {
 fn a_task_is_shown_with_its_end() {
     let story = told("operator hi\ntask t1 child=a.1 grant_turns=3\ntask t1 runs\ntask t1 ends failed used_turns=2");
     let task = story.state.tasks.owed().values().next().unwrap();
-    let shown = short(&story, &task_shape(task));
+    let shown = short(&story, &shown_in_full(&TaskView::from(task)));
     let limits = |turns: u64| json!({ "max_turns": turns, "max_tokens": null, "max_usd": null, "max_wall_ms": null });
     let expected = json!({
         "granted": limits(3), "used": shown["used"], "task_id": "t1", "kind": "child_agent_task", "status": "failed",
@@ -57,7 +61,7 @@ fn a_timer_is_shown_with_what_is_to_come() {
     let shown = |when: &str| {
         let story = told(&format!("person CreateTimer {when} check=look tea"));
         let timer = story.state.timers.active().values().next().unwrap();
-        short(&story, &timer_ahead(timer))
+        short(&story, &shown_in_full(&timer_ahead(timer)))
     };
     let hourly = shown("every=1h");
     assert_eq!(hourly["upcoming"], json!(["+3600s", "+7200s", "+10800s", "+14400s", "+18000s"]));
@@ -81,15 +85,15 @@ fn questions_triggers_and_items_are_shown() {
         "approval_id": "appr1", "tool": null, "summary": "deploy it", "status": "pending", "deadline": "+3600s",
         "default": "deny", "decided_by": null, "decided_at": null,
     });
-    assert_eq!(short(&story, &approval_shape(question)), expected);
+    assert_eq!(short(&story, &shown_in_full(&ApprovalView::from(question))), expected);
     let trigger = story.state.triggers.values().next().unwrap();
     let expected = json!({
         "trigger_id": "trig1", "name": "hook", "delivery_mode": "wake_hint", "work_item_id": null, "signed": false,
         "status": "active", "delivery_count": 0, "last_delivered_at": null,
     });
-    assert_eq!(short(&story, &trigger_shape(trigger)), expected);
+    assert_eq!(short(&story, &shown_in_full(&TriggerView::from(trigger))), expected);
     let item = story.state.work.items().values().next().unwrap();
-    let shown = short(&story, &work_item_shape(&story.state, item));
+    let shown = short(&story, &shown_in_full(&story.state.work_item_view(item)));
     let fields = json!([
         shown["work_item_id"],
         shown["revision"],
@@ -114,7 +118,7 @@ fn folders_are_shown_as_they_are_bound() {
         .attached()
         .values()
         .map(|bound| {
-            let mut shape = short(&story, &workspace_shape(&story.state, bound));
+            let mut shape = short(&story, &told_workspace(&story.state.workspace_view(bound)));
             shape.as_object_mut().unwrap().remove("attached_at");
             shape
         })
@@ -136,7 +140,7 @@ fn folders_are_shown_as_they_are_bound() {
 fn a_sleeper_is_shown_until_it_wakes() {
     let until = |lines: &str| {
         let story = told(lines);
-        short(&story, &agent_summary(&story.state, story.now)["agent"]["sleeping_until"])
+        short(&story, &json!(agent_summary(&story.state, story.now).agent.sleeping_until))
     };
     assert_eq!(until("operator hi\nround Sleep 1h"), "+3600s");
     assert_eq!(until("operator hi\nround WaitFor timer after=1h"), Value::Null);
@@ -194,7 +198,7 @@ fn a_summary_is_shown_whole() {
          task t2 runs
          operator hi",
     );
-    let mut shown = short(&story, &agent_summary(&story.state, story.now));
+    let mut shown = short(&story, &shown_in_full(&agent_summary(&story.state, story.now)));
     let children = shown["active_children"].take();
     assert_eq!((children.as_array().unwrap().len(), &children[0]["task_id"]), (1, &json!("t1")));
     let limits = |turns: Option<u64>, tokens: Option<u64>| json!({ "max_turns": turns, "max_tokens": tokens, "max_usd": null, "max_wall_ms": null });
@@ -223,34 +227,33 @@ fn a_summary_is_shown_whole() {
     let lifecycle = json!({
         "accepts_messages": true, "hint": "messages are kept; start the agent to have them worked on",
     });
-    assert_eq!(agent_summary(&stopped.state, stopped.now)["lifecycle"], lifecycle);
+    assert_eq!(shown_in_full(&agent_summary(&stopped.state, stopped.now))["lifecycle"], lifecycle);
 }
 
 /// What no agent's records hold is added where it belongs.
 #[test]
-fn the_world_is_added_to_a_summary() {
+fn the_surroundings_are_added_to_a_summary() {
     let story = told("use /w");
     let mut summary = agent_summary(&story.state, story.now);
-    let before = summary.clone();
-    let holder = FolderHolder {
-        agent_id: Some("ada".to_owned()),
-        daemon_pid: None,
-        folder: "/w".to_owned(),
-        since: None,
-        is_next: false,
+    let mut expected = shown_in_full(&summary);
+    let folder = "/w".to_owned();
+    let holder =
+        FolderHolder { agent_id: Some("ada".to_owned()), daemon_pid: None, folder, since: None, is_next: false };
+    let sandbox = SandboxPart {
+        mode: "auto".to_owned(),
+        mechanism: "none".to_owned(),
+        enforced: Vec::new(),
+        problems: Vec::new(),
+        processes: String::new(),
+        memory: String::new(),
     };
-    add_world(&mut summary, json!({ "kind": "none" }), Some(7), Some(&holder), true);
-    let mut expected = before.clone();
-    expected["execution"]["sandbox"] = json!({ "kind": "none" });
+    expected["execution"]["sandbox"] = shown_in_full(&sandbox);
     expected["execution"]["disk_bytes"] = json!(7);
-    expected["execution"]["held_by"] = holder.shape();
+    expected["execution"]["held_by"] = shown_in_full(&holder.view());
     expected["model"]["priced"] = json!(true);
-    assert_eq!(summary, expected);
-    let (mut summary, mut expected) = (before.clone(), before);
-    add_world(&mut summary, json!(null), None, None, false);
-    expected["execution"]["sandbox"] = json!(null);
-    expected["model"]["priced"] = json!(false);
-    assert_eq!(summary, expected);
+    let held_by = Some(holder.view());
+    summary.surround(Surrounding { sandbox, disk_bytes: Some(7), held_by, priced: true });
+    assert_eq!(shown_in_full(&summary), expected);
 }
 
 /// Credentials are changed part by part, and shown without a value of a secret; rows name the secrets once.
@@ -272,7 +275,8 @@ fn credentials_are_changed_and_shown_by_part() {
         "env": { "A": "1" }, "secrets": ["TOKEN"], "git_credentials": { "host": "GIT" }, "ssh_agent": true,
         "known_hosts": "host key", "for_children": true,
     });
-    let shown = |story: &Story| agent_summary(&story.state, story.now)["execution"]["credentials"].clone();
+    let shown =
+        |story: &Story| shown_in_full(&agent_summary(&story.state, story.now))["execution"]["credentials"].clone();
     assert_eq!(shown(&story), expected);
     let (at, fact) = story.facts.iter().rev().find(|(_, fact)| fact.kind() == "agent.configured").unwrap();
     assert_eq!(rows_of(1, *at, fact)[0].patch["secrets"], json!(["GIT", "TOKEN"]));

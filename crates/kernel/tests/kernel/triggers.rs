@@ -15,7 +15,7 @@ fn told(lines: &str) -> Story {
 fn trigger(story: &str) -> Value {
     let story = told(story);
     let summary = agent_summary(&story.state, story.now);
-    let mut shown = summary["active_external_triggers"][0].clone();
+    let mut shown = json!(summary.active_external_triggers[0]);
     shown.as_object_mut().unwrap().remove("trigger_id");
     shown
 }

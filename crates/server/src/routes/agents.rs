@@ -3,25 +3,27 @@
 use std::sync::Arc;
 
 use abide_api::Problem;
-use abide_api::types::{AgentChange, AgentCreate, AgentItem, Budget, Deleted, Limits, Role};
+use abide_api::types::{AgentChange, AgentCreate, AgentItem, AgentSummary, BudgetView, Deleted, Exported, LimitsView};
+use abide_engine::RequestSummary;
 use abide_engine::export::{ExportError, records};
 use abide_engine::fold::fold_until;
 use abide_engine::{AskError, Response};
 use abide_kernel::agent::budget::{Budget as KernelBudget, Limits as KernelLimits};
 use abide_kernel::agent::config::{Choice, Config, ConfigChange, DefaultModels, Identity};
-use abide_kernel::agent::credentials::Credentials;
 use abide_kernel::effect::Place;
 use abide_kernel::explain::{self, FolderHolder};
 use abide_kernel::id::AgentId;
 use abide_kernel::input::Input;
 use abide_kernel::limits;
-use abide_kernel::summary::{add_world, agent_summary};
+use abide_kernel::scheduler::Decision;
+use abide_kernel::summary::agent_summary;
 use abide_kernel::time::Time;
+use abide_kernel::views::WithNulls;
+use abide_kernel::views::agent::Surrounding;
+use abide_kernel::views::why::Why;
 use abide_kernel::vocabulary;
 use abide_kernel::{AgentState, decide};
 use abide_ledger::StreamId;
-use serde::Deserialize;
-use serde_json::{Value, json as object};
 
 use super::models::model_of;
 use super::page::{Page, PageBuilder, READ_BYTES};
@@ -67,7 +69,7 @@ pub(super) async fn create(call: Call) -> Met {
             chosen::fits(&call.app, &config, false, &settings)?;
             // The settings' may not fit any more.
             credentials::check(&call.app, &config.credentials)?;
-            let role = new.role.map_or(vocabulary::Role::Orchestrator, role);
+            let role = new.role.unwrap_or(vocabulary::Role::Orchestrator);
             let identity = Identity { role, ..Identity::named(id.clone()) };
             let input = Input::Create { identity, config, start: new.start.unwrap_or(true) };
             let asked = call.app.host.ask_for_summary(&id, input, claim).await;
@@ -83,11 +85,9 @@ pub(super) async fn create(call: Call) -> Met {
             (answered, warning)
         }
     };
-    let mut summary = summary(&call.app, answered).await;
-    if let Some(warning) = warning {
-        summary["warning"] = Value::from(warning);
-    }
-    Ok(json(201, &summary))
+    let mut summary = summary(&call.app, answered).await?;
+    summary.warning = warning;
+    Ok(json(201, &WithNulls(&summary)))
 }
 
 /// Adds what `abide.toml` of the workspace sets and the request does not. Returns why the file is not used, if so.
@@ -117,26 +117,30 @@ async fn add_workspace_settings(
 }
 
 /// The summary that an answer came with.
-pub(super) async fn summary(app: &App, answered: Response) -> Value {
-    with_world(app, answered.summary.unwrap_or_default()).await
+pub(super) async fn summary(app: &App, answered: Response) -> Result<AgentSummary, Problem> {
+    match answered.summary {
+        Some(RequestSummary::Agent(summary)) => Ok(with_world(app, *summary).await),
+        Some(RequestSummary::Fork(_) | RequestSummary::Token { .. }) | None => {
+            Err(Problem::new(503, "crashed", "it was answered without a summary"))
+        }
+    }
 }
 
 /// What is really enforced, and what is on the disk, is for the daemon that runs the commands to say.
-async fn with_world(app: &App, mut summary: Value) -> Value {
+async fn with_world(app: &App, mut summary: AgentSummary) -> AgentSummary {
     let services = &app.options.services;
-    let network = summary["execution"]["network"] == true;
-    let folder = summary["execution"]["cwd"].as_str().map(str::to_owned);
-    let (used, holder) = match summary["identity"]["id"].as_str().map(AgentId::new) {
-        Some(Ok(id)) => (services.disk_use(&id).await, folder_holder(app, &id, folder).await),
-        Some(Err(_)) | None => (None, None),
+    let (id, execution) = (&summary.identity.id, &summary.execution);
+    let surrounding = Surrounding {
+        sandbox: services.sandbox(execution.network),
+        disk_bytes: services.disk_use(id).await,
+        held_by: folder_holder(app, id, execution.cwd.clone()).await.map(|holder| holder.view()),
+        // Prices are settings, which no agent's records hold.
+        priced: (app.options.check_price)(&summary.model.name).is_ok(),
     };
-    let credentials = Credentials::deserialize(&summary["execution"]["credentials"]).unwrap_or_default();
-    if !credentials.is_empty() {
-        summary["execution"]["credentials"]["missing"] = object!(services.missing_credentials(&credentials));
+    if let Some(credentials) = &mut summary.execution.credentials {
+        credentials.missing = Some(services.missing_credentials(&(&*credentials).into()));
     }
-    // Prices are settings, which no agent's records hold.
-    let priced = summary["model"]["name"].as_str().is_some_and(|name| (app.options.check_price)(name).is_ok());
-    add_world(&mut summary, services.sandbox(network), used, holder.as_ref(), priced);
+    summary.surround(surrounding);
     summary
 }
 
@@ -144,13 +148,6 @@ async fn with_world(app: &App, mut summary: Value) -> Value {
 pub(super) async fn folder_holder(app: &App, id: &AgentId, folder: Option<String>) -> Option<FolderHolder> {
     let place = Place { configured: Some(folder?), ..Place::default() };
     app.options.services.folder_use(id, place).await.held_by
-}
-
-fn role(role: Role) -> vocabulary::Role {
-    match role {
-        Role::Orchestrator => vocabulary::Role::Orchestrator,
-        Role::Execution => vocabulary::Role::Execution,
-    }
 }
 
 /// A change that makes sense, or what is wrong with it.
@@ -198,7 +195,7 @@ async fn checked(call: &Call, change: AgentChange) -> Result<ConfigChange, Probl
         network: change.network,
         budget,
         fallback,
-        role: change.role.map(role),
+        role: change.role,
         credentials,
     })
 }
@@ -225,8 +222,8 @@ async fn check_model(app: &Arc<App>, model: &str, pointer: &str) -> Result<(), P
     problem.map_err(wrong)
 }
 
-fn kernel_budget(budget: &Budget) -> Result<KernelBudget, Problem> {
-    let Budget { max_turns, max_tokens, max_usd, max_wall_ms, daily } = budget;
+fn kernel_budget(budget: &BudgetView) -> Result<KernelBudget, Problem> {
+    let BudgetView { max_turns, max_tokens, max_usd, max_wall_ms, daily } = budget;
     let max_micro_usd = micro_usd(*max_usd, "/budget/max_usd")?;
     let daily = daily.as_ref().map(|limits| kernel_limits(limits, "/budget/daily")).transpose()?.unwrap_or_default();
     let (max_turns, max_tokens, max_wall_ms) = (*max_turns, *max_tokens, *max_wall_ms);
@@ -234,8 +231,8 @@ fn kernel_budget(budget: &Budget) -> Result<KernelBudget, Problem> {
 }
 
 /// Limits as the kernel has them; `pointer` says where they stand in the request.
-pub(super) fn kernel_limits(limits: &Limits, pointer: &str) -> Result<KernelLimits, Problem> {
-    let Limits { max_turns, max_tokens, max_usd, max_wall_ms } = limits;
+pub(super) fn kernel_limits(limits: &LimitsView, pointer: &str) -> Result<KernelLimits, Problem> {
+    let LimitsView { max_turns, max_tokens, max_usd, max_wall_ms } = limits;
     let max_micro_usd = micro_usd(*max_usd, &format!("{pointer}/max_usd"))?;
     Ok(KernelLimits { max_turns: *max_turns, max_tokens: *max_tokens, max_micro_usd, max_wall_ms: *max_wall_ms })
 }
@@ -283,23 +280,22 @@ fn page(app: &App, after: Option<&AgentId>, limit: usize) -> Result<Page, Proble
             place = Some(id.clone());
             let Some(head) = ledger.head(&stream).map_err(unreadable)? else { continue };
             let row = readable_agent_row(ledger, &stream).map_err(unreadable)?.unwrap_or_default();
-            let text = |key: &str, otherwise: &str| row[key].as_str().unwrap_or(otherwise).to_owned();
             // What its row says is what it was before it could not be read.
             let quarantined = app.host.is_quarantined(id);
-            let stopped = vocabulary::Status::Stopped.as_str();
+            let stopped = vocabulary::Status::Stopped;
             let item = AgentItem {
-                id: id.to_string(),
-                status: if quarantined { stopped.to_owned() } else { text("status", stopped) },
-                kind: text("kind", "named"),
-                role: text("role", "orchestrator"),
+                id: id.clone(),
+                status: row.status.filter(|_| !quarantined).unwrap_or(stopped),
+                kind: row.kind.unwrap_or(vocabulary::AgentKind::Named),
+                role: row.role.unwrap_or(vocabulary::Role::Orchestrator),
                 model: model_of(&row, &app.options.models),
-                created_at: text("created_at", ""),
+                created_at: row.created_at,
                 seq: head.seq,
             };
             if !page.push(&item) {
                 return Ok(page.finish(last.as_deref()));
             }
-            last = Some(item.id);
+            last = Some(item.id.to_string());
         }
         if agents.len() < limit {
             return Ok(page.finish(None));
@@ -308,7 +304,7 @@ fn page(app: &App, after: Option<&AgentId>, limit: usize) -> Result<Page, Proble
 }
 
 /// An agent without models of its own that has not been awake since the settings changed is shown as it will wake.
-fn seen(state: &AgentState, models: &DefaultModels, now: Time) -> Value {
+fn seen(state: &AgentState, models: &DefaultModels, now: Time) -> AgentSummary {
     let config = state.config.following(models);
     if config == state.config {
         return agent_summary(state, now);
@@ -321,7 +317,7 @@ pub(super) async fn show(call: Call) -> Met {
     let models = call.app.options.models.clone();
     let seen = call.app.host.look(&id, move |state, now| (!state.archived).then(|| seen(state, &models, now))).await;
     match seen.map_err(|error| problems::ask(error, id.as_str()))? {
-        Some(Some(summary)) => Ok(json(200, &with_world(&call.app, summary).await)),
+        Some(Some(summary)) => Ok(json(200, &WithNulls(&with_world(&call.app, summary).await))),
         Some(None) => Err(problems::deleted(id.as_str())),
         None => Err(problems::no_agent(id.as_str())),
     }
@@ -334,7 +330,7 @@ pub(super) async fn change(call: Call) -> Met {
     chosen::still_fits(&call.app, &id, &change).await?;
     let asked = call.app.host.ask_for_summary(&id, Input::Configure { change }, None).await;
     let answered = asked.map_err(|error| problems::ask(error, id.as_str()))?;
-    Ok(json(200, &summary(&call.app, answered).await))
+    Ok(json(200, &WithNulls(&summary(&call.app, answered).await?)))
 }
 
 pub(super) async fn delete(call: Call) -> Met {
@@ -373,7 +369,7 @@ pub(super) async fn why(call: Call) -> Met {
     };
     match call.app.host.look(&id, look).await {
         Ok(Some(Some((mut why, place)))) => {
-            why.add_folder_use(&call.app.options.services.folder_use(&id, place).await);
+            explain::add_folder_use(&mut why, &call.app.options.services.folder_use(&id, place).await);
             Ok(json(200, &why))
         }
         Ok(Some(None)) => Err(problems::deleted(id.as_str())),
@@ -384,19 +380,26 @@ pub(super) async fn why(call: Call) -> Met {
     }
 }
 
-fn damaged(app: &App, id: &AgentId, reason: &str) -> Value {
-    let head = app.host.ledger().head(&StreamId::agent(id)).ok().flatten().map_or(0, |head| head.seq);
-    object!({
-        "agent_id": id, "at_seq": head, "status": vocabulary::Status::Stopped,
-        "scheduling_posture": vocabulary::Posture::Unknown,
-        "decision": {
-            "kind": vocabulary::DecisionKind::Stop, "reason": vocabulary::Reason::Quarantined,
-            "boundary": vocabulary::Boundary::Bootstrap, "model_reentry": false, "liveness_only": false,
-            "ignored": [], "evidence": [reason],
-        },
-        "waiting_on": [], "would_wake": [], "notes": [],
-        "sentence": format!("{id} is quarantined because its records can't be read: {reason}. See `abide ledger verify`; `abide agent start {id}` tries it again."),
-    })
+fn damaged(app: &App, id: &AgentId, reason: &str) -> Why {
+    let decision = Decision {
+        boundary: vocabulary::Boundary::Bootstrap,
+        evidence: vec![reason.to_owned()],
+        ..Decision::new(vocabulary::DecisionKind::Stop, vocabulary::Reason::Quarantined)
+    };
+    Why {
+        agent_id: id.to_string(),
+        at_seq: app.host.ledger().head(&StreamId::agent(id)).ok().flatten().map_or(0, |head| head.seq),
+        status: vocabulary::Status::Stopped,
+        scheduling_posture: vocabulary::Posture::Unknown,
+        decision: decision.into(),
+        waiting_on: Vec::new(),
+        would_wake: Vec::new(),
+        notes: Vec::new(),
+        sentence: format!(
+            "{id} is quarantined because its records can't be read: {reason}. See `abide ledger verify`; `abide agent \
+             start {id}` tries it again."
+        ),
+    }
 }
 
 /// Of the facts of one export: all of it is in memory until it is answered, and clients take as much.
@@ -417,7 +420,7 @@ pub(super) async fn export(call: Call) -> Met {
         exported.map(|(_, files)| files).ok_or_else(|| problems::no_agent(id.as_str()))
     })
     .await?;
-    let files: serde_json::Map<String, Value> =
-        files.into_iter().map(|(name, bytes)| (name, String::from_utf8_lossy(&bytes).into_owned().into())).collect();
-    Ok(json(200, &object!({ "files": files })))
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    let files = files.into_iter().map(|(name, bytes)| (name, text(bytes))).collect();
+    Ok(json(200, &Exported { files }))
 }

@@ -1,14 +1,13 @@
 //! Approvals: what a person decides, once.
 
 use abide_api::Problem;
-use abide_api::types::Approval;
+use abide_api::types::ApprovalView;
 use abide_kernel::id::{AgentId, ApprovalId};
 use abide_kernel::input::Input;
 use abide_kernel::tool::RecordCall;
 
 use super::lifecycle::asked;
 use super::planes;
-use super::tasks::shape;
 use super::{Met, agent, json};
 use crate::body;
 use crate::gate::Call;
@@ -34,8 +33,7 @@ async fn decided(call: &Call, id: &AgentId) -> Result<Problem, Problem> {
     Ok(Problem::new(409, "already_decided", detail).hint("each is decided once; send the agent a message instead"))
 }
 
-async fn approval(call: &Call, id: &AgentId) -> Result<Approval, Problem> {
-    let known = planes::one(call, id, &planes::APPROVALS, call.param("item")).await?;
+async fn approval(call: &Call, id: &AgentId) -> Result<ApprovalView, Problem> {
     let missing = || Problem::new(404, "not_found", format!("{id} has no such approval")).hint("list its approvals");
-    shape(known.ok_or_else(missing)?)
+    planes::one(call, id, &planes::APPROVALS, call.param("item")).await?.ok_or_else(missing)?.record()
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use abide_api::Problem;
+use abide_api::types::{DecisionEntry, Event, TranscriptEntry};
 use abide_engine::fold::decode;
 use abide_kernel::AgentState;
 use abide_kernel::fact::Fact;
@@ -12,7 +13,8 @@ use abide_kernel::id::AgentId;
 use abide_kernel::pack;
 use abide_kernel::transcript;
 use abide_ledger::{Bounds, Ledger, Recorded, StreamId};
-use serde_json::{Value, json as object};
+use serde::Serialize;
+use serde_json::Value;
 
 use super::page::{Page, PageBuilder, READ_BYTES};
 use super::{Met, agent, blocking, reserve};
@@ -20,7 +22,7 @@ use crate::gate::Call;
 use crate::problems;
 
 /// What one fact is in a history: mostly one entry, or none.
-type View = fn(&StreamId, &AgentId, &Recorded) -> Vec<Value>;
+type View<T> = fn(&StreamId, &AgentId, &Recorded) -> Vec<T>;
 
 /// What is read at once.
 const BATCH: Bounds = Bounds { items: 1_000, bytes: 1 << 20 };
@@ -30,7 +32,7 @@ const SCANNED_BYTES: usize = 64 << 20;
 /// What is read for a page that has none yet. One without entries only says where to go on.
 const SCANNED_IN_VAIN: u64 = 1_000_000;
 
-pub(super) async fn list(call: Call, view: View) -> Met {
+pub(super) async fn list<T: Serialize + 'static>(call: Call, view: View<T>) -> Met {
     let id = agent(&call)?;
     let (limit, last) = (call.query.limit()?, call.query.last()?);
     let after = place(&call)?;
@@ -86,16 +88,16 @@ fn place(call: &Call) -> Result<Option<Place>, Problem> {
 }
 
 /// The facts of an agent, as far as they went when they were asked for.
-struct History<'a> {
+struct History<'a, T> {
     ledger: &'a Ledger,
     stream: StreamId,
     id: &'a AgentId,
-    view: View,
+    view: View<T>,
     head: u64,
 }
 
-impl History<'_> {
-    fn find<'a>(ledger: &'a Ledger, id: &'a AgentId, view: View) -> Result<History<'a>, Problem> {
+impl<T: Serialize> History<'_, T> {
+    fn find<'a>(ledger: &'a Ledger, id: &'a AgentId, view: View<T>) -> Result<History<'a, T>, Problem> {
         let stream = StreamId::agent(id);
         let head = ledger.head(&stream).map_err(|error| problems::unreadable(&error))?;
         let head = head.ok_or_else(|| problems::no_agent(id.as_str()))?.seq;
@@ -173,33 +175,31 @@ impl History<'_> {
 }
 
 /// A fact as it goes out.
-pub(super) fn event(id: &str, recorded: &Recorded) -> Value {
+pub(super) fn event(id: &str, recorded: &Recorded) -> Event {
     let data = recorded.payload.stored().and_then(|stored| pack::read_stored::<Value>(stored).ok());
-    let mut event = object!({ "seq": recorded.seq, "at": recorded.at, "agent_id": id, "kind": &*recorded.kind });
-    match data {
-        Some(data) => event["data"] = data,
-        None => {
-            event["data"] = Value::Null;
-            event["redacted"] = Value::Bool(true);
-        }
+    Event {
+        seq: recorded.seq,
+        at: recorded.at.to_string(),
+        agent_id: id.to_owned(),
+        kind: recorded.kind.to_string(),
+        redacted: data.is_none(),
+        data: data.unwrap_or_default(),
     }
-    event
 }
 
-pub(super) fn events(_: &StreamId, id: &AgentId, recorded: &Recorded) -> Vec<Value> {
+pub(super) fn events(_: &StreamId, id: &AgentId, recorded: &Recorded) -> Vec<Event> {
     vec![event(id.as_str(), recorded)]
 }
 
-pub(super) fn transcript(stream: &StreamId, _: &AgentId, recorded: &Recorded) -> Vec<Value> {
-    let Ok(fact) = decode::<AgentState>(stream, recorded) else { return Vec::new() };
-    let entries = transcript::entries(recorded.seq, recorded.at, &fact);
-    entries.iter().map(|entry| serde_json::to_value(entry).unwrap_or_default()).collect()
+pub(super) fn transcript(stream: &StreamId, _: &AgentId, recorded: &Recorded) -> Vec<TranscriptEntry> {
+    decode::<AgentState>(stream, recorded)
+        .map_or_else(|_| Vec::new(), |fact| transcript::entries(recorded.seq, recorded.at, &fact))
 }
 
-pub(super) fn decisions(stream: &StreamId, _: &AgentId, recorded: &Recorded) -> Vec<Value> {
+pub(super) fn decisions(stream: &StreamId, _: &AgentId, recorded: &Recorded) -> Vec<DecisionEntry> {
     match decode::<AgentState>(stream, recorded) {
         Ok(Fact::SchedulerDecided(fact)) => {
-            vec![object!({ "seq": recorded.seq, "at": recorded.at, "decision": fact.decision })]
+            vec![DecisionEntry { seq: recorded.seq, at: recorded.at, decision: fact.decision.into() }]
         }
         Ok(_) | Err(_) => Vec::new(),
     }

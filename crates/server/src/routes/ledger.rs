@@ -6,13 +6,14 @@ use std::sync::Arc;
 use abide_api::Problem;
 use abide_api::types::{Compact, Fork, Verify};
 use abide_engine::fork::{ForkError, fork as make_fork};
+use abide_engine::{Forked, RequestSummary};
 use abide_engine::{Response, upkeep};
 use abide_kernel::id::AgentId;
 use abide_kernel::input::Answer;
+use abide_kernel::vocabulary::Status;
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
-use serde_json::json as object;
 use tokio::sync::mpsc;
 
 use super::{Met, blocking, json, text};
@@ -58,24 +59,26 @@ pub(super) async fn fork(call: Call) -> Met {
     let parent = AgentId::new(&fork.agent).map_err(|error| wrong(error.to_string(), "/agent"))?;
     let name = AgentId::new(&fork.name).map_err(|error| wrong(error.to_string(), "/as"))?;
     let claim = match once(&call).await? {
-        Once::Again(answered) => return Ok(json(200, &answered.summary.unwrap_or_default())),
+        Once::Again(answered) => return Ok(json(200, &answered.summary)),
         Once::Meet(claim) => claim,
     };
     let app = Arc::clone(&call.app);
-    let value = blocking(move || {
+    let forked = blocking(move || {
         let clock = app.host.clock();
         // The key is held until the fork is on disk.
         let _hold = claim.as_ref().and_then(|claim| claim.hold.clone());
-        let value = object!({ "agent_id": name, "parent": parent, "at_seq": fork.at, "status": "stopped" });
-        let answered = Response { answer: Answer::Done, seq: fork.at, summary: Some(value.clone()) };
+        let forked =
+            Forked { agent_id: name.clone(), parent: parent.clone(), at_seq: fork.at, status: Status::Stopped };
+        let summary = Some(RequestSummary::Fork(forked.clone()));
+        let answered = Response { answer: Answer::Done, seq: fork.at, summary };
         let claim = claim.map(|claim| (claim, answered));
-        let forked = make_fork(app.host.ledger(), &parent, fork.at, &name, clock.now(), clock.entropy(), claim);
-        forked.map_err(|error| refused(error, &parent))?;
+        let made = make_fork(app.host.ledger(), &parent, fork.at, &name, clock.now(), clock.entropy(), claim);
+        made.map_err(|error| refused(error, &parent))?;
         app.host.add_agent(&name);
-        Ok(value)
+        Ok(forked)
     })
     .await?;
-    Ok(json(200, &value))
+    Ok(json(200, &forked))
 }
 
 fn refused(error: ForkError, parent: &AgentId) -> Problem {

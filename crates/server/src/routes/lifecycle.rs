@@ -4,7 +4,7 @@ use abide_api::Problem;
 use abide_api::types::{Abort, Wake, Woken};
 use abide_kernel::id::{AgentId, ExecId};
 use abide_kernel::input::{Answer, Input};
-use serde_json::Value;
+use abide_kernel::views::WithNulls;
 
 use super::agents::summary;
 use super::{Met, agent, json};
@@ -37,11 +37,11 @@ async fn control(call: Call, input: Input, deprecated: Option<&str>) -> Met {
             asked.map_err(|error| problems::ask(error, id.as_str()))?
         }
     };
-    let mut summary = summary(&call.app, answered).await;
+    let mut summary = summary(&call.app, answered).await?;
     if let Some(deprecated) = deprecated {
-        summary["deprecated"] = Value::from(deprecated);
+        summary.deprecated = Some(deprecated.to_owned());
     }
-    Ok(json(200, &summary))
+    Ok(json(200, &WithNulls(&summary)))
 }
 
 pub(super) async fn wake(call: Call) -> Met {

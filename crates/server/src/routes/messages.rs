@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use abide_api::Problem;
-use abide_api::types::{Accepted, Message, MessageCreate, PostKind, Priority};
+use abide_api::types::{Accepted, MessageCreate, MessageView, PostKind};
 use abide_engine::fold::decode;
 use abide_kernel::AgentState;
 use abide_kernel::Fact;
@@ -51,7 +51,7 @@ pub(super) async fn show(call: Call) -> Met {
     let mut reserved = reserve(&call, READ_BYTES).await?;
     let missing = || Problem::new(404, "not_found", format!("{id} has no such message")).hint("list its messages");
     let row = planes::one(&call, &id, &planes::MESSAGES, call.param("item")).await?.ok_or_else(missing)?;
-    let mut message: Message = serde_json::from_value(row).map_err(|_| missing())?;
+    let mut message: MessageView = row.record().map_err(|_| missing())?;
     if message.truncated {
         let (app, stream, seq) = (Arc::clone(&call.app), StreamId::agent(&id), message.seq);
         let queued = blocking(move || queued_at(app.host.ledger(), &stream, seq)).await?;
@@ -112,7 +112,7 @@ fn message(new: MessageCreate, key: Option<String>) -> Result<NewMessage, Proble
         kind: new.kind.map(kind),
         text: new.text,
         json: new.json,
-        priority: new.priority.map(priority),
+        priority: new.priority,
         origin_id: new.origin,
         correlation_id: new.correlation_id,
         causation_id: new.causation_id,
@@ -127,14 +127,5 @@ fn kind(kind: PostKind) -> vocabulary::MessageKind {
         PostKind::ChannelEvent => vocabulary::MessageKind::ChannelEvent,
         PostKind::WebhookEvent => vocabulary::MessageKind::WebhookEvent,
         PostKind::CallbackEvent => vocabulary::MessageKind::CallbackEvent,
-    }
-}
-
-fn priority(priority: Priority) -> vocabulary::Priority {
-    match priority {
-        Priority::Interject => vocabulary::Priority::Interject,
-        Priority::Next => vocabulary::Priority::Next,
-        Priority::Normal => vocabulary::Priority::Normal,
-        Priority::Background => vocabulary::Priority::Background,
     }
 }

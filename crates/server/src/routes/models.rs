@@ -8,10 +8,9 @@ use abide_api::types::ModelTest;
 use abide_kernel::agent::config::DefaultModels;
 use abide_kernel::limits;
 use abide_ledger::{Ledger, ReadError};
-use serde_json::Value;
 
 use super::{Met, blocking, json};
-use crate::agent_row::readable_agent_row;
+use crate::agent_row::{AgentRow, readable_agent_row};
 use crate::body;
 use crate::gate::Call;
 use crate::problems;
@@ -19,10 +18,10 @@ use crate::problems;
 const BATCH: usize = 1_000;
 
 /// The model of an agent as its row has it; for one that has none of its own, the settings' as they are now.
-pub(super) fn model_of(row: &Value, defaults: &DefaultModels) -> String {
-    match row["default_model"] == true && defaults.chosen {
+pub(super) fn model_of(row: &AgentRow, defaults: &DefaultModels) -> String {
+    match row.default_model && defaults.chosen {
         true => defaults.model.clone(),
-        false => row["model"].as_str().unwrap_or_default().to_owned(),
+        false => row.model.clone(),
     }
 }
 
@@ -36,7 +35,7 @@ pub fn models_in_use(ledger: &Ledger, defaults: &DefaultModels) -> Result<BTreeM
             // Agents come first among the streams.
             let Some(name) = stream.agent_name() else { return Ok(used) };
             if let Some(row) = readable_agent_row(ledger, stream)?
-                && row["archived"] != true
+                && !row.archived
             {
                 used.entry(model_of(&row, defaults)).or_default().push(name.to_owned());
             }

@@ -6,7 +6,6 @@ use std::io::{self, Write};
 
 use axum::response::Response;
 use serde::Serialize;
-use serde_json::Value;
 
 use super::text;
 use crate::answers::{Pieces, Reserved};
@@ -95,9 +94,9 @@ impl Page {
 }
 
 /// As many of the items as a page may hold, and one that it may not, where there is one.
-pub(crate) fn enough(items: impl Iterator<Item = Value>, limit: usize) -> Vec<Value> {
+pub(crate) fn enough<T: Serialize>(items: impl Iterator<Item = T>, limit: usize) -> Vec<T> {
     let mut bytes = 0;
-    let fits = |item: &Value| {
+    let fits = |item: &T| {
         let full = bytes > PAGE_BYTES;
         bytes += json_bytes(item);
         !full
@@ -106,7 +105,7 @@ pub(crate) fn enough(items: impl Iterator<Item = Value>, limit: usize) -> Vec<Va
 }
 
 /// How long a value is as JSON.
-pub(crate) fn json_bytes(value: &Value) -> usize {
+pub(crate) fn json_bytes(value: &impl Serialize) -> usize {
     struct Count(usize);
 
     impl Write for Count {
@@ -149,6 +148,7 @@ pub(crate) fn of_items<T: Serialize>(
 mod tests {
     use abide_api::types::Page as WirePage;
     use http_body_util::BodyExt;
+    use serde_json::Value;
 
     use super::*;
 

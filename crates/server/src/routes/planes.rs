@@ -6,23 +6,21 @@ use std::sync::Arc;
 
 use abide_api::Problem;
 use abide_api::types::{
-    Approval, Brief, CatchUp, Ended, Message, Task, Timer, TimerCreate, TimerCreated, Trigger, Wait, WorkItem,
-    Workspace,
+    ApprovalView, BriefView, CatchUp, Ended, MessageView, TaskView, TimerCreate, TimerCreated, TimerView, TriggerView,
+    WaitView, WorkItemView, WorkspaceView,
 };
 use abide_kernel::AgentState;
 use abide_kernel::id::{AgentId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use abide_kernel::input::{Answer, Input};
 use abide_kernel::rows::AGENT_PLANE;
-use abide_kernel::summary::{
-    task_shape, timer_ahead, timer_shape, trigger_shape, wait_shape, work_item_shape, workspace_shape,
-};
 use abide_kernel::time::Time;
 use abide_kernel::tool::{RecordCall, When};
+use abide_kernel::view::timer_ahead;
 use abide_kernel::vocabulary;
 use abide_ledger::{Ledger, Row, StreamId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json as object};
+use serde_json::Value;
 
 use super::lifecycle::asked;
 use super::page::{PAGE_BYTES, PageBuilder, READ_BYTES, json_bytes};
@@ -31,103 +29,106 @@ use crate::body;
 use crate::gate::Call;
 use crate::problems;
 
-/// How one plane is read.
-pub(super) struct Plane {
+/// How one plane is read, and as what it is shown.
+pub(super) struct Plane<T> {
     rows: &'static str,
     /// How the ids of its rows begin; they are the cursors of its pages.
     prefix: &'static str,
-    /// What a row that lacks it has.
-    defaults: fn() -> Value,
     /// The record as the state has it, while it is open. None where rows alone say all there is to say.
-    open: Option<Open>,
+    open: Option<Open<T>>,
     /// Which rows are in the list.
     keep: fn(&Value) -> bool,
-    /// What of it goes out.
-    shape: fn(Value) -> Value,
 }
 
-type Open = fn(&AgentState, &str) -> Option<Value>;
+type Open<T> = fn(&AgentState, &str) -> Option<T>;
 
-const fn plane<T: Serialize + DeserializeOwned>(
-    rows: &'static str,
-    prefix: &'static str,
-    defaults: fn() -> Value,
-    open: Option<Open>,
-) -> Plane {
-    Plane { rows, prefix, defaults, open, keep: |_| true, shape: shaped::<T> }
+/// A record on its way out. Rows hold more than is shown. One that does not read goes out as it is: `verify` names it, and
+/// hiding it would not mend it.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum Shown<T> {
+    Record(T),
+    Unreadable(Value),
 }
 
-/// Rows hold more than is shown, and leave out what is null. One that does not read goes out as it is: `verify` names
-/// it, and hiding it would not mend it.
-fn shaped<T: Serialize + DeserializeOwned>(value: Value) -> Value {
-    let typed = serde_json::from_value::<T>(value.clone()).and_then(serde_json::to_value);
-    typed.unwrap_or(value)
+impl<T: Record> Shown<T> {
+    /// For whoever has to know what is in it.
+    pub(super) fn record(self) -> Result<T, Problem> {
+        match self {
+            Shown::Record(record) => Ok(record),
+            Shown::Unreadable(row) => T::deserialize(row).map_err(|error| problems::unexpected(&error)),
+        }
+    }
 }
 
-fn nothing() -> Value {
-    object!({})
-}
-
-fn open_task(state: &AgentState, id: &str) -> Option<Value> {
+fn open_task(state: &AgentState, id: &str) -> Option<TaskView> {
     let id = TaskId::new(id);
-    state.tasks.open().get(&id).or_else(|| state.tasks.owed().get(&id)).map(task_shape)
+    state.tasks.open().get(&id).or_else(|| state.tasks.owed().get(&id)).map(TaskView::from)
 }
 
-pub(super) const MESSAGES: Plane = plane::<Message>("messages", "msg_", nothing, None);
-pub(super) const BRIEFS: Plane = plane::<Brief>("briefs", "brief_", nothing, None);
-pub(super) const TASKS: Plane = plane::<Task>("tasks", "task_", nothing, Some(open_task));
-pub(super) const WORKSPACES: Plane = plane::<Workspace>(
-    "workspaces",
-    "/",
-    || object!({ "active": false, "occupied": false }),
-    Some(|state, root| state.workspaces.attached().get(root).map(|workspace| workspace_shape(state, workspace))),
-);
-pub(super) const CHILDREN: Plane = Plane { keep: |task| task["child_agent_id"].is_string(), ..TASKS };
-pub(super) const WORK_ITEMS: Plane = plane::<WorkItem>(
-    "work_items",
-    "work_",
-    // What the state has forgotten was completed.
-    || object!({ "todo": [], "current": false, "readiness": vocabulary::Standing::Completed }),
-    Some(|state, id| state.work.get(&WorkItemId::new(id)).map(|item| work_item_shape(state, item))),
-);
-pub(super) const COMPLETED_WORK_ITEMS: Plane =
-    Plane { keep: |item| item["state"] == vocabulary::WorkItemState::Completed.as_str(), ..WORK_ITEMS };
-pub(super) const TIMERS: Plane = plane::<Timer>(
-    "timers",
-    "timer_",
-    nothing,
-    Some(|state, id| state.timers.active().get(&TimerId::new(id)).map(timer_shape)),
-);
-pub(super) const WAITS: Plane = plane::<Wait>(
-    "waits",
-    "wait_",
-    nothing,
-    Some(|state, id| state.waits.open().get(&WaitId::new(id)).map(wait_shape)),
-);
-pub(super) const TRIGGERS: Plane = plane::<Trigger>(
-    "triggers",
-    "trig_",
-    nothing,
-    Some(|state, id| state.triggers.get(&TriggerId::new(id)).map(trigger_shape)),
-);
-pub(super) const APPROVALS: Plane = plane::<Approval>("approvals", "appr_", nothing, None);
+fn any(_: &Value) -> bool {
+    true
+}
 
-pub(super) async fn list(call: Call, plane: &'static Plane) -> Met {
+pub(super) const MESSAGES: Plane<MessageView> = Plane { rows: "messages", prefix: "msg_", open: None, keep: any };
+pub(super) const BRIEFS: Plane<BriefView> = Plane { rows: "briefs", prefix: "brief_", open: None, keep: any };
+pub(super) const TASKS: Plane<TaskView> = Plane { rows: "tasks", prefix: "task_", open: Some(open_task), keep: any };
+pub(super) const WORKSPACES: Plane<WorkspaceView> = Plane {
+    rows: "workspaces",
+    prefix: "/",
+    open: Some(|state, root| state.workspaces.attached().get(root).map(|workspace| state.workspace_view(workspace))),
+    keep: any,
+};
+pub(super) const CHILDREN: Plane<TaskView> = Plane { keep: |task| task["child_agent_id"].is_string(), ..TASKS };
+pub(super) const WORK_ITEMS: Plane<WorkItemView> = Plane {
+    rows: "work_items",
+    prefix: "work_",
+    open: Some(|state, id| state.work.get(&WorkItemId::new(id)).map(|item| state.work_item_view(item))),
+    keep: any,
+};
+pub(super) const COMPLETED_WORK_ITEMS: Plane<WorkItemView> =
+    Plane { keep: |item| item["state"] == vocabulary::WorkItemState::Completed.as_str(), ..WORK_ITEMS };
+pub(super) const TIMERS: Plane<TimerView> = Plane {
+    rows: "timers",
+    prefix: "timer_",
+    open: Some(|state, id| state.timers.active().get(&TimerId::new(id)).map(TimerView::from)),
+    keep: any,
+};
+pub(super) const WAITS: Plane<WaitView> = Plane {
+    rows: "waits",
+    prefix: "wait_",
+    open: Some(|state, id| state.waits.open().get(&WaitId::new(id)).map(WaitView::from)),
+    keep: any,
+};
+pub(super) const TRIGGERS: Plane<TriggerView> = Plane {
+    rows: "triggers",
+    prefix: "trig_",
+    open: Some(|state, id| state.triggers.get(&TriggerId::new(id)).map(TriggerView::from)),
+    keep: any,
+};
+pub(super) const APPROVALS: Plane<ApprovalView> = Plane { rows: "approvals", prefix: "appr_", open: None, keep: any };
+
+/// What a plane shows.
+pub(super) trait Record: Serialize + DeserializeOwned + Send + 'static {}
+
+impl<T: Serialize + DeserializeOwned + Send + 'static> Record for T {}
+
+pub(super) async fn list<T: Record>(call: Call, plane: &'static Plane<T>) -> Met {
     list_fitting(call, plane, plane.keep).await
 }
 
 /// Those rows of a plane that fit a query.
-pub(super) async fn list_fitting(
+pub(super) async fn list_fitting<T: Record>(
     call: Call,
-    plane: &'static Plane,
+    plane: &'static Plane<T>,
     keep: impl Fn(&Value) -> bool + Send + 'static,
 ) -> Met {
     let id = agent(&call)?;
     let limit = call.query.limit()?;
     let after = after(&call, plane)?;
     let mut reserved = reserve(&call, READ_BYTES).await?;
-    let (app, named) = (Arc::clone(&call.app), id.clone());
-    let found = blocking(move || find(app.host.ledger(), &named, plane, &keep, after.as_deref(), limit)).await?;
+    let (app, named, rows) = (Arc::clone(&call.app), id.clone(), plane.rows);
+    let found = blocking(move || find(app.host.ledger(), &named, rows, &keep, after.as_deref(), limit)).await?;
     reserved.shrink_to(found.bytes);
     let mut open = match plane.open {
         Some(open) => records(&call, &id, open, &found.rows).await?,
@@ -136,14 +137,21 @@ pub(super) async fn list_fitting(
     let mut page = PageBuilder::new(limit);
     let (mut last, mut more) = (None, found.more);
     for row in found.rows {
-        let value = open.remove(&row.id).unwrap_or_else(|| whole(row.value, plane));
-        if !page.push(&(plane.shape)(value)) {
+        let shown = open.remove(&row.id).map_or_else(|| read(row.value), Shown::Record);
+        if !page.push(&shown) {
             more = true;
             break;
         }
         last = Some(row.id);
     }
     Ok(page.finish(last.as_deref().filter(|_| more)).into_response(Some(reserved)))
+}
+
+fn read<T: Record>(row: Value) -> Shown<T> {
+    match T::deserialize(&row) {
+        Ok(record) => Shown::Record(record),
+        Err(_) => Shown::Unreadable(row),
+    }
 }
 
 /// Rows for one page.
@@ -160,7 +168,7 @@ const READ_MAX: usize = 16 << 20;
 fn find(
     ledger: &Ledger,
     id: &AgentId,
-    plane: &Plane,
+    plane: &str,
     keep: &dyn Fn(&Value) -> bool,
     after: Option<&str>,
     limit: usize,
@@ -173,7 +181,7 @@ fn find(
         return Err(problems::deleted(id.as_str()));
     }
     let (mut found, mut read) = (Found { rows: Vec::new(), bytes: 0, more: false }, 0);
-    let visited = ledger.visit_rows(&stream, plane.rows, after, &mut |row| {
+    let visited = ledger.visit_rows(&stream, plane, after, &mut |row| {
         if !keep(&row.value) {
             return true;
         }
@@ -193,9 +201,14 @@ fn find(
 }
 
 /// Those records of a page that are open, as the state has them.
-async fn records(call: &Call, id: &AgentId, open: Open, rows: &[Row]) -> Result<HashMap<String, Value>, Problem> {
+async fn records<T: Record>(
+    call: &Call,
+    id: &AgentId,
+    open: Open<T>,
+    rows: &[Row],
+) -> Result<HashMap<String, T>, Problem> {
     let ids: Vec<String> = rows.iter().map(|row| row.id.clone()).collect();
-    let look = move |state: &AgentState, _: Time| -> Option<HashMap<String, Value>> {
+    let look = move |state: &AgentState, _: Time| -> Option<HashMap<String, T>> {
         let open = ids.into_iter().filter_map(|id| open(state, &id).map(|record| (id, record)));
         (!state.archived).then(|| open.collect())
     };
@@ -205,7 +218,7 @@ async fn records(call: &Call, id: &AgentId, open: Open, rows: &[Row]) -> Result<
 }
 
 /// Where the page begins.
-pub(super) fn after(call: &Call, plane: &Plane) -> Result<Option<String>, Problem> {
+pub(super) fn after<T>(call: &Call, plane: &Plane<T>) -> Result<Option<String>, Problem> {
     let after = call.query.text("after").map(str::to_owned);
     if let Some(after) = after.as_deref().filter(|after| !after.starts_with(plane.prefix)) {
         let detail = format!("{after:?} is no place in this list");
@@ -215,33 +228,20 @@ pub(super) fn after(call: &Call, plane: &Plane) -> Result<Option<String>, Proble
 }
 
 /// One row of a plane. Names that begin alike lie together, so one page from just before it has it.
-pub(super) async fn one(
+pub(super) async fn one<T: Record>(
     call: &Call,
     id: &AgentId,
-    plane: &'static Plane,
+    plane: &'static Plane<T>,
     item: &str,
-) -> Result<Option<Value>, Problem> {
+) -> Result<Option<Shown<T>>, Problem> {
     const ALIKE: usize = 256;
-    let (app, stream, item) = (Arc::clone(&call.app), StreamId::agent(id), item.to_owned());
+    let (app, stream, item, plane) = (Arc::clone(&call.app), StreamId::agent(id), item.to_owned(), plane.rows);
     let before: String = item.chars().take(item.chars().count().saturating_sub(1)).collect();
     let rows = blocking(move || {
-        let rows = app.host.ledger().rows(&stream, plane.rows, Some(&before), ALIKE);
+        let rows = app.host.ledger().rows(&stream, plane, Some(&before), ALIKE);
         Ok(rows.map_err(|error| problems::unreadable(&error))?.into_iter().find(|row| row.id == item))
     });
-    Ok(rows.await?.map(|row| (plane.shape)(whole(row.value, plane))))
-}
-
-fn whole(row: Value, plane: &Plane) -> Value {
-    let mut value = (plane.defaults)();
-    if let (Some(fields), Value::Object(row)) = (value.as_object_mut(), row) {
-        fields.extend(row);
-    }
-    // Rows keep resources as they are recorded; a reader wants the name.
-    if let Some(Value::Object(resource)) = value.get("resource") {
-        let name = resource.values().next().cloned().unwrap_or_default();
-        value["resource"] = name;
-    }
-    value
+    Ok(rows.await?.map(|row| read(row.value)))
 }
 
 pub(super) async fn create_timer(call: Call) -> Met {
@@ -249,9 +249,7 @@ pub(super) async fn create_timer(call: Call) -> Met {
     let new: TimerCreate = body::json(&call.body)?;
     let act = timer_act(new)?;
     let input = Input::Act { by: call.caller.name.clone(), act };
-    let created = acted(asked(&call, &id, input).await?)?;
-    let created: TimerCreated = serde_json::from_value(created)
-        .map_err(|error| Problem::new(503, "crashed", format!("the timer was answered as something else: {error}")))?;
+    let created: TimerCreated = acted(asked(&call, &id, input).await?)?;
     Ok(json(201, &created))
 }
 
@@ -269,22 +267,17 @@ fn timer_act(new: TimerCreate) -> Result<RecordCall, Problem> {
         }
         _ => return Err(wrong("a timer has exactly one of after_ms, at, every_ms and cron".to_owned(), "")),
     };
-    let catch_up = match new.catch_up {
-        None | Some(CatchUp::Latest) => vocabulary::CatchUp::Latest,
-        Some(CatchUp::None) => vocabulary::CatchUp::None,
-        Some(CatchUp::All) => vocabulary::CatchUp::All,
-    };
+    let catch_up = new.catch_up.unwrap_or(CatchUp::Latest);
     Ok(RecordCall::CreateTimer { summary: new.summary, when, catch_up, work_item_id: None, check: new.check })
 }
 
-pub(super) fn acted(answer: Answer) -> Result<Value, Problem> {
-    match answer {
-        Answer::Acted(value) => Ok(value),
-        Answer::Done | Answer::Unchanged => Ok(Value::Null),
-        Answer::Queued { .. } | Answer::Woken { .. } => {
-            Err(Problem::new(503, "crashed", "it was answered as something else"))
-        }
-    }
+/// What an act came to.
+pub(super) fn acted<T: DeserializeOwned>(answer: Answer) -> Result<T, Problem> {
+    let result = match answer {
+        Answer::Acted(result) => result,
+        Answer::Done | Answer::Unchanged | Answer::Queued { .. } | Answer::Woken { .. } => Value::Null,
+    };
+    T::deserialize(result).map_err(|error| problems::unexpected(&error))
 }
 
 /// One timer: as the state has it, with what is to come; one that is over, as its row has it.
@@ -292,9 +285,8 @@ pub(super) async fn timer(call: Call) -> Met {
     let id = agent(&call)?;
     let name = call.param("item").to_owned();
     let timer_id = TimerId::new(name.as_str());
-    let look = move |state: &AgentState, _: Time| {
-        (!state.archived).then(|| state.timers.get(&timer_id).map(|timer| shaped::<Timer>(timer_ahead(timer))))
-    };
+    let look =
+        move |state: &AgentState, _: Time| (!state.archived).then(|| state.timers.get(&timer_id).map(timer_ahead));
     let seen = call.app.host.look(&id, look).await.map_err(|error| problems::ask(error, id.as_str()))?;
     let seen = seen.ok_or_else(|| problems::no_agent(id.as_str()))?;
     if let Some(open) = seen.ok_or_else(|| problems::deleted(id.as_str()))? {
@@ -322,6 +314,6 @@ pub(super) async fn cancel_wait(call: Call) -> Met {
 pub(super) async fn end(call: Call, act: RecordCall) -> Met {
     let id = agent(&call)?;
     let input = Input::Act { by: call.caller.name.clone(), act };
-    acted(asked(&call, &id, input).await?)?;
+    asked(&call, &id, input).await?;
     Ok(json(200, &Ended { ended: true }))
 }

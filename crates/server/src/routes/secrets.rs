@@ -37,9 +37,9 @@ fn in_use(ledger: &Ledger) -> Result<BTreeMap<String, Vec<String>>, ReadError> {
         for (stream, _) in &streams {
             // Agents come first among the streams.
             let Some(agent) = stream.agent_name() else { return Ok(used) };
-            let row = readable_agent_row(ledger, stream)?.filter(|row| row["archived"] != true).unwrap_or_default();
-            for name in row["secrets"].as_array().into_iter().flatten().filter_map(|name| name.as_str()) {
-                used.entry(name.to_owned()).or_default().push(agent.to_owned());
+            let row = readable_agent_row(ledger, stream)?.filter(|row| !row.archived).unwrap_or_default();
+            for name in row.secrets {
+                used.entry(name).or_default().push(agent.to_owned());
             }
         }
         match streams.last() {

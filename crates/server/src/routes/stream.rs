@@ -15,7 +15,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderValue, header};
-use serde_json::json as object;
+use serde::Serialize;
 use tokio::sync::watch;
 
 use super::history::event;
@@ -75,13 +75,28 @@ impl Follower {
     }
 }
 
-fn piece(text: &mut String, name: &str, id: &str, data: &serde_json::Value) {
+/// Our own shapes all have a JSON form.
+fn piece(text: &mut String, name: &str, id: &str, data: &impl Serialize) {
+    let data = serde_json::to_string(data).unwrap_or_default();
     text.push_str(&format!("event: {name}\nid: {id}\ndata: {data}\n\n"));
+}
+
+/// Where a reader goes on whose place is none.
+#[derive(Serialize)]
+struct Resync<'a> {
+    after: &'a str,
+    reason: &'a str,
+}
+
+/// The stream can't be read on.
+#[derive(Serialize)]
+struct Damaged {
+    detail: String,
 }
 
 fn resync(id: &str, why: &str) -> Bytes {
     let mut text = String::new();
-    piece(&mut text, "resync", id, &object!({ "after": id, "reason": why }));
+    piece(&mut text, "resync", id, &Resync { after: id, reason: why });
     Bytes::from(text)
 }
 
@@ -263,8 +278,8 @@ impl OfAll {
                     }
                 }
                 Err(error) => {
-                    let note = object!({ "detail": error.to_string() });
-                    piece(&mut text, "damaged", &follow.cursor().to_string(), &note);
+                    let damaged = Damaged { detail: error.to_string() };
+                    piece(&mut text, "damaged", &follow.cursor().to_string(), &damaged);
                 }
             }
             if !text.is_empty() {

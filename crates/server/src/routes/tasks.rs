@@ -1,17 +1,15 @@
 //! Commands that people start, read, write to and end.
 
 use abide_api::Problem;
-use abide_api::types::{Task, TaskInput, TaskRun, TaskStopped, TaskTaken};
+use abide_api::types::{TaskInput, TaskRead, TaskRun, TaskStopped, TaskView};
 use abide_kernel::AgentState;
 use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::input::Input;
 use abide_kernel::limits;
-use abide_kernel::summary::task_shape;
 use abide_kernel::time::Time;
 use abide_kernel::tool::RecordCall;
-use abide_kernel::vocabulary;
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json as object};
+use abide_kernel::views::task::OutputRead;
+use abide_kernel::vocabulary::{ReadStatus, TaskStatus};
 
 use super::lifecycle::asked;
 use super::planes::{self, acted};
@@ -53,7 +51,7 @@ pub(super) async fn run(call: Call) -> Met {
     }
     let TaskRun { cmd: command, workdir, tty, accepts_input } = run;
     let act = RecordCall::RunCommand { command, workdir, tty, accepts_input };
-    let task: Task = shape(acted(asked(&call, &id, Input::Act { by: call.caller.name.clone(), act }).await?)?)?;
+    let task: TaskView = acted(asked(&call, &id, Input::Act { by: call.caller.name.clone(), act }).await?)?;
     Ok(json(201, &task))
 }
 
@@ -63,16 +61,16 @@ pub(super) async fn show(call: Call) -> Met {
 }
 
 /// The task that the path names, as the state has it, or as its row keeps it.
-async fn task(call: &Call, id: &AgentId) -> Result<Task, Problem> {
+async fn task(call: &Call, id: &AgentId) -> Result<TaskView, Problem> {
     let named = TaskId::new(call.param("item"));
-    let look = move |state: &AgentState, _: Time| (!state.archived).then(|| state.tasks.get(&named).map(task_shape));
+    let look =
+        move |state: &AgentState, _: Time| (!state.archived).then(|| state.tasks.get(&named).map(TaskView::from));
     let seen = call.app.host.look(id, look).await.map_err(|error| problems::ask(error, id.as_str()))?;
-    let known = match seen.flatten().ok_or_else(|| problems::no_agent(id.as_str()))? {
-        Some(known) => Some(known),
-        None => planes::one(call, id, &planes::TASKS, call.param("item")).await?,
-    };
+    if let Some(known) = seen.flatten().ok_or_else(|| problems::no_agent(id.as_str()))? {
+        return Ok(known);
+    }
     let missing = || Problem::new(404, "not_found", format!("{id} has no such task")).hint("list its tasks");
-    shape(known.ok_or_else(missing)?)
+    planes::one(call, id, &planes::TASKS, call.param("item")).await?.ok_or_else(missing)?.record()
 }
 
 pub(super) async fn output(call: Call) -> Met {
@@ -85,18 +83,25 @@ pub(super) async fn output(call: Call) -> Met {
     }
     let offset = call.query.number("offset")?;
     let task_id = TaskId::new(known.task_id.as_str());
-    let mut read = match call.app.options.services.read_output(&id, task_id, offset, wait_ms).await {
+    let read = match call.app.options.services.read_output(&id, task_id, offset, wait_ms).await {
         Ok(read) => read,
         // It is about to begin, and nothing is wrong with asking.
-        Err(_) if known.status == vocabulary::TaskStatus::Queued.as_str() => {
+        Err(_) if known.status == TaskStatus::Queued => {
             let at = offset.unwrap_or(0);
-            object!({ "status": "not_ready", "output": "", "skipped": 0, "next_offset": at, "total_bytes": 0 })
+            OutputRead {
+                status: ReadStatus::NotReady,
+                output: String::new(),
+                skipped: 0,
+                next_offset: at,
+                total_bytes: 0,
+            }
         }
         Err(refusal) => return Err(problems::refused(refusal, id.as_str())),
     };
     // As it is now: it may have ended while we waited.
-    read["task"] = serde_json::to_value(task(&call, &id).await?).unwrap_or_default();
-    Ok(json(200, &read))
+    let task = task(&call, &id).await?;
+    let OutputRead { status, output, skipped, next_offset, total_bytes } = read;
+    Ok(json(200, &TaskRead { status, task, output, skipped, next_offset, total_bytes }))
 }
 
 pub(super) async fn input(call: Call) -> Met {
@@ -109,13 +114,12 @@ pub(super) async fn input(call: Call) -> Met {
     let known = task(&call, &id).await?;
     let written = call.app.options.services.write_input(&id, TaskId::new(known.task_id.as_str()), input, close).await;
     let written = written.map_err(|refusal| {
-        if known.status == vocabulary::TaskStatus::Queued.as_str() {
+        if known.status == TaskStatus::Queued {
             return Problem::new(409, "not_started", "the task has not begun yet").hint("try again in a moment");
         }
         problems::refused(refusal, id.as_str())
     });
-    let taken: TaskTaken = shape(written?)?;
-    Ok(json(200, &taken))
+    Ok(json(200, &written?))
 }
 
 pub(super) async fn stop(call: Call) -> Met {
@@ -123,12 +127,6 @@ pub(super) async fn stop(call: Call) -> Met {
     body::empty(&call.body)?;
     task(&call, &id).await?;
     let act = RecordCall::StopTask { task_id: TaskId::new(call.param("item")) };
-    let stopped: TaskStopped =
-        shape(acted(asked(&call, &id, Input::Act { by: call.caller.name.clone(), act }).await?)?)?;
+    let stopped: TaskStopped = acted(asked(&call, &id, Input::Act { by: call.caller.name.clone(), act }).await?)?;
     Ok(json(200, &stopped))
-}
-
-pub(super) fn shape<T: DeserializeOwned>(value: Value) -> Result<T, Problem> {
-    serde_json::from_value(value)
-        .map_err(|error| Problem::new(503, "crashed", format!("it was answered as something else: {error}")))
 }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use abide_api::Problem;
 use abide_api::types::{Ended, TokenCreate, TokenCreated};
+use abide_engine::RequestSummary;
 use abide_engine::Response;
 use abide_engine::idempotency::record_completed;
 use abide_kernel::input::Answer;
-use serde_json::json as object;
 
 use super::{Met, blocking, json, page};
 use crate::access::{ADMIN, AccessError, fresh_token};
@@ -48,8 +48,8 @@ pub(super) async fn create(call: Call) -> Met {
         let now = clock.now();
         let token_id = format!("tok_{:016x}", clock.entropy());
         // What is kept of the answer is not the token.
-        let answered: Response =
-            Response { answer: Answer::Done, seq: 0, summary: Some(object!({ "token_id": token_id })) };
+        let summary = Some(RequestSummary::Token { token_id: token_id.clone() });
+        let answered: Response = Response { answer: Answer::Done, seq: 0, summary };
         let claim = claim.map(|claim| record_completed(claim, answered, now));
         app.access.create(&token_id, &new.name, new.scope, &token, now, claim).map_err(failed)?;
         Ok(TokenCreated { token_id, name: new.name, scope: new.scope, token })

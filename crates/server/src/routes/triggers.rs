@@ -3,19 +3,17 @@
 use std::sync::Arc;
 
 use abide_api::Problem;
-use abide_api::types::{DeliveryMode, Trigger, TriggerCreate};
+use abide_api::types::{DeliveryMode, TriggerCreate, TriggerView};
 use abide_kernel::AgentState;
+use abide_kernel::act_result::{TriggerMade, TriggerRotated};
 use abide_kernel::id::{AgentId, TriggerId, WorkItemId};
 use abide_kernel::input::Input;
-use abide_kernel::summary::trigger_shape;
 use abide_kernel::time::Time;
 use abide_kernel::tool::{Address, RecordCall};
-use abide_kernel::vocabulary;
-use serde_json::Value;
+use abide_kernel::vocabulary::TriggerStatus;
 
 use super::lifecycle::asked;
 use super::planes::{acted, end};
-use super::tasks::shape;
 use super::{Met, agent, blocking, json};
 use crate::body;
 use crate::gate::Call;
@@ -45,7 +43,7 @@ pub(super) async fn create(call: Call) -> Met {
             }
             let act = RecordCall::CreateTrigger {
                 name: new.name.clone(),
-                delivery_mode: kernel_mode(mode),
+                delivery_mode: mode,
                 work_item_id: new.work_item_id.as_ref().map(WorkItemId::new),
                 signed,
                 address: Some(Address { trigger_id: trigger_id.clone(), url: None }),
@@ -59,27 +57,20 @@ pub(super) async fn create(call: Call) -> Met {
                 .answer
         }
     };
-    let trigger = TriggerId::new(acted(answer)?["trigger_id"].as_str().unwrap_or_default());
-    let url = url(&call, &id, &trigger, 0).await?;
-    let made = Trigger {
-        trigger_id: trigger.to_string(),
+    let TriggerMade { trigger_id, url: _ } = acted(answer)?;
+    let url = url(&call, &id, &trigger_id, 0).await?;
+    let made = TriggerView {
+        trigger_id,
         name: new.name,
-        delivery_mode: kernel_mode(mode).to_string(),
-        work_item_id: new.work_item_id,
+        delivery_mode: mode,
+        work_item_id: new.work_item_id.map(WorkItemId::new),
         url,
         signed,
-        status: "active".to_owned(),
+        status: TriggerStatus::Active,
         delivery_count: 0,
         last_delivered_at: None,
     };
     Ok(json(201, &made))
-}
-
-fn kernel_mode(mode: DeliveryMode) -> vocabulary::DeliveryMode {
-    match mode {
-        DeliveryMode::EnqueueMessage => vocabulary::DeliveryMode::EnqueueMessage,
-        DeliveryMode::WakeHint => vocabulary::DeliveryMode::WakeHint,
-    }
 }
 
 /// Before the trigger is there: one that must be signed for is never without its secret.
@@ -104,15 +95,14 @@ pub(super) async fn rotate(call: Call) -> Met {
     body::empty(&call.body)?;
     let trigger_id = TriggerId::new(call.param("item"));
     let act = RecordCall::RotateTrigger { trigger_id: trigger_id.clone() };
-    let rotated = acted(asked(&call, &id, Input::Act { by: call.caller.name.clone(), act }).await?)?;
-    let generation = rotated["generation"].as_u64().and_then(|number| u32::try_from(number).ok()).unwrap_or_default();
+    let answer = asked(&call, &id, Input::Act { by: call.caller.name.clone(), act }).await?;
+    let TriggerRotated { generation, .. } = acted(answer)?;
     let named = trigger_id.clone();
-    let look = move |state: &AgentState, _: Time| state.triggers.get(&named).map(trigger_shape);
+    let look = move |state: &AgentState, _: Time| state.triggers.get(&named).map(TriggerView::from);
     let seen = call.app.host.look(&id, look).await.map_err(|error| problems::ask(error, id.as_str()))?;
     let gone = || Problem::new(404, "not_found", format!("{trigger_id} was revoked")).hint("list the triggers");
-    let mut shown: Value = seen.flatten().ok_or_else(gone)?;
-    shown["url"] = url(&call, &id, &trigger_id, generation).await?.into();
-    let rotated: Trigger = shape(shown)?;
+    let mut rotated = seen.flatten().ok_or_else(gone)?;
+    rotated.url = url(&call, &id, &trigger_id, generation).await?;
     Ok(json(200, &rotated))
 }
 

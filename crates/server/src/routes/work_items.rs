@@ -4,22 +4,20 @@ use std::ops::Bound;
 
 use abide_api::Problem;
 use abide_api::types::{
-    self, PlanStatus, TodoState, WorkItem, WorkItemBlock, WorkItemComplete, WorkItemCreate, WorkItemUpdate,
+    LimitsView, TodoView, WorkItemBlock, WorkItemComplete, WorkItemCreate, WorkItemUpdate, WorkItemView,
 };
 use abide_kernel::AgentState;
 use abide_kernel::agent::budget::Limits;
 use abide_kernel::fact::Todo;
 use abide_kernel::id::{AgentId, WorkItemId};
 use abide_kernel::input::Input;
-use abide_kernel::summary::work_item_shape;
 use abide_kernel::time::Time;
 use abide_kernel::tool::{RecordCall, WorkItemChange};
-use abide_kernel::vocabulary::{self, WorkItemFilter};
+use abide_kernel::vocabulary::{WorkItemFilter, WorkItemState};
 
 use super::agents::kernel_limits;
 use super::lifecycle::asked;
 use super::planes::{self, acted};
-use super::tasks::shape;
 use super::{Met, agent, chosen, json, page};
 use crate::body;
 use crate::gate::Call;
@@ -53,14 +51,13 @@ async fn open(call: Call, filter: WorkItemFilter) -> Met {
     let look = move |state: &AgentState, _: Time| {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let items = state.work.items().range((from, Bound::Unbounded)).map(|(_, item)| item);
-        let fitting = items.filter(|item| state.work.fits(item, filter)).map(|item| work_item_shape(state, item));
+        let fitting = items.filter(|item| state.work.fits(item, filter)).map(|item| state.work_item_view(item));
         (!state.archived).then(|| page::enough(fitting, limit))
     };
     let seen = call.app.host.look(&id, look).await.map_err(|error| problems::ask(error, id.as_str()))?;
     let seen = seen.ok_or_else(|| problems::no_agent(id.as_str()))?;
-    let shapes = seen.ok_or_else(|| problems::deleted(id.as_str()))?;
-    let items = shapes.into_iter().map(shape).collect::<Result<Vec<WorkItem>, Problem>>()?;
-    Ok(page::of_items(items.into_iter(), limit, |item| item.work_item_id.clone()))
+    let items = seen.ok_or_else(|| problems::deleted(id.as_str()))?;
+    Ok(page::of_items(items.into_iter(), limit, |item| item.work_item_id.to_string()))
 }
 
 pub(super) async fn show(call: Call) -> Met {
@@ -69,28 +66,26 @@ pub(super) async fn show(call: Call) -> Met {
 }
 
 /// The item that the path names, as the state has it, or as its row keeps it.
-async fn item(call: &Call, id: &AgentId) -> Result<WorkItem, Problem> {
+async fn item(call: &Call, id: &AgentId) -> Result<WorkItemView, Problem> {
     let named = WorkItemId::new(call.param("item"));
     let look = move |state: &AgentState, _: Time| {
-        (!state.archived).then(|| state.work.get(&named).map(|item| work_item_shape(state, item)))
+        (!state.archived).then(|| state.work.get(&named).map(|item| state.work_item_view(item)))
     };
     let seen = call.app.host.look(id, look).await.map_err(|error| problems::ask(error, id.as_str()))?;
     let seen = seen.ok_or_else(|| problems::no_agent(id.as_str()))?;
-    let known = match seen.ok_or_else(|| problems::deleted(id.as_str()))? {
-        Some(known) => Some(known),
-        None => planes::one(call, id, &planes::WORK_ITEMS, call.param("item")).await?,
-    };
+    if let Some(known) = seen.ok_or_else(|| problems::deleted(id.as_str()))? {
+        return Ok(known);
+    }
     let missing = || Problem::new(404, "not_found", format!("{id} has no such work item")).hint("list its work items");
-    shape(known.ok_or_else(missing)?)
+    planes::one(call, id, &planes::WORK_ITEMS, call.param("item")).await?.ok_or_else(missing)?.record()
 }
 
 pub(super) async fn create(call: Call) -> Met {
     let id = agent(&call)?;
     let WorkItemCreate { objective, plan, plan_status, todo, budget } = body::json(&call.body)?;
-    let plan_status = plan_status.map(kernel_plan_status);
     let budget = item_limits(&call, &id, budget).await?;
     let act = RecordCall::CreateWorkItem { objective, plan, plan_status, todo: kernel_todo(todo), budget };
-    let made: WorkItem = shape(acted(asked(&call, &id, by(&call, act)).await?)?)?;
+    let made: WorkItemView = acted(asked(&call, &id, by(&call, act)).await?)?;
     Ok(json(201, &made))
 }
 
@@ -105,7 +100,7 @@ pub(super) async fn update(call: Call) -> Met {
     let changed = WorkItemChange {
         objective: update.objective,
         plan: update.plan,
-        plan_status: update.plan_status.map(kernel_plan_status),
+        plan_status: update.plan_status,
         todo: update.todo.map(kernel_todo),
         blocked_by: update.blocked_by,
         recheck_after_ms: update.recheck_after_ms,
@@ -129,20 +124,20 @@ pub(super) async fn complete(call: Call) -> Met {
 async fn change(call: Call, act: impl FnOnce(WorkItemId) -> RecordCall) -> Met {
     let id = agent(&call)?;
     let known = item(&call, &id).await?;
-    let act = act(WorkItemId::new(known.work_item_id.as_str()));
+    let act = act(known.work_item_id.clone());
     let answer = asked(&call, &id, by(&call, act)).await.map_err(|problem| match problem.code.as_str() {
         // It is there, and the state has forgotten it: it was completed long ago.
-        "not_found" if known.state == vocabulary::WorkItemState::Completed.as_str() => {
+        "not_found" if known.state == WorkItemState::Completed => {
             Problem::new(409, "not_open", format!("{} is completed", known.work_item_id))
                 .hint("list the open work items")
         }
         _ => problem,
     });
-    let changed: WorkItem = shape(acted(answer?)?)?;
+    let changed: WorkItemView = acted(answer?)?;
     Ok(json(200, &changed))
 }
 
-async fn item_limits(call: &Call, id: &AgentId, said: Option<types::Limits>) -> Result<Option<Limits>, Problem> {
+async fn item_limits(call: &Call, id: &AgentId, said: Option<LimitsView>) -> Result<Option<Limits>, Problem> {
     let limits = said.map(|limits| kernel_limits(&limits, "/budget")).transpose()?;
     if limits.is_some_and(|limits| limits.max_micro_usd.is_some()) {
         chosen::can_limit_money(&call.app, id).await?;
@@ -154,19 +149,6 @@ fn by(call: &Call, act: RecordCall) -> Input {
     Input::Act { by: call.caller.name.clone(), act }
 }
 
-fn kernel_plan_status(status: PlanStatus) -> vocabulary::PlanStatus {
-    match status {
-        PlanStatus::Draft => vocabulary::PlanStatus::Draft,
-        PlanStatus::Ready => vocabulary::PlanStatus::Ready,
-        PlanStatus::NeedsInput => vocabulary::PlanStatus::NeedsInput,
-    }
-}
-
-fn kernel_todo(todo: Vec<types::Todo>) -> Vec<Todo> {
-    let state = |state| match state {
-        TodoState::Pending => vocabulary::TodoState::Pending,
-        TodoState::InProgress => vocabulary::TodoState::InProgress,
-        TodoState::Completed => vocabulary::TodoState::Completed,
-    };
-    todo.into_iter().map(|entry| Todo { text: entry.text, state: state(entry.state) }).collect()
+fn kernel_todo(todo: Vec<TodoView>) -> Vec<Todo> {
+    todo.into_iter().map(|TodoView { text, state }| Todo { text, state }).collect()
 }

@@ -1,19 +1,15 @@
 //! Folders that agents work in.
 
 use abide_api::Problem;
-use abide_api::types::{
-    Detached, Fetched, Patch, Scope, Surroundings, Workspace, WorkspaceAttach, WorkspaceFetch, WorkspaceMode,
-};
+use abide_api::types::{Detached, Scope, WorkspaceAttach, WorkspaceFetch, WorkspaceView};
 use abide_kernel::effect::Place;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::{Input, Refusal};
 use abide_kernel::tool::RecordCall;
-use abide_kernel::vocabulary;
 
 use super::agents::folder_holder;
 use super::lifecycle::asked;
 use super::planes::acted;
-use super::tasks::shape;
 use super::{Met, agent, json, page};
 use crate::body;
 use crate::gate::Call;
@@ -25,10 +21,6 @@ pub(super) async fn attach(call: Call) -> Met {
     let id = agent(&call)?;
     let WorkspaceAttach { path, mode, force } = body::json(&call.body)?;
     let reach = reach(&call, force)?;
-    let mode = match mode {
-        WorkspaceMode::Direct => vocabulary::WorkspaceMode::Direct,
-        WorkspaceMode::Worktree => vocabulary::WorkspaceMode::Worktree,
-    };
     known(&call, &id).await?;
     let answer = match once(&call).await? {
         Once::Again(answered) => answered.answer,
@@ -43,9 +35,9 @@ pub(super) async fn attach(call: Call) -> Met {
             asked.map_err(|error| problems::ask(error, id.as_str()))?.answer
         }
     };
-    let mut workspace: Workspace = shape(acted(answer)?)?;
+    let mut workspace: WorkspaceView = acted(answer)?;
     let holder = folder_holder(&call.app, &id, Some(workspace.root.clone())).await;
-    workspace.held_by = holder.map(|holder| shape(holder.shape())).transpose()?;
+    workspace.held_by = holder.map(|holder| holder.view());
     Ok(json(201, &workspace))
 }
 
@@ -89,7 +81,7 @@ pub(super) async fn detach(call: Call) -> Met {
         }
     };
     let act = RecordCall::DetachWorkspace { folder: call.param("item").to_owned(), discard };
-    let detached: Detached = shape(acted(asked(&call, &id, Input::Act { by: call.caller.name.clone(), act }).await?)?)?;
+    let detached: Detached = acted(asked(&call, &id, Input::Act { by: call.caller.name.clone(), act }).await?)?;
     Ok(json(200, &detached))
 }
 
@@ -106,9 +98,8 @@ pub(super) async fn fetch(call: Call) -> Met {
     let fetched = fetched.map_err(|refusal| {
         let status = if refusal.code == "no_branch" { 404 } else { 409 };
         Problem::new(status, refusal.code, refusal.message).hint(refusal.hint)
-    })?;
-    let fetched: Fetched = shape(fetched)?;
-    Ok(json(200, &fetched))
+    });
+    Ok(json(200, &fetched?))
 }
 
 pub(super) async fn patches(call: Call) -> Met {
@@ -119,10 +110,9 @@ pub(super) async fn patches(call: Call) -> Met {
     there.ok_or_else(|| problems::no_agent(id.as_str()))?;
     let patches = call.app.options.services.patches(&id).await;
     let patches = patches.map_err(|refusal| problems::refused(refusal, id.as_str()))?;
-    let items: Vec<Patch> = patches.into_iter().map(shape).collect::<Result<_, _>>()?;
     let after = call.query.text("after").unwrap_or_default();
     // In the order of their names.
-    let rest = items.into_iter().skip_while(|patch| patch.name.as_str() <= after);
+    let rest = patches.into_iter().skip_while(|patch| patch.name.as_str() <= after);
     Ok(page::of_items(rest, limit, |patch| patch.name.clone()))
 }
 
@@ -141,6 +131,6 @@ pub(super) async fn surroundings(call: Call) -> Met {
     let place = place.map_err(|error| problems::ask(error, id.as_str()))?.flatten();
     let place = place.ok_or_else(|| problems::no_agent(id.as_str()))?;
     let around = call.app.options.services.surroundings(&id, place).await;
-    let around: Surroundings = shape(around.map_err(|refusal| problems::refused(refusal, id.as_str()))?)?;
+    let around = around.map_err(|refusal| problems::refused(refusal, id.as_str()))?;
     Ok(json(200, &around))
 }

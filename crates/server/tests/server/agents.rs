@@ -1,6 +1,6 @@
 //! Agents: made, changed, forked, deleted, and left alone when their records can't be read.
 
-use abide_api::types::{AgentChange, AgentCreate, AgentSummary, Budget, Fork, Limits, Role};
+use abide_api::types::{AgentChange, AgentCreate, AgentSummary, BudgetView, Fork, LimitsView, Role};
 use abide_kernel::id::AgentId;
 use abide_kernel::time::Time;
 use abide_ledger::{Append, Commit, NewFact, StreamId};
@@ -20,7 +20,7 @@ async fn an_agent_is_made_with_what_was_said() {
         role: Some(Role::Execution),
         instructions: Some("be brief".to_owned()),
         network: Some(true),
-        budget: Some(Budget { max_tokens: Some(9), ..Budget::default() }),
+        budget: Some(BudgetView { max_tokens: Some(9), ..BudgetView::default() }),
         fallback: Some(vec!["script/y.json".to_owned()]),
         start: Some(false),
         ..AgentCreate::default()
@@ -51,8 +51,8 @@ async fn a_change_is_what_it_says_and_nothing_else() {
     let daemon = Daemon::start().await;
     daemon.post("/v1/agents", json!({ "id": "a", "start": false, "instructions": "be brief" })).await.is(201);
     daemon.event("a", "scheduler.decision", |_| true).await;
-    let daily = Some(Limits { max_wall_ms: Some(60_000), ..Limits::default() });
-    let budget = Budget { max_turns: Some(7), max_usd: Some(1.5), daily, ..Budget::default() };
+    let daily = Some(LimitsView { max_wall_ms: Some(60_000), ..LimitsView::default() });
+    let budget = BudgetView { max_turns: Some(7), max_usd: Some(1.5), daily, ..BudgetView::default() };
     let change = AgentChange {
         model: Some("script/y.json".to_owned()),
         role: Some(Role::Execution),

@@ -33,12 +33,15 @@ async fn every_moment_of_a_history_can_be_explained() {
         }
         // The trail agrees with what is computed.
         if event["kind"] == "posture.changed" {
-            assert_eq!(Some(event["data"]["next_status"].as_str().unwrap()), statuses.last().map(String::as_str));
+            assert_eq!(
+                Some(event["data"]["next_status"].as_str().unwrap()),
+                statuses.last().map(|status| status.as_str())
+            );
         }
     }
-    assert_eq!(statuses.first().map(String::as_str), Some("stopped"));
-    assert!(statuses.iter().any(|status| status == "awake_running"), "{statuses:?}");
-    assert_eq!(statuses.last().map(String::as_str), Some("stopped"));
+    assert_eq!(statuses.first().map(|status| status.as_str()), Some("stopped"));
+    assert!(statuses.iter().any(|status| status.as_str() == "awake_running"), "{statuses:?}");
+    assert_eq!(statuses.last().map(|status| status.as_str()), Some("stopped"));
     let now = daemon.get("/v1/agents/a/why").await;
     assert_eq!(now["at_seq"], events.len());
     assert_eq!(now, daemon.get(&format!("/v1/agents/a/why?at={}", events.len())).await);
@@ -84,12 +87,18 @@ async fn the_transcript_is_what_was_said_and_done() {
     let said = daemon.client().transcript("a", "limit=100").await.unwrap().items;
     let roles: Vec<&str> = said.iter().map(|entry| entry.role.as_str()).collect();
     assert_eq!(roles, ["input", "assistant", "tool_call", "tool_result", "assistant"]);
-    assert_eq!((said[0].text.as_deref(), said[0].message_id.as_ref()), (Some("tell me"), Some(&message)));
-    let whose = |entry: &abide_api::types::TranscriptEntry| entry.origin.as_ref().map(|origin| origin.kind.clone());
-    assert_eq!((said[0].kind.as_deref(), whose(&said[0]).as_deref()), (Some("operator_prompt"), Some("operator")));
+    assert_eq!(
+        (said[0].text.as_deref(), said[0].message_id.as_ref().map(|id| id.as_str())),
+        (Some("tell me"), Some(message.as_str()))
+    );
+    let whose = |entry: &abide_api::types::TranscriptEntry| entry.origin.as_ref().map(|origin| origin.kind);
+    assert_eq!(
+        (said[0].kind.map(|kind| kind.as_str()), whose(&said[0]).map(|kind| kind.as_str())),
+        (Some("operator_prompt"), Some("operator"))
+    );
     assert_eq!((&said[1].kind, whose(&said[1])), (&None, None));
     assert_eq!((said[2].tool.as_deref(), &said[2].call_id), (Some("NotifyOperator"), &said[3].call_id));
-    assert_eq!(said[3].status.as_deref(), Some("completed"));
+    assert_eq!(said[3].status.map(|status| status.as_str()), Some("completed"));
     let briefs = daemon.client().briefs("a", "").await.unwrap().items;
     assert!(briefs.iter().any(|brief| brief.text == "look at this"), "{briefs:?}");
 }
@@ -102,7 +111,7 @@ async fn the_typed_client_reads_what_the_server_sends() {
     daemon.finish("a", "hello").await;
     let agents = client.agents(None).await.unwrap();
     assert_eq!((agents.items[0].id.as_str(), agents.next), ("a", None));
-    assert_eq!(client.messages("a", "").await.unwrap().items[0].status, "processed");
+    assert_eq!(client.messages("a", "").await.unwrap().items[0].status.as_str(), "processed");
     let events = client.events("a", "last=1").await.unwrap();
     assert_eq!(events.items[0].seq, client.agent("a").await.unwrap().at_seq);
     let refused = client.agent("nobody").await.unwrap_err();

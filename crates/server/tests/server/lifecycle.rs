@@ -164,7 +164,7 @@ async fn an_abort_ends_one_execution_and_the_agent_goes_on() {
     assert!(problem["detail"].as_str().unwrap().contains(&exec), "{problem}");
     let aborted = client.abort("a", &Abort { exec_id: Some(exec.clone()) }).await.unwrap();
     assert_eq!((aborted.agent.current_run_id, aborted.agent.pending), (None, 0));
-    assert_ne!(aborted.agent.status, "stopped");
+    assert_ne!(aborted.agent.status.as_str(), "stopped");
     let fact = of_kind(&daemon, "exec.aborted").await.pop().unwrap();
     assert_eq!(
         (&fact["exec_id"], &fact["message_id"], &fact["reason"]),

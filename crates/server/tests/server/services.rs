@@ -5,16 +5,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use abide_api::types::{DefaultModel, ModelItem, ModelList, ModelTested, Transfer};
+use abide_api::types::{
+    DefaultModel, Fetched, FetchedBranch, ModelItem, ModelList, ModelTested, Patch, SandboxPart, Surroundings,
+    TaskTaken, Transfer,
+};
 use abide_kernel::agent::credentials::Credentials;
 use abide_kernel::agent::workspace::Workspace;
 use abide_kernel::effect::Place;
 use abide_kernel::fact::{WorkspaceAttached, Worktree};
 use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::input::Refusal;
+use abide_kernel::views::task::OutputRead;
+use abide_kernel::vocabulary::ReadStatus;
 use abide_kernel::vocabulary::WorkspaceMode;
 use abide_server::{Done, Reach, Seen, Services};
-use serde_json::{Value, json};
+use serde_json::json;
 
 #[derive(Debug, Default)]
 pub struct CountingServices {
@@ -40,19 +45,20 @@ fn usable(path: &str, reach: Reach) -> Result<(), Refusal> {
 }
 
 impl Services for CountingServices {
-    fn read_output<'a>(&'a self, _: &'a AgentId, _: TaskId, offset: Option<u64>, _: u64) -> Done<'a, Value> {
+    fn read_output<'a>(&'a self, _: &'a AgentId, _: TaskId, offset: Option<u64>, _: u64) -> Done<'a, OutputRead> {
         let output = if offset.is_some() { "" } else { "hi\n" };
-        let read = json!({ "status": "not_ready", "output": output, "skipped": 0, "next_offset": 3, "total_bytes": 3 });
+        let (status, output) = (ReadStatus::NotReady, output.to_owned());
+        let read = OutputRead { status, output, skipped: 0, next_offset: 3, total_bytes: 3 };
         Box::pin(async { Ok(read) })
     }
 
-    fn write_input<'a>(&'a self, _: &'a AgentId, _: TaskId, input: String, _: bool) -> Done<'a, Value> {
+    fn write_input<'a>(&'a self, _: &'a AgentId, _: TaskId, input: String, _: bool) -> Done<'a, TaskTaken> {
         Box::pin(async move {
             assert!(input != "panic", "as it was told");
             if input == "full" {
                 return Err(Refusal::new("input_full", "it does not read", "try again later"));
             }
-            Ok(json!({ "accepted": true, "bytes": input.len() }))
+            Ok(TaskTaken { accepted: true, bytes: input.len() as u64 })
         })
     }
 
@@ -62,14 +68,14 @@ impl Services for CountingServices {
         bound: Option<Workspace>,
         folder: String,
         branch: Option<String>,
-    ) -> Done<'a, Value> {
+    ) -> Done<'a, Fetched> {
         Box::pin(async move {
             if bound.is_none() {
                 return Err(Refusal::new("no_branch", "nothing was kept of it", "see: abide workspace list"));
             }
             let branch = format!("abide/{agent}/{}", branch.unwrap_or_else(|| "1".to_owned()));
-            let branches = json!([{ "branch": branch, "commit": "c0ffee", "changed": true }]);
-            Ok(json!({ "repository": folder, "branches": branches }))
+            let branches = vec![FetchedBranch { branch, commit: "c0ffee".to_owned(), changed: true }];
+            Ok(Fetched { repository: folder, branches })
         })
     }
 
@@ -105,11 +111,17 @@ impl Services for CountingServices {
         Box::pin(async move { usable(&path, reach).map(|()| path) })
     }
 
-    fn patches<'a>(&'a self, _: &'a AgentId) -> Done<'a, Vec<Value>> {
-        let patch = json!({
-            "name": "1.patch", "path": "/patches/1.patch", "bytes": 7, "branch": "abide/a-1", "base_commit": "c0ffee",
-            "saved_at": "2026-01-01T00:00:00Z", "files": ["new"], "files_total": 1,
-        });
+    fn patches<'a>(&'a self, _: &'a AgentId) -> Done<'a, Vec<Patch>> {
+        let patch = Patch {
+            name: "1.patch".to_owned(),
+            path: "/patches/1.patch".to_owned(),
+            bytes: 7,
+            branch: Some("abide/a-1".to_owned()),
+            base_commit: Some("c0ffee".to_owned()),
+            saved_at: Some("2026-01-01T00:00:00Z".to_owned()),
+            files: vec!["new".to_owned()],
+            files_total: 1,
+        };
         Box::pin(async { Ok(vec![patch]) })
     }
 
@@ -150,20 +162,22 @@ impl Services for CountingServices {
         Box::pin(async { Some(4_096) })
     }
 
-    fn surroundings<'a>(&'a self, _: &'a AgentId, place: Place) -> Done<'a, Value> {
+    fn surroundings<'a>(&'a self, _: &'a AgentId, place: Place) -> Done<'a, Surroundings> {
         let path = place.configured.unwrap_or_default();
         Box::pin(async move {
-            let (guide, skill) =
-                (json!({ "path": path, "bytes": 7, "truncated": true }), ("pdf", "Reads PDF.", "a/pdf"));
-            let skill = json!({ "name": skill.0, "description": skill.1, "source": skill.2 });
-            let broken = json!({ "path": "a/b", "problem": "it is not text" });
-            Ok(json!({ "guides": [guide], "skills": [skill], "broken": [broken] }))
+            let around = json!({
+                "guides": [{ "path": path, "bytes": 7, "truncated": true }],
+                "skills": [{ "name": "pdf", "description": "Reads PDF.", "source": "a/pdf" }],
+                "broken": [{ "path": "a/b", "problem": "it is not text" }],
+            });
+            Ok(serde_json::from_value(around).unwrap())
         })
     }
 
-    fn sandbox(&self, network: bool) -> Value {
+    fn sandbox(&self, network: bool) -> SandboxPart {
         let enforced = if network { json!(["processes"]) } else { json!(["processes", "network"]) };
-        json!({ "mode": "auto", "mechanism": "landlock", "enforced": enforced, "problems": [], "processes": "counted", "memory": "bounded" })
+        let sandbox = json!({ "mode": "auto", "mechanism": "landlock", "enforced": enforced, "problems": [], "processes": "counted", "memory": "bounded" });
+        serde_json::from_value(sandbox).unwrap()
     }
 
     fn models(&self, used: &BTreeMap<String, Vec<String>>) -> ModelList {

@@ -1,6 +1,8 @@
 //! Work items over HTTP: made, listed by where they stand, changed and completed by a person, stopped agent or not.
 
-use abide_api::types::{PlanStatus, Todo, TodoState, WorkItemBlock, WorkItemComplete, WorkItemCreate, WorkItemUpdate};
+use abide_api::types::{
+    PlanStatus, TodoState, TodoView, WorkItemBlock, WorkItemComplete, WorkItemCreate, WorkItemUpdate,
+};
 use serde_json::{Value, json};
 
 use crate::daemon::Daemon;
@@ -26,7 +28,7 @@ async fn an_item_from_its_creation_to_its_report() {
     let daemon = Daemon::start().await;
     daemon.create_stopped("a").await;
     let client = daemon.client();
-    let entry = |text: &str, state| Todo { text: text.to_owned(), state };
+    let entry = |text: &str, state| TodoView { text: text.to_owned(), state };
     let new = WorkItemCreate {
         objective: "paint the fence".to_owned(),
         plan: Some("with a brush".to_owned()),

@@ -9,10 +9,10 @@ use abide_kernel::id::AgentId;
 use abide_kernel::vocabulary::AgentKind;
 use futures_util::StreamExt;
 use futures_util::stream;
-use serde_json::json;
 
 use super::{all, status_line};
 use crate::cli::{AgentsArgs, PlaceArgs};
+use crate::commands::plane;
 use crate::connection::{self, block_on};
 use crate::output::{AgentFailure, Failed, Output, counted};
 
@@ -97,8 +97,8 @@ impl Batch<'_> {
 
     /// A child is left out: it starts with its task and never again.
     async fn start_all(&mut self) -> anyhow::Result<()> {
-        let agents = all(self.client).await?.into_iter().filter(|agent| !is_child(&agent.kind));
-        let ids = agents.map(|agent| agent.id).collect();
+        let agents = all(self.client).await?.into_iter().filter(|agent| agent.kind != AgentKind::Child);
+        let ids = agents.map(|agent| agent.id.to_string()).collect();
         let client = self.client;
         self.ask(ids, async |id| match client.control(id, Action::Start.as_str()).await {
             Err(ClientError::Refused(problem)) if problem.code == "not_stopped" => unless_gone(client.agent(id).await),
@@ -115,8 +115,10 @@ impl Batch<'_> {
         let mut seen = BTreeSet::new();
         loop {
             let with_children = !self.failures.is_empty();
-            let agents = all(self.client).await?.into_iter().filter(|agent| with_children || !is_child(&agent.kind));
-            let ids: Vec<String> = agents.map(|agent| agent.id).filter(|id| seen.insert(id.clone())).collect();
+            let agents =
+                all(self.client).await?.into_iter().filter(|agent| with_children || agent.kind != AgentKind::Child);
+            let ids: Vec<String> =
+                agents.map(|agent| agent.id.to_string()).filter(|id| seen.insert(id.clone())).collect();
             if ids.is_empty() {
                 return Ok(());
             }
@@ -145,7 +147,7 @@ impl Batch<'_> {
     /// With --json all summaries are one document, which is printed at the end.
     fn succeeded(&mut self, summary: AgentSummary) {
         if !self.out.is_json() && self.printed.is_ok() {
-            self.printed = self.out.result(&json!(summary), || status_line(&summary));
+            self.printed = self.out.result(&summary, || status_line(&summary));
         }
         self.summaries.push(summary);
     }
@@ -162,11 +164,11 @@ impl Batch<'_> {
         let asked = summaries.len() + failures.len();
         if asked == 0 {
             listed?;
-            return out.result(&json!({ "items": [], "next": null }), || format!("no agents to {}\n", action.as_str()));
+            return out.result(&plane::page_of(&summaries), || format!("no agents to {}\n", action.as_str()));
         }
         printed?;
         if out.is_json() {
-            out.result(&json!({ "items": summaries, "next": null }), String::new)?;
+            out.result(&plane::page_of(&summaries), String::new)?;
         }
         listed?;
         let Some(code) = failures.first().copied() else { return Ok(()) };
@@ -174,10 +176,6 @@ impl Batch<'_> {
         let what = format!("{} of {agents} could not be {}", failures.len(), action.participle());
         Err(Failed::Partly { what, code }.into())
     }
-}
-
-fn is_child(kind: &str) -> bool {
-    kind == AgentKind::Child.as_str()
 }
 
 /// An agent that was deleted, or a child that ended, after the list was read has nothing left to start or stop.

@@ -104,7 +104,10 @@ pub fn rows(given: Option<&AgentCredentials>) -> Vec<(&'static str, String)> {
         ("secrets", listed(secrets.clone())),
         ("git credentials", listed(pairs(git_credentials))),
         ("ssh agent", ssh_agent.then(|| format!("{}{hosts}", on_or_off(true)))),
-        ("not set", listed(missing.clone()).map(|names| format!("{names}: its commands start without"))),
+        (
+            "not set",
+            listed(missing.clone().unwrap_or_default()).map(|names| format!("{names}: its commands start without")),
+        ),
         ("children", for_children.then(|| "are given the same".to_owned())),
     ];
     rows.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()

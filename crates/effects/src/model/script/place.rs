@@ -18,6 +18,7 @@ use std::sync::Arc;
 use abide_kernel::effect::ModelCall;
 use abide_kernel::id::MessageId;
 use abide_kernel::message::Message;
+use abide_kernel::provider;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -103,7 +104,7 @@ impl Place {
             play.next += 1;
             play.failed = match &round.says {
                 Says::Reply { .. } => false,
-                Says::Error { error, .. } => error.keeps_message(),
+                Says::Error { error, .. } => provider::keeps_message(*error),
             };
         }
         self.plays.push(play);

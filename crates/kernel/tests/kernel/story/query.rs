@@ -1,5 +1,6 @@
 //! Questions to a story: what the state amounts to, without changing it.
 
+use abide_kernel::act_result::told;
 use abide_kernel::decide;
 use abide_kernel::effect::Effect;
 use abide_kernel::explain::why;
@@ -87,7 +88,7 @@ pub fn ask(story: &Story, line: &str) -> Result<Option<String>, String> {
             lines.collect::<Vec<_>>().join("\n")
         }
         "answer" => story.acted.as_ref().ok_or("nothing was asked for")?.to_string(),
-        "summary" => agent_summary(state, story.now).to_string(),
+        "summary" => told(&agent_summary(state, story.now)).to_string(),
         "kinds" => {
             let kinds: Vec<&str> = story.facts[story.told_from..].iter().map(|(_, fact)| fact.kind()).collect();
             kinds.join(" ")

@@ -4,11 +4,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use abide_api::types::TextDelta;
+use abide_api::types::{Event, TextDelta};
 use abide_engine::Deltas;
 use abide_engine::deltas::{Delta, Listener};
 use abide_kernel::id::AgentId;
-use serde_json::{Value, json as object};
 
 /// Pieces that one follower may have waiting while it reads facts. The oldest go first.
 const WAITING_MAX: usize = 256;
@@ -48,12 +47,12 @@ impl Spoken {
     }
 
     /// What has to be heard before this fact: the rest of the round, or of the turn, that it ends.
-    pub(super) fn before(&mut self, event: &Value, text: &mut String) {
+    pub(super) fn before(&mut self, event: &Event, text: &mut String) {
         if self.waiting.is_empty() {
             return;
         }
-        let (agent, data) = (event["agent_id"].as_str(), &event["data"]);
-        let last = match event["kind"].as_str().unwrap_or_default() {
+        let data = &event.data;
+        let last = match event.kind.as_str() {
             "turn.provider_round_completed" | "turn.provider_round_failed" | "turn.assistant_round_recorded" => {
                 data["round"].as_u64()
             }
@@ -62,7 +61,7 @@ impl Spoken {
         };
         let Some(last) = last else { return };
         let ended = |delta: &Delta| {
-            Some(delta.agent.as_str()) == agent
+            delta.agent.as_str() == event.agent_id
                 && data["exec_id"] == delta.exec_id.as_str()
                 && u64::from(delta.round) <= last
         };
@@ -94,7 +93,8 @@ impl Spoken {
                 round: first.round,
                 text: whole,
             };
-            text.push_str(&format!("event: {}\ndata: {}\n\n", TextDelta::EVENT, object!(delta)));
+            let delta = serde_json::to_string(&delta).unwrap_or_default();
+            text.push_str(&format!("event: {}\ndata: {delta}\n\n", TextDelta::EVENT));
         }
     }
 }

@@ -93,6 +93,12 @@ ids! {
     CallId "call" call;
 }
 
+impl Default for TaskId {
+    fn default() -> Self {
+        TaskId::new("")
+    }
+}
+
 struct IdText;
 
 impl serde::de::Visitor<'_> for IdText {

@@ -101,3 +101,23 @@ impl<'de> Deserialize<'de> for Time {
         }
     }
 }
+
+/// An instant that may not be known, which is written as an empty text.
+pub mod or_empty {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::Time;
+
+    #[allow(clippy::ref_option, reason = "serde calls it with a reference")]
+    pub fn serialize<S: Serializer>(time: &Option<Time>, serializer: S) -> Result<S::Ok, S::Error> {
+        match time {
+            Some(time) => time.serialize(serializer),
+            None => serializer.serialize_str(""),
+        }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Time>, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        if text.is_empty() { Ok(None) } else { text.parse().map(Some).map_err(serde::de::Error::custom) }
+    }
+}

@@ -2,70 +2,12 @@
 //!
 //! A word is declared once, with its spelling; parsing an unknown spelling is an error that lists the known ones.
 
-use std::fmt;
+mod meaning;
+pub mod shown;
+mod words;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-/// Declares an enum whose variants have one spelling each, used by serde, `Display` and parsing alike.
-macro_rules! words {
-    ($($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal $(| $alias:literal)*),* $(,)? })*) => {
-        /// Every set of words, by its name, with the spellings that are written.
-        pub const WORDS: &[(&str, &[&str])] = &[$((stringify!($name), &[$($text),*])),*];
-
-        $(
-            $(#[$doc])*
-            #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-            pub enum $name { $($(#[$vdoc])* $variant),* }
-
-            impl $name {
-                pub const ALL: &'static [$name] = &[$($name::$variant),*];
-
-                #[must_use]
-                pub fn as_str(self) -> &'static str {
-                    match self { $($name::$variant => $text),* }
-                }
-
-                /// The word behind a spelling; spellings that are only ever read count too.
-                #[must_use]
-                pub fn parse(text: &str) -> Option<$name> {
-                    match text {
-                        $($text $(| $alias)* => Some($name::$variant),)*
-                        _ => None,
-                    }
-                }
-            }
-
-            impl fmt::Display for $name {
-                fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                    f.write_str(self.as_str())
-                }
-            }
-
-            impl Serialize for $name {
-                fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                    serializer.serialize_str(self.as_str())
-                }
-            }
-
-            impl<'de> Deserialize<'de> for $name {
-                fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                    struct Visitor;
-                    impl serde::de::Visitor<'_> for Visitor {
-                        type Value = $name;
-                        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                            f.write_str(concat!("one of" $(, " ", $text)*))
-                        }
-                        fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$name, E> {
-                            $name::parse(text)
-                                .ok_or_else(|| E::unknown_variant(text, &[$($text),*]))
-                        }
-                    }
-                    deserializer.deserialize_str(Visitor)
-                }
-            }
-        )*
-    };
-}
+pub use shown::{ReadStatus, TranscriptRole, TriggerStatus, WorkspaceStatus};
+use words::words;
 
 words! {
     /// What an agent is doing, as a surface shows it. Computed, never stored: see `agent::lifecycle`.
@@ -561,58 +503,5 @@ words! {
         Triggered = "triggered",
         Coalesced = "coalesced",
         Ignored = "ignored",
-    }
-}
-
-impl TaskStatus {
-    #[must_use]
-    pub fn is_terminal(self) -> bool {
-        match self {
-            TaskStatus::Queued | TaskStatus::Running | TaskStatus::Cancelling => false,
-            TaskStatus::Completed | TaskStatus::Failed | TaskStatus::Cancelled | TaskStatus::Interrupted => true,
-        }
-    }
-}
-
-impl TerminalKind {
-    /// All but a completed turn are failures for closure.
-    #[must_use]
-    pub fn is_failure(self) -> bool {
-        self != TerminalKind::Completed
-    }
-}
-
-impl QueueStatus {
-    /// Whether a message in this status is an input again after a restart.
-    #[must_use]
-    pub fn replays(self) -> bool {
-        match self {
-            QueueStatus::Queued | QueueStatus::Dequeued => true,
-            QueueStatus::Processed
-            | QueueStatus::Interjected
-            | QueueStatus::Aborted
-            | QueueStatus::Dropped
-            | QueueStatus::Parked => false,
-        }
-    }
-}
-
-impl DecisionKind {
-    /// Decisions that leave the agent asleep until something new is admitted or comes due.
-    #[must_use]
-    pub fn is_rest(self) -> bool {
-        match self {
-            DecisionKind::WaitForTask
-            | DecisionKind::WaitForExternalChange
-            | DecisionKind::WaitForTimer
-            | DecisionKind::WaitForOperator
-            | DecisionKind::Sleep
-            | DecisionKind::StayIdle => true,
-            DecisionKind::StartModelTurn
-            | DecisionKind::ReduceMessageOnly
-            | DecisionKind::EmitSystemTick
-            | DecisionKind::Stop
-            | DecisionKind::Noop => false,
-        }
     }
 }

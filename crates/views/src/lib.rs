@@ -1,0 +1,26 @@
+//! What the kernel and the API say alike: words, ids, times, and the views of records that every surface shows. Each is
+//! declared here and nowhere else, so that a client compiles without the kernel, and a record without a second shape.
+//!
+//! As pure as the kernel: no clock, no environment, no randomness.
+
+pub mod agent;
+pub mod approval;
+pub mod budget;
+pub mod decision;
+pub mod id;
+pub mod message;
+#[cfg(feature = "schema")]
+pub mod schema;
+pub mod strict;
+pub mod task;
+pub mod time;
+pub mod timer;
+pub mod trigger;
+pub mod vocabulary;
+pub mod wait;
+pub mod why;
+pub mod with_nulls;
+pub mod work_item;
+pub mod workspace;
+
+pub use with_nulls::WithNulls;
