@@ -11,7 +11,7 @@ const SHARED: &[&str] = &["fields.rs", "set.rs", "subject.rs", "todo.rs"];
 /// Strings outside of the tools' folder that are spelled like a tool, and what they are.
 const OTHER_WORDS: &[(&str, &str, &str)] = &[
     ("kernel/src/pack/words.rs", "*", "words that facts are stored with"),
-    ("kernel/src/vocabulary.rs", "Sleep", "a decision of the scheduler"),
+    ("views/src/vocabulary.rs", "Sleep", "a decision of the scheduler"),
     ("abide/src/commands/send.rs", "Sleep", "a decision of the scheduler"),
     ("api/src/operations.rs", "TaskInput", "the body of a request"),
     ("sim/src/mind.rs", "*", "what the simulated model writes"),
