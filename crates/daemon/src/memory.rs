@@ -14,7 +14,7 @@ const WORTH: u64 = 32 << 20;
 #[cfg(target_env = "gnu")]
 const MAPPED: i32 = 4 << 20;
 
-/// What may stay free at the end of an arena, where a trim does not reach.
+/// The free memory that may stay at the end of an arena, where a trim does not reach.
 #[cfg(target_env = "gnu")]
 const ARENA_END: i32 = 8 << 20;
 
