@@ -10,8 +10,17 @@ const LOOK_MAX: Duration = Duration::from_secs(160);
 /// A process this much larger than it began is worth a trim, and one that grew by this much since the last.
 const WORTH: u64 = 32 << 20;
 
+/// An allocation of this size or more is mapped by itself, and unmapped when it is freed.
+#[cfg(target_env = "gnu")]
+const MAPPED: i32 = 4 << 20;
+
+/// The free memory that may stay at the end of an arena, where a trim does not reach.
+#[cfg(target_env = "gnu")]
+const ARENA_END: i32 = 8 << 20;
+
 /// Until it is dropped.
 pub async fn give_back() {
+    set_thresholds();
     let Some(smallest) = resident() else { return };
     let mut trims = Trims { smallest, last: smallest, pause: LOOK };
     loop {
@@ -71,9 +80,24 @@ fn trim() {
     }
 }
 
+/// The C library raises both with the largest allocation that it has freed: after a large answer, every arena would keep
+/// twice that at its end, and there is an arena for each thread that was busy.
+#[cfg(target_env = "gnu")]
+#[allow(unsafe_code, reason = "the C library has no other way to be told, and the call takes no pointer")]
+fn set_thresholds() {
+    // SAFETY: it may be called at any time and from any thread; it changes what later calls do.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, ARENA_END);
+    }
+}
+
 /// Other C libraries give memory back by themselves.
 #[cfg(not(target_env = "gnu"))]
 fn trim() {}
+
+#[cfg(not(target_env = "gnu"))]
+fn set_thresholds() {}
 
 #[cfg(test)]
 mod tests {
