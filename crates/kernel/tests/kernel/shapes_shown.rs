@@ -208,7 +208,7 @@ fn a_summary_is_shown_whole() {
     budget["daily"] = limits(None, Some(500));
     let model = json!({
         "name": "a/one", "default": false, "answered_by": null, "cut": false, "fallback": ["b/two"],
-        "default_fallback": false, "in_use": "a/one", "trouble": null, "rests": [], "usage": usage, "budget": budget,
+        "default_fallback": false, "in_use": "a/one", "priced": false, "trouble": null, "rests": [], "usage": usage, "budget": budget,
         "wall_ms": 0, "today": used(1), "today_until": "+86400s", "children": used(0), "granted": limits(Some(3), None),
     });
     assert_eq!(shown["model"], model);
@@ -216,6 +216,11 @@ fn a_summary_is_shown_whole() {
         "workspace": "/w", "cwd": "/h/1", "mode": "worktree", "branch": "abide/a-1", "commands": 1, "occupied": null,
         "network": story.state.config.network, "credentials": null,
     });
+    // The daemon adds the rest.
+    for field in ["sandbox", "disk_bytes", "held_by"] {
+        assert_eq!(shown["execution"][field].take(), json!(null));
+        shown["execution"].as_object_mut().unwrap().remove(field);
+    }
     assert_eq!(shown["execution"], execution);
     let agent = json!({
         "status": "awake_running", "pending": 1, "parked": 0, "turn_index": 1, "current_run_id": "exec1",
