@@ -276,3 +276,34 @@ fn a_yes_is_told_until_its_time() {
          f",
     );
 }
+
+#[test]
+fn a_yes_holds_to_its_last_millisecond() {
+    check(
+        "operator go
+         round Ask push
+         person DecideApproval appr1 grant
+         ---
+         advance 86399998ms
+         round Ask push",
+        "appr1 used for call2",
+    );
+}
+
+#[test]
+fn a_yes_ends_at_its_time() {
+    check(
+        "operator go
+         round Ask push
+         person DecideApproval appr1 grant
+         ---
+         advance 86399999ms
+         round Ask push",
+        "wait2 operator_input on appr2
+         appr2 asked
+         Ask refused needs_approval
+         end completed
+         processed m2
+         WaitForOperator approval_pending",
+    );
+}

@@ -668,3 +668,14 @@ fn a_turn_in_vain_costs_its_item_nothing() {
          runnable revision 1",
     );
 }
+
+#[test]
+fn what_children_were_granted_is_told_with_what_was_used() {
+    check(
+        "budget turns=10
+         task t1 child=a.1 grant_turns=3
+         ---
+         notes",
+        "used of its budget: 3 of 10 turns and grants to children",
+    );
+}

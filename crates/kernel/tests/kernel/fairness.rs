@@ -284,3 +284,29 @@ fn an_approval_holds_the_item_it_is_about() {
          turn resume_expected_wait of w1",
     );
 }
+
+#[test]
+fn an_operator_goes_before_the_second_tick_in_a_row() {
+    check(
+        "person CreateTimer every=1m tea
+         person CreateWorkItem build
+         round done
+         advance 1m
+         operator x
+         ---
+         advance 1m
+         round done
+         round done",
+        "end completed
+         processed m2
+         queued m4 timer_tick
+         timer1 fired in m4
+         StartModelTurn model_reentry_message m3
+         turn local_continuation
+         end completed
+         processed m3
+         told result: done
+         StartModelTurn model_reentry_message m4
+         turn local_continuation",
+    );
+}

@@ -352,8 +352,19 @@ fn a_result_is_carried_by_its_message() {
 #[test]
 fn an_export_has_what_was_told_and_where_each_message_ended() {
     let mut story = Story::begin();
-    let lines =
-        ["person CreateTimer after=1h tea", "stop", "advance 2h", "start", "round hello", "operator x", "round y"];
+    let lines = [
+        "person CreateTimer after=1h tea",
+        "stop",
+        "person CreateWorkItem status=needs_input build",
+        "advance 2h",
+        "start",
+        "round Tool a ; Tool b",
+        "tool call1",
+        "tool call2",
+        "round hello",
+        "operator x",
+        "round y",
+    ];
     for line in lines {
         story.tell(line).unwrap();
     }
@@ -375,5 +386,18 @@ fn an_export_has_what_was_told_and_where_each_message_ended() {
     let dropped = story.facts.iter().filter(|(_, fact)| fact.kind() == "message.dropped").count();
     let ended = lines("queue_entries").iter().filter(|entry| entry["status"] == "dropped").count();
     assert_eq!((dropped, ended), (1, 1));
-    assert_eq!(load(&files).unwrap().state.briefs, story.state.briefs);
+    let read = load(&files).unwrap().state;
+    assert_eq!((&read.briefs, read.tool_executions), (&story.state.briefs, 2));
+    assert_eq!(lines("work_items")[0]["objective"], "build");
+    assert_eq!(read.work.items(), story.state.work.items());
+}
+
+#[test]
+fn each_key_that_came_out_otherwise_is_named() {
+    let expected = json!({ "same": 1, "other": 2, "missing": null });
+    let printed = json!({ "same": 1, "other": 3, "more": 4 });
+    let found = differences(&expected, &printed);
+    let wanted = ["missing: expected null, but no such key is printed", "other: expected 2, got 3"];
+    assert_eq!(found.iter().map(String::as_str).collect::<std::collections::BTreeSet<_>>(), wanted.into());
+    assert_eq!(differences(&json!([]), &printed), ["expected.json is not an object"]);
 }

@@ -790,3 +790,12 @@ fn a_tick_without_a_text_says_that_it_goes_on() {
     let shown = text(&prompt(&pictured));
     assert!(shown.contains("webhook_event]") && !shown.contains(on), "{shown}");
 }
+
+#[test]
+fn how_a_turn_ended_is_a_note_where_it_was_not_completed() {
+    let shown = |ends: &str| text(&prompt(&story(&format!("operator hi\n{ends}\noperator more"))));
+    let note = "[abide note] The turn ended here: ";
+    assert!(!shown("round done").contains(note));
+    let failed = shown("round Tool a\ntool call1\nfail invalid");
+    assert!(failed.contains(&format!("{note}provider_failed_needs_recovery \"invalid: no\"")), "{failed}");
+}

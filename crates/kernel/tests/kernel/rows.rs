@@ -92,3 +92,11 @@ fn the_rows_count_what_a_timer_told_and_missed() {
         (&json!(timer.last_fired_at), &json!(timer.next_fire_at))
     );
 }
+
+#[test]
+fn an_item_without_limits_has_none_in_its_row() {
+    let none = only(&told("stop\nperson CreateWorkItem build"), "work_items");
+    assert_eq!(none.get("budget"), None);
+    let some = only(&told("stop\nperson CreateWorkItem max_turns=2 build"), "work_items");
+    assert_eq!(some["budget"]["max_turns"], 2);
+}

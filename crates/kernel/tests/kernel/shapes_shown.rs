@@ -292,3 +292,33 @@ fn credentials_are_changed_and_shown_by_part() {
     expected["known_hosts"] = json!(null);
     assert_eq!(shown(&story), expected);
 }
+
+/// A child has the credentials of its supervisor only where they are for children.
+#[test]
+fn a_child_has_credentials_that_are_for_children() {
+    let of_child = |for_children: bool| {
+        let mut story = Story::begin();
+        let credentials = CredentialsChange {
+            secrets: Some(BTreeSet::from(["TOKEN".to_owned()])),
+            for_children: Some(for_children),
+            ..CredentialsChange::default()
+        };
+        story.input(Input::Configure { change: Box::new(ConfigChange { credentials, ..ConfigChange::default() }) });
+        story.tell("operator hi").unwrap();
+        story.tell("round SpawnAgent do it").unwrap();
+        let (_, made) = story.facts.iter().find(|(_, fact)| fact.kind() == "task.created").unwrap();
+        serde_json::from_slice::<Value>(&made.encode()).unwrap()["child"]["credentials"].clone()
+    };
+    assert_eq!(of_child(true), json!({ "secrets": ["TOKEN"], "for_children": true }));
+    assert_eq!(of_child(false), Value::Null);
+}
+
+/// Whoever names another folder means it to be worked in.
+#[test]
+fn another_folder_of_the_configuration_is_the_one_that_is_worked_in() {
+    let mut story = told("use /w");
+    let change = ConfigChange { workspace: Some("/v".to_owned()), ..ConfigChange::default() };
+    story.input(Input::Configure { change: Box::new(change) });
+    assert!(story.state.workspaces.active().is_none());
+    assert_eq!(agent_summary(&story.state, story.now)["execution"]["cwd"], "/v");
+}

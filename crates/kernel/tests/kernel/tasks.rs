@@ -633,3 +633,26 @@ fn a_list_of_tasks_is_shown_whole() {
         r#"{"items":[{"child_agent_id":null,"command":null,"created_at":"2026-01-01T00:00:00.002Z","ended_at":"2026-01-01T00:00:00.004Z","evidence":[],"exit_code":0,"granted":null,"kind":"command_task","output":{"bytes":0,"truncated":false},"recovery":null,"signal":null,"status":"completed","summary":"make","task_id":"t1","used":null,"work_item_id":null},{"child_agent_id":null,"command":null,"created_at":"2026-01-01T00:00:00.003Z","ended_at":null,"evidence":[],"exit_code":null,"granted":null,"kind":"command_task","output":{"bytes":0,"truncated":false},"recovery":null,"signal":null,"status":"queued","summary":"make","task_id":"t2","used":null,"work_item_id":null}],"truncated":false}"#,
     );
 }
+
+#[test]
+fn the_end_of_a_task_is_recorded_whole() {
+    check(
+        "task t1
+         ---
+         task t1 ends
+         facts",
+        r#"t1 completed
+         queued m1 task_result
+         result of t1 in m1
+         StartModelTurn model_reentry_message m1 t1
+         turn local_continuation shows t1
+         task.completed {"task_id":"t1","exit_code":0}
+         message.queued {"message_id":"m1","kind":"task_result","origin":{"kind":"task","id":"t1"},"trust":"trusted_system","priority":"next","text":"Task t1 (make) is completed, exit code 0","task_id":"t1"}
+         task.result_queued {"task_id":"t1","message_id":"m1"}
+         posture.changed {"boundary":"message_admission","previous_status":"asleep","next_status":"awake_idle","task_ids":[],"evidence":["message_queued m1"]}
+         scheduler.decision {"kind":"StartModelTurn","reason":"model_reentry_message","boundary":"message","model_reentry":true,"liveness_only":false,"message_id":"m1","task_id":"t1","ignored":[],"evidence":["message_queued m1 seq 9","local_continuation","no_wait_open"]}
+         message.dequeued {"message_id":"m1"}
+         turn.started {"turn_id":"turn1","exec_id":"exec1","turn_index":1,"message_id":"m1","continuation":{"trigger_kind":"task_result","class":"local_continuation","model_reentry":true,"matched_waiting_reason":false,"evidence":["no_wait_open"]},"presents":["t1"]}
+         turn.round_started {"exec_id":"exec1","round":1}"#,
+    );
+}

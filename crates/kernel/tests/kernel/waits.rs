@@ -401,3 +401,28 @@ fn a_turn_that_begins_is_recorded_whole() {
          turn.round_started {"exec_id":"exec1","round":1}"#,
     );
 }
+
+#[test]
+fn an_agent_that_ends_its_own_wait_causes_the_message_itself() {
+    check(
+        "operator hi
+         round CreateTimer after=1h tea
+         round WaitFor timer
+         operator again
+         ---
+         round CancelTimer timer1
+         facts",
+        r#"timer1 cancelled: cancelled_by exec2
+         queued m3 internal_followup
+         wait1 cancelled: no timer is left
+         turn.provider_round_completed {"exec_id":"exec2","round":1,"usage":{"input_tokens":0,"output_tokens":0,"cached_tokens":0,"cost_micro_usd":0}}
+         turn.assistant_round_recorded {"exec_id":"exec2","round":1,"calls":[{"call_id":"call3","tool":"CancelTimer","input":{"words":"timer1"}}]}
+         tool.started {"exec_id":"exec2","call_id":"call3","tool":"CancelTimer"}
+         timer.cancelled {"timer_id":"timer1","evidence":["cancelled_by exec2"]}
+         tool.finished {"exec_id":"exec2","call_id":"call3","tool":"CancelTimer","status":"completed","result":{"ended_waits":[],"status":"cancelled","timer_id":"timer1"}}
+         turn.tool_round_completed {"exec_id":"exec2","round":1}
+         turn.round_started {"exec_id":"exec2","round":2}
+         message.queued {"message_id":"m3","kind":"internal_followup","origin":{"kind":"system"},"trust":"trusted_system","priority":"normal","text":"The wait wait1 ended: no timer is left.","answers":"m1","causation_id":"wait1","self_caused":true}
+         wait.cancelled {"waiting_intent_id":"wait1","evidence":["no timer is left"]}"#,
+    );
+}

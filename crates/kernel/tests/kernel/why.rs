@@ -672,3 +672,13 @@ fn a_failure_is_told_beside_what_the_agent_waits_for() {
         "a sleeps until +3600s. Its last turn failed (provider_failed_needs_recovery): invalid: no.",
     );
 }
+
+#[test]
+fn a_long_command_is_named_in_part() {
+    check(
+        "task t1 summary=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
+         ---
+         on",
+        "the command t1 (aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa …), queued: its result comes as a message, since +0s",
+    );
+}
