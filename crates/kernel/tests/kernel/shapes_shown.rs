@@ -320,5 +320,5 @@ fn another_folder_of_the_configuration_is_the_one_that_is_worked_in() {
     let change = ConfigChange { workspace: Some("/v".to_owned()), ..ConfigChange::default() };
     story.input(Input::Configure { change: Box::new(change) });
     assert!(story.state.workspaces.active().is_none());
-    assert_eq!(agent_summary(&story.state, story.now)["execution"]["cwd"], "/v");
+    assert_eq!(shown_in_full(&agent_summary(&story.state, story.now))["execution"]["cwd"], "/v");
 }
