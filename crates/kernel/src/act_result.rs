@@ -1,4 +1,4 @@
-//! What acts come to: the results of a model's calls, and the answers to people. They are recorded, so no field of them is
+//! Results of acts: the results of a model's calls, and the answers to people. They are recorded, so no field of them is
 //! renamed, and what is not there is null, as it has always been.
 
 use abide_views::WithNulls;
