@@ -94,7 +94,7 @@ pub(super) struct Made {
     pub budget: Option<Limits>,
 }
 
-/// the caller that spends a budget does not set it.
+/// The caller that spends a budget does not set it.
 fn check_budget(actor: &Actor, budget: Option<Limits>) -> Result<(), Refusal> {
     match (actor, budget) {
         (Actor::Model(_), Some(_)) => {
