@@ -24,7 +24,7 @@ pub(crate) use grep::{FileFilter, matcher as check_regex};
 pub(crate) use patch::parse as parse_patch;
 pub(crate) use pattern::Pattern;
 pub(crate) use root::Opened;
-pub use root::Root;
+pub use root::{LeavesOut, Root};
 
 /// Does what a call of a file tool asks for, and says what came of it.
 pub fn run(call: &FileCall, root: &Root) -> Result<Value, Refusal> {

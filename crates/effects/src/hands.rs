@@ -96,7 +96,8 @@ struct Outcome {
     reads: Option<Reads>,
 }
 
-/// Whose call is run, and where. `tool` and `input` are its text: rules name tools, and an approval is for one text.
+/// A tool call that runs: its caller and its place. `tool` and `input` are its text: rules name tools, and an approval is
+/// for one text.
 struct ToolRun {
     agent: AgentId,
     exec_id: ExecId,

@@ -147,14 +147,14 @@ impl Policy {
     }
 }
 
-/// What the rules say of a call.
+/// The verdict of the rules on a call.
 enum Verdict {
     Run,
     Refuse(Refusal),
     Ask(Question),
 }
 
-/// What a person is asked.
+/// The question to a person.
 struct Question {
     digest: String,
     summary: String,

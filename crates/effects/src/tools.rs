@@ -106,12 +106,12 @@ pub struct Tool {
     schema: fn() -> Value,
     /// Fields that callers reach for here and that there are none of, and what to do instead.
     instead: &'static [(&'static str, &'static str)],
-    /// What a rule of the policy can say of its calls.
+    /// The part of its calls that a policy rule can match.
     pub(crate) rules: RulesOn,
     parse: fn(&Fields<'_>) -> Result<ToolCall, Refusal>,
 }
 
-/// What rules of the operator's policy can be about besides the tool's name.
+/// The part of a call that a rule of the operator's policy can match besides the tool's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RulesOn {
     Name,
@@ -119,7 +119,7 @@ pub(crate) enum RulesOn {
     Path,
 }
 
-/// What a request says of a tool, made once: every request says it of every tool.
+/// The description of a tool in a request to a model. Made once, because every request has that of every tool.
 struct Told {
     schema: Value,
     tokens: u64,
@@ -132,7 +132,7 @@ impl Tool {
         self.told().map_or(&Value::Null, |told| &told.schema)
     }
 
-    /// What it takes of a request, by guess.
+    /// Estimated tokens of its description in a request.
     fn tokens(&self) -> u64 {
         self.told().map_or(0, |told| told.tokens)
     }

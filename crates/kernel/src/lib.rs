@@ -17,6 +17,7 @@ macro_rules! planted {
 pub mod act_result;
 pub mod admit;
 pub mod agent;
+pub mod budget;
 pub mod calendar;
 pub mod effect;
 pub mod explain;
@@ -36,6 +37,7 @@ pub mod rows;
 pub mod scheduler;
 pub mod step;
 pub mod summary;
+pub mod todo;
 pub mod tool;
 pub mod transcript;
 pub mod view;

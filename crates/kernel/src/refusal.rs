@@ -1,4 +1,4 @@
-//! Why a request can't be met.
+//! Refusals: why a request can't be met.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::act_result::{CallFailed, ErrorTold, told};
 pub struct Refusal {
     pub code: &'static str,
     pub message: String,
-    /// What to do next.
+    /// The next step for the caller.
     pub hint: String,
 }
 

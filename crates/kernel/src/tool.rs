@@ -1,4 +1,4 @@
-//! What a model's tool call asks for, in types. The text of a call is parsed once, when the model's answer is read
+//! Parsed tool calls. The text of a call is parsed once, when the model's answer is read
 //! (`effects/src/tools`); the policy, the kernel, the host and the executor use the parsed value. Facts keep the name and
 //! the JSON as the model wrote them.
 //!
@@ -22,7 +22,7 @@ pub use host::{AgentGet, HostCall, SendMessage, SpawnAgent};
 pub use path::WorkspacePath;
 pub use record::{Address, RecordCall, When, WorkItemChange};
 
-/// One call of a model's answer: its text, and what it means.
+/// A tool call of a model's answer: its text and its parsed form.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Call {
     pub call_id: CallId,
@@ -41,9 +41,9 @@ pub enum ToolCall {
     Host(HostCall),
     /// The executor: commands, files, skills, the web.
     Executor(ExecutorCall),
-    /// Nobody: there is no such tool, or not with such an input. The model is told so, and nothing runs.
+    /// Not run: the tool is unknown or the input is invalid. The model is told so.
     Refused(Refusal),
-    /// Nobody until a person approves it.
+    /// Not run until a person approves it.
     NeedsApproval(Box<ApprovalNeeded>),
 }
 
@@ -52,16 +52,16 @@ pub enum ToolCall {
 pub struct ApprovalNeeded {
     /// Names the call: the tool and all of its input. Another call has another digest.
     pub digest: String,
-    /// What a person decides by.
+    /// The text that a person decides by.
     pub summary: String,
     pub deadline_ms: Option<u64>,
     pub default: ApprovalDefault,
-    /// What runs once it is approved.
+    /// The call that runs once it is approved.
     pub call: ToolCall,
 }
 
 impl ToolCall {
-    /// What it may change outside of the agent's records. None for a call that reaches nothing outside.
+    /// The most that it may change outside of the agent's records. None for a call that reaches nothing outside.
     #[must_use]
     pub fn side_effect(&self) -> Option<SideEffect> {
         match self {

@@ -14,7 +14,7 @@ use abide_views::workspace::WorkspaceView;
 
 use crate::agent::AgentState;
 use crate::agent::approval::Approval;
-use crate::agent::budget::{Budget, Limits, Used};
+use crate::agent::budget::{Budget, Used};
 use crate::agent::config::{Identity, Supervisor};
 use crate::agent::credentials::Credentials;
 use crate::agent::hint::Trigger;
@@ -25,11 +25,13 @@ use crate::agent::timer::Timer;
 use crate::agent::waiting::Wait;
 use crate::agent::work::WorkItem;
 use crate::agent::workspace::Workspace;
-use crate::fact::{Resource, Schedule, Todo, Usage};
+use crate::budget::Limits;
+use crate::fact::{Resource, Schedule, Usage};
 use crate::limits;
 use crate::message::Origin;
 use crate::scheduler::continuation::Continuation;
 use crate::scheduler::decision::Decision;
+use crate::todo::Todo;
 use crate::vocabulary::{ApprovalStatus, Standing, TimerStatus, TriggerStatus, WaitStatus, WorkspaceStatus};
 
 #[allow(clippy::cast_precision_loss, reason = "for display only; sums are kept in millionths")]

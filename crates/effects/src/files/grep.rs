@@ -27,7 +27,7 @@ pub(crate) fn matcher(pattern: &str) -> Result<RegexMatcher, String> {
     builder.build(pattern).map_err(|error| error.to_string())
 }
 
-/// Which files are searched. A pattern without a slash is one of names, in any folder; `!` means all others.
+/// The filter of the files that are searched. A pattern without a slash is one of names, in any folder; `!` means all others.
 #[derive(Debug)]
 pub(crate) struct FileFilter {
     pattern: Pattern,

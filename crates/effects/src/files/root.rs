@@ -13,6 +13,7 @@ use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use abide_kernel::input::Refusal;
 use abide_kernel::tool::WorkspacePath;
@@ -23,12 +24,17 @@ use super::target::Target;
 use crate::git_dir::GitDirParts;
 use crate::limits;
 use crate::nearest::nearest;
-use crate::policy::Unseen;
 use crate::secrets::Mask;
 use crate::unlinked::open_folder;
 
 /// Names looked at for one that is near a name there is none of.
 const NAMES_LOOKED_AT: usize = 2_000;
+
+/// Files that a call must not reach although it may run.
+pub trait LeavesOut: std::fmt::Debug + Send + Sync {
+    /// Whether the file at this path, from the workspace on and without links, is to be left out.
+    fn leaves_out(&self, path: &Path) -> bool;
+}
 
 #[derive(Debug)]
 pub struct Root {
@@ -42,7 +48,7 @@ pub struct Root {
     /// Not to be written, though they lie inside. By their real names.
     read_only: Vec<PathBuf>,
     /// Files that the operator's policy keeps from this call.
-    unseen: Option<Unseen>,
+    unseen: Option<Arc<dyn LeavesOut>>,
     mask: Mask,
 }
 
@@ -99,8 +105,8 @@ impl Root {
 
     /// The same without the files that the policy keeps from a call.
     #[must_use]
-    pub fn without_unseen(mut self, unseen: Option<Unseen>) -> Root {
-        self.unseen = unseen;
+    pub fn without_unseen(mut self, unseen: Option<impl LeavesOut + 'static>) -> Root {
+        self.unseen = unseen.map(|unseen| Arc::new(unseen) as Arc<dyn LeavesOut>);
         self
     }
 
@@ -126,7 +132,7 @@ impl Root {
 
     /// Whether the policy keeps the file at a real path from the call, from the workspace on.
     pub(super) fn is_unseen(&self, path: &Path) -> bool {
-        self.unseen.as_ref().is_some_and(|unseen| unseen.has(path))
+        self.unseen.as_ref().is_some_and(|unseen| unseen.leaves_out(path))
     }
 
     fn has_closed(&self) -> bool {

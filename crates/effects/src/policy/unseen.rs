@@ -9,7 +9,7 @@ use abide_kernel::tool::FileCall;
 use super::spellings::Spellings;
 use super::subject::Subject;
 use super::{Action, Caller, Policy};
-use crate::files::Pattern;
+use crate::files::{LeavesOut, Pattern};
 use crate::tools::CallSubject;
 
 #[derive(Debug, Clone)]
@@ -45,9 +45,8 @@ impl Policy {
     }
 }
 
-impl Unseen {
-    /// Whether the file at this path, from the workspace on and without links, is to be left out.
-    pub(crate) fn has(&self, path: &Path) -> bool {
+impl LeavesOut for Unseen {
+    fn leaves_out(&self, path: &Path) -> bool {
         let matches = |action: Action, pattern: &Pattern| {
             self.spellings.match_path(path, action == Action::Allow, |spelling| pattern.matches(spelling))
         };
@@ -57,7 +56,9 @@ impl Unseen {
         let deciding = self.rules.iter().find(about);
         deciding.is_some_and(|(action, pattern)| pattern.is_some() && self.holds_back(*action))
     }
+}
 
+impl Unseen {
     fn holds_back(&self, action: Action) -> bool {
         match action {
             Action::Deny => true,

@@ -21,7 +21,7 @@ pub(super) const TOOL: Tool = Tool {
 /// A shorter one could be guessed.
 const SECRET_MIN_BYTES: usize = 8;
 const SECRET_MAX_BYTES: usize = 512;
-/// What stands in the records in its place.
+/// The text in the records in its place.
 const SECRET_KEPT: &str = "(kept outside of the records)";
 
 fn schema() -> Value {

@@ -1,5 +1,5 @@
-//! The tools that one turn may use. What a model is told of and what its calls are parsed with is one value, so that the
-//! two can't differ.
+//! The tools that one turn may use. Models are told of them, and calls are parsed with them, by one value, so that the two
+//! can't differ.
 
 use std::sync::{Arc, LazyLock};
 
@@ -43,7 +43,7 @@ impl ToolSet {
         ToolSet::new(std::iter::empty())
     }
 
-    /// Those of these names.
+    /// The tools with these names.
     #[must_use]
     pub fn of_names(names: &[&str]) -> ToolSet {
         ToolSet::new(ALL.iter().filter(|tool| names.contains(&tool.name)).copied())
@@ -65,13 +65,13 @@ impl ToolSet {
         self.tools.iter()
     }
 
-    /// What they take of a request, by guess.
+    /// Estimated tokens of their descriptions in a request.
     #[must_use]
     pub fn tokens(&self) -> u64 {
         self.tokens
     }
 
-    /// What a model's call means. The only way from the text of a call to its type.
+    /// Parses a model's call: the only way from the text of a call to its type.
     #[must_use]
     pub fn parse(&self, name: &str, input: &Value) -> ToolCall {
         let tool = self.tools.iter().find(|tool| tool.name == name);
@@ -98,7 +98,7 @@ impl ToolSet {
         Refusal::new("unknown_tool", format!("there is no tool {}", quoted(name)), hint)
     }
 
-    /// What to do in place of a call that can't be made.
+    /// The hint for a call that can't be made.
     pub(crate) fn instead(&self) -> String {
         let names: Vec<&str> = self.iter().map(|tool| tool.name).collect();
         if names.is_empty() {

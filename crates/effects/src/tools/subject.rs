@@ -1,4 +1,5 @@
-//! What a call is about, as the rules of the operator's policy see it. Each tool's own file says it for its calls.
+//! The command and the paths of a call, as the rules of the operator's policy match them. Each tool's own file makes them
+//! for its calls.
 
 use abide_kernel::tool::{ExecutorCall, FileCall, WorkspacePath};
 
@@ -13,8 +14,8 @@ pub(crate) struct CallSubject {
     pub whereto: Option<String>,
     pub paths: Vec<NamedPath>,
     pub touches: Touches,
-    /// It shows what files say, copies it, or tells whether a text stands in them: rules that hold back reading are about
-    /// it, too.
+    /// The call shows or copies the content of files, or tells whether a text is in them: rules that hold back reading
+    /// match it, too.
     pub reads_content: bool,
 }
 
@@ -25,7 +26,7 @@ pub(crate) struct NamedPath {
     pub is_read: bool,
 }
 
-/// What a call does with the files it names.
+/// The use that a call makes of the files it names.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Touches {
     #[default]

@@ -1,8 +1,8 @@
 //! The `todo` field of work items: a list of what is to be done and how far it is.
 
-use abide_kernel::fact::Todo;
 use abide_kernel::input::Refusal;
 use abide_kernel::limits::TODO_MAX;
+use abide_kernel::todo::Todo;
 use abide_kernel::vocabulary::TodoState;
 use serde_json::{Value, json};
 

@@ -2,9 +2,9 @@
 
 use abide_effects::limits;
 use abide_effects::tools::{self, Tool, ToolSet};
-use abide_kernel::fact::Todo;
 use abide_kernel::id::{CallId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use abide_kernel::input::Refusal;
+use abide_kernel::todo::Todo;
 use abide_kernel::tool::{
     Call, Command, EditFile, ExecCommand, ExecutorCall, FileCall, Grep, HostCall, ReadFile, RecordCall, TaskInput,
     TaskOutput, ToolCall, UseWorkspace, WebFetch, When, WorkItemChange, WorkspacePath,

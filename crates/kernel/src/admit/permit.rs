@@ -9,7 +9,7 @@ use crate::tool::{ApprovalNeeded, ToolCall};
 
 use super::act::{Actor, Asked, Done, request_approval};
 
-/// What a call may do now. A person's approval of it is used up here.
+/// The call as it may run now. A person's approval of it is used up here.
 pub(super) fn pass(step: &mut Step<'_>, exec_id: &ExecId, call_id: &CallId, call: ToolCall) -> ToolCall {
     let ToolCall::NeedsApproval(needed) = call else { return call };
     let Some(grant) = step.state.approvals.grant_of(&needed.digest, step.now) else {

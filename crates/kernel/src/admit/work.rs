@@ -3,16 +3,16 @@
 use serde_json::Value;
 
 use crate::act_result::{Listed, told};
-use crate::agent::budget::Limits;
 use crate::agent::work::WorkItem;
+use crate::budget::Limits;
 use crate::fact::{
-    Todo, TurnBound, WorkItemBlocked, WorkItemCompleted, WorkItemCreated, WorkItemPicked, WorkItemUnblocked,
-    WorkItemUpdated,
+    TurnBound, WorkItemBlocked, WorkItemCompleted, WorkItemCreated, WorkItemPicked, WorkItemUnblocked, WorkItemUpdated,
 };
 use crate::id::WorkItemId;
 use crate::input::Refusal;
 use crate::limits;
 use crate::step::Step;
+use crate::todo::Todo;
 use crate::tool::WorkItemChange;
 use crate::vocabulary::{PlanStatus, TodoState, WorkItemFilter};
 

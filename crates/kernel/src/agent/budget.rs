@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::AgentState;
+use crate::budget::Limits;
 use crate::fact::Usage;
 use crate::time::Time;
 use crate::vocabulary::Measure;
@@ -13,21 +14,6 @@ use crate::vocabulary::Measure;
 const DAY_MS: i64 = 24 * 3_600_000;
 /// Days before the last one of which is known what was used on them, for the case that the clock is set back to one.
 const EARLIER_DAYS: usize = 7;
-
-/// Hard limits. What is left out is not limited.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Limits {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_turns: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_tokens: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_micro_usd: Option<u64>,
-    /// Time spent in turns.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_wall_ms: Option<u64>,
-}
 
 /// What an agent may use in all, and on one day (UTC).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

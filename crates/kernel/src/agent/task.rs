@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use super::budget::Limits;
+use crate::budget::Limits;
 use crate::fact::{NewChild, TaskCreated, TaskEnd};
 use crate::id::{ExecId, MessageId, Seq, TaskId, WorkItemId};
 use crate::limits;

@@ -7,11 +7,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use super::budget::{Limits, Reached, Used};
-use crate::fact::{Todo, WorkItemCreated};
+use super::budget::{Reached, Used};
+use crate::budget::Limits;
+use crate::fact::WorkItemCreated;
 use crate::id::{MessageId, Seq, WorkItemId};
 use crate::limits;
 use crate::time::Time;
+use crate::todo::Todo;
 use crate::vocabulary::{Maker, PlanStatus, Standing, WaitKind, WorkItemFilter, WorkItemState};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

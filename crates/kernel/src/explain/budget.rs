@@ -2,8 +2,9 @@
 
 use super::NAMED;
 use crate::agent::AgentState;
-use crate::agent::budget::{Limits, Reached, Spent, Used};
+use crate::agent::budget::{Reached, Spent, Used};
 use crate::agent::work::WorkItem;
+use crate::budget::Limits;
 use crate::id::AgentId;
 use crate::vocabulary::Measure;
 

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::agent::budget::{Limits, Used};
+use crate::agent::budget::Used;
 use crate::agent::credentials::Credentials;
+use crate::budget::Limits;
 use crate::id::{AgentId, CallId, ExecId, MessageId, TaskId, WorkItemId};
 use crate::limits;
 use crate::tool::Command;

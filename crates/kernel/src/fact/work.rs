@@ -2,17 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::agent::budget::Limits;
+use crate::budget::Limits;
 use crate::id::{MessageId, TaskId, WorkItemId};
 use crate::time::Time;
-use crate::vocabulary::{Maker, PlanStatus, TaskStatus, TodoState};
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Todo {
-    pub text: String,
-    pub state: TodoState,
-}
+use crate::todo::Todo;
+use crate::vocabulary::{Maker, PlanStatus, TaskStatus};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

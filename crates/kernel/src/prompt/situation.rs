@@ -12,10 +12,10 @@ use crate::agent::task::Task;
 use crate::agent::turn::Turn;
 use crate::agent::work::WorkItem;
 use crate::effect::Place;
-use crate::fact::Todo;
 use crate::id::{AgentId, ExecId, Seq};
 use crate::limits::{self, LINE_BYTES};
 use crate::time::Time;
+use crate::todo::Todo;
 use crate::vocabulary::{Role, Standing};
 
 /// Records of one kind that are listed; the tools show the rest.

@@ -62,7 +62,7 @@ pub struct ReadSkill {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebFetch {
-    /// One that can be fetched: it was parsed as a URL.
+    /// A valid URL.
     pub url: String,
     pub max_bytes: u64,
 }

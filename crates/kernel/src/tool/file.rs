@@ -60,7 +60,7 @@ pub struct Grep {
     pub limit: usize,
 }
 
-/// What a patch says about one file.
+/// The part of a patch that is about one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilePatch {
     /// Nothing: the file is new.

@@ -1,9 +1,9 @@
 //! Calls that the kernel answers itself, from the agent's own records.
 
-use crate::agent::budget::Limits;
-use crate::fact::Todo;
+use crate::budget::Limits;
 use crate::id::{ApprovalId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use crate::time::Time;
+use crate::todo::Todo;
 use crate::vocabulary::{ApprovalDefault, CatchUp, ChildWorkspace, DeliveryMode, PlanStatus, WaitKind, WorkItemFilter};
 
 /// A change to the agent's own records, or a look at them, asked for by its model or by a person.
@@ -54,7 +54,7 @@ pub enum RecordCall {
         plan: Option<String>,
         plan_status: Option<PlanStatus>,
         todo: Vec<Todo>,
-        /// What turns about it may use; a person's to say.
+        /// The budget of turns about it; only a person sets it.
         budget: Option<Limits>,
     },
     PickWorkItem {

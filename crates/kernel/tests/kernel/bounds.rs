@@ -1,12 +1,12 @@
 //! Every bound of an input at its edge: as much as is allowed is taken, and one more is refused.
 
-use abide_kernel::agent::budget::Limits;
 use abide_kernel::agent::config::{Config, Identity};
-use abide_kernel::fact::Todo;
+use abide_kernel::budget::Limits;
 use abide_kernel::id::{AgentId, Fresh, TriggerId, WorkItemId};
 use abide_kernel::input::{Answer, Delivery, Input, NewMessage};
 use abide_kernel::limits;
 use abide_kernel::time::Time;
+use abide_kernel::todo::Todo;
 use abide_kernel::tool::{RecordCall, When, WorkItemChange};
 use abide_kernel::vocabulary::{ApprovalDefault, CatchUp, DeliveryMode, PlanStatus, TodoState, WaitKind};
 use abide_kernel::{AgentState, admit};

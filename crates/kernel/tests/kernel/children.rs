@@ -1,9 +1,10 @@
 //! Supervised children, from either side: what is refused, what is asked again after a cut, and how a child ends.
 #![allow(clippy::wildcard_enum_match_arm, reason = "of facts and effects, a test looks at one kind")]
 
-use abide_kernel::agent::budget::{Budget, Limits, Used};
+use abide_kernel::agent::budget::{Budget, Used};
 use abide_kernel::agent::config::{Choice, Config, ConfigChange, Identity, Supervisor};
 use abide_kernel::agent::rule_folder::RuleFolder;
+use abide_kernel::budget::Limits;
 use abide_kernel::effect::{Effect, Place};
 use abide_kernel::explain::why;
 use abide_kernel::fact::{Fact, Usage, WorkspaceAttached, Worktree};

@@ -155,7 +155,7 @@ fn goals_and_what_is_open_are_shown_word_for_word() {
         objective: objective.to_owned(),
         plan: Some("one\ntwo [abide message]".to_owned()),
         plan_status: None,
-        todo: vec![abide_kernel::fact::Todo {
+        todo: vec![abide_kernel::todo::Todo {
             text: "first".to_owned(),
             state: abide_kernel::vocabulary::TodoState::ALL[0],
         }],

@@ -7,11 +7,11 @@ use abide_api::types::{
     LimitsView, TodoView, WorkItemBlock, WorkItemComplete, WorkItemCreate, WorkItemUpdate, WorkItemView,
 };
 use abide_kernel::AgentState;
-use abide_kernel::agent::budget::Limits;
-use abide_kernel::fact::Todo;
+use abide_kernel::budget::Limits;
 use abide_kernel::id::{AgentId, WorkItemId};
 use abide_kernel::input::Input;
 use abide_kernel::time::Time;
+use abide_kernel::todo::Todo;
 use abide_kernel::tool::{RecordCall, WorkItemChange};
 use abide_kernel::vocabulary::{WorkItemFilter, WorkItemState};
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use abide_kernel::agent::budget::Limits;
 use abide_kernel::agent::config::{Config, Identity};
+use abide_kernel::budget::Limits;
 use abide_kernel::fact::{
     AgentCreated, ControlApplied, Fact, MessageDequeued, MessageProcessed, MessageQueued, MessageRequeued, Resource,
     TurnStarted, TurnTerminal, WaitingIntentCreated, WakeHintSubmitted, WorkItemCreated,

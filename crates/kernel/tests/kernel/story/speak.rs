@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use abide_kernel::agent::budget::{Budget, Limits, Used};
+use abide_kernel::agent::budget::{Budget, Used};
 use abide_kernel::agent::config::{AgentLimits, Choice, ConfigChange, DefaultModels};
 use abide_kernel::agent::credentials::Credentials;
-use abide_kernel::fact::{NewChild, TaskCreated, TaskEnd, Todo, Usage, WorkspaceAttached, Worktree};
+use abide_kernel::budget::Limits;
+use abide_kernel::fact::{NewChild, TaskCreated, TaskEnd, Usage, WorkspaceAttached, Worktree};
 use abide_kernel::id::{AgentId, ApprovalId, CallId, ExecId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use abide_kernel::input::{Checked, Delivery, Input, NewMessage, Reads, Refusal, Remains, Removal, Reply, Spent};
 use abide_kernel::provider::NO_JITTER;
 use abide_kernel::time::Time;
+use abide_kernel::todo::Todo;
 use abide_kernel::tool::{
     ApprovalNeeded, Call, Command, ExecCommand, ExecutorCall, RecordCall, ToolCall, When, WorkItemChange,
 };
