@@ -16,7 +16,7 @@ use futures_util::FutureExt;
 use tokio::sync::watch;
 use tokio::task::{Id, JoinSet};
 
-use super::mailbox::{Mailbox, Waiter};
+use super::mailbox::{Mailbox, Waiter, refuse_all};
 use super::{AskError, Envelope, PendingRequest, Streams};
 use crate::core::{Core, Request};
 use crate::engine::Closing;
@@ -98,7 +98,7 @@ async fn run_actor<K: StreamKind>(
         Ok(loaded) => loaded,
         Err(ActorEnd::Closed) => return Err(ActorEnd::Closed),
         Err(ActorEnd::Damaged(reason)) => {
-            recovery::give_up(&streams, &id, mailbox, &reason);
+            refuse_all(&mut mailbox, &AskError::Damaged(reason.clone()));
             return Err(ActorEnd::Damaged(reason));
         }
     };
@@ -121,7 +121,7 @@ async fn run_actor<K: StreamKind>(
     taken.into_iter().for_each(|envelope| actor.receive(envelope));
     let outcome = actor.run().await;
     if let Err(ActorEnd::Damaged(reason)) = &outcome {
-        recovery::give_up(&actor.streams, &actor.id, actor.mailbox, reason);
+        refuse_all(&mut actor.mailbox, &AskError::Damaged(reason.clone()));
     }
     outcome
 }

@@ -1,7 +1,9 @@
 //! Agents that go wrong, and the others that must not notice.
 
+use std::future::poll_fn;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, Mutex};
+use std::task::{Context, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
@@ -93,6 +95,42 @@ async fn an_agent_whose_records_do_not_read_is_left_alone_and_says_so() {
     say(&host, "b", "hello").await.unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(briefs(&ledger, "b"), ["hello"]);
+}
+
+/// Notes, in the moment in which a caller is answered, whether the agent is marked as quarantined.
+struct MarkedWhenAnswered {
+    host: Host,
+    marked: Mutex<Vec<bool>>,
+    caller: Waker,
+}
+
+impl Wake for MarkedWhenAnswered {
+    fn wake(self: Arc<Self>) {
+        self.marked.lock().unwrap().push(self.host.is_quarantined(&id("a")));
+        self.caller.wake_by_ref();
+    }
+}
+
+/// A caller that hears of the damage and asks for the list of agents next must not be shown the agent as it was before.
+#[tokio::test(start_paused = true)]
+async fn an_agent_is_marked_as_quarantined_before_a_caller_is_told() {
+    let ledger = Ledger::memory();
+    let facts = vec![NewFact::new("message.dequeued", br#"{"message_id":"m"}"#.to_vec())];
+    ledger.commit(Commit::append(StreamId::agent(&id("a")), 0, noon(), facts)).wait().unwrap();
+    let host = host(&ledger);
+    let agent = id("a");
+    let mut asked = Box::pin(host.ask(&agent, Input::Start));
+    let mut seen = None;
+    let answer = poll_fn(|context| {
+        let watch = seen.get_or_insert_with(|| {
+            let caller = context.waker().clone();
+            Arc::new(MarkedWhenAnswered { host: host.clone(), marked: Mutex::default(), caller })
+        });
+        let waker = Waker::from(Arc::clone(watch));
+        asked.as_mut().poll(&mut Context::from_waker(&waker))
+    });
+    assert!(matches!(answer.await, Err(AskError::Damaged(_))));
+    assert_eq!(*seen.unwrap().marked.lock().unwrap(), [true]);
 }
 
 const CHECKS: usize = 8;

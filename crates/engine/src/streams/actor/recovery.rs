@@ -27,6 +27,7 @@ const REFUSED_WAIT: [Duration; 4] =
 /// How an actor ended, other than by falling asleep.
 pub(super) enum ActorEnd {
     Closed,
+    /// The directory has been told already: a caller that hears of the damage must find the stream marked as failed.
     Damaged(String),
 }
 
@@ -91,8 +92,8 @@ async fn quarantine<K: StreamKind>(streams: &Arc<Streams<K>>, id: &IdOf<K>, reas
     true
 }
 
-/// Reads the stream. While the store can't be read, whoever asked before an attempt is told that it failed, and it is tried
-/// again. What was taken from the mailbox by then comes with the stream.
+/// Reads the stream. While the store can't be read, callers that asked before an attempt are told that it failed, and the
+/// stream is read again. Envelopes that were taken from the mailbox by then come with the stream.
 pub(super) async fn load_with_retry<K: StreamKind>(
     streams: &Arc<Streams<K>>,
     id: &IdOf<K>,
@@ -111,6 +112,9 @@ pub(super) async fn load_with_retry<K: StreamKind>(
         };
         let (reason, transient) = (damage.to_string(), damage.is_transient());
         let error = AskError::from(damage);
+        if !transient {
+            streams.give_up(id, &reason);
+        }
         taken.drain(..).for_each(|envelope| refuse(envelope, &error));
         if !transient {
             return Err(ActorEnd::Damaged(reason));
@@ -132,24 +136,21 @@ pub(super) async fn load_with_retry<K: StreamKind>(
     }
 }
 
-/// Answers everybody who asked an actor that can't take it. Who comes later finds that out first: a mailbox that is closed
-/// and still in its place would only be tried again.
-pub(super) fn give_up<K: StreamKind>(streams: &Streams<K>, id: &IdOf<K>, mut mailbox: Mailbox<K>, reason: &str) {
-    streams.give_up(id, reason);
-    refuse_all(&mut mailbox, &AskError::Damaged(reason.to_owned()));
-}
-
 impl<K: StreamKind> Actor<K> {
     /// Nothing of the last commit was kept. Whoever asked is told, and the state is read again.
     pub(super) async fn reload_after_refusal(&mut self, error: CommitError) -> Result<(), ActorEnd> {
         K::refused(&mut self.local);
         self.streams.engine.meter.commits_refused.add(1);
         tracing::warn!(id = %self.id, %error, "a commit was refused");
+        let damage = if let CommitError::Damaged(damage) = &error { Some(damage.to_string()) } else { None };
+        if let Some(reason) = &damage {
+            self.streams.give_up(&self.id, reason);
+        }
         for (_, waiter) in self.waiters.drain() {
             waiter.answer(Err(AskError::Store(error.to_string())));
         }
-        if let CommitError::Damaged(damage) = &error {
-            return Err(ActorEnd::Damaged(damage.to_string()));
+        if let Some(reason) = damage {
+            return Err(ActorEnd::Damaged(reason));
         }
         let wait = REFUSED_WAIT[self.refused.min(REFUSED_WAIT.len() - 1)];
         self.refused += 1;
