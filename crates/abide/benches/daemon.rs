@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use abide_engine::{Core, Request};
 use abide_kernel::AgentState;
-use abide_kernel::agent::config::{Config, Identity};
+use abide_kernel::config::{Config, Identity};
 use abide_kernel::id::AgentId;
 use abide_kernel::input::{Input, NewMessage};
 use abide_kernel::time::Time;

@@ -1,7 +1,7 @@
 //! Limits as people write and read them on the command line.
 
 use abide_api::types::{BudgetView, LimitsView};
-use abide_kernel::agent::budget::wall_in_words;
+use abide_kernel::budget::wall_in_words;
 use clap::Args;
 
 use crate::output::counted;

@@ -19,7 +19,7 @@ use abide_daemon::models::ECHO;
 use abide_effects::Model;
 use abide_effects::model::providers::Place;
 use abide_effects::process::Bounds;
-use abide_kernel::agent::config::AgentLimits;
+use abide_kernel::config::AgentLimits;
 use anyhow::anyhow;
 
 use crate::cli::UpArgs;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use abide_effects::secrets::{check_name, check_variable};
-use abide_kernel::agent::credentials::Credentials;
+use abide_kernel::credentials::Credentials;
 use abide_private::read_regular_text;
 use anyhow::{Context, anyhow};
 

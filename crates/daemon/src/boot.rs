@@ -12,11 +12,11 @@ use abide_effects::hands::{Left, Reconciled, Setup, recorded};
 use abide_effects::process::Bounds;
 use abide_effects::{Hands, programs};
 use abide_engine::{Clock, Deltas, Host};
-use abide_kernel::agent::config::{Choice, Config, ConfigChange, DefaultModels, Identity};
-use abide_kernel::agent::credentials::Credentials;
+use abide_kernel::config::{Choice, Config, ConfigChange, DefaultModels, Identity};
+use abide_kernel::credentials::Credentials;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::Input;
-use abide_kernel::rows::WORKSPACE_PLANE;
+use abide_kernel::read_rows::WORKSPACE_PLANE;
 use abide_kernel::vocabulary::AgentKind;
 use abide_kernel::wake::HELD;
 use abide_ledger::{Ledger, Upgraded};
@@ -264,7 +264,7 @@ mod tests {
     use abide_api::types::DefaultModel;
     use abide_effects::sandbox::Mode;
     use abide_engine::{HostOptions, PROGRAM};
-    use abide_kernel::agent::config::AgentLimits;
+    use abide_kernel::config::AgentLimits;
     use abide_server::{ReadWorkspaceSettings, WorkspaceSettings};
 
     use super::*;

@@ -13,7 +13,7 @@ use abide_effects::model::providers::{Known, prices_date};
 use abide_effects::model::remote::{Card, Remote};
 use abide_effects::model::{Model, PastResults, ProviderFailure, Providers};
 use abide_effects::tools::ToolSet;
-use abide_kernel::agent::config::DefaultModels;
+use abide_kernel::config::DefaultModels;
 use abide_kernel::effect::ModelCall;
 use abide_kernel::id::{ExecId, MessageId};
 use abide_kernel::input::{Refusal, Reply};

@@ -7,8 +7,8 @@ use std::time::Duration;
 use abide_effects::process::Bounds;
 use abide_effects::sandbox::Mode;
 use abide_engine::HostOptions;
-use abide_kernel::agent::config::AgentLimits;
-use abide_kernel::agent::credentials::Credentials;
+use abide_kernel::config::AgentLimits;
+use abide_kernel::credentials::Credentials;
 use abide_server::ReadWorkspaceSettings;
 
 use crate::models::Models;

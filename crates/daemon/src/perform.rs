@@ -9,7 +9,7 @@ use abide_effects::tools::{refuse_unoffered_model, take_secret};
 use abide_effects::transient;
 use abide_engine::{Clock, Deltas, Perform};
 use abide_kernel::Fact;
-use abide_kernel::agent::config::{AgentLimits, DefaultModels};
+use abide_kernel::config::{AgentLimits, DefaultModels};
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::WorkspaceAttached;
 use abide_kernel::id::{AgentId, ExecId, Seq};

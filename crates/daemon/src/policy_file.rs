@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use abide_effects::policy::{CallPolicy, Caller, Policy};
 use abide_effects::transient::is_transient;
-use abide_kernel::effect::Place;
 use abide_kernel::id::{AgentId, CallId};
+use abide_kernel::state::place::Place;
 use abide_kernel::tool::{Call, ToolCall};
 use abide_private::read_regular;
 

@@ -26,9 +26,10 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use abide_kernel::effect::{Effect, Place};
+use abide_kernel::effect::Effect;
 use abide_kernel::id::{AgentId, CallId, ExecId, Fresh, TaskId};
 use abide_kernel::input::{Input, Reads, Refusal, Remains, Removal};
+use abide_kernel::state::place::Place;
 use abide_kernel::time::Time;
 use abide_kernel::tool::ExecutorCall;
 use abide_kernel::vocabulary::ToolStatus;
@@ -365,7 +366,7 @@ impl Hands {
     fn remove_worktree(
         &self,
         agent: &AgentId,
-        bound: &abide_kernel::agent::workspace::Workspace,
+        bound: &abide_kernel::state::workspace::Workspace,
     ) -> Result<Removal, Refusal> {
         self.0.folders.leave(agent, Path::new(&bound.root));
         let Some(worktree) = &bound.worktree else {
@@ -412,7 +413,7 @@ impl Hands {
     pub async fn fetch_branch(
         &self,
         agent: &AgentId,
-        bound: Option<abide_kernel::agent::workspace::Workspace>,
+        bound: Option<abide_kernel::state::workspace::Workspace>,
         folder: String,
         branch: Option<String>,
     ) -> Result<Vec<Fetched>, Refusal> {

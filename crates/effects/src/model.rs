@@ -12,8 +12,8 @@ mod script;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use abide_kernel::budget::Usage;
 use abide_kernel::effect::ModelCall;
-use abide_kernel::fact::Usage;
 use abide_kernel::id::{CallId, ExecId};
 use abide_kernel::input::{Reply, Spent};
 use abide_kernel::message::Message;

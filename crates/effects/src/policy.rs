@@ -15,9 +15,9 @@ mod wild;
 use std::path::Path;
 use std::sync::Arc;
 
-use abide_kernel::agent::rule_folder::RuleFolder;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::Refusal;
+use abide_kernel::rule_folder::RuleFolder;
 use abide_kernel::tool::{ApprovalNeeded, FileCall, RecordCall, ToolCall};
 use abide_kernel::vocabulary::ApprovalDefault;
 use serde_json::Value;

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use abide_engine::{Core, Request, fold_until};
 use abide_kernel::AgentState;
-use abide_kernel::agent::config::{Config, Identity};
+use abide_kernel::config::{Config, Identity};
 use abide_kernel::effect::Effect;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::{Input, NewMessage, Remains, Reply};

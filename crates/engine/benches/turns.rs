@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use abide_engine::{Clock, Host, Perform};
 use abide_kernel::AgentState;
-use abide_kernel::agent::config::{Config, Identity};
+use abide_kernel::config::{Config, Identity};
 use abide_kernel::effect::Effect;
 use abide_kernel::id::{AgentId, CallId};
 use abide_kernel::input::{Input, NewMessage, Reply};

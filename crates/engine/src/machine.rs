@@ -10,7 +10,7 @@ use std::hash::Hash;
 use abide_kernel::fact::DecodeError;
 use abide_kernel::id::{Fresh, Seq};
 use abide_kernel::input::Refusal;
-use abide_kernel::rows::Row;
+use abide_kernel::read_rows::Row;
 use abide_kernel::time::Time;
 use abide_kernel::wake::Wake;
 use abide_ledger::{NewFact, RowOp, StreamId};

@@ -1,7 +1,8 @@
 //! This program as a ledger knows it: the facts that it can read, and the rows that it makes of them.
 
+use abide_kernel::AgentState;
 use abide_kernel::fact::reader::{READER, READERS, reader_of};
-use abide_kernel::{AgentState, rows};
+use abide_kernel::read_rows;
 use abide_ledger::{Program, Recorded, RowMaker, RowOp, StreamId};
 
 use crate::fold;
@@ -18,7 +19,7 @@ pub const PROGRAM: Program = Program {
     reader: READER,
     readers: READERS,
     reader_of,
-    rows: Some(RowMaker { fingerprint: rows::FINGERPRINT, rows_of: rows_of_stored }),
+    rows: Some(RowMaker { fingerprint: read_rows::FINGERPRINT, rows_of: rows_of_stored }),
     on_damage: |damage| {
         tracing::error!(%damage, "a row of a list is damaged on disk; it is rebuilt from the facts if they can be read");
     },

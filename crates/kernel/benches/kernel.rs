@@ -14,7 +14,7 @@ mod conversation;
 
 use std::process::Command;
 
-use abide_kernel::agent::config::{Config, Identity};
+use abide_kernel::config::{Config, Identity};
 use abide_kernel::fact::TaskCreated;
 use abide_kernel::id::{AgentId, Fresh, TaskId, WorkItemId};
 use abide_kernel::input::{Answer, Input, NewMessage, Reply};

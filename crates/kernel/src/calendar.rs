@@ -13,8 +13,8 @@ use jiff::Timestamp;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 
 use self::fields::Fields;
-use crate::input::Refusal;
 use crate::limits;
+use crate::refusal::Refusal;
 use crate::time::Time;
 
 /// How far a search goes: there are eight years between some 29ths of February.

@@ -5,23 +5,21 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::agent::AgentState;
-use crate::agent::budget::Budget;
-use crate::agent::config::{Config, Identity, Supervisor};
-use crate::agent::credentials::Credentials;
-use crate::agent::queue::Entry;
-use crate::agent::rule_folder::{RuleFolder, folders_of_made};
-use crate::agent::task::Task;
-use crate::agent::workspace::Workspace;
+use crate::budget::Budget;
+use crate::config::{Config, Identity, Supervisor};
 use crate::fact::{Fact, TaskCreated, TaskEnd};
 use crate::id::{AgentId, CallId, ExecId, Seq, TaskId, TimerId, TriggerId};
 use crate::message::Message;
 use crate::prompt::situation::Situation;
+use crate::state::AgentState;
+use crate::state::place::{Place, folders_of_made};
+use crate::state::queue::Entry;
+use crate::state::task::Task;
+use crate::state::workspace::Workspace;
 use crate::time::Time;
 use crate::tool::{Command, ExecutorCall, HostCall};
 use crate::vocabulary::{
     AgentKind, ChildWorkspace, ControlAction, MissedReason, Ownership, Role, TaskKind, TaskStatus, Visibility,
-    WorkspaceMode,
 };
 
 #[derive(Debug, Clone, PartialEq)]
@@ -158,66 +156,8 @@ pub struct ChildToBe {
     pub worktree_of: Option<String>,
 }
 
-/// Where an agent's tools run, and what they may reach.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Place {
-    /// The binding it works in, where there is one.
-    pub workspace: Option<Workspace>,
-    /// Else the folder that its operator set; else it has one of its own.
-    pub configured: Option<String>,
-    /// Folders that are bound to it: it may choose among them.
-    pub attached: Vec<String>,
-    /// Folders of which worktrees are bound to it: it may have another, and not work in the folders themselves.
-    pub branched: Vec<String>,
-    pub network: bool,
-    /// The agents that made it, nearest first: what the policy holds them back from, it is held back from.
-    pub makers: Vec<AgentId>,
-    /// Their folders, as far as rules about paths begin at them.
-    pub maker_folders: Vec<RuleFolder>,
-    /// What its own commands have besides the usual environment. Checks have none of it.
-    pub credentials: Credentials,
-}
-
-impl Place {
-    #[must_use]
-    pub fn of(state: &AgentState) -> Place {
-        let of = |mode: WorkspaceMode| {
-            let bound = state.workspaces.attached().values().filter(move |bound| bound.mode == mode);
-            bound.map(|bound| bound.workspace.clone()).collect()
-        };
-        Place {
-            workspace: state.workspaces.active().cloned(),
-            configured: state.config.workspace.clone(),
-            attached: of(WorkspaceMode::Direct),
-            branched: of(WorkspaceMode::Worktree),
-            network: state.config.network,
-            makers: state.identity.lineage(),
-            maker_folders: state.identity.rule_folders.clone(),
-            credentials: state.config.credentials.clone(),
-        }
-    }
-
-    /// The folders that rules about paths begin at: those that the agent may work in, and those of its makers.
-    #[must_use]
-    pub fn rule_folders(&self) -> Vec<RuleFolder> {
-        let own = self.attached.iter().chain(&self.configured).chain(&self.branched);
-        let worktree = self.workspace.as_ref().and_then(|bound| {
-            let repo = bound.worktree.as_ref()?.repo.clone();
-            Some(RuleFolder { folder: bound.root.clone(), copy_of: Some(repo) })
-        });
-        let all = own.map(|folder| RuleFolder::plain(folder)).chain(worktree).chain(self.maker_folders.iter().cloned());
-        let mut folders: Vec<RuleFolder> = Vec::new();
-        for folder in all {
-            if !folders.contains(&folder) {
-                folders.push(folder);
-            }
-        }
-        folders
-    }
-}
-
 /// What a fact asks to be done. `state` is the state it has just been applied to. The effect of a tool call is not among
-/// these: the fact has the call's text, and whoever records it has the parsed call (`admit/turn.rs`).
+/// these: the fact has the call's text, and the rule that records it has the parsed call (`rules/turn.rs`).
 #[must_use]
 #[allow(clippy::wildcard_enum_match_arm, reason = "most facts ask for nothing")]
 pub fn effects_of(fact: &Fact, state: &AgentState) -> Vec<Effect> {

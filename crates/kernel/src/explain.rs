@@ -14,11 +14,11 @@ pub(crate) use work::endless as endless_work;
 
 pub use abide_views::why::{WaitingOn, Why};
 
-use crate::agent::AgentState;
-use crate::agent::approval::Approval;
+use crate::decision::Decision;
 use crate::fact::Resource;
-use crate::scheduler::decision::Decision;
 use crate::scheduler::posture::posture;
+use crate::state::AgentState;
+use crate::state::approval::Approval;
 use crate::visible::one_line;
 use crate::vocabulary::{ApprovalDefault, DecisionKind, Reason, Scope, Status, TerminalKind, WaitKind};
 

@@ -11,12 +11,12 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::admit::checkpoint_holds;
-use crate::agent::AgentState;
+use crate::decision::Decision;
 use crate::scheduler::decide::decide_idle;
-use crate::scheduler::decision::Decision;
 use crate::scheduler::posture::posture;
 use crate::scheduler::projection::SchedulerProjection;
+use crate::state::AgentState;
+use crate::state::turn::checkpoint_holds;
 use crate::time::Time;
 use crate::vocabulary::{Scope, Standing, WaitKind};
 

@@ -7,8 +7,9 @@ use serde_json::Value;
 
 pub use crate::refusal::Refusal;
 
-use crate::agent::config::{AgentLimits, Config, ConfigChange, DefaultModels, Identity};
-use crate::fact::{TaskCreated, TaskEnd, Usage, WorkspaceAttached};
+use crate::budget::Usage;
+use crate::config::{AgentLimits, Config, ConfigChange, DefaultModels, Identity};
+use crate::fact::{TaskCreated, TaskEnd, WorkspaceAttached};
 use crate::id::{AgentId, CallId, ExecId, MessageId, Seq, TaskId, TimerId, TriggerId, WorkItemId};
 use crate::time::Time;
 use crate::tool::{Call, RecordCall};

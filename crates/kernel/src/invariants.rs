@@ -1,12 +1,12 @@
 //! The invariants of the scheduler contract as code: one named check each. Tests and the simulator run all of them
 //! after every fact; a shipped build never does.
 
-use crate::agent::AgentState;
-use crate::agent::lifecycle::Control;
-use crate::agent::waiting::Wait;
 use crate::fact::{Fact, Resource};
 use crate::id::TaskId;
 use crate::message::Message;
+use crate::state::AgentState;
+use crate::state::lifecycle::Control;
+use crate::state::waiting::Wait;
 use crate::vocabulary::{
     Boundary, ContinuationClass, DecisionKind, MessageKind, PlanStatus, QueueStatus, Reason, Standing, Status,
     TickKind, WaitKind, WaitPolicy, WorkItemState,

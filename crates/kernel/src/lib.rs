@@ -15,10 +15,12 @@ macro_rules! planted {
 }
 
 pub mod act_result;
-pub mod admit;
-pub mod agent;
 pub mod budget;
 pub mod calendar;
+pub mod config;
+pub mod continuation;
+pub mod credentials;
+pub mod decision;
 pub mod effect;
 pub mod explain;
 pub mod fact;
@@ -32,10 +34,12 @@ pub mod pack;
 pub mod planted;
 pub mod prompt;
 pub mod provider;
+pub mod read_rows;
 pub mod refusal;
-pub mod rows;
+pub mod rule_folder;
+pub mod rules;
 pub mod scheduler;
-pub mod step;
+pub mod state;
 pub mod summary;
 pub mod todo;
 pub mod tool;
@@ -46,8 +50,9 @@ pub mod wake;
 
 pub use abide_views as views;
 pub use abide_views::{id, time, vocabulary};
-pub use admit::{Admitted, admit};
-pub use agent::AgentState;
+pub use decision::Decision;
 pub use fact::Fact;
-pub use scheduler::execute::carry_out;
-pub use scheduler::{Decision, decide};
+pub use rules::execute::carry_out;
+pub use rules::{Admitted, admit};
+pub use scheduler::decide;
+pub use state::AgentState;

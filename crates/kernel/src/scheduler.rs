@@ -3,13 +3,10 @@
 pub mod closure;
 pub mod continuation;
 pub mod decide;
-pub mod decision;
-pub mod execute;
 pub mod posture;
 pub mod projection;
 pub mod ticks;
 pub mod timed;
 
 pub use decide::{decide, decide_next_action};
-pub use decision::Decision;
 pub use projection::SchedulerProjection;

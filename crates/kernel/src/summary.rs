@@ -4,11 +4,11 @@
 use abide_views::agent::{AgentCredentials, AgentPart, AgentSummary, Execution, Lifecycle, ModelPart, ModelRest};
 use abide_views::task::TaskView;
 
-use crate::agent::AgentState;
 use crate::fact::Resource;
 use crate::scheduler;
 use crate::scheduler::closure::closure;
 use crate::scheduler::posture::posture;
+use crate::state::AgentState;
 use crate::time::Time;
 use crate::vocabulary::{Status, TaskKind, WaitKind};
 

@@ -1,8 +1,8 @@
 //! What can wake an agent: its place in the wake index. Derived from the state, never from a decision, because a
 //! decision may hide what is due behind what comes first.
 
-use crate::agent::AgentState;
-use crate::agent::lifecycle::Control;
+use crate::state::AgentState;
+use crate::state::lifecycle::Control;
 use crate::time::Time;
 use crate::vocabulary::{Scope, TaskKind, TaskStatus, WaitKind};
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use abide_kernel::rows::{AGENT_PLANE, AGENT_ROW};
+use abide_kernel::read_rows::{AGENT_PLANE, AGENT_ROW};
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::{AgentKind, Role, Status};
 use abide_ledger::{Ledger, ReadError, StreamId};

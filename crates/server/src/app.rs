@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use abide_engine::{Deltas, Host};
-use abide_kernel::agent::config::DefaultModels;
-use abide_kernel::agent::credentials::Credentials;
+use abide_kernel::config::DefaultModels;
+use abide_kernel::credentials::Credentials;
 use tokio::sync::{Semaphore, watch};
 
 use crate::access::Access;

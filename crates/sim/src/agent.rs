@@ -9,7 +9,7 @@ use abide_kernel::fact::Fact;
 use abide_kernel::id::{AgentId, CallId, MessageId, Seq, TaskId};
 use abide_kernel::invariants::{self, Change};
 use abide_kernel::limits;
-use abide_kernel::rows::{AGENT_PLANE, rows_of};
+use abide_kernel::read_rows::{AGENT_PLANE, rows_of};
 use abide_kernel::scheduler::closure::closure;
 use abide_kernel::scheduler::posture::posture;
 use abide_kernel::time::Time;

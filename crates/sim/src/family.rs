@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use abide_engine::{Clock, Host, HostOptions, Perform, fold};
 use abide_kernel::AgentState;
-use abide_kernel::agent::budget::Budget;
-use abide_kernel::agent::config::{Config, ConfigChange, Identity};
-use abide_kernel::agent::lifecycle::Control;
+use abide_kernel::budget::Budget;
+use abide_kernel::config::{Config, ConfigChange, Identity};
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::{Fact, WorkspaceAttached, Worktree};
 use abide_kernel::id::{AgentId, CallId, Seq, TaskId};
 use abide_kernel::input::{Input, NewMessage, Refusal, Removal, Reply};
+use abide_kernel::state::lifecycle::Control;
 use abide_kernel::time::Time;
 use abide_kernel::tool::{Call, RecordCall, ToolCall};
 use abide_kernel::vocabulary::{ChildWorkspace, ProviderError, WaitKind, WorkspaceMode};

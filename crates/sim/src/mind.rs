@@ -2,14 +2,13 @@
 //! They act on what is really there, and now and then on what is not.
 
 use abide_kernel::AgentState;
-use abide_kernel::agent::budget::Budget;
-use abide_kernel::agent::config::AgentLimits;
-use abide_kernel::agent::credentials::Credentials;
-use abide_kernel::agent::guard::call_hash;
-use abide_kernel::budget::Limits;
-use abide_kernel::fact::{NewChild, Usage};
+use abide_kernel::budget::{Budget, Limits, Usage};
+use abide_kernel::config::AgentLimits;
+use abide_kernel::credentials::Credentials;
+use abide_kernel::fact::NewChild;
 use abide_kernel::id::{AgentId, ApprovalId, CallId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use abide_kernel::input::{Delivery, Input, NewMessage, Reads, Reply, Spent};
+use abide_kernel::state::guard::call_hash;
 use abide_kernel::todo::Todo;
 use abide_kernel::tool::{Call, Command, ExecCommand, ExecutorCall, RecordCall, ToolCall, When, WorkItemChange};
 use abide_kernel::vocabulary::{

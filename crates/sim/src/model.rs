@@ -17,9 +17,8 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use abide_kernel::agent::budget::Budget;
-use abide_kernel::agent::config::AgentLimits;
-use abide_kernel::budget::Limits;
+use abide_kernel::budget::{Budget, Limits};
+use abide_kernel::config::AgentLimits;
 use abide_kernel::fact::Resource;
 use abide_kernel::id::{AgentId, ApprovalId, ExecId, MessageId, Seq, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use abide_kernel::message::Message;

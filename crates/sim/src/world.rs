@@ -7,14 +7,14 @@ mod ending;
 use std::collections::BTreeMap;
 
 use abide_engine::{Core, Outputs, Request, fold, fold_until};
-use abide_kernel::agent::budget::Budget;
-use abide_kernel::agent::config::{AgentLimits, Choice, Config, ConfigChange, Identity};
-use abide_kernel::agent::lifecycle::Control;
+use abide_kernel::budget::Budget;
+use abide_kernel::config::{AgentLimits, Choice, Config, ConfigChange, Identity};
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::{Fact, Schedule, TaskEnd};
 use abide_kernel::id::AgentId;
 use abide_kernel::input::{Answer, Input, Remains};
 use abide_kernel::limits::{CLOCK_SLACK_MS, PROVIDER_RETRY_MAX_MS};
+use abide_kernel::state::lifecycle::Control;
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::{DecisionKind, HoldCause, TaskStatus, ToolStatus};
 use abide_kernel::wake::{Wake, wake};

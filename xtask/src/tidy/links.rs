@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn paths_of_the_repository_exist() {
-        let text = "`crates/kernel/` `xtask/src/none.rs` `kernel/src/lib.rs`\n`none/src/lib.rs` `agent/apply.rs` `docs/*.md` `tests`\n`xtask/src/NAME.rs` `xtask/none/NAME.rs`\n";
+        let text = "`crates/kernel/` `xtask/src/none.rs` `kernel/src/lib.rs`\n`none/src/lib.rs` `state/apply.rs` `docs/*.md` `tests`\n`xtask/src/NAME.rs` `xtask/none/NAME.rs`\n";
         let found = problems(&[("docs/a.md", text)]);
         assert_eq!(found.len(), 3, "{found:?}");
         assert!(found[0].starts_with("docs/a.md:1 (xtask/src/none.rs)") && found[1].contains("(none/src/lib.rs)"));

@@ -12,8 +12,8 @@ const FUNCTION_LINES: usize = 100;
 
 /// Matches over all facts: one arm for each, so they are as long as there are facts.
 const OVER_ALL_FACTS: [(&str, &str); 3] = [
-    ("crates/kernel/src/agent/apply.rs", "fold"),
-    ("crates/kernel/src/rows.rs", "rows_of"),
+    ("crates/kernel/src/state/apply.rs", "fold"),
+    ("crates/kernel/src/read_rows.rs", "rows_of"),
     ("crates/sim/src/model/observe.rs", "observe"),
 ];
 
@@ -114,7 +114,7 @@ mod tests {
     fn a_match_over_all_facts_may_be_long_where_it_is() {
         let text = long("fold", 300);
         let longest = |krate: &str| {
-            let table = functions(&of_crate(krate, &[("src/agent/apply.rs", &text)]));
+            let table = functions(&of_crate(krate, &[("src/state/apply.rs", &text)]));
             compare(&[table], &Recorded::default()).findings.len()
         };
         assert_eq!((longest("kernel"), longest("engine")), (0, 1));

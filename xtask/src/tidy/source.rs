@@ -16,7 +16,7 @@ pub(super) struct Source {
     pub(super) krate: String,
     /// From the root of the workspace.
     pub(super) path: String,
-    /// Where its items are: `["agent", "apply"]` for `src/agent/apply.rs`, nothing for the crate's root.
+    /// Where its items are: `["state", "apply"]` for `src/state/apply.rs`, nothing for the crate's root.
     pub(super) module: Vec<String>,
     /// Of production code.
     pub(super) tokens: Vec<Token>,

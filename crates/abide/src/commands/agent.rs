@@ -14,7 +14,7 @@ use abide_api::types::{
 use abide_daemon::models::ECHO;
 use abide_daemon::text::grouped;
 use abide_effects::workspace::{nested_warning, shadow_warning};
-use abide_kernel::agent::budget::wall_in_words;
+use abide_kernel::budget::wall_in_words;
 use abide_kernel::id::AgentId;
 use abide_kernel::vocabulary::Posture;
 use abide_private::read_regular_text;

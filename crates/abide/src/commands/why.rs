@@ -4,10 +4,10 @@ use std::path::Path;
 
 use abide_api::types::{WaitingOn, Why};
 use abide_kernel::decide;
+use abide_kernel::decision::Decision;
 use abide_kernel::explain::why;
 use abide_kernel::fixture::{Files, Fixture};
 use abide_kernel::id::{AgentId, Seq};
-use abide_kernel::scheduler::decision::Decision;
 use abide_kernel::time::Time;
 use serde::Serialize;
 

@@ -9,7 +9,7 @@ use abide_daemon::workspace_roots::PERSON;
 use abide_effects::model::providers::Providers;
 use abide_effects::sandbox::Mode;
 use abide_engine::TREE_AGENTS;
-use abide_kernel::agent::config::AgentLimits;
+use abide_kernel::config::AgentLimits;
 
 use super::Setting;
 use super::checks;

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use abide_engine::fork::fork;
 use abide_engine::{Core, Request};
 use abide_kernel::AgentState;
-use abide_kernel::agent::config::{Config, Identity};
+use abide_kernel::config::{Config, Identity};
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::{TaskCreated, TaskEnd};
 use abide_kernel::id::{AgentId, CallId, ExecId, TaskId};

@@ -4,8 +4,8 @@ use std::fmt;
 
 use abide_engine::fold::decode;
 use abide_kernel::AgentState;
+use abide_kernel::decision::Decision;
 use abide_kernel::fact::{ApprovalRequested, BriefRecorded, Fact};
-use abide_kernel::scheduler::Decision;
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::{ApprovalDefault, BriefKind, DecisionKind, Reason};
 use abide_ledger::{Recorded, StreamId};

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use abide_engine::{Clock, Perform};
-use abide_kernel::agent::budget::Budget;
-use abide_kernel::agent::config::{Config, Identity};
+use abide_kernel::budget::Budget;
+use abide_kernel::config::{Config, Identity};
 use abide_kernel::effect::Effect;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::{Input, NewMessage, Reply};

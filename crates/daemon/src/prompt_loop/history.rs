@@ -277,7 +277,7 @@ impl PastResults for RecordedResults {
 #[cfg(test)]
 mod tests {
     use abide_engine::{Core, Request};
-    use abide_kernel::agent::config::{Config, Identity};
+    use abide_kernel::config::{Config, Identity};
     use abide_kernel::effect::Effect;
     use abide_kernel::input::{Input, NewMessage, Reply};
     use abide_kernel::prompt::talk::Piece;

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use abide_kernel::agent::credentials::Credentials;
-use abide_kernel::effect::Place;
+use abide_kernel::credentials::Credentials;
 use abide_kernel::id::{AgentId, TimerId};
 use abide_kernel::input::{Checked, Input};
 use abide_kernel::limits::{CHECK_TIME_MS, LINE_BYTES};
+use abide_kernel::state::place::Place;
 use abide_kernel::time::Time;
 use abide_kernel::tool::Command;
 

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use abide_kernel::agent::credentials::Credentials;
-use abide_kernel::effect::Place;
+use abide_kernel::credentials::Credentials;
 use abide_kernel::fact::{TaskCreated, TaskEnd};
 use abide_kernel::id::{AgentId, ExecId, TaskId};
 use abide_kernel::input::{Input, Refusal};
+use abide_kernel::state::place::Place;
 use abide_kernel::tool::{Command, ExecCommand};
 use abide_kernel::vocabulary::TaskStatus;
 use serde_json::{Value, json};

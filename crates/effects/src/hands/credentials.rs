@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use abide_kernel::agent::credentials::Credentials;
+use abide_kernel::credentials::Credentials;
 use abide_kernel::input::Refusal;
 
 use super::Hands;

@@ -5,10 +5,10 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use abide_kernel::effect::Place;
 use abide_kernel::fact::WorkspaceAttached;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::{Input, Refusal};
+use abide_kernel::state::place::Place;
 use abide_kernel::vocabulary::WorkspaceMode;
 
 use super::folder_lock::Claim;

@@ -5,10 +5,10 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use abide_kernel::effect::Place;
 use abide_kernel::explain::FolderUse;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::Refusal;
+use abide_kernel::state::place::Place;
 use abide_kernel::tool::{FileCall, ReadFile, ReadSkill, WorkspacePath};
 
 use super::{Hands, Outcome, ToolRun, blocking};

@@ -3,10 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-use abide_kernel::effect::Place;
 use abide_kernel::fact::{self, WorkspaceAttached};
 use abide_kernel::id::AgentId;
 use abide_kernel::input::{Input, Refusal};
+use abide_kernel::state::place::Place;
 use abide_kernel::tool::UseWorkspace;
 use abide_kernel::vocabulary::WorkspaceMode;
 use serde_json::json;

@@ -22,7 +22,8 @@ mod usage_so_far;
 use std::fmt;
 use std::sync::Arc;
 
-use abide_kernel::fact::{CallRecord, Usage};
+use abide_kernel::budget::Usage;
+use abide_kernel::fact::CallRecord;
 use abide_kernel::id::ExecId;
 use abide_kernel::input::Reply;
 use abide_kernel::prompt::{Prompt, Thought};

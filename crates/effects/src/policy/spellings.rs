@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use abide_kernel::agent::rule_folder::{RuleFolder, locations};
+use abide_kernel::rule_folder::{RuleFolder, locations};
 
 #[derive(Debug, Clone)]
 pub(super) struct Spellings {

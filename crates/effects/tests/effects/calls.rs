@@ -3,9 +3,10 @@
 use abide_effects::hands::{Hands, Job};
 use abide_effects::policy::CallPolicy;
 use abide_effects::tools::ToolSet;
-use abide_kernel::effect::{Effect, Place};
+use abide_kernel::effect::Effect;
 use abide_kernel::id::{AgentId, CallId, ExecId};
 use abide_kernel::input::{Input, Refusal};
+use abide_kernel::state::place::Place;
 use abide_kernel::tool::{ExecutorCall, FileCall, ToolCall};
 use abide_kernel::vocabulary::ToolStatus;
 use serde_json::Value;

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 
 use abide_effects::hands::Allow;
 use abide_effects::workspace::WritableSettings;
-use abide_kernel::agent::workspace::Workspace;
-use abide_kernel::effect::{Effect, Place};
+use abide_kernel::effect::Effect;
 use abide_kernel::fact::WorkspaceAttached;
 use abide_kernel::id::TaskId;
 use abide_kernel::input::Input;
+use abide_kernel::state::place::Place;
+use abide_kernel::state::workspace::Workspace;
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::WorkspaceMode;
 use serde_json::{Value, json};

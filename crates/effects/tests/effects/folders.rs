@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use abide_effects::Hands;
 use abide_effects::hands::Job;
-use abide_kernel::effect::{Effect, Place};
+use abide_kernel::effect::Effect;
 use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::input::Input;
+use abide_kernel::state::place::Place;
 use abide_kernel::tool::Command;
 use abide_kernel::vocabulary::{TaskStatus, ToolStatus};
 use serde_json::{Value, json};

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use abide_effects::files::{self, Root};
 use abide_effects::policy::{Caller, Policy};
-use abide_kernel::agent::rule_folder::RuleFolder;
 use abide_kernel::id::AgentId;
+use abide_kernel::rule_folder::RuleFolder;
 use abide_kernel::tool::{ApprovalNeeded, ToolCall};
 use abide_kernel::vocabulary::ApprovalDefault;
 use serde_json::{Value, json};

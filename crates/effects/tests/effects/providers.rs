@@ -7,7 +7,7 @@ use abide_effects::model::Providers;
 use abide_effects::model::cards::{CardChange, CardField};
 use abide_effects::model::providers::{Kind, Place, ProviderSettings, base_url, key_env, provider_name};
 use abide_effects::model::remote::{Remote, Speaks};
-use abide_kernel::fact::Usage;
+use abide_kernel::budget::Usage;
 
 /// What settings say and what the environment has.
 #[derive(Default)]

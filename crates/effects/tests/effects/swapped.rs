@@ -10,9 +10,10 @@ use std::thread::JoinHandle;
 
 use abide_effects::hands::Allow;
 use abide_effects::policy::{Caller, Policy};
-use abide_kernel::agent::workspace::Workspace;
-use abide_kernel::effect::{Effect, Place};
+use abide_kernel::effect::Effect;
 use abide_kernel::id::AgentId;
+use abide_kernel::state::place::Place;
+use abide_kernel::state::workspace::Workspace;
 use abide_kernel::time::Time;
 use abide_kernel::tool::ToolCall;
 use abide_kernel::vocabulary::{ControlAction, WorkspaceMode};

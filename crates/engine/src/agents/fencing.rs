@@ -2,7 +2,7 @@
 //! agent comes to be. A child that was dismissed, itself or with somebody above it, leaves at once.
 
 use abide_kernel::AgentState;
-use abide_kernel::agent::config::Identity;
+use abide_kernel::config::Identity;
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::Fact;
 use abide_kernel::id::AgentId;

@@ -8,7 +8,7 @@ use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use abide_kernel::id::AgentId;
-use abide_kernel::rows::{AGENT_PLANE, AGENT_ROW};
+use abide_kernel::read_rows::{AGENT_PLANE, AGENT_ROW};
 use abide_ledger::{Ledger, ReadError};
 
 /// Streams that are looked through at a time.

@@ -1,10 +1,10 @@
 //! Agents as the loop knows them.
 
-use abide_kernel::agent::Illegal;
 use abide_kernel::fact::DecodeError;
 use abide_kernel::id::{AgentId, Fresh, Seq};
 use abide_kernel::input::{Answer, Input, Refusal, Remains};
-use abide_kernel::rows::{Row, rows_of};
+use abide_kernel::read_rows::{Row, rows_of};
+use abide_kernel::state::Illegal;
 use abide_kernel::summary::agent_summary;
 use abide_kernel::time::Time;
 use abide_kernel::views::agent::AgentSummary;

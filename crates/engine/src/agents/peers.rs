@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use abide_kernel::AgentState;
 use abide_kernel::act_result::told;
-use abide_kernel::agent::config::{Choice, Config, ConfigChange, Identity};
-use abide_kernel::agent::credentials::Credentials;
-use abide_kernel::agent::rule_folder::folders_of_made;
-use abide_kernel::effect::{Effect, Place};
+use abide_kernel::config::{Choice, Config, ConfigChange, Identity};
+use abide_kernel::credentials::Credentials;
+use abide_kernel::effect::Effect;
 use abide_kernel::id::{AgentId, CallId, ExecId};
 use abide_kernel::input::{Answer, Input, NewMessage, Refusal};
 use abide_kernel::limits;
+use abide_kernel::state::place::Place;
+use abide_kernel::state::place::folders_of_made;
 use abide_kernel::summary::agent_summary;
 use abide_kernel::tool::{AgentGet, HostCall, SendMessage, SpawnAgent};
 use abide_kernel::vocabulary::{ChildWorkspace, MessageKind, ToolStatus};

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use abide_kernel::AgentState;
-use abide_kernel::agent::budget::Used;
-use abide_kernel::agent::config::{Identity, Supervisor};
-use abide_kernel::agent::workspace::Workspace;
+use abide_kernel::budget::Used;
+use abide_kernel::config::{Identity, Supervisor};
 use abide_kernel::effect::{ChildToBe, Effect};
 use abide_kernel::fact::{Fact, TaskEnd, WorkspaceAttached};
 use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::input::{FirstDay, Input, Refusal};
+use abide_kernel::state::workspace::Workspace;
 use abide_kernel::vocabulary::TaskStatus;
 use abide_ledger::StreamId;
 use futures_util::future::{BoxFuture, join_all};

@@ -9,10 +9,10 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use abide_kernel::agent::config::Identity;
+use abide_kernel::config::Identity;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::{Input, Refusal};
-use abide_kernel::rows::{AGENT_PLANE, AGENT_ROW, founder_of_row};
+use abide_kernel::read_rows::{AGENT_PLANE, AGENT_ROW, founder_of_row};
 use abide_kernel::tool::{Call, RecordCall, ToolCall};
 use abide_ledger::{Ledger, ReadError};
 use tokio::sync::OnceCell;

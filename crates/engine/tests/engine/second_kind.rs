@@ -14,13 +14,13 @@ use abide_engine::{
     Actor, Agents, AskError, Clock, Engine, Request, StreamKind, Streams, TREE_AGENTS, fold, fold_until,
 };
 use abide_kernel::AgentState;
-use abide_kernel::agent::config::{Config, Identity};
+use abide_kernel::config::{Config, Identity};
 use abide_kernel::fact::DecodeError;
 use abide_kernel::id::{Fresh, Seq};
 use abide_kernel::input as agent;
 use abide_kernel::input::Refusal;
 use abide_kernel::pack;
-use abide_kernel::rows::Row;
+use abide_kernel::read_rows::Row;
 use abide_kernel::time::Time;
 use abide_kernel::wake::Wake;
 use abide_ledger::{Commit, Hash, Ledger, NewFact, Options, StreamId};

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use abide_engine::{Clock, Host, HostOptions, Perform};
-use abide_kernel::agent::config::{Config, Identity};
+use abide_kernel::config::{Config, Identity};
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::{Fact, WorkspaceAttached, Worktree};
 use abide_kernel::id::{AgentId, CallId, TaskId};

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use abide_engine::{AskError, Clock, Host, Perform, Response};
 use abide_kernel::AgentState;
-use abide_kernel::agent::config::{Config, Identity};
+use abide_kernel::config::{Config, Identity};
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::{Fact, TaskEnd};
 use abide_kernel::id::{AgentId, ExecId, MessageId, Seq};

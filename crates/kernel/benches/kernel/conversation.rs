@@ -2,7 +2,7 @@
 //! were talked through, half are items and timers that are still open.
 
 use abide_kernel::AgentState;
-use abide_kernel::agent::config::{Config, Identity};
+use abide_kernel::config::{Config, Identity};
 use abide_kernel::id::AgentId;
 use abide_kernel::input::{Answer, Input, NewMessage, Reply};
 use abide_kernel::prompt::assemble::{Material, Room, Shown, Surroundings, digest};

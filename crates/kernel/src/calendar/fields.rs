@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::Offset;
 
-use crate::input::Refusal;
+use crate::refusal::Refusal;
 
 const DAY: i64 = 86_400;
 const MINUTES: i64 = 1_440;

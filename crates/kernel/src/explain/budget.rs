@@ -1,11 +1,10 @@
 //! What `why` says of budgets: what was used of what, when it begins anew, and how a person raises it.
 
 use super::NAMED;
-use crate::agent::AgentState;
-use crate::agent::budget::{Reached, Spent, Used};
-use crate::agent::work::WorkItem;
-use crate::budget::Limits;
+use crate::budget::{Limits, Reached, Spent, Used};
 use crate::id::AgentId;
+use crate::state::AgentState;
+use crate::state::work::WorkItem;
 use crate::vocabulary::Measure;
 
 /// The sentence about an agent that may not go on. Empty where it may.

@@ -2,11 +2,11 @@
 //! not be done there.
 
 use super::{NAMED, WaitingOn, counted};
-use crate::agent::AgentState;
-use crate::agent::task::Task;
-use crate::agent::turn::Phase;
-use crate::agent::workspace::Workspace;
 use crate::fact::Resource;
+use crate::state::AgentState;
+use crate::state::task::Task;
+use crate::state::turn::Phase;
+use crate::state::workspace::Workspace;
 use crate::vocabulary::{TaskKind, TaskStatus};
 
 /// As much of a command as tells it from others.

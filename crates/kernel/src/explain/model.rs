@@ -1,11 +1,11 @@
 //! What `why` says of the model: which one thinks, why not the one that was chosen, and which are left alone until when.
 
 use super::gist;
-use crate::agent::AgentState;
-use crate::agent::model::Trouble;
-use crate::agent::turn::{Phase, Turn};
+use crate::decision::Decision;
 use crate::fact::TurnsHeld;
-use crate::scheduler::decision::Decision;
+use crate::state::AgentState;
+use crate::state::model::Trouble;
+use crate::state::turn::{Phase, Turn};
 use crate::vocabulary::HoldCause;
 
 pub(super) fn notes(state: &AgentState) -> Vec<String> {

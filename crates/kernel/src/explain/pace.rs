@@ -1,7 +1,7 @@
 //! What `why` says of turns that an agent causes itself, and that wait because there were too many of them.
 
 use super::counted;
-use crate::agent::AgentState;
+use crate::state::AgentState;
 
 /// The sentence about an agent whose next turn waits. Empty where none does.
 pub(crate) fn sentence(state: &AgentState) -> String {

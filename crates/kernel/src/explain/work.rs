@@ -1,14 +1,14 @@
 //! What `why` says of work items and questions: which one, what holds it, and what a person can do about it.
 
 use super::{NAMED, WaitingOn, budget, counted, for_item, model, pace};
-use crate::agent::AgentState;
-use crate::agent::timer::Timer;
-use crate::agent::work::WorkItem;
+use crate::decision::Decision;
 use crate::limits::{self, clip};
 use crate::scheduler::decide::needs_person;
-use crate::scheduler::decision::Decision;
 use crate::scheduler::projection::SchedulerProjection;
 use crate::scheduler::timed::Timed;
+use crate::state::AgentState;
+use crate::state::timer::Timer;
+use crate::state::work::WorkItem;
 use crate::vocabulary::{ApprovalDefault, DecisionKind, Reason, Standing, WaitKind};
 
 /// As much of what somebody wrote as a sentence takes.

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::agent::config::{AgentLimits, Config, Identity};
+use crate::config::{AgentLimits, Config, Identity};
+use crate::decision::Decision;
 use crate::id::{AgentId, ExecId, Seq, TaskId};
-use crate::scheduler::decision::Decision;
 use crate::time::Time;
 use crate::vocabulary::{Boundary, ControlAction, Role, Status};
 

@@ -1,10 +1,9 @@
-//! What happens to tasks. The reducer that accepts or refuses these is `agent::task`.
+//! What happens to tasks. The reducer that accepts or refuses these is `state::task`.
 
 use serde::{Deserialize, Serialize};
 
-use crate::agent::budget::Used;
-use crate::agent::credentials::Credentials;
-use crate::budget::Limits;
+use crate::budget::{Limits, Used};
+use crate::credentials::Credentials;
 use crate::id::{AgentId, CallId, ExecId, MessageId, TaskId, WorkItemId};
 use crate::limits;
 use crate::tool::Command;

@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Fact;
+use crate::budget::Usage;
+use crate::continuation::Continuation;
 use crate::id::{CallId, ExecId, MessageId, Seq, TaskId, TurnId, WorkItemId};
-use crate::scheduler::continuation::Continuation;
 use crate::time::Time;
 use crate::vocabulary::{
     AbortReason, Boundary, ControlAction, ProviderError, SideEffect, Status, TerminalKind, ToolStatus,
@@ -50,38 +51,6 @@ pub struct TurnBound {
 pub struct RoundStarted {
     pub exec_id: ExecId,
     pub round: u32,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Usage {
-    #[serde(default)]
-    pub input_tokens: u64,
-    #[serde(default)]
-    pub output_tokens: u64,
-    #[serde(default)]
-    pub cached_tokens: u64,
-    /// Of the input: what the provider put into its cache, where it charges for that.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub cache_write_tokens: u64,
-    /// Millionths of a dollar: sums stay exact.
-    #[serde(default)]
-    pub cost_micro_usd: u64,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
-}
-
-impl Usage {
-    pub fn add(&mut self, more: &Usage) {
-        self.input_tokens = self.input_tokens.saturating_add(more.input_tokens);
-        self.output_tokens = self.output_tokens.saturating_add(more.output_tokens);
-        self.cached_tokens = self.cached_tokens.saturating_add(more.cached_tokens);
-        self.cache_write_tokens = self.cache_write_tokens.saturating_add(more.cache_write_tokens);
-        self.cost_micro_usd = self.cost_micro_usd.saturating_add(more.cost_micro_usd);
-    }
 }
 
 impl Fact {

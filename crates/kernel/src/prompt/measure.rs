@@ -1,6 +1,5 @@
-//! How many tokens something will take. Guessed from its letters, and corrected by what the provider counted before.
+//! How many tokens something will take, estimated from its letters. `state/token_calibration.rs` corrects the estimates.
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Item, Part, Prompt};
@@ -9,41 +8,6 @@ use super::{Item, Part, Prompt};
 const IMAGE_TOKENS: u64 = 1_600;
 /// What an item takes beside its text.
 const ITEM_TOKENS: u64 = 8;
-
-/// Guesses against counts, of the model that answered last. Older ones fade.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Measure {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-    pub estimated: u64,
-    pub counted: u64,
-}
-
-impl Measure {
-    /// A request that was thought to have so many tokens had so many.
-    pub fn learn(&mut self, model: Option<&str>, estimated: u64, counted: u64) {
-        if self.model.as_deref() != model {
-            *self = Measure { model: model.map(str::to_owned), ..Measure::default() };
-        }
-        // A provider that counts nothing says nothing.
-        if estimated == 0 || counted == 0 {
-            return;
-        }
-        self.estimated = self.estimated - self.estimated / 4 + estimated;
-        self.counted = self.counted - self.counted / 4 + counted;
-    }
-
-    /// A guess, corrected. However wrong the guesses were, by no more than four times.
-    #[must_use]
-    pub fn corrected(&self, tokens: u64) -> u64 {
-        if self.estimated == 0 {
-            return tokens;
-        }
-        let (low, high) = (tokens / 4, tokens.saturating_mul(4));
-        let corrected = u128::from(tokens) * u128::from(self.counted) / u128::from(self.estimated);
-        u64::try_from(corrected).unwrap_or(u64::MAX).clamp(low, high)
-    }
-}
 
 /// Four letters of the Latin alphabet are about one token; of most others, each is one.
 #[must_use]

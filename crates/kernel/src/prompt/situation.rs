@@ -4,16 +4,16 @@
 
 use std::fmt::Write;
 
-use super::measure::Measure;
 use super::quote::{barred, line};
-use crate::admit::checkpoint_holds;
-use crate::agent::AgentState;
-use crate::agent::task::Task;
-use crate::agent::turn::Turn;
-use crate::agent::work::WorkItem;
-use crate::effect::Place;
 use crate::id::{AgentId, ExecId, Seq};
 use crate::limits::{self, LINE_BYTES};
+use crate::state::AgentState;
+use crate::state::place::Place;
+use crate::state::task::Task;
+use crate::state::token_calibration::TokenCalibration;
+use crate::state::turn::Turn;
+use crate::state::turn::checkpoint_holds;
+use crate::state::work::WorkItem;
 use crate::time::Time;
 use crate::todo::Todo;
 use crate::vocabulary::{Role, Standing};
@@ -38,7 +38,7 @@ pub struct Situation {
     pub presented: Option<String>,
     pub summary: Option<Summary>,
     pub checkpoint: Option<Checkpoint>,
-    pub measure: Measure,
+    pub measure: TokenCalibration,
     pub exec_id: ExecId,
     /// Where its tools run.
     pub place: Box<Place>,
@@ -113,27 +113,27 @@ fn records(state: &AgentState, turn: &Turn) -> String {
     let count = state.tasks.owed().len().saturating_sub(turn.presents.len());
     list(&mut text, "Ended tasks whose results are on their way to you", count, owed.map(ended_task));
     let waits = state.waits.open().values();
-    let waiting = |wait: &crate::agent::waiting::Wait| {
+    let waiting = |wait: &crate::state::waiting::Wait| {
         format!("{} for {}: {}", wait.waiting_intent_id, wait.kind, line(&wait.reason, LISTED_BYTES))
     };
     list(&mut text, "Open waits", waits.len(), waits.map(waiting));
     let timers = state.timers.active().values();
-    let timer = |timer: &crate::agent::timer::Timer| {
+    let timer = |timer: &crate::state::timer::Timer| {
         let next = timer.next_fire_at.map_or_else(|| "no more".to_owned(), |at| at.to_string());
         format!("{} next at {next}: {}", timer.timer_id, line(&timer.summary, LISTED_BYTES))
     };
     list(&mut text, "Timers", timers.len(), timers.map(timer));
     let approvals = state.approvals.pending().values();
-    let question = |question: &crate::agent::approval::Approval| {
+    let question = |question: &crate::state::approval::Approval| {
         format!("{}: {}", question.approval_id, line(&question.summary, LISTED_BYTES))
     };
     list(&mut text, "Questions to a person that are open", approvals.len(), approvals.map(question));
     let triggers = state.triggers.values();
     let trigger =
-        |trigger: &crate::agent::hint::Trigger| format!("{} {}", trigger.trigger_id, line(&trigger.name, LISTED_BYTES));
+        |trigger: &crate::state::hint::Trigger| format!("{} {}", trigger.trigger_id, line(&trigger.name, LISTED_BYTES));
     list(&mut text, "Triggers", triggers.len(), triggers.map(trigger));
     let unknown = state.unknown_calls.iter();
-    let cut = |call: &crate::agent::turn::UnknownCall| format!("{} {} at {}", call.tool, call.call_id, call.at);
+    let cut = |call: &crate::state::turn::UnknownCall| format!("{} {} at {}", call.tool, call.call_id, call.at);
     list(
         &mut text,
         "Calls that were cut off: whether they did their work is not known",

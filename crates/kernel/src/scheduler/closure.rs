@@ -2,7 +2,7 @@
 
 pub use abide_views::decision::Closure;
 
-use crate::agent::AgentState;
+use crate::state::AgentState;
 use crate::vocabulary::{ClosureOutcome, RuntimePosture, Scope, Standing, Status, WaitKind, WaitingReason};
 
 #[must_use]

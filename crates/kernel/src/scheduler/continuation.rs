@@ -3,25 +3,13 @@
 //! A message is classified when it is taken. First it is matched against every open wait; only then does it count what
 //! else is awaited. What can't re-enter yet is parked, never consumed.
 
-use serde::{Deserialize, Serialize};
-
-use crate::agent::AgentState;
-use crate::agent::queue::Entry;
+use crate::continuation::Continuation;
 use crate::fact::Resource;
 use crate::id::WaitId;
 use crate::message::Message;
+use crate::state::AgentState;
+use crate::state::queue::Entry;
 use crate::vocabulary::{ContinuationClass, MessageKind, Scope, TickKind, TriggerKind, WaitKind};
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Continuation {
-    pub trigger_kind: TriggerKind,
-    pub class: ContinuationClass,
-    pub model_reentry: bool,
-    pub matched_waiting_reason: bool,
-    #[serde(default)]
-    pub evidence: Vec<String>,
-}
 
 /// What is to be done with a message that would be taken now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,7 +88,7 @@ fn continuation(message: &Message, class: ContinuationClass, evidence: Vec<Strin
 #[must_use]
 pub fn matching(state: &AgentState, message: &Message) -> Vec<WaitId> {
     let waits = &state.waits;
-    let id = |wait: &crate::agent::waiting::Wait| wait.waiting_intent_id.clone();
+    let id = |wait: &crate::state::waiting::Wait| wait.waiting_intent_id.clone();
     let mut matched: Vec<WaitId> = Vec::new();
     match message.kind {
         MessageKind::OperatorPrompt => matched.extend(operator_wait(state)),
@@ -147,7 +135,7 @@ pub fn matching(state: &AgentState, message: &Message) -> Vec<WaitId> {
 
 /// An operator's message ends the question of the item in focus, else the newest one.
 fn operator_wait(state: &AgentState) -> Option<WaitId> {
-    let is_question = |wait: &&crate::agent::waiting::Wait| wait.kind == WaitKind::Operator && wait.resource.is_none();
+    let is_question = |wait: &&crate::state::waiting::Wait| wait.kind == WaitKind::Operator && wait.resource.is_none();
     let of_current = state
         .work
         .current_id()

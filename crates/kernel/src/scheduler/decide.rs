@@ -1,15 +1,15 @@
 //! `decide`: the table of decisions, row by row. The first row that holds is the decision.
 
 use super::continuation::Classified;
-use super::decision::Decision;
 use super::projection::SchedulerProjection;
 use super::ticks;
 use super::timed::{Timed, next_of};
-use crate::agent::AgentState;
-use crate::agent::waiting::Wait;
-use crate::agent::work::WorkItem;
+use crate::decision::Decision;
 use crate::fact::Resource;
 use crate::limits;
+use crate::state::AgentState;
+use crate::state::waiting::Wait;
+use crate::state::work::WorkItem;
 use crate::time::Time;
 use crate::vocabulary::{Boundary, DecisionKind, HoldCause, Reason, Scope, Standing, Status, TickKind, WaitKind};
 

@@ -1,7 +1,7 @@
 //! Scheduling posture: the reduced picture of an agent that lists and summaries show. Derived, never stored.
 
-use crate::agent::AgentState;
-use crate::agent::lifecycle::Control;
+use crate::state::AgentState;
+use crate::state::lifecycle::Control;
 use crate::vocabulary::{Posture, Scope, Standing, WaitKind};
 
 #[must_use]

@@ -1,12 +1,12 @@
 //! What a decision is made from: one look at the state, at the first of each kind, never at all of them.
 
-use crate::agent::AgentState;
-use crate::agent::hint::Hint;
-use crate::agent::lifecycle::Control;
-use crate::agent::queue::Entry;
-use crate::agent::waiting::Wait;
-use crate::agent::work::WorkItem;
 use crate::id::ExecId;
+use crate::state::AgentState;
+use crate::state::hint::Hint;
+use crate::state::lifecycle::Control;
+use crate::state::queue::Entry;
+use crate::state::waiting::Wait;
+use crate::state::work::WorkItem;
 use crate::time::Time;
 use crate::vocabulary::{Reason, Scope, Standing, TriggerKind, WaitKind};
 

@@ -1,10 +1,10 @@
 //! The ticks that offer runnable work and pending hints to the model, and the keys that keep them from repeating.
 
-use crate::agent::AgentState;
-use crate::agent::hint::Hint;
-use crate::agent::work::WorkItem;
 use crate::id::{MessageId, TriggerId, WaitId};
 use crate::message::{Message, Origin};
+use crate::state::AgentState;
+use crate::state::hint::Hint;
+use crate::state::work::WorkItem;
 use crate::vocabulary::{Maker, MessageKind, OriginKind, Priority, TickKind};
 
 /// `work_queue:<kind>:<item>:<revision>`, and from the second tick of a revision on `…:<attempt>`. Never used twice.

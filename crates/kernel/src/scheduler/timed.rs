@@ -1,13 +1,13 @@
 //! Row 11: of everything that goes on at a known time, the one that is due first. The decision and the sentence of `why`
 //! both speak of it, so that headline, evidence and time are about the same fact.
 
-use super::decision::Decision;
-use crate::agent::AgentState;
-use crate::agent::queue::Entry;
-use crate::agent::timer::Timer;
-use crate::agent::waiting::Wait;
-use crate::agent::work::WorkItem;
+use crate::decision::Decision;
 use crate::fact::Resource;
+use crate::state::AgentState;
+use crate::state::queue::Entry;
+use crate::state::timer::Timer;
+use crate::state::waiting::Wait;
+use crate::state::work::WorkItem;
 use crate::time::Time;
 use crate::vocabulary::{DecisionKind, Reason, Scope, WaitKind};
 

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use abide_kernel::Fact;
-use abide_kernel::agent::timer::Timer;
 use abide_kernel::fact::{Schedule, TimerMissed};
+use abide_kernel::state::timer::Timer;
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::MissedReason;
 use proptest::prelude::*;

@@ -7,7 +7,7 @@ use abide_kernel::id::{Fresh, MessageId};
 use abide_kernel::input::{Input, NewMessage, Refusal};
 use abide_kernel::limits::{self, EXCERPT_BYTES, LISTED_BODY_BYTES, QUEUE_BYTES, QUEUE_MIN};
 use abide_kernel::message::Message;
-use abide_kernel::rows::rows_of;
+use abide_kernel::read_rows::rows_of;
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::MessageKind;
 use abide_kernel::{Fact, admit};
@@ -46,7 +46,7 @@ fn a_state_holds_little_of_long_messages() {
     assert_eq!(held, 50 * EXCERPT_BYTES);
     assert_eq!(story.state.queue.body_bytes(), 50 << 20);
     assert!(story.state.snapshot().len() < 200_000, "{}", story.state.snapshot().len());
-    assert!(story.state.queue.entries().all(abide_kernel::agent::queue::Entry::is_excerpt));
+    assert!(story.state.queue.entries().all(abide_kernel::state::queue::Entry::is_excerpt));
     queue(&mut story, text(EXCERPT_BYTES)).unwrap();
     assert_eq!(story.state.queue.entries().filter(|entry| !entry.is_excerpt()).count(), 1, "a short one is whole");
 }
@@ -59,7 +59,7 @@ fn a_long_queue_holds_even_less_of_each() {
     }
     let short = |length: usize| {
         let of_length =
-            |entry: &&abide_kernel::agent::queue::Entry| entry.message.text.as_ref().unwrap().len() == length;
+            |entry: &&abide_kernel::state::queue::Entry| entry.message.text.as_ref().unwrap().len() == length;
         story.state.queue.entries().filter(of_length).count()
     };
     assert_eq!((short(EXCERPT_BYTES), short(limits::SHORT_EXCERPT_BYTES)), (limits::LONG_EXCERPTS_MAX, 10));

@@ -1,7 +1,7 @@
 //! Every bound of an input at its edge: as much as is allowed is taken, and one more is refused.
 
-use abide_kernel::agent::config::{Config, Identity};
 use abide_kernel::budget::Limits;
+use abide_kernel::config::{Config, Identity};
 use abide_kernel::id::{AgentId, Fresh, TriggerId, WorkItemId};
 use abide_kernel::input::{Answer, Delivery, Input, NewMessage};
 use abide_kernel::limits;

@@ -1,7 +1,6 @@
 //! Budgets: limits in all, a day, of an item and of children; what holds when one is reached, and what ends that.
 
-use abide_kernel::agent::budget::{Budget, Used};
-use abide_kernel::budget::Limits;
+use abide_kernel::budget::{Budget, Limits, Used};
 use abide_kernel::vocabulary::Measure;
 
 use crate::story::check;

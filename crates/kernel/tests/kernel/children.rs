@@ -1,17 +1,17 @@
 //! Supervised children, from either side: what is refused, what is asked again after a cut, and how a child ends.
 #![allow(clippy::wildcard_enum_match_arm, reason = "of facts and effects, a test looks at one kind")]
 
-use abide_kernel::agent::budget::{Budget, Used};
-use abide_kernel::agent::config::{Choice, Config, ConfigChange, Identity, Supervisor};
-use abide_kernel::agent::rule_folder::RuleFolder;
-use abide_kernel::budget::Limits;
-use abide_kernel::effect::{Effect, Place};
+use abide_kernel::budget::{Budget, Limits, Usage, Used};
+use abide_kernel::config::{Choice, Config, ConfigChange, Identity, Supervisor};
+use abide_kernel::effect::Effect;
 use abide_kernel::explain::why;
-use abide_kernel::fact::{Fact, Usage, WorkspaceAttached, Worktree};
+use abide_kernel::fact::{Fact, WorkspaceAttached, Worktree};
 use abide_kernel::id::{AgentId, CallId, Fresh, TaskId};
 use abide_kernel::input::{Answer, FirstDay, Input, NewMessage, Refusal, Remains, Reply};
 use abide_kernel::provider::NO_JITTER;
-use abide_kernel::rows::{founder_of_row, rows_of};
+use abide_kernel::read_rows::{founder_of_row, rows_of};
+use abide_kernel::rule_folder::RuleFolder;
+use abide_kernel::state::place::Place;
 use abide_kernel::time::Time;
 use abide_kernel::tool::{Call, RecordCall, ToolCall};
 use abide_kernel::vocabulary::{
@@ -744,7 +744,7 @@ fn a_long_report_is_cut_to_a_line() {
         ("x".repeat(bound - 4), vec!["left".to_owned()], bound, true),
         (String::new(), vec!["left".to_owned()], 4, false),
     ] {
-        let end = abide_kernel::agent::kin::Leaving { text, left, ..leaving.clone() }.end(TaskId::new("task_1"));
+        let end = abide_kernel::state::kin::Leaving { text, left, ..leaving.clone() }.end(TaskId::new("task_1"));
         assert_eq!((end.output_tail.len(), end.truncated), (tail, truncated));
     }
 }

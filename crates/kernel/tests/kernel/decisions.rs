@@ -1,7 +1,7 @@
 //! The table of decisions, rows 1 to 7: control, a running turn, budgets, messages, hints, work (spec 5 and 6).
 
+use abide_kernel::decision::Decision;
 use abide_kernel::limits::EVIDENCE_MAX;
-use abide_kernel::scheduler::Decision;
 use abide_kernel::vocabulary::{DecisionKind, Reason};
 
 use crate::story::check;

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use abide_kernel::Fact;
+use abide_kernel::decision::Decision;
 use abide_kernel::fact::{DecodeError, RuntimeErrorRecorded, SchedulerDecided, upcast};
 use abide_kernel::id::WorkItemId;
-use abide_kernel::scheduler::Decision;
 use abide_kernel::vocabulary::{DecisionKind, Reason};
 use serde_json::{Value, json};
 

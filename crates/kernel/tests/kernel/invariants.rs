@@ -6,6 +6,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use abide_kernel::AgentState;
+use abide_kernel::continuation::Continuation;
+use abide_kernel::decision::Decision;
 use abide_kernel::fact::{
     ContextCompacted, Fact, MessageProcessed, MessageQueued, PostureChanged, RoundStarted, SchedulerDecided,
     StaleOutcomeIgnored, TaskUpdateIgnored, TurnStarted, WaitingIntentTriggered, WorkItemCompleted, WorkItemPicked,
@@ -13,8 +15,6 @@ use abide_kernel::fact::{
 use abide_kernel::id::{ExecId, MessageId, TurnId, WaitId, WorkItemId};
 use abide_kernel::invariants::{self, Change, INVARIANTS};
 use abide_kernel::message::Message;
-use abide_kernel::scheduler::Decision;
-use abide_kernel::scheduler::continuation::Continuation;
 use abide_kernel::vocabulary::{
     Boundary, ContinuationClass, DecisionKind, MessageKind, Reason, Status, TaskStatus, TickKind, TriggerKind,
 };

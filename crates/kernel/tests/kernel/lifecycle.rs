@@ -1,6 +1,6 @@
 //! The verification plan of lifecycle control, line by line, and what control refuses (spec 2 to 4).
 
-use abide_kernel::agent::config::{Config, Identity};
+use abide_kernel::config::{Config, Identity};
 use abide_kernel::fact::{AgentCreated, Fact};
 use abide_kernel::id::{AgentId, Fresh};
 use abide_kernel::input::Input;

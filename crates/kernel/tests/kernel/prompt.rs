@@ -3,18 +3,18 @@
 
 use std::sync::Arc;
 
-use abide_kernel::agent::config::{Config, Identity};
-use abide_kernel::agent::turn::Turn;
+use abide_kernel::config::{Config, Identity};
 use abide_kernel::fact::{ProviderRoundCompleted, ProviderRoundFailed, ToolFinished};
 use abide_kernel::id::{AgentId, CallId, Fresh, MessageId};
 use abide_kernel::input::{Input, NewMessage, Reply};
 use abide_kernel::prompt::assemble::{
     Guide, Material, Older, Ready, Room, Shown, SkillCard, Surroundings, digest, summary_request,
 };
-use abide_kernel::prompt::measure::Measure;
 use abide_kernel::prompt::situation::{Situation, Summary};
 use abide_kernel::prompt::talk::{Spoken, Talk, Told};
 use abide_kernel::prompt::{Item, Part, Prompt};
+use abide_kernel::state::token_calibration::TokenCalibration;
+use abide_kernel::state::turn::Turn;
 use abide_kernel::time::Time;
 use abide_kernel::tool::{Call, ExecutorCall, FileCall, ReadFile, RecordCall, ToolCall, WorkspacePath};
 use abide_kernel::vocabulary::{MessageKind, ProviderError, ToolStatus};
@@ -346,7 +346,7 @@ fn tries_that_came_to_nothing_are_not_shown() {
 
 #[test]
 fn guesses_are_corrected_by_what_was_counted() {
-    let mut measure = Measure::default();
+    let mut measure = TokenCalibration::default();
     assert_eq!(measure.corrected(1_000), 1_000);
     measure.learn(Some("p/m"), 1_000, 1_500);
     assert_eq!(measure.corrected(1_000), 1_500);

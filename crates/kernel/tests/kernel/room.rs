@@ -5,10 +5,11 @@ use abide_kernel::fact::CallRecord;
 use abide_kernel::id::CallId;
 use abide_kernel::limits::{RESULT_PREVIEW_BYTES, RESULT_SHOWN_BYTES, SUMMARY_BYTES};
 use abide_kernel::prompt::assemble::{Guide, Material, Older, Room, Shown, Surroundings, digest, summary_request};
-use abide_kernel::prompt::measure::{Measure, tokens, tokens_of};
+use abide_kernel::prompt::measure::{tokens, tokens_of};
 use abide_kernel::prompt::situation::{Situation, Summary};
 use abide_kernel::prompt::talk::Told;
 use abide_kernel::prompt::{CallResult, Image, Item, Part, Thought};
+use abide_kernel::state::token_calibration::TokenCalibration;
 use abide_kernel::vocabulary::ProviderError;
 use serde_json::{Value, json};
 
@@ -56,20 +57,20 @@ fn every_part_of_an_item_is_counted() {
 
 #[test]
 fn guesses_fade_by_a_quarter_and_are_those_of_one_model() {
-    let mut measure = Measure::default();
+    let mut measure = TokenCalibration::default();
     measure.learn(Some("p/m"), 1_000, 1_600);
     measure.learn(Some("p/m"), 1_000, 500);
     assert_eq!((measure.estimated, measure.counted), (1_750, 1_700));
     assert_eq!(measure.corrected(700), 680);
     measure.learn(Some("p/other"), 800, 400);
-    let other = Measure { model: Some("p/other".to_owned()), estimated: 800, counted: 400 };
+    let other = TokenCalibration { model: Some("p/other".to_owned()), estimated: 800, counted: 400 };
     assert_eq!(measure, other);
     measure.learn(Some("p/other"), 800, 0);
     measure.learn(Some("p/other"), 0, 800);
     assert_eq!(measure, other);
     measure.learn(None, 1_000, 100);
     assert_eq!((measure.corrected(1_000), measure.corrected(10)), (250, 2), "by four times at most");
-    assert_eq!(Measure { counted: 7, ..Measure::default() }.corrected(9), 9);
+    assert_eq!(TokenCalibration { counted: 7, ..TokenCalibration::default() }.corrected(9), 9);
 }
 
 fn shown(story: &Story, room: Room) -> Shown {
@@ -130,7 +131,7 @@ fn the_room_is_in_tokens_as_the_provider_counts_them() {
     let (surroundings, turns) = (Surroundings::default(), talk(&told(&story)));
     let fits = |estimated, counted, budget_tokens| {
         let mut situation = Situation::of(&story.state).expect("a turn runs");
-        situation.measure = Measure { model: None, estimated, counted };
+        situation.measure = TokenCalibration { model: None, estimated, counted };
         let room = narrow(budget_tokens);
         let material =
             Material { situation: &situation, surroundings: &surroundings, turns: &turns, left_out: false, room };

@@ -2,7 +2,7 @@
 //! its members and with every other word where it has one.
 
 use abide_kernel::Fact;
-use abide_kernel::rows::{FINGERPRINT, rows_of};
+use abide_kernel::read_rows::{FINGERPRINT, rows_of};
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::WORDS;
 use serde_json::{Value, json};

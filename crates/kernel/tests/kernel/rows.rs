@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use abide_kernel::rows::rows_of;
+use abide_kernel::read_rows::rows_of;
 use serde_json::{Map, Value, json};
 
 use crate::story::Story;

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use abide_kernel::act_result::{told as shown_in_full, told_workspace};
-use abide_kernel::agent::config::ConfigChange;
-use abide_kernel::agent::credentials::CredentialsChange;
+use abide_kernel::config::ConfigChange;
+use abide_kernel::credentials::CredentialsChange;
 use abide_kernel::explain::FolderHolder;
 use abide_kernel::input::Input;
-use abide_kernel::rows::rows_of;
+use abide_kernel::read_rows::rows_of;
 use abide_kernel::summary::agent_summary;
 use abide_kernel::view::timer_ahead;
 use abide_views::agent::{SandboxPart, Surrounding};

@@ -10,13 +10,13 @@ mod query;
 mod show;
 mod speak;
 
-use abide_kernel::agent::config::{Config, Identity};
+use abide_kernel::config::{Config, Identity};
 use abide_kernel::effect::{Effect, ModelCall};
 use abide_kernel::id::{AgentId, Fresh};
 use abide_kernel::input::{Answer, Input, Refusal, Remains};
 use abide_kernel::invariants::{self, Change};
 use abide_kernel::pack::pack;
-use abide_kernel::rows::{AGENT_PLANE, rows_of};
+use abide_kernel::read_rows::{AGENT_PLANE, rows_of};
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::Disposition;
 use abide_kernel::{AgentState, Fact, admit, carry_out, decide};

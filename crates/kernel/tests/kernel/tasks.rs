@@ -1,9 +1,9 @@
 //! Tasks: one monotonic reducer (spec contract), and results as obligations (spec 10).
 
-use abide_kernel::agent::task::may_become;
 use abide_kernel::fact::TaskCreated;
 use abide_kernel::id::TaskId;
 use abide_kernel::input::Input;
+use abide_kernel::state::task::may_become;
 use abide_kernel::tool::Command;
 use abide_kernel::vocabulary::{TaskStatus, WaitPolicy};
 

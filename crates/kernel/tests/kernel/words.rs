@@ -4,8 +4,9 @@ use std::borrow::Borrow;
 use std::collections::BTreeSet;
 
 use abide_kernel::Fact;
-use abide_kernel::agent::budget::wall_in_words;
-use abide_kernel::fact::{Usage, reader};
+use abide_kernel::budget::Usage;
+use abide_kernel::budget::wall_in_words;
+use abide_kernel::fact::reader;
 use abide_kernel::id::{AgentId, Fresh, MessageId};
 use abide_kernel::limits::clip;
 use abide_kernel::message::{Message, Origin};
@@ -152,7 +153,7 @@ fn a_shape_is_found_by_its_path() {
 
 #[test]
 fn what_was_reached_reads_in_its_own_unit() {
-    use abide_kernel::agent::budget::Reached;
+    use abide_kernel::budget::Reached;
     use abide_kernel::vocabulary::Measure;
     for (measure, used, max, expected) in [
         (Measure::Turns, 3, 3, "3 of 3 turns"),

@@ -3,7 +3,7 @@
 
 use abide_api::Problem;
 use abide_kernel::AgentState;
-use abide_kernel::agent::config::{Choice, Config, ConfigChange};
+use abide_kernel::config::{Choice, Config, ConfigChange};
 use abide_kernel::id::AgentId;
 
 use super::credentials;

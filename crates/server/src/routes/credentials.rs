@@ -2,7 +2,7 @@
 
 use abide_api::Problem;
 use abide_api::types::{AgentChange, Scope};
-use abide_kernel::agent::credentials::{Credentials, CredentialsChange};
+use abide_kernel::credentials::{Credentials, CredentialsChange};
 
 use crate::app::App;
 use crate::gate::Call;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use abide_api::Problem;
 use abide_api::types::ModelTest;
-use abide_kernel::agent::config::DefaultModels;
+use abide_kernel::config::DefaultModels;
 use abide_kernel::limits;
 use abide_ledger::{Ledger, ReadError};
 

@@ -12,7 +12,7 @@ use abide_api::types::{
 use abide_kernel::AgentState;
 use abide_kernel::id::{AgentId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use abide_kernel::input::{Answer, Input};
-use abide_kernel::rows::AGENT_PLANE;
+use abide_kernel::read_rows::AGENT_PLANE;
 use abide_kernel::time::Time;
 use abide_kernel::tool::{RecordCall, When};
 use abide_kernel::view::timer_ahead;

@@ -2,9 +2,9 @@
 
 use abide_api::Problem;
 use abide_api::types::{Detached, Scope, WorkspaceAttach, WorkspaceFetch, WorkspaceView};
-use abide_kernel::effect::Place;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::{Input, Refusal};
+use abide_kernel::state::place::Place;
 use abide_kernel::tool::RecordCall;
 
 use super::agents::folder_holder;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use abide_api::Client;
 use abide_engine::{Clock, Host};
-use abide_kernel::agent::config::DefaultModels;
+use abide_kernel::config::DefaultModels;
 use abide_ledger::{Ledger, OpenError};
 use abide_server::{Access, App, Hooks, Limits, Options, Rate, ReadWorkspaceSettings, Server, WorkspaceSettings};
 use serde_json::{Value, json};

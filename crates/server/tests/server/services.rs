@@ -9,12 +9,12 @@ use abide_api::types::{
     DefaultModel, Fetched, FetchedBranch, ModelItem, ModelList, ModelTested, Patch, SandboxPart, Surroundings,
     TaskTaken, Transfer,
 };
-use abide_kernel::agent::credentials::Credentials;
-use abide_kernel::agent::workspace::Workspace;
-use abide_kernel::effect::Place;
+use abide_kernel::credentials::Credentials;
 use abide_kernel::fact::{WorkspaceAttached, Worktree};
 use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::input::Refusal;
+use abide_kernel::state::place::Place;
+use abide_kernel::state::workspace::Workspace;
 use abide_kernel::views::task::OutputRead;
 use abide_kernel::vocabulary::ReadStatus;
 use abide_kernel::vocabulary::WorkspaceMode;

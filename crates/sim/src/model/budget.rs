@@ -2,9 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use abide_kernel::agent::budget::Used;
-use abide_kernel::budget::Limits;
-use abide_kernel::fact::Usage;
+use abide_kernel::budget::{Limits, Usage, Used};
 use abide_kernel::id::WorkItemId;
 use abide_kernel::time::Time;
 

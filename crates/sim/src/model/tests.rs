@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use abide_kernel::agent::config::{Config, Identity};
 use abide_kernel::budget::Limits;
+use abide_kernel::config::{Config, Identity};
+use abide_kernel::continuation::Continuation;
 use abide_kernel::fact::{
     AgentCreated, ControlApplied, Fact, MessageDequeued, MessageProcessed, MessageQueued, MessageRequeued, Resource,
     TurnStarted, TurnTerminal, WaitingIntentCreated, WakeHintSubmitted, WorkItemCreated,
 };
 use abide_kernel::id::{AgentId, ExecId, MessageId, TaskId, TurnId, WaitId, WorkItemId};
 use abide_kernel::message::Message;
-use abide_kernel::scheduler::continuation::Continuation;
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::{
     Boundary, ContinuationClass, ControlAction, DeliveryMode, MessageKind, PlanStatus, RequeueReason, Status,

@@ -1,6 +1,6 @@
 //! What the world makes of effects: outcomes in any order, twice, late, or never.
 
-use abide_kernel::agent::budget::Used;
+use abide_kernel::budget::Used;
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::{TaskCreated, TaskEnd};
 use abide_kernel::id::{AgentId, TaskId};

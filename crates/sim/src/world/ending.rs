@@ -1,12 +1,12 @@
 //! How a world ends: everybody is friendly, and nothing may be left over.
 
-use abide_kernel::agent::budget::Budget;
-use abide_kernel::agent::config::ConfigChange;
-use abide_kernel::agent::lifecycle::Control;
+use abide_kernel::budget::Budget;
+use abide_kernel::config::ConfigChange;
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::TaskEnd;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::{Checked, Input, Removal, Reply};
+use abide_kernel::state::lifecycle::Control;
 use abide_kernel::tool::RecordCall;
 use abide_kernel::vocabulary::{ContinuationClass, TaskStatus, ToolStatus};
 

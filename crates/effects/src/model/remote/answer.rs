@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use abide_kernel::fact::Usage;
+use abide_kernel::budget::Usage;
 use abide_kernel::id::ExecId;
 use abide_kernel::input::{Refusal, Reply};
 use abide_kernel::tool::{Call, ToolCall};

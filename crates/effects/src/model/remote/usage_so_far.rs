@@ -3,7 +3,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use abide_kernel::fact::Usage;
+use abide_kernel::budget::Usage;
 use abide_kernel::input::Spent;
 
 use super::Prices;

@@ -2,7 +2,8 @@
 
 use abide_effects::model::remote::Speaks;
 use abide_effects::tools::ToolSet;
-use abide_kernel::fact::{CallRecord, Usage};
+use abide_kernel::budget::Usage;
+use abide_kernel::fact::CallRecord;
 use abide_kernel::input::Spent;
 use abide_kernel::prompt::{CallResult, Item, Part, Prompt, Thought};
 use abide_kernel::tool::ToolCall;

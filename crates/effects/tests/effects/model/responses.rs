@@ -1,7 +1,7 @@
 //! OpenAI's Responses.
 
 use abide_effects::model::remote::Speaks;
-use abide_kernel::fact::Usage;
+use abide_kernel::budget::Usage;
 use abide_kernel::tool::ToolCall;
 use abide_kernel::vocabulary::ProviderError;
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
 //! What a fact looks like in a story. Facts that only ever go along with others are left out.
 
+use abide_kernel::decision::Decision;
 use abide_kernel::fact::{Fact, Resource, Schedule, TaskEnd, ToolFinished};
 use abide_kernel::message::Message;
-use abide_kernel::scheduler::Decision;
 use abide_kernel::vocabulary::{TickKind, ToolStatus};
 
 use super::names::span;

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use abide_kernel::agent::budget::{Budget, Used};
-use abide_kernel::agent::config::{AgentLimits, Choice, ConfigChange, DefaultModels};
-use abide_kernel::agent::credentials::Credentials;
-use abide_kernel::budget::Limits;
-use abide_kernel::fact::{NewChild, TaskCreated, TaskEnd, Usage, WorkspaceAttached, Worktree};
+use abide_kernel::budget::{Budget, Limits, Usage, Used};
+use abide_kernel::config::{AgentLimits, Choice, ConfigChange, DefaultModels};
+use abide_kernel::credentials::Credentials;
+use abide_kernel::fact::{NewChild, TaskCreated, TaskEnd, WorkspaceAttached, Worktree};
 use abide_kernel::id::{AgentId, ApprovalId, CallId, ExecId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use abide_kernel::input::{Checked, Delivery, Input, NewMessage, Reads, Refusal, Remains, Removal, Reply, Spent};
 use abide_kernel::provider::NO_JITTER;

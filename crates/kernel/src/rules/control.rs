@@ -1,0 +1,440 @@
+//! Whether the agent may run: creation, start, stop, abort, shutdown, boot, quarantine, fork.
+//!
+//! Each is facts here, and what is left to do in the world follows from them as effects.
+
+use crate::config::{Config, Identity};
+use crate::effect::Effect;
+use crate::fact::{
+    AgentArchived, AgentCreated, AgentForked, AgentQuarantined, ApprovalDecided, ControlAdmitted, ControlApplied,
+    LimitsChanged, PostureChanged, TaskCancelling, TaskEnd, WaitingIntentCreated, WakeHintIgnored, WorkspaceDetached,
+    WorktreeRemoving,
+};
+use crate::id::{AgentId, ExecId, MessageId, Seq, TaskId, WorkItemId};
+use crate::input::{Answer, Refusal, Remains};
+use crate::rules::step::Step;
+use crate::state::lifecycle::Control;
+use crate::state::task::Task;
+use crate::vocabulary::{
+    AbortReason, ApprovalStatus, Boundary, BriefKind, ControlAction, DeliveryMode, Status, TaskKind, TaskStatus,
+    WaitKind, WaitSource,
+};
+
+use super::clock;
+use super::due;
+use super::hold;
+use super::kin;
+use super::model;
+use super::task::end_open;
+use super::trigger;
+use super::turn::{Abort, abort_turn, cut_turn, tell};
+use super::waits::{cancel_timer, cancel_wait};
+use super::workspace;
+
+pub(super) fn create(step: &mut Step<'_>, identity: Identity, config: Config, start: bool) -> Result<Answer, Refusal> {
+    if step.state.seq > 0 {
+        return Err(Refusal::new(
+            "exists",
+            format!("an agent called {} exists already", step.state.id()),
+            "choose another name",
+        ));
+    }
+    step.emit(AgentCreated { identity, config, start });
+    if start {
+        start_created(step, "created".to_owned());
+    }
+    Ok(Answer::Done)
+}
+
+/// Hands a new agent to the scheduler.
+pub(super) fn start_created(step: &mut Step<'_>, evidence: String) {
+    let admitted = admit(step, Change::new(ControlAction::Start, Boundary::Bootstrap, vec![evidence]));
+    apply(step, admitted);
+}
+
+/// One action of control: what it is, what it affects outside, and what says so.
+#[derive(Clone)]
+struct Change {
+    action: ControlAction,
+    boundary: Boundary,
+    affected: Affected,
+    evidence: Vec<String>,
+}
+
+/// The executions, tasks and folders that control ends or lets go of.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Affected {
+    pub exec_id: Option<ExecId>,
+    pub task_ids: Vec<TaskId>,
+    pub workspace: Option<String>,
+}
+
+impl Change {
+    fn new(action: ControlAction, boundary: Boundary, evidence: Vec<String>) -> Change {
+        Change { action, boundary, affected: Affected::default(), evidence }
+    }
+
+    fn affecting(self, affected: Affected) -> Change {
+        Change { affected, ..self }
+    }
+}
+
+/// An action that was admitted, and the status that the agent had then: an execution that is aborted between admission
+/// and application is part of what the action does.
+struct Admitted {
+    change: Change,
+    previous_status: Status,
+}
+
+fn admit(step: &mut Step<'_>, change: Change) -> Admitted {
+    let previous_status = step.state.status();
+    let Change { action, boundary, affected, evidence } = change.clone();
+    let next_status = Some(next_status(step, action));
+    let Affected { exec_id, task_ids, workspace } = affected;
+    step.emit(ControlAdmitted {
+        action,
+        boundary,
+        previous_status,
+        next_status,
+        exec_id,
+        task_ids,
+        workspace,
+        evidence,
+    });
+    Admitted { change, previous_status }
+}
+
+/// Applies an action, and leaves its trail.
+fn apply(step: &mut Step<'_>, admitted: Admitted) {
+    let Admitted { change: Change { action, boundary, affected, evidence }, previous_status } = admitted;
+    let next_status = next_status(step, action);
+    let Affected { exec_id, task_ids, workspace } = affected;
+    step.emit(ControlApplied {
+        action,
+        boundary,
+        previous_status,
+        next_status,
+        exec_id: exec_id.clone(),
+        task_ids: task_ids.clone(),
+        workspace: workspace.clone(),
+        evidence: evidence.clone(),
+    });
+    let next_status = step.state.status();
+    if previous_status != next_status {
+        let action = Some(action);
+        step.emit(PostureChanged {
+            action,
+            boundary,
+            previous_status,
+            next_status,
+            exec_id,
+            task_ids,
+            workspace,
+            evidence,
+        });
+    }
+}
+
+fn next_status(step: &Step<'_>, action: ControlAction) -> Status {
+    match action {
+        ControlAction::Start => Status::AwakeIdle,
+        ControlAction::Stop => Status::Stopped,
+        ControlAction::Shutdown => step.state.status(),
+        ControlAction::Restart if step.state.control == Control::Booting => Status::AwakeIdle,
+        ControlAction::Restart => step.state.status(),
+    }
+}
+
+pub(super) fn start(step: &mut Step<'_>) -> Result<Answer, Refusal> {
+    if step.state.leaving.is_some() {
+        let hint = "its supervisor hears of its end; spawn another";
+        return Err(Refusal::new("leaving", "this child is leaving", hint));
+    }
+    let status = step.state.status();
+    match status {
+        Status::Stopped | Status::Booting => {}
+        Status::AwakeIdle | Status::AwakeRunning | Status::Asleep => {
+            return Err(Refusal::new(
+                "not_stopped",
+                format!("the agent is {status}, it runs already"),
+                "send it a message, or wake it; start is for stopped agents",
+            ));
+        }
+    }
+    let was = match &step.state.control {
+        Control::Quarantined { reason } => format!("was_quarantined {reason}"),
+        Control::Booting | Control::Runnable | Control::Stopped => format!("was_{status}"),
+    };
+    let evidence = vec![was, format!("messages_pending {}", step.state.queue.pending())];
+    let admitted = admit(step, Change::new(ControlAction::Start, Boundary::Control, evidence));
+    apply(step, admitted);
+    hold::release(step, "started");
+    Ok(Answer::Done)
+}
+
+/// A person stops the agent. A child that is stopped has nothing more to do.
+pub(super) fn stop(step: &mut Step<'_>) -> Result<Answer, Refusal> {
+    if step.state.identity.supervisor.is_some() {
+        return kin::dismiss(step, vec!["stopped_by_operator".to_owned()]);
+    }
+    Ok(halt(step))
+}
+
+pub(super) fn halt(step: &mut Step<'_>) -> Answer {
+    match step.state.control {
+        Control::Stopped => return Answer::Unchanged,
+        // It does not run; a stop only lets go of what it still holds.
+        Control::Quarantined { .. }
+            if step.state.tasks.open().is_empty() && step.state.workspaces.occupied().is_none() =>
+        {
+            return Answer::Unchanged;
+        }
+        Control::Quarantined { .. } | Control::Booting | Control::Runnable => {}
+    }
+    let affected = Affected {
+        exec_id: step.state.turn.as_ref().map(|turn| turn.exec_id.clone()),
+        task_ids: step.state.tasks.open().keys().cloned().collect(),
+        workspace: step.state.workspaces.occupied().map(str::to_owned),
+    };
+    let evidence = vec![format!("messages_pending {}", step.state.queue.pending())];
+    let change = Change::new(ControlAction::Stop, Boundary::Control, evidence).affecting(affected.clone());
+    let mut admitted = admit(step, change);
+    abort_turn(step, Abort::by(ControlAction::Stop, AbortReason::Stop, Boundary::Control, "stop").with(affected));
+    end_autonomous_wakeups(step);
+    due::end_checks(step);
+    admitted.change.affected.task_ids = cancel_tasks(step, "stop", |_| true);
+    admitted.change.evidence = vec![format!("messages_kept {}", step.state.queue.len())];
+    apply(step, admitted);
+    Answer::Done
+}
+
+/// Sleeps end, and hints that would only have kept the agent going. What somebody said is kept.
+fn end_autonomous_wakeups(step: &mut Step<'_>) {
+    let sleeps = step.state.waits.open().values().filter(|wait| wait.kind == WaitKind::Sleep);
+    let sleeps: Vec<_> = sleeps.map(|wait| wait.waiting_intent_id.clone()).collect();
+    for sleep in sleeps {
+        cancel_wait(step, &sleep, "stop");
+    }
+    let blank = step.state.hints.pending().values().filter(|hint| !hint.is_contentful());
+    let blank: Vec<_> = blank.map(|hint| (hint.source.clone(), hint.generation, hint.reason.clone())).collect();
+    for (source, generation, reason) in blank {
+        let evidence = vec!["stop".to_owned()];
+        step.emit(WakeHintIgnored { source, generation, reason, resource: None, body: None, evidence });
+    }
+}
+
+/// Asks open tasks to end. Those that were asked before are not asked again.
+fn cancel_tasks(step: &mut Step<'_>, evidence: &str, which: fn(&Task) -> bool) -> Vec<TaskId> {
+    let open = step.state.tasks.open().values().filter(|task| which(task));
+    let open: Vec<_> = open.map(|task| (task.task_id.clone(), task.status)).collect();
+    for (task_id, status) in &open {
+        if *status != TaskStatus::Cancelling {
+            let evidence = vec![evidence.to_owned()];
+            step.emit(TaskCancelling { task_id: task_id.clone(), force: false, evidence });
+        }
+    }
+    open.into_iter().map(|(id, _)| id).collect()
+}
+
+pub(super) fn abort(step: &mut Step<'_>, exec_id: Option<ExecId>) -> Result<Answer, Refusal> {
+    let Some(turn) = &step.state.turn else {
+        return Err(Refusal::new("no_turn", "no turn is running", "look at `why` for what the agent does"));
+    };
+    if let Some(wanted) = exec_id.filter(|wanted| *wanted != turn.exec_id) {
+        return Err(Refusal::new(
+            "stale_exec",
+            format!("{wanted} is over; {} runs", turn.exec_id),
+            "name the execution that runs, or none",
+        ));
+    }
+    abort_turn(step, Abort::of(AbortReason::Abort, Boundary::Control, "abort"));
+    Ok(Answer::Done)
+}
+
+pub(super) fn shutdown(step: &mut Step<'_>, at_once: bool, reason: &str) -> Answer {
+    let reason = format!("reason {reason}");
+    if at_once {
+        let abort = Abort::by(ControlAction::Shutdown, AbortReason::Shutdown, Boundary::Shutdown, "shutdown_at_once");
+        abort_turn(step, abort.because(reason.clone()));
+    }
+    if step.state.shutdown || matches!(step.state.control, Control::Stopped | Control::Quarantined { .. }) {
+        return if step.facts().is_empty() { Answer::Unchanged } else { Answer::Done };
+    }
+    // A child goes on by itself when the daemon is back, as after a crash; only a process can't outlive it.
+    let ends = |task: &Task| task.kind == TaskKind::Command;
+    let task_ids = step.state.tasks.open().values().filter(|task| ends(task)).map(|task| task.task_id.clone());
+    let affected = Affected { task_ids: task_ids.collect(), ..Affected::default() };
+    let change = Change::new(ControlAction::Shutdown, Boundary::Shutdown, vec![reason]).affecting(affected);
+    let admitted = admit(step, change);
+    cancel_tasks(step, "shutdown", ends);
+    apply(step, admitted);
+    Answer::Done
+}
+
+/// What was in flight when the process ended is cut; a boot that finds nothing cut records nothing.
+pub(super) fn boot(step: &mut Step<'_>, mut remains: Remains) -> Answer {
+    if let Some(models) = &remains.models {
+        model::follow(step, models);
+    }
+    if let Some(limits) = remains.limits.filter(|limits| *limits != step.state.limits) {
+        step.emit(LimitsChanged { limits });
+    }
+    if !remains.holds_turns {
+        hold::release(step, "restart");
+    }
+    let lost: Vec<TaskId> = step
+        .state
+        .tasks
+        .open()
+        .values()
+        .filter(|task| task.kind == TaskKind::Command)
+        .map(|task| task.task_id.clone())
+        .collect();
+    kin::take_up_again(step);
+    let booting = step.state.control == Control::Booting;
+    let left = step.state.workspaces.occupied().filter(|root| remains.occupied.as_deref() != Some(root));
+    let left = left.map(str::to_owned);
+    // A life that crashed took it, and nobody asks for its release any more.
+    let kept = remains.occupied.take();
+    let removals = removals(step);
+    let cut = step.state.turn.is_some() || !lost.is_empty() || left.is_some() || !removals.is_empty() || kept.is_some();
+    let cut = cut || !step.state.timers.checking().is_empty();
+    if !cut && !step.state.shutdown && !booting {
+        return if step.facts().is_empty() { Answer::Unchanged } else { Answer::Done };
+    }
+    let exec_id = step.state.turn.as_ref().map(|turn| turn.exec_id.clone());
+    let affected = Affected { exec_id, task_ids: lost.clone(), workspace: left.clone() };
+    let after = match (step.state.shutdown, cut) {
+        (true, _) => "after_shutdown",
+        (false, true) => "process_ended",
+        (false, false) => "was_booting",
+    };
+    let change = Change::new(ControlAction::Restart, Boundary::Bootstrap, vec![after.to_owned()]);
+    let admitted = admit(step, change.affecting(affected));
+    cut_turn(step);
+    for task_id in &lost {
+        let found = remains.ended.remove(task_id).unwrap_or_default();
+        interrupt(step, task_id, std::iter::once("restart".to_owned()).chain(found).collect());
+    }
+    if let Some(workspace) = left {
+        let (action, boundary) = (Some(ControlAction::Restart), Boundary::Bootstrap);
+        workspace::released(step, workspace, None, action, boundary, "process_ended");
+    }
+    if let Some(workspace) = kept {
+        step.ask_again(Effect::ReleaseWorkspace { workspace, action: Some(ControlAction::Restart) });
+    }
+    // Whether it was removed is for git to say; asking again loses nothing.
+    for root in removals {
+        let discard = step.state.workspaces.attached().get(&root).is_some_and(|workspace| workspace.discard);
+        step.emit(WorktreeRemoving { root, evidence: vec!["restart".to_owned()], discard });
+    }
+    apply(step, admitted);
+    due::check_again(step);
+    Answer::Done
+}
+
+/// Worktrees whose removal was under way.
+fn removals(step: &Step<'_>) -> Vec<String> {
+    let attached = step.state.workspaces.attached().values();
+    attached.filter(|workspace| workspace.removing).map(|workspace| workspace.root.clone()).collect()
+}
+
+fn interrupt(step: &mut Step<'_>, task_id: &TaskId, evidence: Vec<String>) {
+    let end = TaskEnd { task_id: task_id.clone(), evidence, ..TaskEnd::default() };
+    end_open(step, TaskStatus::Interrupted, end);
+}
+
+pub(super) fn archive(step: &mut Step<'_>) -> Result<Answer, Refusal> {
+    let status = step.state.status();
+    if status != Status::Stopped {
+        let detail = format!("the agent is {status}, and only a stopped one can be deleted");
+        return Err(Refusal::new("not_stopped", detail, "stop it first"));
+    }
+    if !step.state.tasks.open().is_empty() {
+        let open = step.state.tasks.open().len();
+        return Err(Refusal::new("tasks_open", format!("{open} of its tasks are still ending"), "try again soon"));
+    }
+    if let Some(worktree) = step.state.workspaces.attached().values().find(|workspace| workspace.worktree.is_some()) {
+        let hint = "detach it first: what is not committed in it is saved as a patch";
+        return Err(Refusal::new("worktree_left", format!("it has the worktree {}", worktree.root), hint));
+    }
+    step.emit(AgentArchived {});
+    Ok(Answer::Done)
+}
+
+pub(super) fn quarantine(step: &mut Step<'_>, reason: String) -> Answer {
+    if matches!(step.state.control, Control::Quarantined { .. }) {
+        return Answer::Unchanged;
+    }
+    let previous_status = step.state.status();
+    abort_turn(step, Abort::of(AbortReason::Stop, Boundary::Bootstrap, "quarantine"));
+    due::end_checks(step);
+    // A child goes with its supervisor: nobody would read its result. Commands are cut by the next boot.
+    cancel_tasks(step, "quarantine", |task| task.kind == TaskKind::ChildAgent);
+    let evidence = vec![format!("quarantined {reason}")];
+    step.emit(AgentQuarantined { reason });
+    let next_status = step.state.status();
+    if previous_status != next_status {
+        step.emit(PostureChanged::by_scheduler(Boundary::Bootstrap, previous_status, next_status, evidence));
+    }
+    Answer::Done
+}
+
+/// The runtime asks a person about something it will not decide by itself.
+pub(super) fn ask_operator(step: &mut Step<'_>, asked: String, about: Option<MessageId>) {
+    tell(step, BriefKind::Failure, asked.clone(), about);
+    question(step, asked, None);
+}
+
+/// A question that is told already: what it is about waits for the answer.
+pub(super) fn question(step: &mut Step<'_>, asked: String, work_item_id: Option<WorkItemId>) {
+    let waiting_intent_id = step.fresh.wait();
+    step.emit(WaitingIntentCreated {
+        waiting_intent_id,
+        kind: WaitKind::Operator,
+        work_item_id,
+        source: WaitSource::Runtime,
+        resource: None,
+        delivery_mode: DeliveryMode::EnqueueMessage,
+        reason: asked,
+        answers: None,
+    });
+}
+
+/// A fork keeps the past and what was said to it; what the parent owns in the world stays the parent's.
+pub(super) fn fork(step: &mut Step<'_>, agent_id: AgentId, parent: AgentId, at_seq: Seq) -> Answer {
+    // The past that it shares may have been recorded while the clock was ahead.
+    clock::follow(step);
+    abort_turn(step, Abort::of(AbortReason::Cut, Boundary::Bootstrap, "fork"));
+    step.emit(AgentForked { agent_id, parent, at_seq });
+    let open: Vec<TaskId> = step.state.tasks.open().keys().cloned().collect();
+    for task_id in &open {
+        interrupt(step, task_id, vec!["fork".to_owned()]);
+    }
+    let waits: Vec<_> = step.state.waits.open().keys().cloned().collect();
+    for wait in &waits {
+        cancel_wait(step, wait, "fork");
+    }
+    let timers: Vec<_> = step.state.timers.active().keys().cloned().collect();
+    for timer in &timers {
+        cancel_timer(step, timer, "fork");
+    }
+    let triggers: Vec<_> = step.state.triggers.values().cloned().collect();
+    for trigger in triggers {
+        trigger::end(step, &trigger, "fork".to_owned());
+    }
+    let approvals: Vec<_> = step.state.approvals.pending().keys().cloned().collect();
+    for approval_id in approvals {
+        let decided_by = "fork".to_owned();
+        step.emit(ApprovalDecided { approval_id, status: ApprovalStatus::Expired, decided_by, lets_call: false });
+    }
+    let evidence = || vec!["fork".to_owned()];
+    if let Some(workspace) = step.state.workspaces.occupied().map(str::to_owned) {
+        workspace::released(step, workspace, None, None, Boundary::Bootstrap, "fork");
+    }
+    let worktrees = step.state.workspaces.attached().values().filter(|workspace| workspace.worktree.is_some());
+    let worktrees: Vec<String> = worktrees.map(|workspace| workspace.root.clone()).collect();
+    for root in worktrees {
+        step.emit(WorkspaceDetached { root, evidence: evidence() });
+    }
+    Answer::Done
+}

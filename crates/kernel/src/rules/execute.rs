@@ -1,0 +1,238 @@
+//! Carrying a decision out: the decision, and what follows from it, as facts of one commit.
+
+use std::sync::Arc;
+
+use crate::budget::{Reached, Spent};
+use crate::continuation::Continuation;
+use crate::decision::Decision;
+use crate::effect::Effect;
+use crate::explain::{budget as budget_words, paced_turns};
+use crate::fact::{
+    BriefRecorded, BudgetReached, Fact, MessageDequeued, MessageParked, MessageProcessed, MessageQueued,
+    PostureChanged, RoundStarted, SchedulerDecided, SelfTurnsPaced, TurnStarted,
+};
+use crate::id::{Fresh, MessageId, WorkItemId};
+use crate::limits;
+use crate::rules::step::Step;
+use crate::rules::{account_for_waiting_tick, end_sleeps, leave_if_done, present, settle, trigger_wait};
+use crate::scheduler::continuation::{Classified, classify_entry};
+use crate::scheduler::ticks;
+use crate::state::AgentState;
+use crate::state::queue::Entry;
+use crate::state::work::WorkItem;
+use crate::time::Time;
+use crate::vocabulary::{Boundary, BriefKind, DecisionKind, Reason, Standing, Status, TickKind, TriggerKind};
+
+/// The facts and effects of a decision. Empty when it says nothing new.
+pub fn carry_out(
+    state: &mut AgentState,
+    decision: &Decision,
+    now: Time,
+    fresh: &mut Fresh,
+) -> (Vec<Fact>, Vec<Effect>) {
+    let before = state.status();
+    let mut step = Step::new(state, now, fresh);
+    match decision.kind {
+        DecisionKind::StartModelTurn => start_turn(&mut step, decision),
+        DecisionKind::ReduceMessageOnly => reduce(&mut step, decision),
+        DecisionKind::EmitSystemTick => emit_tick(&mut step, decision),
+        DecisionKind::WaitForTask
+        | DecisionKind::WaitForExternalChange
+        | DecisionKind::WaitForTimer
+        | DecisionKind::WaitForOperator
+        | DecisionKind::Sleep => rest(&mut step, decision, before),
+        DecisionKind::Stop => {
+            if step.state.decision.as_ref() != Some(decision) {
+                record(&mut step, decision);
+            }
+        }
+        DecisionKind::StayIdle => {
+            // Already asleep, and what it slept for is gone: said once, so that the last decision is never stale.
+            let last = step.state.decision.as_ref().map(|last| last.kind);
+            if !matches!(last, Some(DecisionKind::Sleep | DecisionKind::StayIdle)) {
+                record(&mut step, decision);
+            }
+        }
+        DecisionKind::Noop => {}
+    }
+    leave_if_done(&mut step, decision);
+    if !step.facts().is_empty() {
+        settle(&mut step, before);
+    }
+    step.finish()
+}
+
+fn record(step: &mut Step<'_>, decision: &Decision) {
+    step.emit(SchedulerDecided { decision: decision.clone() });
+}
+
+fn start_turn(step: &mut Step<'_>, decision: &Decision) {
+    let Some(message_id) = decision.message_id.clone() else { return };
+    let Some(entry) = step.state.queue.get(&message_id) else { return };
+    let Classified::Reenter { continuation, matched } = classify_entry(step.state, entry) else { return };
+    let (replays, message, queued) = (entry.taken, entry.message.clone(), entry.seq);
+    let answers = answers(step.state, entry, &continuation, &matched);
+    record(step, decision);
+    if let Some(timer) = &message.timer_id {
+        account_for_waiting_tick(step, timer);
+    }
+    step.emit(MessageDequeued { message_id: message_id.clone(), replays });
+    for wait in &matched {
+        trigger_wait(step, wait, Some(&message_id), Vec::new());
+    }
+    let work_item_id = binding(step.state, message.work_item_id.as_ref());
+    end_sleeps(step, work_item_id.as_ref());
+    let (turn_id, exec_id) = (step.fresh.turn(), step.fresh.exec());
+    let presents = present(step.state, &message_id);
+    step.emit(TurnStarted {
+        turn_id,
+        exec_id: exec_id.clone(),
+        turn_index: step.state.turn_index + 1,
+        message_id,
+        work_item_id,
+        continuation,
+        answers,
+        presents,
+        message_seq: (step.state.seq.saturating_sub(queued) > limits::NEARBY_FACTS).then_some(queued),
+    });
+    step.emit(RoundStarted { exec_id, round: 1 });
+}
+
+/// The operator's message that a turn about this one owes an answer to: its own, or the one that was waited with. A
+/// replay owes what it owed before.
+fn answers(
+    state: &AgentState,
+    entry: &Entry,
+    continuation: &Continuation,
+    matched: &[crate::id::WaitId],
+) -> Option<MessageId> {
+    if continuation.trigger_kind == TriggerKind::OperatorInput {
+        return Some(entry.message.message_id.clone());
+    }
+    let awaited = || matched.iter().find_map(|wait| state.waits.get(wait)?.answers.clone());
+    entry.answers.clone().or_else(|| entry.message.answers.clone()).or_else(awaited)
+}
+
+/// A turn is about the item its message names, else about the one in focus. It moves no focus. An item whose budget is
+/// spent pays for no turn: somebody who speaks to the agent is answered all the same, in a turn about no item.
+fn binding(state: &AgentState, named: Option<&WorkItemId>) -> Option<WorkItemId> {
+    let item = named.and_then(|id| state.work.open(id)).or_else(|| state.work.current())?;
+    item.spent().is_none().then(|| item.work_item_id.clone())
+}
+
+fn reduce(step: &mut Step<'_>, decision: &Decision) {
+    let Some(message_id) = decision.message_id.clone() else { return };
+    let Some(entry) = step.state.queue.get(&message_id) else { return };
+    let (classified, replays) = (classify_entry(step.state, entry), entry.taken);
+    record(step, decision);
+    match classified {
+        Classified::Park { behind, .. } => step.emit(MessageParked { message_id, behind }),
+        Classified::Reduce { continuation } | Classified::Reenter { continuation, .. } => {
+            step.emit(MessageDequeued { message_id: message_id.clone(), replays });
+            step.emit(MessageProcessed { message_id, ignored: continuation.evidence });
+        }
+    }
+}
+
+fn emit_tick(step: &mut Step<'_>, decision: &Decision) {
+    let message_id = step.fresh.message();
+    let Some(message) = tick(step.state, decision, message_id) else { return };
+    record(step, decision);
+    step.emit(MessageQueued { message: Arc::new(message) });
+}
+
+#[allow(clippy::wildcard_enum_match_arm, reason = "no other reason emits a tick")]
+fn tick(state: &AgentState, decision: &Decision, message_id: MessageId) -> Option<crate::message::Message> {
+    let item = decision.work_item_id.as_ref().and_then(|id| state.work.open(id));
+    match decision.reason {
+        Reason::ContinueActive => Some(ticks::work_tick(message_id, TickKind::ContinueActive, item?)),
+        Reason::QueuedAvailable => Some(ticks::work_tick(message_id, TickKind::QueuedAvailable, item?)),
+        Reason::WakeHint => Some(ticks::hint_tick(state, message_id, state.hints.deliverable()?)),
+        _ => None,
+    }
+}
+
+/// Puts the agent to rest, once; and tells the operator, once, of what only they can settle.
+fn rest(step: &mut Step<'_>, decision: &Decision, before: Status) {
+    // Work may get stuck while the agent sleeps for something else.
+    let same = before == Status::Asleep && step.state.decision.as_ref() == Some(decision);
+    if same {
+        return tell_what_waits(step);
+    }
+    record(step, decision);
+    tell_what_waits(step);
+    let after = step.state.status();
+    if before != after {
+        let evidence = vec![format!("decision {} {}", decision.kind, decision.reason)];
+        step.emit(PostureChanged::by_scheduler(Boundary::LifecycleSleep, before, after, evidence));
+    }
+}
+
+/// What only a person can settle, and nobody asked: each is told once.
+fn tell_what_waits(step: &mut Step<'_>) {
+    tell_of_budget(step);
+    tell_of_pace(step);
+    let untold: Vec<WorkItem> = step.state.work.untold().cloned().collect();
+    for item in untold {
+        let (id, objective) = (item.work_item_id.clone(), &item.objective);
+        let spent = item.spent().filter(|_| step.state.work.standing(&id) == Some(Standing::BudgetSpent));
+        let text = match spent {
+            Some(Reached { measure, used, max }) => {
+                let work_item_id = Some(id.clone());
+                step.emit(BudgetReached { work_item_id, measure, used, max, until: None });
+                budget_words::of_item(step.state.id(), &item)
+            }
+            None => {
+                let blocker = item.blocked_by.as_deref().unwrap_or("something");
+                format!("Nothing will wake the work item {id} ({objective}): it is blocked by {blocker}.")
+            }
+        };
+        let brief_id = step.fresh.brief();
+        step.emit(BriefRecorded {
+            brief_id,
+            kind: BriefKind::Failure,
+            text,
+            message_id: None,
+            work_item_id: Some(id),
+            cut: false,
+        });
+    }
+}
+
+/// A child's supervisor hears of it with its end; everybody else has an operator.
+fn tell_of_budget(step: &mut Step<'_>) {
+    if step.state.spending.told || step.state.identity.supervisor.is_some() {
+        return;
+    }
+    let Some(Spent { reached: Reached { measure, used, max }, until }) = step.state.spent() else { return };
+    let text = budget_words::of_agent(step.state);
+    step.emit(BudgetReached { work_item_id: None, measure, used, max, until });
+    let brief_id = step.fresh.brief();
+    step.emit(BriefRecorded {
+        brief_id,
+        kind: BriefKind::Failure,
+        text,
+        message_id: None,
+        work_item_id: None,
+        cut: false,
+    });
+}
+
+/// A child that waits for an hour is told of, too: it does not fail, so its supervisor does not hear of it.
+fn tell_of_pace(step: &mut Step<'_>) {
+    if step.state.pace.is_told() {
+        return;
+    }
+    let Some(not_before) = step.state.pace_ends().filter(|until| *until > step.now) else { return };
+    let text = paced_turns(step.state);
+    step.emit(SelfTurnsPaced { per_hour: step.state.limits.self_turns_per_hour, not_before });
+    let brief_id = step.fresh.brief();
+    step.emit(BriefRecorded {
+        brief_id,
+        kind: BriefKind::Failure,
+        text,
+        message_id: None,
+        work_item_id: None,
+        cut: false,
+    });
+}

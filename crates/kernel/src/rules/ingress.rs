@@ -1,0 +1,162 @@
+//! What comes in from outside: messages and wake hints.
+
+use std::sync::Arc;
+
+use crate::fact::{MessageQueued, WakeHintCoalesced, WakeHintIgnored, WakeHintSubmitted};
+use crate::id::WaitId;
+use crate::input::{Answer, NewMessage, Refusal};
+use crate::limits;
+use crate::message::{Message, Origin, body_bytes};
+use crate::rules::step::Step;
+use crate::scheduler::continuation::{Classified, classify};
+use crate::scheduler::ticks::hint_tick;
+use crate::vocabulary::{DeliveryMode, Disposition, MessageKind, OriginKind, Priority, Status, Trust};
+
+pub(super) fn queue(step: &mut Step<'_>, new: NewMessage) -> Result<Answer, Refusal> {
+    let message = shape(step, new)?;
+    require_room(step, &message)?;
+    let message_id = message.message_id.clone();
+    step.emit(MessageQueued { message: Arc::new(message) });
+    Ok(Answer::Queued { message_id })
+}
+
+fn require_room(step: &Step<'_>, message: &Message) -> Result<(), Refusal> {
+    let (messages, bytes) = (step.state.queue.len(), step.state.queue.body_bytes());
+    let too_large = bytes.saturating_add(message.body_bytes()) > limits::QUEUE_BYTES;
+    if messages < limits::QUEUE_MIN || (messages < limits::QUEUE_MAX && !too_large) {
+        return Ok(());
+    }
+    let detail = format!("{messages} messages with {bytes} bytes wait already");
+    Err(Refusal::new("queue_full", detail, "send it again later; nothing was recorded"))
+}
+
+pub(super) fn shape(step: &mut Step<'_>, new: NewMessage) -> Result<Message, Refusal> {
+    let kind = new.kind.unwrap_or(MessageKind::OperatorPrompt);
+    let origin = if new.from_agent.is_some() { OriginKind::Agent } else { kind.usual_origin() };
+    if !kind.admits(origin) {
+        return Err(Refusal::new(
+            "kind_origin_mismatch",
+            format!("a {kind} can't come from {origin}"),
+            "leave the origin out, or choose the kind that this sender may send",
+        ));
+    }
+    if let Some(supervisor) = step.state.identity.supervisor.as_ref().filter(|_| kind == MessageKind::OperatorPrompt) {
+        return Err(Refusal::new(
+            "supervised",
+            format!("{} works for {}, and takes no operator's messages", step.state.id(), supervisor.agent_id),
+            format!("send it to {}", supervisor.agent_id),
+        ));
+    }
+    let priority = new.priority.unwrap_or(kind.usual_priority());
+    if priority == Priority::Interject && kind != MessageKind::OperatorPrompt {
+        return Err(Refusal::new(
+            "only_operators_interject",
+            format!("a {kind} can't interject"),
+            "use the priority next, normal or background",
+        ));
+    }
+    let size = body_bytes(new.text.as_deref(), new.json.as_ref());
+    if size > limits::MESSAGE_BYTES as u64 {
+        return Err(Refusal::new(
+            "message_too_large",
+            format!("the message has {size} bytes, the limit is {}", limits::MESSAGE_BYTES),
+            "put the content into a file and send its path",
+        ));
+    }
+    if let Some(id) = &new.trigger_id {
+        match step.state.triggers.get(id).map(|trigger| trigger.delivery_mode) {
+            Some(DeliveryMode::EnqueueMessage) => {}
+            Some(DeliveryMode::WakeHint) => {
+                return Err(Refusal::new(
+                    "trigger_only_wakes",
+                    format!("{id} only wakes the agent"),
+                    "send a wake hint",
+                ));
+            }
+            None => return Err(Refusal::new("not_found", format!("{id} is not a trigger of this agent"), "create it")),
+        }
+    }
+    let message_id = new.message_id.unwrap_or_else(|| step.fresh.message());
+    if step.state.queue.get(&message_id).is_some() {
+        return Err(Refusal::new("duplicate_message", format!("{message_id} is here already"), "do not send it again"));
+    }
+    let origin_id = new.from_agent.as_ref().map(|agent| agent.as_str().to_owned()).or(new.origin_id);
+    let trigger_item = new.trigger_id.as_ref().and_then(|id| step.state.triggers.get(id)?.work_item_id.clone());
+    let trust = if new.same_tree && origin == OriginKind::Agent { Trust::TrustedIntegration } else { origin.trust() };
+    Ok(Message {
+        origin: Origin { kind: origin, id: origin_id },
+        trust,
+        priority,
+        text: new.text,
+        json: new.json,
+        work_item_id: new.work_item_id.or(trigger_item),
+        trigger_id: new.trigger_id,
+        correlation_id: new.correlation_id,
+        causation_id: new.causation_id,
+        idempotency_key: new.idempotency_key,
+        self_caused: origin == OriginKind::Agent && !new.from_outside,
+        ..Message::bare(message_id, kind)
+    })
+}
+
+pub(super) fn wake(
+    step: &mut Step<'_>,
+    reason: String,
+    source: Option<String>,
+    resource: Option<String>,
+    body: Option<String>,
+) -> Result<Answer, Refusal> {
+    let long =
+        [Some(&reason), source.as_ref(), resource.as_ref()].into_iter().flatten().any(|t| t.len() > limits::LINE_BYTES);
+    if long || body.as_ref().is_some_and(|body| body.len() > limits::TEXT_BYTES) {
+        return Err(Refusal::new("wake_too_large", "the wake hint is too large", "send a message instead"));
+    }
+    let source = resource.clone().or(source).unwrap_or_else(|| "operator".to_owned());
+    let generation = step.state.hints.next_generation();
+    let status = step.state.status();
+    let (disposition, why) = if status == Status::Stopped {
+        (Disposition::Ignored, "the agent is stopped; start it first")
+    } else if step.state.hints.sources() >= limits::HINT_SOURCES_MAX && !step.state.hints.knows(&source) {
+        return Err(Refusal::new("too_many_hints", "too many sources have hints pending", "send it again later"));
+    } else if status == Status::AwakeRunning {
+        (Disposition::Coalesced, "a turn is running; the hint follows it")
+    } else if step.state.queue.queued() > 0 {
+        (Disposition::Coalesced, "messages are queued; the hint follows them")
+    } else if step.state.hints.pending().contains_key(&source) {
+        (Disposition::Coalesced, "a hint of this source is pending already")
+    } else {
+        (Disposition::Triggered, "the agent will look")
+    };
+    let evidence = vec![format!("status {status}")];
+    match disposition {
+        Disposition::Triggered | Disposition::Parked => {
+            step.emit(WakeHintSubmitted { source: source.clone(), generation, reason, resource, body, evidence });
+            let (disposition, reason) = outlook(step, &source).unwrap_or((disposition, why.to_owned()));
+            return Ok(Answer::Woken { disposition, reason });
+        }
+        Disposition::Coalesced => {
+            step.emit(WakeHintCoalesced { source, generation, reason, resource, body, evidence });
+        }
+        Disposition::Ignored => step.emit(WakeHintIgnored { source, generation, reason, resource, body, evidence }),
+    }
+    Ok(Answer::Woken { disposition, reason: why.to_owned() })
+}
+
+/// What will become of a hint that was just submitted, where the agent does not simply look: the tick that it becomes is
+/// classified by the rules that will be applied to it.
+fn outlook(step: &mut Step<'_>, source: &str) -> Option<(Disposition, String)> {
+    let message_id = step.fresh.message();
+    let hint = step.state.hints.deliverable().filter(|hint| hint.source == source)?;
+    match classify(step.state, &hint_tick(step.state, message_id, hint)) {
+        Classified::Reenter { .. } => None,
+        Classified::Reduce { .. } => Some((
+            Disposition::Triggered,
+            "the agent takes note of it without a turn; work in backoff is due now".to_owned(),
+        )),
+        Classified::Park { behind, .. } => {
+            let waits: Vec<&str> = behind.iter().map(WaitId::as_str).collect();
+            let waits = waits.join(", ");
+            Some((Disposition::Parked, format!("it is parked behind {waits}, and taken when that ends")))
+        }
+    }
+}

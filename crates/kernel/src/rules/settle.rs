@@ -1,0 +1,202 @@
+//! What must hold after every step, whatever the step was: rules that belong to no single input.
+
+use std::sync::Arc;
+
+use crate::fact::{
+    Fact, MessageQueued, MessageRequeued, PostureChanged, TaskResultQueued, TimerCompleted, WorkTicksSpent,
+};
+use crate::id::{MessageId, WaitId};
+use crate::limits;
+use crate::message::{Message, Origin};
+use crate::rules::step::Step;
+use crate::scheduler::continuation::{Classified, classify};
+use crate::state::task::Task;
+use crate::vocabulary::{
+    Boundary, BriefKind, Maker, MessageKind, OriginKind, RequeueReason, Standing, Status, TaskKind, WaitKind,
+};
+
+use super::kin::go_on_leaving;
+use super::turn::tell;
+use super::waits::{cancel_wait, drop_if_waiting};
+use super::workspace::let_go;
+
+pub(crate) fn settle(step: &mut Step<'_>, before: Status) {
+    complete_finished_timers(step);
+    hold_endless_work(step);
+    end_hopeless_waits(step);
+    drop_stale_ticks(step);
+    if !planted!(DroppedResult) {
+        queue_owed_results(step);
+    }
+    if step.facts().iter().any(is_about_waits) && !planted!(ForgottenParked) {
+        examine_parked(step);
+    }
+    let_go(step);
+    go_on_leaving(step);
+    let after = step.state.status();
+    if before == Status::Asleep && after == Status::AwakeIdle {
+        let evidence = woken_by(step.facts());
+        step.emit(PostureChanged::by_scheduler(Boundary::MessageAdmission, before, after, evidence));
+    }
+}
+
+/// The messages that ended a rest, or the facts that did.
+fn woken_by(facts: &[Fact]) -> Vec<String> {
+    #[allow(clippy::wildcard_enum_match_arm, reason = "only these bring a message")]
+    let messages = facts.iter().filter_map(|fact| match fact {
+        Fact::MessageQueued(queued) => Some(format!("message_queued {}", queued.message.message_id)),
+        Fact::MessageRequeued(requeued) => Some(format!("message_requeued {}", requeued.message_id)),
+        _ => None,
+    });
+    let messages: Vec<String> = messages.collect();
+    if !messages.is_empty() {
+        return messages;
+    }
+    let kinds: std::collections::BTreeSet<&str> = facts.iter().map(Fact::kind).collect();
+    kinds.into_iter().map(|kind| format!("fact {kind}")).collect()
+}
+
+fn is_about_waits(fact: &Fact) -> bool {
+    matches!(fact, Fact::WaitingIntentCreated(_) | Fact::WaitingIntentTriggered(_) | Fact::WaitingIntentCancelled(_))
+}
+
+/// A timer whose last occurrence was told and taken is done.
+fn complete_finished_timers(step: &mut Step<'_>) {
+    let finished: Vec<_> = step.state.timers.finished().iter().cloned().collect();
+    for timer_id in finished {
+        let waits = super::waits::naming(step, &crate::fact::Resource::Timer(timer_id.clone()));
+        step.emit(TimerCompleted { timer_id });
+        for wait in waits {
+            tell_agent(step, &wait, "its timer ended without a tick for it", Maker::Model);
+            cancel_wait(step, &wait, "timer_completed");
+        }
+    }
+}
+
+/// Work that was offered again and again, and of which there is no less, waits for the operator, who is told.
+fn hold_endless_work(step: &mut Step<'_>) {
+    let row = step.state.work.row();
+    if !row.is_too_long() {
+        return;
+    }
+    let open = step.state.work.items().len();
+    step.emit(WorkTicksSpent { ticks: row.ticks, open_items: open as u64 });
+    // Nobody speaks to a child: it fails, and says why.
+    if step.state.identity.supervisor.is_none() {
+        let text = crate::explain::endless_work(step.state);
+        tell(step, BriefKind::Failure, text, None);
+    }
+}
+
+/// A wait that nothing can end any more would be silence: it ends, and the agent is told.
+fn end_hopeless_waits(step: &mut Step<'_>) {
+    let no_task = step.state.tasks.open().is_empty() && step.state.tasks.owed().is_empty();
+    let no_timer = step.state.timers.active().is_empty();
+    for (kind, hopeless, why) in
+        [(WaitKind::Task, no_task, "no task is left"), (WaitKind::Timer, no_timer, "no timer is left")]
+    {
+        if !hopeless {
+            continue;
+        }
+        let waits: Vec<WaitId> = step.state.waits.unnamed(kind).map(|wait| wait.waiting_intent_id.clone()).collect();
+        for wait in waits {
+            tell_agent(step, &wait, why, Maker::Model);
+            cancel_wait(step, &wait, why);
+        }
+    }
+}
+
+/// Tells the agent that a wait of its ended for another reason than what it waited for. Where no person ended it, the
+/// agent's own doing did.
+pub(super) fn tell_agent(step: &mut Step<'_>, wait: &WaitId, why: &str, by: Maker) {
+    let (item, answers) = match step.state.waits.get(wait) {
+        Some(wait) => (wait.work_item_id.clone(), wait.answers.clone()),
+        None => (None, None),
+    };
+    let message = Message {
+        text: Some(format!("The wait {wait} ended: {why}.")),
+        work_item_id: item,
+        answers,
+        causation_id: Some(wait.to_string()),
+        self_caused: by == Maker::Model,
+        ..Message::bare(step.fresh.message(), MessageKind::InternalFollowup)
+    };
+    step.emit(MessageQueued { message: Arc::new(message) });
+}
+
+/// A tick that nobody took yet, for work that is no longer runnable, would only disturb what the item waits for.
+fn drop_stale_ticks(step: &mut Step<'_>) {
+    let stale: Vec<MessageId> = step
+        .state
+        .work
+        .ticking()
+        .iter()
+        .filter(|(_, item)| step.state.work.is_spent() || step.state.work.standing(item) != Some(Standing::Runnable))
+        .map(|(tick, _)| tick.clone())
+        .collect();
+    for tick in stale {
+        drop_if_waiting(step, &tick, "work_item_not_runnable");
+    }
+}
+
+/// Every owed result that nothing carries gets a message, in the commit that made it owed.
+fn queue_owed_results(step: &mut Step<'_>) {
+    let running = step.state.turn.as_ref();
+    let unsent: Vec<_> = step
+        .state
+        .tasks
+        .unsent()
+        .iter()
+        .filter(|task| !running.is_some_and(|turn| turn.presents.contains(task)))
+        .cloned()
+        .collect();
+    for task_id in unsent {
+        let Some(task) = step.state.tasks.owed().get(&task_id) else { continue };
+        let message_id = step.fresh.message();
+        let message = result_message(message_id.clone(), task);
+        step.emit(MessageQueued { message: Arc::new(message) });
+        step.emit(TaskResultQueued { task_id, message_id });
+    }
+}
+
+fn result_message(message_id: MessageId, task: &Task) -> Message {
+    let end = task.end.as_ref();
+    let mut text = format!("Task {} ({}) is {}", task.task_id, task.summary, task.status);
+    if let Some(code) = end.and_then(|end| end.exit_code) {
+        text.push_str(&format!(", exit code {code}"));
+    }
+    if let Some(signal) = end.and_then(|end| end.signal) {
+        text.push_str(&format!(", signal {signal}"));
+    }
+    if let Some(end) = end.filter(|end| !end.output_tail.is_empty()) {
+        text.push_str(":\n");
+        text.push_str(limits::clip(&end.output_tail, limits::LINE_BYTES));
+    }
+    Message {
+        origin: Origin::of(OriginKind::Task, Some(task.task_id.as_str())),
+        text: Some(text),
+        task_id: Some(task.task_id.clone()),
+        work_item_id: task.work_item_id.clone(),
+        self_caused: is_own(task),
+        ..Message::bare(message_id, MessageKind::TaskResult)
+    }
+}
+
+/// Whether the model started it. A person's command comes out of no call.
+fn is_own(task: &Task) -> bool {
+    task.kind == TaskKind::ChildAgent || task.exec_id.is_some()
+}
+
+/// Whenever a wait is registered or ends, what is parked is looked at again.
+fn examine_parked(step: &mut Step<'_>) {
+    let free: Vec<MessageId> = step
+        .state
+        .queue
+        .parked_entries()
+        .filter(|entry| !matches!(classify(step.state, &entry.message), Classified::Park { .. }))
+        .map(|entry| entry.message.message_id.clone())
+        .collect();
+    for message_id in free {
+        step.emit(MessageRequeued { message_id, reason: RequeueReason::Unparked, not_before: None });
+    }
+}

@@ -1,0 +1,116 @@
+//! One step of one agent: facts as they come to be. Whoever admits or decides emits facts here, and each is applied at
+//! once, so that the next one sees it. The state runs ahead of the ledger by exactly the facts of this step; if they
+//! can't be committed, the state is thrown away and read again.
+
+use crate::effect::{Effect, effects_of};
+use crate::fact::Fact;
+use crate::id::Fresh;
+use crate::state::AgentState;
+use crate::time::Time;
+use crate::vocabulary::TaskStatus;
+
+#[derive(Debug)]
+pub struct Step<'a> {
+    pub state: &'a mut AgentState,
+    pub now: Time,
+    pub fresh: &'a mut Fresh,
+    facts: Vec<Fact>,
+    effects: Vec<Effect>,
+}
+
+impl<'a> Step<'a> {
+    pub fn new(state: &'a mut AgentState, now: Time, fresh: &'a mut Fresh) -> Step<'a> {
+        Step { state, now, fresh, facts: Vec::new(), effects: Vec::new() }
+    }
+
+    /// Records a fact. One that the state refuses is a bug of ours, not of the input: inputs are refused before.
+    pub fn emit(&mut self, fact: impl Into<Fact>) {
+        let fact = fact.into();
+        if let Err(illegal) = self.state.apply(self.now, &fact) {
+            panic!("the kernel made an illegal fact for {}: {illegal}", self.state.id());
+        }
+        self.effects.extend(effects_of(&fact, self.state));
+        self.facts.push(fact);
+    }
+
+    /// Asks for what follows from a fact of this step, where the fact alone does not say all of it.
+    pub fn ask(&mut self, effect: Effect) {
+        self.effects.push(effect);
+    }
+
+    /// Asks once more for what follows from a fact that is durable already: after a cut nobody else does it.
+    pub fn ask_again(&mut self, effect: Effect) {
+        self.effects.push(effect);
+    }
+
+    #[must_use]
+    pub fn facts(&self) -> &[Fact] {
+        &self.facts
+    }
+
+    /// What was recorded and what it asks to be done. Effects that the same step made void are left out.
+    #[must_use]
+    pub fn finish(self) -> (Vec<Fact>, Vec<Effect>) {
+        let state = self.state;
+        let mut effects = self.effects;
+        effects.retain(|effect| match effect {
+            Effect::CallModel { exec_id, .. }
+            | Effect::RunTool { exec_id, .. }
+            | Effect::AnswerCall { exec_id, .. } => {
+                state.turn.as_ref().is_some_and(|turn| turn.exec_id == *exec_id) && still_running(state, effect)
+            }
+            // A task that ended within the step that started it has nothing to start or to wait for.
+            Effect::StartTask { task_id, .. } | Effect::AwaitTask { task_id } => {
+                state.tasks.open().contains_key(task_id)
+            }
+            Effect::SpawnChild { task_id, .. } => {
+                state.tasks.open().get(task_id).is_some_and(|task| task.status == TaskStatus::Queued)
+            }
+            Effect::RunCheck { timer_id, due, .. } => {
+                let checking = state.timers.get(timer_id).and_then(|timer| timer.checking);
+                checking.is_some_and(|checking| checking.due == *due)
+            }
+            Effect::DismissChild { .. }
+            | Effect::ReportToSupervisor { .. }
+            | Effect::EndExec { .. }
+            | Effect::EndCheck { .. }
+            | Effect::EndTask { .. }
+            | Effect::CloseTask { .. }
+            | Effect::ReleaseWorkspace { .. }
+            | Effect::RemoveWorktree { .. }
+            | Effect::ForgetSecret { .. } => true,
+        });
+        (self.facts, effects)
+    }
+}
+
+/// A call that was begun and finished within one step has nothing left to do in the world.
+fn still_running(state: &AgentState, effect: &Effect) -> bool {
+    use crate::state::turn::Phase;
+    match (effect, state.turn.as_ref().map(|turn| &turn.phase)) {
+        (Effect::RunTool { call_id, .. } | Effect::AnswerCall { call_id, .. }, Some(Phase::Tools { running, .. })) => {
+            running.contains_key(call_id)
+        }
+        (Effect::RunTool { .. } | Effect::AnswerCall { .. }, Some(Phase::Model | Phase::Safe) | None) => false,
+        (Effect::CallModel { round, .. }, Some(Phase::Model)) => {
+            state.turn.as_ref().is_some_and(|turn| turn.round == *round)
+        }
+        (Effect::CallModel { .. }, Some(Phase::Tools { .. } | Phase::Safe) | None) => false,
+        (
+            Effect::StartTask { .. }
+            | Effect::AwaitTask { .. }
+            | Effect::SpawnChild { .. }
+            | Effect::DismissChild { .. }
+            | Effect::ReportToSupervisor { .. }
+            | Effect::RunCheck { .. }
+            | Effect::EndCheck { .. }
+            | Effect::EndExec { .. }
+            | Effect::EndTask { .. }
+            | Effect::CloseTask { .. }
+            | Effect::ReleaseWorkspace { .. }
+            | Effect::RemoveWorktree { .. }
+            | Effect::ForgetSecret { .. },
+            _,
+        ) => true,
+    }
+}

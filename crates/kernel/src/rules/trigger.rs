@@ -1,0 +1,137 @@
+//! Triggers: made, given another URL, ended; and what comes in by them.
+//!
+//! What a delivery says is never looked at here. It is a webhook's event or a hint, with that origin and that trust,
+//! whatever is in it.
+
+use crate::act_result::{self, TriggerEnded, TriggerMade};
+use crate::fact::{Resource, TriggerCreated, TriggerDelivered, TriggerRevoked, TriggerRotated};
+use crate::id::{TriggerId, WorkItemId};
+use crate::input::{Answer, Delivery, NewMessage, Refusal};
+use crate::limits;
+use crate::rules::step::Step;
+use crate::state::hint::Trigger;
+use crate::tool::Address;
+use crate::vocabulary::{Delivered, DeliveryMode, Disposition, MessageKind};
+
+use super::act::{Acted, Actor, done, end_waits_naming, line, room};
+use super::{ingress, work};
+
+pub(super) fn create(
+    step: &mut Step<'_>,
+    name: String,
+    delivery_mode: DeliveryMode,
+    work_item_id: Option<WorkItemId>,
+    signed: bool,
+    address: Option<Address>,
+) -> Acted {
+    let name = line(name, limits::LINE_BYTES, "name")?;
+    room(step.state.triggers.len(), "triggers")?;
+    if let Some(item) = &work_item_id {
+        work::require_open(step, item)?;
+    }
+    let (trigger_id, url) = match address {
+        Some(Address { trigger_id, url }) => (trigger_id, url),
+        None => (step.fresh.trigger(), None),
+    };
+    if step.state.triggers.contains_key(&trigger_id) {
+        return Err(Refusal::new("trigger_exists", format!("{trigger_id} is here already"), "list the triggers"));
+    }
+    step.emit(TriggerCreated { trigger_id: trigger_id.clone(), name, delivery_mode, work_item_id, signed });
+    done(&TriggerMade { trigger_id, url })
+}
+
+pub(super) fn rotate(step: &mut Step<'_>, actor: &Actor, id: &TriggerId) -> Acted {
+    let generation = match step.state.triggers.get(id) {
+        Some(trigger) => trigger.generation.saturating_add(1),
+        None => return Err(unknown(id)),
+    };
+    let evidence = vec![format!("rotated_by {}", actor.name())];
+    step.emit(TriggerRotated { trigger_id: id.clone(), generation, evidence });
+    done(&act_result::TriggerRotated { trigger_id: id.clone(), generation })
+}
+
+pub(super) fn revoke(step: &mut Step<'_>, actor: &Actor, id: &TriggerId) -> Acted {
+    let Some(trigger) = step.state.triggers.get(id).cloned() else { return Err(unknown(id)) };
+    end(step, &trigger, format!("revoked_by {}", actor.name()));
+    let ended = end_waits_naming(step, actor, &Resource::Trigger(id.clone()), "its trigger was revoked");
+    done(&TriggerEnded { trigger_id: id.clone(), ended_waits: ended })
+}
+
+pub(super) fn end(step: &mut Step<'_>, trigger: &Trigger, why: String) {
+    step.emit(TriggerRevoked {
+        trigger_id: trigger.trigger_id.clone(),
+        evidence: vec![why],
+        delivery_count: trigger.delivery_count,
+        last_delivered_at: trigger.last_delivered_at,
+    });
+}
+
+fn unknown(id: &TriggerId) -> Refusal {
+    Refusal::new("not_found", format!("{id} is not an active trigger"), "list the triggers")
+}
+
+pub(super) fn deliver(
+    step: &mut Step<'_>,
+    trigger_id: TriggerId,
+    generation: u32,
+    verified: bool,
+    delivery: Delivery,
+) -> Result<Answer, Refusal> {
+    let trigger = step.state.triggers.get(&trigger_id).filter(|trigger| trigger.generation == generation);
+    let Some(trigger) = trigger else { return Err(unknown(&trigger_id)) };
+    if trigger.signed && !verified {
+        let hint = "sign it with the trigger's secret; where that is lost, make another trigger";
+        return Err(Refusal::new("not_signed", format!("{trigger_id} takes signed deliveries only"), hint));
+    }
+    let delivery_id = delivery.delivery_id.clone();
+    let (answer, message_id, disposition) = match trigger.delivery_mode {
+        DeliveryMode::EnqueueMessage => {
+            let answer = ingress::queue(step, message(&trigger_id, delivery))?;
+            let message_id = match &answer {
+                Answer::Queued { message_id } => Some(message_id.clone()),
+                Answer::Done | Answer::Unchanged | Answer::Woken { .. } | Answer::Acted(_) => None,
+            };
+            (answer, message_id, Delivered::Queued)
+        }
+        DeliveryMode::WakeHint => {
+            let reason = format!("the trigger {}", trigger.name);
+            let resource = Some(trigger_id.to_string());
+            let answer = ingress::wake(step, clipped(reason, limits::LINE_BYTES), None, resource, body(delivery))?;
+            let disposition = match &answer {
+                Answer::Woken { disposition: Disposition::Triggered | Disposition::Parked, .. } => Delivered::Triggered,
+                Answer::Woken { disposition: Disposition::Coalesced, .. } => Delivered::Coalesced,
+                Answer::Woken { disposition: Disposition::Ignored, .. }
+                | Answer::Done
+                | Answer::Unchanged
+                | Answer::Queued { .. }
+                | Answer::Acted(_) => Delivered::Ignored,
+            };
+            (answer, None, disposition)
+        }
+    };
+    step.emit(TriggerDelivered { trigger_id, delivery_id, message_id, disposition });
+    Ok(answer)
+}
+
+fn message(trigger_id: &TriggerId, delivery: Delivery) -> NewMessage {
+    NewMessage {
+        kind: Some(MessageKind::WebhookEvent),
+        text: delivery.text,
+        json: delivery.json,
+        origin_id: Some(trigger_id.to_string()),
+        trigger_id: Some(trigger_id.clone()),
+        correlation_id: delivery.correlation_id,
+        idempotency_key: delivery.delivery_id,
+        ..NewMessage::default()
+    }
+}
+
+/// What a hint says is there to be looked at, not to be kept: what is too long for one is cut.
+fn body(delivery: Delivery) -> Option<String> {
+    let text = delivery.text.or_else(|| delivery.json.map(|json| json.to_string()))?;
+    Some(clipped(text, limits::TEXT_BYTES))
+}
+
+fn clipped(text: String, max: usize) -> String {
+    if text.len() <= max { text } else { limits::clip(&text, max).to_owned() }
+}

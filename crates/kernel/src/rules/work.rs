@@ -1,0 +1,253 @@
+//! Acts on work items.
+
+use serde_json::Value;
+
+use crate::act_result::{Listed, told};
+use crate::budget::Limits;
+use crate::fact::{
+    TurnBound, WorkItemBlocked, WorkItemCompleted, WorkItemCreated, WorkItemPicked, WorkItemUnblocked, WorkItemUpdated,
+};
+use crate::id::WorkItemId;
+use crate::input::Refusal;
+use crate::limits;
+use crate::rules::step::Step;
+use crate::state::work::WorkItem;
+use crate::todo::Todo;
+use crate::tool::WorkItemChange;
+use crate::vocabulary::{PlanStatus, TodoState, WorkItemFilter};
+
+use super::act::{Acted, Actor, ahead, done, line, room};
+use super::turn::{end_sleeps, turn_of};
+use super::waits::{cancel_wait, drop_if_waiting};
+
+/// How many items one listing has at most.
+const LISTED_MAX: usize = 100;
+
+pub(super) fn require_open(step: &Step<'_>, id: &WorkItemId) -> Result<(), Refusal> {
+    if step.state.work.open(id).is_some() {
+        return Ok(());
+    }
+    let hint = "list the open work items";
+    Err(match step.state.work.get(id) {
+        Some(_) => Refusal::new("not_open", format!("{id} is completed"), hint),
+        None => Refusal::new("not_found", format!("{id} is not an open work item of this agent"), hint),
+    })
+}
+
+fn check_todo(todo: &[Todo]) -> Result<(), Refusal> {
+    let too_long = todo.len() > limits::TODO_MAX || todo.iter().any(|entry| entry.text.len() > limits::LINE_BYTES);
+    if too_long {
+        return Err(Refusal::new("todo_too_long", "the todo list is too long", "keep it short; the plan is text"));
+    }
+    if todo.iter().filter(|entry| entry.state == TodoState::InProgress).count() > 1 {
+        return Err(Refusal::new("one_in_progress", "two entries are in progress", "mark one at most"));
+    }
+    Ok(())
+}
+
+fn check_plan(plan: Option<&String>) -> Result<(), Refusal> {
+    if plan.is_some_and(|plan| plan.len() > limits::TEXT_BYTES) {
+        return Err(Refusal::new("too_long", "the plan is too long", "put it into a file and name that"));
+    }
+    Ok(())
+}
+
+pub(super) fn show(step: &Step<'_>, id: &WorkItemId) -> Acted {
+    match step.state.work.get(id) {
+        Some(item) => done(&step.state.work_item_view(item)),
+        None => {
+            let message = format!("{id} is no work item that is open or was completed lately");
+            Err(Refusal::new("not_found", message, "list the work items"))
+        }
+    }
+}
+
+/// Open items as they would be offered, then completed ones, newest first: what is cut off at the end matters least.
+/// Plans and reports are long; one item at a time has them.
+pub(super) fn list(step: &Step<'_>, filter: WorkItemFilter) -> Listed<Value> {
+    let work = &step.state.work;
+    let mut open: Vec<&WorkItem> = work.items().values().filter(|item| work.fits(item, filter)).collect();
+    open.sort_by_key(|item| item.order);
+    let completed = work.recent().iter().rev().filter(|item| work.fits(item, filter));
+    let (mut items, mut bytes, mut truncated) = (Vec::new(), 0, false);
+    for item in open.into_iter().chain(completed) {
+        let mut shape = told(&step.state.work_item_view(item));
+        if let Some(fields) = shape.as_object_mut() {
+            fields.retain(|name, _| !matches!(name.as_str(), "plan" | "report"));
+        }
+        bytes += shape.to_string().len();
+        if items.len() == LISTED_MAX || (bytes > limits::TEXT_BYTES && !items.is_empty()) {
+            truncated = true;
+            break;
+        }
+        items.push(shape);
+    }
+    Listed { items, truncated }
+}
+
+/// An item as it is asked for.
+pub(super) struct Made {
+    pub objective: String,
+    pub plan: Option<String>,
+    pub plan_status: Option<PlanStatus>,
+    pub todo: Vec<Todo>,
+    pub budget: Option<Limits>,
+}
+
+/// The caller that spends a budget does not set it.
+fn check_budget(actor: &Actor, budget: Option<Limits>) -> Result<(), Refusal> {
+    match (actor, budget) {
+        (Actor::Model(_), Some(_)) => {
+            Err(Refusal::new("not_yours", "only a person sets a budget", "ask the operator to raise it"))
+        }
+        (Actor::Model(_), None) | (Actor::Person(_), _) => Ok(()),
+    }
+}
+
+pub(super) fn create(step: &mut Step<'_>, actor: &Actor, made: Made) -> Acted {
+    let Made { objective, plan, plan_status, todo, budget } = made;
+    check_budget(actor, budget)?;
+    let objective = line(objective, limits::LINE_BYTES, "objective")?;
+    check_plan(plan.as_ref())?;
+    check_todo(&todo)?;
+    room(step.state.work.items().len(), "work items")?;
+    let work_item_id = step.fresh.work_item();
+    let plan_status = plan_status.unwrap_or(PlanStatus::Draft);
+    let budget = budget.unwrap_or_default();
+    step.emit(WorkItemCreated {
+        work_item_id: work_item_id.clone(),
+        objective,
+        plan_status,
+        plan,
+        todo,
+        budget,
+        made_by: Some(actor.maker()),
+    });
+    // Shown as it was made: the guard against loops compares the results of equal calls, and one of them may bind.
+    let shown = show(step, &work_item_id);
+    if step.state.turn.as_ref().is_some_and(|turn| turn.work_item_id.is_none()) {
+        bind_turn(step, actor, &work_item_id);
+    }
+    shown
+}
+
+/// The item that a record belongs to: the one that was named, else the turn's, else the one in focus, else none. One
+/// rule for tasks, waits, sleeps, approvals, timers and children.
+pub(super) fn anchor(step: &Step<'_>, named: Option<WorkItemId>) -> Result<Option<WorkItemId>, Refusal> {
+    if let Some(id) = named {
+        return require_open(step, &id).map(|()| Some(id));
+    }
+    let is_open = |id: &WorkItemId| step.state.work.open(id).is_some();
+    let of_turn = step.state.turn.as_ref().and_then(|turn| turn.work_item_id.clone()).filter(is_open);
+    Ok(of_turn.or_else(|| step.state.work.current_id().cloned().filter(is_open)))
+}
+
+/// The same for records that a person makes, too: those are made in no turn, and belong to the item that was named.
+pub(super) fn anchor_for(
+    step: &Step<'_>,
+    actor: &Actor,
+    named: Option<WorkItemId>,
+) -> Result<Option<WorkItemId>, Refusal> {
+    match (actor, &named) {
+        (Actor::Person(_), None) => Ok(None),
+        (Actor::Person(_), Some(_)) | (Actor::Model(_), _) => anchor(step, named),
+    }
+}
+
+/// Makes the model's turn one about this item. An item whose budget is spent pays for no turn.
+fn bind_turn(step: &mut Step<'_>, actor: &Actor, id: &WorkItemId) {
+    let Actor::Model(exec_id) = actor else { return };
+    let Some(turn) = turn_of(step, exec_id) else { return };
+    let previous = turn.work_item_id.clone();
+    let is_spent = step.state.work.open(id).is_none_or(|item| item.spent().is_some());
+    if previous.as_ref() == Some(id) || is_spent {
+        return;
+    }
+    step.emit(TurnBound { exec_id: exec_id.clone(), work_item_id: id.clone(), previous });
+    end_sleeps(step, Some(id));
+}
+
+pub(super) fn pick(step: &mut Step<'_>, actor: &Actor, id: &WorkItemId) -> Acted {
+    require_open(step, id)?;
+    bind_turn(step, actor, id);
+    let previous = step.state.work.current_id().cloned();
+    if previous.as_ref() != Some(id) {
+        step.emit(WorkItemPicked { work_item_id: id.clone(), previous });
+    }
+    show(step, id)
+}
+
+pub(super) fn update(step: &mut Step<'_>, actor: &Actor, id: &WorkItemId, change: WorkItemChange) -> Acted {
+    require_open(step, id)?;
+    check_budget(actor, change.budget)?;
+    let objective = change.objective.map(|text| line(text, limits::LINE_BYTES, "objective")).transpose()?;
+    check_plan(change.plan.as_ref())?;
+    if let Some(todo) = &change.todo {
+        check_todo(todo)?;
+    }
+    let blocked_by = match change.blocked_by {
+        Some(Some(text)) => Some(Some(line(text, limits::LINE_BYTES, "blocked_by")?)),
+        other => other,
+    };
+    let recheck_at = change.recheck_after_ms.map(|ms| ahead(step, ms)).transpose()?;
+    let Some(item) = step.state.work.open(id) else { return show(step, id) };
+    let still_blocked = match &blocked_by {
+        Some(blocker) => blocker.clone(),
+        None => item.blocked_by.clone(),
+    };
+    if recheck_at.is_some() && still_blocked.is_none() {
+        return Err(Refusal::new(
+            "not_blocked",
+            "a recheck reminds of a blocker, and there is none",
+            "say blocked_by too, or create a timer",
+        ));
+    }
+    // Only what differs is a change: a record written again with the same content is no progress.
+    let updated = WorkItemUpdated {
+        work_item_id: id.clone(),
+        revision: item.revision + 1,
+        objective: objective.filter(|text| *text != item.objective),
+        plan: change.plan.filter(|text| Some(text) != item.plan.as_ref()),
+        plan_status: change.plan_status.filter(|status| *status != item.plan_status),
+        todo: change.todo.filter(|todo| *todo != item.todo),
+        budget: change.budget.filter(|budget| *budget != item.budget),
+    };
+    let differs = updated.objective.is_some()
+        || updated.plan.is_some()
+        || updated.plan_status.is_some()
+        || updated.todo.is_some()
+        || updated.budget.is_some();
+    let was_blocked = item.blocked_by.clone();
+    if differs {
+        step.emit(updated);
+    }
+    let revision = step.state.work.open(id).map_or(0, |item| item.revision) + 1;
+    match (blocked_by, still_blocked) {
+        (Some(None), _) if was_blocked.is_some() => {
+            step.emit(WorkItemUnblocked { work_item_id: id.clone(), revision });
+        }
+        (_, Some(blocker)) if was_blocked.as_ref() != Some(&blocker) || recheck_at.is_some() => {
+            let made_by = recheck_at.map(|_| actor.maker());
+            step.emit(WorkItemBlocked { work_item_id: id.clone(), revision, blocked_by: blocker, recheck_at, made_by });
+        }
+        _ => {}
+    }
+    show(step, id)
+}
+
+/// Completion is an explicit act. It ends the item's waits, their timers, and the tick that would offer it.
+pub(super) fn complete(step: &mut Step<'_>, id: &WorkItemId, report: String) -> Acted {
+    require_open(step, id)?;
+    let report = line(report, limits::TEXT_BYTES, "report")?;
+    let waits: Vec<_> = step.state.waits.of_item(id).map(|wait| wait.waiting_intent_id.clone()).collect();
+    for wait in &waits {
+        cancel_wait(step, wait, "work_item_completed");
+    }
+    let tick = step.state.work.open(id).and_then(|item| item.ticks.undelivered.clone());
+    if let Some(tick) = tick {
+        drop_if_waiting(step, &tick, "work_item_completed");
+    }
+    let revision = step.state.work.open(id).map_or(0, |item| item.revision) + 1;
+    step.emit(WorkItemCompleted { work_item_id: id.clone(), revision, report });
+    show(step, id)
+}

@@ -1,0 +1,553 @@
+//! One match over all facts: what each of them changes. Illegal pairs of state and fact are errors.
+
+mod messages;
+mod turns;
+mod work;
+
+use super::AgentState;
+use super::hint::{Hint, Trigger};
+use super::kin::{self, Leaving};
+use super::lifecycle::Control;
+use super::turn::Phase;
+use crate::budget::Used;
+use crate::credentials::Credentials;
+use crate::fact::*;
+use crate::id::{TriggerId, WaitId};
+use crate::limits;
+use crate::time::Time;
+use crate::vocabulary::{
+    AgentKind, ControlAction, DecisionKind, Ownership, QueueStatus, RequeueReason, TaskKind, TaskStatus, Visibility,
+};
+
+/// A fact that can't follow the facts before it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("fact {seq} ({kind}) can't follow what came before it: {problem}")]
+pub struct Illegal {
+    pub seq: u64,
+    pub kind: &'static str,
+    pub problem: String,
+}
+
+type Applied = Result<(), String>;
+
+impl AgentState {
+    /// Changes the state by one fact, the next of its stream.
+    pub fn apply(&mut self, at: Time, fact: &Fact) -> Result<(), Illegal> {
+        self.seq += 1;
+        self.at = at;
+        self.fold(at, fact).map_err(|problem| Illegal { seq: self.seq, kind: fact.kind(), problem })
+    }
+
+    fn fold(&mut self, at: Time, fact: &Fact) -> Applied {
+        if self.seq == 1 && !matches!(fact, Fact::AgentCreated(_)) {
+            return Err("a stream begins with agent.created".to_owned());
+        }
+        match fact {
+            Fact::AgentCreated(fact) => self.agent_created(fact),
+            Fact::AgentConfigured(fact) => {
+                // Whoever names another folder means it to be worked in.
+                if self.config.workspace != fact.config.workspace {
+                    self.workspaces.choose_none();
+                }
+                self.troubles.retain(|known| fact.config.models().any(|model| model == known.model));
+                self.config = fact.config.clone();
+                if let Some(role) = fact.role {
+                    self.identity.role = role;
+                }
+                self.forget_told();
+                Ok(())
+            }
+            Fact::AgentForked(fact) => {
+                self.identity.id = fact.agent_id.clone();
+                // Whoever the other worked for has no task for this one.
+                self.identity.kind = AgentKind::Named;
+                self.identity.visibility = Visibility::Public;
+                self.identity.ownership = Ownership::SelfOwned;
+                // What binds the makers of the other binds this one, too.
+                self.identity.makers = self.identity.lineage();
+                self.identity.supervisor = None;
+                self.leaving = None;
+                self.archived = false;
+                self.control = Control::Stopped;
+                self.resting = false;
+                // A person said yes to one call of one agent.
+                self.approvals.forget_grants();
+                self.tasks.forget_grants();
+                // So did the person who gave the other its credentials.
+                self.config.credentials = Credentials::default();
+                Ok(())
+            }
+            Fact::AgentArchived(_) => {
+                self.archived = true;
+                Ok(())
+            }
+            Fact::ChildLeaving(fact) => {
+                if self.identity.supervisor.is_none() {
+                    return Err("only a supervised child leaves".to_owned());
+                }
+                self.leaving = Some(Leaving::of(fact));
+                Ok(())
+            }
+            Fact::ChildReporting(_) => {
+                self.leaving.as_mut().ok_or("it is not leaving")?.reporting = true;
+                Ok(())
+            }
+            Fact::AgentQuarantined(fact) => {
+                self.control = Control::Quarantined { reason: fact.reason.clone() };
+                Ok(())
+            }
+            Fact::ControlAdmitted(_) | Fact::PostureChanged(_) | Fact::StaleOutcomeIgnored(_) => Ok(()),
+            Fact::ControlApplied(fact) => {
+                self.control_applied(fact);
+                Ok(())
+            }
+            Fact::SchedulerDecided(fact) => {
+                self.resting |= fact.decision.kind.is_rest();
+                if fact.decision.kind != DecisionKind::Noop {
+                    self.decision = Some(fact.decision.clone());
+                    self.decision_seq = self.seq;
+                }
+                Ok(())
+            }
+            Fact::LimitsChanged(fact) => {
+                self.limits = fact.limits;
+                Ok(())
+            }
+            Fact::ClockSetBack(fact) => {
+                self.clock_set_back(fact.from, fact.to);
+                Ok(())
+            }
+            Fact::SelfTurnsPaced(fact) => {
+                self.pace.tell(fact.not_before);
+                Ok(())
+            }
+            Fact::WorkTicksSpent(_) => {
+                self.work.row_is_spent();
+                Ok(())
+            }
+            Fact::RuntimeErrorRecorded(fact) => {
+                self.runtime_error = Some(fact.error.clone());
+                Ok(())
+            }
+
+            Fact::WorkspaceAttached(fact) => self.workspaces.attach(fact, self.seq, at),
+            Fact::WorkspaceUsed(fact) => self.workspaces.use_root(&fact.root),
+            Fact::WorkspaceDetached(fact) => self.workspaces.detach(&fact.root),
+            Fact::WorkspaceOccupied(fact) => {
+                self.workspaces.occupy(&fact.workspace);
+                Ok(())
+            }
+            Fact::WorkspaceReleased(fact) => {
+                if fact.error.is_none() {
+                    self.workspaces.release(&fact.workspace);
+                }
+                Ok(())
+            }
+            Fact::DiskShort(fact) => {
+                self.disk_short = Some(fact.clone());
+                Ok(())
+            }
+            Fact::DiskHasRoom(DiskHasRoom {}) => {
+                self.disk_short = None;
+                Ok(())
+            }
+            Fact::TurnsHeld(fact) => {
+                self.held = Some(fact.clone());
+                Ok(())
+            }
+            Fact::TurnsReleased(_) => {
+                self.held = None;
+                self.resting = false;
+                Ok(())
+            }
+            Fact::WorktreeRemoving(fact) => self.workspaces.edit(&fact.root, |workspace| {
+                workspace.removing = true;
+                workspace.discard = fact.discard;
+            }),
+            Fact::WorktreeRemoved(fact) => {
+                if let Some(leaving) = &mut self.leaving {
+                    leaving.left.extend(kin::left_of(fact));
+                }
+                self.workspaces.detach(&fact.root)
+            }
+            Fact::WorktreeKept(fact) => {
+                if let Some(leaving) = &mut self.leaving {
+                    leaving.left.push(format!("Its worktree {} was kept: {}", fact.root, fact.error));
+                }
+                self.workspaces.edit(&fact.root, |workspace| {
+                    workspace.removing = false;
+                    workspace.kept = Some(fact.error.clone());
+                })
+            }
+
+            Fact::MessageQueued(fact) => self.message_queued(fact, at),
+            Fact::MessageDequeued(fact) => {
+                self.queue.shift(&fact.message_id, &[QueueStatus::Queued], QueueStatus::Dequeued, |entry| {
+                    entry.taken += 1;
+                    entry.not_before = None;
+                })
+            }
+            Fact::MessageProcessed(fact) => self.message_processed(fact),
+            Fact::MessageInterjected(fact) => self.message_interjected(fact),
+            Fact::MessageParked(fact) => {
+                self.queue.shift(&fact.message_id, &[QueueStatus::Queued], QueueStatus::Parked, |_| ())
+            }
+            Fact::MessageRequeued(fact) => {
+                if fact.reason != RequeueReason::Stop && fact.reason != RequeueReason::Shutdown {
+                    self.resting = false;
+                }
+                self.queue.requeue(&fact.message_id, fact.reason, fact.not_before)
+            }
+            Fact::MessageAborted(fact) => self.message_aborted(fact),
+            Fact::MessageDropped(fact) => {
+                self.message_gone(&fact.message_id, &[QueueStatus::Queued, QueueStatus::Parked])
+            }
+
+            Fact::TurnStarted(fact) => self.turn_started(fact, at),
+            Fact::TurnBound(fact) => self.turn_bound(fact, at),
+            Fact::RoundStarted(fact) => {
+                let turn = self.turn_of(&fact.exec_id)?;
+                if fact.round != turn.round + 1 || turn.phase != Phase::Safe {
+                    return Err(format!("round {} can't begin here", fact.round));
+                }
+                turn.round = fact.round;
+                turn.phase = Phase::Model;
+                turn.ends = false;
+                Ok(())
+            }
+            Fact::ProviderRoundCompleted(fact) => {
+                self.turn_of(&fact.exec_id)?;
+                self.usage.add(&fact.usage);
+                self.spend(at, &Used::tokens(fact.usage));
+                self.spend_time(at);
+                if let Some(estimated) = fact.estimated_tokens {
+                    self.measure.learn(fact.model.as_deref(), estimated, fact.usage.input_tokens);
+                }
+                self.model_answered();
+                self.carry_over(fact.carry.as_ref());
+                Ok(())
+            }
+            Fact::ProviderRoundFailed(fact) => {
+                self.turn_of(&fact.exec_id)?;
+                if let Some(usage) = &fact.usage {
+                    self.usage.add(usage);
+                    self.spend(at, &Used::tokens(*usage));
+                }
+                self.spend_time(at);
+                self.model_failed(fact, at);
+                self.carry_over(fact.carry.as_ref());
+                Ok(())
+            }
+            // Its turn is over, and with it whatever item it was about.
+            Fact::CutRoundCounted(fact) => {
+                self.usage.add(&fact.usage);
+                self.spending.spend(at, &Used::tokens(fact.usage));
+                Ok(())
+            }
+            Fact::AssistantRoundRecorded(fact) => self.assistant_round(fact),
+            Fact::ToolStarted(fact) => self.tool_started(fact),
+            Fact::ToolFinished(fact) => self.tool_finished(fact, at),
+            Fact::ToolRoundCompleted(fact) => {
+                self.spend_time(at);
+                let turn = self.turn_of(&fact.exec_id)?;
+                match &turn.phase {
+                    Phase::Tools { running, waiting } if running.is_empty() && waiting.is_empty() => {
+                        turn.phase = Phase::Safe;
+                        Ok(())
+                    }
+                    Phase::Tools { .. } | Phase::Model | Phase::Safe => Err("calls are still open".to_owned()),
+                }
+            }
+            Fact::TurnCheckpointed(fact) => {
+                self.turn_of(&fact.exec_id)?.checkpoint = Some(fact.clone());
+                Ok(())
+            }
+            Fact::TurnBaselineOverBudget(fact) => self.turn_of(&fact.exec_id).map(|_| ()),
+            Fact::TurnAborted(fact) => self.turn_aborted(fact, at),
+            Fact::TurnTerminal(fact) => self.turn_terminal(fact, at),
+            Fact::ContextCompacted(fact) => {
+                if let Some(usage) = &fact.usage {
+                    self.usage.add(usage);
+                    self.spending.spend(at, &Used::tokens(*usage));
+                }
+                self.compaction = Some(fact.clone());
+                if planted!(CompactionEndsWaits) {
+                    for id in self.waits.open().keys().cloned().collect::<Vec<_>>() {
+                        self.wait_ended(&id)?;
+                    }
+                }
+                Ok(())
+            }
+
+            Fact::TaskCreated(fact) => {
+                self.tasks.create(fact, self.seq, at)?;
+                self.remember_call(fact);
+                self.item_changed(fact.work_item_id.clone())
+            }
+            Fact::TaskRunning(fact) => {
+                self.tasks.transition(&fact.task_id, TaskStatus::Running, None, at)?;
+                if let Some(recovery) = &fact.recovery {
+                    self.tasks.edit(&fact.task_id, |task| task.recovery = Some(recovery.clone()));
+                }
+                Ok(())
+            }
+            Fact::TaskCancelling(fact) => {
+                self.tasks.transition(&fact.task_id, TaskStatus::Cancelling, None, at)?;
+                self.tasks.edit(&fact.task_id, |task| {
+                    let fresh = fact.evidence.iter().filter(|why| !task.asked.contains(why)).cloned();
+                    let room = limits::ASKED_MAX.saturating_sub(task.asked.len());
+                    let fresh: Vec<String> = fresh.take(room).collect();
+                    task.asked.extend(fresh);
+                });
+                Ok(())
+            }
+            Fact::TaskCompleted(fact) => self.task_ended(TaskStatus::Completed, &fact.end, at),
+            Fact::TaskFailed(fact) => self.task_ended(TaskStatus::Failed, &fact.end, at),
+            Fact::TaskCancelled(fact) => self.task_ended(TaskStatus::Cancelled, &fact.end, at),
+            Fact::TaskInterrupted(fact) => self.task_ended(TaskStatus::Interrupted, &fact.end, at),
+            Fact::TaskUpdateIgnored(_) => Ok(()),
+            Fact::TaskResultQueued(fact) => {
+                if !self.tasks.owed().contains_key(&fact.task_id) {
+                    return Err(format!("nothing is owed of {}", fact.task_id));
+                }
+                self.tasks.edit(&fact.task_id, |task| task.result_message = Some(fact.message_id.clone()));
+                Ok(())
+            }
+            Fact::TaskResultDelivered(fact) => {
+                let call = self.tasks.get(&fact.task_id).and_then(|task| task.call);
+                if let Some(turn) = &mut self.turn {
+                    turn.presents.retain(|task| *task != fact.task_id);
+                    let message = turn.message_id.clone();
+                    self.queue.edit(&message, |entry| call.into_iter().for_each(|call| entry.guard.forget(call)));
+                }
+                self.tasks.settle(&fact.task_id)
+            }
+
+            Fact::WorkItemCreated(fact) => self.work_item_created(fact),
+            Fact::WorkItemPicked(fact) => self.work_item_picked(fact),
+            Fact::WorkItemUpdated(fact) => self.work_item_updated(fact),
+            Fact::WorkItemBlocked(fact) => self.revise(&fact.work_item_id, fact.revision, |item| {
+                item.blocked_by = Some(fact.blocked_by.clone());
+                item.recheck_at = fact.recheck_at;
+                item.recheck_after_ms = fact.recheck_at.map(|due| due.since_ms(at));
+                item.recheck_by = fact.made_by;
+            }),
+            Fact::WorkItemUnblocked(fact) => self.revise(&fact.work_item_id, fact.revision, |item| {
+                item.blocked_by = None;
+                item.recheck_at = None;
+            }),
+            Fact::WorkItemCompleted(fact) => self.work_item_completed(fact),
+            Fact::WorkItemDelegated(fact) => {
+                self.tasks.edit(&fact.task_id, |task| task.delegated = true);
+                self.item_changed(Some(fact.work_item_id.clone()))
+            }
+            Fact::WorkItemDelegationCompleted(fact) => {
+                self.tasks.edit(&fact.task_id, |task| task.delegated = false);
+                self.item_changed(Some(fact.work_item_id.clone()))
+            }
+            Fact::RecheckMoved(fact) => {
+                self.work.edit(&fact.work_item_id, |item| item.recheck_at = Some(fact.to))?;
+                self.restand(&fact.work_item_id);
+                Ok(())
+            }
+            Fact::RecheckFired(fact) => {
+                self.work.edit(&fact.work_item_id, |item| item.recheck_at = None)?;
+                self.restand(&fact.work_item_id);
+                Ok(())
+            }
+
+            Fact::WaitingIntentCreated(fact) => {
+                if let Some(item) = &fact.work_item_id
+                    && self.work.open(item).is_none()
+                {
+                    return Err(format!("{item} is not an open work item"));
+                }
+                self.waits.create(fact, self.seq, at)?;
+                self.note_awaited(fact.resource.as_ref());
+                if let Some(turn) = &mut self.turn {
+                    turn.puts_off |= fact.answers.is_some();
+                }
+                if let Some(last) = &mut self.last_terminal {
+                    last.superseded = true;
+                }
+                self.item_changed(fact.work_item_id.clone())
+            }
+            Fact::WaitingIntentTriggered(fact) => self.wait_ended(&fact.waiting_intent_id),
+            Fact::WaitingIntentCancelled(fact) => self.wait_ended(&fact.waiting_intent_id),
+            Fact::TimerCreated(fact) => self.timers.create(fact, self.seq, at),
+            Fact::TimerCheckStarted(fact) => self.timers.edit(&fact.timer_id, |timer| timer.check_started(fact)),
+            Fact::TimerFired(fact) => {
+                let mut missed = 0;
+                self.timers.edit(&fact.timer_id, |timer| missed = timer.fired(fact))?;
+                self.queue.edit(&fact.message_id, |entry| entry.missed = entry.missed.saturating_add(missed));
+                Ok(())
+            }
+            Fact::TimerMissed(fact) => self.timer_missed(fact),
+            Fact::TimerRescheduled(fact) => self.timers.edit(&fact.timer_id, |timer| timer.rescheduled(fact)),
+            Fact::TimerCompleted(fact) => self.timers.end(&fact.timer_id).map(|_| ()),
+            Fact::TimerCancelled(fact) => self.timers.end(&fact.timer_id).map(|_| ()),
+            Fact::WakeHintSubmitted(hint) => {
+                self.resting = false;
+                self.hint_pending(&hint.source, hint.generation, &hint.reason, &hint.resource, &hint.body, at)
+            }
+            Fact::WakeHintCoalesced(hint) => {
+                self.hint_pending(&hint.source, hint.generation, &hint.reason, &hint.resource, &hint.body, at)
+            }
+            Fact::WakeHintIgnored(hint) => {
+                self.hints.ignore(&hint.source, hint.generation);
+                Ok(())
+            }
+            Fact::TriggerCreated(fact) => {
+                let trigger = Trigger {
+                    trigger_id: fact.trigger_id.clone(),
+                    name: fact.name.clone(),
+                    delivery_mode: fact.delivery_mode,
+                    work_item_id: fact.work_item_id.clone(),
+                    signed: fact.signed,
+                    generation: 0,
+                    delivery_count: 0,
+                    last_delivered_at: None,
+                    seq: self.seq,
+                };
+                match self.triggers.insert(fact.trigger_id.clone(), trigger) {
+                    None => Ok(()),
+                    Some(_) => Err(format!("{} exists already", fact.trigger_id)),
+                }
+            }
+            Fact::TriggerRotated(fact) => {
+                self.trigger(&fact.trigger_id)?.generation = fact.generation;
+                Ok(())
+            }
+            Fact::TriggerDelivered(fact) => {
+                let trigger = self.trigger(&fact.trigger_id)?;
+                trigger.delivery_count += 1;
+                trigger.last_delivered_at = Some(at);
+                Ok(())
+            }
+            Fact::TriggerRevoked(fact) => match self.triggers.remove(&fact.trigger_id) {
+                Some(_) => Ok(()),
+                None => Err(format!("{} is not a trigger", fact.trigger_id)),
+            },
+            Fact::ApprovalRequested(fact) => self.approvals.request(fact, self.seq, at),
+            Fact::ApprovalDeadlineMoved(fact) => self.approvals.move_deadline(&fact.approval_id, fact.to),
+            Fact::ApprovalDecided(fact) => self.approvals.decide(fact, at),
+            Fact::ApprovalUsed(fact) => self.approvals.use_up(&fact.approval_id),
+            Fact::BudgetReached(fact) => match &fact.work_item_id {
+                Some(id) => {
+                    self.work.edit(id, |item| item.told_spent = true)?;
+                    self.restand(id);
+                    Ok(())
+                }
+                None => {
+                    self.spending.told = true;
+                    Ok(())
+                }
+            },
+            Fact::BudgetRenewed(fact) => {
+                self.spending.begin_day(fact.since);
+                self.resting = false;
+                self.forget_told();
+                Ok(())
+            }
+            Fact::BriefRecorded(fact) => {
+                self.remember_brief(fact.clone());
+                if let Some(id) = &fact.work_item_id {
+                    self.work.edit(id, |item| item.ticks.told = Some(item.revision))?;
+                    self.restand(id);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn agent_created(&mut self, fact: &AgentCreated) -> Applied {
+        if self.seq != 1 {
+            return Err("an agent is created once".to_owned());
+        }
+        self.identity = fact.identity.clone();
+        self.config = fact.config.clone();
+        self.control = if fact.start { Control::Booting } else { Control::Stopped };
+        Ok(())
+    }
+
+    fn control_applied(&mut self, fact: &ControlApplied) {
+        match fact.action {
+            ControlAction::Start => {
+                self.control = Control::Runnable;
+                self.resting = false;
+            }
+            ControlAction::Stop => {
+                // Why its records can't be trusted is known until it is tried again.
+                if !matches!(self.control, Control::Quarantined { .. }) {
+                    self.control = Control::Stopped;
+                }
+                self.resting = false;
+            }
+            ControlAction::Shutdown => self.shutdown = true,
+            ControlAction::Restart => {
+                self.shutdown = false;
+                if self.control == Control::Booting {
+                    self.control = Control::Runnable;
+                }
+            }
+        }
+    }
+
+    fn task_ended(&mut self, to: TaskStatus, end: &TaskEnd, at: Time) -> Applied {
+        let task = self.tasks.transition(&end.task_id, to, Some(end), at)?;
+        let item = task.work_item_id.clone();
+        if task.kind == TaskKind::ChildAgent {
+            let used = end.used.unwrap_or_else(|| Used::all_of(&task.granted));
+            self.child_used(at, &used);
+            if let Some(id) = item.as_ref().filter(|id| self.work.open(id).is_some()) {
+                self.work.edit(id, |item| item.used.add(&used))?;
+            }
+            self.forget_told();
+        }
+        self.item_changed(item)
+    }
+
+    fn wait_ended(&mut self, id: &WaitId) -> Applied {
+        let wait = self.waits.end(id)?;
+        self.note_awaited(wait.resource.as_ref());
+        self.item_changed(wait.work_item_id)
+    }
+
+    fn trigger(&mut self, id: &TriggerId) -> Result<&mut Trigger, String> {
+        self.triggers.get_mut(id).ok_or_else(|| format!("{id} is not a trigger"))
+    }
+
+    fn timer_missed(&mut self, fact: &TimerMissed) -> Applied {
+        let mut tick = None;
+        self.timers.edit(&fact.timer_id, |timer| {
+            timer.missed(fact);
+            tick.clone_from(&timer.undelivered);
+        })?;
+        if let Some(tick) = tick {
+            self.queue.edit(&tick, |entry| entry.missed = entry.missed.saturating_add(fact.count));
+        }
+        Ok(())
+    }
+
+    fn hint_pending(
+        &mut self,
+        source: &str,
+        generation: u64,
+        reason: &str,
+        resource: &Option<String>,
+        body: &Option<String>,
+        at: Time,
+    ) -> Applied {
+        self.hints.submit(Hint {
+            source: source.to_owned(),
+            generation,
+            reason: reason.to_owned(),
+            resource: resource.clone(),
+            bodies: body.iter().cloned().collect(),
+            count: 1,
+            at,
+            seq: self.seq,
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,153 @@
+//! What facts about messages change.
+
+use super::Applied;
+use crate::fact::{MessageAborted, MessageInterjected, MessageProcessed, MessageQueued};
+use crate::id::MessageId;
+use crate::limits;
+use crate::message::Message;
+use crate::state::AgentState;
+use crate::state::turn::Phase;
+use crate::time::Time;
+use crate::vocabulary::{MessageKind, QueueStatus, SafePoint, TickKind};
+
+impl AgentState {
+    pub(super) fn message_queued(&mut self, fact: &MessageQueued, at: Time) -> Applied {
+        let message = &fact.message;
+        self.queue.push(message.clone(), self.seq, at)?;
+        self.resting = false;
+        if let Some(last) = &mut self.last_terminal {
+            last.superseded = true;
+        }
+        match message.kind {
+            MessageKind::OperatorPrompt => self.operator_spoke()?,
+            MessageKind::SystemTick => self.tick_queued(message),
+            MessageKind::ChannelEvent
+            | MessageKind::WebhookEvent
+            | MessageKind::CallbackEvent
+            | MessageKind::TimerTick
+            | MessageKind::TaskResult
+            | MessageKind::TaskStatus
+            | MessageKind::Control
+            | MessageKind::InternalFollowup
+            | MessageKind::BriefAck
+            | MessageKind::BriefResult => {}
+        }
+        Ok(())
+    }
+
+    /// Work that waited for the operator may go on.
+    fn operator_spoke(&mut self) -> Applied {
+        self.work.begin_row();
+        for id in self.work.spent_items() {
+            self.work.edit(&id, |item| item.ticks.progress())?;
+            self.restand(&id);
+        }
+        Ok(())
+    }
+
+    pub(super) fn tick_queued(&mut self, message: &Message) {
+        match (message.tick, &message.work_item_id) {
+            (Some(TickKind::WakeHint), _) => {
+                let source = message.origin.id.clone().unwrap_or_default();
+                self.hints.delivered_as(&source, &message.message_id);
+            }
+            (Some(TickKind::ContinueActive | TickKind::QueuedAvailable), Some(item)) => {
+                // An item that is gone by now has nothing to count; the tick itself is dealt with when it is taken.
+                let _gone = self.work.edit(item, |item| {
+                    item.ticks.attempts += 1;
+                    if !planted!(MissingIdempotencyCheck) {
+                        item.ticks.undelivered = Some(message.message_id.clone());
+                    }
+                });
+                self.work.tick_is_out(&message.message_id, item);
+                if planted!(FocusMovesByTick) {
+                    self.work.current = Some(item.clone());
+                }
+                self.restand(item);
+            }
+            (Some(TickKind::ContinueActive | TickKind::QueuedAvailable), None)
+            | (Some(TickKind::Recheck) | None, _) => {}
+        }
+    }
+
+    pub(super) fn message_processed(&mut self, fact: &MessageProcessed) -> Applied {
+        let blank_hint = self
+            .queue
+            .get(&fact.message_id)
+            .is_some_and(|entry| entry.message.tick == Some(TickKind::WakeHint) && entry.continuation.is_none());
+        self.message_gone(&fact.message_id, &[QueueStatus::Dequeued])?;
+        for joined in self.queue.joined_to(&fact.message_id) {
+            self.queue.remove_from(&joined, &[QueueStatus::Interjected])?;
+        }
+        if blank_hint {
+            for id in self.work.waiting_offers() {
+                self.work.edit(&id, |item| item.ticks.last_at = None)?;
+                self.restand(&id);
+            }
+        }
+        Ok(())
+    }
+
+    /// A result whose message was given up stays owed, but waits for the operator to bring it up.
+    pub(super) fn message_aborted(&mut self, fact: &MessageAborted) -> Applied {
+        let from = &[QueueStatus::Dequeued, QueueStatus::Queued];
+        let task = self.queue.get(&fact.message_id).and_then(|entry| entry.message.task_id.clone());
+        self.message_gone(&fact.message_id, from)?;
+        if let Some(task) = task.filter(|_| fact.given_up) {
+            self.tasks.edit(&task, |task| task.held = true);
+        }
+        Ok(())
+    }
+
+    /// A message leaves the state; whatever it carried is no longer under way.
+    pub(super) fn message_gone(&mut self, id: &MessageId, from: &[QueueStatus]) -> Applied {
+        let entry = self.queue.remove_from(id, from)?;
+        self.hints.tick_is_over(id);
+        if let Some(item) = self.work.tick_is_over(id) {
+            let _gone = self.work.edit(&item, |item| item.ticks.undelivered = None);
+            self.restand(&item);
+        }
+        if let Some(timer) = &entry.message.timer_id
+            && self.timers.get(timer).is_some_and(|timer| timer.undelivered.as_ref() == Some(id))
+        {
+            self.timers.edit(timer, |timer| timer.undelivered = None)?;
+        }
+        if let Some(task) = &entry.message.task_id {
+            self.tasks.edit(task, |task| {
+                if task.result_message.as_ref() == Some(id) {
+                    task.result_message = None;
+                }
+            });
+        }
+        Ok(())
+    }
+
+    pub(super) fn message_interjected(&mut self, fact: &MessageInterjected) -> Applied {
+        let turn = self.turn_of(&fact.exec_id)?;
+        if turn.message_id != fact.joined {
+            return Err(format!("the turn is not about {}", fact.joined));
+        }
+        // The turn was about to end with what it said last.
+        if turn.phase == Phase::Safe && fact.safe_point == SafePoint::AfterModelRound {
+            turn.answered.extend(turn.last_text.take());
+        }
+        turn.unheard = true;
+        // What was not answered before is asked anew with it.
+        turn.silent = 0;
+        // What had joined the interjection in an earlier turn of its own comes along.
+        for earlier in self.queue.joined_to(&fact.message_id) {
+            self.queue.edit(&earlier, |entry| entry.joined = Some(fact.joined.clone()));
+        }
+        self.queue.shift(&fact.message_id, &[QueueStatus::Queued], QueueStatus::Interjected, |entry| {
+            entry.joined = Some(fact.joined.clone());
+            entry.not_before = None;
+        })?;
+        // Whatever an operator says brings along the results that wait for one.
+        let held = self.tasks.owed().values().filter(|task| task.held).take(limits::RECENT_MAX);
+        let held: Vec<_> = held.map(|task| task.task_id.clone()).collect();
+        if let Some(turn) = &mut self.turn {
+            turn.presents.extend(held.into_iter().filter(|task| !turn.presents.contains(task)).collect::<Vec<_>>());
+        }
+        Ok(())
+    }
+}
