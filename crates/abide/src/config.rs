@@ -26,7 +26,6 @@ use crate::cli::UpArgs;
 pub use documentation::{markdown, schema};
 pub use key::{Entry, Key};
 use named_tables::{BASE_URL, KEY_ENV, NAMED_TABLES};
-pub use setting_type::model;
 pub use settings_file::SettingsFile;
 use table::Row;
 pub use table::Settings;

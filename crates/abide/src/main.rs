@@ -12,6 +12,7 @@ mod credentials;
 mod folder;
 mod follow;
 mod home;
+mod model_name;
 mod options;
 mod output;
 mod span;

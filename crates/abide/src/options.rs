@@ -1,5 +1,6 @@
 //! The settings as the daemon takes them.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,11 +12,13 @@ use abide_daemon::notify::{Hidden, NotifyOptions};
 use abide_effects::web::Url;
 use abide_effects::webhook::Secret;
 use abide_engine::HostOptions;
+use abide_kernel::credentials::Credentials;
+use abide_private::read_regular_text;
 use abide_server::{ReadWorkspaceSettings, WorkspaceSettings};
 use anyhow::Context;
 
 use crate::config::{self, Origin, Settings, WorkspaceFile};
-use crate::credentials;
+use crate::credentials::{parse_git_credential, parse_variable};
 
 pub fn daemon(home: &Path, settings: &Settings) -> anyhow::Result<Options> {
     let keys = settings.providers.key_variables().into_iter();
@@ -26,7 +29,7 @@ pub fn daemon(home: &Path, settings: &Settings) -> anyhow::Result<Options> {
         sandbox: settings.sandbox.value,
         bounds: settings.bounds(),
         limits: settings.agent_limits(),
-        credentials: credentials::of_settings(settings)?,
+        credentials: credentials(settings)?,
         hidden_variables: keys.chain(settings.notify_secret_env.value.clone()).collect(),
         daily_micro_usd: settings.budget_daily_usd.value.0,
         host: HostOptions { tree_agents: settings.tree_agents.value },
@@ -91,4 +94,24 @@ fn webhook_secret(variable: &str) -> anyhow::Result<Secret> {
     let text = config::variable(variable)
         .with_context(|| format!("notify.secret_env: ${variable} is not set; set it to the webhook's secret"))?;
     Secret::parse(&text).map_err(|problem| anyhow::anyhow!("notify.secret_env: ${variable}: {problem}"))
+}
+
+/// The credentials of the settings, for agents that a person makes.
+fn credentials(settings: &Settings) -> anyhow::Result<Credentials> {
+    let pairs = |words: &[String], read: fn(&str) -> Result<(String, String), String>| {
+        let pairs = words.iter().map(|word| read(word));
+        pairs.collect::<Result<BTreeMap<_, _>, _>>().map_err(|problem| anyhow::anyhow!(problem))
+    };
+    let known_hosts = settings.agent_known_hosts.value.as_deref().map(|file| {
+        let text = read_regular_text(Path::new(file));
+        text.with_context(|| format!("agent.known_hosts: can't read {file}"))
+    });
+    Ok(Credentials {
+        env: pairs(&settings.agent_env.value, parse_variable)?,
+        secrets: settings.agent_secrets.value.iter().cloned().collect(),
+        git_credentials: pairs(&settings.agent_git_credentials.value, parse_git_credential)?,
+        ssh_agent: settings.agent_ssh_agent.value,
+        known_hosts: known_hosts.transpose()?,
+        for_children: settings.agent_for_children.value,
+    })
 }

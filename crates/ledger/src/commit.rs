@@ -6,7 +6,7 @@ use abide_kernel::id::Seq;
 use abide_kernel::time::Time;
 use serde_json::Value;
 
-use crate::record::{Cursor, Head};
+use crate::record::{Cursor, Head, Snapshot};
 use crate::stream::StreamId;
 
 /// Everything in it becomes durable together, or nothing does.
@@ -60,16 +60,6 @@ pub struct Wake {
     /// `None` is at once.
     pub due: Option<Time>,
     pub why: String,
-}
-
-/// A state as of a sequence, to start from. Disposable: it can always be made again from the facts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Snapshot {
-    pub stream: StreamId,
-    pub seq: Seq,
-    /// Of the shapes in `state`. A reader with another fingerprint rebuilds instead.
-    pub fingerprint: String,
-    pub state: Vec<u8>,
 }
 
 /// The answer to a commit that is on disk.

@@ -33,14 +33,14 @@ mod stream;
 mod transfer;
 mod upkeep;
 
-pub use commit::{Append, Commit, Committed, ForkPoint, NewFact, RowOp, Snapshot, Wake};
+pub use commit::{Append, Commit, Committed, ForkPoint, NewFact, RowOp, Wake};
 pub use error::{ArchiveError, CommitError, Damage, ExportError, ImportError, OpenError, ReadError, RedactError};
 pub use follow::Follow;
 pub use hash::{BadHash, BlobId, Hash};
 pub use memory::Memory;
 pub use program::{OldestReader, Program, RowMaker, Upgraded};
 pub use receipt::Receipt;
-pub use record::{BadCursor, Bounds, Cursor, Head, Loaded, Payload, Recorded, Row};
+pub use record::{BadCursor, Bounds, Cursor, Head, Loaded, Payload, Recorded, Row, Snapshot};
 pub use sqlite::Sqlite;
 pub use stream::{BadStreamId, StreamId};
 pub use transfer::Transferred;

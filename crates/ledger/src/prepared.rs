@@ -4,18 +4,14 @@
 use std::borrow::Cow;
 
 use abide_kernel::id::Seq;
-use abide_kernel::pack;
 use abide_kernel::time::Time;
 
-use crate::commit::{Commit, ForkPoint, NewFact, RowOp, Snapshot, Wake};
+use crate::commit::{Commit, ForkPoint, NewFact, RowOp, Wake};
 use crate::error::CommitError;
 use crate::hash::Hash;
 use crate::program::Program;
+use crate::record::{Snapshot, to_stored};
 use crate::stream::StreamId;
-
-/// A payload longer than this is kept once, by content, beside the facts: a fact's row stays small enough that
-/// several share a page, and history can be walked without dragging large outputs through memory.
-pub(crate) const INLINE_LIMIT: usize = 4096;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Prepared {
@@ -90,11 +86,6 @@ impl PreparedFact {
         let digest = Hash::of(&stored);
         PreparedFact { kind: fact.kind, body: Body::Stored(stored), digest, rows: fact.rows }
     }
-}
-
-/// The bytes that are kept of a payload. What is too long for a row is not packed either: it is text, mostly.
-pub(crate) fn to_stored(payload: Vec<u8>) -> Vec<u8> {
-    pack::to_stored(payload, INLINE_LIMIT)
 }
 
 impl Prepared {

@@ -10,9 +10,12 @@ use abide_kernel::pack;
 use abide_kernel::time::Time;
 use serde_json::Value;
 
-use crate::commit::Snapshot;
 use crate::hash::Hash;
-use crate::prepared::to_stored;
+use crate::stream::StreamId;
+
+/// A payload longer than this is stored once, by content, beside the facts: a fact's row stays small enough that
+/// several share a page, and history can be read without large outputs.
+pub(crate) const INLINE_LIMIT: usize = 4096;
 
 /// A fact as the ledger holds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +40,16 @@ pub enum Payload {
 pub struct Head {
     pub seq: Seq,
     pub hash: Hash,
+}
+
+/// A state as of a sequence, to start from. Disposable: it can always be made again from the facts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    pub stream: StreamId,
+    pub seq: Seq,
+    /// Of the shapes in `state`. A reader with another fingerprint rebuilds instead.
+    pub fingerprint: String,
+    pub state: Vec<u8>,
 }
 
 /// A snapshot, if there is one to start from, and the facts after it. A tail that ends before the head is too large to be
@@ -110,6 +123,11 @@ impl Cursor {
     pub fn back(self, facts: u64) -> Cursor {
         Cursor(self.0.saturating_sub(facts))
     }
+}
+
+/// The stored form of a payload. One that is too long for a row is not packed either, because it is text, mostly.
+pub(crate) fn to_stored(payload: Vec<u8>) -> Vec<u8> {
+    pack::to_stored(payload, INLINE_LIMIT)
 }
 
 impl Payload {

@@ -12,13 +12,13 @@ use abide_kernel::time::Time;
 use rusqlite::Connection;
 use tokio::sync::watch;
 
-use crate::commit::{Commit, Snapshot, Wake};
+use crate::commit::{Commit, Wake};
 use crate::error::{CommitError, Damage, OpenError, ReadError};
 use crate::hash::{BlobId, Hash};
-use crate::prepared::{Body, INLINE_LIMIT, Prepared};
+use crate::prepared::{Body, Prepared};
 use crate::program::{OldestReader, Program, Upgraded};
 use crate::receipt::Receipt;
-use crate::record::{Bounds, Cursor, Head, Loaded, Recorded};
+use crate::record::{Bounds, Cursor, Head, INLINE_LIMIT, Loaded, Recorded, Snapshot};
 use crate::stream::StreamId;
 use crate::{Mode, Options};
 

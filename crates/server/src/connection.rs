@@ -24,8 +24,9 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::time::{Instant, Sleep};
 use tower_service::Service;
 
-use crate::app::{App, Limits};
+use crate::app::App;
 use crate::connections::{Connection, UnderWay};
+use crate::limits::Limits;
 use crate::router::router;
 
 /// How long connections may take to end once everything is answered.

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::app::Limits;
+use crate::limits::Limits;
 use crate::shares::{Holder, share_of};
 
 #[derive(Debug)]

@@ -21,32 +21,11 @@ use crate::access::Caller;
 use crate::answers::{SMALL, sliced};
 use crate::app::App;
 use crate::body::Query;
+use crate::call::Call;
 use crate::connections::{Connection, ShareTaken};
 use crate::routes::Counted;
 use crate::shares::{Held, Holder};
 use crate::{problems, routes, site};
-
-/// A request that may be met.
-pub(crate) struct Call {
-    pub app: Arc<App>,
-    pub operation: &'static Operation,
-    pub caller: Caller,
-    pub holder: Holder,
-    pub path_text: String,
-    params: Vec<(String, String)>,
-    pub query: Query,
-    pub headers: HeaderMap,
-    pub body: Bytes,
-    /// The `Idempotency-Key`.
-    pub key: Option<String>,
-}
-
-impl Call {
-    /// A part of the path that the operation names.
-    pub fn param(&self, name: &str) -> &str {
-        self.params.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
-    }
-}
 
 /// The one operation that the outside may call without a token of ours, and under the name it knows us by.
 const HOOK: &str = "hook_deliver";

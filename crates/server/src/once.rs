@@ -4,7 +4,7 @@ use abide_api::Problem;
 use abide_engine::{Claim, ClaimOutcome, Response};
 use abide_ledger::{Hash, StreamId};
 
-use crate::gate::Call;
+use crate::call::Call;
 use crate::problems;
 
 /// What to do with a request, as far as its key says.

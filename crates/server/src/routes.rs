@@ -33,7 +33,7 @@ use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
 
 use crate::answers::Reserved;
-use crate::gate::Call;
+use crate::call::Call;
 use crate::problems;
 pub(crate) use page::Counted;
 

@@ -9,6 +9,7 @@ use clap::{Args, Subcommand};
 use super::word;
 use crate::budget::BudgetArgs;
 use crate::credentials;
+use crate::model_name::parse_model_name;
 
 #[derive(Debug, Subcommand)]
 pub enum AgentCommand {
@@ -151,15 +152,15 @@ pub struct CredentialArgs {
 }
 
 fn variable_or_none(text: &str) -> Result<String, String> {
-    if text == NONE { Ok(text.to_owned()) } else { credentials::variable(text).map(|_| text.to_owned()) }
+    if text == NONE { Ok(text.to_owned()) } else { credentials::parse_variable(text).map(|_| text.to_owned()) }
 }
 
 fn secret_or_none(text: &str) -> Result<String, String> {
-    if text == NONE { Ok(text.to_owned()) } else { credentials::secret(text).map(|()| text.to_owned()) }
+    if text == NONE { Ok(text.to_owned()) } else { credentials::check_secret_name(text).map(|()| text.to_owned()) }
 }
 
 fn git_credential_or_none(text: &str) -> Result<String, String> {
-    if text == NONE { Ok(text.to_owned()) } else { credentials::git_credential(text).map(|_| text.to_owned()) }
+    if text == NONE { Ok(text.to_owned()) } else { credentials::parse_git_credential(text).map(|_| text.to_owned()) }
 }
 
 fn model_or_none(text: &str) -> Result<String, String> {
@@ -167,7 +168,7 @@ fn model_or_none(text: &str) -> Result<String, String> {
 }
 
 fn model_or_default(text: &str) -> Result<String, String> {
-    if text == DEFAULT_MODEL { Ok(text.to_owned()) } else { crate::config::model(text) }
+    if text == DEFAULT_MODEL { Ok(text.to_owned()) } else { parse_model_name(text) }
 }
 
 /// Instead of a model: the settings'.

@@ -21,5 +21,5 @@ pub enum SecretCommand {
 }
 
 fn name(text: &str) -> Result<String, String> {
-    crate::credentials::secret(text).map(|()| text.to_owned())
+    crate::credentials::check_secret_name(text).map(|()| text.to_owned())
 }

@@ -53,13 +53,13 @@ pub fn known_hosts(text: &str) -> Result<String, String> {
 }
 
 pub fn agent_variable(text: &str) -> Result<String, String> {
-    credentials::variable(text).map(|_| text.to_owned())
+    credentials::parse_variable(text).map(|_| text.to_owned())
 }
 
 pub fn agent_secret(text: &str) -> Result<String, String> {
-    credentials::secret(text).map(|()| text.to_owned())
+    credentials::check_secret_name(text).map(|()| text.to_owned())
 }
 
 pub fn agent_git_credential(text: &str) -> Result<String, String> {
-    credentials::git_credential(text).map(|_| text.to_owned())
+    credentials::parse_git_credential(text).map(|_| text.to_owned())
 }

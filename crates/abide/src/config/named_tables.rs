@@ -6,9 +6,10 @@ use abide_effects::model::cards::CardField;
 use abide_effects::model::providers::{Kind, Providers, base_url, key_env, provider_name};
 
 use super::key::Entry;
-use super::setting_type::{Text, Type, Words, model};
+use super::setting_type::{Text, Type, Words};
 use super::table::Row;
 use super::value::{SettingType, Value};
+use crate::model_name::parse_model_name;
 
 /// Tables whose names people choose: `[TABLE.NAME]`, each with the same fields.
 #[derive(Debug)]
@@ -84,7 +85,7 @@ pub static NAMED_TABLES: [NamedTable; 2] = [
         name: MODELS,
         of: "\"PROVIDER/MODEL\"",
         about: "What is known of a model, by PROVIDER/MODEL",
-        check_name: |name| model(name).map(drop),
+        check_name: |name| parse_model_name(name).map(drop),
         environment: |_, _| None,
         default: card_default,
         rows: &[

@@ -2,13 +2,12 @@
 //! documentation. The range of a value belongs to its type.
 
 use std::net::SocketAddr;
-use std::path::Path;
 
-use abide_daemon::models::ECHO;
 use abide_effects::model::cards::{CardField, TOKENS_MAX, USD_MAX, micro_usd};
 use serde_json::json;
 
 use super::value::{Value, Word};
+use crate::model_name::parse_model_name;
 
 #[derive(Debug, Clone, Copy)]
 pub enum Type {
@@ -100,9 +99,9 @@ impl Type {
             Type::Words(words) => list(text, |word| words.parse(word).map(str::to_owned)).map(Value::List),
             Type::Text(kind) => (kind.check)(text).map(|text| Value::Text(Some(text))),
             Type::Texts(kind) => list(text, kind.check).map(Value::List),
-            Type::Model => model(text).map(|name| Value::Text(Some(name))),
+            Type::Model => parse_model_name(text).map(|name| Value::Text(Some(name))),
             Type::Models { most } => {
-                let models = list(text, model)?;
+                let models = list(text, parse_model_name)?;
                 match models.len() {
                     count if count > most => Err(format!("{count} models are too many: name {most} at most")),
                     _ => Ok(Value::List(models)),
@@ -284,22 +283,4 @@ pub fn size(bytes: u64) -> String {
     let binary = UNITS.iter().filter(|(name, _)| name.ends_with("iB"));
     let unit = binary.into_iter().find(|(_, unit)| bytes > 0 && bytes.is_multiple_of(*unit));
     unit.map_or_else(|| format!("{bytes}B"), |(name, unit)| format!("{}{name}", bytes / unit))
-}
-
-/// `PROVIDER/MODEL`. A script's file is taken from the caller's folder and kept absolute, because the daemon has another.
-pub fn model(text: &str) -> Result<String, String> {
-    let wrong = || format!("{text:?} is no model: write PROVIDER/MODEL, such as {ECHO}");
-    let (provider, name) = text.split_once('/').ok_or_else(wrong)?;
-    if provider.is_empty() || name.is_empty() || text.contains(char::is_control) {
-        return Err(wrong());
-    }
-    if provider != "script" && text.contains(char::is_whitespace) {
-        return Err(format!("{text:?} is no model: no name of one has blanks in it"));
-    }
-    if provider != "script" || text == ECHO {
-        return Ok(text.to_owned());
-    }
-    let path = std::path::absolute(Path::new(name)).map_err(|error| format!("{name:?}: {error}"))?;
-    let path = path.to_str().ok_or_else(|| format!("{} is not UTF-8", path.display()))?;
-    Ok(format!("script/{path}"))
 }

@@ -7,12 +7,12 @@ use abide_kernel::id::Seq;
 use abide_kernel::time::Time;
 
 use super::Answered;
-use crate::commit::{Committed, ForkPoint, Snapshot, Wake};
+use crate::commit::{Committed, ForkPoint, Wake};
 use crate::error::{CommitError, Damage};
 use crate::hash::{BlobId, Hash};
-use crate::prepared::{Body, INLINE_LIMIT, Prepared, PreparedAppend, PreparedFact};
+use crate::prepared::{Body, Prepared, PreparedAppend, PreparedFact};
 use crate::program::{OldestReader, Program};
-use crate::record::{Bounds, BytesLeft, Cursor, Head, Loaded, Payload, Recorded, Row};
+use crate::record::{Bounds, BytesLeft, Cursor, Head, INLINE_LIMIT, Loaded, Payload, Recorded, Row, Snapshot};
 use crate::rows::RowTable;
 use crate::stream::StreamId;
 use crate::upkeep::VerifyReport;

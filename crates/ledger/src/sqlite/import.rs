@@ -9,8 +9,8 @@ use super::writer::{Stop, Writer};
 use crate::commit::Committed;
 use crate::error::{CommitError, ImportError, ReadError};
 use crate::hash::BlobId;
-use crate::prepared::{Body, INLINE_LIMIT, Prepared};
-use crate::record::{Bounds, Head, Recorded};
+use crate::prepared::{Body, Prepared};
+use crate::record::{Bounds, Head, INLINE_LIMIT, Recorded};
 use crate::stream::StreamId;
 use crate::transfer::{Sink, Transferred};
 

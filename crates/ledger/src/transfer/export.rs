@@ -12,9 +12,8 @@ use super::{FOR_EVERY_READER, NAMES_ITS_READER, Transferred};
 use crate::Ledger;
 use crate::error::ExportError;
 use crate::hash::{Hash, to_hex};
-use crate::prepared::INLINE_LIMIT;
 use crate::program::OldestReader;
-use crate::record::{Cursor, Head, Payload, Recorded};
+use crate::record::{Cursor, Head, INLINE_LIMIT, Payload, Recorded};
 use crate::stream::StreamId;
 use crate::upkeep::{OnProgress, Progress};
 

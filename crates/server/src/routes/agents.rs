@@ -31,7 +31,7 @@ use super::{Met, agent, blocking, chosen, credentials, json, reserve, workspaces
 use crate::agent_row::readable_agent_row;
 use crate::app::App;
 use crate::body;
-use crate::gate::Call;
+use crate::call::Call;
 use crate::once::{Once, once};
 use crate::problems;
 

@@ -10,7 +10,7 @@ use super::lifecycle::asked;
 use super::planes;
 use super::{Met, agent, json};
 use crate::body;
-use crate::gate::Call;
+use crate::call::Call;
 
 pub(super) async fn decide(call: Call, grant: bool) -> Met {
     let id = agent(&call)?;

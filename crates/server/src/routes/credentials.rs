@@ -5,7 +5,7 @@ use abide_api::types::{AgentChange, Scope};
 use abide_kernel::credentials::{Credentials, CredentialsChange};
 
 use crate::app::App;
-use crate::gate::Call;
+use crate::call::Call;
 
 /// What a request changes. Whoever can have a secret put into the environment of a command can read it, so that takes an
 /// admin's token; variables that are no secrets are an operator's to set.

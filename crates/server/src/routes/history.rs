@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use super::page::{Page, PageBuilder, READ_BYTES};
 use super::{Met, agent, blocking, reserve};
-use crate::gate::Call;
+use crate::call::Call;
 use crate::problems;
 
 /// What one fact is in a history: mostly one entry, or none.

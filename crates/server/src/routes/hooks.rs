@@ -10,7 +10,7 @@ use abide_kernel::vocabulary::Delivered;
 use abide_ledger::{Hash, StreamId};
 
 use super::{Met, json};
-use crate::gate::Call;
+use crate::call::Call;
 use crate::hooks::{IDEMPOTENCY_KEY, KnownAs, Opened, Scheme};
 use crate::{hooks, problems};
 

@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 
 use super::{Met, blocking, json, text};
 use crate::body;
-use crate::gate::Call;
+use crate::call::Call;
 use crate::once::{Once, once};
 use crate::problems;
 

@@ -9,7 +9,7 @@ use abide_kernel::views::WithNulls;
 use super::agents::summary;
 use super::{Met, agent, json};
 use crate::body;
-use crate::gate::Call;
+use crate::call::Call;
 use crate::once::{Once, once};
 use crate::problems;
 

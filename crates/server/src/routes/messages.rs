@@ -18,7 +18,7 @@ use super::page::{Counted, READ_BYTES};
 use super::{Met, agent, blocking, json, planes, reserve, text};
 use crate::answers::Pieces;
 use crate::body;
-use crate::gate::Call;
+use crate::call::Call;
 use crate::once::{Once, once};
 use crate::problems;
 

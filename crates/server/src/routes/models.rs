@@ -12,7 +12,7 @@ use abide_ledger::{Ledger, ReadError};
 use super::{Met, blocking, json};
 use crate::agent_row::{AgentRow, readable_agent_row};
 use crate::body;
-use crate::gate::Call;
+use crate::call::Call;
 use crate::problems;
 
 const BATCH: usize = 1_000;

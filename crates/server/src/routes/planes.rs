@@ -26,7 +26,7 @@ use super::lifecycle::asked;
 use super::page::{PAGE_BYTES, PageBuilder, READ_BYTES, json_bytes};
 use super::{Met, agent, blocking, json, reserve};
 use crate::body;
-use crate::gate::Call;
+use crate::call::Call;
 use crate::problems;
 
 /// How one plane is read, and as what it is shown.

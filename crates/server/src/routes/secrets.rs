@@ -12,7 +12,7 @@ use super::{Met, blocking, json, page};
 use crate::agent_row::readable_agent_row;
 use crate::app::App;
 use crate::body;
-use crate::gate::Call;
+use crate::call::Call;
 use crate::problems;
 
 const BATCH: usize = 1_000;

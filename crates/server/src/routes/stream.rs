@@ -23,7 +23,7 @@ use super::page::PAGE_BYTES;
 use super::{Met, agent, blocking, text};
 use crate::answers::{Reserved, SMALL};
 use crate::app::App;
-use crate::gate::Call;
+use crate::call::Call;
 use crate::problems;
 use crate::shares::{Held, Holder};
 use spoken::Spoken;

@@ -15,7 +15,7 @@ use super::lifecycle::asked;
 use super::planes::{self, acted};
 use super::{Met, agent, json};
 use crate::body;
-use crate::gate::Call;
+use crate::call::Call;
 use crate::problems;
 
 /// Less than the time that a request may take.

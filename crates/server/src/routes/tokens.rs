@@ -12,7 +12,7 @@ use abide_kernel::input::Answer;
 use super::{Met, blocking, json, page};
 use crate::access::{ADMIN, AccessError, fresh_token};
 use crate::body;
-use crate::gate::Call;
+use crate::call::Call;
 use crate::once::{Once, once};
 
 const NAME_MAX: usize = 64;

@@ -16,7 +16,7 @@ use super::lifecycle::asked;
 use super::planes::{acted, end};
 use super::{Met, agent, blocking, json};
 use crate::body;
-use crate::gate::Call;
+use crate::call::Call;
 use crate::hooks::{self, Secret};
 use crate::once::{Once, once_of};
 use crate::problems;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use abide_api::types::Health;
 
 use super::{Met, blocking, json, text};
-use crate::gate::Call;
+use crate::call::Call;
 use crate::metrics::Gauges;
 use crate::problems;
 

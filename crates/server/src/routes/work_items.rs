@@ -20,7 +20,7 @@ use super::lifecycle::asked;
 use super::planes::{self, acted};
 use super::{Met, agent, chosen, json, page};
 use crate::body;
-use crate::gate::Call;
+use crate::call::Call;
 use crate::problems;
 
 pub(super) async fn list(call: Call) -> Met {

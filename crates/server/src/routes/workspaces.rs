@@ -12,7 +12,7 @@ use super::lifecycle::asked;
 use super::planes::acted;
 use super::{Met, agent, json, page};
 use crate::body;
-use crate::gate::Call;
+use crate::call::Call;
 use crate::once::{Once, once};
 use crate::problems;
 use crate::services::Reach;

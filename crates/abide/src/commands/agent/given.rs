@@ -7,7 +7,7 @@ use abide_api::types::{AgentChange, AgentCredentials, AgentSummary};
 
 use super::{on_or_off, read};
 use crate::cli::{CredentialArgs, NONE};
-use crate::credentials::{git_credential, variable};
+use crate::credentials::{parse_git_credential, parse_variable};
 use crate::output::{Output, one_line};
 
 impl CredentialArgs {
@@ -26,13 +26,13 @@ pub fn change(args: &CredentialArgs, now: &AgentCredentials) -> anyhow::Result<A
         None => None,
     };
     Ok(AgentChange {
-        env: pairs(&args.env, &now.env, variable),
+        env: pairs(&args.env, &now.env, parse_variable),
         secrets: named(&args.secret, now.secrets.clone(), Vec::clear, |secrets, name| {
             if !secrets.iter().any(|known| known == name) {
                 secrets.push(name.to_owned());
             }
         }),
-        git_credentials: pairs(&args.git_credential, &now.git_credentials, git_credential),
+        git_credentials: pairs(&args.git_credential, &now.git_credentials, parse_git_credential),
         ssh_agent: args.ssh_agent,
         known_hosts,
         for_children: args.for_children,

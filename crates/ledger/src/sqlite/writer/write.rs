@@ -6,11 +6,11 @@ use rusqlite::OptionalExtension;
 
 use super::{Stop, Writer, commit_error};
 use crate::SNAPSHOTS_KEPT;
-use crate::commit::{Committed, ForkPoint, RowOp, Snapshot, Wake};
+use crate::commit::{Committed, ForkPoint, RowOp, Wake};
 use crate::error::CommitError;
 use crate::hash::{BlobId, Hash};
-use crate::prepared::{Body, INLINE_LIMIT, Prepared, PreparedAppend, PreparedFact};
-use crate::record::Cursor;
+use crate::prepared::{Body, Prepared, PreparedAppend, PreparedFact};
+use crate::record::{Cursor, INLINE_LIMIT, Snapshot};
 use crate::rows;
 use crate::sqlite::fact::Link;
 use crate::sqlite::heads::Table;
