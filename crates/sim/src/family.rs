@@ -21,21 +21,21 @@ use abide_kernel::tool::{Call, RecordCall, ToolCall};
 use abide_kernel::vocabulary::{ChildWorkspace, ProviderError, WaitKind, WorkspaceMode};
 use abide_ledger::{Ledger, Memory, StreamId};
 
-use crate::mind;
+use crate::generators;
+use crate::report::{Failure, Tally};
 use crate::rng::Rng;
-use crate::world::{Failure, Tally};
 
 /// Steps of one family.
 pub const STEPS: u64 = 40;
 /// Children that the agent at the top has at most; each may have some of its own.
 const CHILDREN: usize = 20;
-/// What the settings allow below the agent at the top. Some families never come near it.
+/// The settings' limit of agents below the one at the top. Some families never come near it.
 const TREE_AGENTS: [u32; 3] = [4, 12, 256];
 
 type Job<T> = std::pin::Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// What outlives a process.
-struct Outside {
+/// The environment of the processes, which outlives each of them.
+struct Environment {
     rng: Rng,
     worktrees: BTreeSet<String>,
     tree_agents: u32,
@@ -50,25 +50,25 @@ struct Outside {
 }
 
 #[derive(Clone)]
-struct World(Arc<Mutex<Outside>>);
+struct SharedEnvironment(Arc<Mutex<Environment>>);
 
-enum Ended {
+enum ProcessEnd {
     Crash,
     Failed(String),
 }
 
-impl<E: std::fmt::Display> From<E> for Ended {
-    fn from(error: E) -> Ended {
-        Ended::Failed(error.to_string())
+impl<E: std::fmt::Display> From<E> for ProcessEnd {
+    fn from(error: E) -> ProcessEnd {
+        ProcessEnd::Failed(error.to_string())
     }
 }
 
-fn top() -> Result<AgentId, Ended> {
+fn top_agent_id() -> Result<AgentId, ProcessEnd> {
     Ok(AgentId::new("top")?)
 }
 
 pub fn run(seed: u64, steps: u64) -> Result<Tally, Failure> {
-    let world = World(Arc::new(Mutex::new(Outside {
+    let shared = SharedEnvironment(Arc::new(Mutex::new(Environment {
         rng: Rng::new(seed),
         worktrees: BTreeSet::new(),
         tree_agents: TREE_AGENTS[0],
@@ -80,24 +80,24 @@ pub fn run(seed: u64, steps: u64) -> Result<Tally, Failure> {
         tally: Tally::default(),
         history: Vec::new(),
     })));
-    let tree_agents = TREE_AGENTS[world.outside().rng.weighted(&[1, 2, 2])];
-    world.outside().tree_agents = tree_agents;
-    let crash_per_mille = [0, 6, 25][world.outside().rng.weighted(&[1, 2, 2])];
+    let tree_agents = TREE_AGENTS[shared.lock().rng.weighted(&[1, 2, 2])];
+    shared.lock().tree_agents = tree_agents;
+    let crash_per_mille = [0, 6, 25][shared.lock().rng.weighted(&[1, 2, 2])];
     let mut memory = Memory::with_manual_sync();
     let mut now = Time::from_ms(1_800_000_000_000);
     let mut left = steps;
     loop {
-        match one_process(&world, &memory, &mut now, &mut left, crash_per_mille, seed) {
-            Ok(()) => return Ok(world.outside().tally),
-            Err(Ended::Failed(what)) => {
-                return Err(Failure { what, history: std::mem::take(&mut world.outside().history) });
+        match one_process(&shared, &memory, &mut now, &mut left, crash_per_mille, seed) {
+            Ok(()) => return Ok(shared.lock().tally),
+            Err(ProcessEnd::Failed(what)) => {
+                return Err(Failure { what, history: std::mem::take(&mut shared.lock().history) });
             }
-            Err(Ended::Crash) => {
+            Err(ProcessEnd::Crash) => {
                 let kept = {
-                    let mut outside = world.outside();
-                    outside.tally.crashes += 1;
-                    outside.note(now, "the process dies".to_owned());
-                    outside.rng.below(3)
+                    let mut environment = shared.lock();
+                    environment.tally.crashes += 1;
+                    environment.note(now, "the process dies".to_owned());
+                    environment.rng.below(3)
                 };
                 memory = memory.crash_keeping(usize::try_from(kept).unwrap_or(0));
             }
@@ -106,21 +106,21 @@ pub fn run(seed: u64, steps: u64) -> Result<Tally, Failure> {
 }
 
 fn one_process(
-    world: &World,
+    shared: &SharedEnvironment,
     memory: &Memory,
     now: &mut Time,
     left: &mut u64,
     crash_per_mille: u64,
     seed: u64,
-) -> Result<(), Ended> {
+) -> Result<(), ProcessEnd> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
     let lived = runtime.block_on(async {
         let ledger = Ledger::Memory(memory.clone());
-        clear_worktrees(world, &ledger)?;
+        remove_unbound_worktrees(shared, &ledger)?;
         let clock = Clock::simulated(*now, seed ^ *left);
-        let options = HostOptions { tree_agents: world.outside().tree_agents };
-        let host = Host::start_with(ledger.clone(), Arc::new(world.clone()), clock, options)?;
-        let mut process = Process { world: world.clone(), memory: memory.clone(), ledger, host, crash_per_mille };
+        let options = HostOptions { tree_agents: shared.lock().tree_agents };
+        let host = Host::start_with(ledger.clone(), Arc::new(shared.clone()), clock, options)?;
+        let mut process = Process { shared: shared.clone(), memory: memory.clone(), ledger, host, crash_per_mille };
         let lived = process.live(left).await;
         *now = process.host.clock().now();
         lived
@@ -130,17 +130,17 @@ fn one_process(
     lived
 }
 
-/// What a daemon does when it starts: a worktree that nobody is bound to was cut off while it was made.
-fn clear_worktrees(world: &World, ledger: &Ledger) -> Result<(), Ended> {
+/// A daemon removes worktrees without an agent when it starts: a crash cut them off while they were made.
+fn remove_unbound_worktrees(shared: &SharedEnvironment, ledger: &Ledger) -> Result<(), ProcessEnd> {
     let bound: BTreeSet<String> =
-        everybody(ledger)?.values().flat_map(|state| state.workspaces.attached().keys().cloned()).collect();
-    world.outside().worktrees.retain(|root| bound.contains(root));
+        fold_all_agents(ledger)?.values().flat_map(|state| state.workspaces.attached().keys().cloned()).collect();
+    shared.lock().worktrees.retain(|root| bound.contains(root));
     Ok(())
 }
 
-fn everybody(ledger: &Ledger) -> Result<BTreeMap<AgentId, AgentState>, Ended> {
+fn fold_all_agents(ledger: &Ledger) -> Result<BTreeMap<AgentId, AgentState>, ProcessEnd> {
     let mut all = BTreeMap::new();
-    let mut waiting = vec![top()?];
+    let mut waiting = vec![top_agent_id()?];
     // A name says whose child it is, and numbers are given in order.
     while let Some(id) = waiting.pop() {
         let Some(state) = fold::<AgentState>(ledger, &id)? else { continue };
@@ -158,38 +158,40 @@ fn turns_of(all: &BTreeMap<AgentId, AgentState>) -> u64 {
 }
 
 /// However many they are, and whatever each of them knows of the others: together they use no more than the top may.
-fn within_budget(all: &BTreeMap<AgentId, AgentState>) -> Result<(), Ended> {
-    let Some(max) = all.get(&top()?).and_then(|state| state.config.budget.max_turns) else { return Ok(()) };
+fn check_budget(all: &BTreeMap<AgentId, AgentState>) -> Result<(), ProcessEnd> {
+    let Some(max) = all.get(&top_agent_id()?).and_then(|state| state.config.budget.max_turns) else { return Ok(()) };
     let turns = turns_of(all);
-    if turns <= max { Ok(()) } else { Err(Ended::Failed(format!("{turns} turns were taken of {max}"))) }
+    if turns <= max { Ok(()) } else { Err(ProcessEnd::Failed(format!("{turns} turns were taken of {max}"))) }
 }
 
 /// However many of them make children at the same time.
-fn within_tree(all: &BTreeMap<AgentId, AgentState>, bound: u32) -> Result<(), Ended> {
+fn check_tree_size(all: &BTreeMap<AgentId, AgentState>, bound: u32) -> Result<(), ProcessEnd> {
     let there = all.values().filter(|state| state.identity.supervisor.is_some() && !state.archived).count();
     if there <= bound as usize {
         Ok(())
     } else {
-        Err(Ended::Failed(format!("{there} agents below the top of {bound}")))
+        Err(ProcessEnd::Failed(format!("{there} agents below the top of {bound}")))
     }
 }
 
-impl World {
-    fn outside(&self) -> MutexGuard<'_, Outside> {
+impl SharedEnvironment {
+    fn lock(&self) -> MutexGuard<'_, Environment> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Outside {
+impl Environment {
     /// A name says whose child it is.
-    fn nothing_after_dismissal(&mut self) -> Result<(), Ended> {
+    fn check_dismissals(&mut self) -> Result<(), ProcessEnd> {
         for (agent, at, what) in std::mem::take(&mut self.begun) {
             let above = self.dismissed.iter().find(|(dismissed, when)| {
                 let is_it = agent == **dismissed || agent.as_str().starts_with(&format!("{dismissed}."));
                 is_it && at > **when
             });
             if let Some((dismissed, when)) = above {
-                return Err(Ended::Failed(format!("{agent}: {what} at {at}, and {dismissed} was dismissed at {when}")));
+                return Err(ProcessEnd::Failed(format!(
+                    "{agent}: {what} at {at}, and {dismissed} was dismissed at {when}"
+                )));
             }
         }
         Ok(())
@@ -247,7 +249,7 @@ impl Outside {
             let call_id = CallId::new(format!("call_{}", self.number()));
             calls.push(Call {
                 call_id,
-                tool: mind::tool_name(&act).to_owned(),
+                tool: generators::tool_name(&act).to_owned(),
                 input: serde_json::json!({ "act": format!("{act:?}") }),
                 parsed: ToolCall::Record(act),
             });
@@ -259,7 +261,7 @@ impl Outside {
         match effect {
             Effect::CallModel { exec_id, round, .. } if !self.friendly && self.rng.chance(5) => {
                 let error = *self.rng.pick(ProviderError::ALL).unwrap_or(&ProviderError::Timeout);
-                let jitter = mind::jitter(&mut self.rng);
+                let jitter = generators::jitter(&mut self.rng);
                 vec![Input::FailRound {
                     exec_id,
                     round,
@@ -268,7 +270,7 @@ impl Outside {
                     message: "no".into(),
                     carry: None,
                     jitter,
-                    spent: mind::spent(jitter),
+                    spent: generators::spent(jitter),
                     announce: true,
                 }]
             }
@@ -299,33 +301,33 @@ impl Outside {
     }
 }
 
-impl Perform for World {
+impl Perform for SharedEnvironment {
     fn perform(&self, agent: &AgentId, effect: Effect) -> Option<Job<Vec<Input>>> {
-        let (world, agent) = (self.clone(), agent.clone());
-        let wait = self.outside().rng.below(3_000);
+        let (shared, agent) = (self.clone(), agent.clone());
+        let wait = self.lock().rng.below(3_000);
         Some(Box::pin(async move {
             tokio::time::sleep(Duration::from_millis(wait)).await;
-            world.outside().outcome(&agent, effect)
+            shared.lock().outcome(&agent, effect)
         }))
     }
 
     #[allow(clippy::wildcard_enum_match_arm, reason = "only what begins or is dismissed is of interest")]
     fn recorded(&self, agent: &AgentId, facts: Vec<(Seq, Time, Fact)>) {
-        let mut outside = self.outside();
+        let mut environment = self.lock();
         for (seq, at, fact) in facts {
-            outside.note(at, format!("{agent}: {seq:>4} {}", fact.kind()));
+            environment.note(at, format!("{agent}: {seq:>4} {}", fact.kind()));
             match fact {
                 Fact::TaskCreated(task) => {
                     let child = task.child_agent_id.as_deref().and_then(|child| AgentId::new(child).ok());
-                    outside.children.extend(child.map(|child| (task.task_id, child)));
+                    environment.children.extend(child.map(|child| (task.task_id, child)));
                 }
                 Fact::TaskCancelling(task) => {
-                    if let Some(child) = outside.children.get(&task.task_id).cloned() {
-                        outside.dismissed.entry(child).or_insert(at);
+                    if let Some(child) = environment.children.get(&task.task_id).cloned() {
+                        environment.dismissed.entry(child).or_insert(at);
                     }
                 }
                 Fact::AgentCreated(_) | Fact::TurnStarted(_) | Fact::RoundStarted(_) | Fact::ToolStarted(_) => {
-                    outside.begun.push((agent.clone(), at, fact.kind()));
+                    environment.begun.push((agent.clone(), at, fact.kind()));
                 }
                 _ => {}
             }
@@ -333,16 +335,16 @@ impl Perform for World {
     }
 
     fn worktree(&self, agent: &AgentId, folder: String) -> Job<Result<WorkspaceAttached, Refusal>> {
-        let (world, agent) = (self.clone(), agent.clone());
-        let wait = self.outside().rng.below(500);
+        let (shared, agent) = (self.clone(), agent.clone());
+        let wait = self.lock().rng.below(500);
         Box::pin(async move {
             tokio::time::sleep(Duration::from_millis(wait)).await;
-            let mut outside = world.outside();
-            if outside.rng.chance(10) {
+            let mut environment = shared.lock();
+            if environment.rng.chance(10) {
                 return Err(Refusal::new("io", "the disk is full", "free some room"));
             }
-            let root = format!("/worktrees/{agent}/{}", outside.number());
-            outside.worktrees.insert(root.clone());
+            let root = format!("/worktrees/{agent}/{}", environment.number());
+            environment.worktrees.insert(root.clone());
             let worktree =
                 Worktree { branch: format!("abide/{agent}"), base_commit: "c0".into(), repo: folder.clone() };
             let (mode, worktree) = (WorkspaceMode::Worktree, Some(worktree));
@@ -352,7 +354,7 @@ impl Perform for World {
 }
 
 struct Process {
-    world: World,
+    shared: SharedEnvironment,
     memory: Memory,
     ledger: Ledger,
     host: Host,
@@ -360,48 +362,51 @@ struct Process {
 }
 
 impl Process {
-    async fn live(&mut self, left: &mut u64) -> Result<(), Ended> {
+    async fn live(&mut self, left: &mut u64) -> Result<(), ProcessEnd> {
         self.pass(1).await?;
-        if self.ledger.head(&StreamId::agent(&top()?))?.is_none() {
-            let budget = mind::family_budget(&mut self.world.outside().rng);
+        if self.ledger.head(&StreamId::agent(&top_agent_id()?))?.is_none() {
+            let budget = generators::family_budget(&mut self.shared.lock().rng);
             let config = Config { workspace: Some("/work".to_owned()), budget, ..Config::default() };
-            self.ask(&top()?, Input::Create { identity: Identity::named(top()?), config, start: true });
+            self.ask(
+                &top_agent_id()?,
+                Input::Create { identity: Identity::named(top_agent_id()?), config, start: true },
+            );
             self.pass(10).await?;
         }
         while *left > 0 {
             *left -= 1;
-            self.step()?;
-            let span = [1, 50, 2_000, 120_000][self.world.outside().rng.weighted(&[4, 4, 3, 1])];
+            self.random_event()?;
+            let span = [1, 50, 2_000, 120_000][self.shared.lock().rng.weighted(&[4, 4, 3, 1])];
             self.pass(span).await?;
         }
-        self.come_to_an_end().await
+        self.run_to_completion().await
     }
 
     fn ask(&self, id: &AgentId, input: Input) {
         let (host, id) = (self.host.clone(), id.clone());
         let line = format!("{id}: {input:?}").chars().take(120).collect();
-        self.world.outside().note(host.clock().now(), line);
+        self.shared.lock().note(host.clock().now(), line);
         // It ends with its process, answered or not.
         tokio::spawn(async move { host.ask(&id, input).await });
     }
 
-    fn step(&self) -> Result<(), Ended> {
-        let all = everybody(&self.ledger)?;
-        within_budget(&all)?;
-        let mut outside = self.world.outside();
-        within_tree(&all, outside.tree_agents)?;
-        outside.nothing_after_dismissal()?;
-        let rng = &mut outside.rng;
+    fn random_event(&self) -> Result<(), ProcessEnd> {
+        let all = fold_all_agents(&self.ledger)?;
+        check_budget(&all)?;
+        let mut environment = self.shared.lock();
+        check_tree_size(&all, environment.tree_agents)?;
+        environment.check_dismissals()?;
+        let rng = &mut environment.rng;
         let ids: Vec<AgentId> = all.keys().cloned().collect();
-        let chosen = rng.pick(&ids).cloned().unwrap_or(top()?);
+        let chosen = rng.pick(&ids).cloned().unwrap_or(top_agent_id()?);
         let tasks: Vec<TaskId> =
             all.get(&chosen).into_iter().flat_map(|state| state.tasks.open().keys().cloned()).collect();
-        let made = all.get(&top()?).map_or(0, |state| state.tasks.children().count());
+        let made = all.get(&top_agent_id()?).map_or(0, |state| state.tasks.children().count());
         let (id, input) = match rng.weighted(&[8, 2, 3, 2, 1]) {
             0 if made < CHILDREN => {
-                (top()?, Input::Queue(NewMessage { text: Some("go on".to_owned()), ..NewMessage::default() }))
+                (top_agent_id()?, Input::Queue(NewMessage { text: Some("go on".to_owned()), ..NewMessage::default() }))
             }
-            1 => (top()?, if rng.chance(50) { Input::Stop } else { Input::Start }),
+            1 => (top_agent_id()?, if rng.chance(50) { Input::Stop } else { Input::Start }),
             2 => match rng.pick(&tasks).cloned() {
                 Some(task_id) => {
                     (chosen, Input::Act { by: "somebody".to_owned(), act: RecordCall::StopTask { task_id } })
@@ -411,13 +416,13 @@ impl Process {
             3 => (chosen, Input::Stop),
             _ => (chosen, Input::Abort { exec_id: None }),
         };
-        drop(outside);
+        drop(environment);
         self.ask(&id, input);
         Ok(())
     }
 
     /// Lets time pass, syncing the disk whenever something waits for it.
-    async fn pass(&mut self, span_ms: u64) -> Result<(), Ended> {
+    async fn pass(&mut self, span_ms: u64) -> Result<(), ProcessEnd> {
         let (mut left, mut glance) = (span_ms, 1);
         while left > 0 {
             let this = glance.min(left);
@@ -426,7 +431,7 @@ impl Process {
             glance = (glance * 2).min(30_000);
             if self.memory.staged() > 0 {
                 self.maybe_crash()?;
-                self.world.outside().tally.commits += self.memory.sync() as u64;
+                self.shared.lock().tally.commits += self.memory.sync() as u64;
                 glance = 1;
                 self.maybe_crash()?;
             }
@@ -434,50 +439,53 @@ impl Process {
         Ok(())
     }
 
-    fn maybe_crash(&self) -> Result<(), Ended> {
-        let crashes = self.world.outside().rng.below(1_000) < self.crash_per_mille;
-        if crashes { Err(Ended::Crash) } else { Ok(()) }
+    fn maybe_crash(&self) -> Result<(), ProcessEnd> {
+        let crashes = self.shared.lock().rng.below(1_000) < self.crash_per_mille;
+        if crashes { Err(ProcessEnd::Crash) } else { Ok(()) }
     }
 
-    /// Everybody is friendly from here on: whoever was given work does it, and nobody is left in the end.
-    async fn come_to_an_end(&mut self) -> Result<(), Ended> {
+    /// From here on every model does its work and every person helps, and no child is left in the end.
+    async fn run_to_completion(&mut self) -> Result<(), ProcessEnd> {
         self.crash_per_mille = 0;
-        self.world.outside().friendly = true;
+        self.shared.lock().friendly = true;
         for _ in 0..400 {
             self.pass(10_000).await?;
-            let all = everybody(&self.ledger)?;
-            let Some(state) = all.get(&top()?) else { continue };
-            within_budget(&all)?;
-            within_tree(&all, self.world.outside().tree_agents)?;
-            self.world.outside().nothing_after_dismissal()?;
-            // A key that is mended lets everybody go on whom it held.
+            let all = fold_all_agents(&self.ledger)?;
+            let Some(state) = all.get(&top_agent_id()?) else { continue };
+            check_budget(&all)?;
+            check_tree_size(&all, self.shared.lock().tree_agents)?;
+            self.shared.lock().check_dismissals()?;
+            // Agents that were held for a model key go on once it works again.
             for (id, held) in all.iter().filter_map(|(id, state)| Some((id, state.held.as_ref()?))) {
                 self.ask(id, Input::ReleaseTurns { cause: held.cause, evidence: "mended".to_owned() });
             }
             if state.control != Control::Runnable {
-                self.ask(&top()?, Input::Start);
+                self.ask(&top_agent_id()?, Input::Start);
             } else if !state.config.budget.is_none() {
                 let change = ConfigChange { budget: Some(Budget::default()), ..ConfigChange::default() };
-                self.ask(&top()?, Input::Configure { change: Box::new(change) });
+                self.ask(&top_agent_id()?, Input::Configure { change: Box::new(change) });
             } else if let Some(wait) = state.waits.open().values().find(|wait| wait.kind == WaitKind::Operator) {
                 let act = RecordCall::CancelWait { waiting_intent_id: wait.waiting_intent_id.clone() };
-                self.ask(&top()?, Input::Act { by: "somebody".to_owned(), act });
+                self.ask(&top_agent_id()?, Input::Act { by: "somebody".to_owned(), act });
             } else if state.tasks.owed().values().any(|task| task.held) {
-                self.ask(&top()?, Input::Queue(NewMessage { text: Some("and?".into()), ..NewMessage::default() }));
+                self.ask(
+                    &top_agent_id()?,
+                    Input::Queue(NewMessage { text: Some("and?".into()), ..NewMessage::default() }),
+                );
             } else if self.host.awake() == 0 && all.values().all(|state| state.archived || state.next_due().is_none()) {
-                return self.nobody_is_left(&all);
+                return self.check_no_child_left(&all);
             }
         }
-        Err(Ended::Failed(format!("{} agents are still awake", self.host.awake())))
+        Err(ProcessEnd::Failed(format!("{} agents are still awake", self.host.awake())))
     }
 
-    fn nobody_is_left(&self, all: &BTreeMap<AgentId, AgentState>) -> Result<(), Ended> {
-        let mut outside = self.world.outside();
-        outside.tally.turns += all.values().map(|state| state.turn_index).sum::<u64>();
-        outside.tally.facts += all.values().map(|state| state.seq).sum::<u64>();
-        let fail = |what: String| Err(Ended::Failed(what));
+    fn check_no_child_left(&self, all: &BTreeMap<AgentId, AgentState>) -> Result<(), ProcessEnd> {
+        let mut environment = self.shared.lock();
+        environment.tally.turns += all.values().map(|state| state.turn_index).sum::<u64>();
+        environment.tally.facts += all.values().map(|state| state.seq).sum::<u64>();
+        let fail = |what: String| Err(ProcessEnd::Failed(what));
         let turns = turns_of(all);
-        if let Some(state) = all.get(&top()?)
+        if let Some(state) = all.get(&top_agent_id()?)
             && state.used_with_children().turns != turns
         {
             return fail(format!("{turns} turns were taken, {:?} are accounted for", state.used_with_children()));
@@ -495,7 +503,7 @@ impl Process {
                 return fail(format!("{id} has {} results that no turn read", state.tasks.owed().len()));
             }
         }
-        match outside.worktrees.first() {
+        match environment.worktrees.first() {
             Some(root) => fail(format!("{root} is left over")),
             None => Ok(()),
         }

@@ -1,29 +1,31 @@
 //! The simulator: seeded worlds that drive the engine's own core, and a reference model that must agree with it.
 
-pub mod agent;
 pub mod family;
+mod generators;
 pub mod live;
-mod mind;
 pub mod model;
+pub mod plain;
+mod report;
 mod rng;
-pub mod world;
+pub mod simulated_agent;
 
 use std::ops::Range;
 
-pub use world::{Failure, Tally, World};
+pub use plain::Simulation;
+pub use report::{Failure, Tally};
 
 /// Steps of one world. Short worlds and many seeds find more than long worlds and few.
 pub const STEPS: u64 = 120;
 
 /// One world. A panic inside it is a failure of that seed like any other.
 pub fn run(seed: u64, steps: u64) -> Result<Tally, Failure> {
-    run_world(World::new(seed), steps)
+    run_world(Simulation::new(seed), steps)
 }
 
 /// The fewest steps with which a seed still fails, and how. A prefix of a world is a world, so halving finds one fast.
 pub fn shorten(seed: u64, steps: u64, history: usize) -> Option<(u64, Failure)> {
     let fails = |steps: u64| {
-        let mut world = World::new(seed);
+        let mut world = Simulation::new(seed);
         world.history_kept = history;
         run_world(world, steps).err()
     };
@@ -41,7 +43,7 @@ pub fn shorten(seed: u64, steps: u64, history: usize) -> Option<(u64, Failure)> 
     Some((least, failure))
 }
 
-pub fn run_world(mut world: World, steps: u64) -> Result<Tally, Failure> {
+pub fn run_world(mut world: Simulation, steps: u64) -> Result<Tally, Failure> {
     match caught(|| world.run(steps)) {
         Ok(Ok(())) => Ok(world.tally),
         Ok(Err(failure)) => Err(failure),
@@ -102,14 +104,4 @@ pub fn run_many(
         }
     }
     failed.map_or(Ok(sum), Err)
-}
-
-impl Tally {
-    fn add(&mut self, other: Tally) {
-        self.facts += other.facts;
-        self.commits += other.commits;
-        self.crashes += other.crashes;
-        self.turns += other.turns;
-        self.messages += other.messages;
-    }
 }

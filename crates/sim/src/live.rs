@@ -21,20 +21,21 @@ use abide_kernel::vocabulary::{ProviderError, TaskKind, TaskStatus, ToolStatus, 
 use abide_kernel::wake::{self, Wake};
 use abide_ledger::{Cursor, Ledger, Memory};
 
-use crate::agent::Inhabitant;
-use crate::mind;
+use crate::generators;
+use crate::plain::{DAY_MS, check_nothing_left, check_time_bounds};
+use crate::report::{Failure, Tally};
 use crate::rng::Rng;
-use crate::world::{DAY_MS, Failure, Tally, nothing_left, nothing_too_far_ahead};
+use crate::simulated_agent::SimulatedAgent;
 
 /// Steps of one live world.
 pub const STEPS: u64 = 60;
 /// The longest that the world looks away while nothing happens.
 const LOOK_MS: u64 = 30_000;
 
-/// What outlives a process: the world outside, and what it has seen of the disk.
-struct Outside {
+/// The environment of the processes, which outlives each of them, and its position in the ledger.
+struct Environment {
     rng: Rng,
-    agents: BTreeMap<AgentId, Inhabitant>,
+    agents: BTreeMap<AgentId, SimulatedAgent>,
     seen: Cursor,
     /// From here on the model only says that it is done.
     friendly: bool,
@@ -48,24 +49,24 @@ struct Outside {
 }
 
 #[derive(Clone)]
-struct World(Arc<Mutex<Outside>>);
+struct SharedEnvironment(Arc<Mutex<Environment>>);
 
 /// Why a process ended.
-enum Ended {
+enum ProcessEnd {
     Crash,
     Done,
     Failed(String),
 }
 
-impl From<String> for Ended {
-    fn from(what: String) -> Ended {
-        Ended::Failed(what)
+impl From<String> for ProcessEnd {
+    fn from(what: String) -> ProcessEnd {
+        ProcessEnd::Failed(what)
     }
 }
 
 /// One live world, through as many processes as it takes.
 pub fn run(seed: u64, steps: u64) -> Result<Tally, Failure> {
-    let world = World(Arc::new(Mutex::new(Outside {
+    let shared = SharedEnvironment(Arc::new(Mutex::new(Environment {
         rng: Rng::new(seed),
         agents: BTreeMap::new(),
         seen: Cursor::START,
@@ -77,50 +78,57 @@ pub fn run(seed: u64, steps: u64) -> Result<Tally, Failure> {
         tally: Tally::default(),
         history: Vec::new(),
     })));
-    let crash_percent = [0, 2, 6, 20][world.outside().rng.weighted(&[2, 3, 3, 1])];
-    let clock_is_set = world.outside().rng.chance(25);
-    world.outside().clock_is_set = clock_is_set;
+    let crash_percent = [0, 2, 6, 20][shared.lock().rng.weighted(&[2, 3, 3, 1])];
+    let clock_is_set = shared.lock().rng.chance(25);
+    shared.lock().clock_is_set = clock_is_set;
     let mut memory = Memory::with_manual_sync();
     let mut now = Time::from_ms(1_800_000_000_000);
     let mut left = steps;
     loop {
-        let ended = one_process(&world, &memory, &mut now, &mut left, crash_percent, seed);
+        let ended = one_process(&shared, &memory, &mut now, &mut left, crash_percent, seed);
         match ended {
-            Ended::Done => return Ok(world.outside().tally),
-            Ended::Failed(what) => {
-                let history = std::mem::take(&mut world.outside().history);
+            ProcessEnd::Done => return Ok(shared.lock().tally),
+            ProcessEnd::Failed(what) => {
+                let history = std::mem::take(&mut shared.lock().history);
                 return Err(Failure { what, history });
             }
-            Ended::Crash => {
-                let mut outside = world.outside();
-                outside.tally.crashes += 1;
-                outside.note(now, "the process dies".to_owned());
-                let kept = usize::try_from(outside.rng.below(3)).unwrap_or(0);
-                for inhabitant in outside.agents.values_mut() {
-                    inhabitant.processes.clear();
+            ProcessEnd::Crash => {
+                let mut environment = shared.lock();
+                environment.tally.crashes += 1;
+                environment.note(now, "the process dies".to_owned());
+                let kept = usize::try_from(environment.rng.below(3)).unwrap_or(0);
+                for simulated in environment.agents.values_mut() {
+                    simulated.processes.clear();
                 }
-                drop(outside);
+                drop(environment);
                 memory = memory.crash_keeping(kept);
             }
         }
     }
 }
 
-fn one_process(world: &World, memory: &Memory, now: &mut Time, left: &mut u64, crash_percent: u64, seed: u64) -> Ended {
+fn one_process(
+    shared: &SharedEnvironment,
+    memory: &Memory,
+    now: &mut Time,
+    left: &mut u64,
+    crash_percent: u64,
+    seed: u64,
+) -> ProcessEnd {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
-        Err(error) => return Ended::Failed(format!("no runtime: {error}")),
+        Err(error) => return ProcessEnd::Failed(format!("no runtime: {error}")),
     };
     let outcome = runtime.block_on(async {
         let clock = Clock::simulated(*now, seed ^ *left);
         let ledger = Ledger::Memory(memory.clone());
-        let host = match Host::start(ledger.clone(), Arc::new(world.clone()), clock) {
+        let host = match Host::start(ledger.clone(), Arc::new(shared.clone()), clock) {
             Ok(host) => host,
-            Err(error) => return Ended::Failed(error.to_string()),
+            Err(error) => return ProcessEnd::Failed(error.to_string()),
         };
-        let mut process = Process { world: world.clone(), memory: memory.clone(), ledger, host, crash_percent };
-        let ended = process.live(left).await.err().unwrap_or(Ended::Done);
+        let mut process = Process { shared: shared.clone(), memory: memory.clone(), ledger, host, crash_percent };
+        let ended = process.live(left).await.err().unwrap_or(ProcessEnd::Done);
         *now = process.host.clock().now();
         ended
     });
@@ -129,13 +137,13 @@ fn one_process(world: &World, memory: &Memory, now: &mut Time, left: &mut u64, c
     outcome
 }
 
-impl World {
-    fn outside(&self) -> MutexGuard<'_, Outside> {
+impl SharedEnvironment {
+    fn lock(&self) -> MutexGuard<'_, Environment> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Outside {
+impl Environment {
     fn note(&mut self, now: Time, line: String) {
         if self.history.len() == 200 {
             self.history.remove(0);
@@ -146,15 +154,15 @@ impl Outside {
     fn new_process(&mut self, agent: &AgentId) -> TaskId {
         self.tasks += 1;
         let task_id = TaskId::new(format!("task_{}", self.tasks));
-        if let Some(inhabitant) = self.agents.get_mut(agent) {
-            inhabitant.processes.insert(task_id.clone());
+        if let Some(simulated) = self.agents.get_mut(agent) {
+            simulated.processes.insert(task_id.clone());
         }
         task_id
     }
 
-    /// What the world makes of an effect.
+    /// The reports of the environment on an effect.
     fn outcome(&mut self, agent: &AgentId, effect: Effect) -> Vec<Input> {
-        let Some(inhabitant) = self.agents.get(agent) else { return Vec::new() };
+        let Some(simulated) = self.agents.get(agent) else { return Vec::new() };
         match effect {
             Effect::CallModel { exec_id, round, .. } if self.friendly => {
                 let reply = Reply { text: "Done.".to_owned(), ..Reply::default() };
@@ -163,8 +171,8 @@ impl Outside {
             Effect::CallModel { exec_id, round, .. } if self.rng.chance(10) => {
                 let error = *self.rng.pick(ProviderError::ALL).unwrap_or(&ProviderError::Timeout);
                 let retry_after_ms = self.rng.chance(50).then(|| self.rng.below(100_000));
-                let (message, jitter) = ("no".to_owned(), mind::jitter(&mut self.rng));
-                let (carry, spent, announce) = (None, mind::spent(jitter), jitter % 2 == 0);
+                let (message, jitter) = ("no".to_owned(), generators::jitter(&mut self.rng));
+                let (carry, spent, announce) = (None, generators::spent(jitter), jitter % 2 == 0);
                 vec![Input::FailRound {
                     exec_id,
                     round,
@@ -178,11 +186,11 @@ impl Outside {
                 }]
             }
             Effect::CallModel { exec_id, round, .. } => {
-                let reply = mind::reply(&mut self.rng, &inhabitant.shadow, &mut self.calls);
+                let reply = generators::reply(&mut self.rng, &simulated.shadow, &mut self.calls);
                 vec![Input::FinishRound { exec_id, round, reply }]
             }
             Effect::RunTool { exec_id, call_id, .. } | Effect::AnswerCall { exec_id, call_id, .. } => {
-                let reads = mind::reads(&mut self.rng, &inhabitant.shadow);
+                let reads = generators::reads(&mut self.rng, &simulated.shadow);
                 let status = if self.rng.chance(80) { ToolStatus::Completed } else { ToolStatus::Failed };
                 let result = serde_json::Value::Null;
                 let finish =
@@ -210,8 +218,8 @@ impl Outside {
                 vec![Input::CreateTask(created), Input::RunTask { task_id, recovery: None }, finish]
             }
             Effect::EndTask { task_id, .. } => {
-                if let Some(inhabitant) = self.agents.get_mut(agent) {
-                    inhabitant.processes.remove(&task_id);
+                if let Some(simulated) = self.agents.get_mut(agent) {
+                    simulated.processes.remove(&task_id);
                 }
                 let end = TaskEnd { task_id, ..TaskEnd::default() };
                 vec![Input::EndTask { status: TaskStatus::Cancelled, end }]
@@ -240,7 +248,7 @@ impl Outside {
     }
 }
 
-impl Perform for World {
+impl Perform for SharedEnvironment {
     fn perform(
         &self,
         agent: &AgentId,
@@ -249,120 +257,124 @@ impl Perform for World {
         if matches!(effect, Effect::ForgetSecret { .. }) {
             return None;
         }
-        let (world, agent) = (self.clone(), agent.clone());
-        let wait = self.outside().rng.below(3_000);
+        let (shared, agent) = (self.clone(), agent.clone());
+        let wait = self.lock().rng.below(3_000);
         Some(Box::pin(async move {
             tokio::time::sleep(Duration::from_millis(wait)).await;
-            world.outside().outcome(&agent, effect)
+            shared.lock().outcome(&agent, effect)
         }))
     }
 }
 
 struct Process {
-    world: World,
+    shared: SharedEnvironment,
     memory: Memory,
     ledger: Ledger,
     host: Host,
     crash_percent: u64,
 }
 
-type Asked = Arc<Mutex<Vec<(AgentId, Result<Response, AskError>)>>>;
+type ReceivedAnswers = Arc<Mutex<Vec<(AgentId, Result<Response, AskError>)>>>;
 
 impl Process {
-    async fn live(&mut self, left: &mut u64) -> Result<(), Ended> {
-        let asked = Asked::default();
-        self.pass(1, &asked).await?;
-        self.create_missing(&asked).await?;
+    async fn live(&mut self, left: &mut u64) -> Result<(), ProcessEnd> {
+        let answers = ReceivedAnswers::default();
+        self.pass(1, &answers).await?;
+        self.create_missing(&answers).await?;
         while *left > 0 {
             *left -= 1;
             self.set_clock();
-            self.step(&asked);
+            self.random_event(&answers);
             let span = {
-                let rng = &mut self.world.outside().rng;
+                let rng = &mut self.shared.lock().rng;
                 [1, 50, 2_000, 120_000][rng.weighted(&[4, 4, 3, 1])]
             };
-            self.pass(span, &asked).await?;
+            self.pass(span, &answers).await?;
         }
-        self.come_to_an_end(&asked).await
+        self.run_to_completion(&answers).await
     }
 
     /// Now and then a clock that is ahead is put right, and one that is right is a century or a day ahead, or a day behind.
     fn set_clock(&self) {
-        let mut outside = self.world.outside();
-        if !outside.clock_is_set || !outside.rng.chance(8) {
+        let mut environment = self.shared.lock();
+        if !environment.clock_is_set || !environment.rng.chance(8) {
             return;
         }
-        let ms = match outside.rng.below(3) {
-            _ if outside.ahead_ms > 0 => -outside.ahead_ms,
+        let ms = match environment.rng.below(3) {
+            _ if environment.ahead_ms > 0 => -environment.ahead_ms,
             0 => 100 * 365 * DAY_MS,
             1 => DAY_MS,
             _ => -DAY_MS,
         };
-        outside.ahead_ms = ms.max(0);
-        outside.note(self.host.clock().now(), format!("the clock is set by {ms} ms"));
+        environment.ahead_ms = ms.max(0);
+        environment.note(self.host.clock().now(), format!("the clock is set by {ms} ms"));
         self.host.clock().set_by_ms(ms);
     }
 
     /// The clock is ahead for long enough to fall asleep by it, and right from then on. Soon nobody waits for a time that
     /// was recorded while it was not.
-    async fn put_clock_right(&mut self, asked: &Asked) -> Result<(), Ended> {
-        if !self.world.outside().clock_is_set {
+    async fn put_clock_right(&mut self, answers: &ReceivedAnswers) -> Result<(), ProcessEnd> {
+        if !self.shared.lock().clock_is_set {
             return Ok(());
         }
-        let mut ahead_ms = std::mem::take(&mut self.world.outside().ahead_ms);
+        let mut ahead_ms = std::mem::take(&mut self.shared.lock().ahead_ms);
         if ahead_ms == 0 {
             ahead_ms = 100 * 365 * DAY_MS;
             self.host.clock().set_by_ms(ahead_ms);
         }
-        self.pass(30_000, asked).await?;
+        self.pass(30_000, answers).await?;
         self.host.clock().set_by_ms(-ahead_ms);
-        self.pass(15_000, asked).await?;
+        self.pass(15_000, answers).await?;
         let now = self.host.clock().now().plus_ms(CLOCK_SLACK_MS);
         let left = self.ledger.waits_recorded_after(now).map_err(|error| error.to_string())?;
-        let outside = self.world.outside();
+        let environment = self.shared.lock();
         // A stopped agent hears of it when it is started.
-        for inhabitant in outside.agents.values().filter(|inhabitant| inhabitant.shadow.is_runnable()) {
-            nothing_too_far_ahead(&inhabitant.shadow, self.host.clock().now())?;
+        for simulated in environment.agents.values().filter(|simulated| simulated.shadow.is_runnable()) {
+            check_time_bounds(&simulated.shadow, self.host.clock().now())?;
         }
-        if left.is_empty() { Ok(()) } else { Err(Ended::Failed(format!("{left:?} wait for a time of the future"))) }
+        if left.is_empty() {
+            Ok(())
+        } else {
+            Err(ProcessEnd::Failed(format!("{left:?} wait for a time of the future")))
+        }
     }
 
     /// Agents whose creation is not on disk: nobody was told that they exist.
-    async fn create_missing(&mut self, asked: &Asked) -> Result<(), Ended> {
+    async fn create_missing(&mut self, answers: &ReceivedAnswers) -> Result<(), ProcessEnd> {
         for number in 0..2 {
             let id = AgentId::new(&format!("a{number}")).map_err(|error| error.to_string())?;
-            self.world.outside().agents.entry(id.clone()).or_insert_with(|| Inhabitant::new(id.clone()));
-            if self.world.outside().agents[&id].shadow.seq == 0 {
+            self.shared.lock().agents.entry(id.clone()).or_insert_with(|| SimulatedAgent::new(id.clone()));
+            if self.shared.lock().agents[&id].shadow.seq == 0 {
                 let identity = Identity::named(id.clone());
-                self.ask(&id, Input::Create { identity, config: Config::default(), start: true }, asked);
+                self.ask(&id, Input::Create { identity, config: Config::default(), start: true }, answers);
             }
         }
-        self.pass(10, asked).await
+        self.pass(10, answers).await
     }
 
     /// Asks without waiting for the answer, as a client does that may never hear it.
-    fn ask(&self, id: &AgentId, input: Input, asked: &Asked) {
-        let (host, id, asked) = (self.host.clone(), id.clone(), Arc::clone(asked));
+    fn ask(&self, id: &AgentId, input: Input, answers: &ReceivedAnswers) {
+        let (host, id, answers) = (self.host.clone(), id.clone(), Arc::clone(answers));
         // It ends with its process, answered or not.
         tokio::spawn(async move {
             let answer = host.ask(&id, input).await;
-            asked.lock().unwrap_or_else(PoisonError::into_inner).push((id, answer));
+            answers.lock().unwrap_or_else(PoisonError::into_inner).push((id, answer));
         });
     }
 
-    fn step(&self, asked: &Asked) {
-        let mut outside = self.world.outside();
-        let outside = &mut *outside;
-        let ids: Vec<AgentId> = outside.agents.keys().cloned().collect();
-        let Some(id) = outside.rng.pick(&ids).cloned() else { return };
-        let shadow = &outside.agents[&id].shadow;
-        let rng = &mut outside.rng;
+    fn random_event(&self, answers: &ReceivedAnswers) {
+        let mut environment = self.shared.lock();
+        let environment = &mut *environment;
+        let ids: Vec<AgentId> = environment.agents.keys().cloned().collect();
+        let Some(id) = environment.rng.pick(&ids).cloned() else { return };
+        let shadow = &environment.agents[&id].shadow;
+        let rng = &mut environment.rng;
         let input = match rng.weighted(&[10, 4, 3, 3, 2, 1]) {
             0 => {
-                outside.tally.messages += 1;
-                mind::ingress(rng, shadow)
+                environment.tally.messages += 1;
+                generators::incoming_input(rng, shadow)
             }
-            1 => Input::Act { by: "operator".to_owned(), act: mind::operator_act(rng, shadow) },
+            1 => Input::Act { by: "operator".to_owned(), act: generators::operator_act(rng, shadow) },
             2 => {
                 let source = Some(format!("source_{}", rng.below(2)));
                 let body = rng.chance(30).then(|| "news".to_owned());
@@ -371,23 +383,23 @@ impl Process {
             3 if shadow.control == Control::Runnable && rng.chance(50) => Input::Stop,
             3 => Input::Start,
             4 => {
-                let processes: Vec<TaskId> = outside.agents[&id].processes.iter().cloned().collect();
+                let processes: Vec<TaskId> = environment.agents[&id].processes.iter().cloned().collect();
                 let Some(task_id) = rng.pick(&processes).cloned() else { return };
                 let status = if rng.chance(75) { TaskStatus::Completed } else { TaskStatus::Failed };
                 Input::EndTask { status, end: TaskEnd { task_id, exit_code: Some(0), ..TaskEnd::default() } }
             }
             _ => Input::Abort { exec_id: None },
         };
-        if let (Input::EndTask { end, .. }, Some(inhabitant)) = (&input, outside.agents.get_mut(&id)) {
-            inhabitant.processes.remove(&end.task_id);
+        if let (Input::EndTask { end, .. }, Some(simulated)) = (&input, environment.agents.get_mut(&id)) {
+            simulated.processes.remove(&end.task_id);
         }
         let line = format!("{id}: {input:?}");
-        outside.note(self.host.clock().now(), line.chars().take(160).collect());
-        self.ask(&id, input, asked);
+        environment.note(self.host.clock().now(), line.chars().take(160).collect());
+        self.ask(&id, input, answers);
     }
 
     /// Lets time pass, syncing the disk whenever something waits for it, and looks at what became durable.
-    async fn pass(&mut self, span_ms: u64, asked: &Asked) -> Result<(), Ended> {
+    async fn pass(&mut self, span_ms: u64, answers: &ReceivedAnswers) -> Result<(), ProcessEnd> {
         let (mut left, mut glance) = (span_ms, 1);
         while left > 0 {
             let this = glance.min(left);
@@ -398,25 +410,25 @@ impl Process {
                 self.maybe_crash()?;
                 self.memory.sync();
                 glance = 1;
-                // The disk knows; whoever waits does not yet.
+                // The commit is durable, and its caller has not been told yet.
                 self.maybe_crash()?;
             }
             self.observe()?;
-            self.heard(asked)?;
+            self.check_answers(answers)?;
         }
         Ok(())
     }
 
-    fn maybe_crash(&self) -> Result<(), Ended> {
-        let crashes = self.world.outside().rng.below(1_000) < self.crash_percent;
-        if crashes { Err(Ended::Crash) } else { Ok(()) }
+    fn maybe_crash(&self) -> Result<(), ProcessEnd> {
+        let crashes = self.shared.lock().rng.below(1_000) < self.crash_percent;
+        if crashes { Err(ProcessEnd::Crash) } else { Ok(()) }
     }
 
     /// Everything that became durable, checked as an observer can.
-    fn observe(&self) -> Result<(), Ended> {
-        let mut outside = self.world.outside();
-        let outside = &mut *outside;
-        let mut follow = self.ledger.follow(outside.seen);
+    fn observe(&self) -> Result<(), ProcessEnd> {
+        let mut environment = self.shared.lock();
+        let environment = &mut *environment;
+        let mut follow = self.ledger.follow(environment.seen);
         let mut facts = Vec::new();
         loop {
             let batch = follow.next_batch(1_000).map_err(|error| error.to_string())?;
@@ -425,7 +437,7 @@ impl Process {
             }
             facts.extend(batch);
         }
-        outside.seen = follow.cursor();
+        environment.seen = follow.cursor();
         // A sync makes whole commits durable, so the last fact of each stream ends one.
         let mut last = BTreeMap::new();
         for (index, (_, stream, _)) in facts.iter().enumerate() {
@@ -434,69 +446,69 @@ impl Process {
         for (index, (_, stream, recorded)) in facts.iter().enumerate() {
             let Some(Ok(id)) = stream.agent_name().map(AgentId::new) else { continue };
             let fact = decode::<AgentState>(stream, recorded).map_err(|damage| damage.to_string())?;
-            outside.tally.facts += 1;
-            outside.tally.turns += u64::from(matches!(fact, Fact::TurnStarted(_)));
+            environment.tally.facts += 1;
+            environment.tally.turns += u64::from(matches!(fact, Fact::TurnStarted(_)));
             let line = format!("{id}:   {} {}", recorded.seq, fact.kind());
-            outside.note(recorded.at, line);
-            if let Some(inhabitant) = outside.agents.get_mut(&id) {
-                inhabitant.observe(recorded.seq, recorded.at, &fact, last[stream] == index)?;
+            environment.note(recorded.at, line);
+            if let Some(simulated) = environment.agents.get_mut(&id) {
+                simulated.observe(recorded.seq, recorded.at, &fact, last[stream] == index)?;
             }
         }
         Ok(())
     }
 
-    /// What was answered is on disk.
-    fn heard(&self, asked: &Asked) -> Result<(), Ended> {
-        let answers = std::mem::take(&mut *asked.lock().unwrap_or_else(PoisonError::into_inner));
-        let mut outside = self.world.outside();
+    /// Every answered message is on disk.
+    fn check_answers(&self, answers: &ReceivedAnswers) -> Result<(), ProcessEnd> {
+        let answers = std::mem::take(&mut *answers.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut environment = self.shared.lock();
         for (id, answer) in answers {
-            let Some(inhabitant) = outside.agents.get_mut(&id) else { continue };
+            let Some(simulated) = environment.agents.get_mut(&id) else { continue };
             match answer {
                 Ok(Response { answer: Answer::Queued { message_id }, .. }) => {
-                    inhabitant.acknowledged.insert(message_id);
-                    inhabitant.nothing_lost()?;
+                    simulated.acknowledged.insert(message_id);
+                    simulated.check_nothing_lost()?;
                 }
                 Ok(_) | Err(AskError::Refused(_)) => {}
-                Err(error) => return Err(Ended::Failed(format!("{id} answered {error:?}"))),
+                Err(error) => return Err(ProcessEnd::Failed(format!("{id} answered {error:?}"))),
             }
         }
         Ok(())
     }
 
-    /// Nothing crashes any more, everybody is friendly, and in the end nothing may be left over, and nobody awake.
-    async fn come_to_an_end(&mut self, asked: &Asked) -> Result<(), Ended> {
+    /// Without crashes, and with people who help, everything is finished and every agent asleep in the end.
+    async fn run_to_completion(&mut self, answers: &ReceivedAnswers) -> Result<(), ProcessEnd> {
         self.crash_percent = 0;
-        self.world.outside().friendly = true;
-        self.put_clock_right(asked).await?;
-        let ids: Vec<AgentId> = self.world.outside().agents.keys().cloned().collect();
+        self.shared.lock().friendly = true;
+        self.put_clock_right(answers).await?;
+        let ids: Vec<AgentId> = self.shared.lock().agents.keys().cloned().collect();
         let mut span = 5_000;
         for _ in 0..400 {
-            self.pass(span, asked).await?;
+            self.pass(span, answers).await?;
             let mut quiet = true;
             span = 5_000;
             for id in &ids {
-                let paced = self.world.outside().agents[id].shadow.pace_ends().is_some();
-                // What is held back by a provider or by its pace comes when its time comes.
-                quiet &= self.world.outside().agents[id].shadow.queue.next_not_before().is_none() && !paced;
+                let paced = self.shared.lock().agents[id].shadow.pace_ends().is_some();
+                // Messages that a provider or the agent's pace holds back come at their time.
+                quiet &= self.shared.lock().agents[id].shadow.queue.next_not_before().is_none() && !paced;
                 if paced {
                     span = 600_000;
                 }
-                if let Some(input) = self.mend(id) {
+                if let Some(input) = self.friendly_input(id) {
                     quiet = false;
-                    self.ask(id, input, asked);
+                    self.ask(id, input, answers);
                 }
             }
             if quiet && self.host.awake() == 0 {
-                return self.at_rest(&ids);
+                return self.check_at_rest(&ids);
             }
         }
-        Err(Ended::Failed(format!("{} agents are still awake", self.host.awake())))
+        Err(ProcessEnd::Failed(format!("{} agents are still awake", self.host.awake())))
     }
 
-    /// What a friendly person would do next for an agent, if anything.
-    fn mend(&self, id: &AgentId) -> Option<Input> {
-        let outside = self.world.outside();
-        let state = &outside.agents[id].shadow;
+    /// The next input of a person who helps the agent to finish, if there is one.
+    fn friendly_input(&self, id: &AgentId) -> Option<Input> {
+        let environment = self.shared.lock();
+        let state = &environment.agents[id].shadow;
         let act = |act| Some(Input::Act { by: "operator".to_owned(), act });
         if state.control != Control::Runnable {
             return Some(Input::Start);
@@ -523,18 +535,18 @@ impl Process {
         None
     }
 
-    fn at_rest(&self, ids: &[AgentId]) -> Result<(), Ended> {
-        let outside = self.world.outside();
+    fn check_at_rest(&self, ids: &[AgentId]) -> Result<(), ProcessEnd> {
+        let environment = self.shared.lock();
         for id in ids {
-            let inhabitant = &outside.agents[id];
+            let simulated = &environment.agents[id];
             let folded = fold::<AgentState>(&self.ledger, id).map_err(|damage| damage.to_string())?;
-            if folded.as_ref() != Some(&inhabitant.shadow) {
-                return Err(Ended::Failed(format!("{id} reads otherwise than it was seen")));
+            if folded.as_ref() != Some(&simulated.shadow) {
+                return Err(ProcessEnd::Failed(format!("{id} reads otherwise than it was seen")));
             }
-            inhabitant.compare(self.host.clock().now())?;
-            nothing_left(inhabitant)?;
-            if let Wake::AtOnce { why } = wake::wake(&inhabitant.shadow) {
-                return Err(Ended::Failed(format!("{id} sleeps with something to do: {why}")));
+            simulated.compare(self.host.clock().now())?;
+            check_nothing_left(simulated)?;
+            if let Wake::AtOnce { why } = wake::wake(&simulated.shadow) {
+                return Err(ProcessEnd::Failed(format!("{id} sleeps with something to do: {why}")));
             }
         }
         Ok(())

@@ -19,7 +19,7 @@ struct Wanted {
     history: usize,
 }
 
-/// What is simulated.
+/// The kinds of simulations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Plain,

@@ -30,12 +30,12 @@ use abide_kernel::vocabulary::{
 
 pub use continuation::Verdict;
 
-/// What the kernel is expected to decide.
+/// The decision that is expected of the kernel.
 ///
 /// The specification fixes kind and reason everywhere, the message of `StartModelTurn` and `ReduceMessageOnly`, and the
 /// item of the two work ticks. The ids of all other decisions are the model's own guess at what is involved.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Expected {
+pub struct ExpectedDecision {
     pub kind: DecisionKind,
     pub reason: Reason,
     pub message_id: Option<MessageId>,
@@ -102,12 +102,12 @@ enum Gate {
 }
 
 /// Where a message stands in its lane. The second number makes room in front of what is there.
-type Place = (Seq, i64);
+type QueuePosition = (Seq, i64);
 
 #[derive(Debug, Clone)]
 struct Entry {
     message: Arc<Message>,
-    place: Place,
+    place: QueuePosition,
     status: QueueStatus,
     not_before: Option<Time>,
     /// Turns that were started for it.

@@ -14,7 +14,7 @@ const OTHER_WORDS: &[(&str, &str, &str)] = &[
     ("views/src/vocabulary.rs", "Sleep", "a decision of the scheduler"),
     ("abide/src/commands/send.rs", "Sleep", "a decision of the scheduler"),
     ("api/src/operations.rs", "TaskInput", "the body of a request"),
-    ("sim/src/mind.rs", "*", "what the simulated model writes"),
+    ("sim/src/generators.rs", "*", "what the simulated model writes"),
 ];
 
 fn crates() -> PathBuf {

@@ -61,7 +61,7 @@ impl Model {
         reached(&self.budget.daily, self.with_grants(today.map(|expense| expense.amounts)))
     }
 
-    /// What a child at work may use counts as used, on every day.
+    /// The grant of a running child counts as used, on every day.
     fn with_grants(&self, used: impl Iterator<Item = Amounts>) -> Amounts {
         let grants = self.tasks.iter().filter(|task| task.child && !task.terminal);
         sum(used.chain(grants.map(|task| limits_of(&task.grant).map(Option::unwrap_or_default))))
@@ -88,11 +88,11 @@ impl Model {
         let used = self.expenses.iter().filter(|expense| expense.amounts != [0; 4]);
         let days: BTreeSet<i64> = used.map(|expense| expense.day).collect();
         let oldest = days.iter().rev().nth(EARLIER_DAYS - 1).copied().unwrap_or(i64::MIN);
-        // What is older is known in all, and no more by its day.
+        // Older expenses count in all, and no longer by their day.
         self.expenses.iter_mut().filter(|expense| expense.day < oldest).for_each(|expense| expense.day = i64::MIN);
     }
 
-    /// What was used on a day that has not begun, and on those before it since today, was used today.
+    /// Usage of a day that has not begun, and of the days before it since today, becomes today's.
     pub(super) fn day_set_back(&mut self, to: Time) {
         let today = to.as_ms().div_euclid(DAY_MS);
         if self.day <= today + 1 {

@@ -1,4 +1,4 @@
-//! What a message that is taken now would do: resume a wait, start something of its own, or stand aside.
+//! The effect of a message that is taken now: it resumes a wait, starts something of its own, or stands aside.
 
 use abide_kernel::fact::Resource;
 use abide_kernel::id::{MessageId, WaitId};

@@ -8,22 +8,22 @@ use abide_kernel::vocabulary::{
 };
 
 use super::observe::{is_tick_of, is_work_tick};
-use super::{Entry, Expected, Gate, Item, Model, Timer, Verdict, Wait};
+use super::{Entry, ExpectedDecision, Gate, Item, Model, Timer, Verdict, Wait};
 
-type Row = Option<Expected>;
+type Row = Option<ExpectedDecision>;
 
 const LANES: [Priority; 4] = [Priority::Interject, Priority::Next, Priority::Normal, Priority::Background];
 
-/// What row 4 takes. Fairness may let work go before a message.
+/// The choice of row 4. Fairness may let work go before a message.
 enum Pick<'a> {
     Message(&'a Entry),
     Work(&'a Item, Reason),
 }
 
 impl Model {
-    /// What the specification says comes next.
+    /// The next decision by the specification.
     #[must_use]
-    pub fn decide(&self, now: Time) -> Expected {
+    pub fn decide(&self, now: Time) -> ExpectedDecision {
         self.row_1_gate()
             .or_else(|| self.row_2_turn())
             .or_else(|| self.row_3_budget())
@@ -53,7 +53,7 @@ impl Model {
 
     fn row_2_turn(&self) -> Row {
         let turn = self.turn.as_ref()?;
-        Some(Expected {
+        Some(ExpectedDecision {
             message_id: Some(turn.message_id.clone()),
             ..about(DecisionKind::Noop, Reason::TurnInProgress, turn.work_item_id.as_ref())
         })
@@ -85,7 +85,7 @@ impl Model {
             Verdict::LivenessOnly => (DecisionKind::ReduceMessageOnly, Reason::LivenessOnlyMessage),
             Verdict::Parked => (DecisionKind::ReduceMessageOnly, Reason::MessageParked),
         };
-        Some(Expected {
+        Some(ExpectedDecision {
             message_id: Some(entry.message.message_id.clone()),
             ..about(kind, reason, entry.message.work_item_id.as_ref())
         })
@@ -125,7 +125,7 @@ impl Model {
         None
     }
 
-    /// What the agent caused itself is there, and waits because there was too much of it.
+    /// Messages that the agent caused itself wait, because there were too many of them.
     fn paced_messages(&self, now: Time) -> Row {
         let waits = self.pace_ends().is_some() && self.is_paced(now);
         waits.then(|| bare(DecisionKind::WaitForTimer, Reason::SelfTurnsPaced))
@@ -208,7 +208,7 @@ impl Model {
     }
 
     /// Nothing is new. What is under way already is said so, rather than slept over.
-    fn row_14_nothing(&self) -> Expected {
+    fn row_14_nothing(&self) -> ExpectedDecision {
         if !self.hints.is_empty() {
             return bare(DecisionKind::Noop, Reason::DuplicateWakeHint);
         }
@@ -270,14 +270,14 @@ impl Model {
         lane
     }
 
-    /// What may be taken from each lane: everything in front of the first message that is held back.
+    /// The messages of each lane that may be taken: all in front of the first one that is held back.
     fn due_lanes(&self, now: Time) -> Vec<Vec<&Entry>> {
         let mut lanes = LANES.map(|priority| self.lane(priority));
         let paced = self.is_paced(now);
         for lane in &mut lanes {
             let due = lane.iter().take_while(|entry| entry.is_due(now)).count();
             lane.truncate(due);
-            // Nobody waits behind a message that is paced.
+            // No message waits behind one that is paced.
             lane.retain(|entry| !(paced && entry.is_own()));
         }
         lanes.into_iter().filter(|lane| !lane.is_empty()).collect()
@@ -357,10 +357,10 @@ impl Item {
     }
 }
 
-fn bare(kind: DecisionKind, reason: Reason) -> Expected {
+fn bare(kind: DecisionKind, reason: Reason) -> ExpectedDecision {
     about(kind, reason, None)
 }
 
-fn about(kind: DecisionKind, reason: Reason, item: Option<&WorkItemId>) -> Expected {
-    Expected { kind, reason, message_id: None, work_item_id: item.cloned() }
+fn about(kind: DecisionKind, reason: Reason, item: Option<&WorkItemId>) -> ExpectedDecision {
+    ExpectedDecision { kind, reason, message_id: None, work_item_id: item.cloned() }
 }

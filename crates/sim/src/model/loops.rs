@@ -1,5 +1,5 @@
-//! What keeps an agent from running in circles, read off lists of everything that happened: the turns that it caused
-//! itself, and the row of work ticks.
+//! The limits against endless loops, read off lists of everything that happened: the turns that an agent caused itself,
+//! and the row of work ticks.
 
 use abide_kernel::limits::WORK_TICKS_MAX;
 use abide_kernel::time::Time;

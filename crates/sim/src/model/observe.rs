@@ -11,7 +11,9 @@ use abide_kernel::vocabulary::{
 };
 
 use super::loops::Row;
-use super::{Approval, Entry, Gate, Hint, Item, LastTurn, Model, Place, Task, Timer, Trigger, Turn, Wait, contentful};
+use super::{
+    Approval, Entry, Gate, Hint, Item, LastTurn, Model, QueuePosition, Task, Timer, Trigger, Turn, Wait, contentful,
+};
 
 impl Model {
     /// Takes in one fact, recorded at `at`. Facts come in order, each once.
@@ -244,9 +246,9 @@ impl Model {
             Fact::TimerCancelled(fact) => self.timer_ended(&fact.timer_id),
             Fact::WakeHintSubmitted(fact) => {
                 self.resting = false;
-                self.hinted(&fact.source, fact.body.as_deref());
+                self.record_hint(&fact.source, fact.body.as_deref());
             }
-            Fact::WakeHintCoalesced(fact) => self.hinted(&fact.source, fact.body.as_deref()),
+            Fact::WakeHintCoalesced(fact) => self.record_hint(&fact.source, fact.body.as_deref()),
             Fact::TriggerCreated(fact) => {
                 self.triggers.push(Trigger { id: fact.trigger_id.clone(), delivery_mode: fact.delivery_mode })
             }
@@ -266,7 +268,7 @@ impl Model {
                 decided.for_each(|approval| approval.pending = false);
             }
 
-            // What a trigger counts and which of its URLs is good decides nothing.
+            // No decision depends on a trigger's count or on which of its URLs is valid.
             Fact::TriggerRotated(_) | Fact::TriggerDelivered(_) => {}
             // A revoked trigger's messages were deliveries all the same; its waits end by facts of their own.
             Fact::TriggerRevoked(_)
@@ -328,7 +330,7 @@ impl Model {
         }
     }
 
-    /// What the arrival of a message changes, besides its being there.
+    /// The changes that the arrival of a message causes beside the queue.
     fn hear(&mut self, message: &Message) {
         self.resting = false;
         self.failed = false;
@@ -389,7 +391,7 @@ impl Model {
         };
         let Some(own) = self.entry(&fact.message_id) else { return };
         let mut place = own.place;
-        let first = |status: &[QueueStatus]| -> Option<Place> {
+        let first = |status: &[QueueStatus]| -> Option<QueuePosition> {
             let lane = self.messages.iter().filter(|entry| entry.message.priority == own.message.priority);
             lane.filter(|entry| status.contains(&entry.status)).map(|entry| entry.place).min()
         };
@@ -521,7 +523,7 @@ impl Model {
     }
 
     /// One pending hint per source; later ones join it.
-    fn hinted(&mut self, source: &str, body: Option<&str>) {
+    fn record_hint(&mut self, source: &str, body: Option<&str>) {
         let has_body = body.is_some_and(|body| !body.trim().is_empty());
         match self.hints.iter_mut().find(|hint| hint.source == source) {
             Some(hint) => hint.contentful |= has_body,

@@ -1,4 +1,5 @@
-//! What surfaces show of an agent (status, posture, closure), and when it next comes due by itself.
+//! The status, posture and closure of an agent as surfaces show them, and the time at which it next comes due by
+//! itself.
 
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::{ClosureOutcome, Posture, Priority, Standing, Status, WaitKind, WaitingReason};

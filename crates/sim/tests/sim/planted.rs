@@ -3,9 +3,9 @@
 use abide_engine::planted as engine;
 use abide_kernel::planted as kernel;
 use abide_ledger::planted as ledger;
-use abide_sim::{STEPS, World, run_world};
+use abide_sim::{STEPS, Simulation, run_world};
 
-/// What `cargo xtask test` gives to the simulator.
+/// As many seeds as `cargo xtask test` gives to the simulator.
 const SEEDS: u64 = 2_500;
 
 enum Bug {
@@ -24,7 +24,7 @@ fn found(bug: &Bug) -> Option<(u64, String)> {
     // Bugs show as panics too; they are expected here, and need no trace.
     std::panic::set_hook(Box::new(|_| ()));
     let failed = (0..SEEDS).find_map(|seed| {
-        let world = World::new(seed);
+        let world = Simulation::new(seed);
         if let Bug::Ledger(bug) = bug {
             world.disk().plant(*bug);
         }

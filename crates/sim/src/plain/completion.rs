@@ -1,4 +1,4 @@
-//! How a world ends: everybody is friendly, and nothing may be left over.
+//! The end of a world: people help, every outcome arrives, and nothing may be left over.
 
 use abide_kernel::agent::budget::Budget;
 use abide_kernel::agent::config::ConfigChange;
@@ -10,13 +10,13 @@ use abide_kernel::input::{Checked, Input, Removal, Reply};
 use abide_kernel::tool::RecordCall;
 use abide_kernel::vocabulary::{ContinuationClass, TaskStatus, ToolStatus};
 
-use super::World;
-use crate::agent::Inhabitant;
+use super::Simulation;
+use crate::simulated_agent::SimulatedAgent;
 
-impl World {
-    /// Everybody is friendly from here on: nothing crashes, every outcome arrives, questions are answered. In the end
-    /// nothing may be left over.
-    pub(super) fn come_to_an_end(&mut self) -> Result<(), String> {
+impl Simulation {
+    /// Lets all agents finish: nothing crashes, every outcome arrives, questions are answered. In the end nothing may
+    /// be left over.
+    pub(super) fn run_to_completion(&mut self) -> Result<(), String> {
         self.note("-- coming to an end".to_owned());
         self.crash_percent = 0;
         let ids: Vec<AgentId> = self.agents.keys().cloned().collect();
@@ -24,17 +24,17 @@ impl World {
             self.ask(&id, input)?;
         }
         for id in &ids {
-            self.awake(id)?;
+            self.load_agent(id)?;
             self.drive(id)?;
             if self.agents[id].shadow.seq > 0 {
                 self.settle_agent(id)?;
             }
         }
         for id in &ids {
-            let inhabitant = &self.agents[id];
-            if inhabitant.shadow.seq > 0 {
-                self.replays_to(id, &inhabitant.shadow.clone())?;
-                nothing_left(inhabitant)?;
+            let simulated = &self.agents[id];
+            if simulated.shadow.seq > 0 {
+                self.check_replay(id, &simulated.shadow.clone())?;
+                check_nothing_left(simulated)?;
             }
         }
         Ok(())
@@ -47,15 +47,15 @@ impl World {
         let change = ConfigChange { budget: Some(Budget::default()), ..ConfigChange::default() };
         self.ask(id, Input::Configure { change: Box::new(change) })?;
         for _ in 0..3_000 {
-            let inhabitant = &self.agents[id];
-            let state = &inhabitant.shadow;
+            let simulated = &self.agents[id];
+            let state = &simulated.shadow;
             if let Some(timer_id) = state.timers.active().keys().next().cloned() {
                 self.ask(id, Input::Act { by: "operator".to_owned(), act: RecordCall::CancelTimer { timer_id } })?;
             } else if let Some(held) = &state.held {
                 let (cause, evidence) = (held.cause, "mended".to_owned());
                 self.ask(id, Input::ReleaseTurns { cause, evidence })?;
-            } else if !inhabitant.effects.is_empty() {
-                self.friendly_effect(id)?;
+            } else if !simulated.effects.is_empty() {
+                self.complete_effect(id)?;
             } else if let Some(task) = state.tasks.open().keys().next().cloned() {
                 let end = TaskEnd { task_id: task, ..TaskEnd::default() };
                 self.ask(id, Input::EndTask { status: TaskStatus::Completed, end })?;
@@ -79,9 +79,9 @@ impl World {
         Err(format!("{id} does not come to an end"))
     }
 
-    pub(super) fn friendly_effect(&mut self, id: &AgentId) -> Result<(), String> {
-        let Some(inhabitant) = self.agents.get_mut(id) else { return Ok(()) };
-        let effect = inhabitant.effects.remove(0);
+    pub(super) fn complete_effect(&mut self, id: &AgentId) -> Result<(), String> {
+        let Some(simulated) = self.agents.get_mut(id) else { return Ok(()) };
+        let effect = simulated.effects.remove(0);
         let input = match effect {
             Effect::CallModel { exec_id, round, .. } => {
                 let reply = Reply { text: "Done.".to_owned(), ..Reply::default() };
@@ -118,9 +118,9 @@ impl World {
     }
 }
 
-/// When everybody has been answered, nothing waits anywhere.
-pub(crate) fn nothing_left(inhabitant: &Inhabitant) -> Result<(), String> {
-    let state = &inhabitant.shadow;
+/// An agent that has finished has no message, no result and no turn left.
+pub(crate) fn check_nothing_left(simulated: &SimulatedAgent) -> Result<(), String> {
+    let state = &simulated.shadow;
     let left = state.queue.entries().next();
     if let Some(entry) = left {
         return Err(format!("{} is left over: {entry:?}", entry.message.message_id));
@@ -132,5 +132,5 @@ pub(crate) fn nothing_left(inhabitant: &Inhabitant) -> Result<(), String> {
     if override_class == Some(ContinuationClass::LivenessOnly) {
         return Err("a liveness-only message started a turn".to_owned());
     }
-    inhabitant.nothing_lost()
+    simulated.check_nothing_lost()
 }

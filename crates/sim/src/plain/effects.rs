@@ -1,24 +1,24 @@
-//! What the world makes of effects: outcomes in any order, twice, late, or never.
+//! Outcomes of effects: in any order, twice, late, or never.
 
 use abide_kernel::agent::budget::Used;
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::{TaskCreated, TaskEnd};
-use abide_kernel::id::{AgentId, TaskId};
+use abide_kernel::id::{AgentId, CallId, ExecId, TaskId};
 use abide_kernel::input::{Checked, Input, Removal};
 use abide_kernel::vocabulary::{ProviderError, TaskKind, TaskStatus, ToolStatus, WaitPolicy};
 
-use super::World;
-use crate::mind;
+use super::Simulation;
+use crate::generators;
 
-impl World {
-    /// The world reports on one effect: in any order, sometimes twice, sometimes only later.
+impl Simulation {
+    /// Reports on one effect: in any order, sometimes twice, sometimes only later.
     pub(super) fn report_effect(&mut self, id: &AgentId) -> Result<(), String> {
-        let Some(inhabitant) = self.agents.get_mut(id) else { return Ok(()) };
-        if inhabitant.effects.is_empty() {
+        let Some(simulated) = self.agents.get_mut(id) else { return Ok(()) };
+        if simulated.effects.is_empty() {
             return Ok(());
         }
-        let index = usize::try_from(self.rng.below(inhabitant.effects.len() as u64)).unwrap_or(0);
-        let effect = inhabitant.effects.remove(index);
+        let index = usize::try_from(self.rng.below(simulated.effects.len() as u64)).unwrap_or(0);
+        let effect = simulated.effects.remove(index);
         let inputs = self.outcome(id, effect);
         for input in inputs {
             if self.rng.chance(5) {
@@ -34,69 +34,14 @@ impl World {
     }
 
     pub(super) fn outcome(&mut self, id: &AgentId, effect: Effect) -> Vec<Input> {
-        let inhabitant = &self.agents[id];
         match effect {
-            Effect::CallModel { exec_id, round, .. } if self.rng.chance(12) => {
-                let error = *self.rng.pick(ProviderError::ALL).unwrap_or(&ProviderError::Timeout);
-                let retry_after_ms = self.rng.chance(50).then(|| self.rng.below(100_000));
-                let (message, jitter) = ("no".to_owned(), mind::jitter(&mut self.rng));
-                let (carry, spent, announce) = (None, mind::spent(jitter), jitter % 2 == 0);
-                vec![Input::FailRound {
-                    exec_id,
-                    round,
-                    error,
-                    retry_after_ms,
-                    message,
-                    carry,
-                    jitter,
-                    spent,
-                    announce,
-                }]
-            }
-            Effect::CallModel { exec_id, .. } if self.rng.chance(2) => {
-                vec![Input::OverflowBaseline { exec_id, needed_tokens: 10, budget_tokens: 5 }]
-            }
-            Effect::CallModel { exec_id, round, .. } => {
-                let reply = mind::reply(&mut self.rng, &inhabitant.shadow, &mut self.calls);
-                vec![Input::FinishRound { exec_id, round, reply }]
-            }
+            Effect::CallModel { exec_id, round, .. } => self.model_call_outcome(id, exec_id, round),
             Effect::RunTool { exec_id, call_id, .. } | Effect::AnswerCall { exec_id, call_id, .. } => {
-                let reads = mind::reads(&mut self.rng, &inhabitant.shadow);
-                let finish = |status| Input::FinishTool {
-                    exec_id: exec_id.clone(),
-                    call_id: call_id.clone(),
-                    status,
-                    result: serde_json::Value::Null,
-                    reads: reads.clone(),
-                };
-                if self.rng.chance(50) {
-                    return vec![finish(if self.rng.chance(80) { ToolStatus::Completed } else { ToolStatus::Failed })];
-                }
-                let task_id = self.new_process(id);
-                let task_kind = if self.rng.chance(80) { TaskKind::Command } else { TaskKind::ChildAgent };
-                let granted = task_kind == TaskKind::ChildAgent && self.rng.chance(40);
-                let created = TaskCreated {
-                    task_id: task_id.clone(),
-                    task_kind,
-                    wait_policy: WaitPolicy::Background,
-                    summary: "build".to_owned(),
-                    command: None,
-                    workdir: None,
-                    tty: false,
-                    accepts_input: false,
-                    work_item_id: None,
-                    child_agent_id: Some("child".to_owned()),
-                    child: granted.then(|| Box::new(mind::child(&mut self.rng))),
-                    recovery: None,
-                    exec_id: Some(exec_id.clone()),
-                    call_id: Some(call_id.clone()),
-                };
-                let running = Input::RunTask { task_id, recovery: None };
-                vec![Input::CreateTask(created), running, finish(ToolStatus::Completed)]
+                self.tool_call_outcome(id, exec_id, call_id)
             }
             Effect::EndTask { task_id, .. } | Effect::DismissChild { task_id, .. } => {
-                if let Some(inhabitant) = self.agents.get_mut(id) {
-                    inhabitant.processes.remove(&task_id);
+                if let Some(simulated) = self.agents.get_mut(id) {
+                    simulated.processes.remove(&task_id);
                 }
                 let status = if self.rng.chance(70) { TaskStatus::Cancelled } else { TaskStatus::Interrupted };
                 vec![Input::EndTask { status, end: TaskEnd { task_id, ..TaskEnd::default() } }]
@@ -106,10 +51,11 @@ impl World {
                 vec![Input::ReleaseWorkspace { workspace, action, error }]
             }
             Effect::EndExec { exec_id } => {
-                // What runs may or may not hear of it in time. A call to a model is paid for all the same.
+                // Effects of the execution may or may not be cancelled in time. A call to a model is paid for all the
+                // same.
                 let mut counted = Vec::new();
-                if let Some(inhabitant) = self.agents.get_mut(id).filter(|_| self.rng.chance(70)) {
-                    let ended = inhabitant.effects.extract_if(.., |effect| is_of(effect, &exec_id));
+                if let Some(simulated) = self.agents.get_mut(id).filter(|_| self.rng.chance(70)) {
+                    let ended = simulated.effects.extract_if(.., |effect| is_of(effect, &exec_id));
                     counted.extend(ended.filter_map(|effect| cut_off(&effect)));
                 }
                 counted
@@ -126,14 +72,14 @@ impl World {
                 vec![Input::FinishCheck { timer_id, due, checked }]
             }
             Effect::EndCheck { timer_id } => {
-                if let Some(inhabitant) = self.agents.get_mut(id).filter(|_| self.rng.chance(70)) {
-                    inhabitant.effects.retain(
+                if let Some(simulated) = self.agents.get_mut(id).filter(|_| self.rng.chance(70)) {
+                    simulated.effects.retain(
                         |effect| !matches!(effect, Effect::RunCheck { timer_id: other, .. } if *other == timer_id),
                     );
                 }
                 Vec::new()
             }
-            // What runs here ends by itself, or when it is told to.
+            // Tasks end by themselves, or when they are told to.
             Effect::StartTask { .. }
             | Effect::AwaitTask { .. }
             | Effect::CloseTask { .. }
@@ -143,11 +89,71 @@ impl World {
         }
     }
 
+    fn model_call_outcome(&mut self, id: &AgentId, exec_id: ExecId, round: u32) -> Vec<Input> {
+        if self.rng.chance(12) {
+            let error = *self.rng.pick(ProviderError::ALL).unwrap_or(&ProviderError::Timeout);
+            let retry_after_ms = self.rng.chance(50).then(|| self.rng.below(100_000));
+            let (message, jitter) = ("no".to_owned(), generators::jitter(&mut self.rng));
+            let (carry, spent, announce) = (None, generators::spent(jitter), jitter % 2 == 0);
+            return vec![Input::FailRound {
+                exec_id,
+                round,
+                error,
+                retry_after_ms,
+                message,
+                carry,
+                jitter,
+                spent,
+                announce,
+            }];
+        }
+        if self.rng.chance(2) {
+            return vec![Input::OverflowBaseline { exec_id, needed_tokens: 10, budget_tokens: 5 }];
+        }
+        let reply = generators::reply(&mut self.rng, &self.agents[id].shadow, &mut self.calls);
+        vec![Input::FinishRound { exec_id, round, reply }]
+    }
+
+    fn tool_call_outcome(&mut self, id: &AgentId, exec_id: ExecId, call_id: CallId) -> Vec<Input> {
+        let reads = generators::reads(&mut self.rng, &self.agents[id].shadow);
+        let finish = |status| Input::FinishTool {
+            exec_id: exec_id.clone(),
+            call_id: call_id.clone(),
+            status,
+            result: serde_json::Value::Null,
+            reads: reads.clone(),
+        };
+        if self.rng.chance(50) {
+            return vec![finish(if self.rng.chance(80) { ToolStatus::Completed } else { ToolStatus::Failed })];
+        }
+        let task_id = self.new_process(id);
+        let task_kind = if self.rng.chance(80) { TaskKind::Command } else { TaskKind::ChildAgent };
+        let granted = task_kind == TaskKind::ChildAgent && self.rng.chance(40);
+        let created = TaskCreated {
+            task_id: task_id.clone(),
+            task_kind,
+            wait_policy: WaitPolicy::Background,
+            summary: "build".to_owned(),
+            command: None,
+            workdir: None,
+            tty: false,
+            accepts_input: false,
+            work_item_id: None,
+            child_agent_id: Some("child".to_owned()),
+            child: granted.then(|| Box::new(generators::child(&mut self.rng))),
+            recovery: None,
+            exec_id: Some(exec_id.clone()),
+            call_id: Some(call_id.clone()),
+        };
+        let running = Input::RunTask { task_id, recovery: None };
+        vec![Input::CreateTask(created), running, finish(ToolStatus::Completed)]
+    }
+
     pub(super) fn new_process(&mut self, id: &AgentId) -> TaskId {
         self.tasks += 1;
         let task_id = TaskId::new(format!("task_{}", self.tasks));
-        if let Some(inhabitant) = self.agents.get_mut(id) {
-            inhabitant.processes.insert(task_id.clone());
+        if let Some(simulated) = self.agents.get_mut(id) {
+            simulated.processes.insert(task_id.clone());
         }
         task_id
     }
@@ -155,8 +161,8 @@ impl World {
     pub(super) fn end_some_process(&mut self, id: &AgentId) -> Result<(), String> {
         let processes: Vec<TaskId> = self.agents[id].processes.iter().cloned().collect();
         let Some(task_id) = self.rng.pick(&processes).cloned() else { return Ok(()) };
-        if let Some(inhabitant) = self.agents.get_mut(id) {
-            inhabitant.processes.remove(&task_id);
+        if let Some(simulated) = self.agents.get_mut(id) {
+            simulated.processes.remove(&task_id);
         }
         let status = if self.rng.chance(75) { TaskStatus::Completed } else { TaskStatus::Failed };
         let used = self.rng.chance(50).then(|| Used { turns: self.rng.below(3), ..Used::default() });
@@ -168,12 +174,12 @@ impl World {
     }
 }
 
-/// What a model call took that was ended.
+/// The usage of a model call that was cancelled.
 #[allow(clippy::wildcard_enum_match_arm, reason = "only models are paid")]
 fn cut_off(effect: &Effect) -> Option<Input> {
     match effect {
         Effect::CallModel { exec_id, round, .. } => {
-            let spent = mind::spent(0)?;
+            let spent = generators::spent(0)?;
             Some(Input::CountCutRound { exec_id: exec_id.clone(), round: *round, spent })
         }
         _ => None,

@@ -1,5 +1,5 @@
-//! One inhabitant of the simulated world, as an observer from outside sees it: what it was told, what the ledger says,
-//! and every rule that can be checked against that.
+//! One agent of a simulation, as an observer from outside sees it: the answers that it gave, its facts in the ledger,
+//! and every rule that can be checked against both.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ use abide_kernel::{AgentState, decide};
 use crate::model::Model;
 
 #[derive(Debug)]
-pub struct Inhabitant {
+pub struct SimulatedAgent {
     pub id: AgentId,
     /// None while it is asleep in the ledger, or its process is dead.
     pub core: Option<Core>,
@@ -49,9 +49,9 @@ pub struct Inhabitant {
     listed_status: Option<String>,
 }
 
-impl Inhabitant {
-    pub fn new(id: AgentId) -> Inhabitant {
-        Inhabitant {
+impl SimulatedAgent {
+    pub fn new(id: AgentId) -> SimulatedAgent {
+        SimulatedAgent {
             core: None,
             shadow: AgentState::empty(id.clone()),
             model: Model::new(id.clone()),
@@ -86,8 +86,8 @@ impl Inhabitant {
         }
         self.check_list(seq, at, fact, ends_commit)?;
         self.model.observe(seq, at, fact);
-        self.pace(&before, at, fact)?;
-        self.bookkeeping(fact)
+        self.check_pace(&before, at, fact)?;
+        self.check_history(fact)
     }
 
     /// A list of agents is read from rows, and one agent from its state: both show the same status after every commit.
@@ -103,8 +103,8 @@ impl Inhabitant {
         Ok(())
     }
 
-    /// Whatever else happens, an agent causes no more turns itself in an hour than it may.
-    fn pace(&mut self, before: &AgentState, at: Time, fact: &Fact) -> Result<(), String> {
+    /// Checks that an agent causes no more turns itself in an hour than it may.
+    fn check_pace(&mut self, before: &AgentState, at: Time, fact: &Fact) -> Result<(), String> {
         if let Fact::ClockSetBack(set) = fact {
             self.own_turns.iter_mut().for_each(|earlier| *earlier = (*earlier).min(set.to));
         }
@@ -124,7 +124,7 @@ impl Inhabitant {
 
     /// Rules over the whole history, which no single state can show.
     #[allow(clippy::wildcard_enum_match_arm, reason = "only some facts have a history")]
-    fn bookkeeping(&mut self, fact: &Fact) -> Result<(), String> {
+    fn check_history(&mut self, fact: &Fact) -> Result<(), String> {
         match fact {
             Fact::MessageQueued(queued) => {
                 if let Some(key) = queued.message.idempotency_key.clone().filter(|_| queued.message.tick.is_some())
@@ -243,7 +243,7 @@ impl Inhabitant {
     }
 
     /// Every message that was acknowledged is somewhere.
-    pub fn nothing_lost(&self) -> Result<(), String> {
+    pub fn check_nothing_lost(&self) -> Result<(), String> {
         let accounts = self.model.accounts();
         let lost = self.acknowledged.iter().find(|id| !accounts.messages.contains_key(*id));
         match lost {

@@ -1,5 +1,5 @@
-//! What agents and people in the simulated world do: random replies of the model, random acts of an operator.
-//! They act on what is really there, and now and then on what is not.
+//! Random replies of models, acts of operators and messages. They name records that are there, and now and then one
+//! that is not.
 
 use abide_kernel::AgentState;
 use abide_kernel::agent::budget::Budget;
@@ -83,13 +83,13 @@ fn command(command: String) -> ToolCall {
     }))
 }
 
-/// What a call took that failed: as often as not, nothing.
+/// The usage of a failed call: in half of the cases, none.
 pub fn spent(jitter: u16) -> Option<Spent> {
     let usage = Usage { input_tokens: 8, ..Usage::default() };
     jitter.is_multiple_of(2).then_some(Spent { usage, estimated: true })
 }
 
-/// A call may return the end of a task's output, whoever else waits for it.
+/// A call may return the end of a task's output, also while another one waits for it.
 pub fn reads(rng: &mut Rng, state: &AgentState) -> Option<Reads> {
     let owed = state.tasks.owed();
     (!owed.is_empty() && rng.chance(60)).then(|| {
@@ -126,8 +126,8 @@ pub fn tool_name(act: &RecordCall) -> &'static str {
     }
 }
 
-/// What a wake hint is about: a correlation, a trigger or a wait.
-pub fn hinted(rng: &mut Rng, state: &AgentState) -> String {
+/// The resource of a wake hint: a correlation, a trigger or a wait.
+pub fn hinted_resource(rng: &mut Rng, state: &AgentState) -> String {
     match rng.below(3) {
         0 => format!("corr_{}", rng.below(3)),
         1 => trigger(rng, state).to_string(),
@@ -265,7 +265,7 @@ pub fn jitter(rng: &mut Rng) -> u16 {
     u16::try_from(rng.below(1 << 16)).unwrap_or(u16::MAX)
 }
 
-/// What an agent is told to think with from now on.
+/// The model that an agent gets by a change of its configuration.
 pub fn model(rng: &mut Rng) -> String {
     let names = ["first/model", "second/model", "other/0"];
     (*rng.pick(&names).unwrap_or(&names[0])).to_owned()
@@ -277,7 +277,7 @@ pub fn fallback(rng: &mut Rng) -> Vec<String> {
     (0..count).map(|number| format!("other/{number}")).collect()
 }
 
-/// What the settings allow every agent: as usual, or so little that it is reached.
+/// Limits of the settings: the usual ones, or some that are low enough to be reached.
 pub fn limits(rng: &mut Rng) -> AgentLimits {
     let usual = AgentLimits::default();
     let self_turns_per_hour = match rng.below(4) {
@@ -289,7 +289,7 @@ pub fn limits(rng: &mut Rng) -> AgentLimits {
     AgentLimits { self_turns_per_hour, rounds_per_turn }
 }
 
-/// What a model says that makes itself work without end: in every turn one more item, and nothing else.
+/// The reply of a model that makes itself work without end: in every turn one more item, and nothing else.
 pub fn endless_reply(state: &AgentState, calls_made: &mut u64) -> Reply {
     let first = state.turn.as_ref().is_some_and(|turn| turn.round == 1);
     let calls = first.then(|| {
@@ -307,7 +307,7 @@ pub fn endless_reply(state: &AgentState, calls_made: &mut u64) -> Reply {
     Reply { text: "more".to_owned(), calls: calls.into_iter().collect(), ..Reply::default() }
 }
 
-/// What an agent may use in all and on one day: mostly anything.
+/// A budget in all and per day: mostly without limits.
 pub fn budget(rng: &mut Rng) -> Budget {
     let mut budget = Budget::default();
     if rng.chance(10) {
@@ -326,7 +326,7 @@ pub fn budget(rng: &mut Rng) -> Budget {
     budget
 }
 
-/// What a whole family may use.
+/// The budget of a whole family.
 pub fn family_budget(rng: &mut Rng) -> Budget {
     let max_turns = rng.chance(40).then(|| 8 + rng.below(60));
     Budget { max_turns, ..Budget::default() }
@@ -349,7 +349,7 @@ pub fn child(rng: &mut Rng) -> NewChild {
     }
 }
 
-/// What a person does to an agent's records.
+/// An act of an operator on an agent's records.
 pub fn operator_act(rng: &mut Rng, state: &AgentState) -> RecordCall {
     match rng.below(9) {
         0 => RecordCall::CancelWait { waiting_intent_id: open_wait(rng, state) },
@@ -374,8 +374,8 @@ pub fn operator_act(rng: &mut Rng, state: &AgentState) -> RecordCall {
     }
 }
 
-/// What comes in from outside: a message, by a trigger where it names one.
-pub fn ingress(rng: &mut Rng, state: &AgentState) -> Input {
+/// A message from outside, by a trigger where it names one.
+pub fn incoming_input(rng: &mut Rng, state: &AgentState) -> Input {
     let message = message(rng, state);
     let Some(trigger) = message.trigger_id.as_ref().and_then(|id| state.triggers.get(id)) else {
         return Input::Queue(message);
