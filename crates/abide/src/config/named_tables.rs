@@ -45,7 +45,7 @@ pub static NAMED_TABLES: [NamedTable; 2] = [
     NamedTable {
         name: PROVIDERS,
         of: "NAME",
-        about: "Who answers model calls: anthropic, openai, openai-chat, ollama, or a name of your own",
+        about: "Providers of models: anthropic, openai, openai-chat, ollama, or a name of your own",
         check_name: provider_name,
         environment: |name, row| {
             let kind = Kind::ALL.into_iter().find(|kind| kind.as_str() == name)?;
@@ -56,7 +56,7 @@ pub static NAMED_TABLES: [NamedTable; 2] = [
             Row {
                 key: KIND,
                 takes: Type::Word(Words { words: Words::of::<Kind>, not: "no kind of provider" }),
-                about: "What it is like; a name that is not built in needs one",
+                about: "Kind of the provider; a name that is not built in needs one",
                 ..Row::BASE
             },
             Row {
@@ -66,7 +66,7 @@ pub static NAMED_TABLES: [NamedTable; 2] = [
                     pattern: Some("^https?://"),
                     check: base_url,
                 }),
-                about: "Where it is: with /v1 for OpenAI's protocols, without for Anthropic's",
+                about: "Base URL: with /v1 for OpenAI's protocols, without for Anthropic's",
                 ..Row::BASE
             },
             Row {
@@ -76,7 +76,7 @@ pub static NAMED_TABLES: [NamedTable; 2] = [
                     pattern: Some("^[A-Za-z_][A-Za-z0-9_]*$"),
                     check: key_env,
                 }),
-                about: "The variable of the daemon's environment that holds its key",
+                about: "Variable of the daemon's environment that contains the API key",
                 ..Row::BASE
             },
         ],
@@ -84,19 +84,19 @@ pub static NAMED_TABLES: [NamedTable; 2] = [
     NamedTable {
         name: MODELS,
         of: "\"PROVIDER/MODEL\"",
-        about: "What is known of a model, by PROVIDER/MODEL",
+        about: "Context window, output limit and prices of a model, by PROVIDER/MODEL",
         check_name: |name| parse_model_name(name).map(drop),
         environment: |_, _| None,
         default: card_default,
         rows: &[
-            card(CardField::WindowTokens, "What it takes in all: what it reads and what it writes"),
-            card(CardField::MaxOutputTokens, "What it writes in one answer, at most"),
-            card(CardField::ContextTokens, "How much of the window a prompt may fill"),
-            card(CardField::Images, "It can look at pictures"),
-            card(CardField::InputUsd, "Dollars for a million tokens that it reads"),
-            card(CardField::OutputUsd, "Dollars for a million tokens that it writes"),
-            card(CardField::CacheReadUsd, "Dollars for a million tokens that come from its provider's cache"),
-            card(CardField::CacheWriteUsd, "Dollars for a million tokens that go into its provider's cache"),
+            card(CardField::WindowTokens, "Context window: input and output together"),
+            card(CardField::MaxOutputTokens, "Output limit of one answer"),
+            card(CardField::ContextTokens, "Part of the window that a prompt may fill"),
+            card(CardField::Images, "Whether the model accepts images"),
+            card(CardField::InputUsd, "Dollars per million input tokens"),
+            card(CardField::OutputUsd, "Dollars per million output tokens"),
+            card(CardField::CacheReadUsd, "Dollars per million tokens read from the provider's cache"),
+            card(CardField::CacheWriteUsd, "Dollars per million tokens written to the provider's cache"),
         ],
     },
 ];

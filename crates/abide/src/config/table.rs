@@ -148,7 +148,7 @@ settings! {
         default: Some(|| Value::Address(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT))),
         flag: Some(Flag { name: "--listen", value: |flags| flags.listen.as_deref() }),
         environment: Some("ABIDE_LISTEN"),
-        about: "Where the daemon listens: IP:PORT; port 0 takes a free one",
+        about: "Address of the daemon, IP:PORT; with port 0 the system chooses a free port",
         ..Row::BASE
     };
     store: Store = Row {
@@ -157,7 +157,7 @@ settings! {
         default: Some(|| Store::Sqlite.value()),
         flag: Some(Flag { name: "--store", value: |flags| flags.store.as_deref() }),
         environment: Some("ABIDE_STORE"),
-        about: "Where the ledger is kept: sqlite, in the home",
+        about: "Store of the ledger: sqlite, in the home",
         ..Row::BASE
     };
     model: String = Row {
@@ -167,7 +167,7 @@ settings! {
         flag: Some(Flag { name: "--model", value: |flags| flags.model.as_deref() }),
         environment: Some("ABIDE_MODEL"),
         workspace: true,
-        about: "What agents think with unless they say otherwise: PROVIDER/MODEL",
+        about: "Default model of agents: PROVIDER/MODEL",
         ..Row::BASE
     };
     fallback: Vec<String> = Row {
@@ -176,7 +176,7 @@ settings! {
         default: Some(|| Value::List(Vec::new())),
         environment: Some("ABIDE_FALLBACK"),
         workspace: true,
-        about: "What is asked instead, in this order, where a model can't answer",
+        about: "Models that are called in this order if a model fails",
         ..Row::BASE
     };
     log: Log = Row {
@@ -184,7 +184,7 @@ settings! {
         takes: Type::Word(Words { words: Words::of::<Log>, not: "no level" }),
         default: Some(|| Log::Info.value()),
         environment: Some("ABIDE_LOG"),
-        about: "How much the daemon writes to its log",
+        about: "Level of the daemon's log",
         ..Row::BASE
     };
     sandbox: Mode = Row {
@@ -193,7 +193,7 @@ settings! {
         default: Some(|| Mode::Auto.value()),
         environment: Some("ABIDE_SANDBOX"),
         in_table: Some("mode"),
-        about: "What keeps commands where they belong: auto takes the strongest that works here, required runs none without one, off confines nothing",
+        about: "Isolation of commands: auto takes the strongest mechanism that works here, required runs no command without one, off isolates nothing",
         ..Row::BASE
     };
     sandbox_memory: Option<u64> = Row {
@@ -207,49 +207,49 @@ settings! {
         key: "sandbox.scratch",
         takes: Type::Bytes { least: SCRATCH_LEAST_BYTES, auto: Some(SCRATCH_BYTES) },
         default: Some(|| Value::Bytes(Some(SCRATCH_BYTES))),
-        about: "What the private folders in memory of one command may hold together",
+        about: "Size of all private folders in memory of one command",
         ..Row::BASE
     };
     disk_reserve: Option<u64> = Row {
         key: "disk_reserve",
         takes: Type::Bytes { least: 0, auto: None },
         default: Some(|| Value::Bytes(None)),
-        about: "What stays free on a disk: below it the commands that write the most are ended, and their agents wait; auto is 512MiB, or 3 % of a smaller disk",
+        about: "Space that stays free on a disk: below it the commands that take the most are ended, and their agents wait; auto is 512MiB, or 3 % of a smaller disk",
         ..Row::BASE
     };
     shutdown_grace_ms: u64 = Row {
         key: "shutdown_grace_ms",
         takes: Type::Number { least: 0, most: GRACE_MAX_MS, of: " of milliseconds", zero_is_no_limit: false },
         default: Some(|| Value::Number(5_000)),
-        about: "How long running turns may take to come to a safe point when the daemon stops",
+        about: "Time for running turns to reach a safe point when the daemon stops",
         ..Row::BASE
     };
     notify_command: Option<String> = Row {
         key: "notify.command",
         takes: Type::Text(Text { shape: "a shell command", pattern: None, check: checks::command }),
         default: Some(|| Value::Text(None)),
-        about: "Run by the shell for each notification: JSON on its input, ABIDE_* in its environment",
+        about: "Shell command for each notification: JSON on its input, ABIDE_* in its environment",
         ..Row::BASE
     };
     notify_webhook: Option<String> = Row {
         key: "notify.webhook",
         takes: Type::Text(Text { shape: "a URL", pattern: None, check: checks::webhook }),
         default: Some(|| Value::Text(None)),
-        about: "Where each notification is posted as JSON",
+        about: "URL to which each notification is posted as JSON",
         ..Row::BASE
     };
     notify_secret_env: Option<String> = Row {
         key: "notify.secret_env",
         takes: Type::Text(Text { shape: "the name of a variable", pattern: None, check: checks::secret_variable }),
         default: Some(|| Value::Text(None)),
-        about: "The environment variable that holds the webhook's secret (whsec_…), by which it is signed",
+        about: "Environment variable with the webhook's secret (whsec_…), which signs notifications",
         ..Row::BASE
     };
     notify_on: Vec<NoticeKind> = Row {
         key: "notify.on",
         takes: Type::Words(Words { words: Words::of::<NoticeKind>, not: "nothing to be told of" }),
         default: Some(|| NoticeKind::USUAL.to_vec().value()),
-        about: "What is told",
+        about: "Kinds of notifications that are sent",
         ..Row::BASE
     };
     public_url: String = Row {
@@ -261,14 +261,14 @@ settings! {
         }),
         default: Some(|| Value::Text(Some(String::new()))),
         environment: Some("ABIDE_PUBLIC_URL"),
-        about: "Where the outside reaches the URLs of triggers, through a proxy or a tunnel; empty: where the daemon listens",
+        about: "Public base URL of triggers, behind a proxy or a tunnel; empty: the daemon's address",
         ..Row::BASE
     };
     hook_rate: u32 = Row {
         key: "hook_rate",
         takes: Type::Number { least: 1, most: HOOK_RATE_MAX, of: " of deliveries", zero_is_no_limit: false },
         default: Some(|| Value::Number(50)),
-        about: "Deliveries that each trigger takes in a second; ten times as many at once",
+        about: "Deliveries per second for each trigger; ten times as many in a burst",
         ..Row::BASE
     };
     workspace_roots: Vec<String> = Row {
@@ -280,35 +280,35 @@ settings! {
         }),
         default: Some(|| Value::List(vec![PERSON.to_owned()])),
         environment: Some("ABIDE_WORKSPACE_ROOTS"),
-        about: "The folders below which agents may work; ~ is the home folder of the daemon's user. An admin's token may go beyond them",
+        about: "Folders below which agents may work; ~ is the home folder of the daemon's user. An admin's token may use others",
         ..Row::BASE
     };
     self_turns_per_hour: u32 = Row {
         key: "self_turns_per_hour",
         takes: LIMIT,
         default: Some(|| AgentLimits::default().self_turns_per_hour.value()),
-        about: "Turns in an hour that an agent may cause itself, by its own timers, tasks and messages; more of them wait. 0 is no limit",
+        about: "Turns per hour that an agent may cause itself, by its own timers, tasks and messages; further ones wait. 0 is no limit",
         ..Row::BASE
     };
     rounds_per_turn: u32 = Row {
         key: "rounds_per_turn",
         takes: LIMIT,
         default: Some(|| AgentLimits::default().rounds_per_turn.value()),
-        about: "Model rounds of one turn; then it ends, and the operator is asked. 0 is no limit",
+        about: "Model rounds of one turn; then the turn ends and the operator is asked. 0 is no limit",
         ..Row::BASE
     };
     budget_daily_usd: MicroUsd = Row {
         key: "budget.daily_usd",
         takes: Type::Dollars,
         default: Some(|| Value::MicroUsd(0)),
-        about: "Dollars that all agents together may spend on models in a day (UTC); then no model is called until midnight. 0 is no limit",
+        about: "Dollars that all agents together may spend on models per day (UTC); then no model is called until midnight. 0 is no limit",
         ..Row::BASE
     };
     tree_agents: u32 = Row {
         key: "tree_agents",
         takes: LIMIT,
         default: Some(|| TREE_AGENTS.value()),
-        about: "Agents that an agent of yours may lead to at the same time: its children, theirs, and the agents that its models made under names of their own. 0 is no limit",
+        about: "Agents below an agent that a person creates: its children, theirs, and the named agents that its models create. 0 is no limit",
         ..Row::BASE
     };
     agent_env: Vec<String> = Row {
@@ -319,7 +319,7 @@ settings! {
             check: checks::agent_variable,
         }),
         default: Some(|| Value::List(Vec::new())),
-        about: "NAME=VALUE: variables that the commands of every agent get that a person makes from now on; not for secrets",
+        about: "NAME=VALUE: variables for the commands of every agent that a person creates from now on; not for secrets",
         ..Row::BASE
     };
     agent_secrets: Vec<String> = Row {
@@ -330,7 +330,7 @@ settings! {
             check: checks::agent_secret,
         }),
         default: Some(|| Value::List(Vec::new())),
-        about: "Names of secrets (abide secret set) that they get in variables of the same names",
+        about: "Names of secrets (abide secret set) that these commands get in variables of the same names",
         ..Row::BASE
     };
     agent_git_credentials: Vec<String> = Row {
@@ -341,28 +341,28 @@ settings! {
             check: checks::agent_git_credential,
         }),
         default: Some(|| Value::List(Vec::new())),
-        about: "HOST=NAME: the secret that their git answers with when this host asks for a password over https",
+        about: "HOST=NAME: the secret that git in these commands sends as the password of this host over https",
         ..Row::BASE
     };
     agent_ssh_agent: bool = Row {
         key: "agent.ssh_agent",
         takes: Type::Switch,
         default: Some(|| Value::Switch(false)),
-        about: "Whether their ssh may sign with the keys of the daemon's ssh agent; needs bubblewrap",
+        about: "Whether ssh in these commands may sign with the keys of the daemon's ssh agent; needs bubblewrap",
         ..Row::BASE
     };
     agent_known_hosts: Option<String> = Row {
         key: "agent.known_hosts",
         takes: Type::Text(Text { shape: "an absolute path", pattern: None, check: checks::known_hosts }),
         default: Some(|| Value::Text(None)),
-        about: "The file of host keys that their ssh accepts, read when the daemon starts",
+        about: "File of host keys that ssh in these commands accepts, read when the daemon starts",
         ..Row::BASE
     };
     agent_for_children: bool = Row {
         key: "agent.for_children",
         takes: Type::Switch,
         default: Some(|| Value::Switch(false)),
-        about: "Whether their supervised children get the same",
+        about: "Whether supervised children get the same credentials",
         ..Row::BASE
     };
 }
