@@ -9,6 +9,7 @@ mod pace;
 mod work;
 
 pub use folder::{FolderHolder, FolderUse, FolderWait, HeldFolder, add_folder_use};
+pub(crate) use model::until_asked_again;
 pub(crate) use pace::sentence as paced_turns;
 pub(crate) use work::endless as endless_work;
 

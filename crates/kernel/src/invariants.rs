@@ -2,7 +2,7 @@
 //! after every fact; a shipped build never does.
 
 use crate::fact::{Fact, Resource};
-use crate::id::TaskId;
+use crate::id::{MessageId, TaskId};
 use crate::message::Message;
 use crate::state::AgentState;
 use crate::state::lifecycle::Control;
@@ -49,6 +49,8 @@ pub const INVARIANTS: &[(&str, Check)] = &[
     ("no_wait_outlives_what_could_end_it", no_wait_outlives_what_could_end_it),
     ("every_owed_result_has_a_carrier", every_owed_result_has_a_carrier),
     ("undelivered_ticks_are_in_the_queue", undelivered_ticks_are_in_the_queue),
+    ("settled_messages_stay_settled", settled_messages_stay_settled),
+    ("put_off_answers_have_left_the_queue", put_off_answers_have_left_the_queue),
 ];
 
 /// Every rule that this change breaks. Rules about what must hold between commits are checked only when `at_rest`.
@@ -67,10 +69,24 @@ const BETWEEN_COMMITS: &[&str] = &[
     "every_owed_result_has_a_carrier",
     "records_explain_the_projection",
     "undelivered_ticks_are_in_the_queue",
+    "put_off_answers_have_left_the_queue",
 ];
 
 fn ensure(holds: bool, detail: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(detail()) }
+}
+
+/// A message is settled once it has left the state. Only one that is in the queue has its answer put off.
+fn settled_messages_stay_settled(change: Change<'_>) -> Result<(), String> {
+    let before = change.before;
+    let lived = |id: &MessageId| before.unanswered.contains(id) || before.queue.get(id).is_some();
+    let revived = change.after.unanswered.iter().find(|id| !lived(id));
+    ensure(revived.is_none(), || format!("{revived:?} was settled"))
+}
+
+fn put_off_answers_have_left_the_queue(change: Change<'_>) -> Result<(), String> {
+    let both = change.after.unanswered.iter().find(|id| change.after.queue.get(id).is_some());
+    ensure(both.is_none(), || format!("{both:?} is in the queue, and its answer was put off"))
 }
 
 fn stopped_runtime_processes_no_message(change: Change<'_>) -> Result<(), String> {

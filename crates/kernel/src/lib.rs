@@ -29,6 +29,7 @@ pub mod input;
 pub mod invariants;
 pub mod limits;
 pub mod message;
+pub mod outcome;
 pub mod pack;
 #[cfg(feature = "planted")]
 pub mod planted;

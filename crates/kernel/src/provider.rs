@@ -51,6 +51,18 @@ pub fn rule(error: ProviderError) -> Rule {
     }
 }
 
+/// What is recorded of a failure: its class and the provider's words.
+#[must_use]
+pub fn failure_text(error: ProviderError, message: &str) -> String {
+    format!("{error}: {message}")
+}
+
+/// The class of a failure that was recorded as text.
+#[must_use]
+pub fn class_of(text: &str) -> Option<ProviderError> {
+    ProviderError::parse(text.split_once(':')?.0)
+}
+
 /// In the middle of what a draw may be: the wait is as long as the table says.
 pub const NO_JITTER: u16 = 1 << 15;
 

@@ -11,9 +11,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::config::{Config, Identity};
-use crate::fact::Fact;
-use crate::id::{AgentId, Seq, WorkItemId};
-use crate::limits::LISTED_BODY_BYTES;
+use crate::fact::{BriefRecorded, Fact, TurnTerminal};
+use crate::id::{AgentId, MessageId, Seq, WorkItemId};
+use crate::limits::{self, LISTED_BODY_BYTES};
 use crate::time::Time;
 use crate::vocabulary::{
     ApprovalStatus, QueueStatus, Scope, Status, TaskStatus, TimerStatus, TriggerStatus, WaitStatus, WorkItemState,
@@ -23,7 +23,7 @@ use crate::vocabulary::{
 /// Tells apart rows that another version of `rows_of` made: those are made again from the facts. It is a digest of the rows
 /// that `rows_of` makes of a fixed set of facts, so it can't stay the same by oversight: a test compares it, and says the
 /// new one. A change that no fact of that set shows needs one that does (`tests/kernel/row_fingerprint.rs`).
-pub const FINGERPRINT: &str = "rows-67d8940088e7b841";
+pub const FINGERPRINT: &str = "rows-73f1b2544c6b8af7";
 
 /// One change of one row: merged into the row of that id, key by key.
 #[derive(Debug, Clone, PartialEq)]
@@ -146,7 +146,7 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
             let patch = patch::WorktreeKept { status: WorkspaceStatus::Attached, kept: &worktree.error };
             row(WORKSPACE_PLANE, &worktree.root, patch)
         }
-        Fact::BriefRecorded(brief) => row("briefs", &brief.brief_id, with(brief, patch::BriefAt { at })),
+        Fact::BriefRecorded(brief) => brief_rows(at, brief),
         Fact::AgentCreated(_)
         | Fact::AgentConfigured(_)
         | Fact::AgentForked(_)
@@ -154,8 +154,8 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
         | Fact::AgentArchived(_)
         | Fact::PostureChanged(_)
         | Fact::TurnStarted(_)
-        | Fact::TurnAborted(_)
-        | Fact::TurnTerminal(_) => agent_rows(at, fact),
+        | Fact::TurnAborted(_) => agent_rows(at, fact),
+        Fact::TurnTerminal(turn) => agent_rows(at, fact).into_iter().chain(turn_rows(turn)).collect(),
         Fact::ChildLeaving(_)
         | Fact::ChildReporting(_)
         | Fact::ControlAdmitted(_)
@@ -281,17 +281,61 @@ fn message_rows(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
             }
         }
         Fact::MessageRequeued(message) => {
-            let patch = patch::MessageStatus { status: QueueStatus::Queued, not_before: message.not_before };
-            row("messages", &message.message_id, patch)
+            let (status, not_before) = (QueueStatus::Queued, message.not_before);
+            row("messages", &message.message_id, patch::MessageRequeued { status, not_before, outcome_of: () })
         }
         Fact::MessageDequeued(message) => status(&message.message_id, QueueStatus::Dequeued),
         Fact::MessageProcessed(message) => status(&message.message_id, QueueStatus::Processed),
-        Fact::MessageInterjected(message) => status(&message.message_id, QueueStatus::Interjected),
+        Fact::MessageInterjected(message) => {
+            let status = QueueStatus::Interjected;
+            let patch = patch::MessageJoined { status, not_before: (), outcome_of: &message.joined };
+            row("messages", &message.message_id, patch)
+        }
         Fact::MessageParked(message) => status(&message.message_id, QueueStatus::Parked),
-        Fact::MessageAborted(message) => status(&message.message_id, QueueStatus::Aborted),
-        Fact::MessageDropped(message) => status(&message.message_id, QueueStatus::Dropped),
+        Fact::MessageAborted(message) => {
+            let (status, given_up) = (QueueStatus::Aborted, message.given_up);
+            let patch = patch::MessageAborted { status, not_before: (), given_up };
+            let aborted = row("messages", &message.message_id, patch);
+            aborted.into_iter().chain(ends_with(&message.answers, &message.message_id)).collect()
+        }
+        Fact::MessageDropped(message) => {
+            let (status, dropped) = (QueueStatus::Dropped, message.evidence.as_slice());
+            row("messages", &message.message_id, patch::MessageDropped { status, not_before: (), dropped })
+        }
         _ => Vec::new(),
     }
+}
+
+/// Messages that end as `message` does.
+fn ends_with<'a>(ended: impl IntoIterator<Item = &'a MessageId>, message: &'a MessageId) -> impl Iterator<Item = Row> {
+    ended.into_iter().flat_map(|ended| row("messages", ended, patch::MessageOutcomeOf { outcome_of: message }))
+}
+
+/// The end of a turn is part of its message where no brief tells it: it failed, or others end with it. A turn whose
+/// message returned to the queue is not the last one.
+fn turn_rows(turn: &TurnTerminal) -> Vec<Row> {
+    if turn.returned || (turn.error.is_none() && turn.settles.is_empty()) {
+        return Vec::new();
+    }
+    let clip = |text| limits::clip(text, limits::LAST_ASSISTANT_BYTES);
+    let summary = patch::TurnSummary {
+        terminal_kind: turn.terminal_kind,
+        error: turn.error.as_deref().map(clip),
+        said: turn.last_assistant_message.as_deref().map(clip),
+        cut: turn.cut,
+    };
+    let ended = row("messages", &turn.message_id, patch::MessageTurn { turn: summary });
+    ended.into_iter().chain(ends_with(&turn.settles, &turn.message_id)).collect()
+}
+
+/// A brief is a row, and the message that it is about names it.
+fn brief_rows(at: Time, brief: &BriefRecorded) -> Vec<Row> {
+    let recorded = row("briefs", &brief.brief_id, with(brief, patch::BriefAt { at }));
+    let about = brief.message_id.iter().flat_map(|message| {
+        let briefs = [(brief.kind, &brief.brief_id)].into_iter().collect();
+        row("messages", message, patch::MessageBriefs { briefs })
+    });
+    recorded.into_iter().chain(about).collect()
 }
 
 #[allow(clippy::wildcard_enum_match_arm, reason = "only called with facts about tasks")]

@@ -20,6 +20,7 @@ pub mod timer;
 pub mod token_calibration;
 pub mod told;
 pub mod turn;
+pub mod unanswered;
 pub mod waiting;
 pub mod work;
 pub mod workspace;
@@ -112,6 +113,9 @@ pub struct AgentState {
     /// What a child said last: its result, when it has nothing left to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_said: Option<String>,
+    /// Messages whose answer was put off.
+    #[serde(default, skip_serializing_if = "unanswered::Unanswered::is_empty")]
+    pub unanswered: unanswered::Unanswered,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -167,6 +171,7 @@ impl AgentState {
             archived: false,
             leaving: None,
             last_said: None,
+            unanswered: unanswered::Unanswered::default(),
         }
     }
 
@@ -193,7 +198,7 @@ impl AgentState {
 
     /// Tells apart snapshots that are not ours: of another shape, or folded by other rules. Bump it with every change of
     /// either.
-    pub const FINGERPRINT: &'static str = "agent-state-27";
+    pub const FINGERPRINT: &'static str = "agent-state-28";
 
     /// Files every item under where it stands, and every timer by whether a wait names it. Needed once, after records were
     /// put in place by hand.

@@ -9,6 +9,7 @@ pub mod budget;
 pub mod decision;
 pub mod id;
 pub mod message;
+pub mod outcome;
 #[cfg(feature = "schema")]
 pub mod schema;
 pub mod strict;

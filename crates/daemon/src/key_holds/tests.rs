@@ -111,6 +111,7 @@ fn ended(terminal_kind: TerminalKind) -> Fact {
         error: None,
         returned: true,
         cut: false,
+        settles: Vec::new(),
     })
 }
 

@@ -6,6 +6,7 @@ use crate::fact::TurnsHeld;
 use crate::state::AgentState;
 use crate::state::model::Trouble;
 use crate::state::turn::{Phase, Turn};
+use crate::time::Time;
 use crate::vocabulary::HoldCause;
 
 pub(super) fn notes(state: &AgentState) -> Vec<String> {
@@ -77,7 +78,12 @@ pub(super) fn would_wake(held: &TurnsHeld) -> Vec<String> {
 /// The sentence about a message that is tried again later: which model failed, and how.
 pub(super) fn until_tried_again(state: &AgentState, decision: &Decision) -> Option<String> {
     let entry = decision.message_id.as_ref().and_then(|id| state.queue.get(id))?;
-    let (until, trouble) = (entry.not_before?, state.trouble()?);
+    until_asked_again(state, entry.not_before?)
+}
+
+/// The sentence about a model that failed and is asked again at `until`.
+pub(crate) fn until_asked_again(state: &AgentState, until: Time) -> Option<String> {
+    let trouble = state.trouble()?;
     let (id, model) = (state.id(), if trouble.model.is_empty() { "its model" } else { &trouble.model });
     let error = gist(&format!("{}: {}", trouble.error, trouble.message));
     Some(format!("{id} waits until {until} and asks again then: {model} failed ({error})."))

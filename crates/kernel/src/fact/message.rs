@@ -70,6 +70,9 @@ pub struct MessageAborted {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub given_up: bool,
     pub evidence: Vec<String>,
+    /// The operator's message that its turn had to answer, where that is another one: it ends with this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<MessageId>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -92,6 +92,8 @@ const SHAPES: &[Shape] = &[
     Shape { reader: 3, kind: "agent.created", part: Part::Field("config.credentials") },
     Shape { reader: 3, kind: "agent.configured", part: Part::Field("config.credentials") },
     Shape { reader: 3, kind: "task.created", part: Part::Field("child.credentials") },
+    Shape { reader: 3, kind: "turn.terminal", part: Part::Field("settles") },
+    Shape { reader: 3, kind: "message.aborted", part: Part::Field("answers") },
 ];
 
 /// The reader that a stored fact needs. A payload that was redacted, or is none of ours, needs what its kind needs.

@@ -290,6 +290,10 @@ pub struct TurnTerminal {
     /// The last assistant message was cut: the model had written as much as it may.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
+    /// Operator messages whose outcome is that of this turn's message, because no brief answers them: answers that were put
+    /// off and that nothing would bring any more, and interjections in a turn that answers none of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settles: Vec<MessageId>,
 }
 
 /// Cross-turn compaction: what the model sees became shorter. Scheduling never reads it.

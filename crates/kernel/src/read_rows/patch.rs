@@ -1,7 +1,7 @@
 //! What a fact changes in a row. A field that is null takes away what the row had; one that is left out leaves it. Stored rows
 //! are merged from these, so no field is renamed, added or left out without another fingerprint.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use abide_views::WithNulls;
 use abide_views::budget::{LimitsView, UsedView};
@@ -9,11 +9,12 @@ use abide_views::task::TaskOutput;
 use serde::Serialize;
 
 use crate::fact::{Schedule, TaskCreated, WorkspaceAttached};
-use crate::id::{AgentId, Seq, TaskId, WorkItemId};
+use crate::id::{AgentId, BriefId, MessageId, Seq, TaskId, WorkItemId};
 use crate::time::Time;
 use crate::vocabulary::{
-    AgentKind, ApprovalStatus, Ownership, QueueStatus, Role, Scope, Status as AgentStatus, TaskKind, TaskStatus,
-    TimerStatus, TriggerStatus, Visibility, WaitStatus, WorkItemState, WorkspaceMode, WorkspaceStatus,
+    AgentKind, ApprovalStatus, BriefKind, Ownership, QueueStatus, Role, Scope, Status as AgentStatus, TaskKind,
+    TaskStatus, TerminalKind, TimerStatus, TriggerStatus, Visibility, WaitStatus, WorkItemState, WorkspaceMode,
+    WorkspaceStatus,
 };
 
 #[derive(Serialize)]
@@ -39,6 +40,65 @@ pub(super) struct MessageCut {
 pub(super) struct MessageStatus {
     pub status: QueueStatus,
     pub not_before: Option<Time>,
+}
+
+/// The message that this one joined, or none of them any more.
+#[derive(Serialize)]
+pub(super) struct MessageRequeued {
+    pub status: QueueStatus,
+    pub not_before: Option<Time>,
+    pub outcome_of: (),
+}
+
+#[derive(Serialize)]
+pub(super) struct MessageJoined<'a> {
+    pub status: QueueStatus,
+    pub not_before: (),
+    pub outcome_of: &'a MessageId,
+}
+
+#[derive(Serialize)]
+pub(super) struct MessageAborted {
+    pub status: QueueStatus,
+    pub not_before: (),
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub given_up: bool,
+}
+
+#[derive(Serialize)]
+pub(super) struct MessageDropped<'a> {
+    pub status: QueueStatus,
+    pub not_before: (),
+    pub dropped: &'a [String],
+}
+
+/// A message that ends as another one does.
+#[derive(Serialize)]
+pub(super) struct MessageOutcomeOf<'a> {
+    pub outcome_of: &'a MessageId,
+}
+
+/// The last turn about a message, where no brief says what it came to.
+#[derive(Serialize)]
+pub(super) struct MessageTurn<'a> {
+    pub turn: TurnSummary<'a>,
+}
+
+#[derive(Serialize)]
+pub(super) struct TurnSummary<'a> {
+    pub terminal_kind: TerminalKind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub said: Option<&'a str>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
+}
+
+/// The newest brief of each kind about a message.
+#[derive(Serialize)]
+pub(super) struct MessageBriefs<'a> {
+    pub briefs: BTreeMap<BriefKind, &'a BriefId>,
 }
 
 #[derive(Serialize)]

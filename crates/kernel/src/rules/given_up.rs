@@ -11,6 +11,7 @@ use crate::visible::{is_hidden, one_line};
 use crate::vocabulary::{MessageKind, RequeueReason};
 
 use super::control::ask_operator;
+use super::turn::still_asked;
 use super::waits::return_interjections;
 
 /// How much of a message the question quotes. A command with a text of at most this length can be typed again as it is.
@@ -35,7 +36,9 @@ pub(super) fn replay_or_give_up(step: &mut Step<'_>, message_id: &MessageId) {
 }
 
 pub(super) fn give_up(step: &mut Step<'_>, message_id: &MessageId, evidence: Vec<String>, text: String) {
-    step.emit(MessageAborted { message_id: message_id.clone(), given_up: true, evidence });
+    let asked = step.state.queue.get(message_id).and_then(|entry| entry.answers.as_ref());
+    let answers = still_asked(step.state, asked, message_id);
+    step.emit(MessageAborted { message_id: message_id.clone(), given_up: true, evidence, answers });
     return_interjections(step, message_id);
     ask_operator(step, text, Some(message_id.clone()));
 }

@@ -108,7 +108,7 @@ fn settle_failure(
     announce: bool,
 ) {
     let (error, retry_after_ms) = (failed.error, failed.retry_after_ms);
-    let text = format!("{error}: {}", failed.message);
+    let text = provider::failure_text(error, &failed.message);
     let (model, message_id) = (turn.model.clone(), turn.message_id.clone());
     let known = step.state.troubles.iter().any(|known| known.model == model && known.error == error);
     let not_before = next_try(step, &message_id, &model, &failed, jitter);

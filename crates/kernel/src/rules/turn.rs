@@ -348,6 +348,7 @@ pub(super) fn emit_terminal(
     returned: bool,
 ) {
     let checkpoint = checkpoint_holds(step.state, turn);
+    let settles = if returned { Vec::new() } else { settled_without_brief(step.state, turn, error.is_some()) };
     step.emit(TurnTerminal {
         exec_id: turn.exec_id.clone(),
         turn_index: turn.turn_index,
@@ -360,7 +361,27 @@ pub(super) fn emit_terminal(
         error,
         returned,
         cut: turn.cut,
+        settles,
     });
+}
+
+/// The message that a turn about `message` has to answer, where that is another one and nothing has answered it before.
+pub(super) fn still_asked(state: &AgentState, answers: Option<&MessageId>, message: &MessageId) -> Option<MessageId> {
+    answers.filter(|asked| *asked != message && state.unanswered.contains(asked)).cloned()
+}
+
+/// Messages that end with this turn, and that no brief of it is about.
+fn settled_without_brief(state: &AgentState, turn: &Turn, failed: bool) -> Vec<MessageId> {
+    let mut settles = state.left_unanswered(turn);
+    let is_about_another = turn.answers.as_ref() != Some(&turn.message_id);
+    // Those that joined a failed turn return to the queue.
+    if is_about_another && !failed {
+        settles.extend(state.queue.joined_to(&turn.message_id));
+    }
+    if is_about_another && failed {
+        settles.extend(still_asked(state, turn.answers.as_ref(), &turn.message_id));
+    }
+    settles
 }
 
 pub(super) fn tell(step: &mut Step<'_>, kind: BriefKind, text: String, message_id: Option<MessageId>) {
@@ -463,7 +484,8 @@ pub(super) fn abort_turn(step: &mut Step<'_>, abort: Abort) {
         AbortReason::Cut => replay_or_give_up(step, &message_id),
         AbortReason::Abort => {
             let evidence = vec!["aborted_by_operator".to_owned()];
-            step.emit(MessageAborted { message_id: message_id.clone(), given_up: false, evidence });
+            let answers = still_asked(step.state, turn.answers.as_ref(), &message_id);
+            step.emit(MessageAborted { message_id: message_id.clone(), given_up: false, evidence, answers });
             return_interjections(step, &message_id);
             let about = turn.answers.clone().unwrap_or(message_id);
             tell(step, BriefKind::Failure, "Aborted by the operator.".to_owned(), Some(about));

@@ -451,6 +451,7 @@ impl AgentState {
             }
             Fact::BriefRecorded(fact) => {
                 self.remember_brief(fact.clone());
+                self.brief_answers(fact);
                 if let Some(id) = &fact.work_item_id {
                     self.work.edit(id, |item| item.ticks.told = Some(item.revision))?;
                     self.restand(id);

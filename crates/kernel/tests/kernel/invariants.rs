@@ -245,6 +245,20 @@ planted! {
         let gone = edited(&state, |records| records["queue"]["entries"] = json!([]));
         plant(&state, nothing(), &gone)
     }
+
+    settled_messages_stay_settled: {
+        let state = told("operator hi\nround hello");
+        let id = state.briefs.back().unwrap().message_id.clone().unwrap();
+        let revived = edited(&state, |records| records["unanswered"] = json!([id]));
+        plant(&state, nothing(), &revived)
+    }
+
+    put_off_answers_have_left_the_queue: {
+        let state = told("stop\noperator hi");
+        let id = state.queue.entries().next().unwrap().message.message_id.clone();
+        let both = edited(&state, |records| records["unanswered"] = json!([id]));
+        plant(&state, nothing(), &both)
+    }
 }
 
 /// Reading a result changes nothing about its task being over.
@@ -294,6 +308,17 @@ fn every_invariant_has_a_planted_violation() {
     let planted: BTreeSet<&str> = PLANTED.iter().copied().collect();
     assert_eq!(names, planted);
     assert_eq!(names.len(), INVARIANTS.len(), "two invariants have one name");
+}
+
+/// Within the commit that ends its turn, a message is in the queue and its answer is put off.
+#[test]
+fn a_message_may_leave_the_queue_after_its_answer_was_put_off() {
+    let before = told("stop\noperator hi");
+    let id = before.queue.entries().next().unwrap().message.message_id.clone();
+    let both = edited(&before, |records| records["unanswered"] = json!([id]));
+    assert!(plant(&before, nothing(), &both).inside().breaks().is_empty());
+    let put_off = told("operator hi\nround WaitFor external c1");
+    assert!(plant(&put_off, nothing(), &put_off).breaks().is_empty());
 }
 
 /// Facts that are always allowed break nothing.

@@ -36,6 +36,7 @@ mod lifecycle;
 mod loops;
 mod made;
 mod matching;
+mod outcomes;
 mod pace;
 mod pack;
 mod parking;

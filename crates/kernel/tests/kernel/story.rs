@@ -6,6 +6,7 @@
 //! checked on the way, and both states must agree at the end of every step.
 
 mod names;
+mod outcomes;
 mod query;
 mod show;
 mod speak;
@@ -34,6 +35,8 @@ pub struct Story {
     replayed: AgentState,
     /// The status that a list of agents shows.
     listed_status: Option<serde_json::Value>,
+    /// The rows of messages and briefs.
+    outcomes: outcomes::Outcomes,
     draws: u64,
     calls: u32,
     names: Names,
@@ -96,6 +99,7 @@ impl Story {
             facts: Vec::new(),
             replayed: AgentState::empty(id.clone()),
             listed_status: None,
+            outcomes: outcomes::Outcomes::default(),
             draws: 0,
             calls: 0,
             names: Names::default(),
@@ -212,6 +216,7 @@ impl Story {
             for row in rows_of(self.replayed.seq, self.now, &read) {
                 let status = row.patch.get("status").filter(|_| row.plane == AGENT_PLANE);
                 self.listed_status = status.cloned().or(self.listed_status.take());
+                self.outcomes.merge(&row, self.now);
             }
             let change = Change { before: &before, fact: &read, after: &self.replayed };
             let violations = invariants::check(change, index == last);
@@ -230,6 +235,7 @@ impl Story {
             "a list shows another status, after {:?}",
             self.facts.last()
         );
+        self.outcomes.check(&self.state, self.now);
         self.effects.extend(effects);
     }
 

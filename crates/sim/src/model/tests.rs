@@ -133,6 +133,7 @@ fn turn(message: &str, trigger_kind: TriggerKind, item: Option<&str>) -> Vec<Fac
             error: None,
             returned: false,
             cut: false,
+            settles: Vec::new(),
         }),
         Fact::from(MessageProcessed { message_id, ignored: Vec::new() }),
     ]

@@ -1,14 +1,14 @@
 //! What facts about messages change.
 
 use super::Applied;
-use crate::fact::{MessageAborted, MessageInterjected, MessageProcessed, MessageQueued};
+use crate::fact::{BriefRecorded, MessageAborted, MessageInterjected, MessageProcessed, MessageQueued};
 use crate::id::MessageId;
 use crate::limits;
 use crate::message::Message;
 use crate::state::AgentState;
 use crate::state::turn::Phase;
 use crate::time::Time;
-use crate::vocabulary::{MessageKind, QueueStatus, SafePoint, TickKind};
+use crate::vocabulary::{BriefKind, MessageKind, QueueStatus, SafePoint, TickKind};
 
 impl AgentState {
     pub(super) fn message_queued(&mut self, fact: &MessageQueued, at: Time) -> Applied {
@@ -91,12 +91,29 @@ impl AgentState {
     /// A result whose message was given up stays owed, but waits for the operator to bring it up.
     pub(super) fn message_aborted(&mut self, fact: &MessageAborted) -> Applied {
         let from = &[QueueStatus::Dequeued, QueueStatus::Queued];
-        let task = self.queue.get(&fact.message_id).and_then(|entry| entry.message.task_id.clone());
+        let entry = self.queue.get(&fact.message_id);
+        let task = entry.and_then(|entry| entry.message.task_id.clone());
+        // Older facts do not name it.
+        let answers = entry.and_then(|entry| entry.answers.clone());
         self.message_gone(&fact.message_id, from)?;
+        if let Some(answers) = answers {
+            self.unanswered.answered(&answers);
+        }
         if let Some(task) = task.filter(|_| fact.given_up) {
             self.tasks.edit(&task, |task| task.held = true);
         }
         Ok(())
+    }
+
+    /// An acknowledgement leaves it open.
+    pub(super) fn brief_answers(&mut self, brief: &BriefRecorded) {
+        let answered = match brief.kind {
+            BriefKind::Result | BriefKind::Failure => brief.message_id.as_ref(),
+            BriefKind::Ack => None,
+        };
+        if let Some(id) = answered {
+            self.unanswered.answered(id);
+        }
     }
 
     /// A message leaves the state; whatever it carried is no longer under way.

@@ -203,6 +203,7 @@ impl AgentState {
         } else if turn.rounds_recorded == 0 {
             self.turn_in_vain();
         }
+        self.put_off_answers(&turn, fact);
         self.end_turn(fact.terminal_kind, fact.error.as_deref());
         self.last_terminal.iter_mut().for_each(|last| last.cut = fact.cut);
         if self.identity.supervisor.is_some() && !fact.returned {

@@ -4,7 +4,7 @@ use abide_kernel::act_result::told;
 use abide_kernel::decide;
 use abide_kernel::effect::Effect;
 use abide_kernel::explain::why;
-use abide_kernel::id::WorkItemId;
+use abide_kernel::id::{MessageId, WorkItemId};
 use abide_kernel::scheduler::closure::closure;
 use abide_kernel::scheduler::posture::posture;
 use abide_kernel::summary::agent_summary;
@@ -35,6 +35,10 @@ pub fn ask(story: &Story, line: &str) -> Result<Option<String>, String> {
         }
         "notes" => why(state, decide(state, story.now)).notes.join("\n"),
         "status" => state.status().to_string(),
+        "outcome" => {
+            let id = MessageId::new(story.names.long(rest)?);
+            format!("outcome {}", story.outcomes.show(state, story.now, &id))
+        }
         "posture" => posture(state).to_string(),
         "closure" => {
             let closure = closure(state);

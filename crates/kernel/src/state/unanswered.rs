@@ -1,0 +1,68 @@
+//! Messages whose answer was put off: their turn is over, and a wait of that turn stands before the answer. They have left
+//! the queue and live here until they are answered, so that nobody takes them for answered before.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::AgentState;
+use super::turn::Turn;
+use crate::fact::TurnTerminal;
+use crate::id::MessageId;
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Unanswered {
+    messages: BTreeSet<MessageId>,
+}
+
+impl Unanswered {
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
+    #[must_use]
+    pub fn contains(&self, id: &MessageId) -> bool {
+        self.messages.contains(id)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &MessageId> {
+        self.messages.iter()
+    }
+
+    pub(super) fn answered(&mut self, id: &MessageId) {
+        self.messages.remove(id);
+    }
+}
+
+impl AgentState {
+    /// Messages that wait for an answer which nothing brings any more once this turn is over: their waits ended in turns
+    /// that answer somebody else. What this turn said is all they will get.
+    #[must_use]
+    pub fn left_unanswered(&self, turn: &Turn) -> Vec<MessageId> {
+        let left = |id: &&MessageId| turn.answers.as_ref() != Some(*id) && !self.has_answer_coming(id);
+        self.unanswered.iter().filter(left).cloned().collect()
+    }
+
+    /// Whether a wait or a message stands for the answer to this one.
+    fn has_answer_coming(&self, id: &MessageId) -> bool {
+        let is_it = |answers: &Option<MessageId>| answers.as_ref() == Some(id);
+        self.waits.open().values().any(|wait| is_it(&wait.answers))
+            || self.queue.entries().any(|entry| is_it(&entry.answers) || is_it(&entry.message.answers))
+    }
+
+    /// Only the turn of the message itself puts it here: one that was answered before stays answered, whatever else its
+    /// waits bring.
+    pub(super) fn put_off_answers(&mut self, turn: &Turn, fact: &TurnTerminal) {
+        if fact.returned {
+            return;
+        }
+        for id in self.left_unanswered(turn) {
+            self.unanswered.answered(&id);
+        }
+        if turn.puts_off && fact.error.is_none() && turn.answers.as_ref() == Some(&turn.message_id) {
+            self.unanswered.messages.insert(turn.message_id.clone());
+        }
+    }
+}
