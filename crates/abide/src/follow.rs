@@ -10,7 +10,6 @@ use abide_api::types::{Event, TextDelta};
 use abide_api::{Client, ClientError, Problem};
 use anyhow::Context;
 use serde_json::Value;
-use tokio::time::Instant;
 
 use crate::cli::PlaceArgs;
 use crate::connection;
@@ -31,8 +30,6 @@ pub struct Follow<'a> {
     read: VecDeque<Event>,
     /// The last fact that was seen, in the words of the stream.
     last: Option<String>,
-    /// How long to look for a daemon that has gone.
-    patience: Option<Duration>,
 }
 
 /// A fact, and where to go on after it.
@@ -58,21 +55,11 @@ impl<'a> Follow<'a> {
         out: &'a Output,
         agent: Option<&str>,
         after: Option<String>,
-        patience: Option<Duration>,
     ) -> Follow<'a> {
-        Follow {
-            place,
-            out,
-            agent: agent.map(str::to_owned),
-            client,
-            events: None,
-            read: VecDeque::new(),
-            last: after,
-            patience,
-        }
+        Follow { place, out, agent: agent.map(str::to_owned), client, events: None, read: VecDeque::new(), last: after }
     }
 
-    /// What comes next. It ends only with an error: a refusal, or a daemon that stays away.
+    /// What comes next. It ends only with an error: a refusal.
     pub async fn next(&mut self) -> anyhow::Result<News> {
         loop {
             if let Some(event) = self.read.pop_front() {
@@ -138,7 +125,6 @@ impl<'a> Follow<'a> {
     }
 
     async fn reconnect(&mut self) -> anyhow::Result<()> {
-        let until = self.patience.map(|patience| Instant::now() + patience);
         let mut told = false;
         loop {
             match self.again().await {
@@ -159,7 +145,6 @@ impl<'a> Follow<'a> {
                     }
                     Some(_) | None => return Err(error),
                 },
-                Err(error) if until.is_some_and(|until| Instant::now() >= until) => return Err(error),
                 Err(_) => {}
             }
             if !told {

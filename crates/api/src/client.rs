@@ -17,11 +17,12 @@ use crate::problem::Problem;
 use crate::sse::{SseEvent, SseParser};
 use crate::types::{
     Abort, Accepted, AgentChange, AgentCreate, AgentItem, AgentSummary, ApprovalView, BriefView, Compact, Deleted,
-    Detached, Ended, Event, Exported, Fetched, Fork, Health, MessageCreate, MessageView, ModelList, ModelTest,
-    ModelTested, Page, Patch, SandboxPart, SecretItem, SecretSet, Surroundings, TaskInput, TaskRead, TaskRun,
-    TaskStopped, TaskTaken, TaskView, TimerCreate, TimerCreated, TimerView, TokenCreate, TokenCreated, TokenItem,
-    TranscriptEntry, Transfer, TriggerCreate, TriggerView, Verify, WaitView, Wake, Why, Woken, WorkItemBlock,
-    WorkItemComplete, WorkItemCreate, WorkItemUpdate, WorkItemView, WorkspaceAttach, WorkspaceFetch, WorkspaceView,
+    Detached, Ended, Event, Exported, Fetched, Fork, Health, MessageCreate, MessageDetail, MessageView, ModelList,
+    ModelTest, ModelTested, Page, Patch, SandboxPart, SecretItem, SecretSet, Surroundings, TaskInput, TaskRead,
+    TaskRun, TaskStopped, TaskTaken, TaskView, TimerCreate, TimerCreated, TimerView, TokenCreate, TokenCreated,
+    TokenItem, TranscriptEntry, Transfer, TriggerCreate, TriggerView, Verify, WaitView, Wake, Why, Woken,
+    WorkItemBlock, WorkItemComplete, WorkItemCreate, WorkItemUpdate, WorkItemView, WorkspaceAttach, WorkspaceFetch,
+    WorkspaceView,
 };
 
 /// Answers are bounded on the other side; this is for whoever else may answer there.
@@ -237,6 +238,21 @@ impl Client {
     pub async fn why(&self, id: &str, at: Option<u64>) -> Result<Why, ClientError> {
         let at = at.map(|at| format!("?at={at}")).unwrap_or_default();
         self.get(&format!("/v1/agents/{}/why{at}", part(id))).await
+    }
+
+    /// One message and its outcome, once its agent no longer works on it by itself, once it meets a delay that is not
+    /// `known_delay`, or when the time is over.
+    pub async fn wait_for_message(
+        &self,
+        id: &str,
+        message_id: &str,
+        wait: Duration,
+        known_delay: &str,
+    ) -> Result<MessageDetail, ClientError> {
+        let (id, message, known, wait_ms) = (part(id), part(message_id), part(known_delay), wait.as_millis());
+        let path = format!("/v1/agents/{id}/messages/{message}?wait={wait_ms}ms&known_delay={known}");
+        let patient = self.clone().with_timeout(self.timeout.saturating_add(wait));
+        patient.typed(Method::GET, &path, None::<&()>).await
     }
 
     /// A page of a plane by its name in the route: `messages`, `briefs`, `timers`, …

@@ -25,6 +25,8 @@ use crate::types;
     types::Accepted,
     types::Deleted,
     types::MessageView,
+    types::MessageOutcome,
+    types::MessageDelay,
     types::TaskView,
     types::TaskRun,
     types::TaskRead,
@@ -84,6 +86,8 @@ pub fn document() -> Value {
     let mut schemas = Schemas::openapi().components.unwrap_or_default().schemas;
     schemas.remove(PLAIN_STRING);
     schemas.values_mut().for_each(spell_out_strings);
+    let mut schemas = json!(schemas);
+    add_outcome(&mut schemas);
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -130,6 +134,33 @@ fn spell_out_strings(schema: &mut RefOr<Schema>) {
         }
         RefOr::T(Schema::OneOf(choice)) => choice.items.iter_mut().for_each(spell_out_strings),
         RefOr::Ref(_) | RefOr::T(_) => {}
+    }
+}
+
+/// A message that is asked for by itself has its outcome beside its other fields. They are optional in the one schema of a
+/// message, which lists use as well.
+fn add_outcome(schemas: &mut Value) {
+    let variants = schemas["MessageOutcome"]["oneOf"].take();
+    let (mut words, mut added) = (Vec::new(), Map::new());
+    for variant in variants.as_array().into_iter().flatten() {
+        for (name, schema) in variant["properties"].as_object().into_iter().flatten() {
+            match schema["enum"].as_array().filter(|_| name == "outcome") {
+                Some(word) => words.extend(word.iter().cloned()),
+                None => {
+                    added.insert(name.clone(), schema.clone());
+                }
+            }
+        }
+    }
+    let about = "What it came to. Only where the message is asked for by itself";
+    added.insert("outcome".to_owned(), json!({ "type": "string", "enum": words, "description": about }));
+    let about = "The newest brief of each kind about it, or about the message that it joined, oldest first";
+    added.insert("briefs".to_owned(), json!({ "type": "array", "items": schema("Brief"), "description": about }));
+    if let Some(schemas) = schemas.as_object_mut() {
+        schemas.remove("MessageOutcome");
+    }
+    if let Some(fields) = schemas["Message"]["properties"].as_object_mut() {
+        fields.extend(added);
     }
 }
 
@@ -192,9 +223,13 @@ fn described(operation: &Operation) -> Value {
     described
 }
 
+/// Up to a minute.
+const WAIT_PATTERN: &str = "^(([1-5]?[0-9]|60)s|([1-5]?[0-9]{1,4}|60000)ms|[01]m)$";
+
 fn query(param: &Param) -> Value {
     let schema = match (param.name, param.number) {
         ("limit" | "last", _) => json!({ "type": "integer", "minimum": 1, "maximum": 1000 }),
+        ("wait", _) => json!({ "type": "string", "pattern": WAIT_PATTERN }),
         (_, true) => json!({ "type": "integer", "minimum": 0 }),
         (_, false) => json!({ "type": "string" }),
     };

@@ -67,6 +67,16 @@ const LAST: Param = Param { name: "last", about: "instead: the newest so many, o
 const AT: Param = Param { name: "at", about: "as it was right after this fact", number: true };
 const OFFSET: Param = Param { name: "offset", about: "from this byte on; left out: the newest", number: true };
 const WAIT_MS: Param = Param { name: "wait_ms", about: "wait so long for its end, at most 25000", number: true };
+const WAIT: Param = Param {
+    name: "wait",
+    about: "wait so long, at most 60s, until the agent no longer works on it: a number and a unit, 500ms or 30s",
+    number: false,
+};
+const KNOWN_DELAY: Param = Param {
+    name: "known_delay",
+    about: "with wait: a delay with another delay_id than this ends the wait, too; empty for any delay",
+    number: false,
+};
 const DISCARD: Param =
     Param { name: "discard", about: "true: give up what is in the worktree, instead of saving it", number: false };
 const FILTER: Param = Param {
@@ -178,7 +188,15 @@ pub const OPERATIONS: &[Operation] = &[
         One(202, "Accepted"),
     ),
     page("message_list", "/v1/agents/{id}/messages", "Messages and what became of them", "Message"),
-    of_agent(get("message_show", "/v1/agents/{id}/messages/{item}", "One message, whole", One(200, "Message"))),
+    Operation {
+        query: &[WAIT, KNOWN_DELAY],
+        ..of_agent(get(
+            "message_show",
+            "/v1/agents/{id}/messages/{item}",
+            "One message, whole, and its outcome",
+            One(200, "Message"),
+        ))
+    },
     Operation {
         query: ENTRY_PAGE,
         ..page("transcript", "/v1/agents/{id}/transcript", "What was said and done", "TranscriptEntry")

@@ -22,6 +22,7 @@ pub use abide_views::approval::ApprovalView;
 pub use abide_views::budget::{BudgetView, LimitsView, UsageView, UsedView};
 pub use abide_views::decision::{Closure, ContinuationView, DecisionEntry, DecisionView};
 pub use abide_views::message::{BriefView, MessageView, OriginView, TranscriptEntry};
+pub use abide_views::outcome::{MessageDelay, MessageDetail, MessageOutcome};
 pub use abide_views::task::{TaskOutput, TaskStopped, TaskTaken, TaskView};
 pub use abide_views::timer::{TimerCreated, TimerView};
 pub use abide_views::trigger::TriggerView;

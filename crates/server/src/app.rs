@@ -91,6 +91,7 @@ pub struct App {
     pub(crate) connections: Arc<Connections>,
     pub(crate) requests: Shares,
     pub(crate) streams: Shares,
+    pub(crate) waits: Shares,
     /// In KiB.
     pub(crate) held: Shares,
     pub(crate) answers: AnswerMemory,
@@ -107,6 +108,7 @@ impl App {
             connections: Connections::new(limits),
             requests: Shares::new(limits.requests),
             streams: Shares::new(limits.streams),
+            waits: Shares::new(limits.waits),
             held: Shares::new(limits.held_bytes / 1024),
             answers: AnswerMemory::new(limits.answer_bytes),
             exports: Semaphore::new(1),

@@ -3,8 +3,10 @@
 mod strict;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use abide_api::Problem;
+use abide_kernel::views::duration::parse_duration;
 use serde::de::DeserializeOwned;
 
 use strict::Strict;
@@ -111,6 +113,17 @@ impl Query {
         match text.parse::<u64>().ok().filter(|number| digits && i64::try_from(*number).is_ok()) {
             Some(number) => Ok(Some(number)),
             None => Err(Problem::new(400, "bad_query", format!("{name} takes a whole number, not {text:?}"))),
+        }
+    }
+
+    /// A duration of at most `max`.
+    pub fn duration(&self, name: &str, max: Duration) -> Result<Option<Duration>, Problem> {
+        let Some(text) = self.text(name) else { return Ok(None) };
+        let bad = |detail: String| Problem::new(400, "bad_query", detail);
+        match parse_duration(text) {
+            Ok(duration) if duration <= max => Ok(Some(duration)),
+            Ok(_) => Err(bad(format!("{name} is at most {}s", max.as_secs())).hint("ask again when it is over")),
+            Err(error) => Err(bad(format!("{name} {text:?} is no duration: {error}"))),
         }
     }
 

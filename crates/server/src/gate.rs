@@ -23,7 +23,7 @@ use crate::app::App;
 use crate::body::Query;
 use crate::call::Call;
 use crate::connections::{Connection, ShareTaken};
-use crate::routes::Counted;
+use crate::routes::{Counted, WAIT};
 use crate::shares::{Held, Holder};
 use crate::{problems, routes, site};
 
@@ -100,11 +100,15 @@ async fn met(
         holder = Holder::Webhooks;
     }
     take_place(&parts, &holder)?;
-    let _room =
-        app.requests.try_acquire(&holder, 1).ok_or_else(|| problems::overloaded("too many requests at once"))?;
     let known: Vec<&str> = operation.query.iter().map(|param| param.name).collect();
     // Senders of webhooks add what they like to a URL; its path alone says whose it is.
     let query = if operation.id == HOOK { Query::default() } else { Query::read(&parts.uri, &known)? };
+    let waits = query.text(WAIT).is_some();
+    let (room, full) = match waits {
+        true => (&app.waits, "too many requests wait for the outcome of a message"),
+        false => (&app.requests, "too many requests at once"),
+    };
+    let _room = room.try_acquire(&holder, 1).ok_or_else(|| problems::overloaded(full))?;
     let key = key(operation, &parts.headers)?;
     let (body, _bytes) = read(&app, operation, &parts, body, &holder).await?;
     let path_text = parts.uri.path().to_owned();
@@ -120,8 +124,9 @@ async fn met(
         body,
         key,
     };
-    let patient =
-        matches!(operation.answer, Answer::Events | Answer::Text(_)) || operation.path.starts_with("/v1/ledger");
+    let patient = matches!(operation.answer, Answer::Events | Answer::Text(_))
+        || operation.path.starts_with("/v1/ledger")
+        || waits;
     if patient {
         return routes::meet(call).await;
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Bounds of one server. All of them refuse, or close a connection that is idle; none of them drops what was accepted. Of
-/// connections, requests, event streams and memory, any one token has at most half.
+/// connections, requests, those that wait, event streams and memory, any one token has at most half.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// The body of a request.
@@ -20,6 +20,8 @@ pub struct Limits {
     pub requests: usize,
     /// Event streams that are open at the same time.
     pub streams: usize,
+    /// Requests that wait for the outcome of a message at the same time. They take no place among the others.
+    pub waits: usize,
     /// For a connection that has shown no good token to send the head of a request.
     pub head: Duration,
     /// To send the head of a request on another connection, or the body of one.
@@ -42,6 +44,7 @@ impl Default for Limits {
             anonymous: 256,
             requests: 2_048,
             streams: CONNECTIONS_MAX / 2,
+            waits: CONNECTIONS_MAX / 4,
             head: Duration::from_secs(5),
             read: Duration::from_secs(20),
             work: Duration::from_secs(30),
@@ -57,13 +60,14 @@ const CONNECTIONS_MAX: usize = 4_096;
 const DESCRIPTORS_LEFT: u64 = 512;
 
 impl Limits {
-    /// For a process that may have so many files open: connections leave room for other files, and event streams leave
-    /// room for requests.
+    /// For a process that may have so many files open: connections leave room for other files; event streams and requests
+    /// that wait leave room for other requests.
     #[must_use]
     pub fn for_open_files(most: u64) -> Limits {
         // Where that is less, half is left.
         let connections = most.saturating_sub(DESCRIPTORS_LEFT).max(most / 2);
         let connections = usize::try_from(connections).unwrap_or(usize::MAX).clamp(1, CONNECTIONS_MAX);
-        Limits { connections, streams: (connections / 2).max(1), ..Limits::default() }
+        let (streams, waits) = ((connections / 2).max(1), (connections / 4).max(1));
+        Limits { connections, streams, waits, ..Limits::default() }
     }
 }

@@ -10,6 +10,7 @@ mod ledger;
 mod lifecycle;
 mod messages;
 mod models;
+mod outcomes;
 mod page;
 mod planes;
 mod secrets;
@@ -35,6 +36,7 @@ use serde::Serialize;
 use crate::answers::Reserved;
 use crate::call::Call;
 use crate::problems;
+pub(crate) use outcomes::WAIT;
 pub(crate) use page::Counted;
 
 pub(crate) type Met = Result<Response, Problem>;
@@ -60,7 +62,7 @@ pub(crate) async fn meet(call: Call) -> Met {
         "agent_export" => agents::export(call).await,
         "message_create" => messages::create(call).await,
         "message_list" => planes::list(call, &planes::MESSAGES).await,
-        "message_show" => messages::show(call).await,
+        "message_show" => outcomes::show(call).await,
         "brief_list" => planes::list(call, &planes::BRIEFS).await,
         "task_list" => tasks::list(call).await,
         "task_run" => tasks::run(call).await,

@@ -7,6 +7,7 @@ pub mod agent;
 pub mod approval;
 pub mod budget;
 pub mod decision;
+pub mod duration;
 pub mod id;
 pub mod message;
 pub mod outcome;

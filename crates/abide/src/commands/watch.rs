@@ -26,7 +26,7 @@ pub fn run(args: &WatchArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<
             (None, None) => None,
         };
         let all = id.is_none();
-        let mut follow = Follow::new(client, place, out, id, after, None);
+        let mut follow = Follow::new(client, place, out, id, after);
         let mut speaker = Speaker::default();
         loop {
             let read_on = match follow.next().await? {

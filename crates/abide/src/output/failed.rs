@@ -49,6 +49,8 @@ pub struct Unanswered {
     pub why: Why,
     /// The provider's kind of error, where one is to blame.
     pub class: Option<String>,
+    /// What to do about it, where the sentence does not say it.
+    pub hint: Option<String>,
 }
 
 /// Why there is no answer.
@@ -129,6 +131,9 @@ impl Failed {
 
     /// What to do next, where that is not in the error already.
     pub fn hint(error: &anyhow::Error) -> Option<String> {
+        if let Some(Failed::Unanswered(unanswered)) = error.downcast_ref() {
+            return unanswered.hint.clone();
+        }
         match error.downcast_ref::<ClientError>()? {
             ClientError::Unreachable { .. } => Some(START_ONE.to_owned()),
             ClientError::Refused(problem) if problem.status == 401 && problem.hint.is_none() => {

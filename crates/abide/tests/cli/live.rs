@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::Duration;
 
+use abide_api::types::MessageOutcome;
 use base64::prelude::{BASE64_STANDARD, Engine};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -164,6 +165,45 @@ fn how_waiting_for_an_answer_ends() {
     assert_eq!(told("asks", "60"), (Some(4), "waits_for_person".into(), None));
     place.says(&["agent", "stop", "naps"]);
     assert_eq!(told("naps", "60"), (Some(6), "stopped".into(), None));
+}
+
+/// The daemon has written down what it was asked, so another one answers.
+#[test]
+fn an_answer_is_waited_for_over_a_restart_of_the_daemon() {
+    let place = Place::empty();
+    let mut daemon = Daemon::start(&place, &[]);
+    let rounds = json!([{ "error": "overloaded", "retry_after_ms": 3_000 }, { "text": "Here." }]);
+    place.says(&["agent", "create", "busy", "--model", &script(&place, "busy", &rounds)]);
+    let mut sending = place.command(&["send", "busy", "hi", "--wait", "--timeout", "60"]);
+    let mut sending = sending.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut notes = BufReader::new(sending.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(notes.next().unwrap().starts_with("abide: busy waits until 20"));
+    daemon.kill();
+    assert_eq!(notes.next().unwrap(), "abide: the daemon has gone; waiting for it to come back");
+    let _again = Daemon::start(&place, &[]);
+    assert_eq!(notes.next().unwrap(), "abide: the daemon is back");
+    let ended = sending.wait_with_output().unwrap();
+    assert_eq!((ended.status.code(), ended.stdout.as_slice()), (Some(0), &b"Here.\n"[..]));
+}
+
+/// The operator's next message ends the question, and what the agent says then answers both.
+#[test]
+fn what_became_of_a_message_can_be_read_later() {
+    let place = Place::empty();
+    let daemon = Daemon::start(&place, &[]);
+    let question = json!({ "wake": "operator_input", "reason": "which colour" });
+    let rounds = json!([{ "tools": [{ "name": "WaitFor", "input": question }] }, { "text": "Blue it is." }]);
+    place.says(&["agent", "create", "asks", "--model", &script(&place, "asks", &rounds)]);
+    let asked = place.run(&["send", "asks", "paint it", "--wait", "--json"]);
+    let message = document(&asked.err)["message_id"].as_str().unwrap().to_owned();
+    let answered = place.json(&["send", "asks", "blue", "--wait"]);
+    let token = fs::read_to_string(place.path("home/token")).unwrap();
+    let client = abide_api::Client::new(&daemon.url, token.trim()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let asked = client.wait_for_message("asks", &message, Duration::from_secs(60), "");
+    let detail = runtime.block_on(asked).unwrap();
+    assert_eq!(detail.outcome, MessageOutcome::Answered { answer: None, cut: false });
+    assert_eq!(detail.briefs.last().unwrap().text, answered["text"]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use abide_api::Problem;
-use abide_api::types::{Accepted, MessageCreate, MessageView, PostKind};
+use abide_api::types::{Accepted, MessageCreate, PostKind};
 use abide_engine::fold::decode;
 use abide_kernel::AgentState;
 use abide_kernel::Fact;
@@ -14,9 +14,7 @@ use abide_kernel::prompt::image::{first_fault, images_in};
 use abide_kernel::vocabulary;
 use abide_ledger::{Ledger, StreamId};
 
-use super::page::{Counted, READ_BYTES};
-use super::{Met, agent, blocking, json, planes, reserve, text};
-use crate::answers::Pieces;
+use super::{Met, agent, json};
 use crate::body;
 use crate::call::Call;
 use crate::once::{Once, once};
@@ -45,30 +43,12 @@ pub(super) async fn create(call: Call) -> Met {
     }
 }
 
-/// One message with its whole body, which lists show the beginning of.
-pub(super) async fn show(call: Call) -> Met {
-    let id = agent(&call)?;
-    let mut reserved = reserve(&call, READ_BYTES).await?;
-    let missing = || Problem::new(404, "not_found", format!("{id} has no such message")).hint("list its messages");
-    let row = planes::one(&call, &id, &planes::MESSAGES, call.param("item")).await?.ok_or_else(missing)?;
-    let mut message: MessageView = row.record().map_err(|_| missing())?;
-    if message.truncated {
-        let (app, stream, seq) = (Arc::clone(&call.app), StreamId::agent(&id), message.seq);
-        let queued = blocking(move || queued_at(app.host.ledger(), &stream, seq)).await?;
-        (message.text, message.json) = (queued.text.clone(), queued.json.clone());
-        (message.bytes, message.truncated) = (None, false);
-    }
-    let mut page = Pieces::default();
-    // Writing into memory can't fail.
-    let _ok = serde_json::to_writer(&mut page, &message);
-    reserved.shrink_to(page.len());
-    let mut response = text(200, "application/json", page.into_body(Some(reserved)));
-    response.extensions_mut().insert(Counted);
-    Ok(response)
-}
-
 /// The message as the fact at `seq` has it.
-fn queued_at(ledger: &Ledger, stream: &StreamId, seq: Seq) -> Result<Arc<abide_kernel::message::Message>, Problem> {
+pub(super) fn queued_at(
+    ledger: &Ledger,
+    stream: &StreamId,
+    seq: Seq,
+) -> Result<Arc<abide_kernel::message::Message>, Problem> {
     let read = ledger.read(stream, seq.saturating_sub(1), 1).map_err(|error| problems::unreadable(&error))?;
     match read.first().map(|recorded| decode::<AgentState>(stream, recorded)) {
         Some(Ok(Fact::MessageQueued(queued))) => Ok(queued.message),

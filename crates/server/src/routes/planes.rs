@@ -71,6 +71,8 @@ fn any(_: &Value) -> bool {
 }
 
 pub(super) const MESSAGES: Plane<MessageView> = Plane { rows: "messages", prefix: "msg_", open: None, keep: any };
+/// Rows of messages with all that they hold.
+pub(super) const MESSAGE_ROWS: Plane<Value> = Plane { rows: "messages", prefix: "msg_", open: None, keep: any };
 pub(super) const BRIEFS: Plane<BriefView> = Plane { rows: "briefs", prefix: "brief_", open: None, keep: any };
 pub(super) const TASKS: Plane<TaskView> = Plane { rows: "tasks", prefix: "task_", open: Some(open_task), keep: any };
 pub(super) const WORKSPACES: Plane<WorkspaceView> = Plane {

@@ -17,6 +17,7 @@ mod keys;
 mod lifecycle;
 mod lists;
 mod models;
+mod outcomes;
 mod overload;
 mod pages;
 mod planes;
