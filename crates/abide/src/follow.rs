@@ -59,7 +59,7 @@ impl<'a> Follow<'a> {
         Follow { place, out, agent: agent.map(str::to_owned), client, events: None, read: VecDeque::new(), last: after }
     }
 
-    /// What comes next. It ends only with an error: a refusal.
+    /// The next fact or text. Only a refusal ends it.
     pub async fn next(&mut self) -> anyhow::Result<News> {
         loop {
             if let Some(event) = self.read.pop_front() {

@@ -1,10 +1,12 @@
 //! The OpenAPI 3.1 document: the table of operations, and the schemas of the shapes.
 
+use std::collections::BTreeMap;
+
 use abide_views::schema::PLAIN_STRING;
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ArrayItems, ObjectBuilder, Schema, SchemaType, Type};
+use utoipa::openapi::schema::{ArrayBuilder, ArrayItems, ObjectBuilder, Schema, SchemaType, Type};
+use utoipa::openapi::{Ref, RefOr};
 
 use crate::operations::{Answer, Body, Method, OPERATIONS, Operation, Param};
 use crate::problem::{self, Problem};
@@ -86,7 +88,6 @@ pub fn document() -> Value {
     let mut schemas = Schemas::openapi().components.unwrap_or_default().schemas;
     schemas.remove(PLAIN_STRING);
     schemas.values_mut().for_each(spell_out_strings);
-    let mut schemas = json!(schemas);
     add_outcome(&mut schemas);
     json!({
         "openapi": "3.1.0",
@@ -139,29 +140,29 @@ fn spell_out_strings(schema: &mut RefOr<Schema>) {
 
 /// A message that is asked for by itself has its outcome beside its other fields. They are optional in the one schema of a
 /// message, which lists use as well.
-fn add_outcome(schemas: &mut Value) {
-    let variants = schemas["MessageOutcome"]["oneOf"].take();
-    let (mut words, mut added) = (Vec::new(), Map::new());
-    for variant in variants.as_array().into_iter().flatten() {
-        for (name, schema) in variant["properties"].as_object().into_iter().flatten() {
-            match schema["enum"].as_array().filter(|_| name == "outcome") {
-                Some(word) => words.extend(word.iter().cloned()),
-                None => {
-                    added.insert(name.clone(), schema.clone());
+fn add_outcome(schemas: &mut BTreeMap<String, RefOr<Schema>>) {
+    let Some(RefOr::T(Schema::OneOf(variants))) = schemas.remove("MessageOutcome") else { return };
+    let Some(RefOr::T(Schema::Object(message))) = schemas.get_mut("Message") else { return };
+    let mut words = Vec::new();
+    for variant in variants.items {
+        let RefOr::T(Schema::Object(variant)) = variant else { continue };
+        for (name, schema) in variant.properties {
+            match schema {
+                RefOr::T(Schema::Object(word)) if name == "outcome" => {
+                    words.extend(word.enum_values.into_iter().flatten());
+                }
+                schema @ (RefOr::Ref(_) | RefOr::T(_)) => {
+                    message.properties.insert(name, schema);
                 }
             }
         }
     }
-    let about = "What it came to. Only where the message is asked for by itself";
-    added.insert("outcome".to_owned(), json!({ "type": "string", "enum": words, "description": about }));
+    let about = "The outcome. Only where the message is asked for by itself";
+    let outcome = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words)).description(Some(about));
+    message.properties.insert("outcome".to_owned(), outcome.into());
     let about = "The newest brief of each kind about it, or about the message that it joined, oldest first";
-    added.insert("briefs".to_owned(), json!({ "type": "array", "items": schema("Brief"), "description": about }));
-    if let Some(schemas) = schemas.as_object_mut() {
-        schemas.remove("MessageOutcome");
-    }
-    if let Some(fields) = schemas["Message"]["properties"].as_object_mut() {
-        fields.extend(added);
-    }
+    let briefs = ArrayBuilder::new().items(Ref::from_schema_name("Brief")).description(Some(about));
+    message.properties.insert("briefs".to_owned(), briefs.into());
 }
 
 fn method(method: Method) -> &'static str {

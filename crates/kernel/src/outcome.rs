@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use abide_views::message::BriefView;
 pub use abide_views::outcome::{MessageDelay, MessageOutcome};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::decision::Decision;
 use crate::explain::{until_asked_again, why};
@@ -177,7 +177,7 @@ impl LiveMessage<'_> {
 }
 
 /// The row of a message, as far as it says what the message came to.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MessageRow {
     pub status: QueueStatus,
     #[serde(default)]
@@ -195,7 +195,7 @@ pub struct MessageRow {
 }
 
 /// The last turn about it, where that is recorded.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct LastTurn {
     terminal_kind: TerminalKind,
     #[serde(default)]
@@ -277,7 +277,7 @@ fn failed(agent: &AgentId, error: String, class: Option<ProviderError>) -> Messa
     MessageOutcome::Failed { error, class, hint }
 }
 
-/// What a person can do about a failure of this class.
+/// The next step for a person after a failure of this class.
 fn hint(agent: &AgentId, class: Option<ProviderError>) -> String {
     let another = format!("`abide agent set {agent} --model M`");
     match class {

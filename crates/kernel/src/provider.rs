@@ -51,7 +51,7 @@ pub fn rule(error: ProviderError) -> Rule {
     }
 }
 
-/// What is recorded of a failure: its class and the provider's words.
+/// A failure as it is recorded: its class and the provider's words.
 #[must_use]
 pub fn failure_text(error: ProviderError, message: &str) -> String {
     format!("{error}: {message}")

@@ -22,22 +22,22 @@ pub enum MessageOutcome {
         cut: bool,
     },
     Failed {
-        /// What went wrong.
+        /// The reason, in the words of the runtime or of the provider.
         error: String,
         /// The class of the provider's error, where a provider failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         class: Option<ProviderError>,
-        /// What to do about it.
+        /// The next step for a person.
         hint: String,
     },
     WaitsForPerson {
-        /// What a person has to answer or to do.
+        /// A question to answer, or a thing to do.
         question: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         class: Option<ProviderError>,
     },
     BudgetSpent {
-        /// Which budget it is, and how it is raised.
+        /// The budget, and the command that raises it.
         sentence: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         class: Option<ProviderError>,
@@ -48,7 +48,7 @@ pub enum MessageOutcome {
     /// An operator ended its turn.
     Aborted {},
     UnderWay {
-        /// What the agent does now, or waits for.
+        /// The present activity of the agent, or the thing that it waits for.
         sentence: String,
         /// The message whose turn it joined: the answer is for both.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -49,7 +49,7 @@ pub struct Unanswered {
     pub why: Why,
     /// The provider's kind of error, where one is to blame.
     pub class: Option<String>,
-    /// What to do about it, where the sentence does not say it.
+    /// The next step, where the sentence does not say it.
     pub hint: Option<String>,
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use abide_api::Problem;
-use abide_api::types::{BriefView, MessageDetail, MessageOutcome, MessageView};
+use abide_api::types::{BriefView, MessageDetail, MessageOutcome};
 use abide_engine::AskError;
 use abide_kernel::AgentState;
 use abide_kernel::id::{AgentId, BriefId, MessageId};
@@ -13,8 +13,6 @@ use abide_kernel::outcome::{LINKS_MAX, MessageRow, Settled, live, with_joined};
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::QueueStatus;
 use abide_ledger::StreamId;
-use serde::Deserialize;
-use serde_json::Value;
 
 use super::messages::queued_at;
 use super::page::{Counted, READ_BYTES};
@@ -34,7 +32,7 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 const KNOWN_DELAY: &str = "known_delay";
 
 /// An outcome, and the messages that it was read from: the one that was asked for, and those that it ends with.
-struct Found {
+struct ReadOutcome {
     outcome: MessageOutcome,
     messages: Vec<MessageId>,
 }
@@ -60,7 +58,7 @@ pub(super) async fn show(call: Call) -> Met {
 
 /// The outcome once the agent no longer works on the message by itself, or as it is when the time is over or the daemon
 /// shuts down.
-async fn wait_for(call: &Call, id: &AgentId, message: &MessageId, wait: Duration) -> Result<Found, Problem> {
+async fn wait_for(call: &Call, id: &AgentId, message: &MessageId, wait: Duration) -> Result<ReadOutcome, Problem> {
     let mut closing = call.app.closing.subscribe();
     // From before the first look on, so that no change falls between two looks.
     let mut heads = call.app.host.follow(id);
@@ -86,7 +84,7 @@ fn is_news(call: &Call, outcome: &MessageOutcome) -> bool {
     outcome.delay().is_some_and(|delay| delay.delay_id != known)
 }
 
-async fn find(call: &Call, id: &AgentId, message: &MessageId) -> Result<Found, Problem> {
+async fn find(call: &Call, id: &AgentId, message: &MessageId) -> Result<ReadOutcome, Problem> {
     let mut messages = vec![message.clone()];
     loop {
         let last = messages.last().unwrap_or(message);
@@ -95,8 +93,8 @@ async fn find(call: &Call, id: &AgentId, message: &MessageId) -> Result<Found, P
             None => settled(call, id, last).await?,
         };
         match settled {
-            Settled::Outcome(outcome) if messages.len() == 1 => return Ok(Found { outcome, messages }),
-            Settled::Outcome(outcome) => return Ok(Found { outcome: with_joined(outcome, last), messages }),
+            Settled::Outcome(outcome) if messages.len() == 1 => return Ok(ReadOutcome { outcome, messages }),
+            Settled::Outcome(outcome) => return Ok(ReadOutcome { outcome: with_joined(outcome, last), messages }),
             Settled::OutcomeOf(other) if messages.len() < LINKS_MAX => messages.push(other),
             Settled::OutcomeOf(_) => {
                 return Err(Problem::new(409, "damaged", format!("{message} is linked to itself in the rows of {id}")));
@@ -112,7 +110,7 @@ async fn look(call: &Call, id: &AgentId, message: &MessageId) -> Result<Option<M
     match seen {
         Ok(seen) => seen.ok_or_else(|| problems::no_agent(id.as_str())),
         Err(AskError::Damaged(reason)) => {
-            let is_over = match read_row(call, id, message).await?.1.status {
+            let is_over = match read_row(call, id, message).await?.status {
                 QueueStatus::Processed | QueueStatus::Aborted | QueueStatus::Dropped => true,
                 QueueStatus::Queued | QueueStatus::Dequeued | QueueStatus::Parked | QueueStatus::Interjected => false,
             };
@@ -126,14 +124,14 @@ async fn look(call: &Call, id: &AgentId, message: &MessageId) -> Result<Option<M
 /// The outcome as the row of the message keeps it.
 async fn settled(call: &Call, id: &AgentId, message: &MessageId) -> Result<Settled, Problem> {
     let _reserved = reserve(call, READ_BYTES).await?;
-    let (_, row) = read_row(call, id, message).await?;
+    let row = read_row(call, id, message).await?;
     let briefs = read_briefs(call, id, row.briefs()).await?;
     Ok(row.settled(id, &briefs))
 }
 
-async fn detail(call: &Call, id: &AgentId, message: &MessageId, found: Found) -> Result<MessageDetail, Problem> {
-    let (row, _) = read_row(call, id, message).await?;
-    let mut shown = MessageView::deserialize(row).map_err(|_| missing(id))?;
+async fn detail(call: &Call, id: &AgentId, message: &MessageId, found: ReadOutcome) -> Result<MessageDetail, Problem> {
+    let shown = planes::one(call, id, &planes::MESSAGES, message.as_str()).await?.ok_or_else(|| missing(id))?;
+    let mut shown = shown.record().map_err(|_| missing(id))?;
     if shown.truncated {
         let (app, stream, seq) = (Arc::clone(&call.app), StreamId::agent(id), shown.seq);
         let queued = blocking(move || queued_at(app.host.ledger(), &stream, seq)).await?;
@@ -142,7 +140,7 @@ async fn detail(call: &Call, id: &AgentId, message: &MessageId, found: Found) ->
     }
     let mut briefs = Vec::new();
     for message in &found.messages {
-        let (_, row) = read_row(call, id, message).await?;
+        let row = read_row(call, id, message).await?;
         briefs.extend(read_briefs(call, id, row.briefs()).await?);
     }
     briefs.sort_by(|one: &BriefView, other| one.brief_id.cmp(&other.brief_id));
@@ -153,11 +151,8 @@ fn missing(id: &AgentId) -> Problem {
     Problem::new(404, "not_found", format!("{id} has no such message")).hint("list its messages")
 }
 
-async fn read_row(call: &Call, id: &AgentId, message: &MessageId) -> Result<(Value, MessageRow), Problem> {
-    let row =
-        planes::one(call, id, &planes::MESSAGE_ROWS, message.as_str()).await?.ok_or_else(|| missing(id))?.record()?;
-    let read = MessageRow::deserialize(&row).map_err(|error| problems::unexpected(&error))?;
-    Ok((row, read))
+async fn read_row(call: &Call, id: &AgentId, message: &MessageId) -> Result<MessageRow, Problem> {
+    planes::one(call, id, &planes::MESSAGE_ROWS, message.as_str()).await?.ok_or_else(|| missing(id))?.record()
 }
 
 async fn read_briefs(

@@ -12,6 +12,7 @@ use abide_api::types::{
 use abide_kernel::AgentState;
 use abide_kernel::id::{AgentId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use abide_kernel::input::{Answer, Input};
+use abide_kernel::outcome::MessageRow;
 use abide_kernel::read_rows::AGENT_PLANE;
 use abide_kernel::time::Time;
 use abide_kernel::tool::{RecordCall, When};
@@ -71,8 +72,8 @@ fn any(_: &Value) -> bool {
 }
 
 pub(super) const MESSAGES: Plane<MessageView> = Plane { rows: "messages", prefix: "msg_", open: None, keep: any };
-/// Rows of messages with all that they hold.
-pub(super) const MESSAGE_ROWS: Plane<Value> = Plane { rows: "messages", prefix: "msg_", open: None, keep: any };
+/// Rows of messages, as far as they say what became of the message.
+pub(super) const MESSAGE_ROWS: Plane<MessageRow> = Plane { rows: "messages", prefix: "msg_", open: None, keep: any };
 pub(super) const BRIEFS: Plane<BriefView> = Plane { rows: "briefs", prefix: "brief_", open: None, keep: any };
 pub(super) const TASKS: Plane<TaskView> = Plane { rows: "tasks", prefix: "task_", open: Some(open_task), keep: any };
 pub(super) const WORKSPACES: Plane<WorkspaceView> = Plane {
