@@ -228,12 +228,14 @@ fn described(operation: &Operation) -> Value {
 const WAIT_PATTERN: &str = "^(([1-5]?[0-9]|60)s|([1-5]?[0-9]{1,4}|60000)ms|[01]m)$";
 
 fn query(param: &Param) -> Value {
-    let schema = match (param.name, param.number) {
+    let mut schema = match (param.name, param.number) {
         ("limit" | "last", _) => json!({ "type": "integer", "minimum": 1, "maximum": 1000 }),
-        ("wait", _) => json!({ "type": "string", "pattern": WAIT_PATTERN }),
         (_, true) => json!({ "type": "integer", "minimum": 0 }),
         (_, false) => json!({ "type": "string" }),
     };
+    if param.name == "wait" {
+        schema["pattern"] = WAIT_PATTERN.into();
+    }
     json!({ "name": param.name, "in": "query", "required": false, "description": param.about, "schema": schema })
 }
 
@@ -309,6 +311,14 @@ mod tests {
                         None => found.push(format!("{below} is gone")),
                     }
                 }
+            }
+            // A parameter may be added that no client has to send.
+            (Value::Array(saved), Value::Array(today)) if pointer.ends_with("/parameters") => {
+                let gone = saved.iter().filter(|parameter| !today.contains(parameter));
+                found.extend(gone.map(|parameter| format!("{pointer}/{} is gone or changed", parameter["name"])));
+                let added = today.iter().filter(|parameter| !saved.contains(parameter));
+                let required = added.filter(|parameter| parameter["required"] == true);
+                found.extend(required.map(|parameter| format!("{pointer} requires {}", parameter["name"])));
             }
             (saved, today) if saved == today => {}
             (saved, today) => found.push(format!("{pointer} was {saved} and is {today}")),

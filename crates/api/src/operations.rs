@@ -190,12 +190,7 @@ pub const OPERATIONS: &[Operation] = &[
     page("message_list", "/v1/agents/{id}/messages", "Messages and what became of them", "Message"),
     Operation {
         query: &[WAIT, KNOWN_DELAY],
-        ..of_agent(get(
-            "message_show",
-            "/v1/agents/{id}/messages/{item}",
-            "One message, whole, and its outcome",
-            One(200, "Message"),
-        ))
+        ..of_agent(get("message_show", "/v1/agents/{id}/messages/{item}", "One message, whole", One(200, "Message")))
     },
     Operation {
         query: ENTRY_PAGE,
