@@ -9,14 +9,13 @@ use abide_api::client::Events;
 use abide_api::types::{Event, TextDelta};
 use abide_api::{Client, ClientError, Problem};
 use anyhow::Context;
-use serde_json::Value;
 
 use crate::cli::PlaceArgs;
 use crate::connection;
 use crate::output::{Failed, Output};
 
 const RETRY: Duration = Duration::from_millis(300);
-/// Between two looks for new facts where no stream can be had.
+/// Interval of polling for new facts if no stream can be opened.
 const POLL: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
@@ -28,23 +27,22 @@ pub struct Follow<'a> {
     events: Option<Events>,
     /// Facts that were read from a page.
     read: VecDeque<Event>,
-    /// The last fact that was seen, in the words of the stream.
+    /// The cursor of the last fact that was seen.
     last: Option<String>,
 }
 
-/// A fact, and where to go on after it.
+/// A fact, and the cursor to continue after it.
 #[derive(Debug)]
-pub struct Seen {
+pub struct FollowedFact {
     pub event: Event,
-    pub value: Value,
     pub cursor: String,
 }
 
-/// What comes over a stream.
+/// An item of a stream.
 #[derive(Debug)]
-pub enum News {
-    Fact(Box<Seen>),
-    /// What a model says at this moment. The turn's facts will have it whole.
+pub enum StreamItem {
+    Fact(Box<FollowedFact>),
+    /// Text that a model is writing. The facts of the turn will have it whole.
     Text(TextDelta),
 }
 
@@ -60,13 +58,12 @@ impl<'a> Follow<'a> {
     }
 
     /// The next fact or text. Only a refusal ends it.
-    pub async fn next(&mut self) -> anyhow::Result<News> {
+    pub async fn next(&mut self) -> anyhow::Result<StreamItem> {
         loop {
             if let Some(event) = self.read.pop_front() {
                 let cursor = event.seq.to_string();
                 self.last = Some(cursor.clone());
-                let value = serde_json::to_value(&event)?;
-                return Ok(News::Fact(Box::new(Seen { event, value, cursor })));
+                return Ok(StreamItem::Fact(Box::new(FollowedFact { event, cursor })));
             }
             let events = match &mut self.events {
                 Some(events) => events,
@@ -96,14 +93,13 @@ impl<'a> Follow<'a> {
             }
             if event.name == TextDelta::EVENT {
                 let delta = serde_json::from_str(&event.data).context("a text that is not ours")?;
-                return Ok(News::Text(delta));
+                return Ok(StreamItem::Text(delta));
             }
-            // What has no id is no fact.
+            // Only facts have ids.
             let Some(cursor) = event.id else { continue };
             self.last = Some(cursor.clone());
-            let value: Value = serde_json::from_str(&event.data).context("an event that is not JSON")?;
-            let event = serde_json::from_value(value.clone()).context("an event that is not ours")?;
-            return Ok(News::Fact(Box::new(Seen { event, value, cursor })));
+            let event = serde_json::from_str(&event.data).context("an event that is not ours")?;
+            return Ok(StreamItem::Fact(Box::new(FollowedFact { event, cursor })));
         }
     }
 

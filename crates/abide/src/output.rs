@@ -1,4 +1,4 @@
-//! What goes where: results on stdout, everything else on stderr, progress and hints only to a terminal.
+//! Output: results on stdout, everything else on stderr, progress and hints only on a terminal.
 
 mod columns;
 mod failed;
@@ -12,13 +12,31 @@ pub use abide_kernel::visible::one_line;
 use abide_ledger::Progress;
 use anyhow::Context;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use columns::columns;
 pub use columns::{Cell, Paint, meant};
 pub use failed::{AgentFailure, Failed, START_ONE, Unanswered, Why};
 
 use crate::{clock, span};
+
+/// An error, as programs get it.
+#[derive(Serialize)]
+struct ErrorOutput<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    class: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    differences: Option<&'a [String]>,
+    error: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message_id: Option<&'a str>,
+}
 
 #[derive(Debug)]
 pub struct Output {
@@ -49,12 +67,12 @@ impl Output {
 
     /// One of many results; false when nobody reads them any more.
     pub fn line(&self, value: &impl Serialize, text: impl FnOnce() -> String) -> anyhow::Result<bool> {
-        // As a value, so that fields come in the order of their names.
+        // The conversion to a value sorts the fields by name.
         let shown = if self.json { format!("{}\n", serde_json::to_value(value)?) } else { text() };
         let mut stdout = std::io::stdout().lock();
         match stdout.write_all(shown.as_bytes()).and_then(|()| stdout.flush()) {
             Ok(()) => Ok(true),
-            // Whoever read us has seen enough.
+            // The reader closed the pipe.
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
             Err(error) => Err(error).context("can't write to stdout"),
         }
@@ -65,26 +83,24 @@ impl Output {
         let text = said(error);
         let hint = Failed::hint(error);
         if self.json {
-            let mut value = json!({ "error": text });
-            if let Some(Failed::Differs { differences, .. }) = error.downcast_ref() {
-                value["differences"] = json!(differences);
-            }
-            if let Some(Failed::Unanswered(unanswered)) = error.downcast_ref() {
-                value["message_id"] = json!(unanswered.message_id);
-                if let Some(class) = &unanswered.class {
-                    value["class"] = json!(class);
-                }
-            }
-            if let Some(AgentFailure { agent_id, .. }) = error.downcast_ref() {
-                value["agent_id"] = json!(agent_id);
-            }
-            if let Some(code) = Failed::word(error) {
-                value["code"] = json!(code);
-            }
-            if let Some(hint) = hint {
-                value["hint"] = json!(hint);
-            }
-            tell(&format!("{value}\n"));
+            let failed = error.downcast_ref::<Failed>();
+            let unanswered = match failed {
+                Some(Failed::Unanswered(unanswered)) => Some(unanswered),
+                _ => None,
+            };
+            let shown = ErrorOutput {
+                agent_id: error.downcast_ref().map(|AgentFailure { agent_id, .. }| agent_id.as_str()),
+                class: unanswered.and_then(|unanswered| unanswered.class.as_deref()),
+                code: Failed::word(error),
+                differences: match failed {
+                    Some(Failed::Differs { differences, .. }) => Some(differences.as_slice()),
+                    _ => None,
+                },
+                error: &text,
+                hint,
+                message_id: unanswered.map(|unanswered| unanswered.message_id.as_str()),
+            };
+            tell(&format!("{}\n", serde_json::to_string(&shown).unwrap_or_default()));
         } else {
             tell(&format!("abide: {text}\n"));
             if let Some(hint) = hint {
@@ -236,18 +252,16 @@ pub fn quoted(text: &str) -> String {
 
 /// JSON below a heading: the fields of an object one by one, texts of several lines as they are.
 pub fn quoted_json(value: &Value, max: usize) -> String {
-    let Value::Object(fields) = value else { return quoted(&cut(&value.to_string(), max)) };
+    let Some(fields) = value.as_object() else { return quoted(&cut(&value.to_string(), max)) };
     let mut shown = String::new();
     for (name, field) in fields {
-        match field {
-            Value::String(text) if text.contains('\n') => {
+        match field.as_str() {
+            Some(text) if text.contains('\n') => {
                 shown.push_str(&format!("  {}:\n", one_line(name)));
                 shown.extend(quoted(&cut(text, max)).lines().map(|line| format!("  {line}\n")));
             }
-            Value::String(text) => shown.push_str(&quoted(&format!("{name}: {}", cut(text, max)))),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-                shown.push_str(&quoted(&format!("{name}: {}", cut(&field.to_string(), max))));
-            }
+            Some(text) => shown.push_str(&quoted(&format!("{name}: {}", cut(text, max)))),
+            None => shown.push_str(&quoted(&format!("{name}: {}", cut(&field.to_string(), max)))),
         }
     }
     shown

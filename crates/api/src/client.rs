@@ -1,4 +1,4 @@
-//! The typed client: what the command line, and every other surface that is not a browser, speaks to a daemon with.
+//! The typed client of the API, for the command line and every other surface that is not a browser.
 
 use std::time::Duration;
 
@@ -11,18 +11,17 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use crate::problem::Problem;
 use crate::sse::{SseEvent, SseParser};
 use crate::types::{
     Abort, Accepted, AgentChange, AgentCreate, AgentItem, AgentSummary, ApprovalView, BriefView, Compact, Deleted,
-    Detached, Ended, Event, Exported, Fetched, Fork, Health, MessageCreate, MessageDetail, MessageView, ModelList,
-    ModelTest, ModelTested, Page, Patch, SandboxPart, SecretItem, SecretSet, Surroundings, TaskInput, TaskRead,
-    TaskRun, TaskStopped, TaskTaken, TaskView, TimerCreate, TimerCreated, TimerView, TokenCreate, TokenCreated,
-    TokenItem, TranscriptEntry, Transfer, TriggerCreate, TriggerView, Verify, WaitView, Wake, Why, Woken,
-    WorkItemBlock, WorkItemComplete, WorkItemCreate, WorkItemUpdate, WorkItemView, WorkspaceAttach, WorkspaceFetch,
-    WorkspaceView,
+    Detached, EndConfirmation, Event, Exported, Fetched, Fork, Forked, Health, LedgerCompaction, LedgerStats,
+    LedgerVerification, MessageCreate, MessageDetail, MessageView, ModelList, ModelTest, ModelTested, Page, Patch,
+    SandboxPart, SecretItem, SecretSet, Surroundings, TaskInput, TaskRead, TaskRun, TaskStopped, TaskTaken, TaskView,
+    TimerCreate, TimerCreated, TimerView, TokenCreate, TokenCreated, TokenItem, TranscriptEntry, Transfer,
+    TriggerCreate, TriggerView, Verify, WaitView, Wake, Why, Woken, WorkItemBlock, WorkItemComplete, WorkItemCreate,
+    WorkItemUpdate, WorkItemView, WorkspaceAttach, WorkspaceFetch, WorkspaceView,
 };
 
 /// Answers are bounded on the other side; this is for whoever else may answer there.
@@ -121,11 +120,6 @@ impl Client {
         let foreign = |detail: String| ClientError::Foreign { url: self.base.clone(), detail };
         let limited = http_body_util::Limited::new(body, ANSWER_MAX);
         Ok(limited.collect().await.map_err(|error| foreign(error.to_string()))?.to_bytes())
-    }
-
-    /// Any operation, as JSON.
-    pub async fn call(&self, method: Method, path: &str, body: Option<&impl Serialize>) -> Result<Value, ClientError> {
-        self.typed(method, path, body).await
     }
 
     async fn typed<T: DeserializeOwned>(
@@ -304,7 +298,7 @@ impl Client {
     }
 
     /// Ends one item of a plane: `timers`, `waits`, `triggers`.
-    pub async fn end(&self, id: &str, plane: &str, item: &str) -> Result<Ended, ClientError> {
+    pub async fn end(&self, id: &str, plane: &str, item: &str) -> Result<EndConfirmation, ClientError> {
         let path = format!("/v1/agents/{}/{plane}/{}", part(id), part(item));
         self.typed(Method::DELETE, &path, None::<&()>).await
     }
@@ -417,19 +411,19 @@ impl Client {
         self.get(&format!("/v1/agents/{}/export", part(id))).await
     }
 
-    pub async fn ledger_stats(&self) -> Result<Value, ClientError> {
+    pub async fn ledger_stats(&self) -> Result<LedgerStats, ClientError> {
         self.get("/v1/ledger/stats").await
     }
 
-    pub async fn verify_ledger(&self, verify: &Verify) -> Result<Value, ClientError> {
+    pub async fn verify_ledger(&self, verify: &Verify) -> Result<LedgerVerification, ClientError> {
         self.typed(Method::POST, "/v1/ledger/verify", Some(verify)).await
     }
 
-    pub async fn compact_ledger(&self, compact: &Compact) -> Result<Value, ClientError> {
+    pub async fn compact_ledger(&self, compact: &Compact) -> Result<LedgerCompaction, ClientError> {
         self.typed(Method::POST, "/v1/ledger/compact", Some(compact)).await
     }
 
-    pub async fn fork(&self, fork: &Fork) -> Result<Value, ClientError> {
+    pub async fn fork(&self, fork: &Fork) -> Result<Forked, ClientError> {
         self.typed(Method::POST, "/v1/ledger/fork", Some(fork)).await
     }
 
@@ -441,7 +435,7 @@ impl Client {
         self.get(&format!("/v1/tokens?{}", page_query(after))).await
     }
 
-    pub async fn revoke_token(&self, id: &str) -> Result<Ended, ClientError> {
+    pub async fn revoke_token(&self, id: &str) -> Result<EndConfirmation, ClientError> {
         self.typed(Method::DELETE, &format!("/v1/tokens/{}", part(id)), None::<&()>).await
     }
 

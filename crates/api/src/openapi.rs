@@ -3,16 +3,26 @@
 use std::collections::BTreeMap;
 
 use abide_views::schema::PLAIN_STRING;
-use serde_json::{Map, Value, json};
-use utoipa::OpenApi;
-use utoipa::openapi::schema::{ArrayBuilder, ArrayItems, ObjectBuilder, Schema, SchemaType, Type};
-use utoipa::openapi::{Ref, RefOr};
+use utoipa::OpenApi as _;
+use utoipa::openapi::header::Header;
+use utoipa::openapi::path::{
+    HttpMethod, Operation as DescribedOperation, OperationBuilder, Parameter, ParameterBuilder, ParameterIn, Paths,
+};
+use utoipa::openapi::request_body::{RequestBody, RequestBodyBuilder};
+use utoipa::openapi::schema::{
+    AdditionalProperties, ArrayBuilder, ArrayItems, ObjectBuilder, Schema, SchemaType, Type,
+};
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::{
+    Content, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, Ref, RefOr, Required, ResponseBuilder, Responses,
+    ResponsesBuilder,
+};
 
 use crate::operations::{Answer, Body, Method, OPERATIONS, Operation, Param};
 use crate::problem::{self, Problem};
 use crate::types;
 
-#[derive(OpenApi)]
+#[derive(utoipa::OpenApi)]
 #[openapi(components(schemas(
     Problem,
     types::AgentCreate,
@@ -53,7 +63,7 @@ use crate::types;
     types::TimerView,
     types::TimerCreate,
     types::TimerCreated,
-    types::Ended,
+    types::EndConfirmation,
     types::TriggerView,
     types::TriggerCreate,
     types::Received,
@@ -79,31 +89,25 @@ use crate::types;
 struct Schemas;
 
 #[must_use]
-pub fn document() -> Value {
-    let mut paths = Map::new();
+pub fn document() -> OpenApi {
+    let mut paths = Paths::new();
     for operation in OPERATIONS {
-        let path = paths.entry(operation.path).or_insert_with(|| json!({}));
-        path[method(operation.method)] = described(operation);
+        paths.add_path_operation(operation.path, vec![http_method(operation.method)], describe_operation(operation));
     }
-    let mut schemas = Schemas::openapi().components.unwrap_or_default().schemas;
-    schemas.remove(PLAIN_STRING);
-    schemas.values_mut().for_each(spell_out_strings);
-    add_outcome(&mut schemas);
-    json!({
-        "openapi": "3.1.0",
-        "info": {
-            "title": "Abide",
-            "version": env!("CARGO_PKG_VERSION"),
-            "description": "A runtime for AI agents that stay.",
-            "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
-        },
-        "paths": paths,
-        "components": {
-            "schemas": schemas,
-            "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
-        },
-        "security": [{ "token": [] }],
-    })
+    let mut components = Schemas::openapi().components.unwrap_or_default();
+    components.schemas.remove(PLAIN_STRING);
+    components.schemas.values_mut().for_each(spell_out_strings);
+    add_outcome(&mut components.schemas);
+    components.add_security_scheme("token", SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)));
+    let license = LicenseBuilder::new().name("Apache-2.0").identifier(Some("Apache-2.0")).build();
+    let info = InfoBuilder::new()
+        .title("Abide")
+        .version(env!("CARGO_PKG_VERSION"))
+        .description(Some("A runtime for AI agents that stay."))
+        .license(Some(license))
+        .build();
+    let token = SecurityRequirement::new("token", std::iter::empty::<String>());
+    OpenApiBuilder::new().info(info).paths(paths).components(Some(components)).security(Some([token])).build()
 }
 
 /// Puts the type of a plain string in the place of a reference to it. An optional one becomes one type with null, as other
@@ -165,109 +169,136 @@ fn add_outcome(schemas: &mut BTreeMap<String, RefOr<Schema>>) {
     message.properties.insert("briefs".to_owned(), briefs.into());
 }
 
-fn method(method: Method) -> &'static str {
+fn http_method(method: Method) -> HttpMethod {
     match method {
-        Method::Get => "get",
-        Method::Post => "post",
-        Method::Put => "put",
-        Method::Patch => "patch",
-        Method::Delete => "delete",
+        Method::Get => HttpMethod::Get,
+        Method::Post => HttpMethod::Post,
+        Method::Put => HttpMethod::Put,
+        Method::Patch => HttpMethod::Patch,
+        Method::Delete => HttpMethod::Delete,
     }
 }
 
-fn schema(name: &str) -> Value {
-    json!({ "$ref": format!("#/components/schemas/{name}") })
-}
+const JSON: &str = "application/json";
 
-fn described(operation: &Operation) -> Value {
+fn describe_operation(operation: &Operation) -> DescribedOperation {
     let in_path = operation.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
-    let mut parameters: Vec<Value> = in_path
-        .map(|name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } }))
-        .collect();
-    parameters.extend(operation.query.iter().map(query));
+    let mut parameters: Vec<Parameter> = in_path.map(path_parameter).collect();
+    parameters.extend(operation.query.iter().map(query_parameter));
     if operation.method == Method::Post {
-        parameters.push(json!({
-            "name": "Idempotency-Key", "in": "header", "required": false,
-            "description": "a repeat with the same key gets the first answer, for 24 hours",
-            "schema": { "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$" },
-        }));
+        parameters.push(idempotency_key());
     }
-    let mut described = json!({
-        "operationId": operation.id,
-        "summary": operation.summary,
-        "parameters": parameters,
-        "responses": answers(operation),
-    });
-    match operation.body {
-        Body::None => {}
+    let described = OperationBuilder::new()
+        .operation_id(Some(operation.id))
+        .summary(Some(operation.summary))
+        .parameters(Some(parameters))
+        .request_body(request_body(operation.body))
+        .responses(responses(operation));
+    match operation.scope {
+        Some(_) => described.build(),
+        None => described.securities(Some([])).build(),
+    }
+}
+
+fn request_body(body: Body) -> Option<RequestBody> {
+    let body_of = |required: Required, schema: RefOr<Schema>| {
+        RequestBodyBuilder::new().required(Some(required)).content(JSON, Content::new(Some(schema))).build()
+    };
+    match body {
+        Body::None => None,
         Body::Empty => {
-            let empty = json!({ "type": "object", "additionalProperties": false });
-            described["requestBody"] =
-                json!({ "required": false, "content": { "application/json": { "schema": empty } } });
+            let empty = ObjectBuilder::new().additional_properties(Some(AdditionalProperties::FreeForm(false)));
+            Some(body_of(Required::False, empty.into()))
         }
-        Body::Required(name) => {
-            described["requestBody"] =
-                json!({ "required": true, "content": { "application/json": { "schema": schema(name) } } });
-        }
-        Body::Data(types) => {
-            let content: Map<String, Value> = types.iter().map(|media| ((*media).to_owned(), json!({}))).collect();
-            described["requestBody"] = json!({ "required": false, "content": content });
-        }
-        Body::Optional(name) => {
-            described["requestBody"] =
-                json!({ "required": false, "content": { "application/json": { "schema": schema(name) } } });
+        Body::Required(name) => Some(body_of(Required::True, Ref::from_schema_name(name).into())),
+        Body::Optional(name) => Some(body_of(Required::False, Ref::from_schema_name(name).into())),
+        Body::Data(media_types) => {
+            let body = RequestBodyBuilder::new().required(Some(Required::False));
+            Some(media_types.iter().fold(body, |body, media| body.content(*media, Content::default())).build())
         }
     }
-    if operation.scope.is_none() {
-        described["security"] = json!([]);
-    }
-    described
+}
+
+fn path_parameter(name: &str) -> Parameter {
+    let schema = ObjectBuilder::new().schema_type(Type::String);
+    ParameterBuilder::new()
+        .name(name)
+        .parameter_in(ParameterIn::Path)
+        .required(Required::True)
+        .schema(Some(schema))
+        .build()
+}
+
+fn idempotency_key() -> Parameter {
+    let schema = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .min_length(Some(1))
+        .max_length(Some(255))
+        .pattern(Some("^[!-~]+$"));
+    ParameterBuilder::new()
+        .name("Idempotency-Key")
+        .parameter_in(ParameterIn::Header)
+        .required(Required::False)
+        .description(Some("a repeat with the same key gets the first answer, for 24 hours"))
+        .schema(Some(schema))
+        .build()
 }
 
 /// Up to a minute.
 const WAIT_PATTERN: &str = "^(([1-5]?[0-9]|60)s|([1-5]?[0-9]{1,4}|60000)ms|[01]m)$";
 
-fn query(param: &Param) -> Value {
-    let mut schema = match (param.name, param.number) {
-        ("limit" | "last", _) => json!({ "type": "integer", "minimum": 1, "maximum": 1000 }),
-        (_, true) => json!({ "type": "integer", "minimum": 0 }),
-        (_, false) => json!({ "type": "string" }),
+fn query_parameter(param: &Param) -> Parameter {
+    let number = || ObjectBuilder::new().schema_type(Type::Integer);
+    let text = || ObjectBuilder::new().schema_type(Type::String);
+    let schema = match (param.name, param.number) {
+        ("limit" | "last", _) => number().minimum(Some(1)).maximum(Some(1_000)),
+        ("wait", _) => text().pattern(Some(WAIT_PATTERN)),
+        (_, true) => number().minimum(Some(0)),
+        (_, false) => text(),
     };
-    if param.name == "wait" {
-        schema["pattern"] = WAIT_PATTERN.into();
-    }
-    json!({ "name": param.name, "in": "query", "required": false, "description": param.about, "schema": schema })
+    ParameterBuilder::new()
+        .name(param.name)
+        .parameter_in(ParameterIn::Query)
+        .required(Required::False)
+        .description(Some(param.about))
+        .schema(Some(schema))
+        .build()
 }
 
-fn answers(operation: &Operation) -> Value {
-    let mut answers = Map::new();
-    let (status, content) = match operation.answer {
-        Answer::One(status, name) => (status, json!({ "application/json": { "schema": schema(name) } })),
-        Answer::Page(name) => {
-            let page = json!({
-                "type": "object",
-                "required": ["items", "next"],
-                "properties": {
-                    "items": { "type": "array", "items": schema(name) },
-                    "next": { "type": ["string", "null"] },
-                },
-            });
-            (200, json!({ "application/json": { "schema": page } }))
-        }
-        Answer::Object(status) => (status, json!({ "application/json": { "schema": { "type": "object" } } })),
-        Answer::Text(media) => (200, json!({ media: { "schema": { "type": "string" } } })),
-        Answer::Events => (200, json!({ "text/event-stream": { "schema": { "type": "string" } } })),
+fn responses(operation: &Operation) -> Responses {
+    let text = || Schema::from(ObjectBuilder::new().schema_type(Type::String).build());
+    let (status, media, schema) = match operation.answer {
+        Answer::One(status, name) => (status, JSON, Ref::from_schema_name(name).into()),
+        Answer::Page(name) => (200, JSON, page_of(name)),
+        Answer::Object(status) => (status, JSON, ObjectBuilder::new().into()),
+        Answer::Text(media) => (200, media, text().into()),
+        Answer::Events => (200, "text/event-stream", text().into()),
     };
-    answers.insert(status.to_string(), json!({ "description": operation.summary, "content": content }));
+    let content = |schema: RefOr<Schema>| Content::new(Some(schema));
+    let success = ResponseBuilder::new().description(operation.summary).content(media, content(schema));
+    let mut responses = ResponsesBuilder::new().response(status.to_string(), success);
     for status in problems(operation) {
-        let content = json!({ problem::MEDIA_TYPE: { "schema": schema("Problem") } });
-        let mut answer = json!({ "description": Problem::new(status, "", "").title, "content": content });
+        let problem = content(Ref::from_schema_name("Problem").into());
+        let mut response = ResponseBuilder::new()
+            .description(Problem::new(status, "", "").title)
+            .content(problem::MEDIA_TYPE, problem);
         if status == 429 || status == 503 {
-            answer["headers"] = json!({ "Retry-After": { "schema": { "type": "integer" } } });
+            let seconds = ObjectBuilder::new().schema_type(Type::Integer).build();
+            response = response.header("Retry-After", Header::new(Schema::from(seconds)));
         }
-        answers.insert(status.to_string(), answer);
+        responses = responses.response(status.to_string(), response);
     }
-    Value::Object(answers)
+    responses.build()
+}
+
+fn page_of(name: &str) -> RefOr<Schema> {
+    let next = SchemaType::Array(vec![Type::String, Type::Null]);
+    ObjectBuilder::new()
+        .required("items")
+        .required("next")
+        .property("items", ArrayBuilder::new().items(Ref::from_schema_name(name)))
+        .property("next", ObjectBuilder::new().schema_type(next))
+        .into()
 }
 
 /// Every refusal that an operation may answer with.
@@ -286,7 +317,7 @@ pub fn problems(operation: &Operation) -> Vec<u16> {
     if operation.method == Method::Post {
         statuses.extend([409, 422]);
     }
-    // One whose records do not read is quarantined, for whoever looks at it, too.
+    // An agent whose records can't be decoded is quarantined for every reader.
     if operation.path.contains("{id}") {
         statuses.extend([404, 409]);
     }
@@ -298,6 +329,8 @@ pub fn problems(operation: &Operation) -> Vec<u16> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     /// Where the saved document says something that today's does not say.
@@ -331,7 +364,8 @@ mod tests {
     fn the_document_says_what_it_said_before() {
         let saved: Value = serde_json::from_str(include_str!("openapi.json")).unwrap();
         let mut found = Vec::new();
-        missing("", &saved, &document(), &mut found);
+        let today = serde_json::to_value(document()).unwrap();
+        missing("", &saved, &today, &mut found);
         assert!(found.is_empty(), "{}", found.join("\n"));
     }
 }

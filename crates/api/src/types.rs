@@ -1,18 +1,21 @@
-//! Requests and answers. What shows a record is a view, which the kernel makes and the daemon hands on. Requests refuse fields they do not know; answers may grow.
+//! Requests and answers. Records are shown as views, which the kernel makes. Requests refuse unknown fields; answers may get
+//! new ones.
 
 mod agent;
-mod hands;
 mod models;
 mod planes;
 mod rest;
+mod tasks;
 mod work;
+mod workspaces;
 
 pub use agent::*;
-pub use hands::*;
 pub use models::*;
 pub use planes::*;
 pub use rest::*;
+pub use tasks::*;
 pub use work::*;
+pub use workspaces::*;
 
 pub use abide_views::agent::{
     AgentCredentials, AgentItem, AgentPart, AgentSummary, Execution, IdentityView, Lifecycle, ModelPart, ModelRest,
@@ -21,6 +24,7 @@ pub use abide_views::agent::{
 pub use abide_views::approval::ApprovalView;
 pub use abide_views::budget::{BudgetView, LimitsView, UsageView, UsedView};
 pub use abide_views::decision::{Closure, ContinuationView, DecisionEntry, DecisionView};
+pub use abide_views::ledger::{Forked, LedgerCompaction, LedgerStats, LedgerVerification};
 pub use abide_views::message::{BriefView, MessageView, OriginView, TranscriptEntry};
 pub use abide_views::outcome::{MessageDelay, MessageDetail, MessageOutcome};
 pub use abide_views::task::{TaskOutput, TaskStopped, TaskTaken, TaskView};

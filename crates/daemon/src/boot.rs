@@ -32,6 +32,7 @@ use crate::options::Options;
 use crate::perform::{self, FollowedSettings};
 use crate::policy_file::PolicyFile;
 use crate::row_rebuild::RowRebuild;
+use crate::trigger_secrets::TriggerSecrets;
 
 /// The agent that a new home begins with.
 pub const FIRST_AGENT: &str = "main";
@@ -98,9 +99,10 @@ pub(crate) async fn boot(home: &Path, ledger: Ledger, token: &str, options: &Opt
     sweeps.record("list_worktrees", began);
 
     let began = Instant::now();
-    let hooks = Hooks::open(home, options.public_url.clone(), Rate::of(options.hook_rate));
+    let secrets = TriggerSecrets::read(home).action(|| "can't read the secrets of the triggers".to_owned())?;
+    let hooks = Hooks::open(home, Arc::new(secrets), options.public_url.clone(), Rate::of(options.hook_rate));
     let hooks = Arc::new(hooks.action(|| "can't read what the home keeps for its triggers".to_owned())?);
-    hooks.sweep(&ledger).action(read_ledger)?;
+    hooks.sweep_secrets(&ledger).action(read_ledger)?;
     sweeps.record("trigger_secrets", began);
 
     // Before any agent is awake: every fact from here on is followed.

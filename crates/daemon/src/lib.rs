@@ -25,6 +25,7 @@ mod row_rebuild;
 mod serve;
 mod services;
 pub mod text;
+mod trigger_secrets;
 pub mod workspace_roots;
 
 pub use boot::{FIRST_AGENT, count_agent_folders};

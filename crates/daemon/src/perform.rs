@@ -80,7 +80,7 @@ impl Perform for EffectPerformer {
             | Effect::ReleaseWorkspace { .. }
             | Effect::RemoveWorktree { .. } => self.hands.perform(agent, effect),
             Effect::ForgetSecret { trigger_id } => {
-                self.hooks.forget_secret(agent, &trigger_id);
+                self.hooks.remove_secret(agent, &trigger_id);
                 None
             }
             // The loop itself sees to other agents.
@@ -187,7 +187,7 @@ async fn addressed(hooks: &Hooks, agent: &AgentId, secret: Option<String>) -> Re
     let address = hooks.address(agent, Clock::System.now(), Clock::System.entropy()).await.map_err(lost)?;
     if let Some(secret) = secret {
         let secret = Secret::new(&secret).map_err(wrong)?;
-        hooks.keep_secret(agent, &address.trigger_id, secret).map_err(lost)?;
+        hooks.store_secret(agent, &address.trigger_id, secret).map_err(lost)?;
     }
     Ok(address)
 }

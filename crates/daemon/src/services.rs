@@ -23,7 +23,7 @@ use abide_kernel::state::workspace::Workspace;
 use abide_kernel::tool::{TaskInput, TaskOutput};
 use abide_kernel::views::task::OutputRead;
 use abide_kernel::vocabulary::WorkspaceMode;
-use abide_server::{Done, Reach, Seen, Services};
+use abide_server::{FolderScope, ServiceFuture, ServiceResult, Services};
 
 use crate::key_holds::KeyHolds;
 use crate::models::Models;
@@ -53,7 +53,7 @@ impl Services for DaemonServices {
         task_id: TaskId,
         offset: Option<u64>,
         wait_ms: u64,
-    ) -> Done<'a, OutputRead> {
+    ) -> ServiceResult<'a, OutputRead> {
         Box::pin(async move {
             let wanted = TaskOutput { task_id, block: wait_ms > 0, timeout_ms: wait_ms, offset };
             Ok(self.hands.read_output(agent, &wanted).await?.0)
@@ -66,7 +66,7 @@ impl Services for DaemonServices {
         task_id: TaskId,
         input: String,
         close: bool,
-    ) -> Done<'a, TaskTaken> {
+    ) -> ServiceResult<'a, TaskTaken> {
         Box::pin(async move { self.hands.write_input(agent, &TaskInput { task_id, input, close }).await })
     }
 
@@ -75,8 +75,8 @@ impl Services for DaemonServices {
         agent: &'a AgentId,
         path: String,
         mode: WorkspaceMode,
-        reach: Reach,
-    ) -> Done<'a, WorkspaceAttached> {
+        reach: FolderScope,
+    ) -> ServiceResult<'a, WorkspaceAttached> {
         Box::pin(async move {
             self.check_named(&path, reach).await?;
             self.hands.attach(agent, path, mode, self.allow(reach)).await
@@ -89,7 +89,7 @@ impl Services for DaemonServices {
         bound: Option<Workspace>,
         folder: String,
         branch: Option<String>,
-    ) -> Done<'a, Fetched> {
+    ) -> ServiceResult<'a, Fetched> {
         Box::pin(async move {
             let repo = bound.as_ref().and_then(|bound| Some(bound.worktree.as_ref()?.repo.clone()));
             let repository = repo.unwrap_or_else(|| folder.clone());
@@ -103,14 +103,14 @@ impl Services for DaemonServices {
         })
     }
 
-    fn check_workspace(&self, path: String, reach: Reach) -> Done<'_, String> {
+    fn check_workspace(&self, path: String, reach: FolderScope) -> ServiceResult<'_, String> {
         Box::pin(async move {
             self.check_named(&path, reach).await?;
             self.hands.check_workspace(path, self.allow(reach)).await
         })
     }
 
-    fn patches<'a>(&'a self, agent: &'a AgentId) -> Done<'a, Vec<Patch>> {
+    fn patches<'a>(&'a self, agent: &'a AgentId) -> ServiceResult<'a, Vec<Patch>> {
         Box::pin(async move {
             let patches = self.hands.list_patches(agent).await?;
             let shown = patches.into_iter().map(|patch| {
@@ -131,7 +131,7 @@ impl Services for DaemonServices {
         })
     }
 
-    fn surroundings<'a>(&'a self, agent: &'a AgentId, place: Place) -> Done<'a, Surroundings> {
+    fn surroundings<'a>(&'a self, agent: &'a AgentId, place: Place) -> ServiceResult<'a, Surroundings> {
         Box::pin(async move {
             let around = self.hands.surroundings(agent, &place, self.policy.current()).await;
             let writable = self.hands.writable_settings(&place).await;
@@ -167,7 +167,7 @@ impl Services for DaemonServices {
         })
     }
 
-    fn folder_use<'a>(&'a self, agent: &'a AgentId, place: Place) -> Seen<'a, FolderUse> {
+    fn folder_use<'a>(&'a self, agent: &'a AgentId, place: Place) -> ServiceFuture<'a, FolderUse> {
         Box::pin(async move { self.hands.folder_use(agent, &place).await })
     }
 
@@ -207,7 +207,7 @@ impl Services for DaemonServices {
         self.hands.secrets().remove(name)
     }
 
-    fn disk_use<'a>(&'a self, agent: &'a AgentId) -> Seen<'a, Option<u64>> {
+    fn disk_use<'a>(&'a self, agent: &'a AgentId) -> ServiceFuture<'a, Option<u64>> {
         Box::pin(self.hands.disk_use(agent))
     }
 
@@ -219,7 +219,11 @@ impl Services for DaemonServices {
         self.models.list(used)
     }
 
-    fn find_models<'a>(&'a self, list: ModelList, used: &'a BTreeMap<String, Vec<String>>) -> Seen<'a, ModelList> {
+    fn find_models<'a>(
+        &'a self,
+        list: ModelList,
+        used: &'a BTreeMap<String, Vec<String>>,
+    ) -> ServiceFuture<'a, ModelList> {
         Box::pin(self.models.find(list, used))
     }
 
@@ -227,7 +231,7 @@ impl Services for DaemonServices {
         self.models.sees_images(model)
     }
 
-    fn test_model(&self, name: String) -> Done<'_, ModelTested> {
+    fn test_model(&self, name: String) -> ServiceResult<'_, ModelTested> {
         Box::pin(async move {
             let began = Instant::now();
             let tested = self.models.test(&name).await?;
@@ -245,7 +249,7 @@ impl Services for DaemonServices {
 impl DaemonServices {
     /// Refuses a path that the caller may not choose before the folder is looked at: nothing is told about folders that
     /// are none of the caller's business.
-    async fn check_named(&self, path: &str, reach: Reach) -> Result<(), Refusal> {
+    async fn check_named(&self, path: &str, reach: FolderScope) -> Result<(), Refusal> {
         let (roots, named) = (self.roots.clone(), PathBuf::from(path));
         let allowed = tokio::task::spawn_blocking(move || match named.canonicalize() {
             Ok(real) => roots.check(&real, reach),
@@ -257,7 +261,7 @@ impl DaemonServices {
     }
 
     /// Judges the folder that is bound in the end, by its real path, and all that its repository leads to.
-    fn allow(&self, reach: Reach) -> Allow {
+    fn allow(&self, reach: FolderScope) -> Allow {
         let roots = self.roots.clone();
         Box::new(move |folder, stores| {
             roots.check(&folder.path, reach)?;

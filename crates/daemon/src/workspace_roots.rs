@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use abide_effects::workspace::{Workspace, apart_from_person, system_folder};
 use abide_kernel::input::Refusal;
-use abide_server::Reach;
+use abide_server::FolderScope;
 
 /// In `workspace_roots`, the home folder of the daemon's user.
 pub const PERSON: &str = "~";
@@ -41,21 +41,21 @@ impl WorkspaceRoots {
     }
 
     /// Whether a caller with this reach may have agents work in a folder, by its real path.
-    pub fn check(&self, folder: &Path, reach: Reach) -> Result<(), Refusal> {
+    pub fn check(&self, folder: &Path, reach: FolderScope) -> Result<(), Refusal> {
         let shown = folder.display();
         apart_from_person(folder, &self.person)?;
         match (self.position(folder), reach) {
-            (Position::BelowRoot, _) | (_, Reach::System) | (Position::Elsewhere, Reach::Beyond) => Ok(()),
-            (Position::SystemBelowRoot | Position::System, Reach::Beyond) => {
+            (Position::BelowRoot, _) | (_, FolderScope::System) | (Position::Elsewhere, FolderScope::Beyond) => Ok(()),
+            (Position::SystemBelowRoot | Position::System, FolderScope::Beyond) => {
                 let message = format!("{shown} is a folder of the system");
                 let hint = "choose another folder; if it has to be this one, say so: --force, or \"force\": true";
                 Err(Refusal::new("system_folder", message, hint))
             }
-            (Position::SystemBelowRoot, Reach::Roots) => {
+            (Position::SystemBelowRoot, FolderScope::Roots) => {
                 let message = format!("{shown} is a folder of the system");
                 Err(Refusal::new("system_folder", message, "choose another folder, or ask an admin to attach this one"))
             }
-            (Position::System | Position::Elsewhere, Reach::Roots) => {
+            (Position::System | Position::Elsewhere, FolderScope::Roots) => {
                 let message =
                     format!("{shown} does not lie below the folders in which agents may work: {}", self.named());
                 let hint = "choose a folder below one of them, have an admin attach this one, or add its root to the \
@@ -68,8 +68,8 @@ impl WorkspaceRoots {
     /// Whether such a caller may have agents work in the repository that a folder belongs to. Its files, its records and
     /// the objects that it takes from elsewhere can be read there, so all of them have to lie below a root. The rule about
     /// the whole home folder is about the folder alone: a repository of settings files may have its top there.
-    pub fn check_repository(&self, folder: &Workspace, stores: &[PathBuf], reach: Reach) -> Result<(), Refusal> {
-        let (Some(git), Reach::Roots) = (&folder.git, reach) else { return Ok(()) };
+    pub fn check_repository(&self, folder: &Workspace, stores: &[PathBuf], reach: FolderScope) -> Result<(), Refusal> {
+        let (Some(git), FolderScope::Roots) = (&folder.git, reach) else { return Ok(()) };
         let places = [("belongs to the working tree", &git.toplevel), ("has its records in", &git.common_dir)];
         let places = places.into_iter().chain(stores.iter().map(|store| ("takes objects from", store)));
         for (relation, place) in places {
@@ -118,7 +118,7 @@ impl WorkspaceRoots {
 mod tests {
     use super::*;
 
-    fn judged(roots: &[&str], folder: &str, reach: Reach) -> &'static str {
+    fn judged(roots: &[&str], folder: &str, reach: FolderScope) -> &'static str {
         let roots: Vec<String> = roots.iter().map(|root| (*root).to_owned()).collect();
         let roots = WorkspaceRoots::new(&roots, Path::new("/nowhere/anna"));
         roots.check(Path::new(folder), reach).map_or_else(|refusal| refusal.code, |()| "ok")
@@ -147,15 +147,17 @@ mod tests {
             (&["/"], "/data/x", ["ok"; 3]),
             (&[], "/data/x", ["outside_roots", "ok", "ok"]),
         ] {
-            for (reach, expected) in [(Reach::Roots, operator), (Reach::Beyond, admin), (Reach::System, forced)] {
+            for (reach, expected) in
+                [(FolderScope::Roots, operator), (FolderScope::Beyond, admin), (FolderScope::System, forced)]
+            {
                 assert_eq!(judged(roots, folder, reach), expected, "{roots:?} {folder} {reach:?}");
             }
         }
         // A service user's home may lie in a folder of the system.
         let service = WorkspaceRoots::new(&["~".to_owned()], Path::new("/var/lib/nowhere"));
-        assert!(service.check(Path::new("/var/lib/nowhere/work"), Reach::Roots).is_ok());
-        assert!(service.check(Path::new("/var/lib/other"), Reach::Roots).is_err());
+        assert!(service.check(Path::new("/var/lib/nowhere/work"), FolderScope::Roots).is_ok());
+        assert!(service.check(Path::new("/var/lib/other"), FolderScope::Roots).is_err());
         let elsewhere = WorkspaceRoots::new(&["/data".to_owned()], Path::new("/var/lib/nowhere"));
-        assert!(elsewhere.check(Path::new("/var/lib/nowhere/work"), Reach::Beyond).is_ok());
+        assert!(elsewhere.check(Path::new("/var/lib/nowhere/work"), FolderScope::Beyond).is_ok());
     }
 }

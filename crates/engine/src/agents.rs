@@ -35,7 +35,7 @@ use crate::streams::{Actor, PendingRequest, Streams};
 
 use fence::{Fence, PendingStop};
 use index::AgentIndex;
-pub use machine::{Forked, RequestSummary};
+pub use machine::RequestSummary;
 use performing::Job;
 use spawn_queue::SpawnQueue;
 use ticket_queue::TicketQueue;

@@ -24,7 +24,7 @@ mod program;
 pub mod streams;
 pub mod upkeep;
 
-pub use agents::{Agents, Forked, Perform, RequestSummary, TREE_AGENTS};
+pub use agents::{Agents, Perform, RequestSummary, TREE_AGENTS};
 pub use clock::Clock;
 pub use core::{Core, Outputs, Request};
 pub use deltas::Deltas;

@@ -70,6 +70,14 @@ pub struct Row {
     pub value: Value,
 }
 
+impl Row {
+    /// A field of the row, if it is a text.
+    #[must_use]
+    pub fn text(&self, field: &str) -> Option<&str> {
+        self.value.get(field)?.as_str()
+    }
+}
+
 /// Where a read ends: with the item that reaches either bound. One item is read, however large it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {

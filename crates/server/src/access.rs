@@ -43,7 +43,7 @@ const REVOKED: &str = "token.revoked";
 pub(crate) const TOKENS_MAX: usize = 1_000;
 
 #[derive(Debug, Clone)]
-struct Kept {
+struct StoredToken {
     caller: Caller,
     created_at: Time,
 }
@@ -52,7 +52,7 @@ struct Kept {
 #[derive(Debug)]
 pub struct Access {
     ledger: Ledger,
-    known: RwLock<HashMap<Hash, Kept>>,
+    known: RwLock<HashMap<Hash, StoredToken>>,
     /// Where the home's stream is; whoever holds it may write there.
     head: Mutex<Seq>,
 }
@@ -82,7 +82,7 @@ impl Access {
     pub fn read(ledger: Ledger, admin: &str) -> Result<Access, AccessError> {
         let mut known = HashMap::new();
         let caller = Caller { token_id: ADMIN.to_owned(), name: ADMIN.to_owned(), scope: Scope::Admin };
-        known.insert(Hash::of(admin.as_bytes()), Kept { caller, created_at: Time::EPOCH });
+        known.insert(Hash::of(admin.as_bytes()), StoredToken { caller, created_at: Time::EPOCH });
         let stream = StreamId::home();
         let mut head = 0;
         loop {
@@ -169,14 +169,14 @@ impl Access {
     }
 }
 
-fn take(known: &mut HashMap<Hash, Kept>, kind: &str, payload: &[u8], at: Time) -> Result<(), String> {
+fn take(known: &mut HashMap<Hash, StoredToken>, kind: &str, payload: &[u8], at: Time) -> Result<(), String> {
     let wrong = |error: serde_json::Error| error.to_string();
     match kind {
         CREATED => {
             let token: TokenCreated = serde_json::from_slice(payload).map_err(wrong)?;
             let digest: Hash = token.digest.parse().map_err(|_| "its digest is none".to_owned())?;
             let caller = Caller { token_id: token.token_id, name: token.name, scope: token.scope };
-            known.insert(digest, Kept { caller, created_at: at });
+            known.insert(digest, StoredToken { caller, created_at: at });
             Ok(())
         }
         REVOKED => {

@@ -11,7 +11,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 
-use crate::shares::{Held, Holder, Shares};
+use crate::shares::{HeldShare, Holder, Shares};
 
 /// Answers up to this size are not counted: connections bound how many of them there are.
 pub(crate) const SMALL: usize = 16 << 10;
@@ -27,7 +27,7 @@ pub(crate) struct AnswerMemory(Shares);
 
 /// A part of the memory. Dropping it gives it back.
 #[derive(Debug)]
-pub(crate) struct Reserved(Held);
+pub(crate) struct Reserved(HeldShare);
 
 impl AnswerMemory {
     pub(crate) fn new(bytes: usize) -> AnswerMemory {
@@ -119,17 +119,17 @@ pub(crate) fn sliced(mut bytes: Bytes, reserved: Reserved) -> Body {
 
 fn body(pieces: VecDeque<Bytes>, reserved: Option<Reserved>) -> Body {
     let left = pieces.iter().map(Bytes::len).sum();
-    Body::new(Outgoing { pieces, left, reserved })
+    Body::new(AnswerBody { pieces, left, reserved })
 }
 
 /// An answer on its way.
-struct Outgoing {
+struct AnswerBody {
     pieces: VecDeque<Bytes>,
     left: usize,
     reserved: Option<Reserved>,
 }
 
-impl hyper::body::Body for Outgoing {
+impl hyper::body::Body for AnswerBody {
     type Data = Bytes;
     type Error = Infallible;
 

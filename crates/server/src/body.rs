@@ -1,4 +1,4 @@
-//! Reading what a request says: its body, its query, its headers. What can't be read is refused with the place of it.
+//! Parses the body and the query of a request. A refusal names the place of the mistake.
 
 mod strict;
 
@@ -9,28 +9,35 @@ use abide_api::Problem;
 use abide_kernel::views::duration::parse_duration;
 use serde::de::DeserializeOwned;
 
-use strict::Strict;
+use strict::UniqueFields;
 
-/// Most problems of a body are about one field; this is where.
+/// Parses a JSON object. A problem of one field has a pointer to it.
 pub(crate) fn json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    // First whether it is JSON at all: a body cut short is another mistake than a field too many.
-    let Strict(value) = serde_json::from_slice(bytes).map_err(|error| {
+    // Syntax comes first: a truncated body is another mistake than a field too many.
+    let UniqueFields = serde_json::from_slice(bytes).map_err(|error| {
         if error.is_data() {
             return Problem::new(422, "wrong_fields", error.to_string()).hint("say each field once").pointer("");
         }
         Problem::new(400, "not_json", format!("the body is not JSON: {error}"))
             .hint("send a JSON object with Content-Type: application/json")
     })?;
-    if !value.is_object() {
+    if bytes.trim_ascii_start().first() != Some(&b'{') {
         return Err(Problem::new(422, "wrong_fields", "the body is not a JSON object").pointer(""));
     }
-    serde_path_to_error::deserialize(value).map_err(|error| {
+    serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_slice(bytes)).map_err(|error| {
         let pointer = pointer(error.path());
-        Problem::new(422, "wrong_fields", in_words(&error.inner().to_string())).pointer(pointer)
+        Problem::new(422, "wrong_fields", in_words(&without_position(error.inner()))).pointer(pointer)
     })
 }
 
-/// What serde says, without the names of our types.
+/// The message of a field's mistake. The pointer says where the field is.
+fn without_position(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    let position = format!(" at line {} column {}", error.line(), error.column());
+    message.strip_suffix(&position).map_or_else(|| message.clone(), str::to_owned)
+}
+
+/// A message of serde, without the names of our types.
 fn in_words(said: &str) -> String {
     let known = [
         ("f64", "a number"),
@@ -51,7 +58,7 @@ pub(crate) fn json_or_default<T: DeserializeOwned + Default>(bytes: &[u8]) -> Re
     if bytes.iter().all(u8::is_ascii_whitespace) { Ok(T::default()) } else { json(bytes) }
 }
 
-/// Nothing, or `{}`.
+/// Accepts an empty body, or `{}`.
 pub(crate) fn empty(bytes: &[u8]) -> Result<(), Problem> {
     #[derive(serde::Deserialize, Default)]
     #[serde(deny_unknown_fields)]

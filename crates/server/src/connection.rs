@@ -25,7 +25,7 @@ use tokio::time::{Instant, Sleep};
 use tower_service::Service;
 
 use crate::app::App;
-use crate::connections::{Connection, UnderWay};
+use crate::connections::{ActiveRequest, Connection};
 use crate::limits::Limits;
 use crate::router::router;
 
@@ -110,7 +110,7 @@ impl Server {
 }
 
 async fn run(stream: TcpStream, connection: Arc<Connection>, router: Router, limits: Limits, watcher: Watcher) {
-    let io = Patient { stream, stall: limits.stall, stalled: None, connection: Arc::clone(&connection) };
+    let io = StallTimeout { stream, stall: limits.stall, stalled: None, connection: Arc::clone(&connection) };
     let on = Arc::clone(&connection);
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -139,17 +139,17 @@ fn answer(
     let answered = router.clone().call(request);
     async move {
         let response = answered.await?;
-        Ok(response.map(|body| Body::new(Tracked { body, _under_way: under_way })))
+        Ok(response.map(|body| Body::new(TrackedBody { body, _under_way: under_way })))
     }
 }
 
 /// The body of an answer, and the request that it belongs to.
-struct Tracked {
+struct TrackedBody {
     body: Body,
-    _under_way: UnderWay,
+    _under_way: ActiveRequest,
 }
 
-impl hyper::body::Body for Tracked {
+impl hyper::body::Body for TrackedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -213,14 +213,14 @@ Content-Length: 115\r\nConnection: close\r\n\r\n\
 
 /// A stream whose reader has to take something now and then. One that takes nothing at all is cut off, so that it holds
 /// nobody's memory.
-struct Patient {
+struct StallTimeout {
     stream: TcpStream,
     stall: Duration,
     stalled: Option<Pin<Box<Sleep>>>,
     connection: Arc<Connection>,
 }
 
-impl Patient {
+impl StallTimeout {
     fn watch<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             if self.stalled.take().is_some() {
@@ -240,7 +240,7 @@ impl Patient {
     }
 }
 
-impl AsyncRead for Patient {
+impl AsyncRead for StallTimeout {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -250,7 +250,7 @@ impl AsyncRead for Patient {
     }
 }
 
-impl AsyncWrite for Patient {
+impl AsyncWrite for StallTimeout {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
         self.watch(context, written)

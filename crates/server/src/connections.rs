@@ -218,12 +218,12 @@ pub(crate) struct Connection {
 
 /// A request that is under way, until the last byte of its answer was handed to the connection.
 #[derive(Debug)]
-pub(crate) struct UnderWay(Arc<Connection>);
+pub(crate) struct ActiveRequest(Arc<Connection>);
 
 impl Connection {
-    pub(crate) fn begin_request(self: &Arc<Connection>) -> UnderWay {
+    pub(crate) fn begin_request(self: &Arc<Connection>) -> ActiveRequest {
         self.connections.lock().change(self.id, |entry| entry.request_under_way = true);
-        UnderWay(Arc::clone(self))
+        ActiveRequest(Arc::clone(self))
     }
 
     /// Whether something of what was answered waits for its reader.
@@ -279,7 +279,7 @@ impl Drop for Connection {
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for ActiveRequest {
     fn drop(&mut self) {
         self.0.connections.lock().change(self.0.id, |entry| entry.request_under_way = false);
     }

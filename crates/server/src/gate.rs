@@ -23,8 +23,8 @@ use crate::app::App;
 use crate::body::Query;
 use crate::call::Call;
 use crate::connections::{Connection, ShareTaken};
-use crate::routes::{Counted, WAIT};
-use crate::shares::{Held, Holder};
+use crate::routes::{MemoryCounted, WAIT};
+use crate::shares::{HeldShare, Holder};
 use crate::{problems, routes, site};
 
 /// The one operation that the outside may call without a token of ours, and under the name it knows us by.
@@ -96,7 +96,7 @@ async fn met(
     if operation.id == HOOK {
         // Its path is its token: nothing else of it is looked at before that is known to be good.
         let token = params.iter().find(|(name, _)| name == "token").map_or("", |(_, token)| token);
-        app.options.hooks.opens(token).ok_or_else(problems::no_hook)?;
+        app.options.hooks.open_token(token).ok_or_else(problems::no_hook)?;
         holder = Holder::Webhooks;
     }
     take_place(&parts, &holder)?;
@@ -128,9 +128,9 @@ async fn met(
         || operation.path.starts_with("/v1/ledger")
         || waits;
     if patient {
-        return routes::meet(call).await;
+        return routes::dispatch(call).await;
     }
-    let answered = async { Ok(counted(&app, operation, &holder, routes::meet(call).await?).await) };
+    let answered = async { Ok(counted(&app, operation, &holder, routes::dispatch(call).await?).await) };
     match tokio::time::timeout(app.options.limits.work, answered).await {
         Ok(answered) => answered,
         Err(_) => Err(Problem::new(503, "too_slow", "it took too long; whether it was recorded can be read")
@@ -142,7 +142,7 @@ async fn met(
 /// was changed is answered at once, because whoever changed it has to know.
 async fn counted(app: &App, operation: &Operation, holder: &Holder, response: Response) -> Response {
     let size = response.body().size_hint().exact().and_then(|size| usize::try_from(size).ok()).unwrap_or_default();
-    if size <= SMALL || operation.method != Method::Get || response.extensions().get::<Counted>().is_some() {
+    if size <= SMALL || operation.method != Method::Get || response.extensions().get::<MemoryCounted>().is_some() {
         return response;
     }
     let reserved = app.answers.reserve(holder, size).await;
@@ -209,7 +209,7 @@ async fn read(
     parts: &Parts,
     body: &mut Body,
     holder: &Holder,
-) -> Result<(Bytes, Option<Held>), Problem> {
+) -> Result<(Bytes, Option<HeldShare>), Problem> {
     let limit = app.options.limits.body_bytes;
     let too_large = || {
         Problem::new(413, "too_large", format!("a body has at most {limit} bytes"))

@@ -1,5 +1,5 @@
-//! Triggers as the outside meets them: URLs that carry their own right to be used, secrets that deliveries are signed
-//! with, and how much may come in. None of it is in the ledger, and a URL that opens nothing costs one hash.
+//! Webhooks of triggers: capability URLs, secrets that deliveries are signed with, and rate limits. None of it is in the
+//! ledger. Rejecting an invalid URL costs one hash.
 
 mod delivery;
 mod form;
@@ -10,7 +10,7 @@ mod token;
 
 use std::io;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use abide_kernel::id::{AgentId, Fresh, TriggerId};
@@ -19,14 +19,13 @@ use abide_kernel::tool::Address;
 use abide_ledger::{Ledger, ReadError, StreamId};
 use tokio::sync::watch;
 
-pub(crate) use delivery::{IDEMPOTENCY_KEY, KnownAs, read};
+pub(crate) use delivery::{DeliveryKey, IDEMPOTENCY_KEY, parse_delivery};
 use rate::Buckets;
 pub use rate::Rate;
-pub use secrets::Secret;
-use secrets::Secrets;
+pub use secrets::{Secret, SecretStore};
 pub(crate) use signature::{Scheme, check};
 use token::Key;
-pub(crate) use token::Opened;
+pub(crate) use token::TokenTarget;
 
 use crate::agent_row::readable_agent_row;
 use crate::site::Origin;
@@ -36,29 +35,29 @@ fn at(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-/// The secrets' part of the home, and the gate's knowledge of triggers.
+/// The key of the URLs, the secrets and the rate limits of all triggers.
 #[derive(Debug)]
 pub struct Hooks {
     key: Key,
-    secrets: Secrets,
+    secrets: Arc<dyn SecretStore>,
     buckets: Mutex<Buckets>,
-    /// Where URLs begin; empty until the daemon listens.
+    /// The first part of each URL; empty until the daemon listens.
     base: watch::Sender<String>,
-    /// The URL by which the outside knows this daemon, where that is another than its own.
+    /// The public URL of this daemon, if it differs from its own.
     public: Option<String>,
     public_site: Option<Origin>,
 }
 
 impl Hooks {
-    /// Reads what a home keeps for its triggers. `public` is where the outside reaches it, if not at its own address.
-    pub fn open(home: &Path, public: Option<String>, rate: Rate) -> io::Result<Hooks> {
+    /// Reads the key of the home. `public` is the public URL of the daemon, if it differs from its own.
+    pub fn open(home: &Path, secrets: Arc<dyn SecretStore>, public: Option<String>, rate: Rate) -> io::Result<Hooks> {
         let public_site = public.as_deref().and_then(Origin::of_url);
         if let (Some(url), None) = (&public, &public_site) {
             tracing::warn!(url, "the public URL names no host that a request could be for");
         }
         Ok(Hooks {
             key: Key::read(home)?,
-            secrets: Secrets::read(home)?,
+            secrets,
             buckets: Mutex::new(Buckets::new(rate)),
             base: watch::Sender::new(String::new()),
             public,
@@ -76,25 +75,25 @@ impl Hooks {
         self.public_site.as_ref()
     }
 
-    /// What a trigger's URL is under this generation. None for a trigger whose id is none of ours.
+    /// The URL of a trigger in this generation. None for a trigger whose id is not ours.
     pub(crate) fn url(&self, agent: &AgentId, trigger: &TriggerId, generation: u32) -> io::Result<Option<String>> {
         let token = self.key.token(agent, trigger, generation)?;
         Ok(token.map(|token| format!("{}/hooks/{token}", *self.base.borrow())))
     }
 
-    /// Where a trigger that a model asks for will be reached. It waits until the daemon listens.
+    /// A new id and URL, for a trigger that a model asks for. It waits until the daemon listens.
     pub async fn address(&self, agent: &AgentId, now: Time, entropy: u64) -> io::Result<Address> {
         // We hold the other end, so it comes to no other end.
         let mut base = self.base.subscribe();
         let _listening = base.wait_for(|base| !base.is_empty()).await.is_ok();
-        let trigger_id = fresh(now, entropy);
+        let trigger_id = new_trigger_id(now, entropy);
         let url = self.url(agent, &trigger_id, 0)?;
         Ok(Address { trigger_id, url })
     }
 
-    /// What a token opens, as far as it can be known without asking anybody.
-    pub(crate) fn opens(&self, token: &str) -> Option<Opened> {
-        self.key.opens(token)
+    /// The trigger of a token. Whether the trigger still exists is not checked.
+    pub(crate) fn open_token(&self, token: &str) -> Option<TokenTarget> {
+        self.key.open_token(token)
     }
 
     /// False when this trigger takes no more right now.
@@ -102,21 +101,21 @@ impl Hooks {
         self.buckets.lock().unwrap_or_else(PoisonError::into_inner).take(trigger, Instant::now())
     }
 
-    pub fn keep_secret(&self, agent: &AgentId, trigger: &TriggerId, secret: Secret) -> io::Result<()> {
-        self.secrets.keep(agent, trigger, secret)
+    pub fn store_secret(&self, agent: &AgentId, trigger: &TriggerId, secret: Secret) -> io::Result<()> {
+        self.secrets.put(agent, trigger, secret)
     }
 
     pub(crate) fn secret(&self, agent: &AgentId, trigger: &TriggerId) -> Option<Secret> {
         self.secrets.get(agent, trigger)
     }
 
-    pub fn forget_secret(&self, agent: &AgentId, trigger: &TriggerId) {
-        self.secrets.forget(agent, trigger);
+    pub fn remove_secret(&self, agent: &AgentId, trigger: &TriggerId) {
+        self.secrets.remove(agent, trigger);
     }
 
-    /// Forgets secrets of triggers that are not there any more, or never came to be: a crash may have kept us from it.
-    pub fn sweep(&self, ledger: &Ledger) -> Result<(), ReadError> {
-        for (agent, trigger) in self.secrets.all() {
+    /// Removes secrets of triggers that ended or were never created: a crash may have left them.
+    pub fn sweep_secrets(&self, ledger: &Ledger) -> Result<(), ReadError> {
+        for (agent, trigger) in self.secrets.list() {
             let stream = StreamId::agent(&agent);
             let before = trigger.as_str().trim_end_matches(|c: char| c != '-');
             let rows = match ledger.rows(&stream, "triggers", Some(before), SWEPT_ALIKE) {
@@ -132,8 +131,8 @@ impl Hooks {
             };
             let row = rows.into_iter().find(|row| row.id == trigger.as_str());
             let archived = readable_agent_row(ledger, &stream)?.is_some_and(|row| row.archived);
-            if archived || row.is_none_or(|row| row.value["status"] != "active") {
-                self.secrets.forget(&agent, &trigger);
+            if archived || row.is_none_or(|row| row.text("status") != Some("active")) {
+                self.secrets.remove(&agent, &trigger);
             }
         }
         Ok(())
@@ -144,6 +143,6 @@ impl Hooks {
 const SWEPT_ALIKE: usize = 256;
 
 /// A new trigger's id.
-pub(crate) fn fresh(now: Time, entropy: u64) -> TriggerId {
+pub(crate) fn new_trigger_id(now: Time, entropy: u64) -> TriggerId {
     Fresh::new(now, entropy).trigger()
 }

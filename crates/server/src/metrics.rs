@@ -11,7 +11,7 @@ use abide_engine::Host;
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     /// By operation and status.
-    requests: Mutex<BTreeMap<(&'static str, u16), Counted>>,
+    requests: Mutex<BTreeMap<(&'static str, u16), RouteCounts>>,
     accept_failures: AtomicU64,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Gauges {
 }
 
 #[derive(Debug, Default, Clone, Copy)]
-struct Counted {
+struct RouteCounts {
     count: u64,
     micros: u64,
 }

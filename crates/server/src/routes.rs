@@ -2,8 +2,9 @@
 
 mod agents;
 mod approvals;
-mod chosen;
+mod config_rules;
 mod credentials;
+mod health;
 mod history;
 mod hooks;
 mod ledger;
@@ -18,7 +19,6 @@ mod stream;
 mod tasks;
 mod tokens;
 mod triggers;
-mod well;
 mod work_items;
 mod workspaces;
 
@@ -37,15 +37,15 @@ use crate::answers::Reserved;
 use crate::call::Call;
 use crate::problems;
 pub(crate) use outcomes::WAIT;
-pub(crate) use page::Counted;
+pub(crate) use page::MemoryCounted;
 
-pub(crate) type Met = Result<Response, Problem>;
+pub(crate) type RouteResult = Result<Response, Problem>;
 
-pub(crate) async fn meet(call: Call) -> Met {
+pub(crate) async fn dispatch(call: Call) -> RouteResult {
     match call.operation.id {
-        "healthz" => well::healthz(&call),
-        "readyz" => well::readyz(call).await,
-        "metrics" => well::metrics(&call),
+        "healthz" => health::healthz(&call),
+        "readyz" => health::readyz(call).await,
+        "metrics" => health::metrics(&call),
         "openapi" => Ok(json(200, &abide_api::openapi::document())),
         "agent_create" => agents::create(call).await,
         "agent_list" => agents::list(call).await,

@@ -14,33 +14,39 @@ use abide_kernel::views::task::OutputRead;
 use abide_kernel::vocabulary::WorkspaceMode;
 use futures_util::future::BoxFuture;
 
-pub type Done<'a, T> = BoxFuture<'a, Result<T, Refusal>>;
-/// What comes of looking: something, always.
-pub type Seen<'a, T> = BoxFuture<'a, T>;
+pub type ServiceResult<'a, T> = BoxFuture<'a, Result<T, Refusal>>;
+/// The result of a service that can't fail.
+pub type ServiceFuture<'a, T> = BoxFuture<'a, T>;
 
-/// How far a caller may reach who names a folder for agents to work in.
+/// The folders that a caller may name as workspaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
+pub enum FolderScope {
     /// Below the configured roots.
     Roots,
     /// Anywhere but in folders of the system.
     Beyond,
-    /// There, too.
+    /// Folders of the system as well.
     System,
 }
 
 pub trait Services: Send + Sync {
-    /// What a task wrote, from an offset or the newest, once it ended or the time is up.
+    /// The output of a task, from an offset or the newest, after it ended or the time is over.
     fn read_output<'a>(
         &'a self,
         agent: &'a AgentId,
         task: TaskId,
         offset: Option<u64>,
         wait_ms: u64,
-    ) -> Done<'a, OutputRead>;
+    ) -> ServiceResult<'a, OutputRead>;
 
-    /// Says how much was taken. With `close`, nothing comes after it.
-    fn write_input<'a>(&'a self, agent: &'a AgentId, task: TaskId, input: String, close: bool) -> Done<'a, TaskTaken>;
+    /// Returns the number of bytes that were written. `close` ends the input.
+    fn write_input<'a>(
+        &'a self,
+        agent: &'a AgentId,
+        task: TaskId,
+        input: String,
+        close: bool,
+    ) -> ServiceResult<'a, TaskTaken>;
 
     /// A folder that may be bound. A worktree is made here.
     fn attach<'a>(
@@ -48,8 +54,8 @@ pub trait Services: Send + Sync {
         agent: &'a AgentId,
         path: String,
         mode: WorkspaceMode,
-        reach: Reach,
-    ) -> Done<'a, WorkspaceAttached>;
+        reach: FolderScope,
+    ) -> ServiceResult<'a, WorkspaceAttached>;
 
     /// Brings a branch of an agent's worktree into the user's repository. `bound` is the worktree, where it is there;
     /// else `folder` names the repository.
@@ -59,28 +65,28 @@ pub trait Services: Send + Sync {
         bound: Option<Workspace>,
         folder: String,
         branch: Option<String>,
-    ) -> Done<'a, Fetched>;
+    ) -> ServiceResult<'a, Fetched>;
 
     /// The folder by its real path, if it could be worked in at this moment.
-    fn check_workspace(&self, path: String, reach: Reach) -> Done<'_, String>;
+    fn check_workspace(&self, path: String, reach: FolderScope) -> ServiceResult<'_, String>;
 
-    fn patches<'a>(&'a self, agent: &'a AgentId) -> Done<'a, Vec<Patch>>;
+    fn patches<'a>(&'a self, agent: &'a AgentId) -> ServiceResult<'a, Vec<Patch>>;
 
     /// Guides and skills of where an agent works, and hooks and settings of the user's git that it can write.
-    fn surroundings<'a>(&'a self, agent: &'a AgentId, place: Place) -> Done<'a, Surroundings>;
+    fn surroundings<'a>(&'a self, agent: &'a AgentId, place: Place) -> ServiceResult<'a, Surroundings>;
 
     /// How an agent stands to the folder that it works in, at this moment: it may hold it, wait for it, or find it held.
-    fn folder_use<'a>(&'a self, _agent: &'a AgentId, _place: Place) -> Seen<'a, FolderUse> {
+    fn folder_use<'a>(&'a self, _agent: &'a AgentId, _place: Place) -> ServiceFuture<'a, FolderUse> {
         Box::pin(std::future::ready(FolderUse::default()))
     }
 
     /// Repositories whose objects are being copied into the home.
     fn transfers(&self) -> Vec<Transfer>;
 
-    /// Whether an agent can be given these here and now; else what is wrong, with its place in the request.
+    /// Whether an agent can be given these now. An error has a pointer to its place in the request.
     fn check_credentials(&self, credentials: &Credentials) -> Result<(), (String, Refusal)>;
 
-    /// The names of what of these is not set.
+    /// The names of credentials that are not set.
     fn missing_credentials(&self, credentials: &Credentials) -> Vec<String>;
 
     /// Names of secrets, and where each is: home, environment.
@@ -93,20 +99,24 @@ pub trait Services: Send + Sync {
     fn remove_secret(&self, name: &str) -> Result<bool, Refusal>;
 
     /// The bytes that an agent's own folders take on the disk. None where there is too much to look at.
-    fn disk_use<'a>(&'a self, agent: &'a AgentId) -> Seen<'a, Option<u64>>;
+    fn disk_use<'a>(&'a self, agent: &'a AgentId) -> ServiceFuture<'a, Option<u64>>;
 
-    /// What keeps commands where they belong, with or without network.
+    /// The sandbox of commands, with or without network.
     fn sandbox(&self, network: bool) -> SandboxPart;
 
     /// Models that can be named, with the agents that think with each. It may read the disk.
     fn models(&self, used: &BTreeMap<String, Vec<String>>) -> ModelList;
 
-    /// The list with what those providers say that can be asked which models they have. It waits for nobody for long.
-    fn find_models<'a>(&'a self, list: ModelList, used: &'a BTreeMap<String, Vec<String>>) -> Seen<'a, ModelList>;
+    /// The list, with the models that providers report themselves. Slow providers are left out.
+    fn find_models<'a>(
+        &'a self,
+        list: ModelList,
+        used: &'a BTreeMap<String, Vec<String>>,
+    ) -> ServiceFuture<'a, ModelList>;
 
-    /// Whether a model can look at pictures; none where nobody knows, as of a script.
+    /// Whether a model takes images. None if it is unknown, as for a script.
     fn sees_images(&self, model: &str) -> Option<bool>;
 
-    /// One small call. A name that is no model's is refused; a call that comes to nothing is an answer.
-    fn test_model(&self, name: String) -> Done<'_, ModelTested>;
+    /// Makes one small call. An unknown name is refused; a failed call is a result.
+    fn test_model(&self, name: String) -> ServiceResult<'_, ModelTested>;
 }

@@ -32,7 +32,7 @@ pub(crate) struct Shares {
 
 /// A part of the room. Dropping it gives it back.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct HeldShare {
     share: Option<OwnedSemaphorePermit>,
     all: Option<OwnedSemaphorePermit>,
 }
@@ -44,20 +44,20 @@ impl Shares {
     }
 
     /// Takes a part as soon as there is room. One that is larger than the holder's share is that share.
-    pub(crate) async fn acquire(&self, holder: &Holder, wanted: usize) -> Held {
+    pub(crate) async fn acquire(&self, holder: &Holder, wanted: usize) -> HeldShare {
         let wanted = self.bounded(wanted);
         // Neither semaphore is ever closed.
         let share = self.share(holder).acquire_many_owned(wanted).await.ok();
         let all = Arc::clone(&self.all).acquire_many_owned(wanted).await.ok();
-        Held { share, all }
+        HeldShare { share, all }
     }
 
     /// The same at once; nothing where there is no room.
-    pub(crate) fn try_acquire(&self, holder: &Holder, wanted: usize) -> Option<Held> {
+    pub(crate) fn try_acquire(&self, holder: &Holder, wanted: usize) -> Option<HeldShare> {
         let wanted = self.bounded(wanted);
         let share = self.share(holder).try_acquire_many_owned(wanted).ok()?;
         let all = Arc::clone(&self.all).try_acquire_many_owned(wanted).ok()?;
-        Some(Held { share: Some(share), all: Some(all) })
+        Some(HeldShare { share: Some(share), all: Some(all) })
     }
 
     pub(crate) fn in_use(&self) -> usize {
@@ -80,7 +80,7 @@ impl Shares {
     }
 }
 
-impl Held {
+impl HeldShare {
     /// Gives back all but so much.
     pub(crate) fn shrink_to(&mut self, kept: usize) {
         for permit in [&mut self.share, &mut self.all].into_iter().flatten() {

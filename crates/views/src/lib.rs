@@ -1,5 +1,5 @@
-//! What the kernel and the API say alike: words, ids, times, and the views of records that every surface shows. Each is
-//! declared here and nowhere else, so that a client compiles without the kernel, and a record without a second shape.
+//! The vocabulary that the kernel and the API share: words, ids, times, and the views of records that every surface shows.
+//! Each is declared here and nowhere else, so that a client compiles without the kernel, and a record without a second shape.
 //!
 //! As pure as the kernel: no clock, no environment, no randomness.
 
@@ -9,6 +9,7 @@ pub mod budget;
 pub mod decision;
 pub mod duration;
 pub mod id;
+pub mod ledger;
 pub mod message;
 pub mod outcome;
 #[cfg(feature = "schema")]

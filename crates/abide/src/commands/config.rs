@@ -1,17 +1,85 @@
-//! `abide config`: settings, and where each came from.
+//! `abide config`: settings and their origins.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use abide_daemon::models::{ECHO, room_enough};
 use abide_daemon::text::price_command;
 use abide_effects::Model;
 use abide_effects::model::cards::CardField;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
 
 use crate::cli::{ConfigCommand, PlaceArgs, UpArgs};
 use crate::config::{self, Entry, Key, Origin, Setting, Settings, SettingsFile, WorkspaceFile};
 use crate::output::{Failed, Output, one_line};
 use crate::{connection, home};
+
+/// A setting in JSON.
+#[derive(Serialize)]
+struct SettingView<'a> {
+    key: String,
+    value: &'a config::Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    origin: Option<String>,
+}
+
+/// A setting in the JSON of all settings.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum SettingOfAll<'a> {
+    Value(&'a config::Value),
+    WithOrigin { value: &'a config::Value, origin: String },
+}
+
+/// A setting that was removed from the file, in JSON.
+#[derive(Serialize)]
+struct RemovedSetting {
+    key: String,
+    was_set: bool,
+}
+
+/// The result of a change of the file.
+#[derive(Serialize)]
+struct ChangeResult<'a, T> {
+    #[serde(flatten)]
+    changed: Changed<T>,
+    file: &'a str,
+    restart_needed: bool,
+}
+
+/// One setting is shown by itself, several as a list.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Changed<T> {
+    One(T),
+    Several { items: Vec<T> },
+}
+
+impl<T> Changed<T> {
+    fn new(mut items: Vec<T>) -> Changed<T> {
+        match (items.pop(), items.is_empty()) {
+            (Some(item), true) => Changed::One(item),
+            (last, _) => {
+                items.extend(last);
+                Changed::Several { items }
+            }
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct TrustResult<'a> {
+    workspace: &'a Path,
+    file: &'a str,
+    hash: &'a str,
+    settings: BTreeMap<String, &'a config::Value>,
+}
+
+#[derive(Serialize)]
+struct UntrustResult<'a> {
+    workspace: &'a Path,
+    was_trusted: bool,
+}
 
 pub fn run(command: &ConfigCommand, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     match command {
@@ -31,7 +99,7 @@ fn key_of(name: &str) -> anyhow::Result<Key> {
     Key::parse(name).map_err(|problem| Failed::Usage(problem).into())
 }
 
-/// What a daemon that is started now would work with, and an agent that is made in this folder.
+/// The settings of a daemon that is started now, and of an agent that is made in this folder.
 fn settings(place: &PlaceArgs, out: &Output) -> anyhow::Result<Settings> {
     let home = home::dir(place)?;
     let settings = Settings::load(&home, &UpArgs::default())?;
@@ -47,25 +115,24 @@ fn settings(place: &PlaceArgs, out: &Output) -> anyhow::Result<Settings> {
 
 fn show(origin: bool, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let all = settings(place, out)?.all();
-    let value: Map<String, Value> = all
-        .iter()
-        .map(|(key, setting)| {
-            let Setting { value, origin: from } = setting;
-            let shown =
-                if origin { json!({ "value": value.json(), "origin": from.to_string() }) } else { value.json() };
-            (key.to_string(), shown)
-        })
-        .collect();
-    out.result(&Value::Object(value), || {
+    let mut views = BTreeMap::new();
+    for (key, Setting { value, origin: from }) in &all {
+        let view = match origin {
+            true => SettingOfAll::WithOrigin { value, origin: from.to_string() },
+            false => SettingOfAll::Value(value),
+        };
+        views.insert(key.to_string(), view);
+    }
+    out.result(&views, || {
         let row = |(key, setting): &(Key, Setting<_>)| {
-            vec![key.to_string().into(), shown(setting).into(), setting.origin.to_string().into()]
+            vec![key.to_string().into(), shown_value(setting).into(), setting.origin.to_string().into()]
         };
         out.columns(&["key", "value", "origin"], &all.iter().map(row).collect::<Vec<_>>())
     })
 }
 
-/// Whoever has set no model should not wonder why agents repeat what they are told.
-fn shown(setting: &Setting<config::Value>) -> String {
+/// The value of a setting. A default model is explained, because its agents only repeat their messages.
+fn shown_value(setting: &Setting<config::Value>) -> String {
     let value = setting.value.to_string();
     match &setting.origin {
         Origin::Default if value == ECHO => {
@@ -79,11 +146,11 @@ fn shown(setting: &Setting<config::Value>) -> String {
 fn get(key: &Key, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let found = settings(place, out)?.one(key);
     let Setting { value, origin } = found.ok_or_else(|| Failed::NotFound(format!("{key} has no value")))?;
-    let shown = json!({ "key": key.to_string(), "value": value.json(), "origin": origin.to_string() });
-    out.result(&shown, || format!("{}\n", one_line(&value.to_string())))
+    let view = SettingView { key: key.to_string(), value: &value, origin: Some(origin.to_string()) };
+    out.result(&view, || format!("{}\n", one_line(&value.to_string())))
 }
 
-/// Each name with what follows it.
+/// Keys with their values.
 fn paired(words: &[String]) -> anyhow::Result<Vec<(Key, config::Value)>> {
     let pair = |pair: &[String]| match pair {
         [key, text] => {
@@ -114,9 +181,9 @@ fn set(pairs: &[(Key, config::Value)], place: &PlaceArgs, out: &Output) -> anyho
     file.save()?;
     let path = file.path().display().to_string();
     let unread = needs_restart(pairs.iter().map(|(key, _)| key), &home)?;
-    let item = |(key, value): &(Key, config::Value)| json!({ "key": key.to_string(), "value": value.json() });
-    let items: Vec<Value> = pairs.iter().map(item).collect();
-    out.result(&changed(items, &path, unread), || {
+    let views = pairs.iter().map(|(key, value)| SettingView { key: key.to_string(), value, origin: None });
+    let changed = Changed::new(views.collect());
+    out.result(&ChangeResult { changed, file: &path, restart_needed: unread }, || {
         let line = |(key, value): &(Key, config::Value)| {
             format!("{key} is {} in {path}{}\n", one_line(&value.to_string()), once_read(unread))
         };
@@ -129,18 +196,7 @@ fn set(pairs: &[(Key, config::Value)], place: &PlaceArgs, out: &Output) -> anyho
     Ok(())
 }
 
-/// What was done to one setting, or to each of several.
-fn changed(mut items: Vec<Value>, path: &str, unread: bool) -> Value {
-    let mut shown = match items.len() {
-        1 => items.remove(0),
-        _ => json!({ "items": items }),
-    };
-    shown["file"] = json!(path);
-    shown["restart_needed"] = json!(unread);
-    shown
-}
-
-/// Neither half of a price can be set first; whoever tries hears how both are.
+/// Explains how to set a price: neither half of it can be set alone.
 fn half_a_price(error: anyhow::Error, pairs: &[(Key, config::Value)], file: &SettingsFile) -> anyhow::Error {
     use CardField::{CacheReadUsd, CacheWriteUsd, InputUsd, OutputUsd};
     let there = |entry: &Entry, field: CardField| {
@@ -160,7 +216,7 @@ fn half_a_price(error: anyhow::Error, pairs: &[(Key, config::Value)], file: &Set
     }
 }
 
-/// A model that has no room for what every agent is shown may be meant for later; whoever sets it hears of it now.
+/// Warns of a model whose context window is too small for the prompt of every agent.
 fn too_small(key: &Key, value: &config::Value, file: &SettingsFile, out: &Output) -> anyhow::Result<()> {
     let providers = file.providers(&|_| None)?;
     let entry = match key {
@@ -187,8 +243,9 @@ fn unset(keys: &[Key], place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     }
     let path = file.path().display().to_string();
     let unread = needs_restart(changed_keys, &home)?;
-    let item = |(key, was_set): &(&Key, bool)| json!({ "key": key.to_string(), "was_set": was_set });
-    out.result(&changed(taken.iter().map(item).collect(), &path, unread), || {
+    let removed = taken.iter().map(|(key, was_set)| RemovedSetting { key: key.to_string(), was_set: *was_set });
+    let changed = Changed::new(removed.collect());
+    out.result(&ChangeResult { changed, file: &path, restart_needed: unread }, || {
         let line = |(key, was_set): &(&Key, bool)| match was_set {
             true => format!("{key} is no longer in {path}{}\n", once_read(unread)),
             false => format!("{key} was not in {path}\n"),
@@ -202,9 +259,9 @@ fn trust(workspace: &Path, place: &PlaceArgs, out: &Output) -> anyhow::Result<()
     let settings = Settings::load(&home, &UpArgs::default())?;
     let (record, file) = config::trust(&home, workspace, |file| settings.in_workspace(file).map(drop))?;
     let values = file.values()?;
-    let shown: Map<String, Value> = values.iter().map(|(key, value)| (key.to_string(), value.json())).collect();
+    let settings = values.iter().map(|(key, value)| (key.to_string(), value)).collect();
     let path = file.path().display().to_string();
-    let trusted = json!({ "workspace": record.workspace, "file": path, "hash": record.hash, "settings": shown });
+    let trusted = TrustResult { workspace: &record.workspace, file: &path, hash: &record.hash, settings };
     out.result(&trusted, || {
         let lines = values.iter().map(|(key, value)| format!("  {key} = {}\n", one_line(&value.to_string())));
         let lines: String = lines.collect();
@@ -214,8 +271,7 @@ fn trust(workspace: &Path, place: &PlaceArgs, out: &Output) -> anyhow::Result<()
 
 fn untrust(workspace: &Path, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let (workspace, was_trusted) = config::untrust(&home::dir(place)?, workspace)?;
-    let shown = json!({ "workspace": workspace, "was_trusted": was_trusted });
-    out.result(&shown, || {
+    out.result(&UntrustResult { workspace: &workspace, was_trusted }, || {
         let workspace = one_line(&workspace.display().to_string());
         match was_trusted {
             true => format!("abide.toml of {workspace} is no longer trusted\n"),
@@ -235,7 +291,7 @@ fn needs_restart<'a>(keys: impl IntoIterator<Item = &'a Key>, home: &Path) -> an
     Ok(keys.into_iter().any(|key| key.row().restart) && connection::serving(home)?.is_some())
 }
 
-/// Part of the result: what was changed has no effect before.
+/// The part of the result that says when the change takes effect.
 fn once_read(unread: bool) -> &'static str {
     if unread { "; the daemon that runs reads it when it starts again: `abide daemon restart`" } else { "" }
 }

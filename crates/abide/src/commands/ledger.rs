@@ -1,5 +1,5 @@
-//! `abide ledger`: one file per command. Where a daemon serves the home they go through it, else they open the home
-//! themselves.
+//! `abide ledger`: one file per command. A command goes through the daemon if one serves the home, else it opens the home
+//! itself.
 
 mod compact;
 mod export;
@@ -13,13 +13,12 @@ use std::time::Duration;
 
 use abide_kernel::id::AgentId;
 use abide_ledger::Ledger;
-use serde_json::Value;
 
 use crate::cli::{LedgerCommand, PlaceArgs};
 use crate::output::{Failed, Output};
 
-/// What goes over the whole ledger takes as long as there is ledger.
-const AS_LONG_AS_IT_TAKES: Duration = Duration::from_secs(24 * 3_600);
+/// Timeout of requests that read the whole ledger, whose time depends on its size.
+const WHOLE_LEDGER_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 
 pub fn run(command: LedgerCommand, home: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     match command {
@@ -33,7 +32,7 @@ pub fn run(command: LedgerCommand, home: &PlaceArgs, out: &Output) -> anyhow::Re
     }
 }
 
-/// That there is no such agent, and which there are.
+/// The error for an agent that does not exist, with the names of existing ones.
 fn no_agent(ledger: &Ledger, id: &AgentId) -> anyhow::Error {
     const NAMED: usize = 10;
     let Ok(first) = ledger.streams(None, NAMED + 1) else {
@@ -47,9 +46,4 @@ fn no_agent(ledger: &Ledger, id: &AgentId) -> anyhow::Error {
         _ => format!("there are {}", names.join(", ")),
     };
     Failed::NotFound(format!("no agent is called {id}; {known}")).into()
-}
-
-/// A count in a report.
-fn number(value: &Value, name: &str) -> u64 {
-    value.get(name).and_then(Value::as_u64).unwrap_or(0)
 }

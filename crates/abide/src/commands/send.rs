@@ -37,7 +37,7 @@ pub fn run(args: &SendArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<(
     }
     let (text, json) = match args.images.as_slice() {
         [] => (Some(text), None),
-        files => (None, Some(images::with(&text, files)?)),
+        files => (None, Some(images::message_with_images(&text, files)?)),
     };
     let message = MessageCreate { text, json, kind: args.kind, priority: args.priority, ..Default::default() };
     block_on(async {

@@ -3,13 +3,21 @@
 use std::path::Path;
 
 use abide_daemon::{End, Event, FIRST_AGENT, Options, StartError, logs};
-use serde_json::json;
+use serde::Serialize;
 use tracing::level_filters::LevelFilter;
 
 use crate::cli::{PlaceArgs, UpArgs};
 use crate::config::{Log, Settings, Store};
 use crate::output::{Failed, Output};
 use crate::{home, options};
+
+/// A line of `abide up --json`.
+#[derive(Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+enum EventLine<'a> {
+    Ready { url: &'a str, pid: u32 },
+    Stopped,
+}
 
 pub fn run(args: &UpArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let home = home::dir(place)?;
@@ -27,14 +35,14 @@ pub fn run(args: &UpArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()>
     }
 }
 
-/// A daemon does not end because this can't be printed: the output may be on a full disk.
+/// Prints an event. A failure does not end the daemon: the output may be on a full disk.
 fn report(event: &Event<'_>, home: &Path, options: &Options, out: &Output) {
     let printed = match event {
         Event::Ready { url, is_new } => {
-            let ready = json!({ "event": "ready", "url": url, "pid": std::process::id() });
+            let ready = EventLine::Ready { url, pid: std::process::id() };
             out.result(&ready, || welcome(url, home, options, *is_new))
         }
-        Event::Stopped => out.result(&json!({ "event": "stopped" }), || "abide has stopped\n".to_owned()),
+        Event::Stopped => out.result(&EventLine::Stopped, || "abide has stopped\n".to_owned()),
     };
     if let Err(error) = printed {
         tracing::warn!(error = format!("{error:#}"), "the standard output can't be written");

@@ -1,14 +1,39 @@
 //! `abide watch`: facts, as they become durable, and what models say meanwhile.
 
 use abide_api::types::{Event, TextDelta};
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use crate::cli::{PlaceArgs, WatchArgs};
 use crate::connection::{self, block_on};
-use crate::follow::{Follow, News};
+use crate::follow::{Follow, StreamItem};
 use crate::output::{Failed, Output, Paint, gist, one_line, spoken};
 
 const GIST_BYTES: usize = 160;
+
+/// A fact in JSON. Where all agents are watched it has its cursor in the feed for `--after`; a seq counts the facts of one
+/// agent only.
+#[derive(Serialize)]
+struct FactLine<'a> {
+    #[serde(flatten)]
+    event: &'a Event,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor: Option<&'a String>,
+}
+
+/// A piece of text in JSON.
+#[derive(Serialize)]
+struct TextLine<'a> {
+    agent_id: &'a str,
+    kind: &'static str,
+    data: TextOfRound<'a>,
+}
+
+#[derive(Serialize)]
+struct TextOfRound<'a> {
+    exec_id: &'a str,
+    round: u32,
+    text: &'a str,
+}
 
 pub fn run(args: &WatchArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     if let (Some(id), Some(after)) = (&args.id, &args.after)
@@ -30,19 +55,17 @@ pub fn run(args: &WatchArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<
         let mut speaker = Speaker::default();
         loop {
             let read_on = match follow.next().await? {
-                News::Fact(mut seen) => {
-                    if all {
-                        // The place in the feed of all agents, for `--after`; a seq counts one agent's facts only.
-                        seen.value["cursor"] = json!(seen.cursor);
-                    }
+                StreamItem::Fact(fact) => {
                     let begin = speaker.falls_silent();
-                    out.line(&seen.value, || format!("{begin}{}", line(&seen.event, out)))?
+                    let shown = FactLine { event: &fact.event, cursor: all.then_some(&fact.cursor) };
+                    out.line(&shown, || format!("{begin}{}", line(&fact.event, out)))?
                 }
-                News::Text(delta) => {
+                StreamItem::Text(delta) => {
                     let agent = delta.agent_id.as_deref().or(id).unwrap_or_default();
-                    let value = json!({ "agent_id": agent, "kind": TextDelta::EVENT, "data": said(&delta) });
-                    // Whoever reads a file of this has the whole text in the facts.
-                    !out.is_live() || out.line(&value, || out.paint(Paint::Dim, &speaker.says(agent, &delta)))?
+                    let data = TextOfRound { exec_id: &delta.exec_id, round: delta.round, text: &delta.text };
+                    let shown = TextLine { agent_id: agent, kind: TextDelta::EVENT, data };
+                    // The reader of a file has the whole text in the facts.
+                    !out.is_live() || out.line(&shown, || out.paint(Paint::Dim, &speaker.says(agent, &delta)))?
                 }
             };
             if !read_on {
@@ -52,19 +75,15 @@ pub fn run(args: &WatchArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<
     })
 }
 
-fn said(delta: &TextDelta) -> Value {
-    json!({ "exec_id": delta.exec_id, "round": delta.round, "text": delta.text })
-}
-
-/// Whose text stands on the last line of the screen: an agent in a round of an execution.
+/// The author of the text on the last line of the screen: an agent in a round of an execution.
 #[derive(Debug, Default)]
 struct Speaker(Option<(String, String, u32)>);
 
 impl Speaker {
-    /// What is to be written for a piece of text: after what the same one said before, else on a new line.
+    /// The output for a piece of text. It continues the line of the same author, or begins a new one.
     fn says(&mut self, agent: &str, delta: &TextDelta) -> String {
         let who = (agent.to_owned(), delta.exec_id.clone(), delta.round);
-        // Lines of what is said are indented, so that none can pass for a fact.
+        // Lines of text are indented, so that none can pass for a fact.
         let text = spoken(&delta.text).replace('\n', "\n  ");
         if self.0.as_ref() == Some(&who) {
             return text;
@@ -74,7 +93,7 @@ impl Speaker {
         format!("{begin}{}: {text}", one_line(agent))
     }
 
-    /// What is to be written before something else is.
+    /// The output that ends the line of text, if there is one.
     fn falls_silent(&mut self) -> &'static str {
         if self.0.take().is_some() { "\n" } else { "" }
     }
@@ -95,17 +114,17 @@ fn paint(kind: &str) -> Paint {
     }
 }
 
-/// What a fact is about, in a few words: the fields that a person would look at first.
+/// A fact in a few words: the fields that a person would look at first.
 fn about(event: &Event) -> String {
     let data = &event.data;
-    let text = |name: &str| data.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let text = |name: &str| data.get(name)?.as_str().filter(|text| !text.is_empty());
     let change = text("previous_status").zip(text("next_status")).map(|(from, to)| format!("{from} -> {to}"));
-    let calls = data.get("calls").and_then(Value::as_array).map(|calls| {
+    let calls = data.get("calls").and_then(|calls| calls.as_array()).map(|calls| {
         let tools: Vec<&str> = calls.iter().filter_map(|call| call["tool"].as_str()).collect();
         if tools.is_empty() { String::new() } else { format!("calls {}", tools.join(", ")) }
     });
     // It had more to say.
-    let cut = (data.get("cut") == Some(&Value::Bool(true))).then(|| "(cut)".to_owned());
+    let cut = data.get("cut").is_some_and(|cut| cut == true).then(|| "(cut)".to_owned());
     let words = match event.kind.as_str() {
         "scheduler.decision" => vec![text("kind").map(str::to_owned), text("reason").map(str::to_owned)],
         "brief.recorded" => vec![text("kind").map(|kind| format!("{kind}:")), cut, text("text").map(str::to_owned)],
@@ -127,7 +146,7 @@ fn about(event: &Event) -> String {
                 "exec_id",
             ];
             let which = ids.iter().find_map(|name| text(name)).map(str::to_owned);
-            let code = data.get("exit_code").and_then(Value::as_i64).map(|code| format!("exit {code}"));
+            let code = data.get("exit_code").and_then(|code| code.as_i64()).map(|code| format!("exit {code}"));
             vec![which, text("action").map(str::to_owned), change, code, what]
         }
     };
@@ -155,7 +174,7 @@ mod tests {
         screen += speaker.falls_silent();
         screen += &speaker.says("a", &delta(2, "again"));
         assert_eq!(screen, "a: One two\n  \nb: X\\u{1b}[2J\na: three\na: again");
-        // A line of what is said is no entry of its own.
+        // A line of text is no entry of its own.
         screen = speaker.says("a", &delta(2, "!\n2026-01-01T00:00:00Z  a  control.applied"));
         assert_eq!(screen, "!\n  2026-01-01T00:00:00Z  a  control.applied");
     }

@@ -35,7 +35,7 @@ fn row_schema(row: &Row) -> Json {
 fn described(mut schema: Json, row: &Row) -> Json {
     schema["description"] = json!(row.about);
     if let Some(default) = row.default {
-        schema["default"] = default().json();
+        schema["default"] = json!(default());
     }
     schema
 }

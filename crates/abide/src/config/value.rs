@@ -8,7 +8,7 @@ use abide_daemon::text::dollars;
 use abide_effects::model::cards::{CardValue, usd};
 use abide_effects::model::providers::Kind;
 use abide_effects::sandbox::Mode;
-use serde_json::json;
+use serde::{Serialize, Serializer};
 
 use super::setting_type::size;
 
@@ -29,19 +29,21 @@ pub enum Value {
     Card(CardValue),
 }
 
-impl Value {
-    pub fn json(&self) -> serde_json::Value {
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Value::Number(number) => json!(number),
-            Value::Text(text) => json!(text),
-            Value::List(texts) => json!(texts),
-            Value::Switch(on) | Value::Card(CardValue::Switch(on)) => json!(on),
-            Value::Card(CardValue::Tokens(tokens)) => json!(tokens),
-            Value::MicroUsd(micro) | Value::Card(CardValue::MicroUsd(micro)) => json!(dollars(*micro)),
-            Value::Address(_) | Value::Word(_) | Value::Bytes(_) => json!(self.to_string()),
+            Value::Number(number) => number.serialize(serializer),
+            Value::Text(text) => text.serialize(serializer),
+            Value::List(texts) => texts.serialize(serializer),
+            Value::Switch(on) | Value::Card(CardValue::Switch(on)) => on.serialize(serializer),
+            Value::Card(CardValue::Tokens(tokens)) => tokens.serialize(serializer),
+            Value::MicroUsd(micro) | Value::Card(CardValue::MicroUsd(micro)) => dollars(*micro).serialize(serializer),
+            Value::Address(_) | Value::Word(_) | Value::Bytes(_) => serializer.collect_str(self),
         }
     }
+}
 
+impl Value {
     /// As a file writes it; a missing text has no form there.
     pub fn toml(&self) -> toml_edit::Value {
         let number = |number: u64| toml_edit::Value::from(i64::try_from(number).unwrap_or(i64::MAX));

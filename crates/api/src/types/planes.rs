@@ -36,7 +36,8 @@ pub struct TimerCreate {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Ended {
+#[schema(as = Ended)]
+pub struct EndConfirmation {
     pub ended: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Agents as the loop knows them.
+//! The state machine of an agent, for the loop.
 
 use abide_kernel::fact::DecodeError;
 use abide_kernel::id::{AgentId, Fresh, Seq};
@@ -8,7 +8,8 @@ use abide_kernel::state::Illegal;
 use abide_kernel::summary::agent_summary;
 use abide_kernel::time::Time;
 use abide_kernel::views::agent::AgentSummary;
-use abide_kernel::vocabulary::{Status, TaskKind, TaskStatus};
+use abide_kernel::views::ledger::Forked;
+use abide_kernel::vocabulary::{TaskKind, TaskStatus};
 use abide_kernel::wake::{Wake, wake};
 use abide_kernel::{AgentState, Fact, admit, carry_out, decide};
 use abide_ledger::StreamId;
@@ -16,22 +17,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::machine::{Admitted, Machine, Signal};
 
-/// What the asker of a request is shown besides its answer, and kept with it under the request's key.
+/// The part of a response that is shown besides the answer. It is stored with the answer under the request's key.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum RequestSummary {
     Agent(Box<AgentSummary>),
     Fork(Forked),
     Token { token_id: String },
-}
-
-/// An agent that was made of another's past.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Forked {
-    pub agent_id: AgentId,
-    pub parent: AgentId,
-    pub at_seq: Seq,
-    pub status: Status,
 }
 
 impl Machine for AgentState {

@@ -1,25 +1,26 @@
-//! What a delivery says: its content by its type, its id and what it is about by its headers. It becomes data and
-//! nothing else; no field of it is ever taken for one of ours.
+//! Parses a delivery: the content by its media type, the id and the correlation id from headers. The content becomes data
+//! of a message and nothing else; none of its fields is taken for one of ours.
 
 use abide_api::Problem;
 use abide_kernel::input::Delivery;
 use abide_kernel::limits;
 use http::{HeaderMap, header};
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value};
 
-use super::form;
+use super::form::{self, Field, Fields};
 use super::signature::{GITHUB_EVENT, GITHUB_ID, STANDARD_ID, Scheme, single};
 
-/// A delivery, and under which name a repeat of it is known.
+/// A delivery, and the name by which a repeat of it is recognised.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Incoming {
     pub delivery: Delivery,
-    pub known_as: Option<KnownAs>,
+    pub known_as: Option<DeliveryKey>,
 }
 
-/// Who gave it its id: ids of different kinds are different.
+/// The id of a delivery. Ids of different kinds are different.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct KnownAs {
+pub(crate) struct DeliveryKey {
     pub kind: &'static str,
     pub id: String,
 }
@@ -27,7 +28,7 @@ pub(crate) struct KnownAs {
 const ID_MAX_BYTES: usize = 512;
 
 /// `key` is the `Idempotency-Key`, for senders that know no id of their own; `scheme` says how it is signed, if it is.
-pub(crate) fn read(
+pub(crate) fn parse_delivery(
     headers: &HeaderMap,
     body: &[u8],
     key: Option<&str>,
@@ -37,19 +38,19 @@ pub(crate) fn read(
     let named = known_as(headers, &content, key)?;
     let correlation_id = match headers.get("x-correlation-id") {
         Some(_) => Some(line(headers, "x-correlation-id", limits::LINE_BYTES)?),
-        None => content.event().and_then(|event| event.get("subject")?.as_str()).map(str::to_owned),
+        None => content.event().and_then(|event| event.text("subject")).map(str::to_owned),
     };
     let delivery_id = named.as_ref().map(|known| known.id.clone());
     let known_as = match scheme {
-        // No id of such a delivery is signed: whoever has seen it could send it again under another.
-        Some(Scheme::GitHub { digest }) => Some(KnownAs { kind: "github-signature", id: digest.to_string() }),
+        // GitHub does not sign the id: a copy of the delivery could be sent again with another one.
+        Some(Scheme::GitHub { digest }) => Some(DeliveryKey { kind: "github-signature", id: digest.to_string() }),
         Some(Scheme::Standard) | None => named,
     };
     let (text, json) = match content {
         Content::Nothing => (None, None),
         Content::Text(text) => (Some(text), None),
         Content::Json(json) => (event_name(headers), Some(json)),
-        Content::Event(event) => (None, Some(Value::Object(event))),
+        Content::Event(CloudEvent(fields)) => (None, Some(fields.into())),
     };
     Ok(Incoming { delivery: Delivery { delivery_id, text, json, correlation_id }, known_as })
 }
@@ -64,12 +65,20 @@ enum Content {
     Nothing,
     Text(String),
     Json(Value),
-    /// A CloudEvent, in its structured form.
-    Event(Map<String, Value>),
+    Event(CloudEvent),
+}
+
+/// The attributes and the data of a CloudEvent, as in its structured form.
+struct CloudEvent(Map<String, Value>);
+
+impl CloudEvent {
+    fn text(&self, attribute: &str) -> Option<&str> {
+        self.0.get(attribute)?.as_str()
+    }
 }
 
 impl Content {
-    fn event(&self) -> Option<&Map<String, Value>> {
+    fn event(&self) -> Option<&CloudEvent> {
         match self {
             Content::Event(event) => Some(event),
             Content::Nothing | Content::Text(_) | Content::Json(_) => None,
@@ -80,10 +89,10 @@ impl Content {
 fn content(headers: &HeaderMap, body: &[u8]) -> Result<Content, Problem> {
     let media = media(headers)?;
     if media.essence == "application/cloudevents+json" {
-        let Value::Object(event) = json(body)? else {
+        let Value::Object(fields) = json(body)? else {
             return Err(wrong("a CloudEvent is a JSON object", ""));
         };
-        return checked(event).map(Content::Event);
+        return validate(CloudEvent(fields)).map(Content::Event);
     }
     if headers.contains_key("ce-specversion") {
         return binary(headers, &media, body).map(Content::Event);
@@ -97,10 +106,12 @@ fn content(headers: &HeaderMap, body: &[u8]) -> Result<Content, Problem> {
         Kind::Text => text(body).map(Content::Text),
         Kind::Form => {
             let fields = form(body)?;
-            // What GitHub posts as a form is JSON in one field.
-            match fields.get("payload").and_then(Value::as_str).filter(|_| headers.contains_key(GITHUB_EVENT)) {
-                Some(payload) => json(payload.as_bytes()).map(Content::Json),
-                None => Ok(Content::Json(Value::Object(fields))),
+            match fields.get("payload") {
+                // GitHub posts JSON in one field of a form.
+                Some(Field::Single(payload)) if headers.contains_key(GITHUB_EVENT) => {
+                    json(payload.as_bytes()).map(Content::Json)
+                }
+                Some(_) | None => Ok(Content::Json(serde_json::to_value(fields).unwrap_or_default())),
             }
         }
     }
@@ -110,7 +121,7 @@ fn wrong(detail: &str, pointer: &str) -> Problem {
     Problem::new(422, "wrong_fields", detail).pointer(pointer)
 }
 
-fn json(body: &[u8]) -> Result<Value, Problem> {
+fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     serde_json::from_slice(body)
         .map_err(|error| Problem::new(400, "not_json", format!("the body is not JSON: {error}")))
 }
@@ -120,14 +131,14 @@ fn text(body: &[u8]) -> Result<String, Problem> {
     Ok(text.to_owned())
 }
 
-fn form(body: &[u8]) -> Result<Map<String, Value>, Problem> {
+fn form(body: &[u8]) -> Result<Fields, Problem> {
     let refused = |detail: &str| Problem::new(400, "bad_form", format!("the form does not read: {detail}"));
-    // What a command line posts as a form unless it is told otherwise.
+    // curl posts JSON as a form unless it is given a content type.
     let other = body.trim_ascii_start().first().is_some_and(|byte| matches!(byte, b'{' | b'['));
-    if other && serde_json::from_slice::<Value>(body).is_ok() {
+    if other && serde_json::from_slice::<IgnoredAny>(body).is_ok() {
         return Err(refused("it is JSON").hint("send it with Content-Type: application/json"));
     }
-    form::read(body).map_err(refused)
+    form::parse(body).map_err(refused)
 }
 
 /// A content type without its parameters.
@@ -176,24 +187,23 @@ fn is_json(essence: &str) -> bool {
     essence == "application/json" || essence == "text/json" || essence.ends_with("+json")
 }
 
-/// A CloudEvent whose attributes are headers, as the structured one it stands for.
-fn binary(headers: &HeaderMap, media: &Media, body: &[u8]) -> Result<Map<String, Value>, Problem> {
+/// Reads a CloudEvent whose attributes are headers.
+fn binary(headers: &HeaderMap, media: &Media, body: &[u8]) -> Result<CloudEvent, Problem> {
     let mut event = Map::new();
     for (name, _) in headers {
         let Some(attribute) = name.as_str().strip_prefix("ce-") else { continue };
         let value = single(headers, name.as_str()).and_then(percent_decoded);
         let value = value.ok_or_else(|| Problem::new(400, "bad_header", format!("the header {name} does not read")))?;
-        event.insert(attribute.to_owned(), Value::from(value));
+        event.insert(attribute.to_owned(), value.into());
     }
     if !media.essence.is_empty() {
-        event.insert("datacontenttype".to_owned(), Value::from(media.essence.as_str()));
+        event.insert("datacontenttype".to_owned(), media.essence.as_str().into());
     }
     if !body.is_empty() {
-        // Whatever it is, it is carried: JSON as such, and text as text.
-        let data = if is_json(&media.essence) { json(body)? } else { Value::from(text(body)?) };
+        let data = if is_json(&media.essence) { json(body)? } else { text(body)?.into() };
         event.insert("data".to_owned(), data);
     }
-    checked(event)
+    validate(CloudEvent(event))
 }
 
 fn percent_decoded(value: &str) -> Option<String> {
@@ -213,17 +223,17 @@ fn percent_decoded(value: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-fn checked(event: Map<String, Value>) -> Result<Map<String, Value>, Problem> {
-    if event.get("specversion").and_then(Value::as_str) != Some("1.0") {
+fn validate(event: CloudEvent) -> Result<CloudEvent, Problem> {
+    if event.text("specversion") != Some("1.0") {
         return Err(wrong("only CloudEvents 1.0 are read: specversion is \"1.0\"", "/specversion"));
     }
     for name in ["id", "source", "type"] {
-        let text = event.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let text = event.text(name).filter(|text| !text.is_empty());
         if text.is_none() {
             return Err(wrong(&format!("a CloudEvent has a text in {name}"), &format!("/{name}")));
         }
     }
-    let subject = event.get("subject").filter(|subject| !subject.is_null());
+    let subject = event.0.get("subject").filter(|subject| !subject.is_null());
     if subject
         .is_some_and(|subject| subject.as_str().is_none_or(|text| text.is_empty() || text.len() > limits::LINE_BYTES))
     {
@@ -232,26 +242,26 @@ fn checked(event: Map<String, Value>) -> Result<Map<String, Value>, Problem> {
     Ok(event)
 }
 
-/// The id that its sender gave it: the one that Standard Webhooks sign, before those that nobody signs.
-fn known_as(headers: &HeaderMap, content: &Content, key: Option<&str>) -> Result<Option<KnownAs>, Problem> {
+/// The id that the sender gave it. The signed id of Standard Webhooks takes precedence over unsigned ones.
+fn known_as(headers: &HeaderMap, content: &Content, key: Option<&str>) -> Result<Option<DeliveryKey>, Problem> {
     for (kind, name) in [("webhook", STANDARD_ID), ("github", GITHUB_ID)] {
         if headers.contains_key(name) {
-            return Ok(Some(KnownAs { kind, id: line(headers, name, ID_MAX_BYTES)? }));
+            return Ok(Some(DeliveryKey { kind, id: line(headers, name, ID_MAX_BYTES)? }));
         }
     }
     if let Some(event) = content.event() {
-        let part = |name: &str| event.get(name).and_then(Value::as_str).unwrap_or_default();
+        let part = |name: &str| event.text(name).unwrap_or_default();
         // A source is a URI and has no blanks.
         let id = format!("{} {}", part("source"), part("id"));
         if id.len() > ID_MAX_BYTES {
             return Err(wrong(&format!("source and id have {ID_MAX_BYTES} bytes at most"), "/id"));
         }
-        return Ok(Some(KnownAs { kind: "cloudevent", id }));
+        return Ok(Some(DeliveryKey { kind: "cloudevent", id }));
     }
-    Ok(key.map(|key| KnownAs { kind: IDEMPOTENCY_KEY, id: key.to_owned() }))
+    Ok(key.map(|key| DeliveryKey { kind: IDEMPOTENCY_KEY, id: key.to_owned() }))
 }
 
-/// The kind of those ids that stand for one body only, as on every other route.
+/// The kind of an id that belongs to one body only, as on every other route.
 pub(crate) const IDEMPOTENCY_KEY: &str = "key";
 
 fn line(headers: &HeaderMap, name: &str, max: usize) -> Result<String, Problem> {
@@ -271,7 +281,7 @@ mod tests {
         for (name, value) in list {
             headers.append(*name, value.parse().unwrap());
         }
-        read(&headers, body.as_ref(), key, None).map_err(|problem| problem.status)
+        parse_delivery(&headers, body.as_ref(), key, None).map_err(|problem| problem.status)
     }
 
     fn delivery(list: &[(&'static str, &str)], body: impl AsRef<[u8]>) -> Delivery {
@@ -310,7 +320,7 @@ mod tests {
         assert_eq!(refused(&[("x-correlation-id", "")], b"x"), 400);
     }
 
-    /// Both forms of the same event are the same to whoever reads it.
+    /// A reader sees no difference between the two forms of an event.
     #[test]
     fn a_cloud_event_reads_alike_in_both_its_forms() {
         let event = json!({
@@ -329,7 +339,7 @@ mod tests {
         assert_eq!(taken(&binary, r#"{"n":1}"#, Some("a key")).unwrap(), structured);
         assert_eq!(structured.delivery.json, Some(event));
         assert_eq!(structured.delivery.correlation_id.as_deref(), Some("order-7"));
-        assert_eq!(structured.known_as, Some(KnownAs { kind: "cloudevent", id: "/orders e 1".to_owned() }));
+        assert_eq!(structured.known_as, Some(DeliveryKey { kind: "cloudevent", id: "/orders e 1".to_owned() }));
     }
 
     #[test]
@@ -355,10 +365,10 @@ mod tests {
     #[test]
     fn the_id_that_is_signed_goes_before_the_others() {
         let known = |list: &[(&'static str, &str)]| taken(list, "x", Some("k")).unwrap().known_as.unwrap();
-        assert_eq!(known(&[]), KnownAs { kind: IDEMPOTENCY_KEY, id: "k".to_owned() });
-        assert_eq!(known(&[("x-github-delivery", "g")]), KnownAs { kind: "github", id: "g".to_owned() });
+        assert_eq!(known(&[]), DeliveryKey { kind: IDEMPOTENCY_KEY, id: "k".to_owned() });
+        assert_eq!(known(&[("x-github-delivery", "g")]), DeliveryKey { kind: "github", id: "g".to_owned() });
         let both = [("x-github-delivery", "g"), ("webhook-id", "w")];
-        assert_eq!(known(&both), KnownAs { kind: "webhook", id: "w".to_owned() });
+        assert_eq!(known(&both), DeliveryKey { kind: "webhook", id: "w".to_owned() });
     }
 
     #[test]

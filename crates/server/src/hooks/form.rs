@@ -1,20 +1,36 @@
-//! Forms as browsers and scripts post them, read strictly: what does not read is refused, not guessed.
+//! Forms as browsers and scripts post them. An invalid form is refused, not guessed at.
 
-use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
-/// The fields of a form; one that is there several times is a list.
-pub(super) fn read(body: &[u8]) -> Result<Map<String, Value>, &'static str> {
-    let mut fields = Map::new();
+use serde::Serialize;
+
+/// The fields of a form by their names.
+pub(super) type Fields = BTreeMap<String, Field>;
+
+/// The value of a field. One that is repeated is a list in JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub(super) enum Field {
+    Single(String),
+    Repeated(Vec<String>),
+}
+
+pub(super) fn parse(body: &[u8]) -> Result<Fields, &'static str> {
+    let mut fields = Fields::new();
     for pair in body.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty()) {
         let middle = pair.iter().position(|byte| *byte == b'=').ok_or("a part of it has no `=`")?;
         let name = text(&pair[..middle])?;
-        let value = Value::from(text(&pair[middle + 1..])?);
+        let value = text(&pair[middle + 1..])?;
         match fields.get_mut(&name) {
             None => {
-                fields.insert(name, value);
+                fields.insert(name, Field::Single(value));
             }
-            Some(Value::Array(values)) => values.push(value),
-            Some(first) => *first = Value::Array(vec![first.take(), value]),
+            Some(Field::Repeated(values)) => values.push(value),
+            Some(field @ Field::Single(_)) => {
+                if let Field::Single(first) = std::mem::replace(field, Field::Repeated(Vec::new())) {
+                    *field = Field::Repeated(vec![first, value]);
+                }
+            }
         }
     }
     Ok(fields)
@@ -44,15 +60,15 @@ mod tests {
 
     #[test]
     fn fields_are_decoded_and_repeated_ones_are_lists() {
-        let fields = read(b"a=1&b=x+y%20z&a=2&%C3%A9=&&a=3").unwrap();
-        assert_eq!(Value::Object(fields), json!({ "a": ["1", "2", "3"], "b": "x y z", "é": "" }));
-        assert_eq!(read(b"").unwrap(), Map::new());
+        let fields = parse(b"a=1&b=x+y%20z&a=2&%C3%A9=&&a=3").unwrap();
+        assert_eq!(json!(fields), json!({ "a": ["1", "2", "3"], "b": "x y z", "é": "" }));
+        assert_eq!(parse(b"").unwrap(), Fields::new());
     }
 
     #[test]
     fn what_does_not_read_is_refused() {
         for wrong in [b"a".as_slice(), b"a=%", b"a=%2", b"a=%zz", b"a=%ff", b"\xff=1", b"a=1&b"] {
-            assert!(read(wrong).is_err(), "{wrong:?}");
+            assert!(parse(wrong).is_err(), "{wrong:?}");
         }
     }
 }

@@ -22,9 +22,9 @@ const HEAD_BYTES: usize = 1 + UUID_BYTES + GENERATION_BYTES + TAG_BYTES;
 /// The longest token: one of an agent whose name is as long as a name can be.
 const TOKEN_MAX: usize = (HEAD_BYTES + 64).div_ceil(3) * 4;
 
-/// What a token opens.
+/// What a token open_token.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Opened {
+pub(crate) struct TokenTarget {
     pub agent: AgentId,
     pub trigger: TriggerId,
     pub generation: u32,
@@ -44,7 +44,7 @@ impl std::fmt::Debug for Key {
 }
 
 impl Key {
-    /// The home's key, or a new one where there is none yet: no token was made with it, so none opens anything.
+    /// The home's key, or a new one where there is none yet: no token was made with it, so none open_token anything.
     pub(super) fn read(home: &Path) -> io::Result<Key> {
         let path = home.join("hook.key");
         let (bytes, kept) = match read_regular(&path) {
@@ -82,13 +82,13 @@ impl Key {
     }
 
     /// Whatever is wrong with a token, it takes one hash to find out, and nobody is told what it was.
-    pub(super) fn opens(&self, token: &str) -> Option<Opened> {
+    pub(super) fn open_token(&self, token: &str) -> Option<TokenTarget> {
         let decoded = if token.len() > TOKEN_MAX { None } else { URL_SAFE_NO_PAD.decode(token).ok() };
         let read = decoded.as_deref().and_then(Parts::of);
         let parts = read.unwrap_or(Parts { uuid: [0; UUID_BYTES], generation: 0, tag: [0; TAG_BYTES], agent: b"-" });
         let right = same(&self.tag(&parts.uuid, parts.generation, parts.agent), &parts.tag);
         let agent = std::str::from_utf8(parts.agent).ok().and_then(|name| AgentId::new(name).ok());
-        agent.filter(|_| right).map(|agent| Opened {
+        agent.filter(|_| right).map(|agent| TokenTarget {
             agent,
             trigger: trigger(&parts.uuid),
             generation: parts.generation,
@@ -176,7 +176,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let token = Key::read(home.path()).unwrap().token(&agent(), &id(), 7).unwrap().unwrap();
         let again = Key::read(home.path()).unwrap();
-        assert_eq!(again.opens(&token), Some(Opened { agent: agent(), trigger: id(), generation: 7 }));
+        assert_eq!(again.open_token(&token), Some(TokenTarget { agent: agent(), trigger: id(), generation: 7 }));
         let mode = fs::metadata(home.path().join("hook.key")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
@@ -190,13 +190,13 @@ mod tests {
         for index in 0..bytes.len() {
             let mut other = bytes.clone();
             other[index] ^= 1;
-            assert_eq!(key.opens(&URL_SAFE_NO_PAD.encode(other)), None, "byte {index}");
+            assert_eq!(key.open_token(&URL_SAFE_NO_PAD.encode(other)), None, "byte {index}");
         }
         for cut in 0..bytes.len() {
-            assert_eq!(key.opens(&URL_SAFE_NO_PAD.encode(&bytes[..cut])), None, "cut at {cut}");
+            assert_eq!(key.open_token(&URL_SAFE_NO_PAD.encode(&bytes[..cut])), None, "cut at {cut}");
         }
         for wrong in ["", "x", "....", &format!("{token}="), &format!("{token}AAAA"), &"A".repeat(10_000)] {
-            assert_eq!(key.opens(wrong), None, "{wrong:.20}");
+            assert_eq!(key.open_token(wrong), None, "{wrong:.20}");
         }
     }
 
@@ -204,7 +204,7 @@ mod tests {
     fn another_homes_token_opens_nothing() {
         let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let token = Key::read(one.path()).unwrap().token(&agent(), &id(), 0).unwrap().unwrap();
-        assert_eq!(Key::read(other.path()).unwrap().opens(&token), None);
+        assert_eq!(Key::read(other.path()).unwrap().open_token(&token), None);
     }
 
     #[test]

@@ -27,24 +27,24 @@ use abide_ledger::StreamId;
 
 use super::models::model_of;
 use super::page::{Page, PageBuilder, READ_BYTES};
-use super::{Met, agent, blocking, chosen, credentials, json, reserve, workspaces};
+use super::{RouteResult, agent, blocking, config_rules, credentials, json, reserve, workspaces};
 use crate::agent_row::readable_agent_row;
 use crate::app::App;
 use crate::body;
 use crate::call::Call;
-use crate::once::{Once, once};
+use crate::idempotency::{KeyedRequest, claim_key};
 use crate::problems;
 
 /// In the place of a model: whatever the settings have, now and later.
 const DEFAULT: &str = "default";
 
-pub(super) async fn create(call: Call) -> Met {
+pub(super) async fn create(call: Call) -> RouteResult {
     let new: AgentCreate = body::json(&call.body)?;
     let wrong = |detail: String, pointer: &str| Problem::new(422, "wrong_fields", detail).pointer(pointer);
     let id = AgentId::new(&new.id).map_err(|error| wrong(error.to_string(), "/id"))?;
-    let (answered, warning) = match once(&call).await? {
-        Once::Again(answered) => (*answered, None),
-        Once::Meet(claim) => {
+    let (answered, warning) = match claim_key(&call).await? {
+        KeyedRequest::Repeated(answered) => (*answered, None),
+        KeyedRequest::New(claim) => {
             let model_or_fallback = (new.model.is_some(), new.fallback.is_some());
             let settings = AgentChange {
                 env: new.env,
@@ -66,7 +66,7 @@ pub(super) async fn create(call: Call) -> Met {
             let warning = add_workspace_settings(&call, &mut settings, model_or_fallback).await?;
             let defaults = Config { credentials: call.app.options.credentials.clone(), ..Config::default() };
             let config = defaults.with(settings.clone());
-            chosen::fits(&call.app, &config, false, &settings)?;
+            config_rules::validate_config(&call.app, &config, false, &settings)?;
             // The settings' may not fit any more.
             credentials::check(&call.app, &config.credentials)?;
             let role = new.role.unwrap_or(vocabulary::Role::Orchestrator);
@@ -251,7 +251,7 @@ fn micro_usd(usd: Option<f64>, pointer: &str) -> Result<Option<u64>, Problem> {
     }
 }
 
-pub(super) async fn list(call: Call) -> Met {
+pub(super) async fn list(call: Call) -> RouteResult {
     let limit = call.query.limit()?;
     let after = match call.query.text("after") {
         None => None,
@@ -312,7 +312,7 @@ fn seen(state: &AgentState, models: &DefaultModels, now: Time) -> AgentSummary {
     agent_summary(&AgentState { config, ..state.clone() }, now)
 }
 
-pub(super) async fn show(call: Call) -> Met {
+pub(super) async fn show(call: Call) -> RouteResult {
     let id = agent(&call)?;
     let models = call.app.options.models.clone();
     let seen = call.app.host.look(&id, move |state, now| (!state.archived).then(|| seen(state, &models, now))).await;
@@ -323,24 +323,24 @@ pub(super) async fn show(call: Call) -> Met {
     }
 }
 
-pub(super) async fn change(call: Call) -> Met {
+pub(super) async fn change(call: Call) -> RouteResult {
     let id = agent(&call)?;
     let change: AgentChange = body::json(&call.body)?;
     let change = Box::new(checked(&call, change).await?);
-    chosen::still_fits(&call.app, &id, &change).await?;
+    config_rules::validate_change(&call.app, &id, &change).await?;
     let asked = call.app.host.ask_for_summary(&id, Input::Configure { change }, None).await;
     let answered = asked.map_err(|error| problems::ask(error, id.as_str()))?;
     Ok(json(200, &WithNulls(&summary(&call.app, answered).await?)))
 }
 
-pub(super) async fn delete(call: Call) -> Met {
+pub(super) async fn delete(call: Call) -> RouteResult {
     let id = agent(&call)?;
     let asked = call.app.host.ask(&id, Input::Archive).await;
     asked.map_err(|error| problems::ask(error, id.as_str()))?;
     Ok(json(200, &Deleted { id: id.to_string(), archived: true }))
 }
 
-pub(super) async fn why(call: Call) -> Met {
+pub(super) async fn why(call: Call) -> RouteResult {
     let id = agent(&call)?;
     if let Some(at) = call.query.number("at")? {
         let (app, named) = (call.app.clone(), id.clone());
@@ -405,7 +405,7 @@ fn damaged(app: &App, id: &AgentId, reason: &str) -> Why {
 /// Of the facts of one export: all of it is in memory until it is answered, and clients take as much.
 const EXPORT_MAX: usize = 64 << 20;
 
-pub(super) async fn export(call: Call) -> Met {
+pub(super) async fn export(call: Call) -> RouteResult {
     let id = agent(&call)?;
     let app = call.app.clone();
     // Never closed.

@@ -8,11 +8,11 @@ use abide_kernel::tool::RecordCall;
 
 use super::lifecycle::asked;
 use super::planes;
-use super::{Met, agent, json};
+use super::{RouteResult, agent, json};
 use crate::body;
 use crate::call::Call;
 
-pub(super) async fn decide(call: Call, grant: bool) -> Met {
+pub(super) async fn decide(call: Call, grant: bool) -> RouteResult {
     let id = agent(&call)?;
     body::empty(&call.body)?;
     let act = RecordCall::DecideApproval { approval_id: ApprovalId::new(call.param("item")), grant };

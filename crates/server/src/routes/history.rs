@@ -14,10 +14,9 @@ use abide_kernel::pack;
 use abide_kernel::transcript;
 use abide_ledger::{Bounds, Ledger, Recorded, StreamId};
 use serde::Serialize;
-use serde_json::Value;
 
 use super::page::{Page, PageBuilder, READ_BYTES};
-use super::{Met, agent, blocking, reserve};
+use super::{RouteResult, agent, blocking, reserve};
 use crate::call::Call;
 use crate::problems;
 
@@ -32,10 +31,10 @@ const SCANNED_BYTES: usize = 64 << 20;
 /// What is read for a page that has none yet. One without entries only says where to go on.
 const SCANNED_IN_VAIN: u64 = 1_000_000;
 
-pub(super) async fn list<T: Serialize + 'static>(call: Call, view: View<T>) -> Met {
+pub(super) async fn list<T: Serialize + 'static>(call: Call, view: View<T>) -> RouteResult {
     let id = agent(&call)?;
     let (limit, last) = (call.query.limit()?, call.query.last()?);
-    let after = place(&call)?;
+    let after = parse_cursor(&call)?;
     if last.is_some() && after.is_some() {
         return Err(Problem::new(400, "bad_query", "give after or last, not both"));
     }
@@ -56,12 +55,12 @@ pub(super) async fn list<T: Serialize + 'static>(call: Call, view: View<T>) -> M
 
 /// Where a page ends: a fact whose entries were all shown, and how many of the next one's were.
 #[derive(Debug, Clone, Copy, Default)]
-struct Place {
+struct HistoryCursor {
     seq: u64,
     shown: usize,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for HistoryCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.shown {
             0 => write!(f, "{}", self.seq),
@@ -71,15 +70,15 @@ impl fmt::Display for Place {
 }
 
 /// A seq; and where one fact may have several entries, a place within the fact after it.
-fn place(call: &Call) -> Result<Option<Place>, Problem> {
+fn parse_cursor(call: &Call) -> Result<Option<HistoryCursor>, Problem> {
     let whole = call.operation.query.iter().any(|param| param.name == "after" && param.number);
     let within = call.query.text("after").filter(|_| !whole).and_then(|after| after.split_once('.'));
     let Some((seq, shown)) = within else {
-        return Ok(call.query.number("after")?.map(|seq| Place { seq, shown: 0 }));
+        return Ok(call.query.number("after")?.map(|seq| HistoryCursor { seq, shown: 0 }));
     };
     let digits = [seq, shown].iter().all(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
     match (seq.parse(), shown.parse()) {
-        (Ok(seq), Ok(shown)) if digits => Ok(Some(Place { seq, shown })),
+        (Ok(seq), Ok(shown)) if digits => Ok(Some(HistoryCursor { seq, shown })),
         (Ok(_) | Err(_), _) => {
             let detail = format!("after takes the next of the page before, not {seq:?}.{shown:?}");
             Err(Problem::new(400, "bad_query", detail))
@@ -111,7 +110,7 @@ impl<T: Serialize> History<'_, T> {
         self.ledger.read_within(&self.stream, after, bounds).map_err(|error| problems::unreadable(&error))
     }
 
-    fn page(&self, after: Place, limit: usize) -> Result<Page, Problem> {
+    fn page(&self, after: HistoryCursor, limit: usize) -> Result<Page, Problem> {
         let mut page = PageBuilder::new(limit);
         let mut place = after;
         let mut bytes = 0;
@@ -133,7 +132,7 @@ impl<T: Serialize> History<'_, T> {
                     }
                     place.shown += 1;
                 }
-                place = Place { seq: recorded.seq, shown: 0 };
+                place = HistoryCursor { seq: recorded.seq, shown: 0 };
             }
         }
         let next = (place.seq < self.head).then(|| place.to_string());
@@ -141,7 +140,7 @@ impl<T: Serialize> History<'_, T> {
     }
 
     /// The place before the newest so many entries.
-    fn before_newest(&self, last: usize) -> Result<Place, Problem> {
+    fn before_newest(&self, last: usize) -> Result<HistoryCursor, Problem> {
         let mut missing = last;
         let mut end = self.head;
         // Where every fact is an entry, these are all; where few are, the next look takes more.
@@ -151,13 +150,13 @@ impl<T: Serialize> History<'_, T> {
             batch = (batch * 4).min(BATCH.items);
             for (seq, entries) in self.entries(begin, end)?.into_iter().rev() {
                 match entries.checked_sub(missing) {
-                    Some(before) => return Ok(Place { seq: seq - 1, shown: before }),
+                    Some(before) => return Ok(HistoryCursor { seq: seq - 1, shown: before }),
                     None => missing -= entries,
                 }
             }
             end = begin;
         }
-        Ok(Place { seq: end, shown: 0 })
+        Ok(HistoryCursor { seq: end, shown: 0 })
     }
 
     /// How many entries each fact after `begin` up to `end` has.
@@ -176,7 +175,7 @@ impl<T: Serialize> History<'_, T> {
 
 /// A fact as it goes out.
 pub(super) fn event(id: &str, recorded: &Recorded) -> Event {
-    let data = recorded.payload.stored().and_then(|stored| pack::read_stored::<Value>(stored).ok());
+    let data = recorded.payload.stored().and_then(|stored| pack::read_stored(stored).ok());
     Event {
         seq: recorded.seq,
         at: recorded.at.to_string(),
@@ -211,6 +210,7 @@ mod tests {
 
     use abide_kernel::time::Time;
     use abide_ledger::{Commit, NewFact};
+    use serde_json::Value;
 
     use super::*;
 

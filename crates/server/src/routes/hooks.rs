@@ -1,4 +1,4 @@
-//! What comes in by a trigger's URL. A 202 means that it is on disk and counted.
+//! Deliveries to a trigger's URL. A 202 means that the delivery is on disk and counted.
 
 use abide_api::Problem;
 use abide_api::types::Received;
@@ -9,19 +9,19 @@ use abide_kernel::time::Time;
 use abide_kernel::vocabulary::Delivered;
 use abide_ledger::{Hash, StreamId};
 
-use super::{Met, json};
+use super::{RouteResult, json};
 use crate::call::Call;
-use crate::hooks::{IDEMPOTENCY_KEY, KnownAs, Opened, Scheme};
+use crate::hooks::{DeliveryKey, IDEMPOTENCY_KEY, Scheme, TokenTarget};
 use crate::{hooks, problems};
 
-pub(super) async fn deliver(call: Call) -> Met {
-    let opened = call.app.options.hooks.opens(call.param("token")).ok_or_else(problems::no_hook)?;
-    // Before anything is counted: those who know the URL and not the secret must not use up the rate of those who do.
+pub(super) async fn deliver(call: Call) -> RouteResult {
+    let opened = call.app.options.hooks.open_token(call.param("token")).ok_or_else(problems::no_hook)?;
+    // The signature is checked first: a sender without the secret must not use up the rate of the trigger.
     let scheme = scheme(&call, &opened)?;
     if !call.app.options.hooks.has_room(&opened.trigger) {
         return Err(problems::overloaded("more comes in by this URL than it takes"));
     }
-    let incoming = hooks::read(&call.headers, &call.body, call.key.as_deref(), scheme.as_ref())?;
+    let incoming = hooks::parse_delivery(&call.headers, &call.body, call.key.as_deref(), scheme.as_ref())?;
     let verified = scheme.is_some();
     let Some(known_as) = incoming.known_as else {
         return received(&ask(&call, &opened, verified, incoming.delivery, None).await?, false);
@@ -46,7 +46,7 @@ pub(super) async fn deliver(call: Call) -> Met {
 }
 
 /// How it is signed, where the trigger has a secret. A signature that is not right is refused here.
-fn scheme(call: &Call, opened: &Opened) -> Result<Option<Scheme>, Problem> {
+fn scheme(call: &Call, opened: &TokenTarget) -> Result<Option<Scheme>, Problem> {
     let hooks = &call.app.options.hooks;
     let Some(secret) = hooks.secret(&opened.agent, &opened.trigger) else { return Ok(None) };
     let now = call.app.host.clock().now();
@@ -55,7 +55,7 @@ fn scheme(call: &Call, opened: &Opened) -> Result<Option<Scheme>, Problem> {
 
 async fn ask(
     call: &Call,
-    opened: &Opened,
+    opened: &TokenTarget,
     verified: bool,
     delivery: Delivery,
     claim: Option<Claim>,
@@ -66,7 +66,7 @@ async fn ask(
     asked.map_err(|error| {
         if let AskError::Refused(refusal) = &error {
             match refusal.code {
-                // A URL that opens nothing any more is one that opens nothing.
+                // A URL that open_token nothing any more is one that open_token nothing.
                 "not_found" | "no_agent" | "archived" => return problems::no_hook(),
                 "not_signed" => return problems::not_signed("it is not signed"),
                 _ => {}
@@ -77,8 +77,8 @@ async fn ask(
 }
 
 /// The same id by the same trigger is the same delivery, whatever its URL was at the time.
-async fn claim(call: &Call, opened: &Opened, known_as: &KnownAs) -> Result<ClaimOutcome, Problem> {
-    let KnownAs { kind, id } = known_as;
+async fn claim(call: &Call, opened: &TokenTarget, known_as: &DeliveryKey) -> Result<ClaimOutcome, Problem> {
+    let DeliveryKey { kind, id } = known_as;
     let named = format!("hook\n{}\n{}\n{kind}\n{id}", opened.agent, opened.trigger);
     let stream = StreamId::key(Hash::of(named.as_bytes()));
     let request = if *kind == IDEMPOTENCY_KEY { Hash::of(&call.body).to_string() } else { String::new() };
@@ -86,7 +86,7 @@ async fn claim(call: &Call, opened: &Opened, known_as: &KnownAs) -> Result<Claim
 }
 
 /// A repeat is answered only where it could also be delivered.
-async fn still_good(call: &Call, opened: &Opened, verified: bool) -> Result<(), Problem> {
+async fn still_good(call: &Call, opened: &TokenTarget, verified: bool) -> Result<(), Problem> {
     let (trigger, generation) = (opened.trigger.clone(), opened.generation);
     let look = move |state: &AgentState, _: Time| {
         let trigger = state.triggers.get(&trigger).filter(|trigger| trigger.generation == generation);
@@ -100,7 +100,7 @@ async fn still_good(call: &Call, opened: &Opened, verified: bool) -> Result<(), 
     }
 }
 
-fn received(answered: &Response, duplicate: bool) -> Met {
+fn received(answered: &Response, duplicate: bool) -> RouteResult {
     let (disposition, message_id) = match &answered.answer {
         Answer::Queued { message_id } => (Delivered::Queued.to_string(), Some(message_id.to_string())),
         Answer::Woken { disposition, .. } => (disposition.to_string(), None),

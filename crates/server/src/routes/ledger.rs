@@ -4,10 +4,9 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use abide_api::Problem;
-use abide_api::types::{Compact, Fork, Verify};
+use abide_api::types::{Compact, Fork, Forked, Verify};
 use abide_engine::fork::{ForkError, fork as make_fork};
-use abide_engine::{Forked, RequestSummary};
-use abide_engine::{Response, upkeep};
+use abide_engine::{RequestSummary, Response, upkeep};
 use abide_kernel::id::AgentId;
 use abide_kernel::input::Answer;
 use abide_kernel::vocabulary::Status;
@@ -16,20 +15,20 @@ use bytes::Bytes;
 use futures_util::stream;
 use tokio::sync::mpsc;
 
-use super::{Met, blocking, json, text};
+use super::{RouteResult, blocking, json, text};
 use crate::body;
 use crate::call::Call;
-use crate::once::{Once, once};
+use crate::idempotency::{KeyedRequest, claim_key};
 use crate::problems;
 
-pub(super) async fn stats(call: Call) -> Met {
+pub(super) async fn stats(call: Call) -> RouteResult {
     let app = Arc::clone(&call.app);
     let stats =
         blocking(move || upkeep::stats(app.host.ledger()).map_err(|error| problems::unreadable(&error))).await?;
     Ok(json(200, &stats))
 }
 
-pub(super) async fn verify(call: Call) -> Met {
+pub(super) async fn verify(call: Call) -> RouteResult {
     let verify: Verify = body::json_or_default(&call.body)?;
     let app = Arc::clone(&call.app);
     let report = blocking(move || {
@@ -40,7 +39,7 @@ pub(super) async fn verify(call: Call) -> Met {
     Ok(json(200, &report))
 }
 
-pub(super) async fn compact(call: Call) -> Met {
+pub(super) async fn compact(call: Call) -> RouteResult {
     let compact: Compact = body::json_or_default(&call.body)?;
     let app = Arc::clone(&call.app);
     let report = blocking(move || {
@@ -53,14 +52,14 @@ pub(super) async fn compact(call: Call) -> Met {
     Ok(json(200, &report))
 }
 
-pub(super) async fn fork(call: Call) -> Met {
+pub(super) async fn fork(call: Call) -> RouteResult {
     let fork: Fork = body::json(&call.body)?;
     let wrong = |detail: String, pointer: &str| Problem::new(422, "wrong_fields", detail).pointer(pointer);
     let parent = AgentId::new(&fork.agent).map_err(|error| wrong(error.to_string(), "/agent"))?;
     let name = AgentId::new(&fork.name).map_err(|error| wrong(error.to_string(), "/as"))?;
-    let claim = match once(&call).await? {
-        Once::Again(answered) => return Ok(json(200, &answered.summary)),
-        Once::Meet(claim) => claim,
+    let claim = match claim_key(&call).await? {
+        KeyedRequest::Repeated(answered) => return Ok(json(200, &answered.summary)),
+        KeyedRequest::New(claim) => claim,
     };
     let app = Arc::clone(&call.app);
     let forked = blocking(move || {
@@ -93,7 +92,7 @@ fn refused(error: ForkError, parent: &AgentId) -> Problem {
 }
 
 /// The whole ledger, as it is written; a client that stops reading stops the writing.
-pub(super) fn export(call: Call) -> Met {
+pub(super) fn export(call: Call) -> RouteResult {
     let (sender, pieces) = mpsc::channel::<Result<Bytes, io::Error>>(4);
     let app = Arc::clone(&call.app);
     // It ends with its reader: every write waits for room, and fails once nobody reads.

@@ -7,32 +7,32 @@ use abide_kernel::input::{Answer, Input};
 use abide_kernel::views::WithNulls;
 
 use super::agents::summary;
-use super::{Met, agent, json};
+use super::{RouteResult, agent, json};
 use crate::body;
 use crate::call::Call;
-use crate::once::{Once, once};
+use crate::idempotency::{KeyedRequest, claim_key};
 use crate::problems;
 
-pub(super) async fn start(call: Call, deprecated: Option<&str>) -> Met {
+pub(super) async fn start(call: Call, deprecated: Option<&str>) -> RouteResult {
     body::empty(&call.body)?;
     control(call, Input::Start, deprecated).await
 }
 
-pub(super) async fn stop(call: Call, deprecated: Option<&str>) -> Met {
+pub(super) async fn stop(call: Call, deprecated: Option<&str>) -> RouteResult {
     body::empty(&call.body)?;
     control(call, Input::Stop, deprecated).await
 }
 
-pub(super) async fn abort(call: Call) -> Met {
+pub(super) async fn abort(call: Call) -> RouteResult {
     let abort: Abort = body::json_or_default(&call.body)?;
     control(call, Input::Abort { exec_id: abort.exec_id.map(ExecId::new) }, None).await
 }
 
-async fn control(call: Call, input: Input, deprecated: Option<&str>) -> Met {
+async fn control(call: Call, input: Input, deprecated: Option<&str>) -> RouteResult {
     let id = agent(&call)?;
-    let answered = match once(&call).await? {
-        Once::Again(answered) => *answered,
-        Once::Meet(claim) => {
+    let answered = match claim_key(&call).await? {
+        KeyedRequest::Repeated(answered) => *answered,
+        KeyedRequest::New(claim) => {
             let asked = call.app.host.ask_for_summary(&id, input, claim).await;
             asked.map_err(|error| problems::ask(error, id.as_str()))?
         }
@@ -44,7 +44,7 @@ async fn control(call: Call, input: Input, deprecated: Option<&str>) -> Met {
     Ok(json(200, &WithNulls(&summary)))
 }
 
-pub(super) async fn wake(call: Call) -> Met {
+pub(super) async fn wake(call: Call) -> RouteResult {
     let id = agent(&call)?;
     let wake: Wake = body::json(&call.body)?;
     let Wake { reason, source, resource, body } = wake;
@@ -62,9 +62,9 @@ pub(super) async fn wake(call: Call) -> Met {
 
 /// Asks once, and gives the kernel's own answer.
 pub(super) async fn asked(call: &Call, id: &AgentId, input: Input) -> Result<Answer, Problem> {
-    match once(call).await? {
-        Once::Again(answered) => Ok(answered.answer),
-        Once::Meet(claim) => match call.app.host.ask_once(id, input, claim).await {
+    match claim_key(call).await? {
+        KeyedRequest::Repeated(answered) => Ok(answered.answer),
+        KeyedRequest::New(claim) => match call.app.host.ask_once(id, input, claim).await {
             Ok(answered) => Ok(answered.answer),
             Err(error) => Err(problems::ask(error, id.as_str())),
         },

@@ -14,20 +14,20 @@ use abide_kernel::prompt::image::{first_fault, images_in};
 use abide_kernel::vocabulary;
 use abide_ledger::{Ledger, StreamId};
 
-use super::{Met, agent, json};
+use super::{RouteResult, agent, json};
 use crate::body;
 use crate::call::Call;
-use crate::once::{Once, once};
+use crate::idempotency::{KeyedRequest, claim_key};
 use crate::problems;
 
-pub(super) async fn create(call: Call) -> Met {
+pub(super) async fn create(call: Call) -> RouteResult {
     let id = agent(&call)?;
     let new: MessageCreate = body::json(&call.body)?;
     let message = message(new, call.key.clone())?;
     let pictures = message.json.as_ref().is_some_and(|json| !images_in(json).0.is_empty());
-    let answered = match once(&call).await? {
-        Once::Again(answered) => *answered,
-        Once::Meet(claim) => {
+    let answered = match claim_key(&call).await? {
+        KeyedRequest::Repeated(answered) => *answered,
+        KeyedRequest::New(claim) => {
             let asked = call.app.host.ask_once(&id, Input::Queue(message), claim).await;
             asked.map_err(|error| problems::ask(error, id.as_str()))?
         }

@@ -9,7 +9,7 @@ use abide_kernel::config::DefaultModels;
 use abide_kernel::limits;
 use abide_ledger::{Ledger, ReadError};
 
-use super::{Met, blocking, json};
+use super::{RouteResult, blocking, json};
 use crate::agent_row::{AgentRow, readable_agent_row};
 use crate::body;
 use crate::call::Call;
@@ -47,7 +47,7 @@ pub fn models_in_use(ledger: &Ledger, defaults: &DefaultModels) -> Result<BTreeM
     }
 }
 
-pub(super) async fn list(call: Call) -> Met {
+pub(super) async fn list(call: Call) -> RouteResult {
     let app = Arc::clone(&call.app);
     let list = blocking(move || {
         let used =
@@ -58,7 +58,7 @@ pub(super) async fn list(call: Call) -> Met {
     Ok(json(200, &call.app.options.services.find_models(list, &used).await))
 }
 
-pub(super) async fn test(call: Call) -> Met {
+pub(super) async fn test(call: Call) -> RouteResult {
     let wrong = |detail: &str| Problem::new(422, "wrong_fields", detail).pointer("/model");
     let test: ModelTest = body::json_or_default(&call.body)?;
     let model = test.model.unwrap_or_else(|| call.app.options.models.model.clone());

@@ -15,9 +15,9 @@ use abide_kernel::vocabulary::QueueStatus;
 use abide_ledger::StreamId;
 
 use super::messages::queued_at;
-use super::page::{Counted, READ_BYTES};
+use super::page::{MemoryCounted, READ_BYTES};
 use super::planes;
-use super::{Met, agent, blocking, reserve, text};
+use super::{RouteResult, agent, blocking, reserve, text};
 use crate::answers::Pieces;
 use crate::call::Call;
 use crate::problems;
@@ -37,7 +37,7 @@ struct ReadOutcome {
     messages: Vec<MessageId>,
 }
 
-pub(super) async fn show(call: Call) -> Met {
+pub(super) async fn show(call: Call) -> RouteResult {
     let id = agent(&call)?;
     let message = MessageId::new(call.param("item"));
     let wait = call.query.duration(WAIT, WAIT_MAX)?;
@@ -52,7 +52,7 @@ pub(super) async fn show(call: Call) -> Met {
     let _ok = serde_json::to_writer(&mut page, &detail);
     reserved.shrink_to(page.len());
     let mut response = text(200, "application/json", page.into_body(Some(reserved)));
-    response.extensions_mut().insert(Counted);
+    response.extensions_mut().insert(MemoryCounted);
     Ok(response)
 }
 

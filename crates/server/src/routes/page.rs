@@ -18,7 +18,7 @@ pub(crate) const READ_BYTES: usize = 8 << 20;
 
 /// Says that an answer's memory is counted already.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Counted;
+pub(crate) struct MemoryCounted;
 
 #[derive(Debug)]
 pub(crate) struct PageBuilder {
@@ -87,7 +87,7 @@ impl Page {
         });
         let mut response = text(200, "application/json", self.0.into_body(reserved));
         if counted {
-            response.extensions_mut().insert(Counted);
+            response.extensions_mut().insert(MemoryCounted);
         }
         response
     }

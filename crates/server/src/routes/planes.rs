@@ -1,13 +1,12 @@
-//! The planes of an agent: pages of rows. What is still open is shown as the state has it, because a row knows only
-//! what single facts said.
+//! The planes of an agent: pages of rows. An open record is shown from the state, because a row is made of single facts.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use abide_api::Problem;
 use abide_api::types::{
-    ApprovalView, BriefView, CatchUp, Ended, MessageView, TaskView, TimerCreate, TimerCreated, TimerView, TriggerView,
-    WaitView, WorkItemView, WorkspaceView,
+    ApprovalView, BriefView, CatchUp, EndConfirmation, MessageView, TaskView, TimerCreate, TimerCreated, TimerView,
+    TriggerView, WaitView, WorkItemView, WorkspaceView,
 };
 use abide_kernel::AgentState;
 use abide_kernel::id::{AgentId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
@@ -21,43 +20,47 @@ use abide_kernel::vocabulary;
 use abide_ledger::{Ledger, Row, StreamId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use super::lifecycle::asked;
 use super::page::{PAGE_BYTES, PageBuilder, READ_BYTES, json_bytes};
-use super::{Met, agent, blocking, json, reserve};
+use super::{RouteResult, agent, blocking, json, reserve};
 use crate::body;
 use crate::call::Call;
 use crate::problems;
 
-/// How one plane is read, and as what it is shown.
+/// One plane: its rows, and the records that they are shown as.
 pub(super) struct Plane<T> {
     rows: &'static str,
-    /// How the ids of its rows begin; they are the cursors of its pages.
+    /// The prefix of the ids of its rows. These ids are the cursors of its pages.
     prefix: &'static str,
-    /// The record as the state has it, while it is open. None where rows alone say all there is to say.
+    /// Finds an open record in the state. None for planes whose rows are complete.
     open: Option<Open<T>>,
-    /// Which rows are in the list.
-    keep: fn(&Value) -> bool,
+    /// The condition for rows of the list.
+    keep: fn(&Row) -> bool,
 }
 
 type Open<T> = fn(&AgentState, &str) -> Option<T>;
 
-/// A record on its way out. Rows hold more than is shown. One that does not read goes out as it is: `verify` names it, and
-/// hiding it would not mend it.
+/// A record of an answer. Rows hold more fields than are shown. A row that can't be decoded is shown as it is: `verify` reports
+/// it, and hiding it would not repair it.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum Shown<T> {
     Record(T),
-    Unreadable(Value),
+    Unreadable(UnreadableRow),
 }
 
+/// The JSON of a row that is no record of its plane.
+#[derive(Serialize)]
+#[serde(transparent)]
+pub(super) struct UnreadableRow(serde_json::Value);
+
 impl<T: Record> Shown<T> {
-    /// For whoever has to know what is in it.
+    /// The record, or a problem if the row can't be decoded.
     pub(super) fn record(self) -> Result<T, Problem> {
         match self {
             Shown::Record(record) => Ok(record),
-            Shown::Unreadable(row) => T::deserialize(row).map_err(|error| problems::unexpected(&error)),
+            Shown::Unreadable(UnreadableRow(row)) => T::deserialize(row).map_err(|error| problems::unexpected(&error)),
         }
     }
 }
@@ -67,12 +70,12 @@ fn open_task(state: &AgentState, id: &str) -> Option<TaskView> {
     state.tasks.open().get(&id).or_else(|| state.tasks.owed().get(&id)).map(TaskView::from)
 }
 
-fn any(_: &Value) -> bool {
+fn any(_: &Row) -> bool {
     true
 }
 
 pub(super) const MESSAGES: Plane<MessageView> = Plane { rows: "messages", prefix: "msg_", open: None, keep: any };
-/// Rows of messages, as far as they say what became of the message.
+/// The outcomes in the rows of messages.
 pub(super) const MESSAGE_ROWS: Plane<MessageRow> = Plane { rows: "messages", prefix: "msg_", open: None, keep: any };
 pub(super) const BRIEFS: Plane<BriefView> = Plane { rows: "briefs", prefix: "brief_", open: None, keep: any };
 pub(super) const TASKS: Plane<TaskView> = Plane { rows: "tasks", prefix: "task_", open: Some(open_task), keep: any };
@@ -82,7 +85,7 @@ pub(super) const WORKSPACES: Plane<WorkspaceView> = Plane {
     open: Some(|state, root| state.workspaces.attached().get(root).map(|workspace| state.workspace_view(workspace))),
     keep: any,
 };
-pub(super) const CHILDREN: Plane<TaskView> = Plane { keep: |task| task["child_agent_id"].is_string(), ..TASKS };
+pub(super) const CHILDREN: Plane<TaskView> = Plane { keep: |task| task.text("child_agent_id").is_some(), ..TASKS };
 pub(super) const WORK_ITEMS: Plane<WorkItemView> = Plane {
     rows: "work_items",
     prefix: "work_",
@@ -90,7 +93,7 @@ pub(super) const WORK_ITEMS: Plane<WorkItemView> = Plane {
     keep: any,
 };
 pub(super) const COMPLETED_WORK_ITEMS: Plane<WorkItemView> =
-    Plane { keep: |item| item["state"] == vocabulary::WorkItemState::Completed.as_str(), ..WORK_ITEMS };
+    Plane { keep: |item| item.text("state") == Some(vocabulary::WorkItemState::Completed.as_str()), ..WORK_ITEMS };
 pub(super) const TIMERS: Plane<TimerView> = Plane {
     rows: "timers",
     prefix: "timer_",
@@ -111,21 +114,21 @@ pub(super) const TRIGGERS: Plane<TriggerView> = Plane {
 };
 pub(super) const APPROVALS: Plane<ApprovalView> = Plane { rows: "approvals", prefix: "appr_", open: None, keep: any };
 
-/// What a plane shows.
+/// A record of a plane.
 pub(super) trait Record: Serialize + DeserializeOwned + Send + 'static {}
 
 impl<T: Serialize + DeserializeOwned + Send + 'static> Record for T {}
 
-pub(super) async fn list<T: Record>(call: Call, plane: &'static Plane<T>) -> Met {
+pub(super) async fn list<T: Record>(call: Call, plane: &'static Plane<T>) -> RouteResult {
     list_fitting(call, plane, plane.keep).await
 }
 
-/// Those rows of a plane that fit a query.
+/// A page of the rows of a plane that match a condition.
 pub(super) async fn list_fitting<T: Record>(
     call: Call,
     plane: &'static Plane<T>,
-    keep: impl Fn(&Value) -> bool + Send + 'static,
-) -> Met {
+    keep: impl Fn(&Row) -> bool + Send + 'static,
+) -> RouteResult {
     let id = agent(&call)?;
     let limit = call.query.limit()?;
     let after = after(&call, plane)?;
@@ -140,7 +143,7 @@ pub(super) async fn list_fitting<T: Record>(
     let mut page = PageBuilder::new(limit);
     let (mut last, mut more) = (None, found.more);
     for row in found.rows {
-        let shown = open.remove(&row.id).map_or_else(|| read(row.value), Shown::Record);
+        let shown = open.remove(&row.id).map_or_else(|| read(&row), Shown::Record);
         if !page.push(&shown) {
             more = true;
             break;
@@ -150,32 +153,31 @@ pub(super) async fn list_fitting<T: Record>(
     Ok(page.finish(last.as_deref().filter(|_| more)).into_response(Some(reserved)))
 }
 
-fn read<T: Record>(row: Value) -> Shown<T> {
-    match T::deserialize(&row) {
+fn read<T: Record>(row: &Row) -> Shown<T> {
+    match T::deserialize(&row.value) {
         Ok(record) => Shown::Record(record),
-        Err(_) => Shown::Unreadable(row),
+        Err(_) => Shown::Unreadable(UnreadableRow(row.value.clone())),
     }
 }
 
-/// Rows for one page.
-struct Found {
+struct PageRows {
     rows: Vec<Row>,
     bytes: usize,
     more: bool,
 }
 
-/// Rows that are read for one page at most, in bytes: a page whose rows show little of what they hold is short.
+/// Bytes of rows that are read for one page at most. A page is short if its rows hold much more than they show.
 const READ_MAX: usize = 16 << 20;
 
-/// The rows of a page: as many as are wanted, or as many as fill it.
+/// Reads the rows of a page, until it has `limit` rows or is full.
 fn find(
     ledger: &Ledger,
     id: &AgentId,
     plane: &str,
-    keep: &dyn Fn(&Value) -> bool,
+    keep: &dyn Fn(&Row) -> bool,
     after: Option<&str>,
     limit: usize,
-) -> Result<Found, Problem> {
+) -> Result<PageRows, Problem> {
     let stream = StreamId::agent(id);
     let unreadable = |error| problems::unreadable(&error);
     ledger.head(&stream).map_err(unreadable)?.ok_or_else(|| problems::no_agent(id.as_str()))?;
@@ -183,9 +185,9 @@ fn find(
     if agent.first().is_some_and(|agent| agent.value["archived"] == true) {
         return Err(problems::deleted(id.as_str()));
     }
-    let (mut found, mut read) = (Found { rows: Vec::new(), bytes: 0, more: false }, 0);
+    let (mut found, mut read) = (PageRows { rows: Vec::new(), bytes: 0, more: false }, 0);
     let visited = ledger.visit_rows(&stream, plane, after, &mut |row| {
-        if !keep(&row.value) {
+        if !keep(&row) {
             return true;
         }
         let full = found.rows.len() == limit || found.bytes >= PAGE_BYTES || read >= READ_MAX;
@@ -203,7 +205,7 @@ fn find(
     Ok(found)
 }
 
-/// Those records of a page that are open, as the state has them.
+/// The open records of a page, from the state.
 async fn records<T: Record>(
     call: &Call,
     id: &AgentId,
@@ -220,7 +222,7 @@ async fn records<T: Record>(
     seen.ok_or_else(|| problems::deleted(id.as_str()))
 }
 
-/// Where the page begins.
+/// The cursor at which the page begins.
 pub(super) fn after<T>(call: &Call, plane: &Plane<T>) -> Result<Option<String>, Problem> {
     let after = call.query.text("after").map(str::to_owned);
     if let Some(after) = after.as_deref().filter(|after| !after.starts_with(plane.prefix)) {
@@ -230,7 +232,7 @@ pub(super) fn after<T>(call: &Call, plane: &Plane<T>) -> Result<Option<String>, 
     Ok(after)
 }
 
-/// One row of a plane. Names that begin alike lie together, so one page from just before it has it.
+/// Reads one row of a plane. Rows are ordered by id, so a page that begins just before the id has it.
 pub(super) async fn one<T: Record>(
     call: &Call,
     id: &AgentId,
@@ -244,15 +246,15 @@ pub(super) async fn one<T: Record>(
         let rows = app.host.ledger().rows(&stream, plane, Some(&before), ALIKE);
         Ok(rows.map_err(|error| problems::unreadable(&error))?.into_iter().find(|row| row.id == item))
     });
-    Ok(rows.await?.map(|row| read(row.value)))
+    Ok(rows.await?.as_ref().map(read))
 }
 
-pub(super) async fn create_timer(call: Call) -> Met {
+pub(super) async fn create_timer(call: Call) -> RouteResult {
     let id = agent(&call)?;
     let new: TimerCreate = body::json(&call.body)?;
     let act = timer_act(new)?;
     let input = Input::Act { by: call.caller.name.clone(), act };
-    let created: TimerCreated = acted(asked(&call, &id, input).await?)?;
+    let created: TimerCreated = act_result(asked(&call, &id, input).await?)?;
     Ok(json(201, &created))
 }
 
@@ -274,17 +276,17 @@ fn timer_act(new: TimerCreate) -> Result<RecordCall, Problem> {
     Ok(RecordCall::CreateTimer { summary: new.summary, when, catch_up, work_item_id: None, check: new.check })
 }
 
-/// What an act came to.
-pub(super) fn acted<T: DeserializeOwned>(answer: Answer) -> Result<T, Problem> {
+/// The result of an act.
+pub(super) fn act_result<T: DeserializeOwned>(answer: Answer) -> Result<T, Problem> {
     let result = match answer {
         Answer::Acted(result) => result,
-        Answer::Done | Answer::Unchanged | Answer::Queued { .. } | Answer::Woken { .. } => Value::Null,
+        Answer::Done | Answer::Unchanged | Answer::Queued { .. } | Answer::Woken { .. } => serde_json::Value::Null,
     };
     T::deserialize(result).map_err(|error| problems::unexpected(&error))
 }
 
-/// One timer: as the state has it, with what is to come; one that is over, as its row has it.
-pub(super) async fn timer(call: Call) -> Met {
+/// One timer: from the state, with its next occurrences; or from its row, if it has ended.
+pub(super) async fn timer(call: Call) -> RouteResult {
     let id = agent(&call)?;
     let name = call.param("item").to_owned();
     let timer_id = TimerId::new(name.as_str());
@@ -304,19 +306,19 @@ pub(super) async fn timer(call: Call) -> Met {
     }
 }
 
-pub(super) async fn cancel_timer(call: Call) -> Met {
+pub(super) async fn cancel_timer(call: Call) -> RouteResult {
     let act = RecordCall::CancelTimer { timer_id: TimerId::new(call.param("item")) };
     end(call, act).await
 }
 
-pub(super) async fn cancel_wait(call: Call) -> Met {
+pub(super) async fn cancel_wait(call: Call) -> RouteResult {
     let act = RecordCall::CancelWait { waiting_intent_id: WaitId::new(call.param("item")) };
     end(call, act).await
 }
 
-pub(super) async fn end(call: Call, act: RecordCall) -> Met {
+pub(super) async fn end(call: Call, act: RecordCall) -> RouteResult {
     let id = agent(&call)?;
     let input = Input::Act { by: call.caller.name.clone(), act };
     asked(&call, &id, input).await?;
-    Ok(json(200, &Ended { ended: true }))
+    Ok(json(200, &EndConfirmation { ended: true }))
 }

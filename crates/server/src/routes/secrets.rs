@@ -8,7 +8,7 @@ use abide_api::types::{SecretItem, SecretSet};
 use abide_kernel::input::Refusal;
 use abide_ledger::{Ledger, ReadError};
 
-use super::{Met, blocking, json, page};
+use super::{RouteResult, blocking, json, page};
 use crate::agent_row::readable_agent_row;
 use crate::app::App;
 use crate::body;
@@ -67,7 +67,7 @@ async fn items(app: &Arc<App>) -> Result<BTreeMap<String, SecretItem>, Problem> 
     .await
 }
 
-pub(super) async fn list(call: Call) -> Met {
+pub(super) async fn list(call: Call) -> RouteResult {
     let limit = call.query.limit()?;
     let after = call.query.text("after").unwrap_or_default().to_owned();
     let items = items(&call.app).await?.into_values().filter(|item| item.name > after);
@@ -80,7 +80,7 @@ async fn one(app: &Arc<App>, name: &str) -> Result<SecretItem, Problem> {
 }
 
 /// Setting one twice is setting it once, so it takes no key: a key would keep a digest of the request.
-pub(super) async fn set(call: Call) -> Met {
+pub(super) async fn set(call: Call) -> RouteResult {
     let name = call.param("item").to_owned();
     let set: SecretSet = body::json(&call.body)?;
     let (app, kept) = (Arc::clone(&call.app), name.clone());
@@ -88,7 +88,7 @@ pub(super) async fn set(call: Call) -> Met {
     Ok(json(200, &one(&call.app, &name).await?))
 }
 
-pub(super) async fn remove(call: Call) -> Met {
+pub(super) async fn remove(call: Call) -> RouteResult {
     let name = call.param("item").to_owned();
     let (app, removed) = (Arc::clone(&call.app), name.clone());
     let there = blocking(move || match app.options.services.remove_secret(&removed) {

@@ -2,7 +2,7 @@
 //! follower reads from the ledger at its own pace; what is new wakes it, and one that takes nothing is cut off by its
 //! connection.
 
-mod spoken;
+mod pending_text;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,13 +20,13 @@ use tokio::sync::watch;
 
 use super::history::event;
 use super::page::PAGE_BYTES;
-use super::{Met, agent, blocking, text};
+use super::{RouteResult, agent, blocking, text};
 use crate::answers::{Reserved, SMALL};
 use crate::app::App;
 use crate::call::Call;
 use crate::problems;
-use crate::shares::{Held, Holder};
-use spoken::Spoken;
+use crate::shares::{HeldShare, Holder};
+use pending_text::PendingText;
 
 /// Facts per piece: what one follower holds in memory.
 const BATCH: Bounds = Bounds { items: 64, bytes: PAGE_BYTES };
@@ -42,7 +42,7 @@ struct Follower {
     holder: Holder,
     /// For the piece that is on its way. When the next one is asked for, it is sent.
     memory: Option<Reserved>,
-    _place: Held,
+    _place: HeldShare,
 }
 
 impl Follower {
@@ -90,7 +90,7 @@ struct Resync<'a> {
 
 /// The stream can't be read on.
 #[derive(Serialize)]
-struct Damaged {
+struct DamagedEvent {
     detail: String,
 }
 
@@ -114,7 +114,7 @@ fn answer(
     response
 }
 
-pub(super) async fn of_agent(call: Call) -> Met {
+pub(super) async fn of_agent(call: Call) -> RouteResult {
     let id = agent(&call)?;
     let after = match resume(&call) {
         None => None,
@@ -132,23 +132,23 @@ pub(super) async fn of_agent(call: Call) -> Met {
         Some(after) => (after, None),
         None => (head, None),
     };
-    let spoken = Spoken::of(&call.app.options.deltas, Some(&id));
-    let state = OfAgent { follower, heads, id, after, caught_up: false, spoken, lost };
+    let spoken = PendingText::of(&call.app.options.deltas, Some(&id));
+    let state = AgentFollower { follower, heads, id, after, caught_up: false, spoken, lost };
     Ok(answer(stream::unfold(state, |mut state| async move { Some((Ok(state.next().await?), state)) })))
 }
 
-struct OfAgent {
+struct AgentFollower {
     follower: Follower,
     heads: HeadWatch,
     id: AgentId,
     after: Seq,
     /// There was nothing more when it was last read.
     caught_up: bool,
-    spoken: Spoken,
+    spoken: PendingText,
     lost: Option<Bytes>,
 }
 
-impl OfAgent {
+impl AgentFollower {
     /// The next piece; none ends the stream.
     async fn next(&mut self) -> Option<Bytes> {
         if !std::mem::replace(&mut self.follower.begun, true) {
@@ -212,7 +212,7 @@ impl OfAgent {
     }
 }
 
-pub(super) async fn of_all(call: Call) -> Met {
+pub(super) async fn of_all(call: Call) -> RouteResult {
     let follower = Follower::new(&call)?;
     let ledger = call.app.host.ledger().clone();
     let end = ledger.end().map_err(|error| problems::unreadable(&error))?;
@@ -223,23 +223,23 @@ pub(super) async fn of_all(call: Call) -> Met {
             after => (after, None),
         },
     };
-    let spoken = Spoken::of(&call.app.options.deltas, None);
-    let state = OfAll { follower, follow: Some(ledger.follow(after)), spoken, lost };
+    let spoken = PendingText::of(&call.app.options.deltas, None);
+    let state = HomeFollower { follower, follow: Some(ledger.follow(after)), spoken, lost };
     Ok(answer(stream::unfold(state, |mut state| async move { Some((Ok(state.next().await?), state)) })))
 }
 
 /// Some facts of the feed over all agents.
 type FeedPart = Result<Vec<(Cursor, StreamId, Recorded)>, ReadError>;
 
-struct OfAll {
+struct HomeFollower {
     follower: Follower,
     /// Lent to the thread that reads.
     follow: Option<Follow>,
-    spoken: Spoken,
+    spoken: PendingText,
     lost: Option<Bytes>,
 }
 
-impl OfAll {
+impl HomeFollower {
     async fn next(&mut self) -> Option<Bytes> {
         if !std::mem::replace(&mut self.follower.begun, true) {
             return Some(Bytes::from_static(b": hello\n\n"));
@@ -278,7 +278,7 @@ impl OfAll {
                     }
                 }
                 Err(error) => {
-                    let damaged = Damaged { detail: error.to_string() };
+                    let damaged = DamagedEvent { detail: error.to_string() };
                     piece(&mut text, "damaged", &follow.cursor().to_string(), &damaged);
                 }
             }

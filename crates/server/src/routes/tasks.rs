@@ -12,8 +12,8 @@ use abide_kernel::views::task::OutputRead;
 use abide_kernel::vocabulary::{ReadStatus, TaskStatus};
 
 use super::lifecycle::asked;
-use super::planes::{self, acted};
-use super::{Met, agent, json};
+use super::planes::{self, act_result};
+use super::{RouteResult, agent, json};
 use crate::body;
 use crate::call::Call;
 use crate::problems;
@@ -25,7 +25,7 @@ const WAIT_MAX_MS: u64 = 25_000;
 const INPUT_MAX_BYTES: usize = 64 << 10;
 
 /// All tasks, or those of one work item.
-pub(super) async fn list(call: Call) -> Met {
+pub(super) async fn list(call: Call) -> RouteResult {
     let Some(item) = call.query.text("work_item_id").map(str::to_owned) else {
         return planes::list(call, &planes::TASKS).await;
     };
@@ -33,10 +33,10 @@ pub(super) async fn list(call: Call) -> Met {
         let problem = Problem::new(400, "bad_query", "work_item_id names no work item");
         return Err(problem.hint("list its work items, and take the id of one"));
     }
-    planes::list_fitting(call, &planes::TASKS, move |task| task["work_item_id"] == item.as_str()).await
+    planes::list_fitting(call, &planes::TASKS, move |task| task.text("work_item_id") == Some(item.as_str())).await
 }
 
-pub(super) async fn run(call: Call) -> Met {
+pub(super) async fn run(call: Call) -> RouteResult {
     let id = agent(&call)?;
     let run: TaskRun = body::json(&call.body)?;
     let wrong = |detail: &str, pointer: &str| Err(Problem::new(422, "wrong_fields", detail).pointer(pointer));
@@ -51,11 +51,11 @@ pub(super) async fn run(call: Call) -> Met {
     }
     let TaskRun { cmd: command, workdir, tty, accepts_input } = run;
     let act = RecordCall::RunCommand { command, workdir, tty, accepts_input };
-    let task: TaskView = acted(asked(&call, &id, Input::Act { by: call.caller.name.clone(), act }).await?)?;
+    let task: TaskView = act_result(asked(&call, &id, Input::Act { by: call.caller.name.clone(), act }).await?)?;
     Ok(json(201, &task))
 }
 
-pub(super) async fn show(call: Call) -> Met {
+pub(super) async fn show(call: Call) -> RouteResult {
     let id = agent(&call)?;
     Ok(json(200, &task(&call, &id).await?))
 }
@@ -73,7 +73,7 @@ async fn task(call: &Call, id: &AgentId) -> Result<TaskView, Problem> {
     planes::one(call, id, &planes::TASKS, call.param("item")).await?.ok_or_else(missing)?.record()
 }
 
-pub(super) async fn output(call: Call) -> Met {
+pub(super) async fn output(call: Call) -> RouteResult {
     let id = agent(&call)?;
     let known = task(&call, &id).await?;
     let wait_ms = call.query.number("wait_ms")?.unwrap_or(0);
@@ -104,7 +104,7 @@ pub(super) async fn output(call: Call) -> Met {
     Ok(json(200, &TaskRead { status, task, output, skipped, next_offset, total_bytes }))
 }
 
-pub(super) async fn input(call: Call) -> Met {
+pub(super) async fn input(call: Call) -> RouteResult {
     let id = agent(&call)?;
     let TaskInput { input, close } = body::json(&call.body)?;
     if (input.is_empty() && !close) || input.len() > INPUT_MAX_BYTES {
@@ -122,11 +122,11 @@ pub(super) async fn input(call: Call) -> Met {
     Ok(json(200, &written?))
 }
 
-pub(super) async fn stop(call: Call) -> Met {
+pub(super) async fn stop(call: Call) -> RouteResult {
     let id = agent(&call)?;
     body::empty(&call.body)?;
     task(&call, &id).await?;
     let act = RecordCall::StopTask { task_id: TaskId::new(call.param("item")) };
-    let stopped: TaskStopped = acted(asked(&call, &id, Input::Act { by: call.caller.name.clone(), act }).await?)?;
+    let stopped: TaskStopped = act_result(asked(&call, &id, Input::Act { by: call.caller.name.clone(), act }).await?)?;
     Ok(json(200, &stopped))
 }

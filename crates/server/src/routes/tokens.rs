@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use abide_api::Problem;
-use abide_api::types::{Ended, TokenCreate, TokenCreated};
+use abide_api::types::{EndConfirmation, TokenCreate, TokenCreated};
 use abide_engine::RequestSummary;
 use abide_engine::Response;
 use abide_engine::idempotency::record_completed;
 use abide_kernel::input::Answer;
 
-use super::{Met, blocking, json, page};
+use super::{RouteResult, blocking, json, page};
 use crate::access::{ADMIN, AccessError, fresh_token};
 use crate::body;
 use crate::call::Call;
-use crate::once::{Once, once};
+use crate::idempotency::{KeyedRequest, claim_key};
 
 const NAME_MAX: usize = 64;
 
@@ -26,15 +26,15 @@ fn failed(error: AccessError) -> Problem {
     }
 }
 
-pub(super) async fn create(call: Call) -> Met {
+pub(super) async fn create(call: Call) -> RouteResult {
     let new: TokenCreate = body::json(&call.body)?;
     if new.name.trim().is_empty() || new.name.chars().count() > NAME_MAX || new.name.chars().any(char::is_control) {
         let detail = format!("a name has 1 to {NAME_MAX} characters");
         return Err(Problem::new(422, "wrong_fields", detail).pointer("/name"));
     }
-    let claim = match once(&call).await? {
-        Once::Meet(claim) => claim,
-        Once::Again(_) => {
+    let claim = match claim_key(&call).await? {
+        KeyedRequest::New(claim) => claim,
+        KeyedRequest::Repeated(_) => {
             return Err(Problem::new(409, "shown_once", "this token was made, and shown to whoever asked first")
                 .hint("revoke it and make another, under another key"));
         }
@@ -58,14 +58,14 @@ pub(super) async fn create(call: Call) -> Met {
     Ok(json(201, &created))
 }
 
-pub(super) fn list(call: &Call) -> Met {
+pub(super) fn list(call: &Call) -> RouteResult {
     let limit = call.query.limit()?;
     let after = call.query.text("after").unwrap_or_default();
     let items = call.app.access.list().into_iter().filter(|item| item.token_id.as_str() > after);
     Ok(page::of_items(items, limit, |item| item.token_id.clone()))
 }
 
-pub(super) async fn revoke(call: Call) -> Met {
+pub(super) async fn revoke(call: Call) -> RouteResult {
     let item = call.param("item").to_owned();
     if item == ADMIN {
         return Err(Problem::new(404, "not_found", "the home's own token can't be revoked")
@@ -74,7 +74,7 @@ pub(super) async fn revoke(call: Call) -> Met {
     let app = Arc::clone(&call.app);
     let there = blocking(move || app.access.revoke(&item, app.host.clock().now()).map_err(failed)).await?;
     if there {
-        return Ok(json(200, &Ended { ended: true }));
+        return Ok(json(200, &EndConfirmation { ended: true }));
     }
     Err(Problem::new(404, "not_found", "there is no such token to revoke").hint("GET /v1/tokens lists them"))
 }

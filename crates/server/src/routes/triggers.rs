@@ -13,15 +13,15 @@ use abide_kernel::tool::{Address, RecordCall};
 use abide_kernel::vocabulary::TriggerStatus;
 
 use super::lifecycle::asked;
-use super::planes::{acted, end};
-use super::{Met, agent, blocking, json};
+use super::planes::{act_result, end};
+use super::{RouteResult, agent, blocking, json};
 use crate::body;
 use crate::call::Call;
 use crate::hooks::{self, Secret};
-use crate::once::{Once, once_of};
+use crate::idempotency::{KeyedRequest, claim_key_for};
 use crate::problems;
 
-pub(super) async fn create(call: Call) -> Met {
+pub(super) async fn create(call: Call) -> RouteResult {
     let id = agent(&call)?;
     let mut new: TriggerCreate = body::json(&call.body)?;
     let secret = match new.secret.take() {
@@ -31,15 +31,15 @@ pub(super) async fn create(call: Call) -> Met {
         None => None,
     };
     let (mode, signed) = (new.delivery_mode.unwrap_or(DeliveryMode::EnqueueMessage), secret.is_some());
-    // What is kept of the request must not say anything of its secret.
+    // The stored digest of the request must not depend on its secret.
     let request = serde_json::to_vec(&(&new, signed)).unwrap_or_default();
-    let answer = match once_of(&call, &request).await? {
-        Once::Again(answered) => answered.answer,
-        Once::Meet(claim) => {
+    let answer = match claim_key_for(&call, &request).await? {
+        KeyedRequest::Repeated(answered) => answered.answer,
+        KeyedRequest::New(claim) => {
             let clock = call.app.host.clock();
-            let trigger_id = hooks::fresh(clock.now(), clock.entropy());
+            let trigger_id = hooks::new_trigger_id(clock.now(), clock.entropy());
             if let Some(secret) = secret {
-                keep(&call, &id, &trigger_id, secret).await?;
+                store_secret(&call, &id, &trigger_id, secret).await?;
             }
             let act = RecordCall::CreateTrigger {
                 name: new.name.clone(),
@@ -51,13 +51,13 @@ pub(super) async fn create(call: Call) -> Met {
             let asked = call.app.host.ask_once(&id, Input::Act { by: call.caller.name.clone(), act }, claim).await;
             asked
                 .map_err(|error| {
-                    call.app.options.hooks.forget_secret(&id, &trigger_id);
+                    call.app.options.hooks.remove_secret(&id, &trigger_id);
                     problems::ask(error, id.as_str())
                 })?
                 .answer
         }
     };
-    let TriggerMade { trigger_id, url: _ } = acted(answer)?;
+    let TriggerMade { trigger_id, url: _ } = act_result(answer)?;
     let url = url(&call, &id, &trigger_id, 0).await?;
     let made = TriggerView {
         trigger_id,
@@ -73,10 +73,10 @@ pub(super) async fn create(call: Call) -> Met {
     Ok(json(201, &made))
 }
 
-/// Before the trigger is there: one that must be signed for is never without its secret.
-async fn keep(call: &Call, id: &AgentId, trigger: &TriggerId, secret: Secret) -> Result<(), Problem> {
+/// Stores the secret. The trigger is created afterwards, so that a signed trigger is never without its secret.
+async fn store_secret(call: &Call, id: &AgentId, trigger: &TriggerId, secret: Secret) -> Result<(), Problem> {
     let (app, id, trigger) = (Arc::clone(&call.app), id.clone(), trigger.clone());
-    blocking(move || app.options.hooks.keep_secret(&id, &trigger, secret).map_err(|error| home(&error))).await
+    blocking(move || app.options.hooks.store_secret(&id, &trigger, secret).map_err(|error| home(&error))).await
 }
 
 fn home(error: &std::io::Error) -> Problem {
@@ -90,13 +90,13 @@ async fn url(call: &Call, id: &AgentId, trigger: &TriggerId, generation: u32) ->
     blocking(move || app.options.hooks.url(&id, &trigger, generation).map_err(|error| home(&error))).await
 }
 
-pub(super) async fn rotate(call: Call) -> Met {
+pub(super) async fn rotate(call: Call) -> RouteResult {
     let id = agent(&call)?;
     body::empty(&call.body)?;
     let trigger_id = TriggerId::new(call.param("item"));
     let act = RecordCall::RotateTrigger { trigger_id: trigger_id.clone() };
     let answer = asked(&call, &id, Input::Act { by: call.caller.name.clone(), act }).await?;
-    let TriggerRotated { generation, .. } = acted(answer)?;
+    let TriggerRotated { generation, .. } = act_result(answer)?;
     let named = trigger_id.clone();
     let look = move |state: &AgentState, _: Time| state.triggers.get(&named).map(TriggerView::from);
     let seen = call.app.host.look(&id, look).await.map_err(|error| problems::ask(error, id.as_str()))?;
@@ -106,7 +106,7 @@ pub(super) async fn rotate(call: Call) -> Met {
     Ok(json(200, &rotated))
 }
 
-pub(super) async fn revoke(call: Call) -> Met {
+pub(super) async fn revoke(call: Call) -> RouteResult {
     let act = RecordCall::RevokeTrigger { trigger_id: TriggerId::new(call.param("item")) };
     end(call, act).await
 }

@@ -17,13 +17,13 @@ use abide_kernel::vocabulary::{WorkItemFilter, WorkItemState};
 
 use super::agents::kernel_limits;
 use super::lifecycle::asked;
-use super::planes::{self, acted};
-use super::{Met, agent, chosen, json, page};
+use super::planes::{self, act_result};
+use super::{RouteResult, agent, config_rules, json, page};
 use crate::body;
 use crate::call::Call;
 use crate::problems;
 
-pub(super) async fn list(call: Call) -> Met {
+pub(super) async fn list(call: Call) -> RouteResult {
     let filter = match call.query.text("filter") {
         None => WorkItemFilter::All,
         Some(text) => WorkItemFilter::parse(text).ok_or_else(|| {
@@ -44,7 +44,7 @@ pub(super) async fn list(call: Call) -> Met {
 }
 
 /// Open items are all in the state; of completed ones there may be any number.
-async fn open(call: Call, filter: WorkItemFilter) -> Met {
+async fn open(call: Call, filter: WorkItemFilter) -> RouteResult {
     let id = agent(&call)?;
     let limit = call.query.limit()?;
     let after = planes::after(&call, &planes::WORK_ITEMS)?.map(WorkItemId::new);
@@ -60,7 +60,7 @@ async fn open(call: Call, filter: WorkItemFilter) -> Met {
     Ok(page::of_items(items.into_iter(), limit, |item| item.work_item_id.to_string()))
 }
 
-pub(super) async fn show(call: Call) -> Met {
+pub(super) async fn show(call: Call) -> RouteResult {
     let id = agent(&call)?;
     Ok(json(200, &item(&call, &id).await?))
 }
@@ -80,21 +80,21 @@ async fn item(call: &Call, id: &AgentId) -> Result<WorkItemView, Problem> {
     planes::one(call, id, &planes::WORK_ITEMS, call.param("item")).await?.ok_or_else(missing)?.record()
 }
 
-pub(super) async fn create(call: Call) -> Met {
+pub(super) async fn create(call: Call) -> RouteResult {
     let id = agent(&call)?;
     let WorkItemCreate { objective, plan, plan_status, todo, budget } = body::json(&call.body)?;
     let budget = item_limits(&call, &id, budget).await?;
     let act = RecordCall::CreateWorkItem { objective, plan, plan_status, todo: kernel_todo(todo), budget };
-    let made: WorkItemView = acted(asked(&call, &id, by(&call, act)).await?)?;
+    let made: WorkItemView = act_result(asked(&call, &id, by(&call, act)).await?)?;
     Ok(json(201, &made))
 }
 
-pub(super) async fn pick(call: Call) -> Met {
+pub(super) async fn pick(call: Call) -> RouteResult {
     body::empty(&call.body)?;
     change(call, |work_item_id| RecordCall::PickWorkItem { work_item_id }).await
 }
 
-pub(super) async fn update(call: Call) -> Met {
+pub(super) async fn update(call: Call) -> RouteResult {
     let id = agent(&call)?;
     let update: WorkItemUpdate = body::json(&call.body)?;
     let changed = WorkItemChange {
@@ -109,19 +109,19 @@ pub(super) async fn update(call: Call) -> Met {
     change(call, |work_item_id| RecordCall::UpdateWorkItem { work_item_id, change: Box::new(changed) }).await
 }
 
-pub(super) async fn block(call: Call) -> Met {
+pub(super) async fn block(call: Call) -> RouteResult {
     let WorkItemBlock { blocked_by, recheck_after_ms } = body::json(&call.body)?;
     let changed = WorkItemChange { blocked_by: Some(Some(blocked_by)), recheck_after_ms, ..WorkItemChange::default() };
     change(call, |work_item_id| RecordCall::UpdateWorkItem { work_item_id, change: Box::new(changed) }).await
 }
 
-pub(super) async fn complete(call: Call) -> Met {
+pub(super) async fn complete(call: Call) -> RouteResult {
     let WorkItemComplete { report } = body::json(&call.body)?;
     change(call, |work_item_id| RecordCall::CompleteWorkItem { work_item_id, report }).await
 }
 
 /// One act on the item that the path names, answered with what it is then.
-async fn change(call: Call, act: impl FnOnce(WorkItemId) -> RecordCall) -> Met {
+async fn change(call: Call, act: impl FnOnce(WorkItemId) -> RecordCall) -> RouteResult {
     let id = agent(&call)?;
     let known = item(&call, &id).await?;
     let act = act(known.work_item_id.clone());
@@ -133,14 +133,14 @@ async fn change(call: Call, act: impl FnOnce(WorkItemId) -> RecordCall) -> Met {
         }
         _ => problem,
     });
-    let changed: WorkItemView = acted(answer?)?;
+    let changed: WorkItemView = act_result(answer?)?;
     Ok(json(200, &changed))
 }
 
 async fn item_limits(call: &Call, id: &AgentId, said: Option<LimitsView>) -> Result<Option<Limits>, Problem> {
     let limits = said.map(|limits| kernel_limits(&limits, "/budget")).transpose()?;
     if limits.is_some_and(|limits| limits.max_micro_usd.is_some()) {
-        chosen::can_limit_money(&call.app, id).await?;
+        config_rules::require_prices(&call.app, id).await?;
     }
     Ok(limits)
 }

@@ -9,22 +9,22 @@ use abide_kernel::tool::RecordCall;
 
 use super::agents::folder_holder;
 use super::lifecycle::asked;
-use super::planes::acted;
-use super::{Met, agent, json, page};
+use super::planes::act_result;
+use super::{RouteResult, agent, json, page};
 use crate::body;
 use crate::call::Call;
-use crate::once::{Once, once};
+use crate::idempotency::{KeyedRequest, claim_key};
 use crate::problems;
-use crate::services::Reach;
+use crate::services::FolderScope;
 
-pub(super) async fn attach(call: Call) -> Met {
+pub(super) async fn attach(call: Call) -> RouteResult {
     let id = agent(&call)?;
     let WorkspaceAttach { path, mode, force } = body::json(&call.body)?;
     let reach = reach(&call, force)?;
     known(&call, &id).await?;
-    let answer = match once(&call).await? {
-        Once::Again(answered) => answered.answer,
-        Once::Meet(claim) => {
+    let answer = match claim_key(&call).await? {
+        KeyedRequest::Repeated(answered) => answered.answer,
+        KeyedRequest::New(claim) => {
             let attached = call.app.options.services.attach(&id, path, mode, reach).await;
             let attached = attached.map_err(|refusal| {
                 not_there(&refusal).unwrap_or_else(|| {
@@ -35,18 +35,18 @@ pub(super) async fn attach(call: Call) -> Met {
             asked.map_err(|error| problems::ask(error, id.as_str()))?.answer
         }
     };
-    let mut workspace: WorkspaceView = acted(answer)?;
+    let mut workspace: WorkspaceView = act_result(answer)?;
     let holder = folder_holder(&call.app, &id, Some(workspace.root.clone())).await;
     workspace.held_by = holder.map(|holder| holder.view());
     Ok(json(201, &workspace))
 }
 
 /// How far the caller may reach. `force` is for admins: it would otherwise be a way around the roots.
-pub(super) fn reach(call: &Call, force: Option<bool>) -> Result<Reach, Problem> {
+pub(super) fn reach(call: &Call, force: Option<bool>) -> Result<FolderScope, Problem> {
     match (call.caller.scope, force.unwrap_or(false)) {
-        (Scope::Admin, true) => Ok(Reach::System),
-        (Scope::Admin, false) => Ok(Reach::Beyond),
-        (Scope::Operator | Scope::Observer, false) => Ok(Reach::Roots),
+        (Scope::Admin, true) => Ok(FolderScope::System),
+        (Scope::Admin, false) => Ok(FolderScope::Beyond),
+        (Scope::Operator | Scope::Observer, false) => Ok(FolderScope::Roots),
         (scope @ (Scope::Operator | Scope::Observer), true) => {
             let detail = format!("force takes the scope admin; the token {} has {scope:?}", call.caller.name);
             let hint = "leave force out, or ask for a token with that scope";
@@ -70,7 +70,7 @@ async fn known(call: &Call, id: &AgentId) -> Result<(), Problem> {
     }
 }
 
-pub(super) async fn detach(call: Call) -> Met {
+pub(super) async fn detach(call: Call) -> RouteResult {
     let id = agent(&call)?;
     let discard = match call.query.text("discard") {
         None | Some("false") => false,
@@ -81,12 +81,12 @@ pub(super) async fn detach(call: Call) -> Met {
         }
     };
     let act = RecordCall::DetachWorkspace { folder: call.param("item").to_owned(), discard };
-    let detached: Detached = acted(asked(&call, &id, Input::Act { by: call.caller.name.clone(), act }).await?)?;
+    let detached: Detached = act_result(asked(&call, &id, Input::Act { by: call.caller.name.clone(), act }).await?)?;
     Ok(json(200, &detached))
 }
 
 /// Of an agent that is gone, too: commits of a child's worktree outlive the child.
-pub(super) async fn fetch(call: Call) -> Met {
+pub(super) async fn fetch(call: Call) -> RouteResult {
     let id = agent(&call)?;
     let WorkspaceFetch { branch } = body::json_or_default(&call.body)?;
     let folder = call.param("item").to_owned();
@@ -102,7 +102,7 @@ pub(super) async fn fetch(call: Call) -> Met {
     Ok(json(200, &fetched?))
 }
 
-pub(super) async fn patches(call: Call) -> Met {
+pub(super) async fn patches(call: Call) -> RouteResult {
     let id = agent(&call)?;
     let limit = call.query.limit()?;
     // What was saved of a child's worktree outlives the child.
@@ -116,7 +116,7 @@ pub(super) async fn patches(call: Call) -> Met {
     Ok(page::of_items(rest, limit, |patch| patch.name.clone()))
 }
 
-pub(super) fn transfers(call: &Call) -> Met {
+pub(super) fn transfers(call: &Call) -> RouteResult {
     let limit = call.query.limit()?;
     let mut transfers = call.app.options.services.transfers();
     transfers.sort_by(|a, b| a.repository.cmp(&b.repository));
@@ -125,7 +125,7 @@ pub(super) fn transfers(call: &Call) -> Met {
     Ok(page::of_items(rest, limit, |transfer| transfer.repository.clone()))
 }
 
-pub(super) async fn surroundings(call: Call) -> Met {
+pub(super) async fn surroundings(call: Call) -> RouteResult {
     let id = agent(&call)?;
     let place = call.app.host.look(&id, |state, _| (!state.archived).then(|| Place::of(state))).await;
     let place = place.map_err(|error| problems::ask(error, id.as_str()))?.flatten();

@@ -148,7 +148,7 @@ async fn a_fork_is_a_stopped_agent_with_the_past_of_another() {
     daemon.finish("a", "after").await;
     let fork = Fork { agent: "a".to_owned(), at, name: "b".to_owned() };
     let forked = daemon.client().fork(&fork).await.unwrap();
-    assert_eq!(forked, json!({ "agent_id": "b", "parent": "a", "at_seq": at, "status": "stopped" }));
+    assert_eq!(json!(forked), json!({ "agent_id": "b", "parent": "a", "at_seq": at, "status": "stopped" }));
     let (parent, child) = (daemon.events("a").await, daemon.events("b").await);
     let at = usize::try_from(at).unwrap();
     let past = |events: &[Value]| events[..at].iter().map(|event| event["data"].clone()).collect::<Vec<_>>();

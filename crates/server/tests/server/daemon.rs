@@ -14,6 +14,7 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use crate::file_secrets::FileSecrets;
 use crate::hands::Hands;
 use crate::http::{Answer, Ask, read_answer};
 use crate::schema;
@@ -70,7 +71,9 @@ impl Daemon {
         let perform: Arc<dyn abide_engine::Perform> = Arc::clone(&hands) as _;
         let host = Host::start(ledger, perform, Clock::System).unwrap();
         let services = Arc::new(CountingServices::default());
-        let hooks = Arc::new(Hooks::open(home.path(), None, Rate { per_second: 1, burst: 40 }).unwrap());
+        let hooks = Arc::new(
+            Hooks::open(home.path(), FileSecrets::of(home.path()), None, Rate { per_second: 1, burst: 40 }).unwrap(),
+        );
         let options = Options {
             limits: limits.clone(),
             models: DefaultModels { model: "script/echo".to_owned(), ..DefaultModels::default() },

@@ -9,6 +9,7 @@ mod agents;
 mod approvals;
 mod connections;
 mod daemon;
+mod file_secrets;
 mod hands;
 mod history;
 mod hooks;

@@ -4,11 +4,11 @@
 use std::sync::LazyLock;
 
 use abide_api::openapi;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::http::{Answer, Ask};
 
-static DOCUMENT: LazyLock<Value> = LazyLock::new(openapi::document);
+static DOCUMENT: LazyLock<Value> = LazyLock::new(|| json!(openapi::document()));
 
 /// The operation that a request is for, if there is one.
 fn operation(method: &str, path: &str) -> Option<&'static Value> {

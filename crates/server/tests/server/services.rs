@@ -18,7 +18,7 @@ use abide_kernel::state::workspace::Workspace;
 use abide_kernel::views::task::OutputRead;
 use abide_kernel::vocabulary::ReadStatus;
 use abide_kernel::vocabulary::WorkspaceMode;
-use abide_server::{Done, Reach, Seen, Services};
+use abide_server::{FolderScope, ServiceFuture, ServiceResult, Services};
 use serde_json::json;
 
 #[derive(Debug, Default)]
@@ -29,12 +29,12 @@ pub struct CountingServices {
 }
 
 /// A folder that is good begins with `/` and is not missing; there are three that not everybody may choose.
-fn usable(path: &str, reach: Reach) -> Result<(), Refusal> {
+fn usable(path: &str, reach: FolderScope) -> Result<(), Refusal> {
     let (outside, system) = (path.starts_with("/outside"), path.starts_with("/system"));
-    if outside && reach == Reach::Roots {
+    if outside && reach == FolderScope::Roots {
         return Err(Refusal::new("outside_roots", "it lies elsewhere", "see workspace_roots"));
     }
-    if system && reach != Reach::System {
+    if system && reach != FolderScope::System {
         return Err(Refusal::new("system_folder", "it is the system's", "say --force"));
     }
     if path.starts_with("/whole") {
@@ -45,14 +45,20 @@ fn usable(path: &str, reach: Reach) -> Result<(), Refusal> {
 }
 
 impl Services for CountingServices {
-    fn read_output<'a>(&'a self, _: &'a AgentId, _: TaskId, offset: Option<u64>, _: u64) -> Done<'a, OutputRead> {
+    fn read_output<'a>(
+        &'a self,
+        _: &'a AgentId,
+        _: TaskId,
+        offset: Option<u64>,
+        _: u64,
+    ) -> ServiceResult<'a, OutputRead> {
         let output = if offset.is_some() { "" } else { "hi\n" };
         let (status, output) = (ReadStatus::NotReady, output.to_owned());
         let read = OutputRead { status, output, skipped: 0, next_offset: 3, total_bytes: 3 };
         Box::pin(async { Ok(read) })
     }
 
-    fn write_input<'a>(&'a self, _: &'a AgentId, _: TaskId, input: String, _: bool) -> Done<'a, TaskTaken> {
+    fn write_input<'a>(&'a self, _: &'a AgentId, _: TaskId, input: String, _: bool) -> ServiceResult<'a, TaskTaken> {
         Box::pin(async move {
             assert!(input != "panic", "as it was told");
             if input == "full" {
@@ -68,7 +74,7 @@ impl Services for CountingServices {
         bound: Option<Workspace>,
         folder: String,
         branch: Option<String>,
-    ) -> Done<'a, Fetched> {
+    ) -> ServiceResult<'a, Fetched> {
         Box::pin(async move {
             if bound.is_none() {
                 return Err(Refusal::new("no_branch", "nothing was kept of it", "see: abide workspace list"));
@@ -84,8 +90,8 @@ impl Services for CountingServices {
         _: &'a AgentId,
         path: String,
         mode: WorkspaceMode,
-        reach: Reach,
-    ) -> Done<'a, WorkspaceAttached> {
+        reach: FolderScope,
+    ) -> ServiceResult<'a, WorkspaceAttached> {
         Box::pin(async move {
             usable(&path, reach)?;
             let bound = |root: String, worktree| WorkspaceAttached {
@@ -107,11 +113,11 @@ impl Services for CountingServices {
         })
     }
 
-    fn check_workspace(&self, path: String, reach: Reach) -> Done<'_, String> {
+    fn check_workspace(&self, path: String, reach: FolderScope) -> ServiceResult<'_, String> {
         Box::pin(async move { usable(&path, reach).map(|()| path) })
     }
 
-    fn patches<'a>(&'a self, _: &'a AgentId) -> Done<'a, Vec<Patch>> {
+    fn patches<'a>(&'a self, _: &'a AgentId) -> ServiceResult<'a, Vec<Patch>> {
         let patch = Patch {
             name: "1.patch".to_owned(),
             path: "/patches/1.patch".to_owned(),
@@ -158,11 +164,11 @@ impl Services for CountingServices {
         Ok(self.secrets.lock().unwrap().remove(name))
     }
 
-    fn disk_use<'a>(&'a self, _: &'a AgentId) -> Seen<'a, Option<u64>> {
+    fn disk_use<'a>(&'a self, _: &'a AgentId) -> ServiceFuture<'a, Option<u64>> {
         Box::pin(async { Some(4_096) })
     }
 
-    fn surroundings<'a>(&'a self, _: &'a AgentId, place: Place) -> Done<'a, Surroundings> {
+    fn surroundings<'a>(&'a self, _: &'a AgentId, place: Place) -> ServiceResult<'a, Surroundings> {
         let path = place.configured.unwrap_or_default();
         Box::pin(async move {
             let around = json!({
@@ -200,7 +206,11 @@ impl Services for CountingServices {
         ModelList { items: used.iter().map(item).collect(), next: None, default, providers: Vec::new() }
     }
 
-    fn find_models<'a>(&'a self, list: ModelList, _: &'a BTreeMap<String, Vec<String>>) -> Seen<'a, ModelList> {
+    fn find_models<'a>(
+        &'a self,
+        list: ModelList,
+        _: &'a BTreeMap<String, Vec<String>>,
+    ) -> ServiceFuture<'a, ModelList> {
         Box::pin(std::future::ready(list))
     }
 
@@ -212,7 +222,7 @@ impl Services for CountingServices {
         }
     }
 
-    fn test_model(&self, name: String) -> Done<'_, ModelTested> {
+    fn test_model(&self, name: String) -> ServiceResult<'_, ModelTested> {
         Box::pin(async move {
             if !name.starts_with("script/") {
                 return Err(Refusal::new("no_model", "no provider has it", "name another"));

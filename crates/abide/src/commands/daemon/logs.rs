@@ -1,4 +1,4 @@
-//! `abide daemon logs`: what the daemon wrote.
+//! `abide daemon logs`: the log of the daemon.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Seek};
@@ -9,13 +9,18 @@ use std::time::Duration;
 
 use abide_daemon::logs::{path as log_path, rotated};
 use anyhow::Context;
-use serde_json::json;
+use serde::Serialize;
 
 use crate::output::{Failed, Output, many_lines};
 
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// What of a log's end is looked at.
+/// The part at the end of a log that is searched for lines.
 const TAIL_BYTES: u64 = 1 << 20;
+
+#[derive(Serialize)]
+struct LogLine<'a> {
+    line: &'a str,
+}
 
 pub fn run(follow: bool, last: usize, home: &Path, out: &Output) -> anyhow::Result<()> {
     let path = log_path(home);
@@ -66,7 +71,7 @@ fn go_on(mut log: Log, path: &Path, out: &Output) -> anyhow::Result<()> {
 }
 
 fn show(line: &str, out: &Output) -> anyhow::Result<bool> {
-    out.line(&json!({ "line": line }), || many_lines(if line.is_empty() { "\n" } else { line }))
+    out.line(&LogLine { line }, || many_lines(if line.is_empty() { "\n" } else { line }))
 }
 
 /// The last lines of a log.
@@ -74,7 +79,7 @@ pub fn tail(path: &Path, lines: usize) -> anyhow::Result<Vec<String>> {
     tail_until(path, std::fs::metadata(path)?.len(), lines)
 }
 
-/// The last lines before a place in it, so that whoever goes on from there shows none twice.
+/// The last lines before a position. A caller that continues from the position shows no line twice.
 fn tail_until(path: &Path, end: u64, lines: usize) -> anyhow::Result<Vec<String>> {
     let context = || format!("can't read {}", path.display());
     let mut file = File::open(path).with_context(context)?;

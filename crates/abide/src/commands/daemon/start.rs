@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use abide_api::Client;
 use anyhow::{Context, anyhow};
-use serde_json::json;
+use serde::Serialize;
 use tokio::time::Instant;
 
 use super::logs;
@@ -20,8 +20,18 @@ const READY_WITHIN: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(30);
 const TAIL_LINES: usize = 20;
 
+#[derive(Serialize)]
+struct StartResult<'a> {
+    url: &'a str,
+    pid: i32,
+    /// False for a daemon that ran already.
+    started: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warnings: Option<&'a [String]>,
+}
+
 pub fn run(args: &UpArgs, home: &Path, out: &Output) -> anyhow::Result<()> {
-    // What is wrong with the settings is said here and not in a log.
+    // A mistake in the settings is reported here and not in a log.
     let settings = Settings::load(home, args)?;
     if let Some(served) = connection::serving(home)? {
         return already(args, home, &served, out);
@@ -38,15 +48,15 @@ pub fn run(args: &UpArgs, home: &Path, out: &Output) -> anyhow::Result<()> {
         let log = abide_daemon::logs::path(home);
         let tail = logs::tail(&log, TAIL_LINES).unwrap_or_default();
         if tail.is_empty() && !crate::home::has_room(home) {
-            // Then its log has no word about it either.
+            // In this case the log could not be written either.
             return Err(anyhow!("the daemon did not start: {what}; no room is left on the disk of {}", home.display()));
         }
         return Err(anyhow!("the daemon did not start: {what}; {} says:\n{}", log.display(), tail.join("\n")));
     };
     let missing = settings.missing_keys();
     let warnings: Vec<String> = missing.iter().map(|(provider, variable)| keyless(provider, variable)).collect();
-    let value = json!({ "url": served.url, "pid": served.pid, "started": true, "warnings": warnings });
-    out.result(&value, || format!("the daemon serves {} at {} (pid {})\n", home.display(), served.url, served.pid))?;
+    let result = StartResult { url: &served.url, pid: served.pid, started: true, warnings: Some(&warnings) };
+    out.result(&result, || format!("the daemon serves {} at {} (pid {})\n", home.display(), served.url, served.pid))?;
     for warning in &warnings {
         out.note(warning);
     }
@@ -56,7 +66,7 @@ pub fn run(args: &UpArgs, home: &Path, out: &Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The daemon has the environment of whoever started it, and no other.
+/// The warning for a provider without a key. The daemon inherits its environment from this process.
 fn keyless(provider: &str, variable: &str) -> String {
     format!("{provider} has no key: {variable} is not set here; set it, and `abide daemon restart` takes it along")
 }
@@ -68,8 +78,8 @@ fn already(args: &UpArgs, home: &Path, served: &Served, out: &Output) -> anyhow:
         let message = format!("a daemon serves {home} at {url} already; `abide daemon restart` takes other settings");
         return Err(Failed::Refused(message).into());
     }
-    let value = json!({ "url": served.url, "pid": served.pid, "started": false });
-    out.result(&value, || {
+    let result = StartResult { url: &served.url, pid: served.pid, started: false, warnings: None };
+    out.result(&result, || {
         format!("a daemon serves {} at {} already (pid {})\n", home.display(), served.url, served.pid)
     })
 }

@@ -1,4 +1,4 @@
-//! `abide daemon stop`: asks it to end, asks again when it takes long, and returns when it has gone.
+//! `abide daemon stop`: asks the daemon to end, asks again when it takes long, and returns after it has ended.
 
 use std::path::Path;
 use std::thread::sleep;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::json;
+use serde::Serialize;
 
 use crate::connection::{self, Served};
 use crate::output::{Failed, Output};
@@ -17,9 +17,15 @@ const ASK_AGAIN_AFTER: Duration = Duration::from_secs(12);
 const GONE_WITHIN: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(30);
 
+#[derive(Serialize)]
+struct StopResult {
+    pid: i32,
+    stopped: bool,
+}
+
 pub fn run(home: &Path, out: &Output) -> anyhow::Result<()> {
     let served = stop(home)?;
-    out.result(&json!({ "pid": served.pid, "stopped": true }), || {
+    out.result(&StopResult { pid: served.pid, stopped: true }, || {
         format!("the daemon of {} has stopped\n", home.display())
     })
 }
@@ -28,7 +34,7 @@ pub fn stop(home: &Path) -> anyhow::Result<Served> {
     let served = connection::serving(home)?.ok_or_else(|| connection::none(home))?;
     let pid = served.pid;
     if !connection::holds_ledger(home, pid) {
-        // The id may be a stranger's by now.
+        // The process id may have been reused.
         let message = format!("process {pid} does not hold the ledger of {}; it is left alone", home.display());
         return Err(Failed::NoDaemon(message).into());
     }

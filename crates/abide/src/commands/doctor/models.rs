@@ -9,7 +9,7 @@ use abide_effects::model::cards::usd;
 use abide_effects::model::providers::Kind;
 use abide_effects::web::{self, Url};
 
-use super::Check;
+use super::Diagnosis;
 use crate::cli::{PlaceArgs, UpArgs};
 use crate::commands::model;
 
@@ -18,54 +18,54 @@ use crate::connection::{self, block_on};
 use crate::home;
 use crate::output::{counted, one_line};
 
-pub fn checks(place: &PlaceArgs) -> Vec<Check> {
+pub fn checks(place: &PlaceArgs) -> Vec<Diagnosis> {
     match model::find_as_it_is(place) {
         // What is wrong with the settings, the daemon or the ledger has a line of its own.
         Err(_) => Vec::new(),
         Ok(list) => {
-            let mut checks = vec![chosen(&list), keys(&list)];
-            checks.extend(endpoints(&list));
-            checks.extend(thinkers(&list));
-            checks.extend(unpriced(&list, place));
-            checks.extend(spending(&list, place));
-            checks
+            let mut diagnoses = vec![chosen(&list), keys(&list)];
+            diagnoses.extend(endpoints(&list));
+            diagnoses.extend(thinkers(&list));
+            diagnoses.extend(unpriced(&list, place));
+            diagnoses.extend(spending(&list, place));
+            diagnoses
         }
     }
 }
 
 /// Whether a day that goes wrong has a bound, where there is a model that costs money.
-fn spending(list: &ModelList, place: &PlaceArgs) -> Option<Check> {
+fn spending(list: &ModelList, place: &PlaceArgs) -> Option<Diagnosis> {
     let settings = Settings::load(&home::dir(place).ok()?, &UpArgs::default()).ok()?;
     match settings.budget_daily_usd.value.0 {
         0 if list.providers.iter().all(|provider| provider.key != KeyState::Set) => None,
-        0 => Some(Check::warn(
+        0 => Some(Diagnosis::warn(
             "spending",
             "no limit on what all agents together may spend in a day",
             "`abide config set budget.daily_usd 20` sets one, then `abide daemon restart`",
         )),
-        micro => Some(Check::ok("spending", format!("${} a day for all agents together", usd(micro)))),
+        micro => Some(Diagnosis::ok("spending", format!("${} a day for all agents together", usd(micro)))),
     }
 }
 
-fn chosen(list: &ModelList) -> Check {
+fn chosen(list: &ModelList) -> Diagnosis {
     let found = model::chosen(list);
     let item = list.items.iter().find(|item| item.default);
     match item.and_then(|item| item.problem.as_deref()) {
         Some(problem) => {
             let fix = "mend that, or `abide config set model PROVIDER/MODEL` names another";
-            Check::fail("model", format!("{found}; it can't be called: {problem}"), fix)
+            Diagnosis::fail("model", format!("{found}; it can't be called: {problem}"), fix)
         }
-        None if list.default.name == ECHO => Check::warn(
+        None if list.default.name == ECHO => Diagnosis::warn(
             "model",
             found,
             "`abide config set model PROVIDER/MODEL` gives them one, or a key in the daemon's environment",
         ),
-        None => Check::ok("model", found),
+        None => Diagnosis::ok("model", found),
     }
 }
 
 /// Which variables hold a key. Never what is in them.
-fn keys(list: &ModelList) -> Check {
+fn keys(list: &ModelList) -> Diagnosis {
     let mut said: Vec<String> = list
         .providers
         .iter()
@@ -77,11 +77,11 @@ fn keys(list: &ModelList) -> Check {
         .collect();
     said.sort_unstable();
     said.dedup();
-    Check::ok("keys", said.join(", "))
+    Diagnosis::ok("keys", said.join(", "))
 }
 
 /// Providers that somebody has set up or thinks with. Others are nobody's business: nothing is sent to them.
-fn endpoints(list: &ModelList) -> Vec<Check> {
+fn endpoints(list: &ModelList) -> Vec<Diagnosis> {
     let wanted = |provider: &&ProviderItem| {
         // Somebody gave it a name, and it can't work before somebody says where it is.
         let begun = provider.base_url.is_empty() && !Kind::ALL.iter().any(|kind| kind.as_str() == provider.name);
@@ -94,7 +94,7 @@ fn endpoints(list: &ModelList) -> Vec<Check> {
         let tries: Vec<_> = wanted.iter().map(|provider| scope.spawn(move || endpoint(provider))).collect();
         let joined = tries.into_iter().zip(&wanted).map(|(tried, provider)| {
             tried.join().unwrap_or_else(|_| {
-                Check::fail("endpoint", format!("{}: looking at it failed", provider.name), "report this")
+                Diagnosis::fail("endpoint", format!("{}: looking at it failed", provider.name), "report this")
             })
         });
         joined.collect()
@@ -102,30 +102,30 @@ fn endpoints(list: &ModelList) -> Vec<Check> {
 }
 
 /// Whether anybody answers there. No key is shown to find out.
-fn endpoint(provider: &ProviderItem) -> Check {
+fn endpoint(provider: &ProviderItem) -> Diagnosis {
     let ProviderItem { name, base_url, key, exposed, .. } = provider;
     if base_url.is_empty() {
         let fix = format!("`abide config set providers.{name}.base_url https://HOST/v1`");
-        return Check::fail("endpoint", format!("{name}: nobody says where it is"), fix);
+        return Diagnosis::fail("endpoint", format!("{name}: nobody says where it is"), fix);
     }
     let answered = Url::parse(base_url).and_then(|url| web::knock(&url));
     match answered {
-        Err(problem) => Check::fail(
+        Err(problem) => Diagnosis::fail(
             "endpoint",
             format!("{name}: nobody answers at {base_url} ({problem})"),
             "see whether it runs, and whether this machine may reach it",
         ),
-        Ok(()) if *exposed && *key == KeyState::Set => Check::warn(
+        Ok(()) if *exposed && *key == KeyState::Set => Diagnosis::warn(
             "endpoint",
             format!("{name}: {base_url} answers, and its key goes there for everybody on the way to read"),
             "use https, or a server on this machine",
         ),
-        Ok(()) => Check::ok("endpoint", format!("{name}: {base_url} answers")),
+        Ok(()) => Diagnosis::ok("endpoint", format!("{name}: {base_url} answers")),
     }
 }
 
 /// Agents that can't think.
-fn thinkers(list: &ModelList) -> Vec<Check> {
+fn thinkers(list: &ModelList) -> Vec<Diagnosis> {
     let stuck = list.items.iter().filter(|item| item.agents_total > 0);
     let stuck = stuck.filter_map(|item| Some((item, item.problem.as_ref()?)));
     let check = |(item, problem): (&ModelItem, &String)| {
@@ -133,13 +133,13 @@ fn thinkers(list: &ModelList) -> Vec<Check> {
         let rest = item.agents_total.saturating_sub(3);
         let more = if rest > 0 { format!(" and {} more", counted(rest, "agent")) } else { String::new() };
         let found = format!("{named}{more} can't think with {}: {problem}", item.name);
-        Check::warn("agents", one_line(&found), "mend that, or `abide agent set ID --model M` gives them another")
+        Diagnosis::warn("agents", one_line(&found), "mend that, or `abide agent set ID --model M` gives them another")
     };
     stuck.map(check).collect()
 }
 
 /// Agents that spend limited money on a model without a price: its calls are refused, and nobody may have seen that yet.
-fn unpriced(list: &ModelList, place: &PlaceArgs) -> Vec<Check> {
+fn unpriced(list: &ModelList, place: &PlaceArgs) -> Vec<Diagnosis> {
     // Budgets are the daemon's to say.
     let Ok(Some(client)) = connection::find_if_any(place) else { return Vec::new() };
     let unpriced = |name: &str| {
@@ -155,7 +155,7 @@ fn unpriced(list: &ModelList, place: &PlaceArgs) -> Vec<Check> {
         limited.then(|| {
             let found = format!("{id} has a limit in dollars, and {model} has no price: it is not asked");
             let fix = format!("`{}` says what it costs, or limit tokens instead", price_command(model));
-            Check::warn("budget", one_line(&found), fix)
+            Diagnosis::warn("budget", one_line(&found), fix)
         })
     };
     agents.filter_map(check).collect()

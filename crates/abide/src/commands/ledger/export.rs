@@ -9,9 +9,9 @@ use abide_engine::export;
 use abide_kernel::id::AgentId;
 use abide_ledger::{Ledger, Options, Progress};
 use anyhow::{Context, anyhow};
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
-use super::AS_LONG_AS_IT_TAKES;
+use super::WHOLE_LEDGER_TIMEOUT;
 use crate::cli::{ExportArgs, PlaceArgs};
 use crate::commands::why;
 use crate::connection::{self, block_on};
@@ -20,7 +20,7 @@ use crate::{folder, home};
 
 pub fn run(args: &ExportArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let from = match connection::find_if_any(place)? {
-        Some(client) => From::Daemon(client.with_timeout(AS_LONG_AS_IT_TAKES)),
+        Some(client) => From::Daemon(client.with_timeout(WHOLE_LEDGER_TIMEOUT)),
         None => From::Home(home::open_existing(place, Options::read_only())?),
     };
     match (&args.full, &args.id, &args.dir) {
@@ -35,6 +35,22 @@ enum From {
     Daemon(Client),
 }
 
+/// The result of the export of one agent.
+#[derive(Serialize)]
+struct ExportedAgent<'a> {
+    agent_id: &'a AgentId,
+    facts: u64,
+    dir: String,
+}
+
+/// The result of the export of the whole ledger.
+#[derive(Serialize)]
+struct ExportedLedger {
+    file: String,
+    #[serde(flatten)]
+    counts: Counts,
+}
+
 /// One agent as a fixture: its records as they are, and what happened as events.
 fn agent(from: &From, id: &AgentId, dir: &Path, out: &Output) -> anyhow::Result<()> {
     let facts = match from {
@@ -47,8 +63,9 @@ fn agent(from: &From, id: &AgentId, dir: &Path, out: &Output) -> anyhow::Result<
             facts
         }
     };
-    let value = json!({ "agent_id": id, "facts": facts, "dir": dir.display().to_string() });
-    out.result(&value, || format!("wrote {} of {id} to {}\n", counted(facts, "fact"), dir.display()))
+    out.result(&ExportedAgent { agent_id: id, facts, dir: dir.display().to_string() }, || {
+        format!("wrote {} of {id} to {}\n", counted(facts, "fact"), dir.display())
+    })
 }
 
 fn agent_of_home(ledger: &Ledger, id: &AgentId, dir: &Path, out: &Output) -> anyhow::Result<u64> {
@@ -85,25 +102,32 @@ fn full(from: &From, path: &Path, out: &Output) -> anyhow::Result<()> {
         Ok(counts)
     })();
     out.clear_progress();
-    let Counts { facts, streams, blobs } =
-        written.inspect_err(|_| drop(fs::remove_file(&partial))).map_err(|error| {
-            if Failed::is_of_daemon(&error) { error } else { error.context(format!("can't write {}", path.display())) }
-        })?;
-    let value = json!({ "file": path.display().to_string(), "facts": facts, "streams": streams, "blobs": blobs });
-    out.result(&value, || {
-        let (facts, streams) = (counted(facts, "fact"), counted(streams, "stream"));
+    let counts = written.inspect_err(|_| drop(fs::remove_file(&partial))).map_err(|error| {
+        if Failed::is_of_daemon(&error) { error } else { error.context(format!("can't write {}", path.display())) }
+    })?;
+    let exported = ExportedLedger { file: path.display().to_string(), counts };
+    out.result(&exported, || {
+        let (facts, streams) = (counted(exported.counts.facts, "fact"), counted(exported.counts.streams, "stream"));
         format!("wrote {facts} of {streams} to {}\n", path.display())
     })
 }
 
-/// What a full export says of itself in its last line.
+/// The counts in the last line of a full export.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
 struct Counts {
     facts: u64,
     streams: u64,
     blobs: u64,
 }
 
-/// The last line is the proof that everything came: a stream that broke off has none.
+/// The last line of a full export. A stream that broke off has none.
+#[derive(Deserialize)]
+struct LastLine {
+    end: Counts,
+}
+
+/// Downloads the export. Its last line proves that it is complete.
 fn download(client: &Client, file: &mut impl Write, out: &Output) -> anyhow::Result<Counts> {
     let mut line: Vec<u8> = Vec::new();
     let mut last: Vec<u8> = Vec::new();
@@ -120,10 +144,8 @@ fn download(client: &Client, file: &mut impl Write, out: &Output) -> anyhow::Res
         file.write_all(bytes)
     };
     block_on(async { Ok(client.download("/v1/ledger/export", piece).await?) })??;
-    let end = serde_json::from_slice::<Value>(&last).ok().filter(|_| line.is_empty());
-    let end = end.and_then(|value| value.get("end").cloned());
+    let end = serde_json::from_slice::<LastLine>(&last).ok().filter(|_| line.is_empty());
     let end =
         end.ok_or_else(|| anyhow!("the export broke off before its end; try again")).context("from the daemon")?;
-    let count = |name| super::number(&end, name);
-    Ok(Counts { facts: count("facts"), streams: count("streams"), blobs: count("blobs") })
+    Ok(end.end)
 }

@@ -1,4 +1,4 @@
-//! `abide ledger import`: all of a file that `export --full` wrote, or nothing of it.
+//! `abide ledger import`: reads a file that `export --full` wrote. The import is atomic.
 
 use std::fs::File;
 use std::io::{BufReader, ErrorKind};
@@ -6,11 +6,18 @@ use std::path::Path;
 
 use abide_ledger::ImportError;
 use anyhow::{Context, bail};
-use serde_json::json;
+use serde::Serialize;
 
 use crate::cli::PlaceArgs;
 use crate::output::{Failed, Output, counted};
 use crate::{connection, home};
+
+#[derive(Serialize)]
+struct Imported {
+    facts: u64,
+    streams: u64,
+    blobs: u64,
+}
 
 pub fn run(path: &Path, args: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let file = match File::open(path) {
@@ -46,8 +53,8 @@ pub fn run(path: &Path, args: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
             anyhow::Error::from(error).context(path.display().to_string())
         }
     })?;
-    let value = json!({ "facts": report.facts, "streams": report.streams, "blobs": report.blobs });
-    out.result(&value, || {
+    let imported = Imported { facts: report.facts, streams: report.streams, blobs: report.blobs };
+    out.result(&imported, || {
         format!("imported {} of {}\n", counted(report.facts, "fact"), counted(report.streams, "stream"))
     })
 }

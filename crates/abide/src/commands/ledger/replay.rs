@@ -1,4 +1,4 @@
-//! `abide ledger replay`: what a folder of records amounts to.
+//! `abide ledger replay`: the state that the records of a folder fold to.
 
 use std::path::Path;
 
@@ -36,11 +36,11 @@ fn expected(dir: &Path) -> anyhow::Result<Option<Value>> {
 }
 
 fn plain(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Null => "-".to_owned(),
-        Value::Array(items) if items.is_empty() => "-".to_owned(),
-        Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(", "),
-        Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
+    match (value.as_str(), value.as_array()) {
+        (Some(text), _) => text.to_owned(),
+        (None, Some(items)) if !items.is_empty() => items.iter().map(plain).collect::<Vec<_>>().join(", "),
+        (None, Some(_)) => "-".to_owned(),
+        (None, None) if value.is_null() => "-".to_owned(),
+        (None, None) => value.to_string(),
     }
 }

@@ -1,5 +1,5 @@
-//! What an agent thinks with and what it may spend, taken together: each may be fine by itself. What changes afterwards,
-//! as a price that is taken out of the settings, is seen to when the model is called.
+//! Rules about the models and the budget of an agent together. A later change, such as a price that is removed from the
+//! settings, is checked when the model is called.
 
 use abide_api::Problem;
 use abide_kernel::AgentState;
@@ -9,8 +9,13 @@ use abide_kernel::id::AgentId;
 use super::credentials;
 use crate::app::App;
 
-/// Refuses settings that don't go together. `said` is what the request names; the rest is as it was.
-pub(super) fn fits(app: &App, config: &Config, items_limit_money: bool, said: &ConfigChange) -> Result<(), Problem> {
+/// Refuses settings that contradict each other. `said` has the settings that the request names.
+pub(super) fn validate_config(
+    app: &App,
+    config: &Config,
+    items_limit_money: bool,
+    said: &ConfigChange,
+) -> Result<(), Problem> {
     let wrong = |detail: String, pointer: &str| Problem::new(422, "wrong_fields", detail).pointer(pointer);
     let own_model = matches!(said.model, Some(Choice::Own(_)));
     let own_fallback = matches!(said.fallback, Some(Choice::Own(_)));
@@ -20,7 +25,7 @@ pub(super) fn fits(app: &App, config: &Config, items_limit_money: bool, said: &C
         1.. if own_model && said.budget.is_none() => "/model".to_owned(),
         _ => "/budget".to_owned(),
     };
-    // Of the settings' fallbacks, the one that an agent thinks with is left out.
+    // A fallback of the settings that is the model of the agent is left out.
     let all: Vec<&String> = std::iter::once(&config.model).chain(&config.fallback).collect();
     let twice = all.iter().enumerate().find(|(index, model)| all[..*index].contains(model));
     if let Some((index, model)) = twice.filter(|_| (own_model || own_fallback) && !config.default_fallback) {
@@ -36,8 +41,8 @@ pub(super) fn fits(app: &App, config: &Config, items_limit_money: bool, said: &C
     Ok(())
 }
 
-/// The same for a change of an agent that there is. Where there is none, whoever is asked to change it says so.
-pub(super) async fn still_fits(app: &App, id: &AgentId, change: &ConfigChange) -> Result<(), Problem> {
+/// The same for a change of an agent. A missing agent is reported by the change itself.
+pub(super) async fn validate_change(app: &App, id: &AgentId, change: &ConfigChange) -> Result<(), Problem> {
     let look = |state: &AgentState| {
         let limited = state.work.items().values().any(|item| item.budget.max_micro_usd.is_some());
         (state.config.clone(), limited)
@@ -48,14 +53,14 @@ pub(super) async fn still_fits(app: &App, id: &AgentId, change: &ConfigChange) -
             if !change.credentials.is_empty() {
                 credentials::check(app, &changed.credentials)?;
             }
-            fits(app, &changed, items, change)
+            validate_config(app, &changed, items, change)
         }
         Ok(None) | Err(_) => Ok(()),
     }
 }
 
-/// Whether money can be limited for work of this agent.
-pub(super) async fn can_limit_money(app: &App, id: &AgentId) -> Result<(), Problem> {
+/// Refuses a limit of money if a model of this agent has no price.
+pub(super) async fn require_prices(app: &App, id: &AgentId) -> Result<(), Problem> {
     let Ok(Some(config)) = app.host.look(id, |state, _| state.config.clone()).await else { return Ok(()) };
     config.following(&app.options.models).models().try_for_each(|model| {
         let wrong = |problem| Problem::new(422, "wrong_fields", problem).pointer("/budget/max_usd");

@@ -12,16 +12,16 @@ use abide_kernel::id::AgentId;
 /// Pieces that one follower may have waiting while it reads facts. The oldest go first.
 const WAITING_MAX: usize = 256;
 
-pub(super) struct Spoken {
+pub(super) struct PendingText {
     listener: Listener,
     waiting: VecDeque<Arc<Delta>>,
     /// Each event says whose text it is, because the stream is of several.
     named: bool,
 }
 
-impl Spoken {
-    pub(super) fn of(deltas: &Deltas, agent: Option<&AgentId>) -> Spoken {
-        Spoken { listener: deltas.listen(agent), waiting: VecDeque::new(), named: agent.is_none() }
+impl PendingText {
+    pub(super) fn of(deltas: &Deltas, agent: Option<&AgentId>) -> PendingText {
+        PendingText { listener: deltas.listen(agent), waiting: VecDeque::new(), named: agent.is_none() }
     }
 
     /// Takes in what was said by now, and says how much is waiting. Facts that are read after this have everything that

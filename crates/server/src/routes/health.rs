@@ -1,10 +1,10 @@
-//! Whether the daemon is well, and what it counts.
+//! Health and metrics of the daemon.
 
 use std::sync::Arc;
 
 use abide_api::types::Health;
 
-use super::{Met, blocking, json, text};
+use super::{RouteResult, blocking, json, text};
 use crate::call::Call;
 use crate::metrics::Gauges;
 use crate::problems;
@@ -17,18 +17,18 @@ fn health(call: &Call, status: &str) -> Health {
     }
 }
 
-pub(super) fn healthz(call: &Call) -> Met {
+pub(super) fn healthz(call: &Call) -> RouteResult {
     Ok(json(200, &health(call, "alive")))
 }
 
-/// Ready is a daemon that can read its ledger and record what it is asked to.
-pub(super) async fn readyz(call: Call) -> Met {
+/// The daemon is ready if it can read and write its ledger.
+pub(super) async fn readyz(call: Call) -> RouteResult {
     let app = Arc::clone(&call.app);
     blocking(move || {
         let ledger = app.host.ledger();
-        // A ledger that can't say where it ends can't be served from.
+        // A ledger whose end can't be read can't be served.
         ledger.end().map_err(|error| problems::unreadable(&error))?;
-        // While commits were refused, it takes a write to find out whether they still are. This one is nobody's.
+        // After a refused commit, only another write shows whether commits work again. This one changes no stream.
         match ledger.write_failure() {
             None => Ok(()),
             Some(_) => ledger.try_write().map_err(|refusal| problems::not_written(&refusal)),
@@ -38,7 +38,7 @@ pub(super) async fn readyz(call: Call) -> Met {
     Ok(json(200, &health(&call, "ready")))
 }
 
-pub(super) fn metrics(call: &Call) -> Met {
+pub(super) fn metrics(call: &Call) -> RouteResult {
     let app = &call.app;
     let gauges = Gauges {
         connections_open: app.connections.open(),
