@@ -273,7 +273,7 @@ fn ingested(ids: bool) -> Admitted {
     Admitted::of(times, begin.elapsed())
 }
 
-/// What `ledger.append.64` measures: 64 committers, each waiting for its commit.
+/// The measurement of `ledger.append.64`: 64 committers, each waiting for its commit.
 fn appended(count: u64) -> f64 {
     let home = tempfile::tempdir().unwrap();
     let ledger = Ledger::open(home.path(), Options::default()).unwrap();
@@ -354,7 +354,7 @@ fn asleep() {
     let mut memory = (Vec::new(), Vec::new());
     let mut times = (Vec::new(), Vec::new());
     for _ in 0..9 {
-        // Whoever is open is answered at once, so every start gets a home of its own in which they still are.
+        // Open homes are answered at once, so every start gets a home of its own in which agents are still asleep.
         let (again, idle) = (copied(full.path()), copied(empty.path()));
         let daemon = Daemon::start(idle.path());
         times.0.push(daemon.ready_after.as_secs_f64() * 1e3);

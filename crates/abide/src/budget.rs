@@ -32,7 +32,7 @@ pub struct LimitArgs {
     #[arg(long, value_name = "N|none", value_parser = count)]
     pub max_tokens: Option<Limit<u64>>,
     /// Limit of cost in total, in dollars
-    #[arg(long, value_name = "X|none", value_parser = usd)]
+    #[arg(long, value_name = "X|none", value_parser = parse_usd)]
     pub max_usd: Option<Limit<f64>>,
     /// Limit of hours in turns in total
     #[arg(long, value_name = "H|none", value_parser = hours)]
@@ -49,7 +49,7 @@ pub struct DailyArgs {
     #[arg(long, value_name = "N|none", value_parser = count)]
     pub daily_tokens: Option<Limit<u64>>,
     /// Limit of cost per day, in dollars
-    #[arg(long, value_name = "X|none", value_parser = usd)]
+    #[arg(long, value_name = "X|none", value_parser = parse_usd)]
     pub daily_usd: Option<Limit<f64>>,
     /// Limit of hours in turns per day
     #[arg(long, value_name = "H|none", value_parser = hours)]
@@ -123,14 +123,14 @@ const HOUR_MS: f64 = 3_600_000.0;
 /// A hundred years.
 const HOURS_MAX: f64 = 876_000.0;
 
-fn none(text: &str) -> bool {
+fn is_no_limit(text: &str) -> bool {
     text == "none"
 }
 
 fn count(text: &str) -> Result<Limit<u64>, String> {
     match text.parse() {
         Ok(max) => Ok(Limit::Max(max)),
-        Err(_) if none(text) => Ok(Limit::Unlimited),
+        Err(_) if is_no_limit(text) => Ok(Limit::Unlimited),
         Err(_) => Err("it takes a whole number, or none".to_owned()),
     }
 }
@@ -138,12 +138,12 @@ fn count(text: &str) -> Result<Limit<u64>, String> {
 fn number(text: &str, most: f64, what: &str) -> Result<Limit<f64>, String> {
     match text.parse::<f64>() {
         Ok(max) if (0.0..=most).contains(&max) => Ok(Limit::Max(max)),
-        Err(_) if none(text) => Ok(Limit::Unlimited),
+        Err(_) if is_no_limit(text) => Ok(Limit::Unlimited),
         Ok(_) | Err(_) => Err(format!("it takes {what} from 0 to {most}, or none")),
     }
 }
 
-fn usd(text: &str) -> Result<Limit<f64>, String> {
+fn parse_usd(text: &str) -> Result<Limit<f64>, String> {
     match number(text.strip_prefix('$').unwrap_or(text), 1e9, "dollars")? {
         // It would be rounded to nothing, and hold the agent at once.
         Limit::Max(usd) if usd > 0.0 && usd < USD_LEAST => Err(format!("it takes {USD_LEAST} dollars at least, or 0")),
@@ -167,16 +167,16 @@ mod tests {
     fn limits_are_numbers_or_none() {
         assert_eq!(count("12"), Ok(Limit::Max(12)));
         assert_eq!(count("none"), Ok(Limit::Unlimited));
-        assert_eq!(usd("$1.5"), Ok(Limit::Max(1.5)));
+        assert_eq!(parse_usd("$1.5"), Ok(Limit::Max(1.5)));
         assert_eq!(hours("0.5"), Ok(Limit::Max(1_800_000)));
         assert_eq!(hours("none"), Ok(Limit::Unlimited));
         for wrong in ["-1", "1.5", "many", ""] {
             assert!(count(wrong).is_err(), "{wrong}");
         }
-        assert_eq!((usd("0"), usd("0.000001")), (Ok(Limit::Max(0.0)), Ok(Limit::Max(0.000_001))));
-        assert!(usd("0.0000001").is_err_and(|hint| hint.contains("0.000001")));
+        assert_eq!((parse_usd("0"), parse_usd("0.000001")), (Ok(Limit::Max(0.0)), Ok(Limit::Max(0.000_001))));
+        assert!(parse_usd("0.0000001").is_err_and(|hint| hint.contains("0.000001")));
         for wrong in ["-1", "nan", "inf", "1e10", "", "a"] {
-            assert!(usd(wrong).is_err() && hours(wrong).is_err(), "{wrong}");
+            assert!(parse_usd(wrong).is_err() && hours(wrong).is_err(), "{wrong}");
         }
     }
 

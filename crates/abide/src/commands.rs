@@ -1,4 +1,4 @@
-//! What the words do: one command per file.
+//! The commands, one per file.
 
 pub mod agent;
 pub mod approval;

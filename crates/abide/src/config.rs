@@ -130,7 +130,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Where the default model stands, for whoever has to mend it.
+    /// The place of the default model, for a person who has to repair it.
     pub fn model_place(&self) -> String {
         self.model.origin.place("model")
     }
@@ -172,7 +172,7 @@ impl Settings {
         AgentLimits { self_turns_per_hour: self.self_turns_per_hour.value, rounds_per_turn: self.rounds_per_turn.value }
     }
 
-    /// What a person should know of the model that agents think with, where nobody chose it or it does not think.
+    /// A warning for the default model, if it was not chosen or is no real model.
     pub fn model_note(&self) -> Option<String> {
         let model = &self.model.value;
         match &self.model.origin {
@@ -205,7 +205,7 @@ impl Settings {
         said.or_else(|| Some(Setting { value: default()?, origin: Origin::Default }))
     }
 
-    /// What somebody said of providers and models: the file, where the environment does not outrank it.
+    /// Settings of providers and models: those of the file, unless the environment takes precedence.
     fn said_entries(&self) -> impl Iterator<Item = (Entry, Setting<Value>)> {
         let moved = self.providers.iter().filter_map(|known| match known.place {
             Place::Environment(name) => {
@@ -226,7 +226,7 @@ fn base_url_of(provider: &str) -> Option<Entry> {
 }
 
 impl Origin {
-    /// Where a setting of this origin stands, for whoever has to mend it.
+    /// The place of a setting of this origin, for a person who has to repair it.
     fn place(&self, key: &str) -> String {
         match self {
             Origin::Flag(name) => (*name).to_owned(),

@@ -15,7 +15,7 @@ use crate::config::{SettingsFile, variable};
 use crate::output::{Failed, START_ONE};
 use crate::{folder, home};
 
-/// What the daemon of a home says of itself while it serves.
+/// The content of `daemon.json`, which exists while the daemon serves its home.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Served {
     pub url: String,
@@ -25,7 +25,7 @@ pub struct Served {
     config_digest: Option<String>,
 }
 
-/// What to say of a daemon that goes by settings which are no longer in the file.
+/// The warning about a daemon with outdated settings.
 pub const CONFIG_CHANGED: &str = "config.toml changed since the daemon started";
 
 impl Served {
@@ -47,7 +47,7 @@ pub fn find(place: &PlaceArgs) -> anyhow::Result<Client> {
         Some(client) => Ok(client),
         None => {
             let home = home::dir(place)?;
-            of_home(place, &home)?.ok_or_else(|| none(&home))
+            of_home(place, &home)?.ok_or_else(|| no_daemon_error(&home))
         }
     }
 }
@@ -60,7 +60,7 @@ pub fn find_if_any(place: &PlaceArgs) -> anyhow::Result<Option<Client>> {
     }
 }
 
-pub fn none(home: &Path) -> anyhow::Error {
+pub fn no_daemon_error(home: &Path) -> anyhow::Error {
     Failed::NoDaemon(format!("no daemon serves {}; {START_ONE}", home.display())).into()
 }
 
@@ -102,20 +102,20 @@ fn read_token(home: &Path) -> anyhow::Result<String> {
     Ok(text.trim().to_owned())
 }
 
-/// What `daemon.json` says, unless the process that wrote it has gone.
+/// Reads `daemon.json`. None if its process has ended.
 pub fn serving(home: &Path) -> anyhow::Result<Option<Served>> {
     let path = home.join("daemon.json");
-    // A home that is no folder has no daemon; what is wrong with it is said by whoever opens it.
+    // A home that is no folder has no daemon. The error is reported when the home is opened.
     if home.is_file() {
         return Ok(None);
     }
     let Some(bytes) = folder::read_if_there(&path)? else { return Ok(None) };
-    // One that does not read was cut off, and whoever wrote it with it.
+    // An invalid file was truncated when the process that wrote it ended.
     let Ok(served) = serde_json::from_slice::<Served>(&bytes) else { return Ok(None) };
     Ok((lives(served.pid) && writes_lock(home, served.pid)).then_some(served))
 }
 
-/// Whether a process of this id exists, whoever's it is. One that is dead and only not yet buried does not.
+/// Whether a process of this id exists, of any user. A zombie does not count.
 pub fn lives(pid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // The state follows the name, which may itself hold brackets.

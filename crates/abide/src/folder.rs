@@ -39,18 +39,18 @@ pub fn load(dir: &Path) -> anyhow::Result<Fixture> {
     }
     let mut files = Files::new();
     for name in ledger_files(&dir.join("ledger"))? {
-        // What is none of ours is refused by its name, whatever is in it.
+        // Foreign files are refused by their names, whatever their content.
         let bytes = if is_ledger_file(&name) { read_if_there(&dir.join(&name))? } else { Some(Vec::new()) };
         files.extend(bytes.map(|bytes| (name, bytes)));
     }
     if let Some(bytes) = read_if_there(&dir.join("agent.json"))? {
         files.insert("agent.json".to_owned(), bytes);
     }
-    // What is wrong begins with the name of the file that it is in.
+    // An error begins with the name of its file.
     fixture::load(&files).map_err(|wrong| anyhow!("{}", dir.join(wrong.to_string()).display()))
 }
 
-/// What is in the folder of ledger files, whatever it is called; only what is hidden is none of ours.
+/// The names in the folder of ledger files. Only hidden files are ignored.
 fn ledger_files(dir: &Path) -> anyhow::Result<Vec<String>> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
@@ -92,7 +92,7 @@ pub fn save(dir: &Path, files: &Files) -> anyhow::Result<()> {
         let path = dir.join(name);
         written.push(path.clone());
         if let Err(error) = fs::write(&path, bytes) {
-            // What can't be removed either is left to whoever reads the error.
+            // Files that can't be removed either are left; the error names the folder.
             written.iter().for_each(|path| drop(fs::remove_file(path)));
             drop(fs::remove_dir(&ledger));
             if !existed {

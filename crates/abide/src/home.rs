@@ -43,7 +43,7 @@ pub fn open_existing(args: &PlaceArgs, options: Options) -> anyhow::Result<Ledge
         return Err(Failed::NotFound(message).into());
     }
     match open(&home, options.clone()) {
-        // Whoever only looks can't upgrade it, so it is opened to be written once. Nobody else holds it then.
+        // A read-only ledger can't upgrade the home, so it is opened for writing once. No other process holds it then.
         Err(error) if is_outdated(&error) => {
             drop(open(&home, Options::default())?);
             open(&home, options)

@@ -82,7 +82,7 @@ fn run(cli: Cli, out: &Output) -> anyhow::Result<()> {
     }
 }
 
-/// Help that was asked for, or words that make no command. A script that asked for JSON gets JSON about these too.
+/// Help that was asked for, or a usage error. With `--json`, both are JSON.
 fn not_parsed(error: &clap::Error) -> ExitCode {
     let json = std::env::args_os().take_while(|arg| arg != "--").any(|arg| arg == "--json");
     if json && error.use_stderr() {
@@ -90,7 +90,7 @@ fn not_parsed(error: &clap::Error) -> ExitCode {
         let first = text.split("\n\n").next().unwrap_or_default();
         Output::new(json).error(&anyhow::anyhow!("{}", first.trim_start_matches("error: ")));
     } else {
-        // Whoever reads it has gone, or there is nobody to tell.
+        // The reader may be gone, and there is no other place for the text.
         let _unseen = error.print();
     }
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))

@@ -80,7 +80,7 @@ impl Output {
 
     pub fn error(&self, error: &anyhow::Error) {
         self.clear_progress();
-        let text = said(error);
+        let text = error_text(error);
         let hint = Failed::hint(error);
         if self.json {
             let failed = error.downcast_ref::<Failed>();
@@ -100,26 +100,26 @@ impl Output {
                 hint,
                 message_id: unanswered.map(|unanswered| unanswered.message_id.as_str()),
             };
-            tell(&format!("{}\n", serde_json::to_string(&shown).unwrap_or_default()));
+            write_stderr(&format!("{}\n", serde_json::to_string(&shown).unwrap_or_default()));
         } else {
-            tell(&format!("abide: {text}\n"));
+            write_stderr(&format!("abide: {text}\n"));
             if let Some(hint) = hint {
                 self.hint(&hint);
             }
         }
     }
 
-    /// What happens meanwhile, for whoever reads along; a program that reads JSON has no use for it.
+    /// Reports progress on stderr. It is left out where a program reads JSON.
     pub fn note(&self, text: &str) {
         if !self.json || self.terminal {
             self.warning(text);
         }
     }
 
-    /// What must be known whoever reads: on stderr always, as errors are.
+    /// Reports a warning on stderr, in every mode.
     pub fn warning(&self, text: &str) {
         self.clear_progress();
-        tell(&format!("abide: {}\n", one_line(text)));
+        write_stderr(&format!("abide: {}\n", one_line(text)));
     }
 
     /// Whether a person is there for hints: what is asked only for their sake can be left out otherwise.
@@ -127,10 +127,10 @@ impl Output {
         self.terminal && !self.json
     }
 
-    /// What a person may want to do next.
+    /// A suggestion for the next command.
     pub fn hint(&self, text: &str) {
         if self.has_hints() {
-            tell(&format!("  {}\n", one_line(text)));
+            write_stderr(&format!("  {}\n", one_line(text)));
         }
     }
 
@@ -142,7 +142,7 @@ impl Output {
     /// The end of what somebody is saying, on one line of a terminal; nothing elsewhere.
     pub fn overheard(&self, text: &str) {
         if self.has_hints() {
-            tell(&format!("\r\x1b[K{}", line_end(text)));
+            write_stderr(&format!("\r\x1b[K{}", line_end(text)));
         }
     }
 
@@ -154,7 +154,7 @@ impl Output {
         }
         let Progress { what, done, total } = progress;
         let line = match (done.min(total) * WIDTH).checked_div(total) {
-            // Nobody knows how much is to come.
+            // The total is unknown.
             None => grouped(done),
             Some(filled) => {
                 let part = |count, sign: &str| sign.repeat(usize::try_from(count).unwrap_or(0));
@@ -162,12 +162,12 @@ impl Output {
                 format!("[{bar}] {} of {}", grouped(done), grouped(total))
             }
         };
-        tell(&format!("\r\x1b[K{what:<18} {line}"));
+        write_stderr(&format!("\r\x1b[K{what:<18} {line}"));
     }
 
     pub fn clear_progress(&self) {
         if self.terminal {
-            tell("\r\x1b[K");
+            write_stderr("\r\x1b[K");
         }
     }
 
@@ -200,15 +200,15 @@ impl Output {
     }
 }
 
-/// What can't be told on stderr can't be told at all; it is no reason to end differently.
-fn tell(text: &str) {
+/// Writes to stderr. A failure can't be reported anywhere and does not change the exit code.
+fn write_stderr(text: &str) {
     let mut stderr = std::io::stderr().lock();
     let _untold = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
 }
 
 /// An error and its causes in one line. Many errors repeat their cause in their own words; it is said once. What was
 /// read may be quoted at any length; it is cut.
-fn said(error: &anyhow::Error) -> String {
+fn error_text(error: &anyhow::Error) -> String {
     const LONGEST: usize = 2_000;
     let mut parts: Vec<String> = Vec::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -252,23 +252,23 @@ pub fn quoted(text: &str) -> String {
 
 /// JSON below a heading: the fields of an object one by one, texts of several lines as they are.
 pub fn quoted_json(value: &Value, max: usize) -> String {
-    let Some(fields) = value.as_object() else { return quoted(&cut(&value.to_string(), max)) };
+    let Some(fields) = value.as_object() else { return quoted(&truncate(&value.to_string(), max)) };
     let mut shown = String::new();
     for (name, field) in fields {
         match field.as_str() {
             Some(text) if text.contains('\n') => {
                 shown.push_str(&format!("  {}:\n", one_line(name)));
-                shown.extend(quoted(&cut(text, max)).lines().map(|line| format!("  {line}\n")));
+                shown.extend(quoted(&truncate(text, max)).lines().map(|line| format!("  {line}\n")));
             }
-            Some(text) => shown.push_str(&quoted(&format!("{name}: {}", cut(text, max)))),
-            None => shown.push_str(&quoted(&format!("{name}: {}", cut(&field.to_string(), max)))),
+            Some(text) => shown.push_str(&quoted(&format!("{name}: {}", truncate(text, max)))),
+            None => shown.push_str(&quoted(&format!("{name}: {}", truncate(&field.to_string(), max)))),
         }
     }
     shown
 }
 
 /// The beginning of a text, and how long it is where that is not all of it.
-fn cut(text: &str, max: usize) -> String {
+fn truncate(text: &str, max: usize) -> String {
     let kept = abide_kernel::limits::clip(text, max);
     let more = if kept.len() < text.len() { format!("… (cut: {} bytes in all)", text.len()) } else { String::new() };
     format!("{kept}{more}")

@@ -24,7 +24,7 @@ use crate::types::{
     WorkItemUpdate, WorkItemView, WorkspaceAttach, WorkspaceFetch, WorkspaceView,
 };
 
-/// Answers are bounded on the other side; this is for whoever else may answer there.
+/// The daemon bounds its answers; this is a bound for other servers at this address.
 const ANSWER_MAX: usize = 64 << 20;
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -179,7 +179,7 @@ impl Client {
     }
 
     pub async fn agent(&self, id: &str) -> Result<AgentSummary, ClientError> {
-        self.get(&format!("/v1/agents/{}", part(id))).await
+        self.get(&format!("/v1/agents/{}", path_segment(id))).await
     }
 
     pub async fn models(&self) -> Result<ModelList, ClientError> {
@@ -192,7 +192,7 @@ impl Client {
 
     /// The guides and skills that its model is told of.
     pub async fn surroundings(&self, id: &str) -> Result<Surroundings, ClientError> {
-        self.get(&format!("/v1/agents/{}/surroundings", part(id))).await
+        self.get(&format!("/v1/agents/{}/surroundings", path_segment(id))).await
     }
 
     pub async fn sandbox(&self) -> Result<SandboxPart, ClientError> {
@@ -205,33 +205,33 @@ impl Client {
     }
 
     pub async fn change_agent(&self, id: &str, change: &AgentChange) -> Result<AgentSummary, ClientError> {
-        self.typed(Method::PATCH, &format!("/v1/agents/{}", part(id)), Some(change)).await
+        self.typed(Method::PATCH, &format!("/v1/agents/{}", path_segment(id)), Some(change)).await
     }
 
     pub async fn delete_agent(&self, id: &str) -> Result<Deleted, ClientError> {
-        self.typed(Method::DELETE, &format!("/v1/agents/{}", part(id)), None::<&()>).await
+        self.typed(Method::DELETE, &format!("/v1/agents/{}", path_segment(id)), None::<&()>).await
     }
 
     /// `start`, `stop`, and their old spellings.
     pub async fn control(&self, id: &str, action: &str) -> Result<AgentSummary, ClientError> {
-        self.typed(Method::POST, &format!("/v1/agents/{}/{action}", part(id)), None::<&()>).await
+        self.typed(Method::POST, &format!("/v1/agents/{}/{action}", path_segment(id)), None::<&()>).await
     }
 
     pub async fn abort(&self, id: &str, abort: &Abort) -> Result<AgentSummary, ClientError> {
-        self.typed(Method::POST, &format!("/v1/agents/{}/abort", part(id)), Some(abort)).await
+        self.typed(Method::POST, &format!("/v1/agents/{}/abort", path_segment(id)), Some(abort)).await
     }
 
     pub async fn wake(&self, id: &str, wake: &Wake) -> Result<Woken, ClientError> {
-        self.typed(Method::POST, &format!("/v1/agents/{}/wake", part(id)), Some(wake)).await
+        self.typed(Method::POST, &format!("/v1/agents/{}/wake", path_segment(id)), Some(wake)).await
     }
 
     pub async fn send_message(&self, id: &str, message: &MessageCreate) -> Result<Accepted, ClientError> {
-        self.typed(Method::POST, &format!("/v1/agents/{}/messages", part(id)), Some(message)).await
+        self.typed(Method::POST, &format!("/v1/agents/{}/messages", path_segment(id)), Some(message)).await
     }
 
     pub async fn why(&self, id: &str, at: Option<u64>) -> Result<Why, ClientError> {
         let at = at.map(|at| format!("?at={at}")).unwrap_or_default();
-        self.get(&format!("/v1/agents/{}/why{at}", part(id))).await
+        self.get(&format!("/v1/agents/{}/why{at}", path_segment(id))).await
     }
 
     /// One message and its outcome, once its agent no longer works on it by itself, once it meets a delay that is not
@@ -243,7 +243,8 @@ impl Client {
         wait: Duration,
         known_delay: &str,
     ) -> Result<MessageDetail, ClientError> {
-        let (id, message, known, wait_ms) = (part(id), part(message_id), part(known_delay), wait.as_millis());
+        let (id, message, known, wait_ms) =
+            (path_segment(id), path_segment(message_id), path_segment(known_delay), wait.as_millis());
         let path = format!("/v1/agents/{id}/messages/{message}?wait={wait_ms}ms&known_delay={known}");
         let patient = self.clone().with_timeout(self.timeout.saturating_add(wait));
         patient.typed(Method::GET, &path, None::<&()>).await
@@ -251,7 +252,7 @@ impl Client {
 
     /// A page of a plane by its name in the route: `messages`, `briefs`, `timers`, …
     pub async fn plane<T: DeserializeOwned>(&self, id: &str, plane: &str, query: &str) -> Result<Page<T>, ClientError> {
-        self.get(&format!("/v1/agents/{}/{plane}?{query}", part(id))).await
+        self.get(&format!("/v1/agents/{}/{plane}?{query}", path_segment(id))).await
     }
 
     pub async fn messages(&self, id: &str, query: &str) -> Result<Page<MessageView>, ClientError> {
@@ -279,39 +280,40 @@ impl Client {
     }
 
     pub async fn timer(&self, id: &str, timer: &str) -> Result<TimerView, ClientError> {
-        self.typed(Method::GET, &format!("/v1/agents/{}/timers/{}", part(id), part(timer)), None::<&()>).await
+        self.typed(Method::GET, &format!("/v1/agents/{}/timers/{}", path_segment(id), path_segment(timer)), None::<&()>)
+            .await
     }
 
     pub async fn create_timer(&self, id: &str, timer: &TimerCreate) -> Result<TimerCreated, ClientError> {
-        self.typed(Method::POST, &format!("/v1/agents/{}/timers", part(id)), Some(timer)).await
+        self.typed(Method::POST, &format!("/v1/agents/{}/timers", path_segment(id)), Some(timer)).await
     }
 
     /// With its URL, which is not said again.
     pub async fn create_trigger(&self, id: &str, trigger: &TriggerCreate) -> Result<TriggerView, ClientError> {
-        self.typed(Method::POST, &format!("/v1/agents/{}/triggers", part(id)), Some(trigger)).await
+        self.typed(Method::POST, &format!("/v1/agents/{}/triggers", path_segment(id)), Some(trigger)).await
     }
 
     /// With its new URL; the one before opens nothing any more.
     pub async fn rotate_trigger(&self, id: &str, trigger: &str) -> Result<TriggerView, ClientError> {
-        let path = format!("/v1/agents/{}/triggers/{}/rotate", part(id), part(trigger));
+        let path = format!("/v1/agents/{}/triggers/{}/rotate", path_segment(id), path_segment(trigger));
         self.typed(Method::POST, &path, None::<&()>).await
     }
 
     /// Ends one item of a plane: `timers`, `waits`, `triggers`.
     pub async fn end(&self, id: &str, plane: &str, item: &str) -> Result<EndConfirmation, ClientError> {
-        let path = format!("/v1/agents/{}/{plane}/{}", part(id), part(item));
+        let path = format!("/v1/agents/{}/{plane}/{}", path_segment(id), path_segment(item));
         self.typed(Method::DELETE, &path, None::<&()>).await
     }
 
     pub async fn run_task(&self, id: &str, run: &TaskRun) -> Result<TaskView, ClientError> {
-        self.typed(Method::POST, &format!("/v1/agents/{}/tasks", part(id)), Some(run)).await
+        self.typed(Method::POST, &format!("/v1/agents/{}/tasks", path_segment(id)), Some(run)).await
     }
 
     pub async fn task(&self, id: &str, task: &str) -> Result<TaskView, ClientError> {
-        self.get(&format!("/v1/agents/{}/tasks/{}", part(id), part(task))).await
+        self.get(&format!("/v1/agents/{}/tasks/{}", path_segment(id), path_segment(task))).await
     }
 
-    /// What a task wrote, once it ended or the time is up.
+    /// The output of a task, after it ended or the time is over.
     pub async fn read_task(
         &self,
         id: &str,
@@ -320,29 +322,44 @@ impl Client {
         wait_ms: u64,
     ) -> Result<TaskRead, ClientError> {
         let offset = offset.map(|offset| format!("&offset={offset}")).unwrap_or_default();
-        self.get(&format!("/v1/agents/{}/tasks/{}/output?wait_ms={wait_ms}{offset}", part(id), part(task))).await
+        self.get(&format!(
+            "/v1/agents/{}/tasks/{}/output?wait_ms={wait_ms}{offset}",
+            path_segment(id),
+            path_segment(task)
+        ))
+        .await
     }
 
     pub async fn write_task(&self, id: &str, task: &str, input: &TaskInput) -> Result<TaskTaken, ClientError> {
-        self.typed(Method::POST, &format!("/v1/agents/{}/tasks/{}/input", part(id), part(task)), Some(input)).await
+        self.typed(
+            Method::POST,
+            &format!("/v1/agents/{}/tasks/{}/input", path_segment(id), path_segment(task)),
+            Some(input),
+        )
+        .await
     }
 
     pub async fn stop_task(&self, id: &str, task: &str) -> Result<TaskStopped, ClientError> {
-        self.typed(Method::POST, &format!("/v1/agents/{}/tasks/{}/stop", part(id), part(task)), None::<&()>).await
+        self.typed(
+            Method::POST,
+            &format!("/v1/agents/{}/tasks/{}/stop", path_segment(id), path_segment(task)),
+            None::<&()>,
+        )
+        .await
     }
 
     pub async fn attach_workspace(&self, id: &str, attach: &WorkspaceAttach) -> Result<WorkspaceView, ClientError> {
-        self.typed(Method::POST, &format!("/v1/agents/{}/workspaces", part(id)), Some(attach)).await
+        self.typed(Method::POST, &format!("/v1/agents/{}/workspaces", path_segment(id)), Some(attach)).await
     }
 
     pub async fn detach_workspace(&self, id: &str, root: &str, discard: bool) -> Result<Detached, ClientError> {
         let query = if discard { "?discard=true" } else { "" };
-        let path = format!("/v1/agents/{}/workspaces/{}{query}", part(id), part(root));
+        let path = format!("/v1/agents/{}/workspaces/{}{query}", path_segment(id), path_segment(root));
         self.typed(Method::DELETE, &path, None::<&()>).await
     }
 
     pub async fn fetch_workspace(&self, id: &str, root: &str, fetch: &WorkspaceFetch) -> Result<Fetched, ClientError> {
-        let path = format!("/v1/agents/{}/workspaces/{}/fetch", part(id), part(root));
+        let path = format!("/v1/agents/{}/workspaces/{}/fetch", path_segment(id), path_segment(root));
         self.typed(Method::POST, &path, Some(fetch)).await
     }
 
@@ -351,11 +368,11 @@ impl Client {
     }
 
     pub async fn create_work_item(&self, id: &str, new: &WorkItemCreate) -> Result<WorkItemView, ClientError> {
-        self.typed(Method::POST, &format!("/v1/agents/{}/work-items", part(id)), Some(new)).await
+        self.typed(Method::POST, &format!("/v1/agents/{}/work-items", path_segment(id)), Some(new)).await
     }
 
     pub async fn work_item(&self, id: &str, item: &str) -> Result<WorkItemView, ClientError> {
-        self.get(&format!("/v1/agents/{}/work-items/{}", part(id), part(item))).await
+        self.get(&format!("/v1/agents/{}/work-items/{}", path_segment(id), path_segment(item))).await
     }
 
     pub async fn pick_work_item(&self, id: &str, item: &str) -> Result<WorkItemView, ClientError> {
@@ -396,19 +413,24 @@ impl Client {
         action: &str,
         body: Option<&impl Serialize>,
     ) -> Result<WorkItemView, ClientError> {
-        self.typed(Method::POST, &format!("/v1/agents/{}/work-items/{}/{action}", part(id), part(item)), body).await
+        self.typed(
+            Method::POST,
+            &format!("/v1/agents/{}/work-items/{}/{action}", path_segment(id), path_segment(item)),
+            body,
+        )
+        .await
     }
 
     /// Grants or denies it.
     pub async fn decide_approval(&self, id: &str, approval: &str, grant: bool) -> Result<ApprovalView, ClientError> {
         let action = if grant { "grant" } else { "deny" };
-        let path = format!("/v1/agents/{}/approvals/{}/{action}", part(id), part(approval));
+        let path = format!("/v1/agents/{}/approvals/{}/{action}", path_segment(id), path_segment(approval));
         self.typed(Method::POST, &path, None::<&()>).await
     }
 
     /// Its records, as the files of a fixture.
     pub async fn export_agent(&self, id: &str) -> Result<Exported, ClientError> {
-        self.get(&format!("/v1/agents/{}/export", part(id))).await
+        self.get(&format!("/v1/agents/{}/export", path_segment(id))).await
     }
 
     pub async fn ledger_stats(&self) -> Result<LedgerStats, ClientError> {
@@ -436,7 +458,7 @@ impl Client {
     }
 
     pub async fn revoke_token(&self, id: &str) -> Result<EndConfirmation, ClientError> {
-        self.typed(Method::DELETE, &format!("/v1/tokens/{}", part(id)), None::<&()>).await
+        self.typed(Method::DELETE, &format!("/v1/tokens/{}", path_segment(id)), None::<&()>).await
     }
 
     pub async fn secrets(&self, after: Option<&str>) -> Result<Page<SecretItem>, ClientError> {
@@ -444,17 +466,19 @@ impl Client {
     }
 
     pub async fn set_secret(&self, name: &str, secret: &SecretSet) -> Result<SecretItem, ClientError> {
-        self.typed(Method::PUT, &format!("/v1/secrets/{}", part(name)), Some(secret)).await
+        self.typed(Method::PUT, &format!("/v1/secrets/{}", path_segment(name)), Some(secret)).await
     }
 
     pub async fn remove_secret(&self, name: &str) -> Result<SecretItem, ClientError> {
-        self.typed(Method::DELETE, &format!("/v1/secrets/{}", part(name)), None::<&()>).await
+        self.typed(Method::DELETE, &format!("/v1/secrets/{}", path_segment(name)), None::<&()>).await
     }
 
     /// Follows one agent, or all of them where none is named.
     pub async fn follow(&self, id: Option<&str>, after: Option<&str>) -> Result<Events, ClientError> {
-        let path =
-            id.map_or_else(|| "/v1/events/stream".to_owned(), |id| format!("/v1/agents/{}/events/stream", part(id)));
+        let path = id.map_or_else(
+            || "/v1/events/stream".to_owned(),
+            |id| format!("/v1/agents/{}/events/stream", path_segment(id)),
+        );
         let after = after.map(|after| format!("?after={after}")).unwrap_or_default();
         let body = self.open(Method::GET, &format!("{path}{after}"), None).await?;
         Ok(Events { body, parser: SseParser::default(), ready: std::collections::VecDeque::new() })
@@ -507,13 +531,13 @@ fn reason(error: &dyn std::error::Error) -> String {
 /// The query of one page, as large as pages are.
 #[must_use]
 pub fn page_query(after: Option<&str>) -> String {
-    let after = after.map(|after| format!("&after={}", part(after))).unwrap_or_default();
+    let after = after.map(|after| format!("&after={}", path_segment(after))).unwrap_or_default();
     format!("limit=1000{after}")
 }
 
 /// An id as one part of a path.
 #[must_use]
-pub fn part(id: &str) -> String {
+pub fn path_segment(id: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
     id.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }

@@ -1,5 +1,5 @@
-//! What goes over the wire, in one place: the shapes, the table of operations, the OpenAPI document made from both, and
-//! the client that speaks it. The server serves exactly this table, and no surface has another door.
+//! The wire protocol, in one place: the shapes, the table of operations, the OpenAPI document made from both, and the typed
+//! client. The server serves exactly this table, and every surface goes through it.
 
 pub mod client;
 pub mod openapi;

@@ -41,7 +41,7 @@ pub enum Body {
     Empty,
     Required(&'static str),
     Optional(&'static str),
-    /// Whatever its sender has to say, in one of these types.
+    /// Data of the sender's own shape, in one of these types.
     Data(&'static [&'static str]),
 }
 

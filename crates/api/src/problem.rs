@@ -1,5 +1,4 @@
-//! What a refusal looks like on the wire: `application/problem+json`, RFC 9457, with a code for programs and a hint for
-//! people.
+//! Refusals on the wire: `application/problem+json`, RFC 9457, with a code for programs and a hint for people.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

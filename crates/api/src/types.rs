@@ -40,11 +40,11 @@ use abide_views::strict::object;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// A field that changes something where it is there. Null would be taken for one that is left out, and change nothing.
-fn said<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+fn present_field<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     no_null(Option::<T>::deserialize(deserializer)?)
 }
 
-fn said_object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+fn present_object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     no_null(object(deserializer)?)
 }
 

@@ -154,7 +154,7 @@ pub fn count_agent_folders(home: &Path, ledger: &Ledger) -> Result<(), StartErro
     Ok(())
 }
 
-/// Whatever an earlier daemon of this home left running has ended when this returns.
+/// Starts the hands. Processes that an earlier daemon of this home left running have ended when this returns.
 fn start_hands(home: &Path, options: &Options) -> std::io::Result<Hands> {
     let moment = || (Clock::System.now(), Clock::System.entropy());
     // The running program, also when another has taken its place on disk.
@@ -178,10 +178,10 @@ fn start_hands(home: &Path, options: &Options) -> std::io::Result<Hands> {
 /// Saves and removes worktrees that were made at the moment of a crash, and warns of those that are gone.
 async fn reconcile(host: &Host, hands: &Hands, left: Left) {
     let agent = left.agent.clone();
-    let known = match host.look(&agent, |state, _| recorded(state)).await {
+    let known = match host.inspect(&agent, |state, _| recorded(state)).await {
         Ok(known) => known.unwrap_or_default(),
         Err(error) => {
-            // Nobody knows which of them are its own.
+            // It is not known which of them are its own.
             tracing::warn!(%agent, %error, "worktrees are left as they are");
             return;
         }
@@ -319,7 +319,7 @@ mod tests {
         assert_eq!(order, expected);
         assert!(!secret.exists());
         assert!(booted.is_new);
-        let first = booted.host.look(&AgentId::new(FIRST_AGENT).unwrap(), |state, _| state.seq).await;
+        let first = booted.host.inspect(&AgentId::new(FIRST_AGENT).unwrap(), |state, _| state.seq).await;
         assert!(first.unwrap().is_some_and(|seq| seq > 0));
         booted.host.shutdown(Duration::ZERO, "test").await;
     }

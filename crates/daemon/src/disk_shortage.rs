@@ -28,11 +28,11 @@ pub async fn report(host: Host, hands: Hands) {
         logged = unattributed.into_iter().map(|(folder, _)| folder).collect();
         let short = hands.shortages();
         for agent in told.iter().filter(|agent| !short.contains_key(*agent)) {
-            ask(&host, agent, Input::DiskHasRoom).await;
+            submit(&host, agent, Input::DiskHasRoom).await;
         }
         for (agent, evidence) in &short {
             let until = Clock::System.now().plus_ms(HOLD_MS);
-            ask(&host, agent, Input::HoldForDisk { until, evidence: evidence.clone() }).await;
+            submit(&host, agent, Input::HoldForDisk { until, evidence: evidence.clone() }).await;
         }
         told = short.into_keys().collect();
         // With nobody to tell again, only a change is worth a look.
@@ -53,7 +53,7 @@ pub async fn report(host: Host, hands: Hands) {
     }
 }
 
-async fn ask(host: &Host, agent: &AgentId, input: Input) {
+async fn submit(host: &Host, agent: &AgentId, input: Input) {
     // An agent that is gone waits for nothing.
     if let Err(error) = host.ask(agent, input).await {
         tracing::debug!(%agent, %error, "the agent was not told of its disk");

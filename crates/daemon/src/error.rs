@@ -17,7 +17,7 @@ pub enum StartError {
     Policy(#[from] PolicyError),
     #[error("{action}")]
     Failed {
-        /// What could not be done.
+        /// The action that failed.
         action: String,
         #[source]
         cause: Box<dyn Error + Send + Sync>,

@@ -49,7 +49,7 @@ struct Known {
     to_release: BTreeSet<AgentId>,
 }
 
-/// What a refusal is about: every model of a provider, or one model alone. A script has no provider.
+/// The subject of a refusal: every model of a provider, or one model alone. A script has no provider.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum KeyName {
     Provider(String),
@@ -143,7 +143,7 @@ impl KeyHolds {
                 Fact::TurnAborted(_) => ended = Some(TerminalKind::Aborted),
                 Fact::TurnsHeld(fact) => {
                     ended = None;
-                    self.held(agent, fact.cause);
+                    self.record_hold(agent, fact.cause);
                 }
                 Fact::TurnsReleased(_) | Fact::AgentArchived(_) => drop(self.lock().agents.remove(agent)),
                 _ => {}
@@ -154,7 +154,7 @@ impl KeyHolds {
         }
     }
 
-    fn held(&self, agent: &AgentId, cause: HoldCause) {
+    fn record_hold(&self, agent: &AgentId, cause: HoldCause) {
         let mut known = self.lock();
         let entry = known.agents.entry(agent.clone()).or_default();
         entry.held = true;

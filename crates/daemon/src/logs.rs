@@ -125,7 +125,7 @@ impl LogWriter {
             text.push(b'\n');
         }
         if state.lost > 0 {
-            text.extend(self.gap(state.lost));
+            text.extend(self.gap_line(state.lost));
         }
         text.extend(line);
         match write_all(&text) {
@@ -139,7 +139,7 @@ impl LogWriter {
     }
 
     /// Says that lines are missing, in the form of the others.
-    fn gap(&self, lines: u64) -> Vec<u8> {
+    fn gap_line(&self, lines: u64) -> Vec<u8> {
         const MESSAGE: &str = "log lines could not be written and were dropped";
         let now = Clock::System.now();
         let text = match self.json {

@@ -31,7 +31,7 @@ pub async fn give_back() {
             let trimmed = tokio::task::spawn_blocking(trim).await;
             let after = resident().filter(|_| trimmed.is_ok()).unwrap_or(before);
             tracing::debug!(before, after, "gave memory back");
-            trims.done(before, after);
+            trims.record_trim(before, after);
         }
     }
 }
@@ -57,7 +57,7 @@ impl Trims {
         resident >= self.smallest + WORTH
     }
 
-    fn done(&mut self, before: u64, after: u64) {
+    fn record_trim(&mut self, before: u64, after: u64) {
         self.last = after;
         let brought = before.saturating_sub(after) >= WORTH / 4;
         self.pause = if brought { LOOK } else { (self.pause * 2).min(LOOK_MAX) };
@@ -117,14 +117,14 @@ mod tests {
         let mut pauses = Vec::new();
         for _ in 0..6 {
             assert!(large.is_due(200 * MIB));
-            large.done(200 * MIB, 199 * MIB);
+            large.record_trim(200 * MIB, 199 * MIB);
             pauses.push(large.pause.as_secs());
         }
         assert_eq!(pauses, [20, 40, 80, 160, 160, 160]);
         // It grew, or a trim brought something: the next one comes soon.
         assert!(large.is_due(240 * MIB));
         assert_eq!(large.pause, LOOK);
-        large.done(240 * MIB, 60 * MIB);
+        large.record_trim(240 * MIB, 60 * MIB);
         assert_eq!((large.last, large.pause), (60 * MIB, LOOK));
     }
 

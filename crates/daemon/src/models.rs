@@ -51,8 +51,8 @@ impl Models {
         DefaultModels { model: name, fallback, chosen: self.is_chosen }
     }
 
-    /// What is wrong with giving an agent this model here and now: its name, a script that is not there, a key that is not
-    /// set. Refused where a person names it, because the agent's first turn would fail otherwise, when nobody looks.
+    /// Refuses a model that an agent can't be given now: an unknown name, a missing script, a key that is not set. It is
+    /// refused where a person names it, because the agent's first turn would fail otherwise, when nobody looks.
     pub fn check(&self, name: &str) -> Result<(), String> {
         match self.providers.model(name).map_err(|error| error.to_string())? {
             Model::Echo => Ok(()),
@@ -83,8 +83,8 @@ impl Models {
         }
     }
 
-    /// What is wrong with limiting the money of an agent that thinks with this model. A name that is none is for
-    /// `check` to refuse.
+    /// Refuses a limit of money for an agent with this model, if the model has no price. An unknown name is left to
+    /// `check`.
     pub fn check_price(&self, name: &str) -> Result<(), String> {
         let checked = self.providers.model(name).map_or(Ok(()), |model| model.check_price());
         checked.map_err(|problem| format!("{problem}; `{}` sets both", price_command(name)))
@@ -100,7 +100,7 @@ impl Models {
                 names.push(name.clone());
             }
         }
-        let items = names.into_iter().map(|name| self.item(name, used)).collect();
+        let items = names.into_iter().map(|name| self.model_item(name, used)).collect();
         let providers = self.providers.iter().map(provider).collect();
         ModelList { items, next: None, default: self.default.clone(), providers }
     }
@@ -111,7 +111,7 @@ impl Models {
         let mut asked = JoinSet::new();
         for known in self.providers.iter().filter(|known| known.has_its_own_models()) {
             let name = known.provider.name.clone();
-            // Whichever model: it is its provider that is asked.
+            // The name of the model does not matter: the provider is asked.
             if let Ok(Model::Remote(remote)) = self.providers.model(&format!("{name}/any")) {
                 asked.spawn(async move { (name, remote.catalogue().await) });
             }
@@ -136,11 +136,11 @@ impl Models {
         }
         let known: BTreeSet<String> = list.items.iter().map(|item| item.name.clone()).collect();
         let new = found.into_values().flatten().filter(|name| !known.contains(name));
-        list.items.extend(new.map(|name| ModelItem { found: Some(true), ..self.item(name, used) }));
+        list.items.extend(new.map(|name| ModelItem { found: Some(true), ..self.model_item(name, used) }));
         list
     }
 
-    fn item(&self, name: String, used: &BTreeMap<String, Vec<String>>) -> ModelItem {
+    fn model_item(&self, name: String, used: &BTreeMap<String, Vec<String>>) -> ModelItem {
         let agents = used.get(&name).map(Vec::as_slice).unwrap_or_default();
         let card = match self.providers.model(&name) {
             Ok(Model::Remote(remote)) => Some(remote.card),
@@ -249,7 +249,7 @@ fn provider(known: &Known) -> ProviderItem {
 
 async fn small_call(model: &Model) -> Result<Reply, ProviderFailure> {
     match model {
-        Model::Remote(remote) => ask(remote).await,
+        Model::Remote(remote) => call_once(remote).await,
         Model::Echo | Model::Script { .. } => {
             let mut message = Message::bare(MessageId::new("msg_test"), MessageKind::OperatorPrompt);
             message.text = Some(HELLO.to_owned());
@@ -274,7 +274,7 @@ async fn small_call(model: &Model) -> Result<Reply, ProviderFailure> {
 const HELLO: &str = "Answer with the word ok.";
 
 /// No tools are offered, and the answer is bounded, whatever the model would say.
-async fn ask(remote: &Remote) -> Result<Reply, ProviderFailure> {
+async fn call_once(remote: &Remote) -> Result<Reply, ProviderFailure> {
     let max_output_tokens = remote.card.max_output_tokens.min(TEST_OUTPUT_TOKENS);
     let bounded = Remote { card: Card { max_output_tokens, ..remote.card }, ..remote.clone() };
     let items = vec![Item::User { parts: vec![Part::Text(HELLO.to_owned())] }];
@@ -302,7 +302,7 @@ fn usage(reply: &Reply) -> UsageView {
     }
 }
 
-/// What to do about a failure. `key_variable` is where its provider's key is looked for, wanted or not.
+/// Advice about a failure. `key_variable` is the variable of its provider's key, needed or not.
 fn advice(remote: &Remote, key_variable: Option<&str>, failure: &ProviderFailure) -> String {
     let (provider, url) = (&remote.provider.name, &remote.provider.base_url);
     match failure.error {

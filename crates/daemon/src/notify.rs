@@ -1,7 +1,7 @@
 //! Tells the operator, outside: by a command or a webhook of their choice.
 //!
-//! What there is to tell is read from the ledger behind a place that is kept on disk and moves only once something was
-//! told, or was given up. So an agent never waits for it, and a crash loses nothing: what was not confirmed is told
+//! Notices are read from the ledger after a position that is stored on disk. The position moves only after a notice was
+//! sent or given up. So an agent never waits for it, and a crash loses nothing: a notice that was not confirmed is sent
 //! again, under the same id.
 
 mod notice;
@@ -39,7 +39,7 @@ const SAVE_EVERY: usize = 4_096;
 /// States that were told and are not told again while they last.
 const TOLD_MAX: usize = 256;
 
-/// What the operator chose.
+/// The notifications that the operator chose.
 #[derive(Debug, Clone)]
 pub struct NotifyOptions {
     pub command: Option<String>,
@@ -97,7 +97,7 @@ impl SinkProgress {
         home.join("notify").join(format!("{sink}.json"))
     }
 
-    /// What is there, if it reads.
+    /// Reads the stored progress; none if it is missing or invalid.
     pub fn read(path: &Path) -> Option<SinkProgress> {
         read_regular(path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok())
     }
@@ -187,7 +187,7 @@ impl Telling {
                     }
                 }
                 Err(ReadError::Closed) => return,
-                // What can't be read can't be told; its agent is quarantined, and verification names it.
+                // A fact that can't be read can't be told; its agent is quarantined, and verification names it.
                 Err(error) => tracing::warn!(%error, "a fact was left out of the notifications"),
             }
         }
@@ -245,7 +245,7 @@ impl Telling {
     async fn explained(&self, notice: Notice) -> Notice {
         let sentence = match notice.agent_id.parse() {
             Ok(agent) => {
-                self.host.look(&agent, |state, now| why(state, decide(state, now)).sentence).await.ok().flatten()
+                self.host.inspect(&agent, |state, now| why(state, decide(state, now)).sentence).await.ok().flatten()
             }
             Err(_) => None,
         };

@@ -39,7 +39,7 @@ pub struct Options {
     pub public_url: Option<String>,
     /// Deliveries that each trigger takes in a second.
     pub hook_rate: u32,
-    /// What `abide.toml` of a workspace sets for agents that are created there.
+    /// Reads the settings in `abide.toml` of a workspace, for agents that are created there.
     pub workspace_settings: ReadWorkspaceSettings,
     /// The folders below which agents may work, as the setting names them.
     pub workspace_roots: Vec<String>,

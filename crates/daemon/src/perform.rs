@@ -1,4 +1,4 @@
-//! What does the effects of agents in a daemon: the one place that brings the engine and `effects` together.
+//! Performs the effects of agents in a daemon: the one place that brings the engine and `effects` together.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -184,7 +184,7 @@ fn stamp(path: &Path) -> Option<Stamp> {
             Some(Stamp { changed: (found.mtime(), found.mtime_nsec()), size: found.len(), inode: found.ino() })
         }
         Err(error) if error.kind() == ErrorKind::NotFound => None,
-        // Whatever it is, reading it says more.
+        // Reading the file gives a better error.
         Err(_) => Some(Stamp { changed: (0, 0), size: 0, inode: 0 }),
     }
 }

@@ -40,7 +40,7 @@ use open_calls::{OpenCall, OpenCalls};
 /// How often a request is made smaller when its model says that it is too long: our guess at its window was wrong.
 const SHRINKS: u32 = 2;
 
-/// What a request has even where nothing was said yet, by guess.
+/// The estimated tokens of a request without any message.
 pub static ALWAYS_SHOWN_TOKENS: LazyLock<u64> = LazyLock::new(|| ToolSet::every().tokens() + tokens(HOUSE));
 
 #[derive(Debug, Clone)]
@@ -69,7 +69,7 @@ struct RoundRequest<'a> {
     surroundings: Surroundings,
     history: History,
     budget_tokens: u64,
-    /// What has to be recorded beside the answer.
+    /// Inputs to be recorded beside the answer.
     beside: Vec<Input>,
 }
 
@@ -96,7 +96,7 @@ impl PromptLoop {
         }
     }
 
-    /// What came of asking the model: the answer or its failure last, and before it what else has to be recorded.
+    /// Calls the model. Returns the answer or its failure as the last input, and before it the other inputs to be recorded.
     pub async fn think(&self, agent: &AgentId, exec_id: &ExecId, round: u32, mut call: ModelCall) -> Vec<Input> {
         let began = Instant::now();
         let (beside, said) = self.answer(agent, exec_id, round, &mut call).await;
@@ -178,7 +178,7 @@ impl PromptLoop {
         self.histories.tell(agent, facts);
     }
 
-    /// What a call took that was ended, and can't say it itself any more.
+    /// The usage of a call that was aborted and can't report it itself.
     pub fn cut_off(&self, agent: &AgentId, exec_id: &ExecId) -> Vec<Input> {
         self.open_calls.cut_off(agent, exec_id)
     }
@@ -229,7 +229,7 @@ impl PromptLoop {
         (thought.beside, said)
     }
 
-    /// What the disk knows, in one go; without another thread where there is nothing to read.
+    /// Reads the history and the surroundings from the disk together; without another thread if there is nothing to read.
     async fn look(&self, agent: &AgentId, situation: &Situation) -> Result<(History, Surroundings), ProviderFailure> {
         let (after, through) = (situation.summary.as_ref().map_or(0, |summary| summary.through), situation.seq);
         if self.hands.nothing_around(agent, &situation.place)
@@ -251,11 +251,11 @@ impl PromptLoop {
     }
 }
 
-/// What came of a round.
+/// The outcome of a round.
 enum RoundOutcome {
     Reply(Box<Reply>),
     Failed(RefusedCall),
-    /// What must be shown does not fit into the model.
+    /// The smallest possible prompt does not fit into the model.
     TooMuch {
         needed_tokens: u64,
         budget_tokens: u64,

@@ -1,7 +1,7 @@
 //! Rebuilding the read rows that another version of the program made, beside everything else that the daemon does.
 //!
-//! Nobody waits for it: a list of a stream that was not reached yet is folded from its facts when it is asked for. The
-//! streams that are left when the daemon ends are rebuilt after its next start.
+//! The rebuild runs in the background: a list of a stream that was not reached yet is folded from its facts when it is
+//! asked for. The streams that are left when the daemon ends are rebuilt after its next start.
 
 use std::io;
 use std::sync::Arc;

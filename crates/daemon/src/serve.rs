@@ -22,7 +22,7 @@ use crate::{disk_shortage, key_holds, logs, memory, mirror_upkeep, open_files};
 /// How long threads may go on that nobody waits for any more.
 const THREADS_END_WITHIN: Duration = Duration::from_millis(200);
 
-/// Something that whoever started the daemon waits for.
+/// Something that the process that started the daemon waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event<'a> {
     Ready {
@@ -67,7 +67,7 @@ pub fn run(
         requests.shutdown_background();
         runtime.shutdown_background();
     } else {
-        // What still runs are reads that nobody will see.
+        // The requests that still run are reads whose answers are not sent.
         requests.shutdown_timeout(THREADS_END_WITHIN);
         runtime.shutdown_timeout(THREADS_END_WITHIN);
     }

@@ -288,7 +288,7 @@ pub fn memory_bounded_by(how: Result<&str, &str>, bounds: Bounds) -> String {
     }
 }
 
-/// What keeps commands from the machine, as summaries show it.
+/// The sandbox of commands, as summaries show it.
 pub fn sandbox_view(hands: &Hands, network: bool) -> SandboxPart {
     let sandbox = hands.sandbox();
     SandboxPart {

@@ -1,4 +1,4 @@
-//! What it costs to read a ledger of a million facts, and what turns cost.
+//! The cost of reading a ledger of a million facts, and of turns.
 
 #![allow(clippy::disallowed_methods, reason = "measurements make files as users do")]
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, reason = "a bench prints")]

@@ -1,4 +1,4 @@
-//! What a turn costs: in instructions, in time of a core, in bytes of the ledger; and how many there are in a second.
+//! The cost of a turn: in instructions, in time of a core, in bytes of the ledger; and the number of turns in a second.
 
 #![allow(clippy::disallowed_methods, reason = "measurements make files as users do")]
 
@@ -307,7 +307,7 @@ fn per_turn_beside(others: u64, acts: impl Fn(u64) -> Vec<RecordCall>) -> f64 {
     (more - few) / 400.0
 }
 
-/// Decades: whoever waits for a time is not due while this runs, whenever that is.
+/// Decades: no timer is due while this runs.
 const FAR_MS: u64 = 10_000 * 24 * 3_600_000;
 
 fn wait(number: u64) -> RecordCall {

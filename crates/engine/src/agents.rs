@@ -50,12 +50,12 @@ pub trait Perform: Send + Sync + 'static {
     /// These facts of the agent are durable: told in order, and before anything that follows from them is performed.
     fn recorded(&self, _agent: &AgentId, _facts: Vec<(Seq, Time, Fact)>) {}
 
-    /// What is left of an agent in the world when it is read from its records.
+    /// The rest of an agent in the world when it is read from its records.
     fn remains(&self, _agent: &AgentId) -> Remains {
         Remains::default()
     }
 
-    /// What a model call took that was ended, and can't say it itself any more.
+    /// The usage of a model call that was ended and can't report it itself.
     fn cut_off(&self, _agent: &AgentId, _exec_id: &ExecId) -> Vec<Input> {
         Vec::new()
     }
@@ -88,7 +88,7 @@ impl std::fmt::Debug for Agents {
     }
 }
 
-/// What the actor of an agent holds beside its state.
+/// Data of an agent's actor beside its state.
 #[derive(Debug)]
 pub struct Local {
     /// Children are made in order, and peers are spoken to in order.
@@ -224,7 +224,7 @@ impl StreamKind for Agents {
     }
 
     fn failed(&self, agent: &AgentId) {
-        // Nobody can stop its children any more, and nobody hears them.
+        // Its children can't be stopped or heard any more.
         self.fence.dismiss([agent.clone()]);
     }
 

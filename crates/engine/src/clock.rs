@@ -14,14 +14,14 @@ use tokio::time::Instant;
 /// No sleep is longer: a wall clock may be set, and a machine may have slept, while we did.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
-/// What a clock showed, and when that was by a clock that nobody sets.
+/// A time of the clock, together with the time of a monotonic clock.
 #[derive(Debug, Clone, Copy)]
-pub struct Look {
+pub struct ClockReading {
     pub at: Time,
     since: Instant,
 }
 
-impl Look {
+impl ClockReading {
     /// Whether the clock shows less than what it showed here and the time that has passed since.
     #[must_use]
     pub fn is_ahead_of(&self, now: Time) -> bool {
@@ -105,8 +105,8 @@ impl Clock {
 
     /// A look at the clock, by which it is known later whether it was set back.
     #[must_use]
-    pub fn look(&self) -> Look {
-        Look { at: self.now(), since: Instant::now() }
+    pub fn look(&self) -> ClockReading {
+        ClockReading { at: self.now(), since: Instant::now() }
     }
 
     /// Sleeps until then, or for a while if that is far off: the caller looks again.

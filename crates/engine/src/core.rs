@@ -35,7 +35,7 @@ impl<M: Machine> Request<M> {
     }
 }
 
-/// What a commit released. Everything in here is durable.
+/// The effects, answers and facts that a commit released. Everything in here is durable.
 #[derive(Debug, PartialEq)]
 pub struct Outputs<M: Machine = AgentState> {
     pub answers: Vec<(u64, Result<Response<M>, Refusal>)>,
@@ -57,7 +57,7 @@ pub struct Core<M: Machine = AgentState> {
     stream: StreamId,
     state: M,
     inbox: VecDeque<Request<M>>,
-    /// What a stream that was loaded is told before everything else.
+    /// The first signal of a stream that was loaded.
     boot: Option<M::Boot>,
     /// The head of the stream as the ledger has it.
     durable: Seq,
@@ -67,7 +67,7 @@ pub struct Core<M: Machine = AgentState> {
     completed: Vec<(Claim, Response<M>)>,
     released: Outputs<M>,
     last_wake: Option<Wake>,
-    /// What a stream that is made here hears of the settings, right after its creation.
+    /// The settings for a stream that is created here, admitted right after its creation.
     boot_at_creation: Option<M::Boot>,
     fresh: Fresh,
 }
@@ -130,7 +130,7 @@ impl<M: Machine> Core<M> {
         self.state.seq() > 0
     }
 
-    /// What was asked and is not admitted yet.
+    /// Inputs that are not admitted yet.
     pub fn inbox(&self) -> impl Iterator<Item = &M::Input> {
         self.inbox.iter().map(|request| &request.input)
     }
@@ -180,7 +180,7 @@ impl<M: Machine> Core<M> {
         }
     }
 
-    /// What may be answered, performed and published.
+    /// The answers, effects and facts to be released.
     pub fn take_outputs(&mut self) -> Outputs<M> {
         std::mem::take(&mut self.released)
     }
@@ -224,7 +224,7 @@ impl<M: Machine> Core<M> {
         facts
     }
 
-    /// What nobody asked for. A stream that is over refuses it.
+    /// Admits a signal of the loop. A stream that is over refuses it.
     fn admit_signal(&mut self, signal: Signal<M::Boot>, now: Time, step: &mut Outputs<M>) -> Vec<M::Fact> {
         let Ok(admitted) = self.state.admit(M::signal(signal), now, &mut self.fresh) else { return Vec::new() };
         step.effects.extend(admitted.effects);

@@ -1,6 +1,6 @@
-//! Text as a model speaks it, for whoever listens at this moment. It is no fact: the round that it belongs to will be
-//! recorded whole, or not at all. So it is bounded, a listener that is too slow loses some of it, and where nobody
-//! listens nothing is done.
+//! Streamed text of models, for listeners at this moment. It is no fact: the round that it belongs to will be recorded
+//! whole, or not at all. So it is bounded, a listener that is too slow loses some of it, and without a listener nothing is
+//! done.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,50 +26,50 @@ pub struct Delta {
 
 /// A cheap handle; clones share the listeners.
 #[derive(Debug, Clone, Default)]
-pub struct Deltas(Arc<Listened>);
+pub struct Deltas(Arc<Senders>);
 
 #[derive(Debug, Default)]
-struct Listened {
+struct Senders {
     /// By agent; none stands for all of them.
-    ears: Mutex<HashMap<Option<AgentId>, broadcast::Sender<Arc<Delta>>>>,
+    senders: Mutex<HashMap<Option<AgentId>, broadcast::Sender<Arc<Delta>>>>,
     /// How many of them there are: mostly none, and then publishing takes no lock.
     count: AtomicUsize,
 }
 
-impl Listened {
-    fn ears(&self) -> MutexGuard<'_, HashMap<Option<AgentId>, broadcast::Sender<Arc<Delta>>>> {
-        self.ears.lock().unwrap_or_else(PoisonError::into_inner)
+impl Senders {
+    fn lock_senders(&self) -> MutexGuard<'_, HashMap<Option<AgentId>, broadcast::Sender<Arc<Delta>>>> {
+        self.senders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What one listener has not heard yet.
+/// The pending text of one listener.
 #[derive(Debug)]
 pub struct Listener {
     agent: Option<AgentId>,
     heard: broadcast::Receiver<Arc<Delta>>,
-    listened: Arc<Listened>,
+    listened: Arc<Senders>,
 }
 
 impl Deltas {
     /// From now on, to one agent or to all.
     #[must_use]
     pub fn listen(&self, agent: Option<&AgentId>) -> Listener {
-        let mut ears = self.0.ears();
-        let ear = ears.entry(agent.cloned()).or_insert_with(|| broadcast::Sender::new(PIECES_MAX));
+        let mut senders = self.0.lock_senders();
+        let ear = senders.entry(agent.cloned()).or_insert_with(|| broadcast::Sender::new(PIECES_MAX));
         let heard = ear.subscribe();
-        self.0.count.store(ears.len(), Ordering::SeqCst);
-        drop(ears);
+        self.0.count.store(senders.len(), Ordering::SeqCst);
+        drop(senders);
         Listener { agent: agent.cloned(), heard, listened: Arc::clone(&self.0) }
     }
 
-    /// To be called before the round is reported: whoever hears both hears this first.
+    /// Publishes a piece of text. The caller publishes before it reports the round, so that a listener gets the text first.
     pub fn publish(&self, agent: &AgentId, exec_id: &ExecId, round: u32, text: &str) {
         if self.0.count.load(Ordering::SeqCst) == 0 {
             return;
         }
-        let ears = self.0.ears();
-        let [one, all] = [Some(agent.clone()), None].map(|key| ears.get(&key).cloned());
-        drop(ears);
+        let senders = self.0.lock_senders();
+        let [one, all] = [Some(agent.clone()), None].map(|key| senders.get(&key).cloned());
+        drop(senders);
         if one.is_none() && all.is_none() {
             return;
         }
@@ -113,11 +113,11 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        let mut ears = self.listened.ears();
+        let mut senders = self.listened.lock_senders();
         // This receiver still counts itself.
-        if ears.get(&self.agent).is_some_and(|ear| ear.receiver_count() <= 1) {
-            ears.remove(&self.agent);
-            self.listened.count.store(ears.len(), Ordering::SeqCst);
+        if senders.get(&self.agent).is_some_and(|ear| ear.receiver_count() <= 1) {
+            senders.remove(&self.agent);
+            self.listened.count.store(senders.len(), Ordering::SeqCst);
         }
     }
 }

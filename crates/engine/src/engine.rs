@@ -1,4 +1,5 @@
-//! What all kinds of streams of one home share: the ledger, the clock, the alarm, the keys of requests, and the shutdown.
+//! Shared parts of all kinds of streams of one home: the ledger, the clock, the alarm, the keys of requests, and the
+//! shutdown.
 
 mod alarm;
 
@@ -30,7 +31,7 @@ pub(crate) enum Closing {
 }
 
 impl Closing {
-    /// What streams are told; none while there is nothing to tell them.
+    /// The signal for streams; none while no shutdown has begun.
     pub fn signal<B>(self) -> Option<Signal<B>> {
         match self {
             Closing::Open => None,
@@ -45,7 +46,7 @@ impl Closing {
 }
 
 pub struct Engine {
-    /// Where actors live, whoever wakes them: those who ask may have a runtime of their own.
+    /// The runtime of actors. Callers may have a runtime of their own.
     pub(crate) runtime: Handle,
     pub(crate) ledger: Ledger,
     pub(crate) clock: Clock,

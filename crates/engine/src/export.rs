@@ -7,7 +7,7 @@ use abide_ledger::{Bounds, Ledger, Progress, StreamId};
 
 use crate::fold::{LoadError, decode, fold_until};
 
-/// What is read of the ledger at once.
+/// The bound of one read of the ledger.
 const BATCH: Bounds = Bounds { items: 1_000, bytes: 1 << 20 };
 
 #[derive(Debug, thiserror::Error)]

@@ -17,7 +17,7 @@ use crate::idempotency::{Claim, ClaimOutcome, Response};
 use crate::meter::Meter;
 use crate::streams::{AskError, HeadWatch, Streams};
 
-/// What the settings say about all agents together.
+/// Settings for all agents together.
 #[derive(Debug, Clone, Copy)]
 pub struct HostOptions {
     /// Agents that one agent of a person may lead to at the same time. Zero is no bound.
@@ -38,7 +38,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Takes up what was left: whoever has something to decide now is woken, the others when they are due.
+    /// Starts the host: agents with something to decide are woken now, the others when they are due.
     pub fn start(ledger: Ledger, perform: Arc<dyn Perform>, clock: Clock) -> Result<Host, ReadError> {
         Host::start_with(ledger, perform, clock, HostOptions::default())
     }
@@ -98,12 +98,12 @@ impl Host {
     }
 
     /// Looks at an agent's durable state, without waking it. `None`: there is no such agent.
-    pub async fn look<T: Send + 'static>(
+    pub async fn inspect<T: Send + 'static>(
         &self,
         agent: &AgentId,
         look: impl FnOnce(&AgentState, Time) -> T + Send + 'static,
     ) -> Result<Option<T>, AskError> {
-        self.agents.look(agent, look).await
+        self.agents.inspect(agent, look).await
     }
 
     /// Whether this agent is left alone because its records can't be read. One that nobody asked for yet is not known

@@ -29,11 +29,11 @@ pub struct Claim {
     pub expected: Seq,
     /// A digest of the request, to tell another one under the same key.
     pub request: String,
-    /// Keeps everybody else from the key until the request is answered, whoever waits for that.
+    /// Locks the key until the request is answered.
     pub hold: Option<Arc<KeyLock>>,
 }
 
-/// What an input came to, as it is told and, for a claimed request, kept.
+/// The result of an input, as it is answered and, for a claimed request, stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(bound = "")]
 pub struct Response<M: Machine = AgentState> {
@@ -55,10 +55,10 @@ pub struct CompletedRequest<M: Machine> {
 /// The fact of a key's stream.
 const REQUEST_MET: &str = "request.met";
 
-/// What is known of a request under its key.
+/// The state of a request under its key.
 #[derive(Debug)]
 pub enum ClaimOutcome<M: Machine = AgentState> {
-    /// It is new. Whoever has this may meet it; dropping it lets the key go.
+    /// It is new. The holder of the claim may execute it; dropping the claim releases the key.
     New(Claim),
     /// It was met, and this was the answer.
     Completed(Response<M>),
@@ -112,7 +112,7 @@ impl KeyLocks {
         if !held.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone()) {
             return Ok(ClaimOutcome::InProgress);
         }
-        // Held before it is looked up: whoever met it before us has let go of it only after it was durable.
+        // The key is locked before it is looked up: an earlier holder released it only after its answer was durable.
         let hold = Some(Arc::new(KeyLock { key: key.clone(), held }));
         let Some(head) = ledger.head(&key)? else {
             return Ok(ClaimOutcome::New(Claim { key, expected: 0, request, hold }));

@@ -1,8 +1,8 @@
 //! The engine: the loop around a pure state machine, and recovery, which is the only way to start. It runs streams of any
 //! kind (`machine`, `streams::kind`); agents are one.
 //!
-//! The loop's synchronous core never waits and never reads a clock: whoever drives it hands in time and entropy, commits
-//! what it asks to have committed, and performs the effects it gives back. Actors drive it for streams that are awake.
+//! The loop's synchronous core never waits and never reads a clock: its driver hands in time and entropy, commits what it
+//! asks to have committed, and performs the effects that it returns. Actors drive it for streams that are awake.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests make files as users do"))]
 

@@ -1,4 +1,4 @@
-//! What a kind of stream gives to the loop: its names, its facts, the state that they fold to, and the rules by which an
+//! The state machine of a kind of stream: its names, its facts, the state that they fold to, and the rules by which an
 //! input becomes facts and effects.
 //!
 //! The loop (`core`), folding (`fold`) and the host (`streams`) know streams by this trait only. Everything in it is pure:
@@ -20,15 +20,15 @@ use serde::de::DeserializeOwned;
 /// The state machine of one kind of stream. A value of it is the state of one stream.
 pub trait Machine: Clone + Debug + PartialEq + Send + 'static {
     type Id: Clone + Eq + Ord + Hash + Debug + Display + Send + Sync + 'static;
-    /// What is asked of a stream or reported to it.
+    /// A request to a stream, or a report.
     type Input: Clone + Debug + PartialEq + Send + 'static;
     type Fact: Debug + PartialEq + Send + 'static;
-    /// What is to be done in the world once the facts behind it are durable.
+    /// An action to perform once the facts behind it are durable.
     type Effect: Debug + PartialEq + Send + 'static;
     type Answer: Clone + Debug + PartialEq + Serialize + DeserializeOwned + Send + 'static;
-    /// What an asker is shown of the state that an input left.
+    /// A summary of the state after an input, for the caller.
     type Summary: Clone + Debug + PartialEq + Serialize + DeserializeOwned + Send + 'static;
-    /// What a stream is told when it is loaded: what is left of it in the world, and the settings.
+    /// The first signal of a stream that is loaded: the rest of it in the world, and the settings.
     type Boot: Clone + Debug + Send + 'static;
     /// Why a fact can't follow the facts before it.
     type Illegal: std::error::Error + Send + Sync + 'static;
@@ -64,7 +64,7 @@ pub trait Machine: Clone + Debug + PartialEq + Send + 'static {
     fn admit(&mut self, input: Self::Input, now: Time, fresh: &mut Fresh) -> Result<Admitted<Self>, Refusal>;
     /// Decides on the state what comes next, and applies it. Not called before the first fact.
     fn decide(&mut self, now: Time, fresh: &mut Fresh) -> (Vec<Self::Fact>, Vec<Self::Effect>);
-    /// What the loop tells a stream, as an input of its kind.
+    /// A signal of the loop, as an input of this kind.
     fn signal(signal: Signal<Self::Boot>) -> Self::Input;
     /// Whether the input begins a stream. The settings reach a new stream in the same commit.
     fn creates(input: &Self::Input) -> bool;
@@ -82,7 +82,7 @@ pub trait Machine: Clone + Debug + PartialEq + Send + 'static {
     fn is_busy(&self) -> bool;
 }
 
-/// What an admitted input came to.
+/// The result of an admitted input.
 #[derive(Debug, PartialEq)]
 pub struct Admitted<M: Machine> {
     pub facts: Vec<M::Fact>,
@@ -90,7 +90,7 @@ pub struct Admitted<M: Machine> {
     pub answer: M::Answer,
 }
 
-/// What the loop itself tells a stream.
+/// A signal of the loop to a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Signal<B> {
     /// It was loaded: whatever was in flight is cut.

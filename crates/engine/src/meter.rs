@@ -1,4 +1,4 @@
-//! What the engine counts, for whoever measures it. Nothing is ever decided by these.
+//! Counters of the engine, for measurements. No decision depends on them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

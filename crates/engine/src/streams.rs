@@ -135,7 +135,7 @@ impl<K: StreamKind> Streams<K> {
     }
 
     /// Looks at a stream's durable state, without waking it. `None`: there is no such stream.
-    pub async fn look<T: Send + 'static>(
+    pub async fn inspect<T: Send + 'static>(
         &self,
         id: &IdOf<K>,
         look: impl FnOnce(&K::Machine, Time) -> T + Send + 'static,
@@ -148,7 +148,7 @@ impl<K: StreamKind> Streams<K> {
                 let given = Arc::clone(&look_once);
                 let envelope = Envelope::Inspect(Box::new(move |state: &K::Machine, now| {
                     let look = given.lock().unwrap_or_else(PoisonError::into_inner).take();
-                    // Nobody may be waiting any more.
+                    // The caller may be gone.
                     let _unseen = reply.send(look.filter(|_| state.seq() > 0).map(|look| look(state, now)));
                 }));
                 if sender.send(envelope).await.is_ok()
@@ -159,15 +159,15 @@ impl<K: StreamKind> Streams<K> {
                 // It fell asleep or crashed before it looked: the ledger knows the rest.
                 let look = look_once.lock().unwrap_or_else(PoisonError::into_inner).take();
                 match look {
-                    Some(look) => self.look_asleep(id, look).await,
+                    Some(look) => self.inspect_asleep(id, look).await,
                     None => Err(AskError::Crashed),
                 }
             }
-            None => self.look_asleep(id, look).await,
+            None => self.inspect_asleep(id, look).await,
         }
     }
 
-    async fn look_asleep<T: Send + 'static>(
+    async fn inspect_asleep<T: Send + 'static>(
         &self,
         id: &IdOf<K>,
         look: impl FnOnce(&K::Machine, Time) -> T + Send + 'static,

@@ -1,4 +1,4 @@
-//! What a caller hands in: facts for one or more streams, and what changes with them, all or nothing.
+//! A commit: facts for one or more streams, and the changes that belong to them, all or nothing.
 
 use std::borrow::Cow;
 
@@ -35,7 +35,7 @@ pub struct Append {
 pub struct ForkPoint {
     pub parent: StreamId,
     pub seq: Seq,
-    /// What the shared history means for the fork's own read rows: the operations of each shared fact, in order.
+    /// The operations of each shared fact on the fork's own read rows, in order.
     pub rows: Vec<(Seq, RowOp)>,
 }
 

@@ -1,4 +1,4 @@
-//! What can go wrong, and what to do next.
+//! Errors of the ledger, each with the next step.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -17,7 +17,7 @@ pub struct Follow {
     cursor: Cursor,
     /// Where the ledger ends, as far as this process wrote it.
     end: watch::Receiver<u64>,
-    /// What stands in the way after the facts already handed out.
+    /// The damage after the facts that were handed out.
     damaged: Option<(Cursor, ReadError)>,
 }
 

@@ -19,7 +19,7 @@ pub struct BlobId(pub Hash);
 pub struct BadHash;
 
 impl Hash {
-    /// What the first fact of a stream that forks from nothing follows.
+    /// The predecessor of the first fact of a stream without a parent.
     pub const NONE: Hash = Hash([0; 32]);
 
     #[must_use]

@@ -167,7 +167,7 @@ impl Ledger {
         }
     }
 
-    /// What a stream forks from, and after which fact.
+    /// The parent of a forked stream, and the last fact that they share.
     pub fn origin(&self, stream: &StreamId) -> Result<Option<(StreamId, Seq)>, ReadError> {
         match self {
             Ledger::Memory(memory) => memory.with_state(|state| state.origin(stream)),
@@ -289,8 +289,8 @@ impl Ledger {
         }
     }
 
-    /// What comes due in a span of time, in that order: after `after`, up to and with `until`. Nothing that is to be
-    /// looked at at once.
+    /// The streams that come due in a span of time, in that order: after `after`, up to and with `until`. Streams that are
+    /// due at once are left out.
     pub fn due(&self, after: Time, until: Time, limit: usize) -> Result<Vec<(StreamId, Time)>, ReadError> {
         match self {
             Ledger::Memory(memory) => memory.with_state(|state| state.due(after, until, limit)),

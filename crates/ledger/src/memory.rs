@@ -66,7 +66,7 @@ struct Staged {
 #[derive(Debug, Default)]
 struct Planted {
     bug: Option<Bug>,
-    /// What the state would be after a sync: only an early answer needs it.
+    /// The state after a sync: only an early answer needs it.
     ahead: Option<State>,
 }
 

@@ -1,6 +1,6 @@
 //! Bugs to switch on in tests, so that a simulator can prove that it would see them.
 
-/// What a memory ledger with manual sync does wrong.
+/// Planted bugs of a memory ledger with manual sync.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bug {
     /// Answers before the sync.

@@ -29,8 +29,8 @@ enum State {
 #[derive(Debug)]
 struct Answered {
     result: Result<Committed, CommitError>,
-    /// What was committed goes back with the answer, to be freed by the thread that allocated it: memory that another
-    /// thread frees has the two of them wait for each other, which was a seventh of the writer's time.
+    /// The commit goes back with the answer, to be freed by the thread that allocated it: memory that another thread frees
+    /// has the two of them wait for each other, which was a seventh of the writer's time.
     _spent: Option<Prepared>,
 }
 

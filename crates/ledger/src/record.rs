@@ -1,4 +1,4 @@
-//! What a reader gets back.
+//! Facts, rows and heads, as readers get them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -139,7 +139,7 @@ pub(crate) fn to_stored(payload: Vec<u8>) -> Vec<u8> {
 }
 
 impl Payload {
-    /// What becomes of bytes that are handed in.
+    /// The payload of bytes that are handed in.
     #[must_use]
     pub fn of(bytes: impl Into<Vec<u8>>) -> Payload {
         Payload::Stored(to_stored(bytes.into()).into())
@@ -160,7 +160,7 @@ impl Payload {
         self.stored().map(|stored| pack::from_stored(stored).unwrap_or_default())
     }
 
-    /// What the chain hashes.
+    /// The hash of the payload in the chain.
     #[must_use]
     pub fn digest(&self) -> Hash {
         match self {

@@ -327,7 +327,7 @@ impl Sqlite {
             let mut rows = statement.query([]).map_err(read_error)?;
             let mut found = Vec::new();
             while let Some(row) = rows.next().map_err(read_error)? {
-                // A link that does not read is found by whoever reads the stream.
+                // An invalid link is found when the stream is read.
                 let link = row.get_ref(1).map_err(read_error)?.as_blob().ok().and_then(Link::decode);
                 if link.is_some_and(|link| link.at > now) {
                     found.push(stream_name(row, 0)?);
@@ -449,7 +449,7 @@ fn intact_snapshot(view: &View<'_>, stream: &StreamId, id: i64, fingerprint: &st
     let sql = "SELECT seq, digest, state FROM snapshots WHERE stream = ? AND fingerprint = ? ORDER BY seq DESC";
     let mut statement = view.conn.prepare_cached(sql).ok()?;
     let mut rows = statement.query((id, fingerprint)).ok()?;
-    // Whatever is wrong with a snapshot, the facts are still there: an error here means starting from further back.
+    // If a snapshot is damaged in any way, the facts are still there: an error here means starting from further back.
     while let Ok(Some(row)) = rows.next() {
         let found = (row.get::<_, Seq>(0), row.get::<_, Vec<u8>>(1), row.get::<_, Vec<u8>>(2));
         if let (Ok(seq), Ok(digest), Ok(state)) = found

@@ -33,7 +33,7 @@ impl StreamId {
         StreamId(Arc::from(format!("{AGENT}/{agent}")))
     }
 
-    /// What holds for the home as a whole: who may talk to it.
+    /// The stream of the home as a whole: its tokens.
     #[must_use]
     pub fn home() -> StreamId {
         StreamId(Arc::from(HOME))

@@ -29,7 +29,7 @@ const FOR_EVERY_READER: u64 = 1;
 /// The format of an export that names the oldest reader of its facts.
 const NAMES_ITS_READER: u64 = 2;
 
-/// What an export wrote or an import took in.
+/// The counts of an export or an import.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Transferred {
     pub facts: u64,

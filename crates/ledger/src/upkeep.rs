@@ -36,7 +36,7 @@ pub struct ArchiveReport {
     pub bytes: u64,
 }
 
-/// What `verify` looked at and what it found.
+/// The counts and findings of `verify`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VerifyReport {
     pub streams: u64,
@@ -93,7 +93,7 @@ pub struct Stats {
     pub damaged_rows: u64,
 }
 
-/// What rebuilding outdated rows came to.
+/// The result of rebuilding outdated rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RebuiltRows {
     /// Streams whose rows are today's now.
@@ -160,8 +160,8 @@ impl Ledger {
         done
     }
 
-    /// How often anything was to be cut out since this ledger was opened. Whoever keeps what it read asks before it
-    /// reads, and reads again when this has changed.
+    /// The number of redactions since this ledger was opened. A caller with a cache asks before it reads, and reads again
+    /// when this has changed.
     #[must_use]
     pub fn redactions(&self) -> u64 {
         self.redaction_count().load(Ordering::SeqCst)

@@ -1,6 +1,6 @@
-//! Private files and folders: mode 0600 and 0700, whatever the umask is and whoever made the folder around them. Every
-//! crate that writes into a home makes its files here, and clippy (`disallowed-methods`) refuses the functions of std
-//! that would take their mode from the umask.
+//! Private files and folders: mode 0600 and 0700, whatever the umask is and the folder around them allows. Every crate that
+//! writes into a home makes its files here, and clippy (`disallowed-methods`) refuses the functions of std that would take
+//! their mode from the umask.
 //!
 //! It must never make a file that belongs to a user or to an agent: those get the mode that the user's umask gives them.
 //! Reading such files is here, too, because every crate that reads one must refuse the same pipes and devices.

@@ -23,8 +23,8 @@ pub fn read_regular_text(path: &Path) -> io::Result<String> {
     text.map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is not UTF-8"))
 }
 
-/// The whole content of a file that is open, if it is a regular one of at most so many bytes. For files that an agent can
-/// write: whoever opens one must neither follow a link nor wait for a pipe.
+/// Reads the whole content of an open file, if it is a regular one of at most so many bytes. It is for files that an agent
+/// can write: their reader must neither follow a link nor wait for a pipe.
 pub fn read_open_regular(file: &File, most_bytes: u64) -> io::Result<Vec<u8>> {
     require_regular(&file.metadata()?)?;
     let mut bytes = Vec::new();

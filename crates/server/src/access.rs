@@ -53,7 +53,7 @@ struct StoredToken {
 pub struct Access {
     ledger: Ledger,
     known: RwLock<HashMap<Hash, StoredToken>>,
-    /// Where the home's stream is; whoever holds it may write there.
+    /// The end of the home's stream; the holder of the lock may write there.
     head: Mutex<Seq>,
 }
 
@@ -125,7 +125,7 @@ impl Access {
     /// False when there is no such token.
     pub(crate) fn revoke(&self, token_id: &str, at: Time) -> Result<bool, AccessError> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        // The admin token is a file: whoever may not use it any more is kept from the home.
+        // The admin token is a file: it is revoked by denying access to the home.
         let there = token_id != ADMIN && known.values().any(|kept| kept.caller.token_id == token_id);
         drop(known);
         if there {

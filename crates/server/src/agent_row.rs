@@ -9,7 +9,7 @@ use abide_kernel::vocabulary::{AgentKind, Role, Status};
 use abide_ledger::{Ledger, ReadError, StreamId};
 use serde::Deserialize;
 
-/// What lists need of it. A row leaves out what is null.
+/// The fields that lists need. A row leaves out null fields.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct AgentRow {

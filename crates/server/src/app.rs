@@ -1,4 +1,4 @@
-//! What every request shares.
+//! State that every request shares.
 
 use std::sync::Arc;
 
@@ -19,8 +19,8 @@ use crate::shares::Shares;
 /// Says what is wrong with a model, by its name or because it is not there. It may read the disk.
 pub type CheckModel = Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
 
-/// What the `abide.toml` of a workspace, by its path, sets for agents that are made there; refuses a trusted one that is
-/// wrong. It reads the disk.
+/// Reads the settings in `abide.toml` of a workspace, by its path, for agents that are made there; refuses a trusted file
+/// with mistakes. It reads the disk.
 #[derive(Clone)]
 pub struct ReadWorkspaceSettings(Arc<ReadFolder>);
 
@@ -52,12 +52,12 @@ pub struct WorkspaceSettings {
     pub warning: Option<String>,
 }
 
-/// What the server is told by whoever starts it.
+/// Options of the server.
 pub struct Options {
     pub limits: Limits,
-    /// What agents have that were given no model of their own.
+    /// The models of agents that were given none of their own.
     pub models: DefaultModels,
-    /// What the commands of agents are given that a person makes.
+    /// The credentials of agents that a person makes.
     pub credentials: Credentials,
     pub check_model: CheckModel,
     /// Refuses a model whose price nobody knows, where money is limited.
@@ -65,7 +65,7 @@ pub struct Options {
     pub workspace_settings: ReadWorkspaceSettings,
     pub services: Arc<dyn Services>,
     pub hooks: Arc<Hooks>,
-    /// What models say while they say it.
+    /// Streamed text of models.
     pub deltas: Deltas,
     /// Lines that could not be written to the log.
     pub log_lines_lost: fn() -> u64,

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use strict::UniqueFields;
 
 /// Parses a JSON object. A problem of one field has a pointer to it.
-pub(crate) fn json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+pub(crate) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     // Syntax comes first: a truncated body is another mistake than a field too many.
     let UniqueFields = serde_json::from_slice(bytes).map_err(|error| {
         if error.is_data() {
@@ -54,8 +54,8 @@ fn in_words(said: &str) -> String {
 const WHOLE: &str = "a whole number, 0 or more";
 
 /// The same where a body may be left out.
-pub(crate) fn json_or_default<T: DeserializeOwned + Default>(bytes: &[u8]) -> Result<T, Problem> {
-    if bytes.iter().all(u8::is_ascii_whitespace) { Ok(T::default()) } else { json(bytes) }
+pub(crate) fn parse_json_or_default<T: DeserializeOwned + Default>(bytes: &[u8]) -> Result<T, Problem> {
+    if bytes.iter().all(u8::is_ascii_whitespace) { Ok(T::default()) } else { parse_json(bytes) }
 }
 
 /// Accepts an empty body, or `{}`.
@@ -63,7 +63,7 @@ pub(crate) fn empty(bytes: &[u8]) -> Result<(), Problem> {
     #[derive(serde::Deserialize, Default)]
     #[serde(deny_unknown_fields)]
     struct Nothing {}
-    json_or_default::<Nothing>(bytes).map(|_| ())
+    parse_json_or_default::<Nothing>(bytes).map(|_| ())
 }
 
 fn pointer(path: &serde_path_to_error::Path) -> String {

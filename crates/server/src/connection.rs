@@ -72,7 +72,7 @@ impl Server {
                     refused.tell_if_due();
                     self.begin(stream, &router, graceful.watcher());
                     if self.app.connections.is_crowded() {
-                        // Heads that have come already are read first: only those who sent none give way.
+                        // Request heads that have arrived already are read first: only connections without one are closed.
                         tokio::task::yield_now().await;
                     }
                 }

@@ -199,7 +199,7 @@ impl Open {
         }
     }
 
-    fn give(&mut self, id: u64, holder: &Holder) {
+    fn assign_holder(&mut self, id: u64, holder: &Holder) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         let before = std::mem::replace(&mut entry.holder, holder.clone());
         let rank = entry.rank;
@@ -243,7 +243,7 @@ impl Connection {
                 return Err(ShareTaken);
             }
         }
-        open.give(self.id, holder);
+        open.assign_holder(self.id, holder);
         Ok(())
     }
 

@@ -37,7 +37,7 @@ pub(crate) async fn pass(app: Arc<App>, operation: &'static Operation, request: 
     let began = Instant::now();
     let (parts, mut body) = request.into_parts();
     let waits_to_send = parts.headers.contains_key(header::EXPECT);
-    let answered = AssertUnwindSafe(met(Arc::clone(&app), operation, parts, &mut body)).catch_unwind().await;
+    let answered = AssertUnwindSafe(answer_request(Arc::clone(&app), operation, parts, &mut body)).catch_unwind().await;
     // A panic would close the connection without an answer.
     let answered = answered.unwrap_or_else(|_| Err(problems::crashed()));
     if answered.is_err() && !waits_to_send && !body.is_end_stream() {
@@ -56,7 +56,7 @@ pub(crate) async fn pass(app: Arc<App>, operation: &'static Operation, request: 
     response
 }
 
-/// What is drained of a body that nobody wants.
+/// The bytes of an unwanted body that are read and dropped.
 const DRAINED_MAX: usize = 16 << 20;
 
 /// Takes in what a refused client still sends. A connection that is closed on unread bytes is reset, and then the client
@@ -72,11 +72,11 @@ async fn drain(app: Arc<App>, mut body: Body) {
             }
         }
     };
-    // Whoever sends for longer than this is cut off after all.
+    // A client that sends for longer than this is cut off.
     let _cut = tokio::time::timeout(app.options.limits.read, drained).await;
 }
 
-async fn met(
+async fn answer_request(
     app: Arc<App>,
     operation: &'static Operation,
     mut parts: Parts,
@@ -109,7 +109,7 @@ async fn met(
         false => (&app.requests, "too many requests at once"),
     };
     let _room = room.try_acquire(&holder, 1).ok_or_else(|| problems::overloaded(full))?;
-    let key = key(operation, &parts.headers)?;
+    let key = idempotency_key(operation, &parts.headers)?;
     let (body, _bytes) = read(&app, operation, &parts, body, &holder).await?;
     let path_text = parts.uri.path().to_owned();
     let call = Call {
@@ -138,8 +138,8 @@ async fn met(
     }
 }
 
-/// Counts the memory of a large answer until its reader has taken it. Answers to those who only read wait for room; what
-/// was changed is answered at once, because whoever changed it has to know.
+/// Counts the memory of a large answer until its reader has taken it. Answers to reads wait for room; a change is answered
+/// at once, because its caller has to know.
 async fn counted(app: &App, operation: &Operation, holder: &Holder, response: Response) -> Response {
     let size = response.body().size_hint().exact().and_then(|size| usize::try_from(size).ok()).unwrap_or_default();
     if size <= SMALL || operation.method != Method::Get || response.extensions().get::<MemoryCounted>().is_some() {
@@ -152,7 +152,7 @@ async fn counted(app: &App, operation: &Operation, holder: &Holder, response: Re
     Response::from_parts(parts, sliced(bytes, reserved))
 }
 
-/// The connection belongs to whoever showed a good token on it; that a token has too many is its own matter.
+/// Assigns the connection to the holder of the token on it. Too many connections of one token are refused.
 fn take_place(parts: &Parts, holder: &Holder) -> Result<(), Problem> {
     let connection = parts.extensions.get::<Arc<Connection>>().filter(|_| *holder != Holder::Anonymous);
     let taken = connection.map_or(Ok(()), |connection| connection.show(holder));
@@ -187,7 +187,7 @@ async fn params(parts: &mut Parts) -> Result<Vec<(String, String)>, Problem> {
     Ok(raw.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
 }
 
-fn key(operation: &Operation, headers: &HeaderMap) -> Result<Option<String>, Problem> {
+fn idempotency_key(operation: &Operation, headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let mut given = headers.get_all("idempotency-key").iter();
     let (Some(key), Method::Post) = (given.next(), operation.method) else { return Ok(None) };
     let text = key

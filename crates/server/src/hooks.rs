@@ -31,7 +31,7 @@ use crate::agent_row::readable_agent_row;
 use crate::site::Origin;
 
 /// An error that names its file, as those of the standard library do not.
-fn at(path: &Path, error: &io::Error) -> io::Error {
+fn with_path(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 

@@ -15,7 +15,7 @@ pub(crate) struct Metrics {
     accept_failures: AtomicU64,
 }
 
-/// What is read at the moment of asking.
+/// Gauges, read at the time of the request.
 #[derive(Debug)]
 pub(crate) struct Gauges {
     pub connections_open: usize,

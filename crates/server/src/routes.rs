@@ -1,4 +1,4 @@
-//! What each operation does, one file per group.
+//! The operations, one file per group.
 
 mod agents;
 mod approvals;

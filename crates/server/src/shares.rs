@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 pub(crate) enum Holder {
     /// No good token was shown.
     Anonymous,
-    /// Those who know the URL of a trigger, all of them together.
+    /// All callers that know the URL of a trigger, together.
     Webhooks,
     /// By its id.
     Token(String),

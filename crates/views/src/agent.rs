@@ -62,12 +62,12 @@ pub struct AgentSummary {
     pub warning: Option<String>,
 }
 
-/// What no agent's records hold and the daemon knows at this moment.
+/// Data that no agent's records hold and the daemon knows at this moment.
 #[derive(Debug, Clone)]
 pub struct Surrounding {
-    /// What really confines its commands.
+    /// The sandbox of its commands.
     pub sandbox: SandboxPart,
-    /// What it has on the disk; none where there is too much to look at.
+    /// The bytes that it takes on the disk; none where there is too much to look at.
     pub disk_bytes: Option<u64>,
     /// Who holds the folder that it works in.
     pub held_by: Option<FolderHolderView>,

@@ -1,4 +1,4 @@
-//! What may be used, and what was, as people read it: money in dollars.
+//! Limits and usage, as people read them: money in dollars.
 
 use serde::{Deserialize, Serialize};
 

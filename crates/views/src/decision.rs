@@ -1,4 +1,4 @@
-//! What the scheduler decided, and what the facts amount to.
+//! Decisions of the scheduler, and the closure of a turn.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What was said: messages, briefs and the transcript.
+//! Messages, briefs and the transcript.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

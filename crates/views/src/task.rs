@@ -55,7 +55,7 @@ pub struct TaskTaken {
     pub bytes: u64,
 }
 
-/// What was read of a task's output.
+/// The output of a task that was read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OutputRead {
     pub status: ReadStatus,

@@ -10,7 +10,7 @@ pub use shown::{ReadStatus, TranscriptRole, TriggerStatus, WorkspaceStatus};
 use words::words;
 
 words! {
-    /// What an agent is doing, as a surface shows it. Computed, never stored: see `agent::lifecycle`.
+    /// The activity of an agent, as a surface shows it. Computed, never stored: see `agent::lifecycle`.
     Status {
         Booting = "booting",
         AwakeIdle = "awake_idle" | "awaiting_task",
@@ -239,7 +239,7 @@ words! {
         Failure = "failure",
     }
 
-    /// What a budget limits.
+    /// The measure of a budget.
     Measure {
         Turns = "turns",
         Tokens = "tokens",
@@ -305,7 +305,7 @@ words! {
         Worktree = "worktree",
     }
 
-    /// What a tool call may change in the world: told to people and models. Recovery never asks.
+    /// The effect of a tool call on the world: told to people and models. Recovery never asks.
     SideEffect {
         ReadOnly = "read_only",
         WorkspaceMutation = "workspace_mutation",
@@ -489,7 +489,7 @@ words! {
         Unknown = "unknown",
     }
 
-    /// What became of a submitted wake hint.
+    /// The outcome of a submitted wake hint.
     Disposition {
         Triggered = "triggered",
         Coalesced = "coalesced",
@@ -497,7 +497,7 @@ words! {
         Ignored = "ignored",
     }
 
-    /// What became of a delivery: a message, or a wake hint with its disposition.
+    /// The outcome of a delivery: a message, or a wake hint with its disposition.
     Delivered {
         Queued = "queued",
         Triggered = "triggered",

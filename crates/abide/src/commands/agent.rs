@@ -288,14 +288,14 @@ fn picture(summary: &AgentSummary, around: &Surroundings, out: &Output) -> Strin
     );
     let (input, output) = (grouped(usage.input_tokens), grouped(usage.output_tokens));
     let cached = cached(usage);
-    let cost = cost(usage, model.priced);
+    let cost = cost_text(usage, model.priced);
     more("used", Some(format!("{input} tokens in ({cached}), {output} out, {cost}")));
     more("turns took", (model.wall_ms > 0).then(|| wall_in_words(model.wall_ms)));
-    more("by children", used(&model.children));
+    more("by children", usage_text(&model.children));
     more("granted", limits(&model.granted));
     more("budget", in_words(&model.budget));
     let daily = model.budget.daily.as_ref().is_some_and(|daily| *daily != LimitsView::default());
-    more("used today", used(&model.today).filter(|_| daily));
+    more("used today", usage_text(&model.today).filter(|_| daily));
     more("last fact", Some(format!("seq {}", grouped(summary.at_seq))));
     table(&rows)
 }
@@ -357,8 +357,8 @@ fn cached(usage: &UsageView) -> String {
     }
 }
 
-/// What is not known is not free. What models with a price took before is said all the same.
-fn cost(usage: &UsageView, priced: bool) -> String {
+/// Unknown costs are not zero. The costs of models with a price are still shown.
+fn cost_text(usage: &UsageView, priced: bool) -> String {
     match (priced, usage.cost_usd > 0.0) {
         (true, _) => format!("${:.4}", usage.cost_usd),
         (false, true) => format!("${:.4} and what its model took, which has no price", usage.cost_usd),
@@ -367,7 +367,7 @@ fn cost(usage: &UsageView, priced: bool) -> String {
 }
 
 /// `3 turns, 1,200 tokens, $0.0100, 0.12 h`; none where nothing was used.
-pub fn used(used: &UsedView) -> Option<String> {
+pub fn usage_text(used: &UsedView) -> Option<String> {
     let UsedView { turns, wall_ms, usage } = used;
     let tokens = usage.input_tokens + usage.output_tokens;
     let said = || {

@@ -23,11 +23,11 @@ pub fn run(args: &LastArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<(
         if briefs.is_empty() {
             return format!("{id} has told nothing yet; `abide why {id}` says what it does\n");
         }
-        briefs.iter().map(|brief| told(brief, out)).collect::<Vec<_>>().join("\n")
+        briefs.iter().map(|brief| brief_text(brief, out)).collect::<Vec<_>>().join("\n")
     })
 }
 
-fn told(brief: &BriefView, out: &Output) -> String {
+fn brief_text(brief: &BriefView, out: &Output) -> String {
     let paint = if brief.kind == BriefKind::Failure { Paint::Bad } else { Paint::Bold };
     let about = brief.message_id.as_ref().map(|id| format!("  to {}", one_line(id.as_str()))).unwrap_or_default();
     let cut = if brief.cut { " (cut)" } else { "" };

@@ -27,7 +27,8 @@ pub fn run(command: &DaemonCommand, place: &PlaceArgs, out: &Output) -> anyhow::
     }
 }
 
-/// Leaves the session of whoever started us. A process in a new session gets no signal from a terminal that closes.
+/// Leaves the session of the process that started this one. A process in a new session gets no signal from a terminal that
+/// closes.
 pub fn leave_terminal() -> anyhow::Result<()> {
     rustix::process::setsid().map(|_session| ()).context("can't begin a session")
 }

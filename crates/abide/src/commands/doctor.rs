@@ -61,7 +61,7 @@ struct Diagnosis {
     name: &'static str,
     verdict: Verdict,
     found: String,
-    /// What to do about it.
+    /// The repair.
     fix: Option<String>,
 }
 
@@ -81,21 +81,21 @@ impl Diagnosis {
 
 pub fn run(place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     let home = home::dir(place)?;
-    let mut diagnoses = vec![writable(&home), token(&home)];
-    diagnoses.push(settings(&home));
+    let mut diagnoses = vec![diagnose_home(&home), diagnose_token(&home)];
+    diagnoses.push(diagnose_settings(&home));
     diagnoses.extend(workspace_files(&home));
-    diagnoses.extend(models::checks(place));
-    diagnoses.push(rules(&home));
-    diagnoses.extend(notifications(&home));
-    diagnoses.push(daemon(place, &home));
-    diagnoses.extend(ledger(place, &home));
-    diagnoses.extend(disks(&home));
-    diagnoses.push(open_files(&home));
+    diagnoses.extend(models::diagnose_models(place));
+    diagnoses.push(diagnose_policy(&home));
+    diagnoses.extend(diagnose_notifications(&home));
+    diagnoses.push(diagnose_daemon(place, &home));
+    diagnoses.extend(diagnose_ledger(place, &home));
+    diagnoses.extend(diagnose_disks(&home));
+    diagnoses.push(diagnose_open_files(&home));
     // The folders that agents were given decide which programs are used.
     programs::serve_home(&home.canonicalize().unwrap_or_else(|_| home.clone()));
-    diagnoses.push(git());
+    diagnoses.push(diagnose_git());
     diagnoses.extend(programs::skipped().iter().map(skipped));
-    diagnoses.extend(sandbox(place, &home));
+    diagnoses.extend(diagnose_sandbox(place, &home));
     diagnoses.extend(writable_settings(place));
     diagnoses.extend(unsettled_git_dirs(&home).into_iter().map(|problem| {
         Diagnosis::warn("repository", problem, "look at it and repair it; no command starts in that folder before")
@@ -123,7 +123,7 @@ fn existing(home: &Path) -> PathBuf {
     home.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("/")).to_owned()
 }
 
-fn writable(home: &Path) -> Diagnosis {
+fn diagnose_home(home: &Path) -> Diagnosis {
     let folder = existing(home);
     let allowed = rustix::fs::access(&folder, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK);
     let shown = home.display();
@@ -146,7 +146,7 @@ fn writable(home: &Path) -> Diagnosis {
     }
 }
 
-fn token(home: &Path) -> Diagnosis {
+fn diagnose_token(home: &Path) -> Diagnosis {
     let path = connection::token_path(home);
     match fs::metadata(&path) {
         Err(_) => Diagnosis::ok("token", "none yet; the daemon makes it when it first starts"),
@@ -158,7 +158,7 @@ fn token(home: &Path) -> Diagnosis {
     }
 }
 
-fn settings(home: &Path) -> Diagnosis {
+fn diagnose_settings(home: &Path) -> Diagnosis {
     match Settings::load(home, &UpArgs::default()) {
         Err(error) => Diagnosis::fail("config", format!("{error:#}"), "`abide config schema` has what it may be"),
         Ok(_) if connection::goes_by_old_settings(home) => {
@@ -184,7 +184,7 @@ fn workspace_files(home: &Path) -> Vec<Diagnosis> {
         Ok(WorkspaceFile::Trusted(file)) => {
             Some(match settings.as_ref().map(|settings| settings.in_workspace(&file)) {
                 Ok(Err(error)) => wrong(format!("{error:#}")),
-                // What is wrong with config.toml is said above.
+                // Mistakes in config.toml have a line of their own.
                 Ok(Ok(_)) | Err(_) => Diagnosis::ok(name, format!("{} is trusted", file.path().display())),
             })
         }
@@ -194,7 +194,7 @@ fn workspace_files(home: &Path) -> Vec<Diagnosis> {
     trusted.into_iter().filter_map(check).collect()
 }
 
-fn rules(home: &Path) -> Diagnosis {
+fn diagnose_policy(home: &Path) -> Diagnosis {
     match policy_file::read(home) {
         Ok(None) => Diagnosis::ok("policy", "none: no call of an agent waits for a person (see docs/policy.md)"),
         Ok(Some(policy)) => Diagnosis::ok("policy", counted(policy.len() as u64, "rule")),
@@ -206,8 +206,8 @@ fn rules(home: &Path) -> Diagnosis {
 }
 
 /// Whether the operator would hear of anything, and has so far.
-fn notifications(home: &Path) -> Vec<Diagnosis> {
-    // What is wrong with a setting is said above.
+fn diagnose_notifications(home: &Path) -> Vec<Diagnosis> {
+    // Mistakes in settings have a line of their own.
     let Ok(settings) = Settings::load(home, &UpArgs::default()) else { return Vec::new() };
     let chosen = [("command", &settings.notify_command.value), ("webhook", &settings.notify_webhook.value)];
     let chosen: Vec<&str> = chosen.iter().filter(|(_, value)| value.is_some()).map(|(name, _)| *name).collect();
@@ -253,7 +253,7 @@ fn missing_program(command: &str) -> Option<&str> {
     (plain && !there).then_some(first)
 }
 
-fn daemon(place: &PlaceArgs, home: &Path) -> Diagnosis {
+fn diagnose_daemon(place: &PlaceArgs, home: &Path) -> Diagnosis {
     let client = match connection::find_if_any(place) {
         Ok(Some(client)) => client,
         Ok(None) => return Diagnosis::warn("daemon", format!("none serves {}", home.display()), START_ONE),
@@ -275,7 +275,7 @@ fn daemon(place: &PlaceArgs, home: &Path) -> Diagnosis {
     }
 }
 
-fn ledger(place: &PlaceArgs, home: &Path) -> Vec<Diagnosis> {
+fn diagnose_ledger(place: &PlaceArgs, home: &Path) -> Vec<Diagnosis> {
     let wrong = |error: &anyhow::Error| {
         // Nothing is damaged where the home is only held, or another version's: the message says what to do.
         let fix = match error.downcast_ref() {
@@ -286,7 +286,7 @@ fn ledger(place: &PlaceArgs, home: &Path) -> Vec<Diagnosis> {
     };
     if let Ok(Some(client)) = connection::find_if_any(place) {
         return match block_on(async { Ok(client.ledger_stats().await?) }) {
-            Ok(stats) => counts(&stats, true),
+            Ok(stats) => diagnose_counts(&stats, true),
             Err(error) => wrong(&error),
         };
     }
@@ -300,7 +300,7 @@ fn ledger(place: &PlaceArgs, home: &Path) -> Vec<Diagnosis> {
         Ok(upkeep::stats(&ledger)?)
     });
     match read {
-        Ok(stats) => counts(&stats, false),
+        Ok(stats) => diagnose_counts(&stats, false),
         Err(error) if home::is_outdated(&error) => {
             let found = "an older version of abide wrote it; the daemon upgrades it when it starts, and from then on \
                          that older version refuses it";
@@ -310,7 +310,7 @@ fn ledger(place: &PlaceArgs, home: &Path) -> Vec<Diagnosis> {
     }
 }
 
-fn counts(stats: &LedgerStats, served: bool) -> Vec<Diagnosis> {
+fn diagnose_counts(stats: &LedgerStats, served: bool) -> Vec<Diagnosis> {
     let (facts, streams) = (counted(stats.facts, "fact"), counted(stats.streams, "stream"));
     let bytes = grouped(stats.bytes);
     let found = format!("{facts} of {streams}, {bytes} bytes; `abide ledger verify` checks them");
@@ -343,16 +343,16 @@ fn counts(stats: &LedgerStats, served: bool) -> Vec<Diagnosis> {
 }
 
 /// Where the ledger is, and where what commands write is kept; once where they share a disk.
-fn disks(home: &Path) -> Vec<Diagnosis> {
+fn diagnose_disks(home: &Path) -> Vec<Diagnosis> {
     let (ledger, output) = (existing(home), existing(&home.join("agents")));
     let device = |folder: &Path| fs::metadata(folder).ok().map(|found| found.dev());
     if device(&ledger) == device(&output) {
-        return vec![disk("disk", &ledger)];
+        return vec![diagnose_disk("disk", &ledger)];
     }
-    vec![disk("disk", &ledger), disk("output", &output)]
+    vec![diagnose_disk("disk", &ledger), diagnose_disk("output", &output)]
 }
 
-fn disk(name: &'static str, folder: &Path) -> Diagnosis {
+fn diagnose_disk(name: &'static str, folder: &Path) -> Diagnosis {
     match rustix::fs::statvfs(folder) {
         Err(error) => Diagnosis::warn(name, format!("can't look at {} ({error})", folder.display()), "see `df`"),
         Ok(found) => {
@@ -370,7 +370,7 @@ fn disk(name: &'static str, folder: &Path) -> Diagnosis {
 }
 
 /// Of the daemon where one serves the home, else of what would be started here.
-fn open_files(home: &Path) -> Diagnosis {
+fn diagnose_open_files(home: &Path) -> Diagnosis {
     let pid = connection::serving(home).ok().flatten().map(|served| served.pid);
     let hard = hard_limit(pid);
     let connections = grouped(Limits::for_open_files(hard).connections as u64);
@@ -388,7 +388,7 @@ fn open_files(home: &Path) -> Diagnosis {
 /// The oldest git that lists worktrees so that every path can be read.
 const GIT_LEAST: (u32, u32) = (2, 36);
 
-fn git() -> Diagnosis {
+fn diagnose_git() -> Diagnosis {
     let path = match programs::find("git") {
         Ok(path) => path,
         Err(why) => return Diagnosis::warn("git", why, "install git: worktrees need it"),
@@ -421,16 +421,16 @@ fn git_version(said: &str) -> Option<(u32, u32)> {
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// What keeps commands where they belong: as the daemon found it where one runs, else as it is found now.
-fn sandbox(place: &PlaceArgs, home: &Path) -> Vec<Diagnosis> {
+/// The sandbox of commands: as the daemon found it if one runs, else as it is found now.
+fn diagnose_sandbox(place: &PlaceArgs, home: &Path) -> Vec<Diagnosis> {
     let (found, by) = match connection::find_if_any(place) {
         Ok(Some(client)) => match block_on(async { Ok(client.sandbox().await?) }) {
             Ok(found) => (found, "as the daemon found it"),
             Err(error) => return vec![Diagnosis::warn("sandbox", format!("{error:#}"), "see `abide daemon status`")],
         },
-        Ok(None) | Err(_) => (look(home), "tried now"),
+        Ok(None) | Err(_) => (probe_sandbox(home), "tried now"),
     };
-    let advice = |problem: &String| Diagnosis::warn("sandbox", problem.clone(), mend(problem));
+    let advice = |problem: &String| Diagnosis::warn("sandbox", problem.clone(), repair_hint(problem));
     let mut diagnoses = vec![enforced(&found, by)];
     // Where nothing works, why is what matters; the gaps of a mechanism that works are one thing to know.
     diagnoses.extend(found.problems.iter().map(advice));
@@ -483,7 +483,7 @@ fn writable_settings(place: &PlaceArgs) -> Vec<Diagnosis> {
 /// Each is a look at a disk.
 const AGENTS_LOOKED_AT: usize = 500;
 
-fn look(home: &Path) -> SandboxPart {
+fn probe_sandbox(home: &Path) -> SandboxPart {
     let settings = Settings::load(home, &UpArgs::default());
     let (mode, bounds) =
         settings.map_or((Mode::Auto, Bounds::default()), |settings| (settings.sandbox.value, settings.bounds()));
@@ -521,8 +521,8 @@ fn enforced(found: &SandboxPart, by: &str) -> Diagnosis {
     }
 }
 
-/// What to do about a problem that the sandbox names.
-fn mend(problem: &str) -> &'static str {
+/// The repair for a problem of the sandbox.
+fn repair_hint(problem: &str) -> &'static str {
     match problem.split_once(": ") {
         Some(("bubblewrap", why)) if why.contains("no bwrap in PATH") => "apt install bubblewrap, or your system's way",
         Some(("bubblewrap", _)) => {

@@ -1,4 +1,4 @@
-//! What the commands about one plane of an agent share.
+//! Code that the commands about one plane of an agent share.
 
 use abide_api::Client;
 use abide_api::client::page_query;
@@ -18,7 +18,7 @@ pub struct Plane<T> {
     pub titles: &'static [&'static str],
     pub id: fn(&T) -> &str,
     pub row: fn(&T, &Output) -> Vec<Cell>,
-    /// What to say of the agent where there is nothing; ID is the agent.
+    /// The sentence for an agent without items; ID stands for the agent.
     pub empty: &'static str,
 }
 

@@ -21,7 +21,7 @@ const PLANE: Plane<TaskView> = Plane {
         let what = if task.summary.is_empty() { task.command.as_deref().unwrap_or("-") } else { &task.summary };
         vec![
             Cell::status(task.status.as_str()),
-            exit(task).into(),
+            exit_text(task).into(),
             out.time(task.created_at).into(),
             gist(what, 80).into(),
         ]
@@ -43,7 +43,7 @@ pub fn run(command: &TaskCommand, place: &PlaceArgs, out: &Output) -> anyhow::Re
     }
 }
 
-fn exit(task: &TaskView) -> String {
+fn exit_text(task: &TaskView) -> String {
     match (task.exit_code, task.signal) {
         (Some(code), _) => code.to_string(),
         (None, Some(signal)) => format!("signal {signal}"),
@@ -69,7 +69,7 @@ fn described(task: &TaskView, out: &Output) -> String {
         ("task", task.task_id.to_string()),
         ("kind", task.kind.to_string()),
         ("status", task.status.to_string()),
-        ("exit", exit(task)),
+        ("exit", exit_text(task)),
         ("made", out.time(task.created_at)),
     ];
     rows.extend(task.ended_at.map(|at| ("ended", out.time(at))));
@@ -220,7 +220,7 @@ fn start(args: &RunArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<()> 
         | TaskStatus::Cancelled
         | TaskStatus::Interrupted) => {
             let why = ended.evidence.last().map(|why| format!(" ({why})")).unwrap_or_default();
-            Err(Failed::Found(format!("{} is {status}, exit {}{why}", ended.task_id, exit(&ended))).into())
+            Err(Failed::Found(format!("{} is {status}, exit {}{why}", ended.task_id, exit_text(&ended))).into())
         }
     }
 }

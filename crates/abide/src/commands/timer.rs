@@ -21,7 +21,7 @@ const PLANE: Plane<TimerView> = Plane {
         vec![
             Cell::status(timer.status.as_str()),
             next.into(),
-            when(timer).into(),
+            schedule_text(timer).into(),
             fired.into(),
             missed.into(),
             summary.into(),
@@ -40,7 +40,7 @@ pub fn run(command: &TimerCommand, place: &PlaceArgs, out: &Output) -> anyhow::R
 }
 
 /// How often it fires.
-fn when(timer: &TimerView) -> String {
+fn schedule_text(timer: &TimerView) -> String {
     match (timer.every_ms, &timer.cron, timer.time_zone.as_deref()) {
         (Some(ms), ..) => format!("every {}", span::rough(ms)),
         (None, Some(cron), None | Some("UTC")) => cron.clone(),
@@ -61,7 +61,7 @@ fn show(of: &OfAgent, named: &str, place: &PlaceArgs, out: &Output) -> anyhow::R
             ("timer", timer.timer_id.to_string()),
             ("status", timer.status.to_string()),
             ("summary", timer.summary.clone()),
-            ("when", when(&timer)),
+            ("when", schedule_text(&timer)),
             ("next", if next.is_empty() { "-".to_owned() } else { next.join(", ") }),
             ("fired", timer.fire_count.to_string()),
             ("missed", timer.missed_count.to_string()),

@@ -35,11 +35,11 @@ pub fn run(args: &LastArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<(
         if entries.is_empty() {
             return format!("{id} has said nothing yet; `abide send {id} TEXT --wait` asks it something\n");
         }
-        entries.iter().map(|entry| said(entry, out)).collect::<Vec<_>>().join("\n")
+        entries.iter().map(|entry| entry_text(entry, out)).collect::<Vec<_>>().join("\n")
     })
 }
 
-fn said(entry: &TranscriptEntry, out: &Output) -> String {
+fn entry_text(entry: &TranscriptEntry, out: &Output) -> String {
     let tool = entry.tool.as_deref().map(|tool| format!(" {}", one_line(tool))).unwrap_or_default();
     let status = entry.status.map(|status| format!(" ({status})")).unwrap_or_default();
     let kind = entry.kind.map(|kind| format!(" {kind}")).unwrap_or_default();

@@ -56,7 +56,7 @@ pub fn run(args: &WatchArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<
         loop {
             let read_on = match follow.next().await? {
                 StreamItem::Fact(fact) => {
-                    let begin = speaker.falls_silent();
+                    let begin = speaker.end_text();
                     let shown = FactLine { event: &fact.event, cursor: all.then_some(&fact.cursor) };
                     out.line(&shown, || format!("{begin}{}", line(&fact.event, out)))?
                 }
@@ -65,7 +65,7 @@ pub fn run(args: &WatchArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<
                     let data = TextOfRound { exec_id: &delta.exec_id, round: delta.round, text: &delta.text };
                     let shown = TextLine { agent_id: agent, kind: TextDelta::EVENT, data };
                     // The reader of a file has the whole text in the facts.
-                    !out.is_live() || out.line(&shown, || out.paint(Paint::Dim, &speaker.says(agent, &delta)))?
+                    !out.is_live() || out.line(&shown, || out.paint(Paint::Dim, &speaker.text_of(agent, &delta)))?
                 }
             };
             if !read_on {
@@ -81,20 +81,20 @@ struct Speaker(Option<(String, String, u32)>);
 
 impl Speaker {
     /// The output for a piece of text. It continues the line of the same author, or begins a new one.
-    fn says(&mut self, agent: &str, delta: &TextDelta) -> String {
+    fn text_of(&mut self, agent: &str, delta: &TextDelta) -> String {
         let who = (agent.to_owned(), delta.exec_id.clone(), delta.round);
         // Lines of text are indented, so that none can pass for a fact.
         let text = spoken(&delta.text).replace('\n', "\n  ");
         if self.0.as_ref() == Some(&who) {
             return text;
         }
-        let begin = self.falls_silent();
+        let begin = self.end_text();
         self.0 = Some(who);
         format!("{begin}{}: {text}", one_line(agent))
     }
 
     /// The output that ends the line of text, if there is one.
-    fn falls_silent(&mut self) -> &'static str {
+    fn end_text(&mut self) -> &'static str {
         if self.0.take().is_some() { "\n" } else { "" }
     }
 }
@@ -168,14 +168,14 @@ mod tests {
         let mut speaker = Speaker::default();
         let mut screen = String::new();
         for (agent, round, text) in [("a", 1, "One "), ("a", 1, "two\n"), ("b", 1, "X\u{1b}[2J"), ("a", 1, "three")] {
-            screen += &speaker.says(agent, &delta(round, text));
+            screen += &speaker.text_of(agent, &delta(round, text));
         }
-        screen += speaker.falls_silent();
-        screen += speaker.falls_silent();
-        screen += &speaker.says("a", &delta(2, "again"));
+        screen += speaker.end_text();
+        screen += speaker.end_text();
+        screen += &speaker.text_of("a", &delta(2, "again"));
         assert_eq!(screen, "a: One two\n  \nb: X\\u{1b}[2J\na: three\na: again");
         // A line of text is no entry of its own.
-        screen = speaker.says("a", &delta(2, "!\n2026-01-01T00:00:00Z  a  control.applied"));
+        screen = speaker.text_of("a", &delta(2, "!\n2026-01-01T00:00:00Z  a  control.applied"));
         assert_eq!(screen, "!\n  2026-01-01T00:00:00Z  a  control.applied");
     }
 }

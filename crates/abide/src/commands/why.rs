@@ -32,7 +32,7 @@ fn of_fixture(dir: &Path, out: &Output) -> anyhow::Result<()> {
     out.result(&why, || text(&why))
 }
 
-/// What comes next. A replay leaves the queue aside; an agent with a message in it is not one with nothing to do.
+/// The next decision. A replay leaves the queue aside, and an agent with a message in its queue has something to do.
 fn next(fixture: &Fixture) -> Decision {
     let next = decide(&fixture.state, fixture.now);
     let idle = fixture.decision();

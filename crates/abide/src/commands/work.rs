@@ -7,7 +7,7 @@ use abide_api::types::{
     LimitsView, TodoState, TodoView, WorkItemBlock, WorkItemComplete, WorkItemCreate, WorkItemUpdate, WorkItemView,
 };
 
-use super::agent::{read, stdin, used};
+use super::agent::{read, stdin, usage_text};
 use super::plane::{self, Plane};
 use crate::budget::limits;
 use crate::cli::{OneItem, PlaceArgs, WorkCommand, WorkCreateArgs, WorkUpdateArgs};
@@ -78,7 +78,7 @@ fn described(item: &WorkItemView, out: &Output) -> String {
     rows.extend(item.blocked_by.clone().map(|by| ("blocked by", by)));
     rows.extend(item.recheck_at.map(|at| ("recheck", out.time(at))));
     rows.extend(item.budget.as_ref().and_then(limits).map(|limits| ("budget", limits)));
-    rows.extend(item.used.as_ref().and_then(used).map(|used| ("used", used)));
+    rows.extend(item.used.as_ref().and_then(usage_text).map(|used| ("used", used)));
     let mut text = table(&rows);
     for (number, entry) in item.todo.iter().enumerate() {
         let sign = match entry.state {
@@ -96,7 +96,7 @@ fn described(item: &WorkItemView, out: &Output) -> String {
     text
 }
 
-fn plan(file: Option<&Path>) -> anyhow::Result<Option<String>> {
+fn read_plan(file: Option<&Path>) -> anyhow::Result<Option<String>> {
     file.map(read).transpose()
 }
 
@@ -108,7 +108,7 @@ fn create(args: &WorkCreateArgs, place: &PlaceArgs, out: &Output) -> anyhow::Res
     let agent = &args.of.agent;
     let new = WorkItemCreate {
         objective: args.objective.clone(),
-        plan: plan(args.plan.as_deref())?,
+        plan: read_plan(args.plan.as_deref())?,
         plan_status: args.plan_status,
         todo: pending(&args.todo).collect(),
         budget: (!args.budget.is_empty()).then(|| args.budget.over(&LimitsView::default())),
@@ -139,7 +139,7 @@ fn update(args: &WorkUpdateArgs, place: &PlaceArgs, out: &Output) -> anyhow::Res
     if let Some(number) = args.doing.filter(|number| args.done.contains(number)) {
         return Err(Failed::Usage(format!("entry {number} is either done or worked on; leave one out")).into());
     }
-    let plan = plan(file.as_deref())?;
+    let plan = read_plan(file.as_deref())?;
     let client = connection::find(place)?;
     let agent = args.one.of.agent.as_str();
     let item = block_on(async {

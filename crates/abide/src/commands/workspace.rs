@@ -195,7 +195,7 @@ const ASKED: u32 = 200;
 /// The time between two questions about something that is under way.
 const BETWEEN: Duration = Duration::from_millis(50);
 
-/// What became of a worktree that is being removed; nothing if that takes long.
+/// The outcome of a worktree that is being removed; none if the removal takes long.
 async fn removed(client: &Client, agent: &AgentId, root: &str) -> anyhow::Result<Option<WorkspaceView>> {
     for _ in 0..ASKED {
         let all: Vec<WorkspaceView> = plane::items(client, agent, "workspaces").await?;

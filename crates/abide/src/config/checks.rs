@@ -1,4 +1,4 @@
-//! What single texts of settings must look like. Each gives the text as it is kept, or says what is wrong with it.
+//! Rules for single texts of settings. Each function returns the text as it is stored, or an error.
 
 use std::path::Path;
 

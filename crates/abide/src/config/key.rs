@@ -135,7 +135,7 @@ impl Entry {
         (self.table.environment)(&self.name, self.row)
     }
 
-    /// What it says of a model, if it is of a model.
+    /// The field of a model's card, if the key is about a model.
     pub fn card_field(&self) -> Option<CardField> {
         if let Type::Card(field) = self.row.takes { Some(field) } else { None }
     }

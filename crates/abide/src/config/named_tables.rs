@@ -15,7 +15,7 @@ use crate::model_name::parse_model_name;
 #[derive(Debug)]
 pub struct NamedTable {
     pub name: &'static str,
-    /// What stands in the place of NAME; in quotes where such names are always quoted.
+    /// The placeholder for NAME; in quotes if such names are always quoted.
     pub of: &'static str,
     pub about: &'static str,
     pub check_name: fn(&str) -> Result<(), String>,
@@ -116,7 +116,7 @@ fn provider_default(providers: &Providers, entry: &Entry) -> Option<Value> {
     }
 }
 
-/// What is known of a model of a provider that there is.
+/// The known value of a model of an existing provider.
 fn card_default(providers: &Providers, entry: &Entry) -> Option<Value> {
     match (providers.model(&entry.name).ok()?, entry.row.takes) {
         (Model::Remote(remote), Type::Card(field)) => remote.card.value(field).map(Value::Card),

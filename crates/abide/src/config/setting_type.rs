@@ -29,7 +29,7 @@ pub enum Type {
     Number {
         least: u64,
         most: u64,
-        /// What is counted, as it follows "no number".
+        /// The unit, as it follows "no number".
         of: &'static str,
         zero_is_no_limit: bool,
     },
@@ -48,7 +48,7 @@ pub enum Type {
 #[derive(Debug, Clone, Copy)]
 pub struct Words {
     pub words: fn() -> Vec<&'static str>,
-    /// What a wrong word is not: "no level".
+    /// The kind of word, as in "no level".
     pub not: &'static str,
 }
 
@@ -177,7 +177,7 @@ impl Type {
         }
     }
 
-    /// What a JSON schema says of such a value.
+    /// The JSON schema of such a value.
     pub fn schema(self) -> serde_json::Value {
         match self {
             Type::Address { .. } => json!({ "type": "string" }),

@@ -51,7 +51,8 @@ impl SettingsFile {
         Ok(SettingsFile { path, scope, digest, document })
     }
 
-    /// What the file of a home holds now, whether it makes sense or not: what another reader read is told from it.
+    /// The digest of the file's content, whether it is valid or not. It tells whether another process read the same
+    /// content.
     pub fn digest_of(home: &Path) -> anyhow::Result<String> {
         let bytes = folder::read_if_there(&home.join("config.toml"))?.unwrap_or_default();
         Ok(Hash::of(&bytes).to_string())
@@ -135,7 +136,7 @@ impl SettingsFile {
     pub fn entries(&self) -> anyhow::Result<Vec<(Entry, Value)>> {
         let mut entries = Vec::new();
         for table in &NAMED_TABLES {
-            let Some(item) = self.at(table.name) else { continue };
+            let Some(item) = self.item_at(table.name) else { continue };
             for (name, item) in self.tables(table.name, item)?.iter() {
                 for (field, _) in self.tables(&format!("{}.{name}", table.name), item)?.iter() {
                     let entry = table.entry(name, field).map_err(|problem| self.wrong(&problem))?;
@@ -175,7 +176,7 @@ impl SettingsFile {
 
     /// The entries of a named table, before their fields are read.
     fn empty_entries<T: Default>(&self, table: &str) -> BTreeMap<String, T> {
-        let entries = self.at(table).and_then(Item::as_table_like);
+        let entries = self.item_at(table).and_then(Item::as_table_like);
         let names = entries.into_iter().flat_map(TableLike::iter).map(|(name, _)| name.to_owned());
         names.map(|name| (name, T::default())).collect()
     }
@@ -183,15 +184,15 @@ impl SettingsFile {
     /// Where a setting stands. That of the sandbox's mode is older than the table that the others are in.
     fn place<'a>(&self, key: &'a Key) -> (Vec<&'a str>, &'static str) {
         match key {
-            Key::Row(Row { key, in_table: Some(name), .. }) if self.at(key).is_some_and(Item::is_table_like) => {
+            Key::Row(Row { key, in_table: Some(name), .. }) if self.item_at(key).is_some_and(Item::is_table_like) => {
                 (key.split('.').collect(), name)
             }
             Key::Row(_) | Key::Entry(_) => key.place(),
         }
     }
 
-    /// What stands at a name with dots.
-    fn at(&self, name: &str) -> Option<&Item> {
+    /// The item with this dotted name.
+    fn item_at(&self, name: &str) -> Option<&Item> {
         let (tables, last) = name.rsplit_once('.').map_or(("", name), |split| split);
         let document: &dyn TableLike = self.document.as_table();
         let names = tables.split('.').filter(|name| !name.is_empty());
@@ -202,7 +203,8 @@ impl SettingsFile {
     fn make_table_of_word(&mut self, key: &Key) {
         let (tables, _) = key.place();
         let Some(row) = ROWS.iter().find(|row| row.in_table.is_some() && tables == [row.key]) else { return };
-        let Some(name) = row.in_table.filter(|_| self.at(row.key).is_some_and(|item| !item.is_table_like())) else {
+        let Some(name) = row.in_table.filter(|_| self.item_at(row.key).is_some_and(|item| !item.is_table_like()))
+        else {
             return;
         };
         if let Some(word) = self.document.remove(row.key) {
@@ -267,7 +269,7 @@ impl SettingsFile {
         }
         let name = self.place(key).1;
         let table = self.table(key)?;
-        // What is there keeps the way it is written; inserting would write it anew.
+        // An existing item keeps its formatting; inserting would format it anew.
         match table.get_mut(name) {
             Some(item) => *item = Item::Value(new),
             None => drop(table.insert(name, Item::Value(new))),

@@ -48,7 +48,7 @@ pub struct Flag {
 }
 
 impl Row {
-    /// What a row leaves out: no flag, no variable, a restart is needed, and a workspace may not set it.
+    /// The defaults of a row: no flag, no variable, a restart is needed, and a workspace may not set it.
     pub(super) const BASE: Row = Row {
         key: "",
         takes: Type::Switch,
@@ -84,7 +84,7 @@ macro_rules! settings {
             pub providers: Providers,
             /// Which config.toml this was read from.
             pub file_digest: String,
-            /// What config.toml says in named tables.
+            /// The entries of named tables in config.toml.
             pub(super) entries: Vec<(Entry, Setting<Value>)>,
         }
 
@@ -128,14 +128,14 @@ impl<T: SettingType> Setting<T> {
 }
 
 const PORT: u16 = 4173;
-/// Longer than this, and whoever stops the daemon takes it for stuck.
+/// Beyond this time, an operator who stops the daemon takes it for stuck.
 const GRACE_MAX_MS: u64 = 600_000;
 /// Less than this, and hardly a program starts.
 const MEMORY_LEAST_BYTES: u64 = 64 << 20;
 const SCRATCH_LEAST_BYTES: u64 = 1 << 20;
 const SCRATCH_BYTES: u64 = 1 << 30;
 const HOOK_RATE_MAX: u64 = 1_000_000;
-/// Nobody waits for more than this many models to fail one after the other.
+/// A chain of more failing models would take too long.
 const FALLBACK_MAX: usize = 8;
 
 /// A limit of agents, of which zero is none.

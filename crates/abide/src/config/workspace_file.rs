@@ -22,7 +22,7 @@ const NAME: &str = "abide.toml";
 /// Far more than a few settings take.
 const MOST_BYTES: u64 = 64 << 10;
 
-/// What was found in the place of a workspace's `abide.toml`.
+/// The state of a workspace's `abide.toml`.
 #[derive(Debug)]
 pub enum WorkspaceFile {
     Absent,
@@ -49,7 +49,7 @@ pub enum Why {
     Refused(io::Error),
 }
 
-/// What the operator trusts of one workspace.
+/// The content that the operator trusts in one workspace.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TrustRecord {
     pub workspace: PathBuf,
@@ -102,7 +102,7 @@ impl WorkspaceFile {
         }
     }
 
-    /// What a person should know before they wonder why the file has no effect.
+    /// An explanation for a person who may wonder why the file has no effect.
     pub fn warning(&self) -> Option<String> {
         match self {
             WorkspaceFile::Unused(unused) => Some(unused.to_string()),

@@ -129,7 +129,7 @@ impl Failed {
         }
     }
 
-    /// What to do next, where that is not in the error already.
+    /// The next step, unless the error has it already.
     pub fn hint(error: &anyhow::Error) -> Option<String> {
         if let Some(Failed::Unanswered(unanswered)) = error.downcast_ref() {
             return unanswered.hint.clone();

@@ -87,7 +87,7 @@ fn a_model_that_fails_is_followed_by_the_next() {
     assert_eq!(place.run(&["agent", "set", "scout", "--fallback", "nonsense"]).code, Some(2));
 }
 
-/// Nobody serves it: a test in which somebody was asked would end otherwise.
+/// No server listens here: a call to the provider would fail the test.
 const UNPRICED: &str = "[providers.mine]\nkind = \"openai-chat\"\nbase_url = \"http://127.0.0.1:9/v1\"\n";
 const PRICE: &str = "[models.\"mine/x\"]\ninput_usd = 1\noutput_usd = 2\n";
 
@@ -134,7 +134,7 @@ fn a_turn_that_goes_in_circles_is_a_question_to_a_person() {
     assert!(ran.err.contains("The turn went in circles"), "{}", ran.err);
 }
 
-/// Whoever waits for an answer hears why it takes its time.
+/// A client that waits for an answer is told the reason of a delay.
 #[test]
 fn every_time_that_a_provider_is_asked_again_is_told_of_once() {
     let place = Place::empty();

@@ -68,7 +68,7 @@ fn a_long_log_is_rotated_while_the_daemon_runs() {
         assert_eq!(fs::metadata(log(0)).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::metadata(log(1)).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(fs::read_to_string(log(1)).unwrap().contains(&format!("\nround {round}\n")));
-        // Nothing is missing for whoever reads along, or asks for more lines than the new log has.
+        // No line is missing for a reader that follows, or that asks for more lines than the new log has.
         assert!(followed.any(|line| line == format!("round {round}")));
         assert!(followed.any(|line| line.contains("agent_list")));
         let last = place.says(&["daemon", "logs", "--last", "100"]);

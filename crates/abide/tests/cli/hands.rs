@@ -21,7 +21,7 @@ fn project(place: &Place) -> PathBuf {
     place.path("project").canonicalize().unwrap()
 }
 
-/// What `agent show` says of one thing.
+/// One line of `agent show`.
 fn row(place: &Place, name: &str) -> String {
     let shown = place.says(&["agent", "show", "scout"]);
     let found = shown.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix("  "));
@@ -178,7 +178,7 @@ fn a_worktree_from_its_making_to_its_patch() {
     place.says(&["task", "run", "--agent", "scout", "--wait", "echo new > new; cat README"]);
     let notes = place.json(&["why", "scout"])["notes"].clone();
     assert!(notes[0].as_str().unwrap().starts_with(&format!("it works in {root}, a worktree of ")), "{notes}");
-    // What its task came to is a message, and a turn may read it at any moment; nothing is detached below one.
+    // The result of its task is a message, and a turn may read it at any time; no folder is detached below a running turn.
     place.says(&["agent", "stop", "scout"]);
     let said = place.says(&["workspace", "detach", "--agent", "scout", root]);
     let listed = place.json(&["workspace", "list", "--agent", "scout"]);
@@ -270,7 +270,7 @@ fn the_readme_runs_commands_as_it_shows() {
     assert_eq!(checked, 2);
 }
 
-/// What the sandbox hides from commands in a person's home, no file tool opens either.
+/// File tools do not open files that the sandbox hides from commands in a person's home.
 #[test]
 fn a_file_tool_opens_no_secret_of_the_person() {
     let place = Place::empty();

@@ -138,7 +138,7 @@ fn a_refused_import_into_a_new_home_leaves_nothing() {
     place.refused(1, &["--home", "deep/er", "ledger", "import", "nothing"]);
     assert!(!place.path("deep").exists());
     assert_eq!(contents(&place.path("")), before);
-    // What somebody else put there stays.
+    // Foreign files stay.
     place.write("home/config.toml", "");
     place.refused(1, &["ledger", "import", "nothing"]);
     let left: Vec<_> = fs::read_dir(place.home()).unwrap().map(|entry| entry.unwrap().file_name()).collect();

@@ -88,7 +88,7 @@ fn an_image_goes_with_a_message() {
     assert_eq!(place.says(&[&look[..], &["--image", "shot.png", "--wait", "--timeout", "30"]].concat()), "look\n");
     let said = place.json(&["transcript", "main"]);
     assert_eq!(said["items"][0]["json"], json!({ "text": "look", "images": ["(image 1)", "(image 2)"] }));
-    // What was sent is kept whole.
+    // Sent text is stored whole.
     let mut watch = place.command(&["watch", "main", "--after", "0", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(watch.stdout.take().unwrap()).lines();
     let mut facts = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
@@ -333,7 +333,7 @@ fn a_daemon_in_the_background() {
     assert!(place.says(&["daemon", "logs"]).contains("abide is up at"));
     assert_eq!(place.json(&["daemon", "stop"])["stopped"], true);
     assert_eq!(place.run(&["daemon", "status"]).code, Some(7));
-    // What dies at once is said, with what it said itself.
+    // A daemon that dies at once is reported together with its output.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let error = place.refused(1, &["daemon", "start", "--listen", &address]);
@@ -368,7 +368,7 @@ fn the_quick_start_of_the_readme() {
         if command.starts_with("watch") {
             continue;
         }
-        // Whatever was quoted is one word, and the last one.
+        // The quoted text is one word, and the last one.
         let words: Vec<&str> = match command.split_once("--wait ").or_else(|| command.split_once("send main ")) {
             Some((_, text)) => command.trim_end_matches(text).split_whitespace().chain([text]).collect(),
             None => command.split_whitespace().collect(),

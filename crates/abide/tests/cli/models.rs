@@ -130,7 +130,7 @@ fn entries_stand_in_tables_of_their_own() {
     assert_eq!(of("models.\"mine/qwen3.5\".window_tokens"), (json!(65_536), "file home/config.toml".into()));
     assert_eq!(of("providers.mine.kind"), (json!("openai-chat"), "file home/config.toml".into()));
     assert_eq!(of("fallback").0, json!(["ollama/small", "script/echo"]));
-    // What nobody said has a value, too.
+    // Settings that were never set have values, too.
     let get = |key: &str| place.json(&["config", "get", key]);
     assert_eq!(get("models.mine/qwen3.5.max_output_tokens")["value"], 4_096);
     assert_eq!(
@@ -280,7 +280,7 @@ fn the_doctor_knows_keys_by_name_and_endpoints_by_knocking() {
     let (code, endpoint) = check(&variables, "endpoint");
     assert_eq!((code, endpoint[0]["verdict"].as_str()), (Some(0), Some("ok")), "{endpoint:?}");
     assert!(!served.join().unwrap().contains(KEY), "no key is shown to whoever answers");
-    // Nobody is there any more.
+    // No server listens any more.
     let (code, endpoint) = check(&variables, "endpoint");
     assert_eq!((code, endpoint[0]["verdict"].as_str()), (Some(1), Some("fail")), "{endpoint:?}");
     // Without its key, the chosen one can't be called.

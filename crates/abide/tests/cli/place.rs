@@ -42,7 +42,7 @@ impl Place {
         path
     }
 
-    /// `abide`, in this place and with its home. Nothing of whoever runs the tests is seen.
+    /// `abide`, in this place and with its home. The environment of the test runner is hidden.
     pub fn command(&self, args: &[&str]) -> Command {
         // Another build of it can be named: a soak is about the one that people run.
         let built = std::env::var_os("ABIDE_TEST_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_abide").into());
@@ -108,7 +108,7 @@ impl Daemon {
         Daemon::of(command)
     }
 
-    /// Whatever starts it, once it is ready.
+    /// The daemon of any command, after it is ready.
     pub fn of(mut command: Command) -> Daemon {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());

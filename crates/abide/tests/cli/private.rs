@@ -1,4 +1,4 @@
-//! What a home holds is for nobody else on the machine.
+//! Files of a home are readable by their owner only.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

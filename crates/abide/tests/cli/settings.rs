@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::place::{Daemon, Place, Ran};
 
-/// What stands above this line of docs/settings.md is written by hand.
+/// The part of docs/settings.md above this line is written by hand.
 const GENERATED: &str =
     "<!-- Below: `abide config schema --markdown`. UPDATE=1 writes it anew when this test runs. -->\n";
 

@@ -65,7 +65,7 @@ fn a_daemon_refuses_a_special_file_among_those_it_starts_with() {
     }
 }
 
-/// What the daemon writes itself is written anew.
+/// Files that the daemon writes itself are replaced.
 #[test]
 fn a_daemon_replaces_a_special_file_among_those_it_writes() {
     let place = Place::empty();

@@ -43,7 +43,7 @@ fn a_stopped_agent_keeps_everything_and_starts_nothing() {
     let aborted = served.facts("worker", "exec.aborted");
     assert_eq!((aborted.len(), &aborted[0]["reason"], &aborted[0]["message_id"]), (1, &json!("stop"), &json!(cut)));
     assert_eq!(served.facts("worker", "message.requeued"), [json!({ "message_id": cut, "reason": "stop" })]);
-    // What comes in is kept, what is ended is ended, and nothing of it starts a turn, in this daemon or the next.
+    // New messages are kept, ended items stay ended, and none of them starts a turn, in this daemon or the next.
     let later = served.send("worker", "second");
     let path = format!("/v1/agents/worker/timers/{}", far["timer_id"].as_str().unwrap());
     assert_eq!(served.call("DELETE", &path, &[], None).status, 200);

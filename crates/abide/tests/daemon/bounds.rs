@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::served::{Served, until};
 
-/// What the daemon has in memory.
+/// The resident memory of the daemon.
 fn resident_bytes(served: &Served) -> u64 {
     let notice: Value =
         serde_json::from_str(&fs::read_to_string(served.place.home().join("daemon.json")).unwrap()).unwrap();

@@ -25,13 +25,13 @@ fn spawned(served: &Served, agent: &str) -> (String, String) {
     (text(TASK), text("/agent_id"))
 }
 
-/// What the lead said in the end; that it waits it may have said before.
+/// The last answer of the lead. It may have said before that it waits.
 fn answer(served: &Served, message: &str) -> Value {
     let is_it = |brief: &Value| brief["message_id"] == message && brief["kind"] == "result";
     served.until_fact("lead", "brief.recorded", is_it)["text"].clone()
 }
 
-/// What is there of an agent's worktrees.
+/// The number of an agent's worktrees.
 fn worktrees(served: &Served, agent: &str) -> usize {
     let folder = served.place.home().join("worktrees").join(agent);
     fs::read_dir(folder).map_or(0, |entries| entries.count())

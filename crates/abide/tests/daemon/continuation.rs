@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::hands::{TASK, calls, exec, result, tool, until_there};
 use crate::served::{Served, until};
 
-/// What a cell says: how the message re-entered, or that it did not.
+/// The content of a cell: how the message re-entered, or that it did not.
 const TABLE: &str = "
                   operator  task      channel   webhook   callback  delivery  timer     wake    note    blank    blank_wake  own
 nothing           local     local     local     local     local     local     local     local   local   reduced  reduced     -
@@ -170,7 +170,7 @@ impl Cell<'_> {
         self.queued(|message| message["kind"] == "system_tick")
     }
 
-    /// What became of the message, once that is known; and whether all that is shown agrees.
+    /// The outcome of the message, once it is known; all views must agree.
     fn outcome(&self, trigger: &str, message: &Value) -> &'static str {
         let about = |event: &Value, kind: &str| event["kind"] == kind && event["data"]["message_id"] == *message;
         let ends = ["turn.started", "message.parked", "message.processed"];

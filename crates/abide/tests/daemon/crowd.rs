@@ -14,7 +14,7 @@ const REQUESTS: usize = 100;
 const AGENTS: usize = 8;
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// What a client did.
+/// The actions of a client.
 #[derive(Debug, Default)]
 struct Course {
     requests: usize,

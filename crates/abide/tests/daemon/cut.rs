@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use crate::hands::{LONG_MS, TASK, calls, exec, lines, result, tool};
 use crate::served::{Served, of_kind, until};
 
-/// What is cut off, in an agent of that name.
+/// The cut: what is under way in an agent of that name.
 struct Cut {
     agent: &'static str,
     rounds: Vec<Value>,
-    /// What the model plays after the restart, from its beginning, where it does not go on with the same.
+    /// The script that the model plays after the restart, if it does not go on with the same one.
     after: Option<Vec<Value>>,
     /// The calls of its message, as they end.
     tools: &'static [(&'static str, &'static str)],
@@ -111,7 +111,7 @@ fn every_kind_of_effect_is_cut_off_and_told() {
     }
     interrupted(&served, "person", &own);
     assert_eq!(lines(&folder(&served, "person").join("ran")), 1);
-    // A folder that was taken is free: whoever held it is gone.
+    // A folder that was locked is free, because its holder is gone.
     let released = served.until_fact("occupying", "workspace.released", |_| true);
     assert_eq!(released["evidence"], json!(["process_ended"]));
     served.create_in(

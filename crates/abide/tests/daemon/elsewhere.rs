@@ -1,7 +1,6 @@
-//! What went wrong in systems like this one, as people who ran them for months reported it: each is a test, and its
-//! number is its place in that list. Four of the ten are where the rest of their subject is: a result after focus moved
-//! (`results`), an agent that owns only a timer (`timers`), output without end (`bounds`), and many writers on one file
-//! (the ledger's own tests).
+//! Failures that people reported after running systems like this one for months: each is a test, and its number is its
+//! place in that list. Four of the ten are in the file of their subject: a result after focus moved (`results`), an agent
+//! that owns only a timer (`timers`), output without end (`bounds`), and many writers on one file (the ledger's own tests).
 
 use std::fs;
 

@@ -1,5 +1,5 @@
-//! Answers that fall short: images that a provider refuses, answers with nothing in them, answers and calls that are cut
-//! by the longest answer, and calls that break off. Whoever asked is told, and what was used is counted.
+//! Answers that fall short: images that a provider refuses, answers with nothing in them, answers and calls that are cut by
+//! the longest answer, and calls that break off. The sender is told, and the usage is counted.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -38,7 +38,7 @@ fn an_image_that_is_refused_does_not_ruin_the_agent() {
         text("Well.")
     });
     let mut served = provider.served("images = true");
-    // What is no image is not even taken.
+    // Data that is no image is refused before it is queued.
     let cut = json!({ "media_type": "image/png", "data": BASE64_STANDARD.encode(&png(100)[..90]) });
     let body = json!({ "json": { "text": "look", "images": [picture(), cut] } });
     let refused = served.call("POST", "/v1/agents/thinker/messages", &[], Some(&body));
@@ -93,7 +93,7 @@ fn an_empty_answer_is_no_answer() {
     assert_eq!(asked.len(), 2, "it was asked once more");
     assert!(asked[1].contains("Your answer was empty: no text and no call."), "{}", asked[1]);
     assert_eq!(served.place.says(&["send", "thinker", "speak", "--wait"]), "I speak.\n");
-    // Whoever tries it hears the same.
+    // `abide model test` reports the same.
     let tested = served.place.run(&["model", "test", "odd/m"]);
     assert_eq!(tested.code, Some(1), "{}", tested.out);
     assert!(tested.out.contains("odd/m does not answer: its answer was empty: no text and no call"), "{}", tested.out);
@@ -185,7 +185,7 @@ fn calls_that_break_off_or_are_ended_are_counted() {
     let mut watch = watch.stdout(Stdio::piped()).spawn().unwrap();
     let mut heard = BufReader::new(watch.stdout.take().unwrap()).lines().map(|line| line.unwrap());
     let message = served.send("thinker", "be ended");
-    // What is said now is heard.
+    // Later messages are answered.
     heard.find(|line| line.contains(&message) && line.contains("turn.started")).unwrap();
     release.send(()).unwrap();
     heard.find(|line| line.contains("text.delta")).unwrap();

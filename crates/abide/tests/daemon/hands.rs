@@ -1,4 +1,4 @@
-//! What tests of commands and folders share: scripts that call tools, folders, and a look at the machine itself.
+//! Shared code of tests of commands and folders: scripts that call tools, folders, and a look at the machine itself.
 
 use std::fs;
 use std::path::{Path, PathBuf};

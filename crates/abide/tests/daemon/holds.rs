@@ -66,7 +66,7 @@ fn refusal(status: u16) -> String {
     )
 }
 
-/// What `why` says, once no turn of the agent starts for this reason.
+/// The explanation of `why`, once no turn of the agent starts for this reason.
 fn until_held(served: &Served, agent: &str, reason: &str) -> Value {
     until(&format!("{agent} held by {reason}"), || {
         let why = served.get(&format!("/v1/agents/{agent}/why"));

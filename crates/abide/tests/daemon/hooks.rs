@@ -1,4 +1,5 @@
-//! What comes in by triggers' URLs, while the machine does its worst: each delivery counts once, and none is lost.
+//! Deliveries to triggers' URLs while the daemon is killed and the network fails: each delivery counts once, and none is
+//! lost.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,7 +24,7 @@ fn path(trigger: &Value) -> String {
     url[url.find("/hooks/").unwrap()..].to_owned()
 }
 
-/// What is to be sent, each under its id, in an order that has nothing to do with the ids.
+/// The deliveries, each under its id, in an order that does not depend on the ids.
 fn shuffled() -> Vec<usize> {
     let mut list: Vec<usize> = (0..DELIVERIES).chain((0..DELIVERIES).step_by(REPEATS)).collect();
     let mut drawn = 0x2545_f491_4f6c_dd1d_u64;

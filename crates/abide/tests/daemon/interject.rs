@@ -26,7 +26,7 @@ fn an_interjection_joins_at_a_safe_point() {
     assert_eq!((&joined["exec_id"], &joined["safe_point"]), (&round["exec_id"], &json!("after_model_round")));
     served.until_asleep("worker");
     assert_eq!(served.facts("worker", "turn.started").len(), 1, "it has no turn of its own");
-    // What joined a turn is part of it for good.
+    // A message that joined a turn is part of it for good.
     served.kill_and_up();
     served.until_asleep("worker");
     assert_eq!(served.facts("worker", "turn.started").len(), 1);

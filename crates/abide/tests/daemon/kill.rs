@@ -38,7 +38,7 @@ impl Dice {
     }
 }
 
-/// What clients and the one who kills share.
+/// State that the clients and the killer share.
 #[derive(Default)]
 struct Course {
     /// Where the daemon is; nowhere while it is down.
@@ -201,7 +201,7 @@ fn count(ids: &[&str], id: &str) -> usize {
     ids.iter().filter(|other| **other == id).count()
 }
 
-/// What the events of one agent must say, whatever happened to its daemon.
+/// Invariants of the events of one agent, after any number of crashes of its daemon.
 fn check(agent: &str, events: &[Value], sent: &[Sent]) {
     let queued = of_kind(events, "message.queued");
     let by_seq: BTreeMap<u64, &Value> = events.iter().map(|event| (event["seq"].as_u64().unwrap(), event)).collect();

@@ -93,7 +93,7 @@ fn agents(served: &Served) -> Vec<&'static str> {
     MODELS.into_iter().map(create).collect()
 }
 
-/// What each of them answers to the same message.
+/// The answer of each agent to the same message.
 fn answers(served: &Served, agents: &[&str], text: &str) -> Vec<String> {
     let sent: Vec<(&str, String)> = agents.iter().map(|agent| (*agent, served.send(agent, text))).collect();
     let told = sent.iter().map(|(agent, message)| served.until_told(agent, message));
@@ -145,7 +145,7 @@ fn commands(commands: &[&str]) -> Value {
     json!({ "response": { "toolCalls": commands.iter().map(call).collect::<Vec<_>>() } })
 }
 
-/// What the server was asked of one model, in order.
+/// The requests for one model, in order.
 fn asked_of<'a>(asked: &'a [Value], model: &str) -> Vec<&'a Vec<Value>> {
     let (_, id) = model.split_once('/').unwrap();
     let of_it = asked.iter().filter(|entry| entry["body"]["model"] == id);
@@ -179,7 +179,7 @@ fn every_protocol_answers_calls_tools_and_reads_what_came_of_them() {
     for model in MODELS {
         let asked = asked_of(&asked, model);
         assert_eq!(asked.len(), 5, "{model}: nothing was asked twice");
-        // What calls came to goes back under the ids that they were made with, in the same request where they were made so.
+        // Results of calls go back under the ids of the calls, in the same request if the calls were in one answer.
         let last = asked[4];
         let made = last.iter().flat_map(|message| message["tool_calls"].as_array().cloned().unwrap_or_default());
         let made: Vec<Value> = made.map(|call| call["id"].clone()).collect();

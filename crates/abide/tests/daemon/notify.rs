@@ -17,7 +17,7 @@ fn notify(text: &str) -> Value {
     tool("NotifyOperator", json!({ "text": text }))
 }
 
-/// What a command got, line by line.
+/// The input of a command, line by line.
 fn told(served: &Served) -> Vec<Value> {
     let text = fs::read_to_string(served.place.path("home/told")).unwrap_or_default();
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
@@ -71,7 +71,7 @@ fn a_command_is_told_what_needs_a_person() {
     let metrics = served.get("/metrics");
     let metrics = metrics.as_str().unwrap();
     assert!(metrics.contains("abide_notifications_total 4"), "{metrics}");
-    // What was told is not told again.
+    // A notice that was sent is not sent again.
     served.kill_and_up();
     served.script(
         "worker",

@@ -37,7 +37,7 @@ impl Provider {
                     };
                     let said = says(&body, before);
                     let held = said.strip_suffix(Provider::HOLD);
-                    // Whoever asked may have heard enough before its end.
+                    // The client may have read enough before the end.
                     let _heard = stream.write_all(held.unwrap_or(&said).as_bytes());
                     while held.is_some() {
                         std::thread::park();

@@ -139,7 +139,7 @@ fn a_turn_waits_for_descriptors_and_accepting_goes_on() {
         let answer = wire.send("POST", "/v1/agents/worker/messages", &[], Some(&body)).unwrap();
         (answer.status == 202).then_some(answer.body)
     });
-    // Nobody can be accepted now; the one who waits is served as soon as there is a descriptor.
+    // No connection can be accepted now; the waiting client is served as soon as there is a descriptor.
     let waiting = TcpStream::connect(&address.host).unwrap();
     until("failures to accept", || (metric(&mut wire, "abide_accept_failures_total") >= 3).then_some(()));
     let failed = until("a round that failed", || {

@@ -75,7 +75,7 @@ fn an_agent_whose_records_are_damaged_is_left_alone() {
     let left = served.send("well-a", "before");
     served.until_told("well-a", &left);
     served.kill();
-    // What was not yet moved out of the write-ahead log is moved by whoever opens it next.
+    // Pages that were not yet moved out of the write-ahead log are moved by the next process that opens it.
     served.place.says(&["ledger", "compact"]);
     damage(&served.place);
     served.up();
@@ -86,7 +86,7 @@ fn an_agent_whose_records_are_damaged_is_left_alone() {
     for sick in ["asleep", "busy"] {
         look_at(&served, sick);
     }
-    // Whatever was tried with them, the others go on, in this daemon and the next.
+    // The other agents go on, in this daemon and the next.
     served.stop();
     let ran = served.place.run(&["ledger", "verify", "--json"]);
     assert_eq!(ran.code, Some(1), "damage is an exit code: {}", ran.out);

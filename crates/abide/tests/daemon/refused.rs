@@ -1,4 +1,4 @@
-//! Starts that can't go well say why, touch nothing, and leave whoever is there in peace.
+//! A start that fails explains why, changes nothing, and does not disturb a daemon that runs.
 
 use std::fs;
 use std::net::TcpListener;
@@ -75,7 +75,7 @@ fn a_home_that_can_t_be_written() {
     assert!(!served.place.home().join("ledger.db").exists());
 }
 
-/// Where a person names it, not in the first turn; and whoever repeats a request that was met is answered as then.
+/// A script is refused where a person names it, not in the first turn; a repeated request gets the answer of the first one.
 #[test]
 fn a_script_that_is_not_there_is_refused_and_nothing_changes() {
     let served = Served::start();

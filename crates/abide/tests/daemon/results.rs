@@ -1,4 +1,4 @@
-//! A result is owed until a turn has read it, and read once, whatever happened to whoever waited for it.
+//! A result is owed until a turn has read it, and is read once, even if the agent or the daemon that waited for it crashed.
 
 use std::fs;
 

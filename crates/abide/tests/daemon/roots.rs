@@ -67,8 +67,8 @@ fn the_command_line_goes_beyond_the_roots_and_into_the_system_only_by_force() {
         let error = served.place.refused(6, args);
         assert!(error.contains("is a folder of the system"), "{error}");
     }
-    // What lies around the home folder of the user has keys in it; force does not change that.
-    // The daemon of these tests has no HOME: it asks the system for its user's.
+    // The surroundings of the user's home folder have keys in them; force does not change that. The daemon of these tests
+    // has no HOME: it asks the system for its user's.
     let script = "getent passwd $(id -u) | cut -d: -f6";
     let output = std::process::Command::new("/bin/sh").args(["-c", script]).output().unwrap();
     let person = String::from_utf8(output.stdout).unwrap();
@@ -81,7 +81,7 @@ fn the_command_line_goes_beyond_the_roots_and_into_the_system_only_by_force() {
     served.stop_and_verify();
 }
 
-/// What was recorded before there were roots, or by an admin, goes on.
+/// Workspaces that were recorded before there were roots, or by an admin, stay.
 #[test]
 fn agents_keep_the_folders_they_have() {
     let (mut served, operator) = served();

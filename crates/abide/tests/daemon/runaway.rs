@@ -15,7 +15,7 @@ fn why(served: &Served, agent: &str) -> Value {
     served.get(&format!("/v1/agents/{agent}/why"))
 }
 
-/// What `why` says, once the agent rests for this reason.
+/// The explanation of `why`, once the agent rests for this reason.
 fn until_held(served: &Served, agent: &str, reason: &str) -> Value {
     until(reason, || Some(why(served, agent)).filter(|why| why["decision"]["reason"] == reason))
 }

@@ -1,4 +1,4 @@
-//! What keeps commands where they belong, as the operator sets it.
+//! The sandbox of commands, as the operator sets it.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,7 +10,7 @@ use crate::hands::{LONG_MS, calls, exec, git, tool};
 use crate::place::{Daemon, text};
 use crate::served::{Served, until};
 
-/// What a command says, run for an agent that may reach the network or not.
+/// The output of a command, run for an agent that may reach the network or not.
 fn said(served: &Served, agent: &str, network: bool, cmd: &str) -> Value {
     let folder = served.folder(&format!("work-{agent}"));
     let model = served.script(agent, &json!({ "rounds": [calls(exec(cmd, LONG_MS)), { "text": "Done." }] }));

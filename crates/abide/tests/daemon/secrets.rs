@@ -53,7 +53,7 @@ fn ran(served: &Served, id: &str) -> (String, Value) {
     (ran["stdout"].as_str().unwrap_or_default().to_owned(), ran)
 }
 
-/// What commands see of a secret, without saying it: masked where it stands, and how long it is.
+/// The secret as commands see it, without printing it: masked where it stands, and its length.
 const SEEN: &str = "echo \"<${DEPLOY_TOKEN-unset}> ${#DEPLOY_TOKEN}\"";
 const MASKED: &str = "<(secret DEPLOY_TOKEN)> 22\n";
 const UNSET: &str = "<unset> 0\n";
@@ -427,7 +427,7 @@ fn variables_of_the_daemon_are_secrets_where_they_are_given_and_keys_of_models_n
     assert_eq!(answer.body["code"], "no_secret", "{}", answer.body);
     served.kill();
     served.daemon = Some(start(&served));
-    // What was given before is masked from the start on.
+    // Credentials that were given before are masked from the start on.
     let file = served.folder("else").join("leaked");
     fs::write(file, VALUE).unwrap();
     let task = served.run_task("other", "cat leaked");

@@ -96,7 +96,7 @@ impl Served {
         answer.body
     }
 
-    /// What is expected to be done.
+    /// A request that is expected to succeed.
     pub fn post(&self, path: &str, body: &Value) -> Value {
         let answer = self.call("POST", path, &[], Some(body));
         assert!(matches!(answer.status, 200..=202), "{path}: {} {}", answer.status, answer.body);
@@ -161,7 +161,7 @@ impl Served {
         until(&format!("{kind} of {id}"), || self.facts(id, kind).into_iter().find(|data| has(data)))
     }
 
-    /// What the operator was told about a message, once it is told.
+    /// The notice about a message, once it is sent.
     pub fn until_told(&self, id: &str, message: &str) -> Value {
         self.until_fact(id, "brief.recorded", |brief| brief["message_id"] == message)
     }

@@ -27,7 +27,7 @@ const SENDERS: usize = 6;
 const ECHOES: usize = 12;
 const MIB: u64 = 1 << 20;
 
-/// What all threads share.
+/// State that all threads share.
 struct Course {
     /// Where the daemon is; nowhere while it is down.
     address: Mutex<Option<Address>>,

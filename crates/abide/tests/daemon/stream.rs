@@ -19,7 +19,7 @@ fn until_told(stream: &mut Stream, message: &str) -> Vec<Sse> {
     }
 }
 
-/// What comes until the other side is gone.
+/// The events until the other side is gone.
 fn rest(mut stream: Stream) -> Vec<Sse> {
     std::iter::from_fn(|| stream.next()).collect()
 }

@@ -180,7 +180,7 @@ fn a_task_is_written_to_and_stopped() {
     assert_eq!((&stopped["forced"], &stopped["task"]["status"]), (&json!(false), &json!("cancelling")));
     let read = &served.results("worker", "TaskOutput")[0];
     assert_eq!((&read["task"]["status"], &read["output"]), (&json!("cancelled"), &json!("got hello\n")));
-    // One that does not listen is forced by whoever asks twice; a person's commands are no different.
+    // A task that ignores the first request to stop is forced by the second; a person's commands are no different.
     let deaf = served.run_task("worker", "trap '' TERM; echo deaf > deaf; while :; do sleep 0.05; done");
     until("a deaf command", || folder.join("deaf").exists().then_some(()));
     assert_eq!(served.stop_task("worker", &deaf)["forced"], false);
@@ -214,7 +214,7 @@ fn stop_ends_commands_and_lets_go_of_the_folder() {
     let message = served.send("worker", "run both");
     served.until_told("worker", &message);
     until("both commands", || (folder.join("hears").exists() && folder.join("deaf").exists()).then_some(()));
-    // The folder is taken: whoever comes second is told by whom, and its turn goes on.
+    // The folder is taken: the second agent is told by whom, and its turn goes on.
     let message = served.send("other", "work there too");
     assert_eq!(served.until_told("other", &message)["text"], "Refused, and going on.");
     let refused = &served.results("other", "ExecCommand")[0]["error"];
@@ -249,7 +249,7 @@ fn stop_ends_commands_and_lets_go_of_the_folder() {
     assert_eq!(served.until_told("other", &message)["text"], "Now it went.");
     assert!(folder.join("mine").exists());
 
-    // What ended wakes nobody while the agent is stopped, in this daemon or the next; then it is delivered.
+    // A result wakes no agent while the agent is stopped, in this daemon or the next; then it is delivered.
     served.kill_and_up();
     assert_eq!(served.facts("worker", "turn.started").len(), turns);
     let summary = served.get("/v1/agents/worker");

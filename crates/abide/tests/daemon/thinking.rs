@@ -1,5 +1,5 @@
-//! What agents think with, seen through a daemon: keys that stay where they are, and models that are changed while
-//! everything runs. Models that answer over the network are tested in `models`.
+//! Models of agents, seen through a daemon: keys that stay where they are, and models that are changed while everything
+//! runs. Models that answer over the network are tested in `models`.
 
 use std::fs;
 

@@ -116,7 +116,7 @@ fn a_tree_that_was_stopped_does_not_go_on_after_a_crash() {
     served.stop_and_verify();
 }
 
-/// Nobody stops with their maker, and nothing but the count ends such a chain.
+/// A named agent does not stop with its maker, and only the count ends such a chain.
 #[test]
 fn a_chain_of_named_agents_is_bounded() {
     let mut served = Served::down("tree_agents = 4\n");

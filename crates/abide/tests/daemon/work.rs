@@ -188,7 +188,7 @@ fn work_that_waits_is_held_by_its_own_wait_alone() {
     served.until_asleep("a");
     on(&served, "a", &other, "complete", &json!({ "report": "swept" }));
     assert_eq!(served.items("/v1/agents/a/waits")[0]["status"], "active");
-    // What it waits for frees it; completing it would have ended the wait, too.
+    // The event that it waits for frees it; completing it would have ended the wait, too.
     let event = |text: &str, correlation: &str| {
         let event = json!({ "text": text, "kind": "webhook_event", "origin": "shop", "correlation_id": correlation });
         served.post("/v1/agents/a/messages", &event)["message_id"].clone()
@@ -264,7 +264,7 @@ fn a_trigger_is_taken_as_the_table_says() {
     let kept = [event("other news"), hint("two")];
     kept.iter().for_each(|message| parked(message));
     assert!(why(&served, "a").ends_with("2 messages are parked behind what it waits for."), "{}", why(&served, "a"));
-    // Nobody mistook anything for what is awaited; what is parked is taken once that has come.
+    // No message was mistaken for the awaited one; the parked ones are taken once that has come.
     assert_eq!(served.items("/v1/agents/a/waits")[0]["status"], "active");
     let order = json!({ "text": "paint", "kind": "webhook_event", "correlation_id": "order-7" });
     let order = served.post("/v1/agents/a/messages", &order)["message_id"].as_str().unwrap().to_owned();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::hands::{LONG_MS, calls, exec, git, tool};
 use crate::served::{Served, until};
 
-/// What is in an agent's folder of worktrees, notes included; the record of each that is there is left out.
+/// The content of an agent's folder of worktrees, notes included; the record of each existing worktree is left out.
 fn there(served: &Served, agent: &str) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(served.place.home().canonicalize().unwrap().join("worktrees").join(agent)) else {
         return Vec::new();
@@ -106,7 +106,7 @@ fn what_nobody_recorded_is_saved_before_it_is_cleared_away() {
     git(&repo, &["worktree", "add", "-q", "-b", "abide/worker-stray", stray.to_str().unwrap()]);
     fs::write(stray.join("file-0"), "work that was not committed\n").unwrap();
     fs::write(stray.join("new"), "a new file\n").unwrap();
-    // What is no worktree at all is nobody's to remove.
+    // Folders that are no worktrees are not removed.
     fs::create_dir(all.join("foreign")).unwrap();
     fs::write(all.join("foreign/file"), "somebody's\n").unwrap();
     served.up();

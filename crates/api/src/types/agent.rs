@@ -61,53 +61,53 @@ pub struct AgentCreate {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgentChange {
-    #[serde(default, deserialize_with = "super::said", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "super::present_field", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub model: Option<String>,
-    #[serde(default, deserialize_with = "super::said", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "super::present_field", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub workspace: Option<String>,
     /// In a folder of the system, too. Takes an admin's token.
-    #[serde(default, deserialize_with = "super::said", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "super::present_field", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub force: Option<bool>,
-    #[serde(default, deserialize_with = "super::said", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "super::present_field", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub role: Option<Role>,
-    #[serde(default, deserialize_with = "super::said", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "super::present_field", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub instructions: Option<String>,
-    #[serde(default, deserialize_with = "super::said", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "super::present_field", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub network: Option<bool>,
     /// Replaces the whole budget; a limit that is left out is none.
-    #[serde(default, deserialize_with = "super::said_object", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "super::present_object", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub budget: Option<BudgetView>,
     /// Replaces the whole list; an empty one is none.
-    #[serde(default, deserialize_with = "super::said", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "super::present_field", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub fallback: Option<Vec<String>>,
     /// Replaces all of its variables.
-    #[serde(default, deserialize_with = "super::said", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "super::present_field", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub env: Option<BTreeMap<String, String>>,
     /// Replaces the whole list. Takes an admin's token, as do the next three.
-    #[serde(default, deserialize_with = "super::said", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "super::present_field", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub secrets: Option<Vec<String>>,
     /// Replaces all of them.
-    #[serde(default, deserialize_with = "super::said", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "super::present_field", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub git_credentials: Option<BTreeMap<String, String>>,
-    #[serde(default, deserialize_with = "super::said", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "super::present_field", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub ssh_agent: Option<bool>,
     /// An empty text takes them away.
-    #[serde(default, deserialize_with = "super::said", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "super::present_field", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub known_hosts: Option<String>,
-    #[serde(default, deserialize_with = "super::said", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "super::present_field", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub for_children: Option<bool>,
 }

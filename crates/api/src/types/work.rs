@@ -36,7 +36,7 @@ pub struct WorkItemUpdate {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub todo: Option<Vec<TodoView>>,
     /// What keeps it from going on; null: nothing any more.
-    #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "present_field", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub blocked_by: Option<Option<String>>,
     /// Have the agent reminded of the blocker after so long.
@@ -48,7 +48,7 @@ pub struct WorkItemUpdate {
 }
 
 /// A field whose null says something.
-fn said<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
+fn present_field<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
     Option::deserialize(deserializer).map(Some)
 }
 

@@ -1,4 +1,4 @@
-//! What is told, and of which facts.
+//! The notices, and the facts that they are made of.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ pub enum NoticeKind {
     Notify,
     /// Work that goes on only when a person does something.
     Blocked,
-    /// What a message was answered with.
+    /// The answer to a message.
     Result,
     /// That an answer will take its time.
     Ack,
@@ -87,7 +87,7 @@ pub struct Known {
 /// The facts that may be told; others are not even decoded.
 const KINDS: &[&str] = &["approval.requested", "brief.recorded", "agent.quarantined", "scheduler.decision"];
 
-/// What a fact gives to tell, if the operator wants to be told.
+/// The notice of a fact, if the operator wants it.
 #[allow(clippy::wildcard_enum_match_arm, reason = "most facts are no news for a person")]
 pub fn known(stream: &StreamId, recorded: &Recorded, on: &[NoticeKind]) -> Option<Known> {
     if !KINDS.contains(&&*recorded.kind) {
@@ -143,7 +143,7 @@ impl About<'_> {
         let kind = match (brief.kind, &brief.work_item_id, &brief.message_id) {
             (BriefKind::Failure, Some(_), _) => NoticeKind::Blocked,
             (BriefKind::Failure, None, _) => NoticeKind::Failure,
-            // What answers nobody was said by the agent itself.
+            // A brief without a message was written by the agent itself.
             (BriefKind::Result, _, None) => NoticeKind::Notify,
             (BriefKind::Result, _, Some(_)) => NoticeKind::Result,
             (BriefKind::Ack, _, _) => NoticeKind::Ack,

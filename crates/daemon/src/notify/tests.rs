@@ -1,5 +1,5 @@
-//! What is told, how often it is tried, and what is said when it is given up. Time here is the runtime's, which is paused:
-//! minutes between attempts pass in no time.
+//! The content of notices, the number of attempts, and the log line of a notice that is given up. Time here is the
+//! runtime's, which is paused: minutes between attempts pass in no time.
 
 use std::sync::Arc;
 

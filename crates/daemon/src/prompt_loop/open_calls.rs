@@ -1,4 +1,4 @@
-//! What calls under way have taken so far. A call that is ended from outside can't say it any more, and its provider
+//! The usage so far of calls under way. A call that is ended from outside can't report it any more, and its provider
 //! charges for it all the same.
 
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ pub(super) struct OpenCall {
     pub exec_id: ExecId,
     pub round: u32,
     pub usage: Arc<UsageSoFar>,
-    /// What the prompt is thought to have.
+    /// The estimated size of the prompt.
     pub sent_tokens: u64,
     pub prices: Option<Prices>,
 }
@@ -32,7 +32,7 @@ impl OpenCalls {
         self.lock().remove(agent);
     }
 
-    /// What has to be recorded of a call that was ended.
+    /// The inputs to be recorded for a call that was ended.
     pub fn cut_off(&self, agent: &AgentId, exec_id: &ExecId) -> Vec<Input> {
         let mut open = self.lock();
         if open.get(agent).is_none_or(|open| open.exec_id != *exec_id) {

@@ -89,7 +89,7 @@ impl Fence {
         }
     }
 
-    /// Nobody below the agent goes on until this is dropped.
+    /// Fences the agents below this one until the result is dropped.
     pub fn stopping(self: &Arc<Fence>, agent: &AgentId) -> PendingStop {
         *self.lock().stopping.entry(agent.clone()).or_default() += 1;
         PendingStop { fence: Arc::clone(self), agent: agent.clone() }

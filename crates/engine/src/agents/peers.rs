@@ -80,7 +80,7 @@ async fn send(agents: &Arc<Streams<Agents>>, caller: &Caller, call: SendMessage)
     if to == caller.identity.id {
         return Err(Refusal::new("that_is_you", "a message to yourself would only wake you", "use CreateTimer"));
     }
-    let receiver = agents.look(&to, |state, _| (!state.archived).then(|| state.identity.clone())).await;
+    let receiver = agents.inspect(&to, |state, _| (!state.archived).then(|| state.identity.clone())).await;
     let Some(receiver) = receiver.map_err(|error| unreached(&to, error))?.flatten() else {
         return Err(Refusal::new("not_found", format!("there is no agent called {to}"), "AgentGet shows your own"));
     };
@@ -113,7 +113,7 @@ async fn tell(
 /// The summary of an agent, as the operator sees it; the caller's own where none is named. Reading wakes nobody.
 async fn get(agents: &Arc<Streams<Agents>>, caller: &Caller, call: AgentGet) -> Result<Value, Refusal> {
     let id = call.agent_id.unwrap_or_else(|| caller.identity.id.clone());
-    let seen = agents.look(&id, |state, now| (!state.archived).then(|| agent_summary(state, now))).await;
+    let seen = agents.inspect(&id, |state, now| (!state.archived).then(|| agent_summary(state, now))).await;
     let missing =
         || Refusal::new("not_found", format!("no agent is called {id}"), "go on without it, or ask the operator");
     let summary = seen.map_err(|error| unreached(&id, error))?.flatten().ok_or_else(missing)?;
@@ -143,7 +143,7 @@ async fn spawn_named(
         let detail = format!("{} agents made each other, one after the other, down to you", makers.len());
         return Err(Refusal::new("too_deep", detail, "leave name out, or ask the operator to make the agent"));
     }
-    let known = agents.look(&id, |_, _| ()).await.map_err(|error| unreached(&id, error))?;
+    let known = agents.inspect(&id, |_, _| ()).await.map_err(|error| unreached(&id, error))?;
     if known.is_some() {
         let hint = "choose another name, or say it to that one with SendMessage";
         return Err(Refusal::new("exists", format!("an agent called {id} exists already"), hint));

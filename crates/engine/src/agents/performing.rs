@@ -83,7 +83,7 @@ impl Actor<Agents> {
     }
 }
 
-/// What to say of a job that will not say it itself.
+/// The inputs for a job that ended without a report.
 pub(super) fn lost(job: Job, why: &str) -> Vec<Input> {
     match job {
         Job::Round { exec_id, round } => {

@@ -19,7 +19,7 @@ pub(super) struct SpawnQueue {
 enum Stage {
     Waiting,
     Making,
-    /// Made or not: whoever dismisses it finds out.
+    /// Made or not: the dismissal finds out.
     Over,
     Withdrawn,
 }

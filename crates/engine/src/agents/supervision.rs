@@ -1,5 +1,5 @@
-//! What agents do to each other: a supervisor makes and dismisses its children, a child tells its supervisor how it
-//! ended, and anybody writes to anybody. All of it goes through the other agent's own box.
+//! Messages between agents: a supervisor makes and dismisses its children, a child tells its supervisor how it ended, and
+//! any agent writes to any other. All of it goes through the other agent's mailbox.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,7 +74,7 @@ async fn spawn_child(
     task_id: TaskId,
     child: ChildToBe,
 ) -> Vec<Input> {
-    // Reserved before it waits its turn: whoever asks meanwhile must not count on the same place.
+    // The place is reserved before the child waits its turn, so that no other request counts on it.
     let reservation = match agents.kind.tree_quota.reserve(agents, &child.identity).await {
         Ok(reservation) => reservation,
         Err(refusal) if ticket.is_wanted() => {
@@ -151,7 +151,7 @@ fn is_ours(identity: &Identity, task: &TaskId) -> bool {
 
 /// Who an agent is, if there is one.
 async fn identity_of(agents: &Arc<Streams<Agents>>, id: &AgentId) -> Result<Option<Identity>, AskError> {
-    agents.look(id, |state, _| state.identity.clone()).await
+    agents.inspect(id, |state, _| state.identity.clone()).await
 }
 
 async fn dismiss_child(
@@ -190,7 +190,7 @@ async fn report_to_supervisor(
     match ask_until_answered(agents, supervisor, Input::EndTask { status, end }).await {
         None => Vec::new(),
         Some(Ok(())) => vec![Input::SupervisorHeard],
-        // Nobody is left to hear it.
+        // The supervisor is gone.
         Some(Err(error)) => {
             tracing::warn!(%child, %supervisor, %error, "a child's supervisor took no report");
             vec![Input::SupervisorHeard]
@@ -226,11 +226,11 @@ pub(super) async fn report_quarantine(agents: Arc<Streams<Agents>>, child: Agent
     let evidence = vec![format!("child_quarantined {child}")];
     let end = TaskEnd { task_id: supervisor.task_id, evidence, ..TaskEnd::default() };
     let input = Input::EndTask { status: TaskStatus::Interrupted, end };
-    // If this process ends first, the task stays open, and whoever stops it hears that the child is quarantined.
+    // If this process ends first, the task stays open, and the process that stops it learns that the child is quarantined.
     ask_until_answered(&agents, &supervisor.agent_id, input).await;
 }
 
-/// Asks until the other agent has answered. None when this process is about to end: whoever takes it up next asks again.
+/// Asks until the other agent has answered. None when this process is about to end: the next process asks again.
 async fn ask_until_answered(agents: &Arc<Streams<Agents>>, id: &AgentId, input: Input) -> Option<Result<(), Refusal>> {
     ask_until_answered_under(agents, id, input, Vec::new()).await
 }

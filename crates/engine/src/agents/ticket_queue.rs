@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 #[derive(Debug, Default)]
 pub(super) struct TicketQueue(Option<oneshot::Receiver<()>>);
 
-/// A place in the line. Whoever is behind goes on when it is dropped: a job that was aborted holds up nobody.
+/// A place in the line. Dropping it lets the next one go on, so an aborted job delays no other.
 #[derive(Debug)]
 pub(super) struct Ticket {
     before: Option<oneshot::Receiver<()>>,
@@ -25,7 +25,7 @@ impl Ticket {
     /// Returns when everybody before has left.
     pub(super) async fn wait_turn(&mut self) {
         if let Some(before) = &mut self.before {
-            // Nobody sends anything: that the other end is gone is what is waited for.
+            // Nothing is ever sent: the closing of the channel is the signal.
             let _left = before.await;
             self.before = None;
         }

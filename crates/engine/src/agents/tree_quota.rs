@@ -80,7 +80,7 @@ impl TreeQuota {
         self.count(agents).await?;
         let mut members = self.lock();
         if !members.founders.contains_key(&identity.id) && members.size(&founder) >= self.bound {
-            return Err(self.full(&founder));
+            return Err(self.full_refusal(&founder));
         }
         members.add(identity.id.clone(), founder);
         drop(members);
@@ -94,13 +94,13 @@ impl TreeQuota {
             let Input::FinishRound { reply, .. } = input else { continue };
             let mut calls: Vec<&mut Call> = reply.calls.iter_mut().filter(|call| makes_child(call)).collect();
             calls.truncate(maker.room);
-            // Whoever makes the child counts again.
+            // The count is repeated when the child is made.
             if calls.is_empty() || self.count(agents).await.is_err() {
                 continue;
             }
             let promised = self.lock().promise(maker, calls.len(), self.bound);
             for call in calls.into_iter().skip(promised) {
-                call.parsed = ToolCall::Refused(self.full(&maker.founder));
+                call.parsed = ToolCall::Refused(self.full_refusal(&maker.founder));
             }
         }
     }
@@ -141,7 +141,7 @@ impl TreeQuota {
         }
     }
 
-    fn full(&self, founder: &AgentId) -> Refusal {
+    fn full_refusal(&self, founder: &AgentId) -> Refusal {
         let bound = self.bound;
         let detail = format!("{bound} agents come from {founder}, and no more may (tree_agents)");
         Refusal::new("tree_full", detail, "wait until some of them have ended, stop some, or do it yourself")

@@ -1,4 +1,4 @@
-//! The alarm clock: one task that wakes whoever is due, from the wake index in the ledger.
+//! The alarm clock: one task that wakes streams when they are due, from the wake index in the ledger.
 //!
 //! When it starts, and when the clock was set back, it also wakes streams whose last fact is later than the clock: what they
 //! wait for was recorded while the clock was ahead, and they correct it (`Signal::FollowClock`).
@@ -11,7 +11,7 @@ use abide_ledger::{ReadError, StreamId};
 use futures_util::FutureExt;
 
 use super::{Closing, Engine, Wakeable, blocking, wake};
-use crate::clock::Look;
+use crate::clock::ClockReading;
 
 /// After a panic, and after the wake index could not be read.
 const AGAIN_AFTER_MS: u64 = 1_000;
@@ -19,7 +19,7 @@ const AGAIN_AFTER_MS: u64 = 1_000;
 pub(crate) fn spawn(engine: Arc<Engine>, kinds: Vec<Box<dyn Wakeable>>) {
     // It ends with the host: it looks at `closing` whenever it wakes, and the runtime drops it at the latest.
     tokio::spawn(async move {
-        // All timers depend on this one task. After a panic it begins anew, with whoever is due by then.
+        // All timers depend on this one task. After a panic it begins anew, with the streams that are due by then.
         while AssertUnwindSafe(run_until_closing(&engine, &kinds)).catch_unwind().await.is_err() {
             engine.clock.sleep_towards(engine.clock.now().plus_ms(AGAIN_AFTER_MS)).await;
         }
@@ -29,7 +29,7 @@ pub(crate) fn spawn(engine: Arc<Engine>, kinds: Vec<Box<dyn Wakeable>>) {
 /// Until the host closes.
 async fn run_until_closing(engine: &Arc<Engine>, kinds: &[Box<dyn Wakeable>]) {
     let mut closing = engine.closing.subscribe();
-    let mut last: Option<Look> = None;
+    let mut last: Option<ClockReading> = None;
     while *closing.borrow_and_update() == Closing::Open {
         let look = engine.clock.look();
         let now = look.at;

@@ -36,7 +36,7 @@ pub struct Actor<K: StreamKind> {
     tokens: u64,
     jobs: JoinSet<Vec<InputOf<K>>>,
     running: HashMap<Id, Running<K::Job>>,
-    /// What the world reported, until it is durable.
+    /// Reports of the world, until they are durable.
     reported: Vec<InputOf<K>>,
     refused: usize,
     told_to_close: Closing,
@@ -212,7 +212,7 @@ impl<K: StreamKind> Actor<K> {
         self.core.ask(Request { token: self.tokens, ..request });
     }
 
-    /// What is durable is published, answered and performed.
+    /// Publishes facts, answers requests and performs effects, after the commit.
     fn release_outputs(&mut self) {
         let outputs = self.core.take_outputs();
         K::released(self, &outputs);

@@ -64,7 +64,7 @@ impl<K: StreamKind> Directory<K> {
     /// Removes the entry if the mailbox is empty; else hands back what was in it, and puts a new mailbox in its place.
     pub fn fall_asleep(&self, id: &IdOf<K>, mailbox: &mut Mailbox<K>) -> Vec<Envelope<K>> {
         let mut entries = self.lock();
-        // From here on nothing can be put into it; whoever tries wakes the stream again, after this lock.
+        // From here on nothing can be put into it; a later caller wakes the stream again, after this lock.
         mailbox.close();
         let mut left = Vec::new();
         while let Ok(envelope) = mailbox.try_recv() {

@@ -21,9 +21,9 @@ pub type BootOf<K> = <<K as StreamKind>::Machine as Machine>::Boot;
 
 pub trait StreamKind: Sized + Send + Sync + 'static {
     type Machine: Machine;
-    /// What an actor of this kind holds beside its state.
+    /// Data of an actor of this kind beside its state.
     type Local: Send + 'static;
-    /// What an input may depend on besides the stream itself; see `defer`.
+    /// A condition of an input besides the stream itself; see `defer`.
     type Condition: Default + Send + 'static;
     /// Names a job: to end it, and to report it lost.
     type Job: Send + 'static;
@@ -34,16 +34,16 @@ pub trait StreamKind: Sized + Send + Sync + 'static {
     /// Made before the stream is loaded.
     fn local(&self) -> Self::Local;
 
-    /// What is left of a stream in the world, and the settings.
+    /// The rest of a stream in the world, and the settings.
     fn boot(&self, id: &IdOf<Self>) -> BootOf<Self>;
 
     /// Does what an effect asks for: starts a job, ends some, or reports at once. What led to it is durable.
     fn perform(actor: &mut Actor<Self>, effect: EffectOf<Self>);
 
-    /// What to report of a job that crashed or had nothing to report.
+    /// The report of a job that crashed or had nothing to report.
     fn lost(job: Self::Job, why: &str) -> Vec<InputOf<Self>>;
 
-    /// What to report of a job that was ended on purpose.
+    /// The report of a job that was ended on purpose.
     fn aborted(&self, _: &IdOf<Self>, _: Self::Job) -> Vec<InputOf<Self>> {
         Vec::new()
     }
@@ -94,7 +94,7 @@ pub trait StreamKind: Sized + Send + Sync + 'static {
     /// Called after `failed` where the records are damaged.
     fn damaged(_: &Arc<Streams<Self>>, _: &IdOf<Self>) {}
 
-    /// What is held while a quarantine is being recorded.
+    /// A guard that is held while a quarantine is being recorded.
     fn quarantine_guard(&self, _: &IdOf<Self>) -> impl Send + 'static {}
 
     /// The quarantine of the stream is durable. It has no actor that could perform these effects.

@@ -1,8 +1,8 @@
 //! Loading streams from the ledger, many at a time.
 //!
-//! Whoever wants to be read while others are being read joins the next batch, and a batch is handed over whole. So when
-//! a thousand agents come due together, all of them are read before the first begins its turn: reading is the small
-//! part, and done one by one between the steps of the others, each would wait for most of their turns.
+//! A stream that has to be read while others are being read joins the next batch, and a batch is handed over whole. So when
+//! a thousand agents come due together, all of them are read before the first begins its turn: reading is the small part,
+//! and done one by one between the steps of the others, each would wait for most of their turns.
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
@@ -34,7 +34,7 @@ struct LoadRequest<K: StreamKind> {
     reply: oneshot::Sender<Read<K>>,
 }
 
-/// What was read; or the panic of reading it, which is the panic of that stream's actor and of nobody else's.
+/// The loaded stream; or the panic of reading it, which is the panic of that stream's actor alone.
 type Read<K> = std::thread::Result<Result<Core<<K as StreamKind>::Machine>, LoadError>>;
 
 impl<K: StreamKind> Default for Loader<K> {

@@ -1,4 +1,4 @@
-//! What is put into the mailbox of a stream that is awake.
+//! Envelopes in the mailbox of a stream that is awake.
 
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ impl<K: StreamKind> PendingRequest<K> {
 }
 
 impl<M: Machine> Waiter<M> {
-    /// Whoever hears the answer may ask again under the same key at once: the key is free by then.
+    /// Answers the caller. The key is released first, so that the caller may ask again under the same key at once.
     pub fn answer(self, answer: Result<Response<M>, AskError>) {
         drop(self.hold);
         // The asker may have gone; what it asked for is done all the same.
@@ -71,7 +71,7 @@ impl<M: Machine> Waiter<M> {
     }
 }
 
-/// Answers an envelope that nothing comes of. Whoever only looks reads the ledger then.
+/// Answers an envelope that can't be delivered. An inspection reads the ledger then.
 pub(super) fn refuse<K: StreamKind>(envelope: Envelope<K>, error: &AskError) {
     if let Envelope::Request(pending) = envelope {
         pending.refuse(error.clone());

@@ -61,8 +61,8 @@ async fn looking_wakes_nobody() {
     create(&host, "a").await;
     all_asleep(&host).await;
     let head = kinds(&ledger, "a").len() as u64;
-    assert_eq!(host.look(&id("a"), |state, _| state.seq).await.unwrap(), Some(head));
-    assert_eq!(host.look(&id("b"), |state, _| state.seq).await.unwrap(), None);
+    assert_eq!(host.inspect(&id("a"), |state, _| state.seq).await.unwrap(), Some(head));
+    assert_eq!(host.inspect(&id("b"), |state, _| state.seq).await.unwrap(), None);
     assert_eq!(host.awake(), 0);
 }
 

@@ -38,12 +38,12 @@ async fn a_message_that_crashes_its_agent_is_given_up_and_the_others_run() {
     say(&host, "b", "hello").await.unwrap();
     tokio::time::sleep(Duration::from_secs(10)).await;
     assert_eq!(briefs(&ledger, "b"), ["hello"]);
-    // Whoever gives up, the runtime by quarantine or the kernel by a question, says so.
+    // The component that gives up records it: the runtime by quarantine, or the kernel by a question.
     let gave_up = kinds(&ledger, "a").contains(&"agent.quarantined")
         || briefs(&ledger, "a").iter().any(|text| text.contains("given up"));
     assert!(gave_up, "{:?} {:?}", kinds(&ledger, "a"), briefs(&ledger, "a"));
     let agent = id("a");
-    let why = host.look(&agent, |state, now| abide_kernel::explain::why(state, abide_kernel::decide(state, now)));
+    let why = host.inspect(&agent, |state, now| abide_kernel::explain::why(state, abide_kernel::decide(state, now)));
     let why = why.await.unwrap().unwrap();
     assert!(why.sentence.contains("quarantined") || why.sentence.contains("given up"), "{}", why.sentence);
     // A person can go on with it.
@@ -89,7 +89,7 @@ async fn an_agent_whose_records_do_not_read_is_left_alone_and_says_so() {
         let error = say(&host, "a", "hello").await.unwrap_err();
         assert!(matches!(error, AskError::Damaged(_)), "{error:?}");
     }
-    assert!(matches!(host.look(&id("a"), |_, _| ()).await, Err(AskError::Damaged(_))));
+    assert!(matches!(host.inspect(&id("a"), |_, _| ()).await, Err(AskError::Damaged(_))));
     // `start` tries it again.
     assert!(matches!(host.ask(&id("a"), Input::Start).await, Err(AskError::Damaged(_))));
     say(&host, "b", "hello").await.unwrap();
@@ -162,7 +162,7 @@ async fn a_store_that_can_not_be_read_for_a_while_leaves_nobody_alone() {
     gate.wait();
     let (database, away) = (home.path().join("ledger.db"), home.path().join("away.db"));
     std::fs::rename(&database, &away).unwrap();
-    let error = host.look(&id("a"), |_, _| ()).await.unwrap_err();
+    let error = host.inspect(&id("a"), |_, _| ()).await.unwrap_err();
     assert!(matches!(&error, AskError::Store(why) if why.contains("ledger.db")), "{error:?}");
     for _ in 0..2 {
         let error = say(&host, "a", "meanwhile").await.unwrap_err();

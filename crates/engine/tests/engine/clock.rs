@@ -75,7 +75,7 @@ async fn recurring_timers_go_on_after_a_century_of_seconds() {
     }
 }
 
-/// Nobody who was asleep all the time is woken for it: what they wait for was recorded while the clock was right.
+/// An agent that was asleep all the time is not woken for it: its timers were recorded while the clock was right.
 #[tokio::test(start_paused = true)]
 async fn who_slept_through_it_sleeps_on() {
     let ledger = Ledger::memory();

@@ -1,4 +1,4 @@
-//! Text as it is spoken: heard by whoever listens, in order, and never at anybody's cost.
+//! Streamed text: delivered to listeners in order, and without delaying the agent.
 
 use abide_engine::deltas::{Deltas, Listener};
 use abide_kernel::id::ExecId;

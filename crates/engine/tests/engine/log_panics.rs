@@ -1,5 +1,5 @@
-//! A panic outside of what an agent's loop guards: whoever logs may panic where a line can't be written, for example. The
-//! agent has to be read again, as after any other crash, and the timers of all agents have to go on.
+//! A panic outside of the guarded part of an agent's loop, for example in logging when a line can't be written. The agent
+//! has to be read again, as after any other crash, and the timers of all agents have to go on.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

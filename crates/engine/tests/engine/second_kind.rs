@@ -275,7 +275,7 @@ impl Machine for Counter {
     }
 }
 
-/// What the world does with announcements, by the total that is announced.
+/// The world's reactions to announcements, by the total that is announced.
 #[derive(Debug, Default)]
 struct Counters {
     /// These are made when the test says so.
@@ -385,7 +385,7 @@ fn a_counter_hibernates_and_its_due_time_wakes_it() {
         assert_eq!(process.engine.meter().loads.get(), 2, "it was read again, and nobody asked");
         process.until_asleep().await;
         assert_eq!(process.ledger.wakes(None, 10).unwrap(), []);
-        let seen = process.counters.look(&"a".to_owned(), |counter, _| counter.total).await.unwrap();
+        let seen = process.counters.inspect(&"a".to_owned(), |counter, _| counter.total).await.unwrap();
         assert_eq!((seen, process.engine.awake()), (Some(3), 0), "to look wakes nobody");
     });
 }
@@ -539,7 +539,7 @@ fn agents_and_counters_live_in_one_home() {
         let (agents, process) = both(Counters::default());
         process.until("a", |facts| facts.contains(&Fact::Announced { number: 2 })).await;
         let agent = agent_id("a");
-        let turns = agents.look(&agent, |state: &AgentState, _| state.turn.is_some());
+        let turns = agents.inspect(&agent, |state: &AgentState, _| state.turn.is_some());
         assert_eq!(turns.await.unwrap(), Some(true), "both were woken: its message replays");
         let index: Vec<String> = process.ledger.wakes(None, 10).unwrap().iter().map(|(s, _)| s.to_string()).collect();
         assert_eq!(index, ["agent/a"]);

@@ -89,7 +89,7 @@ fn reply(text: &str, round: u32) -> Reply {
         }
         ("spawn" | "branch" | "ponder", _) => vec![call(100, "WaitFor", wait(WaitKind::Task, None))],
         ("nap", _) => vec![call(100, "WaitFor", wait(WaitKind::Timer, Some(60_000)))],
-        ("think", 1) => vec![call(100, "Look", look())],
+        ("think", 1) => vec![call(100, "ClockReading", look())],
         _ => Vec::new(),
     };
     Reply { text: "Said.".to_owned(), calls, ..Reply::default() }
@@ -171,7 +171,7 @@ fn count(ledger: &Ledger, agent: &str, kind: &str) -> usize {
     kinds(ledger, agent).iter().filter(|known| **known == kind).count()
 }
 
-/// What became of the calls that make children: the codes of those that were refused.
+/// The codes of refused calls that make children.
 fn refusals(ledger: &Ledger, agent: &str) -> Vec<String> {
     let results = facts(ledger, agent).into_iter().filter_map(|fact| match fact {
         Fact::ToolFinished(tool) if tool.tool == "SpawnAgent" => Some(tool.result),
@@ -227,7 +227,7 @@ async fn a_child_that_is_dismissed_while_it_is_made_does_not_come_to_be() {
     assert!(troupe.there.lock().unwrap().is_empty(), "its worktree goes");
 }
 
-/// What is written is durable when the test says so.
+/// Makes all written facts durable.
 async fn sync(memory: &Memory) {
     for _ in 0..200 {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -376,7 +376,7 @@ async fn agents_that_make_children_at_the_same_time_do_not_pass_the_bound() {
     assert_eq!(ever, 10);
 }
 
-/// Whoever makes a child counts again: the tasks are of an earlier process, to which the settings allowed more.
+/// The count is repeated when a child is made: the tasks are of an earlier process, to which the settings allowed more.
 #[tokio::test(start_paused = true)]
 async fn a_child_for_which_there_is_no_room_when_it_is_made_is_a_failed_task() {
     let (memory, troupe) = (Memory::with_manual_sync(), Troupe::new());

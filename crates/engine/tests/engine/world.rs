@@ -23,7 +23,7 @@ pub struct Mind {
     pub calls: AtomicUsize,
     /// How often it was asked what is left of an agent.
     pub looked: AtomicUsize,
-    /// What it heard of, and what it was asked to do, as they came.
+    /// Signals and effects, in their order.
     pub heard: Mutex<Vec<Heard>>,
     /// Its key is refused.
     pub refused: AtomicBool,
@@ -151,7 +151,7 @@ pub fn kinds(ledger: &Ledger, name: &str) -> Vec<&'static str> {
     facts(ledger, name).iter().map(Fact::kind).collect()
 }
 
-/// What was told to the operator, in order.
+/// The notices to the operator, in order.
 pub fn briefs(ledger: &Ledger, name: &str) -> Vec<String> {
     let text = |fact: Fact| match fact {
         Fact::BriefRecorded(brief) => Some(brief.text),

@@ -1,4 +1,4 @@
-//! What the memory store holds: one log of all facts, and per stream the places of its own.
+//! The content of the memory store: one log of all facts, and per stream the places of its own.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -335,7 +335,7 @@ impl State {
         }
     }
 
-    /// What a lane's rows ought to be.
+    /// The rows that a lane should have.
     fn folded_rows(&self, lane: usize, rows_of: &RowsOf<'_>) -> RowTable {
         let mut rows = RowTable::default();
         let stream = &self.lanes[lane].stream;

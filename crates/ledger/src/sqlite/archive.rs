@@ -17,7 +17,7 @@ use crate::upkeep::{ArchivePolicy, ArchiveReport, OnProgress, Progress};
 
 /// One file, compressed: small enough to hold in memory while it is made, large enough that a year is a few thousand.
 const SEGMENT_BYTES: usize = 8 << 20;
-/// What a fact costs beyond its payload, roughly: hash, header and its share of the tree.
+/// The approximate size of a fact beyond its payload: hash, header and its share of the tree.
 const FACT_OVERHEAD: u64 = 80;
 
 impl Sqlite {

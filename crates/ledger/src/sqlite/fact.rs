@@ -29,11 +29,12 @@ pub(crate) struct RawFact {
     pub prev: u64,
 }
 
-/// What a fact's row says of it besides its place and its payload. In the table it is one column, fixed in width:
-/// form · time · kind · rowid of the fact before · hash, numbers with the least byte first.
+/// The header of a fact, besides its place and its payload. In the table it is one column, fixed in width: form · time ·
+/// kind · rowid of the fact before · hash, numbers with the least byte first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Link {
-    /// What the payload column holds: 0 the payload as it is stored, 1 the digest of a blob, 2 the digest of what was cut out.
+    /// The form of the payload column: 0 the payload as it is stored, 1 the digest of a blob, 2 the digest of what was cut
+    /// out.
     pub form: u8,
     pub at: Time,
     pub kind: i64,
@@ -146,7 +147,7 @@ impl Part {
     }
 }
 
-/// What all connections to one home share.
+/// Shared data of all connections to one home.
 #[derive(Debug)]
 pub(crate) struct Store {
     pub home: Home,
@@ -239,7 +240,7 @@ impl Store {
     }
 }
 
-/// What SQLite's refusal to read means to a reader.
+/// The error for a reader, from an error of SQLite.
 pub(crate) fn read_error(error: rusqlite::Error) -> ReadError {
     use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
     let detail = error.to_string();

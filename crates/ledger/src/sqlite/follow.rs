@@ -9,7 +9,7 @@ use crate::hash::Hash;
 use crate::record::{Bounds, BytesLeft, Cursor, Recorded};
 use crate::stream::StreamId;
 
-/// What a batch came to: the facts before a damaged one are handed out first.
+/// The result of reading a batch: the facts before a damaged one are handed out first.
 pub(crate) struct Batch {
     pub facts: Vec<(Cursor, StreamId, Recorded)>,
     /// The fact after them could not be read; going on means going past it.

@@ -64,7 +64,7 @@ impl Heads {
         }
     }
 
-    /// What the table must be told before the transaction ends.
+    /// Takes the changes that must be written to the table before the transaction ends.
     pub(crate) fn take_changed(&mut self) -> Vec<(StreamHead, Table)> {
         let young = &mut self.young;
         let changed = self.changed.drain(..).filter_map(|stream| {

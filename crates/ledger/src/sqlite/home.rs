@@ -92,7 +92,7 @@ impl Home {
                     });
                 }
             }
-            // Whoever held it may have taken the file away between our opening and our locking it.
+            // The previous holder may have removed the file between our opening and our locking it.
             if !is_file_at(&file, &path).map_err(fail)? {
                 continue;
             }
@@ -108,7 +108,7 @@ impl Home {
 
     /// Takes a new home away again, as long as its lock is held. Folders that hold something else stay.
     pub(crate) fn remove(&self, made: &[PathBuf]) {
-        // What can't be removed is empty, and harmless.
+        // A file that can't be removed is empty, and harmless.
         let _ = super::schema::remove_database(&self.database());
         let _ = fs::remove_file(self.lock_file());
         for folder in made {

@@ -14,7 +14,7 @@ use crate::stream::StreamId;
 #[derive(Debug, Default)]
 pub(crate) struct Lineages {
     streams: BTreeMap<i64, Stream>,
-    /// What was wrong with rows of the table.
+    /// Damage of rows of the table.
     pub damage: Vec<Damage>,
 }
 

@@ -91,7 +91,7 @@ pub(crate) fn clear(writer: &Writer) -> Result<(), CommitError> {
 /// The streams whose rows are not today's.
 #[derive(Debug, Default)]
 pub(crate) enum OutdatedStreams {
-    /// The ledger was opened to be read, and whoever opens it to write will mark them.
+    /// The ledger was opened read-only. The next process that opens it to write will mark them.
     All,
     Some(HashSet<i64>),
     #[default]

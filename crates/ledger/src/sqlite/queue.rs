@@ -1,4 +1,4 @@
-//! What waits for the writer. Bounded: while it is full, `commit` blocks its caller, which lasts one transaction.
+//! The queue of the writer. It is bounded: while it is full, `commit` blocks its caller, which lasts one transaction.
 //!
 //! Refusing instead would make every caller write the same retry; an unbounded queue would turn a slow disk into
 //! memory. The bound counts commits, not bytes: large payloads are on disk as blobs before they come here.
@@ -67,8 +67,9 @@ impl Queue {
 
     /// Everything that queued up, in order; `None` once closed and empty. `spare` gives its room back for reuse.
     ///
-    /// Whoever was just answered is about to commit again. Taking the first to arrive alone would spend a sync on it,
-    /// so while the queue still grows the writer lets others go first, up to `company`; nobody waits by the clock.
+    /// Takes the queued jobs. Callers that were just answered are about to commit again: taking the first to arrive alone
+    /// would spend a sync on it, so while the queue still grows the writer lets others go first, up to `company`. There is
+    /// no wait by the clock.
     pub(crate) fn take(&self, mut spare: Vec<Job>, company: usize) -> Option<Vec<Job>> {
         spare.clear();
         let mut waiting = self.lock();
@@ -105,14 +106,14 @@ impl Queue {
         self.lock().closed
     }
 
-    /// What is queued is still done; nothing more is taken in.
+    /// Closes the queue. Queued jobs are still done; new ones are refused.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.arrived.notify_all();
         self.taken.notify_all();
     }
 
-    /// The writer is gone: whoever still waits learns that nobody will answer.
+    /// The writer is gone: callers that still wait get an error.
     pub(crate) fn abandon(&self) {
         let mut waiting = self.lock();
         waiting.closed = true;

@@ -217,7 +217,7 @@ fn time(ms: i64) -> Time {
     Time::from_ms(ms)
 }
 
-/// What is stored of a body, from its form.
+/// The stored bytes of a body, from its form.
 fn body(form: u8, bytes: &[u8]) -> Option<RawBody> {
     RawBody::from_stored(form, bytes)
 }

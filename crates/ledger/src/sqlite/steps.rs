@@ -141,7 +141,7 @@ mod tests {
         conn.execute_batch("CREATE TABLE kinds (id)")
     }
 
-    /// What a process that is killed here leaves on disk.
+    /// Copies the home, as a process that is killed here would leave it on disk.
     fn copies_the_home(conn: &Connection) -> rusqlite::Result<()> {
         assert!(!conn.is_autocommit());
         CUT_OFF.with_borrow(|folders| {

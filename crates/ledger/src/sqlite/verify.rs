@@ -247,7 +247,7 @@ impl Chain {
     }
 }
 
-/// What stopped a check, as a finding.
+/// The error that stopped a check, as a finding.
 fn as_damage(error: ReadError) -> Damage {
     match error {
         ReadError::Damaged(damage) => (*damage).clone(),

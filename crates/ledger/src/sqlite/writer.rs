@@ -79,7 +79,7 @@ pub(crate) fn run(mut writer: Writer, queue: &Queue) {
                             Ok(writer) => writer,
                             Err(mpsc_closed) => panic!("the writer was not given back: {mpsc_closed}"),
                         },
-                        // Nobody waits for it any more.
+                        // No caller waits for it any more.
                         Err(std::sync::mpsc::SendError(writer)) => writer,
                     };
                 }
@@ -122,7 +122,7 @@ impl Writer {
         Ok(writer)
     }
 
-    /// What the tables say, in place of what was remembered.
+    /// Reads the heads from the tables, in place of the cached ones.
     fn reload(&mut self) -> Result<(), CommitError> {
         self.heads.clear();
         self.kinds.clear();
@@ -248,7 +248,7 @@ impl Writer {
     }
 }
 
-/// What SQLite's refusal to write means to a committer.
+/// The error for a committer, from an error of SQLite.
 pub(crate) fn commit_error(error: rusqlite::Error) -> CommitError {
     use rusqlite::ErrorCode::{DatabaseCorrupt, DiskFull, NotADatabase, ReadOnly};
     let detail = error.to_string();

@@ -1,4 +1,4 @@
-//! What every store promises.
+//! The contract of every store.
 
 use abide_kernel::time::Time;
 use abide_ledger::{

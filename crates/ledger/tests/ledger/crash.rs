@@ -31,7 +31,7 @@ fn a_killed_process_lost_nothing_it_acknowledged() {
                     break;
                 }
             }
-            // What it had written before the signal was an acknowledgement too. The last line may be cut.
+            // Lines that were written before the signal are acknowledgements too. The last line may be cut.
             for line in lines {
                 note(&line.unwrap(), &mut acknowledged);
             }

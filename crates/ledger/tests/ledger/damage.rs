@@ -231,7 +231,7 @@ fn sql(home: &Path, sql: &str) {
     rusqlite::Connection::open(home.join("ledger.db")).unwrap().execute_batch(sql).unwrap();
 }
 
-/// What a flipped bit makes of a row: another text under the same checksum.
+/// A row after a flipped bit: another text under the same checksum.
 const CHANGED: &str = r#"UPDATE rows SET value = CAST('{"text":"tvo"}' AS BLOB) WHERE stream = 1 AND id = '0002'"#;
 const NAMED: &str = "agent/a row said/0002: its checksum does not match";
 
@@ -305,7 +305,7 @@ fn a_damaged_row_whose_facts_are_damaged_too_is_an_error() {
     assert_eq!(texts(&ledger, "b").len(), 2);
 }
 
-/// Nobody can make rows again without the function that made them.
+/// Rows can't be rebuilt without the function that made them.
 #[test]
 fn a_damaged_row_without_its_maker_is_an_error() {
     let home = fresh();

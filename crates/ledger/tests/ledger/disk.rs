@@ -210,7 +210,7 @@ fn an_interrupted_beginning_begins_again() {
     assert_eq!(left, ["archive", "blobs", "ledger.db", "ledger.lock"]);
 }
 
-/// What a writer that was cut off left in its log is read, and stays where it is.
+/// A log that a killed writer left is read, and stays where it is.
 #[test]
 fn reading_beside_a_log_leaves_the_log() {
     let store = sqlite();

@@ -11,7 +11,7 @@ const LOG_HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
 const COMMITS: u64 = 24;
 
-/// What the disk holds behind the cut.
+/// The content of the disk behind the cut.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Behind {
     Nothing,

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::fixture;
 use crate::world::{append, append_with_rows, at, commit, export, fork_with_rows, rows_of, said, say, stream, text};
 
-/// What is written today.
+/// The current format.
 const FORMAT: i64 = 4;
 
 /// A later version, which has facts that nobody before it can read.

@@ -1,4 +1,4 @@
-//! What the tests share: short names for streams, facts and times, and one of each store.
+//! Shared code of the tests: short names for streams, facts and times, and one of each store.
 
 use std::borrow::Cow;
 

@@ -34,10 +34,10 @@ pub(crate) fn parse_delivery(
     key: Option<&str>,
     scheme: Option<&Scheme>,
 ) -> Result<Incoming, Problem> {
-    let content = content(headers, body)?;
+    let content = read_content(headers, body)?;
     let named = known_as(headers, &content, key)?;
     let correlation_id = match headers.get("x-correlation-id") {
-        Some(_) => Some(line(headers, "x-correlation-id", limits::LINE_BYTES)?),
+        Some(_) => Some(header_line(headers, "x-correlation-id", limits::LINE_BYTES)?),
         None => content.event().and_then(|event| event.text("subject")).map(str::to_owned),
     };
     let delivery_id = named.as_ref().map(|known| known.id.clone());
@@ -86,30 +86,30 @@ impl Content {
     }
 }
 
-fn content(headers: &HeaderMap, body: &[u8]) -> Result<Content, Problem> {
-    let media = media(headers)?;
+fn read_content(headers: &HeaderMap, body: &[u8]) -> Result<Content, Problem> {
+    let media = read_media(headers)?;
     if media.essence == "application/cloudevents+json" {
-        let Value::Object(fields) = json(body)? else {
+        let Value::Object(fields) = parse_json(body)? else {
             return Err(wrong("a CloudEvent is a JSON object", ""));
         };
         return validate(CloudEvent(fields)).map(Content::Event);
     }
     if headers.contains_key("ce-specversion") {
-        return binary(headers, &media, body).map(Content::Event);
+        return read_binary_event(headers, &media, body).map(Content::Event);
     }
     let kind = media.kind()?;
     if body.is_empty() {
         return Ok(Content::Nothing);
     }
     match kind {
-        Kind::Json => json(body).map(Content::Json),
-        Kind::Text => text(body).map(Content::Text),
+        Kind::Json => parse_json(body).map(Content::Json),
+        Kind::Text => parse_text(body).map(Content::Text),
         Kind::Form => {
-            let fields = form(body)?;
+            let fields = parse_form(body)?;
             match fields.get("payload") {
                 // GitHub posts JSON in one field of a form.
                 Some(Field::Single(payload)) if headers.contains_key(GITHUB_EVENT) => {
-                    json(payload.as_bytes()).map(Content::Json)
+                    parse_json(payload.as_bytes()).map(Content::Json)
                 }
                 Some(_) | None => Ok(Content::Json(serde_json::to_value(fields).unwrap_or_default())),
             }
@@ -121,17 +121,17 @@ fn wrong(detail: &str, pointer: &str) -> Problem {
     Problem::new(422, "wrong_fields", detail).pointer(pointer)
 }
 
-fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+fn parse_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     serde_json::from_slice(body)
         .map_err(|error| Problem::new(400, "not_json", format!("the body is not JSON: {error}")))
 }
 
-fn text(body: &[u8]) -> Result<String, Problem> {
+fn parse_text(body: &[u8]) -> Result<String, Problem> {
     let text = std::str::from_utf8(body).map_err(|_| Problem::new(400, "not_utf8", "the body is not UTF-8"))?;
     Ok(text.to_owned())
 }
 
-fn form(body: &[u8]) -> Result<Fields, Problem> {
+fn parse_form(body: &[u8]) -> Result<Fields, Problem> {
     let refused = |detail: &str| Problem::new(400, "bad_form", format!("the form does not read: {detail}"));
     // curl posts JSON as a form unless it is given a content type.
     let other = body.trim_ascii_start().first().is_some_and(|byte| matches!(byte, b'{' | b'['));
@@ -152,7 +152,7 @@ enum Kind {
     Form,
 }
 
-fn media(headers: &HeaderMap) -> Result<Media, Problem> {
+fn read_media(headers: &HeaderMap) -> Result<Media, Problem> {
     let Some(value) = headers.get(header::CONTENT_TYPE) else { return Ok(Media { essence: String::new() }) };
     let unreadable = || Problem::new(400, "bad_header", "the content type does not read");
     let value = value.to_str().map_err(|_| unreadable())?.to_ascii_lowercase();
@@ -188,7 +188,7 @@ fn is_json(essence: &str) -> bool {
 }
 
 /// Reads a CloudEvent whose attributes are headers.
-fn binary(headers: &HeaderMap, media: &Media, body: &[u8]) -> Result<CloudEvent, Problem> {
+fn read_binary_event(headers: &HeaderMap, media: &Media, body: &[u8]) -> Result<CloudEvent, Problem> {
     let mut event = Map::new();
     for (name, _) in headers {
         let Some(attribute) = name.as_str().strip_prefix("ce-") else { continue };
@@ -200,7 +200,7 @@ fn binary(headers: &HeaderMap, media: &Media, body: &[u8]) -> Result<CloudEvent,
         event.insert("datacontenttype".to_owned(), media.essence.as_str().into());
     }
     if !body.is_empty() {
-        let data = if is_json(&media.essence) { json(body)? } else { text(body)?.into() };
+        let data = if is_json(&media.essence) { parse_json(body)? } else { parse_text(body)?.into() };
         event.insert("data".to_owned(), data);
     }
     validate(CloudEvent(event))
@@ -246,7 +246,7 @@ fn validate(event: CloudEvent) -> Result<CloudEvent, Problem> {
 fn known_as(headers: &HeaderMap, content: &Content, key: Option<&str>) -> Result<Option<DeliveryKey>, Problem> {
     for (kind, name) in [("webhook", STANDARD_ID), ("github", GITHUB_ID)] {
         if headers.contains_key(name) {
-            return Ok(Some(DeliveryKey { kind, id: line(headers, name, ID_MAX_BYTES)? }));
+            return Ok(Some(DeliveryKey { kind, id: header_line(headers, name, ID_MAX_BYTES)? }));
         }
     }
     if let Some(event) = content.event() {
@@ -264,7 +264,7 @@ fn known_as(headers: &HeaderMap, content: &Content, key: Option<&str>) -> Result
 /// The kind of an id that belongs to one body only, as on every other route.
 pub(crate) const IDEMPOTENCY_KEY: &str = "key";
 
-fn line(headers: &HeaderMap, name: &str, max: usize) -> Result<String, Problem> {
+fn header_line(headers: &HeaderMap, name: &str, max: usize) -> Result<String, Problem> {
     let value = single(headers, name).filter(|value| !value.is_empty() && value.len() <= max);
     let refused = || Problem::new(400, "bad_header", format!("{name} is one header of 1 to {max} visible characters"));
     value.map(str::to_owned).ok_or_else(refused)

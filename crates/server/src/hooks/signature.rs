@@ -101,7 +101,7 @@ mod tests {
         headers
     }
 
-    /// What OpenSSL's HMAC gives for these: `printf '%s' 'ID.TIME.BODY' | openssl dgst -sha256 -mac HMAC -macopt hexkey:…`.
+    /// Test vectors of OpenSSL's HMAC: `printf '%s' 'ID.TIME.BODY' | openssl dgst -sha256 -mac HMAC -macopt hexkey:…`.
     mod standard {
         use super::*;
 

@@ -11,7 +11,7 @@ use abide_private::{read_regular, write_private};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use super::at;
+use super::with_path;
 
 const VERSION: u8 = 1;
 const KEY_BYTES: usize = 32;
@@ -22,7 +22,7 @@ const HEAD_BYTES: usize = 1 + UUID_BYTES + GENERATION_BYTES + TAG_BYTES;
 /// The longest token: one of an agent whose name is as long as a name can be.
 const TOKEN_MAX: usize = (HEAD_BYTES + 64).div_ceil(3) * 4;
 
-/// What a token open_token.
+/// The content of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TokenTarget {
     pub agent: AgentId,
@@ -63,7 +63,7 @@ impl Key {
                 fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
                 (bytes, false)
             }
-            Err(error) => return Err(at(&path, &error)),
+            Err(error) => return Err(with_path(&path, &error)),
         };
         Ok(Key { bytes, path, kept: Mutex::new(kept) })
     }
@@ -71,7 +71,7 @@ impl Key {
     /// The token of a trigger under a generation. None for an id that is no UUID.
     pub(super) fn token(&self, agent: &AgentId, trigger: &TriggerId, generation: u32) -> io::Result<Option<String>> {
         let Some(uuid) = uuid(trigger) else { return Ok(None) };
-        self.keep()?;
+        self.store()?;
         let mut bytes = Vec::with_capacity(HEAD_BYTES + agent.as_str().len());
         bytes.push(VERSION);
         bytes.extend(uuid);
@@ -81,12 +81,12 @@ impl Key {
         Ok(Some(URL_SAFE_NO_PAD.encode(bytes)))
     }
 
-    /// Whatever is wrong with a token, it takes one hash to find out, and nobody is told what it was.
+    /// Decodes a token. Any invalid token costs one hash, and the reason is not told.
     pub(super) fn open_token(&self, token: &str) -> Option<TokenTarget> {
         let decoded = if token.len() > TOKEN_MAX { None } else { URL_SAFE_NO_PAD.decode(token).ok() };
         let read = decoded.as_deref().and_then(Parts::of);
         let parts = read.unwrap_or(Parts { uuid: [0; UUID_BYTES], generation: 0, tag: [0; TAG_BYTES], agent: b"-" });
-        let right = same(&self.tag(&parts.uuid, parts.generation, parts.agent), &parts.tag);
+        let right = constant_time_eq(&self.tag(&parts.uuid, parts.generation, parts.agent), &parts.tag);
         let agent = std::str::from_utf8(parts.agent).ok().and_then(|name| AgentId::new(name).ok());
         agent.filter(|_| right).map(|agent| TokenTarget {
             agent,
@@ -105,10 +105,10 @@ impl Key {
     }
 
     /// Written beside and moved into place: half a key would close every URL for good.
-    fn keep(&self) -> io::Result<()> {
+    fn store(&self) -> io::Result<()> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if !*kept {
-            write_private(&self.path, &self.bytes).map_err(|error| at(&self.path, &error))?;
+            write_private(&self.path, &self.bytes).map_err(|error| with_path(&self.path, &error))?;
             *kept = true;
         }
         Ok(())
@@ -134,7 +134,7 @@ impl Parts<'_> {
 }
 
 /// In a time that does not depend on where they differ: hashes are compared so.
-fn same(one: &[u8; TAG_BYTES], other: &[u8; TAG_BYTES]) -> bool {
+fn constant_time_eq(one: &[u8; TAG_BYTES], other: &[u8; TAG_BYTES]) -> bool {
     let whole = |tag: &[u8; TAG_BYTES]| {
         let mut bytes = [0; 32];
         bytes[..TAG_BYTES].copy_from_slice(tag);

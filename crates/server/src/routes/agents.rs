@@ -39,7 +39,7 @@ use crate::problems;
 const DEFAULT: &str = "default";
 
 pub(super) async fn create(call: Call) -> RouteResult {
-    let new: AgentCreate = body::json(&call.body)?;
+    let new: AgentCreate = body::parse_json(&call.body)?;
     let wrong = |detail: String, pointer: &str| Problem::new(422, "wrong_fields", detail).pointer(pointer);
     let id = AgentId::new(&new.id).map_err(|error| wrong(error.to_string(), "/id"))?;
     let (answered, warning) = match claim_key(&call).await? {
@@ -126,7 +126,7 @@ pub(super) async fn summary(app: &App, answered: Response) -> Result<AgentSummar
     }
 }
 
-/// What is really enforced, and what is on the disk, is for the daemon that runs the commands to say.
+/// Adds the parts of a summary that the daemon knows: the sandbox in effect, and the use of the disk.
 async fn with_world(app: &App, mut summary: AgentSummary) -> AgentSummary {
     let services = &app.options.services;
     let (id, execution) = (&summary.identity.id, &summary.execution);
@@ -280,7 +280,7 @@ fn page(app: &App, after: Option<&AgentId>, limit: usize) -> Result<Page, Proble
             place = Some(id.clone());
             let Some(head) = ledger.head(&stream).map_err(unreadable)? else { continue };
             let row = readable_agent_row(ledger, &stream).map_err(unreadable)?.unwrap_or_default();
-            // What its row says is what it was before it could not be read.
+            // The row shows the state before the agent became unreadable.
             let quarantined = app.host.is_quarantined(id);
             let stopped = vocabulary::Status::Stopped;
             let item = AgentItem {
@@ -304,7 +304,7 @@ fn page(app: &App, after: Option<&AgentId>, limit: usize) -> Result<Page, Proble
 }
 
 /// An agent without models of its own that has not been awake since the settings changed is shown as it will wake.
-fn seen(state: &AgentState, models: &DefaultModels, now: Time) -> AgentSummary {
+fn summary_of(state: &AgentState, models: &DefaultModels, now: Time) -> AgentSummary {
     let config = state.config.following(models);
     if config == state.config {
         return agent_summary(state, now);
@@ -315,7 +315,8 @@ fn seen(state: &AgentState, models: &DefaultModels, now: Time) -> AgentSummary {
 pub(super) async fn show(call: Call) -> RouteResult {
     let id = agent(&call)?;
     let models = call.app.options.models.clone();
-    let seen = call.app.host.look(&id, move |state, now| (!state.archived).then(|| seen(state, &models, now))).await;
+    let seen =
+        call.app.host.inspect(&id, move |state, now| (!state.archived).then(|| summary_of(state, &models, now))).await;
     match seen.map_err(|error| problems::ask(error, id.as_str()))? {
         Some(Some(summary)) => Ok(json(200, &WithNulls(&with_world(&call.app, summary).await))),
         Some(None) => Err(problems::deleted(id.as_str())),
@@ -325,7 +326,7 @@ pub(super) async fn show(call: Call) -> RouteResult {
 
 pub(super) async fn change(call: Call) -> RouteResult {
     let id = agent(&call)?;
-    let change: AgentChange = body::json(&call.body)?;
+    let change: AgentChange = body::parse_json(&call.body)?;
     let change = Box::new(checked(&call, change).await?);
     config_rules::validate_change(&call.app, &id, &change).await?;
     let asked = call.app.host.ask_for_summary(&id, Input::Configure { change }, None).await;
@@ -367,14 +368,14 @@ pub(super) async fn why(call: Call) -> RouteResult {
     let look = |state: &AgentState, now| {
         (!state.archived).then(|| (explain::why(state, decide(state, now)), Place::of(state)))
     };
-    match call.app.host.look(&id, look).await {
+    match call.app.host.inspect(&id, look).await {
         Ok(Some(Some((mut why, place)))) => {
             explain::add_folder_use(&mut why, &call.app.options.services.folder_use(&id, place).await);
             Ok(json(200, &why))
         }
         Ok(Some(None)) => Err(problems::deleted(id.as_str())),
         Ok(None) => Err(problems::no_agent(id.as_str())),
-        // What can't be read can still be explained.
+        // An unreadable agent can still be explained.
         Err(AskError::Damaged(reason)) => Ok(json(200, &damaged(&call.app, &id, &reason))),
         Err(error) => Err(problems::ask(error, id.as_str())),
     }

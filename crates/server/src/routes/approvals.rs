@@ -35,5 +35,5 @@ async fn decided(call: &Call, id: &AgentId) -> Result<Problem, Problem> {
 
 async fn approval(call: &Call, id: &AgentId) -> Result<ApprovalView, Problem> {
     let missing = || Problem::new(404, "not_found", format!("{id} has no such approval")).hint("list its approvals");
-    planes::one(call, id, &planes::APPROVALS, call.param("item")).await?.ok_or_else(missing)?.record()
+    planes::find_record(call, id, &planes::APPROVALS, call.param("item")).await?.ok_or_else(missing)?.record()
 }

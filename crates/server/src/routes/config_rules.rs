@@ -47,7 +47,7 @@ pub(super) async fn validate_change(app: &App, id: &AgentId, change: &ConfigChan
         let limited = state.work.items().values().any(|item| item.budget.max_micro_usd.is_some());
         (state.config.clone(), limited)
     };
-    match app.host.look(id, move |state, _| look(state)).await {
+    match app.host.inspect(id, move |state, _| look(state)).await {
         Ok(Some((config, items))) => {
             let changed = config.following(&app.options.models).with(change.clone());
             if !change.credentials.is_empty() {
@@ -61,7 +61,7 @@ pub(super) async fn validate_change(app: &App, id: &AgentId, change: &ConfigChan
 
 /// Refuses a limit of money if a model of this agent has no price.
 pub(super) async fn require_prices(app: &App, id: &AgentId) -> Result<(), Problem> {
-    let Ok(Some(config)) = app.host.look(id, |state, _| state.config.clone()).await else { return Ok(()) };
+    let Ok(Some(config)) = app.host.inspect(id, |state, _| state.config.clone()).await else { return Ok(()) };
     config.following(&app.options.models).models().try_for_each(|model| {
         let wrong = |problem| Problem::new(422, "wrong_fields", problem).pointer("/budget/max_usd");
         (app.options.check_price)(model).map_err(wrong)

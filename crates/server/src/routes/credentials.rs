@@ -1,4 +1,4 @@
-//! What the commands of an agent are given: who may give it, and whether it can be given.
+//! Credentials of agents: who may give them, and whether they can be given.
 
 use abide_api::Problem;
 use abide_api::types::{AgentChange, Scope};
@@ -7,7 +7,7 @@ use abide_kernel::credentials::{Credentials, CredentialsChange};
 use crate::app::App;
 use crate::call::Call;
 
-/// What a request changes. Whoever can have a secret put into the environment of a command can read it, so that takes an
+/// The change of a request. A person who can put a secret into the environment of a command can read it, so that takes an
 /// admin's token; variables that are no secrets are an operator's to set.
 pub(super) fn change(call: &Call, change: &AgentChange) -> Result<CredentialsChange, Problem> {
     let AgentChange { env, secrets, git_credentials, ssh_agent, known_hosts, for_children, .. } = change;

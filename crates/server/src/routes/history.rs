@@ -1,5 +1,5 @@
-//! What happened, read from the facts: events, the transcript, decisions. Pages go forward from a seq, or are the
-//! newest so many.
+//! Histories, read from the facts: events, the transcript, decisions. Pages go forward from a seq, or are the newest so
+//! many.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,15 +20,15 @@ use super::{RouteResult, agent, blocking, reserve};
 use crate::call::Call;
 use crate::problems;
 
-/// What one fact is in a history: mostly one entry, or none.
+/// The entries of one fact in a history: mostly one, or none.
 type View<T> = fn(&StreamId, &AgentId, &Recorded) -> Vec<T>;
 
-/// What is read at once.
+/// The bound of one read.
 const BATCH: Bounds = Bounds { items: 1_000, bytes: 1 << 20 };
-/// What is read for one page, once it has an entry: a page of a history that has few entries may be short.
+/// The facts that are read for one page, once it has an entry: a page of a history with few entries may be short.
 const SCANNED_MAX: u64 = 50_000;
 const SCANNED_BYTES: usize = 64 << 20;
-/// What is read for a page that has none yet. One without entries only says where to go on.
+/// The facts that are read for a page that has no entry yet. A page without entries only says where to go on.
 const SCANNED_IN_VAIN: u64 = 1_000_000;
 
 pub(super) async fn list<T: Serialize + 'static>(call: Call, view: View<T>) -> RouteResult {

@@ -24,11 +24,11 @@ pub(super) async fn deliver(call: Call) -> RouteResult {
     let incoming = hooks::parse_delivery(&call.headers, &call.body, call.key.as_deref(), scheme.as_ref())?;
     let verified = scheme.is_some();
     let Some(known_as) = incoming.known_as else {
-        return received(&ask(&call, &opened, verified, incoming.delivery, None).await?, false);
+        return received(&submit_delivery(&call, &opened, verified, incoming.delivery, None).await?, false);
     };
     match claim(&call, &opened, &known_as).await? {
         ClaimOutcome::New(claim) => {
-            received(&ask(&call, &opened, verified, incoming.delivery, Some(claim)).await?, false)
+            received(&submit_delivery(&call, &opened, verified, incoming.delivery, Some(claim)).await?, false)
         }
         ClaimOutcome::Completed(answered) => {
             still_good(&call, &opened, verified).await?;
@@ -53,7 +53,7 @@ fn scheme(call: &Call, opened: &TokenTarget) -> Result<Option<Scheme>, Problem> 
     hooks::check(&secret, &call.headers, &call.body, now).map(Some).map_err(problems::not_signed)
 }
 
-async fn ask(
+async fn submit_delivery(
     call: &Call,
     opened: &TokenTarget,
     verified: bool,
@@ -92,7 +92,7 @@ async fn still_good(call: &Call, opened: &TokenTarget, verified: bool) -> Result
         let trigger = state.triggers.get(&trigger).filter(|trigger| trigger.generation == generation);
         trigger.filter(|_| !state.archived).map(|trigger| trigger.signed)
     };
-    let seen = call.app.host.look(&opened.agent, look).await;
+    let seen = call.app.host.inspect(&opened.agent, look).await;
     match seen.map_err(|error| problems::ask(error, opened.agent.as_str()))?.flatten() {
         Some(signed) if verified || !signed => Ok(()),
         Some(_) => Err(problems::not_signed("it is not signed")),

@@ -29,7 +29,7 @@ pub(super) async fn stats(call: Call) -> RouteResult {
 }
 
 pub(super) async fn verify(call: Call) -> RouteResult {
-    let verify: Verify = body::json_or_default(&call.body)?;
+    let verify: Verify = body::parse_json_or_default(&call.body)?;
     let app = Arc::clone(&call.app);
     let report = blocking(move || {
         let report = upkeep::verify(app.host.ledger(), verify.rebuild_rows, &mut |_| ());
@@ -40,7 +40,7 @@ pub(super) async fn verify(call: Call) -> RouteResult {
 }
 
 pub(super) async fn compact(call: Call) -> RouteResult {
-    let compact: Compact = body::json_or_default(&call.body)?;
+    let compact: Compact = body::parse_json_or_default(&call.body)?;
     let app = Arc::clone(&call.app);
     let report = blocking(move || {
         let days = compact.older_than_days.unwrap_or(upkeep::OLDER_THAN_DAYS);
@@ -53,7 +53,7 @@ pub(super) async fn compact(call: Call) -> RouteResult {
 }
 
 pub(super) async fn fork(call: Call) -> RouteResult {
-    let fork: Fork = body::json(&call.body)?;
+    let fork: Fork = body::parse_json(&call.body)?;
     let wrong = |detail: String, pointer: &str| Problem::new(422, "wrong_fields", detail).pointer(pointer);
     let parent = AgentId::new(&fork.agent).map_err(|error| wrong(error.to_string(), "/agent"))?;
     let name = AgentId::new(&fork.name).map_err(|error| wrong(error.to_string(), "/as"))?;

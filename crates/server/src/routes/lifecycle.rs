@@ -24,7 +24,7 @@ pub(super) async fn stop(call: Call, deprecated: Option<&str>) -> RouteResult {
 }
 
 pub(super) async fn abort(call: Call) -> RouteResult {
-    let abort: Abort = body::json_or_default(&call.body)?;
+    let abort: Abort = body::parse_json_or_default(&call.body)?;
     control(call, Input::Abort { exec_id: abort.exec_id.map(ExecId::new) }, None).await
 }
 
@@ -46,7 +46,7 @@ async fn control(call: Call, input: Input, deprecated: Option<&str>) -> RouteRes
 
 pub(super) async fn wake(call: Call) -> RouteResult {
     let id = agent(&call)?;
-    let wake: Wake = body::json(&call.body)?;
+    let wake: Wake = body::parse_json(&call.body)?;
     let Wake { reason, source, resource, body } = wake;
     if reason.trim().is_empty() {
         return Err(Problem::new(422, "wrong_fields", "say why in reason").pointer("/reason"));

@@ -22,7 +22,7 @@ use crate::problems;
 
 pub(super) async fn create(call: Call) -> RouteResult {
     let id = agent(&call)?;
-    let new: MessageCreate = body::json(&call.body)?;
+    let new: MessageCreate = body::parse_json(&call.body)?;
     let message = message(new, call.key.clone())?;
     let pictures = message.json.as_ref().is_some_and(|json| !images_in(json).0.is_empty());
     let answered = match claim_key(&call).await? {
@@ -57,9 +57,9 @@ pub(super) fn queued_at(
     }
 }
 
-/// Told to whoever sends pictures to a model that can't look at them: else only the model would hear of it.
+/// A warning for the sender of images to a model that takes none: else only the model would be told.
 async fn unseen(call: &Call, id: &AgentId) -> Option<String> {
-    let model = call.app.host.look(id, |state, now| state.model_in_use(now).to_owned()).await.ok()??;
+    let model = call.app.host.inspect(id, |state, now| state.model_in_use(now).to_owned()).await.ok()??;
     let blind = call.app.options.services.sees_images(&model) == Some(false);
     blind.then(|| {
         format!(

@@ -1,4 +1,4 @@
-//! Models: which can be named, and whether one answers. What is known of them is for whoever started the server to say.
+//! Models: which can be named, and whether one answers. The daemon provides their data.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ pub(super) async fn list(call: Call) -> RouteResult {
 
 pub(super) async fn test(call: Call) -> RouteResult {
     let wrong = |detail: &str| Problem::new(422, "wrong_fields", detail).pointer("/model");
-    let test: ModelTest = body::json_or_default(&call.body)?;
+    let test: ModelTest = body::parse_json_or_default(&call.body)?;
     let model = test.model.unwrap_or_else(|| call.app.options.models.model.clone());
     if model.len() > limits::LINE_BYTES {
         return Err(wrong("the name of the model is too long"));

@@ -88,7 +88,7 @@ async fn find(call: &Call, id: &AgentId, message: &MessageId) -> Result<ReadOutc
     let mut messages = vec![message.clone()];
     loop {
         let last = messages.last().unwrap_or(message);
-        let settled = match look(call, id, last).await? {
+        let settled = match read_outcome(call, id, last).await? {
             Some(outcome) => Settled::Outcome(outcome),
             None => settled(call, id, last).await?,
         };
@@ -104,9 +104,9 @@ async fn find(call: &Call, id: &AgentId, message: &MessageId) -> Result<ReadOutc
 }
 
 /// The outcome as the state has it, while the message lives there.
-async fn look(call: &Call, id: &AgentId, message: &MessageId) -> Result<Option<MessageOutcome>, Problem> {
+async fn read_outcome(call: &Call, id: &AgentId, message: &MessageId) -> Result<Option<MessageOutcome>, Problem> {
     let named = message.clone();
-    let seen = call.app.host.look(id, move |state: &AgentState, now: Time| live(state, now, &named)).await;
+    let seen = call.app.host.inspect(id, move |state: &AgentState, now: Time| live(state, now, &named)).await;
     match seen {
         Ok(seen) => seen.ok_or_else(|| problems::no_agent(id.as_str())),
         Err(AskError::Damaged(reason)) => {
@@ -130,7 +130,7 @@ async fn settled(call: &Call, id: &AgentId, message: &MessageId) -> Result<Settl
 }
 
 async fn detail(call: &Call, id: &AgentId, message: &MessageId, found: ReadOutcome) -> Result<MessageDetail, Problem> {
-    let shown = planes::one(call, id, &planes::MESSAGES, message.as_str()).await?.ok_or_else(|| missing(id))?;
+    let shown = planes::find_record(call, id, &planes::MESSAGES, message.as_str()).await?.ok_or_else(|| missing(id))?;
     let mut shown = shown.record().map_err(|_| missing(id))?;
     if shown.truncated {
         let (app, stream, seq) = (Arc::clone(&call.app), StreamId::agent(id), shown.seq);
@@ -152,7 +152,7 @@ fn missing(id: &AgentId) -> Problem {
 }
 
 async fn read_row(call: &Call, id: &AgentId, message: &MessageId) -> Result<MessageRow, Problem> {
-    planes::one(call, id, &planes::MESSAGE_ROWS, message.as_str()).await?.ok_or_else(|| missing(id))?.record()
+    planes::find_record(call, id, &planes::MESSAGE_ROWS, message.as_str()).await?.ok_or_else(|| missing(id))?.record()
 }
 
 async fn read_briefs(
@@ -162,7 +162,7 @@ async fn read_briefs(
 ) -> Result<Vec<BriefView>, Problem> {
     let mut briefs = Vec::new();
     for brief in ids {
-        let row = planes::one(call, id, &planes::BRIEFS, brief.as_str()).await?;
+        let row = planes::find_record(call, id, &planes::BRIEFS, brief.as_str()).await?;
         if let Some(row) = row {
             briefs.push(row.record()?);
         }

@@ -70,27 +70,29 @@ fn open_task(state: &AgentState, id: &str) -> Option<TaskView> {
     state.tasks.open().get(&id).or_else(|| state.tasks.owed().get(&id)).map(TaskView::from)
 }
 
-fn any(_: &Row) -> bool {
+fn keep_all(_: &Row) -> bool {
     true
 }
 
-pub(super) const MESSAGES: Plane<MessageView> = Plane { rows: "messages", prefix: "msg_", open: None, keep: any };
+pub(super) const MESSAGES: Plane<MessageView> = Plane { rows: "messages", prefix: "msg_", open: None, keep: keep_all };
 /// The outcomes in the rows of messages.
-pub(super) const MESSAGE_ROWS: Plane<MessageRow> = Plane { rows: "messages", prefix: "msg_", open: None, keep: any };
-pub(super) const BRIEFS: Plane<BriefView> = Plane { rows: "briefs", prefix: "brief_", open: None, keep: any };
-pub(super) const TASKS: Plane<TaskView> = Plane { rows: "tasks", prefix: "task_", open: Some(open_task), keep: any };
+pub(super) const MESSAGE_ROWS: Plane<MessageRow> =
+    Plane { rows: "messages", prefix: "msg_", open: None, keep: keep_all };
+pub(super) const BRIEFS: Plane<BriefView> = Plane { rows: "briefs", prefix: "brief_", open: None, keep: keep_all };
+pub(super) const TASKS: Plane<TaskView> =
+    Plane { rows: "tasks", prefix: "task_", open: Some(open_task), keep: keep_all };
 pub(super) const WORKSPACES: Plane<WorkspaceView> = Plane {
     rows: "workspaces",
     prefix: "/",
     open: Some(|state, root| state.workspaces.attached().get(root).map(|workspace| state.workspace_view(workspace))),
-    keep: any,
+    keep: keep_all,
 };
 pub(super) const CHILDREN: Plane<TaskView> = Plane { keep: |task| task.text("child_agent_id").is_some(), ..TASKS };
 pub(super) const WORK_ITEMS: Plane<WorkItemView> = Plane {
     rows: "work_items",
     prefix: "work_",
     open: Some(|state, id| state.work.get(&WorkItemId::new(id)).map(|item| state.work_item_view(item))),
-    keep: any,
+    keep: keep_all,
 };
 pub(super) const COMPLETED_WORK_ITEMS: Plane<WorkItemView> =
     Plane { keep: |item| item.text("state") == Some(vocabulary::WorkItemState::Completed.as_str()), ..WORK_ITEMS };
@@ -98,21 +100,22 @@ pub(super) const TIMERS: Plane<TimerView> = Plane {
     rows: "timers",
     prefix: "timer_",
     open: Some(|state, id| state.timers.active().get(&TimerId::new(id)).map(TimerView::from)),
-    keep: any,
+    keep: keep_all,
 };
 pub(super) const WAITS: Plane<WaitView> = Plane {
     rows: "waits",
     prefix: "wait_",
     open: Some(|state, id| state.waits.open().get(&WaitId::new(id)).map(WaitView::from)),
-    keep: any,
+    keep: keep_all,
 };
 pub(super) const TRIGGERS: Plane<TriggerView> = Plane {
     rows: "triggers",
     prefix: "trig_",
     open: Some(|state, id| state.triggers.get(&TriggerId::new(id)).map(TriggerView::from)),
-    keep: any,
+    keep: keep_all,
 };
-pub(super) const APPROVALS: Plane<ApprovalView> = Plane { rows: "approvals", prefix: "appr_", open: None, keep: any };
+pub(super) const APPROVALS: Plane<ApprovalView> =
+    Plane { rows: "approvals", prefix: "appr_", open: None, keep: keep_all };
 
 /// A record of a plane.
 pub(super) trait Record: Serialize + DeserializeOwned + Send + 'static {}
@@ -217,7 +220,7 @@ async fn records<T: Record>(
         let open = ids.into_iter().filter_map(|id| open(state, &id).map(|record| (id, record)));
         (!state.archived).then(|| open.collect())
     };
-    let seen = call.app.host.look(id, look).await.map_err(|error| problems::ask(error, id.as_str()))?;
+    let seen = call.app.host.inspect(id, look).await.map_err(|error| problems::ask(error, id.as_str()))?;
     let seen = seen.ok_or_else(|| problems::no_agent(id.as_str()))?;
     seen.ok_or_else(|| problems::deleted(id.as_str()))
 }
@@ -233,7 +236,7 @@ pub(super) fn after<T>(call: &Call, plane: &Plane<T>) -> Result<Option<String>, 
 }
 
 /// Reads one row of a plane. Rows are ordered by id, so a page that begins just before the id has it.
-pub(super) async fn one<T: Record>(
+pub(super) async fn find_record<T: Record>(
     call: &Call,
     id: &AgentId,
     plane: &'static Plane<T>,
@@ -251,7 +254,7 @@ pub(super) async fn one<T: Record>(
 
 pub(super) async fn create_timer(call: Call) -> RouteResult {
     let id = agent(&call)?;
-    let new: TimerCreate = body::json(&call.body)?;
+    let new: TimerCreate = body::parse_json(&call.body)?;
     let act = timer_act(new)?;
     let input = Input::Act { by: call.caller.name.clone(), act };
     let created: TimerCreated = act_result(asked(&call, &id, input).await?)?;
@@ -292,12 +295,12 @@ pub(super) async fn timer(call: Call) -> RouteResult {
     let timer_id = TimerId::new(name.as_str());
     let look =
         move |state: &AgentState, _: Time| (!state.archived).then(|| state.timers.get(&timer_id).map(timer_ahead));
-    let seen = call.app.host.look(&id, look).await.map_err(|error| problems::ask(error, id.as_str()))?;
+    let seen = call.app.host.inspect(&id, look).await.map_err(|error| problems::ask(error, id.as_str()))?;
     let seen = seen.ok_or_else(|| problems::no_agent(id.as_str()))?;
     if let Some(open) = seen.ok_or_else(|| problems::deleted(id.as_str()))? {
         return Ok(json(200, &open));
     }
-    match one(&call, &id, &TIMERS, &name).await? {
+    match find_record(&call, &id, &TIMERS, &name).await? {
         Some(over) => Ok(json(200, &over)),
         None => {
             let problem = Problem::new(404, "not_found", format!("{id} has no timer {name}"));

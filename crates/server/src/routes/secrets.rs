@@ -16,7 +16,7 @@ use crate::call::Call;
 use crate::problems;
 
 const BATCH: usize = 1_000;
-/// What a name has that no value is known of.
+/// The source of a name without a value.
 const MISSING: &str = "missing";
 
 fn refused(refusal: Refusal) -> Problem {
@@ -56,7 +56,7 @@ async fn items(app: &Arc<App>) -> Result<BTreeMap<String, SecretItem>, Problem> 
         let used = in_use(app.host.ledger()).map_err(|error| problems::unreadable(&error))?;
         let known = app.options.services.secrets().into_iter();
         let named = used.keys().map(|name| (name.clone(), MISSING.to_owned()));
-        // What is known of a name goes before that it is missing.
+        // A known source takes precedence over a missing one.
         let sources: BTreeMap<String, String> = named.chain(known).collect();
         let item = |(name, source): (String, String)| {
             let agents = used.get(&name).cloned().unwrap_or_default();
@@ -74,7 +74,7 @@ pub(super) async fn list(call: Call) -> RouteResult {
     Ok(page::of_items(items, limit, |item| item.name.clone()))
 }
 
-async fn one(app: &Arc<App>, name: &str) -> Result<SecretItem, Problem> {
+async fn find_secret(app: &Arc<App>, name: &str) -> Result<SecretItem, Problem> {
     let gone = || SecretItem { name: name.to_owned(), source: MISSING.to_owned(), agents: Vec::new() };
     Ok(items(app).await?.remove(name).unwrap_or_else(gone))
 }
@@ -82,10 +82,10 @@ async fn one(app: &Arc<App>, name: &str) -> Result<SecretItem, Problem> {
 /// Setting one twice is setting it once, so it takes no key: a key would keep a digest of the request.
 pub(super) async fn set(call: Call) -> RouteResult {
     let name = call.param("item").to_owned();
-    let set: SecretSet = body::json(&call.body)?;
+    let set: SecretSet = body::parse_json(&call.body)?;
     let (app, kept) = (Arc::clone(&call.app), name.clone());
     blocking(move || app.options.services.set_secret(&kept, &set.value).map_err(refused)).await?;
-    Ok(json(200, &one(&call.app, &name).await?))
+    Ok(json(200, &find_secret(&call.app, &name).await?))
 }
 
 pub(super) async fn remove(call: Call) -> RouteResult {
@@ -100,5 +100,5 @@ pub(super) async fn remove(call: Call) -> RouteResult {
         let hint = "GET /v1/secrets lists them; those of the daemon's environment are removed there";
         return Err(Problem::new(404, "not_found", "the home has no such secret").hint(hint));
     }
-    Ok(json(200, &one(&call.app, &name).await?))
+    Ok(json(200, &find_secret(&call.app, &name).await?))
 }

@@ -33,7 +33,7 @@ const BATCH: Bounds = Bounds { items: 64, bytes: PAGE_BYTES };
 /// Memory for what a piece is made of.
 const READ: usize = 2 << 20;
 
-/// What both kinds of followers have.
+/// Shared parts of both kinds of followers.
 struct Follower {
     app: Arc<App>,
     closing: watch::Receiver<bool>,
@@ -170,7 +170,7 @@ impl AgentFollower {
             }
             if heard > 0 {
                 let mut text = String::new();
-                self.spoken.say(heard, &mut text);
+                self.spoken.write_waiting(heard, &mut text);
                 return Some(Bytes::from(text));
             }
             tokio::select! {
@@ -197,7 +197,7 @@ impl AgentFollower {
             facts.map_err(|error| problems::unreadable(&error))
         };
         let facts = blocking(read).await.ok()?;
-        // What comes after a read that reached neither bound is told of.
+        // Facts after a read that reached neither bound are announced.
         let bytes: usize = facts.iter().map(|fact| fact.payload.stored().map_or(0, <[u8]>::len)).sum();
         self.caught_up = facts.len() < BATCH.items && bytes < BATCH.bytes;
         self.spoken.catch_up();
@@ -254,7 +254,7 @@ impl HomeFollower {
             let follow = self.follow.as_mut()?;
             let mut text = String::new();
             match facts {
-                Ok(facts) if facts.is_empty() && heard > 0 => self.spoken.say(heard, &mut text),
+                Ok(facts) if facts.is_empty() && heard > 0 => self.spoken.write_waiting(heard, &mut text),
                 Ok(facts) if facts.is_empty() => {
                     tokio::select! {
                         biased;

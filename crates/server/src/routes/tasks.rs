@@ -21,7 +21,7 @@ use crate::problems;
 /// Less than the time that a request may take.
 const WAIT_MAX_MS: u64 = 25_000;
 
-/// What is written to a task at a time.
+/// The bytes that are written to a task at a time.
 const INPUT_MAX_BYTES: usize = 64 << 10;
 
 /// All tasks, or those of one work item.
@@ -38,7 +38,7 @@ pub(super) async fn list(call: Call) -> RouteResult {
 
 pub(super) async fn run(call: Call) -> RouteResult {
     let id = agent(&call)?;
-    let run: TaskRun = body::json(&call.body)?;
+    let run: TaskRun = body::parse_json(&call.body)?;
     let wrong = |detail: &str, pointer: &str| Err(Problem::new(422, "wrong_fields", detail).pointer(pointer));
     if run.cmd.contains('\0') {
         return wrong("a command has no zero bytes", "/cmd");
@@ -65,12 +65,12 @@ async fn task(call: &Call, id: &AgentId) -> Result<TaskView, Problem> {
     let named = TaskId::new(call.param("item"));
     let look =
         move |state: &AgentState, _: Time| (!state.archived).then(|| state.tasks.get(&named).map(TaskView::from));
-    let seen = call.app.host.look(id, look).await.map_err(|error| problems::ask(error, id.as_str()))?;
+    let seen = call.app.host.inspect(id, look).await.map_err(|error| problems::ask(error, id.as_str()))?;
     if let Some(known) = seen.flatten().ok_or_else(|| problems::no_agent(id.as_str()))? {
         return Ok(known);
     }
     let missing = || Problem::new(404, "not_found", format!("{id} has no such task")).hint("list its tasks");
-    planes::one(call, id, &planes::TASKS, call.param("item")).await?.ok_or_else(missing)?.record()
+    planes::find_record(call, id, &planes::TASKS, call.param("item")).await?.ok_or_else(missing)?.record()
 }
 
 pub(super) async fn output(call: Call) -> RouteResult {
@@ -106,7 +106,7 @@ pub(super) async fn output(call: Call) -> RouteResult {
 
 pub(super) async fn input(call: Call) -> RouteResult {
     let id = agent(&call)?;
-    let TaskInput { input, close } = body::json(&call.body)?;
+    let TaskInput { input, close } = body::parse_json(&call.body)?;
     if (input.is_empty() && !close) || input.len() > INPUT_MAX_BYTES {
         let detail = format!("an input has 1 to {INPUT_MAX_BYTES} bytes, and this has {}", input.len());
         return Err(Problem::new(422, "wrong_fields", detail).pointer("/input").hint("send it in parts"));

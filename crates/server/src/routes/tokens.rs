@@ -27,7 +27,7 @@ fn failed(error: AccessError) -> Problem {
 }
 
 pub(super) async fn create(call: Call) -> RouteResult {
-    let new: TokenCreate = body::json(&call.body)?;
+    let new: TokenCreate = body::parse_json(&call.body)?;
     if new.name.trim().is_empty() || new.name.chars().count() > NAME_MAX || new.name.chars().any(char::is_control) {
         let detail = format!("a name has 1 to {NAME_MAX} characters");
         return Err(Problem::new(422, "wrong_fields", detail).pointer("/name"));
@@ -47,7 +47,7 @@ pub(super) async fn create(call: Call) -> RouteResult {
         let _hold = claim.as_ref().and_then(|claim| claim.hold.clone());
         let now = clock.now();
         let token_id = format!("tok_{:016x}", clock.entropy());
-        // What is kept of the answer is not the token.
+        // The stored answer does not have the token.
         let summary = Some(RequestSummary::Token { token_id: token_id.clone() });
         let answered: Response = Response { answer: Answer::Done, seq: 0, summary };
         let claim = claim.map(|claim| record_completed(claim, answered, now));

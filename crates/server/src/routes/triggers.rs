@@ -23,7 +23,7 @@ use crate::problems;
 
 pub(super) async fn create(call: Call) -> RouteResult {
     let id = agent(&call)?;
-    let mut new: TriggerCreate = body::json(&call.body)?;
+    let mut new: TriggerCreate = body::parse_json(&call.body)?;
     let secret = match new.secret.take() {
         Some(text) => {
             Some(Secret::new(&text).map_err(|wrong| Problem::new(422, "wrong_fields", wrong).pointer("/secret"))?)
@@ -99,7 +99,7 @@ pub(super) async fn rotate(call: Call) -> RouteResult {
     let TriggerRotated { generation, .. } = act_result(answer)?;
     let named = trigger_id.clone();
     let look = move |state: &AgentState, _: Time| state.triggers.get(&named).map(TriggerView::from);
-    let seen = call.app.host.look(&id, look).await.map_err(|error| problems::ask(error, id.as_str()))?;
+    let seen = call.app.host.inspect(&id, look).await.map_err(|error| problems::ask(error, id.as_str()))?;
     let gone = || Problem::new(404, "not_found", format!("{trigger_id} was revoked")).hint("list the triggers");
     let mut rotated = seen.flatten().ok_or_else(gone)?;
     rotated.url = url(&call, &id, &trigger_id, generation).await?;

@@ -54,7 +54,7 @@ async fn open(call: Call, filter: WorkItemFilter) -> RouteResult {
         let fitting = items.filter(|item| state.work.fits(item, filter)).map(|item| state.work_item_view(item));
         (!state.archived).then(|| page::enough(fitting, limit))
     };
-    let seen = call.app.host.look(&id, look).await.map_err(|error| problems::ask(error, id.as_str()))?;
+    let seen = call.app.host.inspect(&id, look).await.map_err(|error| problems::ask(error, id.as_str()))?;
     let seen = seen.ok_or_else(|| problems::no_agent(id.as_str()))?;
     let items = seen.ok_or_else(|| problems::deleted(id.as_str()))?;
     Ok(page::of_items(items.into_iter(), limit, |item| item.work_item_id.to_string()))
@@ -62,30 +62,30 @@ async fn open(call: Call, filter: WorkItemFilter) -> RouteResult {
 
 pub(super) async fn show(call: Call) -> RouteResult {
     let id = agent(&call)?;
-    Ok(json(200, &item(&call, &id).await?))
+    Ok(json(200, &find_item(&call, &id).await?))
 }
 
 /// The item that the path names, as the state has it, or as its row keeps it.
-async fn item(call: &Call, id: &AgentId) -> Result<WorkItemView, Problem> {
+async fn find_item(call: &Call, id: &AgentId) -> Result<WorkItemView, Problem> {
     let named = WorkItemId::new(call.param("item"));
     let look = move |state: &AgentState, _: Time| {
         (!state.archived).then(|| state.work.get(&named).map(|item| state.work_item_view(item)))
     };
-    let seen = call.app.host.look(id, look).await.map_err(|error| problems::ask(error, id.as_str()))?;
+    let seen = call.app.host.inspect(id, look).await.map_err(|error| problems::ask(error, id.as_str()))?;
     let seen = seen.ok_or_else(|| problems::no_agent(id.as_str()))?;
     if let Some(known) = seen.ok_or_else(|| problems::deleted(id.as_str()))? {
         return Ok(known);
     }
     let missing = || Problem::new(404, "not_found", format!("{id} has no such work item")).hint("list its work items");
-    planes::one(call, id, &planes::WORK_ITEMS, call.param("item")).await?.ok_or_else(missing)?.record()
+    planes::find_record(call, id, &planes::WORK_ITEMS, call.param("item")).await?.ok_or_else(missing)?.record()
 }
 
 pub(super) async fn create(call: Call) -> RouteResult {
     let id = agent(&call)?;
-    let WorkItemCreate { objective, plan, plan_status, todo, budget } = body::json(&call.body)?;
+    let WorkItemCreate { objective, plan, plan_status, todo, budget } = body::parse_json(&call.body)?;
     let budget = item_limits(&call, &id, budget).await?;
     let act = RecordCall::CreateWorkItem { objective, plan, plan_status, todo: kernel_todo(todo), budget };
-    let made: WorkItemView = act_result(asked(&call, &id, by(&call, act)).await?)?;
+    let made: WorkItemView = act_result(asked(&call, &id, act_by(&call, act)).await?)?;
     Ok(json(201, &made))
 }
 
@@ -96,7 +96,7 @@ pub(super) async fn pick(call: Call) -> RouteResult {
 
 pub(super) async fn update(call: Call) -> RouteResult {
     let id = agent(&call)?;
-    let update: WorkItemUpdate = body::json(&call.body)?;
+    let update: WorkItemUpdate = body::parse_json(&call.body)?;
     let changed = WorkItemChange {
         objective: update.objective,
         plan: update.plan,
@@ -110,22 +110,22 @@ pub(super) async fn update(call: Call) -> RouteResult {
 }
 
 pub(super) async fn block(call: Call) -> RouteResult {
-    let WorkItemBlock { blocked_by, recheck_after_ms } = body::json(&call.body)?;
+    let WorkItemBlock { blocked_by, recheck_after_ms } = body::parse_json(&call.body)?;
     let changed = WorkItemChange { blocked_by: Some(Some(blocked_by)), recheck_after_ms, ..WorkItemChange::default() };
     change(call, |work_item_id| RecordCall::UpdateWorkItem { work_item_id, change: Box::new(changed) }).await
 }
 
 pub(super) async fn complete(call: Call) -> RouteResult {
-    let WorkItemComplete { report } = body::json(&call.body)?;
+    let WorkItemComplete { report } = body::parse_json(&call.body)?;
     change(call, |work_item_id| RecordCall::CompleteWorkItem { work_item_id, report }).await
 }
 
 /// One act on the item that the path names, answered with what it is then.
 async fn change(call: Call, act: impl FnOnce(WorkItemId) -> RecordCall) -> RouteResult {
     let id = agent(&call)?;
-    let known = item(&call, &id).await?;
+    let known = find_item(&call, &id).await?;
     let act = act(known.work_item_id.clone());
-    let answer = asked(&call, &id, by(&call, act)).await.map_err(|problem| match problem.code.as_str() {
+    let answer = asked(&call, &id, act_by(&call, act)).await.map_err(|problem| match problem.code.as_str() {
         // It is there, and the state has forgotten it: it was completed long ago.
         "not_found" if known.state == WorkItemState::Completed => {
             Problem::new(409, "not_open", format!("{} is completed", known.work_item_id))
@@ -145,7 +145,7 @@ async fn item_limits(call: &Call, id: &AgentId, said: Option<LimitsView>) -> Res
     Ok(limits)
 }
 
-fn by(call: &Call, act: RecordCall) -> Input {
+fn act_by(call: &Call, act: RecordCall) -> Input {
     Input::Act { by: call.caller.name.clone(), act }
 }
 

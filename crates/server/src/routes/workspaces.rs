@@ -19,7 +19,7 @@ use crate::services::FolderScope;
 
 pub(super) async fn attach(call: Call) -> RouteResult {
     let id = agent(&call)?;
-    let WorkspaceAttach { path, mode, force } = body::json(&call.body)?;
+    let WorkspaceAttach { path, mode, force } = body::parse_json(&call.body)?;
     let reach = reach(&call, force)?;
     known(&call, &id).await?;
     let answer = match claim_key(&call).await? {
@@ -62,7 +62,7 @@ pub(super) fn not_there(refusal: &Refusal) -> Option<Problem> {
 }
 
 async fn known(call: &Call, id: &AgentId) -> Result<(), Problem> {
-    let there = call.app.host.look(id, |state, _| !state.archived).await;
+    let there = call.app.host.inspect(id, |state, _| !state.archived).await;
     match there.map_err(|error| problems::ask(error, id.as_str()))? {
         Some(true) => Ok(()),
         Some(false) => Err(problems::deleted(id.as_str())),
@@ -88,10 +88,10 @@ pub(super) async fn detach(call: Call) -> RouteResult {
 /// Of an agent that is gone, too: commits of a child's worktree outlive the child.
 pub(super) async fn fetch(call: Call) -> RouteResult {
     let id = agent(&call)?;
-    let WorkspaceFetch { branch } = body::json_or_default(&call.body)?;
+    let WorkspaceFetch { branch } = body::parse_json_or_default(&call.body)?;
     let folder = call.param("item").to_owned();
     let wanted = folder.clone();
-    let bound = call.app.host.look(&id, move |state, _| state.workspaces.find(&wanted).cloned()).await;
+    let bound = call.app.host.inspect(&id, move |state, _| state.workspaces.find(&wanted).cloned()).await;
     let bound = bound.map_err(|error| problems::ask(error, id.as_str()))?;
     let bound = bound.ok_or_else(|| problems::no_agent(id.as_str()))?;
     let fetched = call.app.options.services.fetch_branch(&id, bound, folder, branch).await;
@@ -105,8 +105,8 @@ pub(super) async fn fetch(call: Call) -> RouteResult {
 pub(super) async fn patches(call: Call) -> RouteResult {
     let id = agent(&call)?;
     let limit = call.query.limit()?;
-    // What was saved of a child's worktree outlives the child.
-    let there = call.app.host.look(&id, |_, _| ()).await.map_err(|error| problems::ask(error, id.as_str()))?;
+    // Patches of a child's worktree outlive the child.
+    let there = call.app.host.inspect(&id, |_, _| ()).await.map_err(|error| problems::ask(error, id.as_str()))?;
     there.ok_or_else(|| problems::no_agent(id.as_str()))?;
     let patches = call.app.options.services.patches(&id).await;
     let patches = patches.map_err(|refusal| problems::refused(refusal, id.as_str()))?;
@@ -127,7 +127,7 @@ pub(super) fn transfers(call: &Call) -> RouteResult {
 
 pub(super) async fn surroundings(call: Call) -> RouteResult {
     let id = agent(&call)?;
-    let place = call.app.host.look(&id, |state, _| (!state.archived).then(|| Place::of(state))).await;
+    let place = call.app.host.inspect(&id, |state, _| (!state.archived).then(|| Place::of(state))).await;
     let place = place.map_err(|error| problems::ask(error, id.as_str()))?.flatten();
     let place = place.ok_or_else(|| problems::no_agent(id.as_str()))?;
     let around = call.app.options.services.surroundings(&id, place).await;

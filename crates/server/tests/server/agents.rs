@@ -248,7 +248,7 @@ async fn money_is_limited_only_where_every_model_has_a_price() {
     refused(daemon.patch("/v1/agents/free", json!({ "budget": daily })).await, "/budget");
     let item = json!({ "objective": "paint", "budget": { "max_usd": 1.0 } });
     refused(daemon.post("/v1/agents/free/work-items", item.clone()).await, "/budget/max_usd");
-    // What is limited can't be given one; what is not about either is nobody's business.
+    // An agent with a limit can't be given such a model; models are free for other agents.
     daemon.post("/v1/agents", json!({ "id": "paid", "budget": money, "start": false })).await.is(201);
     refused(daemon.patch("/v1/agents/paid", json!({ "model": "free/unpriced" })).await, "/model");
     refused(daemon.patch("/v1/agents/paid", json!({ "fallback": ["free/unpriced"] })).await, "/fallback/0");

@@ -1,4 +1,4 @@
-//! Approvals over HTTP: decided once, by whoever answers first.
+//! Approvals over HTTP: the first decision counts.
 
 use serde_json::{Value, json};
 

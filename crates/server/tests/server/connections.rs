@@ -68,7 +68,7 @@ async fn the_oldest_anonymous_connection_gives_way_and_the_others_stay() {
     assert_eq!(count(&daemon, "connections_closed_for_room_total").await, 2, "and one for the count itself");
 }
 
-/// A thousand clients that say nothing keep out neither those who show a token nor those who ask how the daemon is.
+/// A thousand idle clients keep out neither clients with a token nor health checks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn idle_connections_keep_nobody_out() {
     let daemon = Daemon::with(Limits { connections: 64, anonymous: 16, ..patient() }).await;

@@ -43,7 +43,7 @@ pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
     }
 }
 
-/// The ledger, once whoever had it has let go of it.
+/// The ledger, once its previous holder has released it.
 async fn open(home: &TempDir) -> Ledger {
     loop {
         match Ledger::open(home.path(), abide_ledger::Options::default()) {
@@ -237,7 +237,7 @@ impl Daemon {
         events
     }
 
-    /// What happened, without what the scheduler decided in between.
+    /// The kinds of facts, without the decisions of the scheduler.
     pub async fn kinds(&self, id: &str) -> Vec<String> {
         let kinds = self.events(id).await.into_iter().map(|event| event["kind"].as_str().unwrap().to_owned());
         kinds.filter(|kind| kind != "scheduler.decision").collect()

@@ -1,4 +1,4 @@
-//! What happened, and why: events, transcript, decisions, and explanations of now and of then.
+//! Histories: events, transcript, decisions, and explanations of now and of then.
 
 use serde_json::{Value, json};
 

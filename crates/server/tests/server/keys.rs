@@ -22,7 +22,7 @@ async fn a_repeat_gets_the_first_answer_and_changes_nothing() {
     assert_eq!(listed[0]["idempotency_key"], "k1");
 }
 
-/// What was asked for from outside; an agent that runs has more to record at any time.
+/// The requests from outside; an agent that runs has more to record at any time.
 async fn changes(daemon: &Daemon) -> Vec<String> {
     let asked = ["control.applied", "timer.created", "wake_hint."];
     let kinds = daemon.kinds("a").await.into_iter();
@@ -114,7 +114,7 @@ async fn keys_survive_a_restart() {
 async fn a_repeat_while_the_first_is_under_way_is_told_so() {
     let daemon = Daemon::start().await;
     daemon.create("a").await;
-    // From here on the agent's loop stands still: whoever asks it anything waits.
+    // From here on the agent's loop stands still, and its callers wait.
     daemon.say("a", "block").await;
     daemon.event("a", "turn.round_started", |_| true).await;
     let one = daemon.ask(message("twice").key("k"));

@@ -173,7 +173,7 @@ async fn an_abort_ends_one_execution_and_the_agent_goes_on() {
     daemon.post("/v1/agents/a/abort", json!({ "exec_id": exec })).await.refused(409, "no_turn");
     daemon.finish("a", "go on").await;
 
-    // Whichever runs, where none is named; no body is as good as an empty one.
+    // Without a name, the running turn is meant; no body is as good as an empty one.
     begin(&daemon, "hold again").await;
     daemon.ask(Ask::post("/v1/agents/a/abort")).await.is(200);
 }

@@ -75,7 +75,7 @@ async fn every_page_of_a_plane_and_of_a_history_is_reached_once() {
     }
 }
 
-/// An empty page would tell whoever mistook something for a cursor that there is no more.
+/// An empty page for an invalid cursor would look like the end of the list.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_no_cursor_is_refused() {
     let daemon = Daemon::start().await;

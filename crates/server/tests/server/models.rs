@@ -36,7 +36,7 @@ async fn a_test_is_of_the_named_model_or_the_default() {
     assert_eq!((&refused["pointer"], &refused["hint"]), (&json!("/model"), &json!("name another")));
     daemon.post("/v1/models/test", json!({ "modle": "script/echo" })).await.is(422);
     daemon.post("/v1/models/test", json!({ "model": "script/".to_owned() + &"x".repeat(1 << 16) })).await.is(422);
-    // It may cost something, so whoever only watches may not.
+    // It may cost something, so an observer may not.
     let observer = daemon.token("watcher", "observer").await;
     let ask = Ask::post("/v1/models/test").header("Authorization", &format!("Bearer {observer}"));
     daemon.send(ask).await.is(403);

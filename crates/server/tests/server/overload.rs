@@ -148,7 +148,7 @@ async fn a_follower_that_reads_nothing_is_cut_off_and_the_others_go_on() {
     daemon.say("a", "still here").await;
     assert_eq!(keen.next().await.unwrap().id, Some("19".to_owned()));
     let mut taken = Vec::new();
-    // What it finds when it wakes up is cut short.
+    // The answer that it finds when it wakes up is cut short.
     let _cut = deaf.read_to_end(&mut taken).await;
     assert!(taken.len() < 16 * large.len(), "{}", taken.len());
 }

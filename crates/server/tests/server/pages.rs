@@ -14,7 +14,7 @@ use crate::daemon::{ADMIN, Daemon, soon};
 use crate::http::{Ask, read_answer, read_chunk, read_head};
 
 const MIB: usize = 1 << 20;
-/// What stands around the items of a page.
+/// The bytes around the items of a page.
 const FRAME: usize = 64;
 
 /// Every page of a list, as its items and its size.
@@ -131,7 +131,7 @@ async fn a_page_of_every_plane_ends_at_a_mebibyte() {
     }
 }
 
-/// What a reader that reads nothing asks for, one after the other: more than the sockets on both sides hold.
+/// The requests of a client that reads nothing: more than the sockets on both sides hold.
 const ASKED: usize = 6;
 
 async fn deaf(daemon: &Daemon, ask: Ask) -> TcpStream {

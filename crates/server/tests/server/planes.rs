@@ -115,7 +115,7 @@ async fn a_timer_survives_a_restart() {
     daemon.post("/v1/agents/a/timers", json!({ "summary": "later", "after_ms": 50 })).await.is(201);
     daemon.post("/v1/agents/a/start", json!({})).await.is(200);
     let daemon = daemon.restart().await;
-    // Nobody asks for the agent by name; the wake index knows of it. The stream does not wake it.
+    // No request names the agent; the wake index knows of it. The stream does not wake it.
     daemon.event("a", "timer.fired", |_| true).await;
 }
 

@@ -91,7 +91,7 @@ async fn wrong_and_unknown_fields_are_named() {
         let problem = daemon.patch("/v1/agents/a", body.clone()).await.refused(422, "wrong_fields");
         assert_eq!(problem["pointer"], pointer, "{body}: {problem}");
     }
-    // What the kernel refuses because it makes no sense is about the request, too.
+    // A refusal of the kernel because of nonsense is about the request, too.
     for (path, body, code) in [
         ("/v1/agents/a/timers", json!({ "summary": "", "after_ms": 1 }), "empty"),
         ("/v1/agents/a/timers", json!({ "summary": "s", "every_ms": 99 }), "too_often"),

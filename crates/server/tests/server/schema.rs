@@ -1,5 +1,5 @@
-//! Every answer is held against the OpenAPI document: its status, its content type, and what its schema says of every
-//! field. A field that the schema lacks is a failure, too: whoever reads the document would never know of it.
+//! Every answer is compared with the OpenAPI document: its status, its content type, and the schema of every field. A field
+//! that the schema lacks is a failure, too: readers of the document would never know of it.
 
 use std::sync::LazyLock;
 

@@ -150,7 +150,7 @@ async fn who_reads_an_old_story_hears_new_text_in_its_place() {
     for number in 0..30 {
         daemon.finish("a", &format!("speak {number}")).await;
     }
-    // What was said before anybody listened is in the facts alone; the stream is far behind when more is said.
+    // Text from before the first listener is in the facts alone; the stream is far behind when more is said.
     let mut wires = Vec::new();
     for path in ["/v1/agents/a/events/stream?after=0", "/v1/events/stream?after=start"] {
         wires.push(Wire::open(&daemon, Ask::get(path)).await);
@@ -303,7 +303,7 @@ async fn streams_end_when_the_daemon_does() {
         while wire.more().await {}
         assert!(wire.ready.is_empty());
     }
-    // Whoever comes now is told that it is over; that it lives is still said.
+    // A new client is told that the daemon shuts down; health checks are still answered.
     let refused = daemon.ask(Ask::post("/v1/agents/a/messages").json(json!({ "text": "x" }))).await;
     refused.refused(503, "closing");
     assert!(refused.header("retry-after").is_some());

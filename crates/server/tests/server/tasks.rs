@@ -73,7 +73,7 @@ async fn what_makes_no_sense_is_named() {
     assert_eq!(problem["hint"], "start it first: abide agent start a");
 }
 
-/// Whoever sends it again because the answer got lost must not run it again.
+/// A repeat of a request whose answer got lost must not run the task again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_repeat_under_a_key_starts_nothing() {
     let daemon = Daemon::start().await;

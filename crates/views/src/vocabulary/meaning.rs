@@ -1,4 +1,4 @@
-//! What follows from a word alone, whatever the state.
+//! Properties of a word alone, whatever the state.
 
 use super::{
     DecisionKind, MessageKind, OriginKind, Priority, QueueStatus, TaskStatus, TerminalKind, TodoState, TriggerKind,

@@ -8,7 +8,7 @@ words! {
         Revoked = "revoked",
     }
 
-    /// What became of the binding of a folder.
+    /// The outcome of the binding of a folder.
     WorkspaceStatus {
         Attached = "attached",
         Removing = "removing",

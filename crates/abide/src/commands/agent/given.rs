@@ -1,4 +1,4 @@
-//! What the commands of an agent are given, on a command line.
+//! Credentials of an agent on a command line.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,7 +18,7 @@ impl CredentialArgs {
     }
 }
 
-/// What is named is added to what is there; `none` takes away what is there, and what was named before it.
+/// Named credentials are added to the existing ones. `none` removes the existing ones and those that were named before it.
 pub fn change(args: &CredentialArgs, now: &AgentCredentials) -> anyhow::Result<AgentChange> {
     let known_hosts = match args.known_hosts.as_deref() {
         Some(file) if file == Path::new(NONE) => Some(String::new()),

@@ -38,9 +38,9 @@ pub fn run(place: &PlaceArgs, home: &Path, out: &Output) -> anyhow::Result<()> {
     let home_text = home.display().to_string();
     let Some(served) = connection::serving(home)? else {
         out.result(&NotRunning { running: false, home: &home_text }, || "not running\n".to_owned())?;
-        return Err(connection::none(home));
+        return Err(connection::no_daemon_error(home));
     };
-    let (health, problem) = block_on(look(&served.url))?;
+    let (health, problem) = block_on(read_health(&served.url))?;
     let status = if problem.is_some() { "not_ready" } else { "ready" };
     // The list of models takes the home's token.
     let models = model::find_as_it_is(place).ok();
@@ -81,7 +81,7 @@ pub fn run(place: &PlaceArgs, home: &Path, out: &Output) -> anyhow::Result<()> {
 }
 
 /// The daemon's health, and the reason if it is not ready.
-async fn look(url: &str) -> anyhow::Result<(Health, Option<String>)> {
+async fn read_health(url: &str) -> anyhow::Result<(Health, Option<String>)> {
     let client = Client::new(url, "")?;
     let problem = match client.health().await {
         Ok(_) => None,

@@ -31,19 +31,19 @@ pub fn run(home: &Path, out: &Output) -> anyhow::Result<()> {
 }
 
 pub fn stop(home: &Path) -> anyhow::Result<Served> {
-    let served = connection::serving(home)?.ok_or_else(|| connection::none(home))?;
+    let served = connection::serving(home)?.ok_or_else(|| connection::no_daemon_error(home))?;
     let pid = served.pid;
     if !connection::holds_ledger(home, pid) {
         // The process id may have been reused.
         let message = format!("process {pid} does not hold the ledger of {}; it is left alone", home.display());
         return Err(Failed::NoDaemon(message).into());
     }
-    ask(pid)?;
+    signal_process(pid)?;
     let begun = Instant::now();
     let mut asked_again = false;
     while connection::lives(pid) && connection::holds_ledger(home, pid) {
         if !asked_again && begun.elapsed() >= ASK_AGAIN_AFTER {
-            ask(pid)?;
+            signal_process(pid)?;
             asked_again = true;
         }
         if begun.elapsed() >= GONE_WITHIN {
@@ -54,7 +54,7 @@ pub fn stop(home: &Path) -> anyhow::Result<Served> {
     Ok(served)
 }
 
-fn ask(pid: i32) -> anyhow::Result<()> {
+fn signal_process(pid: i32) -> anyhow::Result<()> {
     let process = Pid::from_raw(pid).context("no process has this id")?;
     match kill_process(process, Signal::TERM) {
         // It went by itself.

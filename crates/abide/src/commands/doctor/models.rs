@@ -1,4 +1,4 @@
-//! What agents think with: whether it is chosen, has its key, can be reached, and can be called.
+//! The models of agents: whether one is chosen, has its key, can be reached, and can be called.
 
 use std::thread;
 
@@ -18,23 +18,23 @@ use crate::connection::{self, block_on};
 use crate::home;
 use crate::output::{counted, one_line};
 
-pub fn checks(place: &PlaceArgs) -> Vec<Diagnosis> {
+pub fn diagnose_models(place: &PlaceArgs) -> Vec<Diagnosis> {
     match model::find_as_it_is(place) {
-        // What is wrong with the settings, the daemon or the ledger has a line of its own.
+        // Problems of the settings, the daemon and the ledger have lines of their own.
         Err(_) => Vec::new(),
         Ok(list) => {
-            let mut diagnoses = vec![chosen(&list), keys(&list)];
-            diagnoses.extend(endpoints(&list));
-            diagnoses.extend(thinkers(&list));
-            diagnoses.extend(unpriced(&list, place));
-            diagnoses.extend(spending(&list, place));
+            let mut diagnoses = vec![diagnose_default(&list), diagnose_keys(&list)];
+            diagnoses.extend(diagnose_endpoints(&list));
+            diagnoses.extend(diagnose_agents(&list));
+            diagnoses.extend(diagnose_unpriced(&list, place));
+            diagnoses.extend(diagnose_spending(&list, place));
             diagnoses
         }
     }
 }
 
 /// Whether a day that goes wrong has a bound, where there is a model that costs money.
-fn spending(list: &ModelList, place: &PlaceArgs) -> Option<Diagnosis> {
+fn diagnose_spending(list: &ModelList, place: &PlaceArgs) -> Option<Diagnosis> {
     let settings = Settings::load(&home::dir(place).ok()?, &UpArgs::default()).ok()?;
     match settings.budget_daily_usd.value.0 {
         0 if list.providers.iter().all(|provider| provider.key != KeyState::Set) => None,
@@ -47,7 +47,7 @@ fn spending(list: &ModelList, place: &PlaceArgs) -> Option<Diagnosis> {
     }
 }
 
-fn chosen(list: &ModelList) -> Diagnosis {
+fn diagnose_default(list: &ModelList) -> Diagnosis {
     let found = model::chosen(list);
     let item = list.items.iter().find(|item| item.default);
     match item.and_then(|item| item.problem.as_deref()) {
@@ -65,7 +65,7 @@ fn chosen(list: &ModelList) -> Diagnosis {
 }
 
 /// Which variables hold a key. Never what is in them.
-fn keys(list: &ModelList) -> Diagnosis {
+fn diagnose_keys(list: &ModelList) -> Diagnosis {
     let mut said: Vec<String> = list
         .providers
         .iter()
@@ -81,7 +81,7 @@ fn keys(list: &ModelList) -> Diagnosis {
 }
 
 /// Providers that somebody has set up or thinks with. Others are nobody's business: nothing is sent to them.
-fn endpoints(list: &ModelList) -> Vec<Diagnosis> {
+fn diagnose_endpoints(list: &ModelList) -> Vec<Diagnosis> {
     let wanted = |provider: &&ProviderItem| {
         // Somebody gave it a name, and it can't work before somebody says where it is.
         let begun = provider.base_url.is_empty() && !Kind::ALL.iter().any(|kind| kind.as_str() == provider.name);
@@ -91,7 +91,7 @@ fn endpoints(list: &ModelList) -> Vec<Diagnosis> {
     let wanted: Vec<&ProviderItem> = list.providers.iter().filter(wanted).collect();
     // At the same time: none of them should wait for another that hangs.
     thread::scope(|scope| {
-        let tries: Vec<_> = wanted.iter().map(|provider| scope.spawn(move || endpoint(provider))).collect();
+        let tries: Vec<_> = wanted.iter().map(|provider| scope.spawn(move || diagnose_endpoint(provider))).collect();
         let joined = tries.into_iter().zip(&wanted).map(|(tried, provider)| {
             tried.join().unwrap_or_else(|_| {
                 Diagnosis::fail("endpoint", format!("{}: looking at it failed", provider.name), "report this")
@@ -102,7 +102,7 @@ fn endpoints(list: &ModelList) -> Vec<Diagnosis> {
 }
 
 /// Whether anybody answers there. No key is shown to find out.
-fn endpoint(provider: &ProviderItem) -> Diagnosis {
+fn diagnose_endpoint(provider: &ProviderItem) -> Diagnosis {
     let ProviderItem { name, base_url, key, exposed, .. } = provider;
     if base_url.is_empty() {
         let fix = format!("`abide config set providers.{name}.base_url https://HOST/v1`");
@@ -125,7 +125,7 @@ fn endpoint(provider: &ProviderItem) -> Diagnosis {
 }
 
 /// Agents that can't think.
-fn thinkers(list: &ModelList) -> Vec<Diagnosis> {
+fn diagnose_agents(list: &ModelList) -> Vec<Diagnosis> {
     let stuck = list.items.iter().filter(|item| item.agents_total > 0);
     let stuck = stuck.filter_map(|item| Some((item, item.problem.as_ref()?)));
     let check = |(item, problem): (&ModelItem, &String)| {
@@ -139,7 +139,7 @@ fn thinkers(list: &ModelList) -> Vec<Diagnosis> {
 }
 
 /// Agents that spend limited money on a model without a price: its calls are refused, and nobody may have seen that yet.
-fn unpriced(list: &ModelList, place: &PlaceArgs) -> Vec<Diagnosis> {
+fn diagnose_unpriced(list: &ModelList, place: &PlaceArgs) -> Vec<Diagnosis> {
     // Budgets are the daemon's to say.
     let Ok(Some(client)) = connection::find_if_any(place) else { return Vec::new() };
     let unpriced = |name: &str| {

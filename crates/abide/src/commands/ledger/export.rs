@@ -24,8 +24,8 @@ pub fn run(args: &ExportArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result
         None => From::Home(home::open_existing(place, Options::read_only())?),
     };
     match (&args.full, &args.id, &args.dir) {
-        (Some(file), _, _) => full(&from, file, out),
-        (None, Some(id), Some(dir)) => agent(&from, id, dir, out),
+        (Some(file), _, _) => export_ledger(&from, file, out),
+        (None, Some(id), Some(dir)) => export_agent(&from, id, dir, out),
         (None, _, _) => Err(Failed::Refused("say which agent and which folder, or --full FILE".to_owned()).into()),
     }
 }
@@ -52,7 +52,7 @@ struct ExportedLedger {
 }
 
 /// One agent as a fixture: its records as they are, and what happened as events.
-fn agent(from: &From, id: &AgentId, dir: &Path, out: &Output) -> anyhow::Result<()> {
+fn export_agent(from: &From, id: &AgentId, dir: &Path, out: &Output) -> anyhow::Result<()> {
     let facts = match from {
         From::Home(ledger) => agent_of_home(ledger, id, dir, out)?,
         From::Daemon(client) => {
@@ -80,7 +80,7 @@ fn agent_of_home(ledger: &Ledger, id: &AgentId, dir: &Path, out: &Output) -> any
 
 /// The whole ledger, written beside its place and moved there when it is complete.
 #[expect(clippy::disallowed_methods, reason = "the file is the user's, who named it")]
-fn full(from: &From, path: &Path, out: &Output) -> anyhow::Result<()> {
+fn export_ledger(from: &From, path: &Path, out: &Output) -> anyhow::Result<()> {
     if path.exists() {
         return Err(Failed::Refused(format!("{} exists; choose another name", path.display())).into());
     }

@@ -45,7 +45,7 @@ struct Waiting<'a> {
     accepted: &'a Accepted,
     place: &'a PlaceArgs,
     out: &'a Output,
-    /// The delays that were told: whoever waits hears of each of them once.
+    /// The delays that were reported: each is reported once.
     told: BTreeSet<String>,
     /// The last of them.
     known: String,
@@ -60,7 +60,7 @@ impl Waiting<'_> {
             let detail = match asked {
                 Ok(detail) => detail,
                 Err(error) => {
-                    self.bear(error, &mut away_since)?;
+                    self.retry_or_fail(error, &mut away_since)?;
                     tokio::time::sleep(RETRY).await;
                     // It may come back at another address.
                     if let Ok(client) = connection::find(self.place) {
@@ -80,7 +80,7 @@ impl Waiting<'_> {
     }
 
     /// Errors that pass: a daemon that restarts, and one that has no room for this request at the moment.
-    fn bear(&self, error: ClientError, away_since: &mut Option<Instant>) -> anyhow::Result<()> {
+    fn retry_or_fail(&self, error: ClientError, away_since: &mut Option<Instant>) -> anyhow::Result<()> {
         match &error {
             ClientError::Refused(problem) if problem.status == 429 => return Ok(()),
             ClientError::Refused(problem) if problem.status == 503 => {}

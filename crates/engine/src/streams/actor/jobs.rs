@@ -48,7 +48,7 @@ impl<K: StreamKind> Actor<K> {
                         tracing::error!(id = %self.id, reason = panic_text(&*panic), "a job crashed");
                         self.report(K::lost(running.job, "it crashed"));
                     }
-                    // What was ended on purpose has nothing to say, but may have to be paid.
+                    // A job that was ended on purpose has no result, but its usage may have to be recorded.
                     Err(_) => self.report(self.streams.kind.aborted(&self.id, running.job)),
                 }
             }

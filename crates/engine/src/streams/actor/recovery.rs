@@ -31,7 +31,7 @@ pub(super) enum ActorEnd {
     Damaged(String),
 }
 
-/// What follows from how an actor ended.
+/// Handles the end of an actor.
 pub(super) async fn conclude<K: StreamKind>(
     streams: &Arc<Streams<K>>,
     id: &IdOf<K>,
@@ -48,7 +48,7 @@ pub(super) async fn conclude<K: StreamKind>(
     }
 }
 
-/// What a panic said.
+/// The message of a panic.
 pub(super) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no reason given".to_owned())
@@ -122,7 +122,7 @@ pub(super) async fn load_with_retry<K: StreamKind>(
         tracing::warn!(%id, reason, "an agent could not be read; it is tried again");
         let wait = REFUSED_WAIT[attempt.min(REFUSED_WAIT.len() - 1)];
         attempt += 1;
-        // Whoever asks meanwhile is not kept waiting: the next attempt answers them.
+        // Callers do not wait meanwhile: the next attempt answers them.
         let envelope = tokio::select! {
             biased;
             _ = closing.wait_for(|closing| *closing != Closing::Open) => {
@@ -137,7 +137,7 @@ pub(super) async fn load_with_retry<K: StreamKind>(
 }
 
 impl<K: StreamKind> Actor<K> {
-    /// Nothing of the last commit was kept. Whoever asked is told, and the state is read again.
+    /// Reloads the state after a refused commit, of which nothing was kept. Callers get the error.
     pub(super) async fn reload_after_refusal(&mut self, error: CommitError) -> Result<(), ActorEnd> {
         K::refused(&mut self.local);
         self.streams.engine.meter.commits_refused.add(1);
@@ -154,7 +154,7 @@ impl<K: StreamKind> Actor<K> {
         }
         let wait = REFUSED_WAIT[self.refused.min(REFUSED_WAIT.len() - 1)];
         self.refused += 1;
-        // Whoever asks meanwhile is not kept waiting: they are refused at once, or go on at once.
+        // Callers do not wait meanwhile: they are refused at once, or go on at once.
         let envelope = tokio::select! {
             biased;
             envelope = self.mailbox.recv() => envelope,

@@ -53,7 +53,7 @@ impl<K: StreamKind> Actor<K> {
         let due = self.core.state().next_due();
         let crowded = self.streams.engine.awake() > CROWD;
         let linger = if crowded || !self.core.exists() { 0 } else { LINGER_MS };
-        // What is due and did not fire is a bug of ours; it must not become a loop that never rests.
+        // A due item that did not fire is a bug of ours; it must not become a loop that never rests.
         if due.is_some_and(|due| due <= looked) {
             tracing::error!(id = %self.id, ?due, "something is due, and nothing came of it");
         }

@@ -1,4 +1,4 @@
-//! What is kept beside the log: heads, marks, rows, wakes, snapshots, redactions, blobs.
+//! Tables beside the log: heads, marks, rows, wakes, snapshots, redactions, blobs.
 
 use abide_kernel::id::Seq;
 use rusqlite::OptionalExtension;

@@ -46,7 +46,7 @@ impl PendingText {
         self.waiting.push_back(delta);
     }
 
-    /// What has to be heard before this fact: the rest of the round, or of the turn, that it ends.
+    /// Writes the text that comes before this fact: the rest of the round, or of the turn, that it ends.
     pub(super) fn before(&mut self, event: &Event, text: &mut String) {
         if self.waiting.is_empty() {
             return;
@@ -71,12 +71,12 @@ impl PendingText {
     }
 
     /// The first so many of what is waiting.
-    pub(super) fn say(&mut self, count: usize, text: &mut String) {
+    pub(super) fn write_waiting(&mut self, count: usize, text: &mut String) {
         let said = self.waiting.drain(..count.min(self.waiting.len())).collect();
         self.write(said, text);
     }
 
-    /// What belongs together is one event: a reader that falls behind gets fewer and longer ones.
+    /// Pieces of one round become one event: a reader that falls behind gets fewer and longer ones.
     fn write(&self, said: VecDeque<Arc<Delta>>, text: &mut String) {
         let mut said = said.into_iter().peekable();
         while let Some(first) = said.next() {
