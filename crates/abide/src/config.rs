@@ -2,13 +2,13 @@
 //! in the home, that outranks the default. Every value knows where it came from. An unknown key is an error: a typo must not
 //! read as a default.
 
-mod checks;
 mod documentation;
 mod key;
 mod named_tables;
 mod setting_type;
 mod settings_file;
 mod table;
+mod validation;
 mod value;
 mod workspace_file;
 

@@ -17,7 +17,7 @@ use crate::{folder, home};
 
 /// The content of `daemon.json`, which exists while the daemon serves its home.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Served {
+pub struct ServedHome {
     pub url: String,
     pub pid: i32,
     /// Which config.toml it read when it started; an earlier version does not say.
@@ -28,7 +28,7 @@ pub struct Served {
 /// The warning about a daemon with outdated settings.
 pub const CONFIG_CHANGED: &str = "config.toml changed since the daemon started";
 
-impl Served {
+impl ServedHome {
     /// Whether the home's config.toml is another one than it read.
     pub fn config_changed(&self, home: &Path) -> bool {
         let now = SettingsFile::digest_of(home).ok();
@@ -103,7 +103,7 @@ fn read_token(home: &Path) -> anyhow::Result<String> {
 }
 
 /// Reads `daemon.json`. None if its process has ended.
-pub fn serving(home: &Path) -> anyhow::Result<Option<Served>> {
+pub fn serving(home: &Path) -> anyhow::Result<Option<ServedHome>> {
     let path = home.join("daemon.json");
     // A home that is no folder has no daemon. The error is reported when the home is opened.
     if home.is_file() {
@@ -111,7 +111,7 @@ pub fn serving(home: &Path) -> anyhow::Result<Option<Served>> {
     }
     let Some(bytes) = folder::read_if_there(&path)? else { return Ok(None) };
     // An invalid file was truncated when the process that wrote it ended.
-    let Ok(served) = serde_json::from_slice::<Served>(&bytes) else { return Ok(None) };
+    let Ok(served) = serde_json::from_slice::<ServedHome>(&bytes) else { return Ok(None) };
     Ok((lives(served.pid) && writes_lock(home, served.pid)).then_some(served))
 }
 

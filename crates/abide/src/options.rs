@@ -8,7 +8,7 @@ use std::time::Duration;
 use abide_api::types::DefaultModel;
 use abide_daemon::Options;
 use abide_daemon::models::Models;
-use abide_daemon::notify::{Hidden, NotifyOptions};
+use abide_daemon::notify::{HiddenVariables, NotifyOptions};
 use abide_effects::web::Url;
 use abide_effects::webhook::Secret;
 use abide_engine::HostOptions;
@@ -85,7 +85,7 @@ pub fn notify(settings: &Settings) -> anyhow::Result<NotifyOptions> {
         command: settings.notify_command.value.clone(),
         webhook,
         on: settings.notify_on.value.clone(),
-        hidden: Hidden { keys: settings.providers.key_variables(), secrets: None },
+        hidden: HiddenVariables { keys: settings.providers.key_variables(), secrets: None },
     })
 }
 

@@ -38,7 +38,7 @@ use crate::trigger_secrets::TriggerSecrets;
 pub const FIRST_AGENT: &str = "main";
 
 /// A home whose agents run, before anybody outside can reach it.
-pub(crate) struct Booted {
+pub(crate) struct BootedHome {
     pub host: Host,
     pub hands: Hands,
     pub hooks: Arc<Hooks>,
@@ -73,7 +73,12 @@ impl Sweeps {
 
 /// Sweeps, then starts the host, then reconciles worktrees with its records. Each sweep stands before the first step
 /// that could meet what it clears away.
-pub(crate) async fn boot(home: &Path, ledger: Ledger, token: &str, options: &Options) -> Result<Booted, StartError> {
+pub(crate) async fn boot(
+    home: &Path,
+    ledger: Ledger,
+    token: &str,
+    options: &Options,
+) -> Result<BootedHome, StartError> {
     if let Some(Upgraded { from, to }) = ledger.upgraded() {
         tracing::info!(from, to, "upgraded the home to a newer format; older versions refuse it from now on");
     }
@@ -135,7 +140,7 @@ pub(crate) async fn boot(home: &Path, ledger: Ledger, token: &str, options: &Opt
     sweeps.record("worktrees", began);
 
     first_agent(&host, &hands, options, is_new).await?;
-    Ok(Booted { host, hands, hooks, policy, access, deltas, holds, is_new, sweeps, notifier, rebuild })
+    Ok(BootedHome { host, hands, hooks, policy, access, deltas, holds, is_new, sweeps, notifier, rebuild })
 }
 
 fn read_ledger() -> String {
@@ -271,12 +276,12 @@ mod tests {
 
     use super::*;
     use crate::models::{ECHO, Models};
-    use crate::notify::{Hidden, NotifyOptions};
+    use crate::notify::{HiddenVariables, NotifyOptions};
 
     fn options(model: &str) -> Options {
         let (name, origin) = (model.to_owned(), "default".to_owned());
         let default = DefaultModel { name, origin, note: None, fallback: Vec::new() };
-        let hidden = Hidden::default();
+        let hidden = HiddenVariables::default();
         Options {
             listen: ([127, 0, 0, 1], 0).into(),
             models: Arc::new(Models { providers: Arc::default(), default, is_chosen: false }),
@@ -298,7 +303,7 @@ mod tests {
         }
     }
 
-    async fn boot_home(home: &Path, model: &str) -> Result<Booted, StartError> {
+    async fn boot_home(home: &Path, model: &str) -> Result<BootedHome, StartError> {
         let ledger = Ledger::open(home, abide_ledger::Options::default().by(PROGRAM)).unwrap();
         boot(home, ledger, "a token of the home", &options(model)).await
     }

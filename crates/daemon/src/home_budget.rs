@@ -38,13 +38,13 @@ pub struct HomeBudget(Option<Arc<Shared>>);
 #[derive(Debug)]
 struct Shared {
     limit_micro_usd: u64,
-    sums: Mutex<Sums>,
+    sums: Mutex<SpendingSums>,
     /// Whether the costs that earlier processes recorded are in the sums.
     complete: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default)]
-struct Sums {
+struct SpendingSums {
     /// By the instant at which each day begins, in millionths of a dollar.
     days: BTreeMap<Time, u64>,
     /// The day whose spent budget the operator is told of.
@@ -186,7 +186,7 @@ impl Shared {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Sums> {
+    fn lock(&self) -> MutexGuard<'_, SpendingSums> {
         self.sums.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -194,7 +194,7 @@ impl Shared {
 /// The kind of the fact that an agent's turns are held.
 const HELD: &str = "turns.held";
 
-impl Sums {
+impl SpendingSums {
     fn add(&mut self, day: Time, cost_micro_usd: u64) {
         let sum = self.days.entry(day).or_default();
         *sum = sum.saturating_add(cost_micro_usd);

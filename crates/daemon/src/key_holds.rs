@@ -33,13 +33,13 @@ pub struct KeyHolds(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    known: Mutex<Known>,
+    known: Mutex<KeyTable>,
     /// Somebody is to be released.
     to_release: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct KeyTable {
     /// Agents were held when this process started: each key is tried by one call before others use it.
     suspicious: bool,
     keys: HashMap<KeyName, KeyState>,
@@ -59,11 +59,11 @@ enum KeyName {
 #[derive(Debug)]
 enum KeyState {
     Works,
-    Fails(Failing),
+    Fails(FailingKey),
 }
 
 #[derive(Debug)]
-struct Failing {
+struct FailingKey {
     failed_at: Instant,
     next_try: Instant,
     /// A call is under way that finds out.
@@ -90,7 +90,7 @@ pub struct RefusedCall {
 impl KeyHolds {
     /// `suspicious` where an earlier process left agents that were held.
     pub fn new(suspicious: bool) -> KeyHolds {
-        let known = Known { suspicious, ..Known::default() };
+        let known = KeyTable { suspicious, ..KeyTable::default() };
         KeyHolds(Arc::new(Shared { known: Mutex::new(known), to_release: Notify::new() }))
     }
 
@@ -101,7 +101,7 @@ impl KeyHolds {
         if known.suspicious
             && let Some(name @ KeyName::Provider(_)) = names.first()
         {
-            known.keys.entry(name.clone()).or_insert_with(|| KeyState::Fails(Failing::untried(now)));
+            known.keys.entry(name.clone()).or_insert_with(|| KeyState::Fails(FailingKey::untried(now)));
         }
         for name in &names {
             if let Some(KeyState::Fails(failing)) = known.keys.get_mut(name)
@@ -225,16 +225,16 @@ impl KeyHolds {
         self.0.to_release.notify_one();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, KeyTable> {
         self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Failing {
+impl FailingKey {
     /// A key that nobody used yet in this process.
-    fn untried(now: Instant) -> Failing {
+    fn untried(now: Instant) -> FailingKey {
         let announcement = Announcement::default();
-        Failing { failed_at: now, next_try: now, tried: false, message: String::new(), announcement }
+        FailingKey { failed_at: now, next_try: now, tried: false, message: String::new(), announcement }
     }
 
     /// How long no call may be made; none where this is the time for one.
@@ -291,7 +291,7 @@ impl Attempt {
             Some(KeyState::Fails(failing)) => failing.announcement,
             Some(KeyState::Works) | None => Announcement::default(),
         };
-        let mut failing = Failing {
+        let mut failing = FailingKey {
             failed_at: now,
             next_try: now + retry_after,
             tried: false,

@@ -22,7 +22,7 @@ const ARENA_END: i32 = 8 << 20;
 pub async fn give_back() {
     set_thresholds();
     let Some(smallest) = resident() else { return };
-    let mut trims = Trims { smallest, last: smallest, pause: LOOK };
+    let mut trims = TrimSchedule { smallest, last: smallest, pause: LOOK };
     loop {
         tokio::time::sleep(trims.pause).await;
         let Some(before) = resident() else { continue };
@@ -38,7 +38,7 @@ pub async fn give_back() {
 
 /// When memory is worth a look.
 #[derive(Debug, PartialEq)]
-struct Trims {
+struct TrimSchedule {
     /// The smallest that the process has been.
     smallest: u64,
     /// How large it was after the last trim.
@@ -46,7 +46,7 @@ struct Trims {
     pause: Duration,
 }
 
-impl Trims {
+impl TrimSchedule {
     fn is_due(&mut self, resident: u64) -> bool {
         self.smallest = self.smallest.min(resident);
         let grown = resident >= self.last + WORTH;
@@ -105,8 +105,8 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    fn trims(last: u64, pause: Duration) -> Trims {
-        Trims { smallest: 30 * MIB, last: last * MIB, pause }
+    fn trims(last: u64, pause: Duration) -> TrimSchedule {
+        TrimSchedule { smallest: 30 * MIB, last: last * MIB, pause }
     }
 
     #[test]

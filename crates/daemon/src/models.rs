@@ -266,7 +266,7 @@ async fn small_call(model: &Model) -> Result<Reply, ProviderFailure> {
                 role: Role::Orchestrator,
                 author: Box::default(),
             };
-            model.call(&call, &ToolSet::none(), &ExecId::new("exec_test"), 1, &NoPast).await
+            model.call(&call, &ToolSet::none(), &ExecId::new("exec_test"), 1, &EmptyPast).await
         }
     }
 }
@@ -284,9 +284,9 @@ async fn call_once(remote: &Remote) -> Result<Reply, ProviderFailure> {
 
 /// Nothing happened before a test.
 #[derive(Debug)]
-struct NoPast;
+struct EmptyPast;
 
-impl PastResults for NoPast {
+impl PastResults for EmptyPast {
     fn tool_results(&self, _count: usize) -> Result<Vec<Value>, ProviderFailure> {
         Ok(Vec::new())
     }

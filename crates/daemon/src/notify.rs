@@ -27,7 +27,7 @@ use tokio::task::JoinHandle;
 
 use crate::error::{Action, StartError};
 pub use notice::NoticeKind;
-use notice::{Known, Notice};
+use notice::{Notice, PendingNotice};
 use sink::Sink;
 
 /// Waits between attempts. After the last of them a notice is given up, which the log and `abide doctor` say.
@@ -46,17 +46,17 @@ pub struct NotifyOptions {
     pub webhook: Option<(Url, Option<Secret>)>,
     pub on: Vec<NoticeKind>,
     /// Variables that are nobody else's business.
-    pub hidden: Hidden,
+    pub hidden: HiddenVariables,
 }
 
 /// Variables with keys of models, and those that were given to agents as secrets, also since the start.
 #[derive(Debug, Clone, Default)]
-pub struct Hidden {
+pub struct HiddenVariables {
     pub keys: Vec<String>,
     pub secrets: Option<Secrets>,
 }
 
-impl Hidden {
+impl HiddenVariables {
     fn names(&self) -> Vec<String> {
         let given = self.secrets.iter().flat_map(Secrets::list).map(|(name, _)| name);
         self.keys.iter().cloned().chain(given).collect()
@@ -145,13 +145,13 @@ pub fn start(home: &Path, host: &Host, chosen: NotifyOptions, since: Cursor) -> 
             }
         };
         let follow = host.ledger().follow(cursor);
-        let telling = Telling { host: host.clone(), sink, on: on.clone(), path, place, unsaved: 0 };
+        let telling = NoticeTask { host: host.clone(), sink, on: on.clone(), path, place, unsaved: 0 };
         tasks.push(tokio::spawn(telling.run(follow)));
     }
     Ok(Notifier(tasks))
 }
 
-struct Telling {
+struct NoticeTask {
     host: Host,
     sink: Sink,
     on: Vec<NoticeKind>,
@@ -160,7 +160,7 @@ struct Telling {
     unsaved: usize,
 }
 
-impl Telling {
+impl NoticeTask {
     async fn run(mut self, mut follow: Follow) {
         loop {
             let read = tokio::task::spawn_blocking(move || {
@@ -203,7 +203,7 @@ impl Telling {
         }
     }
 
-    async fn tell(&mut self, known: Known) {
+    async fn tell(&mut self, known: PendingNotice) {
         let lasts = known.lasts;
         if lasts && self.place.told.contains(&known.notice.id) {
             return;

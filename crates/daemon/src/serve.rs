@@ -12,7 +12,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::address::AddressFile;
-use crate::boot::{self, Booted};
+use crate::boot::{self, BootedHome};
 use crate::error::{Action, StartError};
 use crate::options::Options;
 use crate::services::DaemonServices;
@@ -95,7 +95,7 @@ async fn serve(
     // instead, as it does on a full disk.
     let _file_too_large = signal(SignalKind::from_raw(Signal::XFSZ.as_raw())).action(no_handler)?;
 
-    let Booted { host, hands, hooks, policy, access, deltas, holds, is_new, sweeps, notifier, rebuild } =
+    let BootedHome { host, hands, hooks, policy, access, deltas, holds, is_new, sweeps, notifier, rebuild } =
         boot::boot(home, ledger, token, options).await?;
     tracing::debug!(?sweeps, "booted");
     let upkeep = [

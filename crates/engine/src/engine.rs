@@ -154,7 +154,7 @@ impl Engine {
         let reason = if grace > Duration::ZERO { "grace_over" } else { reason };
         self.closing.send_replace(Closing::AtOnce { reason });
         if tokio::time::timeout(AT_ONCE_FOR, alive.wait_for(|alive| *alive == 0)).await.is_err() {
-            tracing::warn!(alive = *alive.borrow(), "agents were left running at the end");
+            tracing::warn!(alive = *alive.borrow(), "streams were left running at the end");
         }
     }
 }

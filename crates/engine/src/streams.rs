@@ -38,8 +38,8 @@ pub use mailbox::PendingRequest;
 pub enum AskError {
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// More is waiting for this agent than is good; nothing was recorded.
-    #[error("the agent has more to take in than it can; try again in a moment")]
+    /// The mailbox is full; nothing was recorded.
+    #[error("its mailbox is full, and nothing was recorded; try again in a moment")]
     Busy,
     #[error("its records can't be read: {0}")]
     Damaged(String),
@@ -47,7 +47,7 @@ pub enum AskError {
     Store(String),
     #[error("the daemon is shutting down; nothing was recorded")]
     Closing,
-    #[error("the agent crashed while it took this in; whether it was recorded can be read from its events")]
+    #[error("its loop crashed while it took this in; whether it was recorded can be read from its events")]
     Crashed,
 }
 
@@ -129,7 +129,7 @@ impl<K: StreamKind> Streams<K> {
                 Err(mpsc::error::TrySendError::Closed(back)) => envelope = back,
             }
             tokio::task::yield_now().await;
-            tracing::trace!(%id, "fell asleep while an envelope came in");
+            tracing::trace!(stream = %id, "fell asleep while an envelope came in");
         }
         Err(AskError::Busy)
     }

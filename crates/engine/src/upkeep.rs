@@ -2,7 +2,7 @@
 
 use abide_kernel::time::Time;
 use abide_kernel::views::ledger::{LedgerCompaction, LedgerStats, LedgerVerification};
-use abide_ledger::{ArchiveError, ArchivePolicy, CommitError, Ledger, Progress, ReadError, Stats};
+use abide_ledger::{ArchiveBounds, ArchiveError, CommitError, Ledger, Progress, ReadError, Stats};
 
 use crate::program::rows_of_stored;
 
@@ -78,6 +78,6 @@ pub fn compact(
 ) -> Result<LedgerCompaction, ArchiveError> {
     let ms = i64::try_from(older_than_days.saturating_mul(DAY_MS)).unwrap_or(i64::MAX);
     let older_than = Time::from_ms(now.as_ms().saturating_sub(ms));
-    let report = ledger.archive(ArchivePolicy { older_than: Some(older_than), max_bytes }, progress)?;
+    let report = ledger.archive(ArchiveBounds { older_than: Some(older_than), max_bytes }, progress)?;
     Ok(LedgerCompaction { segments: report.segments, facts: report.facts, bytes: report.bytes })
 }

@@ -44,7 +44,7 @@ pub use record::{BadCursor, Bounds, Cursor, Head, Loaded, Payload, Recorded, Row
 pub use sqlite::Sqlite;
 pub use stream::{BadStreamId, StreamId};
 pub use transfer::Transferred;
-pub use upkeep::{ArchivePolicy, ArchiveReport, OnProgress, Progress, RebuiltRows, Stats, VerifyReport};
+pub use upkeep::{ArchiveBounds, ArchiveReport, OnProgress, Progress, RebuiltRows, Stats, VerifyReport};
 
 /// A damaged snapshot falls back to the one before it; older ones serve nobody.
 pub(crate) const SNAPSHOTS_KEPT: usize = 2;

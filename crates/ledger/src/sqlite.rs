@@ -40,7 +40,7 @@ mod row;
 mod schema;
 mod segment;
 mod status;
-mod steps;
+mod upgrade_steps;
 mod verify;
 mod versions;
 mod write_failure;
@@ -50,11 +50,11 @@ use fact::{Link, Store, read_error};
 use history::View;
 use home::Home;
 use queue::{Job, Queue};
-use schema::Reading;
+use schema::ReadMode;
 use status::Status;
 use writer::Writer;
 
-/// Reading connections kept open between reads. More are opened when more threads read at once.
+/// ReadMode connections kept open between reads. More are opened when more threads read at once.
 const READERS_KEPT: usize = 4;
 
 /// A cheap handle; clones share one ledger. When the last is dropped, what was queued is committed and all is closed.
@@ -65,16 +65,16 @@ pub struct Sqlite(Arc<Shared>);
 struct Shared {
     store: Arc<Store>,
     readers: Mutex<Vec<Connection>>,
-    reading: Reading,
+    reading: ReadMode,
     status: Arc<Status>,
-    writing: Option<Writing>,
+    writing: Option<WriterHandle>,
     redactions: AtomicU64,
     program: Program,
     upgraded: Option<Upgraded>,
 }
 
 #[derive(Debug)]
-struct Writing {
+struct WriterHandle {
     queue: Arc<Queue>,
     thread: Option<JoinHandle<()>>,
     /// Held until the writer has gone.
@@ -112,14 +112,14 @@ impl Sqlite {
                     Writer::new(conn, Arc::clone(&store), Arc::clone(&status), program).map_err(unusable)?;
                 outdated::mark(&mut writer)
                     .map_err(|error| OpenError::Store { file: file.clone(), detail: error.to_string() })?;
-                let started = Writing::start(writer, lock, new.then_some(made));
+                let started = WriterHandle::start(writer, lock, new.then_some(made));
                 let writing = started.map_err(|source| OpenError::Io { path: root.to_owned(), source })?;
-                (Some(writing), Reading::Beside)
+                (Some(writing), ReadMode::Beside)
             }
             Mode::ReadOnly if !file.exists() => return Err(OpenError::Missing { home: root.to_owned() }),
             Mode::ReadOnly => {
                 schema::require_content(&file)?;
-                (None, Reading::of(&file))
+                (None, ReadMode::of(&file))
             }
         };
         let reader = schema::open_reader(&file, reading).map_err(|error| schema::open_error(&file, error))?;
@@ -373,22 +373,22 @@ impl Sqlite {
     }
 }
 
-impl Writing {
-    fn start(writer: Writer, lock: File, made: Option<Vec<PathBuf>>) -> std::io::Result<Writing> {
+impl WriterHandle {
+    fn start(writer: Writer, lock: File, made: Option<Vec<PathBuf>>) -> std::io::Result<WriterHandle> {
         let queue = Arc::new(Queue::default());
         let theirs = Arc::clone(&queue);
         let thread = std::thread::Builder::new().name("ledger".to_owned()).spawn(move || {
-            let gone = Abandon(theirs);
+            let gone = AbandonOnDrop(theirs);
             writer::run(writer, &gone.0);
         })?;
-        Ok(Writing { queue, thread: Some(thread), lock, made, discard: AtomicBool::new(false) })
+        Ok(WriterHandle { queue, thread: Some(thread), lock, made, discard: AtomicBool::new(false) })
     }
 }
 
 /// However the writer ends, nobody waits for it in vain.
-struct Abandon(Arc<Queue>);
+struct AbandonOnDrop(Arc<Queue>);
 
-impl Drop for Abandon {
+impl Drop for AbandonOnDrop {
     fn drop(&mut self) {
         self.0.abandon();
     }
@@ -401,7 +401,7 @@ impl Drop for Shared {
         if let Some(writing) = &mut self.writing {
             writing.queue.close();
             if let Some(thread) = writing.thread.take() {
-                // A writer that panicked has said so on its own; its commits were answered by `Abandon`.
+                // A writer that panicked has said so on its own; its commits were answered by `AbandonOnDrop`.
                 let _ = thread.join();
             }
             if let Some(made) = &writing.made

@@ -21,7 +21,7 @@ pub type OnProgress<'a> = dyn FnMut(Progress) + 'a;
 
 /// Which facts move into the archive: those that any of the two names. The default names none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ArchivePolicy {
+pub struct ArchiveBounds {
     /// Facts from before this time, up to the first that is not.
     pub older_than: Option<Time>,
     /// The oldest facts, until the rest takes about this much.
@@ -105,7 +105,7 @@ pub struct RebuiltRows {
 impl Ledger {
     /// Moves old facts into compressed segments, which are ledger like everything else. In memory there is nothing to
     /// move.
-    pub fn archive(&self, policy: ArchivePolicy, progress: &mut OnProgress<'_>) -> Result<ArchiveReport, ArchiveError> {
+    pub fn archive(&self, policy: ArchiveBounds, progress: &mut OnProgress<'_>) -> Result<ArchiveReport, ArchiveError> {
         match self {
             Ledger::Memory(_) => Ok(ArchiveReport::default()),
             Ledger::Sqlite(sqlite) => sqlite.archive(policy, progress),

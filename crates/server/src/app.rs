@@ -17,7 +17,7 @@ use crate::services::Services;
 use crate::shares::Shares;
 
 /// Says what is wrong with a model, by its name or because it is not there. It may read the disk.
-pub type CheckModel = Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
+pub type ModelValidator = Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
 
 /// Reads the settings in `abide.toml` of a workspace, by its path, for agents that are made there; refuses a trusted file
 /// with mistakes. It reads the disk.
@@ -59,9 +59,9 @@ pub struct Options {
     pub models: DefaultModels,
     /// The credentials of agents that a person makes.
     pub credentials: Credentials,
-    pub check_model: CheckModel,
+    pub check_model: ModelValidator,
     /// Refuses a model whose price nobody knows, where money is limited.
-    pub check_price: CheckModel,
+    pub check_price: ModelValidator,
     pub workspace_settings: ReadWorkspaceSettings,
     pub services: Arc<dyn Services>,
     pub hooks: Arc<Hooks>,

@@ -83,7 +83,7 @@ async fn answer_request(
     body: &mut Body,
 ) -> Result<Response, Problem> {
     let public = if operation.id == HOOK { app.options.hooks.public_site() } else { None };
-    site::check(&parts, app.options.loopback, public)?;
+    site::validate_site(&parts, app.options.loopback, public)?;
     let caller = caller(&app, operation, &parts.headers)?;
     if app.is_closing() && operation.id != "healthz" {
         return Err(problems::closing());

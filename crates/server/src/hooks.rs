@@ -23,7 +23,7 @@ pub(crate) use delivery::{DeliveryKey, IDEMPOTENCY_KEY, parse_delivery};
 use rate::Buckets;
 pub use rate::Rate;
 pub use secrets::{Secret, SecretStore};
-pub(crate) use signature::{Scheme, check};
+pub(crate) use signature::{Scheme, verify_signature};
 use token::Key;
 pub(crate) use token::TokenTarget;
 

@@ -106,7 +106,7 @@ impl Origin {
 
 /// Refuses a request that is for another site, or comes from one. With `loopback`, only names of this machine are taken,
 /// and the `public` one.
-pub(crate) fn check(parts: &Parts, loopback: bool, public: Option<&Origin>) -> Result<(), Problem> {
+pub(crate) fn validate_site(parts: &Parts, loopback: bool, public: Option<&Origin>) -> Result<(), Problem> {
     let host = host(parts)?;
     let ours = host.as_ref().is_some_and(|host| host.is_loopback() || public.is_some_and(|public| public.is_at(host)));
     if loopback && !ours {
@@ -171,7 +171,7 @@ mod tests {
         }
         let (parts, ()) = request.body(()).unwrap().into_parts();
         let public = public.map(|url| Origin::of_url(url).unwrap());
-        check(&parts, true, public.as_ref()).map_err(|problem| problem.code)
+        validate_site(&parts, true, public.as_ref()).map_err(|problem| problem.code)
     }
 
     #[test]

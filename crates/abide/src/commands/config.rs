@@ -109,7 +109,7 @@ fn settings(place: &PlaceArgs, out: &Output) -> anyhow::Result<Settings> {
     }
     match file {
         WorkspaceFile::Trusted(file) => settings.in_workspace(&file),
-        WorkspaceFile::Absent | WorkspaceFile::Unused(_) => Ok(settings),
+        WorkspaceFile::Absent | WorkspaceFile::UnusedFile(_) => Ok(settings),
     }
 }
 

@@ -180,7 +180,7 @@ fn workspace_files(home: &Path) -> Vec<Diagnosis> {
     let settings = Settings::load(home, &UpArgs::default());
     let check = |file: anyhow::Result<WorkspaceFile>| match file {
         Err(error) => Some(wrong(format!("{error:#}"))),
-        Ok(WorkspaceFile::Unused(unused)) => Some(Diagnosis::warn(name, unused.found(), unused.fix())),
+        Ok(WorkspaceFile::UnusedFile(unused)) => Some(Diagnosis::warn(name, unused.found(), unused.fix())),
         Ok(WorkspaceFile::Trusted(file)) => {
             Some(match settings.as_ref().map(|settings| settings.in_workspace(&file)) {
                 Ok(Err(error)) => wrong(format!("{error:#}")),

@@ -82,7 +82,7 @@ pub fn list_fitting<T: DeserializeOwned + Serialize>(
 
 /// An item, and whose it is.
 #[derive(Serialize)]
-struct Owned<T> {
+struct OwnedItem<T> {
     agent_id: AgentId,
     #[serde(flatten)]
     item: T,
@@ -100,12 +100,12 @@ pub fn list_or_open<T: DeserializeOwned + Serialize>(
         return list(plane, &OfAgent { agent: agent.clone() }, place, out);
     }
     let client = connection::find(place)?;
-    let found: Vec<Owned<T>> = block_on(async {
+    let found: Vec<OwnedItem<T>> = block_on(async {
         let mut found = Vec::new();
         for agent in agent::all(&client).await? {
             for item in items::<T>(&client, &agent.id, plane.route).await? {
                 if is_open(&item) {
-                    found.push(Owned { agent_id: agent.id.clone(), item });
+                    found.push(OwnedItem { agent_id: agent.id.clone(), item });
                 }
             }
         }
@@ -116,7 +116,7 @@ pub fn list_or_open<T: DeserializeOwned + Serialize>(
             return "nothing is open; --agent ID shows what is over, too\n".to_owned();
         }
         let ids = out.ids(&found.iter().map(|owned| (plane.id)(&owned.item)).collect::<Vec<_>>());
-        let row = |(Owned { agent_id, item }, id): (&Owned<T>, String)| {
+        let row = |(OwnedItem { agent_id, item }, id): (&OwnedItem<T>, String)| {
             let mut cells = vec![Cell::from(agent_id.as_str()), Cell::from(id)];
             cells.extend((plane.row)(item, out));
             cells

@@ -12,9 +12,9 @@ use abide_engine::TREE_AGENTS;
 use abide_kernel::config::AgentLimits;
 
 use super::Setting;
-use super::checks;
 use super::key::Entry;
 use super::setting_type::{Text, Type, Words};
+use super::validation;
 use super::value::{Log, MicroUsd, SettingType, Store, Value};
 use crate::cli::UpArgs;
 
@@ -226,21 +226,21 @@ settings! {
     };
     notify_command: Option<String> = Row {
         key: "notify.command",
-        takes: Type::Text(Text { shape: "a shell command", pattern: None, check: checks::command }),
+        takes: Type::Text(Text { shape: "a shell command", pattern: None, check: validation::command }),
         default: Some(|| Value::Text(None)),
         about: "Shell command for each notification: JSON on its input, ABIDE_* in its environment",
         ..Row::BASE
     };
     notify_webhook: Option<String> = Row {
         key: "notify.webhook",
-        takes: Type::Text(Text { shape: "a URL", pattern: None, check: checks::webhook }),
+        takes: Type::Text(Text { shape: "a URL", pattern: None, check: validation::webhook }),
         default: Some(|| Value::Text(None)),
         about: "URL to which each notification is posted as JSON",
         ..Row::BASE
     };
     notify_secret_env: Option<String> = Row {
         key: "notify.secret_env",
-        takes: Type::Text(Text { shape: "the name of a variable", pattern: None, check: checks::secret_variable }),
+        takes: Type::Text(Text { shape: "the name of a variable", pattern: None, check: validation::secret_variable }),
         default: Some(|| Value::Text(None)),
         about: "Environment variable with the webhook's secret (whsec_…), which signs notifications",
         ..Row::BASE
@@ -257,7 +257,7 @@ settings! {
         takes: Type::Text(Text {
             shape: "`https://HOST`, perhaps with a path, or empty",
             pattern: Some("^(https?://[^/]+(/.*)?)?$"),
-            check: checks::public_url,
+            check: validation::public_url,
         }),
         default: Some(|| Value::Text(Some(String::new()))),
         environment: Some("ABIDE_PUBLIC_URL"),
@@ -276,7 +276,7 @@ settings! {
         takes: Type::Texts(Text {
             shape: "an absolute path, `~` or `~/…`",
             pattern: Some("^(/|~$|~/)"),
-            check: checks::folder,
+            check: validation::folder,
         }),
         default: Some(|| Value::List(vec![PERSON.to_owned()])),
         environment: Some("ABIDE_WORKSPACE_ROOTS"),
@@ -316,7 +316,7 @@ settings! {
         takes: Type::Texts(Text {
             shape: "`NAME=VALUE`",
             pattern: Some("^[A-Za-z_][A-Za-z0-9_]*=[^,]*$"),
-            check: checks::agent_variable,
+            check: validation::agent_variable,
         }),
         default: Some(|| Value::List(Vec::new())),
         about: "NAME=VALUE: variables for the commands of every agent that a person creates from now on; not for secrets",
@@ -327,7 +327,7 @@ settings! {
         takes: Type::Texts(Text {
             shape: "the name of a secret",
             pattern: Some("^[A-Za-z_][A-Za-z0-9_]*$"),
-            check: checks::agent_secret,
+            check: validation::agent_secret,
         }),
         default: Some(|| Value::List(Vec::new())),
         about: "Names of secrets (abide secret set) that these commands get in variables of the same names",
@@ -338,7 +338,7 @@ settings! {
         takes: Type::Texts(Text {
             shape: "`HOST=NAME`",
             pattern: Some("^[^=,]+=[A-Za-z_][A-Za-z0-9_]*$"),
-            check: checks::agent_git_credential,
+            check: validation::agent_git_credential,
         }),
         default: Some(|| Value::List(Vec::new())),
         about: "HOST=NAME: the secret that git in these commands sends as the password of this host over https",
@@ -353,7 +353,7 @@ settings! {
     };
     agent_known_hosts: Option<String> = Row {
         key: "agent.known_hosts",
-        takes: Type::Text(Text { shape: "an absolute path", pattern: None, check: checks::known_hosts }),
+        takes: Type::Text(Text { shape: "an absolute path", pattern: None, check: validation::known_hosts }),
         default: Some(|| Value::Text(None)),
         about: "File of host keys that ssh in these commands accepts, read when the daemon starts",
         ..Row::BASE

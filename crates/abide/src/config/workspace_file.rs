@@ -28,18 +28,18 @@ pub enum WorkspaceFile {
     Absent,
     /// Of a content that the operator trusts.
     Trusted(SettingsFile),
-    Unused(Unused),
+    UnusedFile(UnusedFile),
 }
 
 /// An `abide.toml` of which nothing is used. Shown as a sentence that says why, and what to do.
 #[derive(Debug)]
-pub struct Unused {
+pub struct UnusedFile {
     pub workspace: PathBuf,
-    pub why: Why,
+    pub why: UnusedReason,
 }
 
 #[derive(Debug)]
-pub enum Why {
+pub enum UnusedReason {
     NotTrusted,
     /// Since it was trusted.
     Changed,
@@ -56,30 +56,32 @@ pub struct TrustRecord {
     pub hash: String,
 }
 
-impl fmt::Display for Unused {
+impl fmt::Display for UnusedFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}; {}", self.found(), self.fix())
     }
 }
 
-impl Unused {
+impl UnusedFile {
     pub fn found(&self) -> String {
         let path = self.workspace.join(NAME);
         let path = path.display();
         match &self.why {
-            Why::NotTrusted => format!("{path} is not trusted, so nothing of it is used"),
-            Why::Changed => format!("{path} changed since it was trusted, so nothing of it is used"),
-            Why::Gone => format!("{path} was trusted and does not exist any more"),
-            Why::Refused(error) => format!("{path} is not read: {error}"),
+            UnusedReason::NotTrusted => format!("{path} is not trusted, so nothing of it is used"),
+            UnusedReason::Changed => format!("{path} changed since it was trusted, so nothing of it is used"),
+            UnusedReason::Gone => format!("{path} was trusted and does not exist any more"),
+            UnusedReason::Refused(error) => format!("{path} is not read: {error}"),
         }
     }
 
     pub fn fix(&self) -> String {
         let workspace = shell_word(&self.workspace);
         match &self.why {
-            Why::NotTrusted | Why::Changed => format!("look at it, then `abide config trust {workspace}`"),
-            Why::Gone => format!("`abide config untrust {workspace}` forgets it"),
-            Why::Refused(_) => "put a regular file of at most 64 KiB in its place, or remove it".to_owned(),
+            UnusedReason::NotTrusted | UnusedReason::Changed => {
+                format!("look at it, then `abide config trust {workspace}`")
+            }
+            UnusedReason::Gone => format!("`abide config untrust {workspace}` forgets it"),
+            UnusedReason::Refused(_) => "put a regular file of at most 64 KiB in its place, or remove it".to_owned(),
         }
     }
 }
@@ -91,13 +93,13 @@ impl WorkspaceFile {
         let workspace = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
         let record = record(home, &workspace)?;
         let path = workspace.join(NAME);
-        let unused = |why| Ok(WorkspaceFile::Unused(Unused { workspace, why }));
+        let unused = |why| Ok(WorkspaceFile::UnusedFile(UnusedFile { workspace, why }));
         match (read(&path), record) {
             (Err(error), None) if error.kind() == ErrorKind::NotFound => Ok(WorkspaceFile::Absent),
-            (Err(error), Some(_)) if error.kind() == ErrorKind::NotFound => unused(Why::Gone),
-            (Err(error), _) => unused(Why::Refused(error)),
-            (Ok(_), None) => unused(Why::NotTrusted),
-            (Ok(bytes), Some(record)) if Hash::of(&bytes).to_string() != record.hash => unused(Why::Changed),
+            (Err(error), Some(_)) if error.kind() == ErrorKind::NotFound => unused(UnusedReason::Gone),
+            (Err(error), _) => unused(UnusedReason::Refused(error)),
+            (Ok(_), None) => unused(UnusedReason::NotTrusted),
+            (Ok(bytes), Some(record)) if Hash::of(&bytes).to_string() != record.hash => unused(UnusedReason::Changed),
             (Ok(bytes), Some(_)) => Ok(WorkspaceFile::Trusted(parse(path, bytes)?)),
         }
     }
@@ -105,7 +107,7 @@ impl WorkspaceFile {
     /// An explanation for a person who may wonder why the file has no effect.
     pub fn warning(&self) -> Option<String> {
         match self {
-            WorkspaceFile::Unused(unused) => Some(unused.to_string()),
+            WorkspaceFile::UnusedFile(unused) => Some(unused.to_string()),
             WorkspaceFile::Absent | WorkspaceFile::Trusted(_) => None,
         }
     }

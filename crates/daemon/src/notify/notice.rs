@@ -78,7 +78,7 @@ pub struct Notice {
     pub answer: Option<String>,
 }
 
-pub struct Known {
+pub struct PendingNotice {
     pub notice: Notice,
     /// It is a state, which agents come back to: told once while it lasts.
     pub lasts: bool,
@@ -89,19 +89,19 @@ const KINDS: &[&str] = &["approval.requested", "brief.recorded", "agent.quaranti
 
 /// The notice of a fact, if the operator wants it.
 #[allow(clippy::wildcard_enum_match_arm, reason = "most facts are no news for a person")]
-pub fn known(stream: &StreamId, recorded: &Recorded, on: &[NoticeKind]) -> Option<Known> {
+pub fn known(stream: &StreamId, recorded: &Recorded, on: &[NoticeKind]) -> Option<PendingNotice> {
     if !KINDS.contains(&&*recorded.kind) {
         return None;
     }
     let agent = stream.agent_name()?;
-    let about = About { agent, recorded };
+    let about = NoticeSource { agent, recorded };
     let known = match decode::<AgentState>(stream, recorded).ok()? {
         Fact::ApprovalRequested(asked) => about.approval(&asked),
         Fact::BriefRecorded(brief) => about.brief(brief),
         Fact::AgentQuarantined(fact) => {
             let text = format!("{agent} is left alone, because its records can't be trusted: {}", fact.reason);
             let id = plain(&format!("quarantine-{agent}-{}", recorded.seq));
-            Known { notice: about.notice(id, NoticeKind::Failure, Some(text)), lasts: false }
+            PendingNotice { notice: about.notice(id, NoticeKind::Failure, Some(text)), lasts: false }
         }
         Fact::SchedulerDecided(fact) => about.decision(&fact.decision)?,
         _ => return None,
@@ -109,18 +109,18 @@ pub fn known(stream: &StreamId, recorded: &Recorded, on: &[NoticeKind]) -> Optio
     on.contains(&known.notice.kind).then_some(known)
 }
 
-struct About<'a> {
+struct NoticeSource<'a> {
     agent: &'a str,
     recorded: &'a Recorded,
 }
 
-impl About<'_> {
+impl NoticeSource<'_> {
     fn notice(&self, id: String, kind: NoticeKind, text: Option<String>) -> Notice {
         let (agent_id, at, seq) = (self.agent.to_owned(), self.recorded.at, self.recorded.seq);
         Notice { id, kind, agent_id, at, seq, text, approval: None, answer: None }
     }
 
-    fn approval(&self, asked: &ApprovalRequested) -> Known {
+    fn approval(&self, asked: &ApprovalRequested) -> PendingNotice {
         let (agent, id) = (self.agent, &asked.approval_id);
         let answer = format!("abide approval grant {id} --agent {agent}");
         let default = match asked.default {
@@ -136,10 +136,10 @@ impl About<'_> {
             "default": asked.default, "work_item_id": asked.work_item_id,
         });
         let notice = self.notice(id.to_string(), NoticeKind::Approval, Some(text));
-        Known { notice: Notice { approval: Some(approval), answer: Some(answer), ..notice }, lasts: false }
+        PendingNotice { notice: Notice { approval: Some(approval), answer: Some(answer), ..notice }, lasts: false }
     }
 
-    fn brief(&self, brief: BriefRecorded) -> Known {
+    fn brief(&self, brief: BriefRecorded) -> PendingNotice {
         let kind = match (brief.kind, &brief.work_item_id, &brief.message_id) {
             (BriefKind::Failure, Some(_), _) => NoticeKind::Blocked,
             (BriefKind::Failure, None, _) => NoticeKind::Failure,
@@ -148,11 +148,11 @@ impl About<'_> {
             (BriefKind::Result, _, Some(_)) => NoticeKind::Result,
             (BriefKind::Ack, _, _) => NoticeKind::Ack,
         };
-        Known { notice: self.notice(brief.brief_id.to_string(), kind, Some(brief.text)), lasts: false }
+        PendingNotice { notice: self.notice(brief.brief_id.to_string(), kind, Some(brief.text)), lasts: false }
     }
 
     /// A rest that only a person ends. What has a notice of its own is not told again.
-    fn decision(&self, decision: &Decision) -> Option<Known> {
+    fn decision(&self, decision: &Decision) -> Option<PendingNotice> {
         let told_already = matches!(
             decision.reason,
             Reason::ApprovalPending
@@ -167,7 +167,7 @@ impl About<'_> {
         }
         let because = decision.evidence.first().map(String::as_str).unwrap_or_default();
         let id = plain(&format!("blocked-{}-{}-{because}", self.agent, decision.reason));
-        Some(Known { notice: self.notice(id, NoticeKind::Blocked, None), lasts: true })
+        Some(PendingNotice { notice: self.notice(id, NoticeKind::Blocked, None), lasts: true })
     }
 }
 

@@ -16,7 +16,7 @@ use rustix::fs::MemfdFlags;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::json;
 
-use super::Hidden;
+use super::HiddenVariables;
 use super::notice::Notice;
 use crate::open_files;
 
@@ -30,7 +30,7 @@ const WITH_LIMIT: &str = r#"ulimit -Sn "$0"; exec /bin/sh -c "$1""#;
 
 #[derive(Debug, Clone)]
 pub enum Sink {
-    Command { command: String, folder: PathBuf, hidden: Hidden },
+    Command { command: String, folder: PathBuf, hidden: HiddenVariables },
     Webhook { url: Url, secret: Option<Secret> },
 }
 

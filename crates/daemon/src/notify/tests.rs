@@ -47,8 +47,12 @@ impl World {
         let noon = "2026-03-01T12:00:00Z".parse().unwrap();
         let host = Host::start(ledger, Arc::new(Mute), Clock::simulated(noon, 7)).unwrap();
         let command = Some(command.replace("$HERE", &home.path().display().to_string()));
-        let chosen =
-            NotifyOptions { command, webhook: None, on: NoticeKind::USUAL.to_vec(), hidden: Hidden::default() };
+        let chosen = NotifyOptions {
+            command,
+            webhook: None,
+            on: NoticeKind::USUAL.to_vec(),
+            hidden: HiddenVariables::default(),
+        };
         let notifier = start(home.path(), &host, chosen, since).unwrap();
         World { home, host, _notifier: notifier }
     }

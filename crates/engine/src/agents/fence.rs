@@ -22,12 +22,12 @@ use crate::fold::fold;
 
 #[derive(Debug, Default)]
 pub(crate) struct Fence {
-    marks: Mutex<Marks>,
+    marks: Mutex<FenceMarks>,
     changed: watch::Sender<()>,
 }
 
 #[derive(Debug, Default)]
-struct Marks {
+struct FenceMarks {
     /// Agents with a stop that is not durable yet, and how many.
     stopping: HashMap<AgentId, usize>,
     /// Children that their supervisor wants no longer, and agents whose records can't be read.
@@ -65,7 +65,7 @@ impl Fence {
         Ok(fence)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Marks> {
+    fn lock(&self) -> MutexGuard<'_, FenceMarks> {
         self.marks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -15,10 +15,10 @@ use abide_ledger::{Ledger, ReadError};
 const PAGE: usize = 1_000;
 
 #[derive(Debug, Default)]
-pub(crate) struct AgentIndex(Mutex<Names>);
+pub(crate) struct AgentIndex(Mutex<NameIndex>);
 
 #[derive(Debug, Default)]
-struct Names {
+struct NameIndex {
     /// Whether the names that the ledger has are among these.
     complete: bool,
     present: BTreeSet<AgentId>,
@@ -54,7 +54,7 @@ impl AgentIndex {
         Ok(self.lock().present.range((from, Bound::Unbounded)).take(limit).cloned().collect())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Names> {
+    fn lock(&self) -> MutexGuard<'_, NameIndex> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -10,10 +10,10 @@ use abide_kernel::id::{AgentId, Seq};
 use tokio::sync::watch;
 
 #[derive(Debug)]
-pub(super) struct Feed<I>(Arc<Followed<I>>);
+pub(super) struct Feed<I>(Arc<FollowedStream<I>>);
 
 #[derive(Debug)]
-struct Followed<I> {
+struct FollowedStream<I> {
     heads: Mutex<HashMap<I, watch::Sender<Seq>>>,
     /// How many streams are followed: mostly none, and then publishing takes no lock.
     count: AtomicUsize,
@@ -24,12 +24,12 @@ struct Followed<I> {
 pub struct HeadWatch<I: Eq + Hash = AgentId> {
     id: I,
     head: watch::Receiver<Seq>,
-    followed: Arc<Followed<I>>,
+    followed: Arc<FollowedStream<I>>,
 }
 
 impl<I> Default for Feed<I> {
     fn default() -> Feed<I> {
-        Feed(Arc::new(Followed { heads: Mutex::default(), count: AtomicUsize::new(0) }))
+        Feed(Arc::new(FollowedStream { heads: Mutex::default(), count: AtomicUsize::new(0) }))
     }
 }
 

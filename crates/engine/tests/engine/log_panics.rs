@@ -67,7 +67,7 @@ async fn an_agent_is_read_again_when_telling_of_its_crash_panics() {
     let ledger = Ledger::memory();
     let host = host(&ledger);
     create(&host, "a").await;
-    let (panics, panicked) = panic_at("the loop of an agent crashed");
+    let (panics, panicked) = panic_at("the loop of a stream crashed");
     say(&host, "a", "crash the loop").await.unwrap();
     tokio::time::sleep(Duration::from_secs(10)).await;
     assert!(panicked.load(Ordering::SeqCst) > 0);

@@ -13,7 +13,7 @@ use super::home::write_durably;
 use super::segment::Encoder;
 use super::writer::commit_error;
 use crate::error::{ArchiveError, Damage, ReadError};
-use crate::upkeep::{ArchivePolicy, ArchiveReport, OnProgress, Progress};
+use crate::upkeep::{ArchiveBounds, ArchiveReport, OnProgress, Progress};
 
 /// One file, compressed: small enough to hold in memory while it is made, large enough that a year is a few thousand.
 const SEGMENT_BYTES: usize = 8 << 20;
@@ -23,7 +23,7 @@ const FACT_OVERHEAD: u64 = 80;
 impl Sqlite {
     pub(crate) fn archive(
         &self,
-        policy: ArchivePolicy,
+        policy: ArchiveBounds,
         progress: &mut OnProgress<'_>,
     ) -> Result<ArchiveReport, ArchiveError> {
         let (begin, cut) = self.view(|view| Ok((view.archived, view.cut(policy)?)))?;
@@ -85,7 +85,7 @@ impl Sqlite {
 
 impl View<'_> {
     /// The last rowid that the policy moves.
-    fn cut(&self, policy: ArchivePolicy) -> Result<u64, ReadError> {
+    fn cut(&self, policy: ArchiveBounds) -> Result<u64, ReadError> {
         let by_age = policy.older_than.map_or(Ok(self.archived), |limit| self.cut_by_age(limit))?;
         let by_size = policy.max_bytes.map_or(Ok(self.archived), |limit| self.cut_by_size(limit))?;
         Ok(by_age.max(by_size))

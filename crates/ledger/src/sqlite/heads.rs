@@ -13,14 +13,14 @@ const GENERATION: usize = 65_536;
 
 #[derive(Debug, Default)]
 pub(crate) struct Heads {
-    young: HashMap<StreamId, Remembered>,
-    old: HashMap<StreamId, Remembered>,
+    young: HashMap<StreamId, CachedHead>,
+    old: HashMap<StreamId, CachedHead>,
     /// Changed in this transaction and not yet in the table.
     changed: Vec<StreamId>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Remembered {
+struct CachedHead {
     head: StreamHead,
     table: Table,
 }
@@ -45,7 +45,7 @@ impl Heads {
     }
 
     pub(crate) fn remember(&mut self, stream: &StreamId, head: StreamHead) {
-        self.young.insert(stream.clone(), Remembered { head, table: Table::Same });
+        self.young.insert(stream.clone(), CachedHead { head, table: Table::Same });
     }
 
     pub(crate) fn change(&mut self, stream: &StreamId, head: StreamHead) {
@@ -58,7 +58,7 @@ impl Heads {
                 }
             }
             None => {
-                self.young.insert(stream.clone(), Remembered { head, table: Table::Missing });
+                self.young.insert(stream.clone(), CachedHead { head, table: Table::Missing });
                 self.changed.push(stream.clone());
             }
         }

@@ -30,7 +30,7 @@ impl StreamHead {
 
 /// The part of a history that one stream holds: facts after `floor` up to `top`.
 #[derive(Debug, Clone, Copy)]
-struct Reach {
+struct HistoryRange {
     stream: i64,
     floor: Seq,
     top: Seq,
@@ -87,7 +87,7 @@ impl<'a> View<'a> {
     }
 
     /// The stream's own reach first, then its parent's, and so on.
-    fn lineage(&self, stream: &StreamId, head: &StreamHead) -> Result<Vec<Reach>, ReadError> {
+    fn lineage(&self, stream: &StreamId, head: &StreamHead) -> Result<Vec<HistoryRange>, ReadError> {
         let sql = "SELECT born, parent, fork_seq, fork_fact FROM streams WHERE id = ?";
         let mut statement = self.conn.prepare_cached(sql).map_err(read_error)?;
         let (mut id, mut top, mut fact) = (head.id, head.seq, head.fact);
@@ -105,7 +105,7 @@ impl<'a> View<'a> {
                 return Err(ReadError::damaged(Damage::Stream { stream: stream.to_string(), what }));
             };
             if fork_seq < top {
-                lineage.push(Reach { stream: id, floor: fork_seq, top, born, fact });
+                lineage.push(HistoryRange { stream: id, floor: fork_seq, top, born, fact });
             }
             let Some(parent) = parent else { return Ok(lineage) };
             // A fork of a fork may begin before its parent's own first fact.
@@ -177,7 +177,7 @@ impl<'a> View<'a> {
     fn collect(
         &self,
         stream: &StreamId,
-        reach: &Reach,
+        reach: &HistoryRange,
         low: Seq,
         high: Seq,
         into: &mut Vec<RawFact>,
@@ -226,7 +226,7 @@ impl<'a> View<'a> {
     fn walk(
         &self,
         stream: &StreamId,
-        reach: &Reach,
+        reach: &HistoryRange,
         end: u64,
         top: Seq,
         low: Seq,

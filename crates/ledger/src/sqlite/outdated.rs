@@ -115,7 +115,7 @@ pub(crate) struct OutdatedCount {
 }
 
 /// How the rows of one stream stand.
-enum Standing {
+enum RowsState {
     Current,
     Outdated,
     Unreadable,
@@ -147,9 +147,9 @@ impl Sqlite {
             return Ok(StoredRows::Current);
         }
         match self.standing(stream, &maker)? {
-            Standing::Current => return Ok(StoredRows::Current),
-            Standing::Unreadable => return Ok(StoredRows::OfAnotherVersion),
-            Standing::Outdated => {}
+            RowsState::Current => return Ok(StoredRows::Current),
+            RowsState::Unreadable => return Ok(StoredRows::OfAnotherVersion),
+            RowsState::Outdated => {}
         }
         match self.fold_rows(stream, &maker, &|| false) {
             Ok(None) => Ok(StoredRows::OfAnotherVersion),
@@ -247,21 +247,21 @@ impl Sqlite {
         }
     }
 
-    fn standing(&self, stream: &StreamId, maker: &RowMaker) -> Result<Standing, ReadError> {
+    fn standing(&self, stream: &StreamId, maker: &RowMaker) -> Result<RowsState, ReadError> {
         self.view(|view| {
             if !self.writes() {
                 let stored = versions::read(view.conn, versions::ROWS).map_err(read_error)?;
                 if stored.text != maker.fingerprint {
-                    return Ok(Standing::Outdated);
+                    return Ok(RowsState::Outdated);
                 }
             }
             let sql = "SELECT o.error FROM outdated_rows o JOIN streams s ON s.id = o.stream WHERE s.name = ?";
             let mut statement = view.conn.prepare_cached(sql).map_err(read_error)?;
             let error = statement.query_row([stream.as_str()], |row| row.get::<_, Option<String>>(0));
             Ok(match error.optional().map_err(read_error)? {
-                None => Standing::Current,
-                Some(None) => Standing::Outdated,
-                Some(Some(_)) => Standing::Unreadable,
+                None => RowsState::Current,
+                Some(None) => RowsState::Outdated,
+                Some(Some(_)) => RowsState::Unreadable,
             })
         })
     }

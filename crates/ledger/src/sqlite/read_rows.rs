@@ -1,4 +1,4 @@
-//! Reading the rows that lists show. A row that is not as it was written is never served: the rows of its stream are
+//! ReadMode the rows that lists show. A row that is not as it was written is never served: the rows of its stream are
 //! folded from the facts, and the fold replaces the stored rows.
 
 use std::collections::BTreeSet;

@@ -15,7 +15,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::home::sync_folder;
-use super::steps::{self, FORMAT, OLDEST_FORMAT, STEPS, user_version};
+use super::upgrade_steps::{self, FORMAT, OLDEST_FORMAT, STEPS, user_version};
 use super::versions;
 use crate::error::OpenError;
 use crate::program::{Program, Upgraded};
@@ -53,7 +53,7 @@ pub(crate) fn create(file: &Path, page_size: u32, program: &Program) -> Result<(
          PRAGMA application_id = {APPLICATION_ID};"
     ))
     .map_err(fail)?;
-    steps::upgrade(&mut conn, STEPS, program).map_err(fail)?;
+    upgrade_steps::upgrade(&mut conn, STEPS, program).map_err(fail)?;
     conn.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").map_err(fail)?;
     // The last connection to close puts the log away.
     conn.close().map_err(|(_, error)| fail(error))?;
@@ -102,7 +102,7 @@ pub(crate) fn open_writer(file: &Path, program: &Program) -> Result<(Connection,
     )
     .map_err(fail)?;
     let format = require_known(&conn, file, program)?;
-    let upgraded = steps::upgrade(&mut conn, STEPS, program).map_err(|error| {
+    let upgraded = upgrade_steps::upgrade(&mut conn, STEPS, program).map_err(|error| {
         let (file, detail) = (file.to_owned(), error.to_string());
         OpenError::NotUpgraded { file, from: format, to: FORMAT, detail }
     })?;
@@ -111,25 +111,25 @@ pub(crate) fn open_writer(file: &Path, program: &Program) -> Result<(Connection,
 
 /// How a ledger is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reading {
+pub(crate) enum ReadMode {
     /// Somebody writes it, or did and was cut off: the log is not ours to touch.
     Beside,
-    /// There was no log. Reading makes one, and only a connection that could write takes it away again when it closes.
+    /// There was no log. ReadMode makes one, and only a connection that could write takes it away again when it closes.
     Alone,
 }
 
-impl Reading {
-    pub(crate) fn of(file: &Path) -> Reading {
-        if file.with_extension("db-wal").exists() { Reading::Beside } else { Reading::Alone }
+impl ReadMode {
+    pub(crate) fn of(file: &Path) -> ReadMode {
+        if file.with_extension("db-wal").exists() { ReadMode::Beside } else { ReadMode::Alone }
     }
 }
 
-pub(crate) fn open_reader(file: &Path, reading: Reading) -> Result<Connection, rusqlite::Error> {
+pub(crate) fn open_reader(file: &Path, reading: ReadMode) -> Result<Connection, rusqlite::Error> {
     let conn = connect(
         file,
         match reading {
-            Reading::Beside => OpenFlags::SQLITE_OPEN_READ_ONLY,
-            Reading::Alone => OpenFlags::SQLITE_OPEN_READ_WRITE,
+            ReadMode::Beside => OpenFlags::SQLITE_OPEN_READ_ONLY,
+            ReadMode::Alone => OpenFlags::SQLITE_OPEN_READ_WRITE,
         },
     )?;
     conn.execute_batch("PRAGMA cache_size = -16384; PRAGMA query_only = ON")?;

@@ -25,7 +25,7 @@ use crate::hash::Hash;
 mod codec;
 
 use codec::{BlockRef, Index};
-pub(crate) use codec::{Edge, Encoder};
+pub(crate) use codec::{Encoder, StreamRange};
 
 /// Decoded blocks kept at hand, a few MiB: a walk back through history stays within a few of them.
 const BLOCKS_KEPT: usize = 32;

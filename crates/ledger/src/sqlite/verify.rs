@@ -13,7 +13,7 @@ use super::history::View;
 use super::lineages::Lineages;
 use super::outdated::OutdatedStreams;
 use super::schema::{MARK_EVERY, schema_differences};
-use super::steps::FORMAT;
+use super::upgrade_steps::FORMAT;
 use crate::RowsOf;
 use crate::error::{Damage, ReadError};
 use crate::hash::{BlobId, Hash};
@@ -30,7 +30,7 @@ const REPORT_EVERY: u64 = 10_000;
 impl Sqlite {
     pub(crate) fn verify(&self, rows_of: &RowsOf<'_>, progress: &mut OnProgress<'_>) -> VerifyReport {
         let checked = self.view(|view| {
-            let mut check = Check::new(view, rows_of, progress);
+            let mut check = Verification::new(view, rows_of, progress);
             check.outdated = self.outdated_streams(view);
             check.pages();
             check.all();
@@ -44,7 +44,7 @@ impl Sqlite {
     }
 }
 
-struct Check<'a, 'p> {
+struct Verification<'a, 'p> {
     view: &'a View<'a>,
     rows_of: &'a RowsOf<'a>,
     progress: &'a mut OnProgress<'p>,
@@ -63,7 +63,7 @@ struct Check<'a, 'p> {
 }
 
 /// One part of the check: an error is a finding, and the next part goes on.
-type Part<'a, 'p> = fn(&mut Check<'a, 'p>) -> Result<(), ReadError>;
+type Part<'a, 'p> = fn(&mut Verification<'a, 'p>) -> Result<(), ReadError>;
 
 /// How far a stream's chain was followed.
 #[derive(Debug)]
@@ -76,9 +76,9 @@ struct Chain {
     rows_known: bool,
 }
 
-impl<'a, 'p> Check<'a, 'p> {
-    fn new(view: &'a View<'a>, rows_of: &'a RowsOf<'a>, progress: &'a mut OnProgress<'p>) -> Check<'a, 'p> {
-        Check {
+impl<'a, 'p> Verification<'a, 'p> {
+    fn new(view: &'a View<'a>, rows_of: &'a RowsOf<'a>, progress: &'a mut OnProgress<'p>) -> Verification<'a, 'p> {
+        Verification {
             view,
             rows_of,
             progress,
@@ -130,16 +130,16 @@ impl<'a, 'p> Check<'a, 'p> {
         self.report.streams = self.lineages.iter().count() as u64;
         self.fork_hashes = self.lineages.iter().filter_map(|(_, s)| Some((s.fork?.2, None))).collect();
         let parts: [Part<'a, 'p>; 10] = [
-            Check::blobs,
-            Check::load_redactions,
-            Check::log,
-            Check::heads,
-            Check::marks,
-            Check::rows,
-            Check::wakes,
-            Check::snapshots,
-            Check::leftover_redactions,
-            Check::versions,
+            Verification::blobs,
+            Verification::load_redactions,
+            Verification::log,
+            Verification::heads,
+            Verification::marks,
+            Verification::rows,
+            Verification::wakes,
+            Verification::snapshots,
+            Verification::leftover_redactions,
+            Verification::versions,
         ];
         for part in parts {
             if let Err(error) = part(self) {

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use abide_private::private_file;
 
 use super::Sqlite;
-use super::steps::FORMAT;
+use super::upgrade_steps::FORMAT;
 use super::writer::{Writer, commit_error};
 use crate::error::CommitError;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use abide_ledger::{Append, ArchivePolicy, CommitError, Cursor, Ledger, Options};
+use abide_ledger::{Append, ArchiveBounds, CommitError, Cursor, Ledger, Options};
 use proptest::prelude::*;
 
 use crate::world::{
@@ -150,7 +150,7 @@ fn take(step: &Step, ledgers: [&Ledger; 2], model: &mut Model) {
         }
         Step::Archive { keep } => {
             for ledger in ledgers {
-                let policy = ArchivePolicy { max_bytes: Some(*keep), ..ArchivePolicy::default() };
+                let policy = ArchiveBounds { max_bytes: Some(*keep), ..ArchiveBounds::default() };
                 ledger.archive(policy, &mut |_| {}).unwrap();
             }
         }

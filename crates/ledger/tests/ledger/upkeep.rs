@@ -1,7 +1,7 @@
 //! Archive, verify, rows made again, payloads cut out.
 
 use abide_ledger::{
-    Append, ArchivePolicy, Commit, Cursor, Ledger, NewFact, Options, ReadError, Recorded, RedactError, RowOp, Snapshot,
+    Append, ArchiveBounds, Commit, Cursor, Ledger, NewFact, Options, ReadError, Recorded, RedactError, RowOp, Snapshot,
     StreamId, Wake,
 };
 use serde_json::json;
@@ -80,13 +80,13 @@ fn archived_facts_are_ledger_like_all_others() {
     commit(&store.ledger, vec![fork_with_rows(&store.ledger, "d", "c", 20, &["d21"])]).unwrap();
     assert_eq!(said(&store.ledger, "d")[19..], ["a19", "d21"]);
     // By size: the newest fact alone is over nothing.
-    let policy = ArchivePolicy { max_bytes: Some(0), ..ArchivePolicy::default() };
+    let policy = ArchiveBounds { max_bytes: Some(0), ..ArchiveBounds::default() };
     store.ledger.archive(policy, &mut |_| {}).unwrap();
     assert_eq!(said(&store.ledger, "b")[10], "after");
     assert_eq!(said(&store.ledger, "d")[19..], ["a19", "d21"]);
     let stats = store.ledger.stats().unwrap();
     assert_eq!((stats.streams, stats.facts, stats.segments, stats.blobs), (4, 113, 5, 1));
-    assert_eq!(store.ledger.archive(ArchivePolicy::default(), &mut |_| {}).unwrap().facts, 0);
+    assert_eq!(store.ledger.archive(ArchiveBounds::default(), &mut |_| {}).unwrap().facts, 0);
     // And after coming back.
     let home = store.home.unwrap();
     drop(store.ledger);

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use abide_kernel::id::{AgentId, Seq};
 use abide_kernel::time::Time;
 use abide_ledger::{
-    Append, ArchivePolicy, ArchiveReport, Commit, CommitError, Committed, ForkPoint, Hash, ImportError, Ledger,
+    Append, ArchiveBounds, ArchiveReport, Commit, CommitError, Committed, ForkPoint, Hash, ImportError, Ledger,
     NewFact, Options, Payload, Recorded, RowOp, StreamId, Transferred, VerifyReport,
 };
 use serde_json::{Value, json};
@@ -115,7 +115,7 @@ pub fn assert_intact(ledger: &Ledger) {
 }
 
 pub fn archive_before(ledger: &Ledger, ms: i64) -> ArchiveReport {
-    let policy = ArchivePolicy { older_than: Some(at(ms)), ..ArchivePolicy::default() };
+    let policy = ArchiveBounds { older_than: Some(at(ms)), ..ArchiveBounds::default() };
     ledger.archive(policy, &mut |_| {}).unwrap()
 }
 

@@ -30,7 +30,12 @@ pub(crate) enum Scheme {
 }
 
 /// The scheme of a delivery whose signature is right, or why it is not accepted.
-pub(crate) fn check(secret: &Secret, headers: &HeaderMap, body: &[u8], now: Time) -> Result<Scheme, &'static str> {
+pub(crate) fn verify_signature(
+    secret: &Secret,
+    headers: &HeaderMap,
+    body: &[u8],
+    now: Time,
+) -> Result<Scheme, &'static str> {
     if headers.contains_key(STANDARD_SIGNATURE) {
         standard(secret, headers, body, now)
     } else if headers.contains_key(GITHUB_SIGNATURE) {
@@ -113,7 +118,7 @@ mod tests {
         const OTHER: &str = "v1,AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
 
         fn checked(list: &[(&'static str, &str)], body: &[u8], seconds: i64) -> Result<Scheme, &'static str> {
-            check(&Secret::new(SECRET).unwrap(), &headers(list), body, Time::from_ms(seconds * 1_000))
+            verify_signature(&Secret::new(SECRET).unwrap(), &headers(list), body, Time::from_ms(seconds * 1_000))
         }
 
         fn signed<'a>(id: &'a str, at: &'a str, signature: &'a str) -> [(&'static str, &'a str); 3] {
@@ -189,7 +194,7 @@ mod tests {
 
         fn checked(secret: &str, signature: &str, body: &[u8]) -> Result<Scheme, &'static str> {
             let headers = headers(&[(GITHUB_SIGNATURE, signature)]);
-            check(&Secret::new(secret).unwrap(), &headers, body, Time::EPOCH)
+            verify_signature(&Secret::new(secret).unwrap(), &headers, body, Time::EPOCH)
         }
 
         #[test]

@@ -62,13 +62,13 @@ pub(super) async fn create(call: Call) -> RouteResult {
                 budget: new.budget,
                 fallback: Some(new.fallback.unwrap_or_else(|| vec![DEFAULT.to_owned()])),
             };
-            let mut settings = checked(&call, settings).await?;
+            let mut settings = validated_change(&call, settings).await?;
             let warning = add_workspace_settings(&call, &mut settings, model_or_fallback).await?;
             let defaults = Config { credentials: call.app.options.credentials.clone(), ..Config::default() };
             let config = defaults.with(settings.clone());
             config_rules::validate_config(&call.app, &config, false, &settings)?;
             // The settings' may not fit any more.
-            credentials::check(&call.app, &config.credentials)?;
+            credentials::validate_credentials(&call.app, &config.credentials)?;
             let role = new.role.unwrap_or(vocabulary::Role::Orchestrator);
             let identity = Identity { role, ..Identity::named(id.clone()) };
             let input = Input::Create { identity, config, start: new.start.unwrap_or(true) };
@@ -151,7 +151,7 @@ pub(super) async fn folder_holder(app: &App, id: &AgentId, folder: Option<String
 }
 
 /// A change that makes sense, or what is wrong with it.
-async fn checked(call: &Call, change: AgentChange) -> Result<ConfigChange, Problem> {
+async fn validated_change(call: &Call, change: AgentChange) -> Result<ConfigChange, Problem> {
     let app = &call.app;
     let credentials = credentials::change(call, &change)?;
     let wrong = |detail: String, pointer: &str| Problem::new(422, "wrong_fields", detail).pointer(pointer);
@@ -327,7 +327,7 @@ pub(super) async fn show(call: Call) -> RouteResult {
 pub(super) async fn change(call: Call) -> RouteResult {
     let id = agent(&call)?;
     let change: AgentChange = body::parse_json(&call.body)?;
-    let change = Box::new(checked(&call, change).await?);
+    let change = Box::new(validated_change(&call, change).await?);
     config_rules::validate_change(&call.app, &id, &change).await?;
     let asked = call.app.host.ask_for_summary(&id, Input::Configure { change }, None).await;
     let answered = asked.map_err(|error| problems::ask(error, id.as_str()))?;

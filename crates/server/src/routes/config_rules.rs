@@ -51,7 +51,7 @@ pub(super) async fn validate_change(app: &App, id: &AgentId, change: &ConfigChan
         Ok(Some((config, items))) => {
             let changed = config.following(&app.options.models).with(change.clone());
             if !change.credentials.is_empty() {
-                credentials::check(app, &changed.credentials)?;
+                credentials::validate_credentials(app, &changed.credentials)?;
             }
             validate_config(app, &changed, items, change)
         }

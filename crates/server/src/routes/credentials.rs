@@ -35,7 +35,7 @@ pub(super) fn change(call: &Call, change: &AgentChange) -> Result<CredentialsCha
     })
 }
 
-pub(super) fn check(app: &App, credentials: &Credentials) -> Result<(), Problem> {
+pub(super) fn validate_credentials(app: &App, credentials: &Credentials) -> Result<(), Problem> {
     app.options.services.check_credentials(credentials).map_err(|(pointer, refusal)| {
         let status = if refusal.code == "wrong_fields" { 422 } else { 409 };
         let problem = Problem::new(status, refusal.code, refusal.message).pointer(pointer);

@@ -50,7 +50,7 @@ fn scheme(call: &Call, opened: &TokenTarget) -> Result<Option<Scheme>, Problem> 
     let hooks = &call.app.options.hooks;
     let Some(secret) = hooks.secret(&opened.agent, &opened.trigger) else { return Ok(None) };
     let now = call.app.host.clock().now();
-    hooks::check(&secret, &call.headers, &call.body, now).map(Some).map_err(problems::not_signed)
+    hooks::verify_signature(&secret, &call.headers, &call.body, now).map(Some).map_err(problems::not_signed)
 }
 
 async fn submit_delivery(

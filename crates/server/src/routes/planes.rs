@@ -45,7 +45,7 @@ type Open<T> = fn(&AgentState, &str) -> Option<T>;
 /// it, and hiding it would not repair it.
 #[derive(Serialize)]
 #[serde(untagged)]
-pub(super) enum Shown<T> {
+pub(super) enum ShownRecord<T> {
     Record(T),
     Unreadable(UnreadableRow),
 }
@@ -55,12 +55,14 @@ pub(super) enum Shown<T> {
 #[serde(transparent)]
 pub(super) struct UnreadableRow(serde_json::Value);
 
-impl<T: Record> Shown<T> {
+impl<T: Record> ShownRecord<T> {
     /// The record, or a problem if the row can't be decoded.
     pub(super) fn record(self) -> Result<T, Problem> {
         match self {
-            Shown::Record(record) => Ok(record),
-            Shown::Unreadable(UnreadableRow(row)) => T::deserialize(row).map_err(|error| problems::unexpected(&error)),
+            ShownRecord::Record(record) => Ok(record),
+            ShownRecord::Unreadable(UnreadableRow(row)) => {
+                T::deserialize(row).map_err(|error| problems::unexpected(&error))
+            }
         }
     }
 }
@@ -146,7 +148,7 @@ pub(super) async fn list_fitting<T: Record>(
     let mut page = PageBuilder::new(limit);
     let (mut last, mut more) = (None, found.more);
     for row in found.rows {
-        let shown = open.remove(&row.id).map_or_else(|| read(&row), Shown::Record);
+        let shown = open.remove(&row.id).map_or_else(|| read(&row), ShownRecord::Record);
         if !page.push(&shown) {
             more = true;
             break;
@@ -156,10 +158,10 @@ pub(super) async fn list_fitting<T: Record>(
     Ok(page.finish(last.as_deref().filter(|_| more)).into_response(Some(reserved)))
 }
 
-fn read<T: Record>(row: &Row) -> Shown<T> {
+fn read<T: Record>(row: &Row) -> ShownRecord<T> {
     match T::deserialize(&row.value) {
-        Ok(record) => Shown::Record(record),
-        Err(_) => Shown::Unreadable(UnreadableRow(row.value.clone())),
+        Ok(record) => ShownRecord::Record(record),
+        Err(_) => ShownRecord::Unreadable(UnreadableRow(row.value.clone())),
     }
 }
 
@@ -241,7 +243,7 @@ pub(super) async fn find_record<T: Record>(
     id: &AgentId,
     plane: &'static Plane<T>,
     item: &str,
-) -> Result<Option<Shown<T>>, Problem> {
+) -> Result<Option<ShownRecord<T>>, Problem> {
     const ALIKE: usize = 256;
     let (app, stream, item, plane) = (Arc::clone(&call.app), StreamId::agent(id), item.to_owned(), plane.rows);
     let before: String = item.chars().take(item.chars().count().saturating_sub(1)).collect();

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::logs;
 use crate::cli::UpArgs;
 use crate::config::Settings;
-use crate::connection::{self, Served, block_on};
+use crate::connection::{self, ServedHome, block_on};
 use crate::output::{Failed, Output};
 
 const READY_WITHIN: Duration = Duration::from_secs(10);
@@ -71,7 +71,7 @@ fn keyless(provider: &str, variable: &str) -> String {
     format!("{provider} has no key: {variable} is not set here; set it, and `abide daemon restart` takes it along")
 }
 
-fn already(args: &UpArgs, home: &Path, served: &Served, out: &Output) -> anyhow::Result<()> {
+fn already(args: &UpArgs, home: &Path, served: &ServedHome, out: &Output) -> anyhow::Result<()> {
     let UpArgs { listen, store, model } = args;
     if [listen, store, model].into_iter().any(Option::is_some) {
         let (home, url) = (home.display(), &served.url);
@@ -107,7 +107,7 @@ fn new_log(home: &Path) -> anyhow::Result<File> {
 }
 
 /// Waits until the child says where it serves and answers there; none when it died, or takes too long.
-async fn ready(child: &mut Child, home: &Path) -> anyhow::Result<Option<Served>> {
+async fn ready(child: &mut Child, home: &Path) -> anyhow::Result<Option<ServedHome>> {
     let until = Instant::now() + READY_WITHIN;
     while Instant::now() < until {
         if let Some(served) = connection::serving(home)?

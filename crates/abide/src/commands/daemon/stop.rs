@@ -8,7 +8,7 @@ use anyhow::{Context, anyhow};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 
-use crate::connection::{self, Served};
+use crate::connection::{self, ServedHome};
 use crate::output::{Failed, Output};
 
 /// Longer than turns get to come to a safe point, by default.
@@ -30,7 +30,7 @@ pub fn run(home: &Path, out: &Output) -> anyhow::Result<()> {
     })
 }
 
-pub fn stop(home: &Path) -> anyhow::Result<Served> {
+pub fn stop(home: &Path) -> anyhow::Result<ServedHome> {
     let served = connection::serving(home)?.ok_or_else(|| connection::no_daemon_error(home))?;
     let pid = served.pid;
     if !connection::holds_ledger(home, pid) {

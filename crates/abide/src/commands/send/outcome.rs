@@ -111,7 +111,7 @@ impl Waiting<'_> {
 /// Shows the end of the text that the agent says at this moment. It is gone when the answer comes: the answer alone is
 /// the result. Whatever goes wrong here is told by the request for the outcome.
 async fn show_text(agent: &str, place: &PlaceArgs, out: &Output) -> std::convert::Infallible {
-    let mut spoken = Spoken::default();
+    let mut spoken = RoundText::default();
     loop {
         if let Ok(client) = connection::find(place)
             && let Ok(mut events) = client.follow(Some(agent), None).await
@@ -130,17 +130,17 @@ async fn show_text(agent: &str, place: &PlaceArgs, out: &Output) -> std::convert
 
 /// The end of the text of a round.
 #[derive(Debug, Default)]
-struct Spoken {
+struct RoundText {
     round: (String, u32),
     text: String,
 }
 
-impl Spoken {
+impl RoundText {
     fn add(&mut self, delta: &TextDelta) -> &str {
         const KEPT_CHARS: usize = 200;
         let round = (delta.exec_id.clone(), delta.round);
         if self.round != round {
-            *self = Spoken { round, text: String::new() };
+            *self = RoundText { round, text: String::new() };
         }
         self.text.push_str(&delta.text);
         if let Some((cut, _)) = self.text.char_indices().rev().nth(KEPT_CHARS) {
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn the_end_of_a_round_is_shown_and_the_next_begins_anew() {
-        let mut spoken = Spoken::default();
+        let mut spoken = RoundText::default();
         let delta = |round, text: &str| TextDelta {
             agent_id: None,
             exec_id: "exec_1".to_owned(),

@@ -45,7 +45,7 @@ impl<K: StreamKind> Actor<K> {
                 let Some(running) = self.running.remove(&error.id()) else { return };
                 match error.try_into_panic() {
                     Ok(panic) => {
-                        tracing::error!(id = %self.id, reason = panic_text(&*panic), "a job crashed");
+                        tracing::error!(stream = %self.id, reason = panic_text(&*panic), "a job crashed");
                         self.report(K::lost(running.job, "it crashed"));
                     }
                     // A job that was ended on purpose has no result, but its usage may have to be recorded.

@@ -41,7 +41,7 @@ pub(super) async fn conclude<K: StreamKind>(
         Ok(Ok(()) | Err(ActorEnd::Closed)) => {}
         Ok(Err(ActorEnd::Damaged(reason))) => {
             streams.engine.meter.quarantined.add(1);
-            tracing::error!(%id, reason, "left alone: its records can't be read");
+            tracing::error!(stream = %id, reason, "left alone: its records can't be read");
             K::damaged(streams, id);
         }
         Err(panic) => crashed(streams, id, &panic_text(&*panic)).await,
@@ -59,7 +59,7 @@ pub(super) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
 async fn crashed<K: StreamKind>(streams: &Arc<Streams<K>>, id: &IdOf<K>, reason: &str) {
     streams.engine.meter.crashes.add(1);
     let crashes = streams.directory.count_crash(id);
-    tracing::error!(%id, reason, crashes, "the loop of an agent crashed");
+    tracing::error!(stream = %id, reason, crashes, "the loop of a stream crashed");
     streams.directory.remove_closed(id);
     if crashes < CRASHES_MAX {
         streams.wake(id);
@@ -119,7 +119,7 @@ pub(super) async fn load_with_retry<K: StreamKind>(
         if !transient {
             return Err(ActorEnd::Damaged(reason));
         }
-        tracing::warn!(%id, reason, "an agent could not be read; it is tried again");
+        tracing::warn!(stream = %id, reason, "a stream could not be read; it is tried again");
         let wait = REFUSED_WAIT[attempt.min(REFUSED_WAIT.len() - 1)];
         attempt += 1;
         // Callers do not wait meanwhile: the next attempt answers them.
@@ -141,7 +141,7 @@ impl<K: StreamKind> Actor<K> {
     pub(super) async fn reload_after_refusal(&mut self, error: CommitError) -> Result<(), ActorEnd> {
         K::refused(&mut self.local);
         self.streams.engine.meter.commits_refused.add(1);
-        tracing::warn!(id = %self.id, %error, "a commit was refused");
+        tracing::warn!(stream = %self.id, %error, "a commit was refused");
         let damage = if let CommitError::Damaged(damage) = &error { Some(damage.to_string()) } else { None };
         if let Some(reason) = &damage {
             self.streams.give_up(&self.id, reason);

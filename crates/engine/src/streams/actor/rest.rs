@@ -55,7 +55,7 @@ impl<K: StreamKind> Actor<K> {
         let linger = if crowded || !self.core.exists() { 0 } else { LINGER_MS };
         // A due item that did not fire is a bug of ours; it must not become a loop that never rests.
         if due.is_some_and(|due| due <= looked) {
-            tracing::error!(id = %self.id, ?due, "something is due, and nothing came of it");
+            tracing::error!(stream = %self.id, ?due, "something is due, and nothing came of it");
         }
         let due = due.map(|due| if due <= looked { now.plus_ms(LINGER_MS) } else { due });
         match due {

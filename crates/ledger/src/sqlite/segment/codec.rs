@@ -26,7 +26,7 @@ pub(crate) struct BlockRef {
 
 /// The part of one stream that a segment holds: its first and last fact there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Edge {
+pub(crate) struct StreamRange {
     pub first: (Seq, Hash),
     pub last: (Seq, Hash),
 }
@@ -34,7 +34,7 @@ pub(crate) struct Edge {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Index {
     pub blocks: Vec<BlockRef>,
-    pub streams: BTreeMap<i64, Edge>,
+    pub streams: BTreeMap<i64, StreamRange>,
 }
 
 /// Builds a segment's bytes, fact by fact.
@@ -62,7 +62,7 @@ impl Encoder {
             .streams
             .entry(fact.stream)
             .and_modify(|edge| edge.last = here)
-            .or_insert(Edge { first: here, last: here });
+            .or_insert(StreamRange { first: here, last: here });
         let out = &mut self.block;
         out.extend_from_slice(&fact.stream.to_le_bytes());
         out.extend_from_slice(&fact.seq.to_le_bytes());
@@ -179,7 +179,7 @@ impl Index {
             let stream = from.i64()?;
             let first = (from.u64()?, from.hash()?);
             let last = (from.u64()?, from.hash()?);
-            index.streams.insert(stream, Edge { first, last });
+            index.streams.insert(stream, StreamRange { first, last });
         }
         from.0.is_empty().then_some(index)
     }

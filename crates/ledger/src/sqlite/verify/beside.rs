@@ -3,16 +3,16 @@
 use abide_kernel::id::Seq;
 use rusqlite::OptionalExtension;
 
-use super::Check;
+use super::Verification;
 use crate::error::{Damage, ReadError};
 use crate::hash::Hash;
 use crate::sqlite::fact::read_error;
 use crate::sqlite::row::{self, RowKey, WithoutChecksum};
-use crate::sqlite::steps::FORMAT;
+use crate::sqlite::upgrade_steps::FORMAT;
 use crate::sqlite::versions;
 use crate::sqlite::writer::{snapshot_digest, wake_digest};
 
-impl Check<'_, '_> {
+impl Verification<'_, '_> {
     pub(super) fn blobs(&mut self) -> Result<(), ReadError> {
         let blobs = &self.view.store.blobs;
         let list = blobs.list().map_err(|error| ReadError::Store { detail: error.to_string() })?;

@@ -2,13 +2,13 @@
 
 use rusqlite::Row;
 
-use super::{Check, Progress, REPORT_EVERY, as_damage};
+use super::{Progress, REPORT_EVERY, Verification, as_damage};
 use crate::error::{Damage, ReadError};
 use crate::sqlite::fact::{RawFact, read_error};
 use crate::sqlite::history::FACT_BY_ID;
-use crate::sqlite::segment::{Edge, SegmentRow, Segments};
+use crate::sqlite::segment::{SegmentRow, Segments, StreamRange};
 
-impl Check<'_, '_> {
+impl Verification<'_, '_> {
     pub(super) fn log(&mut self) -> Result<(), ReadError> {
         let end = self.view.end()?;
         let mut next = 1;
@@ -40,8 +40,8 @@ impl Check<'_, '_> {
                 Ok(facts) => {
                     for fact in facts {
                         let here = (fact.seq, fact.hash);
-                        let edge = Edge { first: here, last: here };
-                        edges.entry(fact.stream).and_modify(|edge: &mut Edge| edge.last = here).or_insert(edge);
+                        let edge = StreamRange { first: here, last: here };
+                        edges.entry(fact.stream).and_modify(|edge: &mut StreamRange| edge.last = here).or_insert(edge);
                         self.report_progress(fact.id, end);
                         self.fact(fact);
                     }

@@ -11,16 +11,16 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 use super::versions::{self, Version};
 use crate::program::{Program, Upgraded};
 
-pub(crate) struct Step {
+pub(crate) struct UpgradeStep {
     pub number: i64,
     /// Runs inside the upgrade's transaction, and must not commit.
     pub run: fn(&Connection) -> rusqlite::Result<()>,
 }
 
-pub(crate) const STEPS: &[Step] = &[
-    Step { number: 2, run: tables_of_format_2 },
-    Step { number: 3, run: versions_and_outdated_rows },
-    Step { number: 4, run: row_checksums },
+pub(crate) const STEPS: &[UpgradeStep] = &[
+    UpgradeStep { number: 2, run: tables_of_format_2 },
+    UpgradeStep { number: 3, run: versions_and_outdated_rows },
+    UpgradeStep { number: 4, run: row_checksums },
 ];
 
 /// The number of the last step.
@@ -71,7 +71,7 @@ fn row_checksums(conn: &Connection) -> rusqlite::Result<()> {
 /// Takes the steps that the database lacks, all or none. `None` where it lacks none.
 pub(crate) fn upgrade(
     conn: &mut Connection,
-    steps: &[Step],
+    steps: &[UpgradeStep],
     program: &Program,
 ) -> Result<Option<Upgraded>, rusqlite::Error> {
     let upgrade = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -163,8 +163,8 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let mut conn = old_database(home.path());
         let before = found(&conn);
-        let versions = Step { number: 3, run: versions_and_outdated_rows };
-        let steps = [versions, Step { number: 4, run: large }, Step { number: 5, run: fails }];
+        let versions = UpgradeStep { number: 3, run: versions_and_outdated_rows };
+        let steps = [versions, UpgradeStep { number: 4, run: large }, UpgradeStep { number: 5, run: fails }];
         upgrade(&mut conn, &steps, &Program::default()).unwrap_err();
         assert_eq!(found(&conn), before);
         let upgraded = upgrade(&mut conn, &steps[..2], &Program::default()).unwrap();
@@ -178,8 +178,8 @@ mod tests {
         let mut conn = old_database(home.path());
         let before = found(&conn);
         CUT_OFF.set(Some((home.path().to_owned(), copy.path().to_owned())));
-        let versions = Step { number: 3, run: versions_and_outdated_rows };
-        let steps = [versions, Step { number: 4, run: large }, Step { number: 5, run: copies_the_home }];
+        let versions = UpgradeStep { number: 3, run: versions_and_outdated_rows };
+        let steps = [versions, UpgradeStep { number: 4, run: large }, UpgradeStep { number: 5, run: copies_the_home }];
         upgrade(&mut conn, &steps, &Program::default()).unwrap();
         assert_eq!(found(&conn).0, 5);
         let written = std::fs::metadata(copy.path().join("ledger.db-wal")).unwrap().len();
