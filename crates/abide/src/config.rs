@@ -3,6 +3,7 @@
 //! read as a default.
 
 mod documentation;
+mod json_schema;
 mod key;
 mod named_tables;
 mod setting_type;
@@ -194,7 +195,7 @@ impl Settings {
     /// Every setting, to be shown.
     pub fn all(&self) -> Vec<(Key, Setting<Value>)> {
         let rows = self.rows().into_iter().map(|(row, setting)| (Key::Row(row), setting));
-        rows.chain(self.said_entries().map(|(entry, setting)| (Key::Entry(entry), setting))).collect()
+        rows.chain(self.set_entries().map(|(entry, setting)| (Key::Entry(entry), setting))).collect()
     }
 
     /// One setting: a provider's, too, where nobody said anything of it.
@@ -206,7 +207,7 @@ impl Settings {
     }
 
     /// Settings of providers and models: those of the file, unless the environment takes precedence.
-    fn said_entries(&self) -> impl Iterator<Item = (Entry, Setting<Value>)> {
+    fn set_entries(&self) -> impl Iterator<Item = (Entry, Setting<Value>)> {
         let moved = self.providers.iter().filter_map(|known| match known.place {
             Place::Environment(name) => {
                 let value = Value::Text(Some(known.provider.base_url.clone()));

@@ -37,7 +37,7 @@ impl ServedHome {
 }
 
 /// Whether the home's daemon has read another config.toml than the one that is there.
-pub fn goes_by_old_settings(home: &Path) -> bool {
+pub fn has_old_settings(home: &Path) -> bool {
     matches!(serving(home), Ok(Some(served)) if served.config_changed(home))
 }
 
@@ -112,11 +112,11 @@ pub fn serving(home: &Path) -> anyhow::Result<Option<ServedHome>> {
     let Some(bytes) = folder::read_if_there(&path)? else { return Ok(None) };
     // An invalid file was truncated when the process that wrote it ended.
     let Ok(served) = serde_json::from_slice::<ServedHome>(&bytes) else { return Ok(None) };
-    Ok((lives(served.pid) && writes_lock(home, served.pid)).then_some(served))
+    Ok((process_exists(served.pid) && writes_lock(home, served.pid)).then_some(served))
 }
 
 /// Whether a process of this id exists, of any user. A zombie does not count.
-pub fn lives(pid: i32) -> bool {
+pub fn process_exists(pid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // The state follows the name, which may itself hold brackets.
     if stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with(['Z', 'X'])) {

@@ -42,7 +42,7 @@ fn main() -> ExitCode {
         Err(error) => {
             out.error(&error);
             if let Some(home) = home.filter(|_| Failed::is_about_fields(&error))
-                && connection::goes_by_old_settings(&home)
+                && connection::has_old_settings(&home)
             {
                 out.note(&format!("{}: `abide daemon restart` reads it", connection::CONFIG_CHANGED));
             }

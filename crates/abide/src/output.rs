@@ -140,7 +140,7 @@ impl Output {
     }
 
     /// The end of what somebody is saying, on one line of a terminal; nothing elsewhere.
-    pub fn overheard(&self, text: &str) {
+    pub fn show_text_end(&self, text: &str) {
         if self.has_hints() {
             write_stderr(&format!("\r\x1b[K{}", line_end(text)));
         }

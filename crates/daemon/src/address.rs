@@ -4,18 +4,28 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use abide_private::write_private;
-use serde_json::json;
+use serde::Serialize;
 
 use crate::error::{Action, StartError};
 
 pub(crate) struct AddressFile(PathBuf);
 
+/// The content of the file.
+#[derive(Serialize)]
+struct ServedAddress<'a> {
+    url: &'a str,
+    pid: u32,
+    config_digest: &'a str,
+}
+
 impl AddressFile {
     pub(crate) fn write(home: &Path, url: &str, config_digest: &str) -> Result<AddressFile, StartError> {
         // Commands send the home's token to the URL in this file: nobody else may write it.
-        let content = json!({ "url": url, "pid": std::process::id(), "config_digest": config_digest });
+        let address = ServedAddress { url, pid: std::process::id(), config_digest };
         let path = home.join("daemon.json");
-        write_private(&path, content.to_string().as_bytes()).action(|| format!("can't write {}", path.display()))?;
+        let written = serde_json::to_vec(&address).map_err(std::io::Error::from);
+        let written = written.and_then(|content| write_private(&path, &content));
+        written.action(|| format!("can't write {}", path.display()))?;
         Ok(AddressFile(path))
     }
 }

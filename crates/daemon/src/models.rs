@@ -181,7 +181,7 @@ impl Models {
         });
         let elapsed_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (usage, error) = match said {
-            Ok(reply) => (Some(usage(&reply)), said_nothing(&reply)),
+            Ok(reply) => (Some(usage(&reply)), empty_reply(&reply)),
             Err(failure) => (None, Some(self.explained(&model, failure))),
         };
         let priced = model.check_price().is_ok();
@@ -205,7 +205,7 @@ impl Models {
 }
 
 /// An answer that is none: an agent's turn fails with it. One that is cut may have thought for as long as a test lets it.
-fn said_nothing(reply: &Reply) -> Option<ModelError> {
+fn empty_reply(reply: &Reply) -> Option<ModelError> {
     let nothing = reply.text.trim().is_empty() && reply.calls.is_empty() && !reply.is_cut();
     nothing.then(|| ModelError {
         class: ProviderError::Invalid.as_str().to_owned(),

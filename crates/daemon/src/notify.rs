@@ -178,7 +178,7 @@ impl NoticeTask {
                 Ok(batch) => {
                     for (cursor, stream, recorded) in batch {
                         self.unsaved += 1;
-                        if let Some(known) = notice::known(&stream, &recorded, &self.on) {
+                        if let Some(known) = notice::notice_of(&stream, &recorded, &self.on) {
                             self.tell(known).await;
                             self.unsaved = SAVE_EVERY;
                         }

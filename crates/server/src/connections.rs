@@ -80,7 +80,7 @@ impl Connections {
     /// one is busy for somebody who showed a token.
     pub(crate) fn admit(self: &Arc<Connections>) -> Option<Arc<Connection>> {
         let mut open = self.lock();
-        if open.held_by(&Holder::Anonymous) >= self.most_anonymous {
+        if open.count_of(&Holder::Anonymous) >= self.most_anonymous {
             self.closed(open.close_first(&Holder::Anonymous, Activity::Busy));
         }
         if open.entries.len() >= self.most && !self.closed(open.make_room()) {
@@ -107,7 +107,7 @@ impl Connections {
     }
 
     pub(crate) fn anonymous(&self) -> usize {
-        self.lock().held_by(&Holder::Anonymous)
+        self.lock().count_of(&Holder::Anonymous)
     }
 
     pub(crate) fn closed_for_room(&self) -> u64 {
@@ -125,7 +125,7 @@ impl Connections {
 }
 
 impl Open {
-    fn held_by(&self, holder: &Holder) -> usize {
+    fn count_of(&self, holder: &Holder) -> usize {
         self.ranks.get(holder).map_or(0, BTreeMap::len)
     }
 
@@ -237,7 +237,7 @@ impl Connection {
         if open.entries.get(&self.id).is_none_or(|entry| entry.holder == *holder) {
             return Ok(());
         }
-        if open.held_by(holder) >= self.connections.share {
+        if open.count_of(holder) >= self.connections.share {
             let closed = open.close_first(holder, Activity::Idle);
             if !self.connections.closed(closed) {
                 return Err(ShareTaken);

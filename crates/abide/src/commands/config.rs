@@ -298,5 +298,7 @@ fn once_read(unread: bool) -> &'static str {
 
 fn schema(markdown: bool, out: &Output) -> anyhow::Result<()> {
     let schema = config::schema();
-    out.result(&schema, || if markdown { config::markdown() } else { format!("{schema:#}\n") })
+    // The conversion to a value sorts the fields by name.
+    let text = format!("{:#}\n", serde_json::to_value(&schema)?);
+    out.result(&schema, || if markdown { config::markdown() } else { text })
 }

@@ -161,7 +161,7 @@ fn diagnose_token(home: &Path) -> Diagnosis {
 fn diagnose_settings(home: &Path) -> Diagnosis {
     match Settings::load(home, &UpArgs::default()) {
         Err(error) => Diagnosis::fail("config", format!("{error:#}"), "`abide config schema` has what it may be"),
-        Ok(_) if connection::goes_by_old_settings(home) => {
+        Ok(_) if connection::has_old_settings(home) => {
             Diagnosis::warn("config", CONFIG_CHANGED, "`abide daemon restart` reads it")
         }
         Ok(_) => Diagnosis::ok("config", "every setting reads"),

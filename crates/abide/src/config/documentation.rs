@@ -1,70 +1,47 @@
 //! The table of settings for readers: as a JSON schema of `config.toml`, and as the tables of docs/settings.md.
 
-use serde_json::{Value as Json, json};
+use std::collections::BTreeMap;
 
+use super::json_schema::JsonSchema;
 use super::named_tables::{NAMED_TABLES, NamedTable};
 use super::setting_type::Form;
 use super::table::{ROWS, Row};
 
 /// A JSON schema of `config.toml`.
-pub fn schema() -> Json {
-    let mut schema = object();
-    schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
-    schema["title"] = json!("config.toml of abide");
+pub fn schema() -> JsonSchema {
+    let mut schema = JsonSchema {
+        dialect: Some("https://json-schema.org/draft/2020-12/schema"),
+        title: Some("config.toml of abide"),
+        ..JsonSchema::object(BTreeMap::new())
+    };
     for row in &ROWS {
-        put(&mut schema, row.key, row_schema(row));
+        schema.put(row.key, row_schema(row));
     }
     for table in &NAMED_TABLES {
-        put(&mut schema, table.name, table_schema(table));
+        schema.put(table.name, table_schema(table));
     }
     schema
 }
 
-fn row_schema(row: &Row) -> Json {
-    let value = described(row.takes.schema(), row);
+fn row_schema(row: &Row) -> JsonSchema {
+    let value = describe(row.takes.schema(), row);
     let Some(name) = row.in_table else { return value };
     // A value, or a table in which that value has a name.
-    let either = json!({
-        "anyOf": [row.takes.schema(), { "type": "object" }],
-        "additionalProperties": false,
-        "properties": { name: value },
-    });
-    described(either, row)
+    let either = JsonSchema {
+        json_type: None,
+        any_of: vec![row.takes.schema(), JsonSchema::of_type("object")],
+        ..JsonSchema::object(BTreeMap::from([(name.to_owned(), value)]))
+    };
+    describe(either, row)
 }
 
-fn described(mut schema: Json, row: &Row) -> Json {
-    schema["description"] = json!(row.about);
-    if let Some(default) = row.default {
-        schema["default"] = json!(default());
-    }
-    schema
+fn describe(schema: JsonSchema, row: &Row) -> JsonSchema {
+    JsonSchema { description: Some(row.about), default: row.default.map(|default| default()), ..schema }
 }
 
-fn table_schema(table: &NamedTable) -> Json {
-    let mut each = object();
-    for row in table.rows {
-        put(&mut each, row.key, row_schema(row));
-    }
-    json!({ "type": "object", "description": table.about, "additionalProperties": each })
-}
-
-fn object() -> Json {
-    json!({ "type": "object", "additionalProperties": false, "properties": {} })
-}
-
-/// Puts a schema where the setting of this name stands. Tables on the way are made; a value that may stand in the place of a
-/// table comes before the settings in that table.
-fn put(table: &mut Json, key: &str, schema: Json) {
-    match key.split_once('.') {
-        None => table["properties"][key] = schema,
-        Some((name, rest)) => {
-            let inner = &mut table["properties"][name];
-            if inner.is_null() {
-                *inner = object();
-            }
-            put(inner, rest, schema);
-        }
-    }
+fn table_schema(table: &NamedTable) -> JsonSchema {
+    let fields = table.rows.iter().map(|row| (row.key.to_owned(), row_schema(row)));
+    JsonSchema { description: Some(table.about), ..JsonSchema::map(JsonSchema::object(fields.collect())) }
 }
 
 /// The tables of docs/settings.md.

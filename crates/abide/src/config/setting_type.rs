@@ -4,8 +4,8 @@
 use std::net::SocketAddr;
 
 use abide_effects::model::cards::{CardField, TOKENS_MAX, USD_MAX, micro_usd};
-use serde_json::json;
 
+use super::json_schema::JsonSchema;
 use super::value::{Value, Word};
 use crate::model_name::parse_model_name;
 
@@ -178,25 +178,21 @@ impl Type {
     }
 
     /// The JSON schema of such a value.
-    pub fn schema(self) -> serde_json::Value {
+    pub fn schema(self) -> JsonSchema {
         match self {
-            Type::Address { .. } => json!({ "type": "string" }),
-            Type::Word(words) => json!({ "type": "string", "enum": (words.words)() }),
-            Type::Words(words) => array(&json!({ "type": "string", "enum": (words.words)() })),
-            Type::Text(kind) => kind.schema(),
-            Type::Texts(kind) => array(&kind.schema()),
-            Type::Model => json!({ "type": "string", "pattern": MODEL_PATTERN }),
-            Type::Models { most } => {
-                let mut models = array(&Type::Model.schema());
-                models["maxItems"] = json!(most);
-                models
-            }
-            Type::Number { least, most, .. } => json!({ "type": "integer", "minimum": least, "maximum": most }),
-            Type::Bytes { .. } => json!({ "type": "string", "pattern": BYTES_PATTERN }),
-            Type::Dollars => json!({ "type": "number", "minimum": 0, "maximum": USD_MAX }),
-            Type::Switch => json!({ "type": "boolean" }),
+            Type::Address { .. } => JsonSchema::text(None),
+            Type::Word(words) => JsonSchema::word((words.words)()),
+            Type::Words(words) => JsonSchema::list(JsonSchema::word((words.words)())),
+            Type::Text(kind) => JsonSchema::text(kind.pattern),
+            Type::Texts(kind) => JsonSchema::list(JsonSchema::text(kind.pattern)),
+            Type::Model => JsonSchema::text(Some(MODEL_PATTERN)),
+            Type::Models { most } => JsonSchema { max_items: Some(most), ..JsonSchema::list(Type::Model.schema()) },
+            Type::Number { least, most, .. } => JsonSchema::number("integer", least, most),
+            Type::Bytes { .. } => JsonSchema::text(Some(BYTES_PATTERN)),
+            Type::Dollars => JsonSchema::number("number", 0, USD_MAX),
+            Type::Switch => JsonSchema::of_type("boolean"),
             Type::Card(_) => match self.form() {
-                Form::Number => json!({ "type": "integer", "minimum": 1, "maximum": TOKENS_MAX }),
+                Form::Number => JsonSchema::number("integer", 1, TOKENS_MAX),
                 Form::Switch => Type::Switch.schema(),
                 Form::Decimal | Form::Text | Form::List => Type::Dollars.schema(),
             },
@@ -222,15 +218,6 @@ impl Words {
     }
 }
 
-impl Text {
-    fn schema(self) -> serde_json::Value {
-        match self.pattern {
-            Some(pattern) => json!({ "type": "string", "pattern": pattern }),
-            None => json!({ "type": "string" }),
-        }
-    }
-}
-
 impl Form {
     /// As an error names it: "takes text in quotes, not a number".
     pub fn in_words(self) -> &'static str {
@@ -251,10 +238,6 @@ fn one_of<T: AsRef<str>>(words: &[T]) -> String {
         Some((last, others)) => format!("{} or {last}", others.join(", ")),
         None => String::new(),
     }
-}
-
-fn array(items: &serde_json::Value) -> serde_json::Value {
-    json!({ "type": "array", "items": items })
 }
 
 /// Divided by commas; nothing at all is a list, too.

@@ -6,11 +6,11 @@ use abide_engine::fold::decode;
 use abide_kernel::AgentState;
 use abide_kernel::decision::Decision;
 use abide_kernel::fact::{ApprovalRequested, BriefRecorded, Fact};
+use abide_kernel::id::{ApprovalId, WorkItemId};
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::{ApprovalDefault, BriefKind, DecisionKind, Reason};
 use abide_ledger::{Recorded, StreamId};
 use serde::Serialize;
-use serde_json::{Value, json};
 
 /// Kinds of things that an operator may want to be told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -72,10 +72,21 @@ pub struct Notice {
     /// Where a fact does not say it: what the agent is like when it is told.
     pub text: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub approval: Option<Value>,
+    pub approval: Option<ApprovalNotice>,
     /// The command that answers it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
+}
+
+/// The approval that a notice asks for. Fields without a value are null.
+#[derive(Debug, Clone, Serialize)]
+pub struct ApprovalNotice {
+    pub approval_id: ApprovalId,
+    pub tool: Option<String>,
+    pub summary: String,
+    pub deadline: Option<Time>,
+    pub default: ApprovalDefault,
+    pub work_item_id: Option<WorkItemId>,
 }
 
 pub struct PendingNotice {
@@ -89,7 +100,7 @@ const KINDS: &[&str] = &["approval.requested", "brief.recorded", "agent.quaranti
 
 /// The notice of a fact, if the operator wants it.
 #[allow(clippy::wildcard_enum_match_arm, reason = "most facts are no news for a person")]
-pub fn known(stream: &StreamId, recorded: &Recorded, on: &[NoticeKind]) -> Option<PendingNotice> {
+pub fn notice_of(stream: &StreamId, recorded: &Recorded, on: &[NoticeKind]) -> Option<PendingNotice> {
     if !KINDS.contains(&&*recorded.kind) {
         return None;
     }
@@ -131,10 +142,14 @@ impl NoticeSource<'_> {
             asked.deadline.map(|deadline| format!(" Until {deadline}, then it is {default}.")).unwrap_or_default();
         let text =
             format!("{agent} asks for your approval: {}\nAnswer with: {answer} (or deny).{until}", asked.summary);
-        let approval = json!({
-            "approval_id": id, "tool": asked.tool, "summary": asked.summary, "deadline": asked.deadline,
-            "default": asked.default, "work_item_id": asked.work_item_id,
-        });
+        let approval = ApprovalNotice {
+            approval_id: id.clone(),
+            tool: asked.tool.clone(),
+            summary: asked.summary.clone(),
+            deadline: asked.deadline,
+            default: asked.default,
+            work_item_id: asked.work_item_id.clone(),
+        };
         let notice = self.notice(id.to_string(), NoticeKind::Approval, Some(text));
         PendingNotice { notice: Notice { approval: Some(approval), answer: Some(answer), ..notice }, lasts: false }
     }

@@ -14,7 +14,7 @@ use abide_kernel::limits::clip;
 use abide_kernel::time::Time;
 use rustix::fs::MemfdFlags;
 use rustix::process::{Pid, Signal, kill_process_group};
-use serde_json::json;
+use serde::Serialize;
 
 use super::HiddenVariables;
 use super::notice::Notice;
@@ -27,6 +27,15 @@ const VARIABLE_BYTES: usize = 32 << 10;
 
 /// Runs `$1` with the soft limit of open files that the daemon was started with.
 const WITH_LIMIT: &str = r#"ulimit -Sn "$0"; exec /bin/sh -c "$1""#;
+
+/// The body of a webhook.
+#[derive(Serialize)]
+struct WebhookEvent<'a> {
+    data: &'a Notice,
+    timestamp: Time,
+    #[serde(rename = "type")]
+    event_type: String,
+}
 
 #[derive(Debug, Clone)]
 pub enum Sink {
@@ -52,8 +61,10 @@ impl Sink {
                 run(&command, &folder, &hidden.names(), &notice, COMMAND_TIMEOUT)
             }
             Sink::Webhook { url, secret } => {
-                let event = json!({ "type": format!("abide.{}", notice.kind), "timestamp": notice.at, "data": notice });
-                webhook::send(&url, secret.as_ref(), &notice.id, now.as_ms() / 1_000, &event.to_string())
+                let event =
+                    WebhookEvent { data: &notice, timestamp: notice.at, event_type: format!("abide.{}", notice.kind) };
+                let body = serde_json::to_string(&event).map_err(|error| error.to_string())?;
+                webhook::send(&url, secret.as_ref(), &notice.id, now.as_ms() / 1_000, &body)
             }
         });
         sent.await.unwrap_or_else(|error| Err(format!("it could not be sent: {error}")))

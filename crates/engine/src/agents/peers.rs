@@ -7,7 +7,7 @@ use abide_kernel::act_result::told;
 use abide_kernel::config::{Choice, Config, ConfigChange, Identity};
 use abide_kernel::credentials::Credentials;
 use abide_kernel::effect::Effect;
-use abide_kernel::id::{AgentId, CallId, ExecId};
+use abide_kernel::id::{AgentId, CallId, ExecId, MessageId};
 use abide_kernel::input::{Answer, Input, NewMessage, Refusal};
 use abide_kernel::limits;
 use abide_kernel::state::place::Place;
@@ -16,14 +16,27 @@ use abide_kernel::summary::agent_summary;
 use abide_kernel::tool::{AgentGet, HostCall, SendMessage, SpawnAgent};
 use abide_kernel::vocabulary::{ChildWorkspace, MessageKind, ToolStatus};
 use futures_util::future::BoxFuture;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::Agents;
 use super::ticket_queue::TicketQueue;
 use crate::core::Request;
 use crate::streams::{AskError, Streams};
 
-/// Who calls.
+/// The result of `SendMessage`.
+#[derive(Serialize)]
+struct MessageSent {
+    message_id: MessageId,
+}
+
+/// The result of `SpawnAgent` for a named agent.
+#[derive(Serialize)]
+struct AgentSpawned {
+    agent_id: AgentId,
+}
+
+/// The agent whose model made the call.
 #[derive(Debug, Clone)]
 pub(super) struct Caller {
     pub identity: Identity,
@@ -105,8 +118,8 @@ async fn tell(
         ..NewMessage::default()
     };
     match agents.ask(to, Input::Queue(message)).await.map_err(|error| unreached(to, error))?.answer {
-        Answer::Queued { message_id } => Ok(json!({ "message_id": message_id.as_str() })),
-        Answer::Done | Answer::Unchanged | Answer::Woken { .. } | Answer::Acted(_) => Ok(json!({})),
+        Answer::Queued { message_id } => Ok(told(&MessageSent { message_id })),
+        Answer::Done | Answer::Unchanged | Answer::Woken { .. } | Answer::Acted(_) => Ok(Value::Object(Map::new())),
     }
 }
 
@@ -182,7 +195,7 @@ async fn spawn_named(
     }
     tell(agents, caller, &id, message, None, false).await?;
     ask(Input::Start).await?;
-    Ok(json!({ "agent_id": id.as_str() }))
+    Ok(told(&AgentSpawned { agent_id: id }))
 }
 
 /// A model that took such a name would keep another agent from making its child. An operator may choose it.

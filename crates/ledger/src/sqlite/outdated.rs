@@ -81,7 +81,7 @@ impl Writer {
 /// All rows are about to be made again: no stream is outdated any more. For the writer's open transaction.
 pub(crate) fn clear(writer: &Writer) -> Result<(), CommitError> {
     writer.conn.execute("DELETE FROM outdated_rows", []).map_err(commit_error)?;
-    versions::mend(&writer.conn, &writer.program).map_err(commit_error)?;
+    versions::repair_versions(&writer.conn, &writer.program).map_err(commit_error)?;
     if let Some(maker) = writer.program.rows {
         versions::set(&writer.conn, versions::ROWS, 0, maker.fingerprint).map_err(commit_error)?;
     }

@@ -41,7 +41,7 @@ pub(crate) fn set(conn: &Connection, name: &str, number: i64, text: &str) -> rus
 
 /// Writes again the entries that are damaged. Nobody can tell which reader a damaged one named: this program's own reads
 /// every fact that it has read so far.
-pub(crate) fn mend(conn: &Connection, program: &Program) -> rusqlite::Result<()> {
+pub(crate) fn repair_versions(conn: &Connection, program: &Program) -> rusqlite::Result<()> {
     for (name, number) in [(FORMAT, upgrade_steps::FORMAT), (OLDEST_READER, i64::from(program.reader))] {
         if !read(conn, name).is_ok_and(|found| found.intact) {
             set(conn, name, number, program.version)?;

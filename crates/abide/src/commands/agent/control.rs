@@ -101,8 +101,8 @@ impl Batch<'_> {
         let ids = agents.map(|agent| agent.id.to_string()).collect();
         let client = self.client;
         self.ask(ids, async |id| match client.control(id, Action::Start.as_str()).await {
-            Err(ClientError::Refused(problem)) if problem.code == "not_stopped" => unless_gone(client.agent(id).await),
-            answered => unless_gone(answered),
+            Err(ClientError::Refused(problem)) if problem.code == "not_stopped" => skip_missing(client.agent(id).await),
+            answered => skip_missing(answered),
         })
         .await;
         Ok(())
@@ -123,7 +123,7 @@ impl Batch<'_> {
                 return Ok(());
             }
             let client = self.client;
-            self.ask(ids, async |id| unless_gone(client.control(id, Action::Stop.as_str()).await)).await;
+            self.ask(ids, async |id| skip_missing(client.control(id, Action::Stop.as_str()).await)).await;
         }
     }
 
@@ -179,7 +179,7 @@ impl Batch<'_> {
 }
 
 /// An agent that was deleted, or a child that ended, after the list was read has nothing left to start or stop.
-fn unless_gone(answered: Result<AgentSummary, ClientError>) -> Result<Option<AgentSummary>, ClientError> {
+fn skip_missing(answered: Result<AgentSummary, ClientError>) -> Result<Option<AgentSummary>, ClientError> {
     match answered {
         Err(ClientError::Refused(problem)) if problem.status == 404 => Ok(None),
         answered => answered.map(Some),

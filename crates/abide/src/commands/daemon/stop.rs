@@ -41,7 +41,7 @@ pub fn stop(home: &Path) -> anyhow::Result<ServedHome> {
     signal_process(pid)?;
     let begun = Instant::now();
     let mut asked_again = false;
-    while connection::lives(pid) && connection::holds_ledger(home, pid) {
+    while connection::process_exists(pid) && connection::holds_ledger(home, pid) {
         if !asked_again && begun.elapsed() >= ASK_AGAIN_AFTER {
             signal_process(pid)?;
             asked_again = true;

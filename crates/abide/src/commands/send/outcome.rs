@@ -120,7 +120,7 @@ async fn show_text(agent: &str, place: &PlaceArgs, out: &Output) -> std::convert
                 if event.name == TextDelta::EVENT
                     && let Ok(delta) = serde_json::from_str::<TextDelta>(&event.data)
                 {
-                    out.overheard(spoken.add(&delta));
+                    out.show_text_end(spoken.add(&delta));
                 }
             }
         }
