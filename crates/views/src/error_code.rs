@@ -82,7 +82,7 @@ error_codes! {
     BrokenSkill: "broken_skill", 409, "tell the operator, or put it right where it lies";
     /// An agent with a budget cannot create an agent of its own name beside it.
     BudgetBound: "budget_bound", 409, "leave name out: a child is granted a part of your budget; or ask the operator to make it";
-    /// What is left of the budget is too small to be divided with a child.
+    /// The remaining budget is too small to be divided with a child.
     BudgetTooSmall: "budget_too_small", 409, "do it yourself, or wait for a child that is at work";
     /// Another process renames folders of the path all the time.
     Busy: "busy", 409, "something is renaming folders there all the time: wait until it is done, try again";
