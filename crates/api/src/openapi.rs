@@ -279,9 +279,8 @@ fn responses(operation: &Operation) -> Responses {
     let mut responses = ResponsesBuilder::new().response(status.to_string(), success);
     for status in problems(operation) {
         let problem = content(Ref::from_schema_name("Problem").into());
-        let mut response = ResponseBuilder::new()
-            .description(Problem::new(status, "", "").title)
-            .content(problem::MEDIA_TYPE, problem);
+        let mut response =
+            ResponseBuilder::new().description(problem::title(status)).content(problem::MEDIA_TYPE, problem);
         if status == 429 || status == 503 {
             let seconds = ObjectBuilder::new().schema_type(Type::Integer).build();
             response = response.header("Retry-After", Header::new(Schema::from(seconds)));

@@ -44,7 +44,7 @@ impl std::fmt::Debug for Key {
 }
 
 impl Key {
-    /// The home's key, or a new one where there is none yet: no token was made with it, so none open_token anything.
+    /// The home's key, or a new one where there is none yet. No token is valid with a new key.
     pub(super) fn read(home: &Path) -> io::Result<Key> {
         let path = home.join("hook.key");
         let (bytes, kept) = match read_regular(&path) {

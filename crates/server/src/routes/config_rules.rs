@@ -1,7 +1,7 @@
 //! Rules about the models and the budget of an agent together. A later change, such as a price that is removed from the
 //! settings, is checked when the model is called.
 
-use abide_api::Problem;
+use abide_api::{ErrorCode, Problem};
 use abide_kernel::AgentState;
 use abide_kernel::config::{Choice, Config, ConfigChange};
 use abide_kernel::id::AgentId;
@@ -16,7 +16,7 @@ pub(super) fn validate_config(
     items_limit_money: bool,
     said: &ConfigChange,
 ) -> Result<(), Problem> {
-    let wrong = |detail: String, pointer: &str| Problem::new(422, "wrong_fields", detail).pointer(pointer);
+    let wrong = |detail: String, pointer: &str| Problem::new(ErrorCode::WrongFields, detail).pointer(pointer);
     let own_model = matches!(said.model, Some(Choice::Own(_)));
     let own_fallback = matches!(said.fallback, Some(Choice::Own(_)));
     let place = |index: usize| match index {
@@ -63,7 +63,7 @@ pub(super) async fn validate_change(app: &App, id: &AgentId, change: &ConfigChan
 pub(super) async fn require_prices(app: &App, id: &AgentId) -> Result<(), Problem> {
     let Ok(Some(config)) = app.host.inspect(id, |state, _| state.config.clone()).await else { return Ok(()) };
     config.following(&app.options.models).models().try_for_each(|model| {
-        let wrong = |problem| Problem::new(422, "wrong_fields", problem).pointer("/budget/max_usd");
+        let wrong = |problem| Problem::new(ErrorCode::WrongFields, problem).pointer("/budget/max_usd");
         (app.options.check_price)(model).map_err(wrong)
     })
 }
