@@ -1,5 +1,5 @@
-//! The cost of a turn for the daemon with a model that answers at once, compared with a bare call to that model; and the
-//! delay of the first words from the provider to a client that listens.
+//! What a turn costs the daemon when its model answers at once, against a bare call to that model; and how long the
+//! first words take from the provider to whoever listens.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -20,7 +20,7 @@ const PIECES: usize = 20;
 /// Bare calls of a run.
 const CALLS: usize = 400;
 
-/// Observations of the provider: the time of its first words, the number of calls, and the last request.
+/// What the provider saw: when it sent its first words, how often, and what it was asked last.
 #[derive(Default)]
 struct Seen {
     spoke: Vec<Instant>,
@@ -106,7 +106,7 @@ impl Crowd {
         while seen.lock().unwrap().answers < answers + AGENTS * TURNS {
             std::thread::sleep(Duration::from_millis(1));
         }
-        // The turns that still run are recorded; then no agent is active.
+        // What the last ones said is recorded; then all is quiet.
         loop {
             let after = daemon.cpu_time();
             std::thread::sleep(Duration::from_millis(50));

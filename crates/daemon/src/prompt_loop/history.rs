@@ -1,5 +1,5 @@
-//! An agent's history for prompts, read from its records: no more than a prompt could hold. While the agent is awake, the
-//! history is kept between calls and follows the facts, so that it need not be read again.
+//! An agent's history, read from its records for whoever asks the model: no more than a prompt could hold. While the agent
+//! is awake it is kept between calls and told of what is recorded, so that it need not be read again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,10 +25,10 @@ const LARGE_BATCH: usize = 1 << 20;
 const FACTS_MAX: u64 = 20_000;
 /// Bytes of them, as stored.
 const BYTES_MAX: usize = 8 << 20;
-/// The bound of all kept histories together, in the same bytes. Histories beyond it are read anew each time.
+/// What is kept of all agents together, in the same bytes. Where that is not enough, the history is read anew each time.
 const KEPT_BYTES: usize = 32 << 20;
 
-/// The turns since `after`.
+/// What was said since `after`.
 #[derive(Debug)]
 pub(super) struct History {
     pub talk: Talk,
@@ -48,7 +48,7 @@ pub(super) struct History {
 pub(super) struct Histories(Mutex<BTreeMap<AgentId, History>>);
 
 impl Histories {
-    /// Takes the history since `after`, until `through` at least. The caller gives it back when done.
+    /// What was said since `after`, until `through` at least. Whoever has it keeps it again when done.
     pub(super) fn read(
         &self,
         ledger: &Ledger,
@@ -145,7 +145,7 @@ impl History {
         }
     }
 
-    /// Reads the facts that were recorded since.
+    /// What has been recorded since.
     fn go_on(&mut self, ledger: &Ledger, stream: &StreamId) -> Result<(), ProviderFailure> {
         loop {
             let recorded = records(ledger, stream, self.through, BATCH)?;
@@ -244,7 +244,7 @@ fn told(stream: &StreamId, records: &[Recorded], bytes: &mut usize) -> Result<Ve
     Ok(told)
 }
 
-/// The results of an agent's calls, for scripts that ask: a few reads of the disk, and most never ask.
+/// What its calls came to, for scripts that ask: a few reads of the disk, and most never ask.
 #[derive(Debug)]
 pub(super) struct RecordedResults {
     pub ledger: Ledger,
@@ -305,7 +305,7 @@ mod tests {
             Life { ledger: Ledger::memory(), agent, core, draws: 0, histories: Histories::default(), tells: true }
         }
 
-        /// The effects of an input, once all facts that follow from it are recorded.
+        /// What there is to do after this, once all is recorded that follows from it.
         fn ask(&mut self, input: Input) -> Vec<Effect> {
             self.core.ask(Request::new(0, input));
             let mut effects = Vec::new();
