@@ -56,8 +56,8 @@ pub fn recheck_tick(message_id: MessageId, item: &WorkItem) -> Message {
 #[must_use]
 pub fn hint_tick(state: &AgentState, message_id: MessageId, hint: &Hint) -> Message {
     let named = hint.resource.as_deref();
-    let wait = named.map(WaitId::new).filter(|id| state.waits.get(id).is_some());
-    let trigger = named.map(TriggerId::new).filter(|id| state.triggers.contains_key(id));
+    let wait = named.map(WaitId::new).filter(|id| state.planes.waits.get(id).is_some());
+    let trigger = named.map(TriggerId::new).filter(|id| state.planes.triggers.contains_key(id));
     let body: Vec<&str> = hint.bodies.iter().map(String::as_str).filter(|body| !body.trim().is_empty()).collect();
     Message {
         origin: Origin::of(OriginKind::System, Some(&hint.source)),

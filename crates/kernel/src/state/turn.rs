@@ -100,14 +100,6 @@ impl Turn {
     }
 }
 
-impl AgentState {
-    /// The last turn, where it failed and nothing newer has come since.
-    #[must_use]
-    pub fn last_failure(&self) -> Option<&LastTerminal> {
-        self.last_terminal.as_ref().filter(|last| last.kind.is_failure() && !last.superseded)
-    }
-}
-
 /// How the last turn ended, until something newer is admitted or awaited.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LastTerminal {
@@ -129,7 +121,7 @@ pub struct LastTerminal {
 #[must_use]
 pub fn checkpoint_holds(state: &AgentState, turn: &Turn) -> bool {
     turn.checkpoint.as_ref().is_some_and(|checkpoint| {
-        let now = checkpoint.work_item_id.as_ref().and_then(|id| state.work.open(id)).map(|item| item.revision);
+        let now = checkpoint.work_item_id.as_ref().and_then(|id| state.planes.work.open(id)).map(|item| item.revision);
         now == checkpoint.revision
     })
 }
