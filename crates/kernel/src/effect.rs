@@ -334,7 +334,7 @@ fn model_call(state: &AgentState) -> Option<ModelCall> {
         carry: state.models.carry.clone(),
         turn_seq: turn.seq,
         situation: (!turn.model.starts_with("script/")).then(|| Situation::of(state)).flatten().map(Box::new),
-        place: (turn.work_item_id.is_some() && state.planes.workspaces.occupied().is_some())
+        place: (turn.work_item_id().is_some() && state.planes.workspaces.occupied().is_some())
             .then(|| Box::new(Place::of(state))),
         money_limited: state.is_money_limited(),
         role: state.definition.identity.role,

@@ -99,8 +99,7 @@ impl LiveMessage<'_> {
 
     /// Whether the running turn is about it, or owes it the answer.
     fn has_turn(&self) -> bool {
-        let is_its =
-            |turn: &crate::state::turn::Turn| turn.message_id == *self.id || turn.answers.as_ref() == Some(self.id);
+        let is_its = |turn: &crate::state::turn::Turn| turn.message_id == *self.id || turn.answers() == Some(self.id);
         self.state.turns.current.as_ref().is_some_and(is_its)
     }
 

@@ -56,7 +56,7 @@ fn agent(state: &AgentState) -> AgentPart {
         turn_index: state.turns.last_index,
         current_run_id: state.turns.current.as_ref().map(|turn| turn.exec_id.clone()),
         current_work_item_id: state.planes.work.current_id().cloned(),
-        current_turn_work_item_id: state.turns.current.as_ref().and_then(|turn| turn.work_item_id.clone()),
+        current_turn_work_item_id: state.turns.current.as_ref().and_then(|turn| turn.work_item_id().cloned()),
         sleeping_until: until.min(),
     }
 }
@@ -66,7 +66,7 @@ fn model(state: &AgentState, now: Time) -> ModelPart {
         name: state.definition.config.model.clone(),
         default: state.definition.config.default_model,
         answered_by: state.models.calibration.model.clone(),
-        cut: state.turns.last_terminal.as_ref().is_some_and(|last| last.cut),
+        cut: state.turns.last_terminal.as_ref().is_some_and(|last| last.is_truncated),
         fallback: state.definition.config.models().skip(1).map(str::to_owned).collect(),
         default_fallback: state.definition.config.default_fallback,
         // Prices are settings.

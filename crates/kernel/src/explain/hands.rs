@@ -78,7 +78,7 @@ fn then(state: &AgentState, task: &Task) -> &'static str {
 /// The calls of a running turn that have no outcome yet.
 pub(super) fn under_way(state: &AgentState) -> Option<String> {
     match &state.turns.current.as_ref()?.phase {
-        Phase::Model | Phase::Safe => None,
+        Phase::Model | Phase::Safe { .. } => None,
         Phase::Tools { running, .. } => {
             let tools: Vec<&str> = running.values().map(|call| call.tool.as_str()).take(NAMED).collect();
             (!tools.is_empty()).then(|| tools.join(", "))

@@ -29,7 +29,7 @@ pub(super) fn notes(state: &AgentState) -> Vec<String> {
 
 /// What it said last is not all that it had to say.
 fn cut(state: &AgentState) -> Option<String> {
-    let last = state.turns.last_terminal.as_ref().filter(|last| last.cut)?;
+    let last = state.turns.last_terminal.as_ref().filter(|last| last.is_truncated)?;
     let (turn, model) = (last.turn_index, &state.definition.config.model);
     let raise = format!("raise max_output_tokens for {model} in config.toml");
     Some(format!("the answer of turn {turn} is cut: the model had written as much as it may; {raise}"))

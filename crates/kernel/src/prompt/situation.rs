@@ -163,7 +163,7 @@ fn list(text: &mut String, title: &str, count: usize, records: impl Iterator<Ite
 
 fn work(text: &mut String, state: &AgentState, turn: &Turn) {
     let current = state.planes.work.current_id();
-    let about = turn.work_item_id.as_ref().or(current).and_then(|id| state.planes.work.open(id));
+    let about = turn.work_item_id().or(current).and_then(|id| state.planes.work.open(id));
     if let Some(item) = about {
         let focus = if current == Some(&item.work_item_id) { ", in focus" } else { "" };
         tell!(text, "This turn is about the work item {}{focus}:", item.work_item_id);

@@ -176,7 +176,7 @@ fn register(
 ) -> WaitId {
     let waiting_intent_id = step.fresh.wait();
     let answers = match actor {
-        Actor::Model(_) => step.state.turns.current.as_ref().and_then(|turn| turn.answers.clone()),
+        Actor::Model(_) => step.state.turns.current.as_ref().and_then(|turn| turn.answers().cloned()),
         Actor::Person(_) => None,
     };
     let delivery_mode = match &resource {

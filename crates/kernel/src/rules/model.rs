@@ -148,7 +148,7 @@ fn settle_failure(
     if not_before.is_some() {
         step.emit(MessageRequeued { message_id, reason: RequeueReason::ProviderBackoff, not_before });
     } else {
-        fail_message(step, &message_id, turn.answers.clone(), text);
+        fail_message(step, &message_id, turn.answers().cloned(), text);
     }
 }
 

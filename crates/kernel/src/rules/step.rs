@@ -92,11 +92,11 @@ fn still_running(state: &AgentState, effect: &Effect) -> bool {
         (Effect::RunTool { call_id, .. } | Effect::AnswerCall { call_id, .. }, Some(Phase::Tools { running, .. })) => {
             running.contains_key(call_id)
         }
-        (Effect::RunTool { .. } | Effect::AnswerCall { .. }, Some(Phase::Model | Phase::Safe) | None) => false,
+        (Effect::RunTool { .. } | Effect::AnswerCall { .. }, Some(Phase::Model | Phase::Safe { .. }) | None) => false,
         (Effect::CallModel { round, .. }, Some(Phase::Model)) => {
             state.turns.current.as_ref().is_some_and(|turn| turn.round == *round)
         }
-        (Effect::CallModel { .. }, Some(Phase::Tools { .. } | Phase::Safe) | None) => false,
+        (Effect::CallModel { .. }, Some(Phase::Tools { .. } | Phase::Safe { .. }) | None) => false,
         (
             Effect::StartTask { .. }
             | Effect::AwaitTask { .. }

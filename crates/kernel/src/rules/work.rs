@@ -125,7 +125,7 @@ pub(super) fn create(step: &mut Step<'_>, actor: &Actor, made: Made) -> Acted {
     });
     // Shown as it was made: the guard against loops compares the results of equal calls, and one of them may bind.
     let shown = show(step, &work_item_id);
-    if step.state.turns.current.as_ref().is_some_and(|turn| turn.work_item_id.is_none()) {
+    if step.state.turns.current.as_ref().is_some_and(|turn| turn.work_item_id().is_none()) {
         bind_turn(step, actor, &work_item_id);
     }
     shown
@@ -138,7 +138,7 @@ pub(super) fn anchor(step: &Step<'_>, named: Option<WorkItemId>) -> Result<Optio
         return require_open(step, &id).map(|()| Some(id));
     }
     let is_open = |id: &WorkItemId| step.state.planes.work.open(id).is_some();
-    let of_turn = step.state.turns.current.as_ref().and_then(|turn| turn.work_item_id.clone()).filter(is_open);
+    let of_turn = step.state.turns.current.as_ref().and_then(|turn| turn.work_item_id().cloned()).filter(is_open);
     Ok(of_turn.or_else(|| step.state.planes.work.current_id().cloned().filter(is_open)))
 }
 
@@ -158,7 +158,7 @@ pub(super) fn anchor_for(
 fn bind_turn(step: &mut Step<'_>, actor: &Actor, id: &WorkItemId) {
     let Actor::Model(exec_id) = actor else { return };
     let Some(turn) = turn_of(step, exec_id) else { return };
-    let previous = turn.work_item_id.clone();
+    let previous = turn.work_item_id().cloned();
     let is_spent = step.state.planes.work.open(id).is_none_or(|item| item.spent().is_some());
     if previous.as_ref() == Some(id) || is_spent {
         return;

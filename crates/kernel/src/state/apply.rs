@@ -206,12 +206,11 @@ impl AgentState {
             Fact::TurnBound(fact) => self.turn_bound(fact, at),
             Fact::RoundStarted(fact) => {
                 let turn = self.turn_of(&fact.exec_id)?;
-                if fact.round != turn.round + 1 || turn.phase != Phase::Safe {
+                if fact.round != turn.round + 1 || !matches!(turn.phase, Phase::Safe { .. }) {
                     return Err(format!("round {} can't begin here", fact.round));
                 }
                 turn.round = fact.round;
                 turn.phase = Phase::Model;
-                turn.ends = false;
                 Ok(())
             }
             Fact::ProviderRoundCompleted(fact) => {
@@ -250,11 +249,11 @@ impl AgentState {
                 self.spend_time(at);
                 let turn = self.turn_of(&fact.exec_id)?;
                 match &turn.phase {
-                    Phase::Tools { running, waiting } if running.is_empty() && waiting.is_empty() => {
-                        turn.phase = Phase::Safe;
+                    Phase::Tools { running, waiting, ends_turn } if running.is_empty() && waiting.is_empty() => {
+                        turn.phase = Phase::Safe { ends_turn: *ends_turn };
                         Ok(())
                     }
-                    Phase::Tools { .. } | Phase::Model | Phase::Safe => Err("calls are still open".to_owned()),
+                    Phase::Tools { .. } | Phase::Model | Phase::Safe { .. } => Err("calls are still open".to_owned()),
                 }
             }
             Fact::TurnCheckpointed(fact) => {
@@ -365,8 +364,9 @@ impl AgentState {
                 }
                 self.planes.waits.create(fact, self.seq, at)?;
                 self.planes.index_awaited_timer(fact.resource.as_ref());
-                if let Some(turn) = &mut self.turns.current {
-                    turn.puts_off |= fact.answers.is_some();
+                let answer = self.turns.current.as_mut().and_then(|turn| turn.answer.as_mut());
+                if let Some(answer) = answer.filter(|_| fact.answers.is_some()) {
+                    answer.put_off = true;
                 }
                 self.turns.supersede_last_terminal();
                 self.item_changed(fact.work_item_id.clone())

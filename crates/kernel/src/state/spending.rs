@@ -149,7 +149,7 @@ impl AgentState {
     /// Whether the running turn spends money that is limited: the agent's, or that of the item it is about.
     #[must_use]
     pub fn is_money_limited(&self) -> bool {
-        let item = self.turns.current.as_ref().and_then(|turn| self.planes.work.open(turn.work_item_id.as_ref()?));
+        let item = self.turns.current.as_ref().and_then(|turn| self.planes.work.open(turn.work_item_id()?));
         self.definition.config.budget.limits_money() || item.is_some_and(|item| item.budget.max_micro_usd.is_some())
     }
 
@@ -187,7 +187,7 @@ impl AgentState {
     /// Counts what was used, also on the item that the turn is about.
     pub(super) fn spend(&mut self, at: Time, used: &Used) {
         self.accounts.spending.spend(at, used);
-        let Some(id) = self.turns.current.as_ref().and_then(|turn| turn.work_item_id.clone()) else { return };
+        let Some(id) = self.turns.current.as_ref().and_then(|turn| turn.work_item_id().cloned()) else { return };
         // An item that is completed by now has no limit any more.
         let _gone = self.planes.work.edit(&id, |item| item.used.add(used));
         if self.planes.work.open(&id).is_some_and(|item| !item.budget.is_none()) {
@@ -202,7 +202,7 @@ impl AgentState {
         if let Some(used) = self.accounts.spending.on_day(turn.counted_on) {
             used.turns = used.turns.saturating_sub(1);
         }
-        let Some(id) = turn.work_item_id.clone() else { return };
+        let Some(id) = turn.work_item_id().cloned() else { return };
         // As above.
         let _gone = self.planes.work.edit(&id, |item| item.used.turns = item.used.turns.saturating_sub(1));
         if self.planes.work.open(&id).is_some_and(|item| !item.budget.is_none()) {

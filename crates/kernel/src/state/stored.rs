@@ -4,6 +4,8 @@
 //! exports written by any version must load. The groups of `AgentState` may change freely: a field that is added to one of
 //! them and not stored here is a compile error in the conversion below.
 
+mod turn;
+
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -69,10 +71,10 @@ struct StoredState<'a> {
     hints: Cow<'a, Hints>,
     usage: Usage,
     spending: Cow<'a, Spending>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    troubles: Cow<'a, Vec<ModelFailure>>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    rests: Cow<'a, Vec<Backoff>>,
+    #[serde(default, skip_serializing_if = "<[ModelFailure]>::is_empty")]
+    troubles: Cow<'a, [ModelFailure]>,
+    #[serde(default, skip_serializing_if = "<[Backoff]>::is_empty")]
+    rests: Cow<'a, [Backoff]>,
     tool_executions: u64,
     unknown_calls: Cow<'a, VecDeque<UnknownCall>>,
     compaction: Cow<'a, Option<ContextCompacted>>,

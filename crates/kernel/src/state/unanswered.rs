@@ -41,7 +41,7 @@ impl AgentState {
     /// that answer somebody else. What this turn said is all they will get.
     #[must_use]
     pub fn left_unanswered(&self, turn: &Turn) -> Vec<MessageId> {
-        let left = |id: &&MessageId| turn.answers.as_ref() != Some(*id) && !self.has_answer_coming(id);
+        let left = |id: &&MessageId| turn.answers() != Some(*id) && !self.has_answer_coming(id);
         self.turns.unanswered.iter().filter(left).cloned().collect()
     }
 
@@ -61,7 +61,7 @@ impl AgentState {
         for id in self.left_unanswered(turn) {
             self.turns.unanswered.answered(&id);
         }
-        if turn.puts_off && fact.error.is_none() && turn.answers.as_ref() == Some(&turn.message_id) {
+        if turn.puts_off_answer() && fact.error.is_none() && turn.answers() == Some(&turn.message_id) {
             self.turns.unanswered.messages.insert(turn.message_id.clone());
         }
     }

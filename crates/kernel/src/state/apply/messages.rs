@@ -143,13 +143,8 @@ impl AgentState {
         if turn.message_id != fact.joined {
             return Err(format!("the turn is not about {}", fact.joined));
         }
-        // The turn was about to end with what it said last.
-        if turn.phase == Phase::Safe && fact.safe_point == SafePoint::AfterModelRound {
-            turn.answered.extend(turn.last_text.take());
-        }
-        turn.unheard = true;
-        // What was not answered before is asked anew with it.
-        turn.silent = 0;
+        let is_safe = matches!(turn.phase, Phase::Safe { .. });
+        turn.rounds.interject(is_safe && fact.safe_point == SafePoint::AfterModelRound);
         // What had joined the interjection in an earlier turn of its own comes along.
         for earlier in self.planes.queue.joined_to(&fact.message_id) {
             self.planes.queue.edit(&earlier, |entry| entry.joined = Some(fact.joined.clone()));

@@ -1,5 +1,7 @@
 //! What facts about turns change.
 
+use std::collections::BTreeMap;
+
 use super::Applied;
 use crate::budget::Used;
 use crate::fact::{
@@ -10,7 +12,7 @@ use crate::limits;
 use crate::state::AgentState;
 use crate::state::guard::{call_hash, result_hash};
 use crate::state::lifecycle::Control;
-use crate::state::turn::{LastTerminal, Phase, Turn, UnknownCall};
+use crate::state::turn::{BoundItem, LastTerminal, OwedAnswer, Phase, RecordedRounds, Turn, UnknownCall};
 use crate::state::turns::LastTrigger;
 use crate::time::Time;
 use crate::vocabulary::{AbortReason, MessageKind, QueueStatus, TerminalKind, ToolStatus};
@@ -50,27 +52,18 @@ impl AgentState {
             turn_index: fact.turn_index,
             message_id: fact.message_id.clone(),
             model,
-            work_item_id: fact.work_item_id.clone(),
+            item: fact.work_item_id.clone().map(|work_item_id| BoundItem { work_item_id, progressed: false }),
             continuation: fact.continuation.clone(),
-            answers: fact.answers.clone(),
-            puts_off: false,
+            answer: fact.answers.clone().map(|message_id| OwedAnswer { message_id, put_off: false }),
             presents: fact.presents.clone(),
             started_at: at,
             counted_to: at,
             counted_on: self.accounts.spending.day,
             seq: self.seq,
             round: 0,
-            rounds_recorded: 0,
-            phase: Phase::Safe,
-            ends: false,
-            unheard: false,
-            last_text: None,
-            answered: Vec::new(),
-            silent: 0,
-            acted: false,
-            cut: false,
+            phase: Phase::Safe { ends_turn: false },
+            rounds: RecordedRounds::default(),
             checkpoint: None,
-            progressed: false,
         });
         self.spend(at, &Used::turn());
         Ok(())
@@ -85,10 +78,9 @@ impl AgentState {
             return Err(format!("{} is not an open work item", fact.work_item_id));
         };
         let progressed = item.order > left.seq;
-        self.count_item_turn(&left, left.progressed, at)?;
+        self.count_item_turn(&left, false, at)?;
         let turn = self.turn_of(&fact.exec_id)?;
-        turn.work_item_id = Some(fact.work_item_id.clone());
-        turn.progressed = progressed;
+        turn.item = Some(BoundItem { work_item_id: fact.work_item_id.clone(), progressed });
         self.planes.work.edit(&fact.work_item_id, |item| item.used.add(&Used::turn()))?;
         self.planes.update_standing(&fact.work_item_id);
         Ok(())
@@ -110,18 +102,11 @@ impl AgentState {
         if turn.phase != Phase::Model || turn.round != fact.round {
             return Err(format!("round {} is not under way", fact.round));
         }
-        turn.rounds_recorded += 1;
-        turn.unheard = false;
-        turn.silent = if fact.is_silent() { turn.silent + 1 } else { 0 };
-        turn.cut = fact.cut;
-        turn.acted |= !fact.calls.is_empty();
-        if !fact.text.trim().is_empty() {
-            turn.last_text = Some(fact.text.clone());
-        }
+        turn.rounds.record(fact);
         turn.phase = if fact.calls.is_empty() {
-            Phase::Safe
+            Phase::Safe { ends_turn: false }
         } else {
-            Phase::Tools { running: std::collections::BTreeMap::new(), waiting: fact.calls.clone() }
+            Phase::Tools { running: BTreeMap::new(), waiting: fact.calls.clone(), ends_turn: false }
         };
         let message = turn.message_id.clone();
         self.planes.queue.edit(&message, |entry| entry.crashes_since_round = 0);
@@ -130,7 +115,7 @@ impl AgentState {
 
     pub(super) fn tool_started(&mut self, fact: &ToolStarted) -> Applied {
         let turn = self.turn_of(&fact.exec_id)?;
-        let Phase::Tools { running, waiting } = &mut turn.phase else {
+        let Phase::Tools { running, waiting, .. } = &mut turn.phase else {
             return Err("no calls are open".to_owned());
         };
         let Some(index) = waiting.iter().position(|call| call.call_id == fact.call_id) else {
@@ -144,13 +129,13 @@ impl AgentState {
 
     pub(super) fn tool_finished(&mut self, fact: &ToolFinished, at: Time) -> Applied {
         let turn = self.turn_of(&fact.exec_id)?;
-        let Phase::Tools { running, .. } = &mut turn.phase else {
+        let Phase::Tools { running, ends_turn, .. } = &mut turn.phase else {
             return Err("no calls are open".to_owned());
         };
         let Some(call) = running.remove(&fact.call_id) else {
             return Err(format!("{} is not running", fact.call_id));
         };
-        turn.ends |= fact.ends_turn;
+        *ends_turn |= fact.ends_turn;
         let message = turn.message_id.clone();
         let known = fact.status != ToolStatus::Unknown;
         self.planes.queue.edit(&message, |entry| {
@@ -198,12 +183,12 @@ impl AgentState {
         // As above: a provider that could not be reached says nothing about the work.
         if !fact.returned {
             self.count_turn(&turn, fact.tree.as_deref(), at)?;
-        } else if turn.rounds_recorded == 0 {
+        } else if turn.rounds.count == 0 {
             self.turn_in_vain();
         }
         self.put_off_answers(&turn, fact);
         self.end_turn(fact.terminal_kind, fact.error.as_deref());
-        self.turns.last_terminal.iter_mut().for_each(|last| last.cut = fact.cut);
+        self.turns.last_terminal.iter_mut().for_each(|last| last.is_truncated = fact.cut);
         if self.definition.identity.supervisor.is_some() && !fact.returned {
             self.turns.last_text = fact.error.clone().or_else(|| fact.last_assistant_message.clone());
         }
@@ -218,7 +203,8 @@ impl AgentState {
         self.turns.current = None;
         let error = error.map(|text| limits::clip(text, limits::TROUBLE_BYTES).to_owned());
         let (turn_index, seq) = (self.turns.last_index, self.seq);
-        self.turns.last_terminal = Some(LastTerminal { turn_index, kind, seq, superseded: false, cut: false, error });
+        self.turns.last_terminal =
+            Some(LastTerminal { turn_index, kind, seq, superseded: false, is_truncated: false, error });
     }
 
     /// A turn about an item counts as its tick.
@@ -231,15 +217,16 @@ impl AgentState {
         if message.is_some_and(|message| message.is_work_tick()) {
             self.planes.work.tick_ended();
         }
-        self.count_item_turn(turn, turn.progressed || tree_changed, at)
+        self.count_item_turn(turn, tree_changed, at)
     }
 
-    fn count_item_turn(&mut self, turn: &Turn, progressed: bool, at: Time) -> Applied {
+    fn count_item_turn(&mut self, turn: &Turn, tree_changed: bool, at: Time) -> Applied {
         let message = self.planes.queue.get(&turn.message_id).map(|entry| &entry.message);
         let by_operator = message.is_some_and(|message| message.kind == MessageKind::OperatorPrompt);
-        let Some(id) = turn.work_item_id.clone().filter(|id| self.planes.work.open(id).is_some()) else {
+        let Some(id) = turn.work_item_id().cloned().filter(|id| self.planes.work.open(id).is_some()) else {
             return Ok(());
         };
+        let progressed = tree_changed || turn.item.as_ref().is_some_and(|item| item.progressed);
         self.planes.work.edit(&id, |item| item.ticks.turn_ended(progressed, by_operator, at))?;
         self.planes.update_standing(&id);
         Ok(())

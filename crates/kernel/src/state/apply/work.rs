@@ -18,10 +18,9 @@ impl AgentState {
     }
 
     pub(super) fn progressed(&mut self, id: &WorkItemId) {
-        if let Some(turn) = &mut self.turns.current
-            && turn.work_item_id.as_ref() == Some(id)
-        {
-            turn.progressed = true;
+        let bound = self.turns.current.as_mut().and_then(|turn| turn.item.as_mut());
+        if let Some(item) = bound.filter(|item| item.work_item_id == *id) {
+            item.progressed = true;
         }
     }
 
