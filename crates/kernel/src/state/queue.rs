@@ -69,10 +69,46 @@ pub struct Tried {
     pub error: ProviderError,
 }
 
+/// The queued messages of one priority, by place.
+type Lane = BTreeMap<i64, MessageId>;
+
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Lanes {
+    interject: Lane,
+    next: Lane,
+    normal: Lane,
+    background: Lane,
+}
+
+impl Lanes {
+    fn get(&self, priority: Priority) -> &Lane {
+        match priority {
+            Priority::Interject => &self.interject,
+            Priority::Next => &self.next,
+            Priority::Normal => &self.normal,
+            Priority::Background => &self.background,
+        }
+    }
+
+    fn get_mut(&mut self, priority: Priority) -> &mut Lane {
+        match priority {
+            Priority::Interject => &mut self.interject,
+            Priority::Next => &mut self.next,
+            Priority::Normal => &mut self.normal,
+            Priority::Background => &mut self.background,
+        }
+    }
+
+    /// All lanes, the most urgent first.
+    fn iter(&self) -> impl Iterator<Item = &Lane> {
+        Priority::ALL.iter().map(|priority| self.get(*priority))
+    }
+}
+
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Queue {
     entries: BTreeMap<MessageId, Entry>,
-    lanes: [BTreeMap<i64, MessageId>; 4],
+    lanes: Lanes,
     parked: BTreeMap<i64, MessageId>,
     /// Queued operator messages and queued work ticks, by lane and place: what fairness looks for.
     operators: BTreeSet<(Priority, i64)>,
@@ -127,7 +163,7 @@ impl Queue {
     /// Messages in their lanes, whether due or not.
     #[must_use]
     pub fn queued(&self) -> usize {
-        self.lanes.iter().map(BTreeMap::len).sum()
+        self.lanes.iter().map(Lane::len).sum()
     }
 
     /// Messages that are an input still: in their lanes, or being worked on.
@@ -207,7 +243,7 @@ impl Queue {
             if held.any(behind) {
                 return None;
             }
-            self.entries.get(self.lanes[lane as usize].get(&place)?)
+            self.entries.get(self.lanes.get(lane).get(&place)?)
         })
     }
 
@@ -221,17 +257,17 @@ impl Queue {
     /// How many queued messages are in lanes that wait behind a message with a time of its own.
     #[must_use]
     pub fn queued_delayed(&self) -> usize {
-        self.lanes.iter().filter(|lane| self.held_by(lane).is_some()).map(BTreeMap::len).sum()
+        self.lanes.iter().filter(|lane| self.delayed_head(lane).is_some()).map(Lane::len).sum()
     }
 
     /// The message that is held back and holds back its lane; of several, the one that goes on first.
     #[must_use]
     pub fn first_delayed(&self) -> Option<&Entry> {
-        self.lanes.iter().filter_map(|lane| self.held_by(lane)).min_by_key(|entry| entry.not_before)
+        self.lanes.iter().filter_map(|lane| self.delayed_head(lane)).min_by_key(|entry| entry.not_before)
     }
 
     /// The first message of a lane, where it has a time of its own.
-    fn held_by(&self, lane: &BTreeMap<i64, MessageId>) -> Option<&Entry> {
+    fn delayed_head(&self, lane: &Lane) -> Option<&Entry> {
         let head = lane.first_key_value().and_then(|(_, id)| self.entries.get(id));
         head.filter(|entry| entry.not_before.is_some())
     }
@@ -244,7 +280,7 @@ impl Queue {
     /// Operator messages that want to join the running turn, in order.
     #[must_use]
     pub fn interjections(&self) -> Vec<MessageId> {
-        self.lanes[Priority::Interject as usize].values().cloned().collect()
+        self.lanes.interject.values().cloned().collect()
     }
 
     #[must_use]
@@ -345,7 +381,7 @@ impl Queue {
             | RequeueReason::ProviderBackoff => &[QueueStatus::Dequeued][..],
         };
         let entry = self.entries.get(id).ok_or_else(|| format!("{id} is not in the queue"))?;
-        let lane_front = self.lanes[entry.message.priority as usize].first_key_value().map(|(place, _)| *place);
+        let lane_front = self.lanes.get(entry.message.priority).first_key_value().map(|(place, _)| *place);
         // A message whose turn was ended goes to the front. One that was cut off with its process, or that only stood aside,
         // goes back to where it stood: a cut changes no order.
         let to_front = match reason {
@@ -410,7 +446,7 @@ impl Queue {
         match entry.status {
             QueueStatus::Queued => {
                 let lane = entry.message.priority;
-                self.lanes[lane as usize].insert(entry.place, id.clone());
+                self.lanes.get_mut(lane).insert(entry.place, id.clone());
                 if entry.message.kind == MessageKind::OperatorPrompt {
                     self.operators.insert((lane, entry.place));
                 }
@@ -442,7 +478,7 @@ impl Queue {
         }
         match entry.status {
             QueueStatus::Queued => {
-                self.lanes[lane as usize].remove(&place);
+                self.lanes.get_mut(lane).remove(&place);
                 self.operators.remove(&(lane, place));
                 self.work_ticks.remove(&(lane, place));
                 self.own.remove(&(lane, place));
