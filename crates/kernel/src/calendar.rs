@@ -39,7 +39,7 @@ struct Stretch {
 
 impl Calendar {
     pub fn new(cron: &str, time_zone: &str) -> Result<Calendar, Refusal> {
-        Ok(Calendar { fields: Fields::parse(cron)?, zone: zone(time_zone)? })
+        Ok(Calendar { fields: Fields::parse(cron)?, zone: find_zone(time_zone)? })
     }
 
     /// The zone's name as the database spells it.
@@ -54,14 +54,14 @@ impl Calendar {
         let mut from = time.as_ms().div_euclid(1_000) + 1;
         let far = from + FAR_S;
         while from < far {
-            let stretch = self.stretch(from);
-            let (begin, stands_in) = self.begin(&stretch);
+            let stretch = self.stretch_at(from);
+            let (begin, stands_in) = self.find_begin(&stretch);
             if stands_in && from == stretch.start {
-                return Some(instant(from));
+                return Some(to_time(from));
             }
             let (start, end) = (begin.max(from + stretch.offset), stretch.end.min(far) + stretch.offset);
             if let Some(local) = self.fields.first_in(start, end) {
-                return Some(instant(local - stretch.offset));
+                return Some(to_time(local - stretch.offset));
             }
             from = stretch.end;
         }
@@ -74,14 +74,14 @@ impl Calendar {
         let mut to = (time.as_ms() + 999).div_euclid(1_000);
         let far = to - FAR_S;
         while to > far {
-            let stretch = self.stretch(to - 1);
-            let (begin, stands_in) = self.begin(&stretch);
+            let stretch = self.stretch_at(to - 1);
+            let (begin, stands_in) = self.find_begin(&stretch);
             let begin = begin.max(far + stretch.offset);
             if let Some(local) = self.fields.last_in(begin, to + stretch.offset) {
-                return Some(instant(local - stretch.offset));
+                return Some(to_time(local - stretch.offset));
             }
             if stands_in {
-                return Some(instant(stretch.start));
+                return Some(to_time(stretch.start));
             }
             to = stretch.start;
         }
@@ -94,8 +94,8 @@ impl Calendar {
         let (mut from, to) = (after.as_ms().div_euclid(1_000) + 1, until.as_ms().div_euclid(1_000) + 1);
         let mut count = 0;
         while from < to {
-            let stretch = self.stretch(from);
-            let (begin, stands_in) = self.begin(&stretch);
+            let stretch = self.stretch_at(from);
+            let (begin, stands_in) = self.find_begin(&stretch);
             count += u64::from(stands_in && from == stretch.start);
             let (start, end) = (begin.max(from + stretch.offset), stretch.end.min(to) + stretch.offset);
             count += self.fields.count_in(start, end);
@@ -106,7 +106,7 @@ impl Calendar {
 
     /// From which local time on a stretch has occurrences of its own, and whether its first instant is one for what
     /// the clock skipped.
-    fn begin(&self, stretch: &Stretch) -> (i64, bool) {
+    fn find_begin(&self, stretch: &Stretch) -> (i64, bool) {
         let begin = stretch.start + stretch.offset;
         let Some(before) = stretch.offset_before.filter(|_| !self.fields.every_hour()) else { return (begin, false) };
         let reached = stretch.start + before;
@@ -114,10 +114,10 @@ impl Calendar {
         (begin.max(reached), skipped && self.fields.first_in(begin, begin + 1).is_none())
     }
 
-    fn stretch(&self, at: i64) -> Stretch {
-        let start = self.zone.preceding(timestamp(at + 1)).next().map(|change| change.timestamp().as_second());
-        let end = self.zone.following(timestamp(at)).next().map(|change| change.timestamp().as_second());
-        let offset = |at: i64| i64::from(self.zone.to_offset(timestamp(at)).seconds());
+    fn stretch_at(&self, at: i64) -> Stretch {
+        let start = self.zone.preceding(to_timestamp(at + 1)).next().map(|change| change.timestamp().as_second());
+        let end = self.zone.following(to_timestamp(at)).next().map(|change| change.timestamp().as_second());
+        let offset = |at: i64| i64::from(self.zone.to_offset(to_timestamp(at)).seconds());
         Stretch {
             start: start.unwrap_or(Time::MIN.as_ms() / 1_000),
             end: end.unwrap_or(Time::MAX.as_ms()),
@@ -127,7 +127,7 @@ impl Calendar {
     }
 }
 
-fn zone(name: &str) -> Result<TimeZone, Refusal> {
+fn find_zone(name: &str) -> Result<TimeZone, Refusal> {
     let zones = TimeZoneDatabase::bundled();
     zones.get(name).map_err(|_| {
         let name = limits::clip(name, NAME_SHOWN_BYTES);
@@ -139,10 +139,10 @@ fn zone(name: &str) -> Result<TimeZone, Refusal> {
     })
 }
 
-fn timestamp(second: i64) -> Timestamp {
+fn to_timestamp(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap_or(if second < 0 { Timestamp::MIN } else { Timestamp::MAX })
 }
 
-fn instant(second: i64) -> Time {
+fn to_time(second: i64) -> Time {
     Time::from_ms(second * 1_000)
 }

@@ -55,7 +55,7 @@ pub const INVARIANTS: &[(&str, Check)] = &[
 
 /// Every rule that this change breaks. Rules about what must hold between commits are checked only when `at_rest`.
 #[must_use]
-pub fn check(change: Change<'_>, at_rest: bool) -> Vec<Violation> {
+pub fn check_invariants(change: Change<'_>, at_rest: bool) -> Vec<Violation> {
     INVARIANTS
         .iter()
         .filter(|(name, _)| at_rest || !BETWEEN_COMMITS.contains(name))
@@ -206,7 +206,7 @@ fn tick_has_evidence(change: Change<'_>) -> Result<(), String> {
         // A decision about a message passes over no work.
         Fact::SchedulerDecided(fact) if fact.decision.boundary == Boundary::Idle => {
             let state = change.before;
-            let held = state.spent().is_some() || state.lifecycle.holds_turns();
+            let held = state.spent_limit().is_some() || state.lifecycle.holds_turns();
             if !state.lifecycle.is_runnable() || state.turns.current.is_some() || held {
                 return Ok(());
             }

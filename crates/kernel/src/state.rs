@@ -124,7 +124,7 @@ impl AgentState {
     /// begins anew at midnight.
     #[must_use]
     pub fn next_due(&self) -> Option<Time> {
-        let spent = self.spent();
+        let spent = self.spent_limit();
         let may_start = self.turns.current.is_none() && spent.is_none() && !self.lifecycle.holds_turns();
         let asleep = self.planes.waits.first(Scope::Agent, WaitKind::Sleep).is_some();
         [

@@ -23,7 +23,7 @@ pub const HELD: &str = "turns_held";
 pub const CHILDREN_CHANGING: &str = "children_changing";
 
 #[must_use]
-pub fn wake(state: &AgentState) -> Wake {
+pub fn compute_wake(state: &AgentState) -> Wake {
     let cut = |why| Wake::AtOnce { why };
     let children = state.planes.tasks.children().any(|task| task.status != TaskStatus::Running);
     if children {
@@ -52,8 +52,8 @@ pub fn wake(state: &AgentState) -> Wake {
     if state.lifecycle.shutdown {
         return cut("shutdown");
     }
-    if state.spent().is_none() && !state.lifecycle.holds_turns() {
-        if state.planes.queue.has_input(state.paced_until().is_some()) {
+    if state.spent_limit().is_none() && !state.lifecycle.holds_turns() {
+        if state.planes.queue.has_due_input(state.paced_until().is_some()) {
             return cut("messages_queued");
         }
         if state.planes.hints.deliverable().is_some() {

@@ -9,7 +9,7 @@ use abide_kernel::summary::agent_summary;
 use abide_kernel::time::Time;
 use abide_kernel::views::agent::AgentSummary;
 use abide_kernel::vocabulary::{Status, TaskKind, TaskStatus};
-use abide_kernel::wake::{Wake, wake};
+use abide_kernel::wake::{Wake, compute_wake};
 use abide_kernel::{AgentState, Fact, admit, carry_out, decide};
 use abide_ledger::StreamId;
 use serde::{Deserialize, Serialize};
@@ -131,7 +131,7 @@ impl Machine for AgentState {
     }
 
     fn wake(&self) -> Wake {
-        wake(self)
+        compute_wake(self)
     }
 
     fn next_due(&self) -> Option<Time> {

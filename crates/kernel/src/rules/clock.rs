@@ -29,7 +29,7 @@ pub(super) fn follow(step: &mut Step<'_>) -> Answer {
 fn reschedule_timers(step: &mut Step<'_>, clock_from: Time) {
     let repeats = clock_from.since_ms(step.now) > limits::CLOCK_REPEATS_MS;
     let moved = step.state.planes.timers.active().values().filter_map(|timer| {
-        let (from, to) = (timer.next_fire_at?, timer.next_from(step.now, repeats)?);
+        let (from, to) = (timer.next_fire_at?, timer.next_fire_from(step.now, repeats)?);
         let (timer_id, repeats) = (timer.timer_id.clone(), repeats && timer.told.is_some());
         Some(TimerRescheduled { timer_id, from, to, reason: REASON, repeats })
     });

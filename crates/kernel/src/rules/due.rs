@@ -28,7 +28,7 @@ pub(super) fn fire_due(step: &mut Step<'_>) -> Answer {
         return Answer::Unchanged;
     }
     let now = step.now;
-    if step.state.renewal().is_some_and(|midnight| midnight <= now) {
+    if step.state.next_renewal().is_some_and(|midnight| midnight <= now) {
         step.emit(BudgetRenewed { since: Spending::day_begins(now) });
     }
     if step.state.lifecycle.disk_short.as_ref().is_some_and(|short| short.until <= now) {
@@ -93,9 +93,9 @@ fn fire_timer(step: &mut Step<'_>, id: &TimerId) {
     let Some(timer) = step.state.planes.timers.get(id).cloned() else { return };
     let Some(next) = timer.next_fire_at else { return };
     // Those that have fired are not told with those before them.
-    let fired = timer.told.as_ref().and_then(|told| told.run_after(&timer.schedule, next));
+    let fired = timer.told.as_ref().and_then(|told| told.first_streak_after(&timer.schedule, next));
     let until = fired.map_or(step.now, |run| step.now.min(Time::from_ms(run.first.as_ms() - 1)));
-    let Some(due) = timer.schedule.due(next, until) else { return };
+    let Some(due) = timer.schedule.due_occurrences(next, until) else { return };
     let late = step.now.since_ms(due.last) > limits::LATE_GRACE_MS;
     match timer.catch_up {
         CatchUp::All => catch_up(step, &timer, due),
@@ -115,7 +115,7 @@ fn fire_timer(step: &mut Step<'_>, id: &TimerId) {
                     CatchUp::None => MissedReason::Skipped,
                     CatchUp::Latest | CatchUp::All => MissedReason::Coalesced,
                 };
-                let last = timer.schedule.before(due.last).unwrap_or(due.first).max(due.first);
+                let last = timer.schedule.occurrence_before(due.last).unwrap_or(due.first).max(due.first);
                 missed(step, id, Run { count: due.count - 1, first: due.first, last }, reason, due.next);
             }
         }
@@ -127,8 +127,8 @@ fn pass_over_fired(step: &mut Step<'_>, id: &TimerId) {
     loop {
         let Some(timer) = step.state.planes.timers.get(id) else { return };
         let Some((next, told)) = timer.next_fire_at.zip(timer.told.as_ref()) else { return };
-        let Some(fired) = told.run_of(&timer.schedule, next) else { return };
-        let Some(due) = timer.schedule.due(next, step.now.min(fired.last)) else { return };
+        let Some(fired) = told.streak_with(&timer.schedule, next) else { return };
+        let Some(due) = timer.schedule.due_occurrences(next, step.now.min(fired.last)) else { return };
         let run = Run { count: due.count, first: due.first, last: due.last };
         missed(step, id, run, MissedReason::FiredBefore, due.next);
     }
@@ -138,12 +138,12 @@ fn pass_over_fired(step: &mut Step<'_>, id: &TimerId) {
 fn catch_up(step: &mut Step<'_>, timer: &Timer, due: Due) {
     let mut first = due.first;
     if let Some(dropped) = due.count.checked_sub(limits::CATCH_UP_ALL_MAX).filter(|dropped| *dropped > 0) {
-        let before = |time: Time| timer.schedule.before(time).unwrap_or(due.first).max(due.first);
+        let before = |time: Time| timer.schedule.occurrence_before(time).unwrap_or(due.first).max(due.first);
         first = (1..limits::CATCH_UP_ALL_MAX).fold(due.last, |time, _| before(time));
         let run = Run { count: dropped, first: due.first, last: before(first) };
         missed(step, &timer.timer_id, run, MissedReason::Coalesced, Some(first));
     }
-    tell(step, timer, first, timer.schedule.after(first));
+    tell(step, timer, first, timer.schedule.occurrence_after(first));
 }
 
 /// An occurrence becomes a tick; where the timer has a check, that has a say first.
@@ -248,7 +248,7 @@ pub(crate) fn account_for_waiting_tick(step: &mut Step<'_>, id: &TimerId) {
         return;
     }
     let Some(next) = timer.next_fire_at else { return };
-    let Some(due) = timer.schedule.due(next, step.now) else { return };
+    let Some(due) = timer.schedule.due_occurrences(next, step.now) else { return };
     let run = Run { count: due.count, first: due.first, last: due.last };
     missed(step, id, run, MissedReason::Coalesced, due.next);
 }
@@ -258,7 +258,7 @@ fn fire_recheck(step: &mut Step<'_>, id: &WorkItemId) {
     let Some(item) = step.state.planes.work.open(id) else { return };
     let Some(due) = item.recheck_at else { return };
     let message_id = step.fresh.message();
-    let message = ticks::recheck_tick(message_id.clone(), item);
+    let message = ticks::make_recheck_tick(message_id.clone(), item);
     step.emit(RecheckFired { work_item_id: id.clone(), due, message_id });
     step.emit(MessageQueued { message: Arc::new(message) });
 }

@@ -145,9 +145,9 @@ fn emit_tick(step: &mut Step<'_>, decision: &Decision) {
 fn tick(state: &AgentState, decision: &Decision, message_id: MessageId) -> Option<crate::message::Message> {
     let item = decision.work_item_id.as_ref().and_then(|id| state.planes.work.open(id));
     match decision.reason {
-        Reason::ContinueActive => Some(ticks::work_tick(message_id, TickKind::ContinueActive, item?)),
-        Reason::QueuedAvailable => Some(ticks::work_tick(message_id, TickKind::QueuedAvailable, item?)),
-        Reason::WakeHint => Some(ticks::hint_tick(state, message_id, state.planes.hints.deliverable()?)),
+        Reason::ContinueActive => Some(ticks::make_work_tick(message_id, TickKind::ContinueActive, item?)),
+        Reason::QueuedAvailable => Some(ticks::make_work_tick(message_id, TickKind::QueuedAvailable, item?)),
+        Reason::WakeHint => Some(ticks::make_hint_tick(state, message_id, state.planes.hints.deliverable()?)),
         _ => None,
     }
 }
@@ -172,7 +172,7 @@ fn rest(step: &mut Step<'_>, decision: &Decision, before: Status) {
 fn tell_what_waits(step: &mut Step<'_>) {
     tell_of_budget(step);
     tell_of_pace(step);
-    let untold: Vec<WorkItem> = step.state.planes.work.untold().cloned().collect();
+    let untold: Vec<WorkItem> = step.state.planes.work.unreported_items().cloned().collect();
     for item in untold {
         let (id, objective) = (item.work_item_id.clone(), &item.objective);
         let spent = item.spent().filter(|_| step.state.planes.work.standing(&id) == Some(Standing::BudgetSpent));
@@ -204,7 +204,7 @@ fn tell_of_budget(step: &mut Step<'_>) {
     if step.state.accounts.spending.told || step.state.definition.identity.supervisor.is_some() {
         return;
     }
-    let Some(Spent { reached: Reached { measure, used, max }, until }) = step.state.spent() else { return };
+    let Some(Spent { reached: Reached { measure, used, max }, until }) = step.state.spent_limit() else { return };
     let text = budget_words::of_agent(step.state);
     step.emit(BudgetReached { work_item_id: None, measure, used, max, until });
     let brief_id = step.fresh.brief();
@@ -220,7 +220,7 @@ fn tell_of_budget(step: &mut Step<'_>) {
 
 /// A child that waits for an hour is told of, too: it does not fail, so its supervisor does not hear of it.
 fn tell_of_pace(step: &mut Step<'_>) {
-    if step.state.accounts.pace.is_told() {
+    if step.state.accounts.pace.is_notified() {
         return;
     }
     let Some(not_before) = step.state.pace_ends().filter(|until| *until > step.now) else { return };

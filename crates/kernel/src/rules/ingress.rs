@@ -9,7 +9,7 @@ use crate::limits;
 use crate::message::{Message, Origin, body_bytes};
 use crate::rules::step::Step;
 use crate::scheduler::continuation::{Classified, classify};
-use crate::scheduler::ticks::hint_tick;
+use crate::scheduler::ticks::make_hint_tick;
 use crate::vocabulary::{DeliveryMode, Disposition, MessageKind, OriginKind, Priority, Status, Trust};
 
 pub(super) fn queue(step: &mut Step<'_>, new: NewMessage) -> Result<Answer, Refusal> {
@@ -118,7 +118,7 @@ pub(super) fn wake(
     let status = step.state.status();
     let (disposition, why) = if status == Status::Stopped {
         (Disposition::Ignored, "the agent is stopped; start it first")
-    } else if step.state.planes.hints.sources() >= limits::HINT_SOURCES_MAX && !step.state.planes.hints.knows(&source) {
+    } else if step.state.planes.hints.sources() >= limits::HINT_SOURCES_MAX && !step.state.planes.hints.has_source(&source) {
         return Err(Refusal::new("too_many_hints", "too many sources have hints pending", "send it again later"));
     } else if status == Status::AwakeRunning {
         (Disposition::Coalesced, "a turn is running; the hint follows it")
@@ -149,7 +149,7 @@ pub(super) fn wake(
 fn outlook(step: &mut Step<'_>, source: &str) -> Option<(Disposition, String)> {
     let message_id = step.fresh.message();
     let hint = step.state.planes.hints.deliverable().filter(|hint| hint.source == source)?;
-    match classify(step.state, &hint_tick(step.state, message_id, hint)) {
+    match classify(step.state, &make_hint_tick(step.state, message_id, hint)) {
         Classified::Reenter { .. } => None,
         Classified::Reduce { .. } => Some((
             Disposition::Triggered,

@@ -48,7 +48,7 @@ pub(super) fn spawn(step: &mut Step<'_>, actor: &Actor, wanted: Wanted) -> Acted
         let hint = "wait for one of them: WaitFor with wake task_result; or stop one: TaskStop";
         return Err(Refusal::new("too_many_children", format!("{open} children are at work"), hint));
     }
-    let grant = step.state.grant().map_err(|short| {
+    let grant = step.state.allowance_for_child().map_err(|short| {
         let detail = format!("of your budget, {} are used or granted: too little is left to share", short.in_words());
         Refusal::new("budget_too_small", detail, "do it yourself, or wait for a child that is at work")
     })?;
@@ -141,12 +141,12 @@ pub(crate) fn leave_if_done(step: &mut Step<'_>, decision: &Decision) {
     let said = step.state.turns.last_text.clone().unwrap_or_default();
     match decision.kind {
         DecisionKind::Sleep => {
-            let failed = crate::scheduler::closure::closure(step.state).outcome == Some(ClosureOutcome::Failed);
+            let failed = crate::scheduler::closure::compute_closure(step.state).outcome == Some(ClosureOutcome::Failed);
             let status = if failed { TaskStatus::Failed } else { TaskStatus::Completed };
             leave(step, status, said, evidence);
         }
         DecisionKind::WaitForOperator if !ends_by_itself(decision.reason) => {
-            let why = match step.state.spent() {
+            let why = match step.state.spent_limit() {
                 Some(spent) => format!("It used up what it was granted: {}.", spent.reached.in_words()),
                 None => format!("It can't go on by itself ({}).", decision.reason),
             };

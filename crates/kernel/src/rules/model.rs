@@ -114,7 +114,7 @@ fn settle_failure(
     let not_before = next_try(step, &message_id, &model, &failed, jitter);
     let several = step.state.definition.config.models().nth(1).is_some();
     step.emit(ProviderRoundFailed { not_before, model: several.then(|| model.clone()), ..failed });
-    let next = step.state.free_for(&message_id, step.now).filter(|_| falls_back).map(str::to_owned);
+    let next = step.state.available_model_for(&message_id, step.now).filter(|_| falls_back).map(str::to_owned);
     if let Some(next) = next {
         let text = format!("{text}; it goes on with {next}");
         if provider::rule(error).tells == Tells::Operator && !known {

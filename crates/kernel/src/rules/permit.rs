@@ -12,7 +12,7 @@ use super::act::{Actor, Asked, Done, request_approval};
 /// The call as it may run now. A person's approval of it is used up here.
 pub(super) fn pass(step: &mut Step<'_>, exec_id: &ExecId, call_id: &CallId, call: ToolCall) -> ToolCall {
     let ToolCall::NeedsApproval(needed) = call else { return call };
-    let Some(grant) = step.state.planes.approvals.grant_of(&needed.digest, step.now) else {
+    let Some(grant) = step.state.planes.approvals.permit_for(&needed.digest, step.now) else {
         return ToolCall::NeedsApproval(needed);
     };
     let approval_id = grant.approval_id.clone();

@@ -75,7 +75,7 @@ fn complete_finished_timers(step: &mut Step<'_>) {
 
 /// Work that was offered again and again, and of which there is no less, waits for the operator, who is told.
 fn hold_endless_work(step: &mut Step<'_>) {
-    let row = step.state.planes.work.row();
+    let row = step.state.planes.work.tick_row();
     if !row.is_too_long() {
         return;
     }
@@ -99,7 +99,7 @@ fn end_hopeless_waits(step: &mut Step<'_>) {
             continue;
         }
         let waits: Vec<WaitId> =
-            step.state.planes.waits.unnamed(kind).map(|wait| wait.waiting_intent_id.clone()).collect();
+            step.state.planes.waits.unnamed_waits(kind).map(|wait| wait.waiting_intent_id.clone()).collect();
         for wait in waits {
             tell_agent(step, &wait, why, Maker::Model);
             cancel_wait(step, &wait, why);
@@ -131,7 +131,7 @@ fn drop_stale_ticks(step: &mut Step<'_>) {
         .state
         .planes
         .work
-        .ticking()
+        .items_by_tick()
         .iter()
         .filter(|(_, item)| {
             step.state.planes.work.is_spent() || step.state.planes.work.standing(item) != Some(Standing::Runnable)

@@ -37,7 +37,7 @@ pub(super) fn create(step: &mut Step<'_>, actor: &Actor, made: Made) -> Acted {
     };
     let (schedule, next_fire_at) = schedule(step, when)?;
     let timer_id = step.fresh.timer();
-    let upcoming = schedule.upcoming(Some(next_fire_at), limits::UPCOMING_SHOWN);
+    let upcoming = schedule.upcoming_occurrences(Some(next_fire_at), limits::UPCOMING_SHOWN);
     step.emit(TimerCreated {
         timer_id: timer_id.clone(),
         summary,

@@ -16,7 +16,7 @@ use crate::id::{CallId, ExecId, MessageId, TaskId, WorkItemId};
 use crate::input::{Answer, Reads, Refusal, Reply, Spent};
 use crate::limits;
 use crate::rules::step::Step;
-use crate::scheduler::continuation::matching;
+use crate::scheduler::continuation::matching_waits;
 use crate::state::AgentState;
 use crate::state::guard::{Guard, call_hash};
 use crate::state::place::Place;
@@ -176,7 +176,7 @@ fn repeats(step: &Step<'_>, exec_id: &ExecId, call: &Call) -> Option<Refusal> {
         Phase::Model | Phase::Safe { .. } => 0,
     };
     let guard = &step.state.planes.queue.get(&turn.message_id)?.guard;
-    let times = guard.times(hash).saturating_add(u32::try_from(under_way).unwrap_or(u32::MAX));
+    let times = guard.repeats_of(hash).saturating_add(u32::try_from(under_way).unwrap_or(u32::MAX));
     (times >= limits::SAME_RESULT_MAX).then(|| {
         let message = format!("this very call was made {times} times and came to the same; it was not made again");
         let hint = "do something else, or wait for what should change: WaitFor";
@@ -253,7 +253,7 @@ fn go_on(step: &mut Step<'_>, exec_id: &ExecId, done: bool, tree: Option<String>
         );
         return end_and_ask(step, tree, error);
     }
-    if guard(step, exec_id).is_some_and(|guard| guard.refused() >= limits::REPEATED_CALLS_MAX) {
+    if guard(step, exec_id).is_some_and(|guard| guard.refused_calls() >= limits::REPEATED_CALLS_MAX) {
         let error = format!(
             "The turn went in circles: {} calls were not run because they had come to the same result before. \
              Say what it should do instead.",
@@ -261,7 +261,7 @@ fn go_on(step: &mut Step<'_>, exec_id: &ExecId, done: bool, tree: Option<String>
         );
         return end_and_ask(step, tree, error);
     }
-    if let Some(cut) = guard(step, exec_id).map(Guard::cut).filter(|cut| *cut >= limits::CUT_CALLS_MAX) {
+    if let Some(cut) = guard(step, exec_id).map(Guard::truncated_calls).filter(|cut| *cut >= limits::CUT_CALLS_MAX) {
         let error = format!(
             "The model's calls were cut off {cut} times: it had written as much as it may before they were complete. \
              Raise max_output_tokens for it in config.toml, or ask for smaller parts."
@@ -301,7 +301,7 @@ fn join_interjections(step: &mut Step<'_>, exec_id: &ExecId, safe_point: SafePoi
     let Some(joined) = turn_of(step, exec_id).map(|turn| turn.message_id.clone()) else { return };
     for message_id in &step.state.planes.queue.interjections() {
         let matched = match step.state.planes.queue.get(message_id) {
-            Some(entry) => matching(step.state, &entry.message),
+            Some(entry) => matching_waits(step.state, &entry.message),
             None => Vec::new(),
         };
         step.emit(MessageInterjected {

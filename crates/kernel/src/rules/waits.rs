@@ -95,5 +95,5 @@ pub(super) fn return_interjections(step: &mut Step<'_>, message_id: &MessageId) 
 }
 
 pub(super) fn naming(step: &Step<'_>, resource: &Resource) -> Vec<WaitId> {
-    step.state.planes.waits.naming(resource).map(|wait| wait.waiting_intent_id.clone()).collect()
+    step.state.planes.waits.waits_naming(resource).map(|wait| wait.waiting_intent_id.clone()).collect()
 }

@@ -31,7 +31,7 @@ impl<'a> Timed<'a> {
         let offers_work =
             state.planes.waits.first(Scope::Agent, WaitKind::Sleep).is_none() && !state.planes.work.is_spent();
         let timed = [
-            first_wait(state),
+            first_timed_wait(state),
             state.planes.work.first_recheck().map(|(due, item)| (Some(due), Timed::Recheck(item))),
             state
                 .planes
@@ -65,7 +65,7 @@ impl<'a> Timed<'a> {
                 };
                 let decision = super::decide::about_wait(DecisionKind::WaitForTimer, reason, wait);
                 match timer {
-                    Some(timer) => decision.because(next_of(timer)),
+                    Some(timer) => decision.because(describe_next_fire(timer)),
                     None => decision,
                 }
             }
@@ -89,12 +89,12 @@ impl<'a> Timed<'a> {
 }
 
 /// The timer wait or sleep whose timer fires first. One that names no timer ends with whichever fires first.
-fn first_wait(state: &AgentState) -> Option<(Option<Time>, Timed<'_>)> {
+fn first_timed_wait(state: &AgentState) -> Option<(Option<Time>, Timed<'_>)> {
     let named = state.planes.timers.first_awaited().and_then(|(due, timer)| {
-        let wait = state.planes.waits.naming(&Resource::Timer(timer.timer_id.clone())).next()?;
+        let wait = state.planes.waits.waits_naming(&Resource::Timer(timer.timer_id.clone())).next()?;
         Some((Some(due), Timed::Wait(wait, Some(timer))))
     });
-    let any = state.planes.waits.unnamed(WaitKind::Timer).next().map(|wait| {
+    let any = state.planes.waits.unnamed_waits(WaitKind::Timer).next().map(|wait| {
         let timer = state.planes.timers.first_due();
         (timer.and_then(Timer::next_time), Timed::Wait(wait, timer))
     });
@@ -108,7 +108,7 @@ fn first_wait(state: &AgentState) -> Option<(Option<Time>, Timed<'_>)> {
 }
 
 /// `timer T next 10:00 seq 7`.
-pub(super) fn next_of(timer: &Timer) -> String {
+pub(super) fn describe_next_fire(timer: &Timer) -> String {
     let next = match (timer.checking, timer.next_fire_at) {
         (Some(checking), _) => format!("checked for {}", checking.due),
         (None, Some(time)) => format!("next {time}"),

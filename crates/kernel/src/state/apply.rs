@@ -35,10 +35,10 @@ impl AgentState {
     pub fn apply(&mut self, at: Time, fact: &Fact) -> Result<(), Illegal> {
         self.seq += 1;
         self.at = at;
-        self.fold(at, fact).map_err(|problem| Illegal { seq: self.seq, kind: fact.kind(), problem })
+        self.apply_fact(at, fact).map_err(|problem| Illegal { seq: self.seq, kind: fact.kind(), problem })
     }
 
-    fn fold(&mut self, at: Time, fact: &Fact) -> Applied {
+    fn apply_fact(&mut self, at: Time, fact: &Fact) -> Applied {
         if self.seq == 1 && !matches!(fact, Fact::AgentCreated(_)) {
             return Err("a stream begins with agent.created".to_owned());
         }
@@ -54,7 +54,7 @@ impl AgentState {
                 if let Some(role) = fact.role {
                     self.definition.identity.role = role;
                 }
-                self.forget_told();
+                self.reset_budget_notice();
                 Ok(())
             }
             Fact::AgentForked(fact) => {
@@ -71,8 +71,8 @@ impl AgentState {
                 self.lifecycle.control = Control::Stopped;
                 self.lifecycle.resting = false;
                 // A person said yes to one call of one agent.
-                self.planes.approvals.forget_grants();
-                self.planes.tasks.forget_grants();
+                self.planes.approvals.clear_permits();
+                self.planes.tasks.clear_allowances();
                 // So did the person who gave the other its credentials.
                 self.definition.config.credentials = Credentials::default();
                 Ok(())
@@ -85,7 +85,7 @@ impl AgentState {
                 if self.definition.identity.supervisor.is_none() {
                     return Err("only a supervised child leaves".to_owned());
                 }
-                self.lifecycle.leaving = Some(Leaving::of(fact));
+                self.lifecycle.leaving = Some(Leaving::from_fact(fact));
                 Ok(())
             }
             Fact::ChildReporting(_) => {
@@ -113,15 +113,15 @@ impl AgentState {
                 Ok(())
             }
             Fact::ClockSetBack(fact) => {
-                self.clock_set_back(fact.from, fact.to);
+                self.move_times_back(fact.from, fact.to);
                 Ok(())
             }
             Fact::SelfTurnsPaced(fact) => {
-                self.accounts.pace.tell(fact.not_before);
+                self.accounts.pace.record_notice(fact.not_before);
                 Ok(())
             }
             Fact::WorkTicksSpent(_) => {
-                self.planes.work.row_is_spent();
+                self.planes.work.mark_row_spent();
                 Ok(())
             }
             Fact::RuntimeErrorRecorded(fact) => {
@@ -165,7 +165,7 @@ impl AgentState {
             }),
             Fact::WorktreeRemoved(fact) => {
                 if let Some(leaving) = &mut self.lifecycle.leaving {
-                    leaving.left.extend(kin::left_of(fact));
+                    leaving.left.extend(kin::describe_removed_worktree(fact));
                 }
                 self.planes.workspaces.detach(&fact.root)
             }
@@ -181,7 +181,7 @@ impl AgentState {
 
             Fact::MessageQueued(fact) => self.message_queued(fact, at),
             Fact::MessageDequeued(fact) => {
-                self.planes.queue.shift(&fact.message_id, &[QueueStatus::Queued], QueueStatus::Dequeued, |entry| {
+                self.planes.queue.change_status(&fact.message_id, &[QueueStatus::Queued], QueueStatus::Dequeued, |entry| {
                     entry.taken += 1;
                     entry.not_before = None;
                 })
@@ -189,7 +189,7 @@ impl AgentState {
             Fact::MessageProcessed(fact) => self.message_processed(fact),
             Fact::MessageInterjected(fact) => self.message_interjected(fact),
             Fact::MessageParked(fact) => {
-                self.planes.queue.shift(&fact.message_id, &[QueueStatus::Queued], QueueStatus::Parked, |_| ())
+                self.planes.queue.change_status(&fact.message_id, &[QueueStatus::Queued], QueueStatus::Parked, |_| ())
             }
             Fact::MessageRequeued(fact) => {
                 if fact.reason != RequeueReason::Stop && fact.reason != RequeueReason::Shutdown {
@@ -199,13 +199,13 @@ impl AgentState {
             }
             Fact::MessageAborted(fact) => self.message_aborted(fact),
             Fact::MessageDropped(fact) => {
-                self.message_gone(&fact.message_id, &[QueueStatus::Queued, QueueStatus::Parked])
+                self.remove_message(&fact.message_id, &[QueueStatus::Queued, QueueStatus::Parked])
             }
 
             Fact::TurnStarted(fact) => self.turn_started(fact, at),
             Fact::TurnBound(fact) => self.turn_bound(fact, at),
             Fact::RoundStarted(fact) => {
-                let turn = self.turn_of(&fact.exec_id)?;
+                let turn = self.running_turn(&fact.exec_id)?;
                 if fact.round != turn.round + 1 || !matches!(turn.phase, Phase::Safe { .. }) {
                     return Err(format!("round {} can't begin here", fact.round));
                 }
@@ -214,26 +214,26 @@ impl AgentState {
                 Ok(())
             }
             Fact::ProviderRoundCompleted(fact) => {
-                self.turn_of(&fact.exec_id)?;
+                self.running_turn(&fact.exec_id)?;
                 self.accounts.usage.add(&fact.usage);
                 self.spend(at, &Used::tokens(fact.usage));
                 self.spend_time(at);
                 if let Some(estimated) = fact.estimated_tokens {
                     self.models.calibration.learn(fact.model.as_deref(), estimated, fact.usage.input_tokens);
                 }
-                self.model_answered();
-                self.carry_over(fact.carry.as_ref());
+                self.clear_model_failures();
+                self.set_carry(fact.carry.as_ref());
                 Ok(())
             }
             Fact::ProviderRoundFailed(fact) => {
-                self.turn_of(&fact.exec_id)?;
+                self.running_turn(&fact.exec_id)?;
                 if let Some(usage) = &fact.usage {
                     self.accounts.usage.add(usage);
                     self.spend(at, &Used::tokens(*usage));
                 }
                 self.spend_time(at);
-                self.model_failed(fact, at);
-                self.carry_over(fact.carry.as_ref());
+                self.record_model_failure(fact, at);
+                self.set_carry(fact.carry.as_ref());
                 Ok(())
             }
             // Its turn is over, and with it whatever item it was about.
@@ -247,7 +247,7 @@ impl AgentState {
             Fact::ToolFinished(fact) => self.tool_finished(fact, at),
             Fact::ToolRoundCompleted(fact) => {
                 self.spend_time(at);
-                let turn = self.turn_of(&fact.exec_id)?;
+                let turn = self.running_turn(&fact.exec_id)?;
                 match &turn.phase {
                     Phase::Tools { running, waiting, ends_turn } if running.is_empty() && waiting.is_empty() => {
                         turn.phase = Phase::Safe { ends_turn: *ends_turn };
@@ -257,10 +257,10 @@ impl AgentState {
                 }
             }
             Fact::TurnCheckpointed(fact) => {
-                self.turn_of(&fact.exec_id)?.checkpoint = Some(fact.clone());
+                self.running_turn(&fact.exec_id)?.checkpoint = Some(fact.clone());
                 Ok(())
             }
-            Fact::TurnBaselineOverBudget(fact) => self.turn_of(&fact.exec_id).map(|_| ()),
+            Fact::TurnBaselineOverBudget(fact) => self.running_turn(&fact.exec_id).map(|_| ()),
             Fact::TurnAborted(fact) => self.turn_aborted(fact, at),
             Fact::TurnTerminal(fact) => self.turn_terminal(fact, at),
             Fact::ContextCompacted(fact) => {
@@ -271,7 +271,7 @@ impl AgentState {
                 self.turns.compaction = Some(fact.clone());
                 if planted!(CompactionEndsWaits) {
                     for id in self.planes.waits.open().keys().cloned().collect::<Vec<_>>() {
-                        self.wait_ended(&id)?;
+                        self.end_wait(&id)?;
                     }
                 }
                 Ok(())
@@ -280,7 +280,7 @@ impl AgentState {
             Fact::TaskCreated(fact) => {
                 self.planes.tasks.create(fact, self.seq, at)?;
                 self.remember_call(fact);
-                self.item_changed(fact.work_item_id.clone())
+                self.record_item_change(fact.work_item_id.clone())
             }
             Fact::TaskRunning(fact) => {
                 self.planes.tasks.transition(&fact.task_id, TaskStatus::Running, None, at)?;
@@ -299,10 +299,10 @@ impl AgentState {
                 });
                 Ok(())
             }
-            Fact::TaskCompleted(fact) => self.task_ended(TaskStatus::Completed, &fact.end, at),
-            Fact::TaskFailed(fact) => self.task_ended(TaskStatus::Failed, &fact.end, at),
-            Fact::TaskCancelled(fact) => self.task_ended(TaskStatus::Cancelled, &fact.end, at),
-            Fact::TaskInterrupted(fact) => self.task_ended(TaskStatus::Interrupted, &fact.end, at),
+            Fact::TaskCompleted(fact) => self.end_task(TaskStatus::Completed, &fact.end, at),
+            Fact::TaskFailed(fact) => self.end_task(TaskStatus::Failed, &fact.end, at),
+            Fact::TaskCancelled(fact) => self.end_task(TaskStatus::Cancelled, &fact.end, at),
+            Fact::TaskInterrupted(fact) => self.end_task(TaskStatus::Interrupted, &fact.end, at),
             Fact::TaskUpdateIgnored(_) => Ok(()),
             Fact::TaskResultQueued(fact) => {
                 if !self.planes.tasks.owed().contains_key(&fact.task_id) {
@@ -318,9 +318,9 @@ impl AgentState {
                     let message = turn.message_id.clone();
                     self.planes
                         .queue
-                        .edit(&message, |entry| call.into_iter().for_each(|call| entry.guard.forget(call)));
+                        .edit(&message, |entry| call.into_iter().for_each(|call| entry.guard.forget_call(call)));
                 }
-                self.planes.tasks.settle(&fact.task_id)
+                self.planes.tasks.settle_result(&fact.task_id)
             }
 
             Fact::WorkItemCreated(fact) => self.work_item_created(fact),
@@ -339,11 +339,11 @@ impl AgentState {
             Fact::WorkItemCompleted(fact) => self.work_item_completed(fact),
             Fact::WorkItemDelegated(fact) => {
                 self.planes.tasks.edit(&fact.task_id, |task| task.delegated = true);
-                self.item_changed(Some(fact.work_item_id.clone()))
+                self.record_item_change(Some(fact.work_item_id.clone()))
             }
             Fact::WorkItemDelegationCompleted(fact) => {
                 self.planes.tasks.edit(&fact.task_id, |task| task.delegated = false);
-                self.item_changed(Some(fact.work_item_id.clone()))
+                self.record_item_change(Some(fact.work_item_id.clone()))
             }
             Fact::RecheckMoved(fact) => {
                 self.planes.work.edit(&fact.work_item_id, |item| item.recheck_at = Some(fact.to))?;
@@ -369,28 +369,28 @@ impl AgentState {
                     answer.put_off = true;
                 }
                 self.turns.supersede_last_terminal();
-                self.item_changed(fact.work_item_id.clone())
+                self.record_item_change(fact.work_item_id.clone())
             }
-            Fact::WaitingIntentTriggered(fact) => self.wait_ended(&fact.waiting_intent_id),
-            Fact::WaitingIntentCancelled(fact) => self.wait_ended(&fact.waiting_intent_id),
+            Fact::WaitingIntentTriggered(fact) => self.end_wait(&fact.waiting_intent_id),
+            Fact::WaitingIntentCancelled(fact) => self.end_wait(&fact.waiting_intent_id),
             Fact::TimerCreated(fact) => self.planes.timers.create(fact, self.seq, at),
-            Fact::TimerCheckStarted(fact) => self.planes.timers.edit(&fact.timer_id, |timer| timer.check_started(fact)),
+            Fact::TimerCheckStarted(fact) => self.planes.timers.edit(&fact.timer_id, |timer| timer.record_check_start(fact)),
             Fact::TimerFired(fact) => {
                 let mut missed = 0;
-                self.planes.timers.edit(&fact.timer_id, |timer| missed = timer.fired(fact))?;
+                self.planes.timers.edit(&fact.timer_id, |timer| missed = timer.record_fire(fact))?;
                 self.planes.queue.edit(&fact.message_id, |entry| entry.missed = entry.missed.saturating_add(missed));
                 Ok(())
             }
             Fact::TimerMissed(fact) => self.timer_missed(fact),
-            Fact::TimerRescheduled(fact) => self.planes.timers.edit(&fact.timer_id, |timer| timer.rescheduled(fact)),
+            Fact::TimerRescheduled(fact) => self.planes.timers.edit(&fact.timer_id, |timer| timer.record_reschedule(fact)),
             Fact::TimerCompleted(fact) => self.planes.timers.end(&fact.timer_id).map(|_| ()),
             Fact::TimerCancelled(fact) => self.planes.timers.end(&fact.timer_id).map(|_| ()),
             Fact::WakeHintSubmitted(hint) => {
                 self.lifecycle.resting = false;
-                self.hint_pending(&hint.source, hint.generation, &hint.reason, &hint.resource, &hint.body, at)
+                self.add_hint(&hint.source, hint.generation, &hint.reason, &hint.resource, &hint.body, at)
             }
             Fact::WakeHintCoalesced(hint) => {
-                self.hint_pending(&hint.source, hint.generation, &hint.reason, &hint.resource, &hint.body, at)
+                self.add_hint(&hint.source, hint.generation, &hint.reason, &hint.resource, &hint.body, at)
             }
             Fact::WakeHintIgnored(hint) => {
                 self.planes.hints.ignore(&hint.source, hint.generation);
@@ -414,11 +414,11 @@ impl AgentState {
                 }
             }
             Fact::TriggerRotated(fact) => {
-                self.trigger(&fact.trigger_id)?.generation = fact.generation;
+                self.trigger_mut(&fact.trigger_id)?.generation = fact.generation;
                 Ok(())
             }
             Fact::TriggerDelivered(fact) => {
-                let trigger = self.trigger(&fact.trigger_id)?;
+                let trigger = self.trigger_mut(&fact.trigger_id)?;
                 trigger.delivery_count += 1;
                 trigger.last_delivered_at = Some(at);
                 Ok(())
@@ -430,7 +430,7 @@ impl AgentState {
             Fact::ApprovalRequested(fact) => self.planes.approvals.request(fact, self.seq, at),
             Fact::ApprovalDeadlineMoved(fact) => self.planes.approvals.move_deadline(&fact.approval_id, fact.to),
             Fact::ApprovalDecided(fact) => self.planes.approvals.decide(fact, at),
-            Fact::ApprovalUsed(fact) => self.planes.approvals.use_up(&fact.approval_id),
+            Fact::ApprovalUsed(fact) => self.planes.approvals.use_permit(&fact.approval_id),
             Fact::BudgetReached(fact) => match &fact.work_item_id {
                 Some(id) => {
                     self.planes.work.edit(id, |item| item.told_spent = true)?;
@@ -445,12 +445,12 @@ impl AgentState {
             Fact::BudgetRenewed(fact) => {
                 self.accounts.spending.begin_day(fact.since);
                 self.lifecycle.resting = false;
-                self.forget_told();
+                self.reset_budget_notice();
                 Ok(())
             }
             Fact::BriefRecorded(fact) => {
                 self.planes.add_brief(fact.clone());
-                self.brief_answers(fact);
+                self.record_brief_answer(fact);
                 if let Some(id) = &fact.work_item_id {
                     self.planes.work.edit(id, |item| item.ticks.told = Some(item.revision))?;
                     self.planes.update_standing(id);
@@ -493,34 +493,34 @@ impl AgentState {
         }
     }
 
-    fn task_ended(&mut self, to: TaskStatus, end: &TaskEnd, at: Time) -> Applied {
+    fn end_task(&mut self, to: TaskStatus, end: &TaskEnd, at: Time) -> Applied {
         let task = self.planes.tasks.transition(&end.task_id, to, Some(end), at)?;
         let item = task.work_item_id.clone();
         if task.kind == TaskKind::ChildAgent {
             let used = end.used.unwrap_or_else(|| Used::all_of(&task.granted));
-            self.child_used(at, &used);
+            self.count_child_usage(at, &used);
             if let Some(id) = item.as_ref().filter(|id| self.planes.work.open(id).is_some()) {
                 self.planes.work.edit(id, |item| item.used.add(&used))?;
             }
-            self.forget_told();
+            self.reset_budget_notice();
         }
-        self.item_changed(item)
+        self.record_item_change(item)
     }
 
-    fn wait_ended(&mut self, id: &WaitId) -> Applied {
+    fn end_wait(&mut self, id: &WaitId) -> Applied {
         let wait = self.planes.waits.end(id)?;
         self.planes.index_awaited_timer(wait.resource.as_ref());
-        self.item_changed(wait.work_item_id)
+        self.record_item_change(wait.work_item_id)
     }
 
-    fn trigger(&mut self, id: &TriggerId) -> Result<&mut Trigger, String> {
+    fn trigger_mut(&mut self, id: &TriggerId) -> Result<&mut Trigger, String> {
         self.planes.triggers.get_mut(id).ok_or_else(|| format!("{id} is not a trigger"))
     }
 
     fn timer_missed(&mut self, fact: &TimerMissed) -> Applied {
         let mut tick = None;
         self.planes.timers.edit(&fact.timer_id, |timer| {
-            timer.missed(fact);
+            timer.record_missed(fact);
             tick.clone_from(&timer.undelivered);
         })?;
         if let Some(tick) = tick {
@@ -529,7 +529,7 @@ impl AgentState {
         Ok(())
     }
 
-    fn hint_pending(
+    fn add_hint(
         &mut self,
         source: &str,
         generation: u64,

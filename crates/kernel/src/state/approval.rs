@@ -67,12 +67,12 @@ impl Approvals {
 
     /// Calls that may still be made, as far as anybody said; each until its own time.
     #[must_use]
-    pub fn grants(&self) -> &VecDeque<Grant> {
+    pub fn permits(&self) -> &VecDeque<Grant> {
         &self.grants
     }
 
     #[must_use]
-    pub fn grant_of(&self, digest: &str, now: Time) -> Option<&Grant> {
+    pub fn permit_for(&self, digest: &str, now: Time) -> Option<&Grant> {
         self.grants.iter().find(|grant| grant.call == digest && now < grant.until)
     }
 
@@ -135,23 +135,23 @@ impl Approvals {
         Ok(())
     }
 
-    pub(super) fn clock_set_back(&mut self, now: Time) {
+    pub(super) fn shorten_permits(&mut self, now: Time) {
         let latest = now.plus_ms(limits::GRANT_MS);
         self.grants.iter_mut().for_each(|grant| grant.until = grant.until.min(latest));
     }
 
-    pub(super) fn use_up(&mut self, id: &ApprovalId) -> Result<(), String> {
+    pub(super) fn use_permit(&mut self, id: &ApprovalId) -> Result<(), String> {
         let index = self.grants.iter().position(|grant| grant.approval_id == *id);
         let index = index.ok_or_else(|| format!("{id} lets no call be made"))?;
         self.grants.remove(index);
         Ok(())
     }
 
-    pub(super) fn end_grants_of(&mut self, item: &WorkItemId) {
+    pub(super) fn end_permits_of(&mut self, item: &WorkItemId) {
         self.grants.retain(|grant| grant.work_item_id.as_ref() != Some(item));
     }
 
-    pub(super) fn forget_grants(&mut self) {
+    pub(super) fn clear_permits(&mut self) {
         self.grants.clear();
     }
 

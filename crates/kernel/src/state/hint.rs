@@ -60,7 +60,7 @@ impl Hints {
     }
 
     #[must_use]
-    pub fn knows(&self, source: &str) -> bool {
+    pub fn has_source(&self, source: &str) -> bool {
         self.pending.contains_key(source) || self.undelivered.contains_key(source)
     }
 
@@ -100,12 +100,12 @@ impl Hints {
         }
     }
 
-    pub(super) fn delivered_as(&mut self, source: &str, message: &MessageId) {
+    pub(super) fn record_delivery(&mut self, source: &str, message: &MessageId) {
         self.pending.remove(source);
         self.undelivered.insert(source.to_owned(), message.clone());
     }
 
-    pub(super) fn tick_is_over(&mut self, message: &MessageId) {
+    pub(super) fn end_tick(&mut self, message: &MessageId) {
         self.undelivered.retain(|_, tick| tick != message);
     }
 

@@ -21,14 +21,14 @@ pub struct Leaving {
 }
 
 impl Leaving {
-    pub(super) fn of(fact: &ChildLeaving) -> Leaving {
+    pub(super) fn from_fact(fact: &ChildLeaving) -> Leaving {
         let ChildLeaving { status, text, evidence } = fact.clone();
         Leaving { status, text, evidence, left: Vec::new(), reporting: false }
     }
 
     /// The end of the supervisor's task. What became of a worktree comes last: the end of a text is what is kept of it.
     #[must_use]
-    pub fn end(&self, task_id: TaskId) -> TaskEnd {
+    pub fn task_end(&self, task_id: TaskId) -> TaskEnd {
         let told: usize = self.left.iter().map(|line| line.len() + 1).sum();
         let text = limits::clip(&self.text, limits::LINE_BYTES.saturating_sub(told));
         let truncated = text.len() < self.text.len();
@@ -58,7 +58,7 @@ impl AgentState {
 }
 
 /// What a supervisor wants to know about a worktree that is gone.
-pub(super) fn left_of(fact: &WorktreeRemoved) -> Vec<String> {
+pub(super) fn describe_removed_worktree(fact: &WorktreeRemoved) -> Vec<String> {
     let branches = fact
         .branches
         .iter()

@@ -194,7 +194,7 @@ impl Queue {
     /// The first message that may be taken now, by lanes. A lane waits behind its first message; but nobody waits behind
     /// a message that is `paced`, as the agent's own are then.
     #[must_use]
-    pub fn due_head(&self, now: Time, paced: bool) -> Option<&Entry> {
+    pub fn first_due(&self, now: Time, paced: bool) -> Option<&Entry> {
         if paced {
             return self.first_due_of(&self.others, now);
         }
@@ -206,8 +206,8 @@ impl Queue {
 
     /// Whether a message waits for nothing but to be taken.
     #[must_use]
-    pub fn has_input(&self, paced: bool) -> bool {
-        self.due_head(Time::MIN, paced).is_some()
+    pub fn has_due_input(&self, paced: bool) -> bool {
+        self.first_due(Time::MIN, paced).is_some()
     }
 
     /// The first message that the agent caused itself and that waits behind no message with a time of its own.
@@ -224,12 +224,12 @@ impl Queue {
 
     /// The first queued operator message whose lane is not held back.
     #[must_use]
-    pub fn due_operator(&self, now: Time) -> Option<&Entry> {
+    pub fn first_due_operator(&self, now: Time) -> Option<&Entry> {
         self.first_due_of(&self.operators, now)
     }
 
     #[must_use]
-    pub fn due_work_tick(&self, now: Time) -> Option<&Entry> {
+    pub fn first_due_work_tick(&self, now: Time) -> Option<&Entry> {
         self.first_due_of(&self.work_ticks, now)
     }
 
@@ -327,7 +327,7 @@ impl Queue {
     }
 
     /// Moves a message from one of the statuses it may come from to a new one. The one place where a status changes.
-    pub(super) fn shift(
+    pub(super) fn change_status(
         &mut self,
         id: &MessageId,
         from: &[QueueStatus],
@@ -347,12 +347,12 @@ impl Queue {
         if !from.contains(&entry.status) {
             return Err(format!("{id} is {}", entry.status));
         }
-        self.unindex(id);
+        self.remove_from_indexes(id);
         self.entries.remove(id).ok_or_else(|| format!("{id} is not in the queue"))
     }
 
     pub(super) fn edit(&mut self, id: &MessageId, change: impl FnOnce(&mut Entry)) {
-        self.unindex(id);
+        self.remove_from_indexes(id);
         if let Some(mut entry) = self.entries.remove(id) {
             change(&mut entry);
             self.insert(entry);
@@ -404,11 +404,11 @@ impl Queue {
             Some(front) if to_front && front < entry.place => front.min(parked_front) - 1,
             Some(_) | None => entry.place,
         };
-        self.shift(id, from, QueueStatus::Queued, |entry| {
+        self.change_status(id, from, QueueStatus::Queued, |entry| {
             entry.place = place;
             entry.not_before = not_before;
             entry.joined = None;
-            entry.guard.try_again();
+            entry.guard.allow_one_more();
             match reason {
                 RequeueReason::Crash => {
                     entry.crashes += 1;
@@ -469,7 +469,7 @@ impl Queue {
         self.entries.insert(id, entry);
     }
 
-    fn unindex(&mut self, id: &MessageId) {
+    fn remove_from_indexes(&mut self, id: &MessageId) {
         let Some(entry) = self.entries.get(id) else { return };
         let (lane, place) = (entry.message.priority, entry.place);
         self.body_bytes = self.body_bytes.saturating_sub(entry.body_bytes);
@@ -498,7 +498,7 @@ impl Queue {
     /// Records from elsewhere: kept if they are still somewhere. The ledger of whoever wrote them has the rest.
     pub(crate) fn restore(&mut self, mut entry: Entry) {
         if entry.status.replays() || matches!(entry.status, QueueStatus::Parked | QueueStatus::Interjected) {
-            self.unindex(&entry.message.message_id);
+            self.remove_from_indexes(&entry.message.message_id);
             entry.body_bytes = entry.body_bytes.max(entry.message.body_bytes());
             entry.message = self.shorten(entry.message);
             self.insert(entry);

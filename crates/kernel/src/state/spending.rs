@@ -52,7 +52,7 @@ impl Spending {
 
     /// A day that is not even tomorrow has not begun: the clock was ahead. What was used on it, and before it since today,
     /// counts for today. Says which days today is made of.
-    pub(super) fn clock_set_back(&mut self, now: Time) -> Vec<i64> {
+    pub(super) fn merge_future_days(&mut self, now: Time) -> Vec<i64> {
         let (today, ahead) = (day_of(now), self.day);
         if ahead <= today.saturating_add(1) {
             return Vec::new();
@@ -64,7 +64,7 @@ impl Spending {
     }
 
     /// What was used on that day, as far back as it is known.
-    fn on_day(&mut self, day: i64) -> Option<&mut Used> {
+    fn usage_of_day(&mut self, day: i64) -> Option<&mut Used> {
         if day == self.day {
             return Some(&mut self.today);
         }
@@ -113,7 +113,7 @@ impl AgentState {
 
     /// What its children at work may use.
     #[must_use]
-    pub fn granted(&self) -> Limits {
+    pub fn allowed_to_children(&self) -> Limits {
         Limits::each(|measure| {
             let grants = self.planes.tasks.children().filter_map(|task| task.granted.of(measure));
             grants.fold(None, |sum: Option<u64>, grant| Some(sum.unwrap_or(0).saturating_add(grant)))
@@ -122,22 +122,22 @@ impl AgentState {
 
     /// The limit that keeps it from starting a turn.
     #[must_use]
-    pub fn spent(&self) -> Option<Spent> {
-        self.spent_of(|limits| limits)
+    pub fn spent_limit(&self) -> Option<Spent> {
+        self.find_spent_limit(|limits| limits)
     }
 
     /// The limit that ends a turn between two rounds. The turn itself has been paid for by its start.
     #[must_use]
     pub fn spent_between_rounds(&self) -> Option<Spent> {
-        self.spent_of(|limits| Limits { max_turns: None, ..limits })
+        self.find_spent_limit(|limits| Limits { max_turns: None, ..limits })
     }
 
-    fn spent_of(&self, looked_at: impl Fn(Limits) -> Limits) -> Option<Spent> {
+    fn find_spent_limit(&self, looked_at: impl Fn(Limits) -> Limits) -> Option<Spent> {
         let budget = &self.definition.config.budget;
         if budget.is_none() {
             return None;
         }
-        let granted = self.granted();
+        let granted = self.allowed_to_children();
         let with = |used: Used| move |measure| used.of(measure).saturating_add(granted.of(measure).unwrap_or(0));
         let in_all = looked_at(budget.in_all()).reached(with(self.used_with_children()));
         in_all.map(|reached| Spent { reached, until: None }).or_else(|| {
@@ -155,14 +155,14 @@ impl AgentState {
 
     /// When a day's budget that is spent begins anew.
     #[must_use]
-    pub fn renewal(&self) -> Option<Time> {
-        self.spent().and_then(|spent| spent.until)
+    pub fn next_renewal(&self) -> Option<Time> {
+        self.spent_limit().and_then(|spent| spent.until)
     }
 
     /// The part that a child made now is granted: half of what is left, of every limit there is. An error says of what
     /// there is too little.
-    pub fn grant(&self) -> Result<Limits, Reached> {
-        let (budget, granted) = (&self.definition.config.budget, self.granted());
+    pub fn allowance_for_child(&self) -> Result<Limits, Reached> {
+        let (budget, granted) = (&self.definition.config.budget, self.allowed_to_children());
         let pools = [(budget.in_all(), self.used_with_children()), (budget.daily, self.accounts.spending.today)];
         let mut short = None;
         let grant = Limits::each(|measure| {
@@ -196,10 +196,10 @@ impl AgentState {
     }
 
     /// No model could be asked in the running turn, and its message will be taken again: the turn is not counted.
-    pub(super) fn turn_in_vain(&mut self) {
+    pub(super) fn uncount_turn(&mut self) {
         self.accounts.spending.vain_turns += 1;
         let Some(turn) = &self.turns.current else { return };
-        if let Some(used) = self.accounts.spending.on_day(turn.counted_on) {
+        if let Some(used) = self.accounts.spending.usage_of_day(turn.counted_on) {
             used.turns = used.turns.saturating_sub(1);
         }
         let Some(id) = turn.work_item_id().cloned() else { return };
@@ -220,13 +220,13 @@ impl AgentState {
     }
 
     /// A child is over: what it used takes the place of what it was granted.
-    pub(super) fn child_used(&mut self, at: Time, used: &Used) {
+    pub(super) fn count_child_usage(&mut self, at: Time, used: &Used) {
         self.accounts.spending.children.add(used);
         self.accounts.spending.spend(at, used);
     }
 
     /// Once the budget is no longer reached, the operator is told when it is again.
-    pub(super) fn forget_told(&mut self) {
-        self.accounts.spending.told &= self.spent().is_some();
+    pub(super) fn reset_budget_notice(&mut self) {
+        self.accounts.spending.told &= self.spent_limit().is_some();
     }
 }

@@ -20,7 +20,7 @@ pub struct Run {
 }
 
 impl Run {
-    fn holds(&self, schedule: &Schedule, occurrence: Time) -> bool {
+    fn contains(&self, schedule: &Schedule, occurrence: Time) -> bool {
         // An interval that begins anew after the clock was set back has other occurrences than before.
         let in_step = match schedule {
             Schedule::Every { every_ms, .. } => occurrence.since_ms(self.first).is_multiple_of((*every_ms).max(1)),
@@ -40,7 +40,7 @@ pub struct Told {
 
 impl Told {
     /// `is_next` where none before it was passed over.
-    pub(super) fn fired(&mut self, occurrence: Time, is_next: bool) {
+    pub(super) fn record_fire(&mut self, occurrence: Time, is_next: bool) {
         self.runs.retain(|run| occurrence.since_ms(run.last) <= limits::CLOCK_REPEATS_MS);
         match self.runs.back_mut().filter(|_| self.follows && is_next) {
             Some(run) => run.last = occurrence,
@@ -53,29 +53,29 @@ impl Told {
     }
 
     /// Occurrences up to this one got no tick of their own.
-    pub(super) fn passed_over(&mut self, last: Time) {
+    pub(super) fn record_passed_over(&mut self, last: Time) {
         self.follows &= self.runs.back().is_some_and(|run| last < run.last);
     }
 
     /// The timer goes on at another time than it would have.
-    pub(super) fn breaks_off(&mut self) {
+    pub(super) fn break_streak(&mut self) {
         self.follows = false;
     }
 
     /// The run that an occurrence is in, if it has fired.
     #[must_use]
-    pub fn run_of(&self, schedule: &Schedule, occurrence: Time) -> Option<Run> {
-        self.runs.iter().find(|run| run.holds(schedule, occurrence)).copied()
+    pub fn streak_with(&self, schedule: &Schedule, occurrence: Time) -> Option<Run> {
+        self.runs.iter().find(|run| run.contains(schedule, occurrence)).copied()
     }
 
     /// The first run after an occurrence that has not fired.
     #[must_use]
-    pub fn run_after(&self, schedule: &Schedule, occurrence: Time) -> Option<Run> {
+    pub fn first_streak_after(&self, schedule: &Schedule, occurrence: Time) -> Option<Run> {
         let later = self.runs.iter().filter(|run| {
             run.first > occurrence && {
                 // The other way round: whether the timer comes upon it.
                 let from_here = Run { first: occurrence, last: run.last };
-                from_here.holds(schedule, run.first)
+                from_here.contains(schedule, run.first)
             }
         });
         later.min_by_key(|run| run.first).copied()
@@ -83,13 +83,13 @@ impl Told {
 
     /// When a timer that was to fire at `next` fires after the clock was set back to `now`: no later than its schedule
     /// says from there, and for no occurrence that has fired.
-    pub(super) fn next_from(&self, schedule: &Schedule, next: Time, now: Time) -> Option<Time> {
+    pub(super) fn next_fire_from(&self, schedule: &Schedule, next: Time, now: Time) -> Option<Time> {
         match schedule {
             Schedule::Once { .. } => None,
             Schedule::Cron { .. } => {
-                let mut occurrence = schedule.after(now)?;
-                while let Some(run) = self.run_of(schedule, occurrence) {
-                    occurrence = schedule.after(run.last)?;
+                let mut occurrence = schedule.occurrence_after(now)?;
+                while let Some(run) = self.streak_with(schedule, occurrence) {
+                    occurrence = schedule.occurrence_after(run.last)?;
                 }
                 Some(occurrence)
             }
@@ -102,17 +102,17 @@ impl Told {
         let ahead_ms = next.since_ms(now);
         let last_step_ms = ahead_ms.saturating_sub(1) % every_ms + 1;
         let in_step = now.plus_ms(last_step_ms);
-        if self.run_of(schedule, in_step).is_none() {
+        if self.streak_with(schedule, in_step).is_none() {
             return in_step;
         }
         // In step with none of the runs: there are fewer of them than a millisecond has neighbours.
         let out_of_step = (0..every_ms).map(|ms| now.plus_ms(every_ms - ms));
         let mut untold =
-            out_of_step.filter(|time| self.runs.iter().all(|run| !in_step_with(every_ms, run.first, *time)));
+            out_of_step.filter(|time| self.runs.iter().all(|run| !is_in_step(every_ms, run.first, *time)));
         untold.next().unwrap_or(in_step)
     }
 }
 
-fn in_step_with(every_ms: u64, one: Time, other: Time) -> bool {
+fn is_in_step(every_ms: u64, one: Time, other: Time) -> bool {
     one.max(other).since_ms(one.min(other)).is_multiple_of(every_ms)
 }

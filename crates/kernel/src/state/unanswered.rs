@@ -31,7 +31,7 @@ impl Unanswered {
         self.messages.iter()
     }
 
-    pub(super) fn answered(&mut self, id: &MessageId) {
+    pub(super) fn remove(&mut self, id: &MessageId) {
         self.messages.remove(id);
     }
 }
@@ -54,12 +54,12 @@ impl AgentState {
 
     /// Only the turn of the message itself puts it here: one that was answered before stays answered, whatever else its
     /// waits bring.
-    pub(super) fn put_off_answers(&mut self, turn: &Turn, fact: &TurnTerminal) {
+    pub(super) fn update_unanswered(&mut self, turn: &Turn, fact: &TurnTerminal) {
         if fact.returned {
             return;
         }
         for id in self.left_unanswered(turn) {
-            self.turns.unanswered.answered(&id);
+            self.turns.unanswered.remove(&id);
         }
         if turn.puts_off_answer() && fact.error.is_none() && turn.answers() == Some(&turn.message_id) {
             self.turns.unanswered.messages.insert(turn.message_id.clone());

@@ -32,9 +32,9 @@ impl AgentState {
         let entry = entry.ok_or_else(|| format!("{} was not taken", fact.message_id))?;
         let (message, again) = (entry.message.clone(), entry.taken > 1);
         if message.self_caused && !again {
-            self.accounts.pace.count(at, self.definition.limits.self_turns_per_hour);
+            self.accounts.pace.count_turn(at, self.definition.limits.self_turns_per_hour);
         }
-        self.planes.work.turn_starts(message.is_work_tick());
+        self.planes.work.record_turn_start(message.is_work_tick());
         self.turns.last_trigger =
             Some(LastTrigger { kind: fact.continuation.trigger_kind, work_tick: message.is_work_tick() });
         self.turns.last_continuation = Some(fact.continuation.clone());
@@ -73,32 +73,32 @@ impl AgentState {
     /// the turn made has changed by that.
     pub(super) fn turn_bound(&mut self, fact: &TurnBound, at: Time) -> Applied {
         self.spend_time(at);
-        let left = self.turn_of(&fact.exec_id)?.clone();
+        let left = self.running_turn(&fact.exec_id)?.clone();
         let Some(item) = self.planes.work.open(&fact.work_item_id) else {
             return Err(format!("{} is not an open work item", fact.work_item_id));
         };
         let progressed = item.order > left.seq;
         self.count_item_turn(&left, false, at)?;
-        let turn = self.turn_of(&fact.exec_id)?;
+        let turn = self.running_turn(&fact.exec_id)?;
         turn.item = Some(BoundItem { work_item_id: fact.work_item_id.clone(), progressed });
         self.planes.work.edit(&fact.work_item_id, |item| item.used.add(&Used::turn()))?;
         self.planes.update_standing(&fact.work_item_id);
         Ok(())
     }
 
-    pub(super) fn turn_of(&mut self, exec: &ExecId) -> Result<&mut Turn, String> {
+    pub(super) fn running_turn(&mut self, exec: &ExecId) -> Result<&mut Turn, String> {
         self.turns.current.as_mut().filter(|turn| turn.exec_id == *exec).ok_or_else(|| format!("{exec} does not run"))
     }
 
     /// What a provider wants back stands until one says otherwise.
-    pub(super) fn carry_over(&mut self, carry: Option<&serde_json::Value>) {
+    pub(super) fn set_carry(&mut self, carry: Option<&serde_json::Value>) {
         if let Some(carry) = carry {
             self.models.carry = Some(carry.clone());
         }
     }
 
     pub(super) fn assistant_round(&mut self, fact: &AssistantRoundRecorded) -> Applied {
-        let turn = self.turn_of(&fact.exec_id)?;
+        let turn = self.running_turn(&fact.exec_id)?;
         if turn.phase != Phase::Model || turn.round != fact.round {
             return Err(format!("round {} is not under way", fact.round));
         }
@@ -114,7 +114,7 @@ impl AgentState {
     }
 
     pub(super) fn tool_started(&mut self, fact: &ToolStarted) -> Applied {
-        let turn = self.turn_of(&fact.exec_id)?;
+        let turn = self.running_turn(&fact.exec_id)?;
         let Phase::Tools { running, waiting, .. } = &mut turn.phase else {
             return Err("no calls are open".to_owned());
         };
@@ -128,7 +128,7 @@ impl AgentState {
     }
 
     pub(super) fn tool_finished(&mut self, fact: &ToolFinished, at: Time) -> Applied {
-        let turn = self.turn_of(&fact.exec_id)?;
+        let turn = self.running_turn(&fact.exec_id)?;
         let Phase::Tools { running, ends_turn, .. } = &mut turn.phase else {
             return Err("no calls are open".to_owned());
         };
@@ -140,12 +140,12 @@ impl AgentState {
         let known = fact.status != ToolStatus::Unknown;
         self.planes.queue.edit(&message, |entry| {
             if fact.repeated {
-                entry.guard.refuse();
+                entry.guard.record_refused();
             } else if fact.cut {
-                entry.guard.cut_off();
+                entry.guard.record_truncated();
             } else if known {
                 let result = result_hash(fact.status.as_str(), &fact.result);
-                entry.guard.finished(call_hash(&call.tool, &call.input), result);
+                entry.guard.record_result(call_hash(&call.tool, &call.input), result);
             }
         });
         if fact.status == ToolStatus::Unknown {
@@ -164,7 +164,7 @@ impl AgentState {
     }
 
     pub(super) fn turn_aborted(&mut self, fact: &TurnAborted, at: Time) -> Applied {
-        let turn = self.turn_of(&fact.exec_id)?.clone();
+        let turn = self.running_turn(&fact.exec_id)?.clone();
         // How long it ran before it was cut, nobody knows: the process may have been gone for days.
         if fact.reason != AbortReason::Cut && !fact.process_ended {
             self.spend_time(at);
@@ -178,15 +178,15 @@ impl AgentState {
     }
 
     pub(super) fn turn_terminal(&mut self, fact: &TurnTerminal, at: Time) -> Applied {
-        let turn = self.turn_of(&fact.exec_id)?.clone();
+        let turn = self.running_turn(&fact.exec_id)?.clone();
         self.spend_time(at);
         // As above: a provider that could not be reached says nothing about the work.
         if !fact.returned {
             self.count_turn(&turn, fact.tree.as_deref(), at)?;
         } else if turn.rounds.count == 0 {
-            self.turn_in_vain();
+            self.uncount_turn();
         }
-        self.put_off_answers(&turn, fact);
+        self.update_unanswered(&turn, fact);
         self.end_turn(fact.terminal_kind, fact.error.as_deref());
         self.turns.last_terminal.iter_mut().for_each(|last| last.is_truncated = fact.cut);
         if self.definition.identity.supervisor.is_some() && !fact.returned {
@@ -215,7 +215,7 @@ impl AgentState {
         }
         let message = self.planes.queue.get(&turn.message_id).map(|entry| &entry.message);
         if message.is_some_and(|message| message.is_work_tick()) {
-            self.planes.work.tick_ended();
+            self.planes.work.count_vain_tick();
         }
         self.count_item_turn(turn, tree_changed, at)
     }
@@ -227,7 +227,7 @@ impl AgentState {
             return Ok(());
         };
         let progressed = tree_changed || turn.item.as_ref().is_some_and(|item| item.progressed);
-        self.planes.work.edit(&id, |item| item.ticks.turn_ended(progressed, by_operator, at))?;
+        self.planes.work.edit(&id, |item| item.ticks.record_turn_end(progressed, by_operator, at))?;
         self.planes.update_standing(&id);
         Ok(())
     }
