@@ -29,7 +29,7 @@ pub struct Calendar {
 }
 
 /// A time during which the zone's clock runs without a jump, in seconds.
-struct Stretch {
+struct OffsetPeriod {
     start: i64,
     end: i64,
     offset: i64,
@@ -54,16 +54,16 @@ impl Calendar {
         let mut from = time.as_ms().div_euclid(1_000) + 1;
         let far = from + FAR_S;
         while from < far {
-            let stretch = self.stretch_at(from);
-            let (begin, stands_in) = self.find_begin(&stretch);
-            if stands_in && from == stretch.start {
+            let period = self.period_at(from);
+            let (begin, stands_in) = self.first_local_second(&period);
+            if stands_in && from == period.start {
                 return Some(to_time(from));
             }
-            let (start, end) = (begin.max(from + stretch.offset), stretch.end.min(far) + stretch.offset);
+            let (start, end) = (begin.max(from + period.offset), period.end.min(far) + period.offset);
             if let Some(local) = self.fields.first_in(start, end) {
-                return Some(to_time(local - stretch.offset));
+                return Some(to_time(local - period.offset));
             }
-            from = stretch.end;
+            from = period.end;
         }
         None
     }
@@ -74,16 +74,16 @@ impl Calendar {
         let mut to = (time.as_ms() + 999).div_euclid(1_000);
         let far = to - FAR_S;
         while to > far {
-            let stretch = self.stretch_at(to - 1);
-            let (begin, stands_in) = self.find_begin(&stretch);
-            let begin = begin.max(far + stretch.offset);
-            if let Some(local) = self.fields.last_in(begin, to + stretch.offset) {
-                return Some(to_time(local - stretch.offset));
+            let period = self.period_at(to - 1);
+            let (begin, stands_in) = self.first_local_second(&period);
+            let begin = begin.max(far + period.offset);
+            if let Some(local) = self.fields.last_in(begin, to + period.offset) {
+                return Some(to_time(local - period.offset));
             }
             if stands_in {
-                return Some(to_time(stretch.start));
+                return Some(to_time(period.start));
             }
-            to = stretch.start;
+            to = period.start;
         }
         None
     }
@@ -94,31 +94,31 @@ impl Calendar {
         let (mut from, to) = (after.as_ms().div_euclid(1_000) + 1, until.as_ms().div_euclid(1_000) + 1);
         let mut count = 0;
         while from < to {
-            let stretch = self.stretch_at(from);
-            let (begin, stands_in) = self.find_begin(&stretch);
-            count += u64::from(stands_in && from == stretch.start);
-            let (start, end) = (begin.max(from + stretch.offset), stretch.end.min(to) + stretch.offset);
+            let period = self.period_at(from);
+            let (begin, stands_in) = self.first_local_second(&period);
+            count += u64::from(stands_in && from == period.start);
+            let (start, end) = (begin.max(from + period.offset), period.end.min(to) + period.offset);
             count += self.fields.count_in(start, end);
-            from = stretch.end;
+            from = period.end;
         }
         count
     }
 
-    /// From which local time on a stretch has occurrences of its own, and whether its first instant is one for what
+    /// From which local time on a period has occurrences of its own, and whether its first instant is one for what
     /// the clock skipped.
-    fn find_begin(&self, stretch: &Stretch) -> (i64, bool) {
-        let begin = stretch.start + stretch.offset;
-        let Some(before) = stretch.offset_before.filter(|_| !self.fields.every_hour()) else { return (begin, false) };
-        let reached = stretch.start + before;
+    fn first_local_second(&self, period: &OffsetPeriod) -> (i64, bool) {
+        let begin = period.start + period.offset;
+        let Some(before) = period.offset_before.filter(|_| !self.fields.every_hour()) else { return (begin, false) };
+        let reached = period.start + before;
         let skipped = self.fields.first_in(reached, begin).is_some();
         (begin.max(reached), skipped && self.fields.first_in(begin, begin + 1).is_none())
     }
 
-    fn stretch_at(&self, at: i64) -> Stretch {
+    fn period_at(&self, at: i64) -> OffsetPeriod {
         let start = self.zone.preceding(to_timestamp(at + 1)).next().map(|change| change.timestamp().as_second());
         let end = self.zone.following(to_timestamp(at)).next().map(|change| change.timestamp().as_second());
         let offset = |at: i64| i64::from(self.zone.to_offset(to_timestamp(at)).seconds());
-        Stretch {
+        OffsetPeriod {
             start: start.unwrap_or(Time::MIN.as_ms() / 1_000),
             end: end.unwrap_or(Time::MAX.as_ms()),
             offset: offset(at),

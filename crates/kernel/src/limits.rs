@@ -41,7 +41,7 @@ pub const LAST_ASSISTANT_BYTES: usize = 2_000;
 /// Closed records of one kind that a state still remembers, newest last.
 pub const RECENT_MAX: usize = 32;
 /// Reasons that are kept of asking a task to end.
-pub const ASKED_MAX: usize = 8;
+pub const CANCEL_REASONS_MAX: usize = 8;
 /// Facts between a message and its turn that whoever reads the turn looks through; a message farther back is pointed at.
 pub const NEARBY_FACTS: u64 = 64;
 /// Evidence lines of one decision.
@@ -67,7 +67,7 @@ pub const PROVIDER_BACKOFF_MS: [u64; 5] = [2_000, 10_000, 60_000, 300_000, 600_0
 /// The longest that a provider's word is waited for; a message that waits longer looks like one that is lost.
 pub const PROVIDER_RETRY_MAX_MS: u64 = 24 * 3_600_000;
 /// What is kept of a provider's last words.
-pub const TROUBLE_BYTES: usize = 500;
+pub const MODEL_ERROR_BYTES: usize = 500;
 /// Models that are tried after the first.
 pub const FALLBACK_MAX: usize = 8;
 
@@ -76,7 +76,7 @@ pub const CLOCK_SLACK_MS: u64 = 1_000;
 /// A clock that is set back by more than this was wrong: occurrences of a calendar that have fired may fire again.
 pub const CLOCK_REPEATS_MS: u64 = 48 * 3_600_000;
 /// Runs of occurrences without a gap that a timer remembers to have fired.
-pub const TIMER_RUNS_MAX: usize = 32;
+pub const TIMER_STREAKS_MAX: usize = 32;
 /// Occurrences ahead that are shown of one timer.
 pub const UPCOMING_SHOWN: usize = 5;
 /// The shortest interval of a repeating timer.
@@ -107,9 +107,9 @@ pub const CUT_CALLS_MAX: u32 = 3;
 pub const GUARDED_CALLS_MAX: usize = 64;
 
 /// How long a call that a person let run may still be made.
-pub const GRANT_MS: u64 = 24 * 3_600_000;
+pub const CALL_PERMIT_MS: u64 = 24 * 3_600_000;
 /// Calls that may still be made, per agent; the oldest gives way.
-pub const GRANTS_MAX: usize = 64;
+pub const CALL_PERMITS_MAX: usize = 64;
 
 /// `text`, cut to at most `max` bytes at a character boundary.
 #[must_use]

@@ -4,7 +4,7 @@ use abide_kernel::fact::DecodeError;
 use abide_kernel::id::{AgentId, Fresh, Seq};
 use abide_kernel::input::{Answer, Input, Refusal, Remains};
 use abide_kernel::read_rows::{Row, rows_of};
-use abide_kernel::state::Illegal;
+use abide_kernel::state::IllegalFact;
 use abide_kernel::summary::agent_summary;
 use abide_kernel::time::Time;
 use abide_kernel::views::agent::AgentSummary;
@@ -42,7 +42,7 @@ impl Machine for AgentState {
     type Answer = Answer;
     type Summary = RequestSummary;
     type Boot = Remains;
-    type Illegal = Illegal;
+    type IllegalFact = IllegalFact;
 
     const FINGERPRINT: &'static str = AgentState::FINGERPRINT;
 
@@ -66,7 +66,7 @@ impl Machine for AgentState {
         self.seq
     }
 
-    fn apply(&mut self, at: Time, fact: &Fact) -> Result<(), Illegal> {
+    fn apply(&mut self, at: Time, fact: &Fact) -> Result<(), IllegalFact> {
         self.apply(at, fact)
     }
 

@@ -142,7 +142,10 @@ impl Fields {
         let parts: Vec<&str> = text.split_ascii_whitespace().collect();
         let [minutes, hours, days, months, weekdays] = parts[..] else {
             let message = format!("a cron expression has five fields, and this one has {}", parts.len());
-            return Err(invalid_field(message, "write minute, hour, day of the month, month, day of the week: 0 9 * * mon-fri"));
+            return Err(invalid_field(
+                message,
+                "write minute, hour, day of the month, month, day of the week: 0 9 * * mon-fri",
+            ));
         };
         let [minute, hour, day, month, weekday] = &KINDS;
         Ok(Fields {

@@ -30,7 +30,7 @@ fn reschedule_timers(step: &mut Step<'_>, clock_from: Time) {
     let repeats = clock_from.since_ms(step.now) > limits::CLOCK_REPEATS_MS;
     let moved = step.state.planes.timers.active().values().filter_map(|timer| {
         let (from, to) = (timer.next_fire_at?, timer.next_fire_from(step.now, repeats)?);
-        let (timer_id, repeats) = (timer.timer_id.clone(), repeats && timer.told.is_some());
+        let (timer_id, repeats) = (timer.timer_id.clone(), repeats && timer.fired.is_some());
         Some(TimerRescheduled { timer_id, from, to, reason: REASON, repeats })
     });
     for moved in moved.collect::<Vec<_>>() {

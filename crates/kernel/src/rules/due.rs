@@ -14,7 +14,7 @@ use crate::rules::step::Step;
 use crate::scheduler::ticks;
 use crate::state::approval::Approval;
 use crate::state::spending::Spending;
-use crate::state::timer::{Due, Timer};
+use crate::state::timer::{DueOccurrences, Timer};
 use crate::time::Time;
 use crate::vocabulary::{ApprovalDefault, ApprovalStatus, CatchUp, Maker, MessageKind, MissedReason, OriginKind};
 
@@ -72,7 +72,7 @@ pub(super) fn tell_decision(step: &mut Step<'_>, approval: &Approval, grant: boo
     let next = match (&approval.call, grant) {
         (None, _) => String::new(),
         (Some(_), true) => {
-            let until = step.now.plus_ms(limits::GRANT_MS);
+            let until = step.now.plus_ms(limits::CALL_PERMIT_MS);
             format!("\nMake the very same call again: it may run once, until {until}.")
         }
         (Some(_), false) => "\nThe call was not made. Find another way, or say what can't be done.".to_owned(),
@@ -93,7 +93,7 @@ fn fire_timer(step: &mut Step<'_>, id: &TimerId) {
     let Some(timer) = step.state.planes.timers.get(id).cloned() else { return };
     let Some(next) = timer.next_fire_at else { return };
     // Those that have fired are not told with those before them.
-    let fired = timer.told.as_ref().and_then(|told| told.first_streak_after(&timer.schedule, next));
+    let fired = timer.fired.as_ref().and_then(|told| told.first_streak_after(&timer.schedule, next));
     let until = fired.map_or(step.now, |run| step.now.min(Time::from_ms(run.first.as_ms() - 1)));
     let Some(due) = timer.schedule.due_occurrences(next, until) else { return };
     let late = step.now.since_ms(due.last) > limits::LATE_GRACE_MS;
@@ -126,7 +126,7 @@ fn fire_timer(step: &mut Step<'_>, id: &TimerId) {
 fn pass_over_fired(step: &mut Step<'_>, id: &TimerId) {
     loop {
         let Some(timer) = step.state.planes.timers.get(id) else { return };
-        let Some((next, told)) = timer.next_fire_at.zip(timer.told.as_ref()) else { return };
+        let Some((next, told)) = timer.next_fire_at.zip(timer.fired.as_ref()) else { return };
         let Some(fired) = told.streak_with(&timer.schedule, next) else { return };
         let Some(due) = timer.schedule.due_occurrences(next, step.now.min(fired.last)) else { return };
         let run = Run { count: due.count, first: due.first, last: due.last };
@@ -135,7 +135,7 @@ fn pass_over_fired(step: &mut Step<'_>, id: &TimerId) {
 }
 
 /// One occurrence after another, each with its own turn; but a backlog must not run for ever.
-fn catch_up(step: &mut Step<'_>, timer: &Timer, due: Due) {
+fn catch_up(step: &mut Step<'_>, timer: &Timer, due: DueOccurrences) {
     let mut first = due.first;
     if let Some(dropped) = due.count.checked_sub(limits::CATCH_UP_ALL_MAX).filter(|dropped| *dropped > 0) {
         let before = |time: Time| timer.schedule.occurrence_before(time).unwrap_or(due.first).max(due.first);

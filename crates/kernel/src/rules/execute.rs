@@ -15,7 +15,7 @@ use crate::id::{Fresh, MessageId, WorkItemId};
 use crate::limits;
 use crate::rules::step::Step;
 use crate::rules::{account_for_waiting_tick, end_sleeps, leave_if_done, present, settle, trigger_wait};
-use crate::scheduler::continuation::{Classified, classify_entry};
+use crate::scheduler::continuation::{Classification, classify_entry};
 use crate::scheduler::ticks;
 use crate::state::AgentState;
 use crate::state::queue::Entry;
@@ -69,7 +69,7 @@ fn record(step: &mut Step<'_>, decision: &Decision) {
 fn start_turn(step: &mut Step<'_>, decision: &Decision) {
     let Some(message_id) = decision.message_id.clone() else { return };
     let Some(entry) = step.state.planes.queue.get(&message_id) else { return };
-    let Classified::Reenter { continuation, matched } = classify_entry(step.state, entry) else { return };
+    let Classification::Reenter { continuation, matched } = classify_entry(step.state, entry) else { return };
     let (replays, message, queued) = (entry.taken, entry.message.clone(), entry.seq);
     let answers = answers(step.state, entry, &continuation, &matched);
     record(step, decision);
@@ -126,8 +126,8 @@ fn reduce(step: &mut Step<'_>, decision: &Decision) {
     let (classified, replays) = (classify_entry(step.state, entry), entry.taken);
     record(step, decision);
     match classified {
-        Classified::Park { behind, .. } => step.emit(MessageParked { message_id, behind }),
-        Classified::Reduce { continuation } | Classified::Reenter { continuation, .. } => {
+        Classification::Park { behind, .. } => step.emit(MessageParked { message_id, behind }),
+        Classification::Reduce { continuation } | Classification::Reenter { continuation, .. } => {
             step.emit(MessageDequeued { message_id: message_id.clone(), replays });
             step.emit(MessageProcessed { message_id, ignored: continuation.evidence });
         }

@@ -8,7 +8,7 @@ use crate::input::{Answer, NewMessage, Refusal};
 use crate::limits;
 use crate::message::{Message, Origin, body_bytes};
 use crate::rules::step::Step;
-use crate::scheduler::continuation::{Classified, classify};
+use crate::scheduler::continuation::{Classification, classify};
 use crate::scheduler::ticks::make_hint_tick;
 use crate::vocabulary::{DeliveryMode, Disposition, MessageKind, OriginKind, Priority, Status, Trust};
 
@@ -118,7 +118,9 @@ pub(super) fn wake(
     let status = step.state.status();
     let (disposition, why) = if status == Status::Stopped {
         (Disposition::Ignored, "the agent is stopped; start it first")
-    } else if step.state.planes.hints.sources() >= limits::HINT_SOURCES_MAX && !step.state.planes.hints.has_source(&source) {
+    } else if step.state.planes.hints.sources() >= limits::HINT_SOURCES_MAX
+        && !step.state.planes.hints.has_source(&source)
+    {
         return Err(Refusal::new("too_many_hints", "too many sources have hints pending", "send it again later"));
     } else if status == Status::AwakeRunning {
         (Disposition::Coalesced, "a turn is running; the hint follows it")
@@ -150,12 +152,12 @@ fn outlook(step: &mut Step<'_>, source: &str) -> Option<(Disposition, String)> {
     let message_id = step.fresh.message();
     let hint = step.state.planes.hints.deliverable().filter(|hint| hint.source == source)?;
     match classify(step.state, &make_hint_tick(step.state, message_id, hint)) {
-        Classified::Reenter { .. } => None,
-        Classified::Reduce { .. } => Some((
+        Classification::Reenter { .. } => None,
+        Classification::Reduce { .. } => Some((
             Disposition::Triggered,
             "the agent takes note of it without a turn; work in backoff is due now".to_owned(),
         )),
-        Classified::Park { behind, .. } => {
+        Classification::Park { behind, .. } => {
             let waits: Vec<&str> = behind.iter().map(WaitId::as_str).collect();
             let waits = waits.join(", ");
             Some((Disposition::Parked, format!("it is parked behind {waits}, and taken when that ends")))

@@ -9,7 +9,7 @@ use crate::id::{MessageId, WaitId};
 use crate::limits;
 use crate::message::{Message, Origin};
 use crate::rules::step::Step;
-use crate::scheduler::continuation::{Classified, classify};
+use crate::scheduler::continuation::{Classification, classify};
 use crate::state::task::Task;
 use crate::vocabulary::{
     Boundary, BriefKind, Maker, MessageKind, OriginKind, RequeueReason, Standing, Status, TaskKind, WaitKind,
@@ -199,7 +199,7 @@ fn examine_parked(step: &mut Step<'_>) {
         .planes
         .queue
         .parked_entries()
-        .filter(|entry| !matches!(classify(step.state, &entry.message), Classified::Park { .. }))
+        .filter(|entry| !matches!(classify(step.state, &entry.message), Classification::Park { .. }))
         .map(|entry| entry.message.message_id.clone())
         .collect();
     for message_id in free {

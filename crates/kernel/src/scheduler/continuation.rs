@@ -13,7 +13,7 @@ use crate::vocabulary::{ContinuationClass, MessageKind, Scope, TickKind, Trigger
 
 /// What is to be done with a message that would be taken now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Classified {
+pub enum Classification {
     /// It starts a turn, and ends these waits.
     Reenter { continuation: Continuation, matched: Vec<WaitId> },
     /// It is reduced without a turn.
@@ -22,56 +22,56 @@ pub enum Classified {
     Park { continuation: Continuation, behind: Vec<WaitId> },
 }
 
-impl Classified {
+impl Classification {
     #[must_use]
     pub fn continuation(&self) -> &Continuation {
         match self {
-            Classified::Reenter { continuation, .. }
-            | Classified::Reduce { continuation }
-            | Classified::Park { continuation, .. } => continuation,
+            Classification::Reenter { continuation, .. }
+            | Classification::Reduce { continuation }
+            | Classification::Park { continuation, .. } => continuation,
         }
     }
 }
 
 /// Classifies a queued message. A message that was taken before is the same delivery again.
 #[must_use]
-pub fn classify_entry(state: &AgentState, entry: &Entry) -> Classified {
+pub fn classify_entry(state: &AgentState, entry: &Entry) -> Classification {
     match &entry.continuation {
         Some(continuation) => {
             let mut continuation = continuation.clone();
             continuation.evidence.push("replayed".to_owned());
-            Classified::Reenter { continuation, matched: matching_waits(state, &entry.message) }
+            Classification::Reenter { continuation, matched: matching_waits(state, &entry.message) }
         }
         None => classify(state, &entry.message),
     }
 }
 
 #[must_use]
-pub fn classify(state: &AgentState, message: &Message) -> Classified {
+pub fn classify(state: &AgentState, message: &Message) -> Classification {
     let matched = matching_waits(state, message);
     if !matched.is_empty() {
         let evidence = matched.iter().map(|id| format!("matched {id}")).collect();
         let continuation = make_continuation(message, ContinuationClass::ResumeExpectedWait, evidence);
-        return Classified::Reenter { continuation, matched };
+        return Classification::Reenter { continuation, matched };
     }
     if let Some(why) = liveness_reason(state, message) {
         let continuation = make_continuation(message, ContinuationClass::LivenessOnly, vec![why.to_owned()]);
-        return Classified::Reduce { continuation };
+        return Classification::Reduce { continuation };
     }
     let parking = state.planes.waits.parking_count(message.work_item_id.as_ref());
     if parking == 0 || stands_on_its_own(message) {
         let why = if parking == 0 { "no_wait_open" } else { "stands_on_its_own" };
         let continuation = make_continuation(message, ContinuationClass::LocalContinuation, vec![why.to_owned()]);
-        return Classified::Reenter { continuation, matched };
+        return Classification::Reenter { continuation, matched };
     }
     let evidence = vec![format!("waits_open {parking}")];
     if may_override(message.kind) {
         let continuation = make_continuation(message, ContinuationClass::ResumeOverride, evidence);
-        return Classified::Reenter { continuation, matched };
+        return Classification::Reenter { continuation, matched };
     }
     let behind = state.planes.waits.parking_waits(message.work_item_id.as_ref()).take(8);
     let behind = behind.map(|wait| wait.waiting_intent_id.clone()).collect();
-    Classified::Park { continuation: make_continuation(message, ContinuationClass::LivenessOnly, evidence), behind }
+    Classification::Park { continuation: make_continuation(message, ContinuationClass::LivenessOnly, evidence), behind }
 }
 
 fn make_continuation(message: &Message, class: ContinuationClass, evidence: Vec<String>) -> Continuation {

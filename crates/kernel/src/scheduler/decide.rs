@@ -1,6 +1,6 @@
 //! `decide`: the table of decisions, row by row. The first row that holds is the decision.
 
-use super::continuation::Classified;
+use super::continuation::Classification;
 use super::projection::SchedulerProjection;
 use super::ticks;
 use super::timed::{Timed, describe_next_fire};
@@ -73,9 +73,9 @@ fn decide_gated(p: &SchedulerProjection<'_>) -> Option<Decision> {
 fn decide_message(p: &SchedulerProjection<'_>) -> Option<Decision> {
     let (entry, classified) = p.message.as_ref()?;
     let (kind, reason) = match classified {
-        Classified::Reenter { .. } => (DecisionKind::StartModelTurn, Reason::ModelReentryMessage),
-        Classified::Reduce { .. } => (DecisionKind::ReduceMessageOnly, Reason::LivenessOnlyMessage),
-        Classified::Park { .. } => (DecisionKind::ReduceMessageOnly, Reason::MessageParked),
+        Classification::Reenter { .. } => (DecisionKind::StartModelTurn, Reason::ModelReentryMessage),
+        Classification::Reduce { .. } => (DecisionKind::ReduceMessageOnly, Reason::LivenessOnlyMessage),
+        Classification::Park { .. } => (DecisionKind::ReduceMessageOnly, Reason::MessageParked),
     };
     let continuation = classified.continuation();
     let message = &entry.message;
@@ -183,15 +183,17 @@ fn decide_pace(p: &SchedulerProjection<'_>) -> Option<Decision> {
 
 /// Row 9: a task wait.
 fn decide_task_wait(p: &SchedulerProjection<'_>) -> Option<Decision> {
-    let of =
-        |scope, reason| p.first_wait(scope, WaitKind::Task).map(|wait| about_wait(DecisionKind::WaitForTask, reason, wait));
+    let of = |scope, reason| {
+        p.first_wait(scope, WaitKind::Task).map(|wait| about_wait(DecisionKind::WaitForTask, reason, wait))
+    };
     of(Scope::WorkItem, Reason::WorkItemTaskWait).or_else(|| of(Scope::Agent, Reason::ActiveTaskWait))
 }
 
 /// Row 10: an external wait.
 fn decide_external_wait(p: &SchedulerProjection<'_>) -> Option<Decision> {
     let of = |scope, reason| {
-        p.first_wait(scope, WaitKind::External).map(|wait| about_wait(DecisionKind::WaitForExternalChange, reason, wait))
+        p.first_wait(scope, WaitKind::External)
+            .map(|wait| about_wait(DecisionKind::WaitForExternalChange, reason, wait))
     };
     of(Scope::WorkItem, Reason::WorkItemExternalWait).or_else(|| of(Scope::Agent, Reason::ActiveAgentWaitingIntents))
 }

@@ -10,7 +10,7 @@ use crate::state::work::WorkItem;
 use crate::time::Time;
 use crate::vocabulary::{Reason, Scope, Standing, TriggerKind, WaitKind};
 
-use super::continuation::{Classified, classify_entry};
+use super::continuation::{Classification, classify_entry};
 
 #[derive(Debug, Clone)]
 pub struct SchedulerProjection<'a> {
@@ -20,7 +20,7 @@ pub struct SchedulerProjection<'a> {
     pub running: Option<&'a ExecId>,
     pub budget_spent: Option<String>,
     /// The message that would be taken now, and what would become of it.
-    pub message: Option<(&'a Entry, Classified)>,
+    pub message: Option<(&'a Entry, Classification)>,
     /// Messages that the agent caused itself have to wait.
     pub paced: bool,
     /// Fairness gives the next step to work instead of to another tick.

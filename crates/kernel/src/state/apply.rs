@@ -1,11 +1,11 @@
-//! One match over all facts: what each of them changes. Illegal pairs of state and fact are errors.
+//! One match over all facts: what each of them changes. IllegalFact pairs of state and fact are errors.
 
 mod messages;
 mod turns;
 mod work;
 
+use super::child::{self, Departure};
 use super::hint::{Hint, Trigger};
-use super::kin::{self, Leaving};
 use super::lifecycle::Control;
 use super::turn::Phase;
 use super::{AgentState, RecordedDecision};
@@ -22,7 +22,7 @@ use crate::vocabulary::{
 /// A fact that can't follow the facts before it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("fact {seq} ({kind}) can't follow what came before it: {problem}")]
-pub struct Illegal {
+pub struct IllegalFact {
     pub seq: u64,
     pub kind: &'static str,
     pub problem: String,
@@ -32,10 +32,10 @@ type Applied = Result<(), String>;
 
 impl AgentState {
     /// Changes the state by one fact, the next of its stream.
-    pub fn apply(&mut self, at: Time, fact: &Fact) -> Result<(), Illegal> {
+    pub fn apply(&mut self, at: Time, fact: &Fact) -> Result<(), IllegalFact> {
         self.seq += 1;
         self.at = at;
-        self.apply_fact(at, fact).map_err(|problem| Illegal { seq: self.seq, kind: fact.kind(), problem })
+        self.apply_fact(at, fact).map_err(|problem| IllegalFact { seq: self.seq, kind: fact.kind(), problem })
     }
 
     fn apply_fact(&mut self, at: Time, fact: &Fact) -> Applied {
@@ -85,7 +85,7 @@ impl AgentState {
                 if self.definition.identity.supervisor.is_none() {
                     return Err("only a supervised child leaves".to_owned());
                 }
-                self.lifecycle.leaving = Some(Leaving::from_fact(fact));
+                self.lifecycle.leaving = Some(Departure::from_fact(fact));
                 Ok(())
             }
             Fact::ChildReporting(_) => {
@@ -165,7 +165,7 @@ impl AgentState {
             }),
             Fact::WorktreeRemoved(fact) => {
                 if let Some(leaving) = &mut self.lifecycle.leaving {
-                    leaving.left.extend(kin::describe_removed_worktree(fact));
+                    leaving.left.extend(child::describe_removed_worktree(fact));
                 }
                 self.planes.workspaces.detach(&fact.root)
             }
@@ -180,12 +180,15 @@ impl AgentState {
             }
 
             Fact::MessageQueued(fact) => self.message_queued(fact, at),
-            Fact::MessageDequeued(fact) => {
-                self.planes.queue.change_status(&fact.message_id, &[QueueStatus::Queued], QueueStatus::Dequeued, |entry| {
+            Fact::MessageDequeued(fact) => self.planes.queue.change_status(
+                &fact.message_id,
+                &[QueueStatus::Queued],
+                QueueStatus::Dequeued,
+                |entry| {
                     entry.taken += 1;
                     entry.not_before = None;
-                })
-            }
+                },
+            ),
             Fact::MessageProcessed(fact) => self.message_processed(fact),
             Fact::MessageInterjected(fact) => self.message_interjected(fact),
             Fact::MessageParked(fact) => {
@@ -293,7 +296,7 @@ impl AgentState {
                 self.planes.tasks.transition(&fact.task_id, TaskStatus::Cancelling, None, at)?;
                 self.planes.tasks.edit(&fact.task_id, |task| {
                     let fresh = fact.evidence.iter().filter(|why| !task.asked.contains(why)).cloned();
-                    let room = limits::ASKED_MAX.saturating_sub(task.asked.len());
+                    let room = limits::CANCEL_REASONS_MAX.saturating_sub(task.asked.len());
                     let fresh: Vec<String> = fresh.take(room).collect();
                     task.asked.extend(fresh);
                 });
@@ -374,7 +377,9 @@ impl AgentState {
             Fact::WaitingIntentTriggered(fact) => self.end_wait(&fact.waiting_intent_id),
             Fact::WaitingIntentCancelled(fact) => self.end_wait(&fact.waiting_intent_id),
             Fact::TimerCreated(fact) => self.planes.timers.create(fact, self.seq, at),
-            Fact::TimerCheckStarted(fact) => self.planes.timers.edit(&fact.timer_id, |timer| timer.record_check_start(fact)),
+            Fact::TimerCheckStarted(fact) => {
+                self.planes.timers.edit(&fact.timer_id, |timer| timer.record_check_start(fact))
+            }
             Fact::TimerFired(fact) => {
                 let mut missed = 0;
                 self.planes.timers.edit(&fact.timer_id, |timer| missed = timer.record_fire(fact))?;
@@ -382,7 +387,9 @@ impl AgentState {
                 Ok(())
             }
             Fact::TimerMissed(fact) => self.timer_missed(fact),
-            Fact::TimerRescheduled(fact) => self.planes.timers.edit(&fact.timer_id, |timer| timer.record_reschedule(fact)),
+            Fact::TimerRescheduled(fact) => {
+                self.planes.timers.edit(&fact.timer_id, |timer| timer.record_reschedule(fact))
+            }
             Fact::TimerCompleted(fact) => self.planes.timers.end(&fact.timer_id).map(|_| ()),
             Fact::TimerCancelled(fact) => self.planes.timers.end(&fact.timer_id).map(|_| ()),
             Fact::WakeHintSubmitted(hint) => {

@@ -33,7 +33,7 @@ pub struct Approval {
 
 /// A call that may be made once, because a person or a deadline said so.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Grant {
+pub struct CallPermit {
     pub approval_id: ApprovalId,
     pub call: String,
     pub summary: String,
@@ -50,7 +50,7 @@ pub struct Approvals {
     /// Pending ones that are about a call, by its digest.
     asked: BTreeMap<String, ApprovalId>,
     /// Not used yet, oldest first.
-    grants: VecDeque<Grant>,
+    grants: VecDeque<CallPermit>,
 }
 
 impl Approvals {
@@ -67,12 +67,12 @@ impl Approvals {
 
     /// Calls that may still be made, as far as anybody said; each until its own time.
     #[must_use]
-    pub fn permits(&self) -> &VecDeque<Grant> {
+    pub fn permits(&self) -> &VecDeque<CallPermit> {
         &self.grants
     }
 
     #[must_use]
-    pub fn permit_for(&self, digest: &str, now: Time) -> Option<&Grant> {
+    pub fn permit_for(&self, digest: &str, now: Time) -> Option<&CallPermit> {
         self.grants.iter().find(|grant| grant.call == digest && now < grant.until)
     }
 
@@ -117,11 +117,11 @@ impl Approvals {
         self.asked.remove(&call);
         if fact.lets_call {
             self.grants.retain(|grant| at < grant.until);
-            if self.grants.len() == limits::GRANTS_MAX {
+            if self.grants.len() == limits::CALL_PERMITS_MAX {
                 self.grants.pop_front();
             }
-            let until = at.plus_ms(limits::GRANT_MS);
-            self.grants.push_back(Grant { approval_id, call, summary, work_item_id, until, seq });
+            let until = at.plus_ms(limits::CALL_PERMIT_MS);
+            self.grants.push_back(CallPermit { approval_id, call, summary, work_item_id, until, seq });
         }
         Ok(())
     }
@@ -136,7 +136,7 @@ impl Approvals {
     }
 
     pub(super) fn shorten_permits(&mut self, now: Time) {
-        let latest = now.plus_ms(limits::GRANT_MS);
+        let latest = now.plus_ms(limits::CALL_PERMIT_MS);
         self.grants.iter_mut().for_each(|grant| grant.until = grant.until.min(latest));
     }
 
@@ -174,7 +174,7 @@ impl Serialize for Approvals {
 
 impl<'de> Deserialize<'de> for Approvals {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Approvals, D::Error> {
-        let (pending, grants) = <(Vec<Approval>, VecDeque<Grant>)>::deserialize(deserializer)?;
+        let (pending, grants) = <(Vec<Approval>, VecDeque<CallPermit>)>::deserialize(deserializer)?;
         let mut approvals = Approvals { grants, ..Approvals::default() };
         for approval in pending {
             approvals.restore(approval);

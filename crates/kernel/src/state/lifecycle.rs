@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::AgentState;
-use super::kin::Leaving;
+use super::child::Departure;
 use crate::fact::{DiskShort, TurnsHeld};
 use crate::vocabulary::Status;
 
@@ -24,7 +24,7 @@ pub struct Lifecycle {
     pub turns_held: Option<TurnsHeld>,
     pub archived: bool,
     /// A child whose work is over. It releases what it holds, reports, and is archived.
-    pub leaving: Option<Leaving>,
+    pub leaving: Option<Departure>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::AgentState;
-use super::queue::Tried;
+use super::queue::ModelAttempt;
 use super::token_calibration::TokenCalibration;
 use crate::fact::ProviderRoundFailed;
 use crate::id::MessageId;
@@ -113,7 +113,7 @@ impl AgentState {
         else {
             return;
         };
-        let text = limits::clip(&fact.message, limits::TROUBLE_BYTES).to_owned();
+        let text = limits::clip(&fact.message, limits::MODEL_ERROR_BYTES).to_owned();
         self.models.failures.retain(|known| known.model != model);
         self.models.failures.push(ModelFailure { model: model.clone(), error: fact.error, message: text, at });
         if let Some(until) = fact.not_before {
@@ -129,7 +129,7 @@ impl AgentState {
             if entry.tried.len() > limits::FALLBACK_MAX {
                 entry.tried.remove(0);
             }
-            entry.tried.push(Tried { model, error: fact.error });
+            entry.tried.push(ModelAttempt { model, error: fact.error });
         });
     }
 

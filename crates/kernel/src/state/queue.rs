@@ -44,7 +44,7 @@ pub struct Entry {
     pub provider_failures: u32,
     /// Models that failed under it since it was last taken up from the first of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tried: Vec<Tried>,
+    pub tried: Vec<ModelAttempt>,
     /// For an interjection: the message whose turn it joined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joined: Option<MessageId>,
@@ -64,7 +64,7 @@ pub struct Entry {
 
 /// A model that failed under a message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Tried {
+pub struct ModelAttempt {
     pub model: String,
     pub error: ProviderError,
 }

@@ -12,11 +12,11 @@ use crate::id::MessageId;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Unanswered {
+pub struct UnansweredMessages {
     messages: BTreeSet<MessageId>,
 }
 
-impl Unanswered {
+impl UnansweredMessages {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty()

@@ -211,7 +211,7 @@ enum Offer {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct Place {
+struct IndexEntry {
     standing: Standing,
     order: Seq,
     offer: Option<Offer>,
@@ -226,7 +226,7 @@ pub struct Work {
     #[serde(default, skip_serializing_if = "TickRow::is_new")]
     row: TickRow,
     #[serde(skip)]
-    places: BTreeMap<WorkItemId, Place>,
+    places: BTreeMap<WorkItemId, IndexEntry>,
     #[serde(skip)]
     standings: BTreeSet<(Standing, Seq, WorkItemId)>,
     #[serde(skip)]
@@ -508,7 +508,7 @@ impl Work {
         }
         self.standings.insert((standing, order, id.clone()));
         *self.counts.entry(standing).or_default() += 1;
-        self.places.insert(id.clone(), Place { standing, order, offer, recheck_at });
+        self.places.insert(id.clone(), IndexEntry { standing, order, offer, recheck_at });
     }
 
     pub(super) fn record_tick(&mut self, message: &MessageId, id: &WorkItemId) {

@@ -752,7 +752,8 @@ fn a_long_report_is_cut_to_a_line() {
         ("x".repeat(bound - 4), vec!["left".to_owned()], bound, true),
         (String::new(), vec!["left".to_owned()], 4, false),
     ] {
-        let end = abide_kernel::state::kin::Leaving { text, left, ..leaving.clone() }.task_end(TaskId::new("task_1"));
+        let end =
+            abide_kernel::state::child::Departure { text, left, ..leaving.clone() }.task_end(TaskId::new("task_1"));
         assert_eq!((end.output_tail.len(), end.truncated), (tail, truncated));
     }
 }

@@ -149,10 +149,15 @@ impl AgentState {
         for earlier in self.planes.queue.joined_to(&fact.message_id) {
             self.planes.queue.edit(&earlier, |entry| entry.joined = Some(fact.joined.clone()));
         }
-        self.planes.queue.change_status(&fact.message_id, &[QueueStatus::Queued], QueueStatus::Interjected, |entry| {
-            entry.joined = Some(fact.joined.clone());
-            entry.not_before = None;
-        })?;
+        self.planes.queue.change_status(
+            &fact.message_id,
+            &[QueueStatus::Queued],
+            QueueStatus::Interjected,
+            |entry| {
+                entry.joined = Some(fact.joined.clone());
+                entry.not_before = None;
+            },
+        )?;
         // Whatever an operator says brings along the results that wait for one.
         let held = self.planes.tasks.owed().values().filter(|task| task.held).take(limits::RECENT_MAX);
         let held: Vec<_> = held.map(|task| task.task_id.clone()).collect();

@@ -201,7 +201,7 @@ impl AgentState {
 
     pub(super) fn end_turn(&mut self, kind: TerminalKind, error: Option<&str>) {
         self.turns.current = None;
-        let error = error.map(|text| limits::clip(text, limits::TROUBLE_BYTES).to_owned());
+        let error = error.map(|text| limits::clip(text, limits::MODEL_ERROR_BYTES).to_owned());
         let (turn_index, seq) = (self.turns.last_index, self.seq);
         self.turns.last_terminal =
             Some(LastTerminal { turn_index, kind, seq, superseded: false, is_truncated: false, error });

@@ -1,7 +1,7 @@
 //! The occurrences of a recurring timer that have fired of late, which a clock that is set back must not fire again.
 //!
 //! A clock that is set back shows the same hours twice, and one that was ahead for a moment has fired what was still to
-//! come. So a timer remembers the runs of occurrences that fired, as far back as clocks are set back without having been
+//! come. So a timer remembers the streaks of occurrences that fired, as far back as clocks are set back without having been
 //! wrong altogether (`limits::CLOCK_REPEATS_MS`).
 
 use std::collections::VecDeque;
@@ -14,12 +14,12 @@ use crate::time::Time;
 
 /// Occurrences that fired one after another, with none between them that did not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Run {
+pub struct Streak {
     pub first: Time,
     pub last: Time,
 }
 
-impl Run {
+impl Streak {
     fn contains(&self, schedule: &Schedule, occurrence: Time) -> bool {
         // An interval that begins anew after the clock was set back has other occurrences than before.
         let in_step = match schedule {
@@ -31,30 +31,31 @@ impl Run {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Told {
+pub struct FiredStreaks {
     /// In the order in which they fired.
-    runs: VecDeque<Run>,
-    /// The next occurrence that fires follows the last run without a gap.
+    #[serde(rename = "runs")]
+    streaks: VecDeque<Streak>,
+    /// The next occurrence that fires follows the last streak without a gap.
     follows: bool,
 }
 
-impl Told {
+impl FiredStreaks {
     /// `is_next` where none before it was passed over.
     pub(super) fn record_fire(&mut self, occurrence: Time, is_next: bool) {
-        self.runs.retain(|run| occurrence.since_ms(run.last) <= limits::CLOCK_REPEATS_MS);
-        match self.runs.back_mut().filter(|_| self.follows && is_next) {
-            Some(run) => run.last = occurrence,
-            None => self.runs.push_back(Run { first: occurrence, last: occurrence }),
+        self.streaks.retain(|streak| occurrence.since_ms(streak.last) <= limits::CLOCK_REPEATS_MS);
+        match self.streaks.back_mut().filter(|_| self.follows && is_next) {
+            Some(streak) => streak.last = occurrence,
+            None => self.streaks.push_back(Streak { first: occurrence, last: occurrence }),
         }
-        if self.runs.len() > limits::TIMER_RUNS_MAX {
-            self.runs.pop_front();
+        if self.streaks.len() > limits::TIMER_STREAKS_MAX {
+            self.streaks.pop_front();
         }
         self.follows = true;
     }
 
     /// Occurrences up to this one got no tick of their own.
     pub(super) fn record_passed_over(&mut self, last: Time) {
-        self.follows &= self.runs.back().is_some_and(|run| last < run.last);
+        self.follows &= self.streaks.back().is_some_and(|streak| last < streak.last);
     }
 
     /// The timer goes on at another time than it would have.
@@ -62,23 +63,23 @@ impl Told {
         self.follows = false;
     }
 
-    /// The run that an occurrence is in, if it has fired.
+    /// The streak that an occurrence is in, if it has fired.
     #[must_use]
-    pub fn streak_with(&self, schedule: &Schedule, occurrence: Time) -> Option<Run> {
-        self.runs.iter().find(|run| run.contains(schedule, occurrence)).copied()
+    pub fn streak_with(&self, schedule: &Schedule, occurrence: Time) -> Option<Streak> {
+        self.streaks.iter().find(|streak| streak.contains(schedule, occurrence)).copied()
     }
 
-    /// The first run after an occurrence that has not fired.
+    /// The first streak after an occurrence that has not fired.
     #[must_use]
-    pub fn first_streak_after(&self, schedule: &Schedule, occurrence: Time) -> Option<Run> {
-        let later = self.runs.iter().filter(|run| {
-            run.first > occurrence && {
+    pub fn first_streak_after(&self, schedule: &Schedule, occurrence: Time) -> Option<Streak> {
+        let later = self.streaks.iter().filter(|streak| {
+            streak.first > occurrence && {
                 // The other way round: whether the timer comes upon it.
-                let from_here = Run { first: occurrence, last: run.last };
-                from_here.contains(schedule, run.first)
+                let from_here = Streak { first: occurrence, last: streak.last };
+                from_here.contains(schedule, streak.first)
             }
         });
-        later.min_by_key(|run| run.first).copied()
+        later.min_by_key(|streak| streak.first).copied()
     }
 
     /// When a timer that was to fire at `next` fires after the clock was set back to `now`: no later than its schedule
@@ -88,8 +89,8 @@ impl Told {
             Schedule::Once { .. } => None,
             Schedule::Cron { .. } => {
                 let mut occurrence = schedule.occurrence_after(now)?;
-                while let Some(run) = self.streak_with(schedule, occurrence) {
-                    occurrence = schedule.occurrence_after(run.last)?;
+                while let Some(streak) = self.streak_with(schedule, occurrence) {
+                    occurrence = schedule.occurrence_after(streak.last)?;
                 }
                 Some(occurrence)
             }
@@ -105,10 +106,10 @@ impl Told {
         if self.streak_with(schedule, in_step).is_none() {
             return in_step;
         }
-        // In step with none of the runs: there are fewer of them than a millisecond has neighbours.
+        // In step with none of the streaks: there are fewer of them than a millisecond has neighbours.
         let out_of_step = (0..every_ms).map(|ms| now.plus_ms(every_ms - ms));
         let mut untold =
-            out_of_step.filter(|time| self.runs.iter().all(|run| !is_in_step(every_ms, run.first, *time)));
+            out_of_step.filter(|time| self.streaks.iter().all(|streak| !is_in_step(every_ms, streak.first, *time)));
         untold.next().unwrap_or(in_step)
     }
 }

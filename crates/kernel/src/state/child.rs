@@ -9,7 +9,7 @@ use crate::limits;
 use crate::vocabulary::TaskStatus;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Leaving {
+pub struct Departure {
     pub status: TaskStatus,
     pub text: String,
     pub evidence: Vec<String>,
@@ -20,10 +20,10 @@ pub struct Leaving {
     pub reporting: bool,
 }
 
-impl Leaving {
-    pub(super) fn from_fact(fact: &ChildLeaving) -> Leaving {
+impl Departure {
+    pub(super) fn from_fact(fact: &ChildLeaving) -> Departure {
         let ChildLeaving { status, text, evidence } = fact.clone();
-        Leaving { status, text, evidence, left: Vec::new(), reporting: false }
+        Departure { status, text, evidence, left: Vec::new(), reporting: false }
     }
 
     /// The end of the supervisor's task. What became of a worktree comes last: the end of a text is what is kept of it.
