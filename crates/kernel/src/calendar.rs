@@ -17,9 +17,9 @@ use crate::limits;
 use crate::refusal::Refusal;
 use crate::time::Time;
 
-/// How far a search goes: there are eight years between some 29ths of February.
+/// The range of a search: there are eight years between some 29ths of February.
 const FAR_S: i64 = 9 * 366 * 86_400;
-/// How much of a name that is none is said back.
+/// The part of an unknown zone's name that the refusal quotes.
 const NAME_SHOWN_BYTES: usize = 64;
 
 #[derive(Debug, Clone)]
@@ -28,12 +28,12 @@ pub struct Calendar {
     zone: TimeZone,
 }
 
-/// A time during which the zone's clock runs without a jump, in seconds.
+/// A period during which the zone's offset does not change, in seconds.
 struct OffsetPeriod {
     start: i64,
     end: i64,
     offset: i64,
-    /// What it was before.
+    /// The offset before `start`.
     offset_before: Option<i64>,
 }
 
@@ -104,8 +104,8 @@ impl Calendar {
         count
     }
 
-    /// From which local time on a period has occurrences of its own, and whether its first instant is one for what
-    /// the clock skipped.
+    /// The local time from which a period has occurrences of its own, and whether its first instant stands in for an
+    /// occurrence that the clock skipped.
     fn first_local_second(&self, period: &OffsetPeriod) -> (i64, bool) {
         let begin = period.start + period.offset;
         let Some(before) = period.offset_before.filter(|_| !self.fields.every_hour()) else { return (begin, false) };

@@ -59,7 +59,7 @@ pub struct Fixture {
 }
 
 impl Fixture {
-    /// What the scheduler would do at the idle boundary, queue left aside.
+    /// The scheduler's decision at the idle boundary, with the queue left aside.
     #[must_use]
     pub fn decision(&self) -> Decision {
         let mut decision = decide_idle(&SchedulerProjection::of(&self.state, self.now));

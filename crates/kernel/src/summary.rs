@@ -15,7 +15,7 @@ use crate::vocabulary::{Status, TaskKind, WaitKind};
 /// How many records of one kind a summary shows; the planes have the rest.
 const SHOWN: usize = 50;
 
-/// What no agent's records hold is left for the daemon to add: see `AgentSummary::surround`.
+/// The daemon adds the fields that no record of an agent has: see `AgentSummary::surround`.
 #[must_use]
 pub fn agent_summary(state: &AgentState, now: Time) -> AgentSummary {
     let children = state.planes.tasks.open().values().filter(|task| task.kind == TaskKind::ChildAgent);
@@ -84,7 +84,7 @@ fn model(state: &AgentState, now: Time) -> ModelPart {
     }
 }
 
-/// Where it works. What confines it there is for whoever runs its tools to say.
+/// The agent's folder. The executor of its tools adds the sandbox.
 fn execution(state: &AgentState) -> Execution {
     let active = state.planes.workspaces.active();
     let configured = state.definition.config.workspace.as_ref();

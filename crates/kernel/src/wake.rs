@@ -1,5 +1,5 @@
-//! What can wake an agent: its place in the wake index. Derived from the state, never from a decision, because a
-//! decision may hide what is due behind what comes first.
+//! An agent's entry in the wake index: the cause and the time of its next decision. It is computed from the state, never
+//! from a decision, because a decision names only the first of several causes.
 
 use crate::state::AgentState;
 use crate::state::lifecycle::Control;
@@ -8,7 +8,7 @@ use crate::vocabulary::{Scope, TaskKind, TaskStatus, WaitKind};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wake {
-    /// Nothing by itself: somebody has to say something.
+    /// The agent has nothing to decide until an input arrives.
     Never,
     /// There is something to decide now.
     AtOnce { why: &'static str },
@@ -16,10 +16,10 @@ pub enum Wake {
     At { due: Time, why: &'static str },
 }
 
-/// Why an agent whose turns are held is in the index.
+/// The cause for an agent whose turns are held.
 pub const HELD: &str = "turns_held";
-/// Why an agent is in the index some of whose children are yet to be made or dismissed. It comes before every other
-/// reason: a new process reads these agents first, so that a dismissed child does nothing before it is told.
+/// The cause for an agent with children that are yet to be made or dismissed. It comes before every other cause: a new
+/// process reads these agents first, so that a dismissed child does nothing before its dismissal.
 pub const CHILDREN_CHANGING: &str = "children_changing";
 
 #[must_use]

@@ -46,7 +46,7 @@ pub(super) struct Fields {
     weekdays: Set,
 }
 
-/// What one field is called, what it may hold, and which names stand for its numbers.
+/// The name of one field, its range, and the names that stand for its numbers.
 struct Kind {
     name: &'static str,
     least: i64,

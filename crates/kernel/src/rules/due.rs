@@ -1,4 +1,5 @@
-//! Time has passed: a day's budget begins anew, holds end, deadlines decide, timers fire, rechecks remind. A stopped agent is left alone.
+//! Time has passed: a day's budget begins anew, holds end, deadlines decide, timers fire, rechecks remind. A stopped agent
+//! is left alone.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Closure: what the current facts amount to. Evidence-driven, and apart from whether the agent is awake.
+//! Closure: the state of the work as the current facts show it, independent of whether the agent is awake.
 
 pub use abide_views::decision::Closure;
 

@@ -1,7 +1,7 @@
 //! Continuation: whether and how a message re-enters the model.
 //!
-//! A message is classified when it is taken. First it is matched against every open wait; only then does it count what
-//! else is awaited. What can't re-enter yet is parked, never consumed.
+//! A message is classified when it is taken. It is matched against every open wait first; only then do the other open waits
+//! count. A message that can't re-enter yet is parked, never consumed.
 
 use crate::continuation::Continuation;
 use crate::fact::Resource;
@@ -11,7 +11,7 @@ use crate::state::AgentState;
 use crate::state::queue::Entry;
 use crate::vocabulary::{ContinuationClass, MessageKind, Scope, TickKind, TriggerKind, WaitKind};
 
-/// What is to be done with a message that would be taken now.
+/// The treatment of a message that would be taken now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Classification {
     /// It starts a turn, and ends these waits.
@@ -165,7 +165,7 @@ fn named_external_waits(state: &AgentState, message: &Message) -> Vec<WaitId> {
     found
 }
 
-/// Why a message that matches no wait is nothing for the model, if so.
+/// The reason for which a message that matches no wait starts no turn, if there is one.
 fn liveness_reason(state: &AgentState, message: &Message) -> Option<&'static str> {
     match message.kind {
         MessageKind::TaskStatus => Some("non_terminal_task_status"),
@@ -185,7 +185,7 @@ fn liveness_reason(state: &AgentState, message: &Message) -> Option<&'static str
     }
 }
 
-/// Input that re-enters whatever else is awaited: a schedule, a trigger that enqueues, and the runtime's own offers.
+/// Whether the message re-enters despite open waits: a schedule, a trigger that enqueues, and the runtime's own offers do.
 fn stands_on_its_own(message: &Message) -> bool {
     match message.kind {
         MessageKind::TimerTick => true,

@@ -13,7 +13,7 @@ use crate::state::work::WorkItem;
 use crate::time::Time;
 use crate::vocabulary::{Boundary, DecisionKind, HoldCause, Reason, Scope, Standing, Status, TickKind, WaitKind};
 
-/// What comes next for this agent.
+/// Decides the next action of an agent.
 #[must_use]
 pub fn decide(state: &AgentState, now: Time) -> Decision {
     decide_next_action(&SchedulerProjection::of(state, now))
@@ -27,7 +27,7 @@ pub fn decide_next_action(p: &SchedulerProjection<'_>) -> Decision {
         .unwrap_or_else(|| decide_idle(p))
 }
 
-/// The decision with the queue left aside: what the agent would do if nobody had sent it anything.
+/// The decision with the queue left aside, as if the agent had no messages.
 #[must_use]
 pub fn decide_idle(p: &SchedulerProjection<'_>) -> Decision {
     let decision = decide_gated(p)
@@ -140,7 +140,7 @@ pub(super) fn about_wait(kind: DecisionKind, reason: Reason, wait: &Wait) -> Dec
         .because(format!("wait {} {}{named} seq {}", wait.waiting_intent_id, wait.kind, wait.seq))
 }
 
-/// Row 8: something only a person can settle.
+/// Row 8: a question that only a person can settle.
 fn decide_operator_wait(p: &SchedulerProjection<'_>) -> Option<Decision> {
     let kind = DecisionKind::WaitForOperator;
     if let Some(item) = p.oldest_item(Standing::NeedsInput) {
@@ -214,7 +214,7 @@ fn decide_standing_timer(p: &SchedulerProjection<'_>) -> Option<Decision> {
     Some(Decision::new(DecisionKind::WaitForTimer, Reason::ActiveTimers).because(describe_next_fire(timer)))
 }
 
-/// Rows 8 and 12: what only a person can settle, whichever row decides.
+/// Rows 8 and 12: the questions that only a person can settle, whichever row decides.
 #[must_use]
 pub fn decide_person_needed(p: &SchedulerProjection<'_>) -> Option<Decision> {
     decide_operator_wait(p).or_else(|| decide_stuck(p))
@@ -234,7 +234,7 @@ fn decide_rest(p: &SchedulerProjection<'_>) -> Decision {
     Decision::new(DecisionKind::Sleep, Reason::NoPendingSchedulerFacts).because("nothing_pending")
 }
 
-/// Says what was there and did not count, so that suppression is never silence.
+/// Lists the records that did not count for this decision, so that a suppressed one is visible.
 fn add_ignored(p: &SchedulerProjection<'_>, mut decision: Decision) -> Decision {
     let held = p.state.lifecycle.holds_turns();
     if p.gate.is_some() || p.running.is_some() || p.budget_spent.is_some() || held {

@@ -1,4 +1,4 @@
-//! What a decision is made from: one look at the state, at the first of each kind, never at all of them.
+//! The input of a decision: the first record of each kind, so that no decision walks all records.
 
 use crate::id::ExecId;
 use crate::state::AgentState;
@@ -15,11 +15,11 @@ use super::continuation::{Classification, classify_entry};
 #[derive(Debug, Clone)]
 pub struct SchedulerProjection<'a> {
     pub state: &'a AgentState,
-    /// Why nothing may run, if so.
+    /// The reason for which nothing may run, if there is one.
     pub gate: Option<(Reason, String)>,
     pub running: Option<&'a ExecId>,
     pub budget_spent: Option<String>,
-    /// The message that would be taken now, and what would become of it.
+    /// The message that would be taken now, and its classification.
     pub message: Option<(&'a Entry, Classification)>,
     /// Messages that the agent caused itself have to wait.
     pub paced: bool,
@@ -101,7 +101,7 @@ impl<'a> SchedulerProjection<'a> {
         self.state.planes.waits.first(Scope::Agent, WaitKind::Sleep)
     }
 
-    /// The oldest item that stands there.
+    /// The oldest item of a standing.
     #[must_use]
     pub fn oldest_item(&self, standing: Standing) -> Option<&'a WorkItem> {
         self.state.planes.work.of_standing(standing).next()

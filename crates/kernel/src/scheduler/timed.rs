@@ -1,5 +1,5 @@
-//! Row 11: of everything that goes on at a known time, the one that is due first. The decision and the sentence of `why`
-//! both speak of it, so that headline, evidence and time are about the same fact.
+//! Row 11: the first of all records that are due at a known time. The decision and the sentence of `why` are both about this
+//! record, so that headline, evidence and time agree.
 
 use crate::decision::Decision;
 use crate::fact::Resource;
@@ -11,7 +11,7 @@ use crate::state::work::WorkItem;
 use crate::time::Time;
 use crate::vocabulary::{DecisionKind, Reason, Scope, WaitKind};
 
-/// Something that the agent waits for until a time.
+/// A record that the agent waits for until a time.
 #[derive(Debug, Clone, Copy)]
 pub enum Timed<'a> {
     /// A timer wait or a sleep, and its timer. The timer is missing only where its tick is in the queue already.

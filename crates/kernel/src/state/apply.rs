@@ -45,7 +45,7 @@ impl AgentState {
         match fact {
             Fact::AgentCreated(fact) => self.agent_created(fact),
             Fact::AgentConfigured(fact) => {
-                // Whoever names another folder means it to be worked in.
+                // A new folder in the configuration replaces the choice among attached ones.
                 if self.definition.config.workspace != fact.config.workspace {
                     self.planes.workspaces.choose_none();
                 }
@@ -59,21 +59,21 @@ impl AgentState {
             }
             Fact::AgentForked(fact) => {
                 self.definition.identity.id = fact.agent_id.clone();
-                // Whoever the other worked for has no task for this one.
+                // The supervisor of the original has no task for the fork.
                 self.definition.identity.kind = AgentKind::Named;
                 self.definition.identity.visibility = Visibility::Public;
                 self.definition.identity.ownership = Ownership::SelfOwned;
-                // What binds the makers of the other binds this one, too.
+                // Rules about the makers of the original bind the fork, too.
                 self.definition.identity.makers = self.definition.identity.lineage();
                 self.definition.identity.supervisor = None;
                 self.lifecycle.leaving = None;
                 self.lifecycle.archived = false;
                 self.lifecycle.control = Control::Stopped;
                 self.lifecycle.resting = false;
-                // A person said yes to one call of one agent.
+                // A permit is for one call of one agent.
                 self.planes.approvals.clear_permits();
                 self.planes.tasks.clear_allowances();
-                // So did the person who gave the other its credentials.
+                // Credentials were given to the original alone.
                 self.definition.config.credentials = Credentials::default();
                 Ok(())
             }
@@ -484,7 +484,7 @@ impl AgentState {
                 self.lifecycle.resting = false;
             }
             ControlAction::Stop => {
-                // Why its records can't be trusted is known until it is tried again.
+                // The reason for the quarantine is kept until the agent is started again.
                 if !matches!(self.lifecycle.control, Control::Quarantined { .. }) {
                     self.lifecycle.control = Control::Stopped;
                 }

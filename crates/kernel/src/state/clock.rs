@@ -1,4 +1,4 @@
-//! A clock that was set back: what the state holds of times that lie too far ahead now.
+//! A clock that was set back: the times of the state that lie too far ahead now.
 //!
 //! The time of a fact is what the clock showed then. Facts are ordered by their seq, and their times need not be: a clock
 //! that was ahead for a moment leaves facts of the future behind. Until the clock is found to be earlier than the last

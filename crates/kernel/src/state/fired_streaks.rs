@@ -1,8 +1,8 @@
-//! The occurrences of a recurring timer that have fired of late, which a clock that is set back must not fire again.
+//! The recent occurrences of a recurring timer that have fired, so that a clock that is set back does not fire them again.
 //!
 //! A clock that is set back shows the same hours twice, and one that was ahead for a moment has fired what was still to
-//! come. So a timer remembers the streaks of occurrences that fired, as far back as clocks are set back without having been
-//! wrong altogether (`limits::CLOCK_REPEATS_MS`).
+//! come. A timer therefore remembers the streaks of occurrences that fired, as far back as clocks are set back without
+//! having been wrong altogether (`limits::CLOCK_REPEATS_MS`).
 
 use std::collections::VecDeque;
 
@@ -106,11 +106,11 @@ impl FiredStreaks {
         if self.streak_with(schedule, in_step).is_none() {
             return in_step;
         }
-        // In step with none of the streaks: there are fewer of them than a millisecond has neighbours.
+        // In step with none of the streaks: there are fewer streaks than milliseconds to choose from.
         let out_of_step = (0..every_ms).map(|ms| now.plus_ms(every_ms - ms));
-        let mut untold =
+        let mut free =
             out_of_step.filter(|time| self.streaks.iter().all(|streak| !is_in_step(every_ms, streak.first, *time)));
-        untold.next().unwrap_or(in_step)
+        free.next().unwrap_or(in_step)
     }
 }
 

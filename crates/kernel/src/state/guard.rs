@@ -1,8 +1,8 @@
-//! The loop guard: which calls came to the same result again and again while one message was worked on.
+//! The loop guard: calls that had the same result again and again while one message was worked on.
 //!
-//! It is kept with the message, so that a turn that is cut and begun again does not begin to count again. What was
-//! asked and what came of it are kept as hashes: they are compared, and never shown. Results are compared without ids and
-//! times: a call that makes the same thing again and again comes to the same, whatever the thing is called.
+//! The guard is stored with the message, so that a turn that is cut off and begun again does not begin to count again. Calls
+//! and results are kept as hashes: they are compared, and never shown. Results are compared without ids and times: a call
+//! that creates the same record again and again has the same result, whatever the id of the record.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write};
@@ -73,7 +73,7 @@ impl Guard {
         self.seen.retain(|seen| seen.call != call);
     }
 
-    /// What it was to be is not known, so it is not compared with others.
+    /// The input of a truncated call is unknown, so the call is not compared with others.
     pub(super) fn record_truncated(&mut self) {
         self.cut = self.cut.saturating_add(1);
     }

@@ -1,7 +1,7 @@
 //! Whether the agent may run at all, and its status.
 //!
-//! The status is not stored anywhere: it is computed from what was decided by control, whether a turn runs, and
-//! whether the last decision put the agent to rest. So it has one writer by construction, and cannot drift.
+//! The status is not stored: it is computed from the control, the running turn, and whether the last decision put the agent
+//! to rest. It therefore cannot contradict them.
 
 use serde::{Deserialize, Serialize};
 
@@ -35,7 +35,7 @@ pub enum Control {
     Booting,
     Runnable,
     Stopped,
-    /// Its own records could not be trusted; `start` tries again.
+    /// Its records are damaged; `start` tries again.
     Quarantined {
         reason: String,
     },

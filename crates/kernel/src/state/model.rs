@@ -1,4 +1,4 @@
-//! Which model thinks for an agent: its own, or the next in order while that one fails.
+//! The model of an agent's turns: its first, or the next in order while the first fails.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,8 +20,8 @@ pub struct ModelFailure {
     pub at: Time,
 }
 
-/// A model that failed in a way that passes with time. While another can be asked, this one is not; whoever waits for
-/// it waits until then.
+/// A model with a transient failure. It is not asked until then while another model can be; a message that has no other
+/// model waits until then.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Backoff {
     pub model: String,

@@ -1,4 +1,4 @@
-//! The pace of turns that an agent causes itself: by its own timers, sleeps, tasks and messages to its like.
+//! The pace of turns that an agent causes itself: by its own timers, sleeps, tasks and messages to other agents.
 //!
 //! Past so many of them within an hour the next one waits, and is taken when the oldest of them is an hour old. Nothing
 //! is dropped. Turns that a person, a trigger or a person's timer causes are not counted, and never wait.

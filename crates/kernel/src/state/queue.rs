@@ -236,7 +236,7 @@ impl Queue {
     fn first_due_of(&self, set: &BTreeSet<(Priority, i64)>, now: Time) -> Option<&Entry> {
         Priority::ALL.iter().find_map(|&lane| {
             let &(_, place) = set.range((lane, i64::MIN)..=(lane, i64::MAX)).next()?;
-            // Whatever is held back holds back all that stands behind it in its lane.
+            // A delayed message delays all messages behind it in its lane.
             let mut held = self.delayed.iter().filter_map(|(time, id)| Some((*time, self.entries.get(id)?)));
             let behind =
                 |(time, entry): (Time, &Entry)| time > now && entry.message.priority == lane && entry.place <= place;
@@ -495,7 +495,7 @@ impl Queue {
         }
     }
 
-    /// Records from elsewhere: kept if they are still somewhere. The ledger of whoever wrote them has the rest.
+    /// Adds a record of a snapshot or a fixture, unless its message is over: the ledger has those.
     pub(crate) fn restore(&mut self, mut entry: Entry) {
         if entry.status.replays() || matches!(entry.status, QueueStatus::Parked | QueueStatus::Interjected) {
             self.remove_from_indexes(&entry.message.message_id);

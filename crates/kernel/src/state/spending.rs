@@ -1,4 +1,4 @@
-//! Budgets: what may be used, what was used, and what of it is handed on to a child.
+//! Budgets: the limits, the usage, and the part that a child gets.
 //!
 //! A limit holds without asking anybody else. A child is granted a part of what its supervisor has left, and that part
 //! counts as used there until the child has said what it really used.
@@ -13,7 +13,7 @@ const DAY_MS: i64 = 24 * 3_600_000;
 /// Days before the last one of which is known what was used on them, for the case that the clock is set back to one.
 const EARLIER_DAYS: usize = 7;
 
-/// What was used besides what the state counts elsewhere (turns and usage of its own).
+/// The usage that the state counts nowhere else: it has the agent's own turns and tokens already.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spending {
     /// Time spent in turns.
@@ -50,8 +50,8 @@ impl Spending {
         }
     }
 
-    /// A day that is not even tomorrow has not begun: the clock was ahead. What was used on it, and before it since today,
-    /// counts for today. Says which days today is made of.
+    /// A day after tomorrow has not begun: the clock was ahead. The usage of that day, and of the days since today, counts
+    /// for today. Returns the days that were merged.
     pub(super) fn merge_future_days(&mut self, now: Time) -> Vec<i64> {
         let (today, ahead) = (day_of(now), self.day);
         if ahead <= today.saturating_add(1) {
@@ -63,7 +63,7 @@ impl Spending {
         since_today.into_iter().map(|(day, _)| day).chain([ahead]).collect()
     }
 
-    /// What was used on that day, as far back as it is known.
+    /// The usage of a day, as far back as it is known.
     fn usage_of_day(&mut self, day: i64) -> Option<&mut Used> {
         if day == self.day {
             return Some(&mut self.today);
@@ -96,14 +96,14 @@ impl Spending {
 }
 
 impl AgentState {
-    /// What it used itself.
+    /// The usage of the agent itself.
     #[must_use]
     pub fn used(&self) -> Used {
         let turns = self.turns.last_index.saturating_sub(self.accounts.spending.vain_turns);
         Used { turns, wall_ms: self.accounts.spending.wall_ms, usage: self.accounts.usage }
     }
 
-    /// What it used, and its children that are over.
+    /// The usage of the agent and of its ended children.
     #[must_use]
     pub fn used_with_children(&self) -> Used {
         let mut used = self.used();
@@ -111,7 +111,7 @@ impl AgentState {
         used
     }
 
-    /// What its children at work may use.
+    /// The sum of the budgets of its running children.
     #[must_use]
     pub fn allowed_to_children(&self) -> Limits {
         Limits::each(|measure| {
@@ -159,8 +159,8 @@ impl AgentState {
         self.spent_limit().and_then(|spent| spent.until)
     }
 
-    /// The part that a child made now is granted: half of what is left, of every limit there is. An error says of what
-    /// there is too little.
+    /// The budget of a child that is made now: half of the rest of every limit. The error names the limit that has too
+    /// little left.
     pub fn allowance_for_child(&self) -> Result<Limits, Reached> {
         let (budget, granted) = (&self.definition.config.budget, self.allowed_to_children());
         let pools = [(budget.in_all(), self.used_with_children()), (budget.daily, self.accounts.spending.today)];

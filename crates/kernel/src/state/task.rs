@@ -1,4 +1,4 @@
-//! Tasks: one monotonic reducer, and what is owed.
+//! Tasks: one monotonic reducer, and the results that are owed.
 //!
 //! A terminal task stays here while its result is owed: until a turn has read it. Then a bounded window remembers it.
 
@@ -32,7 +32,7 @@ pub struct Task {
     pub work_item_id: Option<WorkItemId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child_agent_id: Option<String>,
-    /// What the child is to be made of, until it runs.
+    /// The specification of the child, until it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<Box<NewChild>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,7 +43,7 @@ pub struct Task {
     pub ended_at: Option<Time>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<TaskEnd>,
-    /// Why it was asked to end: told again with its end.
+    /// The reasons for its cancellation, repeated with its end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<String>,
     /// The queued message that carries the owed result, where one is under way.
@@ -55,7 +55,7 @@ pub struct Task {
     /// Whether this task hands its work item's work to a child.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub delegated: bool,
-    /// What a child may use of its supervisor's budget.
+    /// The part of its supervisor's budget that a child may use.
     #[serde(default, skip_serializing_if = "Limits::is_none")]
     pub granted: Limits,
 }
@@ -218,7 +218,7 @@ impl Tasks {
         self.update_unsent(id);
     }
 
-    /// Whoever was granted something works for somebody else.
+    /// The children with these budgets work for the original agent, not for its fork.
     pub(super) fn clear_allowances(&mut self) {
         self.open.values_mut().for_each(|task| task.granted = Limits::default());
     }

@@ -1,5 +1,5 @@
-//! Messages whose answer was put off: their turn is over, and a wait of that turn stands before the answer. They have left
-//! the queue and live here until they are answered, so that nobody takes them for answered before.
+//! Messages whose answer was put off: their turn is over, and a wait of that turn comes before the answer. They have left
+//! the queue and are listed here until they are answered, so that they do not count as answered before.
 
 use std::collections::BTreeSet;
 

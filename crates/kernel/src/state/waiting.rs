@@ -88,7 +88,7 @@ impl Waits {
         self.by_item.get(item).into_iter().flatten().filter_map(|(_, id)| self.open.get(id))
     }
 
-    /// What holds an item, when something does: the first kind in the order of the decision table.
+    /// The kind of wait that holds an item: the first in the order of the decision table.
     #[must_use]
     pub fn kind_holding(&self, item: &WorkItemId) -> Option<WaitKind> {
         self.by_item.get(item).and_then(BTreeSet::first).map(|(kind, _)| *kind)

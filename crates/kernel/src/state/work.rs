@@ -1,7 +1,7 @@
-//! Work items: what the work is, where each item stands, and how often it was offered without anything coming of it.
+//! Work items: their records, their standing, and the offers after which nothing changed.
 //!
-//! `Work` keeps items sorted by where they stand, so that a decision looks at the first of a kind and never at all of
-//! them. Where an item stands is computed in one place (`AgentState::restand`), from its record and its waits.
+//! `Work` indexes items by their standing, so that a decision reads the first of a kind and never walks all of them. The
+//! standing is computed in one place (`Planes::update_standing`), from the item's record and its waits.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -45,7 +45,7 @@ pub struct WorkItem {
     pub seq: Seq,
     #[serde(default)]
     pub ticks: Ticks,
-    /// What turns about it may use. Only a person sets it.
+    /// The limits for turns about it. Only a person sets them.
     #[serde(default, skip_serializing_if = "Limits::is_none")]
     pub budget: Limits,
     #[serde(default)]
@@ -55,7 +55,7 @@ pub struct WorkItem {
     pub told_spent: bool,
 }
 
-/// How the item was offered to the model, and what came of it.
+/// The offers of the item to the model, and their effect.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ticks {
     /// Keys used up in this revision.

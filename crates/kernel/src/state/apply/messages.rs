@@ -1,4 +1,4 @@
-//! What facts about messages change.
+//! The changes that facts about messages make.
 
 use super::Applied;
 use crate::fact::{BriefRecorded, MessageAborted, MessageInterjected, MessageProcessed, MessageQueued};
@@ -145,7 +145,7 @@ impl AgentState {
         }
         let is_safe = matches!(turn.phase, Phase::Safe { .. });
         turn.rounds.interject(is_safe && fact.safe_point == SafePoint::AfterModelRound);
-        // What had joined the interjection in an earlier turn of its own comes along.
+        // Interjections that joined this message in an earlier turn of its own come along.
         for earlier in self.planes.queue.joined_to(&fact.message_id) {
             self.planes.queue.edit(&earlier, |entry| entry.joined = Some(fact.joined.clone()));
         }
@@ -158,7 +158,7 @@ impl AgentState {
                 entry.not_before = None;
             },
         )?;
-        // Whatever an operator says brings along the results that wait for one.
+        // An operator's message brings along the results that wait for one.
         let held = self.planes.tasks.owed().values().filter(|task| task.held).take(limits::RECENT_MAX);
         let held: Vec<_> = held.map(|task| task.task_id.clone()).collect();
         if let Some(turn) = &mut self.turns.current {

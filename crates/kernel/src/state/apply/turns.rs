@@ -1,4 +1,4 @@
-//! What facts about turns change.
+//! The changes that facts about turns make.
 
 use std::collections::BTreeMap;
 
@@ -90,7 +90,7 @@ impl AgentState {
         self.turns.current.as_mut().filter(|turn| turn.exec_id == *exec).ok_or_else(|| format!("{exec} does not run"))
     }
 
-    /// What a provider wants back stands until one says otherwise.
+    /// The carried state stands until a provider replaces it.
     pub(super) fn set_carry(&mut self, carry: Option<&serde_json::Value>) {
         if let Some(carry) = carry {
             self.models.carry = Some(carry.clone());
@@ -155,7 +155,7 @@ impl AgentState {
         Ok(())
     }
 
-    /// Which call a task comes out of: the call is still under way.
+    /// Records the call that made a task. The call is still in progress.
     pub(super) fn remember_call(&mut self, fact: &TaskCreated) {
         let Some(Turn { phase: Phase::Tools { running, .. }, .. }) = &self.turns.current else { return };
         let call = fact.call_id.as_ref().and_then(|id| running.get(id));
@@ -165,7 +165,7 @@ impl AgentState {
 
     pub(super) fn turn_aborted(&mut self, fact: &TurnAborted, at: Time) -> Applied {
         let turn = self.running_turn(&fact.exec_id)?.clone();
-        // How long it ran before it was cut, nobody knows: the process may have been gone for days.
+        // The duration of a turn that was cut off is unknown: the process may have been gone for days.
         if fact.reason != AbortReason::Cut && !fact.process_ended {
             self.spend_time(at);
         }
@@ -180,7 +180,7 @@ impl AgentState {
     pub(super) fn turn_terminal(&mut self, fact: &TurnTerminal, at: Time) -> Applied {
         let turn = self.running_turn(&fact.exec_id)?.clone();
         self.spend_time(at);
-        // As above: a provider that could not be reached says nothing about the work.
+        // As above: an unreachable provider says nothing about the work.
         if !fact.returned {
             self.count_turn(&turn, fact.tree.as_deref(), at)?;
         } else if turn.rounds.count == 0 {

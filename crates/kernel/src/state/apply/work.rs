@@ -1,4 +1,4 @@
-//! What facts about work items change, and what counts as progress of one.
+//! The changes that facts about work items make, and the rules for progress of an item.
 
 use super::Applied;
 use crate::fact::{WorkItemCompleted, WorkItemCreated, WorkItemPicked, WorkItemUpdated};
