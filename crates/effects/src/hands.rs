@@ -29,6 +29,7 @@ use std::time::{Duration, SystemTime};
 use abide_kernel::effect::Effect;
 use abide_kernel::id::{AgentId, CallId, ExecId, Fresh, TaskId};
 use abide_kernel::input::{Input, Reads, Refusal, Remains, Removal};
+use abide_kernel::refusal::ErrorCode;
 use abide_kernel::state::place::Place;
 use abide_kernel::time::Time;
 use abide_kernel::tool::ExecutorCall;
@@ -370,8 +371,7 @@ impl Hands {
     ) -> Result<Removal, Refusal> {
         self.0.folders.leave(agent, Path::new(&bound.root));
         let Some(worktree) = &bound.worktree else {
-            let hint = "detach it as a folder; its files stay";
-            return Err(Refusal::new("no_worktree", format!("{} is no worktree", bound.root), hint));
+            return Err(Refusal::new(ErrorCode::NoWorktree, format!("{} is no worktree", bound.root)));
         };
         let worktree = worktree_of(&bound.root, worktree);
         let unsaved = if bound.discard { Unsaved::Discard } else { Unsaved::Keep };
@@ -383,7 +383,7 @@ impl Hands {
                 evidence: removed.evidence,
             },
             // It went before the process that removed it could say so, or somebody else took it away: it is gone.
-            Err(refusal) if refusal.code == "missing" => {
+            Err(refusal) if refusal.code == ErrorCode::Missing => {
                 Removal { evidence: vec![refusal.message], ..Removal::default() }
             }
             Err(refusal) => {
