@@ -281,11 +281,12 @@ fn the_operator_is_told_again_after_a_quiet_hour() {
 #[test]
 fn what_is_remembered_is_bounded() {
     let mut story = Story::begin();
-    for line in ["limits self_turns=5000", "operator hi", "round CreateTimer every=1s tea", "round done"] {
+    for line in ["limits self_turns=5000", "operator hi", "round CreateTimer every=5s tea", "round done"] {
         story.tell(line).unwrap();
     }
-    for _ in 0..4_000 {
-        story.tell("advance 1s").unwrap();
+    // More than an hour, in turns of which each would take some twenty bytes.
+    for _ in 0..800 {
+        story.tell("advance 5s").unwrap();
         story.tell("round done").unwrap();
     }
     let pace = serde_json::to_string(&story.state.accounts.pace).unwrap();
