@@ -3,10 +3,14 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests make files as users do"))]
 
+mod durable_file;
+mod environment;
+mod file_identity;
 pub mod files;
 mod git_dir;
 pub mod hands;
 pub mod limits;
+mod mask_inputs;
 pub mod model;
 mod nearest;
 pub mod policy;
@@ -17,11 +21,10 @@ pub mod secrets;
 pub mod surroundings;
 pub mod tools;
 pub mod transient;
-mod unlinked;
 pub mod web;
 pub mod webhook;
 pub mod workspace;
 
+pub use file_identity::FileIdentity;
 pub use hands::Hands;
 pub use model::{Model, PastResults, ProviderFailure};
-pub use unlinked::FileIdentity;

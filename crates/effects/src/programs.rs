@@ -23,9 +23,9 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use rustix::fs::{Access, AtFlags, StatxFlags};
 use serde::{Deserialize, Serialize};
 
+use crate::durable_file;
+use crate::environment;
 use crate::limits;
-use crate::sandbox::environment;
-use crate::workspace::durable;
 
 /// The file of a home with the folders that agents were given.
 const FOLDERS: &str = "agent-folders.json";
@@ -187,7 +187,7 @@ impl Programs {
         if let Some(problem) = &self.unreadable {
             return Err(io::Error::other(problem.clone()));
         }
-        durable::replace(home, FOLDERS, &serde_json::to_vec(&recorded)?)?;
+        durable_file::replace(home, FOLDERS, &serde_json::to_vec(&recorded)?)?;
         self.recorded = recorded;
         Ok(())
     }

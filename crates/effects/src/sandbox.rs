@@ -1,10 +1,10 @@
 //! What keeps a command where it belongs, and what of that works on this machine. Each mechanism is tried once; what
 //! does not work is kept with its reason and never passed over in silence. Starts no command.
 
+mod allowed_path;
 mod bubblewrap;
 mod closed;
 mod confinement;
-pub(crate) mod environment;
 mod landlock;
 mod places;
 mod seccomp;
@@ -15,6 +15,7 @@ use std::process::{Command, Stdio};
 use abide_kernel::input::Refusal;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::allowed_path::AllowedPath;
 pub(crate) use self::bubblewrap::SSH_AGENT_SOCKET;
 use self::bubblewrap::{Scratch, View};
 use self::closed::Closed;
@@ -22,10 +23,8 @@ pub(crate) use self::confinement::{Confinement, Prepared};
 use self::landlock::{Ability, Files, Rules};
 use self::places::Places;
 use self::seccomp::{Modes, Reach, Sockets, SystemCalls};
-use crate::limits;
-use crate::process::Root;
-use crate::process::mounts::OLDEST_KERNEL;
 use crate::programs;
+use crate::{environment, limits};
 
 /// What the operator wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -427,6 +426,9 @@ fn kernel() -> (u32, u32) {
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
+/// The oldest kernel with `mount_setattr`, with which a supervisor makes read-only mounts: its major and minor number.
+const OLDEST_KERNEL: (u32, u32) = (5, 12);
+
 /// Names the kernel's files that can be opened for writing. Opening them changes nothing.
 const KERNEL_FILES_OPEN: &str = "for file in /proc/sys/kernel/core_pattern /proc/sys/kernel/modprobe \
     /proc/sys/vm/drop_caches /proc/sys/net/ipv4/ip_forward /proc/sysrq-trigger /proc/pressure/memory \
@@ -439,8 +441,8 @@ const PROBE_SCRATCH_BYTES: u64 = 1 << 20;
 /// What one command may use.
 #[derive(Debug)]
 pub(crate) struct Allowed {
-    pub read: Vec<Root>,
-    pub write: Vec<Root>,
+    pub read: Vec<AllowedPath>,
+    pub write: Vec<AllowedPath>,
     /// Its supervisor protects parts of what is writable.
     pub mounts_inside: bool,
     pub network: bool,

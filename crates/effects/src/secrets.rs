@@ -2,7 +2,6 @@
 //! value goes into the environment of commands that were given it, and nowhere else: not into a fact, a log, an answer,
 //! nor into a prompt.
 
-mod inputs;
 mod mask;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +14,7 @@ use abide_kernel::input::Refusal;
 use abide_private::{private_folder, read_regular, write_private};
 use serde::Serialize;
 
-use crate::sandbox::environment;
+use crate::environment;
 use crate::transient;
 
 pub use mask::{Mask, MaskedStream, stand_in};

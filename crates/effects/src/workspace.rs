@@ -13,7 +13,6 @@ mod baseline;
 mod check;
 mod clear;
 mod convert;
-pub(crate) mod durable;
 mod fetch;
 mod folder_mark;
 mod git;
@@ -58,8 +57,8 @@ use self::mirror::Mirror;
 use self::repository::Repository;
 use self::transfers::Transfers;
 use self::view::View;
+use crate::file_identity::FileIdentity;
 use crate::process::Processes;
-use crate::unlinked::FileIdentity;
 
 pub use clear::left_in;
 pub use fetch::Fetched;

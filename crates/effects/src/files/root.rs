@@ -21,11 +21,11 @@ use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
 use super::target::Target;
+use crate::file_identity::open_folder;
 use crate::git_dir::GitDirParts;
 use crate::limits;
 use crate::nearest::nearest;
 use crate::secrets::Mask;
-use crate::unlinked::open_folder;
 
 /// Names looked at for one that is near a name there is none of.
 const NAMES_LOOKED_AT: usize = 2_000;

@@ -20,7 +20,7 @@ use super::allow_owner;
 use super::head::{self, Head};
 use super::links::Links;
 use super::shadow::{shadow, shadows, take_away};
-use crate::unlinked::open_unlinked;
+use crate::file_identity::open_unlinked;
 
 /// A git directory as it was before a command started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ use rustix::fs::{self, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use super::{GitDirParts, allow_owner, random_name};
-use crate::unlinked::open_unlinked;
+use crate::file_identity::open_unlinked;
 
 const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 

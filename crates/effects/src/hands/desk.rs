@@ -13,9 +13,9 @@ use abide_kernel::vocabulary::WorkspaceMode;
 
 use super::folder_lock::Claim;
 use super::{Hands, blocking, worktree_of};
+use crate::file_identity::{FileIdentity, replaced};
 use crate::programs;
 use crate::transient;
-use crate::unlinked::{FileIdentity, replaced};
 use crate::workspace::{self, Repositories, Workspace};
 
 /// The parts of git that the commands of an agent see besides the folder.

@@ -19,9 +19,9 @@ use tokio::time::Instant;
 
 use super::desk::Surroundings;
 use super::{Hands, blocking};
+use crate::file_identity::FileIdentity;
 use crate::limits::FOREIGN_FOLDER_LOOK_MS;
 use crate::transient;
-use crate::unlinked::FileIdentity;
 use crate::workspace::{FolderMarks, ForeignHolder, MarkOwner};
 
 #[derive(Debug)]

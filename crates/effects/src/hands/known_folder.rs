@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use abide_kernel::id::AgentId;
 use abide_kernel::input::Refusal;
 
-use crate::unlinked::{FileIdentity, open_folder, replaced};
+use crate::file_identity::{FileIdentity, open_folder, replaced};
 use crate::workspace::Workspace;
 
 /// The folders that each agent worked in, read or was given, until it is deleted or the daemon ends.

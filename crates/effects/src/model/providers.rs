@@ -8,9 +8,9 @@ use std::sync::Arc;
 use super::cards::{CATALOGUE, CardChange, Maker, Shelf, unknown};
 use super::remote::{Card, Key, Provider, Remote, Speaks};
 use super::{BadModel, Model};
+use crate::environment;
 use crate::limits;
 use crate::nearest::nearest;
-use crate::sandbox::environment;
 use crate::web::Url;
 
 /// Names of scripts begin with it; it is nobody's to change.

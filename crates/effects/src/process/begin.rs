@@ -20,14 +20,14 @@ use super::family::Member;
 use super::group::{Door, Group, Most};
 use super::heads::Heads;
 use super::mounts::Protection;
-use super::orders::{self, Orders, Report, Root, SUPERVISE};
+use super::orders::{self, Orders, Report, SUPERVISE};
 use super::output::Bounded;
 use super::owner::Begun;
 use super::{Bounds, Launch, Owner, Shared, StartError, Store, disk, family, kept, marker, ssh, sweep, wires};
+use crate::environment::{self, Given};
 use crate::limits;
 use crate::programs;
-use crate::sandbox::environment::{self, Given};
-use crate::sandbox::{Allowed, Mechanism};
+use crate::sandbox::{Allowed, AllowedPath, Mechanism};
 use crate::transient;
 
 pub(super) fn begin(owner: &Owner, launch: &Launch) -> Result<Begun, StartError> {
@@ -146,7 +146,7 @@ fn folder(path: &Path) -> Result<PathBuf, StartError> {
 
 /// A folder that a command may write to. One that is reached through a symbolic link is refused: whoever may write
 /// where the link lies could turn it to any place, and have that place opened.
-fn writable(owner: &Owner, path: &Path) -> Result<Root, StartError> {
+fn writable(owner: &Owner, path: &Path) -> Result<AllowedPath, StartError> {
     let real = folder(path)?;
     if real != path {
         return Err(bad_folder(path, &format_args!("it leads through a symbolic link to {}", real.display())));
@@ -158,7 +158,7 @@ fn writable(owner: &Owner, path: &Path) -> Result<Root, StartError> {
             return Err(too_wide(&real, &secret));
         }
     }
-    Root::of(real).map_err(|error| match transient::is_transient(&error) {
+    AllowedPath::new(real).map_err(|error| match transient::is_transient(&error) {
         true => failed(&error),
         false => bad_folder(path, &error),
     })
@@ -167,15 +167,16 @@ fn writable(owner: &Owner, path: &Path) -> Result<Root, StartError> {
 /// What a command may use, and what that was when it was decided.
 struct Places {
     allowed: Allowed,
-    roots: Vec<Root>,
-    readable: Vec<Root>,
+    roots: Vec<AllowedPath>,
+    readable: Vec<AllowedPath>,
 }
 
 fn places(owner: &Owner, launch: &Launch) -> Result<Places, StartError> {
     let paths = std::iter::once(&launch.root).chain(&launch.extra_write);
-    let roots: Vec<Root> = paths.map(|path| writable(owner, path)).collect::<Result<_, _>>()?;
+    let roots: Vec<AllowedPath> = paths.map(|path| writable(owner, path)).collect::<Result<_, _>>()?;
     // What is gone, or is behind a link by now, is not shown.
-    let readable: Vec<Root> = launch.extra_read.iter().filter_map(|path| Root::of(path.clone()).ok()).collect();
+    let readable: Vec<AllowedPath> =
+        launch.extra_read.iter().filter_map(|path| AllowedPath::new(path.clone()).ok()).collect();
     let own = rustix::process::geteuid().as_raw();
     let allowed = Allowed {
         read: readable.clone(),
@@ -227,7 +228,7 @@ impl Private {
                 let (home, temporary) = (folder.join("home"), folder.join("tmp"));
                 private_folder(&home)?;
                 private_folder(&temporary)?;
-                allowed.write.push(Root::of(folder)?);
+                allowed.write.push(AllowedPath::new(folder)?);
                 Ok(Private { home, temporary, scratch: Some(scratch) })
             }
             Mechanism::None => Ok(Private { home: person, temporary: std::env::temp_dir(), scratch: None }),

@@ -21,8 +21,9 @@ use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, StatVfsMountFlags, StatxAt
 use rustix::mount::{MountPropagationFlags, MoveMountFlags, OpenTreeFlags};
 use rustix::thread::CapabilitySet;
 
-use super::orders::{Orders, Root};
+use super::orders::Orders;
 use crate::git_dir::RecordedGitDir;
+use crate::sandbox::AllowedPath;
 
 /// Parts of a command's writable folders that it may not change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -47,9 +48,6 @@ impl Protection {
         self.git_dirs.extend(more.git_dirs);
     }
 }
-
-/// The oldest kernel with `mount_setattr`, without which nothing is protected: its major and minor number.
-pub(crate) const OLDEST_KERNEL: (u32, u32) = (5, 12);
 
 /// Makes the mounts, and gives up the power to make others. With them comes a file that polls as urgent when one of them
 /// is gone.
@@ -94,7 +92,7 @@ fn failed(path: &Path, error: &io::Error) -> io::Error {
 fn open(orders: &Orders, path: &Path) -> io::Result<OwnedFd> {
     let around = orders.roots.iter().filter(|root| path.starts_with(&root.path));
     let outside = || io::Error::other(format!("{} lies in no folder of the command", path.display()));
-    let root: &Root = around.max_by_key(|root| root.path.components().count()).ok_or_else(outside)?;
+    let root: &AllowedPath = around.max_by_key(|root| root.path.components().count()).ok_or_else(outside)?;
     let below = path.strip_prefix(&root.path).map_err(io::Error::other)?;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     let flags = OFlags::PATH | OFlags::CLOEXEC;
@@ -151,9 +149,6 @@ fn check(point: &OwnedFd, read_only: bool) -> io::Result<()> {
         (true, false) => Err(io::Error::other("it can still be written")),
     }
 }
-
-/// The powers that a supervisor has for this, as bubblewrap names them: to mount, and to give that up for good.
-pub(crate) const POWERS: [&str; 2] = ["CAP_SYS_ADMIN", "CAP_SETPCAP"];
 
 /// The command gets no powers anyway; this process needs none any more.
 fn give_up_power() -> io::Result<()> {

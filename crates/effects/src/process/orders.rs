@@ -14,8 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::limits;
-use crate::sandbox::Confinement;
-use crate::unlinked::{FileIdentity, open_unlinked};
+use crate::sandbox::{AllowedPath, Confinement};
 
 /// The argument that makes our binary a supervisor.
 pub(crate) const SUPERVISE: &str = "__supervise";
@@ -27,9 +26,9 @@ pub(crate) struct Orders {
     pub arguments: Vec<String>,
     pub cwd: PathBuf,
     /// What the command may write to, as it was when that was decided.
-    pub roots: Vec<Root>,
+    pub roots: Vec<AllowedPath>,
     /// What it may read besides, likewise. Only where the sandbox shows these by their names.
-    pub readable: Vec<Root>,
+    pub readable: Vec<AllowedPath>,
     pub environment: Vec<(String, String)>,
     /// Paths below the roots that the supervisor makes mount points before the command starts.
     pub pinned: Vec<PathBuf>,
@@ -57,37 +56,6 @@ pub(crate) struct Orders {
     pub scratch: Vec<PathBuf>,
     pub scratch_max: u64,
     pub grace_ms: u64,
-}
-
-/// A folder or a file, by its name and by what it is. A command that still runs may swap names for symbolic links while
-/// the next one is started: so no link is ever followed on the way to it, and what is found inside the sandbox is held
-/// against what was found before.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Root {
-    pub path: PathBuf,
-    pub owner: u32,
-    identity: FileIdentity,
-}
-
-impl Root {
-    pub(crate) fn of(path: PathBuf) -> io::Result<Root> {
-        let opened = open_unlinked(&path)?;
-        let (owner, identity) = (rustix::fs::fstat(&opened)?.st_uid, FileIdentity::of_open(&opened)?);
-        Ok(Root { path, owner, identity })
-    }
-
-    /// The same folder or file, opened by its name. Inside a sandbox this shows whether the right one was mounted.
-    pub(crate) fn open(&self) -> io::Result<OwnedFd> {
-        let opened = open_unlinked(&self.path)?;
-        if FileIdentity::of_open(&opened)? == self.identity {
-            return Ok(opened);
-        }
-        Err(io::Error::other(format!("{} was replaced by something else meanwhile", self.path.display())))
-    }
-
-    pub(crate) fn check(&self) -> io::Result<()> {
-        self.open().map(drop)
-    }
 }
 
 /// What a supervisor is told while its command runs. The end of the connection is the last word: end everything.

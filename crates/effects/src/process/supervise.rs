@@ -23,9 +23,9 @@ use super::family::{self, Stat};
 use super::home::HomeModes;
 use super::memory;
 use super::mounts;
-use super::orders::{self, Ask, Orders, Report, Root, SUPERVISE};
+use super::orders::{self, Ask, Orders, Report, SUPERVISE};
 use crate::limits;
-use crate::sandbox::Prepared;
+use crate::sandbox::{AllowedPath, Prepared};
 
 /// Whether this process was started to be a supervisor.
 pub fn is_supervisor() -> bool {
@@ -161,7 +161,7 @@ fn open_files_max(memory_bytes: u64) -> u64 {
 /// Whether the sandbox shows what was chosen. A folder may have been renamed or replaced between the moment it was chosen
 /// and the moment it was mounted.
 fn check_places(orders: &Orders) -> io::Result<()> {
-    orders.roots.iter().chain(&orders.readable).try_for_each(Root::check)
+    orders.roots.iter().chain(&orders.readable).try_for_each(AllowedPath::verify)
 }
 
 const LOWEST: i32 = 19;

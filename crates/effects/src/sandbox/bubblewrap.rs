@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use super::AllowedPath;
 use super::places::Places;
-use crate::process::{Root, mounts};
 
 /// What a command may see and change, in paths without symbolic links.
 #[derive(Debug)]
 pub(crate) struct View<'a> {
-    pub writable: &'a [Root],
-    pub readable: &'a [Root],
+    pub writable: &'a [AllowedPath],
+    pub readable: &'a [AllowedPath],
     /// The supervisor makes mounts of its own, for which it keeps the power.
     pub mounts_inside: bool,
     pub network: bool,
@@ -61,6 +61,9 @@ pub(crate) fn scratch_script(places: &Places, scratch: Scratch) -> String {
     checks.collect::<Vec<_>>().join(" && ")
 }
 
+/// The capabilities that a supervisor needs to make mounts and to give up that power for good.
+const MOUNT_CAPABILITIES: [&str; 2] = ["CAP_SYS_ADMIN", "CAP_SETPCAP"];
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Mount {
     Read,
@@ -85,7 +88,7 @@ pub(crate) fn arguments(places: &Places, view: &View<'_>) -> Vec<OsString> {
         add(&["--cap-add", "CAP_CHOWN", "--cap-add", "CAP_DAC_OVERRIDE", "--cap-add", "CAP_FOWNER"]);
     }
     if view.mounts_inside {
-        for power in mounts::POWERS {
+        for power in MOUNT_CAPABILITIES {
             add(&["--cap-add", power]);
         }
     }

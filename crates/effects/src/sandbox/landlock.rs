@@ -10,7 +10,7 @@ use landlock::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::process::Root;
+use super::AllowedPath;
 
 /// The newest version that was looked at; an older kernel does what it can, and [`probe`] says what that is.
 const NEWEST: ABI = ABI::V6;
@@ -27,8 +27,8 @@ pub(crate) struct Files {
     /// Of the system: links are followed.
     pub read: Vec<PathBuf>,
     /// Readable besides.
-    pub given: Vec<Root>,
-    pub write: Vec<Root>,
+    pub given: Vec<AllowedPath>,
+    pub write: Vec<AllowedPath>,
 }
 
 /// Devices that everybody may use. No terminals but one's own, and no shared memory: others of the same user have theirs

@@ -69,7 +69,7 @@ impl Mask {
     }
 
     /// Whether there is anything to mask.
-    pub(super) fn has_values(&self) -> bool {
+    pub(crate) fn has_values(&self) -> bool {
         self.0.is_some()
     }
 
@@ -93,6 +93,17 @@ impl Mask {
         let mut masked = Vec::with_capacity(text.len());
         patterns.replace(text, 0..text.len(), &found, &mut masked);
         Cow::Owned(masked)
+    }
+
+    /// Masks a text in place.
+    pub fn string(&self, text: &mut String) {
+        if let Some(masked) = self.text(text) {
+            *text = masked;
+        }
+    }
+
+    pub fn strings(&self, texts: &mut [String]) {
+        texts.iter_mut().for_each(|text| self.string(text));
     }
 
     /// How many bytes more than it shows a reader needs, to find every value that begins in the shown part.

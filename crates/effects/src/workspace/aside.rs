@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 
 use abide_kernel::input::Refusal;
 
-use super::durable;
 use super::remove::Removed;
 use super::worktree::Worktree;
+use crate::durable_file;
 use crate::transient;
 
 /// What the name of a folder begins with while it is taken away.
@@ -88,9 +88,9 @@ impl<'a> Aside<'a> {
     /// From here on the removal can only be finished.
     pub(super) fn write_note(&self, removed: &Removed) -> Result<(), Refusal> {
         let failed = |error: io::Error| self.failed(&error);
-        let mut partial = durable::partial(&self.parent).map_err(failed)?;
+        let mut partial = durable_file::partial(&self.parent).map_err(failed)?;
         serde_json::to_writer(partial.as_file_mut(), removed).map_err(|error| failed(error.into()))?;
-        match durable::place(partial, &self.parent, &self.note).map_err(failed)? {
+        match durable_file::place(partial, &self.parent, &self.note).map_err(failed)? {
             Ok(_) => Ok(()),
             Err(_) => Err(failed(io::ErrorKind::AlreadyExists.into())),
         }

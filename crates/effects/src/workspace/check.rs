@@ -10,8 +10,8 @@ use rustix::fs::{Access, access};
 use super::repository::{DAMAGED, Repository};
 use super::view::View;
 use super::{GitRoot, Repositories, WORKTREES, Workspace};
+use crate::file_identity::{FileIdentity, linked, open_folder};
 use crate::transient;
-use crate::unlinked::{FileIdentity, linked, open_folder};
 
 impl Repositories {
     /// Looks at a folder that is to be a workspace. The runtime's own home may neither hold it nor lie in it.

@@ -11,7 +11,8 @@ use super::aside::own_place;
 use super::making::{Making, Record, noted_place};
 use super::remove::{Removed, Unsaved, not_ours};
 use super::worktree::Worktree;
-use super::{BRANCHES, Repositories, durable};
+use super::{BRANCHES, Repositories};
+use crate::durable_file;
 
 /// The worktrees that there is anything of in `folder`, each by its own place: the folder, or what is left of making or
 /// removing one. Notes that were never whole are deleted: to be called while nobody makes any.
@@ -24,7 +25,7 @@ pub fn left_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut left = Vec::new();
     for entry in entries {
         let path = entry?.path();
-        if durable::is_partial(&path) {
+        if durable_file::is_partial(&path) {
             fs::remove_file(&path)?;
         } else {
             left.push(noted_place(&path).unwrap_or_else(|| own_place(&path)));

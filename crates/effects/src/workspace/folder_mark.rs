@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::unlinked::open_unlinked;
+use crate::file_identity::open_unlinked;
 
 /// Bytes below this one say that an agent works in this folder.
 const INSIDE: i64 = 1 << 40;

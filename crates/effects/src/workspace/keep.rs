@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use abide_kernel::input::Refusal;
 use abide_kernel::time::Time;
 
+use super::BRANCHES;
 use super::look::Look;
 use super::making::Record;
 use super::mirror::{COMMIT, KEPT, LOGGED, Mirror, Owner, Refs, USER};
@@ -15,7 +16,7 @@ use super::patch::{PatchHolds, PatchStory, io_refusal, list_patches, plain_name,
 use super::tree::{Tree, path_of};
 use super::tree_size::{TOO_LARGE, check_tree};
 use super::worktree::Worktree;
-use super::{BRANCHES, durable};
+use crate::durable_file;
 use crate::limits;
 
 /// What git leaves in a repository's records while something is under way, and what that is.
@@ -256,7 +257,7 @@ impl Names<'_> {
             let above = folders(wanted).into_iter().any(|end| self.there.contains_key(&wanted[..end]));
             below || above || self.there.get(wanted).is_some_and(|holds| holds != id)
         };
-        let Some(free) = durable::free_name(name, clashes) else {
+        let Some(free) = durable_file::free_name(name, clashes) else {
             let message = format!("there are too many kept branches named {name}");
             return Err(Refusal::new(
                 "too_many_branches",
@@ -341,7 +342,7 @@ fn save_series(
     }
     let (base, user) = (&worktree.base_commit, format!("--glob={USER}*"));
     let failed = |error: std::io::Error| io_refusal(patches, &error);
-    let mut partial = durable::partial(patches).map_err(failed)?;
+    let mut partial = durable_file::partial(patches).map_err(failed)?;
     // Text that is this long is compared as if it were no text, which takes less memory.
     let script = format!(
         "git -c core.bigFileThreshold=16m format-patch --stdout --binary --full-index --no-signature --no-ext-diff \

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use abide_kernel::input::Refusal;
 use serde::{Deserialize, Serialize};
 
-use super::durable;
 use super::view::Carried;
 use super::worktree::Worktree;
+use crate::durable_file;
 use crate::limits;
 use crate::transient;
 
@@ -77,7 +77,7 @@ impl Record {
         let (parent, name) = beside(&self.worktree.path, RECORD);
         let failed = |error: io::Error| failed(&self.worktree.path, &error);
         let text = serde_json::to_vec_pretty(self).map_err(|error| failed(error.into()))?;
-        durable::replace(&parent, &name, &text).map_err(failed)
+        durable_file::replace(&parent, &name, &text).map_err(failed)
     }
 
     pub(super) fn delete(folder: &Path) -> Result<(), Refusal> {
@@ -95,12 +95,12 @@ impl Making {
         let folder = &record.worktree.path;
         let (parent, name) = beside(folder, MAKING);
         let failed = |error: io::Error| failed(folder, &error);
-        let mut partial = durable::partial(&parent).map_err(failed)?;
+        let mut partial = durable_file::partial(&parent).map_err(failed)?;
         serde_json::to_writer(partial.as_file_mut(), record).map_err(|error| failed(error.into()))?;
         // Locked before anybody can see it.
         partial.as_file().try_lock().map_err(|error| failed(error.into()))?;
         let file = partial.as_file().try_clone().map_err(failed)?;
-        match durable::place(partial, &parent, &name).map_err(failed)? {
+        match durable_file::place(partial, &parent, &name).map_err(failed)? {
             Ok(note) => Ok(Making { note, file }),
             Err(_) => {
                 let message = format!("{} is being made already", folder.display());

@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 use abide_kernel::input::Refusal;
 use serde::{Deserialize, Serialize};
 
-use super::durable;
 use super::git::Git;
 use super::repository::{Repository, Settings};
 use super::transfers::{Phase, Progress};
 use super::view::View;
+use crate::durable_file;
 use crate::transient;
 
 /// Where in a home the mirrors are.
@@ -111,7 +111,7 @@ impl Mirror {
     pub(super) fn record(&self, repository: &Path, alternates: Vec<PathBuf>) -> Result<(), Refusal> {
         let origin = Origin { repository: repository.to_path_buf(), alternates };
         let text = serde_json::to_vec_pretty(&origin).map_err(|error| self.failed(&error.into()))?;
-        durable::replace(&self.dir, ORIGIN, &text).map_err(|error| self.failed(&error))
+        durable_file::replace(&self.dir, ORIGIN, &text).map_err(|error| self.failed(&error))
     }
 
     /// Makes the mirror unless it is there.
@@ -169,7 +169,7 @@ impl Mirror {
         }
         let known = git.run(&[&"for-each-ref", &"--format=%(objectname)", &"refs/abide"])?;
         let file =
-            |name: &str, text: &[u8]| durable::write(&view.place(name), text).map_err(|error| self.failed(&error));
+            |name: &str, text: &[u8]| durable_file::write(&view.place(name), text).map_err(|error| self.failed(&error));
         file("wanted", lines.as_bytes())?;
         file("known", &known)?;
         if matches!(owner, Owner::User(_)) {
@@ -220,7 +220,7 @@ impl Mirror {
             return Ok(());
         }
         let text: String = all.iter().map(|id| format!("{id}\n")).collect();
-        durable::replace(&self.dir, "shallow", text.as_bytes()).map_err(|error| self.failed(&error))
+        durable_file::replace(&self.dir, "shallow", text.as_bytes()).map_err(|error| self.failed(&error))
     }
 
     /// The commits at which the history in this mirror begins, as a file of git's; empty where it is whole.

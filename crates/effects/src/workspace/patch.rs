@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 use super::tree::Tree;
 use super::tree_size::check_tree;
 use super::worktree::Worktree;
-use super::{BRANCHES, durable, uncommitted};
+use super::{BRANCHES, uncommitted};
+use crate::durable_file;
 use crate::limits;
 use crate::transient;
 
@@ -100,7 +101,7 @@ impl Unsaved<'_> {
         }
         let failed = |error: io::Error| io_refusal(patches, &error);
         let (files, files_total) = self.files()?;
-        let mut partial = durable::partial(patches).map_err(failed)?;
+        let mut partial = durable_file::partial(patches).map_err(failed)?;
         self.write(partial.as_file_mut(), files_total)?;
         self.prove(partial.path())?;
         let bytes = partial.as_file().metadata().map_err(failed)?.len();
@@ -230,11 +231,11 @@ pub(super) fn publish(
         let taken = |name: &str| {
             [".patch", ".json"].iter().any(|end| patches.join(format!("{name}{end}")).symlink_metadata().is_ok())
         };
-        let Some(name) = durable::free_name(wanted, taken) else {
+        let Some(name) = durable_file::free_name(wanted, taken) else {
             let message = format!("{} is full of patches named {wanted}", patches.display());
             return Err(Refusal::new("too_many_patches", message, "move some of them elsewhere"));
         };
-        match durable::place(partial, patches, &format!("{name}.patch")).map_err(failed)? {
+        match durable_file::place(partial, patches, &format!("{name}.patch")).map_err(failed)? {
             Ok(patch) => {
                 write_story(patches, &name, story)?;
                 return Ok(patch);
@@ -247,9 +248,9 @@ pub(super) fn publish(
 
 fn write_story(patches: &Path, name: &str, story: &PatchStory) -> Result<(), Refusal> {
     let failed = |error: io::Error| io_refusal(patches, &error);
-    let mut partial = durable::partial(patches).map_err(failed)?;
+    let mut partial = durable_file::partial(patches).map_err(failed)?;
     serde_json::to_writer_pretty(partial.as_file_mut(), story).map_err(|error| failed(error.into()))?;
-    durable::place(partial, patches, &format!("{name}.json")).map_err(failed)?.map(drop).map_err(|_| {
+    durable_file::place(partial, patches, &format!("{name}.json")).map_err(failed)?.map(drop).map_err(|_| {
         let message = format!("{name}.json appeared in {} by itself", patches.display());
         Refusal::new("name_taken", message, "move it elsewhere, then try again")
     })

@@ -22,11 +22,11 @@ use rustix::io::Errno;
 
 use super::Repositories;
 use super::repository::{read_record, shadowed};
+use crate::file_identity::open_unlinked;
 use crate::git_dir::{GitDirParts, RecordedGitDir};
 use crate::limits;
 use crate::process::{Protection, settle};
 use crate::transient;
-use crate::unlinked::open_unlinked;
 
 /// Files that name programs or other records. The content is what a missing one is created with: a git directory that is
 /// its own common directory is an ordinary one.

@@ -16,10 +16,10 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 use super::check::canonical_as_far_as_it_exists;
 use super::git::{Git, user_settings};
 use super::tree::path_of;
+use crate::file_identity::open_unlinked;
 use crate::git_dir::{shadow, shadows};
 use crate::limits;
 use crate::transient;
-use crate::unlinked::open_unlinked;
 
 /// A working tree and its records, by their real paths.
 #[derive(Debug, Clone, PartialEq, Eq)]

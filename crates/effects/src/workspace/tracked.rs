@@ -12,10 +12,10 @@ use abide_kernel::input::Refusal;
 use serde::{Deserialize, Serialize};
 
 use super::Repositories;
-use super::durable;
 use super::repository::Repository;
 use super::tree::path_of;
 use super::view::View;
+use crate::durable_file;
 
 /// Where in a home they are listed, a file for each folder.
 const FOLDER: &str = "tracked";
@@ -47,7 +47,7 @@ impl Repositories {
         let tracked = Tracked { root: root.to_path_buf(), folders };
         if let Ok(text) = serde_json::to_vec(&tracked) {
             // A home that is full at this moment lists them before the next command.
-            let _full = durable::replace(&self.home.join(FOLDER), &name(root), &text);
+            let _full = durable_file::replace(&self.home.join(FOLDER), &name(root), &text);
         }
         tracked.folders
     }

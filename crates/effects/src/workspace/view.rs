@@ -14,14 +14,14 @@ use rustix::fs::Mode;
 use rustix::io::Errno;
 use tempfile::TempDir;
 
-use super::durable;
 use super::git::{Git, text, user_setting};
 use super::mirror::Mirror;
 use super::repository::{Repository, Settings, open_record, read, read_record};
 use super::tree_size::check_tree;
+use crate::durable_file;
+use crate::file_identity::open_unlinked;
 use crate::limits;
 use crate::transient;
-use crate::unlinked::open_unlinked;
 
 /// Settings of a repository that say how its files are to be read. None of them names a program or another file.
 const CARRIED: &[&str] = &[
@@ -123,10 +123,10 @@ impl View {
         let folder = new_scratch(scratch).map_err(failed)?;
         let git_dir = folder.path().join("git");
         private_folder(&git_dir.join("info")).map_err(failed)?;
-        durable::write(&git_dir.join("HEAD"), head_of(&repository.git_dir).map_err(failed)?).map_err(failed)?;
-        durable::write(&git_dir.join("config"), config).map_err(failed)?;
+        durable_file::write(&git_dir.join("HEAD"), head_of(&repository.git_dir).map_err(failed)?).map_err(failed)?;
+        durable_file::write(&git_dir.join("config"), config).map_err(failed)?;
         let excluded = excludes(&repository.common_dir);
-        durable::write(&git_dir.join("info/exclude"), excluded).map_err(failed)?;
+        durable_file::write(&git_dir.join("info/exclude"), excluded).map_err(failed)?;
         for part in REFS {
             let there = repository.common_dir.join(part);
             if there.symlink_metadata().is_ok() {
@@ -135,7 +135,7 @@ impl View {
         }
         let shallow = shallow(&repository.common_dir);
         if !shallow.is_empty() {
-            durable::write(&git_dir.join("shallow"), shallow).map_err(failed)?;
+            durable_file::write(&git_dir.join("shallow"), shallow).map_err(failed)?;
         }
         let mut read = vec![repository.common_dir.clone()];
         read.extend_from_slice(alternates);
@@ -163,7 +163,7 @@ impl View {
 
     /// Writes such a file.
     pub(super) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> Result<(), Refusal> {
-        durable::write(&self.place(name), content).map_err(|error| failed(&self.git_dir, &error))
+        durable_file::write(&self.place(name), content).map_err(|error| failed(&self.git_dir, &error))
     }
 
     /// Writes such a file, a line each.
@@ -176,7 +176,7 @@ impl View {
         let shallow = self.git_dir.join("shallow");
         let mut known = fs::read(&shallow).unwrap_or_default();
         known.extend_from_slice(format!("{commit}\n").as_bytes());
-        durable::write(&shallow, known)
+        durable_file::write(&shallow, known)
     }
 }
 

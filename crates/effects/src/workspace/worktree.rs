@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 
 use super::aside::own_place;
 use super::check::canonical_as_far_as_it_exists;
-use super::durable;
 use super::git::Git;
 use super::making::{Making, Record};
 use super::mirror::{BASE, Mirror, Owner, Refs, USER, parse_refs};
@@ -22,6 +21,7 @@ use super::transfers::{Progress, Transfers};
 use super::tree_size::{TreeSize, check_tree, too_large};
 use super::view::{Carried, View, as_alternate, carried};
 use super::{BRANCHES, Repositories, Workspace};
+use crate::durable_file;
 use crate::limits;
 use crate::transient;
 
@@ -330,14 +330,14 @@ impl Source {
             abide_private::private_folder(&dir.join(folder)).map_err(failed)?;
         }
         let alternate = format!("{}\n", as_alternate(&self.mirror.objects())?);
-        durable::write(&dir.join("objects/info/alternates"), alternate).map_err(failed)?;
+        durable_file::write(&dir.join("objects/info/alternates"), alternate).map_err(failed)?;
         let shallow = self.mirror.shallow();
         if !shallow.is_empty() {
-            durable::write(&dir.join("shallow"), shallow).map_err(failed)?;
+            durable_file::write(&dir.join("shallow"), shallow).map_err(failed)?;
         }
         if self.is_sparse() {
             let patterns = read_record(&self.repository.git_dir, "info/sparse-checkout", limits::GIT_SETTINGS_BYTES);
-            durable::write(&dir.join("info/sparse-checkout"), patterns.unwrap_or_default()).map_err(failed)?;
+            durable_file::write(&dir.join("info/sparse-checkout"), patterns.unwrap_or_default()).map_err(failed)?;
             git.run(&[&"config", &"core.sparseCheckout", &"true"])?;
         }
         let mut lines = format!("create refs/heads/{branch} {}\n", worktree.base_commit);

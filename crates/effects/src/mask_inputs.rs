@@ -4,7 +4,7 @@
 use abide_kernel::input::{Checked, Input, Removal, Reply};
 use abide_kernel::tool::{Call, ToolCall};
 
-use super::Mask;
+use crate::secrets::Mask;
 use crate::tools::ToolSet;
 
 impl Mask {
@@ -97,16 +97,5 @@ impl Mask {
             }
             ToolCall::Record(_) | ToolCall::Host(_) | ToolCall::Executor(_) | ToolCall::NeedsApproval(_) => {}
         }
-    }
-
-    /// Masks a text in place.
-    pub fn string(&self, text: &mut String) {
-        if let Some(masked) = self.text(text) {
-            *text = masked;
-        }
-    }
-
-    pub fn strings(&self, texts: &mut [String]) {
-        texts.iter_mut().for_each(|text| self.string(text));
     }
 }

@@ -12,12 +12,12 @@ use crate::limits;
 /// What a file is called until it is whole. Nobody reads those.
 const PARTIAL: &str = ".partial-";
 
-pub(super) fn is_partial(path: &Path) -> bool {
+pub(crate) fn is_partial(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PARTIAL))
 }
 
 /// A new file in `folder`, under no name that anybody looks for.
-pub(super) fn partial(folder: &Path) -> io::Result<NamedTempFile> {
+pub(crate) fn partial(folder: &Path) -> io::Result<NamedTempFile> {
     let existed = folder.is_dir();
     private_folder(folder)?;
     if !existed && let Some(parent) = folder.parent() {
@@ -27,7 +27,7 @@ pub(super) fn partial(folder: &Path) -> io::Result<NamedTempFile> {
 }
 
 /// Puts it in place as `name` and never over another: `Ok(None)` when the name is taken.
-pub(super) fn place(file: NamedTempFile, folder: &Path, name: &str) -> io::Result<Result<PathBuf, NamedTempFile>> {
+pub(crate) fn place(file: NamedTempFile, folder: &Path, name: &str) -> io::Result<Result<PathBuf, NamedTempFile>> {
     file.as_file().sync_all()?;
     let path = folder.join(name);
     match file.persist_noclobber(&path) {
@@ -38,7 +38,7 @@ pub(super) fn place(file: NamedTempFile, folder: &Path, name: &str) -> io::Resul
 }
 
 /// Writes a private file that need not outlive a crash.
-pub(super) fn write(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
+pub(crate) fn write(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
     io::Write::write_all(&mut abide_private::private_file(path)?, content.as_ref())
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn replace(folder: &Path, name: &str, content: &[u8]) -> io::Result<(
 }
 
 /// The first of `name`, `name-2`, `name-3`, … for which `taken` says no.
-pub(super) fn free_name(name: &str, mut taken: impl FnMut(&str) -> bool) -> Option<String> {
+pub(crate) fn free_name(name: &str, mut taken: impl FnMut(&str) -> bool) -> Option<String> {
     let numbered = (2..limits::NAME_TRIES).map(|number| format!("{name}-{number}"));
     std::iter::once(name.to_owned()).chain(numbered).find(|name| !taken(name))
 }
