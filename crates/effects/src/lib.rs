@@ -8,7 +8,7 @@ mod environment;
 mod file_identity;
 pub mod files;
 mod git_dir;
-pub mod hands;
+pub mod executor;
 pub mod limits;
 mod mask_inputs;
 pub mod model;
@@ -26,5 +26,5 @@ pub mod webhook;
 pub mod workspace;
 
 pub use file_identity::FileIdentity;
-pub use hands::Hands;
+pub use executor::Executor;
 pub use model::{Model, PastResults, ProviderFailure};

@@ -19,7 +19,7 @@ mod files_read;
 mod files_stage;
 mod files_write;
 mod folders;
-mod hands;
+mod executor;
 mod malformed;
 mod model;
 mod place;

@@ -11,7 +11,7 @@ use abide_kernel::tool::UseWorkspace;
 use abide_kernel::vocabulary::WorkspaceMode;
 use serde_json::json;
 
-use super::{Hands, Outcome, ToolRun, blocking};
+use super::{Executor, Outcome, ToolRun, blocking};
 use crate::git_dir::shadows;
 use crate::workspace::{BRANCHES, WORKTREES, Workspace, WritableSettings, apart_from_reserved};
 
@@ -28,20 +28,20 @@ enum Asker<'a> {
     Maker,
 }
 
-impl Hands {
+impl Executor {
     pub(super) async fn use_workspace(&self, run: &ToolRun, call: UseWorkspace) -> Result<Outcome, Refusal> {
         let UseWorkspace { path, mode } = call;
-        let (hands, owner, place) = (self.clone(), run.agent.clone(), run.place.clone());
+        let (executor, owner, place) = (self.clone(), run.agent.clone(), run.place.clone());
         let bound = blocking(move || {
             let path = named(&path, &place);
-            let running = hands.0.tasks.of(&owner);
+            let running = executor.0.tasks.of(&owner);
             if running > 0 {
                 // They write where it is now; nobody else may until they are over.
                 let hint = "wait for them or stop them first: TaskList";
                 return Err(Refusal::new("in_use", format!("{running} commands still run where you are"), hint));
             }
-            let (bound, folder) = hands.bind(&owner, &path, mode, Asker::Model(&place))?;
-            hands.0.known_folders.choose(&owner, &folder.path, folder.identity);
+            let (bound, folder) = executor.bind(&owner, &path, mode, Asker::Model(&place))?;
+            executor.0.known_folders.choose(&owner, &folder.path, folder.identity);
             Ok(bound)
         })
         .await?;
@@ -63,10 +63,10 @@ impl Hands {
         mode: WorkspaceMode,
         allow: Allow,
     ) -> Result<WorkspaceAttached, Refusal> {
-        let (hands, agent) = (self.clone(), agent.clone());
+        let (executor, agent) = (self.clone(), agent.clone());
         blocking(move || {
-            let (bound, folder) = hands.bind(&agent, Path::new(&path), mode, Asker::Person(allow))?;
-            hands.0.known_folders.choose(&agent, &folder.path, folder.identity);
+            let (bound, folder) = executor.bind(&agent, Path::new(&path), mode, Asker::Person(allow))?;
+            executor.0.known_folders.choose(&agent, &folder.path, folder.identity);
             Ok(bound)
         })
         .await
@@ -74,8 +74,8 @@ impl Hands {
 
     /// A worktree for an agent that a model makes, of the folder that is recorded for the maker.
     pub async fn worktree_for_child(&self, agent: &AgentId, path: String) -> Result<WorkspaceAttached, Refusal> {
-        let (hands, agent) = (self.clone(), agent.clone());
-        blocking(move || Ok(hands.bind(&agent, Path::new(&path), WorkspaceMode::Worktree, Asker::Maker)?.0)).await
+        let (executor, agent) = (self.clone(), agent.clone());
+        blocking(move || Ok(executor.bind(&agent, Path::new(&path), WorkspaceMode::Worktree, Asker::Maker)?.0)).await
     }
 
     /// The folder by its real path, if it could be worked in at this moment and `allow` lets it pass. To be kept so: the

@@ -9,7 +9,7 @@ use abide_kernel::AgentState;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::Refusal;
 
-use super::{Hands, blocking};
+use super::{Executor, blocking};
 use crate::workspace::{self, Removed, WORKTREES};
 
 /// Worktrees that were there before any agent ran, by agent.
@@ -37,7 +37,7 @@ pub fn recorded(state: &AgentState) -> BTreeMap<PathBuf, bool> {
     state.workspaces.attached().iter().map(|(root, bound)| (PathBuf::from(root), bound.removing)).collect()
 }
 
-impl Hands {
+impl Executor {
     /// To be asked before any agent runs: whatever is made later is not left over.
     pub async fn left_worktrees(&self) -> Vec<Left> {
         let all = self.0.home.join(WORKTREES);
@@ -55,9 +55,9 @@ impl Hands {
 
     /// Clears away what is not among the agent's recorded folders.
     pub async fn reconcile(&self, left: Left, recorded: BTreeMap<PathBuf, bool>) -> Vec<Reconciled> {
-        let hands = self.clone();
+        let executor = self.clone();
         blocking(move || {
-            let (home, patches) = (&hands.0.home, hands.patches(&left.agent));
+            let (home, patches) = (&executor.0.home, executor.patches(&left.agent));
             let ours = home.join(WORKTREES).join(left.agent.as_str());
             let ours = ours.canonicalize().unwrap_or(ours);
             let folders = match left.folders {
@@ -74,7 +74,7 @@ impl Hands {
             let missing = gone.map(|(folder, _)| Reconciled::Missing { folder: folder.clone() });
             let unknown = folders.into_iter().filter(|folder| !recorded.contains_key(folder));
             let cleared = unknown.map(|folder| {
-                match hands.0.repositories.clear_worktree(&folder, &patches, (hands.0.moment)().0) {
+                match executor.0.repositories.clear_worktree(&folder, &patches, (executor.0.moment)().0) {
                     Ok(removed) => Reconciled::Cleared { folder, removed },
                     Err(why) => Reconciled::Kept { folder, why },
                 }

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::desk::Surroundings;
-use super::{Hands, blocking};
+use super::{Executor, blocking};
 use crate::file_identity::FileIdentity;
 use crate::limits::FOREIGN_FOLDER_LOOK_MS;
 use crate::transient;
@@ -82,7 +82,7 @@ struct Ticket<'a> {
 
 /// A call uses a folder that its agent holds.
 pub(super) struct Claim {
-    hands: Hands,
+    executor: Executor,
     agent: AgentId,
     pub(super) root: PathBuf,
     stay: u64,
@@ -103,7 +103,7 @@ impl std::fmt::Debug for Claim {
 
 impl Claim {
     fn edit<T>(&self, change: impl FnOnce(&mut Held) -> T) -> Option<T> {
-        let mut table = self.hands.0.folders.table();
+        let mut table = self.executor.0.folders.table();
         table.held.get_mut(&self.root).filter(|held| held.stay == self.stay).map(change)
     }
 
@@ -119,7 +119,7 @@ impl Claim {
             held.marks = marks;
             held.unsure = false;
         });
-        self.hands.0.folders.changed.send_replace(());
+        self.executor.0.folders.changed.send_replace(());
     }
 
     /// The surroundings that were found since this very folder is held: git is asked once, not for every call.
@@ -145,12 +145,12 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        let folders = &self.hands.0.folders;
+        let folders = &self.executor.0.folders;
         let forgotten = folders.unclaim(&self.root, self.stay);
         // A call that failed or was cut off took it, and no record tells the agent's loop to let go.
         if forgotten && let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let (hands, agent) = (self.hands.clone(), self.agent.clone());
-            runtime.spawn(async move { hands.let_go(&agent).await });
+            let (executor, agent) = (self.executor.clone(), self.agent.clone());
+            runtime.spawn(async move { executor.let_go(&agent).await });
         }
     }
 }
@@ -342,7 +342,7 @@ impl FolderLocks {
     }
 }
 
-impl Hands {
+impl Executor {
     /// Has the agent hold the folder, for one call. Waits for whoever is in the way, for so long at most.
     pub(super) async fn claim(&self, agent: &AgentId, root: &Path, wait: Duration) -> Result<Claim, Refusal> {
         let (folders, deadline) = (&self.0.folders, Instant::now() + wait);
@@ -353,8 +353,8 @@ impl Hands {
             let entered = folders.enter(ticket.number, agent, root, (self.0.moment)().0);
             let (holder, foreign) = match entered {
                 Ok(entered) => {
-                    let (hands, agent, root) = (self.clone(), agent.clone(), root.to_path_buf());
-                    let claim = Claim { hands, agent, root, stay: entered.stay };
+                    let (executor, agent, root) = (self.clone(), agent.clone(), root.to_path_buf());
+                    let claim = Claim { executor, agent, root, stay: entered.stay };
                     if !entered.taken {
                         return Ok(claim);
                     }

@@ -12,7 +12,7 @@ use abide_kernel::state::place::Place;
 use abide_kernel::vocabulary::WorkspaceMode;
 
 use super::folder_lock::Claim;
-use super::{Hands, blocking, worktree_of};
+use super::{Executor, blocking, worktree_of};
 use crate::file_identity::{FileIdentity, replaced};
 use crate::programs;
 use crate::transient;
@@ -54,12 +54,12 @@ impl Desk {
     }
 }
 
-impl Hands {
+impl Executor {
     /// The folder that the agent works in, held. Waits for whoever else holds it, for so long at most.
     pub(super) async fn desk(&self, agent: &AgentId, place: &Place, wait: Duration) -> Result<Desk, Refusal> {
         let claim = self.claim(agent, &self.workspace_of(agent, place), wait).await?;
-        let (hands, agent, place) = (self.clone(), agent.clone(), place.clone());
-        blocking(move || hands.sit_down(&agent, &place, claim)).await
+        let (executor, agent, place) = (self.clone(), agent.clone(), place.clone());
+        blocking(move || executor.sit_down(&agent, &place, claim)).await
     }
 
     /// Looks at the folder that is held. What was found when it was taken counts until it is let go of.

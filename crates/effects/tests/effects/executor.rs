@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use abide_effects::Hands;
-use abide_effects::hands::{Job, Setup};
+use abide_effects::Executor;
+use abide_effects::executor::{Job, Setup};
 use abide_effects::process::Bounds;
 use abide_effects::sandbox::Mode;
 use abide_kernel::effect::Effect;
@@ -20,7 +20,7 @@ use tempfile::TempDir;
 use crate::calls::run;
 
 pub(crate) struct Stage {
-    pub(crate) hands: Hands,
+    pub(crate) executor: Executor,
     pub(crate) home: TempDir,
     pub(crate) agent: AgentId,
 }
@@ -41,12 +41,12 @@ impl Stage {
             environment: Vec::new(),
             moment,
         };
-        Stage { hands: Hands::new(setup).unwrap(), home, agent: AgentId::new("main").unwrap() }
+        Stage { executor: Executor::new(setup).unwrap(), home, agent: AgentId::new("main").unwrap() }
     }
 
     /// The call, handed out; it runs when the job does.
     fn call(&self, call: &str, tool: &str, input: Value) -> Job {
-        run(&self.hands, &self.agent, "exec_1", call, Place::default()).job(tool, input)
+        run(&self.executor, &self.agent, "exec_1", call, Place::default()).job(tool, input)
     }
 
     fn folder(&self) -> PathBuf {
@@ -117,11 +117,11 @@ async fn nobody_moves_on_while_a_command_of_theirs_runs() {
     assert_eq!(result(&promoted).1["disposition"], "promoted_to_task");
     let moves = |call: &str| {
         let place = Place { attached: vec![elsewhere.clone()], ..Place::default() };
-        run(&stage.hands, &stage.agent, "exec_1", call, place).job("UseWorkspace", json!({ "path": elsewhere }))
+        run(&stage.executor, &stage.agent, "exec_1", call, place).job("UseWorkspace", json!({ "path": elsewhere }))
     };
     assert_eq!(result(&moves("call_2").await).1["error"]["code"], "in_use");
     let task_id = TaskId::new(result(&promoted).1["task_handle"]["task_id"].as_str().unwrap());
-    assert!(stage.hands.perform(&stage.agent, Effect::CloseTask { task_id }).is_none());
+    assert!(stage.executor.perform(&stage.agent, Effect::CloseTask { task_id }).is_none());
     assert_eq!(result(&moves("call_3").await).1["cwd"], *elsewhere);
 }
 
@@ -137,7 +137,7 @@ async fn a_model_gets_no_worktree_of_what_it_could_have_borrowed_from_anybody() 
     let place = Place { attached: vec![work.display().to_string()], ..Place::default() };
     let take = |call: &str| {
         let input = json!({ "path": work, "mode": "worktree" });
-        run(&stage.hands, &stage.agent, "exec_1", call, place.clone()).job("UseWorkspace", input)
+        run(&stage.executor, &stage.agent, "exec_1", call, place.clone()).job("UseWorkspace", input)
     };
     assert_eq!(result(&take("call_1").await).0, ToolStatus::Completed, "one of its own is fine");
     // Where its own branch leads to a commit of theirs, and its objects are theirs too.
@@ -171,7 +171,7 @@ async fn a_task_that_could_not_be_started_says_why() {
     let command = Command { command: "true".to_owned(), workdir: None, tty: false, accepts_input: false };
     let command = Box::new(command);
     let start = Effect::StartTask { task_id: TaskId::new("task_1"), command, place };
-    let said = stage.hands.perform(&stage.agent, start).unwrap().await;
+    let said = stage.executor.perform(&stage.agent, start).unwrap().await;
     let [Input::EndTask { end, .. }] = said.as_slice() else { panic!("{said:?}") };
     let why = "not_started missing: /nowhere does not exist; create the folder first, or correct the path; \
                nothing else is used in its place";
@@ -184,9 +184,9 @@ async fn a_task_that_is_stopped_before_it_runs_is_cancelled_and_not_given_up() {
     let command = Command { command: "sleep 600".to_owned(), workdir: None, tty: false, accepts_input: false };
     let (task_id, place) = (TaskId::new("task_1"), Box::new(Place::default()));
     let start = Effect::StartTask { task_id: task_id.clone(), command: Box::new(command), place };
-    let start = stage.hands.perform(&stage.agent, start).unwrap();
+    let start = stage.executor.perform(&stage.agent, start).unwrap();
     let stop = Effect::EndTask { task_id: task_id.clone(), force: false };
-    let said = stage.hands.perform(&stage.agent, stop).unwrap().await;
+    let said = stage.executor.perform(&stage.agent, stop).unwrap().await;
     assert!(said.is_empty(), "its end is for whoever starts it to tell: {said:?}");
     let said = start.await;
     let [Input::EndTask { status: TaskStatus::Cancelled, end }] = said.as_slice() else { panic!("{said:?}") };
@@ -204,7 +204,7 @@ async fn a_folder_that_was_turned_into_a_link_is_not_gone_to() {
     fs::write(theirs.join("file"), "secret").unwrap();
     let name = |path: &Path| path.display().to_string();
     let call = |call: &str, tool: &str, input: Value, place: &Place| {
-        run(&stage.hands, &stage.agent, "exec_1", call, place.clone()).job(tool, input)
+        run(&stage.executor, &stage.agent, "exec_1", call, place.clone()).job(tool, input)
     };
     // Both were allowed, one by the operator and one because it lies in it.
     let attached = Place { attached: vec![name(&work), name(&part)], ..Place::default() };
@@ -228,7 +228,7 @@ async fn what_was_bound_as_a_worktree_is_not_worked_in_itself() {
     let place = Place { branched: vec![ground.repo.display().to_string()], ..Place::default() };
     let go = |call: &str, mode: &str| {
         let input = json!({ "path": ground.repo, "mode": mode });
-        run(&stage.hands, &stage.agent, "exec_1", call, place.clone()).job("UseWorkspace", input)
+        run(&stage.executor, &stage.agent, "exec_1", call, place.clone()).job("UseWorkspace", input)
     };
     assert_eq!(result(&go("call_1", "direct").await).1["error"]["code"], "not_attached");
     assert_eq!(result(&go("call_2", "worktree").await).0, ToolStatus::Completed);

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use abide_kernel::credentials::Credentials;
 use abide_kernel::input::Refusal;
 
-use super::Hands;
+use super::Executor;
 use crate::process::{Launch, SshAgent};
 use crate::secrets::{self, SecretValue, Secrets};
 
@@ -49,7 +49,7 @@ impl GitHost<'_> {
     }
 }
 
-impl Hands {
+impl Executor {
     #[must_use]
     pub fn secrets(&self) -> &Secrets {
         &self.0.secrets

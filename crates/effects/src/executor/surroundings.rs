@@ -11,16 +11,16 @@ use abide_kernel::input::Refusal;
 use abide_kernel::state::place::Place;
 use abide_kernel::tool::{FileCall, ReadFile, ReadSkill, WorkspacePath};
 
-use super::{Hands, Outcome, ToolRun, blocking};
+use super::{Executor, Outcome, ToolRun, blocking};
 use crate::policy::{Caller, Policy};
 use crate::surroundings::{self, Surroundings, Whereabouts};
 use crate::tools::READ_FILE;
 
-impl Hands {
+impl Executor {
     /// The guides and skills of where an agent works, or will, but for those that the policy keeps from being read.
     pub async fn surroundings(&self, agent: &AgentId, place: &Place, policy: Arc<Policy>) -> Surroundings {
-        let (hands, agent, place) = (self.clone(), agent.clone(), place.clone());
-        blocking(move || hands.look_around(&agent, &place, &policy)).await
+        let (executor, agent, place) = (self.clone(), agent.clone(), place.clone());
+        blocking(move || executor.look_around(&agent, &place, &policy)).await
     }
 
     /// The same. Blocks.
@@ -43,9 +43,9 @@ impl Hands {
     }
 
     pub(super) async fn read_skill(&self, run: &ToolRun, call: ReadSkill) -> Result<Outcome, Refusal> {
-        let (hands, agent) = (self.clone(), run.agent.clone());
+        let (executor, agent) = (self.clone(), run.agent.clone());
         let (place, policy) = (run.place.clone(), Arc::clone(&run.policy.policy));
-        let read = move || hands.whereabouts(&agent, &place, &policy, |at| surroundings::read_skill(&call, at));
+        let read = move || executor.whereabouts(&agent, &place, &policy, |at| surroundings::read_skill(&call, at));
         blocking(move || read().map(Outcome::of)).await
     }
 

@@ -11,11 +11,11 @@ use abide_kernel::state::place::Place;
 use abide_kernel::time::Time;
 use abide_kernel::tool::Command;
 
-use super::Hands;
+use super::Executor;
 use super::command::{Started, bounded};
 use crate::process::{Ended, Process};
 
-impl Hands {
+impl Executor {
     pub(super) async fn run_check(
         &self,
         agent: &AgentId,

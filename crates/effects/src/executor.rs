@@ -65,7 +65,7 @@ pub struct Setup {
 
 /// Cheap to clone.
 #[derive(Clone)]
-pub struct Hands(Arc<Inner>);
+pub struct Executor(Arc<Inner>);
 
 struct Inner {
     home: PathBuf,
@@ -84,9 +84,9 @@ struct Inner {
     swept: Mutex<HashMap<TaskId, Vec<String>>>,
 }
 
-impl std::fmt::Debug for Hands {
+impl std::fmt::Debug for Executor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Hands").field("home", &self.0.home).finish_non_exhaustive()
+        f.debug_struct("Executor").field("home", &self.0.home).finish_non_exhaustive()
     }
 }
 
@@ -119,9 +119,9 @@ impl Outcome {
     }
 }
 
-impl Hands {
+impl Executor {
     /// Tries the sandbox, and ends whatever an earlier life of this home left running.
-    pub fn new(setup: Setup) -> io::Result<Hands> {
+    pub fn new(setup: Setup) -> io::Result<Executor> {
         // One name, wherever the daemon was started from: folders are held against it, and processes are found by it.
         let home = setup.home.canonicalize()?;
         let sandbox = Sandbox::probe(setup.sandbox, &home);
@@ -137,7 +137,7 @@ impl Hands {
             let ended = (!pids.is_empty()).then(|| format!("ended_at_boot pids {}", pids.join(" ")));
             (TaskId::new(swept.label), ended.into_iter().chain(swept.evidence).collect())
         });
-        Ok(Hands(Arc::new(Inner {
+        Ok(Executor(Arc::new(Inner {
             home,
             swept: Mutex::new(swept.collect()),
             processes,
@@ -229,14 +229,14 @@ impl Hands {
     }
 
     fn job(&self, policy: CallPolicy, agent: &AgentId, effect: Effect) -> Option<Job> {
-        let (hands, agent) = (self.clone(), agent.clone());
+        let (executor, agent) = (self.clone(), agent.clone());
         match effect {
             Effect::RunTool { exec_id, call_id, tool, input, call, place } => {
                 let mut slot = self.0.order.next(&exec_id, call.side_effect());
                 Some(Box::pin(async move {
                     slot.comes().await;
                     let run = ToolRun { agent, exec_id, call_id, tool, input, place: *place, policy };
-                    let came_to = hands.run_tool(&run, *call).await;
+                    let came_to = executor.run_tool(&run, *call).await;
                     finished(run.exec_id, run.call_id, came_to)
                 }))
             }
@@ -244,13 +244,13 @@ impl Hands {
                 // Known from this moment on, so that a stop that comes before it runs is not lost on it.
                 self.0.tasks.starts(&agent, &task_id);
                 Some(Box::pin(async move {
-                    let came_of_it = hands.start_task(&agent, task_id.clone(), *command, &place).await;
-                    hands.0.tasks.is_started(&agent, &task_id);
+                    let came_of_it = executor.start_task(&agent, task_id.clone(), *command, &place).await;
+                    executor.0.tasks.is_started(&agent, &task_id);
                     came_of_it
                 }))
             }
             Effect::AwaitTask { task_id } => {
-                Some(Box::pin(async move { vec![hands.0.tasks.ended(&agent, task_id).await] }))
+                Some(Box::pin(async move { vec![executor.0.tasks.ended(&agent, task_id).await] }))
             }
             Effect::EndTask { task_id, force } => {
                 let unknown = self.0.tasks.end(&agent, &task_id, force);
@@ -264,20 +264,20 @@ impl Hands {
                 // From now on, not from when the job begins: whoever waits comes before the agent's next turn.
                 self.0.folders.end(&agent);
                 Some(Box::pin(async move {
-                    hands.let_go(&agent).await;
+                    executor.let_go(&agent).await;
                     // It may have gone back to work there.
-                    let held = hands.0.folders.holds(&agent, Path::new(&workspace));
+                    let held = executor.0.folders.holds(&agent, Path::new(&workspace));
                     let released = Input::ReleaseWorkspace { workspace, action, error: None };
                     (!held).then_some(released).into_iter().collect()
                 }))
             }
             Effect::RemoveWorktree { workspace } => Some(Box::pin(async move {
                 let root = workspace.root.clone();
-                let removal = blocking(move || hands.remove_worktree(&agent, &workspace)).await;
+                let removal = blocking(move || executor.remove_worktree(&agent, &workspace)).await;
                 vec![Input::FinishRemoval { root, removal: removal.map_err(|refusal| refusal.message) }]
             })),
             Effect::RunCheck { timer_id, due, command, place } => {
-                Some(Box::pin(async move { hands.run_check(&agent, timer_id, due, command, &place).await }))
+                Some(Box::pin(async move { executor.run_check(&agent, timer_id, due, command, &place).await }))
             }
             Effect::SpawnChild { .. }
             | Effect::DismissChild { .. }
@@ -307,8 +307,8 @@ impl Hands {
             return;
         }
         self.0.folders.end(agent);
-        let (hands, agent) = (self.clone(), agent.clone());
-        tokio::spawn(async move { hands.let_go(&agent).await });
+        let (executor, agent) = (self.clone(), agent.clone());
+        tokio::spawn(async move { executor.let_go(&agent).await });
     }
 
     /// The agent was deleted, and works nowhere any more.

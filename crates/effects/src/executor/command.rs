@@ -16,13 +16,13 @@ use tokio::time::Instant;
 use super::credentials::without;
 use super::desk::{Desk, Surroundings};
 use super::output::text;
-use super::{Hands, Outcome, ToolRun, blocking};
+use super::{Executor, Outcome, ToolRun, blocking};
 use crate::limits::{self, FOLDER_WAIT};
 use crate::process::{Ended, Kept, Launch, Process, Protection};
 use crate::sandbox::Mode;
 use crate::workspace;
 
-impl Hands {
+impl Executor {
     pub(super) async fn exec_command(&self, run: &ToolRun, wanted: ExecCommand) -> Result<Outcome, Refusal> {
         let ToolRun { agent, exec_id, call_id, place, .. } = run;
         let command = &wanted.command;
@@ -149,15 +149,15 @@ impl Hands {
             let message = format!("{running} commands of this agent run already");
             return Err(Refusal::new("too_many_commands", message, "wait for some of them, or stop them: TaskList"));
         }
-        let (hands, owner, turn) = (self.clone(), agent.clone(), exec_id.cloned());
+        let (executor, owner, turn) = (self.clone(), agent.clone(), exec_id.cloned());
         let (desk, protection) = blocking(move || {
-            hands.forget_old_output(&owner);
+            executor.forget_old_output(&owner);
             if !desk.surroundings.direct && desk.claim.begins_turn(turn.as_ref()) {
                 // A repository that can't be read at this moment keeps no command from running: the worktree has all
                 // that it needs, and the user's branches come with the next turn.
-                let _later = hands.0.repositories.refresh(&desk.root);
+                let _later = executor.0.repositories.refresh(&desk.root);
             }
-            let protection = hands.protection(&desk)?;
+            let protection = executor.protection(&desk)?;
             Ok::<_, Refusal>((desk, protection))
         })
         .await?;
@@ -179,7 +179,7 @@ pub(super) struct Started {
     pub(super) missing: Vec<String>,
 }
 
-impl Hands {
+impl Executor {
     /// What of the user's repositories an agent that works in their folder must not change.
     fn protection(&self, desk: &Desk) -> Result<Protection, Refusal> {
         if !desk.surroundings.direct || desk.root.starts_with(&self.0.home) {

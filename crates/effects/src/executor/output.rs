@@ -9,7 +9,7 @@ use abide_kernel::tool::{TaskInput, TaskOutput};
 use abide_kernel::views::task::{OutputRead, TaskTaken};
 use abide_kernel::vocabulary::ReadStatus;
 
-use super::{Hands, Outcome, ToolRun, blocking};
+use super::{Executor, Outcome, ToolRun, blocking};
 use crate::limits;
 use crate::process::{Chunk, InputError, read_kept};
 
@@ -23,7 +23,7 @@ fn offset(wanted: &TaskOutput, total: u64) -> u64 {
     wanted.offset.unwrap_or_else(|| total.saturating_sub(limits::TASK_OUTPUT_BYTES as u64))
 }
 
-impl Hands {
+impl Executor {
     pub(super) async fn task_output(&self, run: &ToolRun, wanted: TaskOutput) -> Result<Outcome, Refusal> {
         let (result, end) = self.read_output(&run.agent, &wanted).await?;
         let reads = Some(Reads { task_id: wanted.task_id, end });
@@ -98,7 +98,7 @@ impl Hands {
     }
 }
 
-impl Hands {
+impl Executor {
     /// It was masked when it came. A secret that was set since is masked now.
     fn shown(&self, status: ReadStatus, chunk: &Chunk) -> OutputRead {
         let output = text(&chunk.bytes);
