@@ -92,7 +92,7 @@ impl World {
         let stat = std::fs::read_to_string(format!("/proc/{supervisor}/stat")).unwrap();
         let parent = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(1).unwrap().to_owned();
         let wrapping = std::fs::read_to_string(format!("/proc/{parent}/cmdline")).unwrap();
-        process.end(true);
+        process.stop(true);
         let command = ["/bin/bash", "-c", "true"].map(str::to_owned);
         match self.processes.sandbox().mechanism() {
             Mechanism::Bubblewrap => wrapping
@@ -119,7 +119,7 @@ impl World {
     fn writes(&self) -> f64 {
         let begin = Instant::now();
         let process = self.start(&format!("head -c {BYTES} /dev/zero"));
-        process.keep(&self.dir.path().join("kept")).unwrap();
+        process.keep_output_in(&self.dir.path().join("kept")).unwrap();
         self.runtime.block_on(process.wait());
         assert_eq!(process.output().combined.total, BYTES);
         begin.elapsed().as_secs_f64() * 1e3

@@ -1,4 +1,5 @@
-//! Files that are there, whole, once a function has returned: written aside, synced, put in place, folder synced.
+//! Writes files that are complete and durable once a function has returned: written under a temporary name, synced,
+//! renamed, and the folder synced.
 
 use std::fs::File;
 use std::io;
@@ -9,7 +10,7 @@ use tempfile::NamedTempFile;
 
 use crate::limits;
 
-/// What a file is called until it is whole. Nobody reads those.
+/// The prefix of the name of an incomplete file. Such files are never read.
 const PARTIAL: &str = ".partial-";
 
 pub(crate) fn is_partial(path: &Path) -> bool {

@@ -1,4 +1,4 @@
-//! The environment a command gets: made from a list of what may be in it, so that what nobody thought of is not.
+//! The environment of a command, made from a list of permitted variables, so that no other variable is passed on.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -52,12 +52,12 @@ const FROM_HOME: &[(&str, &str)] = &[
     ("RUSTUP_HOME", ".rustup"),
 ];
 
-/// Where a program is looked for when nobody says.
+/// The search path for programs where `PATH` is not set.
 pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// What a command is given, besides what the daemon itself was given.
+/// The values for a command's environment, besides the daemon's own variables.
 #[derive(Debug)]
-pub(crate) struct Given<'a> {
+pub(crate) struct EnvironmentOptions<'a> {
     pub person: &'a Path,
     pub home: &'a Path,
     pub temporary: &'a Path,
@@ -74,7 +74,10 @@ pub(crate) fn is_carried(name: &str) -> bool {
     CARRIED.contains(&name) || PROXIES.contains(&name) || name.starts_with("LC_")
 }
 
-pub(crate) fn build(own: impl Iterator<Item = (String, String)>, given: &Given<'_>) -> Vec<(String, String)> {
+pub(crate) fn build_environment(
+    own: impl Iterator<Item = (String, String)>,
+    given: &EnvironmentOptions<'_>,
+) -> Vec<(String, String)> {
     let mut environment: BTreeMap<String, String> = own
         .filter(|(name, value)| match PROXIES.contains(&name.as_str()) {
             true => given.network && !value.contains('@'),

@@ -132,7 +132,7 @@ impl Executor {
         let socket = setup.environment.iter().find(|(name, value)| name == "SSH_AUTH_SOCK" && !value.is_empty());
         let ssh_socket = socket.map(|(_, path)| PathBuf::from(path));
         let secrets = Secrets::open(&home, setup.environment)?;
-        let swept = processes.sweep().into_iter().map(|swept| {
+        let swept = processes.sweep_earlier_lives().into_iter().map(|swept| {
             let pids: Vec<String> = swept.pids.iter().map(ToString::to_string).collect();
             let ended = (!pids.is_empty()).then(|| format!("ended_at_boot pids {}", pids.join(" ")));
             (TaskId::new(swept.label), ended.into_iter().chain(swept.evidence).collect())
@@ -166,7 +166,7 @@ impl Executor {
 
     /// How the number of a command's processes is bounded; in the error, why not by the kernel.
     pub fn counted_by(&self) -> Result<&'static str, &str> {
-        self.0.processes.counted_by()
+        self.0.processes.process_counter()
     }
 
     /// How the memory of commands is bounded; in the error, why not by the kernel.

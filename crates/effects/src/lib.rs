@@ -5,10 +5,10 @@
 
 mod durable_file;
 mod environment;
+pub mod executor;
 mod file_identity;
 pub mod files;
 mod git_dir;
-pub mod executor;
 pub mod limits;
 mod mask_inputs;
 pub mod model;
@@ -25,6 +25,6 @@ pub mod web;
 pub mod webhook;
 pub mod workspace;
 
-pub use file_identity::FileIdentity;
 pub use executor::Executor;
+pub use file_identity::FileIdentity;
 pub use model::{Model, PastResults, ProviderFailure};

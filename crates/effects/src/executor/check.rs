@@ -13,7 +13,7 @@ use abide_kernel::tool::Command;
 
 use super::Executor;
 use super::command::{Started, bounded};
-use crate::process::{Ended, Process};
+use crate::process::{Process, ProcessExit};
 
 impl Executor {
     pub(super) async fn run_check(
@@ -50,17 +50,17 @@ impl Executor {
 
 async fn listen(process: &Process) -> Checked {
     match tokio::time::timeout(Duration::from_millis(CHECK_TIME_MS), process.wait()).await {
-        Ok(Ended { exit_code: Some(exit_code), .. }) => {
+        Ok(ProcessExit { exit_code: Some(exit_code), .. }) => {
             let (output, _) = bounded(&process.output().combined, LINE_BYTES - 256);
             Checked::Exited { exit_code, output }
         }
-        Ok(Ended { signal, .. }) => {
+        Ok(ProcessExit { signal, .. }) => {
             let by =
                 signal.map_or_else(|| "before it said anything".to_owned(), |signal| format!("by signal {signal}"));
             Checked::NotDone { why: format!("it was ended {by}") }
         }
         Err(_) => {
-            process.end(true);
+            process.stop(true);
             Checked::NotDone { why: format!("it took longer than {} s", CHECK_TIME_MS / 1_000) }
         }
     }

@@ -18,7 +18,7 @@ use super::desk::{Desk, Surroundings};
 use super::output::text;
 use super::{Executor, Outcome, ToolRun, blocking};
 use crate::limits::{self, FOLDER_WAIT};
-use crate::process::{Ended, Kept, Launch, Process, Protection};
+use crate::process::{Launch, OutputExcerpt, Process, ProcessExit, Protection};
 use crate::sandbox::Mode;
 use crate::workspace;
 
@@ -80,7 +80,7 @@ impl Executor {
             "disposition": "promoted_to_task", "task_handle": { "task_id": task_id },
             "output": text(&process.read(0, max_output_bytes).bytes),
         });
-        if let Err(error) = process.keep(&self.output_folder(agent, &task_id)) {
+        if let Err(error) = process.keep_output_in(&self.output_folder(agent, &task_id)) {
             result["note"] = json!(format!("its output is kept in memory only: {error}"));
         }
         let recovery = Some(process.recovery());
@@ -115,7 +115,7 @@ impl Executor {
             Ok(Started { process, desk, missing }) => {
                 let mut first = desk.record();
                 // Where the disk is full, its output is in memory while it runs.
-                let unkept = process.keep(&self.output_folder(agent, &task_id)).err();
+                let unkept = process.keep_output_in(&self.output_folder(agent, &task_id)).err();
                 let unkept = unkept.map(|error| format!("its output is kept in memory only: {error}"));
                 let notes = unkept.into_iter().chain(without(&missing)).map(|note| format!("; {note}"));
                 let recovery = Some(process.recovery() + &notes.collect::<String>());
@@ -165,7 +165,7 @@ impl Executor {
         let (launch, missing) = self.give(launch, credentials);
         let started = self.0.processes.start(launch).await;
         let process = started.map_err(|error| Refusal::new(error.code, error.message, error.hint))?;
-        self.0.tasks.started(agent, process.running());
+        self.0.tasks.started(agent, process.watch());
         Ok(Started { process, desk, missing })
     }
 }
@@ -232,7 +232,7 @@ fn launch(
     })
 }
 
-fn completed(process: &Process, ended: &Ended, max: usize) -> Value {
+fn completed(process: &Process, ended: &ProcessExit, max: usize) -> Value {
     let output = process.output();
     let (stdout, cut) = bounded(&output.stdout, max);
     let (stderr, also_cut) = bounded(&output.stderr, max);
@@ -250,7 +250,7 @@ fn completed(process: &Process, ended: &Ended, max: usize) -> Value {
 }
 
 /// The start and the end of a stream, with what is missing between counted.
-pub(super) fn bounded(kept: &Kept, max: usize) -> (String, bool) {
+pub(super) fn bounded(kept: &OutputExcerpt, max: usize) -> (String, bool) {
     let whole = kept.whole();
     if let Some(all) = whole.as_ref().filter(|all| all.len() <= max) {
         return (text(all), false);

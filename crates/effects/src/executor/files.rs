@@ -37,8 +37,11 @@ impl Executor {
             };
             let unseen = policy.check(&caller, &tool, &input, &call)?;
             let read_only = executor.sandbox().read_only_in(&folder);
-            let root =
-                root.without(hidden).read_only_at(read_only).without_unseen(unseen).masked_by(executor.0.secrets.mask());
+            let root = root
+                .without(hidden)
+                .read_only_at(read_only)
+                .without_unseen(unseen)
+                .masked_by(executor.0.secrets.mask());
             let result = files::run(&call, &root)?;
             Ok(Outcome::after(result, desk.map(|desk| desk.record()).unwrap_or_default()))
         })

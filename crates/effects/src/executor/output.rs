@@ -11,7 +11,7 @@ use abide_kernel::vocabulary::ReadStatus;
 
 use super::{Executor, Outcome, ToolRun, blocking};
 use crate::limits;
-use crate::process::{Chunk, InputError, read_kept};
+use crate::process::{Chunk, InputError, read_output_files};
 
 /// Bytes as text. What is no text is shown as such, and never lost from the count.
 pub(super) fn text(bytes: &[u8]) -> String {
@@ -58,8 +58,8 @@ impl Executor {
                 let message = format!("there is no output of {}: {error}", wanted.task_id);
                 Refusal::new("not_found", message, "list the tasks")
             };
-            let total = read_kept(&folder, u64::MAX, 0).map_err(unknown)?.total;
-            read_kept(&folder, offset(&wanted, total), limits::TASK_OUTPUT_BYTES).map_err(unknown)
+            let total = read_output_files(&folder, u64::MAX, 0).map_err(unknown)?.total;
+            read_output_files(&folder, offset(&wanted, total), limits::TASK_OUTPUT_BYTES).map_err(unknown)
         })
         .await
     }

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use super::output::text;
 use crate::limits;
-use crate::process::{Ended, Process, Running};
+use crate::process::{Process, ProcessExit, ProcessWatch};
 
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
@@ -19,7 +19,7 @@ pub(super) struct Tasks {
     /// Commands that are being started, and whether they are to end as soon as they run.
     starting: Mutex<Starting>,
     /// Every command that was started, in a call or as a task, until nothing of it runs.
-    running: Mutex<HashMap<AgentId, Vec<Running>>>,
+    running: Mutex<HashMap<AgentId, Vec<ProcessWatch>>>,
 }
 
 type Starting = HashMap<(AgentId, TaskId), watch::Sender<Option<End>>>;
@@ -54,7 +54,7 @@ impl Tasks {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn started(&self, agent: &AgentId, running: Running) {
+    pub(super) fn started(&self, agent: &AgentId, running: ProcessWatch) {
         let mut all = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let of_it = all.entry(agent.clone()).or_default();
         of_it.retain(|running| !running.is_over());
@@ -74,12 +74,12 @@ impl Tasks {
                 held.recorded().await;
             }
             for mut running in running {
-                running.over().await;
+                running.wait().await;
             }
         }
     }
 
-    fn still_running(&self, agent: &AgentId) -> Vec<Running> {
+    fn still_running(&self, agent: &AgentId) -> Vec<ProcessWatch> {
         let mut all = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(of_it) = all.get_mut(agent) else { return Vec::new() };
         of_it.retain(|running| !running.is_over());
@@ -115,7 +115,7 @@ impl Tasks {
     pub(super) fn is_started(&self, agent: &AgentId, task: &TaskId) {
         let wish = self.all_starting().remove(&(agent.clone(), task.clone())).and_then(|wish| *wish.borrow());
         if let (Some(End { force }), Some(held)) = (wish, self.get(agent, task)) {
-            held.process.end(force);
+            held.process.stop(force);
         }
     }
 
@@ -149,7 +149,7 @@ impl Tasks {
             owner == agent
                 && held.command == command
                 && held.workdir.as_deref() == workdir
-                && held.process.ended().is_none()
+                && held.process.exit().is_none()
         });
         same.next().map(|((_, task), _)| task.clone())
     }
@@ -174,7 +174,7 @@ impl Tasks {
         }
         match self.get(agent, task) {
             Some(held) => {
-                held.process.end(force);
+                held.process.stop(force);
                 None
             }
             None => Some(nothing_runs(task.clone())),
@@ -184,7 +184,7 @@ impl Tasks {
     /// The end is durable, or the command is given up: nothing of it is left running.
     pub(super) fn close(&self, agent: &AgentId, task: &TaskId) {
         if let Some(held) = self.all().remove(&(agent.clone(), task.clone())) {
-            held.process.end(true);
+            held.process.stop(true);
             held.recorded.send_replace(true);
         }
     }
@@ -196,7 +196,7 @@ impl Tasks {
         let left: Vec<_> = all.keys().filter(|(owner, _)| owner == agent).cloned().collect();
         let ended = left.into_iter().filter_map(|key| {
             let held = all.remove(&key)?;
-            held.process.end(true);
+            held.process.stop(true);
             held.recorded.send_replace(true);
             Some((key.1, vec![format!("ended {}", held.process.recovery())]))
         });
@@ -210,7 +210,7 @@ fn nothing_runs(task_id: TaskId) -> Input {
 }
 
 /// How a command ended, as it is recorded.
-fn end_of(task_id: TaskId, process: &Process, ended: Ended) -> Input {
+fn end_of(task_id: TaskId, process: &Process, ended: ProcessExit) -> Input {
     let kept = process.output().combined;
     let status = match (ended.stopped, ended.exit_code, ended.signal) {
         (true, ..) => TaskStatus::Cancelled,

@@ -161,7 +161,7 @@ impl Git {
     /// What may still be written to the disk of a folder, above the operator's reserve.
     pub(super) fn spare(&self, folder: &Path) -> Spare {
         match &self.runner {
-            Runner::Direct => Spare::of(folder, None),
+            Runner::Direct => Spare::measure(folder, None),
             Runner::Sandboxed { processes, .. } => processes.spare(folder),
         }
     }
@@ -316,7 +316,7 @@ impl Git {
                 let started = processes.start_blocking(launch);
                 let process = started.map_err(|error| Refusal::new(error.code, error.message, error.hint))?;
                 let watched = process.clone();
-                let stall = Stall::watch(process.supervisor(), limits::GIT_STALL, move || watched.end(true)).0;
+                let stall = Stall::watch(process.supervisor(), limits::GIT_STALL, move || watched.stop(true)).0;
                 let errors = drain(File::from(errors), self.progress.clone());
                 Ok(Running { kind: Kind::Sandboxed(process, stall), errors })
             }
@@ -468,7 +468,7 @@ impl Running {
     pub(super) fn kill(&self) {
         match &self.kind {
             Kind::Direct(child) => kill_group(child),
-            Kind::Sandboxed(process, _) => process.end(true),
+            Kind::Sandboxed(process, _) => process.stop(true),
         }
     }
 
@@ -488,7 +488,7 @@ impl Running {
             Kind::Sandboxed(process, stall) => {
                 let ended = process.wait_until(until);
                 if ended.is_none() {
-                    process.end(true);
+                    process.stop(true);
                 }
                 ended.filter(|_| !stall.was_seen()).map(|ended| ended.exit_code == Some(0))
             }

@@ -25,7 +25,7 @@ use super::repository::{read_record, shadowed};
 use crate::file_identity::open_unlinked;
 use crate::git_dir::{GitDirParts, RecordedGitDir};
 use crate::limits;
-use crate::process::{Protection, settle};
+use crate::process::{Protection, restore_unsettled};
 use crate::transient;
 
 /// Files that name programs or other records. The content is what a missing one is created with: a git directory that is
@@ -44,7 +44,7 @@ impl Repositories {
     /// Looks for the repositories in a folder, and for what of them has to be protected.
     pub fn protect(&self, root: &Path) -> Result<Protection, Refusal> {
         let failed = |error: io::Error| unprotected(root, &error);
-        if let Some(problem) = settle(&self.home, root).into_iter().next() {
+        if let Some(problem) = restore_unsettled(&self.home, root).into_iter().next() {
             let hint =
                 "the operator has to look at it, and at what a command left there; no command starts there before";
             return Err(Refusal::new("unprotected", problem, hint));

@@ -11,7 +11,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::process::family::{self, Member};
+use crate::process::process_list::{self, ProcessIdentity};
 
 /// How many looks make up the time after which nothing more is expected.
 const LOOKS: u32 = 6;
@@ -50,15 +50,15 @@ impl Stall {
 }
 
 /// The processes without children below this one, and the time that each has had the processor. None while one is at work.
-fn work_below(root: i32) -> Option<Vec<(Member, u64)>> {
-    let all: Vec<_> = family::everyone().into_iter().filter(|one| !one.is_over()).collect();
+fn work_below(root: i32) -> Option<Vec<(ProcessIdentity, u64)>> {
+    let all: Vec<_> = process_list::list_processes().into_iter().filter(|one| !one.is_over()).collect();
     let parents: HashSet<i32> = all.iter().map(|one| one.parent).collect();
-    let mut below = family::descendants(&all, &HashSet::from([root]));
-    below.retain(|one| !parents.contains(&one.member.pid));
+    let mut below = process_list::descendants(&all, &HashSet::from([root]));
+    below.retain(|one| !parents.contains(&one.identity.pid));
     if below.iter().any(|one| matches!(one.state, b'R' | b'D')) {
         return None;
     }
-    let mut work: Vec<(Member, u64)> = below.into_iter().map(|one| (one.member, one.ticks)).collect();
+    let mut work: Vec<(ProcessIdentity, u64)> = below.into_iter().map(|one| (one.identity, one.ticks)).collect();
     work.sort_unstable_by_key(|(member, _)| member.pid);
     Some(work)
 }

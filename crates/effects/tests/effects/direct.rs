@@ -294,7 +294,8 @@ async fn the_users_large_files_can_be_read_beside_the_mirror() {
 #[tokio::test]
 async fn hooks_in_the_working_tree_are_named_when_it_is_attached() {
     let (stage, ground) = (Stage::new(), Ground::new());
-    let attach = || stage.executor.attach(&stage.agent, ground.repo.display().to_string(), WorkspaceMode::Direct, any());
+    let attach =
+        || stage.executor.attach(&stage.agent, ground.repo.display().to_string(), WorkspaceMode::Direct, any());
     assert_eq!(attach().await.unwrap().note, None);
     ground.git(&["config", "core.hooksPath", ".husky"]);
     assert!(attach().await.unwrap().note.unwrap().contains("/.husky, which the agent can write"));
@@ -370,7 +371,11 @@ async fn settings_that_are_included_from_the_working_tree_are_named() {
     let path = ground.repo.display().to_string();
     let attached = stage.executor.attach(&stage.agent, path, WorkspaceMode::Worktree, any()).await.unwrap();
     let place = Place { workspace: Some(bound(attached)), ..Place::default() };
-    assert_eq!(stage.executor.writable_settings(&place).await, WritableSettings::default(), "a worktree includes nothing");
+    assert_eq!(
+        stage.executor.writable_settings(&place).await,
+        WritableSettings::default(),
+        "a worktree includes nothing"
+    );
 }
 
 #[tokio::test]
@@ -402,7 +407,8 @@ async fn programs_that_settings_name_in_the_working_tree_are_named() {
     }
     let expected = settings.map(|(key, _, path)| (key.to_owned(), ground.repo.join(path)));
     assert_eq!(writable().await, expected);
-    let attach = || stage.executor.attach(&stage.agent, ground.repo.display().to_string(), WorkspaceMode::Direct, any());
+    let attach =
+        || stage.executor.attach(&stage.agent, ground.repo.display().to_string(), WorkspaceMode::Direct, any());
     let note = attach().await.unwrap().note.unwrap();
     assert!(note.contains("tools/fsm (core.fsmonitor names it), which the agent can write"), "{note}");
     for (key, _, _) in settings {

@@ -230,7 +230,8 @@ async fn two_homes_see_each_other_in_a_folder() {
     assert!(result(&refused).1["error"]["message"].as_str().unwrap().contains(&who), "{refused:?}");
     let place = Place { configured: Some(folder.display().to_string()), ..Place::default() };
     assert!(there.executor.folder_use(&agent("ben"), &place).await.held_by.is_some());
-    let waiting = tokio::spawn(call(&there.executor, "ben", &folder, "WriteFile", json!({ "path": "b", "content": "" })));
+    let waiting =
+        tokio::spawn(call(&there.executor, "ben", &folder, "WriteFile", json!({ "path": "b", "content": "" })));
     here.end_turn("ada", &folder).await;
     is_done(&waiting.await.unwrap());
     assert_eq!(code(&here.exec("ada", &folder, "true", 0).await), json!("occupied"));

@@ -99,7 +99,7 @@ async fn opens_the_home_to_no_other_user(world: World) {
     let process = world.start(&format!("{open}; touch tried; sleep 1000")).await;
     until("it has tried", || world.path("root/tried").exists()).await;
     until("the modes are as they were", || [&home, &token].map(|path| mode(path)) == [0o700, 0o600]).await;
-    process.end(true);
+    process.stop(true);
     process.wait().await;
     // A home that the daemon's user can't enter any more serves nobody.
     world.say(&format!("chmod 000 {0}/token {0}", home.display())).await;
@@ -191,7 +191,7 @@ async fn reads_toolchains_without_their_credentials(world: World) {
     daemon.kill().unwrap();
     daemon.wait().unwrap();
     // Its group and its scratch folder go, as they would when it is back.
-    let _swept = world.processes.sweep();
+    let _swept = world.processes.sweep_earlier_lives();
     let settings = fs::read_to_string(cargo.join("config.toml")).unwrap();
     assert_eq!(fs::read_to_string(world.path("root/seen")).unwrap(), settings);
     assert!(!cargo.join("new").exists());
@@ -217,7 +217,7 @@ async fn renames_nothing_around_a_secret(world: World) {
         daemon.wait().unwrap();
         fs::remove_file(person.join("up")).unwrap();
     }
-    let _swept = world.processes.sweep();
+    let _swept = world.processes.sweep_earlier_lives();
     assert_eq!(fs::read_to_string(person.join("seen")).unwrap(), "");
     assert!(person.join(".config/gh/hosts.yml").exists());
 }

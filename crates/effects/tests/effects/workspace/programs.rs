@@ -36,8 +36,15 @@ fn executor(home: &Path) -> Executor {
     let moment = || (Time::EPOCH, std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0));
     let program = PathBuf::from(env!("CARGO_BIN_EXE_effects-stand-in"));
     let home = home.to_path_buf();
-    Executor::new(Setup { program, home, sandbox: Mode::Auto, bounds: Bounds::default(), environment: Vec::new(), moment })
-        .unwrap()
+    Executor::new(Setup {
+        program,
+        home,
+        sandbox: Mode::Auto,
+        bounds: Bounds::default(),
+        environment: Vec::new(),
+        moment,
+    })
+    .unwrap()
 }
 
 async fn call(executor: &Executor, repo: &Path, tool: &str, input: Value) -> (ToolStatus, Value) {

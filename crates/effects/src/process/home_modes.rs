@@ -22,15 +22,17 @@ pub(super) struct HomeModes {
 }
 
 impl HomeModes {
-    pub(super) fn note(home: PathBuf) -> HomeModes {
-        let before = paths(&home).filter_map(|path| found(&path).map(|found| (path, mode(&found)))).collect();
+    pub(super) fn record(home: PathBuf) -> HomeModes {
+        let before = list_entries(&home)
+            .filter_map(|path| read_metadata(&path).map(|found| (path, permission_bits(&found))))
+            .collect();
         HomeModes { home, before }
     }
 
     pub(super) fn restore(&self) {
-        for path in paths(&self.home) {
-            let Some(found) = found(&path) else { continue };
-            let now = mode(&found);
+        for path in list_entries(&self.home) {
+            let Some(found) = read_metadata(&path) else { continue };
+            let now = permission_bits(&found);
             // A file that the daemon made since is private.
             let before = self.before.get(&path).copied().unwrap_or(now & OWNER);
             let wanted = (now | before) & OWNER | now & before & !OWNER;
@@ -43,15 +45,15 @@ impl HomeModes {
 }
 
 /// Links have no modes of their own, and lead to files that are not the home's.
-fn found(path: &Path) -> Option<Metadata> {
+fn read_metadata(path: &Path) -> Option<Metadata> {
     path.symlink_metadata().ok().filter(|found| !found.is_symlink())
 }
 
-fn mode(found: &Metadata) -> u32 {
+fn permission_bits(found: &Metadata) -> u32 {
     found.mode() & ALL
 }
 
-fn paths(home: &Path) -> impl Iterator<Item = PathBuf> {
+fn list_entries(home: &Path) -> impl Iterator<Item = PathBuf> {
     // The home first: closed, it covers everything in it.
     let inside = fs::read_dir(home).into_iter().flatten().flatten().map(|entry| entry.path());
     std::iter::once(home.to_path_buf()).chain(inside).take(limits::HOME_ENTRIES)

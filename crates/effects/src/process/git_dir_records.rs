@@ -19,7 +19,7 @@ const UNSETTLED: &str = "unsettled-";
 
 /// Of one command.
 #[derive(Debug, Default)]
-pub(super) struct Heads {
+pub(super) struct GitDirRecords {
     label: String,
     git_dirs: Vec<RecordedGitDir>,
     file: Option<PathBuf>,
@@ -35,38 +35,43 @@ struct Record {
     problems: Vec<String>,
 }
 
-impl Heads {
+impl GitDirRecords {
     /// Records them for the next life of the home, if there are any.
-    pub(super) fn record(home: &Path, life: &str, label: &str, git_dirs: &[RecordedGitDir]) -> io::Result<Heads> {
+    pub(super) fn record(
+        home: &Path,
+        life: &str,
+        label: &str,
+        git_dirs: &[RecordedGitDir],
+    ) -> io::Result<GitDirRecords> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         if git_dirs.is_empty() {
-            return Ok(Heads::default());
+            return Ok(GitDirRecords::default());
         }
         let record = Record { label: label.to_owned(), git_dirs: git_dirs.to_vec(), problems: Vec::new() };
         // A path that is no UTF-8 can't be written as JSON. It is restored while the daemon lives.
         let text = serde_json::to_vec(&record).ok();
         let Record { label, git_dirs, .. } = record;
-        let Some(text) = text else { return Ok(Heads { label, git_dirs, file: None }) };
+        let Some(text) = text else { return Ok(GitDirRecords { label, git_dirs, file: None }) };
         let folder = home.join(FOLDER);
         abide_private::private_folder(&folder)?;
         let file = folder.join(format!("{life}-{}", COUNT.fetch_add(1, Ordering::Relaxed)));
         abide_private::private_file(&file)?.write_all(&text)?;
-        Ok(Heads { label, git_dirs, file: Some(file) })
+        Ok(GitDirRecords { label, git_dirs, file: Some(file) })
     }
 
     /// Puts them back, and says what was done.
     pub(super) fn restore(&self) -> Vec<String> {
         let (said, left) = restore(&self.label, &self.git_dirs);
         if let (Some(left), Some(file)) = (left, &self.file) {
-            left.keep(file);
+            left.keep_unsettled(file);
         }
         said
     }
 }
 
 impl Record {
-    /// Keeps it in the place of the record of a command that has ended, for [`settle`].
-    fn keep(&self, file: &Path) {
+    /// Keeps it in the place of the record of a command that has ended, for [`restore_unsettled`].
+    fn keep_unsettled(&self, file: &Path) {
         let Some((name, text)) = file.file_name().zip(serde_json::to_vec(self).ok()) else { return };
         let name = name.to_string_lossy();
         let kept = file.with_file_name(format!("{UNSETTLED}{}", name.strip_prefix(UNSETTLED).unwrap_or(&name)));
@@ -95,7 +100,7 @@ fn restore(label: &str, git_dirs: &[RecordedGitDir]) -> (Vec<String>, Option<Rec
     (said, left)
 }
 
-impl Drop for Heads {
+impl Drop for GitDirRecords {
     fn drop(&mut self) {
         if let Some(file) = &self.file {
             let _gone = fs::remove_file(file);
@@ -125,13 +130,13 @@ fn put_back(file: &Path, record: &Record) -> Vec<String> {
     let (said, left) = restore(&record.label, &record.git_dirs);
     let _gone = fs::remove_file(file);
     if let Some(left) = left {
-        left.keep(file);
+        left.keep_unsettled(file);
     }
     said
 }
 
 /// Tries once more to put back what could not be put back in a folder. Returns the problems that are left.
-pub(crate) fn settle(home: &Path, folder: &Path) -> Vec<String> {
+pub(crate) fn restore_unsettled(home: &Path, folder: &Path) -> Vec<String> {
     let concerns = |git_dir: &RecordedGitDir| git_dir.root.starts_with(folder) || folder.starts_with(&git_dir.root);
     for (file, record) in unsettled(home) {
         if record.git_dirs.iter().any(concerns) {

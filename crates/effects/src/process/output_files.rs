@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use abide_private::{private_file, private_folder};
 use serde::{Deserialize, Serialize};
 
-use super::output::{Bounded, Chunk, count, read_pieces};
+use super::output::{BoundedOutput, Chunk, count, read_pieces};
 use crate::limits;
 
 const HEAD: &str = "head";
@@ -19,7 +19,7 @@ const TAIL_NEW: &str = "tail.new";
 
 /// The first line of the tail.
 #[derive(Debug, Serialize, Deserialize)]
-struct Counts {
+struct TailHeader {
     /// How much was written in all when the tail was.
     total: u64,
     /// Where the tail begins.
@@ -28,7 +28,7 @@ struct Counts {
 }
 
 #[derive(Debug)]
-pub(crate) struct Files {
+pub(crate) struct OutputFiles {
     folder: PathBuf,
     head: Option<File>,
     head_written: usize,
@@ -37,12 +37,12 @@ pub(crate) struct Files {
     problem: Option<String>,
 }
 
-impl Files {
+impl OutputFiles {
     /// Begins with everything that came before.
-    pub(crate) fn create(folder: &Path, output: &Bounded) -> io::Result<Files> {
+    pub(crate) fn create(folder: &Path, output: &BoundedOutput) -> io::Result<OutputFiles> {
         private_folder(folder)?;
         let head = private_file(&folder.join(HEAD))?;
-        let mut files = Files {
+        let mut files = OutputFiles {
             folder: folder.to_path_buf(),
             head: Some(head),
             head_written: 0,
@@ -56,26 +56,26 @@ impl Files {
     }
 
     /// After more output: the head at once, the tail if it is time.
-    pub(crate) fn advance(&mut self, output: &Bounded) {
+    pub(crate) fn advance(&mut self, output: &BoundedOutput) {
         let fresh = &output.head()[self.head_written..];
         if let (Some(head), false) = (&mut self.head, fresh.is_empty()) {
             self.head_written += fresh.len();
             if let Err(error) = head.write_all(fresh) {
-                self.note(&error);
+                self.note_problem(&error);
                 self.head = None;
             }
         }
-        if self.due(output).is_some_and(|due| due <= Instant::now()) {
+        if self.next_deadline(output).is_some_and(|due| due <= Instant::now()) {
             self.write_tail(output, false);
         }
     }
 
-    /// When the tail wants to be written next, if it lags behind.
-    pub(crate) fn due(&self, output: &Bounded) -> Option<Instant> {
+    /// The time at which the tail is written next, if it is out of date.
+    pub(crate) fn next_deadline(&self, output: &BoundedOutput) -> Option<Instant> {
         (self.tail_total != Some(output.total())).then(|| self.tail_at + Duration::from_millis(limits::TAIL_EVERY_MS))
     }
 
-    pub(crate) fn end(&mut self, output: &Bounded) {
+    pub(crate) fn finish(&mut self, output: &BoundedOutput) {
         self.advance(output);
         self.write_tail(output, true);
     }
@@ -85,7 +85,7 @@ impl Files {
         self.problem.as_deref()
     }
 
-    fn write_tail(&mut self, output: &Bounded, ended: bool) {
+    fn write_tail(&mut self, output: &BoundedOutput, ended: bool) {
         self.tail_at = Instant::now();
         self.tail_total = Some(output.total());
         let new = self.folder.join(TAIL_NEW);
@@ -93,34 +93,34 @@ impl Files {
         if let Err(error) = written {
             // Half a file would only take the room that is missing.
             let _gone = fs::remove_file(&new);
-            self.note(&error);
+            self.note_problem(&error);
         }
     }
 
-    fn note(&mut self, error: &io::Error) {
+    fn note_problem(&mut self, error: &io::Error) {
         if self.problem.is_none() {
             self.problem = Some(error.to_string());
         }
     }
 }
 
-fn write_tail(path: &Path, output: &Bounded, ended: bool) -> io::Result<()> {
+fn write_tail(path: &Path, output: &BoundedOutput, ended: bool) -> io::Result<()> {
     let ([first, second], from) = output.tail();
     let mut file = private_file(path)?;
-    let mut line = serde_json::to_vec(&Counts { total: output.total(), from, ended })?;
+    let mut line = serde_json::to_vec(&TailHeader { total: output.total(), from, ended })?;
     line.push(b'\n');
     file.write_all(&line)?;
     file.write_all(first)?;
     file.write_all(second)
 }
 
-/// What is in the files of a command, whether it runs, has ended, or was cut off with the daemon.
-pub fn read_kept(folder: &Path, offset: u64, max: usize) -> io::Result<Chunk> {
+/// Reads the output files of a command, whether it runs, has ended, or was cut off with the daemon.
+pub fn read_output_files(folder: &Path, offset: u64, max: usize) -> io::Result<Chunk> {
     // The tail first: what is appended to the head meanwhile only closes the gap.
     let (counts, tail) = match fs::read(folder.join(TAIL)) {
         Ok(bytes) => split_tail(bytes)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            (Counts { total: 0, from: 0, ended: false }, Vec::new())
+            (TailHeader { total: 0, from: 0, ended: false }, Vec::new())
         }
         Err(error) => return Err(error),
     };
@@ -129,7 +129,7 @@ pub fn read_kept(folder: &Path, offset: u64, max: usize) -> io::Result<Chunk> {
     Ok(read_pieces(&[(0, &head), (counts.from, &tail)], total, offset, max))
 }
 
-fn split_tail(mut bytes: Vec<u8>) -> io::Result<(Counts, Vec<u8>)> {
+fn split_tail(mut bytes: Vec<u8>) -> io::Result<(TailHeader, Vec<u8>)> {
     let line = bytes.iter().position(|byte| *byte == b'\n').ok_or(io::ErrorKind::InvalidData)?;
     let tail = bytes.split_off(line + 1);
     Ok((serde_json::from_slice(&bytes)?, tail))

@@ -14,7 +14,7 @@ use crate::limits;
 
 /// The daemon's ends.
 #[derive(Debug)]
-pub(super) struct Ours {
+pub(super) struct DaemonEnds {
     pub input: Option<OwnedFd>,
     /// Standard output, or all that comes from a terminal.
     pub output: Option<OwnedFd>,
@@ -22,36 +22,36 @@ pub(super) struct Ours {
 }
 
 /// The command's: standard input, output and error.
-pub(super) type Theirs = [OwnedFd; 3];
+pub(super) type CommandStreams = [OwnedFd; 3];
 
-pub(super) fn make(launch: &Launch) -> io::Result<(Ours, Theirs)> {
+pub(super) fn open_streams(launch: &Launch) -> io::Result<(DaemonEnds, CommandStreams)> {
     match &launch.streams {
         Some(given) => {
             let [input, output, error] = given.as_ref();
             let theirs = [input.try_clone()?, output.try_clone()?, error.try_clone()?];
-            Ok((Ours { input: None, output: None, error: None }, theirs))
+            Ok((DaemonEnds { input: None, output: None, error: None }, theirs))
         }
-        None if launch.tty => terminal(launch.accepts_input),
-        None => pipes(launch.accepts_input),
+        None if launch.tty => open_terminal(launch.accepts_input),
+        None => open_pipes(launch.accepts_input),
     }
 }
 
-fn pipes(accepts_input: bool) -> io::Result<(Ours, Theirs)> {
+fn open_pipes(accepts_input: bool) -> io::Result<(DaemonEnds, CommandStreams)> {
     let (output, their_output) = pipe_with(PipeFlags::CLOEXEC)?;
     let (error, their_error) = pipe_with(PipeFlags::CLOEXEC)?;
     // More than it may have is refused; then it is as large as it is.
     let _as_it_is = fcntl_setpipe_size(&output, limits::PIPE_BYTES);
     let (input, their_input) = if accepts_input {
         let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC)?;
-        without_waiting(&ours)?;
+        set_nonblocking(&ours)?;
         (Some(ours), theirs)
     } else {
         (None, File::open("/dev/null")?.into())
     };
-    Ok((Ours { input, output: Some(output), error: Some(error) }, [their_input, their_output, their_error]))
+    Ok((DaemonEnds { input, output: Some(output), error: Some(error) }, [their_input, their_output, their_error]))
 }
 
-fn terminal(accepts_input: bool) -> io::Result<(Ours, Theirs)> {
+fn open_terminal(accepts_input: bool) -> io::Result<(DaemonEnds, CommandStreams)> {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let ours = openpt(flags)?;
     grantpt(&ours)?;
@@ -59,13 +59,13 @@ fn terminal(accepts_input: bool) -> io::Result<(Ours, Theirs)> {
     // By the terminal itself, not by its name: a name means something else in another mount namespace.
     let theirs = ioctl_tiocgptpeer(&ours, flags)?;
     tcsetwinsize(&theirs, Winsize { ws_row: 40, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 })?;
-    without_waiting(&ours)?;
+    set_nonblocking(&ours)?;
     let input = if accepts_input { Some(ours.try_clone()?) } else { None };
     let (second, third) = (theirs.try_clone()?, theirs.try_clone()?);
-    Ok((Ours { input, output: Some(ours), error: None }, [theirs, second, third]))
+    Ok((DaemonEnds { input, output: Some(ours), error: None }, [theirs, second, third]))
 }
 
-fn without_waiting(descriptor: &OwnedFd) -> io::Result<()> {
+fn set_nonblocking(descriptor: &OwnedFd) -> io::Result<()> {
     let flags = fcntl_getfl(descriptor)?;
     Ok(fcntl_setfl(descriptor, flags | OFlags::NONBLOCK)?)
 }
