@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use abide_effects::executor::{Left, Reconciled, Setup, recorded};
+use abide_effects::executor::{ExecutorOptions, LeftWorktrees, ReconciledWorktree, recorded_folders};
 use abide_effects::process::Bounds;
 use abide_effects::{Executor, programs};
 use abide_engine::{Clock, Deltas, Host};
@@ -94,7 +94,7 @@ pub(crate) async fn boot(home: &Path, ledger: Ledger, token: &str, options: &Opt
 
     // Before any agent makes another worktree.
     let began = Instant::now();
-    let left_worktrees = executor.left_worktrees().await;
+    let left_worktrees = executor.find_left_worktrees().await;
     sweeps.record("list_worktrees", began);
 
     let began = Instant::now();
@@ -163,7 +163,7 @@ fn start_executor(home: &Path, options: &Options) -> std::io::Result<Executor> {
     let is_hidden = |name: &String| options.hidden_variables.contains(name);
     let environment = std::env::vars_os().filter_map(text).filter(|(name, _)| !is_hidden(name)).collect();
     let home = home.to_path_buf();
-    let executor = Executor::new(Setup { program, home, sandbox, bounds, environment, moment })?;
+    let executor = Executor::new(ExecutorOptions { program, home, sandbox, bounds, environment, moment })?;
     let found = executor.sandbox();
     let mechanism = found.mechanism().as_str();
     match found.problems() {
@@ -174,9 +174,9 @@ fn start_executor(home: &Path, options: &Options) -> std::io::Result<Executor> {
 }
 
 /// Saves and removes worktrees that were made at the moment of a crash, and warns of those that are gone.
-async fn reconcile(host: &Host, executor: &Executor, left: Left) {
+async fn reconcile(host: &Host, executor: &Executor, left: LeftWorktrees) {
     let agent = left.agent.clone();
-    let known = match host.look(&agent, |state, _| recorded(state)).await {
+    let known = match host.look(&agent, |state, _| recorded_folders(state)).await {
         Ok(known) => known.unwrap_or_default(),
         Err(error) => {
             // Nobody knows which of them are its own.
@@ -184,18 +184,18 @@ async fn reconcile(host: &Host, executor: &Executor, left: Left) {
             return;
         }
     };
-    for reconciled in executor.reconcile(left, known).await {
+    for reconciled in executor.reconcile_worktrees(left, known).await {
         match reconciled {
-            Reconciled::Cleared { folder, removed } => {
+            ReconciledWorktree::Cleared { folder, removed } => {
                 let (folder, patch) = (folder.display(), removed.patch.map(|patch| patch.display().to_string()));
                 let (branches, evidence) = (removed.branches_kept, removed.evidence);
                 tracing::info!(%agent, %folder, patch, ?branches, ?evidence, "removed a worktree that was not recorded");
             }
-            Reconciled::Kept { folder, why } => {
+            ReconciledWorktree::Kept { folder, why } => {
                 let (folder, why, hint) = (folder.display(), why.message, why.hint);
                 tracing::warn!(%agent, %folder, why, hint, "kept a worktree that was not recorded");
             }
-            Reconciled::Missing { folder } => {
+            ReconciledWorktree::Missing { folder } => {
                 tracing::warn!(%agent, folder = %folder.display(), "a worktree's folder is gone");
             }
         }

@@ -95,7 +95,7 @@ impl Perform for EffectPerformer {
 
     fn recorded(&self, agent: &AgentId, facts: Vec<(Seq, Time, Fact)>) {
         if facts.iter().any(|(_, _, fact)| matches!(fact, Fact::AgentArchived(_))) {
-            self.executor.forget(agent);
+            self.executor.forget_agent(agent);
         }
         self.prompt_loop.recorded(agent, facts);
     }
@@ -105,7 +105,7 @@ impl Perform for EffectPerformer {
             models: Some(self.models.clone()),
             limits: Some(self.limits),
             holds_turns: self.holds.holds(agent),
-            ..self.executor.remains(agent)
+            ..self.executor.collect_leftovers(agent)
         }
     }
 
@@ -114,7 +114,7 @@ impl Perform for EffectPerformer {
     }
 
     fn rests(&self, agent: &AgentId) {
-        self.executor.rests(agent);
+        self.executor.release_at_rest(agent);
         self.prompt_loop.rests(agent);
         self.policy.rests(agent);
     }
@@ -128,7 +128,7 @@ impl Perform for EffectPerformer {
             };
             summary.surround(Surrounding {
                 sandbox: sandbox_view(&executor, summary.execution.network),
-                disk_bytes: executor.disk_use(&agent).await,
+                disk_bytes: executor.measure_disk_use(&agent).await,
                 held_by: held_by.map(|holder| holder.view()),
                 priced: providers.model(&summary.model.name).map_or(true, |model| model.check_price().is_ok()),
             });

@@ -105,7 +105,7 @@ impl PromptLoop {
             RoundOutcome::Reply(reply) => {
                 let elapsed_ms = u64::try_from(began.elapsed().as_millis()).ok();
                 let tree = match call.place {
-                    Some(place) => self.executor.tree(*place).await,
+                    Some(place) => self.executor.tree_hash(*place).await,
                     None => None,
                 };
                 Input::FinishRound { exec_id, round, reply: Reply { elapsed_ms, tree, ..*reply } }
@@ -232,7 +232,7 @@ impl PromptLoop {
     /// What the disk knows, in one go; without another thread where there is nothing to read.
     async fn look(&self, agent: &AgentId, situation: &Situation) -> Result<(History, Surroundings), ProviderFailure> {
         let (after, through) = (situation.summary.as_ref().map_or(0, |summary| summary.through), situation.seq);
-        if self.executor.nothing_around(agent, &situation.place)
+        if self.executor.has_no_surroundings(agent, &situation.place)
             && let Some(history) = self.histories.at_hand(&self.ledger, agent, after, through)
         {
             return Ok((history, Surroundings::default()));
@@ -240,7 +240,7 @@ impl PromptLoop {
         let (mind, agent, place) = (self.clone(), agent.clone(), situation.place.clone());
         let read = move || {
             let history = mind.histories.read(&mind.ledger, &agent, after, through)?;
-            let found = mind.executor.look_around(&agent, &place, &mind.policy.current());
+            let found = mind.executor.read_surroundings_blocking(&agent, &place, &mind.policy.current());
             let guides = found.guides.into_iter().map(|guide| Guide { path: guide.path, text: guide.text });
             let skills = found.skills.into_iter();
             let skills = skills.map(|skill| SkillCard { name: skill.name, description: skill.description });

@@ -10,7 +10,7 @@ use abide_api::types::{
     Transfer, WritableProgram,
 };
 use abide_effects::Executor;
-use abide_effects::executor::{Allow, Misfit};
+use abide_effects::executor::{AllowFolder, CredentialFault};
 use abide_effects::process::Bounds;
 use abide_effects::secrets::{SecretSource, SecretValue};
 use abide_kernel::credentials::Credentials;
@@ -79,7 +79,7 @@ impl Services for DaemonServices {
     ) -> Done<'a, WorkspaceAttached> {
         Box::pin(async move {
             self.check_named(&path, reach).await?;
-            self.executor.attach(agent, path, mode, self.allow(reach)).await
+            self.executor.attach_folder(agent, path, mode, self.allow(reach)).await
         })
     }
 
@@ -133,7 +133,7 @@ impl Services for DaemonServices {
 
     fn surroundings<'a>(&'a self, agent: &'a AgentId, place: Place) -> Done<'a, Surroundings> {
         Box::pin(async move {
-            let around = self.executor.surroundings(agent, &place, self.policy.current()).await;
+            let around = self.executor.read_surroundings(agent, &place, self.policy.current()).await;
             let writable = self.executor.writable_settings(&place).await;
             let shown = |path: &std::path::Path| path.display().to_string();
             let guides = around.guides.iter().map(|guide| Guide {
@@ -183,7 +183,7 @@ impl Services for DaemonServices {
     }
 
     fn check_credentials(&self, credentials: &Credentials) -> Result<(), (String, Refusal)> {
-        self.executor.check_credentials(credentials).map_err(|Misfit { pointer, refusal }| (pointer, refusal))
+        self.executor.check_credentials(credentials).map_err(|CredentialFault { pointer, refusal }| (pointer, refusal))
     }
 
     fn missing_credentials(&self, credentials: &Credentials) -> Vec<String> {
@@ -208,7 +208,7 @@ impl Services for DaemonServices {
     }
 
     fn disk_use<'a>(&'a self, agent: &'a AgentId) -> Seen<'a, Option<u64>> {
-        Box::pin(self.executor.disk_use(agent))
+        Box::pin(self.executor.measure_disk_use(agent))
     }
 
     fn sandbox(&self, network: bool) -> SandboxPart {
@@ -257,7 +257,7 @@ impl DaemonServices {
     }
 
     /// Judges the folder that is bound in the end, by its real path, and all that its repository leads to.
-    fn allow(&self, reach: Reach) -> Allow {
+    fn allow(&self, reach: Reach) -> AllowFolder {
         let roots = self.roots.clone();
         Box::new(move |folder, stores| {
             roots.check(&folder.path, reach)?;
@@ -292,7 +292,7 @@ pub fn sandbox_view(executor: &Executor, network: bool) -> SandboxPart {
         mechanism: sandbox.mechanism().as_str().to_owned(),
         enforced: sandbox.enforced(network).into_iter().map(Into::into).collect(),
         problems: sandbox.problems().to_vec(),
-        processes: counted_by(executor.counted_by()),
+        processes: counted_by(executor.process_counter()),
         memory: memory_bounded_by(executor.memory_bounded_by(), executor.bounds()),
     }
 }

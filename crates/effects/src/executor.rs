@@ -1,21 +1,21 @@
-//! The hands of all agents of one home: what does the effects that reach into the world. Each effect is one job, and
-//! what it comes to is handed back as inputs; dropping a job ends what it was doing.
+//! The executor of all agents of one home: it performs the effects that reach into the world. Each effect is one job
+//! that returns its results as inputs; dropping a job ends its work.
 //!
 //! Commands that outlive their call are held here until their end is durable. Nothing here decides anything about an
 //! agent, and nothing here is remembered for it: after a restart there are its records, and what was swept up.
 
-mod check;
+mod call_order;
 mod command;
 mod credentials;
-mod desk;
 mod files;
+mod folder_lease;
 mod folder_lock;
 mod known_folder;
-mod order;
-mod output;
-mod reconcile;
+mod left_worktrees;
 mod surroundings;
+mod task_io;
 mod tasks;
+mod timer_check;
 mod use_workspace;
 
 use std::collections::{BTreeMap, HashMap};
@@ -43,23 +43,23 @@ use crate::sandbox::{Mode, Sandbox};
 use crate::secrets::Secrets;
 use crate::workspace::{self, Fetched, Repositories, Tidied, Transfer, Unsaved, WORKTREES};
 
-pub use credentials::Misfit;
-pub use reconcile::{Left, Reconciled, recorded};
-pub use use_workspace::Allow;
+pub use credentials::CredentialFault;
+pub use left_worktrees::{LeftWorktrees, ReconciledWorktree, recorded_folders};
+pub use use_workspace::AllowFolder;
 
 pub type Job = Pin<Box<dyn Future<Output = Vec<Input>> + Send>>;
 
-/// What the hands of a home are made of.
+/// The options of a home's executor.
 #[derive(Debug)]
-pub struct Setup {
-    /// Ourselves: what is run again to supervise a command.
+pub struct ExecutorOptions {
+    /// The daemon's own binary, which is run again to supervise a command.
     pub program: PathBuf,
     pub home: PathBuf,
     pub sandbox: Mode,
     pub bounds: Bounds,
-    /// The daemon's variables, without those that are no agent's business: a secret may be one of them.
+    /// The daemon's variables, without those that agents must not have: a secret may be one of them.
     pub environment: Vec<(String, String)>,
-    /// The time, and something that no two calls share. The only clock is elsewhere.
+    /// Returns the time, and a number that no two calls share. The executor has no clock of its own.
     pub moment: fn() -> (Time, u64),
 }
 
@@ -79,8 +79,9 @@ struct Inner {
     tasks: tasks::Tasks,
     folders: folder_lock::FolderLocks,
     known_folders: known_folder::KnownFolders,
-    order: order::Order,
-    /// What an earlier life of this home left running, and how it was ended, until its agent is read.
+    order: call_order::CallOrder,
+    /// Commands that an earlier life of this home left running, with the evidence of their end, until their agent is
+    /// read.
     swept: Mutex<HashMap<TaskId, Vec<String>>>,
 }
 
@@ -90,8 +91,8 @@ impl std::fmt::Debug for Executor {
     }
 }
 
-/// What a tool came to: the result, what has to be recorded with it, and whose output is in it.
-struct Outcome {
+/// The outcome of a tool: the result, inputs that have to be recorded before it, and the task whose output it contains.
+struct ToolOutcome {
     result: Value,
     first: Vec<Input>,
     reads: Option<Reads>,
@@ -109,19 +110,19 @@ struct ToolRun {
     policy: CallPolicy,
 }
 
-impl Outcome {
-    fn of(result: Value) -> Outcome {
-        Outcome { result, first: Vec::new(), reads: None }
+impl ToolOutcome {
+    fn new(result: Value) -> ToolOutcome {
+        ToolOutcome { result, first: Vec::new(), reads: None }
     }
 
-    fn after(result: Value, first: Vec<Input>) -> Outcome {
-        Outcome { result, first, reads: None }
+    fn with_inputs(result: Value, first: Vec<Input>) -> ToolOutcome {
+        ToolOutcome { result, first, reads: None }
     }
 }
 
 impl Executor {
     /// Tries the sandbox, and ends whatever an earlier life of this home left running.
-    pub fn new(setup: Setup) -> io::Result<Executor> {
+    pub fn new(setup: ExecutorOptions) -> io::Result<Executor> {
         // One name, wherever the daemon was started from: folders are held against it, and processes are found by it.
         let home = setup.home.canonicalize()?;
         let sandbox = Sandbox::probe(setup.sandbox, &home);
@@ -149,7 +150,7 @@ impl Executor {
             tasks: tasks::Tasks::default(),
             known_folders: known_folder::KnownFolders::default(),
             folders: folder_lock::FolderLocks::new((setup.moment)().1),
-            order: order::Order::default(),
+            order: call_order::CallOrder::default(),
         })))
     }
 
@@ -164,12 +165,12 @@ impl Executor {
         self.sandbox().person()
     }
 
-    /// How the number of a command's processes is bounded; in the error, why not by the kernel.
-    pub fn counted_by(&self) -> Result<&'static str, &str> {
+    /// The mechanism that bounds the number of a command's processes; in the error, the reason why the kernel does not.
+    pub fn process_counter(&self) -> Result<&'static str, &str> {
         self.0.processes.process_counter()
     }
 
-    /// How the memory of commands is bounded; in the error, why not by the kernel.
+    /// The mechanism that bounds the memory of commands; in the error, the reason why the kernel does not.
     pub fn memory_bounded_by(&self) -> Result<&'static str, &str> {
         self.0.processes.memory_bounded_by()
     }
@@ -188,7 +189,7 @@ impl Executor {
         short.map(|short| (short.folder.clone(), short.to_string())).collect()
     }
 
-    /// Rung when one of these changes.
+    /// Notified when one of these changes.
     #[must_use]
     pub fn shortage_changes(&self) -> watch::Receiver<()> {
         self.0.processes.shortage_changes()
@@ -204,7 +205,7 @@ impl Executor {
     pub async fn tidy_mirrors(&self) -> Tidied {
         let repositories = self.0.repositories.clone();
         let now = SystemTime::UNIX_EPOCH + Duration::from_millis((self.0.moment)().0.as_ms().unsigned_abs());
-        blocking(move || repositories.tidy_mirrors(now)).await
+        run_blocking(move || repositories.tidy_mirrors(now)).await
     }
 
     #[must_use]
@@ -212,7 +213,7 @@ impl Executor {
         self.0.processes.bounds()
     }
 
-    /// The job of an effect, if these are the hands for it.
+    /// The job of an effect, if the executor performs it.
     #[must_use]
     pub fn perform(&self, agent: &AgentId, effect: Effect) -> Option<Job> {
         self.perform_under(CallPolicy::default(), agent, effect)
@@ -221,39 +222,39 @@ impl Executor {
     /// The same, where the file tools reach no file that the policy keeps from the call.
     #[must_use]
     pub fn perform_under(&self, policy: CallPolicy, agent: &AgentId, effect: Effect) -> Option<Job> {
-        let (job, secrets) = (self.job(policy, agent, effect)?, self.0.secrets.clone());
+        let (job, secrets) = (self.start_job(policy, agent, effect)?, self.0.secrets.clone());
         Some(Box::pin(async move {
             let outcomes = job.await;
             secrets.mask().inputs(outcomes)
         }))
     }
 
-    fn job(&self, policy: CallPolicy, agent: &AgentId, effect: Effect) -> Option<Job> {
+    fn start_job(&self, policy: CallPolicy, agent: &AgentId, effect: Effect) -> Option<Job> {
         let (executor, agent) = (self.clone(), agent.clone());
         match effect {
             Effect::RunTool { exec_id, call_id, tool, input, call, place } => {
-                let mut slot = self.0.order.next(&exec_id, call.side_effect());
+                let mut slot = self.0.order.enqueue(&exec_id, call.side_effect());
                 Some(Box::pin(async move {
-                    slot.comes().await;
+                    slot.wait().await;
                     let run = ToolRun { agent, exec_id, call_id, tool, input, place: *place, policy };
                     let came_to = executor.run_tool(&run, *call).await;
-                    finished(run.exec_id, run.call_id, came_to)
+                    tool_inputs(run.exec_id, run.call_id, came_to)
                 }))
             }
             Effect::StartTask { task_id, command, place } => {
-                // Known from this moment on, so that a stop that comes before it runs is not lost on it.
-                self.0.tasks.starts(&agent, &task_id);
+                // Registered before the command runs, so that a stop that comes first is not lost.
+                self.0.tasks.begin_start(&agent, &task_id);
                 Some(Box::pin(async move {
                     let came_of_it = executor.start_task(&agent, task_id.clone(), *command, &place).await;
-                    executor.0.tasks.is_started(&agent, &task_id);
+                    executor.0.tasks.finish_start(&agent, &task_id);
                     came_of_it
                 }))
             }
             Effect::AwaitTask { task_id } => {
-                Some(Box::pin(async move { vec![executor.0.tasks.ended(&agent, task_id).await] }))
+                Some(Box::pin(async move { vec![executor.0.tasks.wait_for_end(&agent, task_id).await] }))
             }
             Effect::EndTask { task_id, force } => {
-                let unknown = self.0.tasks.end(&agent, &task_id, force);
+                let unknown = self.0.tasks.request_end(&agent, &task_id, force);
                 Some(Box::pin(async move { unknown.into_iter().collect() }))
             }
             Effect::CloseTask { task_id } => {
@@ -261,10 +262,10 @@ impl Executor {
                 None
             }
             Effect::ReleaseWorkspace { workspace, action } => {
-                // From now on, not from when the job begins: whoever waits comes before the agent's next turn.
-                self.0.folders.end(&agent);
+                // From now on, not from when the job begins: waiting callers are served before the agent's next turn.
+                self.0.folders.end_holds(&agent);
                 Some(Box::pin(async move {
-                    executor.let_go(&agent).await;
+                    executor.release_folders(&agent).await;
                     // It may have gone back to work there.
                     let held = executor.0.folders.holds(&agent, Path::new(&workspace));
                     let released = Input::ReleaseWorkspace { workspace, action, error: None };
@@ -273,11 +274,11 @@ impl Executor {
             }
             Effect::RemoveWorktree { workspace } => Some(Box::pin(async move {
                 let root = workspace.root.clone();
-                let removal = blocking(move || executor.remove_worktree(&agent, &workspace)).await;
+                let removal = run_blocking(move || executor.remove_worktree(&agent, &workspace)).await;
                 vec![Input::FinishRemoval { root, removal: removal.map_err(|refusal| refusal.message) }]
             })),
             Effect::RunCheck { timer_id, due, command, place } => {
-                Some(Box::pin(async move { executor.run_check(&agent, timer_id, due, command, &place).await }))
+                Some(Box::pin(async move { executor.run_timer_check(&agent, timer_id, due, command, &place).await }))
             }
             Effect::SpawnChild { .. }
             | Effect::DismissChild { .. }
@@ -290,33 +291,33 @@ impl Executor {
         }
     }
 
-    /// What is left of an agent that is read from its records. A loop that lives never loses a command, so whatever is
-    /// still held for one that is read anew belongs to a call that was cut off: it ends.
+    /// The leftovers of an agent that is read from its records. A loop that lives never loses a command, so commands
+    /// that are still held for an agent that is read anew belong to a call that was cut off: they are ended.
     #[must_use]
-    pub fn remains(&self, agent: &AgentId) -> Remains {
+    pub fn collect_leftovers(&self, agent: &AgentId) -> Remains {
         let mut ended: BTreeMap<TaskId, Vec<String>> = self.0.tasks.drop_all(agent);
         ended.extend(self.0.swept.lock().unwrap_or_else(PoisonError::into_inner).clone());
         let mask = self.0.secrets.mask();
         ended.values_mut().for_each(|evidence| mask.strings(evidence));
-        Remains { ended, occupied: self.0.folders.recorded(agent), ..Remains::default() }
+        Remains { ended, occupied: self.0.folders.recorded_folder(agent), ..Remains::default() }
     }
 
-    /// The agent has come to rest, and so has no turn and no command: should it still hold a folder, it lets go.
-    pub fn rests(&self, agent: &AgentId) {
-        if self.0.folders.held(agent).is_none() {
+    /// Releases a folder that the agent still holds when it comes to rest: it has no turn and no command.
+    pub fn release_at_rest(&self, agent: &AgentId) {
+        if self.0.folders.held_folder(agent).is_none() {
             return;
         }
-        self.0.folders.end(agent);
+        self.0.folders.end_holds(agent);
         let (executor, agent) = (self.clone(), agent.clone());
-        tokio::spawn(async move { executor.let_go(&agent).await });
+        tokio::spawn(async move { executor.release_folders(&agent).await });
     }
 
-    /// The agent was deleted, and works nowhere any more.
-    pub fn forget(&self, agent: &AgentId) {
-        self.0.known_folders.forget(agent);
+    /// Drops the folders of an agent that was deleted.
+    pub fn forget_agent(&self, agent: &AgentId) {
+        self.0.known_folders.forget_agent(agent);
     }
 
-    async fn run_tool(&self, run: &ToolRun, call: ExecutorCall) -> Result<Outcome, Refusal> {
+    async fn run_tool(&self, run: &ToolRun, call: ExecutorCall) -> Result<ToolOutcome, Refusal> {
         match call {
             ExecutorCall::ExecCommand(call) => self.exec_command(run, call).await,
             ExecutorCall::TaskOutput(call) => self.task_output(run, call).await,
@@ -340,27 +341,27 @@ impl Executor {
         self.0.home.join("agents").join(agent.as_str()).join("tasks").join(task.as_str())
     }
 
-    /// Makes room for one more: the output of the oldest tasks goes, so that it never fills a disk. Ids sort by the
-    /// time they were made. What can't be removed now is tried again with the next.
+    /// Deletes the output of the oldest tasks, to make room for one more, so that output never fills a disk. Ids sort
+    /// by the time they were made. Folders that can't be removed are tried again with the next task.
     fn forget_old_output(&self, agent: &AgentId) {
         let folder = self.0.home.join("agents").join(agent.as_str()).join("tasks");
         let Ok(entries) = std::fs::read_dir(&folder) else { return };
         let mut names: Vec<String> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
         names.sort_unstable();
         let surplus = names.len().saturating_sub(limits::OUTPUTS_KEPT);
-        for name in names.iter().take(surplus).filter(|name| !self.0.tasks.holds(agent, name)) {
+        for name in names.iter().take(surplus).filter(|name| !self.0.tasks.contains(agent, name)) {
             let _left = std::fs::remove_dir_all(folder.join(name));
         }
     }
 
-    fn patches(&self, agent: &AgentId) -> PathBuf {
+    fn patches_folder(&self, agent: &AgentId) -> PathBuf {
         self.0.home.join("agents").join(agent.as_str()).join("patches")
     }
 
     /// The patches that were saved of an agent's worktrees.
     pub async fn list_patches(&self, agent: &AgentId) -> Result<Vec<workspace::PatchRecord>, Refusal> {
-        let folder = self.patches(agent);
-        blocking(move || workspace::list_patches(&folder)).await
+        let folder = self.patches_folder(agent);
+        run_blocking(move || workspace::list_patches(&folder)).await
     }
 
     fn remove_worktree(
@@ -368,21 +369,21 @@ impl Executor {
         agent: &AgentId,
         bound: &abide_kernel::state::workspace::Workspace,
     ) -> Result<Removal, Refusal> {
-        self.0.folders.leave(agent, Path::new(&bound.root));
+        self.0.folders.release_folder(agent, Path::new(&bound.root));
         let Some(worktree) = &bound.worktree else {
             let hint = "detach it as a folder; its files stay";
             return Err(Refusal::new("no_worktree", format!("{} is no worktree", bound.root), hint));
         };
-        let worktree = worktree_of(&bound.root, worktree);
+        let worktree = to_worktree(&bound.root, worktree);
         let unsaved = if bound.discard { Unsaved::Discard } else { Unsaved::Keep };
-        let (patches, now) = (self.patches(agent), (self.0.moment)().0);
+        let (patches, now) = (self.patches_folder(agent), (self.0.moment)().0);
         let removal = match self.0.repositories.remove_worktree(&worktree, unsaved, &patches, now) {
             Ok(removed) => Removal {
                 patch: removed.patch.map(|patch| patch.display().to_string()),
                 branches: removed.branches_kept,
                 evidence: removed.evidence,
             },
-            // It went before the process that removed it could say so, or somebody else took it away: it is gone.
+            // The folder was removed before the process that removed it could say so, or by somebody else: it is gone.
             Err(refusal) if refusal.code == "missing" => {
                 Removal { evidence: vec![refusal.message], ..Removal::default() }
             }
@@ -390,26 +391,26 @@ impl Executor {
                 return Err(Refusal { message: format!("{}; {}", refusal.message, refusal.hint), ..refusal });
             }
         };
-        self.0.known_folders.forget_one(agent, Path::new(&bound.root));
+        self.0.known_folders.forget_folder(agent, Path::new(&bound.root));
         Ok(removal)
     }
 
-    /// The content of where an agent works, so that one can see whether it changed.
-    pub async fn tree(&self, place: Place) -> Option<String> {
+    /// A hash of the content of the folder that an agent works in, to detect changes.
+    pub async fn tree_hash(&self, place: Place) -> Option<String> {
         let root = place.workspace?.root;
         let repositories = self.0.repositories.clone();
-        blocking(move || repositories.tree(&repositories.check_recorded(Path::new(&root)).ok()?)).await
+        run_blocking(move || repositories.tree(&repositories.check_recorded(Path::new(&root)).ok()?)).await
     }
 
-    /// The bytes that an agent's worktrees, its own folder and the output of its tasks take on the disk. None where there
-    /// is too much to look at.
-    pub async fn disk_use(&self, agent: &AgentId) -> Option<u64> {
+    /// The bytes that an agent's worktrees, its own folder and the output of its tasks take on the disk. None if there
+    /// are too many files to measure.
+    pub async fn measure_disk_use(&self, agent: &AgentId) -> Option<u64> {
         let own = ["agents", WORKTREES].map(|folder| self.0.home.join(folder).join(agent.as_str()));
-        blocking(move || own.iter().map(|folder| disk_use(folder)).sum()).await
+        run_blocking(move || own.iter().map(|folder| measure_folder(folder)).sum()).await
     }
 
-    /// Brings a branch of an agent's worktree, or what was kept of its worktrees, into the user's repository. `folder` is
-    /// the repository's folder where no worktree is bound any more.
+    /// Fetches a branch of an agent's worktree, or the kept branches of its worktrees, into the user's repository.
+    /// `folder` is the repository's folder if no worktree is bound any more.
     pub async fn fetch_branch(
         &self,
         agent: &AgentId,
@@ -418,7 +419,7 @@ impl Executor {
         branch: Option<String>,
     ) -> Result<Vec<Fetched>, Refusal> {
         let (repositories, agent) = (self.0.repositories.clone(), agent.clone());
-        blocking(move || {
+        run_blocking(move || {
             let worktree = bound.as_ref().and_then(|bound| bound.worktree.as_ref());
             let repo = worktree.map_or(folder, |worktree| worktree.repo.clone());
             let root = bound.as_ref().filter(|bound| bound.worktree.is_some()).map(|bound| PathBuf::from(&bound.root));
@@ -428,7 +429,7 @@ impl Executor {
     }
 }
 
-fn disk_use(folder: &Path) -> Option<u64> {
+fn measure_folder(folder: &Path) -> Option<u64> {
     let (mut bytes, mut looked_at) = (0, 0_usize);
     let mut folders = vec![folder.to_path_buf()];
     while let Some(folder) = folders.pop() {
@@ -438,7 +439,7 @@ fn disk_use(folder: &Path) -> Option<u64> {
             if looked_at > limits::WALK_ENTRIES {
                 return None;
             }
-            // Blocks of 512 bytes: a sparse file takes what it takes, not what it says.
+            // Blocks of 512 bytes: a sparse file counts by its blocks, not by its length.
             bytes += found.blocks() * 512;
             if found.is_dir() {
                 folders.push(entry.path());
@@ -449,7 +450,7 @@ fn disk_use(folder: &Path) -> Option<u64> {
 }
 
 /// A recorded worktree as `workspace` knows it.
-fn worktree_of(root: &str, worktree: &abide_kernel::fact::Worktree) -> workspace::Worktree {
+fn to_worktree(root: &str, worktree: &abide_kernel::fact::Worktree) -> workspace::Worktree {
     workspace::Worktree {
         path: PathBuf::from(root),
         branch: worktree.branch.clone(),
@@ -459,9 +460,9 @@ fn worktree_of(root: &str, worktree: &abide_kernel::fact::Worktree) -> workspace
     }
 }
 
-fn finished(exec_id: ExecId, call_id: CallId, came_to: Result<Outcome, Refusal>) -> Vec<Input> {
+fn tool_inputs(exec_id: ExecId, call_id: CallId, came_to: Result<ToolOutcome, Refusal>) -> Vec<Input> {
     match came_to {
-        Ok(Outcome { result, mut first, reads }) => {
+        Ok(ToolOutcome { result, mut first, reads }) => {
             first.push(Input::FinishTool { exec_id, call_id, status: ToolStatus::Completed, result, reads });
             first
         }
@@ -472,13 +473,13 @@ fn finished(exec_id: ExecId, call_id: CallId, came_to: Result<Outcome, Refusal>)
     }
 }
 
-/// Runs what waits for a disk or another program where it holds nobody up.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+/// Runs blocking work (a disk, another program) on a thread for it.
+async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime is going down, and so is whoever waits for this.
+            // The runtime is shutting down, and so is the caller.
             Err(_) => std::future::pending().await,
         },
     }

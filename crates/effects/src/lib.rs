@@ -1,5 +1,5 @@
-//! What is done in the world, and how what a model says is read. Each part takes an effect, or a piece of one, and
-//! gives back what came of it; nothing here decides what happens next, and nothing here knows the ledger.
+//! Performs effects in the world, and parses the calls of models. Each part takes an effect, or a piece of one, and
+//! returns its results; no code here decides what happens next, and none knows the ledger.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests make files as users do"))]
 

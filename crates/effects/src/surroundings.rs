@@ -61,7 +61,7 @@ pub struct Broken {
 }
 
 /// Where to look. `workspace` is a real path; `hidden` are the places that no agent may see.
-pub(crate) struct Whereabouts<'a> {
+pub(crate) struct AgentLocation<'a> {
     pub home: &'a Path,
     pub workspace: &'a Path,
     /// Opens the workspace. Refused where a link or another folder is in its place: no operator allowed where that leads.
@@ -95,7 +95,7 @@ pub(crate) fn home_skills(home: &Path) -> PathBuf {
     home.join(HOME_SKILLS)
 }
 
-impl Whereabouts<'_> {
+impl AgentLocation<'_> {
     fn root(&self, folder: &Path) -> Option<Root> {
         Root::open(folder).ok().map(|root| root.without((self.hidden)(folder)).masked_by(self.mask.clone()))
     }
@@ -109,7 +109,7 @@ impl Whereabouts<'_> {
 }
 
 /// Looks around. Blocks.
-pub(crate) fn look(at: &Whereabouts<'_>) -> Surroundings {
+pub(crate) fn look(at: &AgentLocation<'_>) -> Surroundings {
     let mut around = Surroundings::default();
     let workspace = at.workspace();
     if let Some(workspace) = &workspace {

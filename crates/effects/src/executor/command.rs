@@ -13,41 +13,41 @@ use abide_kernel::vocabulary::TaskStatus;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::credentials::without;
-use super::desk::{Desk, Surroundings};
-use super::output::text;
-use super::{Executor, Outcome, ToolRun, blocking};
+use super::credentials::missing_note;
+use super::folder_lease::{FolderLease, GitAccess};
+use super::task_io::lossy_text;
+use super::{Executor, ToolOutcome, ToolRun, run_blocking};
 use crate::limits::{self, FOLDER_WAIT};
 use crate::process::{Launch, OutputExcerpt, Process, ProcessExit, Protection};
 use crate::sandbox::Mode;
 use crate::workspace;
 
 impl Executor {
-    pub(super) async fn exec_command(&self, run: &ToolRun, wanted: ExecCommand) -> Result<Outcome, Refusal> {
+    pub(super) async fn exec_command(&self, run: &ToolRun, wanted: ExecCommand) -> Result<ToolOutcome, Refusal> {
         let ToolRun { agent, exec_id, call_id, place, .. } = run;
         let command = &wanted.command;
-        let same = self.0.tasks.running(agent, &command.command, command.workdir.as_deref());
+        let same = self.0.tasks.find_running(agent, &command.command, command.workdir.as_deref());
         if let Some(task) = same.filter(|_| !wanted.start_new) {
             let handle = json!({ "task_id": task });
-            return Ok(Outcome::of(json!({ "disposition": "already_running", "task_handle": handle })));
+            return Ok(ToolOutcome::new(json!({ "disposition": "already_running", "task_handle": handle })));
         }
         let task_id = self.new_task_id();
         let yielded = Duration::from_millis(wanted.yield_time_ms);
         let deadline = Instant::now() + yielded;
-        let desk = self.desk(agent, place, yielded).await?;
+        let lease = self.lease_folder(agent, place, yielded).await?;
         let credentials = &place.credentials;
-        let started = self.start(agent, &task_id, command, place, credentials, Some(exec_id), desk).await?;
-        let Started { process, desk, missing } = started;
-        let note = without(&missing);
+        let started = self.start_command(agent, &task_id, command, place, credentials, Some(exec_id), lease).await?;
+        let StartedCommand { process, lease, missing } = started;
+        let note = missing_note(&missing);
         let ended = tokio::time::timeout_at(deadline, process.wait()).await;
-        let first = desk.record();
+        let first = lease.record_inputs();
         match ended {
             Ok(ended) => {
-                let mut result = completed(&process, &ended, wanted.max_output_bytes);
+                let mut result = completed_result(&process, &ended, wanted.max_output_bytes);
                 if let Some(note) = note {
                     result["note"] = json!(note);
                 }
-                Ok(Outcome::after(result, first))
+                Ok(ToolOutcome::with_inputs(result, first))
             }
             Err(_) => {
                 let created = TaskCreated {
@@ -55,7 +55,8 @@ impl Executor {
                     call_id: Some(call_id.clone()),
                     ..TaskCreated::of_command(task_id, command.clone())
                 };
-                let mut outcome = self.promote(agent, created, command, process, first, wanted.max_output_bytes);
+                let mut outcome =
+                    self.promote_to_task(agent, created, command, process, first, wanted.max_output_bytes);
                 if let Some(note) = note {
                     let more = outcome.result["note"].as_str().map(|more| format!("; {more}")).unwrap_or_default();
                     outcome.result["note"] = json!(format!("{note}{more}"));
@@ -65,8 +66,8 @@ impl Executor {
         }
     }
 
-    /// The command goes on as a task, and the turn without it.
-    fn promote(
+    /// Turns a running command into a task; the turn goes on without it.
+    fn promote_to_task(
         &self,
         agent: &AgentId,
         created: TaskCreated,
@@ -74,23 +75,23 @@ impl Executor {
         process: Process,
         mut first: Vec<Input>,
         max_output_bytes: usize,
-    ) -> Outcome {
+    ) -> ToolOutcome {
         let task_id = created.task_id.clone();
         let mut result = json!({
             "disposition": "promoted_to_task", "task_handle": { "task_id": task_id },
-            "output": text(&process.read(0, max_output_bytes).bytes),
+            "output": lossy_text(&process.read(0, max_output_bytes).bytes),
         });
         if let Err(error) = process.keep_output_in(&self.output_folder(agent, &task_id)) {
             result["note"] = json!(format!("its output is kept in memory only: {error}"));
         }
         let recovery = Some(process.recovery());
-        self.0.tasks.hold(agent, &task_id, process, &command.command, command.workdir.as_deref());
+        self.0.tasks.add(agent, &task_id, process, &command.command, command.workdir.as_deref());
         first.push(Input::CreateTask(created));
         first.push(Input::RunTask { task_id, recovery });
-        Outcome::after(result, first)
+        ToolOutcome::with_inputs(result, first)
     }
 
-    /// A task that a person started: its record is there already.
+    /// Starts the command of a task that a person started: its record exists already.
     pub(super) async fn start_task(
         &self,
         agent: &AgentId,
@@ -99,27 +100,27 @@ impl Executor {
         place: &Place,
     ) -> Vec<Input> {
         // A person who stops it need not wait for the folder as well.
-        let desk = tokio::select! {
-            desk = self.desk(agent, place, FOLDER_WAIT) => desk,
-            () = self.0.tasks.asked_to_end(agent, &task_id) => {
+        let lease = tokio::select! {
+            lease = self.lease_folder(agent, place, FOLDER_WAIT) => lease,
+            () = self.0.tasks.wait_for_end_request(agent, &task_id) => {
                 let evidence = vec!["not_started: it was stopped before".to_owned()];
                 let end = TaskEnd { task_id, evidence, ..TaskEnd::default() };
                 return vec![Input::EndTask { status: TaskStatus::Cancelled, end }];
             }
         };
-        let started = match desk {
-            Ok(desk) => self.start(agent, &task_id, &command, place, &place.credentials, None, desk).await,
+        let started = match lease {
+            Ok(lease) => self.start_command(agent, &task_id, &command, place, &place.credentials, None, lease).await,
             Err(refusal) => Err(refusal),
         };
         match started {
-            Ok(Started { process, desk, missing }) => {
-                let mut first = desk.record();
+            Ok(StartedCommand { process, lease, missing }) => {
+                let mut first = lease.record_inputs();
                 // Where the disk is full, its output is in memory while it runs.
                 let unkept = process.keep_output_in(&self.output_folder(agent, &task_id)).err();
                 let unkept = unkept.map(|error| format!("its output is kept in memory only: {error}"));
-                let notes = unkept.into_iter().chain(without(&missing)).map(|note| format!("; {note}"));
+                let notes = unkept.into_iter().chain(missing_note(&missing)).map(|note| format!("; {note}"));
                 let recovery = Some(process.recovery() + &notes.collect::<String>());
-                self.0.tasks.hold(agent, &task_id, process, &command.command, command.workdir.as_deref());
+                self.0.tasks.add(agent, &task_id, process, &command.command, command.workdir.as_deref());
                 first.push(Input::RunTask { task_id, recovery });
                 first
             }
@@ -134,7 +135,7 @@ impl Executor {
     }
 
     #[allow(clippy::too_many_arguments, reason = "a check and a task differ from a call in each of them")]
-    pub(super) async fn start(
+    pub(super) async fn start_command(
         &self,
         agent: &AgentId,
         task_id: &TaskId,
@@ -142,60 +143,62 @@ impl Executor {
         place: &Place,
         credentials: &Credentials,
         exec_id: Option<&ExecId>,
-        desk: Desk,
-    ) -> Result<Started, Refusal> {
-        let running = self.0.tasks.of(agent);
+        lease: FolderLease,
+    ) -> Result<StartedCommand, Refusal> {
+        let running = self.0.tasks.count_of(agent);
         if running >= limits::COMMANDS_MAX {
             let message = format!("{running} commands of this agent run already");
             return Err(Refusal::new("too_many_commands", message, "wait for some of them, or stop them: TaskList"));
         }
         let (executor, owner, turn) = (self.clone(), agent.clone(), exec_id.cloned());
-        let (desk, protection) = blocking(move || {
+        let (lease, protection) = run_blocking(move || {
             executor.forget_old_output(&owner);
-            if !desk.surroundings.direct && desk.claim.begins_turn(turn.as_ref()) {
+            if !lease.git_access.direct && lease.claim.begins_turn(turn.as_ref()) {
                 // A repository that can't be read at this moment keeps no command from running: the worktree has all
                 // that it needs, and the user's branches come with the next turn.
-                let _later = executor.0.repositories.refresh(&desk.root);
+                let _later = executor.0.repositories.refresh(&lease.root);
             }
-            let protection = executor.protection(&desk)?;
-            Ok::<_, Refusal>((desk, protection))
+            let protection = executor.find_protection(&lease)?;
+            Ok::<_, Refusal>((lease, protection))
         })
         .await?;
-        let launch = launch(agent, &desk, protection, task_id, command, place.network)?;
-        let (launch, missing) = self.give(launch, credentials);
+        let launch = make_launch(agent, &lease, protection, task_id, command, place.network)?;
+        let (launch, missing) = self.with_credentials(launch, credentials);
         let started = self.0.processes.start(launch).await;
         let process = started.map_err(|error| Refusal::new(error.code, error.message, error.hint))?;
-        self.0.tasks.started(agent, process.watch());
-        Ok(Started { process, desk, missing })
+        self.0.tasks.add_running(agent, process.watch());
+        Ok(StartedCommand { process, lease, missing })
     }
 }
 
 /// A command that runs.
-pub(super) struct Started {
+pub(super) struct StartedCommand {
     pub(super) process: Process,
     /// Held for as long as the call looks after it.
-    pub(super) desk: Desk,
-    /// What the agent was given, and is not there.
+    pub(super) lease: FolderLease,
+    /// The credentials that the agent was given and that are missing.
     pub(super) missing: Vec<String>,
 }
 
 impl Executor {
-    /// What of the user's repositories an agent that works in their folder must not change.
-    fn protection(&self, desk: &Desk) -> Result<Protection, Refusal> {
-        if !desk.surroundings.direct || desk.root.starts_with(&self.0.home) {
+    /// The parts of the user's repositories that an agent which works in their folder must not change.
+    fn find_protection(&self, lease: &FolderLease) -> Result<Protection, Refusal> {
+        if !lease.git_access.direct || lease.root.starts_with(&self.0.home) {
             return Ok(Protection::default());
         }
         let sandbox = self.sandbox();
         if sandbox.protects_repositories() {
-            let mut protection = self.0.repositories.protect(&desk.root)?;
-            for records in &desk.surroundings.write {
+            let mut protection = self.0.repositories.protect(&lease.root)?;
+            for records in &lease.git_access.write {
                 protection.extend(workspace::protect_records(records)?);
             }
             return Ok(protection);
         }
-        if sandbox.mode() == Mode::Required && workspace::has_repository(&desk.root) {
-            let message =
-                format!("{} has a repository whose hooks and settings this sandbox can't protect", desk.root.display());
+        if sandbox.mode() == Mode::Required && workspace::has_repository(&lease.root) {
+            let message = format!(
+                "{} has a repository whose hooks and settings this sandbox can't protect",
+                lease.root.display()
+            );
             let hint = "install bubblewrap, use a worktree, or set the sandbox to `auto`";
             return Err(Refusal::new("unprotected", message, hint));
         }
@@ -203,21 +206,21 @@ impl Executor {
     }
 }
 
-fn launch(
+fn make_launch(
     agent: &AgentId,
-    desk: &Desk,
+    lease: &FolderLease,
     protection: Protection,
     task_id: &TaskId,
     command: &Command,
     network: bool,
 ) -> Result<Launch, Refusal> {
     let workdir = command.workdir.as_deref().unwrap_or(".");
-    let inside = |cwd: &PathBuf| cwd.is_dir() && cwd.starts_with(&desk.root);
-    let Some(cwd) = desk.root.join(workdir).canonicalize().ok().filter(inside) else {
-        let message = format!("{workdir} is no folder in the workspace {}", desk.root.display());
+    let inside = |cwd: &PathBuf| cwd.is_dir() && cwd.starts_with(&lease.root);
+    let Some(cwd) = lease.root.join(workdir).canonicalize().ok().filter(inside) else {
+        let message = format!("{workdir} is no folder in the workspace {}", lease.root.display());
         return Err(Refusal::new("no_workdir", message, "give a folder that is there, relative to the workspace"));
     };
-    let Surroundings { read, write, git_config, .. } = desk.surroundings.clone();
+    let GitAccess { read, write, git_config, .. } = lease.git_access.clone();
     Ok(Launch {
         agent: agent.to_string(),
         cwd,
@@ -228,14 +231,14 @@ fn launch(
         extra_write: write,
         protection,
         home_files: vec![(workspace::GIT_CONFIG.to_owned(), git_config)],
-        ..Launch::new(command.command.clone(), &desk.root, task_id.to_string())
+        ..Launch::new(command.command.clone(), &lease.root, task_id.to_string())
     })
 }
 
-fn completed(process: &Process, ended: &ProcessExit, max: usize) -> Value {
+fn completed_result(process: &Process, ended: &ProcessExit, max: usize) -> Value {
     let output = process.output();
-    let (stdout, cut) = bounded(&output.stdout, max);
-    let (stderr, also_cut) = bounded(&output.stderr, max);
+    let (stdout, cut) = bounded_text(&output.stdout, max);
+    let (stderr, also_cut) = bounded_text(&output.stderr, max);
     let mut result = json!({
         "disposition": "completed", "exit_code": ended.exit_code, "stdout": stdout, "stderr": stderr,
         "truncated": cut || also_cut,
@@ -250,10 +253,10 @@ fn completed(process: &Process, ended: &ProcessExit, max: usize) -> Value {
 }
 
 /// The start and the end of a stream, with what is missing between counted.
-pub(super) fn bounded(kept: &OutputExcerpt, max: usize) -> (String, bool) {
+pub(super) fn bounded_text(kept: &OutputExcerpt, max: usize) -> (String, bool) {
     let whole = kept.whole();
     if let Some(all) = whole.as_ref().filter(|all| all.len() <= max) {
-        return (text(all), false);
+        return (lossy_text(all), false);
     }
     let half = max / 2;
     let (head, tail) = match &whole {
@@ -263,5 +266,5 @@ pub(super) fn bounded(kept: &OutputExcerpt, max: usize) -> (String, bool) {
     let head = &head[..head.len().min(half)];
     let tail = &tail[tail.len().saturating_sub(half)..];
     let missing = kept.total.saturating_sub((head.len() + tail.len()) as u64);
-    (format!("{}\n[… {missing} bytes left out …]\n{}", text(head), text(tail)), true)
+    (format!("{}\n[… {missing} bytes left out …]\n{}", lossy_text(head), lossy_text(tail)), true)
 }

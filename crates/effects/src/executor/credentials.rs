@@ -1,5 +1,5 @@
-//! What an agent's own commands get besides the usual environment: variables, secrets, answers for git, an ssh agent. It
-//! is looked up when a command starts, so that a secret which was set or removed since is the current one.
+//! The credentials of an agent's commands: variables, secrets, passwords for git, an ssh agent. They are looked up when
+//! a command starts, so that a secret which was set or removed since is the current one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -11,23 +11,23 @@ use super::Executor;
 use crate::process::{Launch, SshAgent};
 use crate::secrets::{self, SecretValue, Secrets};
 
-/// Every provider of git takes a token with this name, or with any.
+/// Every git host takes a token with this user name, or with any.
 const GIT_USER: &str = "x-access-token";
 const VARIABLES_MAX: usize = 64;
 const VARIABLE_BYTES: usize = 16 << 10;
 const HOST_BYTES: usize = 255;
 const KNOWN_HOSTS_BYTES: usize = 64 << 10;
 
-/// A part of credentials that can't be given, by its place in a request.
+/// A part of credentials that is invalid here, by its place in a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Misfit {
+pub struct CredentialFault {
     pub pointer: String,
     pub refusal: Refusal,
 }
 
-impl Misfit {
-    fn new(pointer: impl Into<String>, code: &'static str, message: impl Into<String>, hint: &str) -> Misfit {
-        Misfit { pointer: pointer.into(), refusal: Refusal::new(code, message, hint) }
+impl CredentialFault {
+    fn new(pointer: impl Into<String>, code: &'static str, message: impl Into<String>, hint: &str) -> CredentialFault {
+        CredentialFault { pointer: pointer.into(), refusal: Refusal::new(code, message, hint) }
     }
 }
 
@@ -56,8 +56,8 @@ impl Executor {
     }
 
     /// Whether an agent can be given these here and now.
-    pub fn check_credentials(&self, credentials: &Credentials) -> Result<(), Misfit> {
-        let wrong = |pointer: String, problem: String| Misfit::new(pointer, "wrong_fields", problem, "");
+    pub fn check_credentials(&self, credentials: &Credentials) -> Result<(), CredentialFault> {
+        let wrong = |pointer: String, problem: String| CredentialFault::new(pointer, "wrong_fields", problem, "");
         for (name, value) in &credentials.env {
             let pointer = format!("/env/{name}");
             secrets::check_variable(name).map_err(|problem| wrong(pointer.clone(), problem))?;
@@ -99,23 +99,28 @@ impl Executor {
         Ok(())
     }
 
-    fn check_secret(&self, name: &str, pointer: &str) -> Result<(), Misfit> {
-        secrets::check_name(name).map_err(|problem| Misfit::new(pointer, "wrong_fields", problem, ""))?;
+    fn check_secret(&self, name: &str, pointer: &str) -> Result<(), CredentialFault> {
+        secrets::check_name(name).map_err(|problem| CredentialFault::new(pointer, "wrong_fields", problem, ""))?;
         if self.0.secrets.is_set(name) {
             return Ok(());
         }
         let message = format!("there is no secret {name}, neither in the home nor in the daemon's environment");
-        Err(Misfit::new(pointer, "no_secret", message, &format!("set it first: abide secret set {name} < FILE")))
+        Err(CredentialFault::new(
+            pointer,
+            "no_secret",
+            message,
+            &format!("set it first: abide secret set {name} < FILE"),
+        ))
     }
 
-    fn check_ssh_agent(&self) -> Result<(), Misfit> {
+    fn check_ssh_agent(&self) -> Result<(), CredentialFault> {
         if !self.sandbox().shows_sockets() {
-            return Err(Misfit { pointer: "/ssh_agent".to_owned(), refusal: self.sandbox().no_ssh_agent() });
+            return Err(CredentialFault { pointer: "/ssh_agent".to_owned(), refusal: self.sandbox().no_ssh_agent() });
         }
         if self.ssh_socket().is_none() {
             let message = "the daemon has no ssh agent: SSH_AUTH_SOCK was not set when it started, or names no socket";
             let hint = "start an ssh agent, set SSH_AUTH_SOCK, and start the daemon again";
-            return Err(Misfit::new("/ssh_agent", "no_ssh_agent", message, hint));
+            return Err(CredentialFault::new("/ssh_agent", "no_ssh_agent", message, hint));
         }
         Ok(())
     }
@@ -124,7 +129,7 @@ impl Executor {
         self.0.ssh_socket.clone().filter(|socket| socket.exists())
     }
 
-    /// The names of what there is no value for.
+    /// The names of credentials that have no value.
     #[must_use]
     pub fn missing_credentials(&self, credentials: &Credentials) -> Vec<String> {
         let names = credentials.secret_names().into_iter();
@@ -135,8 +140,8 @@ impl Executor {
         missing
     }
 
-    /// The launch with what the agent was given; and what of that is not there.
-    pub(super) fn give(&self, launch: Launch, credentials: &Credentials) -> (Launch, Vec<String>) {
+    /// Adds an agent's credentials to a launch. Returns the missing ones, too.
+    pub(super) fn with_credentials(&self, launch: Launch, credentials: &Credentials) -> (Launch, Vec<String>) {
         let mask_before = |launch| Launch { mask: self.0.secrets.mask(), ..launch };
         if credentials.is_empty() {
             return (mask_before(launch), Vec::new());
@@ -159,11 +164,11 @@ impl Executor {
     }
 }
 
-/// Stands for the ssh agent among what is missing.
+/// The name of the ssh agent among missing credentials.
 const SSH_AGENT: &str = "ssh-agent";
 
-/// What a command starts without, in words.
-pub(super) fn without(missing: &[String]) -> Option<String> {
+/// A note on the credentials that a command starts without.
+pub(super) fn missing_note(missing: &[String]) -> Option<String> {
     let named = missing.join(", ");
     (!missing.is_empty()).then(|| format!("started without {named}: given to this agent, and not set in the daemon"))
 }

@@ -3,27 +3,27 @@
 use abide_kernel::refusal::Refusal;
 use abide_kernel::tool::{FileCall, WebFetch};
 
-use super::{Executor, Outcome, ToolRun, blocking};
+use super::{Executor, ToolOutcome, ToolRun, run_blocking};
 use crate::files::{self, Root};
 use crate::limits::FOLDER_WAIT;
 use crate::policy::Caller;
 use crate::web;
 
 impl Executor {
-    pub(super) async fn web_fetch(&self, run: &ToolRun, call: WebFetch) -> Result<Outcome, Refusal> {
+    pub(super) async fn web_fetch(&self, run: &ToolRun, call: WebFetch) -> Result<ToolOutcome, Refusal> {
         let network = run.place.network;
-        blocking(move || web::fetch(&call, network).map(Outcome::of)).await
+        run_blocking(move || web::fetch(&call, network).map(ToolOutcome::new)).await
     }
 
-    pub(super) async fn file_tool(&self, run: &ToolRun, call: FileCall) -> Result<Outcome, Refusal> {
+    pub(super) async fn file_tool(&self, run: &ToolRun, call: FileCall) -> Result<ToolOutcome, Refusal> {
         let (executor, agent, place) = (self.clone(), run.agent.clone(), run.place.clone());
         let (tool, input, policy) = (run.tool.clone(), run.input.clone(), run.policy.clone());
         // Readers never wait, and hold nothing.
-        let desk = if call.writes() { Some(self.desk(&agent, &place, FOLDER_WAIT).await?) } else { None };
-        blocking(move || {
-            let (folder, opened) = match &desk {
-                Some(desk) => (desk.root.clone(), desk.open()?),
-                None => executor.readable_folder(&agent, &place)?,
+        let lease = if call.writes() { Some(self.lease_folder(&agent, &place, FOLDER_WAIT).await?) } else { None };
+        run_blocking(move || {
+            let (folder, opened) = match &lease {
+                Some(lease) => (lease.root.clone(), lease.open()?),
+                None => executor.open_for_reading(&agent, &place)?,
             };
             let root = Root::of(opened, &folder)?;
             let hidden = executor.sandbox().hidden_in(&folder);
@@ -43,7 +43,7 @@ impl Executor {
                 .without_unseen(unseen)
                 .masked_by(executor.0.secrets.mask());
             let result = files::run(&call, &root)?;
-            Ok(Outcome::after(result, desk.map(|desk| desk.record()).unwrap_or_default()))
+            Ok(ToolOutcome::with_inputs(result, lease.map(|lease| lease.record_inputs()).unwrap_or_default()))
         })
         .await
     }

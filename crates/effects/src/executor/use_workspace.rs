@@ -11,17 +11,17 @@ use abide_kernel::tool::UseWorkspace;
 use abide_kernel::vocabulary::WorkspaceMode;
 use serde_json::json;
 
-use super::{Executor, Outcome, ToolRun, blocking};
+use super::{Executor, ToolOutcome, ToolRun, run_blocking};
 use crate::git_dir::shadows;
 use crate::workspace::{BRANCHES, WORKTREES, Workspace, WritableSettings, apart_from_reserved};
 
 /// Judges a folder that a person names for agents to work in, with the object stores that its repository takes objects
 /// from.
-pub type Allow = Box<dyn FnOnce(&Workspace, &[PathBuf]) -> Result<(), Refusal> + Send>;
+pub type AllowFolder = Box<dyn FnOnce(&Workspace, &[PathBuf]) -> Result<(), Refusal> + Send>;
 
-/// On whose word a folder is bound. A model may have written to the repository's records.
-enum Asker<'a> {
-    Person(Allow),
+/// The one who asks for a folder to be bound. A model may have written to the repository's records.
+enum FolderRequester<'a> {
+    Person(AllowFolder),
     /// A model that names a folder, among those that its agent was given.
     Model(&'a Place),
     /// A model that makes an agent: the folder is the one that is recorded for the model's own agent.
@@ -29,18 +29,18 @@ enum Asker<'a> {
 }
 
 impl Executor {
-    pub(super) async fn use_workspace(&self, run: &ToolRun, call: UseWorkspace) -> Result<Outcome, Refusal> {
+    pub(super) async fn use_workspace(&self, run: &ToolRun, call: UseWorkspace) -> Result<ToolOutcome, Refusal> {
         let UseWorkspace { path, mode } = call;
         let (executor, owner, place) = (self.clone(), run.agent.clone(), run.place.clone());
-        let bound = blocking(move || {
-            let path = named(&path, &place);
-            let running = executor.0.tasks.of(&owner);
+        let bound = run_blocking(move || {
+            let path = resolve_named(&path, &place);
+            let running = executor.0.tasks.count_of(&owner);
             if running > 0 {
                 // They write where it is now; nobody else may until they are over.
                 let hint = "wait for them or stop them first: TaskList";
                 return Err(Refusal::new("in_use", format!("{running} commands still run where you are"), hint));
             }
-            let (bound, folder) = executor.bind(&owner, &path, mode, Asker::Model(&place))?;
+            let (bound, folder) = executor.bind_folder(&owner, &path, mode, FolderRequester::Model(&place))?;
             executor.0.known_folders.choose(&owner, &folder.path, folder.identity);
             Ok(bound)
         })
@@ -49,23 +49,24 @@ impl Executor {
         let holder = self.folder_holder(&run.agent, Path::new(&bound.root)).await;
         let holder = holder.map(|holder| format!("{}; until it lets go, writing there waits", holder.sentence()));
         let mut result = json!({ "workspace": bound.workspace, "cwd": bound.root });
-        if let Some(note) = note(bound.note.iter().cloned().chain(holder)) {
+        if let Some(note) = join_sentences(bound.note.iter().cloned().chain(holder)) {
             result["note"] = json!(note);
         }
-        Ok(Outcome::after(result, vec![Input::UseWorkspace(bound)]))
+        Ok(ToolOutcome::with_inputs(result, vec![Input::UseWorkspace(bound)]))
     }
 
     /// A person binds a folder to an agent, if `allow` lets it pass: what has to be recorded.
-    pub async fn attach(
+    pub async fn attach_folder(
         &self,
         agent: &AgentId,
         path: String,
         mode: WorkspaceMode,
-        allow: Allow,
+        allow: AllowFolder,
     ) -> Result<WorkspaceAttached, Refusal> {
         let (executor, agent) = (self.clone(), agent.clone());
-        blocking(move || {
-            let (bound, folder) = executor.bind(&agent, Path::new(&path), mode, Asker::Person(allow))?;
+        run_blocking(move || {
+            let (bound, folder) =
+                executor.bind_folder(&agent, Path::new(&path), mode, FolderRequester::Person(allow))?;
             executor.0.known_folders.choose(&agent, &folder.path, folder.identity);
             Ok(bound)
         })
@@ -75,14 +76,17 @@ impl Executor {
     /// A worktree for an agent that a model makes, of the folder that is recorded for the maker.
     pub async fn worktree_for_child(&self, agent: &AgentId, path: String) -> Result<WorkspaceAttached, Refusal> {
         let (executor, agent) = (self.clone(), agent.clone());
-        blocking(move || Ok(executor.bind(&agent, Path::new(&path), WorkspaceMode::Worktree, Asker::Maker)?.0)).await
+        run_blocking(move || {
+            Ok(executor.bind_folder(&agent, Path::new(&path), WorkspaceMode::Worktree, FolderRequester::Maker)?.0)
+        })
+        .await
     }
 
     /// The folder by its real path, if it could be worked in at this moment and `allow` lets it pass. To be kept so: the
     /// target of a link can be changed by everybody who may write where the link lies.
-    pub async fn check_workspace(&self, path: String, allow: Allow) -> Result<String, Refusal> {
+    pub async fn check_workspace(&self, path: String, allow: AllowFolder) -> Result<String, Refusal> {
         let repositories = self.0.repositories.clone();
-        blocking(move || {
+        run_blocking(move || {
             let folder = repositories.check(Path::new(&path))?;
             repositories.agree(&folder, allow)?;
             Ok(folder.path.display().to_string())
@@ -95,7 +99,7 @@ impl Executor {
         let bound = place.workspace.as_ref().map(|bound| bound.root.clone());
         let Some(root) = bound.or_else(|| place.configured.clone()) else { return WritableSettings::default() };
         let repositories = self.0.repositories.clone();
-        blocking(move || match repositories.check_recorded(Path::new(&root)) {
+        run_blocking(move || match repositories.check_recorded(Path::new(&root)) {
             Ok(folder) => repositories.writable_settings(&folder),
             // That is refused as a workspace; it is named all the same.
             Err(_) => WritableSettings { shadowing: shadowing(Path::new(&root)), ..WritableSettings::default() },
@@ -105,28 +109,28 @@ impl Executor {
 
     /// Binds a folder: what has to be recorded, and the folder to be worked in. The path is resolved once, and that very
     /// value is judged and bound: nothing that changes on the disk comes in between.
-    fn bind(
+    fn bind_folder(
         &self,
         agent: &AgentId,
         path: &Path,
         mode: WorkspaceMode,
-        asker: Asker<'_>,
+        asker: FolderRequester<'_>,
     ) -> Result<(WorkspaceAttached, Workspace), Refusal> {
         let repositories = &self.0.repositories;
         let folder = match asker {
-            Asker::Person(allow) => {
+            FolderRequester::Person(allow) => {
                 let folder = repositories.check(path)?;
                 repositories.agree(&folder, allow)?;
                 folder
             }
-            Asker::Model(place) => repositories.check_judged(path, |real| {
-                within(real, mode, place)?;
+            FolderRequester::Model(place) => repositories.check_judged(path, |real| {
+                require_attached(real, mode, place)?;
                 apart_from_reserved(real, self.person())
             })?,
-            Asker::Maker => {
+            FolderRequester::Maker => {
                 let folder = repositories.check_recorded(path)?;
                 apart_from_reserved(&folder.path, self.person())?;
-                self.0.known_folders.check_known(&folder)?;
+                self.0.known_folders.require_known(&folder)?;
                 folder
             }
         };
@@ -144,7 +148,7 @@ impl Executor {
                         folders.join(", ")
                     )
                 });
-                let note = note(writable.into_iter().chain(borrows).chain(read_only));
+                let note = join_sentences(writable.into_iter().chain(borrows).chain(read_only));
                 let bound = WorkspaceAttached { root: workspace.clone(), workspace, mode, worktree: None, note };
                 Ok((bound, folder))
             }
@@ -160,7 +164,7 @@ impl Executor {
                     repo: made.repo.display().to_string(),
                 };
                 let root = made.path.display().to_string();
-                let note = note(made.notes.into_iter());
+                let note = join_sentences(made.notes.into_iter());
                 let bound = WorkspaceAttached { workspace, root, mode, worktree: Some(worktree), note };
                 // No agent can write where it lies, so this is the folder that was made.
                 Ok((bound, repositories.check_recorded(&made.path)?))
@@ -175,20 +179,20 @@ fn shadowing(root: &Path) -> Option<PathBuf> {
 }
 
 /// The sentences for a person about a folder that was bound, in one line.
-fn note(sentences: impl Iterator<Item = String>) -> Option<String> {
+fn join_sentences(sentences: impl Iterator<Item = String>) -> Option<String> {
     let sentences: Vec<String> = sentences.collect();
     (!sentences.is_empty()).then(|| sentences.join("; "))
 }
 
 /// The path that a model names, from the folder that its agent works in.
-fn named(path: &str, place: &Place) -> PathBuf {
+fn resolve_named(path: &str, place: &Place) -> PathBuf {
     let root = place.workspace.as_ref().map(|bound| &bound.root).or(place.configured.as_ref());
     root.map_or_else(|| PathBuf::from(path), |root| Path::new(root).join(path))
 }
 
 /// Refuses a folder that does not lie in one that the agent was given. Those are held against it as they were recorded, by
 /// their real paths: one that has become a link since may have been turned by the model.
-fn within(there: &Path, mode: WorkspaceMode, place: &Place) -> Result<(), Refusal> {
+fn require_attached(there: &Path, mode: WorkspaceMode, place: &Place) -> Result<(), Refusal> {
     let branched: &[String] = match mode {
         WorkspaceMode::Direct => &[],
         WorkspaceMode::Worktree => &place.branched,

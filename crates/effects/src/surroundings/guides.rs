@@ -3,12 +3,12 @@
 use std::io::Read;
 use std::path::Path;
 
-use super::{Broken, GUIDE, Guide, Surroundings, Whereabouts, above, problem};
+use super::{AgentLocation, Broken, GUIDE, Guide, Surroundings, above, problem};
 use crate::files::{Opened, Root};
 use crate::limits;
 use crate::secrets::Mask;
 
-pub(super) fn read(at: &Whereabouts<'_>, workspace: &Root, around: &mut Surroundings) {
+pub(super) fn read(at: &AgentLocation<'_>, workspace: &Root, around: &mut Surroundings) {
     let mut left = limits::GUIDES_BYTES;
     let name = Path::new(GUIDE);
     // The nearest first: where there is not room for all, what lies farther away is cut.

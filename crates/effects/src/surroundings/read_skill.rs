@@ -11,13 +11,13 @@ use rustix::fs::{Dir, FileType, OFlags};
 use serde_json::{Value, json};
 
 use super::skills::{FILE, Found, list};
-use super::{Broken, Whereabouts};
+use super::{AgentLocation, Broken};
 use crate::files::{self, Root};
 use crate::limits;
 use crate::nearest::nearest;
 
 /// Blocks.
-pub(crate) fn run(call: &ReadSkill, at: &Whereabouts<'_>) -> Result<Value, Refusal> {
+pub(crate) fn run(call: &ReadSkill, at: &AgentLocation<'_>) -> Result<Value, Refusal> {
     let mut broken = Vec::new();
     let found = list(at, at.workspace(), &mut broken);
     let Some(found) = found.iter().find(|found| found.skill.name == call.skill) else {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rustix::fs::{Dir, FileType, OFlags};
 
 use super::front_matter::{self, Head};
-use super::{Broken, HOME_SKILLS, Skill, Whereabouts, home_skills, problem};
+use super::{AgentLocation, Broken, HOME_SKILLS, Skill, home_skills, problem};
 use crate::files::Root;
 use crate::limits;
 
@@ -38,7 +38,7 @@ struct Shelf {
 }
 
 /// All there are, and what is wrong with the others.
-pub(super) fn list(at: &Whereabouts<'_>, workspace: Option<Root>, broken: &mut Vec<Broken>) -> Vec<Found> {
+pub(super) fn list(at: &AgentLocation<'_>, workspace: Option<Root>, broken: &mut Vec<Broken>) -> Vec<Found> {
     let mut found: Vec<Found> = Vec::new();
     let mut names = BTreeSet::new();
     for shelf in shelves(at, workspace) {
@@ -65,7 +65,7 @@ pub(super) fn list(at: &Whereabouts<'_>, workspace: Option<Root>, broken: &mut V
     found
 }
 
-fn shelves(at: &Whereabouts<'_>, workspace: Option<Root>) -> Vec<Shelf> {
+fn shelves(at: &AgentLocation<'_>, workspace: Option<Root>) -> Vec<Shelf> {
     let mut shelves = Vec::new();
     if let Some(root) = workspace.map(Arc::new) {
         shelves.extend(SHELVES.map(|path| Shelf { root: Arc::clone(&root), path, shown: path.to_owned() }));

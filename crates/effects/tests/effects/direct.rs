@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use abide_effects::executor::Allow;
+use abide_effects::executor::AllowFolder;
 use abide_effects::workspace::WritableSettings;
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::WorkspaceAttached;
@@ -21,7 +21,7 @@ use crate::executor::{Stage, result};
 use crate::workspace::{Ground, everything, git, put};
 
 /// A person who may use every folder.
-fn any() -> Allow {
+fn any() -> AllowFolder {
     Box::new(|_, _| Ok(()))
 }
 
@@ -42,7 +42,7 @@ impl Agent {
     async fn in_worktree() -> Agent {
         let (stage, ground) = (Stage::new(), Ground::new());
         let path = ground.repo.display().to_string();
-        let attached = stage.executor.attach(&stage.agent, path, WorkspaceMode::Worktree, any()).await.unwrap();
+        let attached = stage.executor.attach_folder(&stage.agent, path, WorkspaceMode::Worktree, any()).await.unwrap();
         let place = Place { workspace: Some(bound(attached)), ..Place::default() };
         Agent { stage, ground, place }
     }
@@ -281,7 +281,7 @@ async fn the_users_large_files_can_be_read_beside_the_mirror() {
     let (stage, ground) = (Stage::new(), Ground::new());
     put(&ground.repo.join(".git/lfs/objects/ab/cd/large"), "large");
     let path = ground.repo.display().to_string();
-    let attached = stage.executor.attach(&stage.agent, path, WorkspaceMode::Worktree, any()).await.unwrap();
+    let attached = stage.executor.attach_folder(&stage.agent, path, WorkspaceMode::Worktree, any()).await.unwrap();
     let place = Place { workspace: Some(bound(attached)), ..Place::default() };
     let agent = Agent { stage, ground, place };
     // Where git-lfs looks: beside the objects that the repository borrows.
@@ -295,7 +295,7 @@ async fn the_users_large_files_can_be_read_beside_the_mirror() {
 async fn hooks_in_the_working_tree_are_named_when_it_is_attached() {
     let (stage, ground) = (Stage::new(), Ground::new());
     let attach =
-        || stage.executor.attach(&stage.agent, ground.repo.display().to_string(), WorkspaceMode::Direct, any());
+        || stage.executor.attach_folder(&stage.agent, ground.repo.display().to_string(), WorkspaceMode::Direct, any());
     assert_eq!(attach().await.unwrap().note, None);
     ground.git(&["config", "core.hooksPath", ".husky"]);
     assert!(attach().await.unwrap().note.unwrap().contains("/.husky, which the agent can write"));
@@ -360,7 +360,7 @@ async fn settings_that_are_included_from_the_working_tree_are_named() {
     assert_eq!(found.files, expected);
     assert_eq!(found.hooks, Some(ground.repo.join("tools/hooks")), "an included file sets it");
     let path = ground.repo.display().to_string();
-    let attached = stage.executor.attach(&stage.agent, path, WorkspaceMode::Direct, any()).await.unwrap();
+    let attached = stage.executor.attach_folder(&stage.agent, path, WorkspaceMode::Direct, any()).await.unwrap();
     let note = attached.note.unwrap();
     assert!(note.contains("git reads settings from") && note.contains("shared.gitconfig, which the agent"), "{note}");
     // A file that includes without end is read to a bound.
@@ -369,7 +369,7 @@ async fn settings_that_are_included_from_the_working_tree_are_named() {
     let count = writable().await.files.len();
     assert!(count > 10 && count < 100, "{count}");
     let path = ground.repo.display().to_string();
-    let attached = stage.executor.attach(&stage.agent, path, WorkspaceMode::Worktree, any()).await.unwrap();
+    let attached = stage.executor.attach_folder(&stage.agent, path, WorkspaceMode::Worktree, any()).await.unwrap();
     let place = Place { workspace: Some(bound(attached)), ..Place::default() };
     assert_eq!(
         stage.executor.writable_settings(&place).await,
@@ -408,7 +408,7 @@ async fn programs_that_settings_name_in_the_working_tree_are_named() {
     let expected = settings.map(|(key, _, path)| (key.to_owned(), ground.repo.join(path)));
     assert_eq!(writable().await, expected);
     let attach =
-        || stage.executor.attach(&stage.agent, ground.repo.display().to_string(), WorkspaceMode::Direct, any());
+        || stage.executor.attach_folder(&stage.agent, ground.repo.display().to_string(), WorkspaceMode::Direct, any());
     let note = attach().await.unwrap().note.unwrap();
     assert!(note.contains("tools/fsm (core.fsmonitor names it), which the agent can write"), "{note}");
     for (key, _, _) in settings {
@@ -560,7 +560,7 @@ async fn a_repository_of_the_agents_opens_no_bare_repository_of_the_users() {
     }
     // A person's word counts anew, for the repository that was named.
     let path = repo.display().to_string();
-    agent.stage.executor.attach(&agent.stage.agent, path, WorkspaceMode::Direct, any()).await.unwrap();
+    agent.stage.executor.attach_folder(&agent.stage.agent, path, WorkspaceMode::Direct, any()).await.unwrap();
     agent.quietly(&write("more/z")).await;
     agent.fails(&write("mirrors/y")).await;
     // Going to a folder in the workspace is no such word.

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use abide_effects::Executor;
-use abide_effects::executor::{Job, Setup};
+use abide_effects::executor::{ExecutorOptions, Job};
 use abide_effects::process::Bounds;
 use abide_effects::sandbox::Mode;
 use abide_kernel::effect::Effect;
@@ -33,7 +33,7 @@ impl Stage {
     pub(crate) fn at(home: TempDir) -> Stage {
         let moment = || (Time::EPOCH, std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0));
         let program = PathBuf::from(env!("CARGO_BIN_EXE_effects-stand-in"));
-        let setup = Setup {
+        let setup = ExecutorOptions {
             program,
             home: home.path().to_path_buf(),
             sandbox: Mode::Auto,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use abide_effects::Executor;
-use abide_effects::executor::Setup;
+use abide_effects::executor::ExecutorOptions;
 use abide_effects::limits;
 use abide_effects::policy::{CallPolicy, Policy};
 use abide_effects::process::Bounds;
@@ -37,7 +37,7 @@ impl Stage {
         }
         let program = PathBuf::from(env!("CARGO_BIN_EXE_effects-stand-in"));
         let moment = || (Time::EPOCH, std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0));
-        let setup = Setup {
+        let setup = ExecutorOptions {
             program,
             home: ground.path().join("home"),
             sandbox: Mode::Auto,
@@ -79,7 +79,7 @@ impl Stage {
     }
 
     async fn around(&self) -> Surroundings {
-        self.executor.surroundings(&self.agent, &self.place, Arc::clone(&self.policy)).await
+        self.executor.read_surroundings(&self.agent, &self.place, Arc::clone(&self.policy)).await
     }
 
     /// Guides as `path: text`.
@@ -153,7 +153,7 @@ async fn files_that_the_policy_keeps_from_being_read_are_neither_guides_nor_skil
 #[tokio::test]
 async fn that_there_is_nothing_is_known_without_looking_only_where_nothing_can_be() {
     let mut stage = Stage::new();
-    let nothing = |stage: &Stage| stage.executor.nothing_around(&stage.agent, &stage.place);
+    let nothing = |stage: &Stage| stage.executor.has_no_surroundings(&stage.agent, &stage.place);
     assert!(!nothing(&stage), "a project may have everything");
     stage.place = Place::default();
     assert!(nothing(&stage));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use abide_effects::executor::Allow;
+use abide_effects::executor::AllowFolder;
 use abide_effects::policy::{Caller, Policy};
 use abide_kernel::effect::Effect;
 use abide_kernel::id::AgentId;
@@ -206,13 +206,13 @@ async fn an_agent_that_was_stopped_does_not_work_in_a_folder_that_replaced_its_o
         assert_eq!(refused["error"]["code"], "moved");
         assert!(refused["error"]["hint"].as_str().unwrap().contains("abide workspace attach"), "{refused}");
         // The operator means this one.
-        let allow: Allow = Box::new(|_, _| Ok(()));
-        executor.attach(agent, name.clone(), WorkspaceMode::Direct, allow).await.unwrap();
+        let allow: AllowFolder = Box::new(|_, _| Ok(()));
+        executor.attach_folder(agent, name.clone(), WorkspaceMode::Direct, allow).await.unwrap();
         assert_eq!(at.call(&place, "ReadFile", read.clone()).await["content"], "other");
         assert_eq!(at.call(&place, "ExecCommand", json!({ "cmd": "cat file" })).await["stdout"], "other");
     }
     // Of an agent that is gone, nothing is known.
-    executor.forget(agent);
+    executor.forget_agent(agent);
     fs::rename(&at.part, at.work.join("gone")).unwrap();
     put(&at.part.join("file"), "new");
     assert_eq!(at.call(&at.places()[1], "ReadFile", read).await["content"], "new");
@@ -253,12 +253,12 @@ async fn a_folder_that_is_swapped_while_it_is_judged_is_refused() {
     exchange(&at.work);
     // A person's judge comes after the look: the worktree is made of no other repository.
     let work = at.work.clone();
-    let allow: Allow = Box::new(move |_, _| {
+    let allow: AllowFolder = Box::new(move |_, _| {
         exchange(&work);
         Ok(())
     });
     let part = at.part.display().to_string();
-    let made = at.stage.executor.attach(&at.stage.agent, part, WorkspaceMode::Worktree, allow).await;
+    let made = at.stage.executor.attach_folder(&at.stage.agent, part, WorkspaceMode::Worktree, allow).await;
     assert!(made.is_err(), "{made:?}");
 }
 
@@ -313,11 +313,11 @@ async fn guides_and_skills_come_from_no_folder_that_a_swapped_link_leads_to() {
     let at = Swapped::new();
     let executor = &at.stage.executor;
     for place in at.places() {
-        let around = executor.look_around(&at.stage.agent, &place, &Policy::default());
+        let around = executor.read_surroundings_blocking(&at.stage.agent, &place, &Policy::default());
         assert!(around.guides.iter().any(|guide| guide.text == "own") && around.skills.len() == 1, "{around:?}");
         let swapping = at.swapping();
         for _ in 0..2_000 {
-            let around = executor.look_around(&at.stage.agent, &place, &Policy::default());
+            let around = executor.read_surroundings_blocking(&at.stage.agent, &place, &Policy::default());
             assert!(!format!("{around:?}").contains(SECRET), "{around:?}");
         }
         for _ in 0..500 {

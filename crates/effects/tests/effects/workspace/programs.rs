@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use abide_effects::Executor;
-use abide_effects::executor::Setup;
+use abide_effects::executor::ExecutorOptions;
 use abide_effects::process::Bounds;
 use abide_effects::sandbox::Mode;
 use abide_kernel::id::AgentId;
@@ -36,7 +36,7 @@ fn executor(home: &Path) -> Executor {
     let moment = || (Time::EPOCH, std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0));
     let program = PathBuf::from(env!("CARGO_BIN_EXE_effects-stand-in"));
     let home = home.to_path_buf();
-    Executor::new(Setup {
+    Executor::new(ExecutorOptions {
         program,
         home,
         sandbox: Mode::Auto,
@@ -79,7 +79,7 @@ async fn a_git_that_an_agent_put_into_path_is_never_run_by_the_daemon() {
     }
     let agent = AgentId::new(if first { "one" } else { "two" }).unwrap();
     let path = repo.display().to_string();
-    let attached = executor.attach(&agent, path, WorkspaceMode::Worktree, Box::new(|_, _| Ok(()))).await;
+    let attached = executor.attach_folder(&agent, path, WorkspaceMode::Worktree, Box::new(|_, _| Ok(()))).await;
     assert!(Path::new(&attached.unwrap().root).join("kept.txt").is_file());
     assert!(!escaped.exists());
 }
@@ -94,7 +94,7 @@ async fn a_file_tool_writes_no_program_where_commands_can_only_read() {
     let (repo, executor) = (root.join("repo"), executor(&root.join("home")));
     // Whoever attaches it is told.
     let (agent, path) = (AgentId::new("main").unwrap(), repo.display().to_string());
-    let attached = executor.attach(&agent, path, WorkspaceMode::Direct, Box::new(|_, _| Ok(()))).await.unwrap();
+    let attached = executor.attach_folder(&agent, path, WorkspaceMode::Direct, Box::new(|_, _| Ok(()))).await.unwrap();
     let note = attached.note.unwrap();
     assert!(note.contains(&format!("can only read {}", repo.join("bin").display())), "{note}");
     let (_, refused) = call(&executor, &repo, "WriteFile", json!({ "path": "bin/git", "content": "x" })).await;

@@ -1,5 +1,5 @@
-//! The check of a timer's occurrence: a command that is run like any other, and only listened to. Whether what it says
-//! is worth a turn is not decided here.
+//! Runs the check of a timer's occurrence: a command that is run like any other, and whose output is read. Whether the
+//! output is worth a turn is not decided here.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use abide_kernel::time::Time;
 use abide_kernel::tool::Command;
 
 use super::Executor;
-use super::command::{Started, bounded};
+use super::command::{StartedCommand, bounded_text};
 use crate::process::{Process, ProcessExit};
 
 impl Executor {
-    pub(super) async fn run_check(
+    pub(super) async fn run_timer_check(
         &self,
         agent: &AgentId,
         timer_id: TimerId,
@@ -29,14 +29,14 @@ impl Executor {
         // Where the folder is held, it has as much patience as for the command: its failure would cost a turn.
         let wait = Duration::from_millis(CHECK_TIME_MS);
         // A check has no credentials: it runs without a turn, and nobody is there to ask.
-        let started = match self.desk(agent, place, wait).await {
-            Ok(desk) => self.start(agent, &label, &command, place, &Credentials::default(), None, desk).await,
+        let started = match self.lease_folder(agent, place, wait).await {
+            Ok(lease) => self.start_command(agent, &label, &command, place, &Credentials::default(), None, lease).await,
             Err(refusal) => Err(refusal),
         };
         let (mut inputs, checked) = match started {
-            Ok(Started { process, desk, .. }) => {
-                let checked = listen(&process).await;
-                (desk.record(), checked)
+            Ok(StartedCommand { process, lease, .. }) => {
+                let checked = wait_for_check(&process).await;
+                (lease.record_inputs(), checked)
             }
             Err(refusal) => {
                 let why = format!("it could not be started: {}; {}", refusal.message, refusal.hint);
@@ -48,10 +48,10 @@ impl Executor {
     }
 }
 
-async fn listen(process: &Process) -> Checked {
+async fn wait_for_check(process: &Process) -> Checked {
     match tokio::time::timeout(Duration::from_millis(CHECK_TIME_MS), process.wait()).await {
         Ok(ProcessExit { exit_code: Some(exit_code), .. }) => {
-            let (output, _) = bounded(&process.output().combined, LINE_BYTES - 256);
+            let (output, _) = bounded_text(&process.output().combined, LINE_BYTES - 256);
             Checked::Exited { exit_code, output }
         }
         Ok(ProcessExit { signal, .. }) => {
