@@ -41,7 +41,7 @@ use crate::policy::CallPolicy;
 use crate::process::{Bounds, Options, Processes};
 use crate::sandbox::{Mode, Sandbox};
 use crate::secrets::Secrets;
-use crate::workspace::{self, Fetched, Repositories, Tidied, Transfer, Unsaved, WORKTREES};
+use crate::workspace::{self, FetchedBranch, Repositories, Transfer, UnsavedWork, UpkeepReport, WORKTREES};
 
 pub use credentials::CredentialFault;
 pub use left_worktrees::{LeftWorktrees, ReconciledWorktree, recorded_folders};
@@ -202,7 +202,7 @@ impl Executor {
     }
 
     /// Puts the packs of mirrors together, and removes mirrors that are of no use.
-    pub async fn tidy_mirrors(&self) -> Tidied {
+    pub async fn tidy_mirrors(&self) -> UpkeepReport {
         let repositories = self.0.repositories.clone();
         let now = SystemTime::UNIX_EPOCH + Duration::from_millis((self.0.moment)().0.as_ms().unsigned_abs());
         run_blocking(move || repositories.tidy_mirrors(now)).await
@@ -375,7 +375,7 @@ impl Executor {
             return Err(Refusal::new("no_worktree", format!("{} is no worktree", bound.root), hint));
         };
         let worktree = to_worktree(&bound.root, worktree);
-        let unsaved = if bound.discard { Unsaved::Discard } else { Unsaved::Keep };
+        let unsaved = if bound.discard { UnsavedWork::Discard } else { UnsavedWork::Keep };
         let (patches, now) = (self.patches_folder(agent), (self.0.moment)().0);
         let removal = match self.0.repositories.remove_worktree(&worktree, unsaved, &patches, now) {
             Ok(removed) => Removal {
@@ -399,7 +399,7 @@ impl Executor {
     pub async fn tree_hash(&self, place: Place) -> Option<String> {
         let root = place.workspace?.root;
         let repositories = self.0.repositories.clone();
-        run_blocking(move || repositories.tree(&repositories.check_recorded(Path::new(&root)).ok()?)).await
+        run_blocking(move || repositories.tree_hash(&repositories.validate_recorded(Path::new(&root)).ok()?)).await
     }
 
     /// The bytes that an agent's worktrees, its own folder and the output of its tasks take on the disk. None if there
@@ -417,7 +417,7 @@ impl Executor {
         bound: Option<abide_kernel::state::workspace::Workspace>,
         folder: String,
         branch: Option<String>,
-    ) -> Result<Vec<Fetched>, Refusal> {
+    ) -> Result<Vec<FetchedBranch>, Refusal> {
         let (repositories, agent) = (self.0.repositories.clone(), agent.clone());
         run_blocking(move || {
             let worktree = bound.as_ref().and_then(|bound| bound.worktree.as_ref());

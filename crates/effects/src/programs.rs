@@ -187,7 +187,7 @@ impl Programs {
         if let Some(problem) = &self.unreadable {
             return Err(io::Error::other(problem.clone()));
         }
-        durable_file::replace(home, FOLDERS, &serde_json::to_vec(&recorded)?)?;
+        durable_file::replace_file(home, FOLDERS, &serde_json::to_vec(&recorded)?)?;
         self.recorded = recorded;
         Ok(())
     }

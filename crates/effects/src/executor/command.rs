@@ -156,7 +156,7 @@ impl Executor {
             if !lease.git_access.direct && lease.claim.begins_turn(turn.as_ref()) {
                 // A repository that can't be read at this moment keeps no command from running: the worktree has all
                 // that it needs, and the user's branches come with the next turn.
-                let _later = executor.0.repositories.refresh(&lease.root);
+                let _later = executor.0.repositories.refresh_user_refs(&lease.root);
             }
             let protection = executor.find_protection(&lease)?;
             Ok::<_, Refusal>((lease, protection))

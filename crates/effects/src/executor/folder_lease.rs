@@ -123,7 +123,7 @@ impl Executor {
             let (patches, now) = (self.patches_folder(agent), (self.0.moment)().0);
             repositories.convert_worktree(&to_worktree(&bound.root, worktree), &patches, now)?;
         }
-        repositories.check_again(&folder)
+        repositories.revalidate(&folder)
     }
 
     /// The folder that the agent works in, open, for a call that only reads: it is held by nobody for that. Blocks.
@@ -157,7 +157,7 @@ impl Executor {
 
 impl GitAccess {
     fn find(agent: &AgentId, folder: &Workspace, repositories: &Repositories) -> Result<GitAccess, Refusal> {
-        let mirror = repositories.mirror_of(folder)?;
+        let mirror = repositories.mirror_path(folder)?;
         let git_config = workspace::global_config(agent.as_str(), mirror.as_deref());
         if repositories.is_worktree(&folder.path) {
             let read = mirror.into_iter().chain(repositories.large_files_for(&folder.path)?).collect();

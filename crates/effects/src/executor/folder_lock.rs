@@ -396,7 +396,7 @@ impl Executor {
 
     async fn mark_folder(&self, root: &Path) -> Result<Result<FolderMarks, ForeignHolder>, Refusal> {
         let (owner, folder) = (self.0.folders.owner, root.to_path_buf());
-        let marked = run_blocking(move || owner.mark(&folder)).await;
+        let marked = run_blocking(move || owner.mark_folder(&folder)).await;
         marked.map_err(|error| {
             let message = format!("{} could not be taken: {error}", root.display());
             Refusal::new("io", message, transient::hint(&error, "see that the daemon can open the folder"))
@@ -425,7 +425,7 @@ impl Executor {
             return None;
         }
         let (owner, folder) = (self.0.folders.owner, folder.to_path_buf());
-        run_blocking(move || owner.look(&folder)).await.map(|foreign| foreign_holder(&foreign))
+        run_blocking(move || owner.find_foreign_holder(&folder)).await.map(|foreign| foreign_holder(&foreign))
     }
 }
 

@@ -10,7 +10,7 @@ use abide_kernel::id::AgentId;
 use abide_kernel::input::Refusal;
 
 use super::{Executor, run_blocking};
-use crate::workspace::{self, Removed, WORKTREES};
+use crate::workspace::{self, RemovalReport, WORKTREES};
 
 /// Worktrees that were there before any agent ran, by agent.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub struct LeftWorktrees {
 #[derive(Debug)]
 pub enum ReconciledWorktree {
     /// It was not recorded, and was removed.
-    Cleared { folder: PathBuf, removed: Removed },
+    Cleared { folder: PathBuf, removed: RemovalReport },
     /// The same, and it could not be removed without losing something, or at all: it stays.
     Kept { folder: PathBuf, why: Refusal },
     /// It is recorded, and somebody has taken its folder away.
@@ -46,7 +46,7 @@ impl Executor {
             let Ok(agents) = std::fs::read_dir(&all) else { return Vec::new() };
             let left = agents.flatten().filter_map(|entry| {
                 let agent = AgentId::new(entry.file_name().to_str()?).ok()?;
-                Some(LeftWorktrees { agent, folders: workspace::left_in(&entry.path()) })
+                Some(LeftWorktrees { agent, folders: workspace::find_left(&entry.path()) })
             });
             left.collect()
         })

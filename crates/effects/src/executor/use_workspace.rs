@@ -87,8 +87,8 @@ impl Executor {
     pub async fn check_workspace(&self, path: String, allow: AllowFolder) -> Result<String, Refusal> {
         let repositories = self.0.repositories.clone();
         run_blocking(move || {
-            let folder = repositories.check(Path::new(&path))?;
-            repositories.agree(&folder, allow)?;
+            let folder = repositories.validate(Path::new(&path))?;
+            repositories.record_agreement(&folder, allow)?;
             Ok(folder.path.display().to_string())
         })
         .await
@@ -99,7 +99,7 @@ impl Executor {
         let bound = place.workspace.as_ref().map(|bound| bound.root.clone());
         let Some(root) = bound.or_else(|| place.configured.clone()) else { return WritableSettings::default() };
         let repositories = self.0.repositories.clone();
-        run_blocking(move || match repositories.check_recorded(Path::new(&root)) {
+        run_blocking(move || match repositories.validate_recorded(Path::new(&root)) {
             Ok(folder) => repositories.writable_settings(&folder),
             // That is refused as a workspace; it is named all the same.
             Err(_) => WritableSettings { shadowing: shadowing(Path::new(&root)), ..WritableSettings::default() },
@@ -119,16 +119,16 @@ impl Executor {
         let repositories = &self.0.repositories;
         let folder = match asker {
             FolderRequester::Person(allow) => {
-                let folder = repositories.check(path)?;
-                repositories.agree(&folder, allow)?;
+                let folder = repositories.validate(path)?;
+                repositories.record_agreement(&folder, allow)?;
                 folder
             }
-            FolderRequester::Model(place) => repositories.check_judged(path, |real| {
+            FolderRequester::Model(place) => repositories.validate_judged(path, |real| {
                 require_attached(real, mode, place)?;
                 apart_from_reserved(real, self.person())
             })?,
             FolderRequester::Maker => {
-                let folder = repositories.check_recorded(path)?;
+                let folder = repositories.validate_recorded(path)?;
                 apart_from_reserved(&folder.path, self.person())?;
                 self.0.known_folders.require_known(&folder)?;
                 folder
@@ -167,7 +167,7 @@ impl Executor {
                 let note = join_sentences(made.notes.into_iter());
                 let bound = WorkspaceAttached { workspace, root, mode, worktree: Some(worktree), note };
                 // No agent can write where it lies, so this is the folder that was made.
-                Ok((bound, repositories.check_recorded(&made.path)?))
+                Ok((bound, repositories.validate_recorded(&made.path)?))
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Noticing that a git has stopped for good: it waits for something that does not come, such as a writer for a pipe that
-//! lies where git expects `.gitignore`.
+//! Detects a stalled git: it waits for something that does not come, such as a writer for a pipe that lies where git
+//! expects `.gitignore`.
 //!
 //! Only processes without children are looked at: those above them, a shell or the supervisor, wait by design. They are
 //! at work if one runs, waits for a disk, or used the processor since the last look.
@@ -13,19 +13,23 @@ use std::time::{Duration, Instant};
 
 use crate::process::process_list::{self, ProcessIdentity};
 
-/// How many looks make up the time after which nothing more is expected.
+/// The number of looks in the time after which git counts as stalled.
 const LOOKS: u32 = 6;
 
-/// Watches until it is dropped.
-pub(super) struct Stall {
+/// Watches a process until it is dropped.
+pub(super) struct StallWatch {
     seen: Arc<AtomicBool>,
     /// Dropped, it ends the thread.
     _over: mpsc::Sender<()>,
 }
 
-impl Stall {
-    /// Calls `end` when nothing below the process was at work for so long.
-    pub(super) fn watch(root: i32, most: Duration, end: impl FnOnce() + Send + 'static) -> (Stall, JoinHandle<()>) {
+impl StallWatch {
+    /// Calls `end` when no process below this one was at work for so long.
+    pub(super) fn start(
+        root: i32,
+        most: Duration,
+        end: impl FnOnce() + Send + 'static,
+    ) -> (StallWatch, JoinHandle<()>) {
         let (over, is_over) = mpsc::channel::<()>();
         let seen = Arc::new(AtomicBool::new(false));
         let stalled = Arc::clone(&seen);
@@ -41,10 +45,10 @@ impl Stall {
                 }
             }
         });
-        (Stall { seen, _over: over }, thread)
+        (StallWatch { seen, _over: over }, thread)
     }
 
-    pub(super) fn was_seen(&self) -> bool {
+    pub(super) fn has_stalled(&self) -> bool {
         self.seen.load(Ordering::SeqCst)
     }
 }
@@ -81,12 +85,12 @@ mod tests {
         let pipe = folder.path().join("pipe");
         assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         let mut child = shell(&format!("cat < '{}'; true", pipe.display()));
-        let (stall, thread) = Stall::watch(std::process::id().try_into().unwrap(), Duration::from_millis(600), {
+        let (stall, thread) = StallWatch::start(std::process::id().try_into().unwrap(), Duration::from_millis(600), {
             move || drop(std::fs::OpenOptions::new().write(true).open(pipe))
         });
         assert!(child.wait().unwrap().success(), "the pipe was opened, so it went on");
         thread.join().unwrap();
-        assert!(stall.was_seen());
+        assert!(stall.has_stalled());
     }
 
     #[test]

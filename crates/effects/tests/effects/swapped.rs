@@ -248,7 +248,7 @@ async fn a_folder_that_is_swapped_while_it_is_judged_is_refused() {
         exchange(&at.work);
         Ok(())
     };
-    let refused = ground.repositories().check_judged(&at.part, swap).unwrap_err();
+    let refused = ground.repositories().validate_judged(&at.part, swap).unwrap_err();
     assert_eq!(refused.code, "moved");
     exchange(&at.work);
     // A person's judge comes after the look: the worktree is made of no other repository.

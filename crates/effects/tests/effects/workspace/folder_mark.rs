@@ -15,7 +15,7 @@ fn folder(path: PathBuf) -> PathBuf {
 }
 
 fn mark(salt: u64, folder: &Path) -> Result<FolderMarks, ForeignHolder> {
-    MarkOwner::new(salt).mark(folder).unwrap()
+    MarkOwner::new(salt).mark_folder(folder).unwrap()
 }
 
 #[test]
@@ -26,7 +26,7 @@ fn inside_and_around_count_and_beside_does_not() {
     for (path, free) in [("", false), ("middle", false), ("middle/inner", false), ("middle-too", true), ("other", true)]
     {
         let wanted = folder(ground.repo.join(path));
-        let seen = MarkOwner::new(2).look(&wanted);
+        let seen = MarkOwner::new(2).find_foreign_holder(&wanted);
         let taken = mark(2, &wanted);
         assert_eq!((taken.is_ok(), seen.is_none()), (free, free), "{path}");
         if let Err(holder) = taken {

@@ -1,5 +1,5 @@
-//! A worktree at one moment: its commits, what is staged, what is in its files. Two looks that agree say that nothing
-//! happened in between.
+//! The state of a worktree at one moment: its commits, its staged files and its files. Two equal states mean that nothing
+//! changed in between.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,20 +10,20 @@ use abide_kernel::time::Time;
 
 use super::baseline::Baseline;
 use super::identity::REMOTE;
-use super::making::Record;
 use super::mirror::{Mirror, Refs};
-use super::patch::{PatchHolds, Unsaved, plain_name};
+use super::patch::{PatchHolds, PatchSource, plain_name};
 use super::repository::{Repository, Settings, read_record};
-use super::tree::Tree;
+use super::tree::WorkingTree;
 use super::view::View;
-use super::worktree::{SHOWN_USER, Worktree, records_are_its_own};
+use super::worktree::{SHOWN_USER, Worktree, require_own_records};
+use super::worktree_record::WorktreeRecord;
 use super::{Repositories, uncommitted, untracked};
 use crate::limits;
 
 /// Everything in a worktree at one moment.
 #[derive(Debug)]
-pub(super) struct Look {
-    pub(super) tree: Tree,
+pub(super) struct WorktreeState {
+    pub(super) tree: WorkingTree,
     /// Of the files.
     pub(super) files: String,
     pub(super) head: Option<String>,
@@ -69,27 +69,27 @@ sed 's/^/logged /' \"$GIT_DIR/logged\"
 fi
 ";
 
-impl Look {
-    /// Looks at the worktree that was recorded, in the folder where it is now. One that is part of the user's repository
-    /// has no baseline of its own.
-    pub(super) fn take(
+impl WorktreeState {
+    /// Captures the state of a recorded worktree, in the folder where it is now. A worktree that is part of the user's
+    /// repository has no baseline of its own.
+    pub(super) fn capture(
         repositories: &Repositories,
-        record: &Record,
+        record: &WorktreeRecord,
         baseline: Option<&Baseline>,
         folder: &Path,
-    ) -> Result<Look, Refusal> {
-        let scratch = repositories.scratch();
-        let Some(mirror) = record.mirror.as_deref().map(|id| Mirror::named(&repositories.home, id)) else {
-            let view = View::reading(&own_repository(folder)?, &[], &scratch)?;
-            return Look::of(repositories, view, baseline, folder);
+    ) -> Result<WorktreeState, Refusal> {
+        let scratch = repositories.scratch_folder();
+        let Some(mirror) = record.mirror.as_deref().map(|id| Mirror::by_id(&repositories.home, id)) else {
+            let view = View::for_reading(&own_repository(folder)?, &[], &scratch)?;
+            return WorktreeState::capture_view(repositories, view, baseline, folder);
         };
         let own = own_repository(folder).and_then(|repository| {
-            records_are_its_own(&repository)?;
+            require_own_records(&repository)?;
             let view = View::of_worktree(&repository, &[mirror.objects()], &scratch, &record.settings)?;
-            let mut look = Look::of(repositories, view, baseline, folder)?;
-            look.drop_copies(&repository, &mirror)?;
-            look.refs.extend(linked_heads(&repository.common_dir));
-            Ok(look)
+            let mut state = WorktreeState::capture_view(repositories, view, baseline, folder)?;
+            state.drop_copies(&repository, &mirror)?;
+            state.refs.extend(linked_heads(&repository.common_dir));
+            Ok(state)
         });
         own.or_else(|refusal| {
             // Another view would find no less.
@@ -98,23 +98,23 @@ impl Look {
             }
             let base = &record.worktree.base_commit;
             let view = View::of_commit(&mirror, base, folder, &scratch, &record.settings)?;
-            let look = Look::of(repositories, view, baseline, folder)?;
+            let state = WorktreeState::capture_view(repositories, view, baseline, folder)?;
             let unreadable = folder.join(".git").symlink_metadata().is_ok().then_some(refusal);
-            Ok(Look { refs: Refs::new(), stashes: Vec::new(), logged: BTreeSet::new(), unreadable, ..look })
+            Ok(WorktreeState { refs: Refs::new(), stashes: Vec::new(), logged: BTreeSet::new(), unreadable, ..state })
         })
     }
 
-    fn of(
+    fn capture_view(
         repositories: &Repositories,
         view: View,
         baseline: Option<&Baseline>,
         folder: &Path,
-    ) -> Result<Look, Refusal> {
+    ) -> Result<WorktreeState, Refusal> {
         if let Some(baseline) = baseline {
-            view.write("ignored", &baseline.ignored)?;
-            view.list("baseline", baseline.commits.iter().cloned())?;
+            view.write_file("ignored", &baseline.ignored)?;
+            view.write_lines("baseline", baseline.commits.iter().cloned())?;
         }
-        let tree = Tree::of(repositories, view, folder, BEFORE, AFTER)?;
+        let tree = WorkingTree::capture(repositories, view, folder, BEFORE, AFTER)?;
         let mut lines = tree.lines.iter();
         let mut line = || lines.next().cloned().unwrap_or_default();
         let (head, branch, committed, conflicts, staged, files) = (line(), line(), line(), line(), line(), line());
@@ -138,15 +138,15 @@ impl Look {
         let stash = refs.remove("refs/stash");
         stashes.extend(stash.filter(|stash| !stashes.contains(stash)));
         let (conflicts, staged) = (given(conflicts).is_some(), given(staged));
-        Ok(Look { tree, files, head, committed, conflicts, staged, refs, stashes, logged, unreadable: None })
+        Ok(WorktreeState { tree, files, head, committed, conflicts, staged, refs, stashes, logged, unreadable: None })
     }
 
     /// Leaves out refs that are copies: of the remotes that are configured, and of the user's branches and of what was kept
     /// of other worktrees, as long as they are what the mirror has.
     fn drop_copies(&mut self, repository: &Repository, mirror: &Mirror) -> Result<(), Refusal> {
         let settings = Settings::read(repository)?;
-        let remotes: BTreeSet<&str> = settings.all().filter_map(|(key, _)| remote_of(key)).collect();
-        let in_mirror = mirror.present(&self.refs)?;
+        let remotes: BTreeSet<&str> = settings.iter().filter_map(|(key, _)| remote_of(key)).collect();
+        let in_mirror = mirror.filter_present(&self.refs)?;
         self.refs.retain(|name, _| {
             let Some(copy) = name.strip_prefix("refs/remotes/") else { return true };
             let is_of = |remote: &str| copy.strip_prefix(remote).is_some_and(|rest| rest.starts_with('/'));
@@ -157,39 +157,39 @@ impl Look {
         Ok(())
     }
 
-    pub(super) fn same_as(&self, other: &Look) -> bool {
-        let content = |look: &Look| (look.files.clone(), look.head.clone(), look.staged.clone());
-        let commits = |look: &Look| (look.refs.clone(), look.stashes.clone(), look.logged.clone());
+    pub(super) fn is_same_as(&self, other: &WorktreeState) -> bool {
+        let content = |state: &WorktreeState| (state.files.clone(), state.head.clone(), state.staged.clone());
+        let commits = |state: &WorktreeState| (state.refs.clone(), state.stashes.clone(), state.logged.clone());
         content(self) == content(other) && commits(self) == commits(other)
     }
 
-    pub(super) fn save(
+    pub(super) fn save_patches(
         &self,
         worktree: &Worktree,
         patches: &Path,
         now: Time,
         evidence: &mut Vec<String>,
     ) -> Result<Option<PathBuf>, Refusal> {
-        let files = self.unsaved(worktree, PatchHolds::Files, &self.files);
+        let files = self.patch_source(worktree, PatchHolds::Files, &self.files);
         let staged = self.staged.as_deref().filter(|staged| *staged != self.files);
-        let staged = staged.and_then(|staged| self.unsaved(worktree, PatchHolds::Staged, staged));
+        let staged = staged.and_then(|staged| self.patch_source(worktree, PatchHolds::Staged, staged));
         if let Some(staged) = &staged {
-            let patch = staged.save(patches, now)?;
+            let patch = staged.save_patch(patches, now)?;
             evidence.push(format!("what was staged, and not in the files, is in {}", patch.display()));
         }
         let Some(files) = files else {
             evidence.push("there was nothing uncommitted in its files".into());
             return Ok(None);
         };
-        let patch = files.save(patches, now)?;
+        let patch = files.save_patch(patches, now)?;
         evidence.push(format!("what was not committed is in {}, which was applied to prove it", patch.display()));
         Ok(Some(patch))
     }
 
-    fn unsaved<'a>(&'a self, worktree: &'a Worktree, holds: PatchHolds, to: &'a str) -> Option<Unsaved<'a>> {
+    fn patch_source<'a>(&'a self, worktree: &'a Worktree, holds: PatchHolds, to: &'a str) -> Option<PatchSource<'a>> {
         let (tree, from) = (&self.tree, self.committed.as_str());
         let head = self.head.as_deref();
-        (to != from).then_some(Unsaved { worktree, tree, head, holds, from, to })
+        (to != from).then_some(PatchSource { worktree, tree, head, holds, from, to })
     }
 }
 

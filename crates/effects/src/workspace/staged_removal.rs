@@ -1,4 +1,4 @@
-//! Taking a worktree's folder away, so that it can be cut off at any moment.
+//! Removes a worktree's folder in stages, so that the removal can be interrupted at any moment.
 //!
 //! The saved folder is first renamed, which takes it from everybody who knows it by its path, and looked at once more.
 //! Only when it still is what was saved, a note of the removal is written beside it; from then on the folder is only
@@ -11,60 +11,60 @@ use std::path::{Path, PathBuf};
 
 use abide_kernel::input::Refusal;
 
-use super::remove::Removed;
+use super::remove::RemovalReport;
 use super::worktree::Worktree;
 use crate::durable_file;
 use crate::transient;
 
-/// What the name of a folder begins with while it is taken away.
+/// The prefix of the name of a folder that is being removed.
 const GOING: &str = ".going-";
 
-/// Where a worktree is when it is not being taken away, by its folder or by the note of its removal.
-pub(super) fn own_place(path: &Path) -> PathBuf {
+/// The path of a worktree that is not being removed, from its folder or the note of its removal.
+pub(super) fn worktree_path(path: &Path) -> PathBuf {
     let name = path.file_name().and_then(|name| name.to_str()?.strip_prefix(GOING));
     let name = name.map(|name| name.strip_suffix(".json").unwrap_or(name));
     name.map_or_else(|| path.to_owned(), |name| path.with_file_name(name))
 }
 
-/// Where a worktree's folder and the note of its removal are while it is taken away: beside its own place.
+/// The paths of a worktree's folder and of the note of its removal while it is removed: beside its own path.
 #[derive(Debug)]
-pub(super) struct Aside<'a> {
+pub(super) struct StagedRemoval<'a> {
     worktree: &'a Worktree,
     folder: PathBuf,
     parent: PathBuf,
     note: String,
 }
 
-impl<'a> Aside<'a> {
-    pub(super) fn of(worktree: &'a Worktree) -> Aside<'a> {
+impl<'a> StagedRemoval<'a> {
+    pub(super) fn new(worktree: &'a Worktree) -> StagedRemoval<'a> {
         let name = worktree.path.file_name().unwrap_or_default().to_string_lossy();
         let parent = worktree.path.parent().unwrap_or(Path::new("/")).to_owned();
         let (folder, note) = (parent.join(format!("{GOING}{name}")), format!("{GOING}{name}.json"));
-        Aside { worktree, folder, parent, note }
+        StagedRemoval { worktree, folder, parent, note }
     }
 
-    /// Where the folder is while it is taken away.
+    /// The path of the folder while it is removed.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// What a removal that was cut off had come to, once it is finished. One that had not got that far is undone.
-    pub(super) fn pick_up(&self) -> Result<Option<Removed>, Refusal> {
+    /// Resumes an interrupted removal, and returns its outcome. A removal that had not got that far is undone.
+    pub(super) fn resume(&self) -> Result<Option<RemovalReport>, Refusal> {
         let note = match fs::read(self.parent.join(&self.note)) {
             Ok(note) => note,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                if is_there(&self.folder) && !is_there(&self.worktree.path) {
+                if exists(&self.folder) && !exists(&self.worktree.path) {
                     self.put_back()?;
                 }
                 return Ok(None);
             }
             Err(error) => return Err(self.failed(&error)),
         };
-        let mut removed: Removed = serde_json::from_slice(&note).map_err(|error| self.failed(&error.into()))?;
+        let mut removed: RemovalReport = serde_json::from_slice(&note).map_err(|error| self.failed(&error.into()))?;
         self.delete()?;
-        if is_there(&self.worktree.path) {
+        if exists(&self.worktree.path) {
             // Its place was taken again since, by something that has nothing to do with that removal.
-            self.done()?;
+            self.delete_note()?;
             return Ok(None);
         }
         removed.evidence.push("a removal that was cut off was finished".into());
@@ -72,8 +72,8 @@ impl<'a> Aside<'a> {
     }
 
     /// Renames the folder.
-    pub(super) fn move_there(&self) -> Result<(), Refusal> {
-        if is_there(&self.folder) {
+    pub(super) fn move_aside(&self) -> Result<(), Refusal> {
+        if exists(&self.folder) {
             let message = format!("{} is in the way", self.folder.display());
             return Err(Refusal::new("in_the_way", message, "look at it and move it elsewhere; nothing was removed"));
         }
@@ -86,11 +86,11 @@ impl<'a> Aside<'a> {
     }
 
     /// From here on the removal can only be finished.
-    pub(super) fn write_note(&self, removed: &Removed) -> Result<(), Refusal> {
+    pub(super) fn write_note(&self, removed: &RemovalReport) -> Result<(), Refusal> {
         let failed = |error: io::Error| self.failed(&error);
-        let mut partial = durable_file::partial(&self.parent).map_err(failed)?;
+        let mut partial = durable_file::create_partial(&self.parent).map_err(failed)?;
         serde_json::to_writer(partial.as_file_mut(), removed).map_err(|error| failed(error.into()))?;
-        match durable_file::place(partial, &self.parent, &self.note).map_err(failed)? {
+        match durable_file::persist_new(partial, &self.parent, &self.note).map_err(failed)? {
             Ok(_) => Ok(()),
             Err(_) => Err(failed(io::ErrorKind::AlreadyExists.into())),
         }
@@ -109,7 +109,7 @@ impl<'a> Aside<'a> {
     }
 
     /// The last step: the removal is complete.
-    pub(super) fn done(&self) -> Result<(), Refusal> {
+    pub(super) fn delete_note(&self) -> Result<(), Refusal> {
         fs::remove_file(self.parent.join(&self.note)).map_err(|error| self.failed(&error))
     }
 
@@ -137,6 +137,6 @@ fn open_folders(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn is_there(path: &Path) -> bool {
+fn exists(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }

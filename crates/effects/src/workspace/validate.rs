@@ -1,4 +1,4 @@
-//! Whether a folder may be a workspace. What comes out is canonical, so that one folder has one name.
+//! Decides whether a folder may be a workspace. The result is canonical, so that one folder has one name.
 
 use std::fs;
 use std::io;
@@ -14,34 +14,34 @@ use crate::file_identity::{FileIdentity, linked, open_folder};
 use crate::transient;
 
 impl Repositories {
-    /// Looks at a folder that is to be a workspace. The runtime's own home may neither hold it nor lie in it.
-    pub fn check(&self, path: &Path) -> Result<Workspace, Refusal> {
-        self.check_judged(path, |_| Ok(()))
+    /// Validates a folder that is to be a workspace. The runtime's own home may neither hold it nor lie in it.
+    pub fn validate(&self, path: &Path) -> Result<Workspace, Refusal> {
+        self.validate_judged(path, |_| Ok(()))
     }
 
     /// The same, if `judge` lets the folder's real path pass. That path is resolved once: it is the one that is judged,
     /// looked at and returned, whatever a command puts in its place meanwhile.
-    pub fn check_judged(
+    pub fn validate_judged(
         &self,
         path: &Path,
         judge: impl FnOnce(&Path) -> Result<(), Refusal>,
     ) -> Result<Workspace, Refusal> {
-        let (path, identity) = self.usable(path, judge)?;
-        let git = git_root(&path, self)?;
+        let (path, identity) = self.resolve_usable(path, judge)?;
+        let git = find_git_root(&path, self)?;
         Ok(Workspace { path, identity, git })
     }
 
-    /// Looks at a folder that was recorded, which it is by its real path. One that a link leads to by now is refused: an
-    /// agent may have put the link there, and no operator allowed the place where it leads.
-    pub fn check_recorded(&self, path: &Path) -> Result<Workspace, Refusal> {
-        self.check_judged(path, |real| unturned(path, real))
+    /// Validates a folder that was recorded by its real path. A folder behind a link is refused: an agent may have put
+    /// the link there, and no operator allowed its target.
+    pub fn validate_recorded(&self, path: &Path) -> Result<Workspace, Refusal> {
+        self.validate_judged(path, |real| refuse_redirected(path, real))
     }
 
     /// The same for an agent that works there. A folder whose `.git` was damaged meanwhile has no repository: its agent can
     /// go on, and repair it.
-    pub fn check_again(&self, path: &Path) -> Result<Workspace, Refusal> {
-        let (path, identity) = self.usable(path, |real| unturned(path, real))?;
-        let git = match git_root(&path, self) {
+    pub fn revalidate(&self, path: &Path) -> Result<Workspace, Refusal> {
+        let (path, identity) = self.resolve_usable(path, |real| refuse_redirected(path, real))?;
+        let git = match find_git_root(&path, self) {
             Err(refusal) if refusal.code == DAMAGED => None,
             found => found?,
         };
@@ -49,7 +49,7 @@ impl Repositories {
     }
 
     /// The folder by its real path and identity, if it could be a workspace.
-    fn usable(
+    fn resolve_usable(
         &self,
         path: &Path,
         judge: impl FnOnce(&Path) -> Result<(), Refusal>,
@@ -60,19 +60,19 @@ impl Repositories {
         let folder = open_folder(&path)?;
         let identity =
             FileIdentity::of_open(&folder).map_err(|errno| unreachable_path(&path, &io::Error::from(errno)))?;
-        usable(&path, &self.home)?;
+        require_usable(&path, &self.home)?;
         Ok((path, identity))
     }
 
-    fn ignores(&self, repository: &Repository, folder: &Path) -> Result<bool, Refusal> {
-        let view = View::reading(repository, &self.alternates_of(repository)?, &self.scratch())?;
-        let git = self.untrusted(&view)?.with_files(&repository.toplevel);
-        Ok(git.ask(&[&"check-ignore", &"-q", &"--", &folder])?.ok)
+    fn is_ignored(&self, repository: &Repository, folder: &Path) -> Result<bool, Refusal> {
+        let view = View::for_reading(repository, &self.alternates_of(repository)?, &self.scratch_folder())?;
+        let git = self.untrusted_git(&view)?.with_files(&repository.toplevel);
+        Ok(git.run_unchecked(&[&"check-ignore", &"-q", &"--", &folder])?.succeeded)
     }
 }
 
 /// Refuses a recorded path that leads elsewhere.
-fn unturned(path: &Path, real: &Path) -> Result<(), Refusal> {
+fn refuse_redirected(path: &Path, real: &Path) -> Result<(), Refusal> {
     if real == path {
         return Ok(());
     }
@@ -101,7 +101,7 @@ fn real_path(path: &Path) -> Result<PathBuf, Refusal> {
 }
 
 /// Refuses a folder that can't be a workspace, by its real path.
-fn usable(found: &Path, home: &Path) -> Result<(), Refusal> {
+fn require_usable(found: &Path, home: &Path) -> Result<(), Refusal> {
     if found.parent().is_none() {
         let message = "the root of the file system can't be a workspace";
         return Err(Refusal::new("root_folder", message, "give the folder of one project"));
@@ -151,7 +151,7 @@ fn apart_from_home(found: &Path, home: &Path) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A home that does not exist yet still has a place.
+/// The canonical path of a folder that may not exist yet.
 pub(super) fn canonical_as_far_as_it_exists(path: &Path) -> Result<PathBuf, Refusal> {
     if path.components().any(|part| part == Component::ParentDir) || !path.is_absolute() {
         let message = format!("{} is not a plain absolute path", path.display());
@@ -173,7 +173,7 @@ pub(super) fn canonical_as_far_as_it_exists(path: &Path) -> Result<PathBuf, Refu
     Err(Refusal::new("missing", format!("{} does not exist", path.display()), "create it first"))
 }
 
-fn git_root(folder: &Path, repositories: &Repositories) -> Result<Option<GitRoot>, Refusal> {
+fn find_git_root(folder: &Path, repositories: &Repositories) -> Result<Option<GitRoot>, Refusal> {
     let found = match Repository::find(folder) {
         Ok(found) => found,
         // Without git no folder has a repository, unless it says that it has one.
@@ -184,7 +184,7 @@ fn git_root(folder: &Path, repositories: &Repositories) -> Result<Option<GitRoot
     };
     let Some(repository) = found else { return Ok(None) };
     // A folder that the repository around it ignores has no history there, and its changes would not be seen.
-    if folder != repository.toplevel && repositories.ignores(&repository, folder)? {
+    if folder != repository.toplevel && repositories.is_ignored(&repository, folder)? {
         return Ok(None);
     }
     let records = repository.is_linked().then(|| repository.git_dir.clone());

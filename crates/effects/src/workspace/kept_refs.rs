@@ -1,5 +1,5 @@
-//! What has to outlive a worktree's folder besides its files: every ref of its repository, and the commits that reflogs
-//! name. And what stands in the way of removing one.
+//! Keeps the refs of a worktree's repository, and the commits that its reflogs name, when its folder is removed; and
+//! refuses the removal where they can't be kept.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,17 +9,17 @@ use abide_kernel::input::Refusal;
 use abide_kernel::time::Time;
 
 use super::BRANCHES;
-use super::look::Look;
-use super::making::Record;
 use super::mirror::{COMMIT, KEPT, LOGGED, Mirror, Owner, Refs, USER};
 use super::patch::{PatchHolds, PatchStory, io_refusal, list_patches, plain_name, publish};
-use super::tree::{Tree, path_of};
-use super::tree_size::{TOO_LARGE, check_tree};
+use super::tree::{WorkingTree, path_of};
+use super::tree_size::{TOO_LARGE, measure_bounded};
 use super::worktree::Worktree;
+use super::worktree_record::WorktreeRecord;
+use super::worktree_state::WorktreeState;
 use crate::durable_file;
 use crate::limits;
 
-/// What git leaves in a repository's records while something is under way, and what that is.
+/// The files that git has in a repository's records during an operation, and the operation's name.
 const UNDER_WAY: &[(&str, &str)] = &[
     ("MERGE_HEAD", "a merge"),
     ("rebase-merge", "a rebase"),
@@ -30,8 +30,8 @@ const UNDER_WAY: &[(&str, &str)] = &[
     ("BISECT_LOG", "a bisect"),
 ];
 
-/// Refuses when the worktree is in the middle of something that a patch can't hold.
-pub(super) fn nothing_under_way(worktree: &Worktree, conflicts: bool) -> Result<(), Refusal> {
+/// Refuses a worktree in the middle of an operation that a patch can't hold.
+pub(super) fn refuse_under_way(worktree: &Worktree, conflicts: bool) -> Result<(), Refusal> {
     let (path, git_dir) = (worktree.path.display(), worktree.path.join(".git"));
     if let Some((_, what)) = UNDER_WAY.iter().find(|(name, _)| git_dir.join(name).symlink_metadata().is_ok()) {
         let hint = format!("finish or abort it first, in {path}; nothing was removed");
@@ -49,7 +49,7 @@ pub(super) fn nothing_under_way(worktree: &Worktree, conflicts: bool) -> Result<
 }
 
 /// Refuses when there is a repository inside: its files are not saved with those around it.
-pub(super) fn no_repository_inside(worktree: &Worktree, tree: &Tree) -> Result<(), Refusal> {
+pub(super) fn refuse_nested_repository(worktree: &Worktree, tree: &WorkingTree) -> Result<(), Refusal> {
     let refused = |what: &Path| {
         let message = format!("{} has a repository of its own inside: {}", worktree.path.display(), what.display());
         let hint = "push or move what is in it, and delete it or run git submodule deinit; nothing was removed";
@@ -78,17 +78,17 @@ pub(super) fn has_entries(folder: &Path) -> bool {
 
 /// A ref that was kept.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct KeptBranch {
     /// The name that it has once it is fetched.
     pub(super) branch: String,
-    /// What it holds, in words.
+    /// Its content, in words.
     pub(super) holds: String,
-    pub(super) series: Series,
+    pub(super) series: PatchSeries,
 }
 
 /// The commits of a branch as patches.
 #[derive(Debug)]
-pub(super) enum Series {
+pub(super) enum PatchSeries {
     Saved(PathBuf),
     /// It would have been too long, or have taken too much memory.
     TooLarge,
@@ -100,7 +100,7 @@ pub(super) enum Series {
 #[derive(Debug, Default)]
 pub(super) struct KeptRefs {
     /// The first of them, and how many there are.
-    pub(super) refs: Vec<Kept>,
+    pub(super) refs: Vec<KeptBranch>,
     pub(super) total: usize,
     /// The name by which commits that only reflogs named can be fetched, and how many of them lead to no other.
     pub(super) logged: Option<(String, usize)>,
@@ -131,47 +131,47 @@ pub(super) fn agent_of(worktree: &Worktree) -> String {
 /// Takes every commit of the worktree that the user does not have over into the mirror, where it stays until it is
 /// fetched, and writes the commits of each branch as a series of patches.
 pub(super) fn keep_commits(
-    record: &Record,
+    record: &WorktreeRecord,
     mirror: &Mirror,
-    look: &Look,
+    state: &WorktreeState,
     patches: &Path,
     now: Time,
 ) -> Result<KeptRefs, Refusal> {
     let worktree = &record.worktree;
     let agent = agent_of(worktree);
-    let own = own_refs(mirror, worktree, look)?;
-    let wanted: BTreeSet<String> = own.iter().map(|(_, id)| id.clone()).chain(look.logged.iter().cloned()).collect();
+    let own = own_refs(mirror, worktree, state)?;
+    let wanted: BTreeSet<String> = own.iter().map(|(_, id)| id.clone()).chain(state.logged.iter().cloned()).collect();
     if wanted.is_empty() {
         return Ok(KeptRefs::default());
     }
-    mirror.take(&look.tree.view, &look.tree.git, &wanted, Owner::Agent)?;
-    let own = with_work(mirror, worktree, own)?;
-    let mut names = Names::below(mirror, kept_prefix(&agent))?;
+    mirror.take_objects(&state.tree.view, &state.tree.git, &wanted, Owner::Agent)?;
+    let own = refs_with_work(mirror, worktree, own)?;
+    let mut names = RefNames::read(mirror, kept_prefix(&agent))?;
     let mut kept = KeptRefs { total: own.len(), ..KeptRefs::default() };
     for OwnRef { name, id, is_commit } in own {
-        let kind = RefKind::of(&name);
+        let kind = RefKind::from_name(&name);
         let wanted = kind.kept_as(&agent, worktree);
-        let free = names.add(&wanted, &id)?;
+        let free = names.add_free(&wanted, &id)?;
         if kept.refs.len() == limits::KEPT_NAMES {
             continue;
         }
         let series = match kind {
             // In a note or a stash, the files are not those of the work.
             RefKind::Branch(_) | RefKind::Detached => save_series(mirror, worktree, &wanted, &id, patches, now)?,
-            RefKind::Other(_) => Series::Empty,
+            RefKind::Other(_) => PatchSeries::Empty,
         };
         let holds = match is_commit {
-            true => format!("{} commits are", count(mirror, worktree, &id)?),
+            true => format!("{} commits are", count_commits(mirror, worktree, &id)?),
             false => "an object that is no commit is".to_owned(),
         };
-        kept.refs.push(Kept { branch: format!("{BRANCHES}{agent}/{free}"), holds, series });
+        kept.refs.push(KeptBranch { branch: format!("{BRANCHES}{agent}/{free}"), holds, series });
     }
     names.write()?;
-    kept.logged = keep_logged(mirror, worktree, &agent, &look.logged)?;
+    kept.logged = keep_logged(mirror, worktree, &agent, &state.logged)?;
     Ok(kept)
 }
 
-/// What a ref of a worktree is to those who fetch it.
+/// The kind of a worktree's ref, for fetching it.
 enum RefKind<'a> {
     Branch(&'a str),
     /// No branch is checked out, but this commit.
@@ -181,7 +181,7 @@ enum RefKind<'a> {
 }
 
 impl RefKind<'_> {
-    fn of(name: &str) -> RefKind<'_> {
+    fn from_name(name: &str) -> RefKind<'_> {
         match (name.strip_prefix("refs/heads/"), name) {
             (Some(branch), _) => RefKind::Branch(branch),
             (None, "HEAD") => RefKind::Detached,
@@ -199,11 +199,11 @@ impl RefKind<'_> {
 }
 
 /// The refs of a worktree that the user does not have, the stash's commits each by a name of its own.
-fn own_refs(mirror: &Mirror, worktree: &Worktree, look: &Look) -> Result<Vec<(String, String)>, Refusal> {
-    let user: BTreeSet<String> = mirror.refs(USER)?.into_values().collect();
+fn own_refs(mirror: &Mirror, worktree: &Worktree, state: &WorktreeState) -> Result<Vec<(String, String)>, Refusal> {
+    let user: BTreeSet<String> = mirror.list_refs(USER)?.into_values().collect();
     let stash_name = |number| if number == 0 { "stash".to_owned() } else { format!("stash@{number}") };
-    let stashes = look.stashes.iter().enumerate().map(|(number, id)| (stash_name(number), id.clone()));
-    let refs = look.refs.iter().map(|(name, id)| (name.clone(), id.clone())).chain(stashes);
+    let stashes = state.stashes.iter().enumerate().map(|(number, id)| (stash_name(number), id.clone()));
+    let refs = state.refs.iter().map(|(name, id)| (name.clone(), id.clone())).chain(stashes);
     let own: Vec<_> = refs.filter(|(_, id)| *id != worktree.base_commit && !user.contains(id)).collect();
     if own.len() <= limits::KEPT_REFS {
         return Ok(own);
@@ -220,13 +220,13 @@ struct OwnRef {
     is_commit: bool,
 }
 
-/// Those of the refs that lead to a commit of the agent's, or name an object that is no commit.
-fn with_work(mirror: &Mirror, worktree: &Worktree, own: Vec<(String, String)>) -> Result<Vec<OwnRef>, Refusal> {
-    let types = mirror.types(own.iter().map(|(_, id)| id))?;
+/// The refs that lead to a commit of the agent's, or name an object that is no commit.
+fn refs_with_work(mirror: &Mirror, worktree: &Worktree, own: Vec<(String, String)>) -> Result<Vec<OwnRef>, Refusal> {
+    let types = mirror.object_types(own.iter().map(|(_, id)| id))?;
     let is_commit = |id: &str| types.get(id).is_some_and(|kind| kind == COMMIT);
     let lines: String = own.iter().filter(|(_, id)| is_commit(id)).map(|(_, id)| format!("{id}\n")).collect();
     let (base, user) = (&worktree.base_commit, format!("--glob={USER}*"));
-    let commits = mirror.git()?.run_with(&[&"rev-list", &"--stdin", &"--not", base, &user], lines.as_bytes())?;
+    let commits = mirror.open_git()?.run_with(&[&"rev-list", &"--stdin", &"--not", base, &user], lines.as_bytes())?;
     let commits = String::from_utf8_lossy(&commits).into_owned();
     let commits: BTreeSet<&str> = commits.lines().collect();
     let refs = own.into_iter().map(|(name, id)| OwnRef { is_commit: is_commit(&id), name, id });
@@ -234,21 +234,21 @@ fn with_work(mirror: &Mirror, worktree: &Worktree, own: Vec<(String, String)>) -
 }
 
 /// The refs of the mirror below a prefix, with those that are to be added: none takes another's place.
-struct Names<'a> {
+struct RefNames<'a> {
     mirror: &'a Mirror,
     prefix: String,
     there: Refs,
     added: Refs,
 }
 
-impl Names<'_> {
-    fn below(mirror: &Mirror, prefix: String) -> Result<Names<'_>, Refusal> {
-        let there = mirror.refs(&prefix)?;
-        Ok(Names { mirror, prefix, there, added: Refs::new() })
+impl RefNames<'_> {
+    fn read(mirror: &Mirror, prefix: String) -> Result<RefNames<'_>, Refusal> {
+        let there = mirror.list_refs(&prefix)?;
+        Ok(RefNames { mirror, prefix, there, added: Refs::new() })
     }
 
     /// The name under which an object is kept: the one that is wanted, if that is not in use for another one.
-    fn add(&mut self, name: &str, id: &str) -> Result<String, Refusal> {
+    fn add_free(&mut self, name: &str, id: &str) -> Result<String, Refusal> {
         let inside = |a: &str, b: &str| a.strip_prefix(b).is_some_and(|rest| rest.starts_with('/'));
         let folders = |name: &str| name.match_indices('/').map(|(end, _)| end).collect::<Vec<_>>();
         let clashes = |wanted: &str| {
@@ -272,12 +272,12 @@ impl Names<'_> {
 
     fn write(self) -> Result<(), Refusal> {
         let lines = self.added.iter().map(|(name, id)| format!("update {}{name} {id}\n", self.prefix));
-        self.mirror.git()?.run_with(&[&"update-ref", &"--stdin"], lines.collect::<String>().as_bytes()).map(drop)
+        self.mirror.open_git()?.run_with(&[&"update-ref", &"--stdin"], lines.collect::<String>().as_bytes()).map(drop)
     }
 }
 
-/// Keeps commits that only reflogs named: an amended one, one that was checked out on no branch. They are gathered under
-/// one commit, because there may be many and nobody may ever want them.
+/// Keeps commits that only reflogs named: an amended one, one that was checked out on no branch. They are gathered
+/// under one commit, because there may be many that are never needed.
 fn keep_logged(
     mirror: &Mirror,
     worktree: &Worktree,
@@ -287,16 +287,16 @@ fn keep_logged(
     if logged.is_empty() {
         return Ok(None);
     }
-    let id = gather(mirror, &worktree.branch, logged)?;
-    let mut names = Names::below(mirror, logged_prefix(agent))?;
-    let free = names.add(&short_name(agent, &worktree.branch), &id)?;
+    let id = gather_commits(mirror, &worktree.branch, logged)?;
+    let mut names = RefNames::read(mirror, logged_prefix(agent))?;
+    let free = names.add_free(&short_name(agent, &worktree.branch), &id)?;
     names.write()?;
     Ok(Some((format!("{REFLOG}{free}"), logged.len())))
 }
 
 /// A commit without files whose parents are these. It is the same for the same ones.
-fn gather(mirror: &Mirror, branch: &str, commits: &BTreeSet<String>) -> Result<String, Refusal> {
-    let git = mirror.git()?;
+fn gather_commits(mirror: &Mirror, branch: &str, commits: &BTreeSet<String>) -> Result<String, Refusal> {
+    let git = mirror.open_git()?;
     let line = |printed: Vec<u8>| String::from_utf8_lossy(&printed).trim_end().to_owned();
     let tree = line(git.run(&[&"hash-object", &"-t", &"tree", &"-w", &"/dev/null"])?);
     let asked: String = commits.iter().map(|id| format!("{id}\n")).collect();
@@ -317,9 +317,9 @@ fn gather(mirror: &Mirror, branch: &str, commits: &BTreeSet<String>) -> Result<S
     Ok(gathered.unwrap_or_default())
 }
 
-fn count(mirror: &Mirror, worktree: &Worktree, id: &str) -> Result<String, Refusal> {
+fn count_commits(mirror: &Mirror, worktree: &Worktree, id: &str) -> Result<String, Refusal> {
     let (base, user) = (&worktree.base_commit, format!("--glob={USER}*"));
-    mirror.git()?.line(&[&"rev-list", &"--count", &id, &"--not", base, &user])
+    mirror.open_git()?.run_for_line(&[&"rev-list", &"--count", &id, &"--not", base, &user])
 }
 
 fn save_series(
@@ -329,32 +329,32 @@ fn save_series(
     id: &str,
     patches: &Path,
     now: Time,
-) -> Result<Series, Refusal> {
+) -> Result<PatchSeries, Refusal> {
     let same = |story: &PatchStory| story.holds == PatchHolds::Commits && story.applies_to.as_deref() == Some(id);
     let before = list_patches(patches)?.into_iter().find(|record| record.story.as_ref().is_some_and(same));
     if let Some(saved) = before {
-        return Ok(Series::Saved(saved.patch));
+        return Ok(PatchSeries::Saved(saved.patch));
     }
-    let git = mirror.git()?;
-    match check_tree(&git, id) {
-        Err(refusal) if refusal.code == TOO_LARGE => return Ok(Series::TooLarge),
+    let git = mirror.open_git()?;
+    match measure_bounded(&git, id) {
+        Err(refusal) if refusal.code == TOO_LARGE => return Ok(PatchSeries::TooLarge),
         checked => drop(checked?),
     }
     let (base, user) = (&worktree.base_commit, format!("--glob={USER}*"));
     let failed = |error: std::io::Error| io_refusal(patches, &error);
-    let mut partial = durable_file::partial(patches).map_err(failed)?;
+    let mut partial = durable_file::create_partial(patches).map_err(failed)?;
     // Text that is this long is compared as if it were no text, which takes less memory.
     let script = format!(
         "git -c core.bigFileThreshold=16m format-patch --stdout --binary --full-index --no-signature --no-ext-diff \
          --no-textconv {id} --not {base} '{user}'"
     );
-    if !git.script_into(&script, partial.as_file_mut(), limits::SERIES_BYTES)? {
-        return Ok(Series::TooLarge);
+    if !git.run_script_into(&script, partial.as_file_mut(), limits::SERIES_BYTES)? {
+        return Ok(PatchSeries::TooLarge);
     }
     let bytes = partial.as_file().metadata().map_err(failed)?.len();
     if bytes == 0 {
         // Merges alone: they have no patch of their own.
-        return Ok(Series::Empty);
+        return Ok(PatchSeries::Empty);
     }
     let changed = git.run(&[&"diff-tree", &"-r", &"-z", &"--name-only", &"--no-renames", base, &id])?;
     let names = changed.split(|byte| *byte == 0).filter(|name| !name.is_empty());
@@ -366,12 +366,12 @@ fn save_series(
         branch: branch.to_owned(),
         base_commit: base.clone(),
         applies_to: Some(id.to_owned()),
-        tree: git.line(&[&"rev-parse", &format!("{id}^{{tree}}")])?,
+        tree: git.run_for_line(&[&"rev-parse", &format!("{id}^{{tree}}")])?,
         saved_at: now,
         files,
         files_total,
         bytes,
     };
     let name = format!("{}.commits", plain_name(&format!("{}-{branch}", agent_of(worktree))));
-    publish(partial, patches, &name, &story).map(Series::Saved)
+    publish(partial, patches, &name, &story).map(PatchSeries::Saved)
 }

@@ -12,19 +12,19 @@ use std::time::{Duration, Instant};
 use abide_kernel::input::Refusal;
 use serde::{Deserialize, Serialize};
 
-use super::view::Carried;
+use super::view::FileSettings;
 use super::worktree::Worktree;
 use crate::durable_file;
 use crate::limits;
 use crate::transient;
 
-/// What the names of notes and records begin with.
+/// The prefixes of the names of notes and records.
 const MAKING: &str = ".making-";
 const RECORD: &str = ".record-";
 
-/// What the runtime knows of a worktree that it made.
+/// The record of a worktree that the runtime made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Record {
+pub(super) struct WorktreeRecord {
     #[serde(flatten)]
     pub(super) worktree: Worktree,
     /// The mirror that its objects come from. None of a worktree that an older version made: it is part of the user's
@@ -32,76 +32,76 @@ pub(super) struct Record {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) mirror: Option<String>,
     /// The user's settings that say how its files are to be read. Its agent may change those in its own repository.
-    #[serde(default, skip_serializing_if = "Carried::is_empty")]
-    pub(super) settings: Carried,
+    #[serde(default, skip_serializing_if = "FileSettings::is_empty")]
+    pub(super) settings: FileSettings,
     /// It is being converted from one that is part of the user's repository, and may be either.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) converting: bool,
 }
 
 #[derive(Debug)]
-pub(super) struct Making {
+pub(super) struct CreationNote {
     note: PathBuf,
     file: File,
 }
 
 /// Where a note or record of this name says that a worktree is.
-pub(super) fn noted_place(path: &Path) -> Option<PathBuf> {
+pub(super) fn noted_worktree(path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?;
     let name = name.strip_prefix(MAKING).or_else(|| name.strip_prefix(RECORD))?;
     Some(path.with_file_name(name))
 }
 
-fn beside(folder: &Path, prefix: &str) -> (PathBuf, String) {
+fn path_beside(folder: &Path, prefix: &str) -> (PathBuf, String) {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     (folder.parent().unwrap_or(Path::new("/")).to_owned(), format!("{prefix}{name}"))
 }
 
-impl Record {
+impl WorktreeRecord {
     /// Of a worktree that is part of the user's repository.
-    pub(super) fn linked(worktree: &Worktree) -> Record {
-        Record { worktree: worktree.clone(), mirror: None, settings: Carried::new(), converting: false }
+    pub(super) fn of_linked(worktree: &Worktree) -> WorktreeRecord {
+        WorktreeRecord { worktree: worktree.clone(), mirror: None, settings: FileSettings::new(), converting: false }
     }
 
     /// The record of the worktree in a folder.
-    pub(super) fn of(folder: &Path) -> Result<Option<Record>, Refusal> {
-        let (parent, name) = beside(folder, RECORD);
+    pub(super) fn read(folder: &Path) -> Result<Option<WorktreeRecord>, Refusal> {
+        let (parent, name) = path_beside(folder, RECORD);
         match fs::read(parent.join(name)) {
-            Ok(text) => serde_json::from_slice(&text).map(Some).map_err(|error| failed(folder, &error.into())),
+            Ok(text) => serde_json::from_slice(&text).map(Some).map_err(|error| record_refusal(folder, &error.into())),
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
-            Err(error) => Err(failed(folder, &error)),
+            Err(error) => Err(record_refusal(folder, &error)),
         }
     }
 
     pub(super) fn write(&self) -> Result<(), Refusal> {
-        let (parent, name) = beside(&self.worktree.path, RECORD);
-        let failed = |error: io::Error| failed(&self.worktree.path, &error);
+        let (parent, name) = path_beside(&self.worktree.path, RECORD);
+        let failed = |error: io::Error| record_refusal(&self.worktree.path, &error);
         let text = serde_json::to_vec_pretty(self).map_err(|error| failed(error.into()))?;
-        durable_file::replace(&parent, &name, &text).map_err(failed)
+        durable_file::replace_file(&parent, &name, &text).map_err(failed)
     }
 
     pub(super) fn delete(folder: &Path) -> Result<(), Refusal> {
-        let (parent, name) = beside(folder, RECORD);
+        let (parent, name) = path_beside(folder, RECORD);
         match fs::remove_file(parent.join(name)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(folder, &error)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(record_refusal(folder, &error)),
             Ok(()) | Err(_) => Ok(()),
         }
     }
 }
 
-impl Making {
-    /// From here on a crash leaves something that can be found.
-    pub(super) fn begin(record: &Record) -> Result<Making, Refusal> {
+impl CreationNote {
+    /// Writes the note. From here on a crash leaves something that can be found.
+    pub(super) fn create(record: &WorktreeRecord) -> Result<CreationNote, Refusal> {
         let folder = &record.worktree.path;
-        let (parent, name) = beside(folder, MAKING);
-        let failed = |error: io::Error| failed(folder, &error);
-        let mut partial = durable_file::partial(&parent).map_err(failed)?;
+        let (parent, name) = path_beside(folder, MAKING);
+        let failed = |error: io::Error| record_refusal(folder, &error);
+        let mut partial = durable_file::create_partial(&parent).map_err(failed)?;
         serde_json::to_writer(partial.as_file_mut(), record).map_err(|error| failed(error.into()))?;
         // Locked before anybody can see it.
         partial.as_file().try_lock().map_err(|error| failed(error.into()))?;
         let file = partial.as_file().try_clone().map_err(failed)?;
-        match durable_file::place(partial, &parent, &name).map_err(failed)? {
-            Ok(note) => Ok(Making { note, file }),
+        match durable_file::persist_new(partial, &parent, &name).map_err(failed)? {
+            Ok(note) => Ok(CreationNote { note, file }),
             Err(_) => {
                 let message = format!("{} is being made already", folder.display());
                 Err(Refusal::new("folder_exists", message, "choose another name"))
@@ -109,14 +109,14 @@ impl Making {
         }
     }
 
-    /// The note that was left of a folder, once nobody is at it any more.
-    pub(super) fn left(folder: &Path) -> Result<Option<(Making, Record)>, Refusal> {
-        let (parent, name) = beside(folder, MAKING);
+    /// Takes over the note that was left of a folder, once no process works on the folder.
+    pub(super) fn take_over(folder: &Path) -> Result<Option<(CreationNote, WorktreeRecord)>, Refusal> {
+        let (parent, name) = path_beside(folder, MAKING);
         let note = parent.join(name);
         let file = match File::open(&note) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(failed(folder, &error)),
+            Err(error) => return Err(record_refusal(folder, &error)),
         };
         let began = Instant::now();
         loop {
@@ -127,29 +127,30 @@ impl Making {
                     let message = format!("git is still making {}", folder.display());
                     return Err(Refusal::new("git_busy", message, "see why it does not end; nothing was removed"));
                 }
-                Err(TryLockError::Error(error)) => return Err(failed(folder, &error)),
+                Err(TryLockError::Error(error)) => return Err(record_refusal(folder, &error)),
             }
         }
-        let text = fs::read(&note).map_err(|error| failed(folder, &error))?;
-        let record: Record = serde_json::from_slice(&text).map_err(|error| failed(folder, &error.into()))?;
-        Ok(Some((Making { note, file }, record)))
+        let text = fs::read(&note).map_err(|error| record_refusal(folder, &error))?;
+        let record: WorktreeRecord =
+            serde_json::from_slice(&text).map_err(|error| record_refusal(folder, &error.into()))?;
+        Ok(Some((CreationNote { note, file }, record)))
     }
 
     /// The locked file, for git to hold while it is at work.
-    pub(super) fn held(&self) -> &File {
+    pub(super) fn lock_file(&self) -> &File {
         &self.file
     }
 
-    /// There is nothing to find any more, or the record says it.
-    pub(super) fn done(self) -> Result<(), Refusal> {
-        fs::remove_file(&self.note).map_err(|error| failed(&self.note, &error))
+    /// Deletes the note: there is nothing to find any more, or the record has it.
+    pub(super) fn delete(self) -> Result<(), Refusal> {
+        fs::remove_file(&self.note).map_err(|error| record_refusal(&self.note, &error))
     }
 }
 
 /// How often a note that is locked is looked at again.
 const AGAIN: Duration = Duration::from_millis(20);
 
-fn failed(path: &Path, error: &io::Error) -> Refusal {
+fn record_refusal(path: &Path, error: &io::Error) -> Refusal {
     let message = format!("the record of {} could not be read or written: {error}", path.display());
     Refusal::new("io", message, transient::hint(error, "see that there is room and the right to write in the home"))
 }
