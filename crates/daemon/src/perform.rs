@@ -55,7 +55,7 @@ impl Perform for EffectPerformer {
                 let workspace = self.executor.workspace_of(&agent, &author.place);
                 let offered = self.offered_models(&author.models);
                 Some(Box::pin(async move {
-                    let mut said = secrets.mask().inputs(prompt_loop.think(&agent, &exec_id, round, *call).await);
+                    let mut said = secrets.mask().mask_inputs(prompt_loop.think(&agent, &exec_id, round, *call).await);
                     for input in &mut said {
                         if let Input::FinishRound { reply, .. } = input {
                             address_triggers(&hooks, &agent, reply).await;

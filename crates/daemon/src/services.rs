@@ -42,7 +42,7 @@ pub struct DaemonServices {
 impl DaemonServices {
     /// An answer about an agent's files: their names may have been chosen by a command that has a secret.
     fn masked(&self, text: String) -> String {
-        self.executor.secrets().mask().text(&text).unwrap_or(text)
+        self.executor.secrets().mask().masked_text(&text).unwrap_or(text)
     }
 }
 

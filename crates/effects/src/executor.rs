@@ -162,7 +162,7 @@ impl Executor {
     /// The home folder of the user that this runs as.
     #[must_use]
     pub fn person(&self) -> &Path {
-        self.sandbox().person()
+        self.sandbox().user_home()
     }
 
     /// The mechanism that bounds the number of a command's processes; in the error, the reason why the kernel does not.
@@ -225,7 +225,7 @@ impl Executor {
         let (job, secrets) = (self.start_job(policy, agent, effect)?, self.0.secrets.clone());
         Some(Box::pin(async move {
             let outcomes = job.await;
-            secrets.mask().inputs(outcomes)
+            secrets.mask().mask_inputs(outcomes)
         }))
     }
 
@@ -298,7 +298,7 @@ impl Executor {
         let mut ended: BTreeMap<TaskId, Vec<String>> = self.0.tasks.drop_all(agent);
         ended.extend(self.0.swept.lock().unwrap_or_else(PoisonError::into_inner).clone());
         let mask = self.0.secrets.mask();
-        ended.values_mut().for_each(|evidence| mask.strings(evidence));
+        ended.values_mut().for_each(|evidence| mask.mask_strings(evidence));
         Remains { ended, occupied: self.0.folders.recorded_folder(agent), ..Remains::default() }
     }
 

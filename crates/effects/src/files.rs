@@ -20,20 +20,20 @@ use abide_kernel::refusal::Refusal;
 use abide_kernel::tool::FileCall;
 use serde_json::Value;
 
-pub(crate) use grep::{FileFilter, matcher as check_regex};
+pub(crate) use grep::{FileFilter, build_matcher as compile_regex};
 pub(crate) use patch::parse as parse_patch;
 pub(crate) use pattern::Pattern;
-pub(crate) use root::Opened;
-pub use root::{LeavesOut, Root};
+pub(crate) use root::OpenedFile;
+pub use root::{ExcludesFiles, Root};
 
 /// Does what a call of a file tool asks for, and says what came of it.
-pub fn run(call: &FileCall, root: &Root) -> Result<Value, Refusal> {
+pub fn run_call(call: &FileCall, root: &Root) -> Result<Value, Refusal> {
     match call {
-        FileCall::Read(call) => read::run(call, root),
-        FileCall::Write(call) => write::run(call, root),
-        FileCall::Edit(call) => edit::run(call, root),
-        FileCall::Patch(call) => patch::run(call, root),
-        FileCall::Glob(call) => glob::run(call, root),
-        FileCall::Grep(call) => grep::run(call, root),
+        FileCall::Read(call) => read::read_file(call, root),
+        FileCall::Write(call) => write::write_file(call, root),
+        FileCall::Edit(call) => edit::edit_file(call, root),
+        FileCall::Patch(call) => patch::apply_patch(call, root),
+        FileCall::Glob(call) => glob::find_files(call, root),
+        FileCall::Grep(call) => grep::search(call, root),
     }
 }

@@ -10,35 +10,35 @@ use crate::tools::ToolSet;
 impl Mask {
     /// Masks the text in the outcomes of an effect.
     #[must_use]
-    pub fn inputs(&self, mut inputs: Vec<Input>) -> Vec<Input> {
+    pub fn mask_inputs(&self, mut inputs: Vec<Input>) -> Vec<Input> {
         if self.has_values() {
-            inputs.iter_mut().for_each(|input| self.input(input));
+            inputs.iter_mut().for_each(|input| self.mask_input(input));
         }
         inputs
     }
 
-    fn input(&self, input: &mut Input) {
+    fn mask_input(&self, input: &mut Input) {
         match input {
-            Input::FinishRound { reply, .. } => self.reply(reply),
-            Input::FailRound { message, .. } => self.string(message),
-            Input::FinishTool { result, .. } => drop(self.json(result)),
-            Input::Checkpoint { recap, .. } => self.string(recap),
-            Input::Compact { summary, .. } => summary.iter_mut().for_each(|summary| self.string(summary)),
+            Input::FinishRound { reply, .. } => self.mask_reply(reply),
+            Input::FailRound { message, .. } => self.mask_string(message),
+            Input::FinishTool { result, .. } => drop(self.mask_json(result)),
+            Input::Checkpoint { recap, .. } => self.mask_string(recap),
+            Input::Compact { summary, .. } => summary.iter_mut().for_each(|summary| self.mask_string(summary)),
             Input::EndTask { end, .. } => {
-                self.string(&mut end.output_tail);
-                self.strings(&mut end.evidence);
+                self.mask_string(&mut end.output_tail);
+                self.mask_strings(&mut end.evidence);
             }
             Input::FinishRemoval { removal, .. } => match removal {
                 Ok(Removal { patch: _, branches, evidence }) => {
-                    self.strings(branches);
-                    self.strings(evidence);
+                    self.mask_strings(branches);
+                    self.mask_strings(evidence);
                 }
-                Err(error) => self.string(error),
+                Err(error) => self.mask_string(error),
             },
             Input::FinishCheck {
                 checked: Checked::Exited { output: text, .. } | Checked::NotDone { why: text },
                 ..
-            } => self.string(text),
+            } => self.mask_string(text),
             // The text in these is the runtime's own, or a person's.
             Input::Create { .. }
             | Input::CreateChild(_)
@@ -74,22 +74,22 @@ impl Mask {
     }
 
     /// A model may have put a value together again that was masked where it read it.
-    fn reply(&self, reply: &mut Reply) {
-        self.string(&mut reply.text);
-        reply.calls.iter_mut().for_each(|call| self.call(call));
+    fn mask_reply(&self, reply: &mut Reply) {
+        self.mask_string(&mut reply.text);
+        reply.calls.iter_mut().for_each(|call| self.mask_call(call));
         // Reasoning is signed by its provider: it can be given back as it is, or not at all.
-        if reply.sealed.as_ref().is_some_and(|sealed| self.json(&mut sealed.clone())) {
+        if reply.sealed.as_ref().is_some_and(|sealed| self.mask_json(&mut sealed.clone())) {
             reply.sealed = None;
         }
     }
 
-    fn call(&self, call: &mut Call) {
-        self.string(&mut call.tool);
-        let masked = self.json(&mut call.input);
+    fn mask_call(&self, call: &mut Call) {
+        self.mask_string(&mut call.tool);
+        let masked = self.mask_json(&mut call.input);
         match &mut call.parsed {
             ToolCall::Refused(refusal) => {
-                self.string(&mut refusal.message);
-                self.string(&mut refusal.hint);
+                self.mask_string(&mut refusal.message);
+                self.mask_string(&mut refusal.hint);
             }
             // Another text is another call. Its tool was among those of the turn, or it would have been refused.
             ToolCall::Record(_) | ToolCall::Host(_) | ToolCall::Executor(_) | ToolCall::NeedsApproval(_) if masked => {

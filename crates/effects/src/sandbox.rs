@@ -17,12 +17,12 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use self::allowed_path::AllowedPath;
 pub(crate) use self::bubblewrap::SSH_AGENT_SOCKET;
-use self::bubblewrap::{Scratch, View};
-use self::closed::Closed;
-pub(crate) use self::confinement::{Confinement, Prepared};
-use self::landlock::{Ability, Files, Rules};
+use self::bubblewrap::{SandboxView, Scratch};
+use self::closed::ClosedPaths;
+pub(crate) use self::confinement::{Confinement, PreparedConfinement};
+use self::landlock::{FileRules, LandlockAbility, LandlockRules};
 use self::places::Places;
-use self::seccomp::{Modes, Reach, Sockets, SystemCalls};
+use self::seccomp::{FileModes, SignalReach, Sockets, SystemCalls};
 use crate::programs;
 use crate::{environment, limits};
 
@@ -76,14 +76,14 @@ pub struct Sandbox {
     mechanism: Mechanism,
     /// Bubblewrap can show one file system in memory in several places.
     one_scratch: bool,
-    ability: Option<Ability>,
+    ability: Option<LandlockAbility>,
     seccomp: bool,
     problems: Vec<String>,
     home: PathBuf,
     person: PathBuf,
     path: String,
     /// Closed files among the system's programs. Nothing for an ordinary user.
-    closed: Option<Closed>,
+    closed: Option<ClosedPaths>,
 }
 
 impl Sandbox {
@@ -124,7 +124,7 @@ impl Sandbox {
 
     fn try_all(&mut self, among: &[Mechanism]) {
         if rustix::process::geteuid().is_root() {
-            let closed = Closed::find(closed::PROGRAMS, limits::CLOSED_PROGRAMS_WALK_MS);
+            let closed = ClosedPaths::find(closed::PROGRAMS, limits::CLOSED_PROGRAMS_WALK_MS);
             if closed.is_partial {
                 self.problems.push(
                     "files that only root can read are not all hidden: there are too many, or the search took too long"
@@ -137,10 +137,10 @@ impl Sandbox {
             Ok(ability) => self.ability = Some(ability),
             Err(problem) => self.problems.push(format!("landlock: {problem}")),
         }
-        match seccomp::programs(SystemCalls {
+        match seccomp::compile_programs(SystemCalls {
             sockets: Sockets::None,
-            reach: Reach::User,
-            modes: Modes::of_this_user(),
+            reach: SignalReach::User,
+            modes: FileModes::of_this_user(),
         }) {
             Ok(_) => self.seccomp = true,
             Err(problem) => self.problems.push(format!("seccomp: {problem}")),
@@ -188,9 +188,9 @@ impl Sandbox {
     }
 
     fn try_bubblewrap(&self, one_scratch: bool) -> Result<(), String> {
-        let program = programs::find(BUBBLEWRAP).map_err(|why| format!("{why}; install bubblewrap"))?;
+        let program = programs::find_program(BUBBLEWRAP).map_err(|why| format!("{why}; install bubblewrap"))?;
         let scratch = if one_scratch { Scratch::One(PROBE_SCRATCH_BYTES) } else { Scratch::Each(PROBE_SCRATCH_BYTES) };
-        let view = View {
+        let view = SandboxView {
             writable: &[],
             readable: &[],
             mounts_inside: false,
@@ -244,7 +244,7 @@ impl Sandbox {
 
     /// Whether hooks and settings of repositories in a writable folder can be kept from commands.
     pub(crate) fn protects_repositories(&self) -> bool {
-        self.mechanism == Mechanism::Bubblewrap && kernel() >= OLDEST_KERNEL
+        self.mechanism == Mechanism::Bubblewrap && kernel_version() >= OLDEST_KERNEL
     }
 
     /// Whether commands can be given an ssh agent, and none of the other sockets of the machine.
@@ -280,7 +280,7 @@ impl Sandbox {
         if !network {
             enforced.push("network");
         }
-        let peers = self.ability.is_some_and(Ability::peers);
+        let peers = self.ability.is_some_and(LandlockAbility::peers);
         let abstract_sockets = match self.mechanism {
             Mechanism::Bubblewrap => {
                 enforced.push("pid_namespace");
@@ -295,7 +295,7 @@ impl Sandbox {
         if self.mechanism == Mechanism::Bubblewrap || peers {
             enforced.push("signals");
         }
-        if self.mechanism == Mechanism::Landlock && !network && self.ability.is_some_and(Ability::ports) {
+        if self.mechanism == Mechanism::Landlock && !network && self.ability.is_some_and(LandlockAbility::ports) {
             enforced.push("tcp_ports");
         }
         if self.seccomp {
@@ -304,7 +304,7 @@ impl Sandbox {
         enforced
     }
 
-    pub(crate) fn person(&self) -> &Path {
+    pub(crate) fn user_home(&self) -> &Path {
         &self.person
     }
 
@@ -312,7 +312,7 @@ impl Sandbox {
     fn places(&self) -> Places {
         let mut places = Places::find(&self.home, &self.person, &self.path);
         if let Some(programs) = &self.closed {
-            places.closed = Closed::find(closed::SETTINGS, limits::CLOSED_WALK_MS).paths;
+            places.closed = ClosedPaths::find(closed::SETTINGS, limits::CLOSED_WALK_MS).paths;
             places.closed.extend(programs.paths.iter().cloned());
         }
         places
@@ -336,7 +336,7 @@ impl Sandbox {
     }
 
     /// A hidden place below `folder` that this mechanism would have to show with it.
-    pub(crate) fn exposes(&self, folder: &Path) -> Option<PathBuf> {
+    pub(crate) fn find_exposed(&self, folder: &Path) -> Option<PathBuf> {
         match self.mechanism {
             Mechanism::Bubblewrap | Mechanism::None => None,
             Mechanism::Landlock => self.places().hidden_below(folder).next().cloned(),
@@ -345,12 +345,15 @@ impl Sandbox {
 
     /// The program and arguments that come before the supervisor's own, if it is to be wrapped. The program is looked
     /// at each time: the folder that it was found in may have been given to an agent since.
-    pub(crate) fn wrapping(&self, allowed: &Allowed) -> Result<Option<(PathBuf, Vec<std::ffi::OsString>)>, String> {
+    pub(crate) fn wrapper_command(
+        &self,
+        allowed: &CommandAccess,
+    ) -> Result<Option<(PathBuf, Vec<std::ffi::OsString>)>, String> {
         if self.mechanism != Mechanism::Bubblewrap {
             return Ok(None);
         }
-        let program = programs::find(BUBBLEWRAP)?;
-        let view = View {
+        let program = programs::find_program(BUBBLEWRAP)?;
+        let view = SandboxView {
             writable: &allowed.write,
             readable: &allowed.read,
             mounts_inside: allowed.mounts_inside,
@@ -375,32 +378,39 @@ impl Sandbox {
     }
 
     /// What the supervisor lays upon the command.
-    pub(crate) fn confinement(&self, allowed: &Allowed) -> Confinement {
+    pub(crate) fn confinement(&self, allowed: &CommandAccess) -> Confinement {
         let files = || {
             let Places { readable, mut hidden, closed, .. } = self.places();
             // Folders that are given have rules of their own, which allow all of them.
             hidden.extend(closed);
-            let mut read: Vec<PathBuf> = readable.iter().flat_map(|path| places::around(path, &hidden)).collect();
+            let mut read: Vec<PathBuf> = readable.iter().flat_map(|path| places::paths_around(path, &hidden)).collect();
             // Landlock itself keeps what is private of other processes from being read there.
             read.push(PathBuf::from("/proc"));
             if let (true, Ok(real)) = (allowed.network, Path::new("/etc/resolv.conf").canonicalize()) {
                 read.push(real);
             }
-            Files { read, given: allowed.read.clone(), write: allowed.write.clone() }
+            FileRules { read, given: allowed.read.clone(), write: allowed.write.clone() }
         };
-        let modes = Modes::of_this_user();
+        let modes = FileModes::of_this_user();
         match self.mechanism {
             Mechanism::Bubblewrap => Confinement {
-                landlock: self.ability.is_some_and(Ability::peers).then_some(Rules { files: None, network: true }),
-                calls: self.seccomp.then_some(SystemCalls { sockets: Sockets::Usual, reach: Reach::Namespace, modes }),
+                landlock: self
+                    .ability
+                    .is_some_and(LandlockAbility::peers)
+                    .then_some(LandlockRules { files: None, network: true }),
+                calls: self.seccomp.then_some(SystemCalls {
+                    sockets: Sockets::Usual,
+                    reach: SignalReach::Namespace,
+                    modes,
+                }),
                 unprivileged: true,
                 powers_over_files: allowed.foreign,
             },
             Mechanism::Landlock => Confinement {
-                landlock: Some(Rules { files: Some(files()), network: allowed.network }),
+                landlock: Some(LandlockRules { files: Some(files()), network: allowed.network }),
                 calls: Some(SystemCalls {
                     sockets: if allowed.network { Sockets::Internet } else { Sockets::None },
-                    reach: Reach::User,
+                    reach: SignalReach::User,
                     modes,
                 }),
                 unprivileged: true,
@@ -419,7 +429,7 @@ const BUBBLEWRAP: &str = "bwrap";
 const REPOSITORIES_OPEN: &str = "hooks and settings of repositories in a workspace are not protected; use worktrees";
 
 /// The major and minor number of the running kernel.
-fn kernel() -> (u32, u32) {
+fn kernel_version() -> (u32, u32) {
     let name = rustix::system::uname();
     let release = name.release().to_string_lossy();
     let mut numbers = release.split(['.', '-']).map_while(|part| part.parse().ok());
@@ -440,7 +450,7 @@ const PROBE_SCRATCH_BYTES: u64 = 1 << 20;
 
 /// What one command may use.
 #[derive(Debug)]
-pub(crate) struct Allowed {
+pub(crate) struct CommandAccess {
     pub read: Vec<AllowedPath>,
     pub write: Vec<AllowedPath>,
     /// Its supervisor protects parts of what is writable.

@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::environment;
 use crate::transient;
 
-pub use mask::{Mask, MaskedStream, stand_in};
+pub use mask::{Mask, MaskedStream, placeholder};
 
 /// Shorter values would be found by chance in every other text.
 pub const MIN_BYTES: usize = 8;
@@ -148,15 +148,15 @@ impl Secrets {
         let environment = environment.into_iter().filter_map(usable).collect();
         let state = RwLock::new(State { kept: read_all(&folder)?, named: read_named(&folder)?, ..State::default() });
         let secrets = Secrets(Arc::new(Inner { folder, environment, state }));
-        secrets.change(|_| ());
+        secrets.update(|_| ());
         Ok(secrets)
     }
 
-    fn state(&self) -> RwLockReadGuard<'_, State> {
+    fn lock_state(&self) -> RwLockReadGuard<'_, State> {
         self.0.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+    fn update<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         let mut state: RwLockWriteGuard<'_, State> = self.0.state.write().unwrap_or_else(PoisonError::into_inner);
         let changed = change(&mut state);
         let named = state.named.iter().filter_map(|name| Some((name, self.0.environment.get(name)?)));
@@ -169,22 +169,22 @@ impl Secrets {
     /// Finds the values of all secrets of the home: an agent may come upon a value that another one was given.
     #[must_use]
     pub fn mask(&self) -> Mask {
-        self.state().mask.clone()
+        self.lock_state().mask.clone()
     }
 
     /// Durable when this returns.
     pub fn set(&self, name: &str, value: SecretValue) -> Result<(), Refusal> {
-        check_name(name).map_err(|problem| wrong_name(&problem))?;
-        let state = self.state();
+        check_name(name).map_err(|problem| name_refusal(&problem))?;
+        let state = self.lock_state();
         if state.kept.len() >= SECRETS_MAX && !state.kept.contains_key(name) {
             let message = format!("there are {SECRETS_MAX} secrets, and no more are kept");
             return Err(Refusal::new("too_many", message, "remove those that no agent uses: abide secret list"));
         }
         drop(state);
         let file = self.0.folder.join(name);
-        private_folder(&self.0.folder).map_err(|error| unwritable(&self.0.folder, &error))?;
-        write_private(&file, value.reveal().as_bytes()).map_err(|error| unwritable(&file, &error))?;
-        self.change(|state| {
+        private_folder(&self.0.folder).map_err(|error| write_refusal(&self.0.folder, &error))?;
+        write_private(&file, value.reveal().as_bytes()).map_err(|error| write_refusal(&file, &error))?;
+        self.update(|state| {
             if let Some(old) = state.kept.insert(name.to_owned(), value.clone()).filter(|old| *old != value) {
                 state.retired.push((name.to_owned(), old));
             }
@@ -194,23 +194,23 @@ impl Secrets {
 
     /// Whether there was one. Commands that run have it until they end.
     pub fn remove(&self, name: &str) -> Result<bool, Refusal> {
-        check_name(name).map_err(|problem| wrong_name(&problem))?;
-        if !self.state().kept.contains_key(name) {
+        check_name(name).map_err(|problem| name_refusal(&problem))?;
+        if !self.lock_state().kept.contains_key(name) {
             return Ok(false);
         }
         let file = self.0.folder.join(name);
         match fs::remove_file(&file) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(unwritable(&file, &error)),
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(write_refusal(&file, &error)),
             Ok(()) | Err(_) => {}
         }
-        self.change(|state| state.retired.extend(state.kept.remove_entry(name)));
+        self.update(|state| state.retired.extend(state.kept.remove_entry(name)));
         Ok(true)
     }
 
     /// By name, those of the home and those of the daemon's environment that were given to an agent.
     #[must_use]
     pub fn list(&self) -> Vec<(String, SecretSource)> {
-        let state = self.state();
+        let state = self.lock_state();
         let kept = state.kept.keys().map(|name| (name.clone(), SecretSource::Home));
         let named = state.named.iter().filter(|name| self.0.environment.contains_key(*name));
         let named = named.map(|name| (name.clone(), SecretSource::Environment));
@@ -220,14 +220,14 @@ impl Secrets {
 
     #[must_use]
     pub fn is_set(&self, name: &str) -> bool {
-        self.state().kept.contains_key(name) || self.0.environment.contains_key(name)
+        self.lock_state().kept.contains_key(name) || self.0.environment.contains_key(name)
     }
 
     /// Values for a command, by name; and the names that there is no value for. A variable of the daemon is masked from
     /// here on, also after a restart.
-    pub(crate) fn values(&self, names: &BTreeSet<String>) -> (BTreeMap<String, SecretValue>, Vec<String>) {
+    pub(crate) fn find_values(&self, names: &BTreeSet<String>) -> (BTreeMap<String, SecretValue>, Vec<String>) {
         self.name_variables(names);
-        let state = self.state();
+        let state = self.lock_state();
         let (mut values, mut missing) = (BTreeMap::new(), Vec::new());
         for name in names {
             match state.kept.get(name).or_else(|| self.0.environment.get(name)) {
@@ -240,14 +240,14 @@ impl Secrets {
 
     /// Remembers which variables of the daemon are secrets.
     pub fn name_variables(&self, names: &BTreeSet<String>) {
-        let state = self.state();
+        let state = self.lock_state();
         let is_new = |name: &&String| self.0.environment.contains_key(*name) && !state.named.contains(*name);
         let new: Vec<String> = names.iter().filter(is_new).cloned().collect();
         drop(state);
         if new.is_empty() {
             return;
         }
-        let named = self.change(|state| {
+        let named = self.update(|state| {
             state.named.extend(new);
             state.named.clone()
         });
@@ -261,7 +261,7 @@ fn read_all(folder: &Path) -> io::Result<BTreeMap<String, SecretValue>> {
     let files = match fs::read_dir(folder) {
         Ok(files) => files.collect::<Result<Vec<_>, _>>()?,
         Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
-        Err(error) => return Err(at(folder, &error)),
+        Err(error) => return Err(with_path(folder, &error)),
     };
     let mut kept = BTreeMap::new();
     for file in files {
@@ -270,7 +270,7 @@ fn read_all(folder: &Path) -> io::Result<BTreeMap<String, SecretValue>> {
         if check_name(&name).is_err() {
             continue;
         }
-        let bytes = read_regular(&file.path()).map_err(|error| at(&file.path(), &error))?;
+        let bytes = read_regular(&file.path()).map_err(|error| with_path(&file.path(), &error))?;
         let text = String::from_utf8(bytes).ok();
         // One that is damaged is not there: agents that name it are shown without it.
         if let Some(value) = text.and_then(|text| SecretValue::new(&text).ok()) {
@@ -285,19 +285,19 @@ fn read_named(folder: &Path) -> io::Result<BTreeSet<String>> {
     match read_regular(&file) {
         Ok(bytes) => Ok(serde_json::from_slice(&bytes).unwrap_or_default()),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(BTreeSet::new()),
-        Err(error) => Err(at(&file, &error)),
+        Err(error) => Err(with_path(&file, &error)),
     }
 }
 
-fn at(path: &Path, error: &io::Error) -> io::Error {
+fn with_path(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-fn wrong_name(problem: &str) -> Refusal {
+fn name_refusal(problem: &str) -> Refusal {
     Refusal::new("wrong_name", problem, "give it a name such as GIT_TOKEN")
 }
 
-fn unwritable(path: &Path, error: &io::Error) -> Refusal {
+fn write_refusal(path: &Path, error: &io::Error) -> Refusal {
     let hint = transient::hint(error, "look at the disk and the modes of the home");
     Refusal::new("home_unwritable", format!("{} can't be written: {error}", path.display()), hint)
 }
@@ -325,7 +325,7 @@ mod tests {
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         let again = Secrets::open(home.path(), []).unwrap();
         assert_eq!(again.list(), [("GIT_TOKEN".to_owned(), SecretSource::Home)]);
-        assert_eq!(again.values(&names(&["GIT_TOKEN", "OTHER"])).1, ["OTHER"]);
+        assert_eq!(again.find_values(&names(&["GIT_TOKEN", "OTHER"])).1, ["OTHER"]);
         assert!(again.remove("GIT_TOKEN").unwrap());
         assert!(!again.remove("GIT_TOKEN").unwrap());
         assert!(!file.exists() && again.list().is_empty());
@@ -355,11 +355,11 @@ mod tests {
         let environment = || [("TOKEN", "from the daemon"), ("SHORT", "x")].map(|(n, v)| (n.to_owned(), v.to_owned()));
         let secrets = Secrets::open(home.path(), environment()).unwrap();
         assert!(secrets.list().is_empty() && secrets.is_set("TOKEN") && !secrets.is_set("SHORT"));
-        assert_eq!(secrets.mask().text("from the daemon"), None);
-        assert_eq!(secrets.values(&names(&["TOKEN"])).0["TOKEN"], value("from the daemon"));
+        assert_eq!(secrets.mask().masked_text("from the daemon"), None);
+        assert_eq!(secrets.find_values(&names(&["TOKEN"])).0["TOKEN"], value("from the daemon"));
         for secrets in [secrets, Secrets::open(home.path(), environment()).unwrap()] {
             assert_eq!(secrets.list(), [("TOKEN".to_owned(), SecretSource::Environment)]);
-            assert_eq!(secrets.mask().text("from the daemon").as_deref(), Some("(secret TOKEN)"));
+            assert_eq!(secrets.mask().masked_text("from the daemon").as_deref(), Some("(secret TOKEN)"));
         }
     }
 
@@ -370,6 +370,6 @@ mod tests {
         secrets.set("A", value("first value")).unwrap();
         secrets.set("A", value("second value")).unwrap();
         secrets.remove("A").unwrap();
-        assert_eq!(secrets.mask().text("first value, second value").as_deref(), Some("(secret A), (secret A)"));
+        assert_eq!(secrets.mask().masked_text("first value, second value").as_deref(), Some("(secret A), (secret A)"));
     }
 }

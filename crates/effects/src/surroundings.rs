@@ -18,7 +18,7 @@ use abide_kernel::input::Refusal;
 use crate::files::Root;
 use crate::policy::Unseen;
 use crate::secrets::Mask;
-pub(crate) use read_skill::run as read_skill;
+pub(crate) use read_skill::read_skill;
 
 /// The name of a guide's file.
 const GUIDE: &str = "AGENTS.md";
@@ -31,7 +31,7 @@ pub struct Surroundings {
     /// By where they lie, then by name. No two have the same name.
     pub skills: Vec<Skill>,
     /// What was meant to be one of these, and is not.
-    pub broken: Vec<Broken>,
+    pub broken: Vec<BrokenFile>,
 }
 
 /// An `AGENTS.md`.
@@ -55,7 +55,7 @@ pub struct Skill {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Broken {
+pub struct BrokenFile {
     pub path: String,
     pub problem: String,
 }
@@ -75,17 +75,17 @@ pub(crate) struct AgentLocation<'a> {
 
 impl Surroundings {
     /// All of it goes into prompts, which hold no value of a secret.
-    pub(crate) fn mask(&mut self, mask: &Mask) {
+    pub(crate) fn mask_secrets(&mut self, mask: &Mask) {
         for Guide { path, text, .. } in &mut self.guides {
-            mask.string(path);
-            mask.string(text);
+            mask.mask_string(path);
+            mask.mask_string(text);
         }
         for Skill { name, description, source } in &mut self.skills {
-            [name, description, source].into_iter().for_each(|text| mask.string(text));
+            [name, description, source].into_iter().for_each(|text| mask.mask_string(text));
         }
-        for Broken { path, problem } in &mut self.broken {
-            mask.string(path);
-            mask.string(problem);
+        for BrokenFile { path, problem } in &mut self.broken {
+            mask.mask_string(path);
+            mask.mask_string(problem);
         }
     }
 }
@@ -96,26 +96,27 @@ pub(crate) fn home_skills(home: &Path) -> PathBuf {
 }
 
 impl AgentLocation<'_> {
-    fn root(&self, folder: &Path) -> Option<Root> {
+    fn open_root(&self, folder: &Path) -> Option<Root> {
         Root::open(folder).ok().map(|root| root.without((self.hidden)(folder)).masked_by(self.mask.clone()))
     }
 
     /// The workspace, unless it is not there, or not itself any more.
-    fn workspace(&self) -> Option<Root> {
-        let root = (self.open)().and_then(|folder| Root::of(folder, self.workspace)).ok()?;
+    fn open_workspace(&self) -> Option<Root> {
+        let root = (self.open)().and_then(|folder| Root::from_open(folder, self.workspace)).ok()?;
         let root = root.without((self.hidden)(self.workspace)).without_unseen(self.unseen.clone());
         Some(root.masked_by(self.mask.clone()))
     }
 }
 
 /// Looks around. Blocks.
-pub(crate) fn look(at: &AgentLocation<'_>) -> Surroundings {
+pub(crate) fn read_surroundings(at: &AgentLocation<'_>) -> Surroundings {
     let mut around = Surroundings::default();
-    let workspace = at.workspace();
+    let workspace = at.open_workspace();
     if let Some(workspace) = &workspace {
-        guides::read(at, workspace, &mut around);
+        guides::read_guides(at, workspace, &mut around);
     }
-    around.skills = skills::list(at, workspace, &mut around.broken).into_iter().map(|found| found.skill).collect();
+    around.skills =
+        skills::list_skills(at, workspace, &mut around.broken).into_iter().map(|found| found.skill).collect();
     around
 }
 

@@ -76,7 +76,7 @@ pub use transfers::{Phase as TransferPhase, Transfer};
 pub use upkeep::UpkeepReport;
 pub use worktree::Worktree;
 
-pub use crate::git_dir::shadow as shadow_warning;
+pub use crate::git_dir::shadow_warning;
 
 /// Where in a home worktrees are made. The only place below a home that may be a workspace.
 pub const WORKTREES: &str = "worktrees";

@@ -82,7 +82,7 @@ impl Executor {
                 return Err(wrong(pointer, problem));
             }
             self.check_secret(name, &pointer)?;
-            if self.0.secrets.values(&BTreeSet::from([name.clone()])).0[name].reveal().contains(['\n', '\r']) {
+            if self.0.secrets.find_values(&BTreeSet::from([name.clone()])).0[name].reveal().contains(['\n', '\r']) {
                 return Err(wrong(pointer, format!("the secret {name} has several lines, and a password has one")));
             }
         }
@@ -146,7 +146,7 @@ impl Executor {
         if credentials.is_empty() {
             return (mask_before(launch), Vec::new());
         }
-        let (values, mut missing) = self.0.secrets.values(&credentials.secret_names());
+        let (values, mut missing) = self.0.secrets.find_values(&credentials.secret_names());
         let own = credentials.secrets.iter().filter_map(|name| Some((name.clone(), values.get(name)?.clone())));
         let mut secrets: Vec<(String, SecretValue)> = own.collect();
         let mut environment: Vec<(String, String)> =

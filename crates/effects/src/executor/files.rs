@@ -25,7 +25,7 @@ impl Executor {
                 Some(lease) => (lease.root.clone(), lease.open()?),
                 None => executor.open_for_reading(&agent, &place)?,
             };
-            let root = Root::of(opened, &folder)?;
+            let root = Root::from_open(opened, &folder)?;
             let hidden = executor.sandbox().hidden_in(&folder);
             let rule_folders = place.rule_folders();
             let caller = Caller {
@@ -42,7 +42,7 @@ impl Executor {
                 .read_only_at(read_only)
                 .without_unseen(unseen)
                 .masked_by(executor.0.secrets.mask());
-            let result = files::run(&call, &root)?;
+            let result = files::run_call(&call, &root)?;
             Ok(ToolOutcome::with_inputs(result, lease.map(|lease| lease.record_inputs()).unwrap_or_default()))
         })
         .await

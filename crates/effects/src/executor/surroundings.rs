@@ -26,8 +26,8 @@ impl Executor {
     /// The same. Blocks.
     #[must_use]
     pub fn read_surroundings_blocking(&self, agent: &AgentId, place: &Place, policy: &Policy) -> Surroundings {
-        let mut around = self.with_location(agent, place, policy, surroundings::look);
-        around.mask(&self.0.secrets.mask());
+        let mut around = self.with_location(agent, place, policy, surroundings::read_surroundings);
+        around.mask_secrets(&self.0.secrets.mask());
         around
     }
 

@@ -105,7 +105,7 @@ impl Executor {
     /// The output was masked when it was written. Secrets that were set since are masked now.
     fn masked_output(&self, status: ReadStatus, chunk: &Chunk) -> OutputRead {
         let output = lossy_text(&chunk.bytes);
-        let masked = self.0.secrets.mask().text(&output);
+        let masked = self.0.secrets.mask().masked_text(&output);
         OutputRead {
             status,
             output: masked.unwrap_or(output),

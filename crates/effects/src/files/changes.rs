@@ -30,12 +30,12 @@ impl Change {
 }
 
 /// Writes them, one after another. When one fails, those before it are put back.
-pub(super) fn make(root: &Root, changes: &[Change]) -> Result<Value, Refusal> {
+pub(super) fn apply_changes(root: &Root, changes: &[Change]) -> Result<Value, Refusal> {
     for (at, change) in changes.iter().enumerate() {
-        let Err(refusal) = put(change, change.after.as_ref()) else { continue };
+        let Err(refusal) = write_change(change, change.after.as_ref()) else { continue };
         let mut stuck = Vec::new();
         for done in changes[..at].iter().rev() {
-            if put(done, done.before.as_ref()).is_err() {
+            if write_change(done, done.before.as_ref()).is_err() {
                 stuck.push(done.path.as_str());
             }
         }
@@ -54,11 +54,11 @@ pub(super) fn make(root: &Root, changes: &[Change]) -> Result<Value, Refusal> {
     Ok(json!({ "changed": changed }))
 }
 
-fn put(change: &Change, content: Option<&Content>) -> Result<(), Refusal> {
+fn write_change(change: &Change, content: Option<&Content>) -> Result<(), Refusal> {
     match content {
         Some(_) if change.action() == "unchanged" => Ok(()),
         Some(content) => change.target.write(&content.bytes, content.mode),
-        None => match change.target.stat()? {
+        None => match change.target.read_stat()? {
             Some(_) => change.target.remove(),
             None => Ok(()),
         },

@@ -10,7 +10,7 @@ use super::remote::{Card, Key, Provider, Remote, Speaks};
 use super::{BadModel, Model};
 use crate::environment;
 use crate::limits;
-use crate::nearest::nearest;
+use crate::nearest::nearest_name;
 use crate::web::Url;
 
 /// Names of scripts begin with it; it is nobody's to change.
@@ -232,7 +232,7 @@ impl Providers {
 
     fn instead_of(&self, provider: &str) -> String {
         let names = || self.known.keys().map(String::as_str).chain([SCRIPT]);
-        match nearest(provider, names()) {
+        match nearest_name(provider, names()) {
             Some(near) => format!("did you mean {near:?}?"),
             None => format!("there are {}", names().collect::<Vec<_>>().join(", ")),
         }

@@ -9,7 +9,7 @@ use toml_edit::{Document, Item, Table};
 
 use super::{Action, PolicyFault, Rule};
 use crate::files::Pattern;
-use crate::nearest::nearest;
+use crate::nearest::nearest_name;
 use crate::policy::wild::Wild;
 use crate::tools::{self, RulesOn};
 
@@ -31,7 +31,7 @@ impl Text<'_> {
     }
 
     fn unknown(&self, span: Option<Range<usize>>, what: &str, name: &str, known: &[&str]) -> PolicyFault {
-        let hint = match nearest(name, known.iter().copied()) {
+        let hint = match nearest_name(name, known.iter().copied()) {
             Some(near) => format!("did you mean {near}?"),
             None => format!("there are {}", known.join(", ")),
         };

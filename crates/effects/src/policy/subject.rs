@@ -180,7 +180,7 @@ impl NamedPath {
     fn new(path: &WorkspacePath, root: LookedAt<'_>, is_read: bool) -> NamedPath {
         let leads = match root {
             LookedAt::Nothing => Leads::NotLooked,
-            LookedAt::Folder(root) => root.real(path).map_or(Leads::Out, Leads::To),
+            LookedAt::Folder(root) => root.resolve_real(path).map_or(Leads::Out, Leads::To),
             LookedAt::Elsewhere => Leads::Out,
         };
         NamedPath { written: path.as_path().to_owned(), leads, is_read }

@@ -9,7 +9,7 @@ use abide_kernel::tool::FileCall;
 use super::spellings::Spellings;
 use super::subject::Subject;
 use super::{Action, Caller, Policy};
-use crate::files::{LeavesOut, Pattern};
+use crate::files::{ExcludesFiles, Pattern};
 use crate::tools::CallSubject;
 
 #[derive(Debug, Clone)]
@@ -45,7 +45,7 @@ impl Policy {
     }
 }
 
-impl LeavesOut for Unseen {
+impl ExcludesFiles for Unseen {
     fn leaves_out(&self, path: &Path) -> bool {
         let matches = |action: Action, pattern: &Pattern| {
             self.spellings.match_path(path, action == Action::Allow, |spelling| pattern.matches(spelling))

@@ -30,7 +30,7 @@ use super::{
 use crate::environment::{self, EnvironmentOptions};
 use crate::limits;
 use crate::programs;
-use crate::sandbox::{Allowed, AllowedPath, Mechanism};
+use crate::sandbox::{AllowedPath, CommandAccess, Mechanism};
 use crate::transient;
 
 pub(super) fn start_command(owner: &Owner, launch: &Launch) -> Result<RunningCommand, StartError> {
@@ -158,7 +158,7 @@ fn resolve_writable(owner: &Owner, path: &Path) -> Result<AllowedPath, StartErro
     }
     if owner.sandbox.mechanism() != Mechanism::None {
         let everything = real.parent().is_none() || real == owner.home;
-        let exposed = if everything { Some(owner.home.clone()) } else { owner.sandbox.exposes(&real) };
+        let exposed = if everything { Some(owner.home.clone()) } else { owner.sandbox.find_exposed(&real) };
         if let Some(secret) = exposed {
             return Err(too_wide(&real, &secret));
         }
@@ -171,7 +171,7 @@ fn resolve_writable(owner: &Owner, path: &Path) -> Result<AllowedPath, StartErro
 
 /// The paths that a command may use, with their identity when that was decided.
 struct CommandPaths {
-    allowed: Allowed,
+    allowed: CommandAccess,
     roots: Vec<AllowedPath>,
     readable: Vec<AllowedPath>,
 }
@@ -183,7 +183,7 @@ fn resolve_paths(owner: &Owner, launch: &Launch) -> Result<CommandPaths, StartEr
     let readable: Vec<AllowedPath> =
         launch.extra_read.iter().filter_map(|path| AllowedPath::new(path.clone()).ok()).collect();
     let own = rustix::process::geteuid().as_raw();
-    let allowed = Allowed {
+    let allowed = CommandAccess {
         read: readable.clone(),
         write: roots.clone(),
         mounts_inside: !launch.protection.is_empty(),
@@ -223,8 +223,8 @@ impl Drop for Scratch {
 pub(super) const SCRATCH: &str = "scratch";
 
 impl PrivateFolders {
-    fn create(owner: &Owner, nth: u64, allowed: &mut Allowed) -> io::Result<PrivateFolders> {
-        let person = owner.sandbox.person().to_path_buf();
+    fn create(owner: &Owner, nth: u64, allowed: &mut CommandAccess) -> io::Result<PrivateFolders> {
+        let person = owner.sandbox.user_home().to_path_buf();
         match owner.sandbox.mechanism() {
             Mechanism::Bubblewrap => {
                 Ok(PrivateFolders { home: person, temporary: PathBuf::from("/tmp"), scratch: None })
@@ -251,7 +251,7 @@ fn command_environment(
 ) -> Vec<(String, String)> {
     let own: Vec<&Path> = std::iter::once(&launch.root).chain(&launch.extra_write).map(PathBuf::as_path).collect();
     let given = EnvironmentOptions {
-        person: owner.sandbox.person(),
+        person: owner.sandbox.user_home(),
         home: &private.home,
         temporary: &private.temporary,
         tty: launch.tty,
@@ -276,14 +276,14 @@ fn command_environment(
 /// that every process has. Its standard error is what it, or its wrapping, has to say when it fails.
 fn spawn_supervisor(
     owner: &Owner,
-    allowed: &Allowed,
+    allowed: &CommandAccess,
     marker: &str,
     door: Option<GroupEntrance>,
 ) -> io::Result<(Child, bool, UnixStream)> {
     const SELF: &str = "/proc/self/fd/1";
     let (control, theirs) = UnixStream::pair()?;
     rustix::net::sockopt::set_socket_passcred(&control, true)?;
-    let mut command = match owner.sandbox.wrapping(allowed).map_err(io::Error::other)? {
+    let mut command = match owner.sandbox.wrapper_command(allowed).map_err(io::Error::other)? {
         Some((program, arguments)) => {
             let mut command = Command::new(program);
             command.args(arguments).arg("--").arg(SELF);
@@ -416,7 +416,7 @@ impl IdleSupervisor {
                 Some(Err(error)) => (None, Some(error.to_string())),
                 None => (None, None),
             };
-        let masked = [launch.mask.stream(), launch.mask.stream()];
+        let masked = [launch.mask.new_stream(), launch.mask.new_stream()];
         let store = OutputStore {
             combined,
             stdout: BoundedOutput::stream(),

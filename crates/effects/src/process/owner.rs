@@ -260,7 +260,7 @@ impl OutputStore {
 
     /// The stream is over: the part that was held back is shown.
     fn close(&mut self, stream: Stream) {
-        let rest = self.masked(stream).end();
+        let rest = self.masked(stream).finish();
         self.store_masked(stream, &rest);
     }
 

@@ -25,7 +25,7 @@ use super::mounts;
 use super::orders::{self, Orders, Report, SUPERVISE, StopRequest};
 use super::process_list::{self, ProcessStat};
 use crate::limits;
-use crate::sandbox::{AllowedPath, Prepared};
+use crate::sandbox::{AllowedPath, PreparedConfinement};
 
 /// Whether this process was started to be a supervisor.
 pub fn is_supervisor() -> bool {
@@ -103,7 +103,7 @@ fn start(orders: &Orders, [stdin, stdout, stderr]: [OwnedFd; 3]) -> io::Result<i
     let open_files = open_files(orders);
     // A bomb that this process must outrun gets less of the machine than this process does.
     let yields = orders.processes_max.is_some() && !orders.namespace;
-    let mut prepared = Some(Prepared::new(&orders.confinement)?);
+    let mut prepared = Some(PreparedConfinement::new(&orders.confinement)?);
     let tty = orders.tty;
     let mut command = Command::new(&orders.program);
     command.args(&orders.arguments).current_dir(&orders.cwd);
@@ -128,7 +128,7 @@ fn start(orders: &Orders, [stdin, stdout, stderr]: [OwnedFd; 3]) -> io::Result<i
             if yields {
                 rustix::process::setpriority_process(None, LOWEST)?;
             }
-            let confined = prepared.take().map_or(Ok(()), Prepared::confine);
+            let confined = prepared.take().map_or(Ok(()), PreparedConfinement::confine);
             // After everything that changes who we are, for that would forget it.
             rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
             confined

@@ -10,7 +10,7 @@ use super::places::Places;
 
 /// What a command may see and change, in paths without symbolic links.
 #[derive(Debug)]
-pub(crate) struct View<'a> {
+pub(crate) struct SandboxView<'a> {
     pub writable: &'a [AllowedPath],
     pub readable: &'a [AllowedPath],
     /// The supervisor makes mounts of its own, for which it keeps the power.
@@ -76,7 +76,7 @@ enum Mount {
 }
 
 /// Everything up to the program to be run.
-pub(crate) fn arguments(places: &Places, view: &View<'_>) -> Vec<OsString> {
+pub(crate) fn arguments(places: &Places, view: &SandboxView<'_>) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = Vec::new();
     let mut add = |words: &[&str]| arguments.extend(words.iter().map(OsString::from));
     add(&["--die-with-parent", "--as-pid-1", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]);
@@ -102,13 +102,13 @@ pub(crate) fn arguments(places: &Places, view: &View<'_>) -> Vec<OsString> {
         }
     }
     let (mut shared_memory, mut hidden) = (None, Vec::new());
-    for ((_, path), mount) in mounts(places, view) {
+    for ((_, path), mount) in list_mounts(places, view) {
         // In a folder that is made below.
         if path == Path::new("/dev/shm") {
             shared_memory = Some(mount);
             continue;
         }
-        push(&mut arguments, &path, &mount, view.scratch);
+        push_mount(&mut arguments, &path, &mount, view.scratch);
         if mount == Mount::Hidden && path.is_dir() {
             hidden.push(path);
         }
@@ -124,7 +124,7 @@ pub(crate) fn arguments(places: &Places, view: &View<'_>) -> Vec<OsString> {
     }
     arguments.extend(["--proc", "/proc", "--dev", "/dev"].map(OsString::from));
     if let Some(mount) = shared_memory {
-        push(&mut arguments, Path::new("/dev/shm"), &mount, view.scratch);
+        push_mount(&mut arguments, Path::new("/dev/shm"), &mount, view.scratch);
     }
     // The superuser may write the kernel's settings without any power. So all of /proc is read-only, the files of the
     // command's own processes too: a list of files to protect would miss those of the next kernel, and the files of a
@@ -142,7 +142,7 @@ pub(crate) fn arguments(places: &Places, view: &View<'_>) -> Vec<OsString> {
 /// Ordered by depth first.
 type Mounts = BTreeMap<(usize, PathBuf), Mount>;
 
-fn mounts(places: &Places, view: &View<'_>) -> Mounts {
+fn list_mounts(places: &Places, view: &SandboxView<'_>) -> Mounts {
     let mut mounts = Mounts::new();
     let depth = |path: &Path| path.components().count();
     let mut put = |path: &Path, mount: Mount| mounts.insert((depth(path), path.to_path_buf()), mount);
@@ -185,7 +185,7 @@ fn mounts(places: &Places, view: &View<'_>) -> Mounts {
     mounts
 }
 
-fn push(arguments: &mut Vec<OsString>, path: &Path, mount: &Mount, scratch: Scratch) {
+fn push_mount(arguments: &mut Vec<OsString>, path: &Path, mount: &Mount, scratch: Scratch) {
     let path = path.as_os_str();
     let mut add = |words: &[&std::ffi::OsStr]| arguments.extend(words.iter().map(|word| (*word).to_owned()));
     match mount {

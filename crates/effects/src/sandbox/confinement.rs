@@ -6,13 +6,13 @@ use std::io;
 use rustix::thread::{CapabilitySet, CapabilitySets};
 use serde::{Deserialize, Serialize};
 
-use super::landlock::{self, Rules};
+use super::landlock::{self, LandlockRules};
 use super::seccomp::{self, SystemCalls};
 
 /// What a command lays upon itself before it becomes what was asked for.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Confinement {
-    pub landlock: Option<Rules>,
+    pub landlock: Option<LandlockRules>,
     pub calls: Option<SystemCalls>,
     /// Without the powers of the superuser, and without a way to get any.
     pub unprivileged: bool,
@@ -25,20 +25,20 @@ const FILE_POWERS: CapabilitySet = CapabilitySet::CHOWN.union(CapabilitySet::DAC
 
 /// A confinement with all that can fail early done.
 #[derive(Debug)]
-pub(crate) struct Prepared {
+pub(crate) struct PreparedConfinement {
     landlock: Option<::landlock::RulesetCreated>,
     filters: Vec<seccompiler::BpfProgram>,
     unprivileged: bool,
     powers_over_files: bool,
 }
 
-impl Prepared {
-    pub(crate) fn new(confinement: &Confinement) -> io::Result<Prepared> {
+impl PreparedConfinement {
+    pub(crate) fn new(confinement: &Confinement) -> io::Result<PreparedConfinement> {
         let landlock = confinement.landlock.as_ref().map(landlock::ruleset).transpose()?;
         let filters =
-            confinement.calls.map(seccomp::programs).transpose().map_err(io::Error::other)?.unwrap_or_default();
+            confinement.calls.map(seccomp::compile_programs).transpose().map_err(io::Error::other)?.unwrap_or_default();
         let Confinement { unprivileged, powers_over_files, .. } = *confinement;
-        Ok(Prepared { landlock, filters, unprivileged, powers_over_files })
+        Ok(PreparedConfinement { landlock, filters, unprivileged, powers_over_files })
     }
 
     /// There is no way back.

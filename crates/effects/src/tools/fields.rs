@@ -11,7 +11,7 @@ use abide_kernel::tool::WorkspacePath;
 use serde_json::{Map, Value};
 
 use crate::limits;
-use crate::nearest::nearest;
+use crate::nearest::nearest_name;
 
 pub(super) struct Fields<'a> {
     /// Where it is: a tool's name, or a place inside its input such as `todo[0]`.
@@ -38,7 +38,7 @@ impl<'a> Fields<'a> {
         if let Some(unknown) = map.keys().find(|name| !known.contains(&name.as_str())) {
             let message = format!("{what} has no field {}", quoted(unknown));
             let instead = instead.iter().find(|(name, _)| name == unknown).map(|(_, hint)| (*hint).to_owned());
-            let meant = || nearest(unknown, known.iter().copied()).map(|near| format!("did you mean `{near}`?"));
+            let meant = || nearest_name(unknown, known.iter().copied()).map(|near| format!("did you mean `{near}`?"));
             let hint = match instead.or_else(meant) {
                 Some(hint) => format!("{hint} {}", takes(&known, &required)),
                 None => takes(&known, &required),
@@ -144,7 +144,7 @@ impl<'a> Fields<'a> {
             return Ok(found);
         }
         let spelled: Vec<&str> = words.iter().map(|&word| spell(word)).collect();
-        let near = value.as_str().and_then(|text| nearest(text, spelled.iter().copied()));
+        let near = value.as_str().and_then(|text| nearest_name(text, spelled.iter().copied()));
         let meant = near.map(|near| format!("did you mean {near}? ")).unwrap_or_default();
         Err(self.wrong(name, value, &format!("{meant}give one of: {}", spelled.join(", "))))
     }

@@ -127,7 +127,7 @@ impl Git {
     }
 
     fn new(runner: Runner, git_dir: &Path) -> Result<Git, Refusal> {
-        let program = programs::find("git").map_err(|why| {
+        let program = programs::find_program("git").map_err(|why| {
             let hint = "install git, or put a folder with one that no agent can write into the daemon's PATH";
             Refusal::new("no_git_program", why, hint)
         })?;

@@ -14,7 +14,7 @@ use super::programs::{SettingProgram, programs_in};
 use super::protect::is_protected;
 use super::repository::{Repository, Settings, read};
 use super::{Repositories, Workspace};
-use crate::git_dir::shadow;
+use crate::git_dir::shadow_warning;
 use crate::limits;
 
 /// Places in a folder that an agent works in directly from which the user's git takes programs to run.
@@ -43,7 +43,7 @@ impl WritableSettings {
             .programs
             .iter()
             .map(|program| warning(format!("runs {} ({} names it)", program.path.display(), program.setting)));
-        let shadows = self.shadowing.iter().map(|folder| shadow(folder));
+        let shadows = self.shadowing.iter().map(|folder| shadow_warning(folder));
         let nested = self.nested.iter().map(|folder| nested_git_warning(folder));
         hooks.chain(files).chain(programs).chain(shadows).chain(nested).collect()
     }

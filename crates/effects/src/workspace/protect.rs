@@ -120,7 +120,7 @@ fn make_protection(root: &Path, read_only: &BTreeSet<PathBuf>, git_dirs: &[PathB
     let pinned: BTreeSet<PathBuf> = read_only.iter().flat_map(above).chain(refs).filter(is_open).collect();
     let among: BTreeSet<&Path> = git_dirs.iter().map(PathBuf::as_path).collect();
     let is_outermost = |git_dir: &PathBuf| !git_dir.ancestors().skip(1).any(|around| among.contains(around));
-    let record = |git_dir: &PathBuf| match RecordedGitDir::of(root, git_dir, is_outermost(git_dir)) {
+    let record = |git_dir: &PathBuf| match RecordedGitDir::record(root, git_dir, is_outermost(git_dir)) {
         Ok(recorded) => Some(Ok(recorded)),
         // It went meanwhile.
         Err(Errno::NOENT | Errno::NOTDIR) => None,
@@ -219,7 +219,7 @@ impl RepositorySearch {
                     );
                     return Err(Refusal::new("unprotected", message, "use a worktree, or a folder with fewer files"));
                 }
-                inside.note(&entry.file_name());
+                inside.record_name(&entry.file_name());
                 match (entry.file_name() == ".git", kind) {
                     (true, kind) if kind.is_symlink() => return Err(link_refusal(&path.join(".git"))),
                     (true, kind) if kind.is_file() => found.git_files.push(folder.join(".git")),

@@ -17,7 +17,7 @@ use super::git::{Git, user_settings};
 use super::tree::path_of;
 use super::validate::canonical_as_far_as_it_exists;
 use crate::file_identity::open_unlinked;
-use crate::git_dir::{shadow, shadows};
+use crate::git_dir::{shadow_warning, shadows};
 use crate::limits;
 use crate::transient;
 
@@ -102,7 +102,7 @@ fn inside_git(folder: &Path) -> Refusal {
 /// A folder with a repository that is itself one: an agent may have made it so.
 pub(super) fn shadowed(folder: &Path) -> Refusal {
     let hint = "the operator has to do that; no command starts there before";
-    Refusal::new("unprotected", shadow(folder), hint)
+    Refusal::new("unprotected", shadow_warning(folder), hint)
 }
 
 /// The code of the refusal for a `.git` folder that is no git directory, or whose settings are a link.

@@ -122,7 +122,7 @@ fn what_is_no_file_is_refused_and_nothing_hangs() {
     }
     let call = |folder: &str, path: &str| {
         let call = file_call("ReadFile", &json!({ "path": path })).unwrap();
-        files::run(&call, &Root::open(folder.as_ref()).unwrap()).unwrap_err()
+        files::run_call(&call, &Root::open(folder.as_ref()).unwrap()).unwrap_err()
     };
     assert_eq!(call("/dev", "null").code, "not_a_file");
     assert_eq!(call(&format!("/proc/{}", std::process::id()), "status").code, "not_a_file");

@@ -485,7 +485,7 @@ fn found(policy: &str, folder: &Path, tool: &str, input: &Value) -> String {
     let caller = Caller { agent: &agent, makers: &[], workspace: Some(folder), root: None, rule_folders: &[] };
     let unseen = Policy::parse(policy).unwrap().unseen(&caller, tool, &file_call(tool, input).unwrap(), false);
     let root = Root::open(folder).unwrap().without_unseen(unseen);
-    match files::run(&file_call(tool, input).unwrap(), &root) {
+    match files::run_call(&file_call(tool, input).unwrap(), &root) {
         Err(refusal) => refusal.code.to_owned(),
         Ok(result) => {
             let path = |found: &Value| found["path"].as_str().or(found.as_str()).unwrap().to_owned();
@@ -607,7 +607,7 @@ fn a_file_that_is_denied_is_not_opened_whatever_leads_there_by_then() {
         let policy = Policy::parse(&rules(&[&format!("deny tool={denied} path=hidden/**")])).unwrap();
         let call = file_call(tool, &input).unwrap();
         let root = Root::open(folder.path()).unwrap().without_unseen(policy.unseen(&caller, tool, &call, false));
-        let refused = files::run(&call, &root).unwrap_err();
+        let refused = files::run_call(&call, &root).unwrap_err();
         assert_eq!(refused.code, "permission_denied", "{tool}");
     }
     assert_eq!(fs::read_to_string(folder.path().join("hidden/a")).unwrap(), "secret\n");
@@ -672,7 +672,7 @@ fn a_path_is_judged_from_every_folder_that_rules_begin_at() {
             ToolCall::Record(_) | ToolCall::Host(_) | ToolCall::Executor(_) | ToolCall::NeedsApproval(_) => {
                 let unseen = judged.unseen(&caller, "Grep", &file_call("Grep", &search).unwrap(), false);
                 let root = Root::open(&workspace).unwrap().without_unseen(unseen);
-                let result = files::run(&file_call("Grep", &search).unwrap(), &root).unwrap();
+                let result = files::run_call(&file_call("Grep", &search).unwrap(), &root).unwrap();
                 result["matches"].as_array().unwrap().len()
             }
         };

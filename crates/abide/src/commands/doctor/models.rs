@@ -108,7 +108,7 @@ fn endpoint(provider: &ProviderItem) -> Check {
         let fix = format!("`abide config set providers.{name}.base_url https://HOST/v1`");
         return Check::fail("endpoint", format!("{name}: nobody says where it is"), fix);
     }
-    let answered = Url::parse(base_url).and_then(|url| web::knock(&url));
+    let answered = Url::parse(base_url).and_then(|url| web::probe_connection(&url));
     match answered {
         Err(problem) => Check::fail(
             "endpoint",

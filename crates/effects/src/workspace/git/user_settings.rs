@@ -15,7 +15,7 @@ pub(in crate::workspace) fn user_settings(key: &str) -> Vec<String> {
 }
 
 fn read_user_settings(key: &str, form: &[&str]) -> Option<Vec<String>> {
-    let mut command = Command::new(programs::find("git").ok()?);
+    let mut command = Command::new(programs::find_program("git").ok()?);
     command.env_clear().current_dir("/").stdin(Stdio::null()).stderr(Stdio::null());
     for name in ["HOME", "XDG_CONFIG_HOME"] {
         if let Some(value) = std::env::var_os(name) {
