@@ -369,7 +369,7 @@ impl RoundRequest<'_> {
         older: &Older,
     ) -> Result<(String, Usage), ProviderFailure> {
         let prompt = summary_request(before, turns, older, self.budget_tokens);
-        let reply = self.model.call(&prompt, &ToolSet::none(), self.exec_id, self.round, &mut |_| {}).await?;
+        let reply = self.model.call(&prompt, &ToolSet::empty(), self.exec_id, self.round, &mut |_| {}).await?;
         match reply.text.trim() {
             "" => Err(ProviderFailure::invalid("the summary is empty")),
             text => Ok((clip(text, SUMMARY_BYTES).to_owned(), reply.usage)),

@@ -11,7 +11,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use abide_effects::model::remote::{Card, Provider, Remote, Speaks};
+use abide_effects::model::remote::{Card, Protocol, Provider, Remote};
 use abide_effects::tools::ToolSet;
 use abide_kernel::fact::CallRecord;
 use abide_kernel::id::{CallId, ExecId};
@@ -97,7 +97,7 @@ fn median(list: &mut [f64]) -> f64 {
 fn remote(base_url: &str) -> Remote {
     let provider = Provider {
         name: "anthropic".to_owned(),
-        speaks: Speaks::Anthropic,
+        protocol: Protocol::Anthropic,
         base_url: base_url.to_owned(),
         key: None,
         key_env: None,

@@ -44,8 +44,8 @@ impl GitDirParts {
         parts
     }
 
-    /// Takes note of one entry of the folder. It may be of any kind: git asks only whether it may enter `objects` and
-    /// `refs`, and an executable file passes for that.
+    /// Records one entry of the folder. It may be of any kind: git asks only whether it may enter `objects` and `refs`,
+    /// and an executable file passes for that.
     pub(crate) fn record_name(&mut self, name: &OsStr) {
         match name.to_str() {
             Some("HEAD") => self.head = true,
@@ -79,7 +79,7 @@ impl GitDirParts {
     }
 }
 
-/// A name in a git directory that nobody can have taken before.
+/// A random name in a git directory, which cannot be in use.
 fn random_name(purpose: &str) -> String {
     format!("{purpose}.abide-{:016x}", RandomState::new().hash_one(purpose))
 }

@@ -1,5 +1,5 @@
-//! Masks the outcomes of effects before they are recorded: no fact and no prompt may hold the value of a secret, wherever
-//! a tool, a command or a model got it from.
+//! Masks the outcomes of effects before they are recorded: no fact and no prompt may hold the value of a secret,
+//! whether a tool, a command or a model produced it.
 
 use abide_kernel::input::{Checked, Input, Removal, Reply};
 use abide_kernel::tool::{Call, ToolCall};

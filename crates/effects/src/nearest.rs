@@ -3,7 +3,7 @@
 /// The nearest of `known`, if it is near at all. Case, `_` and `-` count for nothing: `wait_for` means `WaitFor`.
 pub(crate) fn nearest_name<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let name = plain_name(name);
-    // Whoever sends a page of text as a name meant none of ours, and the distance costs the product of the lengths.
+    // A page of text as a name is no misspelling, and the distance costs the product of the lengths.
     if name.len() > 64 {
         return None;
     }
@@ -20,7 +20,7 @@ fn plain_name(name: &str) -> Vec<char> {
     name.chars().filter(|c| !matches!(c, '_' | '-' | ' ')).flat_map(char::to_lowercase).take(65).collect()
 }
 
-/// How many letters have to be put in, taken out, replaced or swapped with their neighbour.
+/// The number of letters to insert, delete, replace, or swap with the next one.
 fn edit_distance(a: &[char], b: &[char]) -> usize {
     let mut before: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=b.len()).collect();

@@ -1,5 +1,5 @@
-//! What keeps a command where it belongs, and what of that works on this machine. Each mechanism is tried once; what
-//! does not work is kept with its reason and never passed over in silence. Starts no command.
+//! The sandbox of commands. Each mechanism is tried once on this machine; one that does not work is reported with its
+//! reason. This module starts no command of an agent.
 
 mod allowed_path;
 mod bubblewrap;
@@ -26,11 +26,11 @@ use self::seccomp::{FileModes, SignalReach, Sockets, SystemCalls};
 use crate::programs;
 use crate::{environment, limits};
 
-/// What the operator wants.
+/// The operator's setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// The strongest that works; nothing where nothing works, and said so.
+    /// The strongest mechanism that works; none if none works, which is reported.
     #[default]
     Auto,
     /// No command without one.
@@ -49,7 +49,7 @@ impl Mode {
     }
 }
 
-/// What is used.
+/// The mechanism in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mechanism {
@@ -171,7 +171,7 @@ impl Sandbox {
         self.problems.push("nothing confines commands: they can read and change what the daemon's user can".to_owned());
     }
 
-    /// What bubblewrap would do and Landlock can't.
+    /// Notes the protections that only bubblewrap has.
     fn note_gaps(&mut self) {
         let mut note = |gap: &str| self.problems.push(format!("landlock: {gap}"));
         note("modes of files outside of the workspace are not protected from their owner, except for the home's");
@@ -268,7 +268,7 @@ impl Sandbox {
         Refusal::new("ssh_agent_needs_bubblewrap", message, "install bubblewrap, or use a token: --git-credential")
     }
 
-    /// What a command is really kept from, with or without network.
+    /// The restrictions that are enforced on a command, with or without network.
     #[must_use]
     pub fn enforced(&self, network: bool) -> Vec<&'static str> {
         // Their number and their memory are bounded whatever the sandbox is.
@@ -318,7 +318,7 @@ impl Sandbox {
         places
     }
 
-    /// What is hidden from commands inside of `folder`, for those who open files without being confined.
+    /// The paths inside of `folder` that are hidden from commands, for code that opens files without a sandbox.
     pub(crate) fn hidden_in(&self, folder: &Path) -> Vec<PathBuf> {
         match self.mechanism {
             Mechanism::Bubblewrap | Mechanism::Landlock => self.places().hidden_below(folder).cloned().collect(),
@@ -326,7 +326,8 @@ impl Sandbox {
         }
     }
 
-    /// What commands can only read inside of `folder`, though they may write around it: folders of programs.
+    /// The paths inside of `folder` that commands can only read, though they may write around them: folders of
+    /// programs.
     pub(crate) fn read_only_in(&self, folder: &Path) -> Vec<PathBuf> {
         let inside = |path: &PathBuf| path.starts_with(folder) && path != folder;
         match self.mechanism {
@@ -377,7 +378,7 @@ impl Sandbox {
         }
     }
 
-    /// What the supervisor lays upon the command.
+    /// The restrictions that the supervisor applies to the command.
     pub(crate) fn confinement(&self, allowed: &CommandAccess) -> Confinement {
         let files = || {
             let Places { readable, mut hidden, closed, .. } = self.places();
@@ -448,7 +449,7 @@ done; true";
 
 const PROBE_SCRATCH_BYTES: u64 = 1 << 20;
 
-/// What one command may use.
+/// The access of one command.
 #[derive(Debug)]
 pub(crate) struct CommandAccess {
     pub read: Vec<AllowedPath>,
@@ -456,7 +457,7 @@ pub(crate) struct CommandAccess {
     /// Its supervisor protects parts of what is writable.
     pub mounts_inside: bool,
     pub network: bool,
-    /// What its private folders in memory may hold together.
+    /// The size limit of its private folders in memory, together.
     pub scratch_bytes: u64,
     /// Some of it belongs to another user than the daemon's.
     pub foreign: bool,

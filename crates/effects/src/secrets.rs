@@ -91,7 +91,7 @@ pub enum SecretSource {
     Environment,
 }
 
-/// What is wrong with a name for a variable that is given to commands.
+/// Refuses a name that can't be a variable of commands, with the reason.
 pub fn check_variable(name: &str) -> Result<(), String> {
     let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     let fits = begins && name.len() <= NAME_BYTES && name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_');
@@ -105,7 +105,7 @@ pub fn check_variable(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What is wrong with a name for a secret.
+/// Refuses a name that can't be a secret's, with the reason.
 pub fn check_name(name: &str) -> Result<(), String> {
     check_variable(name)?;
     // Variables of these names are carried over from the daemon to every command.
@@ -251,7 +251,7 @@ impl Secrets {
             state.named.extend(new);
             state.named.clone()
         });
-        // What can't be written is named again when the next command with it starts.
+        // Names that can't be written are written again when the next command with the secret starts.
         let _later = private_folder(&self.0.folder)
             .and_then(|()| write_private(&self.0.folder.join(FROM_ENVIRONMENT), &serde_json::to_vec(&named)?));
     }

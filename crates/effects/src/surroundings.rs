@@ -1,5 +1,5 @@
-//! What lies around an agent that its model should know of before it asks: the guides of the folder that it works in,
-//! and the skills that it may read. Looked at anew for each call, so that what a person changes counts at once.
+//! The surroundings of an agent that its model should know before it asks: the guides of the folder that it works in,
+//! and the skills that it may read. They are read anew for each call, so that a person's changes count at once.
 //!
 //! Everything is opened beneath a root, as the file tools open it; nothing here takes a folder for the agent, makes one,
 //! or runs anything. What is broken is named with what is wrong with it, and stands in nobody's way.
@@ -30,7 +30,7 @@ pub struct Surroundings {
     pub guides: Vec<Guide>,
     /// By where they lie, then by name. No two have the same name.
     pub skills: Vec<Skill>,
-    /// What was meant to be one of these, and is not.
+    /// Files and folders that were meant to be guides or skills and can't be used.
     pub broken: Vec<BrokenFile>,
 }
 
@@ -40,11 +40,11 @@ pub struct Guide {
     /// From the workspace on: `AGENTS.md`, `../AGENTS.md`.
     pub path: String,
     pub text: String,
-    /// There is more of it than there is room for.
+    /// It is longer than the available room.
     pub truncated: bool,
 }
 
-/// What a model is told of a skill before it reads it.
+/// The entry of a skill in a prompt, before the model reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skill {
     pub name: String,
@@ -60,7 +60,7 @@ pub struct BrokenFile {
     pub problem: String,
 }
 
-/// Where to look. `workspace` is a real path; `hidden` are the places that no agent may see.
+/// The places to look in. `workspace` is a real path; `hidden` are the paths that no agent may see.
 pub(crate) struct AgentLocation<'a> {
     pub home: &'a Path,
     pub workspace: &'a Path,
@@ -108,7 +108,7 @@ impl AgentLocation<'_> {
     }
 }
 
-/// Looks around. Blocks.
+/// Reads the surroundings. Blocks.
 pub(crate) fn read_surroundings(at: &AgentLocation<'_>) -> Surroundings {
     let mut around = Surroundings::default();
     let workspace = at.open_workspace();
@@ -120,7 +120,7 @@ pub(crate) fn read_surroundings(at: &AgentLocation<'_>) -> Surroundings {
     around
 }
 
-/// What is wrong, where a refusal would speak to somebody who named a path.
+/// The problem alone, without the parts of a refusal for somebody who named a path.
 fn problem(refusal: Refusal) -> String {
     match refusal.code {
         "outside_workspace" => "it leads out of the folder that it has to lie in: copy it there".to_owned(),

@@ -1,4 +1,4 @@
-//! What is sent to a webhook of the operator's, signed as Standard Webhooks has it.
+//! Notifications to a webhook of the operator's, signed as Standard Webhooks specifies.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -9,9 +9,9 @@ use super::target::{Content, Target};
 #[derive(Debug)]
 pub(super) struct Change {
     pub target: Target,
-    /// What was there when the change was worked out.
+    /// The content when the change was computed.
     pub before: Option<Content>,
-    /// What shall be there; nothing means that the file goes.
+    /// The new content; none means that the file is deleted.
     pub after: Option<Content>,
     /// The path as the model knows it.
     pub path: String,

@@ -49,7 +49,7 @@ pub(super) fn find_files(call: &Glob, root: &Root) -> Result<Value, Refusal> {
     Ok(result)
 }
 
-/// What to try, when nothing or not everything was found.
+/// A hint, if nothing or not everything was found.
 fn make_note(pattern: &Pattern, nothing: bool, walked: WalkSummary) -> Option<String> {
     if walked.cut {
         let most = limits::WALK_ENTRIES;

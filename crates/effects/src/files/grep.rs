@@ -85,7 +85,7 @@ fn build_searcher(context: usize) -> Searcher {
     builder.build()
 }
 
-/// What was found so far, over all files.
+/// The matches so far, in all files.
 struct Search<'a> {
     matcher: &'a RegexMatcher,
     mask: &'a Mask,
@@ -128,7 +128,7 @@ impl<'a> Search<'a> {
             self.more = true;
             return ControlFlow::Break(());
         }
-        // What can be read is taken from what is left, whether or not it is read to the end.
+        // The readable bytes count against the remaining bytes, whether or not the file is read to the end.
         let mut reader = opened.file.take(self.left);
         let before = self.left;
         let matcher = self.matcher;

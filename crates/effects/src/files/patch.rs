@@ -30,7 +30,7 @@ pub(super) fn apply_patch(call: &ApplyPatch, root: &Root) -> Result<Value, Refus
         return Err(refusal);
     }
     let mut made: Vec<Change> = draft.entries.into_iter().map(|entry| entry.change).collect();
-    // What goes, goes last: until everything new is written, nothing of the old is lost.
+    // Deletions come last: until everything new is written, nothing of the old is lost.
     made.sort_by_key(|change| change.after.is_none());
     changes::apply_changes(root, &made)
 }
@@ -118,7 +118,7 @@ impl Draft<'_> {
         Ok(self.entries.len() - 1)
     }
 
-    /// What a change starts from.
+    /// The content that a change starts from.
     fn read_source(&self, entry: usize) -> Result<Content, Refusal> {
         let DraftFile { change, moved_here, .. } = &self.entries[entry];
         let content = if *moved_here && change.before.is_some() { &change.before } else { &change.after };

@@ -16,7 +16,7 @@ use super::root::{OpenedFile, Root, display_path, errno_refusal};
 use crate::limits;
 use crate::secrets::Mask;
 
-/// What was found on the way through the file.
+/// The lines that were read so far, and the facts about the file that were seen.
 #[derive(Default)]
 struct Lines {
     content: Vec<u8>,
@@ -71,7 +71,7 @@ pub(super) fn read_file(call: &ReadFile, root: &Root) -> Result<Value, Refusal> 
     Ok(Value::Object(result))
 }
 
-/// What kind of image it is, if any. A text may begin with the letters of one; it has no byte that is not of a text.
+/// The kind of image, if any. A text may begin with the signature of one; it has no byte that is not of a text.
 fn image_kind(opened: &OpenedFile) -> Option<&'static str> {
     let mut start = [0; 512];
     let read = opened.file.read_at(&mut start, 0).unwrap_or_default();

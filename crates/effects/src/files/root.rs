@@ -65,10 +65,10 @@ impl Root {
         Root::from_open(open_folder(workspace)?, workspace)
     }
 
-    /// A folder that is open already, and was opened by this path.
+    /// Takes a folder that is open already, and was opened by this path.
     pub(crate) fn from_open(folder: OwnedFd, workspace: &Path) -> Result<Root, Refusal> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        // Asked once here, so that a system without it says so before anything is done.
+        // Tried once here, so that a system without the call is reported before anything is done.
         match open_beneath(&folder, Path::new("."), flags).and_then(|_| real_path(&folder)) {
             Ok(resolved) => {
                 let (named, closed, read_only) = (workspace.to_owned(), Vec::new(), Vec::new());
@@ -90,7 +90,7 @@ impl Root {
     /// The same without these places, each by its path of the whole system.
     #[must_use]
     pub fn without(mut self, closed: impl IntoIterator<Item = PathBuf>) -> Root {
-        // Of a place that is a link, where it leads is closed too.
+        // The target of a link is closed too.
         self.closed = closed.into_iter().flat_map(|path| [path.canonicalize().ok(), Some(path)]).flatten().collect();
         self
     }
@@ -403,8 +403,8 @@ impl Root {
 fn open_beneath(folder: &OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-    // The system says "again" when something was renamed while it looked for `..`. Whoever renames for ever does not
-    // keep us for ever.
+    // The system returns EAGAIN when something was renamed while it resolved `..`. The number of tries is bounded,
+    // because a command may rename for ever.
     for _ in 0..limits::OPEN_TRIES {
         match fs::openat2(folder, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve) {
             Err(Errno::AGAIN | Errno::INTR) => {}

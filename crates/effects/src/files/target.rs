@@ -39,7 +39,7 @@ pub(super) struct Content {
 pub(super) const PLAIN: u32 = 0o644;
 
 impl Target {
-    /// What is there now, whole. More than can be worked on is a refusal.
+    /// The whole current content. Refused if it is too large.
     pub(super) fn content(&self) -> Result<Option<Content>, Refusal> {
         let Some(stat) = self.read_stat()? else { return Ok(None) };
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -117,7 +117,7 @@ impl Target {
             let name = format!("{PREFIX}{}-{count}{SUFFIX}", std::process::id());
             match fs::openat(&self.folder, &name, flags, Mode::from_raw_mode(0o600)) {
                 Ok(opened) => {
-                    // Nobody waits for this lock; it only says that the writer lives.
+                    // No process waits for this lock; it only shows that the writer lives.
                     let _ = fs::flock(&opened, FlockOperation::NonBlockingLockExclusive);
                     return Ok((name, File::from(opened)));
                 }

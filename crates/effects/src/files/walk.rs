@@ -19,10 +19,10 @@ use super::root::{OpenedFile, Root, display_path, opened_file};
 use super::target::is_temporary;
 use crate::limits;
 
-/// How a walk went.
+/// The summary of a walk.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct WalkSummary {
-    /// There was more than one walk goes through.
+    /// There were more entries than one walk visits.
     pub cut: bool,
     /// Something was left out because an ignore file names it.
     pub ignored: bool,
@@ -33,7 +33,7 @@ pub(super) struct WalkSummary {
 /// Said beside the results of such a walk.
 pub(super) const HELD_BACK: &str = "files that the operator's policy keeps from you were left out: name one in `path` to see whether you may ask for it";
 
-/// Something that is no folder, on a walk.
+/// An entry that is not a folder, on a walk.
 pub(super) struct WalkEntry<'a> {
     root: &'a Root,
     folder: &'a OwnedFd,
@@ -45,7 +45,7 @@ pub(super) struct WalkEntry<'a> {
 }
 
 impl WalkEntry<'_> {
-    /// Opens it as a regular file; whatever else it has become is none.
+    /// Opens it as a regular file; None if it is anything else by now.
     pub(super) fn open_file(&self) -> Option<OpenedFile> {
         open_file_in(self.root, self.folder, self.name)
     }
@@ -64,7 +64,7 @@ struct IgnoreRules {
     rules: Gitignore,
 }
 
-/// Shows everything below `start` until it is told to stop.
+/// Calls `show` for everything below `start` until it breaks.
 pub(super) fn walk_folder(
     root: &Root,
     start: &Path,
@@ -126,7 +126,7 @@ pub(super) fn walk_folder(
     }
 }
 
-/// What is in a folder, by name.
+/// The entries of a folder, by name.
 fn read_entries(
     folder: &OwnedFd,
     hidden: bool,
@@ -165,7 +165,7 @@ fn open_file_in(root: &Root, folder: &OwnedFd, name: &OsStr) -> Option<OpenedFil
     opened_file(Path::new(name), opened).ok()
 }
 
-/// The deepest folder that has anything to say about a path decides.
+/// The rules of the deepest folder that match a path decide.
 fn is_ignored(rules: &[IgnoreRules], path: &Path, is_folder: bool) -> bool {
     for IgnoreRules { of, rules } in rules.iter().rev().filter(|rules| !rules.rules.is_empty()) {
         let Ok(inside) = path.strip_prefix(of) else { continue };
@@ -177,7 +177,7 @@ fn is_ignored(rules: &[IgnoreRules], path: &Path, is_folder: bool) -> bool {
     false
 }
 
-/// What one folder's files say. The later ones win.
+/// The rules of one folder's ignore files. Later ones win.
 fn read_rules(root: &Root, folder: &OwnedFd) -> Gitignore {
     let mut builder = GitignoreBuilder::new("");
     if let Some(git) = open_folder_in(root, folder, OsStr::new(".git"))

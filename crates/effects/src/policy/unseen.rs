@@ -28,7 +28,7 @@ impl Policy {
         if !self.looks_at_files() {
             return None;
         }
-        let subject = Subject::of(CallSubject::of_file(call), caller, true);
+        let subject = Subject::new(CallSubject::of_file(call), caller, true);
         let mut rules = Vec::new();
         for rule in self.rules.iter().filter(|rule| rule.about(tool, true, &subject).is_some() && rule.binds(caller)) {
             if rule.command.is_some() || !subject.is_about_files(rule.tool.is_some()) && rule.path.is_some() {

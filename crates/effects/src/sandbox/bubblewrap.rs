@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::AllowedPath;
 use super::places::Places;
 
-/// What a command may see and change, in paths without symbolic links.
+/// The paths that a command may see and change, without symbolic links.
 #[derive(Debug)]
 pub(crate) struct SandboxView<'a> {
     pub writable: &'a [AllowedPath],
@@ -23,7 +23,7 @@ pub(crate) struct SandboxView<'a> {
     pub scratch: Scratch,
 }
 
-/// What the private folders in memory may hold.
+/// The size limit of the private folders in memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Scratch {
     /// All of them together: they are folders of one file system.
@@ -114,7 +114,7 @@ pub(crate) fn arguments(places: &Places, view: &SandboxView<'_>) -> Vec<OsString
         }
     }
     if let Some(socket) = view.ssh_agent {
-        // Whoever has only read access to a socket can't connect to it, whatever the mount says.
+        // Without write access to a socket a process can't connect to it, whatever the mount says.
         arguments.extend(["--bind-try".as_ref(), socket.as_os_str(), SSH_AGENT_SOCKET.as_ref()].map(OsString::from));
     }
     // Read-only, because such a folder may hold no bytes but any number of names. Not before everything is mounted: a
@@ -170,12 +170,12 @@ fn list_mounts(places: &Places, view: &SandboxView<'_>) -> Mounts {
         .filter(|(_, mount)| matches!(mount, Mount::Read | Mount::Write))
         .map(|((_, path), mount)| (path.clone(), mount.clone()))
         .collect();
-    // Whoever gives a folder gives all of it.
+    // A folder is given with everything in it.
     let is_given = |path: &Path| view.writable.iter().chain(view.readable).any(|root| path.starts_with(&root.path));
     for secret in places.hidden.iter().chain(places.closed.iter().filter(|path| !is_given(path))) {
         let around = shown.iter().filter(|(path, _)| secret.starts_with(path) && secret != path);
         let Some((shown_at, mount)) = around.max_by_key(|(path, _)| depth(path)) else { continue };
-        // What is mounted can't be renamed, what is around it can, and with it would go the name by which the next
+        // A mount point can't be renamed, but a folder around it can, and with it would go the name by which the next
         // command's secrets are hidden. So the folders on the way are mounted too, as they are.
         for folder in secret.ancestors().skip(1).take_while(|folder| *mount == Mount::Write && *folder != shown_at) {
             mounts.entry((depth(folder), folder.to_path_buf())).or_insert(Mount::Write);

@@ -1,5 +1,6 @@
-//! What a command lays upon itself before it becomes what was asked for: no powers, Landlock's rules, a filter of system
-//! calls. Decided by the daemon, prepared by the supervisor, done by the command; there is no way back.
+//! The restrictions that a command applies to itself before it executes its program: no capabilities, Landlock's rules,
+//! a filter of system calls. The daemon decides them, the supervisor prepares them, and the command's process applies
+//! them; they can't be undone.
 
 use std::io;
 
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::landlock::{self, LandlockRules};
 use super::seccomp::{self, SystemCalls};
 
-/// What a command lays upon itself before it becomes what was asked for.
+/// The restrictions that a command applies to itself before it executes its program.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Confinement {
     pub landlock: Option<LandlockRules>,
@@ -45,7 +46,8 @@ impl PreparedConfinement {
     pub(crate) fn confine(self) -> io::Result<()> {
         if self.unprivileged {
             rustix::thread::set_no_new_privs(true)?;
-            // What bubblewrap left is what it was told to leave: power over files, all of which it chose.
+            // The remaining capabilities are those that bubblewrap was told to leave: power over files, all of which it
+            // chose.
             let kept = if self.powers_over_files { FILE_POWERS } else { CapabilitySet::empty() };
             let left = rustix::thread::capabilities(None)?.permitted & kept;
             let sets = CapabilitySets { effective: left, permitted: left, inheritable: CapabilitySet::empty() };

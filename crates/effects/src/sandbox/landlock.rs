@@ -60,7 +60,7 @@ pub(crate) fn ruleset(rules: &LandlockRules) -> io::Result<RulesetCreated> {
     Ok(created)
 }
 
-/// What this kernel's Landlock can do.
+/// The features of this kernel's Landlock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LandlockAbility {
     pub version: u32,

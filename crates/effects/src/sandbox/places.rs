@@ -47,7 +47,7 @@ const TOOLCHAINS: &[&str] = &[
     "go",
 ];
 
-/// What opens doors elsewhere, below a person's home.
+/// Credentials for other services, below a person's home.
 const SECRETS: &[&str] = &[
     ".abide",
     ".aws",

@@ -25,8 +25,8 @@ pub(crate) enum Sockets {
     /// Local ones and those of the internet: a network namespace or Landlock bounds where they lead. Not those of
     /// virtual machines (AF_VSOCK), which no namespace bounds, nor any other family.
     Usual,
-    /// No local ones: a socket with a path is not a file that rules on files protect, and one of them may belong to a
-    /// service that does anything for whoever asks.
+    /// No local sockets: a socket with a path is not protected by rules on files, and it may belong to a service that
+    /// does anything for any client.
     Internet,
     None,
 }
@@ -40,8 +40,8 @@ pub(crate) enum SignalReach {
     User,
 }
 
-/// Bits of a file's mode that a command may not set. A program with them runs as its owner or its group, whoever starts
-/// it: it would lend the daemon's user to every user of the machine that can reach the workspace.
+/// Bits of a file's mode that a command may not set. A program with them runs as its owner or its group for every user
+/// who starts it: it would lend the daemon's user to every user of the machine that can reach the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum FileModes {
     /// Setuid. Setgid may be set: folders that a group shares have it, `chmod 755` keeps it there, and a filter can't

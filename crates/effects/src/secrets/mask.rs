@@ -73,7 +73,7 @@ impl Mask {
         self.0.is_some()
     }
 
-    /// The same text without values; none where it has no value.
+    /// The masked text; None if it contains no value.
     #[must_use]
     pub fn masked_text(&self, text: &str) -> Option<String> {
         match self.masked_bytes(text.as_bytes()) {

@@ -58,7 +58,7 @@ fn read_file_of_skill(found: &SkillLocation, path: &Path, offset: u64, limit: u6
     })
 }
 
-/// What else lies in its folder, and whether there is more than that.
+/// The other files in its folder, and whether there are more.
 fn list_files(found: &SkillLocation) -> (Vec<String>, bool) {
     let mut gathered = SkillFileList::default();
     if let Ok(folder) = found.root.open_beneath(&found.folder, OFlags::RDONLY | OFlags::DIRECTORY) {

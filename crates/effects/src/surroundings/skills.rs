@@ -1,5 +1,5 @@
-//! Skills: folders with a `SKILL.md` that says what somebody has to know for one kind of work. A model is told their
-//! names and descriptions; the rest is read when it asks (`read_skill`).
+//! Skills: folders with a `SKILL.md` of instructions for one kind of work. A model is told their names and
+//! descriptions; the rest is read when it asks (`read_skill`).
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -18,7 +18,7 @@ use crate::limits;
 const SHELVES: [&str; 2] = [".agents/skills", ".claude/skills"];
 pub(super) const FILE: &str = "SKILL.md";
 
-/// A skill, and where to read it.
+/// A skill and its location.
 #[derive(Debug)]
 pub(super) struct SkillLocation {
     pub skill: Skill,
@@ -37,7 +37,7 @@ struct SkillFolder {
     shown: String,
 }
 
-/// All there are, and what is wrong with the others.
+/// All usable skills; the problems of the others go into `broken`.
 pub(super) fn list_skills(
     at: &AgentLocation<'_>,
     workspace: Option<Root>,

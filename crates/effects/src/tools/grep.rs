@@ -45,7 +45,7 @@ fn schema() -> Value {
 }
 
 fn parse(fields: &Fields<'_>) -> Result<Grep, Refusal> {
-    let (pattern, path) = (fields.text("pattern")?, fields.optional_path("path")?);
+    let (pattern, path) = (fields.get_text("pattern")?, fields.optional_path("path")?);
     let glob = fields.optional_text("glob")?;
     let context = fields.number("context", 0..=GREP_CONTEXT_MAX)?.unwrap_or(0);
     let limit = fields.number("limit", 1..=GREP_MATCHES_MAX)?.unwrap_or(GREP_MATCHES);

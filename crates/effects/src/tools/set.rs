@@ -39,7 +39,7 @@ impl ToolSet {
 
     /// No tool: the model is to answer with text.
     #[must_use]
-    pub fn none() -> ToolSet {
+    pub fn empty() -> ToolSet {
         ToolSet::new(std::iter::empty())
     }
 

@@ -1,4 +1,4 @@
-//! What stands above the hunks of one file: its names before and after, and what else happens to it.
+//! The lines above the hunks of one file: its names before and after, and its other changes.
 
 use super::parse::PatchFault;
 use abide_kernel::tool::{FilePatch, Hunk, WorkspacePath};
@@ -130,7 +130,7 @@ fn without_prefixes(old: Name, new: Name, git: bool) -> (Name, Name) {
     (strip(old), strip(new))
 }
 
-/// What stands after `---` or `+++`: a name, and perhaps a tab and a time. The beginning of time means no file.
+/// Parses the text after `---` or `+++`: a name, and perhaps a tab and a time. The Unix epoch means no file.
 pub(super) fn parse_name(text: &str) -> Result<Name, PatchFault> {
     let (name, time) = if text.starts_with('"') { (text, "") } else { text.split_once('\t').unwrap_or((text, "")) };
     let name = unquote_name(name)?;

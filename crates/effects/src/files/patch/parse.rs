@@ -6,7 +6,7 @@ use abide_kernel::tool::{FilePatch, Hunk, Line, Side};
 use super::header::{Header, names_of_git_line, parse_name};
 use crate::limits;
 
-/// What is wrong with a patch, and what to do about it.
+/// A fault of a patch, and its remedy.
 #[derive(Debug)]
 pub(crate) struct PatchFault {
     pub message: String,
@@ -63,7 +63,7 @@ pub(crate) fn parse(patch: &str) -> Result<Vec<FilePatch>, PatchFault> {
             let hint = "begin each file with two lines, --- a/PATH and +++ b/PATH";
             return Err(PatchFault::new(format!("line {} begins a hunk, but of no file", text.at + 1), hint));
         } else {
-            // What people write around a patch: a commit's message, a signature.
+            // Text that people write around a patch: a commit's message, a signature.
             text.at += 1;
         }
     }

@@ -1,6 +1,6 @@
 //! Anthropic's Messages.
 
-use abide_effects::model::remote::Speaks;
+use abide_effects::model::remote::Protocol;
 use abide_effects::tools::ToolSet;
 use abide_kernel::budget::Usage;
 use abide_kernel::fact::CallRecord;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::provider::*;
 
-const SPEAKS: Speaks = Speaks::Anthropic;
+const SPEAKS: Protocol = Protocol::Anthropic;
 
 pub fn start() -> Value {
     json!({ "type": "message_start", "message": { "id": "msg_1", "type": "message", "role": "assistant",
@@ -250,7 +250,7 @@ async fn without_tools_none_are_offered_and_none_is_called() {
     let blocks = [tool_use(0, "TaskList"), stop(0)];
     let provider = Loopback::new(vec![answer(&blocks, "tool_use")]);
     let remote = provider.remote(SPEAKS);
-    let reply = remote.call(&hello(), &ToolSet::none(), &exec_id(), 1, &mut |_| {}).await.unwrap();
+    let reply = remote.call(&hello(), &ToolSet::empty(), &exec_id(), 1, &mut |_| {}).await.unwrap();
     assert_eq!(provider.last_body().get("tools"), None);
     let ToolCall::Refused(refusal) = &reply.calls[0].parsed else { panic!("{:?}", reply.calls[0]) };
     assert_eq!((refusal.code, refusal.hint.as_str()), ("tool_not_offered", "answer with text"));
@@ -382,7 +382,8 @@ async fn a_call_that_names_no_tool_is_refused() {
         call(&provider.remote(SPEAKS), &after(&reply)).await.unwrap();
         assert_eq!(provider.last_body()["messages"][1]["content"][0]["name"], "_");
 
-        let reply = provider.remote(SPEAKS).call(&hello(), &ToolSet::none(), &exec_id(), 1, &mut |_| {}).await.unwrap();
+        let reply =
+            provider.remote(SPEAKS).call(&hello(), &ToolSet::empty(), &exec_id(), 1, &mut |_| {}).await.unwrap();
         let ToolCall::Refused(refusal) = &reply.calls[0].parsed else { panic!("{:?}", reply.calls[0]) };
         assert_eq!(refusal.hint, "answer with text");
     }

@@ -1,6 +1,6 @@
 //! Chat Completions, as OpenAI has them and as others do.
 
-use abide_effects::model::remote::Speaks;
+use abide_effects::model::remote::Protocol;
 use abide_kernel::budget::Usage;
 use abide_kernel::tool::ToolCall;
 use abide_kernel::vocabulary::ProviderError;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::anthropic::conversation;
 use super::provider::*;
 
-const SPEAKS: Speaks = Speaks::Chat;
+const SPEAKS: Protocol = Protocol::Chat;
 
 pub fn says(text: &str) -> Value {
     chunk(json!({ "content": text }), None)

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::Key;
 
-/// What stands in its place.
+/// The text in its place.
 pub(super) const INSTEAD: &str = "(the key)";
 
 /// Shorter ones are words such as `none`, which servers at home take for a key.
@@ -12,11 +12,11 @@ const SECRET_BYTES: usize = 16;
 
 /// A key that nobody is to read in an answer, if there is one.
 #[derive(Clone, Copy)]
-pub(super) struct Hide<'k>(Option<&'k str>);
+pub(super) struct KeyRedaction<'k>(Option<&'k str>);
 
-impl<'k> Hide<'k> {
-    pub(super) fn new(key: Option<&'k Key>) -> Hide<'k> {
-        Hide(key.map(Key::reveal).filter(|key| key.len() >= SECRET_BYTES))
+impl<'k> KeyRedaction<'k> {
+    pub(super) fn new(key: Option<&'k Key>) -> KeyRedaction<'k> {
+        KeyRedaction(key.map(Key::reveal).filter(|key| key.len() >= SECRET_BYTES))
     }
 
     pub(super) fn from<'t>(&self, text: &'t str) -> Cow<'t, str> {

@@ -1,4 +1,5 @@
-//! Where a script is. It travels in the carry, so it survives a restart, and a call that was cut off plays again.
+//! The position in a script. It is kept in the carry, so it survives a restart, and a call that was cut off plays
+//! again.
 //!
 //! Rounds play in order, whichever messages the calls are about. A message that sets off a `when` entry opens a *play*
 //! of it, which goes before the main rounds:
@@ -22,12 +23,12 @@ use abide_kernel::provider;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::file::{Round, Says, Script};
+use super::file::{Round, RoundOutcome, Script};
 use crate::limits;
 use crate::model::text_of;
 
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Place {
+pub(super) struct ScriptPosition {
     /// The file it is a place in. In another file it means nothing.
     script: String,
     /// The next of the main rounds.
@@ -49,13 +50,14 @@ struct Play {
     failed: bool,
 }
 
-impl Place {
+impl ScriptPosition {
     /// Another provider's carry is none of ours, and another file's place is none of this file's: either way the file
     /// plays from its beginning.
-    pub(super) fn from_carry(carry: Option<&Value>, file: &Path) -> Place {
+    pub(super) fn from_carry(carry: Option<&Value>, file: &Path) -> ScriptPosition {
         let script = file.to_string_lossy();
-        let kept = carry.and_then(|carry| Place::deserialize(carry).ok()).filter(|place| place.script == script);
-        kept.unwrap_or_else(|| Place { script: script.into_owned(), ..Place::default() })
+        let kept =
+            carry.and_then(|carry| ScriptPosition::deserialize(carry).ok()).filter(|place| place.script == script);
+        kept.unwrap_or_else(|| ScriptPosition { script: script.into_owned(), ..ScriptPosition::default() })
     }
 
     pub(super) fn to_carry(&self) -> Value {
@@ -67,7 +69,7 @@ impl Place {
     }
 
     /// The round that this call plays; the place moves past it. Nothing: played out.
-    pub(super) fn next<'s>(&mut self, script: &'s Script, call: &ModelCall) -> Option<&'s Round> {
+    pub(super) fn next_round<'s>(&mut self, script: &'s Script, call: &ModelCall) -> Option<&'s Round> {
         self.open_plays(script, call);
         match self.play_on(script, call) {
             Some(round) => Some(round),
@@ -103,8 +105,8 @@ impl Place {
         if let Some(round) = round {
             play.next += 1;
             play.failed = match &round.says {
-                Says::Reply { .. } => false,
-                Says::Error { error, .. } => provider::keeps_message(*error),
+                RoundOutcome::Reply { .. } => false,
+                RoundOutcome::Error { error, .. } => provider::keeps_message(*error),
             };
         }
         self.plays.push(play);
@@ -122,7 +124,7 @@ impl Place {
     }
 }
 
-/// What the turn is about, then what joined it.
+/// The message of the turn, then its interjections.
 fn messages(call: &ModelCall) -> impl Iterator<Item = &Arc<Message>> {
     std::iter::once(&call.message).chain(&call.interjections)
 }
@@ -133,7 +135,7 @@ impl Play {
     }
 
     fn round<'s>(&self, script: &'s Script) -> Option<&'s Round> {
-        script.when(&self.contains)?.rounds.get(self.next)
+        script.find_entry(&self.contains)?.rounds.get(self.next)
     }
 
     fn to_carry(&self) -> Value {
