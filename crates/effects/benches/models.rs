@@ -1,4 +1,4 @@
-//! What a call to a model costs this process, against the same bytes sent and read bare, in the same run.
+//! The cost of a call to a model for this process, against the same bytes sent and read bare, in the same run.
 //!
 //! The provider is on this machine and answers at once. Only the thread of the caller is counted, so what the provider
 //! needs is not in the figures.
@@ -187,13 +187,13 @@ fn read(stream: &TcpStream) -> Option<Vec<u8>> {
     Some(body)
 }
 
-/// What the adapter sends for the prompt, word for word.
+/// The bytes that the adapter sends for the prompt.
 fn body_of(runtime: &tokio::runtime::Runtime, prompt: &Prompt) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let remote = remote(&format!("http://{}", listener.local_addr().unwrap()));
     let asked = std::thread::spawn(move || read(&listener.accept().unwrap().0).unwrap());
     let exec_id = ExecId::new("exec_1");
-    // Nobody answers it.
+    // This address has no server.
     let _ = runtime.block_on(remote.call(prompt, &ToolSet::every(), &exec_id, 1, &mut |_| {}));
     String::from_utf8(asked.join().unwrap()).unwrap()
 }

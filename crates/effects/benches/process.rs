@@ -1,4 +1,4 @@
-//! What owning a command costs, against the same done bare, in the same run.
+//! The cost of owning a command, against the same done bare, in the same run.
 //!
 //! One JSON line per figure: `{"name","value","unit","baseline","ratio","goal"}`; the goal says which way the ratio
 //! should go.
@@ -85,7 +85,7 @@ impl World {
         self.runtime.block_on(self.processes.start(launch)).unwrap()
     }
 
-    /// What a start is wrapped in, read off one that runs, with the command itself in the supervisor's place.
+    /// The wrapper of a start, read from a running one, with the command itself in the supervisor's place.
     fn bare_arguments(&self) -> Vec<String> {
         let process = self.start("sleep 1000");
         let supervisor = process.recovery().split(' ').nth(1).unwrap().to_owned();

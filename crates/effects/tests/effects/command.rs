@@ -119,7 +119,7 @@ impl World {
         (text(&output.stdout), ended.exit_code)
     }
 
-    /// What carries this command's marker and runs.
+    /// The running processes with this command's marker.
     pub(crate) fn alive(&self, process: &Process) -> Vec<i32> {
         carriers(marker_in(&process.recovery()))
     }

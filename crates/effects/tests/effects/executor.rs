@@ -54,7 +54,7 @@ impl Stage {
     }
 }
 
-/// What the call came to.
+/// The outcome of the call.
 pub(crate) fn result(inputs: &[Input]) -> (ToolStatus, Value) {
     match inputs.last() {
         Some(Input::FinishTool { status, result, .. }) => (*status, result.clone()),

@@ -80,7 +80,7 @@ async fn a_folder_is_held_until_the_turn_ends_and_readers_do_not_wait() {
     let written = ground.write("ada", &folder).await;
     is_done(&written);
     assert!(written.iter().any(|input| matches!(input, Input::OccupyWorkspace { .. })), "{written:?}");
-    // Nobody waits to read, and nobody holds anything for it.
+    // Readers neither wait nor take a lock.
     let began = Instant::now();
     for (tool, input) in [
         ("ReadFile", json!({ "path": "ada" })),

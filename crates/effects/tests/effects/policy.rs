@@ -85,7 +85,7 @@ fn commands_are_matched_whole_and_in_parts() {
         let does = judge(policy, "a", "ExecCommand", &json!({ "cmd": command }));
         assert_eq!(word(&does), expected, "{command:?}");
     }
-    // What a running shell is told counts as much.
+    // Input to a running shell counts as much.
     let input = json!({ "task_id": "task_1", "input": "git push\n" });
     assert_eq!(word(&judge(push, "a", "TaskInput", &input)), "asks");
     // A rule about commands is about nothing else.
@@ -331,7 +331,7 @@ fn a_command_that_redirects_is_not_allowed_by_what_it_begins_with() {
         let does = judge(&policy, "a", "ExecCommand", &json!({ "cmd": command }));
         assert_eq!(word(&does), "runs", "{command:?}");
     }
-    // What is asked for is asked for wherever the output goes.
+    // A call that needs approval needs it wherever the output goes.
     let ask = rules(&["ask command=git_push*"]);
     assert_eq!(word(&judge(&ask, "a", "ExecCommand", &json!({ "cmd": "git push >log" }))), "asks");
     // Who allows everything allows that, too.
@@ -475,7 +475,7 @@ fn a_path_is_judged_by_where_it_leads() {
     assert_eq!(word(&judge_as(&allow, &["a"], Some(&missing), "WriteFile", &input)), "runs");
 }
 
-/// What a search finds under a policy: the paths, or the word for a call that does not run.
+/// The result of a search under a policy: the paths, or the word for a call that does not run.
 fn found(policy: &str, folder: &Path, tool: &str, input: &Value) -> String {
     let does = judge_as(policy, &["a"], Some(folder), tool, input);
     if word(&does) != "runs" {

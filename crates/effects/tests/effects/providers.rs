@@ -9,7 +9,7 @@ use abide_effects::model::providers::{AddressSource, Kind, ProviderSettings, bas
 use abide_effects::model::remote::{Protocol, Remote};
 use abide_kernel::budget::Usage;
 
-/// What settings say and what the environment has.
+/// The settings and the environment.
 #[derive(Default)]
 struct Said {
     providers: BTreeMap<String, ProviderSettings>,
@@ -138,7 +138,7 @@ fn settings_add_providers_and_change_those_there_are() {
         .provider("openai", None, Some("https://proxy.example/v1"), None);
     assert_eq!(said.reached("work/x"), with("https://api.anthropic.com", "w-key"));
     assert_eq!(said.reached("openai/x"), with("https://proxy.example/v1", "o-key"));
-    // Nobody else's key goes to an address that it was not meant for.
+    // No key goes to an address that it was not meant for.
     assert_eq!(said.reached("mine/x"), none("http://10.0.0.9:8000/v1"));
     assert_eq!(said.reached("lent/x"), none("https://llm.example/v1"));
     assert_eq!(said.remote("mine/a/b:7b").model, "a/b:7b");
@@ -218,7 +218,7 @@ fn cards_are_known_guessed_and_overridden() {
             && said.providers().list_models().contains(&"ollama/small".to_owned())
     );
 
-    // What nobody says of the cache costs what it costs without one.
+    // Without a price of their own, cached tokens cost the same as others.
     let priced = |more: &[(CardField, &str)]| {
         let fields = [&[(CardField::InputUsd, "0.1"), (CardField::OutputUsd, "0.4")], more].concat();
         Said::default().model("ollama/x", &fields).remote("ollama/x").card.prices.unwrap()

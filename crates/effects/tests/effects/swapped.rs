@@ -194,7 +194,7 @@ async fn an_agent_that_was_stopped_does_not_work_in_a_folder_that_replaced_its_o
         assert_eq!(at.call(&place, "WriteFile", write.clone()).await["error"], Value::Null);
         let stop = Effect::ReleaseWorkspace { workspace: name.clone(), action: Some(ControlAction::Stop) };
         assert_eq!(executor.perform(agent, stop).unwrap().await.len(), 1);
-        // What it does elsewhere meanwhile changes nothing about this one.
+        // Its actions elsewhere meanwhile change nothing about this one.
         let elsewhere = Place { configured: Some(at.theirs.display().to_string()), ..Place::default() };
         assert_eq!(at.call(&elsewhere, "Glob", json!({ "pattern": "*" })).await["error"], Value::Null);
         fs::rename(&at.part, at.work.join(format!("old{round}"))).unwrap();

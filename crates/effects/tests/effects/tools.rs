@@ -1,4 +1,4 @@
-//! What a model's tool calls mean, and what it is told when they mean nothing.
+//! The parsing of a model's tool calls, and the refusals of calls that mean nothing.
 
 use abide_effects::limits;
 use abide_effects::tools::{self, Tool, ToolSet};

@@ -198,7 +198,7 @@ pub(crate) fn everything(folder: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     found
 }
 
-/// What is refused says why in a code and what to do next.
+/// A refusal has a code and a hint.
 pub(crate) fn refused<T: std::fmt::Debug>(result: Result<T, Refusal>) -> &'static str {
     let refusal = result.unwrap_err();
     assert!(!refusal.hint.is_empty() && !refusal.message.is_empty(), "{refusal:?}");

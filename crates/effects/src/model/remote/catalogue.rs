@@ -1,5 +1,5 @@
-//! What a provider says that it has. CallContext of servers that somebody runs by themselves: of those nobody else knows which
-//! models are there. A look, and not a long one: whoever asks wants a list, with or without this.
+//! The models that a provider lists. Only self-hosted servers are asked, because their models are known nowhere else.
+//! The request has a short timeout, because a caller wants a list with or without them.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! What a confined command must not be able to do, tried.
+//! Escape attempts: actions that a confined command must not be able to do.
 
 use super::{STAND_IN, World, in_each_sandbox, until};
 use abide_effects::process::Launch;
@@ -357,7 +357,7 @@ async fn a_workspace_around_the_home_shows_nothing_of_it(world: World) {
 }
 
 async fn a_workspace_that_was_turned_elsewhere_is_refused(world: World) {
-    // What an agent that may write to a folder could do to the workspace of another below it.
+    // Actions of an agent that may write to a folder against the workspace of another below it.
     fs::remove_dir(world.path("root")).unwrap();
     std::os::unix::fs::symlink(world.path("outside"), world.path("root")).unwrap();
     assert_eq!(world.processes.start(world.launch("echo x > file")).await.unwrap_err().code, "bad_folder");

@@ -1,4 +1,4 @@
-//! What a command writes: any bytes, any amount, within bounds, while it runs and after.
+//! The output of a command: any bytes, any amount, within bounds, while it runs and after.
 
 use super::{World, until, with_and_without_sandbox};
 use abide_effects::limits::{OUTPUT_HEAD_BYTES, OUTPUT_TAIL_BYTES};

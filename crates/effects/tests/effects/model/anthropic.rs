@@ -225,7 +225,7 @@ async fn the_body_of_a_request() {
     assert_eq!(provider.last_body(), expected);
 }
 
-/// What every protocol's body is tested with.
+/// The prompt with which every protocol's body is tested.
 pub fn conversation() -> Prompt {
     let call =
         |index: usize, tool: &str, input: Value| CallRecord { call_id: call_id(index), tool: tool.to_owned(), input };
@@ -334,7 +334,7 @@ async fn a_call_that_is_cut_by_the_longest_answer_is_refused() {
     }
 }
 
-/// What it read is paid for when it begins to answer.
+/// The input is paid for when it begins to answer.
 #[tokio::test]
 async fn an_answer_that_breaks_off_has_cost_what_its_provider_said() {
     let said = [start(), begin(0, json!({ "type": "text", "text": "" })), text(0, "Twelve bytes")];

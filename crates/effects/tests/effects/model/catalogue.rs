@@ -1,4 +1,4 @@
-//! What a provider says that it has.
+//! The list of a provider's models.
 
 use abide_effects::ProviderFailure;
 use abide_effects::model::remote::Protocol;

@@ -1,4 +1,4 @@
-//! What providers say when they do not answer, by class.
+//! The errors of providers, by class.
 
 use abide_effects::ProviderFailure;
 use abide_effects::model::remote::{Key, Protocol, Provider, UsageSoFar};
@@ -195,7 +195,7 @@ async fn a_body_that_is_no_stream() {
     }
 }
 
-/// Whatever it is called: what begins as one is one.
+/// Under any content type, a body that begins as a stream is one.
 #[tokio::test]
 async fn a_stream_that_is_called_something_else() {
     for (protocol, stream) in [
@@ -378,7 +378,7 @@ async fn what_was_read_is_counted_and_what_was_refused_is_not() {
     }
 }
 
-/// What the provider says of a call that failed outranks what we think of it.
+/// The provider's usage of a failed call outranks our estimate.
 #[tokio::test]
 async fn what_a_provider_counts_with_its_failure_is_counted() {
     let error = json!({ "code": "server_error", "message": "No" });
@@ -389,7 +389,7 @@ async fn what_a_provider_counts_with_its_failure_is_counted() {
         (Protocol::Responses, named(&begun) + &named(&[failed]))
     };
     let counted = json!({ "input_tokens": 11, "input_tokens_details": { "cached_tokens": 1 }, "output_tokens": 2 });
-    // What it ends with makes no sense, and is paid for.
+    // An answer whose end makes no sense is paid for.
     let twice = json!([responses::function("ReadFile", "{}"), responses::function("TaskList", "")]);
     let begun = [responses::added(0, responses::function("TaskList", "{}"))];
     let mut ends = responses::completed(twice);
@@ -433,7 +433,7 @@ async fn all_that_has_come_is_guessed() {
     }
 }
 
-/// Whoever ends a call knows what it took.
+/// A caller that ends a call knows its usage.
 #[tokio::test]
 async fn a_call_that_is_dropped_leaves_its_tab() {
     let begun = format!("data: {}\n\n", chat::says("Hello, world"));

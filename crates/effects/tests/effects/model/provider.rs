@@ -88,7 +88,7 @@ impl Answer {
     }
 }
 
-/// What a provider was asked.
+/// A request to the provider.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The caller's end of the connection.
@@ -256,7 +256,7 @@ pub fn result(index: usize, content: &str) -> CallResult {
     CallResult { call_id: call_id(index), content: content.to_owned(), failed: false, images: Vec::new() }
 }
 
-/// What was said before: the reply as the ledger keeps it, with results for all of its calls.
+/// The earlier reply as the ledger keeps it, with results for all of its calls.
 pub fn after(reply: &Reply) -> Prompt {
     let calls = reply.calls.iter();
     let calls = calls.map(|call| CallRecord {

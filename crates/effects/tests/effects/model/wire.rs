@@ -18,7 +18,7 @@ fn streams() -> [(Protocol, Vec<u8>); 3] {
     ]
 }
 
-/// What comes of each of the answers, one after another.
+/// The outcome of each of the answers, one after another.
 async fn outcomes(protocol: Protocol, answers: Vec<Answer>) -> Vec<Result<Reply, ProviderFailure>> {
     let count = answers.len();
     let provider = Loopback::new(answers);

@@ -1,4 +1,4 @@
-//! What a crash leaves of worktrees, cleared away.
+//! Clearing away the worktrees that a crash left.
 
 use std::fs;
 use std::path::{Path, PathBuf};

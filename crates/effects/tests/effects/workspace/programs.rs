@@ -92,7 +92,7 @@ async fn a_file_tool_writes_no_program_where_commands_can_only_read() {
         return again("a_file_tool_writes_no_program_where_commands_can_only_read", &ground);
     };
     let (repo, executor) = (root.join("repo"), executor(&root.join("home")));
-    // Whoever attaches it is told.
+    // The operator who attaches it is told.
     let (agent, path) = (AgentId::new("main").unwrap(), repo.display().to_string());
     let attached = executor.attach_folder(&agent, path, WorkspaceMode::Direct, Box::new(|_, _| Ok(()))).await.unwrap();
     let note = attached.note.unwrap();
