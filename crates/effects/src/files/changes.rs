@@ -1,10 +1,22 @@
 //! Changes to several files that happen together: all of them, or none.
 
 use abide_kernel::input::Refusal;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::root::Root;
 use super::target::{Content, Target};
+
+/// The result of a call that changes files.
+#[derive(Debug, Serialize)]
+pub(super) struct ChangeResult {
+    pub changed: Vec<ChangedFile>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct ChangedFile {
+    pub path: String,
+    pub action: &'static str,
+}
 
 #[derive(Debug)]
 pub(super) struct Change {
@@ -30,7 +42,7 @@ impl Change {
 }
 
 /// Writes them, one after another. When one fails, those before it are put back.
-pub(super) fn apply_changes(root: &Root, changes: &[Change]) -> Result<Value, Refusal> {
+pub(super) fn apply_changes(root: &Root, changes: &[Change]) -> Result<ChangeResult, Refusal> {
     for (at, change) in changes.iter().enumerate() {
         let Err(refusal) = write_change(change, change.after.as_ref()) else { continue };
         let mut stuck = Vec::new();
@@ -49,9 +61,8 @@ pub(super) fn apply_changes(root: &Root, changes: &[Change]) -> Result<Value, Re
         return Err(Refusal::new(refusal.code, message, "look at what is in them now, and mend them by hand"));
     }
     remove_empty_folders(root, changes);
-    let changed: Vec<Value> =
-        changes.iter().map(|change| json!({ "path": change.path, "action": change.action() })).collect();
-    Ok(json!({ "changed": changed }))
+    let changed = changes.iter().map(|change| ChangedFile { path: change.path.clone(), action: change.action() });
+    Ok(ChangeResult { changed: changed.collect() })
 }
 
 fn write_change(change: &Change, content: Option<&Content>) -> Result<(), Refusal> {

@@ -7,9 +7,8 @@ use std::path::Path;
 
 use abide_kernel::input::Refusal;
 use abide_kernel::tool::EditFile;
-use serde_json::Value;
 
-use super::changes::{self, Change};
+use super::changes::{self, Change, ChangeResult};
 use super::near;
 use super::root::{Root, display_path};
 use super::target::{Content, too_large_refusal};
@@ -19,7 +18,7 @@ use crate::secrets::Mask;
 /// How many places a refusal names.
 const PLACES_NAMED: usize = 8;
 
-pub(super) fn edit_file(call: &EditFile, root: &Root) -> Result<Value, Refusal> {
+pub(super) fn edit_file(call: &EditFile, root: &Root) -> Result<ChangeResult, Refusal> {
     let path = root.relative(&call.path)?;
     let target = root.target(&path, false)?;
     let before = target.content()?.ok_or_else(|| missing_refusal(&path, root))?;

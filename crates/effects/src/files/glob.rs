@@ -6,14 +6,23 @@ use abide_kernel::input::Refusal;
 use abide_kernel::tool::Glob;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::pattern::Pattern;
 use super::root::Root;
 use super::walk::{HELD_BACK, WalkSummary, walk_folder};
 use crate::limits;
 
-pub(super) fn find_files(call: &Glob, root: &Root) -> Result<Value, Refusal> {
+/// The paths that match a pattern.
+#[derive(Debug, Serialize)]
+pub(super) struct GlobResult {
+    matches: Vec<String>,
+    truncated: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+}
+
+pub(super) fn find_files(call: &Glob, root: &Root) -> Result<GlobResult, Refusal> {
     let folder = match &call.path {
         Some(path) => root.relative(path)?,
         None => Default::default(),
@@ -42,11 +51,8 @@ pub(super) fn find_files(call: &Glob, root: &Root) -> Result<Value, Refusal> {
             ControlFlow::Continue(())
         })?,
     };
-    let mut result = json!({ "matches": matches, "truncated": more || walked.cut });
-    if let Some(note) = make_note(&whole, matches.is_empty(), walked) {
-        result["note"] = note.into();
-    }
-    Ok(result)
+    let note = make_note(&whole, matches.is_empty(), walked);
+    Ok(GlobResult { matches, truncated: more || walked.cut, note })
 }
 
 /// A hint, if nothing or not everything was found.

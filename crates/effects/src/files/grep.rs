@@ -12,7 +12,7 @@ use grep_searcher::{
     BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkFinish, SinkMatch,
 };
 use rustix::fs::OFlags;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
 
 use super::pattern::Pattern;
 use super::root::{OpenedFile, Root};
@@ -48,7 +48,7 @@ impl FileFilter {
     }
 }
 
-pub(super) fn search(call: &Grep, root: &Root) -> Result<Value, Refusal> {
+pub(super) fn search(call: &Grep, root: &Root) -> Result<GrepResult, Refusal> {
     let path = match &call.path {
         Some(path) => root.relative(path)?,
         None => Default::default(),
@@ -99,12 +99,23 @@ struct Search<'a> {
     failed: u64,
 }
 
-#[derive(Default)]
+/// The matching lines of all files.
+#[derive(Debug, Serialize)]
+pub(super) struct GrepResult {
+    matches: Vec<LineMatch>,
+    truncated: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+}
+
+#[derive(Debug, Default, Serialize)]
 struct LineMatch {
     path: String,
     line: u64,
     text: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     before: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     after: Vec<String>,
 }
 
@@ -162,7 +173,7 @@ impl<'a> Search<'a> {
         format!("{head}{text}{tail}")
     }
 
-    fn into_result(self, walked: WalkSummary, in_folder: bool) -> Value {
+    fn into_result(self, walked: WalkSummary, in_folder: bool) -> GrepResult {
         let mut notes = Vec::new();
         if walked.cut {
             notes.push("not all folders were looked at: search a smaller one with `path`");
@@ -179,27 +190,8 @@ impl<'a> Search<'a> {
         if self.matches.is_empty() && walked.ignored {
             notes.push("what .gitignore names was left out: name its folder in `path` to look there");
         }
-        let matches: Vec<Value> = self.matches.into_iter().map(LineMatch::into_json).collect();
-        let mut result = json!({ "matches": matches, "truncated": self.more || walked.cut });
-        if !notes.is_empty() {
-            result["note"] = notes.join("; ").into();
-        }
-        result
-    }
-}
-
-impl LineMatch {
-    fn into_json(self) -> Value {
-        let mut shown = Map::new();
-        shown.insert("path".to_owned(), self.path.into());
-        shown.insert("line".to_owned(), self.line.into());
-        shown.insert("text".to_owned(), self.text.into());
-        for (name, lines) in [("before", self.before), ("after", self.after)] {
-            if !lines.is_empty() {
-                shown.insert(name.to_owned(), lines.into());
-            }
-        }
-        Value::Object(shown)
+        let note = (!notes.is_empty()).then(|| notes.join("; "));
+        GrepResult { matches: self.matches, truncated: self.more || walked.cut, note }
     }
 }
 

@@ -9,9 +9,8 @@ use std::path::{Path, PathBuf};
 
 use abide_kernel::input::Refusal;
 use abide_kernel::tool::{ApplyPatch, FilePatch, Side, WorkspacePath};
-use serde_json::Value;
 
-use super::changes::{self, Change};
+use super::changes::{self, Change, ChangeResult};
 use super::near;
 use super::root::{Root, display_path};
 use super::target::{Content, PLAIN, too_large_refusal};
@@ -20,7 +19,7 @@ use crate::secrets::Mask;
 use fit::MismatchKind;
 pub(crate) use parse::parse;
 
-pub(super) fn apply_patch(call: &ApplyPatch, root: &Root) -> Result<Value, Refusal> {
+pub(super) fn apply_patch(call: &ApplyPatch, root: &Root) -> Result<ChangeResult, Refusal> {
     let mut draft = Draft { root, entries: Vec::new() };
     let drafted = call.files.iter().try_for_each(|file| draft.apply_file_patch(file, &call.files));
     if let Err(refusal) = drafted {

@@ -10,11 +10,32 @@ use abide_kernel::prompt::image::{media_type, whole};
 use abide_kernel::tool::ReadFile;
 use base64::prelude::{BASE64_STANDARD, Engine};
 use rustix::io::Errno;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
 
 use super::root::{OpenedFile, Root, display_path, errno_refusal};
 use crate::limits;
 use crate::secrets::Mask;
+
+/// The lines of a file, or an image without lines.
+#[derive(Debug, Serialize)]
+pub(super) struct ReadResult {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    image: Option<ImageRead>,
+    content: String,
+    /// The number of lines of the file; null if it was not read to its end.
+    lines: Option<u64>,
+    truncated: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_offset: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct ImageRead {
+    media_type: &'static str,
+    data: String,
+}
 
 /// The lines that were read so far, and the facts about the file that were seen.
 #[derive(Default)]
@@ -34,7 +55,7 @@ struct Lines {
     ended: bool,
 }
 
-pub(super) fn read_file(call: &ReadFile, root: &Root) -> Result<Value, Refusal> {
+pub(super) fn read_file(call: &ReadFile, root: &Root) -> Result<ReadResult, Refusal> {
     let path = root.relative(&call.path)?;
     let opened = root.open_file(&path)?;
     if let Some(kind) = image_kind(&opened) {
@@ -50,13 +71,6 @@ pub(super) fn read_file(call: &ReadFile, root: &Root) -> Result<Value, Refusal> 
     };
     let last = call.offset + lines.taken - u64::from(lines.taken > 0);
     let more = !lines.ended || last < lines.begun && lines.taken > 0;
-    let mut result = Map::new();
-    result.insert("content".to_owned(), json!(content));
-    result.insert("lines".to_owned(), if lines.ended { json!(lines.begun) } else { Value::Null });
-    result.insert("truncated".to_owned(), json!(more || lines.clipped.is_some()));
-    if more {
-        result.insert("next_offset".to_owned(), json!(last + 1));
-    }
     let mut notes = Vec::new();
     if let Some(line) = lines.clipped {
         let most = limits::READ_LINE_BYTES;
@@ -65,10 +79,14 @@ pub(super) fn read_file(call: &ReadFile, root: &Root) -> Result<Value, Refusal> 
     if lossy {
         notes.push("the file is not UTF-8: what could not be read is shown as \u{fffd}; leave it out of edits".into());
     }
-    if !notes.is_empty() {
-        result.insert("note".to_owned(), json!(notes.join("; ")));
-    }
-    Ok(Value::Object(result))
+    Ok(ReadResult {
+        image: None,
+        content,
+        lines: lines.ended.then_some(lines.begun),
+        truncated: more || lines.clipped.is_some(),
+        next_offset: more.then_some(last + 1),
+        note: (!notes.is_empty()).then(|| notes.join("; ")),
+    })
 }
 
 /// The kind of image, if any. A text may begin with the signature of one; it has no byte that is not of a text.
@@ -79,7 +97,7 @@ fn image_kind(opened: &OpenedFile) -> Option<&'static str> {
     media_type(start).filter(|_| start.contains(&0) || std::str::from_utf8(start).is_err())
 }
 
-fn read_image(kind: &'static str, path: &Path, opened: OpenedFile) -> Result<Value, Refusal> {
+fn read_image(kind: &'static str, path: &Path, opened: OpenedFile) -> Result<ReadResult, Refusal> {
     let mut bytes = Vec::new();
     let read = opened.file.take(IMAGE_BYTES as u64 + 1).read_to_end(&mut bytes);
     read.map_err(|error| errno_refusal(path, Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
@@ -95,8 +113,8 @@ fn read_image(kind: &'static str, path: &Path, opened: OpenedFile) -> Result<Val
         let hint = "look at it with ExecCommand, for example file FILE; make it anew, or smaller, and read that";
         return Err(Refusal::new("unreadable_image", message, hint));
     }
-    let image = json!({ "media_type": kind, "data": BASE64_STANDARD.encode(bytes) });
-    Ok(json!({ "image": image, "content": "", "lines": 0, "truncated": false }))
+    let image = Some(ImageRead { media_type: kind, data: BASE64_STANDARD.encode(bytes) });
+    Ok(ReadResult { image, content: String::new(), lines: Some(0), truncated: false, next_offset: None, note: None })
 }
 
 fn read_lines(call: &ReadFile, path: &Path, opened: OpenedFile, mask: &Mask) -> Result<Lines, Refusal> {

@@ -2,13 +2,12 @@
 
 use abide_kernel::input::Refusal;
 use abide_kernel::tool::WriteFile;
-use serde_json::{Value, json};
 
-use super::changes::{self, Change};
+use super::changes::{self, Change, ChangeResult, ChangedFile};
 use super::root::{Root, display_path};
 use super::target::{Content, PLAIN};
 
-pub(super) fn write_file(call: &WriteFile, root: &Root) -> Result<Value, Refusal> {
+pub(super) fn write_file(call: &WriteFile, root: &Root) -> Result<ChangeResult, Refusal> {
     let path = root.relative(&call.path)?;
     let target = root.target(&path, true)?;
     let before = match target.content() {
@@ -17,7 +16,8 @@ pub(super) fn write_file(call: &WriteFile, root: &Root) -> Result<Value, Refusal
         Err(refusal) if refusal.code == "too_large" => {
             let mode = target.read_stat()?.map_or(PLAIN, |stat| stat.st_mode);
             target.write(call.content.as_bytes(), mode)?;
-            return Ok(json!({ "changed": [{ "path": display_path(&path), "action": "updated" }] }));
+            let changed = vec![ChangedFile { path: display_path(&path), action: "updated" }];
+            return Ok(ChangeResult { changed });
         }
         Err(refusal) => {
             root.unmake(&target.made);
