@@ -29,6 +29,7 @@ use std::time::{Duration, SystemTime};
 use abide_kernel::effect::Effect;
 use abide_kernel::id::{AgentId, CallId, ExecId, Fresh, TaskId};
 use abide_kernel::input::{Input, Reads, Refusal, Remains, Removal};
+use abide_kernel::refusal::ErrorCode;
 use abide_kernel::state::place::Place;
 use abide_kernel::time::Time;
 use abide_kernel::tool::ExecutorCall;
@@ -371,8 +372,7 @@ impl Executor {
     ) -> Result<Removal, Refusal> {
         self.0.folders.release_folder(agent, Path::new(&bound.root));
         let Some(worktree) = &bound.worktree else {
-            let hint = "detach it as a folder; its files stay";
-            return Err(Refusal::new("no_worktree", format!("{} is no worktree", bound.root), hint));
+            return Err(Refusal::new(ErrorCode::NoWorktree, format!("{} is no worktree", bound.root)));
         };
         let worktree = to_worktree(&bound.root, worktree);
         let unsaved = if bound.discard { UnsavedWork::Discard } else { UnsavedWork::Keep };
@@ -384,7 +384,7 @@ impl Executor {
                 evidence: removed.evidence,
             },
             // The folder was removed before the process that removed it could say so, or by somebody else: it is gone.
-            Err(refusal) if refusal.code == "missing" => {
+            Err(refusal) if refusal.code == ErrorCode::Missing => {
                 Removal { evidence: vec![refusal.message], ..Removal::default() }
             }
             Err(refusal) => {

@@ -12,7 +12,7 @@ mod seccomp;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::allowed_path::AllowedPath;
@@ -265,7 +265,7 @@ impl Sandbox {
                 Mechanism::None => "no sandbox",
             }
         );
-        Refusal::new("ssh_agent_needs_bubblewrap", message, "install bubblewrap, or use a token: --git-credential")
+        Refusal::new(ErrorCode::SshAgentNeedsBubblewrap, message)
     }
 
     /// The restrictions that are enforced on a command, with or without network.

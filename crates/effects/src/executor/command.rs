@@ -7,6 +7,7 @@ use abide_kernel::credentials::Credentials;
 use abide_kernel::fact::{TaskCreated, TaskEnd};
 use abide_kernel::id::{AgentId, ExecId, TaskId};
 use abide_kernel::input::{Input, Refusal};
+use abide_kernel::refusal::ErrorCode;
 use abide_kernel::state::place::Place;
 use abide_kernel::tool::{Command, ExecCommand};
 use abide_kernel::vocabulary::TaskStatus;
@@ -148,7 +149,7 @@ impl Executor {
         let running = self.0.tasks.count_of(agent);
         if running >= limits::COMMANDS_MAX {
             let message = format!("{running} commands of this agent run already");
-            return Err(Refusal::new("too_many_commands", message, "wait for some of them, or stop them: TaskList"));
+            return Err(Refusal::new(ErrorCode::TooManyCommands, message));
         }
         let (executor, owner, turn) = (self.clone(), agent.clone(), exec_id.cloned());
         let (lease, protection) = run_blocking(move || {
@@ -164,8 +165,7 @@ impl Executor {
         .await?;
         let launch = make_launch(agent, &lease, protection, task_id, command, place.network)?;
         let (launch, missing) = self.with_credentials(launch, credentials);
-        let started = self.0.processes.start(launch).await;
-        let process = started.map_err(|error| Refusal::new(error.code, error.message, error.hint))?;
+        let process = self.0.processes.start(launch).await?;
         self.0.tasks.add_running(agent, process.watch());
         Ok(StartedCommand { process, lease, missing })
     }
@@ -200,7 +200,7 @@ impl Executor {
                 lease.root.display()
             );
             let hint = "install bubblewrap, use a worktree, or set the sandbox to `auto`";
-            return Err(Refusal::new("unprotected", message, hint));
+            return Err(Refusal::new(ErrorCode::Unprotected, message).with_hint(hint));
         }
         Ok(Protection::default())
     }
@@ -218,7 +218,7 @@ fn make_launch(
     let inside = |cwd: &PathBuf| cwd.is_dir() && cwd.starts_with(&lease.root);
     let Some(cwd) = lease.root.join(workdir).canonicalize().ok().filter(inside) else {
         let message = format!("{workdir} is no folder in the workspace {}", lease.root.display());
-        return Err(Refusal::new("no_workdir", message, "give a folder that is there, relative to the workspace"));
+        return Err(Refusal::new(ErrorCode::NoWorkdir, message));
     };
     let GitAccess { read, write, git_config, .. } = lease.git_access.clone();
     Ok(Launch {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use abide_kernel::fact::{self, WorkspaceAttached};
 use abide_kernel::id::AgentId;
 use abide_kernel::input::{Input, Refusal};
+use abide_kernel::refusal::ErrorCode;
 use abide_kernel::state::place::Place;
 use abide_kernel::tool::UseWorkspace;
 use abide_kernel::vocabulary::WorkspaceMode;
@@ -38,7 +39,8 @@ impl Executor {
             if running > 0 {
                 // They write where it is now; nobody else may until they are over.
                 let hint = "wait for them or stop them first: TaskList";
-                return Err(Refusal::new("in_use", format!("{running} commands still run where you are"), hint));
+                return Err(Refusal::new(ErrorCode::InUse, format!("{running} commands still run where you are"))
+                    .with_hint(hint));
             }
             let (bound, folder) = executor.bind_folder(&owner, &path, mode, FolderRequester::Model(&place))?;
             executor.0.known_folders.choose(&owner, &folder.path, folder.identity);
@@ -201,6 +203,5 @@ fn require_attached(there: &Path, mode: WorkspaceMode, place: &Place) -> Result<
         return Ok(());
     }
     let message = format!("{} is in no folder that is attached to this agent", there.display());
-    let hint = "choose a folder that is attached, or ask the operator to attach this one: abide workspace attach";
-    Err(Refusal::new("not_attached", message, hint))
+    Err(Refusal::new(ErrorCode::NotAttached, message))
 }

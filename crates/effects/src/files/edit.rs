@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use abide_kernel::tool::EditFile;
 
 use super::changes::{self, Change, ChangeResult};
@@ -113,8 +113,10 @@ fn missing_refusal(path: &Path, root: &Root) -> Refusal {
 fn no_match_refusal(path: &Path, bytes: &[u8], old: &str, mask: &Mask) -> Refusal {
     let message = format!("`old` is not in {}", display_path(path));
     match near::nearest_lines(bytes, old.as_bytes(), mask) {
-        Some(near) => Refusal::new("no_match", format!("{message}. {near}"), "give `old` exactly as the file has it"),
-        None => Refusal::new("no_match", message, "nothing in it is like `old`: read the file, then edit it"),
+        Some(near) => Refusal::new(ErrorCode::NoMatch, format!("{message}. {near}"))
+            .with_hint("give `old` exactly as the file has it"),
+        None => Refusal::new(ErrorCode::NoMatch, message)
+            .with_hint("nothing in it is like `old`: read the file, then edit it"),
     }
 }
 
@@ -123,9 +125,5 @@ fn ambiguous_refusal(path: &Path, bytes: &[u8], at: &[usize]) -> Refusal {
     let lines: Vec<String> = at.iter().take(PLACES_NAMED).map(line).collect();
     let more = if at.len() > PLACES_NAMED { ", …" } else { "" };
     let (path, count, lines) = (display_path(path), at.len(), lines.join(", "));
-    Refusal::new(
-        "several_matches",
-        format!("`old` is in {path} {count} times, in lines {lines}{more}"),
-        "give more of the lines around the one you mean, or say `all`: true to replace every one",
-    )
+    Refusal::new(ErrorCode::SeveralMatches, format!("`old` is in {path} {count} times, in lines {lines}{more}"))
 }

@@ -1,6 +1,6 @@
 //! Writes a whole file.
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use abide_kernel::tool::WriteFile;
 
 use super::changes::{self, Change, ChangeResult, ChangedFile};
@@ -13,7 +13,7 @@ pub(super) fn write_file(call: &WriteFile, root: &Root) -> Result<ChangeResult, 
     let before = match target.content() {
         Ok(before) => before,
         // Too much to compare with, but nothing speaks against replacing it.
-        Err(refusal) if refusal.code == "too_large" => {
+        Err(refusal) if refusal.code == ErrorCode::FileTooLarge => {
             let mode = target.read_stat()?.map_or(PLAIN, |stat| stat.st_mode);
             target.write(call.content.as_bytes(), mode)?;
             let changed = vec![ChangedFile { path: display_path(&path), action: "updated" }];

@@ -24,33 +24,33 @@ use super::output::BoundedOutput;
 use super::owner::RunningCommand;
 use super::process_list::ProcessIdentity;
 use super::{
-    Bounds, Launch, OutputStore, Owner, Shared, StartError, disk, marker, output_files, process_list, ssh,
-    standard_streams, sweep,
+    Bounds, Launch, OutputStore, Owner, Shared, disk, marker, output_files, process_list, ssh, standard_streams, sweep,
 };
 use crate::environment::{self, EnvironmentOptions};
 use crate::limits;
 use crate::programs;
 use crate::sandbox::{AllowedPath, CommandAccess, Mechanism};
 use crate::transient;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 
-pub(super) fn start_command(owner: &Owner, launch: &Launch) -> Result<RunningCommand, StartError> {
+pub(super) fn start_command(owner: &Owner, launch: &Launch) -> Result<RunningCommand, Refusal> {
     if owner.sandbox.refuses() {
         let why = owner.sandbox.problems().join("; ");
-        let hint = "make one of them work, or set the sandbox to `auto` to run commands without one";
-        return Err(StartError::new("sandbox_required", format!("no sandbox works here: {why}"), hint));
+        return Err(Refusal::new(ErrorCode::SandboxRequired, format!("no sandbox works here: {why}")));
     }
     if let Some(short) = owner.disks.shortage(&launch.agent) {
         let message = format!("a command of this agent was ended to keep room on the disk: {short}");
-        return Err(StartError::new("disk_reserve", message, "make room, or wait until there is some"));
+        return Err(Refusal::new(ErrorCode::DiskReserve, message));
     }
     if launch.ssh_agent.is_some() && owner.sandbox.mechanism() != Mechanism::Bubblewrap {
-        let refusal = owner.sandbox.no_ssh_agent();
-        return Err(StartError::new(refusal.code, refusal.message, refusal.hint));
+        return Err(owner.sandbox.no_ssh_agent());
     }
     let Protection { pinned, read_only, .. } = &launch.protection;
     if let Some(path) = pinned.iter().chain(read_only).find(|path| path.to_str().is_none()) {
         let message = format!("the repository at {} can't be protected: its path is not UTF-8", path.display());
-        return Err(StartError::new("not_utf8", message, "rename it, or move it out of the workspace"));
+        return Err(
+            Refusal::new(ErrorCode::NameNotUtf8, message).with_hint("rename it, or move it out of the workspace")
+        );
     }
     let began = SystemTime::now();
     let nth = owner.started.fetch_add(1, Ordering::Relaxed);
@@ -127,18 +127,17 @@ pub(super) fn start_command(owner: &Owner, launch: &Launch) -> Result<RunningCom
     idle.send_orders(&orders, launch)
 }
 
-fn failed(error: &io::Error) -> StartError {
+fn failed(error: &io::Error) -> Refusal {
     let hint = transient::hint(error, "look at the machine: memory, disk, open files, processes");
-    StartError::new("system", format!("the command could not be started: {error}"), hint)
+    Refusal::new(ErrorCode::System, format!("the command could not be started: {error}")).with_hint(hint)
 }
 
-fn bad_folder(path: &Path, why: &dyn std::fmt::Display) -> StartError {
-    let hint = "name a folder that exists, by its real path";
-    StartError::new("bad_folder", format!("{} can't be used: {why}", path.display()), hint)
+fn bad_folder(path: &Path, why: &dyn std::fmt::Display) -> Refusal {
+    Refusal::new(ErrorCode::BadFolder, format!("{} can't be used: {why}", path.display()))
 }
 
 /// A folder that is there, by its real name.
-fn resolve_folder(path: &Path) -> Result<PathBuf, StartError> {
+fn resolve_folder(path: &Path) -> Result<PathBuf, Refusal> {
     let real = path.canonicalize().map_err(|error| bad_folder(path, &error))?;
     if !real.is_dir() {
         return Err(bad_folder(path, &"it is no folder"));
@@ -151,7 +150,7 @@ fn resolve_folder(path: &Path) -> Result<PathBuf, StartError> {
 
 /// A folder that a command may write to. A folder behind a symbolic link is refused: everybody who may write where the
 /// link lies could point it anywhere, and have that folder opened.
-fn resolve_writable(owner: &Owner, path: &Path) -> Result<AllowedPath, StartError> {
+fn resolve_writable(owner: &Owner, path: &Path) -> Result<AllowedPath, Refusal> {
     let real = resolve_folder(path)?;
     if real != path {
         return Err(bad_folder(path, &format_args!("it leads through a symbolic link to {}", real.display())));
@@ -176,7 +175,7 @@ struct CommandPaths {
     readable: Vec<AllowedPath>,
 }
 
-fn resolve_paths(owner: &Owner, launch: &Launch) -> Result<CommandPaths, StartError> {
+fn resolve_paths(owner: &Owner, launch: &Launch) -> Result<CommandPaths, Refusal> {
     let paths = std::iter::once(&launch.root).chain(&launch.extra_write);
     let roots: Vec<AllowedPath> = paths.map(|path| resolve_writable(owner, path)).collect::<Result<_, _>>()?;
     // Folders that are gone, or behind a link by now, are left out.
@@ -195,11 +194,10 @@ fn resolve_paths(owner: &Owner, launch: &Launch) -> Result<CommandPaths, StartEr
     Ok(CommandPaths { allowed, roots, readable })
 }
 
-fn too_wide(path: &Path, secret: &Path) -> StartError {
-    StartError::new(
-        "workspace_too_wide",
+fn too_wide(path: &Path, secret: &Path) -> Refusal {
+    Refusal::new(
+        ErrorCode::WorkspaceTooWide,
         format!("{} can't be a workspace: {} lies in it, which no command may read", path.display(), secret.display()),
-        "use a folder that holds the work and nothing else",
     )
 }
 
@@ -346,7 +344,7 @@ struct WriteReach {
 }
 
 impl IdleSupervisor {
-    fn send_orders(mut self, orders: &Orders, launch: &Launch) -> Result<RunningCommand, StartError> {
+    fn send_orders(mut self, orders: &Orders, launch: &Launch) -> Result<RunningCommand, Refusal> {
         match self.exchange(orders, launch) {
             Ok((supervisor, ends, bell)) => Ok(self.into_running(supervisor, ends, bell, launch)),
             Err(error) => Err(self.dismiss(&error)),
@@ -383,7 +381,7 @@ impl IdleSupervisor {
         Ok((supervisor, ours, bell))
     }
 
-    fn dismiss(mut self, error: &io::Error) -> StartError {
+    fn dismiss(mut self, error: &io::Error) -> Refusal {
         let _gone = self.child.kill();
         let _status = self.child.wait();
         // Nothing, unless the command began and kept its supervisor from saying so.
@@ -399,7 +397,7 @@ impl IdleSupervisor {
             (said, _) => said.to_owned(),
         };
         let hint = "`abide doctor` tries the sandbox and says what is wrong with it";
-        StartError::new("not_started", format!("the command could not be started: {why}"), hint)
+        Refusal::new(ErrorCode::NotStarted, format!("the command could not be started: {why}")).with_hint(hint)
     }
 
     fn into_running(

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use abide_kernel::refusal::Refusal;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::Signal;
@@ -21,14 +22,11 @@ use super::orders::{self, Report, StopRequest};
 use super::process_list::ProcessIdentity;
 use super::supervise::out_of_memory;
 use super::sweep::{self, SweptCommand};
-use super::{
-    Bounds, Handle, Launch, OutputStore, Owner, Process, ProcessExit, Shared, StartError, process_list,
-    standard_streams,
-};
+use super::{Bounds, Handle, Launch, OutputStore, Owner, Process, ProcessExit, Shared, process_list, standard_streams};
 use crate::limits;
 use crate::secrets::MaskedStream;
 
-pub(super) fn own_command(owner: Arc<Owner>, launch: Launch, ready: oneshot::Sender<Result<Process, StartError>>) {
+pub(super) fn own_command(owner: Arc<Owner>, launch: Launch, ready: oneshot::Sender<Result<Process, Refusal>>) {
     match begin::start_command(&owner, &launch) {
         Ok(running) => {
             // The command has streams of its own by now: who reads their other ends has to see it close them.

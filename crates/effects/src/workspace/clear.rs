@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use abide_kernel::time::Time;
 
 use super::remove::{RemovalReport, UnsavedWork, not_ours};
@@ -47,7 +47,7 @@ impl Repositories {
             None => self.find_unrecorded(folder)?,
         };
         match self.remove_worktree(&worktree, UnsavedWork::Keep, patches, now) {
-            Err(refusal) if refusal.code == "missing" => {
+            Err(refusal) if refusal.code == ErrorCode::Missing => {
                 let evidence = vec!["its folder was gone already".to_owned()];
                 Ok(RemovalReport { patch: None, branches_kept: Vec::new(), evidence })
             }
@@ -70,7 +70,7 @@ impl Repositories {
             record.write()?;
         }
         let removed = match self.remove_worktree(worktree, unsaved, patches, now) {
-            Err(refusal) if refusal.code == "missing" => {
+            Err(refusal) if refusal.code == ErrorCode::Missing => {
                 let evidence = vec!["it had no folder yet".to_owned()];
                 RemovalReport { patch: None, branches_kept: Vec::new(), evidence }
             }

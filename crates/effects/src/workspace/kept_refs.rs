@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use abide_kernel::time::Time;
 
 use super::BRANCHES;
 use super::mirror::{COMMIT, KEPT, LOGGED, Mirror, Owner, Refs, USER};
 use super::patch::{PatchHolds, PatchStory, io_refusal, list_patches, plain_name, publish};
 use super::tree::{WorkingTree, path_of};
-use super::tree_size::{TOO_LARGE, measure_bounded};
+use super::tree_size::measure_bounded;
 use super::worktree::Worktree;
 use super::worktree_record::WorktreeRecord;
 use super::worktree_state::WorktreeState;
@@ -35,15 +35,15 @@ pub(super) fn refuse_under_way(worktree: &Worktree, conflicts: bool) -> Result<(
     let (path, git_dir) = (worktree.path.display(), worktree.path.join(".git"));
     if let Some((_, what)) = UNDER_WAY.iter().find(|(name, _)| git_dir.join(name).symlink_metadata().is_ok()) {
         let hint = format!("finish or abort it first, in {path}; nothing was removed");
-        return Err(Refusal::new("under_way", format!("{what} is under way in {path}"), hint));
+        return Err(Refusal::new(ErrorCode::UnderWay, format!("{what} is under way in {path}")).with_hint(hint));
     }
     if git_dir.join("index.lock").symlink_metadata().is_ok() {
         let hint = "try again when it is done, or delete its index.lock if there is none; nothing was removed";
-        return Err(Refusal::new("git_busy", format!("another git is at work in {path}"), hint));
+        return Err(Refusal::new(ErrorCode::GitBusy, format!("another git is at work in {path}")).with_hint(hint));
     }
     if conflicts {
         let hint = format!("resolve them first, in {path}; nothing was removed");
-        return Err(Refusal::new("under_way", format!("there are conflicts in {path}"), hint));
+        return Err(Refusal::new(ErrorCode::UnderWay, format!("there are conflicts in {path}")).with_hint(hint));
     }
     Ok(())
 }
@@ -52,8 +52,7 @@ pub(super) fn refuse_under_way(worktree: &Worktree, conflicts: bool) -> Result<(
 pub(super) fn refuse_nested_repository(worktree: &Worktree, tree: &WorkingTree) -> Result<(), Refusal> {
     let refused = |what: &Path| {
         let message = format!("{} has a repository of its own inside: {}", worktree.path.display(), what.display());
-        let hint = "push or move what is in it, and delete it or run git submodule deinit; nothing was removed";
-        Err(Refusal::new("nested_repository", message, hint))
+        Err(Refusal::new(ErrorCode::NestedRepository, message))
     };
     let staged = tree.git.run(&[&"ls-files", &"--stage", &"-z"])?;
     for entry in staged.split(|byte| *byte == 0).filter(|entry| entry.starts_with(b"160000 ")) {
@@ -209,7 +208,8 @@ fn own_refs(mirror: &Mirror, worktree: &Worktree, state: &WorktreeState) -> Resu
         return Ok(own);
     }
     let message = format!("there are {} refs of its own in {}", own.len(), worktree.path.display());
-    Err(Refusal::new("too_many_branches", message, "delete those that are not needed; nothing was removed"))
+    Err(Refusal::new(ErrorCode::TooManyBranches, message)
+        .with_hint("delete those that are not needed; nothing was removed"))
 }
 
 /// A ref that is to be kept.
@@ -259,11 +259,8 @@ impl RefNames<'_> {
         };
         let Some(free) = durable_file::free_name(name, clashes) else {
             let message = format!("there are too many kept branches named {name}");
-            return Err(Refusal::new(
-                "too_many_branches",
-                message,
-                "fetch or discard some of them; nothing was removed",
-            ));
+            return Err(Refusal::new(ErrorCode::TooManyBranches, message)
+                .with_hint("fetch or discard some of them; nothing was removed"));
         };
         self.there.insert(free.clone(), id.to_owned());
         self.added.insert(free.clone(), id.to_owned());
@@ -337,7 +334,7 @@ fn save_series(
     }
     let git = mirror.open_git()?;
     match measure_bounded(&git, id) {
-        Err(refusal) if refusal.code == TOO_LARGE => return Ok(PatchSeries::TooLarge),
+        Err(refusal) if refusal.code == ErrorCode::TreeTooLarge => return Ok(PatchSeries::TooLarge),
         checked => drop(checked?),
     }
     let (base, user) = (&worktree.base_commit, format!("--glob={USER}*"));

@@ -15,6 +15,7 @@ use crate::fact::{
 use crate::id::{AgentId, WorkItemId};
 use crate::input::{Answer, FirstDay, NewMessage, Refusal};
 use crate::limits;
+use crate::refusal::ErrorCode;
 use crate::rules::step::Step;
 use crate::state::place::Place;
 use crate::vocabulary::{ChildWorkspace, ClosureOutcome, DecisionKind, MessageKind, Reason, TaskStatus};
@@ -34,29 +35,27 @@ pub(super) struct Wanted {
 pub(super) fn spawn(step: &mut Step<'_>, actor: &Actor, wanted: Wanted) -> Acted {
     if let Actor::Person(_) = actor {
         let hint = "create an agent of your own: abide agent create";
-        return Err(Refusal::new("not_yours", "a child belongs to the agent that spawns it", hint));
+        return Err(Refusal::new(ErrorCode::NotYours, "a child belongs to the agent that spawns it").with_hint(hint));
     }
     let message = line(wanted.message, limits::TEXT_BYTES, "message")?;
     let instructions = wanted.instructions.map(|text| line(text, limits::TEXT_BYTES, "instructions")).transpose()?;
     let work_item_id = work::anchor(step, wanted.work_item_id)?;
     if step.state.identity.depth() >= limits::CHILD_DEPTH_MAX {
         let detail = format!("you are {} below the agent at the top", step.state.identity.depth());
-        return Err(Refusal::new("too_deep", detail, "do it yourself, or report to your supervisor"));
+        return Err(Refusal::new(ErrorCode::TooDeep, detail).with_hint("do it yourself, or report to your supervisor"));
     }
     let open = step.state.tasks.children().count();
     if open >= limits::CHILDREN_MAX {
-        let hint = "wait for one of them: WaitFor with wake task_result; or stop one: TaskStop";
-        return Err(Refusal::new("too_many_children", format!("{open} children are at work"), hint));
+        return Err(Refusal::new(ErrorCode::TooManyChildren, format!("{open} children are at work")));
     }
     let grant = step.state.grant().map_err(|short| {
         let detail = format!("of your budget, {} are used or granted: too little is left to share", short.in_words());
-        Refusal::new("budget_too_small", detail, "do it yourself, or wait for a child that is at work")
+        Refusal::new(ErrorCode::BudgetTooSmall, detail)
     })?;
     let place = Place::of(step.state);
     let folder = place.workspace.map(|bound| bound.root).or(place.configured);
     if wanted.workspace_mode == ChildWorkspace::Worktree && folder.is_none() {
-        let hint = "use a workspace first, or leave workspace_mode out";
-        return Err(Refusal::new("no_workspace", "there is no folder to make a worktree of", hint));
+        return Err(Refusal::new(ErrorCode::NoWorkspace, "there is no folder to make a worktree of"));
     }
     let child = NewChild {
         message,
@@ -87,7 +86,7 @@ fn child_id(step: &Step<'_>) -> AgentId {
 pub(super) fn create(step: &mut Step<'_>, first: FirstDay) -> Result<Answer, Refusal> {
     if step.state.seq > 0 {
         let detail = format!("an agent called {} exists already", step.state.id());
-        return Err(Refusal::new("exists", detail, "choose another name"));
+        return Err(Refusal::new(ErrorCode::Exists, detail));
     }
     let FirstDay { identity, config, message, workspace } = first;
     let message = NewMessage {
@@ -116,7 +115,7 @@ fn begin(step: &mut Step<'_>, identity: Identity, config: Config) {
 /// Its supervisor, or a person, wants it no longer.
 pub(super) fn dismiss(step: &mut Step<'_>, evidence: Vec<String>) -> Result<Answer, Refusal> {
     if step.state.identity.supervisor.is_none() {
-        return Err(Refusal::new("not_a_child", "this agent has no supervisor", "stop it instead"));
+        return Err(Refusal::new(ErrorCode::NotAChild, "this agent has no supervisor"));
     }
     if step.state.leaving.is_some() {
         return Ok(Answer::Unchanged);
@@ -198,7 +197,7 @@ pub(super) fn go_on_leaving(step: &mut Step<'_>) {
 /// Its supervisor knows: the child is gone.
 pub(super) fn heard(step: &mut Step<'_>) -> Result<Answer, Refusal> {
     if !step.state.leaving.as_ref().is_some_and(|leaving| leaving.reporting) {
-        return Err(Refusal::new("not_leaving", "this agent has nothing to report", "leave it at work"));
+        return Err(Refusal::new(ErrorCode::NotLeaving, "this agent has nothing to report"));
     }
     step.emit(AgentArchived {});
     Ok(Answer::Done)

@@ -10,6 +10,7 @@ use crate::fact::{
 use crate::id::{ExecId, TaskId};
 use crate::input::{Answer, Refusal};
 use crate::limits;
+use crate::refusal::ErrorCode;
 use crate::rules::step::Step;
 use crate::state::task::Task;
 use crate::tool::Command;
@@ -33,7 +34,7 @@ pub(super) fn create(step: &mut Step<'_>, mut task: TaskCreated) -> Result<Answe
         return Ok(Answer::Unchanged);
     }
     if step.state.tasks.open().len() >= limits::OPEN_RECORDS_MAX {
-        return Err(Refusal::new("too_many_tasks", "too many tasks are open", "end some of them first"));
+        return Err(Refusal::new(ErrorCode::TooManyTasks, "too many tasks are open"));
     }
     // A call of the turn that runs. A person's command belongs to no item, and a report may come after its turn.
     let is_of_turn = task.exec_id.as_ref().is_some_and(|exec_id| turn_of(step, exec_id).is_some());
@@ -101,9 +102,8 @@ pub(super) fn list(step: &Step<'_>) -> Listed<TaskView> {
 pub(super) fn show(step: &Step<'_>, id: &TaskId) -> Acted {
     match step.state.tasks.get(id) {
         Some(task) => done(&TaskView::from(task)),
-        None => {
-            Err(Refusal::new("not_found", format!("{id} is no task that is open or ended lately"), "list the tasks"))
-        }
+        None => Err(Refusal::new(ErrorCode::NotFound, format!("{id} is no task that is open or ended lately"))
+            .with_hint("list the tasks")),
     }
 }
 
@@ -118,11 +118,12 @@ pub(super) fn run_command(
 ) -> Acted {
     let command = line(command, limits::COMMAND_BYTES, "cmd")?;
     if let Actor::Model(_) = actor {
-        return Err(Refusal::new("not_yours", "a model starts commands with ExecCommand", "call ExecCommand"));
+        return Err(
+            Refusal::new(ErrorCode::NotYours, "a model starts commands with ExecCommand").with_hint("call ExecCommand")
+        );
     }
     if !step.state.is_runnable() {
-        let hint = format!("start it first: abide agent start {}", step.state.id());
-        return Err(Refusal::new("stopped", "a stopped agent runs no commands", hint));
+        return Err(Refusal::new(ErrorCode::Stopped, "a stopped agent runs no commands").fill("agent", step.state.id()));
     }
     let task_id = step.fresh.task();
     let command = Command { command, workdir, tty, accepts_input };
@@ -132,7 +133,7 @@ pub(super) fn run_command(
 
 pub(super) fn end(step: &mut Step<'_>, status: TaskStatus, end: TaskEnd) -> Result<Answer, Refusal> {
     if !status.is_terminal() {
-        return Err(Refusal::new("not_terminal", format!("{status} is not an end"), "report how it ended"));
+        return Err(Refusal::new(ErrorCode::NotTerminal, format!("{status} is not an end")));
     }
     if !step.state.tasks.open().contains_key(&end.task_id) {
         return Ok(ignored(step, end.task_id, status));
