@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use abide_daemon::models::ECHO;
 use abide_effects::Model;
-use abide_effects::model::providers::Place;
+use abide_effects::model::providers::AddressSource;
 use abide_effects::process::Bounds;
 use abide_kernel::config::AgentLimits;
 use anyhow::anyhow;
@@ -139,7 +139,7 @@ impl Settings {
     /// Where no model is set but a key is, a model of that provider's.
     fn with_usual_model(mut self) -> Settings {
         if self.model.origin == Origin::Default
-            && let Some(usual) = self.providers.usual()
+            && let Some(usual) = self.providers.implied_model()
         {
             self.model = Setting { value: usual.model, origin: Origin::Key(usual.variable) };
         }
@@ -182,7 +182,8 @@ impl Settings {
             }
             Origin::Default => {
                 let note = format!("no model is set: agents answer with what they are told ({model})");
-                let ollama = self.providers.get("ollama").is_some_and(|known| known.place != Place::Usual);
+                let ollama =
+                    self.providers.get("ollama").is_some_and(|known| known.address_source != AddressSource::Usual);
                 let more = "; Ollama is set up, so `abide config set model ollama/MODEL` names one of its models";
                 Some(if ollama { note + more } else { note })
             }
@@ -208,12 +209,12 @@ impl Settings {
 
     /// Settings of providers and models: those of the file, unless the environment takes precedence.
     fn set_entries(&self) -> impl Iterator<Item = (Entry, Setting<Value>)> {
-        let moved = self.providers.iter().filter_map(|known| match known.place {
-            Place::Environment(name) => {
+        let moved = self.providers.iter().filter_map(|known| match known.address_source {
+            AddressSource::Environment(name) => {
                 let value = Value::Text(Some(known.provider.base_url.clone()));
                 Some((base_url_of(&known.provider.name)?, Setting { value, origin: Origin::Environment(name) }))
             }
-            Place::Usual | Place::Settings | Place::Nowhere => None,
+            AddressSource::Usual | AddressSource::Settings | AddressSource::Nowhere => None,
         });
         let moved: Vec<_> = moved.collect();
         let outranked = |entry: &Entry| moved.iter().any(|(other, _)| other == entry);

@@ -10,8 +10,8 @@ use abide_kernel::id::{AgentId, CallId, MessageId, Seq, TaskId};
 use abide_kernel::invariants::{self, Change};
 use abide_kernel::limits;
 use abide_kernel::read_rows::{AGENT_PLANE, rows_of};
-use abide_kernel::scheduler::closure::closure;
-use abide_kernel::scheduler::posture::posture;
+use abide_kernel::scheduler::closure::compute_closure;
+use abide_kernel::scheduler::posture::compute_posture;
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::{AbortReason, DecisionKind, RequeueReason};
 use abide_kernel::{AgentState, decide};
@@ -81,7 +81,7 @@ impl SimulatedAgent {
         let before = self.shadow.clone();
         self.shadow.apply(at, fact).map_err(|illegal| illegal.to_string())?;
         let change = Change { before: &before, fact, after: &self.shadow };
-        if let Some(broken) = invariants::check(change, ends_commit).first() {
+        if let Some(broken) = invariants::check_invariants(change, ends_commit).first() {
             return Err(format!("invariant {}: {}", broken.invariant, broken.detail));
         }
         self.check_list(seq, at, fact, ends_commit)?;
@@ -109,13 +109,13 @@ impl SimulatedAgent {
             self.own_turns.iter_mut().for_each(|earlier| *earlier = (*earlier).min(set.to));
         }
         let Fact::TurnStarted(turn) = fact else { return Ok(()) };
-        let entry = before.queue.get(&turn.message_id);
+        let entry = before.planes.queue.get(&turn.message_id);
         if !entry.is_some_and(|entry| entry.message.self_caused && entry.taken == 1) {
             return Ok(());
         }
         self.own_turns.retain(|earlier| at.since_ms(*earlier) < 3_600_000);
         self.own_turns.push(at);
-        let allowed = before.limits.self_turns_per_hour;
+        let allowed = before.definition.limits.self_turns_per_hour;
         if allowed > 0 && self.own_turns.len() > allowed as usize {
             return Err(format!("{} turns that it caused itself within an hour", self.own_turns.len()));
         }
@@ -148,7 +148,7 @@ impl SimulatedAgent {
                 }
             }
             Fact::TurnAborted(aborted) if aborted.reason != AbortReason::Abort => {
-                if aborted.reason == AbortReason::Cut && self.shadow.shutdown {
+                if aborted.reason == AbortReason::Cut && self.shadow.lifecycle.shutdown {
                     return Err(format!("{} counts as crashed, and a shutdown cut it", aborted.exec_id));
                 }
                 self.cut_short = Some(aborted.message_id.clone());
@@ -231,11 +231,11 @@ impl SimulatedAgent {
         if kernel != model {
             return Err(format!("status: the kernel says {kernel}, the reference model {model}"));
         }
-        let (kernel, model) = (posture(&self.shadow), self.model.posture());
+        let (kernel, model) = (compute_posture(&self.shadow), self.model.posture());
         if kernel != model {
             return Err(format!("posture: the kernel says {kernel}, the reference model {model}"));
         }
-        let (kernel, model) = (closure(&self.shadow), self.model.closure_outcome());
+        let (kernel, model) = (compute_closure(&self.shadow), self.model.closure_outcome());
         if (kernel.outcome, kernel.waiting_reason) != model {
             return Err(format!("closure: the kernel says {kernel:?}, the reference model {model:?}"));
         }

@@ -14,7 +14,7 @@ use abide_daemon::open_files::hard_limit;
 use abide_daemon::text::grouped;
 use abide_daemon::{counted_by, memory_bounded_by, policy_file};
 use abide_effects::process::{Bounds, Processes, unsettled_git_dirs};
-use abide_effects::programs::{self, Skipped, Unsafe};
+use abide_effects::programs::{self, SkippedFolder, UnsafeReason};
 use abide_effects::sandbox::{Mode, Sandbox};
 use abide_engine::upkeep;
 use abide_ledger::Options;
@@ -94,7 +94,7 @@ pub fn run(place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     // The folders that agents were given decide which programs are used.
     programs::serve_home(&home.canonicalize().unwrap_or_else(|_| home.clone()));
     diagnoses.push(diagnose_git());
-    diagnoses.extend(programs::skipped().iter().map(skipped));
+    diagnoses.extend(programs::skipped_folders().iter().map(skipped));
     diagnoses.extend(diagnose_sandbox(place, &home));
     diagnoses.extend(writable_settings(place));
     diagnoses.extend(unsettled_git_dirs(&home).into_iter().map(|problem| {
@@ -249,7 +249,7 @@ fn diagnose_notifications(home: &Path) -> Vec<Diagnosis> {
 fn missing_program(command: &str) -> Option<&str> {
     let first = command.split_whitespace().next()?;
     let plain = first.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-'));
-    let there = if first.contains('/') { Path::new(first).exists() } else { programs::find(first).is_ok() };
+    let there = if first.contains('/') { Path::new(first).exists() } else { programs::find_program(first).is_ok() };
     (plain && !there).then_some(first)
 }
 
@@ -389,7 +389,7 @@ fn diagnose_open_files(home: &Path) -> Diagnosis {
 const GIT_LEAST: (u32, u32) = (2, 36);
 
 fn diagnose_git() -> Diagnosis {
-    let path = match programs::find("git") {
+    let path = match programs::find_program("git") {
         Ok(path) => path,
         Err(why) => return Diagnosis::warn("git", why, "install git: worktrees need it"),
     };
@@ -405,10 +405,10 @@ fn diagnose_git() -> Diagnosis {
 }
 
 /// A folder of PATH whose programs the daemon does not run.
-fn skipped(skipped: &Skipped) -> Diagnosis {
+fn skipped(skipped: &SkippedFolder) -> Diagnosis {
     let read_only = match skipped.why {
-        Unsafe::AgentFolder(_) => "; commands of agents can only read it",
-        Unsafe::Relative | Unsafe::Home | Unsafe::WritableByEveryone => "",
+        UnsafeReason::AgentFolder(_) => "; commands of agents can only read it",
+        UnsafeReason::Relative | UnsafeReason::Home | UnsafeReason::WritableByEveryone => "",
     };
     let (folder, why) = (skipped.folder.display(), &skipped.why);
     let found = format!("{folder} is skipped for the daemon's own programs: {why}{read_only}");

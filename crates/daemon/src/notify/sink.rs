@@ -64,7 +64,7 @@ impl Sink {
                 let event =
                     WebhookEvent { data: &notice, timestamp: notice.at, event_type: format!("abide.{}", notice.kind) };
                 let body = serde_json::to_string(&event).map_err(|error| error.to_string())?;
-                webhook::send(&url, secret.as_ref(), &notice.id, now.as_ms() / 1_000, &body)
+                webhook::send_notification(&url, secret.as_ref(), &notice.id, now.as_ms() / 1_000, &body)
             }
         });
         sent.await.unwrap_or_else(|error| Err(format!("it could not be sent: {error}")))

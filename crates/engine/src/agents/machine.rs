@@ -4,13 +4,13 @@ use abide_kernel::fact::DecodeError;
 use abide_kernel::id::{AgentId, Fresh, Seq};
 use abide_kernel::input::{Answer, Input, Refusal, Remains};
 use abide_kernel::read_rows::{Row, rows_of};
-use abide_kernel::state::Illegal;
+use abide_kernel::state::IllegalFact;
 use abide_kernel::summary::agent_summary;
 use abide_kernel::time::Time;
 use abide_kernel::views::agent::AgentSummary;
 use abide_kernel::views::ledger::Forked;
 use abide_kernel::vocabulary::{TaskKind, TaskStatus};
-use abide_kernel::wake::{Wake, wake};
+use abide_kernel::wake::{Wake, compute_wake};
 use abide_kernel::{AgentState, Fact, admit, carry_out, decide};
 use abide_ledger::StreamId;
 use serde::{Deserialize, Serialize};
@@ -34,7 +34,7 @@ impl Machine for AgentState {
     type Answer = Answer;
     type Summary = RequestSummary;
     type Boot = Remains;
-    type Illegal = Illegal;
+    type IllegalFact = IllegalFact;
 
     const FINGERPRINT: &'static str = AgentState::FINGERPRINT;
 
@@ -58,7 +58,7 @@ impl Machine for AgentState {
         self.seq
     }
 
-    fn apply(&mut self, at: Time, fact: &Fact) -> Result<(), Illegal> {
+    fn apply(&mut self, at: Time, fact: &Fact) -> Result<(), IllegalFact> {
         self.apply(at, fact)
     }
 
@@ -71,7 +71,7 @@ impl Machine for AgentState {
     }
 
     fn records(&self) -> u64 {
-        (self.queue.len() + self.waits.open().len() + self.work.items().len()) as u64
+        (self.planes.queue.len() + self.planes.waits.open().len() + self.planes.work.items().len()) as u64
     }
 
     fn kind(fact: &Fact) -> &'static str {
@@ -123,11 +123,11 @@ impl Machine for AgentState {
     }
 
     fn wake(&self) -> Wake {
-        wake(self)
+        compute_wake(self)
     }
 
     fn next_due(&self) -> Option<Time> {
-        if self.is_runnable() { self.next_due() } else { None }
+        if self.lifecycle.is_runnable() { self.next_due() } else { None }
     }
 
     fn clock_was_set_back(&self, now: Time) -> bool {
@@ -135,8 +135,8 @@ impl Machine for AgentState {
     }
 
     fn is_busy(&self) -> bool {
-        let commands = self.tasks.open().values().any(|task| task.kind == TaskKind::Command);
-        let children = self.tasks.children().any(|task| task.status != TaskStatus::Running);
-        self.turn.is_some() || commands || children
+        let commands = self.planes.tasks.open().values().any(|task| task.kind == TaskKind::Command);
+        let children = self.planes.tasks.children().any(|task| task.status != TaskStatus::Running);
+        self.turns.current.is_some() || commands || children
     }
 }

@@ -48,9 +48,9 @@ pub(super) struct Caller {
 
 impl Caller {
     pub(super) fn of(state: &AgentState) -> Caller {
-        let message = state.turn.as_ref().and_then(|turn| state.queue.get(&turn.message_id));
+        let message = state.turns.current.as_ref().and_then(|turn| state.planes.queue.get(&turn.message_id));
         let from_outside = message.is_some_and(|entry| entry.message.is_from_outside());
-        Caller { identity: state.identity.clone(), config: state.config.clone(), from_outside }
+        Caller { identity: state.definition.identity.clone(), config: state.definition.config.clone(), from_outside }
     }
 }
 
@@ -94,7 +94,8 @@ async fn send(agents: &Arc<Streams<Agents>>, caller: &Caller, call: SendMessage)
     if to == caller.identity.id {
         return Err(Refusal::new(ErrorCode::ThatIsYou, "a message to yourself would only wake you"));
     }
-    let receiver = agents.inspect(&to, |state, _| (!state.archived).then(|| state.identity.clone())).await;
+    let receiver =
+        agents.inspect(&to, |state, _| (!state.lifecycle.archived).then(|| state.definition.identity.clone())).await;
     let Some(receiver) = receiver.map_err(|error| unreached(&to, error))?.flatten() else {
         return Err(Refusal::new(ErrorCode::NotFound, format!("there is no agent called {to}"))
             .with_hint("AgentGet shows your own"));
@@ -128,7 +129,7 @@ async fn tell(
 /// The summary of an agent, as the operator sees it; the caller's own where none is named. Reading wakes nobody.
 async fn get(agents: &Arc<Streams<Agents>>, caller: &Caller, call: AgentGet) -> Result<Value, Refusal> {
     let id = call.agent_id.unwrap_or_else(|| caller.identity.id.clone());
-    let seen = agents.inspect(&id, |state, now| (!state.archived).then(|| agent_summary(state, now))).await;
+    let seen = agents.inspect(&id, |state, now| (!state.lifecycle.archived).then(|| agent_summary(state, now))).await;
     let missing = || {
         Refusal::new(ErrorCode::NotFound, format!("no agent is called {id}"))
             .with_hint("go on without it, or ask the operator")

@@ -107,7 +107,7 @@ impl Machine for Counter {
     type Answer = u64;
     type Summary = String;
     type Boot = ();
-    type Illegal = NotCreated;
+    type IllegalFact = NotCreated;
 
     const FINGERPRINT: &'static str = "counter-1";
 
@@ -539,7 +539,7 @@ fn agents_and_counters_live_in_one_home() {
         let (agents, process) = both(Counters::default());
         process.until("a", |facts| facts.contains(&Fact::Announced { number: 2 })).await;
         let agent = agent_id("a");
-        let turns = agents.inspect(&agent, |state: &AgentState, _| state.turn.is_some());
+        let turns = agents.inspect(&agent, |state: &AgentState, _| state.turns.current.is_some());
         assert_eq!(turns.await.unwrap(), Some(true), "both were woken: its message replays");
         let index: Vec<String> = process.ledger.wakes(None, 10).unwrap().iter().map(|(s, _)| s.to_string()).collect();
         assert_eq!(index, ["agent/a"]);

@@ -35,7 +35,7 @@ fn a_state_from_an_old_snapshot_is_what_the_facts_make() {
 
 #[test]
 fn rows_of_every_older_version_are_rebuilt() {
-    for version in fixture::VERSIONS {
+    for version in fixture::OLDER_FORMATS {
         let (_home, ledger) = upgraded(version);
         let streams = ledger.stats().unwrap().streams;
         let rebuilt = ledger.rebuild_outdated_rows(&|| false).unwrap();

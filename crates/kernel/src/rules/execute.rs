@@ -15,7 +15,7 @@ use crate::id::{Fresh, MessageId, WorkItemId};
 use crate::limits;
 use crate::rules::step::Step;
 use crate::rules::{account_for_waiting_tick, end_sleeps, leave_if_done, present, settle, trigger_wait};
-use crate::scheduler::continuation::{Classified, classify_entry};
+use crate::scheduler::continuation::{Classification, classify_entry};
 use crate::scheduler::ticks;
 use crate::state::AgentState;
 use crate::state::queue::Entry;
@@ -42,13 +42,13 @@ pub fn carry_out(
         | DecisionKind::WaitForOperator
         | DecisionKind::Sleep => rest(&mut step, decision, before),
         DecisionKind::Stop => {
-            if step.state.decision.as_ref() != Some(decision) {
+            if step.state.decision() != Some(decision) {
                 record(&mut step, decision);
             }
         }
         DecisionKind::StayIdle => {
             // Already asleep, and what it slept for is gone: said once, so that the last decision is never stale.
-            let last = step.state.decision.as_ref().map(|last| last.kind);
+            let last = step.state.decision().map(|last| last.kind);
             if !matches!(last, Some(DecisionKind::Sleep | DecisionKind::StayIdle)) {
                 record(&mut step, decision);
             }
@@ -68,8 +68,8 @@ fn record(step: &mut Step<'_>, decision: &Decision) {
 
 fn start_turn(step: &mut Step<'_>, decision: &Decision) {
     let Some(message_id) = decision.message_id.clone() else { return };
-    let Some(entry) = step.state.queue.get(&message_id) else { return };
-    let Classified::Reenter { continuation, matched } = classify_entry(step.state, entry) else { return };
+    let Some(entry) = step.state.planes.queue.get(&message_id) else { return };
+    let Classification::Reenter { continuation, matched } = classify_entry(step.state, entry) else { return };
     let (replays, message, queued) = (entry.taken, entry.message.clone(), entry.seq);
     let answers = answers(step.state, entry, &continuation, &matched);
     record(step, decision);
@@ -87,7 +87,7 @@ fn start_turn(step: &mut Step<'_>, decision: &Decision) {
     step.emit(TurnStarted {
         turn_id,
         exec_id: exec_id.clone(),
-        turn_index: step.state.turn_index + 1,
+        turn_index: step.state.turns.last_index + 1,
         message_id,
         work_item_id,
         continuation,
@@ -109,25 +109,25 @@ fn answers(
     if continuation.trigger_kind == TriggerKind::OperatorInput {
         return Some(entry.message.message_id.clone());
     }
-    let awaited = || matched.iter().find_map(|wait| state.waits.get(wait)?.answers.clone());
+    let awaited = || matched.iter().find_map(|wait| state.planes.waits.get(wait)?.answers.clone());
     entry.answers.clone().or_else(|| entry.message.answers.clone()).or_else(awaited)
 }
 
 /// A turn is about the item its message names, else about the one in focus. It moves no focus. An item whose budget is
 /// spent pays for no turn: somebody who speaks to the agent is answered all the same, in a turn about no item.
 fn binding(state: &AgentState, named: Option<&WorkItemId>) -> Option<WorkItemId> {
-    let item = named.and_then(|id| state.work.open(id)).or_else(|| state.work.current())?;
+    let item = named.and_then(|id| state.planes.work.open(id)).or_else(|| state.planes.work.current())?;
     item.spent().is_none().then(|| item.work_item_id.clone())
 }
 
 fn reduce(step: &mut Step<'_>, decision: &Decision) {
     let Some(message_id) = decision.message_id.clone() else { return };
-    let Some(entry) = step.state.queue.get(&message_id) else { return };
+    let Some(entry) = step.state.planes.queue.get(&message_id) else { return };
     let (classified, replays) = (classify_entry(step.state, entry), entry.taken);
     record(step, decision);
     match classified {
-        Classified::Park { behind, .. } => step.emit(MessageParked { message_id, behind }),
-        Classified::Reduce { continuation } | Classified::Reenter { continuation, .. } => {
+        Classification::Park { behind, .. } => step.emit(MessageParked { message_id, behind }),
+        Classification::Reduce { continuation } | Classification::Reenter { continuation, .. } => {
             step.emit(MessageDequeued { message_id: message_id.clone(), replays });
             step.emit(MessageProcessed { message_id, ignored: continuation.evidence });
         }
@@ -143,11 +143,11 @@ fn emit_tick(step: &mut Step<'_>, decision: &Decision) {
 
 #[allow(clippy::wildcard_enum_match_arm, reason = "no other reason emits a tick")]
 fn tick(state: &AgentState, decision: &Decision, message_id: MessageId) -> Option<crate::message::Message> {
-    let item = decision.work_item_id.as_ref().and_then(|id| state.work.open(id));
+    let item = decision.work_item_id.as_ref().and_then(|id| state.planes.work.open(id));
     match decision.reason {
-        Reason::ContinueActive => Some(ticks::work_tick(message_id, TickKind::ContinueActive, item?)),
-        Reason::QueuedAvailable => Some(ticks::work_tick(message_id, TickKind::QueuedAvailable, item?)),
-        Reason::WakeHint => Some(ticks::hint_tick(state, message_id, state.hints.deliverable()?)),
+        Reason::ContinueActive => Some(ticks::make_work_tick(message_id, TickKind::ContinueActive, item?)),
+        Reason::QueuedAvailable => Some(ticks::make_work_tick(message_id, TickKind::QueuedAvailable, item?)),
+        Reason::WakeHint => Some(ticks::make_hint_tick(state, message_id, state.planes.hints.deliverable()?)),
         _ => None,
     }
 }
@@ -155,7 +155,7 @@ fn tick(state: &AgentState, decision: &Decision, message_id: MessageId) -> Optio
 /// Puts the agent to rest, once; and tells the operator, once, of what only they can settle.
 fn rest(step: &mut Step<'_>, decision: &Decision, before: Status) {
     // Work may get stuck while the agent sleeps for something else.
-    let same = before == Status::Asleep && step.state.decision.as_ref() == Some(decision);
+    let same = before == Status::Asleep && step.state.decision() == Some(decision);
     if same {
         return tell_what_waits(step);
     }
@@ -172,10 +172,10 @@ fn rest(step: &mut Step<'_>, decision: &Decision, before: Status) {
 fn tell_what_waits(step: &mut Step<'_>) {
     tell_of_budget(step);
     tell_of_pace(step);
-    let untold: Vec<WorkItem> = step.state.work.untold().cloned().collect();
+    let untold: Vec<WorkItem> = step.state.planes.work.unreported_items().cloned().collect();
     for item in untold {
         let (id, objective) = (item.work_item_id.clone(), &item.objective);
-        let spent = item.spent().filter(|_| step.state.work.standing(&id) == Some(Standing::BudgetSpent));
+        let spent = item.spent().filter(|_| step.state.planes.work.standing(&id) == Some(Standing::BudgetSpent));
         let text = match spent {
             Some(Reached { measure, used, max }) => {
                 let work_item_id = Some(id.clone());
@@ -201,10 +201,10 @@ fn tell_what_waits(step: &mut Step<'_>) {
 
 /// A child's supervisor hears of it with its end; everybody else has an operator.
 fn tell_of_budget(step: &mut Step<'_>) {
-    if step.state.spending.told || step.state.identity.supervisor.is_some() {
+    if step.state.accounts.spending.told || step.state.definition.identity.supervisor.is_some() {
         return;
     }
-    let Some(Spent { reached: Reached { measure, used, max }, until }) = step.state.spent() else { return };
+    let Some(Spent { reached: Reached { measure, used, max }, until }) = step.state.spent_limit() else { return };
     let text = budget_words::of_agent(step.state);
     step.emit(BudgetReached { work_item_id: None, measure, used, max, until });
     let brief_id = step.fresh.brief();
@@ -220,12 +220,12 @@ fn tell_of_budget(step: &mut Step<'_>) {
 
 /// A child that waits for an hour is told of, too: it does not fail, so its supervisor does not hear of it.
 fn tell_of_pace(step: &mut Step<'_>) {
-    if step.state.pace.is_told() {
+    if step.state.accounts.pace.is_notified() {
         return;
     }
     let Some(not_before) = step.state.pace_ends().filter(|until| *until > step.now) else { return };
     let text = paced_turns(step.state);
-    step.emit(SelfTurnsPaced { per_hour: step.state.limits.self_turns_per_hour, not_before });
+    step.emit(SelfTurnsPaced { per_hour: step.state.definition.limits.self_turns_per_hour, not_before });
     let brief_id = step.fresh.brief();
     step.emit(BriefRecorded {
         brief_id,

@@ -9,8 +9,8 @@ use crate::limits;
 use crate::message::{Message, Origin, body_bytes};
 use crate::refusal::ErrorCode;
 use crate::rules::step::Step;
-use crate::scheduler::continuation::{Classified, classify};
-use crate::scheduler::ticks::hint_tick;
+use crate::scheduler::continuation::{Classification, classify};
+use crate::scheduler::ticks::make_hint_tick;
 use crate::vocabulary::{DeliveryMode, Disposition, MessageKind, OriginKind, Priority, Status, Trust};
 
 pub(super) fn queue(step: &mut Step<'_>, new: NewMessage) -> Result<Answer, Refusal> {
@@ -22,7 +22,7 @@ pub(super) fn queue(step: &mut Step<'_>, new: NewMessage) -> Result<Answer, Refu
 }
 
 fn require_room(step: &Step<'_>, message: &Message) -> Result<(), Refusal> {
-    let (messages, bytes) = (step.state.queue.len(), step.state.queue.body_bytes());
+    let (messages, bytes) = (step.state.planes.queue.len(), step.state.planes.queue.body_bytes());
     let too_large = bytes.saturating_add(message.body_bytes()) > limits::QUEUE_BYTES;
     if messages < limits::QUEUE_MIN || (messages < limits::QUEUE_MAX && !too_large) {
         return Ok(());
@@ -37,7 +37,9 @@ pub(super) fn shape(step: &mut Step<'_>, new: NewMessage) -> Result<Message, Ref
     if !kind.admits(origin) {
         return Err(Refusal::new(ErrorCode::KindOriginMismatch, format!("a {kind} can't come from {origin}")));
     }
-    if let Some(supervisor) = step.state.identity.supervisor.as_ref().filter(|_| kind == MessageKind::OperatorPrompt) {
+    if let Some(supervisor) =
+        step.state.definition.identity.supervisor.as_ref().filter(|_| kind == MessageKind::OperatorPrompt)
+    {
         return Err(Refusal::new(
             ErrorCode::Supervised,
             format!("{} works for {}, and takes no operator's messages", step.state.id(), supervisor.agent_id),
@@ -56,7 +58,7 @@ pub(super) fn shape(step: &mut Step<'_>, new: NewMessage) -> Result<Message, Ref
         ));
     }
     if let Some(id) = &new.trigger_id {
-        match step.state.triggers.get(id).map(|trigger| trigger.delivery_mode) {
+        match step.state.planes.triggers.get(id).map(|trigger| trigger.delivery_mode) {
             Some(DeliveryMode::EnqueueMessage) => {}
             Some(DeliveryMode::WakeHint) => {
                 return Err(Refusal::new(ErrorCode::TriggerOnlyWakes, format!("{id} only wakes the agent")));
@@ -68,11 +70,11 @@ pub(super) fn shape(step: &mut Step<'_>, new: NewMessage) -> Result<Message, Ref
         }
     }
     let message_id = new.message_id.unwrap_or_else(|| step.fresh.message());
-    if step.state.queue.get(&message_id).is_some() {
+    if step.state.planes.queue.get(&message_id).is_some() {
         return Err(Refusal::new(ErrorCode::DuplicateMessage, format!("{message_id} is here already")));
     }
     let origin_id = new.from_agent.as_ref().map(|agent| agent.as_str().to_owned()).or(new.origin_id);
-    let trigger_item = new.trigger_id.as_ref().and_then(|id| step.state.triggers.get(id)?.work_item_id.clone());
+    let trigger_item = new.trigger_id.as_ref().and_then(|id| step.state.planes.triggers.get(id)?.work_item_id.clone());
     let trust = if new.same_tree && origin == OriginKind::Agent { Trust::TrustedIntegration } else { origin.trust() };
     Ok(Message {
         origin: Origin { kind: origin, id: origin_id },
@@ -103,17 +105,19 @@ pub(super) fn wake(
         return Err(Refusal::new(ErrorCode::WakeTooLarge, "the wake hint is too large"));
     }
     let source = resource.clone().or(source).unwrap_or_else(|| "operator".to_owned());
-    let generation = step.state.hints.next_generation();
+    let generation = step.state.planes.hints.next_generation();
     let status = step.state.status();
     let (disposition, why) = if status == Status::Stopped {
         (Disposition::Ignored, "the agent is stopped; start it first")
-    } else if step.state.hints.sources() >= limits::HINT_SOURCES_MAX && !step.state.hints.knows(&source) {
+    } else if step.state.planes.hints.sources() >= limits::HINT_SOURCES_MAX
+        && !step.state.planes.hints.has_source(&source)
+    {
         return Err(Refusal::new(ErrorCode::TooManyHints, "too many sources have hints pending"));
     } else if status == Status::AwakeRunning {
         (Disposition::Coalesced, "a turn is running; the hint follows it")
-    } else if step.state.queue.queued() > 0 {
+    } else if step.state.planes.queue.queued() > 0 {
         (Disposition::Coalesced, "messages are queued; the hint follows them")
-    } else if step.state.hints.pending().contains_key(&source) {
+    } else if step.state.planes.hints.pending().contains_key(&source) {
         (Disposition::Coalesced, "a hint of this source is pending already")
     } else {
         (Disposition::Triggered, "the agent will look")
@@ -137,14 +141,14 @@ pub(super) fn wake(
 /// classified by the rules that will be applied to it.
 fn outlook(step: &mut Step<'_>, source: &str) -> Option<(Disposition, String)> {
     let message_id = step.fresh.message();
-    let hint = step.state.hints.deliverable().filter(|hint| hint.source == source)?;
-    match classify(step.state, &hint_tick(step.state, message_id, hint)) {
-        Classified::Reenter { .. } => None,
-        Classified::Reduce { .. } => Some((
+    let hint = step.state.planes.hints.deliverable().filter(|hint| hint.source == source)?;
+    match classify(step.state, &make_hint_tick(step.state, message_id, hint)) {
+        Classification::Reenter { .. } => None,
+        Classification::Reduce { .. } => Some((
             Disposition::Triggered,
             "the agent takes note of it without a turn; work in backoff is due now".to_owned(),
         )),
-        Classified::Park { behind, .. } => {
+        Classification::Park { behind, .. } => {
             let waits: Vec<&str> = behind.iter().map(WaitId::as_str).collect();
             let waits = waits.join(", ");
             Some((Disposition::Parked, format!("it is parked behind {waits}, and taken when that ends")))

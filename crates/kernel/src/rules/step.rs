@@ -57,17 +57,18 @@ impl<'a> Step<'a> {
             Effect::CallModel { exec_id, .. }
             | Effect::RunTool { exec_id, .. }
             | Effect::AnswerCall { exec_id, .. } => {
-                state.turn.as_ref().is_some_and(|turn| turn.exec_id == *exec_id) && still_running(state, effect)
+                state.turns.current.as_ref().is_some_and(|turn| turn.exec_id == *exec_id)
+                    && still_running(state, effect)
             }
             // A task that ended within the step that started it has nothing to start or to wait for.
             Effect::StartTask { task_id, .. } | Effect::AwaitTask { task_id } => {
-                state.tasks.open().contains_key(task_id)
+                state.planes.tasks.open().contains_key(task_id)
             }
             Effect::SpawnChild { task_id, .. } => {
-                state.tasks.open().get(task_id).is_some_and(|task| task.status == TaskStatus::Queued)
+                state.planes.tasks.open().get(task_id).is_some_and(|task| task.status == TaskStatus::Queued)
             }
             Effect::RunCheck { timer_id, due, .. } => {
-                let checking = state.timers.get(timer_id).and_then(|timer| timer.checking);
+                let checking = state.planes.timers.get(timer_id).and_then(|timer| timer.checking);
                 checking.is_some_and(|checking| checking.due == *due)
             }
             Effect::DismissChild { .. }
@@ -87,15 +88,15 @@ impl<'a> Step<'a> {
 /// A call that was begun and finished within one step has nothing left to do in the world.
 fn still_running(state: &AgentState, effect: &Effect) -> bool {
     use crate::state::turn::Phase;
-    match (effect, state.turn.as_ref().map(|turn| &turn.phase)) {
+    match (effect, state.turns.current.as_ref().map(|turn| &turn.phase)) {
         (Effect::RunTool { call_id, .. } | Effect::AnswerCall { call_id, .. }, Some(Phase::Tools { running, .. })) => {
             running.contains_key(call_id)
         }
-        (Effect::RunTool { .. } | Effect::AnswerCall { .. }, Some(Phase::Model | Phase::Safe) | None) => false,
+        (Effect::RunTool { .. } | Effect::AnswerCall { .. }, Some(Phase::Model | Phase::Safe { .. }) | None) => false,
         (Effect::CallModel { round, .. }, Some(Phase::Model)) => {
-            state.turn.as_ref().is_some_and(|turn| turn.round == *round)
+            state.turns.current.as_ref().is_some_and(|turn| turn.round == *round)
         }
-        (Effect::CallModel { .. }, Some(Phase::Tools { .. } | Phase::Safe) | None) => false,
+        (Effect::CallModel { .. }, Some(Phase::Tools { .. } | Phase::Safe { .. }) | None) => false,
         (
             Effect::StartTask { .. }
             | Effect::AwaitTask { .. }

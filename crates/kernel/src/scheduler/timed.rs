@@ -1,5 +1,5 @@
-//! Row 11: of everything that goes on at a known time, the one that is due first. The decision and the sentence of `why`
-//! both speak of it, so that headline, evidence and time are about the same fact.
+//! Row 11: the first of all records that are due at a known time. The decision and the sentence of `why` are both about this
+//! record, so that headline, evidence and time agree.
 
 use crate::decision::Decision;
 use crate::fact::Resource;
@@ -11,7 +11,7 @@ use crate::state::work::WorkItem;
 use crate::time::Time;
 use crate::vocabulary::{DecisionKind, Reason, Scope, WaitKind};
 
-/// Something that the agent waits for until a time.
+/// A record that the agent waits for until a time.
 #[derive(Debug, Clone, Copy)]
 pub enum Timed<'a> {
     /// A timer wait or a sleep, and its timer. The timer is missing only where its tick is in the queue already.
@@ -28,12 +28,18 @@ impl<'a> Timed<'a> {
     /// The one that is due first. A standing timer is none: nothing waits for it.
     #[must_use]
     pub fn first(state: &'a AgentState) -> Option<Timed<'a>> {
-        let offers_work = state.waits.first(Scope::Agent, WaitKind::Sleep).is_none() && !state.work.is_spent();
+        let offers_work =
+            state.planes.waits.first(Scope::Agent, WaitKind::Sleep).is_none() && !state.planes.work.is_spent();
         let timed = [
-            first_wait(state),
-            state.work.first_recheck().map(|(due, item)| (Some(due), Timed::Recheck(item))),
-            state.work.first_later().filter(|_| offers_work).map(|(due, item)| (Some(due), Timed::Backoff(item))),
-            state.queue.first_delayed().map(|entry| (entry.not_before, Timed::Retry(entry))),
+            first_timed_wait(state),
+            state.planes.work.first_recheck().map(|(due, item)| (Some(due), Timed::Recheck(item))),
+            state
+                .planes
+                .work
+                .first_later()
+                .filter(|_| offers_work)
+                .map(|(due, item)| (Some(due), Timed::Backoff(item))),
+            state.planes.queue.first_delayed().map(|entry| (entry.not_before, Timed::Retry(entry))),
         ];
         // A wait whose tick is on its way comes last: everything else has a time.
         timed.into_iter().flatten().min_by_key(|(due, _)| (due.is_none(), *due)).map(|(_, timed)| timed)
@@ -59,7 +65,7 @@ impl<'a> Timed<'a> {
                 };
                 let decision = super::decide::about_wait(DecisionKind::WaitForTimer, reason, wait);
                 match timer {
-                    Some(timer) => decision.because(next_of(timer)),
+                    Some(timer) => decision.because(describe_next_fire(timer)),
                     None => decision,
                 }
             }
@@ -83,26 +89,26 @@ impl<'a> Timed<'a> {
 }
 
 /// The timer wait or sleep whose timer fires first. One that names no timer ends with whichever fires first.
-fn first_wait(state: &AgentState) -> Option<(Option<Time>, Timed<'_>)> {
-    let named = state.timers.first_awaited().and_then(|(due, timer)| {
-        let wait = state.waits.naming(&Resource::Timer(timer.timer_id.clone())).next()?;
+fn first_timed_wait(state: &AgentState) -> Option<(Option<Time>, Timed<'_>)> {
+    let named = state.planes.timers.first_awaited().and_then(|(due, timer)| {
+        let wait = state.planes.waits.waits_naming(&Resource::Timer(timer.timer_id.clone())).next()?;
         Some((Some(due), Timed::Wait(wait, Some(timer))))
     });
-    let any = state.waits.unnamed(WaitKind::Timer).next().map(|wait| {
-        let timer = state.timers.first_due();
+    let any = state.planes.waits.unnamed_waits(WaitKind::Timer).next().map(|wait| {
+        let timer = state.planes.timers.first_due();
         (timer.and_then(Timer::next_time), Timed::Wait(wait, timer))
     });
     let dated = named.into_iter().chain(any).min_by_key(|(due, _)| (due.is_none(), *due));
     dated.or_else(|| {
         let kinds = [WaitKind::Timer, WaitKind::Sleep];
         let scopes = [Scope::WorkItem, Scope::Agent];
-        let mut waits = scopes.into_iter().flat_map(|scope| kinds.map(|kind| state.waits.first(scope, kind)));
+        let mut waits = scopes.into_iter().flat_map(|scope| kinds.map(|kind| state.planes.waits.first(scope, kind)));
         waits.find_map(|wait| Some((None, Timed::Wait(wait?, None))))
     })
 }
 
 /// `timer T next 10:00 seq 7`.
-pub(super) fn next_of(timer: &Timer) -> String {
+pub(super) fn describe_next_fire(timer: &Timer) -> String {
     let next = match (timer.checking, timer.next_fire_at) {
         (Some(checking), _) => format!("checked for {}", checking.due),
         (None, Some(time)) => format!("next {time}"),

@@ -1,5 +1,5 @@
-//! Messages whose answer was put off: their turn is over, and a wait of that turn stands before the answer. They have left
-//! the queue and live here until they are answered, so that nobody takes them for answered before.
+//! Messages whose answer was put off: their turn is over, and a wait of that turn comes before the answer. They have left
+//! the queue and are listed here until they are answered, so that they do not count as answered before.
 
 use std::collections::BTreeSet;
 
@@ -12,11 +12,11 @@ use crate::id::MessageId;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Unanswered {
+pub struct UnansweredMessages {
     messages: BTreeSet<MessageId>,
 }
 
-impl Unanswered {
+impl UnansweredMessages {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty()
@@ -31,7 +31,7 @@ impl Unanswered {
         self.messages.iter()
     }
 
-    pub(super) fn answered(&mut self, id: &MessageId) {
+    pub(super) fn remove(&mut self, id: &MessageId) {
         self.messages.remove(id);
     }
 }
@@ -41,28 +41,28 @@ impl AgentState {
     /// that answer somebody else. What this turn said is all they will get.
     #[must_use]
     pub fn left_unanswered(&self, turn: &Turn) -> Vec<MessageId> {
-        let left = |id: &&MessageId| turn.answers.as_ref() != Some(*id) && !self.has_answer_coming(id);
-        self.unanswered.iter().filter(left).cloned().collect()
+        let left = |id: &&MessageId| turn.answers() != Some(*id) && !self.has_answer_coming(id);
+        self.turns.unanswered.iter().filter(left).cloned().collect()
     }
 
     /// Whether a wait or a message stands for the answer to this one.
     fn has_answer_coming(&self, id: &MessageId) -> bool {
         let is_it = |answers: &Option<MessageId>| answers.as_ref() == Some(id);
-        self.waits.open().values().any(|wait| is_it(&wait.answers))
-            || self.queue.entries().any(|entry| is_it(&entry.answers) || is_it(&entry.message.answers))
+        self.planes.waits.open().values().any(|wait| is_it(&wait.answers))
+            || self.planes.queue.entries().any(|entry| is_it(&entry.answers) || is_it(&entry.message.answers))
     }
 
     /// Only the turn of the message itself puts it here: one that was answered before stays answered, whatever else its
     /// waits bring.
-    pub(super) fn put_off_answers(&mut self, turn: &Turn, fact: &TurnTerminal) {
+    pub(super) fn update_unanswered(&mut self, turn: &Turn, fact: &TurnTerminal) {
         if fact.returned {
             return;
         }
         for id in self.left_unanswered(turn) {
-            self.unanswered.answered(&id);
+            self.turns.unanswered.remove(&id);
         }
-        if turn.puts_off && fact.error.is_none() && turn.answers.as_ref() == Some(&turn.message_id) {
-            self.unanswered.messages.insert(turn.message_id.clone());
+        if turn.puts_off_answer() && fact.error.is_none() && turn.answers() == Some(&turn.message_id) {
+            self.turns.unanswered.messages.insert(turn.message_id.clone());
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use abide_kernel::id::{MessageId, TaskId, WaitId};
 use abide_kernel::message::Message;
-use abide_kernel::scheduler::continuation::{Classified, classify};
+use abide_kernel::scheduler::continuation::{Classification, classify};
 use abide_kernel::vocabulary::{ContinuationClass, MessageKind, TriggerKind};
 
 use crate::story::{Story, tell};
@@ -101,7 +101,7 @@ fn mismatched_timer() {
         ..Message::bare(MessageId::new("msg_1"), MessageKind::TimerTick)
     };
     let classified = classify(&story.state, &tick);
-    assert!(matches!(classified, Classified::Reduce { .. }), "{classified:?}");
+    assert!(matches!(classified, Classification::Reduce { .. }), "{classified:?}");
     assert_eq!(classified.continuation().class, ContinuationClass::LivenessOnly);
     assert_eq!(classified.continuation().evidence, ["mismatched_timer"]);
 }
@@ -146,7 +146,7 @@ fn a_turn_says_why_it_began() {
     let evidence = |lines: &str| {
         let mut story = Story::begin();
         lines.lines().for_each(|line| story.tell(line).unwrap());
-        story.state.last_continuation.unwrap().evidence
+        story.state.turns.last_continuation.unwrap().evidence
     };
     assert_eq!(evidence("operator hi"), ["no_wait_open"]);
     let waiting = "person CreateTimer after=1m tea\noperator hi\nround WaitFor external c1";

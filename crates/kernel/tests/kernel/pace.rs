@@ -148,8 +148,8 @@ fn whatever_the_agent_does_to_itself_is_paced() {
         for line in spend.split(" | ").chain(["operator go"]).chain(first.split(" | ")).chain([then]) {
             story.tell(line).unwrap_or_else(|problem| panic!("{what}: {line}: {problem}"));
         }
-        let waits = story.state.turn.is_none() && story.state.queue.queued_own() == 1;
-        assert!(waits, "{what}: {:?}", story.state.decision);
+        let waits = story.state.turns.current.is_none() && story.state.planes.queue.queued_own() == 1;
+        assert!(waits, "{what}: {:?}", story.state.decision());
     }
 }
 
@@ -281,14 +281,15 @@ fn the_operator_is_told_again_after_a_quiet_hour() {
 #[test]
 fn what_is_remembered_is_bounded() {
     let mut story = Story::begin();
-    for line in ["limits self_turns=5000", "operator hi", "round CreateTimer every=1s tea", "round done"] {
+    for line in ["limits self_turns=5000", "operator hi", "round CreateTimer every=5s tea", "round done"] {
         story.tell(line).unwrap();
     }
-    for _ in 0..4_000 {
-        story.tell("advance 1s").unwrap();
+    // More than an hour, in turns of which each would take some twenty bytes.
+    for _ in 0..800 {
+        story.tell("advance 5s").unwrap();
         story.tell("round done").unwrap();
     }
-    let pace = serde_json::to_string(&story.state.pace).unwrap();
+    let pace = serde_json::to_string(&story.state.accounts.pace).unwrap();
     assert!(pace.len() < 61 * 100, "{} bytes", pace.len());
 }
 

@@ -183,7 +183,7 @@ impl Story {
                 Err(refusal) => answer = Some(Err(refusal)),
             }
         }
-        let due = self.state.is_runnable() && self.state.next_due().is_some_and(|due| due <= self.now);
+        let due = self.state.lifecycle.is_runnable() && self.state.next_due().is_some_and(|due| due <= self.now);
         if due && let Ok(fired) = admit(&mut self.state, Input::FireDue, self.now, &mut fresh) {
             facts.extend(fired.facts);
             effects.extend(fired.effects);
@@ -219,7 +219,7 @@ impl Story {
                 self.outcomes.merge(&row, self.now);
             }
             let change = Change { before: &before, fact: &read, after: &self.replayed };
-            let violations = invariants::check(change, index == last);
+            let violations = invariants::check_invariants(change, index == last);
             assert!(violations.is_empty(), "after {read:?}: {violations:?}");
             self.names.learn(std::str::from_utf8(&bytes).unwrap());
             if let Some(line) = show::show(&fact) {

@@ -44,8 +44,8 @@ pub(super) fn validate_config(
 /// The same for a change of an agent. A missing agent is reported by the change itself.
 pub(super) async fn validate_change(app: &App, id: &AgentId, change: &ConfigChange) -> Result<(), Problem> {
     let look = |state: &AgentState| {
-        let limited = state.work.items().values().any(|item| item.budget.max_micro_usd.is_some());
-        (state.config.clone(), limited)
+        let limited = state.planes.work.items().values().any(|item| item.budget.max_micro_usd.is_some());
+        (state.definition.config.clone(), limited)
     };
     match app.host.inspect(id, move |state, _| look(state)).await {
         Ok(Some((config, items))) => {
@@ -61,7 +61,9 @@ pub(super) async fn validate_change(app: &App, id: &AgentId, change: &ConfigChan
 
 /// Refuses a limit of money if a model of this agent has no price.
 pub(super) async fn require_prices(app: &App, id: &AgentId) -> Result<(), Problem> {
-    let Ok(Some(config)) = app.host.inspect(id, |state, _| state.config.clone()).await else { return Ok(()) };
+    let Ok(Some(config)) = app.host.inspect(id, |state, _| state.definition.config.clone()).await else {
+        return Ok(());
+    };
     config.following(&app.options.models).models().try_for_each(|model| {
         let wrong = |problem| Problem::new(ErrorCode::WrongFields, problem).pointer("/budget/max_usd");
         (app.options.check_price)(model).map_err(wrong)

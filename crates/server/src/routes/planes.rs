@@ -69,7 +69,7 @@ impl<T: Record> ShownRecord<T> {
 
 fn open_task(state: &AgentState, id: &str) -> Option<TaskView> {
     let id = TaskId::new(id);
-    state.tasks.open().get(&id).or_else(|| state.tasks.owed().get(&id)).map(TaskView::from)
+    state.planes.tasks.open().get(&id).or_else(|| state.planes.tasks.owed().get(&id)).map(TaskView::from)
 }
 
 fn keep_all(_: &Row) -> bool {
@@ -86,14 +86,16 @@ pub(super) const TASKS: Plane<TaskView> =
 pub(super) const WORKSPACES: Plane<WorkspaceView> = Plane {
     rows: "workspaces",
     prefix: "/",
-    open: Some(|state, root| state.workspaces.attached().get(root).map(|workspace| state.workspace_view(workspace))),
+    open: Some(|state, root| {
+        state.planes.workspaces.attached().get(root).map(|workspace| state.workspace_view(workspace))
+    }),
     keep: keep_all,
 };
 pub(super) const CHILDREN: Plane<TaskView> = Plane { keep: |task| task.text("child_agent_id").is_some(), ..TASKS };
 pub(super) const WORK_ITEMS: Plane<WorkItemView> = Plane {
     rows: "work_items",
     prefix: "work_",
-    open: Some(|state, id| state.work.get(&WorkItemId::new(id)).map(|item| state.work_item_view(item))),
+    open: Some(|state, id| state.planes.work.get(&WorkItemId::new(id)).map(|item| state.work_item_view(item))),
     keep: keep_all,
 };
 pub(super) const COMPLETED_WORK_ITEMS: Plane<WorkItemView> =
@@ -101,19 +103,19 @@ pub(super) const COMPLETED_WORK_ITEMS: Plane<WorkItemView> =
 pub(super) const TIMERS: Plane<TimerView> = Plane {
     rows: "timers",
     prefix: "timer_",
-    open: Some(|state, id| state.timers.active().get(&TimerId::new(id)).map(TimerView::from)),
+    open: Some(|state, id| state.planes.timers.active().get(&TimerId::new(id)).map(TimerView::from)),
     keep: keep_all,
 };
 pub(super) const WAITS: Plane<WaitView> = Plane {
     rows: "waits",
     prefix: "wait_",
-    open: Some(|state, id| state.waits.open().get(&WaitId::new(id)).map(WaitView::from)),
+    open: Some(|state, id| state.planes.waits.open().get(&WaitId::new(id)).map(WaitView::from)),
     keep: keep_all,
 };
 pub(super) const TRIGGERS: Plane<TriggerView> = Plane {
     rows: "triggers",
     prefix: "trig_",
-    open: Some(|state, id| state.triggers.get(&TriggerId::new(id)).map(TriggerView::from)),
+    open: Some(|state, id| state.planes.triggers.get(&TriggerId::new(id)).map(TriggerView::from)),
     keep: keep_all,
 };
 pub(super) const APPROVALS: Plane<ApprovalView> =
@@ -220,7 +222,7 @@ async fn records<T: Record>(
     let ids: Vec<String> = rows.iter().map(|row| row.id.clone()).collect();
     let look = move |state: &AgentState, _: Time| -> Option<HashMap<String, T>> {
         let open = ids.into_iter().filter_map(|id| open(state, &id).map(|record| (id, record)));
-        (!state.archived).then(|| open.collect())
+        (!state.lifecycle.archived).then(|| open.collect())
     };
     let seen = call.app.host.inspect(id, look).await.map_err(|error| problems::ask(error, id.as_str()))?;
     let seen = seen.ok_or_else(|| problems::no_agent(id.as_str()))?;
@@ -295,8 +297,9 @@ pub(super) async fn timer(call: Call) -> RouteResult {
     let id = agent(&call)?;
     let name = call.param("item").to_owned();
     let timer_id = TimerId::new(name.as_str());
-    let look =
-        move |state: &AgentState, _: Time| (!state.archived).then(|| state.timers.get(&timer_id).map(timer_ahead));
+    let look = move |state: &AgentState, _: Time| {
+        (!state.lifecycle.archived).then(|| state.planes.timers.get(&timer_id).map(timer_ahead))
+    };
     let seen = call.app.host.inspect(&id, look).await.map_err(|error| problems::ask(error, id.as_str()))?;
     let seen = seen.ok_or_else(|| problems::no_agent(id.as_str()))?;
     if let Some(open) = seen.ok_or_else(|| problems::deleted(id.as_str()))? {

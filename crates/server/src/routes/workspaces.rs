@@ -52,7 +52,7 @@ pub(super) fn reach(call: &Call, force: Option<bool>) -> Result<FolderScope, Pro
 }
 
 async fn known(call: &Call, id: &AgentId) -> Result<(), Problem> {
-    let there = call.app.host.inspect(id, |state, _| !state.archived).await;
+    let there = call.app.host.inspect(id, |state, _| !state.lifecycle.archived).await;
     match there.map_err(|error| problems::ask(error, id.as_str()))? {
         Some(true) => Ok(()),
         Some(false) => Err(problems::deleted(id.as_str())),
@@ -81,7 +81,7 @@ pub(super) async fn fetch(call: Call) -> RouteResult {
     let WorkspaceFetch { branch } = body::parse_json_or_default(&call.body)?;
     let folder = call.param("item").to_owned();
     let wanted = folder.clone();
-    let bound = call.app.host.inspect(&id, move |state, _| state.workspaces.find(&wanted).cloned()).await;
+    let bound = call.app.host.inspect(&id, move |state, _| state.planes.workspaces.find(&wanted).cloned()).await;
     let bound = bound.map_err(|error| problems::ask(error, id.as_str()))?;
     let bound = bound.ok_or_else(|| problems::no_agent(id.as_str()))?;
     let fetched = call.app.options.services.fetch_branch(&id, bound, folder, branch).await;
@@ -113,7 +113,7 @@ pub(super) fn transfers(call: &Call) -> RouteResult {
 
 pub(super) async fn surroundings(call: Call) -> RouteResult {
     let id = agent(&call)?;
-    let place = call.app.host.inspect(&id, |state, _| (!state.archived).then(|| Place::of(state))).await;
+    let place = call.app.host.inspect(&id, |state, _| (!state.lifecycle.archived).then(|| Place::of(state))).await;
     let place = place.map_err(|error| problems::ask(error, id.as_str()))?.flatten();
     let place = place.ok_or_else(|| problems::no_agent(id.as_str()))?;
     let around = call.app.options.services.surroundings(&id, place).await;
